@@ -1,0 +1,69 @@
+"""What an evaluation returns: arrays over [pair, instance, seed], failures included as data."""
+
+from dataclasses import dataclass
+from enum import IntEnum
+
+import numpy as np
+
+
+class Status(IntEnum):
+    """How a rollout ended. Everything but OK has a reason and no score."""
+
+    OK = 0
+    REJECTED = 1  # refused by the static gate; never ran
+    INVALID = 2  # returned something its contract forbids
+    CRASH = 3  # raised, or died
+    TIMEOUT = 4  # used up its CPU time
+    MEMORY = 5  # ran out of its memory
+    TAMPERED = 6  # reported a result that does not recompute
+    HOST_FAULT = 7  # our side failed, twice; never trained on
+
+    @property
+    def label(self) -> str:
+        return self.name.lower()
+
+
+@dataclass(frozen=True, eq=False)
+class Rollouts:
+    """Axes: P pair, I instance, S seed, T step, L the longest walk of any instance.
+
+    best_cost: [P, I, S, T+1] float64, best-so-far objective before each step and at the end;
+        NaN throughout a failed rollout.
+    state: [P, I, S, T] int32, z_t as the programs saw it; -1 throughout a failed rollout.
+    status: [P, I, S] int8, a Status.
+    seconds: [P, I, S] float64, CPU seconds inside the worker; NaN where the rollout never ran
+        or did not report.
+    walk: [P, I, S, L] int32, the best solution as a walk (Rules.encode), padded by repeating its
+        last node, so that the padding costs nothing; -1 throughout a failed rollout.
+    reason: [P, I, S] str, empty for OK.
+    """
+
+    best_cost: np.ndarray
+    state: np.ndarray
+    status: np.ndarray
+    seconds: np.ndarray
+    walk: np.ndarray
+    reason: np.ndarray
+
+    @property
+    def initial_cost(self) -> np.ndarray:
+        """[P, I, S] float64"""
+        return self.best_cost[..., 0]
+
+    @property
+    def final_cost(self) -> np.ndarray:
+        """[P, I, S] float64, the best objective of each rollout."""
+        return self.best_cost[..., -1]
+
+    @property
+    def ok(self) -> np.ndarray:
+        """[P] bool: pairs none of whose rollouts failed."""
+        return (self.status == Status.OK).all(axis=(1, 2))
+
+    def failure(self, pair: int) -> tuple[Status, str] | None:
+        """The status and reason of a pair's first failed rollout, or None."""
+        bad = np.argwhere(self.status[pair] != Status.OK)
+        if not len(bad):
+            return None
+        i, s = bad[0]
+        return Status(int(self.status[pair, i, s])), str(self.reason[pair, i, s])

@@ -1,0 +1,14 @@
+"""The sandbox: a generated program is hostile until shown otherwise.
+
+policy      the static gate: which syntax, names and attributes a program may use at all
+layout      which view of the distances a program gets, from its syntax tree
+namespace   the builtins, modules and random numbers a program can reach
+confine     what the kernel is told to refuse
+zygote      the warm process that forks one confined child a job
+child       what runs in that child: gate, compile, rollouts, results as fixed-width numbers
+worker      the parent's end of a zygote
+
+What it does not stop: a flaw in the CPU or the kernel. The gate alone would leave the disk one
+mistake away, and the kernel alone would leave the clock and the interpreter's state readable, so
+neither is optional.
+"""

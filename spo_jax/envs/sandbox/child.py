@@ -1,0 +1,185 @@
+"""What runs in a confined child: gate, compile, roll out, report.
+
+Reports are frames of fixed-width numbers on one descriptor. Nothing a program made is pickled.
+"""
+
+import gc
+import os
+import random
+import signal
+import struct
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from types import CodeType
+from typing import Any
+
+import numpy as np
+
+from spo_jax.envs.lns import Failure, rollout
+from spo_jax.envs.problem import Rules
+from spo_jax.envs.rollouts import Status
+from spo_jax.envs.sandbox.confine import RESULT_FD
+from spo_jax.envs.sandbox.namespace import make_globals, make_rng
+from spo_jax.envs.sandbox.policy import Verdict, check
+from spo_jax.errors import Rejection
+from spo_jax.program import Role
+
+# index, status, length of the reason, CPU seconds; then the reason, then (if OK) best_cost
+# [T+1] float64, state [T] int32 and walk [L] int32.
+HEADER = struct.Struct("<IBHd")
+MAX_REASON = 400
+WHOLE_JOB = 0xFFFFFFFF  # the index of a report that concerns every rollout of the job
+
+
+@dataclass(frozen=True)
+class Task:
+    """One rollout of a job. index: its place in the job."""
+
+    index: int
+    instance: str  # digest
+    start_seed: int
+    rng_seed: int
+
+
+@dataclass(frozen=True)
+class RunJob:
+    """One pair on some rollouts, in order; see `lns.rollout` for what is not explained here.
+
+    walk_lengths: one a task, the length of its encoded solution. cpu_seconds: per rollout.
+    memory: bytes on top of what the interpreter maps. fail_fast: stop at the first failure.
+    """
+
+    destroy: str
+    repair: str
+    tasks: tuple[Task, ...]
+    walk_lengths: tuple[int, ...]
+    steps: int
+    cpu_seconds: float
+    memory: int
+    seconds: float | None
+    skip_infeasible: bool
+    show_state: bool
+    fail_fast: bool
+
+
+@dataclass(frozen=True)
+class CheckJob:
+    """Programs to pass through the static gate and the compiler."""
+
+    programs: tuple[tuple[Role, str], ...]
+    cpu_seconds: float
+    memory: int
+
+
+def work(job: RunJob | CheckJob, arity: Mapping[Role, int], rules: Mapping[str, Rules]) -> None:
+    """Carry out a job and report every result. Called once, in a confined child."""
+    gc.enable()
+    _arm(job.cpu_seconds)
+    if isinstance(job, CheckJob):
+        for index, (role, source) in enumerate(job.programs):
+            try:
+                _load(role, source, arity)
+                _report(index, Status.OK, "")
+            except Rejection as error:
+                _report(index, Status.REJECTED, error.reason)
+        return
+    loaded: dict[Role, _Loaded] = {}
+    for role, source in (("destroy", job.destroy), ("repair", job.repair)):
+        try:
+            loaded[role] = _load(role, source, arity)
+        except Rejection as error:
+            _report(WHOLE_JOB, Status.REJECTED, f"{role}: {error.reason}")
+            return
+    for task, walk_length in zip(job.tasks, job.walk_lengths, strict=True):
+        _arm(job.cpu_seconds)
+        began = time.process_time()
+        try:
+            payload = _run(task, walk_length, job, rules[task.instance], loaded)
+        except Failure as failure:
+            reason = f"{failure.role}: {failure}"
+            _report(task.index, failure.status, reason, time.process_time() - began)
+            if job.fail_fast:
+                return
+        else:
+            _report(task.index, Status.OK, "", time.process_time() - began, payload)
+
+
+@dataclass(frozen=True)
+class _Loaded:
+    code: CodeType
+    verdict: Verdict
+
+
+def _load(role: Role, source: str, arity: Mapping[Role, int]) -> _Loaded:
+    verdict = check(source, role, arity[role])
+    try:
+        return _Loaded(compile(verdict.tree, f"<{role}>", "exec"), verdict)
+    except SyntaxError as error:
+        raise Rejection(f"line {error.lineno}: {error.msg}") from None
+    except (RecursionError, MemoryError):
+        raise Rejection("nested too deeply") from None
+    except ValueError as error:
+        raise Rejection(f"does not compile: {error}") from None
+
+
+def _run(
+    task: Task, walk_length: int, job: RunJob, rules: Rules, loaded: dict[Role, _Loaded]
+) -> bytes:
+    layouts = {role: program.verdict.layout for role, program in loaded.items()}
+    while True:
+        rng = make_rng(task.rng_seed)
+        functions = {role: _define(program, role, rng) for role, program in loaded.items()}
+        try:
+            trace = rollout(
+                rules,
+                functions["destroy"],
+                functions["repair"],
+                (rules.arguments(layouts["destroy"]), rules.arguments(layouts["repair"])),
+                random.Random(task.start_seed),
+                rng,
+                job.steps,
+                seconds=job.seconds,
+                skip_infeasible=job.skip_infeasible,
+                show_state=job.show_state,
+            )
+        except Failure as failure:
+            # The gate guessed that tuples would do; where they do not, start again on the array.
+            guessed = layouts[failure.role] == "rows"
+            if guessed and isinstance(failure.cause, TypeError | AttributeError):
+                layouts[failure.role] = "array"
+                continue
+            raise
+        walk = rules.encode(trace.best)
+        walk += walk[-1:] * (walk_length - len(walk))
+        return (
+            np.asarray(trace.best_cost, "<f8").tobytes()
+            + np.asarray(trace.state, "<i4").tobytes()
+            + np.asarray(walk, "<i4").tobytes()
+        )
+
+
+def _define(program: _Loaded, role: Role, rng: Any) -> Callable[..., Any]:
+    """Execute the module in a fresh namespace, so that no rollout sees another."""
+    namespace = make_globals(rng)
+    try:
+        exec(program.code, namespace)  # a gated, compiled program in a confined process
+        return namespace[program.verdict.entry]
+    except MemoryError as error:
+        raise Failure(Status.MEMORY, role, "out of memory", error) from None
+    except BaseException as error:
+        raise Failure(Status.CRASH, role, f"{type(error).__name__} at import") from None
+
+
+def _arm(seconds: float) -> None:
+    """Have the kernel kill this process after `seconds` of CPU time; no handler, so C loops too."""
+    signal.setitimer(signal.ITIMER_PROF, seconds)
+
+
+def _report(
+    index: int, status: Status, reason: str, seconds: float = 0.0, payload: bytes = b""
+) -> None:
+    text = reason.encode("ascii", "replace")[:MAX_REASON]
+    view = memoryview(HEADER.pack(index, status, len(text), seconds) + text + payload)
+    while view:
+        view = view[os.write(RESULT_FD, view) :]

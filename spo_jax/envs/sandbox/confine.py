@@ -1,0 +1,204 @@
+"""What the kernel is told to refuse, with ctypes and no other library.
+
+The zygote confines itself once, as far as it can and still fork (`confine_zygote`): its children
+inherit fixed addresses, empty user and network namespaces, no_new_privs and a Landlock ruleset
+that denies everything. Each child adds what only it can bear (`confine_child`): its own session,
+resource limits, closed descriptors and a seccomp allow-list.
+"""
+
+import contextlib
+import ctypes
+import os
+import platform
+import resource
+import signal
+import struct
+import sys
+
+_libc = ctypes.CDLL(None, use_errno=True)
+
+RESULT_FD = 3
+
+_PR_SET_NO_NEW_PRIVS = 38
+_PR_SET_PDEATHSIG = 1
+_PR_SET_SECCOMP = 22
+_SECCOMP_MODE_FILTER = 2
+_PR_SET_DUMPABLE = 4
+_CLONE_NEWUSER, _CLONE_NEWNET, _CLONE_NEWIPC = 0x10000000, 0x40000000, 0x08000000
+
+# What each layer is for, as `spo doctor` and the manifest name it.
+LAYERS = {
+    "seccomp": "a system-call allow-list: no open, exec, fork, socket or kill",
+    "landlock": "no file can be opened, whatever the call",
+    "namespaces": "empty user and network namespaces",
+    "no_new_privs": "no privilege can be gained",
+    "fixed_addresses": "object addresses do not vary between runs",
+}
+
+
+def _syscall(number: int, *arguments: object) -> int:
+    return _libc.syscall(ctypes.c_long(number), *arguments)
+
+
+def _prctl(option: int, *arguments: int) -> bool:
+    padded = [ctypes.c_ulong(a) for a in (*arguments, 0, 0, 0, 0)[:4]]
+    return _libc.prctl(option, *padded) == 0
+
+
+# --- the zygote's layers --------------------------------------------------------------------------
+
+
+def confine_zygote() -> dict[str, bool]:
+    """Drop what a process that only forks can do without; which layers hold."""
+    _prctl(_PR_SET_DUMPABLE, 0)
+    return {
+        "namespaces": _libc.unshare(_CLONE_NEWUSER | _CLONE_NEWNET | _CLONE_NEWIPC) == 0,
+        "no_new_privs": _prctl(_PR_SET_NO_NEW_PRIVS, 1),
+        "landlock": _landlock_deny_all(),
+    }
+
+
+def _landlock_deny_all() -> bool:
+    create, restrict = 444, 446
+    abi = _syscall(create, None, ctypes.c_size_t(0), ctypes.c_uint32(1))
+    if abi < 1:
+        return False
+    files = (1 << {1: 13, 2: 14, 3: 15, 4: 15}.get(abi, 16)) - 1
+    network = 0b11 if abi >= 4 else 0
+    scoped = 0b11 if abi >= 6 else 0  # abstract sockets, signals to processes outside
+    attributes = struct.pack("<QQQ", files, network, scoped)[: 8 if abi < 4 else 16 if abi < 6 else 24]
+    ruleset = _syscall(create, attributes, ctypes.c_size_t(len(attributes)), ctypes.c_uint32(0))
+    if ruleset < 0:
+        return False
+    try:
+        return _syscall(restrict, ctypes.c_int(ruleset), ctypes.c_uint32(0)) == 0
+    finally:
+        os.close(ruleset)
+
+
+# --- the child's layers ---------------------------------------------------------------------------
+
+# name: (x86-64, arm64) numbers; None where the architecture has no such call.
+_ALWAYS = {
+    "munmap": (11, 215),
+    "brk": (12, 214),
+    "mremap": (25, 216),
+    "madvise": (28, 233),
+    "futex": (202, 98),
+    "rt_sigreturn": (15, 139),
+    "rt_sigprocmask": (14, 135),
+    "sched_yield": (24, 124),
+    "clock_gettime": (228, 113),
+    "getpid": (39, 172),
+    "gettid": (186, 178),
+    "exit": (60, 93),
+    "exit_group": (231, 94),
+    "rseq": (334, 293),
+}
+_WRITE, _MMAP, _MPROTECT, _SETITIMER = (1, 64), (9, 222), (10, 226), (38, 103)
+_ARCHITECTURES = {"x86_64": (0, 0xC000003E), "aarch64": (1, 0xC00000B7)}
+
+_LD, _JEQ, _JSET, _JGE, _RET = 0x20, 0x15, 0x45, 0x35, 0x06
+_ALLOW, _KILL, _ERRNO = 0x7FFF0000, 0x80000000, 0x00050000
+_EPERM = 1
+_PROT_EXEC = 4
+_ITIMER_PROF = 2
+
+
+def seccomp_filter() -> bytes | None:
+    """The BPF program: a short allow-list, `write` to one descriptor only; None if unsupported."""
+    if platform.machine() not in _ARCHITECTURES or sys.byteorder != "little":
+        return None
+    column, audit = _ARCHITECTURES[platform.machine()]
+
+    def op(code: int, jump_true: int, jump_false: int, value: int) -> bytes:
+        return struct.pack("<HBBI", code, jump_true, jump_false, value)
+
+    def argument(number: int, half: int) -> bytes:
+        return op(_LD, 0, 0, 16 + 8 * number + 4 * half)
+
+    allow, refuse = op(_RET, 0, 0, _ALLOW), op(_RET, 0, 0, _ERRNO | _EPERM)
+    program = [
+        op(_LD, 0, 0, 4),  # architecture
+        op(_JEQ, 1, 0, audit),
+        op(_RET, 0, 0, _KILL),
+        op(_LD, 0, 0, 0),  # system call
+        op(_JGE, 0, 1, 0x40000000),  # the x32 interface has other numbers
+        op(_RET, 0, 0, _KILL),
+    ]
+    for numbers in _ALWAYS.values():
+        program += [op(_JEQ, 0, 1, numbers[column]), allow]
+    for numbers in (_MMAP, _MPROTECT):
+        program += [
+            op(_JEQ, 0, 4, numbers[column]),
+            argument(2, 0),
+            op(_JSET, 1, 0, _PROT_EXEC),
+            allow,
+            refuse,
+        ]
+    for numbers, value in ((_WRITE, RESULT_FD), (_SETITIMER, _ITIMER_PROF)):
+        program += [
+            op(_JEQ, 0, 6, numbers[column]),
+            argument(0, 1),
+            op(_JEQ, 0, 3, 0),
+            argument(0, 0),
+            op(_JEQ, 0, 1, value),
+            allow,
+            refuse,
+        ]
+    program.append(refuse)
+    return b"".join(program)
+
+
+def try_seccomp(program: bytes) -> bool:
+    """Load a BPF program, for good; whether the kernel took it."""
+
+    class Filter(ctypes.Structure):
+        _fields_ = (("length", ctypes.c_ushort), ("program", ctypes.c_void_p))
+
+    buffer = ctypes.create_string_buffer(program, len(program))
+    header = Filter(len(program) // 8, ctypes.addressof(buffer))
+    return _prctl(_PR_SET_SECCOMP, _SECCOMP_MODE_FILTER, ctypes.addressof(header))
+
+
+class AddressSpace:
+    """How much this process maps, also once files can no longer be opened."""
+
+    def __init__(self) -> None:
+        self._file = os.open("/proc/self/statm", os.O_RDONLY)
+
+    def bytes(self) -> int:
+        return int(os.pread(self._file, 64, 0).split()[0]) * resource.getpagesize()
+
+
+def set_limits(address_space: int, cpu_seconds: int) -> None:
+    """Resource limits of a child; `address_space` in bytes, in all."""
+    for limit, value in (
+        (resource.RLIMIT_AS, address_space),
+        (resource.RLIMIT_CPU, cpu_seconds),
+        (resource.RLIMIT_CORE, 0),
+        (resource.RLIMIT_FSIZE, 0),
+        (resource.RLIMIT_NPROC, 0),
+        (resource.RLIMIT_MEMLOCK, 0),
+        (resource.RLIMIT_MSGQUEUE, 0),
+    ):
+        with contextlib.suppress(ValueError, OSError):  # a lower hard limit is as good
+            resource.setrlimit(limit, (value, value))
+
+
+def confine_child(
+    result_fd: int, address_space: int, cpu_seconds: int, seccomp: bytes | None
+) -> None:
+    """The layers that only a child can bear. From here on, descriptor `RESULT_FD` is all it has.
+
+    Exits with code 99 if the kernel refuses the filter that it accepted at start.
+    """
+    os.setsid()
+    _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    if result_fd != RESULT_FD:
+        os.dup2(result_fd, RESULT_FD)
+    os.closerange(RESULT_FD + 1, 4096)
+    os.closerange(0, RESULT_FD)
+    set_limits(address_space, cpu_seconds)
+    if seccomp is not None and not try_seccomp(seccomp):
+        os._exit(99)

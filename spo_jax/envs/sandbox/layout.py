@@ -1,0 +1,139 @@
+"""Which view of the distances a program gets: tuples of floats ("rows") or an ndarray ("array").
+
+Rows are exact for scalar access and four times faster there. They differ from an ndarray in
+arithmetic (`+` joins, `*` repeats), comparison and methods, so a program gets rows only if every
+use of the matrix, and of each row it takes from it, is one where the two agree. What this cannot
+see (an index that turns out to be an array) raises TypeError on a tuple, and the child then runs
+the rollout again with the array; nothing differs silently.
+"""
+
+import ast
+from typing import Literal
+
+from spo_jax.envs.problem import Layout
+
+_Kind = Literal["matrix", "row"]
+
+# Builtins that treat a tuple and a 1-D array alike.
+_ROW_CONSUMERS = {"len", "min", "max", "sum", "sorted", "enumerate", "zip", "list", "map", "filter"}
+_ROW_CONSUMERS |= {"any", "all", "tuple", "iter", "reversed"}
+
+
+class _NeedsArray(Exception):  # noqa: N818 - control flow within this module
+    pass
+
+
+def choose_layout(tree: ast.Module, entry: ast.FunctionDef) -> Layout:
+    """Rows if every use of the first parameter (and of `demands`) allows it, else the array."""
+    parameters = [a.arg for a in (*entry.args.posonlyargs, *entry.args.args)]
+    if not parameters:
+        return "array"
+    kinds: dict[str, _Kind] = {parameters[0]: "matrix"}
+    if len(parameters) >= 6:  # CVRP: (dist, demands, capacity, ...)
+        kinds[parameters[1]] = "row"
+    flow = _Flow(tree, kinds)
+    try:
+        while flow.advance():
+            pass
+    except _NeedsArray:
+        return "array"
+    return "rows"
+
+
+class _Flow:
+    """Where the matrix and its rows go, by name.
+
+    Names are tracked for the whole module at once: a name that is a row anywhere counts as one
+    everywhere, which can only make the answer more careful.
+    """
+
+    def __init__(self, tree: ast.Module, kinds: dict[str, _Kind]):
+        self.kinds = kinds
+        self.nodes = list(ast.walk(tree))
+        self.parent = {c: node for node in self.nodes for c in ast.iter_child_nodes(node)}
+        self.functions = {n.name: n.args for n in self.nodes if isinstance(n, ast.FunctionDef)}
+        self.modules = {
+            alias.asname or alias.name.split(".")[0]
+            for node in self.nodes
+            if isinstance(node, ast.Import)
+            for alias in node.names
+        }
+
+    def advance(self) -> bool:
+        """Follow every known name once; whether new names were found."""
+        before = len(self.kinds)
+        for node in self.nodes:
+            if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
+                kind = self.kinds.get(node.id)
+                if kind is not None:
+                    self.follow(node, kind)
+        return len(self.kinds) > before
+
+    def bind(self, target: ast.expr | ast.arg, kind: _Kind) -> None:
+        name = target.id if isinstance(target, ast.Name) else getattr(target, "arg", None)
+        if name is None or self.kinds.setdefault(name, kind) != kind:
+            raise _NeedsArray
+
+    def follow(self, node: ast.expr, kind: _Kind) -> None:
+        """Check the context of an expression that is the matrix or a row."""
+        up = self.parent[node]
+        match up:
+            case ast.Subscript(value=value, slice=index, ctx=ast.Load()) if value is node:
+                if isinstance(index, ast.Tuple | ast.List):
+                    raise _NeedsArray
+                if isinstance(index, ast.Slice) and kind == "matrix":
+                    raise _NeedsArray
+                if isinstance(index, ast.Slice) or kind == "matrix":
+                    self.follow(up, "row")
+            case ast.Assign(targets=[target], value=value) if value is node:
+                self.bind(target, kind)
+            case ast.Tuple(elts=values):  # row_a, row_b = dist[a], dist[b]
+                match self.parent[up]:
+                    case ast.Assign(targets=[ast.Tuple(elts=targets)]) if (
+                        len(targets) == len(values)
+                    ):
+                        self.bind(targets[values.index(node)], kind)
+                    case _:
+                        raise _NeedsArray
+            case ast.NamedExpr(target=target, value=value) if value is node:
+                self.bind(target, kind)
+                self.follow(up, kind)
+            case (ast.For(target=target, iter=it) | ast.comprehension(target=target, iter=it)) if (
+                it is node
+            ):
+                if kind == "matrix":
+                    self.bind(target, "row")
+            case ast.Call(func=func, args=args) if node in args:
+                self.follow_call(up, func, args, args.index(node), kind)
+            case _:
+                raise _NeedsArray
+
+    def follow_call(
+        self, call: ast.Call, func: ast.expr, args: list[ast.expr], position: int, kind: _Kind
+    ) -> None:
+        if isinstance(func, ast.Name) and func.id in self.functions:
+            accepted = self.functions[func.id]
+            names = [*accepted.posonlyargs, *accepted.args]
+            if position >= len(names) or any(isinstance(a, ast.Starred) for a in args):
+                raise _NeedsArray
+            self.bind(names[position], kind)
+        elif isinstance(func, ast.Name) and kind == "row" and func.id in _ROW_CONSUMERS:
+            pass
+        elif isinstance(func, ast.Name) and kind == "matrix" and func.id == "len":
+            pass
+        elif isinstance(func, ast.Name) and kind == "matrix" and func.id == "enumerate":
+            match self.parent[call]:  # for i, row in enumerate(dist)
+                case ast.For(target=ast.Tuple(elts=[_, row])):
+                    self.bind(row, "row")
+                case ast.comprehension(target=ast.Tuple(elts=[_, row])):
+                    self.bind(row, "row")
+                case _:
+                    raise _NeedsArray
+        elif not (
+            # A row in a library function is converted; a whole matrix there means vectorised code.
+            kind == "row"
+            and isinstance(func, ast.Attribute)
+            and isinstance(func.value, ast.Name)
+            and func.value.id in self.modules
+        ):
+            raise _NeedsArray

@@ -1,0 +1,257 @@
+"""Programs, pairs, and the texts they come from: a model's answer or a pair file.
+
+Nothing here runs a program or judges whether it is safe: that is the sandbox's gate
+(`spo_jax.envs.sandbox.policy`), which runs in a worker.
+"""
+
+import ast
+import hashlib
+import io
+import re
+import tokenize
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Literal, get_args
+
+import numpy as np
+
+from spo_jax.errors import InputError, Rejection
+
+Role = Literal["destroy", "repair"]
+ROLES: tuple[Role, ...] = get_args(Role)
+
+MAX_SOURCE = 32_768  # characters; the longest completion of the paper is 2,048 tokens
+
+
+@dataclass(frozen=True)
+class Program:
+    """One role's source text: a function and its helpers (the contract is in docs/programs.md).
+
+    strategy: the sentence that names the decision the code implements.
+    parents: digests of the programs whose text was in the prompt.
+    form: the prompt form it answers ("initialization", "mechanism-replacement", ...).
+    condition: for a repair, the digest of the destroy strategy it was generated for (A.5).
+    derivation: a generator's own record of how it built the program, opaque to the rest.
+    """
+
+    role: Role
+    source: str
+    strategy: str = ""
+    parents: tuple[str, ...] = ()
+    form: str = ""
+    condition: str = ""
+    derivation: str = ""
+
+    @classmethod
+    def from_source(
+        cls,
+        role: Role,
+        source: str | bytes,
+        strategy: str | None = None,
+        *,
+        parents: tuple[str, ...] = (),
+        form: str = "",
+        condition: str = "",
+        derivation: str = "",
+    ) -> "Program":
+        """A program from its source; without `strategy`, its function's docstring serves.
+
+        Raises Rejection for a text that cannot be a program: undecodable, empty or too long.
+        Whether it obeys the contract is decided later, in the sandbox.
+        """
+        if role not in ROLES:
+            raise InputError(f"unknown role {role!r}: a role is 'destroy' or 'repair'")
+        text = _decode(source)
+        if strategy is None:
+            strategy = _docstring(text, role)
+        return cls(role, text, one_line(strategy), parents, form, condition, derivation)
+
+    @cached_property
+    def digest(self) -> str:
+        """Hex digest of role and whitespace-normalised source (Appendix A.5)."""
+        return _hash(self.role, normalise(self.source))
+
+    @cached_property
+    def strategy_digest(self) -> str:
+        """Hex digest of the strategy sentence: the context of conditional repairs."""
+        return _hash(" ".join(self.strategy.split()))
+
+
+@dataclass(frozen=True)
+class Pair:
+    """A destroy program and the repair program that answers it."""
+
+    destroy: Program
+    repair: Program
+
+    def __post_init__(self) -> None:
+        if (self.destroy.role, self.repair.role) != ROLES:
+            raise InputError("a pair is one destroy program and one repair program, in that order")
+
+    @cached_property
+    def digest(self) -> str:
+        return _hash(self.destroy.digest, self.repair.digest)
+
+
+@dataclass(frozen=True)
+class Prompt:
+    """One generation context (the paper's gamma): what is asked, and the text that asks it.
+
+    form: "initialization" or one of the five evolutionary forms of Table 3.
+    parents: same-role programs shown as context; none for "initialization".
+    destroy: for a repair, the paired destroy program it answers; None for a destroy.
+    state: whether the interface offers steps_since_improvement (the paper's second ablation).
+    """
+
+    problem: str
+    role: Role
+    form: str
+    text: str
+    parents: tuple[Program, ...] = ()
+    destroy: Program | None = None
+    state: bool = True
+
+
+@dataclass(frozen=True, eq=False)
+class Completion:
+    """One sampled answer.
+
+    tokens: [T] int32 and logprobs: [T] float32 of the sampling policy; empty where the generator
+        is no language model. derivation: passed on to the Program, see there.
+    """
+
+    text: str
+    tokens: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int32))
+    logprobs: np.ndarray = field(default_factory=lambda: np.zeros(0, np.float32))
+    derivation: str = ""
+
+
+@dataclass(frozen=True, eq=False)
+class Group:
+    """The samples of one generation context and what they earned.
+
+    credits: [B] float64, one a completion, NaN where there is none.
+    """
+
+    prompt: Prompt
+    completions: tuple[Completion, ...]
+    credits: np.ndarray
+
+
+def _hash(*parts: str) -> str:
+    return hashlib.blake2b("\0".join(parts).encode(), digest_size=16).hexdigest()
+
+
+def _decode(source: str | bytes) -> str:
+    if isinstance(source, bytes):
+        try:
+            source = source.decode("utf-8")
+        except UnicodeDecodeError as error:
+            raise Rejection(f"not UTF-8 text (byte {error.start})") from None
+    try:
+        source.encode("utf-8")
+    except UnicodeEncodeError:
+        raise Rejection("contains unpaired surrogates") from None
+    if "\0" in source:
+        raise Rejection("contains a null character")
+    if not source.strip():
+        raise Rejection("empty source")
+    if len(source) > MAX_SOURCE:
+        raise Rejection(f"source of {len(source)} characters (at most {MAX_SOURCE})")
+    return source.replace("\r\n", "\n").replace("\r", "\n")
+
+
+def one_line(text: str) -> str:
+    """`text` with every run of white space made one space."""
+    return " ".join(text.split())
+
+
+def normalise(source: str) -> str:
+    """Source with its white space normalised: equal for programs that differ in layout only.
+
+    Tokens are joined by single spaces and blocks by markers, so that indentation keeps its meaning
+    but not its width. A text that does not tokenise is compared line by line.
+    """
+    marks = {tokenize.INDENT: "<indent>", tokenize.DEDENT: "<dedent>", tokenize.NEWLINE: "\n"}
+    skip = {tokenize.NL, tokenize.ENDMARKER}
+    try:
+        return " ".join(
+            marks.get(token.type, token.string)
+            for token in tokenize.generate_tokens(io.StringIO(source).readline)
+            if token.type not in skip
+        )
+    except (tokenize.TokenError, SyntaxError):
+        return "\n".join(line.rstrip() for line in source.splitlines() if line.strip())
+
+
+def parse_tree(source: str) -> ast.Module:
+    """The syntax tree of `source`. Raises Rejection where Python's parser gives up."""
+    try:
+        return ast.parse(source)
+    except SyntaxError as error:
+        raise Rejection(f"syntax error in line {error.lineno}: {error.msg}") from None
+    except (RecursionError, MemoryError):
+        raise Rejection("nested too deeply") from None
+    except ValueError as error:
+        raise Rejection(f"unreadable source: {error}") from None
+
+
+def entry_function(tree: ast.Module, role: Role) -> ast.FunctionDef:
+    """The function a harness calls: the one named after the role, else the only one there is."""
+    functions = [node for node in tree.body if isinstance(node, ast.FunctionDef)]
+    named = [node for node in functions if node.name == role]
+    if len(named) > 1:
+        raise Rejection(f"{role} is defined {len(named)} times")
+    if named:
+        return named[0]
+    if len(functions) == 1:
+        return functions[0]
+    found = ", ".join(node.name for node in functions[:5]) or "none"
+    raise Rejection(f"no function named {role} (found: {found})")
+
+
+def _docstring(source: str, role: Role) -> str:
+    try:
+        return ast.get_docstring(entry_function(parse_tree(source), role)) or ""
+    except Rejection:
+        return ""
+
+
+# --- a model's answer ---------------------------------------------------------------------------
+
+_THINK = re.compile(r"<think>.*?</think>", re.DOTALL)
+_LABEL = r"^[ \t>#*_]*{}[ \t*_]*:[ \t*_]*"
+_STRATEGY = re.compile(_LABEL.format("STRATEGY"), re.MULTILINE | re.IGNORECASE)
+_CODE = re.compile(_LABEL.format("CODE"), re.MULTILINE | re.IGNORECASE)
+_FENCE = re.compile(r"^[ \t]*(```+|~~~+)[^\n`]*\n(.*?)^[ \t]*\1[ \t]*$", re.MULTILINE | re.DOTALL)
+
+
+def parse_response(role: Role, text: str | bytes, **origin: object) -> Program:
+    """The program in a model's answer: `STRATEGY:` one sentence, `CODE:` one function.
+
+    The code may be fenced or not; a <think> block, Markdown emphasis on the labels and prose
+    around a fence are ignored. `origin` (parents, form, condition, derivation) goes to the program.
+    Raises Rejection with the first thing that is missing.
+    """
+    answer = _THINK.sub("", _decode(text))
+    strategy = _STRATEGY.search(answer)
+    if strategy is None:
+        raise Rejection("no STRATEGY: line")
+    code = _CODE.search(answer, strategy.end())
+    if code is None:
+        raise Rejection("no CODE: section after the strategy")
+    sentence = one_line(answer[strategy.end() : code.start()].split("```")[0]).strip("*_ ")
+    if not sentence:
+        raise Rejection("the STRATEGY: sentence is empty")
+    body = answer[code.end() :]
+    fence = _FENCE.search(body)
+    if fence is not None:
+        body = fence.group(2)
+    elif "```" in body:
+        raise Rejection("the code fence is not closed (answer cut off?)")
+    if not body.strip():
+        raise Rejection("the CODE: section is empty")
+    source = body.strip("\n") + "\n"
+    entry_function(parse_tree(source), role)
+    return Program.from_source(role, source, sentence, **origin)  # type: ignore[arg-type]
