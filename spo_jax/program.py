@@ -9,9 +9,9 @@ import hashlib
 import io
 import re
 import tokenize
+import warnings
 from dataclasses import dataclass, field
 from functools import cached_property
-from pathlib import Path
 from typing import Literal, get_args
 
 import numpy as np
@@ -188,7 +188,9 @@ def normalise(source: str) -> str:
 def parse_tree(source: str) -> ast.Module:
     """The syntax tree of `source`. Raises Rejection where Python's parser gives up."""
     try:
-        return ast.parse(source)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # an invalid escape is the program's business
+            return ast.parse(source)
     except SyntaxError as error:
         raise Rejection(f"syntax error in line {error.lineno}: {error.msg}") from None
     except (RecursionError, MemoryError):

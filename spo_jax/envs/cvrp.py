@@ -4,7 +4,7 @@ import random
 from collections.abc import Sequence
 from itertools import chain, groupby
 from math import fsum
-from operator import getitem
+from operator import getitem, itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -73,11 +73,12 @@ class CVRPRules:
             raise Infeasible(f"removed {len(gone)} of {self._n} customers (at most {self._most})")
         kept = [[node for node in route if node not in gone] for route in current]
         # An emptied route may stay as [] or be dropped.
-        if (
-            (partial != kept and [r for r in partial if r] != [r for r in kept if r])
-            or sum(map(len, kept)) + len(gone) != self._n
-        ):
-            raise Infeasible("partial_routes are not the routes without removed_customers, in order")
+        if (partial != kept and [r for r in partial if r] != [r for r in kept if r]) or sum(
+            map(len, kept)
+        ) + len(gone) != self._n:
+            raise Infeasible(
+                "partial_routes are not the routes without removed_customers, in order"
+            )
         return partial, removed
 
     def repaired(self, output: Any) -> Routes:
@@ -93,7 +94,7 @@ class CVRPRules:
 
     def cost(self, solution: Routes) -> float:
         walk = self.encode(solution)
-        return fsum(map(getitem, [self._rows[a] for a in walk[:-1]], walk[1:]))
+        return fsum(map(getitem, itemgetter(*walk[:-1])(self._rows), walk[1:]))
 
     def encode(self, solution: Routes) -> list[int]:
         walk = [0]
@@ -165,7 +166,9 @@ class CVRP:
             raise Infeasible("a route exceeds the capacity")
         return routes
 
-    def write(self, path: str | Path, instance: Instance, solution: Sequence[Sequence[int]]) -> None:
+    def write(
+        self, path: str | Path, instance: Instance, solution: Sequence[Sequence[int]]
+    ) -> None:
         """A CVRPLIB .sol file."""
         cvrplib.write_solution(path, instance, solution)
 

@@ -7,7 +7,7 @@ seeds, derived from (run seed, instance, rollout seed), the same for every pair.
 import select
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from math import isclose
 
@@ -146,22 +146,23 @@ class Evaluator:
 
         def finished(work: _Work, reports: list[Report], verdict: Report | None) -> list[_Work]:
             nonlocal done
-            done += len(work.job.tasks) if isinstance(work.job, RunJob) else 0
             again = _settle(work, reports, verdict, results, fail_fast)
-            done -= sum(len(w.job.tasks) for w in again if isinstance(w.job, RunJob))
-            if progress is not None:
-                progress(done, total)
+            done += _size(work) - sum(map(_size, again))
             return again
+
+        def running(busy: Iterable[Worker]) -> None:
+            if progress is not None:
+                progress(done + sum(len(worker.reports) for worker in busy), total)
 
         def wanted(work: _Work) -> bool:
             nonlocal done
             assert isinstance(work.job, RunJob)
             if not fail_fast or not results.failed_before(work.pair, work.job.tasks[0].index):
                 return True
-            done += len(work.job.tasks)
+            done += _size(work)
             return False
 
-        self._drain(deque(jobs), finished, wanted)
+        self._drain(deque(jobs), finished, wanted, running)
         return results.rollouts([order[pair.digest] for pair in pairs], fail_fast)
 
     def check(self, programs: Sequence[Program]) -> list[str | None]:
@@ -181,7 +182,12 @@ class Evaluator:
                 reasons[where[report.index]] = report.reason or None
             left = where[len(reports) :]
             attempts = work.attempts
-            if left and verdict is not None and verdict.status == Status.HOST_FAULT and not attempts:
+            if (
+                left
+                and verdict is not None
+                and verdict.status == Status.HOST_FAULT
+                and not attempts
+            ):
                 attempts += 1
             elif left:
                 reasons[left[0]] = verdict.reason if verdict else "the gate ended without a verdict"
@@ -192,7 +198,7 @@ class Evaluator:
             places[id(job)] = left
             return [_Work(job, attempts=attempts)]
 
-        self._drain(deque(jobs), finished, lambda work: True)
+        self._drain(deque(jobs), finished, lambda work: True, lambda busy: None)
         return reasons
 
     # --- how it does it ---------------------------------------------------------------------------
@@ -209,7 +215,10 @@ class Evaluator:
         seconds: float | None,
         fail_fast: bool,
     ) -> list[_Work]:
-        """One job a pair; where pairs are few, several, so that every worker has something to do."""
+        """One job a pair; where pairs are few, several, so that every worker has something to do.
+
+        How rollouts are shared out cannot be seen in their results.
+        """
         tasks, lengths, owners = [], [], []
         for i, instance in enumerate(instances):
             for s, seed in enumerate(seeds):
@@ -218,8 +227,10 @@ class Evaluator:
                 tasks.append(Task(i * len(seeds) + s, instance.digest, start, rng))
                 lengths.append(self.problem.walk_length(instance))
                 owners.append(instance)
-        pieces = max(1, -(-8 * len(self._workers) // max(1, len(pairs))))
-        size = -(-len(tasks) // pieces) if len(pairs) < 4 * len(self._workers) else len(tasks)
+        workers = len(self._workers)
+        shared = workers > 1 and len(pairs) < 4 * workers
+        pieces = -(-4 * workers // len(pairs)) if shared else 1
+        size = -(-len(tasks) // pieces)
         limit = self._limit * steps / FULL_STEPS
         if seconds is not None:
             limit = seconds + 10.0  # a step begun in time may end late, but not forever
@@ -248,8 +259,13 @@ class Evaluator:
         queue: deque[_Work],
         finished: Callable[[_Work, list[Report], Report | None], list[_Work]],
         wanted: Callable[[_Work], bool],
+        running: Callable[[Iterable[Worker]], None],
     ) -> None:
-        """Keep every worker busy until the queue is empty; `finished` may return more work."""
+        """Keep every worker busy until the queue is empty.
+
+        finished: takes a job's reports and may return more work. wanted: whether a job is still
+        worth starting. running: called with the busy workers whenever something has happened.
+        """
         if not self._started:
             self._start()
         idle = list(reversed(self._workers))
@@ -281,6 +297,7 @@ class Evaluator:
                         idle.append(worker)
                     except ConnectionError:
                         self._lost(worker, busy, queue, finished, idle)
+                running(busy)
         except BaseException:
             self.close()  # a half-read job would confuse the next run
             raise
@@ -302,6 +319,10 @@ class Evaluator:
         fault = Report(0, Status.HOST_FAULT, "the sandbox process died", 0.0)
         queue.extendleft(reversed(finished(work, reports, fault)))
         idle.append(worker)
+
+
+def _size(work: _Work) -> int:
+    return len(work.job.tasks) if isinstance(work.job, RunJob) else 0
 
 
 def _first_positions(keys: Sequence[str]) -> list[int]:
@@ -326,7 +347,9 @@ def _validate(
         raise InputError(f"seconds must be positive, not {seconds}")
     for instance in instances:
         if instance.problem != problem.name:
-            raise InputError(f"{instance.name} is a {instance.problem} instance, not {problem.name}")
+            raise InputError(
+                f"{instance.name} is a {instance.problem} instance, not {problem.name}"
+            )
 
 
 def _settle(
@@ -356,7 +379,9 @@ def _settle(
     results.fail(work.pair, replace(verdict, index=left[0].index))
     if fail_fast or not left[1:]:
         return []
-    return [_Work(replace(job, tasks=left[1:], walk_lengths=lengths[1:]), work.instances, work.pair)]
+    return [
+        _Work(replace(job, tasks=left[1:], walk_lengths=lengths[1:]), work.instances, work.pair)
+    ]
 
 
 class _Results:

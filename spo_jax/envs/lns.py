@@ -24,7 +24,7 @@ class Trace:
     best: Solution
 
 
-class Failure(Exception):  # noqa: N818 - a verdict on a program, not an error of ours
+class Failure(Exception):
     """A program failed; `cause` is the exception it raised, if it raised one."""
 
     def __init__(self, status: Status, role: Role, what: str, cause: BaseException | None = None):

@@ -19,7 +19,7 @@ from spo_jax.errors import InputError
 
 SUFFIXES = (".png", ".pdf")
 
-_INK, _LINE, _QUIET = "#1f2933", "#2a6f97", "#7b8794"
+_INK, _LINE = "#1f2933", "#2a6f97"
 _LONG_SIDE, _SHORT_SIDE, _EDGE = 8.0, 3.2, 0.15  # inches
 
 
@@ -52,7 +52,7 @@ def plot_solution(
     if instance.problem == "tsp":
         _draw_tour(axes, xy, solution)
     else:
-        _draw_routes(axes, xy, solution)
+        _draw_routes(axes, xy, [route for route in solution if len(route)])
     # No dates and no version strings: equal pictures are equal files.
     metadata = {"Software": None} if suffix == ".png" else {"CreationDate": None, "Producer": None}
     buffer = io.BytesIO()
@@ -91,16 +91,15 @@ def _canvas(xy: np.ndarray, title: str) -> tuple[Any, Any]:
     axes.set_xlim(centre[0] - reach[0], centre[0] + reach[0])
     axes.set_ylim(centre[1] - reach[1], centre[1] + reach[1])
     if title:
-        figure.text(
-            0.2 / width, 1 - 0.32 / height, title, color=_INK, fontsize=11, va="center", ha="left"
-        )
+        place = (0.2 / width, 1 - 0.32 / height)
+        figure.text(*place, title, color=_INK, fontsize=11, va="center", parse_math=False)
     return figure, axes
 
 
 def _sizes(n: int) -> tuple[float, float]:
     """Line width in points and marker area in square points, finer as nodes grow denser."""
     density = math.sqrt(50 / max(n, 50))
-    return 0.6 + 1.1 * density, 1.2 + 22.0 * density**2
+    return 0.8 + 0.9 * density, 2.5 + 22.0 * density**2
 
 
 def _draw_tour(axes: Any, xy: np.ndarray, tour: Sequence[int]) -> None:

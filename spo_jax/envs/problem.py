@@ -23,7 +23,7 @@ Solution = Any  # TSP: list of N nodes. CVRP: list of routes, each a list of cus
 Layout = Literal["rows", "array"]
 
 
-class Infeasible(Exception):  # noqa: N818 - a verdict on a program, not an error of ours
+class Infeasible(Exception):
     """A program returned something that its contract forbids; the message says what."""
 
 

@@ -3,7 +3,7 @@
 import random
 from collections.abc import Sequence
 from math import fsum
-from operator import getitem
+from operator import getitem, itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -66,7 +66,7 @@ class TSPRules:
         return tour
 
     def cost(self, solution: list[int]) -> float:
-        return fsum(map(getitem, [self._rows[a] for a in solution], solution[1:] + solution[:1]))
+        return fsum(map(getitem, itemgetter(*solution)(self._rows), solution[1:] + solution[:1]))
 
     def encode(self, solution: list[int]) -> list[int]:
         return solution + solution[:1]

@@ -35,14 +35,13 @@ def node_list(value: object) -> list[int] | None:
             return value.tolist()  # type: ignore[attr-defined]
         else:
             return None
-    kinds = set(map(type, value))  # type: ignore[call-overload]
-    if kinds <= _INT:
+    kinds = [*map(type, value)]  # type: ignore[call-overload]
+    if kinds.count(int) == len(kinds):
         return value  # type: ignore[return-value]
-    if kinds <= _INTEGERS:
+    if _INTEGERS.issuperset(kinds):
         return list(map(int, value))  # type: ignore[call-overload]
     return None
 
 
-_INT = {int}
 _INTEGERS = {int, np.int8, np.int16, np.int32, np.int64, np.uint8, np.uint16, np.uint32, np.uint64}
 _INTEGERS |= {np.longlong, np.ulonglong, np.intc, np.uintc}

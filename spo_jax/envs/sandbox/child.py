@@ -3,6 +3,7 @@
 Reports are frames of fixed-width numbers on one descriptor. Nothing a program made is pickled.
 """
 
+import contextlib
 import gc
 import os
 import random
@@ -30,6 +31,8 @@ from spo_jax.program import Role
 HEADER = struct.Struct("<IBHd")
 MAX_REASON = 400
 WHOLE_JOB = 0xFFFFFFFF  # the index of a report that concerns every rollout of the job
+EXIT_MEMORY, EXIT_FAULT = 97, 98  # exit codes of a child that could not report
+WARM_NUMBERS = 50_000  # how many numbers of the instances are worth touching ahead of a job
 
 
 @dataclass(frozen=True)
@@ -62,6 +65,15 @@ class RunJob:
     show_state: bool
     fail_fast: bool
 
+    @property
+    def instances(self) -> frozenset[str]:
+        return frozenset(task.instance for task in self.tasks)
+
+    @property
+    def total_cpu_seconds(self) -> int:
+        """For RLIMIT_CPU, which is in whole seconds and for the process: only the last resort."""
+        return int(self.cpu_seconds * len(self.tasks)) + 2
+
 
 @dataclass(frozen=True)
 class CheckJob:
@@ -70,6 +82,27 @@ class CheckJob:
     programs: tuple[tuple[Role, str], ...]
     cpu_seconds: float
     memory: int
+    instances: frozenset[str] = frozenset()
+
+    @property
+    def total_cpu_seconds(self) -> int:
+        return int(self.cpu_seconds) + 2
+
+
+def warm_up(arity: Mapping[Role, int], rules: Mapping[str, Rules]) -> None:
+    """Write to the pages that any job writes to, before there is a job to wait for them."""
+    role: Role = "destroy"
+    with contextlib.suppress(Rejection):
+        names = ", ".join(f"a{k}" for k in range(arity[role]))
+        _load(role, f"def destroy({names}):\n    return [v for v in a1 if v], a1[:1]\n", arity)
+    left = WARM_NUMBERS
+    for known in rules.values():
+        for argument in known.arguments("rows"):
+            if type(argument) is tuple and (left := left - len(argument) ** 2) > 0:
+                for row in argument:
+                    if type(row) is tuple:
+                        for _ in row:
+                            pass
 
 
 def work(job: RunJob | CheckJob, arity: Mapping[Role, int], rules: Mapping[str, Rules]) -> None:
@@ -112,13 +145,15 @@ class _Loaded:
 
 
 def _load(role: Role, source: str, arity: Mapping[Role, int]) -> _Loaded:
-    verdict = check(source, role, arity[role])
     try:
+        verdict = check(source, role, arity[role])
         return _Loaded(compile(verdict.tree, f"<{role}>", "exec"), verdict)
     except SyntaxError as error:
         raise Rejection(f"line {error.lineno}: {error.msg}") from None
     except (RecursionError, MemoryError):
         raise Rejection("nested too deeply") from None
+    except Rejection:
+        raise
     except ValueError as error:
         raise Rejection(f"does not compile: {error}") from None
 
@@ -179,7 +214,8 @@ def _arm(seconds: float) -> None:
 def _report(
     index: int, status: Status, reason: str, seconds: float = 0.0, payload: bytes = b""
 ) -> None:
-    text = reason.encode("ascii", "replace")[:MAX_REASON]
+    plain = "".join(c if " " <= c <= "~" else "?" for c in reason[:MAX_REASON])
+    text = plain.encode("ascii")
     view = memoryview(HEADER.pack(index, status, len(text), seconds) + text + payload)
     while view:
         view = view[os.write(RESULT_FD, view) :]

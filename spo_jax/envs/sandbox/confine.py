@@ -66,7 +66,9 @@ def _landlock_deny_all() -> bool:
     files = (1 << {1: 13, 2: 14, 3: 15, 4: 15}.get(abi, 16)) - 1
     network = 0b11 if abi >= 4 else 0
     scoped = 0b11 if abi >= 6 else 0  # abstract sockets, signals to processes outside
-    attributes = struct.pack("<QQQ", files, network, scoped)[: 8 if abi < 4 else 16 if abi < 6 else 24]
+    attributes = struct.pack("<QQQ", files, network, scoped)[
+        : 8 if abi < 4 else 16 if abi < 6 else 24
+    ]
     ruleset = _syscall(create, attributes, ctypes.c_size_t(len(attributes)), ctypes.c_uint32(0))
     if ruleset < 0:
         return False
@@ -193,7 +195,6 @@ def confine_child(
 
     Exits with code 99 if the kernel refuses the filter that it accepted at start.
     """
-    os.setsid()
     _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     if result_fd != RESULT_FD:
         os.dup2(result_fd, RESULT_FD)

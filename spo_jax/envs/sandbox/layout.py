@@ -16,10 +16,10 @@ _Kind = Literal["matrix", "row"]
 
 # Builtins that treat a tuple and a 1-D array alike.
 _ROW_CONSUMERS = {"len", "min", "max", "sum", "sorted", "enumerate", "zip", "list", "map", "filter"}
-_ROW_CONSUMERS |= {"any", "all", "tuple", "iter", "reversed"}
+_ROW_CONSUMERS |= {"any", "all", "iter", "reversed"}
 
 
-class _NeedsArray(Exception):  # noqa: N818 - control flow within this module
+class _NeedsArray(Exception):
     pass
 
 
@@ -51,13 +51,24 @@ class _Flow:
         self.kinds = kinds
         self.nodes = list(ast.walk(tree))
         self.parent = {c: node for node in self.nodes for c in ast.iter_child_nodes(node)}
-        self.functions = {n.name: n.args for n in self.nodes if isinstance(n, ast.FunctionDef)}
-        self.modules = {
-            alias.asname or alias.name.split(".")[0]
-            for node in self.nodes
-            if isinstance(node, ast.Import)
-            for alias in node.names
-        }
+        functions = [n for n in self.nodes if isinstance(n, ast.FunctionDef)]
+        self.functions = {n.name: n.args for n in functions}
+        imports = [n for n in self.nodes if isinstance(n, ast.Import)]
+        self.numpy = {a.asname for n in imports for a in n.names if a.name == "numpy"} | {"numpy"}
+        # A name bound more than once, or to something else than it seems, is not understood.
+        bound = [
+            n.id for n in self.nodes if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)
+        ]
+        bound += [n.arg for n in self.nodes if isinstance(n, ast.arg)]
+        bound += [
+            alias.asname or alias.name
+            for n in self.nodes
+            if isinstance(n, ast.Import | ast.ImportFrom)
+            for alias in n.names
+            if alias.name != "numpy"
+        ]
+        names = [n.name for n in functions]
+        self.doubtful = set(bound) | {name for name in names if names.count(name) > 1}
 
     def advance(self) -> bool:
         """Follow every known name once; whether new names were found."""
@@ -67,6 +78,8 @@ class _Flow:
                 kind = self.kinds.get(node.id)
                 if kind is not None:
                     self.follow(node, kind)
+            elif isinstance(node, ast.AugAssign) and getattr(node.target, "id", "") in self.kinds:
+                raise _NeedsArray
         return len(self.kinds) > before
 
     def bind(self, target: ast.expr | ast.arg, kind: _Kind) -> None:
@@ -89,8 +102,8 @@ class _Flow:
                 self.bind(target, kind)
             case ast.Tuple(elts=values):  # row_a, row_b = dist[a], dist[b]
                 match self.parent[up]:
-                    case ast.Assign(targets=[ast.Tuple(elts=targets)]) if (
-                        len(targets) == len(values)
+                    case ast.Assign(targets=[ast.Tuple(elts=targets)]) if len(targets) == len(
+                        values
                     ):
                         self.bind(targets[values.index(node)], kind)
                     case _:
@@ -98,7 +111,7 @@ class _Flow:
             case ast.NamedExpr(target=target, value=value) if value is node:
                 self.bind(target, kind)
                 self.follow(up, kind)
-            case (ast.For(target=target, iter=it) | ast.comprehension(target=target, iter=it)) if (
+            case ast.For(target=target, iter=it) | ast.comprehension(target=target, iter=it) if (
                 it is node
             ):
                 if kind == "matrix":
@@ -111,29 +124,31 @@ class _Flow:
     def follow_call(
         self, call: ast.Call, func: ast.expr, args: list[ast.expr], position: int, kind: _Kind
     ) -> None:
-        if isinstance(func, ast.Name) and func.id in self.functions:
-            accepted = self.functions[func.id]
-            names = [*accepted.posonlyargs, *accepted.args]
-            if position >= len(names) or any(isinstance(a, ast.Starred) for a in args):
+        match func:
+            case ast.Name(id=name) if name in self.doubtful:
                 raise _NeedsArray
-            self.bind(names[position], kind)
-        elif isinstance(func, ast.Name) and kind == "row" and func.id in _ROW_CONSUMERS:
-            pass
-        elif isinstance(func, ast.Name) and kind == "matrix" and func.id == "len":
-            pass
-        elif isinstance(func, ast.Name) and kind == "matrix" and func.id == "enumerate":
-            match self.parent[call]:  # for i, row in enumerate(dist)
-                case ast.For(target=ast.Tuple(elts=[_, row])):
-                    self.bind(row, "row")
-                case ast.comprehension(target=ast.Tuple(elts=[_, row])):
-                    self.bind(row, "row")
-                case _:
+            case ast.Name(id=name) if name in self.functions:
+                accepted = self.functions[name]
+                names = [*accepted.posonlyargs, *accepted.args]
+                if position >= len(names) or any(isinstance(a, ast.Starred) for a in args):
                     raise _NeedsArray
-        elif not (
-            # A row in a library function is converted; a whole matrix there means vectorised code.
-            kind == "row"
-            and isinstance(func, ast.Attribute)
-            and isinstance(func.value, ast.Name)
-            and func.value.id in self.modules
-        ):
-            raise _NeedsArray
+                self.bind(names[position], kind)
+            case ast.Name(id="len"):
+                pass
+            case ast.Name(id="enumerate") if kind == "matrix":
+                match self.parent[call]:  # for i, row in enumerate(dist)
+                    case ast.For(target=ast.Tuple(elts=[_, row])):
+                        self.bind(row, "row")
+                    case ast.comprehension(target=ast.Tuple(elts=[_, row])):
+                        self.bind(row, "row")
+                    case _:
+                        raise _NeedsArray
+            case ast.Name(id=name) if kind == "row" and name in _ROW_CONSUMERS:
+                pass
+            case ast.Attribute(value=ast.Name(id=name)) if (
+                # NumPy converts a row; a whole matrix in a NumPy function means vectorised code.
+                kind == "row" and name in self.numpy and name not in self.doubtful
+            ):
+                pass
+            case _:
+                raise _NeedsArray

@@ -13,12 +13,13 @@ def _words(text: str) -> frozenset[str]:
 
 BUILTINS = _words(
     """
-    abs all any bin bool chr complex dict divmod enumerate filter float frozenset hash hex int
-    isinstance iter len list map max min next ord pow print range repr reversed round set slice
-    sorted str sum tuple zip
-    ArithmeticError AssertionError AttributeError Exception FloatingPointError IndexError KeyError
-    LookupError MemoryError NotImplementedError OverflowError RecursionError RuntimeError
-    StopIteration TypeError ValueError ZeroDivisionError Ellipsis NotImplemented
+    abs all any bin bool callable chr complex dict divmod enumerate filter float frozenset hash hex
+    int isinstance iter len list map max min next object ord pow print range repr reversed round
+    set slice sorted str sum tuple zip
+    ArithmeticError AssertionError AttributeError BaseException Exception FloatingPointError
+    ImportError IndexError KeyError LookupError MemoryError NotImplementedError OverflowError
+    RecursionError RuntimeError StopIteration TypeError ValueError ZeroDivisionError
+    Ellipsis NotImplemented
     """
 )
 
@@ -103,11 +104,15 @@ _TYPING = _ABC | _words(
     """
 )
 
+# Classes that annotations name; what stands for them here does nothing.
+HINTS = _words("Random")
+
 MODULES: dict[str, frozenset[str]] = {
     "math": _MATH,
-    "random": RNG,
+    "random": RNG | HINTS,
     "numpy": _NUMPY,
     "numpy.linalg": _LINALG,
+    "numpy.typing": _words("ArrayLike NDArray"),
     "heapq": _words("heapify heappop heappush heappushpop heapreplace merge nlargest nsmallest"),
     "itertools": _ITERTOOLS,
     "functools": _words("cache cmp_to_key lru_cache partial reduce"),

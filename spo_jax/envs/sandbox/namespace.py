@@ -21,13 +21,19 @@ from typing import Any
 
 import numpy as np
 
-from spo_jax.envs.sandbox.names import BUILTINS, MODULES, RNG
+from spo_jax.envs.sandbox.names import BUILTINS, HINTS, MODULES, RNG
 
 
 class Rng:
     """Random numbers for one rollout; see `make_rng`."""
 
-    __slots__ = tuple(sorted(RNG))
+    __slots__ = tuple(sorted(RNG | HINTS))
+
+    def __copy__(self) -> "Rng":
+        return self
+
+    def __deepcopy__(self, memo: dict) -> "Rng":
+        return self
 
 
 def make_rng(seed: int) -> Rng:
@@ -115,15 +121,21 @@ def make_rng(seed: int) -> Rng:
         "integers": integers,
     }
 
+    # Plain functions, not bound methods: copying one must not copy the generator behind it.
     def numpy_method(name: str) -> Any:
         return lambda *args, **kwargs: getattr(arrays(), name)(*args, **kwargs)
 
+    def standard_method(name: str) -> Any:
+        return lambda *args, **kwargs: getattr(core, name)(*args, **kwargs)
+
     rng = Rng()
-    for name in Rng.__slots__:
+    for name in HINTS:
+        object.__setattr__(rng, name, _HINT)
+    for name in RNG:
         if name in ours:
             method = ours[name]
         elif name in _STANDARD:
-            method = getattr(core, name)
+            method = standard_method(name)
         else:
             method = numpy_method(name)
         object.__setattr__(rng, name, method)
@@ -170,7 +182,20 @@ def _numpy() -> SimpleNamespace:
     members.linalg = _members("numpy.linalg", np.linalg)
     # Memory that nobody wrote would make results depend on what ran before.
     members.empty, members.empty_like = np.zeros, np.zeros_like
+    # Floating-point warnings are off in a child; a real errstate could keep a callback.
+    members.errstate = _NoErrstate
     return members
+
+
+class _NoErrstate:
+    def __init__(self, **ignored: object):
+        pass
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, *exc: object) -> None:
+        pass
 
 
 _NUMPY = _numpy()
@@ -180,6 +205,7 @@ _SHIMS: dict[str, object] = {
     "math": _members("math", math),
     "numpy": _NUMPY,
     "numpy.linalg": _NUMPY.linalg,
+    "numpy.typing": SimpleNamespace(ArrayLike=_HINT, NDArray=_HINT),
     "heapq": _members("heapq", heapq),
     "itertools": _members("itertools", itertools),
     "functools": _members("functools", functools),
@@ -197,6 +223,10 @@ def make_globals(rng: Rng) -> dict[str, Any]:
     """A fresh module namespace whose `import random` is `rng`."""
 
     def import_(name, globals=None, locals=None, fromlist=(), level=0):
+        if type(fromlist) is list:
+            # NumPy's C code fetching a module of its own: an import statement passes a tuple or
+            # None, and no program can name this function.
+            return builtins.__import__(name, globals, locals, fromlist, level)
         if name == "random":
             return rng
         shim = _SHIMS.get(name) if level == 0 else None
@@ -204,7 +234,8 @@ def make_globals(rng: Rng) -> dict[str, Any]:
             raise ImportError(f"module {name!r} is not available")
         return shim if fromlist or "." not in name else _SHIMS[name.split(".")[0]]
 
-    allowed = {name: getattr(builtins, name) for name in BUILTINS}
-    allowed["print"] = lambda *args, **kwargs: None
-    allowed["__import__"] = import_
-    return {"__builtins__": allowed, "__name__": "program"}
+    return {"__builtins__": {**_BUILTINS, "__import__": import_}, "__name__": "program"}
+
+
+_BUILTINS = {name: getattr(builtins, name) for name in BUILTINS}
+_BUILTINS["print"] = lambda *args, **kwargs: None  # harmless, and nothing is flooded

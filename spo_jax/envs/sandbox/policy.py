@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from spo_jax.envs.problem import Layout
 from spo_jax.envs.sandbox.layout import choose_layout
-from spo_jax.envs.sandbox.names import ATTRIBUTES, BUILTINS, MODULES
+from spo_jax.envs.sandbox.names import ATTRIBUTES, BUILTINS, HINTS, MODULES
 from spo_jax.errors import Rejection
 from spo_jax.program import Role, entry_function, parse_tree
 
@@ -27,6 +27,9 @@ _NODES = {
     *(ast.Dict, ast.Set, ast.List, ast.Tuple, ast.Starred, ast.Subscript, ast.Slice),
     *(ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp, ast.comprehension),
     *(ast.JoinedStr, ast.FormattedValue, ast.Constant, ast.Attribute, ast.Name),
+}
+_ANNOTATION = {
+    *(ast.Name, ast.Attribute, ast.Subscript, ast.Constant, ast.Tuple, ast.List, ast.BinOp),
 }
 _CATEGORIES = (ast.operator, ast.unaryop, ast.boolop, ast.cmpop, ast.expr_context)
 
@@ -58,7 +61,7 @@ def check(source: str, role: Role, arity: int) -> Verdict:
     entry = entry_function(tree, role)
     gate = _Gate()
     gate.run(tree)
-    _check_module_level(tree)
+    _check_module_level(tree, gate.own)
     _check_arity(entry, arity)
     return Verdict(tree, entry.name, choose_layout(tree, entry))
 
@@ -66,15 +69,23 @@ def check(source: str, role: Role, arity: int) -> Verdict:
 class _Gate:
     def __init__(self) -> None:
         self.bound = set(BUILTINS)
+        self.own: set[str] = set()  # names the program binds
         self.loads: list[ast.Name] = []
         self.aliases: dict[str, str] = {}  # local name -> module it stands for
         self.attributes: list[ast.Attribute] = []
         self.isinstance_arguments: set[int] = set()
+        self.future = False  # `from __future__ import annotations`
 
     def run(self, tree: ast.Module) -> None:
-        for count, node in enumerate(ast.walk(tree)):
-            if count > MAX_NODES:
-                raise Rejection(f"more than {MAX_NODES} syntax nodes")
+        self.future = any(
+            isinstance(node, ast.ImportFrom) and node.module == "__future__" for node in tree.body
+        )
+        nodes = list(ast.walk(tree))
+        if len(nodes) > MAX_NODES:
+            raise Rejection(f"more than {MAX_NODES} syntax nodes")
+        for node in nodes:
+            self.take_annotations(node)
+        for node in ast.walk(tree):
             kind = type(node)
             if kind not in _NODES and not isinstance(node, _CATEGORIES):
                 raise _refuse(node, _CLEARER.get(kind, f"{kind.__name__} is not allowed"))
@@ -93,9 +104,10 @@ class _Gate:
             raise _refuse(node, f"name {name!r} is not allowed")
         if not name.isascii():
             raise _refuse(node, f"name {name!r} is not ASCII")
-        if name == "isinstance":
+        if name == "isinstance":  # it vouches for its arguments
             raise _refuse(node, "isinstance cannot be redefined")
         self.bound.add(name)
+        self.own.add(name)
 
     def visit_name(self, node: ast.Name) -> None:
         if isinstance(node.ctx, ast.Load):
@@ -110,12 +122,22 @@ class _Gate:
             raise _refuse(node, f"cannot set attribute {node.attr!r}")
         self.attributes.append(node)
 
+    def module_of(self, node: ast.expr) -> str | None:
+        """The module an expression stands for: `np`, `np.linalg`, `collections.abc`."""
+        match node:
+            case ast.Name(id=name):
+                return self.aliases.get(name)
+            case ast.Attribute(value=value, attr=attr):
+                path = f"{self.module_of(value)}.{attr}"
+                return path if path in MODULES else None
+        return None
+
     def check_attribute(self, node: ast.Attribute) -> None:
         """Attributes of a module are checked against that module, others against one list."""
-        module = self.aliases.get(node.value.id) if isinstance(node.value, ast.Name) else None
+        module = self.module_of(node.value)
         if module is not None:
-            if node.attr not in MODULES[module]:
-                hint = "; use the rng argument" if node.attr in ("random", "seed") else ""
+            if node.attr not in MODULES[module] or node.attr in HINTS:
+                hint = "; use the rng argument" if node.attr in ("random", "seed", "Random") else ""
                 raise _refuse(node, f"{module}.{node.attr} is not available{hint}")
         elif node.attr not in ATTRIBUTES:
             raise _refuse(node, f"attribute {node.attr!r} is not allowed")
@@ -124,13 +146,31 @@ class _Gate:
 
     def visit_call(self, node: ast.Call) -> None:
         if isinstance(node.func, ast.Name) and node.func.id == "isinstance":
-            for argument in node.args[1:]:
-                self.isinstance_arguments.update(map(id, ast.walk(argument)))
+            pending = node.args[1:]
+            while pending:
+                match pending.pop():
+                    case ast.Tuple(elts=elements):
+                        pending.extend(elements)
+                    case ast.BinOp(left=left, right=right):
+                        pending += [left, right]
+                    case argument:
+                        self.isinstance_arguments.add(id(argument))
 
-    def visit_annotated(self, node: ast.AST) -> None:
+    def take_annotations(self, node: ast.AST) -> None:
+        """Annotations are checked for what they could do, then taken out: nothing reads them."""
         for field in ("annotation", "returns"):
-            if (annotation := getattr(node, field, None)) is not None:
-                self.isinstance_arguments.update(map(id, ast.walk(annotation)))
+            annotation = getattr(node, field, None)
+            if annotation is None:
+                continue
+            for part in ast.walk(annotation):
+                if type(part) not in _ANNOTATION and not isinstance(part, _CATEGORIES):
+                    raise _refuse(annotation, f"{type(part).__name__} in an annotation")
+                if isinstance(part, ast.Attribute) and part.attr.startswith("_"):
+                    raise _refuse(annotation, f"attribute {part.attr!r} is not allowed")
+                if isinstance(part, ast.Name) and not self.future:
+                    self.loads.append(part)
+            required = isinstance(node, ast.AnnAssign)
+            setattr(node, field, ast.copy_location(ast.Constant(None), node) if required else None)
 
     def visit_function(self, node: ast.FunctionDef) -> None:
         self.bind(node, node.name)
@@ -169,6 +209,8 @@ class _Gate:
             if alias.name not in MODULES[node.module] or alias.name == "ndarray":
                 raise _refuse(node, f"{node.module}.{alias.name} is not available")
             self.bind(alias, alias.asname or alias.name)
+            if (path := f"{node.module}.{alias.name}") in MODULES:
+                self.aliases[alias.asname or alias.name] = path
 
     def visit_with(self, node: ast.With) -> None:
         for item in node.items:
@@ -186,9 +228,8 @@ _VISITS: dict[type, tuple] = {
     ast.Name: (_Gate.visit_name,),
     ast.Attribute: (_Gate.visit_attribute,),
     ast.Call: (_Gate.visit_call,),
-    ast.FunctionDef: (_Gate.visit_function, _Gate.visit_annotated),
-    ast.AnnAssign: (_Gate.visit_annotated,),
-    ast.arg: (_Gate.visit_arg, _Gate.visit_annotated),
+    ast.FunctionDef: (_Gate.visit_function,),
+    ast.arg: (_Gate.visit_arg,),
     ast.keyword: (_Gate.visit_keyword,),
     ast.ExceptHandler: (_Gate.visit_named,),
     ast.MatchAs: (_Gate.visit_named,),
@@ -206,14 +247,17 @@ def _refuse(node: ast.AST, what: str) -> Rejection:
     return Rejection(f"line {line}: {what}" if line else what)
 
 
-def _check_module_level(tree: ast.Module) -> None:
-    """Imports, functions and immutable constants: nothing that could remember a call."""
+def _check_module_level(tree: ast.Module, own: set[str]) -> None:
+    """Imports, functions and immutable constants: nothing that could remember a call.
+
+    own: the names that the program binds, which can stand for anything.
+    """
     for node in tree.body:
         match node:
             case ast.Import() | ast.ImportFrom():
                 continue
             case ast.FunctionDef(args=args):
-                _check_defaults(args)
+                _check_defaults(args, own)
                 continue
             case ast.Expr(value=ast.Constant(value=str())):
                 continue
@@ -226,44 +270,48 @@ def _check_module_level(tree: ast.Module) -> None:
                 raise _refuse(
                     node, "only imports, functions and constants are allowed at module level"
                 )
-        if value is not None and not _is_immutable(value):
+        if value is not None and not _is_immutable(value, own):
             raise _refuse(node, "a module-level constant must be immutable")
 
 
-def _check_defaults(args: ast.arguments) -> None:
+def _check_defaults(args: ast.arguments, own: set[str]) -> None:
     """A default of a module-level function is evaluated once, so it could remember a call."""
     for default in [*args.defaults, *args.kw_defaults]:
-        if default is not None and not _is_immutable(default):
+        if default is not None and not _is_immutable(default, own):
             raise _refuse(default, "a default argument must be an immutable constant")
 
 
-def _is_immutable(node: ast.expr) -> bool:
+def _is_immutable(node: ast.expr, own: set[str]) -> bool:
+    def fine(*nodes: ast.expr) -> bool:
+        return all(_is_immutable(n, own) for n in nodes)
+
     match node:
         case ast.Constant() | ast.Name():
             return True
         case ast.Lambda(args=args):
-            _check_defaults(args)
+            _check_defaults(args, own)
             return True
         case ast.UnaryOp(operand=operand):
-            return _is_immutable(operand)
+            return fine(operand)
         case ast.BinOp(left=left, right=right):
-            return _is_immutable(left) and _is_immutable(right)
+            return fine(left, right)
         case ast.Tuple(elts=elements):
-            return all(map(_is_immutable, elements))
-        case ast.Attribute(value=ast.Name()):
-            return True
+            return fine(*elements)
+        case ast.Attribute(value=value):
+            return fine(value)
+        case ast.Subscript(value=value, slice=ast.List(elts=elements)):  # Callable[[int], int]
+            return fine(value, *elements)
         case ast.Subscript(value=value, slice=index):  # a type alias, or one entry of a tuple
-            return _is_immutable(value) and (
-                _is_immutable(index)
-                or (isinstance(index, ast.List) and all(map(_is_immutable, index.elts)))
-            )
-        case ast.Call(func=ast.Name(id="float" | "int" | "frozenset" | "tuple" | "range")):
-            return not node.keywords and all(
-                _is_immutable(a)
-                or (isinstance(a, ast.List | ast.Set) and all(map(_is_immutable, a.elts)))
-                for a in node.args
-            )
+            return fine(value, index)
+        case ast.Call(func=ast.Name(id=name), args=args, keywords=[]):
+            elements = [
+                e for a in args for e in (a.elts if isinstance(a, ast.List | ast.Set) else [a])
+            ]
+            return name in _CONSTANT_MAKERS and name not in own and fine(*elements)
     return False
+
+
+_CONSTANT_MAKERS = {"float", "int", "frozenset", "tuple", "range"}
 
 
 def _check_arity(entry: ast.FunctionDef, arity: int) -> None:

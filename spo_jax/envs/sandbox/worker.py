@@ -20,8 +20,14 @@ from pathlib import Path
 
 from spo_jax.envs.problem import Instance
 from spo_jax.envs.rollouts import Status
-
-from spo_jax.envs.sandbox.child import HEADER, MAX_REASON, WHOLE_JOB, CheckJob, RunJob
+from spo_jax.envs.sandbox.child import (
+    EXIT_MEMORY,
+    HEADER,
+    MAX_REASON,
+    WHOLE_JOB,
+    CheckJob,
+    RunJob,
+)
 from spo_jax.envs.sandbox.zygote import EVENT, receive, send
 from spo_jax.errors import SandboxUnavailable
 
@@ -77,6 +83,8 @@ class Worker:
         )
         theirs.close()
         self._known.clear()
+        self._stale_exit = False
+        self._events = b""
         self.job = None
 
     def start(self) -> None:
@@ -123,7 +131,6 @@ class Worker:
         self._pipe, self._open = read_end, True
         self._buffer = bytearray()
         self._pid: int | None = None
-        self._events = b""
         self._exit: int | None = None
         self._killed = False
         self._broken = False
@@ -167,6 +174,9 @@ class Worker:
         Raises ConnectionError if the zygote itself is gone.
         """
         self._read_reports()
+        if self._reported_all() and self._pid is not None:
+            self._exit, self._stale_exit = 0, True  # the next job need not wait for its exit
+            return True
         self._read_events()
         if self._exit is not None:
             self._read_reports()  # whatever was written before the child ended
@@ -192,7 +202,7 @@ class Worker:
         elif code in (-signal.SIGPROF, -signal.SIGXCPU):
             limit = self.job.cpu_seconds if self.job else 0.0
             verdict = Report(0, Status.TIMEOUT, f"used up {limit:g} s of CPU time", limit)
-        elif code == 97:
+        elif code == EXIT_MEMORY:
             verdict = Report(0, Status.MEMORY, "out of memory", seconds)
         elif code == 99:
             verdict = Report(0, Status.HOST_FAULT, "the kernel refused the seccomp filter", seconds)
@@ -207,6 +217,11 @@ class Worker:
             verdict = Report(0, Status.HOST_FAULT, f"the child exited with code {code}", seconds)
         self._end_job()
         return reports, verdict
+
+    def _reported_all(self) -> bool:
+        if not isinstance(self.job, RunJob) or self._broken or self._buffer:
+            return False
+        return len(self.reports) == len(self.job.tasks)
 
     def _end_job(self) -> None:
         if self._open:
@@ -225,7 +240,9 @@ class Worker:
         while len(self._events) >= EVENT.size:
             (value,) = EVENT.unpack(self._events[: EVENT.size])
             self._events = self._events[EVENT.size :]
-            if self._pid is None and value > 0:
+            if self._stale_exit:
+                self._stale_exit = False
+            elif self._pid is None and value > 0:
                 self._pid = value
             elif self._pid is None:
                 self._exit = value - 1000
@@ -306,5 +323,3 @@ def _is_running(pid: int) -> bool:
     except OSError:
         return False
     return stat.rpartition(")")[2].split()[0] == "R"
-
-

@@ -9,6 +9,7 @@ that is returned is ours: the float64 length of the solution in the instance's o
 """
 
 import json
+import warnings
 from dataclasses import dataclass, replace
 from importlib.metadata import version
 from pathlib import Path
@@ -82,13 +83,13 @@ def pyvrp(
     The same call gives the same routes. iterations: 100 per customer unless given. Raises
     MissingExtra without PyVRP, InputError if it finds no feasible routes in that time.
     """
+    if instance.demands is None or instance.capacity is None:
+        raise InputError(f"{instance.name} has no demands or no capacity: it is no CVRP instance")
     try:
         from pyvrp import Client, Depot, Location, ProblemData, VehicleType, solve
         from pyvrp.stop import MaxIterations
     except ImportError:
         raise MissingExtra("pyvrp 0.14", "solvers") from None
-    if instance.demands is None or instance.capacity is None:
-        raise InputError(f"{instance.name} has no demands or no capacity: it is no CVRP instance")
     n = instance.size
     weights: Any = scaled(instance.dist, _PYVRP_LARGEST)
     data = ProblemData(
@@ -100,7 +101,9 @@ def pyvrp(
         duration_matrices=[np.zeros_like(weights)],
     )
     stop = MaxIterations(100 * n if iterations is None else iterations)
-    result = solve(data, stop, seed=derive("pyvrp", seed) % 2**32, collect_stats=False)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # about penalties; the routes are checked below
+        result = solve(data, stop, seed=derive("pyvrp", seed) % 2**32, collect_stats=False)
     if not result.is_feasible():
         raise InputError(f"PyVRP found no feasible routes for {instance.name}: more iterations")
     routes = [

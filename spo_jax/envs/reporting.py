@@ -1,0 +1,184 @@
+"""What `spo evaluate`, `spo solve` and `spo doctor` show: texts and tables, no work."""
+
+from collections import Counter
+from collections.abc import Sequence
+from types import TracebackType
+from typing import TextIO
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.table import Table
+
+from spo_jax.envs.doctor import Finding, healthy
+from spo_jax.envs.evaluation import GroupResult, Report
+from spo_jax.envs.solve import MOST_STEPS, Solved
+from spo_jax.envs.tsplib import cost_text
+
+PIPE_WIDTH = 200  # columns where there is no terminal: one group stays on one line
+
+
+def console(file: TextIO) -> Console:
+    """A console that prints texts as they are."""
+    made = Console(file=file, markup=False, highlight=False)
+    if not made.is_terminal:
+        made.width = PIPE_WIDTH
+    return made
+
+
+class Meter:
+    """Progress of named stages: a bar on a terminal, one line a finished stage elsewhere."""
+
+    def __init__(self, file: TextIO):
+        self._console = console(file)
+        self._bar: Progress | None = None
+        self._what = ""
+        if self._console.is_terminal:
+            self._bar = Progress(
+                TextColumn("{task.description}", markup=False),
+                BarColumn(),
+                MofNCompleteColumn(),
+                TimeRemainingColumn(),
+                console=self._console,
+                transient=True,
+            )
+
+    def __enter__(self) -> "Meter":
+        if self._bar is not None:
+            self._bar.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self._bar is not None:
+            self._bar.stop()
+
+    def __call__(self, what: str, done: int, total: int) -> None:
+        if self._bar is None:
+            if done == total:
+                self._console.print(f"{what}: {total} done", soft_wrap=True)
+            return
+        if what != self._what:
+            for task in self._bar.task_ids:
+                self._bar.remove_task(task)
+            self._bar.add_task(what, total=total)
+            self._what = what
+        self._bar.update(self._bar.task_ids[0], completed=done, total=total)
+
+
+# --- evaluate -------------------------------------------------------------------------------------
+
+
+def show_report(report: Report, out: Console) -> None:
+    """A table of the groups, and below it what is missing from it and why."""
+    columns = ("group", "instances", "gap %", "95% interval", "cost", "failed", "s/rollout")
+    table = Table(box=None, pad_edge=False)
+    for name in columns:
+        table.add_column(name, justify="left" if name == "group" else "right", no_wrap=True)
+    for group in report.groups:
+        found = group.summary
+        table.add_row(
+            group.name,
+            str(found.instances),
+            _number(found.mean_gap, 3),
+            _interval(found.gap_interval),
+            _number(found.mean_cost, 4),
+            f"{found.failed}/{found.rollouts}",
+            _number(found.mean_seconds, 2),
+        )
+    out.print(table)
+    for group in report.groups:
+        for note in notes(group):
+            out.print(note, soft_wrap=True)
+
+
+def notes(group: GroupResult) -> list[str]:
+    """What the numbers of a group leave out: failed rollouts, instances without a reference."""
+    found = group.summary
+    lines = []
+    failed = [
+        (instance.name, rollout)
+        for instance in group.instances
+        for rollout in instance.rollouts
+        if rollout.status != "ok"
+    ]
+    if failed:
+        tally = Counter(rollout.status for _, rollout in failed)
+        kinds = ", ".join(f"{count} {status}" for status, count in sorted(tally.items()))
+        name, first = failed[0]
+        line = (
+            f"{group.name}: {found.failed} of {found.rollouts} rollouts failed and are in no mean "
+            f"({kinds}); the first, {name} seed {first.seed}: {first.reason}"
+        )
+        hint = "; --cpu-seconds raises the limit" if tally["timeout"] else ""
+        lines.append(line + hint)
+    without = [instance for instance in group.instances if instance.reference is None]
+    if without:
+        reasons = "; ".join(sorted({instance.reference_source for instance in without})[:3])
+        lines.append(
+            f"{group.name}: {len(without)} of {found.instances} instances have no reference, "
+            f"so no gap ({reasons})"
+        )
+    return lines
+
+
+def _interval(interval: tuple[float, float] | None) -> str:
+    return "-" if interval is None else f"{interval[0]:.3f} to {interval[1]:.3f}"
+
+
+def _number(value: float | None, digits: int) -> str:
+    return "-" if value is None else f"{value:.{digits}f}"
+
+
+# --- solve ----------------------------------------------------------------------------------------
+
+
+def solved_lines(found: Solved) -> list[str]:
+    """Cost, gap and effort of a solution."""
+    instance = found.instance
+    if found.gap is None:
+        gap = f"gap unknown ({instance.reference_source})"
+    else:
+        reference = cost_text(instance.reference or 0.0)
+        gap = f"gap {found.gap:.3f}% to {reference} ({instance.reference_source})"
+    lines = [
+        f"{instance.name}: cost {_cost(found.cost)}, {gap}",
+        f"started at {_cost(found.initial_cost)}; {found.steps} steps with seed {found.seed}; "
+        f"{found.seconds:.2f} CPU seconds for {found.rollouts} rollout(s)",
+    ]
+    if found.steps >= MOST_STEPS:
+        lines.append(
+            f"stopped before the time was up: {MOST_STEPS} steps are the most there can be"
+        )
+    if found.failed:
+        status, reason = found.failed[0]
+        lines.append(f"{len(found.failed)} of {found.rollouts} rollouts failed: {status}: {reason}")
+    return lines
+
+
+def _cost(cost: float) -> str:
+    return cost_text(cost) if cost.is_integer() else f"{cost:.4f}"
+
+
+# --- doctor ---------------------------------------------------------------------------------------
+
+
+def show_findings(findings: Sequence[Finding], out: Console) -> None:
+    """Findings by section, each with a tick, a cross or (where it does no harm) a dash."""
+    marks = {True: "✓", False: "✗", None: "-"}
+    section = ""
+    for finding in findings:
+        if finding.section != section:
+            section = finding.section
+            out.print(section)
+        line = f"  {marks[finding.ok]} {finding.name:<15} {finding.text}"
+        if finding.remedy:
+            line += f"\n      {finding.remedy}"
+        out.print(line, soft_wrap=True)
+    if healthy(tuple(findings)):
+        out.print("ready: spo discover tsp")
+    else:
+        out.print("not ready: mend what is marked ✗", soft_wrap=True)

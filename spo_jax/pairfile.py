@@ -1,0 +1,300 @@
+"""Pair files: a Python file with two functions, `destroy` and `repair`, their strategies in their
+docstrings, and the helpers, constants and imports that they share.
+
+`load_pair` cuts a file into two programs, each with what it reaches and no more. `format_pair`
+puts two programs into one module that runs alone: equal helpers are kept once, and names that mean
+different things in the two programs are renamed, by scope, so that each does what it did.
+"""
+
+import ast
+import builtins
+import keyword
+import os
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from spo_jax.errors import InputError, Rejection
+from spo_jax.pairtext import acts_unnamed, defines, head, layout, with_docstring
+from spo_jax.program import (
+    MAX_SOURCE,
+    ROLES,
+    Pair,
+    Program,
+    Role,
+    entry_function,
+    parse_tree,
+)
+from spo_jax.scopes import Import, Statement, identifiers, module_names, rename, split
+
+MAX_FILE = 4 * MAX_SOURCE  # bytes; two programs and what surrounds them
+
+
+@dataclass(frozen=True)
+class _Module:
+    """The top of one program or pair file, in source order."""
+
+    imports: tuple[Import, ...]
+    statements: tuple[Statement, ...]
+
+    @property
+    def names(self) -> frozenset[str]:
+        """Names that it binds."""
+        return frozenset(each.name for each in self.imports).union(
+            *(each.binds for each in self.statements)
+        )
+
+    @property
+    def uses(self) -> frozenset[str]:
+        return frozenset().union(*(each.uses for each in self.statements))
+
+    def rename(self, names: dict[str, str]) -> "_Module":
+        return _Module(
+            tuple(replace(each, name=names.get(each.name, each.name)) for each in self.imports),
+            tuple(rename(each, names) for each in self.statements),
+        )
+
+    def function(self, name: str) -> Statement:
+        return next(each for each in self.statements if defines(each, name))
+
+
+# --- reading --------------------------------------------------------------------------------------
+
+
+def load_pair(path: str | Path) -> Pair:
+    """The pair in a pair file. Whether its programs obey the contract is decided by the sandbox.
+
+    Raises InputError with one sentence for a file that is missing, unreadable, too large, not
+    UTF-8, not Python, or without one of the two functions.
+    """
+    path = Path(path)
+    return _parse_pair(_read(path), str(path))
+
+
+def _read(path: Path) -> str:
+    try:
+        with open(path, "rb") as file:
+            raw = file.read(MAX_FILE + 1)
+    except FileNotFoundError:
+        raise InputError(f"{path}: no such file") from None
+    except IsADirectoryError:
+        raise InputError(f"{path}: a folder, where a pair file (Python) is expected") from None
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read: {error.strerror}") from None
+    except ValueError:
+        raise InputError(f"{str(path)!r}: not a file name") from None
+    if len(raw) > MAX_FILE:
+        raise InputError(f"{path}: larger than a pair file may be ({MAX_FILE // 1024} KiB)")
+    try:
+        return raw.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise InputError(f"{path}: not UTF-8 text (byte {error.start})") from None
+
+
+def _parse_pair(text: str, where: str) -> Pair:
+    """The pair in a pair file's text; `where` names it in errors."""
+    try:
+        module = _parse(text.replace("\r\n", "\n").replace("\r", "\n"))
+        functions = [each.name for each in _functions(module)]
+        for role in ROLES:
+            if functions.count(role) != 1:
+                found = ", ".join(functions[:5]) or "none"
+                count = "no" if role not in functions else "more than one"
+                raise Rejection(f"not a pair file: {count} function named {role} (found: {found})")
+        return Pair(*(Program.from_source(role, _cut(module, role)) for role in ROLES))
+    except Rejection as error:
+        raise InputError(f"{where}: {error.reason}") from None
+
+
+def _parse(text: str) -> _Module:
+    parse_tree(text)  # for its rejections
+    try:
+        return _Module(*split(text))
+    except RecursionError:
+        raise Rejection("nested too deeply") from None
+
+
+def _functions(module: _Module) -> Iterator[ast.FunctionDef]:
+    for statement in module.statements:
+        if isinstance(statement.node, ast.FunctionDef):
+            yield statement.node
+
+
+def _reached(module: _Module, role: Role) -> _Module:
+    """The part of a module that one of its functions reaches.
+
+    What binds no name acts on import; it stays, and the sandbox's gate will refuse it.
+    """
+    reached: set[str] = {role}
+    taken: set[int] = set()
+    grown = True
+    while grown:
+        grown = False
+        for index, each in enumerate(module.statements):
+            if index not in taken and (not each.binds or each.binds & reached):
+                taken.add(index)
+                reached |= each.uses
+                grown = True
+    imports = (each for each in module.imports if each.name in reached or acts_unnamed(each))
+    return _Module(tuple(imports), tuple(module.statements[index] for index in sorted(taken)))
+
+
+def _cut(module: _Module, role: Role) -> str:
+    """The source of one role's program in a pair file's module."""
+    part = _reached(module, role)
+    return layout(part.imports, part.statements, (role,))
+
+
+# --- writing --------------------------------------------------------------------------------------
+
+
+def format_pair(pair: Pair, about: str = "") -> str:
+    """A module with both programs that depends on nothing of ours.
+
+    `about` (where it comes from, how good it is) goes to the head of the module's docstring.
+    """
+    destroy, repair = (_named(getattr(pair, role), role) for role in ROLES)
+    destroy, repair = _apart(destroy, repair)
+    shared = _shared(destroy, repair)
+    imports = {*destroy.imports, *repair.imports}
+    acts = {each.dump for each in destroy.statements if not each.binds}
+    own = [
+        each for each in repair.statements if not (_is_shared(each, shared) or each.dump in acts)
+    ]
+    body = layout(imports, [*destroy.statements, *own], ROLES)
+    return f"{head(destroy.function('destroy'), repair.function('repair'), about)}\n\n{body}"
+
+
+def save_pair(path: str | Path, pair: Pair, about: str = "", *, overwrite: bool = False) -> Path:
+    """Write a pair file, all of it or nothing. Raises InputError if the file exists."""
+    path = Path(path)
+    text = format_pair(pair, about)
+    if path.is_dir():
+        raise InputError(f"{path}: a folder; give the name of a file")
+    if not path.parent.is_dir():
+        raise InputError(f"{path}: there is no folder {path.parent}")
+    if path.exists() and not overwrite:
+        raise InputError(f"{path} exists already: choose another name, or remove it first")
+    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            file.write(text)
+        os.chmod(temporary, 0o666 & ~_umask())
+        os.replace(temporary, path)
+    except BaseException:
+        os.unlink(temporary)
+        raise
+    return path
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
+
+
+def _named(program: Program, role: Role) -> _Module:
+    """A program's module with its entry function named after its role, the strategy in it."""
+    try:
+        module = _parse(program.source)
+        entry = entry_function(parse_tree(program.source), role).name
+    except Rejection as error:
+        raise InputError(f"the {role} program cannot be written: {error.reason}") from None
+    taken = set(identifiers(program.source))
+    if entry != role:
+        if role in module.names:  # a constant or an import of that name
+            module = module.rename({role: _fresh(role, "own", taken)})
+        function = module.function(entry)
+        hidden = any(_calls(each, entry) and role in each.local_names for each in module.statements)
+        if hidden:
+            # A local variable has the role's name where the function is called: keep its own name.
+            module = replace(module, statements=(*module.statements, _call(function, role)))
+        else:
+            module = module.rename({entry: role})
+    function = module.function(role)
+    documented = with_docstring(function, program.strategy)
+    statements = tuple(documented if each is function else each for each in module.statements)
+    return _reached(replace(module, statements=statements), role)
+
+
+def _calls(statement: Statement, name: str) -> bool:
+    places = module_names(statement.node)
+    return any(isinstance(node, ast.Name) and used == name for node, used in places)
+
+
+def _call(function: Statement, name: str) -> Statement:
+    """A function called `name` that passes its positional arguments on to `function`."""
+    node = function.node
+    assert isinstance(node, ast.FunctionDef)
+    names = [each.arg for each in (*node.args.posonlyargs, *node.args.args)]
+    arguments = ", ".join(names[: len(names) - len(node.args.defaults)])
+    return Statement(f"def {name}({arguments}):\n    return {node.name}({arguments})")
+
+
+def _apart(destroy: _Module, repair: _Module) -> tuple[_Module, _Module]:
+    """Both modules with no name that would mean something else once they are one."""
+    taken = set().union(
+        *(identifiers(each.text) for each in (*destroy.statements, *repair.statements)),
+        destroy.names,
+        repair.names,
+    )
+    shared = _shared(destroy, repair)
+    first: dict[str, str] = {}
+    second: dict[str, str] = {}
+    for name in sorted((destroy.names | repair.names) - shared):
+        in_repair = name in repair.names or name in repair.uses
+        if name == "destroy":
+            if name in repair.names:
+                second[name] = _fresh(name, "repair", taken)
+        elif name == "repair" or name not in repair.names:
+            if name in destroy.names and in_repair:
+                first[name] = _fresh(name, "destroy", taken)
+        elif name in destroy.names or name in destroy.uses:
+            second[name] = _fresh(name, "repair", taken)
+    return destroy.rename(first), repair.rename(second)
+
+
+def _shared(first: _Module, second: _Module) -> frozenset[str]:
+    """Names that mean the same in both: equal definitions, of equal meaning all the way down."""
+    shared = {
+        name
+        for name in first.names & second.names
+        if _meaning(first, name) == _meaning(second, name) is not None
+    }
+    while True:
+        # A name falls out when something it uses, or is bound together with, differs.
+        differing = (first.names | second.names) - shared
+        lost = {
+            name
+            for name in shared
+            for each in first.statements
+            if name in each.binds and (each.uses | each.binds) & differing
+        }
+        if not lost:
+            return frozenset(shared)
+        shared -= lost
+
+
+def _meaning(module: _Module, name: str) -> object:
+    """What a name is bound to, by text; None if it is bound more than once."""
+    targets: set[object] = {each.target for each in module.imports if each.name == name}
+    dumps = [each.dump for each in module.statements if name in each.binds]
+    if len(targets) + len(dumps) != 1:
+        return None
+    return dumps[0] if dumps else targets.pop()
+
+
+def _is_shared(statement: Statement, shared: frozenset[str]) -> bool:
+    return bool(statement.binds) and statement.binds <= shared
+
+
+def _fresh(name: str, prefix: str, taken: set[str]) -> str:
+    """A name for `name` that nobody uses yet; it is taken from now on."""
+    stem = f"{prefix}_{name.lstrip('_')}"
+    fresh, number = stem, 1
+    while fresh in taken or keyword.iskeyword(fresh) or hasattr(builtins, fresh):
+        number += 1
+        fresh = f"{stem}_{number}"
+    taken.add(fresh)
+    return fresh

@@ -1,0 +1,180 @@
+"""The layout of a pair file: order of statements, import lines, docstrings and the file's head."""
+
+import ast
+import random
+import textwrap
+from collections.abc import Iterable, Sequence
+
+from spo_jax.program import one_line
+from spo_jax.scopes import Import, Statement, checked, offset
+
+WIDTH = 96  # columns of a docstring's lines
+
+
+def layout(
+    imports: Iterable[Import], statements: Sequence[Statement], entries: tuple[str, ...]
+) -> str:
+    """A module's text: imports, constants, helpers, the entry functions in their order."""
+
+    def rank(statement: Statement) -> int:
+        for position, entry in enumerate(entries):
+            if defines(statement, entry):
+                return 2 + position
+        return int(statement.is_function)
+
+    bound = [name for each in statements for name in each.binds]
+    if len(bound) == len(set(bound)):  # where a name is bound twice, the order is meaning
+        statements = _after_needs(sorted(statements, key=rank))
+    parts = [_import_lines(imports)]
+    for index, each in enumerate(statements):
+        tight = index > 0 and not each.is_function and not statements[index - 1].is_function
+        parts.append(("\n" if tight else "\n\n\n" if each.is_function else "\n\n") + each.text)
+    return "".join(parts).strip("\n") + "\n"
+
+
+def _after_needs(statements: list[Statement]) -> list[Statement]:
+    """The statements in their order, but each after those it needs when it runs."""
+    placed: dict[int, Statement] = {}
+
+    def place(statement: Statement, waiting: frozenset[int]) -> None:
+        if id(statement) in placed or id(statement) in waiting:
+            return
+        for each in statements:
+            if each.binds & statement.needs:
+                place(each, waiting | {id(statement)})
+        placed[id(statement)] = statement
+
+    for each in statements:
+        place(each, frozenset())
+    return list(placed.values())
+
+
+def _import_lines(imports: Iterable[Import]) -> str:
+    """Sorted import statements, the members of one module in one line."""
+    plain: set[str] = set()
+    members: dict[str, set[str]] = {}
+    for each in imports:
+        if each.member is not None:
+            suffix = f" as {each.name}" if each.name != each.member else ""
+            members.setdefault(each.module, set()).add(each.member + suffix)
+        elif each.name == each.module.partition(".")[0]:
+            plain.add(f"import {each.module}")
+        else:
+            plain.add(f"import {each.module} as {each.name}")
+    lines = [
+        f"from {module} import {', '.join(sorted(names))}" for module, names in members.items()
+    ]
+    lines.sort(key=lambda line: (not line.startswith("from __future__"), line))
+    future = [line for line in lines if line.startswith("from __future__")]
+    return "\n".join([*future, *sorted(plain), *lines[len(future) :]])
+
+
+def acts_unnamed(each: Import) -> bool:
+    """Imports that act without their name being used."""
+    return each.name == "*" or each.module == "__future__"
+
+
+def defines(statement: Statement, name: str) -> bool:
+    return isinstance(statement.node, ast.FunctionDef) and statement.node.name == name
+
+
+def with_docstring(function: Statement, strategy: str) -> Statement:
+    """The function with the strategy as its docstring; an older docstring becomes a comment."""
+    node = function.node
+    assert isinstance(node, ast.FunctionDef)
+    old = ast.get_docstring(node)
+    strategy = one_line(strategy)
+    if not strategy or (old is not None and one_line(old) == strategy):
+        return function
+    lines = function.text.encode().split(b"\n")
+    body = node.body
+    indent = " " * (body[0].col_offset if body[0].lineno > node.lineno else 4)
+    quoted = _quoted(strategy, indent)
+    if old is not None:
+        start = offset(lines, body[0].lineno, body[0].col_offset)
+        end = offset(lines, body[0].end_lineno or 0, body[0].end_col_offset or 0)
+        comment = "".join(f"\n{indent}# {line}".rstrip() for line in old.split("\n"))
+        new, body = quoted + comment, body[1:]
+    else:
+        first = body[0]
+        line = min([first.lineno, *(each.lineno for each in getattr(first, "decorator_list", []))])
+        while line > 1 and lines[line - 2].lstrip().startswith(b"#"):
+            line -= 1
+        start = end = offset(lines, line, 0)
+        new = f"{indent}{quoted}\n"
+    raw = function.text.encode()
+    text = (raw[:start] + new.encode() + raw[end:]).decode("utf-8", "replace")
+    tree = ast.parse(function.text)
+    documented = tree.body[0]
+    assert isinstance(documented, ast.FunctionDef)
+    docstring = ast.parse(quoted).body[0]
+    documented.body = [docstring, *documented.body[len(documented.body) - len(body) :]]
+    return checked(text, tree)
+
+
+def _quoted(text: str, indent: str) -> str:
+    """A triple-quoted literal of one-line `text`, wrapped; white space aside it reads as `text`."""
+    body, last = (text[:-1], '\\"') if text.endswith('"') else (text, "")
+    escaped = body.replace("\\", "\\\\").replace('"""', '\\"\\"\\"') + last
+    escaped = "".join(each if each.isprintable() else f"\\U{ord(each):08x}" for each in escaped)
+    lines = textwrap.wrap(
+        escaped, WIDTH - len(indent) - 6, break_long_words=False, break_on_hyphens=False
+    )
+    return '"""' + f"\n{indent}".join(lines) + '"""'
+
+
+_RANDOM = frozenset(
+    name for name in dir(random.Random) if not name.startswith("_") and name != "seed"
+)
+_NUMPY_WORDS = frozenset({"size", "p", "replace", "axis", "endpoint", "dtype"})
+
+
+def head(destroy: Statement, repair: Statement, about: str) -> str:
+    """The module's docstring: what it is and how one step uses it."""
+    functions = [destroy.node, repair.node]
+    instance, current = _arguments(functions[0])
+    title = one_line(about) or "A destroy and a repair program for large neighbourhood search."
+    demands = (
+        " demands[i] is the demand of node i; node 0 is the depot." if "demands" in instance else ""
+    )
+    notes = (
+        "dist is the square matrix of distances: a NumPy array, or nested lists where the code "
+        f"only writes dist[i][j].{demands} steps counts the steps since the best cost last fell. "
+        f"rng is {_rng(functions)}. The file needs nothing of spo_jax; `spo solve` reads it."
+    )
+    paragraphs = (
+        *textwrap.wrap(title.replace("\\", "/").replace('"', "'"), WIDTH - 3),
+        "",
+        "One step of the search makes a candidate from the current solution:",
+        "",
+        f"    rest, removed = destroy({instance}, {current}, steps, rng)",
+        f"    candidate = repair({instance}, rest, removed, steps, rng)",
+        "",
+        *textwrap.wrap(notes, WIDTH),
+    )
+    return '"""' + "\n".join(paragraphs) + '\n"""'
+
+
+def _arguments(destroy: ast.stmt) -> tuple[str, str]:
+    """Names for (the instance's arguments, the current solution), told by the arity."""
+    assert isinstance(destroy, ast.FunctionDef)
+    names = [each.arg for each in (*destroy.args.posonlyargs, *destroy.args.args)]
+    known = {4: ("dist", "current_tour"), 6: ("dist, demands, capacity", "current_routes")}
+    return known.get(len(names), (", ".join(names[:-3]) or "*instance", "current"))
+
+
+def _rng(functions: Sequence[ast.stmt]) -> str:
+    """The generator that the programs need, told by the methods they call on one named rng."""
+    used: set[str] = set()
+    numpy = False
+    for node in (each for function in functions for each in ast.walk(function)):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+            owner = node.func.value
+            if isinstance(owner, ast.Name) and owner.id == "rng":
+                used.add(node.func.attr)
+                numpy |= any(word.arg in _NUMPY_WORDS for word in node.keywords)
+    if used <= _RANDOM and not numpy:
+        return "a random.Random"
+    if not used & (_RANDOM - {"random", "uniform", "choice", "shuffle"}):
+        return "a numpy.random.Generator"
+    return f"an object with the methods {', '.join(sorted(used))}"

@@ -1,0 +1,119 @@
+"""Populations: which programs survive a round, and which destroys judge the repairs.
+
+Selection (Appendix A.5) is deterministic and does not see the order of its candidates: ties are
+broken by digest.
+"""
+
+import math
+import re
+from collections.abc import Sequence
+from dataclasses import astuple, dataclass
+from typing import Any
+
+from spo_jax.errors import InputError
+from spo_jax.program import Program
+
+_WORD = re.compile(r"\w+")
+
+
+@dataclass(frozen=True)
+class Member:
+    """A program with its population-selection score and the round it was found in.
+
+    score: C_D of a destroy, C_R^pop of a repair (Section 4.4); higher is better. Candidates whose
+        score is not finite are never selected.
+    """
+
+    program: Program
+    score: float
+    round: int
+
+
+Population = tuple[Member, ...]
+
+
+def tokens(strategy: str) -> frozenset[str]:
+    """The lower-cased words and numbers of a strategy sentence."""
+    return frozenset(_WORD.findall(strategy.lower()))
+
+
+def jaccard(a: str, b: str) -> float:
+    """Jaccard distance in [0, 1] between the token sets of two strategies.
+
+    0 for equal sets, two empty ones included; 1 for sets with nothing in common.
+    """
+    return _distance(tokens(a), tokens(b))
+
+
+def _distance(a: frozenset[str], b: frozenset[str]) -> float:
+    union = len(a | b)
+    return 1 - len(a & b) / union if union else 0.0
+
+
+def select(candidates: Sequence[Member], size: int = 10, diversity: float = 0.1) -> Population:
+    """At most `size` survivors, in the order of their selection (Appendix A.5).
+
+    The best score comes first; then, one by one, the candidate p with the highest
+    s(p) + diversity * (smallest Jaccard distance to a survivor). Duplicates count once: destroys
+    by source digest, repairs by source digest and the destroy strategy that they were written for;
+    the best score of a duplicate is kept, and of equal scores the oldest.
+    Raises InputError for candidates of both roles, a negative size or a diversity below zero.
+    """
+    if size < 0 or not (diversity >= 0 and math.isfinite(diversity)):
+        raise InputError(f"size is {size} and diversity {diversity}: neither may be negative")
+    if len({member.program.role for member in candidates}) > 1:
+        raise InputError("a population holds programs of one role")
+    left = _distinct(candidates)
+    words = [tokens(member.program.strategy) for member in left]
+    nearest = [0.0] * len(left)  # distance to the nearest survivor; there is none at first
+    chosen: list[Member] = []
+    remaining = list(range(len(left)))
+    while remaining and len(chosen) < size:
+        # max() keeps the first of equals, and `left` is sorted by digest.
+        best = max(remaining, key=lambda k: left[k].score + diversity * nearest[k])
+        remaining.remove(best)
+        for k in remaining:
+            distance = _distance(words[k], words[best])
+            nearest[k] = min(nearest[k], distance) if chosen else distance
+        chosen.append(left[best])
+    return tuple(chosen)
+
+
+def leader_panel(
+    destroys: Population,
+    size: int,
+    fixed: tuple[Program, ...] = (),
+    diversity: float = 0.1,
+) -> tuple[Program, ...]:
+    """The panel of eq:repair-population-credit: evolved destroys, then the fixed classical ones.
+
+    Up to `size` of the surviving destroys are chosen as survivors are (`select`); a fixed program
+    that is already there is not repeated.
+    """
+    evolved = (member.program for member in select(destroys, size, diversity))
+    panel: dict[str, Program] = {}
+    for program in (*evolved, *fixed):
+        if program.role != "destroy":
+            raise InputError(f"a leader panel holds destroy programs, not a {program.role}")
+        panel.setdefault(program.digest, program)
+    return tuple(panel.values())
+
+
+def _identity(program: Program) -> tuple[str, ...]:
+    """What makes two programs of one role the same to a population."""
+    if program.role == "destroy":
+        return (program.digest,)
+    return (program.digest, program.condition)
+
+
+def _distinct(candidates: Sequence[Member]) -> list[Member]:
+    """One member an identity, finite scores only, sorted by identity."""
+
+    def preference(member: Member) -> tuple[Any, ...]:
+        # The program itself comes last: a complete order makes the choice independent of theirs.
+        return (-member.score, member.round, astuple(member.program))
+
+    best: dict[tuple[str, ...], Member] = {}
+    for member in sorted((m for m in candidates if math.isfinite(m.score)), key=preference):
+        best.setdefault(_identity(member.program), member)
+    return [best[identity] for identity in sorted(best)]

@@ -1,0 +1,206 @@
+"""Prompts: the generation contexts gamma_D and gamma_R (Section 4.4, Appendix D).
+
+A prompt is assembled from text files in this package: the contract of the problem and role, the
+rules of the language, the request of the prompt form with its parents, and the format of the
+answer (`layout.txt` says in which order). All of them are `string.Template`s: `$name` is a
+placeholder, `$$` a dollar sign. A folder of the user's may replace any of them by a file of the
+same name, and add `PROBLEM-destroy.txt` and `PROBLEM-repair.txt` for a problem of their own.
+
+Without state (the paper's ablation "w/o State Conditioning") `steps_since_improvement` stays in
+the interface, described as always 0 and not to be used, so that all programs remain
+interchangeable; nothing else in a prompt mentions it.
+"""
+
+from collections.abc import Sequence
+from functools import cache
+from importlib import resources
+from pathlib import Path
+from string import Template
+from typing import Literal, get_args
+
+from spo_jax.errors import InputError
+from spo_jax.program import ROLES, Program, Prompt, Role
+
+INITIALIZATION = "initialization"
+MUTATIONS = ("mechanism-replacement", "state-control-redesign", "simplification")
+CROSSOVERS = ("divergent-crossover", "shared-principle-crossover")
+FORMS = (INITIALIZATION, *MUTATIONS, *CROSSOVERS)
+
+ShowDestroy = Literal["strategy", "source", "both"]
+SHOW_DESTROY: tuple[ShowDestroy, ...] = get_args(ShowDestroy)
+
+# The placeholders of each file. A template must have them all and no other.
+_CONTRACT: dict[Role, set[str]] = {
+    "destroy": {"state_input", "adaptation"},
+    "repair": {"state_input", "adaptation", "paired_destroy"},
+}
+_FORM = {"role", "parents"}
+PLACEHOLDERS: dict[str, set[str]] = {
+    "layout.txt": {"contract", "rules", "request", "output"},
+    "tsp-destroy.txt": _CONTRACT["destroy"],
+    "tsp-repair.txt": _CONTRACT["repair"],
+    "cvrp-destroy.txt": _CONTRACT["destroy"],
+    "cvrp-repair.txt": _CONTRACT["repair"],
+    "rules.txt": {"role"},
+    "output.txt": {"role"},
+    "state-input.txt": set(),
+    "state-input-stateless.txt": set(),
+    "adaptation-destroy.txt": set(),
+    "adaptation-repair.txt": set(),
+    "adaptation-stateless.txt": set(),
+    "shown-strategy.txt": {"strategy"},
+    "shown-source.txt": {"source"},
+    "shown-both.txt": {"strategy", "source"},
+    "paired-destroy.txt": {"program"},
+    "parent.txt": {"number", "program"},
+    "initialization.txt": {"role"},
+    "mechanism-replacement.txt": _FORM,
+    "state-control-redesign.txt": _FORM,
+    "state-control-redesign-stateless.txt": _FORM,
+    "simplification.txt": _FORM,
+    "divergent-crossover.txt": _FORM,
+    "shared-principle-crossover.txt": _FORM,
+}
+
+
+def parents_of(form: str) -> int:
+    """How many parents a prompt form shows (Table 3): none, one or two."""
+    if form not in FORMS:
+        raise InputError(f"unknown prompt form {form!r}: use {', '.join(FORMS)}")
+    return 0 if form == INITIALIZATION else 1 if form in MUTATIONS else 2
+
+
+def templates(folder: str | Path | None = None, problem: str = "") -> dict[str, str]:
+    """Every template by file name: ours, and in their place those of the user's `folder`.
+
+    problem: a problem of the user's own, whose two contracts `folder` may hold.
+    Raises InputError for a folder or file that cannot be read, an unknown file name (a misspelt
+    one would silently change nothing), and placeholders that are missing, unknown or malformed.
+    """
+    texts = dict(_built_in())
+    if folder is None:
+        return texts
+    allowed = dict(PLACEHOLDERS)
+    if problem:
+        allowed |= {f"{problem}-{role}.txt": names for role, names in _CONTRACT.items()}
+    for path in _files(Path(folder)):
+        if path.name not in allowed:
+            known = ", ".join(sorted(allowed))
+            raise InputError(f"{path} is no prompt template: name it one of {known}")
+        texts[path.name] = _read(path, allowed[path.name])
+    return texts
+
+
+def render(
+    problem: str,
+    role: Role,
+    form: str,
+    parents: Sequence[Program] = (),
+    destroy: Program | None = None,
+    *,
+    state: bool = True,
+    show_destroy: ShowDestroy = "strategy",
+    folder: str | Path | None = None,
+) -> Prompt:
+    """The prompt that asks for one program.
+
+    problem: its name, as in "tsp". form: one of FORMS; parents: as many programs of the same role
+    as the form shows, with their strategies and sources. destroy: for a repair, the program it
+    answers, shown as `show_destroy` says. state: whether the program may use
+    steps_since_improvement. folder: templates of the user's, see `templates`.
+    Raises InputError where these do not fit together.
+    """
+    _check(role, form, parents, destroy, show_destroy)
+    texts = templates(folder, problem)
+    contract = f"{problem}-{role}.txt"
+    if contract not in texts:
+        raise InputError(
+            f"no prompt for the {role} role of problem {problem!r}: "
+            f"write {contract} into a folder of prompt templates"
+        )
+    variant = "" if state else "-stateless"
+
+    def fill(name: str, **values: str) -> str:
+        return Template(texts[name]).substitute(values).strip("\n")
+
+    def shown(program: Program, how: ShowDestroy) -> str:
+        return fill(
+            f"shown-{how}.txt",
+            strategy=program.strategy or "(none given)",
+            source=program.source.strip("\n"),
+        )
+
+    paired = fill("paired-destroy.txt", program=shown(destroy, show_destroy)) if destroy else ""
+    family = [
+        fill("parent.txt", number=str(number), program=shown(parent, "both"))
+        for number, parent in enumerate(parents, 1)
+    ]
+    request = f"{form}{variant if form == 'state-control-redesign' else ''}.txt"
+    text = fill(
+        "layout.txt",
+        contract=fill(
+            contract,
+            state_input=fill(f"state-input{variant}.txt"),
+            adaptation=fill(f"adaptation-{role}.txt" if state else "adaptation-stateless.txt"),
+            paired_destroy=paired,
+        ),
+        rules=fill("rules.txt", role=role),
+        request=fill(request, role=role, parents="\n\n".join(family)),
+        output=fill("output.txt", role=role),
+    )
+    return Prompt(problem, role, form, text + "\n", tuple(parents), destroy, state)
+
+
+def _check(
+    role: Role,
+    form: str,
+    parents: Sequence[Program],
+    destroy: Program | None,
+    show_destroy: ShowDestroy,
+) -> None:
+    if role not in ROLES:
+        raise InputError(f"unknown role {role!r}: a role is 'destroy' or 'repair'")
+    if len(parents) != parents_of(form):
+        raise InputError(f"form {form!r} shows {parents_of(form)} parents, not {len(parents)}")
+    if any(parent.role != role for parent in parents):
+        raise InputError(f"the parents of a {role} program must be {role} programs")
+    if (destroy is None) != (role == "destroy"):
+        raise InputError("a repair prompt needs its paired destroy, a destroy prompt has none")
+    if destroy is not None and destroy.role != "destroy":
+        raise InputError("the paired program of a repair prompt must be a destroy program")
+    if show_destroy not in SHOW_DESTROY:
+        raise InputError(f"show_destroy is {show_destroy!r}: use {', '.join(SHOW_DESTROY)}")
+
+
+@cache
+def _built_in() -> dict[str, str]:
+    ours = resources.files(__name__)
+    return {name: ours.joinpath(name).read_text("utf-8") for name in PLACEHOLDERS}
+
+
+def _files(folder: Path) -> list[Path]:
+    """The entries of a user's folder, hidden ones aside (editors leave them behind)."""
+    try:
+        return sorted(path for path in folder.iterdir() if not path.name.startswith("."))
+    except OSError as error:
+        raise InputError(
+            f"cannot read the folder of prompt templates {folder}: {error.strerror}"
+        ) from None
+
+
+def _read(path: Path, names: set[str]) -> str:
+    try:
+        text = path.read_text("utf-8")
+    except OSError as error:
+        raise InputError(f"cannot read prompt template {path}: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise InputError(f"prompt template {path} is not UTF-8 text") from None
+    template = Template(text)
+    if not template.is_valid():
+        raise InputError(f"prompt template {path} has a stray $: write $$ for a dollar sign")
+    found = set(template.get_identifiers())
+    for problem, wrong in (("lacks", names - found), ("has unknown", found - names)):
+        if wrong:
+            listed = ", ".join(f"${name}" for name in sorted(wrong))
+            raise InputError(f"prompt template {path} {problem} placeholder {listed}")
+    return text

@@ -1,0 +1,17 @@
+"""Fixtures shared by all tests."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+
+@pytest.fixture(scope="session")
+def spo_data() -> Path:
+    """The folder of benchmark instances (tsplib/, cvrplib/) named by SPO_DATA."""
+    folder = os.environ.get("SPO_DATA")
+    if not folder:
+        pytest.skip("SPO_DATA is not set: it names the folder that holds tsplib/ and cvrplib/")
+    if not Path(folder).is_dir():
+        pytest.skip(f"SPO_DATA names {folder}, which is not a folder")
+    return Path(folder).resolve()

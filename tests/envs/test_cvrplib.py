@@ -1,0 +1,301 @@
+"""CVRPLIB reading and writing, against the index of the data and against `vrplib` itself."""
+
+import json
+import re
+
+import numpy as np
+import pytest
+import vrplib
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from spo_jax.envs import cvrplib, tsplib
+from spo_jax.envs.problem import Instance
+from spo_jax.errors import InputError
+
+SMALL = """NAME : small
+COMMENT : one depot, four customers
+TYPE : CVRP
+DIMENSION : 5
+EDGE_WEIGHT_TYPE : EUC_2D
+CAPACITY : 10
+NODE_COORD_SECTION
+1 0 0
+2 0 3
+3 4 3
+4 4 0
+5 -6 -8
+DEMAND_SECTION
+1 0
+2 5
+3 5
+4 5
+5 10
+DEPOT_SECTION
+1
+-1
+EOF
+"""
+SOLUTION = "Route #1: 1 2\nRoute #2: 3\nRoute #3: 4\nCost 40\n"  # 3 + 4 + 5, 4 + 4, 10 + 10
+
+
+def instance_file(folder, text=SMALL, name="small.vrp"):
+    path = folder / name
+    path.write_text(text)
+    return path
+
+
+# --- the real files -----------------------------------------------------------------------------
+
+
+def test_every_instance_parses_and_every_solution_has_the_recorded_cost(spo_data):
+    folder = spo_data / "cvrplib"
+    index = json.loads((folder / "index.json").read_text())
+    files = sorted(folder.glob("*/*.vrp"))
+    assert files
+    for path in files:
+        entry = index[path.stem]
+        instance = cvrplib.read(path)
+        assert (instance.size, instance.capacity) == (entry["customers"], entry["capacity"])
+        routes = cvrplib.read_solution(path.with_suffix(".sol"), instance)
+        served = sorted(customer for route in routes for customer in route)
+        assert served == list(range(1, instance.size + 1))
+        assert all(instance.demands[route].sum() <= instance.capacity for route in routes)
+        cost = 0.0
+        for route in routes:
+            walk = [0, *route, 0]
+            cost += sum(instance.dist[walk[k], walk[k + 1]] for k in range(len(walk) - 1))
+        assert cost == entry["sol_cost"]
+        assert len(routes) == entry["sol_routes"]
+        assert instance.reference == entry["bks"] <= cost
+        if entry["bks"] < cost:
+            assert instance.reference_source == f"index.json ({path.stem}.sol says {int(cost)})"
+        elif "free_fleet_cost_found" in entry:
+            note = f"a free fleet reaches {entry['free_fleet_cost_found']}"
+            assert instance.reference_source == f"{path.stem}.sol ({note})"
+        else:
+            assert instance.reference_source == f"{path.stem}.sol"
+
+
+def test_instances_and_solutions_read_as_vrplib_reads_them(spo_data):
+    for path in sorted((spo_data / "cvrplib").glob("*/*.vrp"))[::7]:
+        ours, theirs = cvrplib.read(path), vrplib.read_instance(path)
+        assert ours.name == theirs["name"]
+        assert (ours.coords == theirs["node_coord"]).all()
+        assert (ours.demands == theirs["demand"]).all()
+        assert ours.demands.dtype == np.int64
+        assert ours.capacity == theirs["capacity"]
+        assert type(ours.capacity) is int
+        assert theirs["depot"].tolist() == [0]
+        # Theirs is unrounded and not accurate to the last bit, so halves may fall either way.
+        assert np.abs(ours.dist - theirs["edge_weight"]).max() <= 0.5 + 1e-6
+        assert (ours.dist == np.rint(ours.dist)).all()
+        solution = vrplib.read_solution(path.with_suffix(".sol"))
+        assert cvrplib.read_solution(path.with_suffix(".sol"), ours) == solution["routes"]
+
+
+# --- instances ----------------------------------------------------------------------------------
+
+
+def test_a_small_instance(tmp_path):
+    instance = cvrplib.read(instance_file(tmp_path))
+    assert (instance.problem, instance.name, instance.size) == ("cvrp", "small", 4)
+    assert instance.dist[0].tolist() == [0, 3, 5, 4, 10]
+    assert instance.demands.tolist() == [0, 5, 5, 5, 10]
+    assert instance.extra["ids"] == [1, 2, 3, 4, 5]
+    assert instance.reference is None
+    assert instance.reference_source == "no .sol or index.json beside the file"
+
+
+def test_a_depot_that_is_not_the_first_node_comes_first(tmp_path):
+    text = SMALL.replace("\n1 0\n2 5\n", "\n1 5\n2 5\n").replace("\n3 5\n", "\n3 0\n")
+    text = text.replace("DEPOT_SECTION\n1\n", "DEPOT_SECTION\n3\n")
+    instance = cvrplib.read(instance_file(tmp_path, text))
+    assert instance.extra["ids"] == [3, 1, 2, 4, 5]
+    assert instance.coords.tolist() == [[4, 3], [0, 0], [0, 3], [4, 0], [-6, -8]]
+    assert instance.demands.tolist() == [0, 5, 5, 5, 10]
+    assert instance.dist[0].tolist() == [0, 5, 4, 3, 15]
+
+
+def test_rounding_is_to_the_nearest_with_halves_up(tmp_path):
+    text = SMALL.replace("2 0 3", "2 0 2.5").replace("4 4 0", "4 3.4 0")
+    assert cvrplib.read(instance_file(tmp_path, text)).dist[0, [1, 3]].tolist() == [3, 3]
+
+
+def test_lawful_variations(tmp_path):
+    text = SMALL.replace("CAPACITY : 10", "VEHICLES : 3\nSERVICE_TIME : 0\nCAPACITY:10.0")
+    text = text.replace("DEMAND_SECTION\n1 0\n2 5\n", "DEMAND_SECTION\n2 5\n1 0\n")
+    text = text.replace("3 4 3", "3 0 3").replace("1\n-1\nEOF\n", "  1  -1")
+    instance = cvrplib.read(instance_file(tmp_path, text))
+    assert instance.capacity == 10
+    assert instance.dist[1, 2] == 0
+    assert instance.demands.tolist() == [0, 5, 5, 5, 10]
+
+
+blank = st.sampled_from(["", " ", "\t", "  \t "])
+gap = st.sampled_from([" ", "\t", "   "])
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.data())
+def test_white_space_does_not_matter(tmp_path_factory, data):
+    draw = data.draw
+    lines = []
+    for line in SMALL.splitlines():
+        line = re.sub(r" : ", lambda _: f"{draw(blank)}:{draw(blank)}", line)
+        if ":" not in line:
+            line = re.sub(r" ", lambda _: draw(gap), line)
+        lines += [draw(blank) + line + draw(blank), *[""] * draw(st.integers(0, 1))]
+    if draw(st.booleans()):
+        lines = [line for line in lines if line.strip() != "EOF"]
+    text = draw(st.sampled_from(["\n", "\r\n"])).join(lines)
+    folder = tmp_path_factory.mktemp("t")
+    spaced = cvrplib.read(instance_file(folder, text))
+    assert spaced.digest == cvrplib.read(instance_file(folder, SMALL, "plain.vrp")).digest
+    assert spaced.name == "small"
+
+
+BAD = {
+    "type": ("TYPE : CVRP", "TYPE : VRPTW", "line 3: TYPE is 'VRPTW'"),
+    "tsp": ("TYPE : CVRP", "TYPE : TSP", "expected CVRP"),
+    "weights": ("EUC_2D", "EXPLICIT", "line 5: EDGE_WEIGHT_TYPE 'EXPLICIT' is not supported"),
+    "ceiling": ("EUC_2D", "CEIL_2D", "EDGE_WEIGHT_TYPE 'CEIL_2D' is not supported"),
+    "length": ("CAPACITY", "DISTANCE : 200\nCAPACITY", "line 6: DISTANCE limits the routes"),
+    "service": ("CAPACITY", "SERVICE_TIME : 10\nCAPACITY", "SERVICE_TIME limits the routes"),
+    "windows": ("EOF", "TIME_WINDOW_SECTION\n1 0 9\nEOF", "TIME_WINDOW_SECTION is not supported"),
+    "no capacity": ("CAPACITY : 10\n", "", "CAPACITY is missing"),
+    "zero capacity": ("CAPACITY : 10", "CAPACITY : 0", "line 6: CAPACITY must be positive"),
+    "negative capacity": ("CAPACITY : 10", "CAPACITY : -3", "CAPACITY must be positive"),
+    "half capacity": ("CAPACITY : 10", "CAPACITY : 9.5", "CAPACITY must be a whole number"),
+    "huge capacity": ("CAPACITY : 10", "CAPACITY : 1e15", "at most 1e12"),
+    "nan capacity": ("CAPACITY : 10", "CAPACITY : nan", "CAPACITY must be a whole number"),
+    "no dimension": ("DIMENSION : 5\n", "", "DIMENSION is missing"),
+    "dimension": ("DIMENSION : 5", "DIMENSION : 6", "DIMENSION is 6, but .* 5 nodes"),
+    "few": ("DIMENSION : 5", "DIMENSION : 2", "at least 3 nodes"),
+    "absurd": ("DIMENSION : 5", "DIMENSION : 20001", "GB of memory"),
+    "nan": ("3 4 3", "3 4 NaN", "line 10: coordinate NaN is not a finite number"),
+    "repeated id": ("3 4 3", "2 4 3", "line 10: node id 2 was already used in line 9"),
+    "no nodes": ("NODE_COORD_SECTION", "DISPLAY_DATA_SECTION", "NODE_COORD_SECTION is missing"),
+    "no demands": ("DEMAND_SECTION", "DISPLAY_DATA_SECTION", "DEMAND_SECTION is missing"),
+    "no depot section": ("DEPOT_SECTION", "DISPLAY_DATA_SECTION", "DEPOT_SECTION is missing"),
+    "missing demand": ("\n3 5\n", "\n", "DEMAND_SECTION has no demand for node 3"),
+    "second demand": ("\n3 5\n", "\n2 5\n", "line 16: a second demand for node 2"),
+    "stray demand": ("\n3 5\n", "\n9 5\n", "line 16: demand for node 9"),
+    "zero demand": ("\n3 5\n", "\n3 0\n", "line 16: the demand of node 3 must be positive"),
+    "negative demand": ("\n3 5\n", "\n3 -5\n", "line 16: .* must be positive, not -5"),
+    "large demand": ("\n3 5\n", "\n3 11\n", "line 16: the demand 11 .* exceeds CAPACITY 10"),
+    "half demand": ("\n3 5\n", "\n3 4.5\n", "line 16: a demand must be a whole number"),
+    "bare demand": ("\n3 5\n", "\n3\n", "line 16: expected 'id demand'"),
+    "depot demand": ("\n1 0\n", "\n1 2\n", "line 14: the depot's demand must be 0"),
+    "two depots": ("\n1\n-1", "\n1\n2\n-1", "line 21: 2 depots are not supported"),
+    "no depot": ("\n1\n-1", "\n-1", "DEPOT_SECTION names no depot"),
+    "strange depot": ("\n1\n-1", "\n8\n-1", "line 20: depot 8 is not a node"),
+}
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_bad_content_is_one_sentence(tmp_path, case):
+    old, new, message = BAD[case]
+    assert old in SMALL
+    path = instance_file(tmp_path, SMALL.replace(old, new, 1))
+    with pytest.raises(InputError, match=message) as caught:
+        cvrplib.read(path)
+    assert str(path) in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_bad_files(tmp_path):
+    (tmp_path / "binary.vrp").write_bytes(b"\x00\x01\x02")
+    (tmp_path / "empty.vrp").touch()
+    for path, message in {
+        tmp_path / "absent.vrp": "does not exist",
+        tmp_path: "is a folder",
+        tmp_path / "binary.vrp": "not a text file",
+        tmp_path / "empty.vrp": "is empty",
+    }.items():
+        with pytest.raises(InputError, match=message):
+            cvrplib.read(path)
+
+
+# --- references ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("solution", "index", "reference", "source"),
+    [
+        (SOLUTION, None, 40, "small.sol"),
+        (SOLUTION, {"bks": 40}, 40, "small.sol"),
+        (SOLUTION, {"bks": 39}, 39, "index.json (small.sol says 40)"),
+        (SOLUTION, {"bks": 41}, 40, "small.sol (index.json says 41)"),
+        (SOLUTION.replace("40", "38"), None, 40, "small.sol (its Cost line says 38)"),
+        (SOLUTION.replace("Cost 40\n", ""), None, 40, "small.sol"),
+        (SOLUTION.replace("Cost", "Cost :"), None, 40, "small.sol"),
+        (None, {"bks": 40}, 40, "index.json"),
+        (None, {"bks": None}, None, "index.json records no cost for it"),
+        (SOLUTION, {}, 40, "small.sol"),
+        (SOLUTION.replace("1 2", "1"), {"bks": 40}, 40, "customer 2 is not visited"),
+        (SOLUTION.replace("1 2", "1"), None, None, "unusable"),
+        (SOLUTION.replace("1 2", "one"), None, None, "not a CVRPLIB solution"),
+    ],
+)
+def test_where_a_reference_comes_from(tmp_path, solution, index, reference, source):
+    folder = tmp_path / "set"
+    folder.mkdir()
+    if solution:
+        instance_file(folder, solution, "small.sol")
+    if index is not None:
+        (tmp_path / "index.json").write_text(json.dumps({"small": index}))
+    instance = cvrplib.read(instance_file(folder))
+    assert instance.reference == reference
+    assert source in instance.reference_source
+
+
+# --- solutions ----------------------------------------------------------------------------------
+
+
+def test_solutions_round_trip_and_vrplib_reads_them(tmp_path):
+    instance = cvrplib.read(instance_file(tmp_path))
+    routes = [[1, 2], [], np.array([3]), (4,)]
+    cvrplib.write_solution(tmp_path / "out.sol", instance, routes)
+    assert (tmp_path / "out.sol").read_text() == SOLUTION
+    assert cvrplib.read_solution(tmp_path / "out.sol", instance) == [[1, 2], [3], [4]]
+    theirs = vrplib.read_solution(tmp_path / "out.sol")
+    assert theirs == {"routes": [[1, 2], [3], [4]], "cost": 40}
+
+
+def test_a_solution_of_an_unrounded_instance(tmp_path):
+    coords = np.array([[0.5, 0.5], [0.1, 0.2], [0.9, 0.3]])
+    demands = np.array([0, 1, 2])
+    instance = Instance("cvrp", "u", 2, coords, tsplib.euclidean(coords), demands, 3)
+    cvrplib.write_solution(tmp_path / "u.sol", instance, [[2, 1]])
+    expected = sum(np.hypot(*(coords[a] - coords[b])) for a, b in [(0, 2), (2, 1), (1, 0)])
+    assert vrplib.read_solution(tmp_path / "u.sol")["cost"] == pytest.approx(expected, rel=1e-15)
+
+
+@pytest.mark.parametrize(
+    ("routes", "message"),
+    [
+        ([[1, 2], [3]], "customer 4 is not visited"),
+        ([[1, 2], [3], [4], [1]], "customer 1 is visited twice"),
+        ([[1, 2, 3], [4]], "route 1 carries 15, more than the capacity 10"),
+        ([[1, 2], [3], [4, 0]], "there is no customer 0"),
+        ([[1, 2], [3], [5]], "there is no customer 5"),
+        ([[1, 2], [3], [-1]], "there is no customer -1"),
+        ([], "customer 1 is not visited"),
+    ],
+)
+def test_infeasible_solutions_are_neither_written_nor_read(tmp_path, routes, message):
+    instance = cvrplib.read(instance_file(tmp_path))
+    with pytest.raises(InputError, match=message):
+        cvrplib.write_solution(tmp_path / "bad.sol", instance, routes)
+    assert not (tmp_path / "bad.sol").exists()
+    vrplib.write_solution(tmp_path / "bad.sol", routes, {"Cost": 1})
+    with pytest.raises(InputError, match=message if routes else "is empty|customer 1"):
+        cvrplib.read_solution(tmp_path / "bad.sol", instance)
+
+
+def test_a_tsp_instance_has_no_routes(tmp_path):
+    coords = np.zeros((3, 2))
+    instance = Instance("tsp", "t", 3, coords, tsplib.euclidean(coords))
+    with pytest.raises(InputError, match="no CVRP instance"):
+        cvrplib.write_solution(tmp_path / "t.sol", instance, [[1], [2]])

@@ -1,0 +1,358 @@
+"""Every metric against a plain loop, a hand-computed example, and its promises on bits."""
+
+import itertools
+import logging
+import math
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+
+from spo_jax.envs import metrics
+from spo_jax.errors import InputError
+
+QUICK = settings(max_examples=40, deadline=None)
+NAN = math.nan
+
+
+# Plain loops, from left to right. The comparisons below are exact: same bits, not "close".
+
+
+def loop_objectives(matrices, walk):
+    out = np.full(walk.shape[:3], NAN)
+    for p, i, s in np.ndindex(out.shape):
+        nodes = walk[p, i, s].tolist()
+        if all(0 <= node < len(matrices[i]) for node in nodes):
+            total = 0.0
+            for a, b in itertools.pairwise(nodes):
+                total += float(matrices[i][a][b])
+            out[p, i, s] = total
+    return out
+
+
+def loop_utility(best_cost, eps):
+    out = []
+    for pair in best_cost:
+        total = 0.0
+        for costs in pair.reshape(-1, pair.shape[-1]).tolist():
+            total += (costs[0] - costs[-1]) / max(abs(costs[0]), eps)
+        out.append(total / (pair.shape[0] * pair.shape[1]))
+    return np.array(out)
+
+
+def loop_leader(payoff, top):
+    out = []
+    for row in payoff.tolist():
+        best = sorted((u for u in row if math.isfinite(u)), reverse=True)[:top]
+        out.append(sum(best) / len(best) if best else NAN)
+    return np.array(out)
+
+
+def loop_cross_play(payoff):
+    out = []
+    for column in payoff.T.tolist():
+        total = 0.0
+        for value in column:
+            total += value
+        out.append(total / len(column))
+    return np.array(out)
+
+
+def random_dist(rng, size):
+    points = rng.random((size, 2))
+    return np.sqrt(((points[:, None] - points[None]) ** 2).sum(-1))
+
+
+@st.composite
+def payoffs(draw, least=0):
+    rows = draw(st.integers(least, 9))
+    columns = draw(st.integers(least, 9))
+    utilities = st.one_of(st.just(NAN), st.floats(-1.0, 1.0), st.sampled_from([0.5, 0.75]))
+    return draw(arrays(np.float64, (rows, columns), elements=utilities))
+
+
+class TestObjectives:
+    def test_by_hand(self):
+        dist = np.array([[[0, 3, 4], [3, 0, 5], [4, 5, 0.5]]])
+        walk = np.array([[[[0, 1, 2, 0, 0], [2, 2, 1, 1, 1], [-1, -1, -1, -1, -1]]]])
+        # 3 + 5 + 4 + 0 = 12; the loop at node 2 counts once: 0.5 + 5 + 0 + 0 = 5.5; missing.
+        np.testing.assert_array_equal(metrics.objectives(dist, walk), [[[12.0, 5.5, NAN]]])
+
+    @QUICK
+    @given(st.integers(0, 4), st.integers(1, 4), st.integers(0, 3), st.integers(1, 9), st.data())
+    def test_is_the_plain_loop(self, pairs, instances, seeds, length, data):
+        rng = np.random.default_rng(data.draw(st.integers(0, 99)))
+        dist = np.stack([random_dist(rng, 7) for _ in range(instances)])
+        walk = rng.integers(0, 7, (pairs, instances, seeds, length)).astype(np.int32)
+        walk[rng.random(walk.shape) < 0.02] = -1
+        got = metrics.objectives(dist, walk)
+        assert got.dtype == np.float64
+        np.testing.assert_array_equal(got, loop_objectives(dist, walk))
+
+    def test_instances_of_many_sizes(self):
+        rng = np.random.default_rng(1)
+        matrices = [random_dist(rng, n) for n in (3, 20, 5, 17, 4)]
+        walk = np.stack(
+            [rng.integers(0, len(m), (3, 2, 24)) for m in matrices], axis=1, dtype=np.int32
+        )
+        walk[1, 0, 1, 5] = 3  # one past the nodes of the first instance
+        walk[2, 3, 0] = -1
+        walk[0, 4, 0, 2] = 1000
+        got = metrics.recompute(matrices, walk)
+        assert np.isnan(got[1, 0, 1])
+        assert np.isnan(got[2, 3, 0])
+        assert np.isnan(got[0, 4, 0])
+        assert np.isnan(got).sum() == 3
+        np.testing.assert_array_equal(got, loop_objectives(matrices, walk))
+        padded = metrics.pad_dist(matrices)
+        assert padded.shape == (5, 20, 20)
+        np.testing.assert_array_equal(metrics.objectives(padded, walk), got)
+
+    def test_padding_a_walk_costs_nothing(self):
+        rng = np.random.default_rng(2)
+        dist = random_dist(rng, 9)[None]
+        walk = rng.permutation(9)[None, None, None]
+        longer = np.concatenate([walk, np.repeat(walk[..., -1:], 40, -1)], axis=-1)
+        np.testing.assert_array_equal(
+            metrics.objectives(dist, walk), metrics.objectives(dist, longer)
+        )
+
+    def test_shapes_that_do_not_match_are_refused(self):
+        with pytest.raises(AssertionError):
+            metrics.objectives(np.zeros((2, 3, 3)), np.zeros((1, 3, 1, 4), np.int32))
+        with pytest.raises(AssertionError):
+            metrics.objectives(np.zeros((3, 3)), np.zeros((1, 3, 1, 4), np.int32))
+        with pytest.raises(InputError):
+            metrics.objectives(np.zeros((3, 3, 3)), np.zeros((1, 3, 1, 0), np.int32))
+
+
+class TestUtility:
+    def test_by_hand(self):
+        best_cost = np.array([
+            [[[10.0, 9.0, 5.0], [20.0, 20.0, 15.0]], [[8.0, 8.0, 8.0], [4.0, 4.0, 3.0]]],
+            [[[10.0, 9.0, 5.0], [NAN, NAN, NAN]], [[8.0, 8.0, 8.0], [4.0, 4.0, 3.0]]],
+        ])  # fmt: skip
+        # (5/10 + 5/20 + 0/8 + 1/4) / 4 = 1.0 / 4; the second pair lost a rollout.
+        np.testing.assert_array_equal(metrics.utility(best_cost), [0.25, NAN])
+
+    def test_a_start_of_zero_is_guarded(self):
+        # (0 - -2) / max(0, 0.5) = 4
+        np.testing.assert_array_equal(metrics.utility(np.array([[[[0.0, -2.0]]]]), eps=0.5), [4.0])
+
+    @QUICK
+    @given(st.integers(0, 9), st.integers(1, 4), st.integers(1, 3), st.integers(1, 5), st.data())
+    def test_is_the_plain_loop(self, pairs, instances, seeds, times, data):
+        costs = st.one_of(st.just(NAN), st.floats(0.0, 100.0))
+        shape = (pairs, instances, seeds, times)
+        best_cost = data.draw(arrays(np.float64, shape, elements=costs))
+        got = metrics.utility(best_cost)
+        assert got.shape == (pairs,)
+        assert got.dtype == np.float64
+        np.testing.assert_array_equal(got, loop_utility(best_cost, 1e-12))
+        lost = np.isnan(best_cost[..., [0, -1]]).any(axis=(1, 2, 3))
+        np.testing.assert_array_equal(np.isnan(got), lost)
+
+    def test_a_pair_has_the_same_bits_in_every_batch(self):
+        rng = np.random.default_rng(3)
+        best_cost = rng.random((100, 6, 2, 2))
+        together = metrics.utility(best_cost)
+        for p in range(0, 100, 9):
+            assert metrics.utility(best_cost[p : p + 1])[0] == together[p]
+        np.testing.assert_array_equal(metrics.utility(best_cost[::-1])[::-1], together)
+
+    @pytest.mark.parametrize("shape", [(1, 0, 2, 3), (1, 2, 0, 3), (1, 2, 2, 0)])
+    def test_nothing_to_average_is_refused(self, shape):
+        with pytest.raises(InputError):
+            metrics.utility(np.ones(shape))
+
+    @pytest.mark.parametrize("eps", [0.0, -1.0, NAN])
+    def test_a_useless_guard_is_refused(self, eps):
+        with pytest.raises(InputError):
+            metrics.utility(np.ones((1, 1, 1, 2)), eps=eps)
+
+
+class TestReferenceGap:
+    def test_by_hand(self):
+        cost = np.array([[11.0, 10.0], [9.0, NAN]])
+        # 100 (11-10)/10 = 10; 100 (10-8)/8 = 25; 100 (9-10)/10 = -10; missing
+        got = metrics.reference_gap(cost, np.array([10.0, 8.0]))
+        np.testing.assert_array_equal(got, [[10.0, 25.0], [-10.0, NAN]])
+
+    @pytest.mark.parametrize("reference", [0.0, -5.0, NAN])
+    def test_without_a_positive_reference_there_is_no_gap(self, reference):
+        assert np.isnan(metrics.reference_gap(np.array(3.0), np.array(reference)))
+
+    @QUICK
+    @given(st.integers(0, 5), st.integers(0, 5), st.data())
+    def test_is_the_plain_loop(self, rows, columns, data):
+        numbers = st.one_of(st.just(NAN), st.floats(0.5, 50.0), st.just(0.0))
+        cost = data.draw(arrays(np.float64, (rows, columns), elements=numbers))
+        reference = data.draw(arrays(np.float64, (columns,), elements=numbers))
+        expected = np.full((rows, columns), NAN)
+        for r, c in np.ndindex(rows, columns):
+            if reference[c] > 0:
+                expected[r, c] = 100 * (cost[r, c] - reference[c]) / reference[c]
+        np.testing.assert_array_equal(metrics.reference_gap(cost, reference), expected)
+
+
+class TestCredits:
+    PAYOFF = np.array([
+        [0.1, 0.7, NAN, 0.5],
+        [NAN, NAN, 0.25, NAN],
+        [NAN, NAN, NAN, NAN],
+        [-0.5, -0.25, -1.0, -0.75],
+    ])  # fmt: skip
+
+    def test_leader_by_hand(self):
+        # (0.7 + 0.5) / 2 = 0.6; only one response: 0.25; none; (-0.25 - 0.5) / 2 = -0.375
+        np.testing.assert_array_equal(
+            metrics.leader_credit(self.PAYOFF), [(0.7 + 0.5) / 2, 0.25, NAN, -0.375]
+        )
+        # top 1 is the empirical maximum; top 3: (0.7 + 0.5 + 0.1) / 3, ..., (-0.25-0.5-0.75)/3
+        np.testing.assert_array_equal(
+            metrics.leader_credit(self.PAYOFF, top=1), [0.7, 0.25, NAN, -0.25]
+        )
+        np.testing.assert_array_equal(
+            metrics.leader_credit(self.PAYOFF, top=3), [(0.7 + 0.5 + 0.1) / 3, 0.25, NAN, -0.5]
+        )
+
+    def test_follower_by_hand(self):
+        np.testing.assert_array_equal(metrics.follower_credit(self.PAYOFF), self.PAYOFF)
+        np.testing.assert_array_equal(metrics.follower_credit([[np.inf, 1.0]]), [[NAN, 1.0]])
+
+    def test_cross_play_by_hand(self):
+        payoff = np.array([[0.2, 0.5, NAN], [0.4, -0.5, 0.9], [0.9, 0.75, 0.9]])
+        # (0.2 + 0.4 + 0.9) / 3 = 0.5; (0.5 - 0.5 + 0.75) / 3 = 0.25; it failed with one leader
+        np.testing.assert_array_equal(metrics.cross_play(payoff), [0.5, 0.25, NAN])
+
+    def test_without_a_panel_there_is_no_score(self):
+        np.testing.assert_array_equal(metrics.cross_play(np.zeros((0, 2))), [NAN, NAN])
+
+    @QUICK
+    @given(payoffs(), st.integers(1, 12))
+    def test_leader_is_the_plain_loop(self, payoff, top):
+        got = metrics.leader_credit(payoff, top)
+        assert got.dtype == np.float64
+        np.testing.assert_array_equal(got, loop_leader(payoff, top))
+
+    @QUICK
+    @given(payoffs(), st.permutations(range(9)))
+    def test_leader_ignores_the_order_of_responses(self, payoff, order):
+        shuffled = payoff[:, [c for c in order if c < payoff.shape[1]]]
+        np.testing.assert_array_equal(
+            metrics.leader_credit(shuffled), metrics.leader_credit(payoff)
+        )
+
+    @QUICK
+    @given(payoffs(least=1))
+    def test_cross_play_is_the_plain_loop(self, payoff):
+        np.testing.assert_array_equal(metrics.cross_play(payoff), loop_cross_play(payoff))
+
+    def test_infinite_utilities_are_none(self):
+        payoff = np.array([[np.inf, 0.5, -np.inf]])
+        np.testing.assert_array_equal(metrics.leader_credit(payoff), [0.5])
+        np.testing.assert_array_equal(metrics.cross_play(payoff), [NAN, 0.5, NAN])
+
+    def test_top_must_be_positive(self):
+        with pytest.raises(InputError):
+            metrics.leader_credit(self.PAYOFF, top=0)
+
+
+class TestBootstrap:
+    def test_by_hand(self):
+        assert metrics.bootstrap_interval(np.array([2.5])) == (2.5, 2.5)
+        assert metrics.bootstrap_interval(np.full(7, 0.5)) == (0.5, 0.5)
+        # Resampled means of (0, 1) are 0, 1/2, 1 with chances 1/4, 1/2, 1/4: the middle 95% runs
+        # from 0 to 1, the middle 40% (from the 30th to the 70th percentile) is all 1/2.
+        values = np.array([0.0, 1.0])
+        assert metrics.bootstrap_interval(values) == (0.0, 1.0)
+        assert metrics.bootstrap_interval(values, level=0.4) == (0.5, 0.5)
+
+    @pytest.mark.parametrize(("size", "seed"), [(1, 0), (5, 7), (8, 2**63 + 9), (33, 1)])
+    def test_is_the_plain_loop(self, size, seed):
+        values = np.random.default_rng(size).normal(size=size)
+        with jax.enable_x64(True):  # the same draws, one column of 300 resamples at a time
+            key = jax.random.key(seed % 2**63)
+            draws = [
+                np.asarray(jax.random.randint(jax.random.fold_in(key, k), (300,), 0, size))
+                for k in range(size)
+            ]
+        means = [sum(values[draws[k][r]] for k in range(size)) / size for r in range(300)]
+        got = metrics.bootstrap_interval(values, resamples=300, level=0.9, seed=seed)
+        assert got == pytest.approx(np.percentile(means, [5, 95]), abs=1e-14)
+
+    def test_close_to_the_normal_interval(self):
+        values = np.random.default_rng(5).normal(10.0, 2.0, size=400)
+        low, high = metrics.bootstrap_interval(values)
+        half = 1.96 * values.std() / 20  # 20 = sqrt(400)
+        assert low == pytest.approx(values.mean() - half, abs=0.03)
+        assert high == pytest.approx(values.mean() + half, abs=0.03)
+
+    def test_the_seed_is_all_that_decides(self):
+        values = np.random.default_rng(6).random(30)
+        first = metrics.bootstrap_interval(values, seed=1)
+        assert metrics.bootstrap_interval(values, seed=1) == first
+        assert metrics.bootstrap_interval(values, seed=2) != first
+
+    @pytest.mark.parametrize(
+        ("values", "options"),
+        [
+            ([], {}),
+            ([1.0, NAN], {}),
+            ([1.0, np.inf], {}),
+            ([1.0], {"level": 1.0}),
+            ([1.0], {"level": 0.0}),
+            ([1.0], {"resamples": 0}),
+        ],
+    )
+    def test_bad_input(self, values, options):
+        with pytest.raises(InputError):
+            metrics.bootstrap_interval(np.array(values), **options)
+
+
+class TestCompilation:
+    def test_the_global_precision_stays(self):
+        metrics.utility(np.ones((1, 1, 1, 2)))
+        assert jnp.zeros(1).dtype == jnp.float32
+        with jax.enable_x64(True):
+            metrics.utility(np.ones((1, 1, 1, 2)))
+            assert jnp.zeros(1).dtype == jnp.float64
+
+    def test_one_program_a_bucket(self, caplog):
+        """Sizes 17..32 share a program; 33 needs a new one."""
+        jax.clear_caches()
+
+        def programs(call):
+            caplog.clear()
+            with jax.log_compiles(), caplog.at_level(logging.WARNING):
+                call()
+            return sum(
+                "Finished XLA compilation" in record.getMessage() for record in caplog.records
+            )
+
+        def walk(pairs, length, size):
+            dist = np.ones((3, size, size))
+            metrics.objectives(dist, np.zeros((pairs, 3, 1, length), np.int32))
+
+        assert programs(lambda: walk(17, 33, 17)) == 1
+        assert programs(lambda: [walk(p, 30 + p, p) for p in (18, 25, 32)]) == 0
+        assert programs(lambda: walk(33, 34, 17)) == 1
+
+        assert programs(lambda: metrics.utility(np.ones((17, 3, 2, 5)))) == 1
+        assert programs(lambda: metrics.utility(np.ones((32, 4, 2, 9)), eps=0.1)) == 0
+        assert programs(lambda: metrics.utility(np.ones((33, 4, 2, 9)))) == 1
+
+        assert programs(lambda: metrics.leader_credit(np.ones((17, 30)), top=2)) == 1
+        assert programs(lambda: metrics.leader_credit(np.ones((30, 17)), top=3)) == 0
+        assert programs(lambda: metrics.cross_play(np.ones((5, 17)))) == 1
+        assert programs(lambda: metrics.cross_play(np.ones((7, 30)))) == 0
+        assert programs(lambda: metrics.reference_gap(np.ones(17), np.ones(17))) == 1
+        assert programs(lambda: metrics.reference_gap(np.ones((5, 6)), np.ones(6))) == 0
+
+        first = programs(lambda: metrics.bootstrap_interval(np.ones(17)))
+        assert first >= 1
+        assert programs(lambda: metrics.bootstrap_interval(np.ones(30), seed=4, level=0.5)) == 0

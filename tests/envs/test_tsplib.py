@@ -1,0 +1,384 @@
+"""TSPLIB reading and writing, against recorded optima and scalar formulas written out here."""
+
+import json
+import math
+import os
+import stat
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from spo_jax.envs import tsplib
+from spo_jax.envs.problem import Instance
+from spo_jax.errors import InputError
+
+SQUARE = """NAME : square
+COMMENT : four corners
+TYPE : TSP
+DIMENSION : 4
+EDGE_WEIGHT_TYPE : EUC_2D
+NODE_COORD_SECTION
+1 0 0
+2 10 0
+3 10 10
+4 0 10
+EOF
+"""
+
+
+def instance_file(folder, text=SQUARE, name="square.tsp"):
+    path = folder / name
+    path.write_bytes(text.encode() if isinstance(text, str) else text)
+    return path
+
+
+# --- the real files -----------------------------------------------------------------------------
+
+
+def test_every_instance_parses_and_every_tour_has_the_recorded_length(spo_data):
+    folder = spo_data / "tsplib"
+    optima = json.loads((folder / "solutions.json").read_text())
+    index = json.loads((folder / "index.json").read_text())
+    files = sorted(folder.glob("*.tsp"))
+    assert files
+    for path in files:
+        instance = tsplib.read(path)
+        entry = index[path.stem]
+        assert instance.size == entry["n"]
+        assert instance.extra["edge_weight_type"] == entry["edge_weight_type"]
+        assert instance.reference == optima[path.stem] == entry["optimum"]
+        off_diagonal = instance.dist[~np.eye(instance.size, dtype=bool)]
+        assert (np.diagonal(instance.dist) == 0).all()
+        assert (off_diagonal == np.rint(off_diagonal)).all()
+        assert (instance.dist == instance.dist.T).all()
+        tour_file = path.with_name(path.stem + ".opt.tour")
+        if tour_file.exists():
+            tour = tsplib.read_tour(tour_file, instance)
+            length = sum(instance.dist[a, b] for a, b in pairwise([*tour, tour[0]]))
+            assert length == optima[path.stem]
+            assert instance.reference_source == tour_file.name
+        else:
+            assert instance.reference_source == "solutions.json"
+
+
+# --- edge weights -------------------------------------------------------------------------------
+
+
+def scalar_weight(kind, a, b):
+    """The formulas of the TSPLIB report for one pair, in plain Python."""
+    dx, dy = a[0] - b[0], a[1] - b[1]
+    if kind == "EUC_2D":
+        return int(math.sqrt(dx * dx + dy * dy) + 0.5)
+    if kind == "CEIL_2D":
+        return math.ceil(math.sqrt(dx * dx + dy * dy))
+    if kind == "ATT":
+        exact = math.sqrt((dx * dx + dy * dy) / 10)
+        near = int(exact + 0.5)
+        return near + 1 if near < exact else near
+
+    def radians(x):
+        whole = int(x)
+        return 3.141592 * (whole + 5.0 * (x - whole) / 3.0) / 180.0
+
+    (lat1, lon1), (lat2, lon2) = (tuple(map(radians, p)) for p in (a, b))
+    q1, q2, q3 = math.cos(lon1 - lon2), math.cos(lat1 - lat2), math.cos(lat1 + lat2)
+    angle = math.acos(min(1.0, 0.5 * ((1 + q1) * q2 - (1 - q1) * q3)))
+    return int(6378.388 * angle + 1.0)
+
+
+@pytest.mark.parametrize("kind", tsplib.EDGE_WEIGHT_TYPES)
+def test_weights_equal_the_scalar_formulas(kind):
+    rng = np.random.default_rng(3)
+    coords = np.round(rng.uniform(-90, 90, (40, 2)), 2) * (1 if kind == "GEO" else 10)
+    coords[7] = coords[3]
+    dist = tsplib.distance_matrix(coords, kind)
+    points = coords.tolist()
+    for i, a in enumerate(points):
+        for j, b in enumerate(points):
+            assert dist[i, j] == (0 if i == j else scalar_weight(kind, a, b))
+
+
+def test_known_weights():
+    assert tsplib.distance_matrix(np.array([[0, 0], [3, 4.0]]), "EUC_2D")[0, 1] == 5
+    half = np.array([[0.0, 0.0], [2.5, 0.0]])
+    assert tsplib.distance_matrix(half, "EUC_2D")[0, 1] == 3  # half goes up, not to even
+    assert tsplib.distance_matrix(np.array([[0.0, 0], [2.1, 0]]), "CEIL_2D")[0, 1] == 3
+    assert (
+        tsplib.distance_matrix(np.array([[0.0, 0], [10, 0]]), "ATT")[0, 1] == 4
+    )  # 3.162 -> 3 -> 4
+    same = np.array([[16.47, 96.10], [16.47, 96.10]])
+    assert tsplib.distance_matrix(same, "GEO").tolist() == [[0, 1], [1, 0]]
+    assert tsplib.degrees(np.array([-10.30, 10.30])).tolist() == pytest.approx([-10.5, 10.5])
+
+
+@given(st.lists(st.tuples(*[st.floats(-1e6, 1e6)] * 2), min_size=1, max_size=12))
+def test_euclidean_is_symmetric_and_exact(points):
+    coords = np.array(points)
+    dist = tsplib.euclidean(coords)
+    assert dist.dtype == np.float64
+    assert (dist == dist.T).all()
+    assert (np.diagonal(dist) == 0).all()
+    for i, a in enumerate(points):
+        for j, b in enumerate(points):
+            assert dist[i, j] == pytest.approx(math.dist(a, b), rel=1e-15, abs=1e-150)
+
+
+def test_blocks_of_rows_join_seamlessly():
+    coords = np.random.default_rng(0).random((1500, 2))  # several blocks
+    dist = tsplib.euclidean(coords)
+    for i, j in [(0, 1499), (173, 174), (175, 1), (1499, 1498), (700, 700)]:
+        assert dist[i, j] == pytest.approx(math.dist(coords[i], coords[j]), rel=1e-15)
+
+
+# --- the parser's tolerance ---------------------------------------------------------------------
+
+blank = st.sampled_from(["", " ", "\t", "  \t "])
+gap = st.sampled_from([" ", "\t", "   "])
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.data())
+def test_white_space_does_not_matter(tmp_path_factory, data):
+    draw = data.draw
+    coords = draw(
+        st.lists(st.tuples(*[st.floats(-1e5, 1e5, allow_nan=False)] * 2), min_size=3, max_size=6)
+    )
+    ids = draw(
+        st.lists(st.integers(0, 999), min_size=len(coords), max_size=len(coords), unique=True)
+    )
+    number = st.sampled_from([repr, "{:.17e}".format, "{:+.17E}".format])
+    lines = [
+        f"{draw(blank)}{key}{draw(blank)}:{draw(blank)}{value}{draw(blank)}"
+        for key, value in [
+            ("NAME", "x"),
+            ("TYPE", "TSP"),
+            ("DIMENSION", len(ids)),
+            ("EDGE_WEIGHT_TYPE", "CEIL_2D"),
+        ]
+    ]
+    lines.append(draw(blank) + "NODE_COORD_SECTION" + draw(st.sampled_from(["", " ", ":", " : "])))
+    for node, (x, y) in zip(ids, coords, strict=True):
+        words = [str(node), draw(number)(x), draw(number)(y)]
+        lines.append(draw(blank) + draw(gap).join(words) + draw(blank))
+        lines += [""] * draw(st.integers(0, 1))
+    lines += draw(st.sampled_from([[], ["EOF"], ["EOF", "left over"], ["", ""]]))
+    text = draw(st.sampled_from(["\n", "\r\n"])).join(lines)
+    instance = tsplib.read(instance_file(tmp_path_factory.mktemp("t"), text))
+    assert instance.coords.tolist() == [list(point) for point in coords]
+    assert instance.extra["ids"] == ids
+    assert (instance.name, instance.size) == ("x", len(ids))
+
+
+def test_old_files(tmp_path):
+    text = SQUARE.replace("NAME : square", "NAME: square.tsp").replace("EOF\n", "")
+    text = text.replace("four corners", "vier Ecken, J\u00fcnger : 1\nCOMMENT : second line")
+    instance = tsplib.read(instance_file(tmp_path, text.encode("latin-1")))
+    assert instance.name == "square"
+    assert tsplib.read(instance_file(tmp_path, b"\xef\xbb\xbf" + SQUARE.encode())).size == 4
+
+
+def test_name_comes_from_the_file_if_not_given(tmp_path):
+    text = SQUARE.replace("NAME : square\n", "")
+    assert tsplib.read(instance_file(tmp_path, text, "corner.tsp")).name == "corner"
+
+
+def test_equal_coordinates_are_lawful(tmp_path):
+    instance = tsplib.read(instance_file(tmp_path, SQUARE.replace("2 10 0", "2 0 0")))
+    assert instance.dist[0, 1] == 0
+
+
+# --- bad input ----------------------------------------------------------------------------------
+
+BAD = {
+    "type": ("TYPE : TSP", "TYPE : ATSP", r"line 3: TYPE is 'ATSP'"),
+    "no type": ("TYPE : TSP\n", "", "TYPE is missing"),
+    "weights": ("EUC_2D", "EXPLICIT", "line 5: EDGE_WEIGHT_TYPE 'EXPLICIT' is not supported"),
+    "no weights": ("EDGE_WEIGHT_TYPE : EUC_2D\n", "", "EDGE_WEIGHT_TYPE is missing"),
+    "blank": ("DIMENSION : 4", "DIMENSION :", "DIMENSION is missing"),
+    "no dimension": ("DIMENSION : 4\n", "", "DIMENSION is missing"),
+    "too many": ("DIMENSION : 4", "DIMENSION : 3", "DIMENSION is 3, but .* 4 nodes"),
+    "too few": ("DIMENSION : 4", "DIMENSION : 5", "DIMENSION is 5, but .* 4 nodes"),
+    "two nodes": ("DIMENSION : 4", "DIMENSION : 2", "at least 3 nodes"),
+    "negative": ("DIMENSION : 4", "DIMENSION : -4", "at least 3 nodes"),
+    "absurd": ("DIMENSION : 4", "DIMENSION : 1000000", "GB of memory"),
+    "endless": ("DIMENSION : 4", "DIMENSION : " + "9" * 5000, "whole number"),
+    "worded": ("DIMENSION : 4", "DIMENSION : four", "line 4: DIMENSION must be a whole number"),
+    "half": ("DIMENSION : 4", "DIMENSION : 4.5", "whole number"),
+    "nan": ("2 10 0", "2 nan 0", "line 8: coordinate nan is not a finite"),
+    "inf": ("2 10 0", "2 10 -inf", "line 8: coordinate -inf is not a finite"),
+    "overflow": ("2 10 0", "2 1e999 0", "line 8: coordinate '1e999' is out of range"),
+    "large": ("2 10 0", "2 1e200 0", "out of range"),
+    "letters": ("2 10 0", "2 ten 0", "line 8: coordinate 'ten' is not a number"),
+    "underscore": ("2 10 0", "2 1_0 0", "is not a number"),
+    "2 words": ("2 10 0", "2 10", "line 8: expected 'id x y'"),
+    "4 words": ("2 10 0", "2 10 0 5", "line 8: expected 'id x y'"),
+    "repeated id": ("2 10 0", "1 10 0", "line 8: node id 1 was already used in line 7"),
+    "id": ("2 10 0", "2.5 10 0", "line 8: a node id must be a whole number"),
+    "no section": ("NODE_COORD_SECTION", "DISPLAY_DATA_SECTION", "NODE_COORD_SECTION is missing"),
+    "empty section": ("NODE_COORD_SECTION", "NODE_COORD_SECTION\nEOF", "is empty"),
+    "fixed edges": ("EOF", "FIXED_EDGES_SECTION\n1 2\n-1\nEOF", "FIXED_EDGES_SECTION is not supp"),
+    "twice": ("TYPE : TSP", "TYPE : TSP\nTYPE : TSP", "line 4: TYPE is given twice"),
+    "prose": ("COMMENT : four", "once upon a time", "line 2: expected 'KEY: value'"),
+    "early row": ("COMMENT : four corners", "1 2 3", "line 2: expected 'KEY: value'"),
+    "inline": ("NODE_COORD_SECTION\n", "NODE_COORD_SECTION : 1 0 0\n", "stand alone"),
+}
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_bad_content_is_one_sentence(tmp_path, case):
+    old, new, message = BAD[case]
+    assert old in SQUARE
+    path = instance_file(tmp_path, SQUARE.replace(old, new))
+    with pytest.raises(InputError, match=message) as caught:
+        tsplib.read(path)
+    assert str(path) in str(caught.value)
+    assert "\n" not in str(caught.value)
+    assert len(str(caught.value)) < len(str(path)) + 160
+
+
+def test_bad_files(tmp_path):
+    cases = {
+        tmp_path / "absent.tsp": "does not exist",
+        tmp_path: "is a folder",
+        instance_file(tmp_path, b"", "empty.tsp"): "is empty",
+        instance_file(tmp_path, b" \n\n ", "blank.tsp"): "is empty",
+        instance_file(tmp_path, bytes(range(256)), "binary.tsp"): "not a text file",
+        instance_file(tmp_path, SQUARE.encode("utf-16"), "wide.tsp"): "not a text file",
+        instance_file(tmp_path, b"\x89PNG\r\n\x1a\n rest", "picture.tsp"): "not a text file",
+        "nul\0.tsp": "cannot read|does not exist",
+        "x" * 5000: "cannot read|does not exist",
+    }
+    for path, message in cases.items():
+        with pytest.raises(InputError, match=message):
+            tsplib.read(path)
+
+
+def test_a_pipe_is_refused_without_waiting(tmp_path):
+    os.mkfifo(tmp_path / "pipe.tsp")
+    with pytest.raises(InputError, match="not a regular file"):
+        tsplib.read(tmp_path / "pipe.tsp")
+
+
+def test_huge_files_are_refused(tmp_path):
+    path = tmp_path / "huge.tsp"
+    with path.open("wb") as stream:
+        stream.truncate(tsplib.MAX_BYTES + 1)
+    with pytest.raises(InputError, match="larger than 64 MB"):
+        tsplib.read(path)
+    rows = "".join(f"{k} 0 0\n" for k in range(tsplib.MAX_NODES + 5))
+    with pytest.raises(InputError, match="more than 20000 rows"):
+        tsplib.read(instance_file(tmp_path, SQUARE.replace("EOF\n", rows)))
+
+
+# --- references ---------------------------------------------------------------------------------
+
+TOUR = "TYPE : TOUR\nDIMENSION : 4\nTOUR_SECTION\n1\n2 3\n4\n-1\nEOF\n"
+CROSSED = TOUR.replace("2 3", "3 2")
+
+
+@pytest.mark.parametrize(
+    ("tour", "recorded", "reference", "source"),
+    [
+        (TOUR, None, 40, "square.opt.tour"),
+        (TOUR, '{"square": 40}', 40, "square.opt.tour"),
+        (None, '{"square": 40}', 40, "solutions.json"),
+        (CROSSED, '{"square": 40}', 40, "solutions.json (square.opt.tour says 48)"),
+        (TOUR, '{"square": 41}', 40, "square.opt.tour (solutions.json says 41)"),
+        (None, None, None, "no .opt.tour or solutions.json beside the file"),
+        (None, '{"other": 40}', None, "solutions.json records no cost for it"),
+        (None, '{"square": NaN}', None, "solutions.json records no cost for it"),
+        (None, '{"square": true}', None, "solutions.json records no cost for it"),
+        (None, "[40]", None, "solutions.json records no cost for it"),
+        (None, "{", None, "solutions.json is not valid JSON"),
+        (TOUR.replace("4", "9"), None, None, "unusable"),
+        (TOUR.replace("\n4\n", "\n"), '{"square": 40}', 40, "visits 3 of the 4 nodes"),
+    ],
+)
+def test_where_a_reference_comes_from(tmp_path, tour, recorded, reference, source):
+    if tour:
+        instance_file(tmp_path, tour, "square.opt.tour")
+    if recorded:
+        instance_file(tmp_path, recorded, "solutions.json")
+    instance = tsplib.read(instance_file(tmp_path))
+    assert instance.reference == reference
+    assert source in instance.reference_source
+
+
+# --- tours --------------------------------------------------------------------------------------
+
+
+def test_tours_round_trip_with_the_ids_of_the_file(tmp_path):
+    text = SQUARE.replace("1 0 0", "70 0 0").replace("4 0 10", "0 0 10")
+    instance = tsplib.read(instance_file(tmp_path, text))
+    tsplib.write_tour(tmp_path / "out.tour", instance, np.array([2, 0, 3, 1]))
+    written = (tmp_path / "out.tour").read_text()
+    assert written.split("\n") == [
+        "NAME : square.tour",
+        "COMMENT : length 48",
+        "TYPE : TOUR",
+        "DIMENSION : 4",
+        "TOUR_SECTION",
+        *("3", "70", "0", "2", "-1", "EOF", ""),
+    ]
+    assert tsplib.read_tour(tmp_path / "out.tour", instance) == [2, 0, 3, 1]
+    assert stat.S_IMODE((tmp_path / "out.tour").stat().st_mode) & 0o400
+    assert sorted(f.name for f in tmp_path.iterdir()) == ["out.tour", "square.tsp"]
+
+
+def test_a_tour_of_an_instance_without_ids(tmp_path):
+    coords = np.random.default_rng(0).random((6, 2))
+    instance = Instance("tsp", "u", 6, coords, tsplib.euclidean(coords))
+    tsplib.write_tour(tmp_path / "u.tour", instance, [5, 4, 3, 2, 1, 0])
+    assert tsplib.read_tour(tmp_path / "u.tour", instance) == [5, 4, 3, 2, 1, 0]
+    length = sum(math.dist(coords[k], coords[k - 1]) for k in range(6))
+    stated = (tmp_path / "u.tour").read_text().split("length ")[1].split("\n")[0]
+    assert float(stated) == pytest.approx(length, rel=1e-15)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("TOUR_SECTION", "NODE_SECTION", "TOUR_SECTION is missing"),
+        ("TYPE : TOUR", "TYPE : TSP", "expected TOUR"),
+        ("DIMENSION : 4", "DIMENSION : 5", "DIMENSION differs"),
+        ("2 3", "2 2", "line 5: node 2 is visited twice"),
+        ("2 3", "2 7", "line 5: square has no node 7"),
+        ("2 3", "2 x", "line 5: a node id must be a whole number"),
+        ("2 3", "2", "visits 3 of the 4 nodes"),
+        ("2 3", "-1", "visits 1 of the 4 nodes"),
+    ],
+)
+def test_bad_tours(tmp_path, old, new, message):
+    instance = tsplib.read(instance_file(tmp_path))
+    path = instance_file(tmp_path, TOUR.replace(old, new), "bad.tour")
+    with pytest.raises(InputError, match=message):
+        tsplib.read_tour(path, instance)
+
+
+def test_what_cannot_be_written(tmp_path):
+    instance = tsplib.read(instance_file(tmp_path))
+    for tour in ([0, 1, 2], [0, 1, 2, 2], [0, 1, 2, 4], []):
+        with pytest.raises(InputError, match="every node exactly once"):
+            tsplib.write_tour(tmp_path / "x.tour", instance, tour)
+    for path in (tmp_path / "no" / "x.tour", tmp_path, tmp_path / "square.tsp" / "x"):
+        with pytest.raises(InputError, match="cannot write"):
+            tsplib.write_tour(path, instance, [0, 1, 2, 3])
+    assert [f.name for f in tmp_path.iterdir()] == ["square.tsp"]
+
+
+def test_writing_replaces_files_but_follows_links_and_keeps_pipes(tmp_path):
+    real = instance_file(tmp_path, "old", "real.txt")
+    (tmp_path / "link.txt").symlink_to(real)
+    tsplib.write_atomically(tmp_path / "link.txt", "new")
+    assert real.read_text() == "new"
+    assert (tmp_path / "link.txt").is_symlink()
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    tsplib.write_atomically(pipe, "through")
+    assert os.read(reader, 100) == b"through"
+    os.close(reader)
+    assert stat.S_ISFIFO(pipe.stat().st_mode)
