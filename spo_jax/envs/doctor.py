@@ -97,17 +97,21 @@ def machine() -> tuple[Finding, ...]:
         Finding("machine", "python", python, platform.python_version(), remedy),
         _jax(),
         Finding("machine", "cores", True, f"{cores} usable of {os.cpu_count()}"),
-        Finding("machine", "system", True, f"{platform.system()} {platform.release()} "
-                f"{platform.machine()}"),
+        Finding(
+            "machine",
+            "system",
+            True,
+            f"{platform.system()} {platform.release()} {platform.machine()}",
+        ),
         _cache(folder),
-    )  # fmt: skip
+    )
 
 
 def _jax() -> Finding:
     remedy = "pip install --upgrade jax (accelerators: https://docs.jax.dev, Installation)"
     try:
         done = subprocess.run(
-            [sys.executable, "-c", _JAX], capture_output=True, text=True, timeout=120
+            [sys.executable, "-P", "-c", _JAX], capture_output=True, text=True, timeout=120
         )
     except (OSError, subprocess.TimeoutExpired) as error:
         return Finding("machine", "jax", False, f"does not answer: {error}", remedy)
@@ -131,11 +135,16 @@ def _cache(folder: Path) -> Finding:
 
 def packages() -> tuple[Finding, ...]:
     found = [
-        Finding("packages", name, version is not None, version or "not installed",
-                "" if version else "pip install --upgrade spo-jax")
+        Finding(
+            "packages",
+            name,
+            version is not None,
+            version or "not installed",
+            "" if version else "pip install --upgrade spo-jax",
+        )
         for name in REQUIRED
         for version in [_version(name)]
-    ]  # fmt: skip
+    ]
     for module, name, extra, purpose in EXTRAS:
         version = _version(name)
         broken = _broken(module) if version else ""

@@ -31,6 +31,8 @@ Progress = Callable[[str, int, int], None]  # (what is being done, done, in all)
 
 _UNIFORM = re.compile(r"uniform:([0-9]{1,6})x([0-9]{1,6})(?:@([0-9]{1,18}))?", re.IGNORECASE)
 
+_NUMBERS = re.compile(r"\[\n((?:\s*[-0-9.e+]+,?\n)+)\s*\]")  # a list of numbers, one a line
+
 
 # --- what is evaluated on -------------------------------------------------------------------------
 
@@ -190,7 +192,8 @@ class Report:
 
     def to_json(self) -> str:
         """Strict JSON: what is missing is null."""
-        return json.dumps(asdict(self), indent=1, allow_nan=False) + "\n"
+        text = json.dumps(asdict(self), indent=1, allow_nan=False)
+        return _NUMBERS.sub(lambda found: "[" + " ".join(found[1].split()) + "]", text) + "\n"
 
 
 def evaluate(
@@ -216,8 +219,8 @@ def evaluate(
         the folder `cache`; "none" does not. Files bring their own.
     progress: called as things get done. save: called with the report so far after each group.
 
-    All specs are read before anything runs. Raises InputError for what cannot be read,
-    SandboxUnavailable where no program can be run.
+    All specs are read before anything runs. Raises InputError for what cannot be read and
+    a program of the pair that the gate refuses, SandboxUnavailable where no program can be run.
     """
     if seeds < 1 or steps < 1:
         raise InputError(f"steps and seeds must be at least 1, not {steps} and {seeds}")
@@ -243,6 +246,7 @@ def evaluate(
     with Evaluator(
         problem, workers, cpu_seconds=cpu_seconds, on_invalid=on_invalid, unsafe=unsafe
     ) as evaluator:
+        require_lawful(evaluator, pair)
         report = replace(report, sandbox=evaluator.layers)
         for number, plan in enumerate(plans, 1):
             instances = plan.load(problem)
@@ -263,6 +267,15 @@ def evaluate(
             report = replace(report, groups=(*report.groups, group), complete=number == len(plans))
             save(report)
     return report
+
+
+def require_lawful(evaluator: Evaluator, pair: Pair) -> None:
+    """Raises InputError if the sandbox's gate refuses a program of `pair` for this problem."""
+    programs = (pair.destroy, pair.repair)
+    for program, reason in zip(programs, evaluator.check(programs), strict=True):
+        if reason is not None:
+            problem = evaluator.problem.name
+            raise InputError(f"the {program.role} program cannot run on {problem}: {reason}")
 
 
 def group_result(

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
+from spo_jax.envs.evaluation import require_lawful
 from spo_jax.envs.evaluator import Evaluator
 from spo_jax.envs.problem import Instance, Problem, Solution
 from spo_jax.envs.rollouts import Status
@@ -101,6 +102,7 @@ def solve(
     with Evaluator(
         problem, min(workers, seeds), cpu_seconds=limit, on_invalid=on_invalid, unsafe=unsafe
     ) as evaluator:
+        require_lawful(evaluator, pair)
         rollouts = evaluator.run(
             [pair],
             [instance],

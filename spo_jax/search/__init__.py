@@ -1,0 +1,1 @@
+"""Discovery: prompts, generators, credit, populations, and the loop that composes them."""

@@ -1,0 +1,261 @@
+"""Derivations and their edits: what every grammar of operator programs shares.
+
+A grammar is a sequence of slots. Sampling walks the slots in order and draws one choice a slot;
+the slot sees the choices already made and may answer None, "I do not apply". The resulting dict is
+the program's derivation (JSON-serialisable, in slot order), and `render` turns it into a strategy
+sentence and a source text. Programs are therefore edited as derivations, never as text: each of
+the five evolutionary forms of the paper's Table 3 wishes for some choices of the parents, and the
+walk grants a wish where the slot still applies and still allows the value, and redraws otherwise.
+
+Without state conditioning (the paper's second ablation) the walk starts from {"state": False}
+instead of an empty dict: slots ask `uses_state(choices)` before they offer a choice that reads
+steps_since_improvement.
+"""
+
+import random
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from spo_jax.errors import InputError
+from spo_jax.program import Role
+
+Choice = str | int | float | bool
+Choices = dict[str, Choice]
+Kind = Literal["mechanism", "control", "option"]
+Weights = Mapping[Choice, float]  # the values a slot allows, each with its relative weight
+Wish = Callable[["Slot", Choices], Choice | None]
+
+INITIALIZATION = "initialization"
+MECHANISM_REPLACEMENT = "mechanism-replacement"
+STATE_CONTROL_REDESIGN = "state-control-redesign"
+SIMPLIFICATION = "simplification"
+DIVERGENT_CROSSOVER = "divergent-crossover"
+SHARED_PRINCIPLE_CROSSOVER = "shared-principle-crossover"
+MUTATIONS = (MECHANISM_REPLACEMENT, STATE_CONTROL_REDESIGN, SIMPLIFICATION)
+CROSSOVERS = (DIVERGENT_CROSSOVER, SHARED_PRINCIPLE_CROSSOVER)
+FORMS = (INITIALIZATION, *MUTATIONS, *CROSSOVERS)
+
+STATE = "state"  # reserved key of a derivation, present (False) only without state conditioning
+
+_RETRIES = 40  # attempts at a child whose text differs from its parents'
+_PROBES = 200  # draws that decide whether a slot without `allowed` may take a value
+
+
+def uses_state(choices: Choices) -> bool:
+    """Whether the program being derived may read steps_since_improvement."""
+    return choices.get(STATE, True) is not False
+
+
+@dataclass(frozen=True)
+class Slot:
+    """One decision of a derivation.
+
+    kind: "mechanism" (what the program does), "control" (sizes, scopes, thresholds and how they
+        follow the state) or "option" (an extra that can be left out).
+    draw: a choice, given those of the earlier slots; None where the slot does not apply.
+    plain: the simplest value, which simplification sets; None if there is none.
+    allowed: the values the slot may take, given the earlier choices; empty where it does not
+        apply. Left out, values are compared with `_PROBES` draws.
+    """
+
+    name: str
+    kind: Kind
+    draw: Callable[[random.Random, Choices], Choice | None]
+    plain: Choice | None = None
+    allowed: Callable[[Choices], Sequence[Choice]] | None = None
+
+    def accepts(self, value: Choice, choices: Choices) -> bool:
+        """Whether the slot could have drawn `value` after `choices`."""
+        if self.allowed is not None:
+            return value in self.allowed(choices)
+        probe = random.Random(0)
+        return any(self.draw(probe, choices) == value for _ in range(_PROBES))
+
+
+def choice(
+    name: str,
+    kind: Kind,
+    weights: Weights | Callable[[Choices], Weights],
+    *,
+    when: Callable[[Choices], bool] | None = None,
+    plain: Choice | None = None,
+) -> Slot:
+    """A slot over a finite set of weighted values.
+
+    weights: {value: relative weight}, or a function of the earlier choices that returns one; an
+        empty mapping means that the slot does not apply, and so does `when` answering False.
+    """
+
+    def offered(choices: Choices) -> Weights:
+        if when is not None and not when(choices):
+            return {}
+        return weights(choices) if callable(weights) else weights
+
+    def draw(rng: random.Random, choices: Choices) -> Choice | None:
+        table = offered(choices)
+        if not table:
+            return None
+        return rng.choices(list(table), list(table.values()))[0]
+
+    return Slot(name, kind, draw, plain, lambda choices: tuple(offered(choices)))
+
+
+@dataclass(frozen=True)
+class Grammar:
+    """A stochastic grammar of one role's programs.
+
+    render: (strategy sentence, source) of a derivation; a pure function.
+    """
+
+    problem: str
+    role: Role
+    slots: tuple[Slot, ...]
+    render: Callable[[Choices], tuple[str, str]]
+
+    def sample(self, rng: random.Random, state: bool = True) -> Choices:
+        """A fresh derivation. Consumes `rng`. state: whether it may read the LNS state."""
+        return self._walk(rng, state, lambda slot, choices: None)
+
+    def mend(self, parent: Choices, rng: random.Random, state: bool = True) -> Choices:
+        """The nearest valid derivation: `parent` where its choices are, redraws elsewhere."""
+        return self._walk(rng, state, _keep(parent))
+
+    def edit(
+        self, form: str, parents: Sequence[Choices], rng: random.Random, state: bool = True
+    ) -> Choices:
+        """A child of `parents` by one of the forms of Table 3; a fresh sample without parents.
+
+        Its source differs from every parent's unless `_RETRIES` attempts all fail. Mutations use
+        the first parent; a crossover of one parent is a crossover with itself. Consumes `rng`.
+        Raises InputError for an unknown form.
+        """
+        if form not in FORMS:
+            raise InputError(f"unknown prompt form {form!r}: use one of {', '.join(FORMS)}")
+        if form == INITIALIZATION or not parents:
+            return self.sample(rng, state)
+        mended = [self.mend(parent, rng, state) for parent in parents]
+        first, second = mended[0], mended[-1]
+        taken = {self.render(parent)[1] for parent in mended}
+        for _ in range(_RETRIES):
+            if form == MECHANISM_REPLACEMENT:
+                child = self._replace_mechanism(first, rng, state)
+            elif form == STATE_CONTROL_REDESIGN:
+                child = self._redesign_control(first, rng, state)
+            elif form == SIMPLIFICATION:
+                child = self._simplify(first, rng, state)
+            elif form == DIVERGENT_CROSSOVER:
+                child = self._diverge(mended, rng, state)
+            else:
+                child = self._share(first, second, rng, state)
+            if self.render(child)[1] not in taken:
+                break
+        return child
+
+    # --- the five forms ---------------------------------------------------------------------
+
+    def _replace_mechanism(self, parent: Choices, rng: random.Random, state: bool) -> Choices:
+        """One mechanism is redrawn; what still fits is kept."""
+        slots = self._present(parent, "mechanism")
+        if not slots:
+            return self.sample(rng, state)
+        target = rng.choice(slots)
+        return self._walk(
+            rng, state, _keep(parent, without={target.name}), {target.name: (parent[target.name],)}
+        )
+
+    def _redesign_control(self, parent: Choices, rng: random.Random, state: bool) -> Choices:
+        """Mechanisms and options stay; a random set of controls is redrawn, one at least anew."""
+        slots = self._present(parent, "control")
+        if not slots:
+            return self.sample(rng, state)
+        targets = _some(slots, rng)
+        anew = rng.choice(targets).name
+        return self._walk(
+            rng, state, _keep(parent, without={s.name for s in targets}), {anew: (parent[anew],)}
+        )
+
+    def _simplify(self, parent: Choices, rng: random.Random, state: bool) -> Choices:
+        """Options and compound mechanisms get their plain values; without any, controls do."""
+        elaborate = [s for s in self._present(parent) if s.plain not in (None, parent[s.name])]
+        structural = [s for s in elaborate if s.kind != "control"]
+        if not elaborate:
+            return self._redesign_control(parent, rng, state)
+        targets = _some(structural or elaborate, rng)
+        plain = {s.name: s.plain for s in targets if s.plain is not None}
+        wishes = {**parent, **plain}
+
+        def wish(slot: Slot, choices: Choices) -> Choice | None:
+            return wishes.get(slot.name, slot.plain)
+
+        return self._walk(rng, state, wish)
+
+    def _diverge(self, parents: Sequence[Choices], rng: random.Random, state: bool) -> Choices:
+        """A fresh derivation whose leading mechanism none of the parents has."""
+        leading = next((s for s in self.slots if s.kind == "mechanism"), None)
+        if leading is None:
+            return self.sample(rng, state)
+        seen = tuple(parent[leading.name] for parent in parents if leading.name in parent)
+        return self._walk(rng, state, lambda slot, choices: None, {leading.name: seen})
+
+    def _share(self, first: Choices, second: Choices, rng: random.Random, state: bool) -> Choices:
+        """What the parents share stays; the rest comes from one of them or is drawn anew."""
+        names = [slot.name for slot in self.slots if slot.name in first or slot.name in second]
+        free = [name for name in names if first.get(name) != second.get(name)]
+        if not free:  # nothing but shared choices: structure beyond the mechanism is redrawn
+            rest = [s for s in self._present(first) if s.kind != "mechanism"]
+            free = [s.name for s in _some(rest, rng)] if rest else names
+            return self._walk(rng, state, _keep(first, without=set(free)))
+        origin = {name: rng.choice((first, second, None)) for name in free}
+
+        def wish(slot: Slot, choices: Choices) -> Choice | None:
+            parent = origin.get(slot.name, first)
+            return None if parent is None else parent.get(slot.name)
+
+        return self._walk(rng, state, wish)
+
+    # --- walking ----------------------------------------------------------------------------
+
+    def _present(self, parent: Choices, kind: Kind | None = None) -> list[Slot]:
+        return [s for s in self.slots if s.name in parent and kind in (None, s.kind)]
+
+    def _walk(
+        self,
+        rng: random.Random,
+        state: bool,
+        wish: Wish,
+        avoid: Mapping[str, tuple[Choice, ...]] | None = None,
+    ) -> Choices:
+        """Grant each slot's wish where it is still lawful, else draw, avoiding if possible."""
+        avoid = avoid or {}
+        choices: Choices = {} if state else {STATE: False}
+        for slot in self.slots:
+            value = wish(slot, choices)
+            if value is None or not slot.accepts(value, choices):
+                value = _draw(slot, choices, avoid.get(slot.name, ()), rng)
+            if value is not None:
+                choices[slot.name] = value
+        return choices
+
+
+def _keep(parent: Choices, without: set[str] | frozenset[str] = frozenset()) -> Wish:
+    return lambda slot, choices: None if slot.name in without else parent.get(slot.name)
+
+
+def _draw(
+    slot: Slot, choices: Choices, avoid: tuple[Choice, ...], rng: random.Random
+) -> Choice | None:
+    value = slot.draw(rng, choices)
+    for _ in range(_RETRIES):
+        if value is None or value not in avoid:
+            break
+        value = slot.draw(rng, choices)
+    return value
+
+
+def _some(slots: list[Slot], rng: random.Random) -> list[Slot]:
+    """A random non-empty subset, small ones first: one slot half of the time."""
+    count = 1
+    while count < len(slots) and rng.random() < 0.5:
+        count += 1
+    return rng.sample(slots, count)

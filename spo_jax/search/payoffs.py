@@ -1,0 +1,159 @@
+"""The payoffs of a round: playing pairs, and what is read from their utilities.
+
+Lines 8, 11 and 14 to 15 of Algorithm 1; `spo_jax.search.spo` puts them in order.
+"""
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+
+import numpy as np
+
+from spo_jax.config import Config
+from spo_jax.envs.evaluator import Evaluator
+from spo_jax.envs.metrics import cross_play, utility
+from spo_jax.envs.problem import Instance
+from spo_jax.envs.rollouts import Status
+from spo_jax.program import Pair, Program
+from spo_jax.search.credit import Credits, Payoff
+from spo_jax.search.population import Member, Population
+from spo_jax.search.rounds import Best, Digests, Failure, Observer, Played
+
+
+class Table:
+    """The payoffs a round can see: those of earlier rounds, and those it adds."""
+
+    def __init__(
+        self,
+        config: Config,
+        evaluator: Evaluator,
+        instances: Sequence[Instance],
+        known: Mapping[Digests, Played],
+        observer: Observer,
+    ):
+        self._config = config
+        self._evaluator = evaluator
+        self._instances = instances
+        self._known = dict(known)
+        self._observer = observer
+        self.played: list[Played] = []
+        self.reused = 0
+
+    def missing(self, pairs: Iterable[Pair]) -> list[Pair]:
+        """The distinct pairs among `pairs` that have no verdict yet."""
+        new = {_digests(pair): pair for pair in pairs}
+        return [pair for digests, pair in new.items() if digests not in self._known]
+
+    def play(self, pairs: Sequence[Pair], kind: str) -> None:
+        """Evaluate what is missing (eq:pair-performance), all pairs in one batch."""
+        config = self._config
+        new = self.missing(pairs)
+        self.reused += len({_digests(pair) for pair in pairs}) - len(new)
+        if not new:
+            return
+        rollouts = self._evaluator.run(
+            new,
+            self._instances,
+            seeds=range(config.rollouts),
+            steps=config.steps,
+            fail_fast=True,
+            progress=lambda done, total: self._observer.advance(done * len(new) // total),
+        )
+        values = utility(rollouts.best_cost)
+        for p, pair in enumerate(new):
+            status, reason = rollouts.failure(p) or (Status.OK, "")
+            value = float(values[p]) if status == Status.OK else math.nan
+            played = Played(*_digests(pair), kind, status.label, value, reason)
+            self._known[played.digests] = played
+            self.played.append(played)
+
+    def utility(self, destroy: Program, repair: Program) -> float:
+        """J of a pair that was played; NaN for one that failed."""
+        return self._known[destroy.digest, repair.digest].utility
+
+    def failures(self) -> list[Failure]:
+        """Pairs of this round that failed, with the reason."""
+        return [
+            Failure("pair", played.status, played.reason, played.destroy, played.repair)
+            for played in self.played
+            if played.status != Status.OK.label
+        ]
+
+
+def _digests(pair: Pair) -> Digests:
+    return (pair.destroy.digest, pair.repair.digest)
+
+
+def payoff_of(
+    destroys: Sequence[Program],
+    responses: Sequence[Sequence[Program]],
+    table: Table,
+    slots: int,
+) -> Payoff:
+    """[D, R] utilities: row i holds destroy i with each distinct repair that was written for it.
+
+    A repair sampled twice for one destroy has one slot: it is one member of the set R_i.
+    """
+    values = np.full((len(destroys), slots), np.nan)
+    for i, (destroy, row) in enumerate(zip(destroys, responses, strict=True)):
+        for j, repair in enumerate(row):
+            values[i, j] = table.utility(destroy, repair)
+    return Payoff(
+        values,
+        tuple(destroy.digest for destroy in destroys),
+        tuple(tuple(repair.digest for repair in row) for row in responses),
+    )
+
+
+def better(best: Best | None, pairs: Iterable[Pair], table: Table, k: int) -> Best | None:
+    """The pair with the highest J; of equal ones, the one that was found first."""
+    for pair in pairs:
+        value = table.utility(pair.destroy, pair.repair)
+        if not math.isnan(value) and (best is None or value > best.utility):
+            best = Best(pair, value, k)
+    return best
+
+
+def cross_play_candidates(
+    population: Population,
+    responses: Sequence[Sequence[Program]],
+    credits: Credits,
+    config: Config,
+    k: int,
+) -> list[Member]:
+    """The old population, and the round's best repairs by follower credit, each identity once.
+
+    Every repair against every leader would cost several times the round itself; the paper's count
+    of evaluated pairs, below its count of repairs, says that it was not done there either.
+    """
+    ranked = sorted(
+        (-float(credits.follower[i, j]), i, j)
+        for i, row in enumerate(responses)
+        for j in range(len(row))
+        if math.isfinite(credits.follower[i, j])
+    )
+    chosen: dict[tuple[str, str], Member] = {}
+    for negative, i, j in ranked:
+        if len(chosen) == config.cross_play_candidates:
+            break
+        repair = responses[i][j]
+        chosen.setdefault((repair.digest, repair.condition), Member(repair, -negative, k))
+    old = {(m.program.digest, m.program.condition): m for m in population}
+    return list({**chosen, **old}.values())
+
+
+def cross_play_scores(
+    candidates: Sequence[Member], panel: Sequence[Program], table: Table
+) -> list[Member]:
+    """The candidates with their cross-play scores.
+
+    A leader that no candidate could play with tells nothing about them and is left out; a candidate
+    that fails with any other has no score.
+    """
+    values = np.array(
+        [[table.utility(leader, m.program) for m in candidates] for leader in panel]
+    ).reshape(len(panel), len(candidates))
+    values = values[np.isfinite(values).any(axis=1)]
+    return [
+        Member(member.program, float(score), member.round)
+        for member, score in zip(candidates, cross_play(values), strict=True)
+    ]

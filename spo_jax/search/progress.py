@@ -1,0 +1,204 @@
+"""What a person sees of a run: a live bar on a terminal, plain lines elsewhere and in the log.
+
+Only this module looks at the clock, and nothing that it computes goes back into the run.
+"""
+
+import math
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TaskID, TextColumn
+
+from spo_jax.config import Config
+from spo_jax.search.rounds import Best, Observer, Round
+
+STAGES = {
+    "destroy": "writing destroys",
+    "repair": "writing repairs",
+    "pairs": "evaluating pairs",
+    "update": "updating",
+    "cross-play": "cross-play",
+}
+PLAYED = ("pairs", "cross-play")  # the stages that advance pair by pair
+
+
+# --- texts ----------------------------------------------------------------------------------------
+
+
+def opening(config: Config, preset: str, path: Path, first: int) -> str:
+    """The first line of a run, or of one that goes on."""
+    begin = "Discovering" if first == 1 else f"Going on from round {first} of {config.rounds}:"
+    return (
+        f"{begin} destroy-repair pairs for {config.problem} "
+        f"(preset {preset}, seed {config.seed}, workers {config.workers}) in {path}"
+    )
+
+
+def round_line(done: Round, rounds: int, left: float | None) -> str:
+    """One finished round in one line."""
+    counts = done.counts
+    answers = counts.destroy_answers + counts.repair_answers
+    valid = counts.valid_destroys + counts.valid_repairs
+    parts = [
+        f"round {done.number:>{len(str(rounds))}}/{rounds}",
+        f"pairs {counts.pairs:>4}",
+        f"valid {valid / answers if answers else 0:>4.0%}",
+        f"best J {utility(done.best.utility if done.best else None)}",
+        f"median J {utility(counts.median)}",
+    ]
+    if done.number < rounds and left is not None:
+        parts.append(f"left {duration(left)}")
+    return "   ".join(parts)
+
+
+def failure_line(done: Round) -> str:
+    """What failed in a round, or nothing."""
+    tally = ", ".join(f"{count} {status}" for status, count in done.tally().items())
+    return f"round {done.number} failures: {tally}" if tally else ""
+
+
+def closing(best: Best | None, config: Config, path: Path, pair: Path) -> list[str]:
+    """What came of a run, and what to do next."""
+    if best is None:
+        return [f"No valid pair was found; the failures table of {path}/spo.sqlite says why."]
+    suffix = "vrp" if config.problem == "cvrp" else "tsp"
+    return [
+        f"Best J {utility(best.utility)} (round {best.round}): {pair}",
+        "Try next:",
+        f"  spo evaluate {path} --problem {config.problem} --on uniform:{config.size}x8",
+        f"  spo solve FILE.{suffix} --pair {path}",
+    ]
+
+
+def stopped(config: Config, path: Path, rounds: int) -> str:
+    """After Ctrl-C."""
+    return (
+        f"Stopped. {rounds} of {config.rounds} rounds are kept; go on with:\n"
+        f"  spo discover {config.problem} --resume {path}"
+    )
+
+
+def utility(value: float | None) -> str:
+    return "none" if value is None or math.isnan(value) else f"{value:.4f}"
+
+
+def duration(seconds: float) -> str:
+    """1:05:09, or 5:09 below an hour."""
+    minutes, second = divmod(round(seconds), 60)
+    hours, minute = divmod(minutes, 60)
+    return f"{hours}:{minute:02}:{second:02}" if hours else f"{minute}:{second:02}"
+
+
+# --- time left ------------------------------------------------------------------------------------
+
+
+class Clock:
+    """Time left, from the pairs played in this session; `now` returns seconds."""
+
+    def __init__(self, rounds: int, now: Callable[[], float] = time.monotonic):
+        self._rounds = rounds
+        self._now = now
+        self._start = now()
+        self._round = 0
+        self._finished: list[int] = []  # pairs of each finished round
+        self._played = 0  # pairs of the running round, finished stages
+        self._total = 0  # pairs of the running stage
+        self._done = 0
+
+    def stage(self, number: int, total: int) -> None:
+        self._round = number
+        self._played += self._total
+        self._total, self._done = total, 0
+
+    def advance(self, done: int) -> None:
+        self._done = done
+
+    def finished(self) -> None:
+        self._finished.append(self._played + self._total)
+        self._played = self._total = self._done = 0
+
+    def left(self) -> float | None:
+        """Seconds, or None before there is anything to judge by."""
+        played = sum(self._finished) + self._played + self._done
+        if not played:
+            return None
+        here = self._played + self._total
+        usual = sum(self._finished) / len(self._finished) if self._finished else here
+        running = 0.0 if not here else max(usual - self._played - self._done, 0.0)
+        to_come = self._rounds - self._round
+        return (self._now() - self._start) / played * (running + to_come * usual)
+
+
+# --- the display ----------------------------------------------------------------------------------
+
+
+class Display(Observer):
+    """Shows a run on a console and writes its lines to a log; a context manager."""
+
+    def __init__(self, config: Config, log: Callable[[str], None], console: Console | None = None):
+        self._rounds = config.rounds
+        self._log = log
+        self._console = console or Console(highlight=False, soft_wrap=True)
+        self._clock = Clock(config.rounds)
+        self._stage = ""
+        self._bar: Progress | None = None
+        self._task: TaskID | None = None
+
+    def __enter__(self) -> "Display":
+        if self._console.is_terminal:
+            self._bar = Progress(
+                TextColumn("{task.description}"),
+                BarColumn(bar_width=30),
+                TextColumn("{task.completed:.0f}/{task.total:.0f}"),
+                TextColumn("{task.fields[left]}"),
+                console=self._console,
+                transient=True,
+            )
+            self._task = self._bar.add_task("starting", total=1, left="")
+            self._bar.start()
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        if self._bar is not None:
+            self._bar.stop()
+            self._bar = None
+
+    def say(self, line: str) -> None:
+        """A line for the person and the log."""
+        self._console.print(line, markup=False)
+        self.note(line)
+
+    def note(self, line: str) -> None:
+        """A line for the log."""
+        self._log(f"{time.strftime('%Y-%m-%d %H:%M:%S')} {line}")
+
+    def stage(self, number: int, name: str, total: int) -> None:
+        self._stage = name
+        self._clock.stage(number, total if name in PLAYED else 0)
+        self._show(
+            description=f"round {number}/{self._rounds}  {STAGES.get(name, name)}",
+            total=max(total, 1),
+            completed=0,
+            left=self._left(),
+        )
+        self.note(f"round {number} {STAGES.get(name, name)} {total or ''}".rstrip())
+
+    def advance(self, done: int) -> None:
+        self._clock.advance(done)
+        self._show(completed=done, left=self._left())
+
+    def finished(self, done: Round) -> None:
+        self._clock.finished()
+        self.say(round_line(done, self._rounds, self._clock.left()))
+        if line := failure_line(done):
+            self.note(line)
+
+    def _left(self) -> str:
+        left = self._clock.left()
+        return "" if left is None else f"left {duration(left)}"
+
+    def _show(self, **fields: object) -> None:
+        if self._bar is not None and self._task is not None:
+            self._bar.update(self._task, **fields)  # type: ignore[arg-type]

@@ -1,0 +1,186 @@
+"""What the loop hands on: the outcome of a round, and the state the next round starts from."""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Protocol
+
+from spo_jax.envs.rollouts import Status
+from spo_jax.program import Completion, Group, Pair, Program, Prompt, Role
+from spo_jax.search.population import Population
+
+Digests = tuple[str, str]  # a destroy's and a repair's
+
+UNPARSABLE = "unparsable"  # an answer without a program; a program's own statuses are Status labels
+
+
+@dataclass(frozen=True)
+class Failure:
+    """An answer or a pair that earned nothing.
+
+    subject: "destroy" or "repair" for an answer that never ran, "pair" for failed rollouts.
+    status: "unparsable", or the label of a Status. text: the answer as it was sampled.
+    destroy, repair: digests, where they are known.
+    """
+
+    subject: str
+    status: str
+    reason: str
+    destroy: str = ""
+    repair: str = ""
+    text: str = ""
+
+
+@dataclass(frozen=True)
+class Played:
+    """One evaluated pair. utility: J (eq:pair-performance), NaN unless its status is "ok".
+
+    kind: "response" for a repair with the destroy it answers, "cross-play" for the panel's.
+    """
+
+    destroy: str
+    repair: str
+    kind: str
+    status: str
+    utility: float
+    reason: str = ""
+
+    @property
+    def digests(self) -> Digests:
+        return (self.destroy, self.repair)
+
+
+@dataclass(frozen=True)
+class Best:
+    """The pair with the highest utility found so far, and the round that found it."""
+
+    pair: Pair
+    utility: float
+    round: int
+
+
+@dataclass(frozen=True)
+class Counts:
+    """What a round did, in numbers.
+
+    destroy_answers, repair_answers: sampled answers. destroys, repairs: distinct programs among
+    them that passed the gate (repairs counted once for each destroy that they answer).
+    valid_destroys: destroy answers that passed the gate. valid_repairs: repair answers whose pair
+    has a utility. pairs: evaluated in this round, cross-play
+    included; reused: pairs an earlier round had evaluated.
+    top, median: of the finite utilities of the round's responses; None without any.
+    """
+
+    destroy_answers: int
+    destroys: int
+    valid_destroys: int
+    repair_answers: int
+    repairs: int
+    valid_repairs: int
+    pairs: int
+    reused: int
+    top: float | None
+    median: float | None
+
+
+@dataclass(frozen=True, eq=False)
+class Round:
+    """Everything that one round adds, committed as one transaction.
+
+    programs: candidates that passed the gate, and the panel. pairs: evaluated in this round.
+    destroys, repairs: the populations P^(k+1). metrics: the updater's own numbers.
+    """
+
+    number: int
+    programs: tuple[Program, ...]
+    pairs: tuple[Played, ...]
+    failures: tuple[Failure, ...]
+    destroys: Population
+    repairs: Population
+    best: Best | None
+    counts: Counts
+    metrics: Mapping[str, float] = field(default_factory=dict)
+
+    def tally(self) -> dict[str, int]:
+        """How many failures of each status, most frequent first."""
+        tally = Counter(failure.status for failure in self.failures)
+        return dict(sorted(tally.items(), key=lambda item: (-item[1], item[0])))
+
+
+@dataclass(frozen=True, eq=False)
+class State:
+    """What round k+1 depends on besides the config.
+
+    round: the last finished one, k. destroys, repairs: P^(k+1).
+    payoffs: every pair evaluated so far whose verdict stands (a host fault is no verdict).
+    """
+
+    round: int = 0
+    destroys: Population = ()
+    repairs: Population = ()
+    best: Best | None = None
+    payoffs: Mapping[Digests, Played] = field(default_factory=dict)
+
+    def after(self, done: Round) -> "State":
+        """The state that follows a round."""
+        new = {played.digests: played for played in done.pairs if stands(played)}
+        return replace(
+            self,
+            round=done.number,
+            destroys=done.destroys,
+            repairs=done.repairs,
+            best=done.best,
+            payoffs={**self.payoffs, **new},
+        )
+
+
+def stands(played: Played) -> bool:
+    """Whether a verdict is about the pair, so that it need not be evaluated again."""
+    return played.status != Status.HOST_FAULT.label
+
+
+# --- the parts that can be exchanged --------------------------------------------------------------
+
+
+class Generator(Protocol):
+    """Who writes programs: a language model, or the grammar."""
+
+    def generate(
+        self, prompts: Sequence[Prompt], n: int, seed: int
+    ) -> list[tuple[Completion, ...]]:
+        """`n` answers to each prompt, in the order of the prompts; the same for the same seed."""
+
+
+class Updater:
+    """Learns from a round's groups; this one learns nothing, and is the base of those that do.
+
+    A run is killed and resumed at any moment, so `save` is called before a round is committed, and
+    `restore` must bring back the save of exactly that round, ignoring later ones.
+    """
+
+    def update(self, groups: Mapping[Role, Sequence[Group]]) -> dict[str, float]:
+        """One step on the groups of each role (eq:grpo); returns metrics for the record.
+
+        Credits are NaN for samples that must be left out.
+        """
+        return {}
+
+    def save(self, folder: Path, number: int) -> None:
+        """Keep what round `number` ended with under `folder`."""
+
+    def restore(self, folder: Path, number: int) -> None:
+        """Go back to what round `number` ended with."""
+
+
+class Observer:
+    """Watches a run; this one looks away. Nothing that it does may change the run."""
+
+    def stage(self, number: int, name: str, total: int) -> None:
+        """Round `number` begins a stage: `total` answers to sample or pairs to evaluate."""
+
+    def advance(self, done: int) -> None:
+        """`done` of the stage's pairs are evaluated."""
+
+    def finished(self, done: Round) -> None:
+        """A round is over and committed."""

@@ -1,0 +1,263 @@
+"""Algorithm 1, Stackelberg Program Optimization: the one place where its parts meet.
+
+`discover` is the loop and `one_round` its body, in the paper's order, with the line of the
+algorithm and the equation at each step. Who writes programs, who earns what, what learns and who
+survives are arguments: another idea is another function passed in, not another loop.
+
+What is deliberately different from the paper's listing:
+
+- All repairs of a round are sampled in one batch and its pairs evaluated in another (lines 5 to 9
+  are independent across destroys), so that samplers and workers are kept busy.
+- A pair that an earlier round evaluated is not evaluated again: the rollouts would be the same.
+- Destroy survivors (line 16) are selected before the leader panel (line 14), as Appendix A.5 says.
+"""
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from itertools import islice
+
+import numpy as np
+
+from spo_jax.config import Config
+from spo_jax.envs.evaluator import Evaluator
+from spo_jax.envs.problem import Instance, Problem
+from spo_jax.program import Group, Pair, Program, Prompt
+from spo_jax.search.candidates import Answers, ask, contexts, distinct
+from spo_jax.search.credit import Credits, CreditScheme, Payoff, stackelberg
+from spo_jax.search.payoffs import (
+    Table,
+    better,
+    cross_play_candidates,
+    cross_play_scores,
+    payoff_of,
+)
+from spo_jax.search.population import Member, Population, leader_panel, select
+from spo_jax.search.rounds import Counts, Failure, Generator, Observer, Round, State, Updater
+from spo_jax.seeding import derive, python_rng
+
+Select = Callable[[Sequence[Member], int, float], Population]
+Panel = Callable[[Population, int, tuple[Program, ...], float], tuple[Program, ...]]
+
+
+@dataclass(frozen=True, eq=False)
+class Parts:
+    """What a discovery is composed of."""
+
+    config: Config
+    problem: Problem
+    evaluator: Evaluator
+    generator: Generator
+    credit: CreditScheme = stackelberg
+    updater: Updater = field(default_factory=Updater)
+    select: Select = select
+    panel: Panel = leader_panel
+    observer: Observer = field(default_factory=Observer)
+
+
+def discover(
+    parts: Parts,
+    state: State | None = None,
+    commit: Callable[[Round], None] = lambda done: None,
+) -> State:
+    """Run Algorithm 1 from `state` (by default the start) to the last round of the config.
+
+    commit: called with each finished round, before the next one starts; a run that is stopped in
+        between goes on from the state that was committed, and ends in the same result.
+    Returns the state after round K: the best pair and both populations.
+    """
+    config, problem = parts.config, parts.problem
+    state = state or State()
+    instances = problem.sample(config.size, config.instances, derive(config.seed, "instances"))
+    for k in range(state.round + 1, config.rounds + 1):
+        done = one_round(parts, instances, k, state)
+        commit(done)
+        state = state.after(done)
+        parts.observer.finished(done)
+    return state
+
+
+def one_round(parts: Parts, instances: Sequence[Instance], k: int, state: State) -> Round:
+    """Round k: a pure function of the state it starts from, given deterministic parts."""
+    config, look = parts.config, parts.observer
+    table = Table(config, parts.evaluator, instances, state.payoffs, look)
+
+    # Lines 3-4: contexts gamma_D from P_D^(k); destroys D_i (eq:conditional-program-generation).
+    leaders, failures = _sample(parts, k, _destroy_contexts(parts, k, state.destroys))
+    destroys = _fresh(distinct(leaders), state, config)
+
+    # Lines 5-7: contexts gamma_R from P_R^(k), conditioned on D_i; repairs R_j|i.
+    prompts = _repair_contexts(parts, k, state.repairs, destroys)
+    answers, refused = _sample(parts, k, [prompt for row in prompts for prompt in row])
+    followers = _in_rows(answers, prompts)
+    responses = [distinct(row) for row in followers]
+
+    # Line 8: J(D_i, R_j|i) of all pairs (eq:pair-performance), and from it the credits C_R
+    # (eq:follower-credit) and C_D (eq:leader-credit). Line 10, the union of responses, is `met`.
+    met = [Pair(d, r) for d, row in zip(destroys, responses, strict=True) for r in row]
+    look.stage(k, "pairs", len(table.missing(met)))
+    table.play(met, "response")
+    payoff = payoff_of(destroys, responses, table, config.repairs_per_destroy)
+    credits = parts.credit(payoff, top=config.top_responses)
+
+    # Line 11: the best pair so far.
+    best = better(state.best, met, table, k)
+
+    # Lines 12-13: credits by generation context (eq:grpo-advantage), and the update (eq:grpo).
+    look.stage(k, "update", 0)
+    metrics = parts.updater.update(
+        {
+            "destroy": _leader_groups(leaders, destroys, credits),
+            "repair": _follower_groups(followers, responses, credits),
+        }
+    )
+
+    # Line 16: P_D^(k+1) from P_D^(k) and the new destroys, by C_D.
+    scored = [Member(d, float(c), k) for d, c in zip(destroys, credits.leader, strict=True)]
+    next_destroys = parts.select(
+        (*state.destroys, *scored), config.population_size, config.diversity
+    )
+
+    # Lines 14-15: the leader panel E_D, and C_R^pop of old and new repairs against it
+    # (eq:repair-population-credit).
+    classical = parts.problem.classical_destroys() if config.panel_classical else ()
+    panel = parts.panel(next_destroys, config.panel_evolved, classical, config.diversity)
+    rivals = cross_play_candidates(state.repairs, responses, credits, config, k)
+    met = [Pair(leader, member.program) for leader in panel for member in rivals]
+    look.stage(k, "cross-play", len(table.missing(met)))
+    table.play(met, "cross-play")
+    if config.best_from == "all":
+        best = better(best, met, table, k)
+
+    # Line 17: P_R^(k+1), by C_R^pop.
+    next_repairs = parts.select(
+        cross_play_scores(rivals, panel, table), config.population_size, config.diversity
+    )
+
+    return Round(
+        number=k,
+        programs=(*destroys, *(repair for row in responses for repair in row), *panel),
+        pairs=tuple(table.played),
+        failures=(*failures, *refused, *table.failures()),
+        destroys=next_destroys,
+        repairs=next_repairs,
+        best=best,
+        counts=_counts(leaders, answers, destroys, responses, payoff, table),
+        metrics=metrics,
+    )
+
+
+# --- lines 3 to 7: contexts and samples -----------------------------------------------------------
+
+
+def _destroy_contexts(parts: Parts, k: int, population: Population) -> list[Prompt]:
+    """The round's destroy prompts: one a group."""
+    config, name = parts.config, parts.problem.name
+    rng = python_rng(config.seed, "round", k, "parents", "destroy")
+    return contexts(config, name, "destroy", population, rng, groups=config.group_forms)
+
+
+def _repair_contexts(
+    parts: Parts, k: int, population: Population, destroys: Sequence[Program]
+) -> list[list[Prompt]]:
+    """One row of repair prompts for each destroy.
+
+    The forms start one further for each destroy, so that a budget of fewer groups than there are
+    forms leaves no form out of the round.
+    """
+    config, name = parts.config, parts.problem.name
+    groups = config.repairs_per_destroy // config.responses
+    rows = []
+    for i, destroy in enumerate(destroys):
+        rng = python_rng(config.seed, "round", k, "parents", "repair", i)
+        rows.append(
+            contexts(
+                config, name, "repair", population, rng, groups=groups, first=i, destroy=destroy
+            )
+        )
+    return rows
+
+
+def _sample(parts: Parts, k: int, prompts: Sequence[Prompt]) -> tuple[list[Answers], list[Failure]]:
+    """The answers to the prompts of one role, all in one batch."""
+    if not prompts:
+        return [], []
+    config, role = parts.config, prompts[0].role
+    parts.observer.stage(k, role, len(prompts) * config.responses)
+    seed = derive(config.seed, "round", k, "answers", role)
+    return ask(parts.generator, parts.evaluator.check, prompts, config.responses, seed)
+
+
+def _in_rows(answers: Sequence[Answers], rows: Sequence[Sequence[Prompt]]) -> list[list[Answers]]:
+    """A flat list of answers cut into rows as long as those of its prompts."""
+    left = iter(answers)
+    return [list(islice(left, len(row))) for row in rows]
+
+
+def _fresh(programs: Sequence[Program], state: State, config: Config) -> tuple[Program, ...]:
+    """The destroys that take part: with deduplicate = "run", none that an earlier round played."""
+    if config.deduplicate == "round":
+        return tuple(programs)
+    seen = {destroy for destroy, _ in state.payoffs}
+    return tuple(program for program in programs if program.digest not in seen)
+
+
+# --- lines 12 and 13: groups, and the record ------------------------------------------------------
+
+
+def _group(answers: Answers, earned: dict[str, float]) -> Group:
+    """The samples of one context with their credits; samples of one program earn the same."""
+    credits = [math.nan if p is None else earned.get(p.digest, math.nan) for p in answers.programs]
+    return Group(answers.prompt, answers.completions, np.array(credits, dtype=np.float64))
+
+
+def _leader_groups(
+    leaders: Sequence[Answers], destroys: Sequence[Program], credits: Credits
+) -> list[Group]:
+    earned = {destroy.digest: float(c) for destroy, c in zip(destroys, credits.leader, strict=True)}
+    return [_group(answers, earned) for answers in leaders]
+
+
+def _follower_groups(
+    rows: Sequence[Sequence[Answers]], responses: Sequence[Sequence[Program]], credits: Credits
+) -> list[Group]:
+    groups = []
+    for i, (row, repairs) in enumerate(zip(rows, responses, strict=True)):
+        earned = {repair.digest: float(credits.follower[i, j]) for j, repair in enumerate(repairs)}
+        groups += [_group(answers, earned) for answers in row]
+    return groups
+
+
+def _counts(
+    leaders: Sequence[Answers],
+    followers: Sequence[Answers],
+    destroys: Sequence[Program],
+    responses: Sequence[Sequence[Program]],
+    payoff: Payoff,
+    table: Table,
+) -> Counts:
+    finite = payoff.utility[np.isfinite(payoff.utility)]
+    good = {
+        (payoff.destroys[i], repair)
+        for i, row in enumerate(payoff.repairs)
+        for j, repair in enumerate(row)
+        if np.isfinite(payoff.utility[i, j])
+    }
+    valid = sum(
+        (answers.prompt.destroy.digest, program.digest) in good
+        for answers in followers
+        for program in answers.programs
+        if program is not None and answers.prompt.destroy is not None
+    )
+    return Counts(
+        destroy_answers=sum(len(answers.completions) for answers in leaders),
+        destroys=len(destroys),
+        valid_destroys=sum(program is not None for group in leaders for program in group.programs),
+        repair_answers=sum(len(answers.completions) for answers in followers),
+        repairs=sum(len(row) for row in responses),
+        valid_repairs=valid,
+        pairs=len(table.played),
+        reused=table.reused,
+        top=float(finite.max()) if finite.size else None,
+        median=float(np.median(finite)) if finite.size else None,
+    )

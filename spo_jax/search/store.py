@@ -1,0 +1,277 @@
+"""The run folder: manifest.json, spo.sqlite, best.py, log.txt, and what a learner keeps.
+
+A round is one transaction, so a run that is killed at any moment leaves exactly its committed
+rounds. Everything in the database is a function of the config: no times, no order of workers, so
+that two equal runs have equal tables.
+"""
+
+import contextlib
+import errno
+import fcntl
+import json
+import math
+import os
+import shutil
+import sqlite3
+import tempfile
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from itertools import count
+from pathlib import Path
+from typing import IO, Any
+
+from spo_jax.config import Config
+from spo_jax.errors import InputError
+from spo_jax.pairfile import load_pair, save_pair
+from spo_jax.program import Pair
+from spo_jax.search.rounds import Best, Round, State
+from spo_jax.search.tables import TABLES, connect, read_best, read_state, write_round
+
+MANIFEST, DATABASE, BEST, LOG, LOCK = "manifest.json", "spo.sqlite", "best.py", "log.txt", "lock"
+CHECKPOINTS = "checkpoints"
+_NO_SPACE = "no space left on the disk; finished rounds are kept, so free some and use --resume"
+
+
+class Store:
+    """One run folder, held by one process. Made by `create` or `reopen`; a context manager."""
+
+    def __init__(self, path: Path, manifest: Mapping[str, Any], lock: IO[str]):
+        self.path = path
+        self.manifest = dict(manifest)
+        self.config = Config.from_dict(self.manifest["config"])
+        self._lock = lock
+        self._connection = connect(path / DATABASE)
+
+    def __enter__(self) -> "Store":
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self._connection.close()
+        self._lock.close()  # and with it the lock
+
+    # --- opening ----------------------------------------------------------------------------------
+
+    @classmethod
+    def create(cls, path: str | Path, manifest: Mapping[str, Any]) -> "Store":
+        """A new run folder, which appears complete or not at all.
+
+        manifest: what `manifest.json` says; "config" is the run's config as a dict.
+        Raises InputError if `path` exists (an empty folder may), or cannot be written.
+        """
+        path = Path(path)
+        check_new(path)
+        with _storage(path):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            draft = Path(tempfile.mkdtemp(dir=path.parent, prefix=f".{path.name}."))
+            try:
+                _write_new(draft / MANIFEST, json.dumps(manifest, indent=2) + "\n")
+                connection = connect(draft / DATABASE, create=True)
+                connection.close()
+                draft.chmod(0o777 & ~_umask())
+                draft.rename(path)
+            except BaseException:
+                shutil.rmtree(draft, ignore_errors=True)
+                raise
+        return cls.reopen(path)
+
+    @classmethod
+    def reopen(cls, path: str | Path) -> "Store":
+        """An existing run folder, to go on with. Raises InputError if another process has it."""
+        path = Path(path)
+        manifest = read_manifest(path)
+        with _storage(path):
+            lock = open(path / LOCK, "a")  # noqa: SIM115 - held as long as the store
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            lock.close()
+            raise InputError(f"{path} is being run by another process") from None
+        try:
+            with _storage(path):
+                for unfinished in path.glob(f".{BEST}.*"):
+                    unfinished.unlink()
+                return cls(path, manifest, lock)
+        except BaseException:
+            lock.close()
+            raise
+
+    # --- rounds -----------------------------------------------------------------------------------
+
+    def commit(self, done: Round) -> None:
+        """Write one round: all of it, or nothing. Raises InputError for no space, say."""
+        with _storage(self.path), self._connection as db:
+            db.execute("BEGIN IMMEDIATE")
+            write_round(db, done)
+
+    def export_best(self, best: Best | None) -> None:
+        """Write best.py, or leave it out as long as there is no pair."""
+        if best is not None:
+            with _storage(self.path):
+                save_pair(self.path / BEST, best.pair, about(self.path, best), overwrite=True)
+
+    def log(self, line: str) -> None:
+        """Add a line to log.txt."""
+        with _storage(self.path), open(self.path / LOG, "a", encoding="utf-8") as file:
+            file.write(line + "\n")
+
+    def state(self) -> State:
+        """The state after the last committed round."""
+        with _storage(self.path):
+            return read_state(self._connection)
+
+
+@dataclass(frozen=True, eq=False)
+class Run:
+    """A run as its folder tells it.
+
+    best: the pair with the highest utility, or None. best_by_round: [K] best J so far after each
+    round, NaN while there is none. pairs: evaluated so far. status: "finished", "running" (another
+    process has it) or "interrupted".
+    """
+
+    path: Path
+    config: Config
+    preset: str
+    manifest: Mapping[str, Any]
+    best: Best | None
+    best_by_round: tuple[float, ...]
+    pairs: int
+    status: str
+
+    @property
+    def rounds(self) -> int:
+        """Committed rounds."""
+        return len(self.best_by_round)
+
+
+def load_run(path: str | Path) -> Run:
+    """Read a run folder without changing it. Raises InputError if there is no run in it."""
+    path = Path(path)
+    manifest = read_manifest(path)
+    config = Config.from_dict(manifest["config"])
+    with _storage(path), contextlib.closing(connect(path / DATABASE)) as db:
+        best = read_best(db)
+        rows = db.execute("SELECT best_utility FROM rounds ORDER BY round").fetchall()
+        pairs = db.execute("SELECT COALESCE(SUM(pairs), 0) FROM rounds").fetchone()[0]
+    if len(rows) >= config.rounds:
+        status = "finished"
+    else:
+        status = "running" if _locked(path) else "interrupted"
+    curve = tuple(math.nan if value is None else value for (value,) in rows)
+    preset = str(manifest.get("preset", ""))
+    return Run(path, config, preset, manifest, best, curve, pairs, status)
+
+
+def resolve_pair(path: str | Path) -> Pair:
+    """The pair of a pair file, or the best pair of a run folder."""
+    path = Path(path)
+    if not path.is_dir():
+        return load_pair(path)
+    run = load_run(path)
+    if run.best is None:
+        raise InputError(f"{path}: this run has found no valid pair yet")
+    return run.best.pair
+
+
+def about(path: Path, best: Best) -> str:
+    """What an exported pair says about where it comes from."""
+    return (
+        f"Discovered by spo-jax: run {path.name}, round {best.round}, "
+        f"discovery utility J = {best.utility:.6f}."
+    )
+
+
+def dump(path: str | Path) -> dict[str, list[tuple[Any, ...]]]:
+    """All tables of a run, rows in the order of their keys: equal runs have equal dumps."""
+    with contextlib.closing(connect(Path(path) / DATABASE)) as db:
+        return {table: db.execute(f"SELECT * FROM {table} ORDER BY 1, 2, 3").fetchall()
+                for table in TABLES}  # fmt: skip
+
+
+# --- folders --------------------------------------------------------------------------------------
+
+
+def check_new(path: str | Path) -> None:
+    """Raises InputError unless a run folder can be made at `path`: missing, or an empty folder."""
+    path = Path(path)
+    if path.is_symlink() or path.exists():
+        if not path.is_dir():
+            raise InputError(f"{path} exists and is not a folder; choose another --out")
+        if (path / MANIFEST).exists():
+            raise InputError(f"{path} holds a run already; use --resume {path}, or another --out")
+        if any(path.iterdir()):
+            raise InputError(f"{path} exists and is not empty; choose another --out")
+
+
+def default_folder(config: Config, preset: str, root: str | Path = "runs") -> Path:
+    """runs/PROBLEM-PRESET-seedS, with -2, -3, ... added while that is taken."""
+    problem = config.problem.rpartition(":")[2].lower()
+    preset = Path(preset).stem
+    stem = preset if preset.endswith(f"-{problem}") else f"{problem}-{preset}"
+    name = f"{stem}-seed{config.seed}"
+    tries = (Path(root) / (name if k == 1 else f"{name}-{k}") for k in count(1))
+    return next(path for path in tries if not (path.exists() or path.is_symlink()))
+
+
+def list_runs(root: str | Path = "runs") -> list[Path]:
+    """The run folders in `root`, by name."""
+    root = Path(root)
+    if not root.is_dir():
+        return []
+    return sorted(path for path in root.iterdir() if (path / MANIFEST).is_file())
+
+
+def read_manifest(path: str | Path) -> dict[str, Any]:
+    """A run's manifest. Raises InputError unless `path` is a run folder of this version."""
+    path = Path(path)
+    if not path.is_dir():
+        raise InputError(f"{path}: no such run folder")
+    if not (path / MANIFEST).is_file() or not (path / DATABASE).is_file():
+        raise InputError(f"{path} holds no run (no {MANIFEST} and {DATABASE} in it)")
+    try:
+        manifest = json.loads((path / MANIFEST).read_text("utf-8"))
+        Config.from_dict(manifest["config"])
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise InputError(f"{path / MANIFEST} cannot be read: {error}") from None
+    return manifest
+
+
+def _write_new(path: Path, text: str) -> None:
+    """A file that is on the disk when this returns."""
+    with open(path, "x", encoding="utf-8") as file:
+        file.write(text)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def _locked(path: Path) -> bool:
+    """Whether another process holds the run."""
+    try:
+        with open(path / LOCK) as lock:
+            fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except FileNotFoundError:
+        return False
+    except OSError:
+        return True
+    return False
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
+
+
+@contextlib.contextmanager
+def _storage(path: Path) -> Iterator[None]:
+    """Trouble with the disk is the user's to mend, so it becomes one sentence."""
+    try:
+        yield
+    except sqlite3.Error as error:
+        if "full" in str(error):
+            raise InputError(f"{path}: {_NO_SPACE}") from None
+        raise InputError(f"{path}: the run database cannot be used: {error}") from None
+    except OSError as error:
+        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+            raise InputError(f"{path}: {_NO_SPACE}") from None
+        raise InputError(f"{path}: the run cannot be written: {error.strerror or error}") from None

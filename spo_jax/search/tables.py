@@ -1,0 +1,203 @@
+"""The tables of a run, and how rounds, programs and states become rows and back."""
+
+import json
+import math
+import os
+import sqlite3
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from spo_jax.errors import InputError
+from spo_jax.program import Pair, Program
+from spo_jax.search.population import Member, Population
+from spo_jax.search.rounds import Best, Played, Round, State, stands
+from spo_jax.seeding import derive
+
+SCHEMA_VERSION = 1
+
+# programs.id is a hash of the whole program, so that a row is one Program object exactly; digest,
+# destroy and repair are digests of normalised source, by which payoffs are known.
+SCHEMA = """
+CREATE TABLE programs (
+    id TEXT PRIMARY KEY, round INTEGER NOT NULL, role TEXT NOT NULL, digest TEXT NOT NULL,
+    condition TEXT NOT NULL, form TEXT NOT NULL, parents TEXT NOT NULL, strategy TEXT NOT NULL,
+    source TEXT NOT NULL, derivation TEXT NOT NULL
+) WITHOUT ROWID;
+CREATE INDEX programs_by_digest ON programs (digest);
+CREATE TABLE pairs (
+    destroy TEXT NOT NULL, repair TEXT NOT NULL, round INTEGER NOT NULL, kind TEXT NOT NULL,
+    status TEXT NOT NULL, utility REAL, reason TEXT NOT NULL,
+    PRIMARY KEY (destroy, repair)
+) WITHOUT ROWID;
+CREATE TABLE rounds (
+    round INTEGER PRIMARY KEY, destroy_answers INTEGER NOT NULL, destroys INTEGER NOT NULL,
+    valid_destroys INTEGER NOT NULL, repair_answers INTEGER NOT NULL, repairs INTEGER NOT NULL,
+    valid_repairs INTEGER NOT NULL, pairs INTEGER NOT NULL, reused INTEGER NOT NULL, top REAL,
+    median REAL, best_utility REAL, best_round INTEGER, best_destroy TEXT, best_repair TEXT,
+    metrics TEXT NOT NULL
+);
+CREATE TABLE members (
+    round INTEGER NOT NULL, role TEXT NOT NULL, rank INTEGER NOT NULL, program TEXT NOT NULL,
+    score REAL NOT NULL, born INTEGER NOT NULL,
+    PRIMARY KEY (round, role, rank)
+) WITHOUT ROWID;
+CREATE TABLE failures (
+    round INTEGER NOT NULL, number INTEGER NOT NULL, subject TEXT NOT NULL, status TEXT NOT NULL,
+    reason TEXT NOT NULL, destroy TEXT NOT NULL, repair TEXT NOT NULL, text TEXT NOT NULL,
+    PRIMARY KEY (round, number)
+) WITHOUT ROWID;
+"""
+TABLES = ("programs", "pairs", "rounds", "members", "failures")
+
+
+def connect(path: Path, create: bool = False) -> sqlite3.Connection:
+    """A connection in autocommit mode; transactions are begun by hand. `create` makes the tables.
+
+    The rollback journal with full synchronisation: what is committed survives a power cut, and a
+    killed writer's journal is rolled back by the next reader, who needs to write for that.
+    """
+    mode = "rwc" if create else "rw" if os.access(path, os.W_OK) else "ro&immutable=1"
+    uri = f"{path.resolve().as_uri()}?mode={mode}"
+    connection = sqlite3.connect(uri, uri=True, timeout=30, isolation_level=None)
+    try:
+        connection.execute("PRAGMA journal_mode = DELETE")
+        connection.execute("PRAGMA synchronous = FULL")
+        version = connection.execute("PRAGMA user_version").fetchone()[0]
+        if create:
+            connection.executescript(
+                f"BEGIN; {SCHEMA} PRAGMA user_version = {SCHEMA_VERSION}; COMMIT;"
+            )
+        elif version != SCHEMA_VERSION:
+            raise InputError(f"{path} has format {version}; this spo-jax reads {SCHEMA_VERSION}")
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def program_id(program: Program) -> str:
+    """A hash of everything in a program."""
+    return f"{derive('program', *map(str, _fields(program))):016x}"
+
+
+def _fields(program: Program) -> tuple[str, ...]:
+    return tuple(
+        json.dumps(value) if isinstance(value, tuple) else value
+        for value in asdict(program).values()
+    )
+
+
+def write_round(db: sqlite3.Connection, done: Round) -> None:
+    """Insert everything a round adds; the caller opens and commits the transaction."""
+    extra = () if done.best is None else (done.best.pair.destroy, done.best.pair.repair)
+    _insert(
+        db,
+        "INSERT OR IGNORE INTO programs",
+        [_program_row(program, done.number) for program in (*done.programs, *extra)],
+    )
+    # A pair that met a fault of the host before is played again, and its verdict replaced.
+    _insert(
+        db,
+        "INSERT OR REPLACE INTO pairs",
+        [_pair_row(played, done.number) for played in done.pairs],
+    )
+    for role, population in (("destroy", done.destroys), ("repair", done.repairs)):
+        _insert(
+            db,
+            "INSERT INTO members",
+            [
+                (done.number, role, rank, program_id(m.program), m.score, m.round)
+                for rank, m in enumerate(population)
+            ],
+        )
+    _insert(
+        db,
+        "INSERT INTO failures",
+        [
+            (done.number, n, f.subject, f.status, f.reason, f.destroy, f.repair, f.text)
+            for n, f in enumerate(done.failures)
+        ],
+    )
+    _insert(db, "INSERT INTO rounds", [_round_row(done)])
+
+
+def _insert(db: sqlite3.Connection, command: str, rows: Sequence[tuple[Any, ...]]) -> None:
+    if rows:
+        places = ",".join("?" * len(rows[0]))
+        db.executemany(f"{command} VALUES ({places})", [tuple(map(_storable, r)) for r in rows])
+
+
+def _storable(value: Any) -> Any:
+    """Text that a database holds: an answer may contain unpaired surrogates."""
+    return value.encode("utf-8", "backslashreplace").decode() if isinstance(value, str) else value
+
+
+def _program_row(program: Program, number: int) -> tuple[Any, ...]:
+    return (
+        program_id(program), number, program.role, program.digest, program.condition, program.form,
+        json.dumps(program.parents), program.strategy, program.source, program.derivation,
+    )  # fmt: skip
+
+
+def _pair_row(played: Played, number: int) -> tuple[Any, ...]:
+    value = None if math.isnan(played.utility) else played.utility
+    return (
+        played.destroy, played.repair, number, played.kind, played.status, value, played.reason,
+    )  # fmt: skip
+
+
+def _round_row(done: Round) -> tuple[Any, ...]:
+    best: tuple[Any, ...] = (None,) * 4
+    if done.best is not None:
+        pair = done.best.pair
+        best = (done.best.utility, done.best.round, *map(program_id, (pair.destroy, pair.repair)))
+    metrics = json.dumps(dict(done.metrics), sort_keys=True)
+    return (done.number, *asdict(done.counts).values(), *best, metrics)
+
+
+def _program(db: sqlite3.Connection, identity: str) -> Program:
+    row = db.execute(
+        "SELECT role, source, strategy, parents, form, condition, derivation FROM programs"
+        " WHERE id = ?",
+        (identity,),
+    ).fetchone()
+    role, source, strategy, parents, form, condition, derivation = row
+    return Program(role, source, strategy, tuple(json.loads(parents)), form, condition, derivation)
+
+
+def read_best(db: sqlite3.Connection) -> Best | None:
+    row = db.execute(
+        "SELECT best_utility, best_round, best_destroy, best_repair FROM rounds"
+        " ORDER BY round DESC LIMIT 1"
+    ).fetchone()
+    if row is None or row[0] is None:
+        return None
+    utility, number, destroy, repair = row
+    return Best(Pair(_program(db, destroy), _program(db, repair)), utility, number)
+
+
+def read_state(db: sqlite3.Connection) -> State:
+    number = db.execute("SELECT COALESCE(MAX(round), 0) FROM rounds").fetchone()[0]
+    played = [
+        Played(destroy, repair, kind, status, math.nan if value is None else value, reason)
+        for destroy, repair, kind, status, value, reason in db.execute(
+            "SELECT destroy, repair, kind, status, utility, reason FROM pairs"
+        )
+    ]
+    return State(
+        round=number,
+        destroys=_population(db, number, "destroy"),
+        repairs=_population(db, number, "repair"),
+        best=read_best(db),
+        payoffs={each.digests: each for each in played if stands(each)},
+    )
+
+
+def _population(db: sqlite3.Connection, number: int, role: str) -> Population:
+    rows = db.execute(
+        "SELECT program, score, born FROM members WHERE round = ? AND role = ? ORDER BY rank",
+        (number, role),
+    ).fetchall()
+    return tuple(Member(_program(db, identity), score, born) for identity, score, born in rows)

@@ -1,0 +1,246 @@
+"""What hostile programs leave behind: nothing outside, no time, no trace in the next result."""
+
+import ctypes
+import os
+import select
+import socket
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+from program_collection import (
+    CPU_SECONDS,
+    PROBLEMS,
+    ROLLOUT_SECONDS,
+    SEEDS,
+    SIZE,
+    STEPS,
+    Specimen,
+    good_pair,
+    specimens,
+)
+
+from spo_jax.envs import get_problem
+from spo_jax.envs.evaluator import Evaluator
+from spo_jax.envs.rollouts import Rollouts, Status
+from spo_jax.program import Pair
+
+HOSTILE, LAWFUL = specimens("hostile"), specimens("lawful")
+# What reaches for the outside world or breaks its own process, and ends quickly.
+ATTACKS = [
+    s
+    for s in HOSTILE
+    if s.expect not in ("timeout", "rejected")
+    and s.name.startswith(("walk_", "numpy_", "forge_", "flood_", "raise_", "state_", "recursion_"))
+]
+REACHING = [s for s in HOSTILE if "@TMP@" in s.text or "@PORT@" in s.text]
+ENDLESS = [s for s in HOSTILE if s.expect == "timeout"]
+PR_SET_CHILD_SUBREAPER = 36
+
+
+def parents_of_all() -> dict[int, int]:
+    """The parent of every living process."""
+    parents = {}
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            try:
+                stat = (entry / "stat").read_text(errors="replace")
+            except OSError:
+                continue
+            state, parent = stat.rpartition(")")[2].split()[:2]
+            if state != "Z":
+                parents[int(entry.name)] = int(parent)
+    return parents
+
+
+def children(root: int) -> set[int]:
+    return {p for p, q in parents_of_all().items() if q == root}
+
+
+def descendants(root: int) -> set[int]:
+    """All living processes below `root`."""
+    parents = parents_of_all()
+    found: set[int] = set()
+    while fresh := {p for p, q in parents.items() if q in found | {root}} - found:
+        found |= fresh
+    return found
+
+
+@pytest.fixture(scope="module", autouse=True)
+def orphans_come_to_us() -> Iterator[None]:
+    """A process that outlives its parent becomes ours, and so is found."""
+    libc = ctypes.CDLL(None)
+    libc.prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+    yield
+    libc.prctl(PR_SET_CHILD_SUBREAPER, 0, 0, 0, 0)
+
+
+def of(problem: str, collection: list[Specimen]) -> list[Specimen]:
+    return [s for s in collection if s.fields["problem"] == problem]
+
+
+def pairs_of(collection: list[Specimen], tmp: str = "/nowhere", port: int = 9) -> list[Pair]:
+    return [pair for s in collection if (pair := s.pair(tmp, port)) is not None]
+
+
+def run(e: Evaluator, pairs: list[Pair], **options: object) -> Rollouts:
+    instances = e.problem.sample(SIZE, 1, 7)
+    return e.run(pairs, instances, seeds=SEEDS, steps=STEPS, **options)  # type: ignore[arg-type]
+
+
+def assert_equal(a: Rollouts, b: Rollouts, order: np.ndarray | None = None) -> None:
+    """Equal in everything but time; `order` are the rows of `b` that belong to those of `a`."""
+    rows = slice(None) if order is None else order
+    ok = a.status == Status.OK
+    assert np.array_equal(ok, b.status[rows] == Status.OK)
+    assert np.array_equal(a.best_cost, b.best_cost[rows], equal_nan=True)
+    assert np.array_equal(a.state, b.state[rows])
+    assert np.array_equal(a.walk, b.walk[rows])
+
+
+@pytest.mark.parametrize("name", PROBLEMS)
+def test_nothing_reaches_the_outside(
+    name: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    forbidden = tmp_path / "forbidden"
+    forbidden.mkdir()
+    here = set(os.listdir("."))
+    with socket.socket() as server:
+        server.bind(("127.0.0.1", 0))
+        server.listen()
+        port = server.getsockname()[1]
+        with Evaluator(get_problem(name), workers=1, cpu_seconds=CPU_SECONDS) as e:
+            run(e, pairs_of(of(name, REACHING + ATTACKS), str(forbidden), port))
+        connected, _, _ = select.select([server], [], [], 0)
+    assert not connected
+    assert list(forbidden.iterdir()) == []
+    assert set(os.listdir(".")) == here
+    assert list(tmp_path.iterdir()) == [forbidden]
+    assert not list(Path("/").glob("core*"))
+    captured = capfd.readouterr()
+    assert (captured.out, captured.err) == ("", "")
+
+
+@pytest.mark.parametrize("name", PROBLEMS)
+def test_no_process_or_descriptor_is_left(name: str) -> None:
+    me = os.getpid()
+    before, old = descendants(me), children(me)
+    descriptors = set(os.listdir("/proc/self/fd"))
+    with Evaluator(get_problem(name), workers=2, cpu_seconds=CPU_SECONDS / 2) as e:
+        zygotes = children(me) - old
+        run(e, [good_pair(name)] * 2 + pairs_of(of(name, LAWFUL[:8])))
+        served, open_while = descendants(me) - before, set(os.listdir("/proc/self/fd"))
+        run(e, pairs_of(of(name, ATTACKS[::2] + ENDLESS[:4])))
+        assert children(me) - old == zygotes, "a zygote was lost, or an orphan came to us"
+        # A zygote may keep one unused child at hand, but none that has seen a program.
+        left = descendants(me) - before
+        assert len(left) <= 2 * len(zygotes)
+        assert left & served <= zygotes
+        assert set(os.listdir("/proc/self/fd")) == open_while
+    assert descendants(me) == before
+    assert set(os.listdir("/proc/self/fd")) == descriptors
+
+
+@pytest.mark.parametrize("name", PROBLEMS)
+def test_a_good_pair_is_unharmed_before_between_and_after(name: str) -> None:
+    attacks = pairs_of(of(name, ATTACKS))
+    with Evaluator(get_problem(name), workers=1, cpu_seconds=CPU_SECONDS) as e:
+        before = run(e, [good_pair(name)])
+        for k in range(0, len(attacks), 10):
+            batch = attacks[k : k + 10]
+            among = run(e, [*batch[:5], good_pair(name), *batch[5:]])
+            place = np.array([min(5, len(batch))])
+            assert_equal(before, among, place)
+            assert_equal(before, run(e, [good_pair(name)]))
+    assert before.ok.all()
+    with Evaluator(get_problem(name), workers=1, cpu_seconds=CPU_SECONDS) as e:
+        assert_equal(before, run(e, [good_pair(name)]))
+
+
+@pytest.mark.parametrize("specimen", ENDLESS, ids=lambda s: s.name)
+def test_endless_programs_cost_the_limit_and_no_more(
+    specimen: Specimen, clocked: dict[str, Evaluator]
+) -> None:
+    e = clocked[specimen.fields["problem"]]
+    pair = specimen.pair()
+    assert pair is not None
+    began, before = time.monotonic(), time.process_time()
+    rollouts = run(e, [pair])
+    assert time.monotonic() - began < ROLLOUT_SECONDS + 1.0
+    assert time.process_time() - before < 0.5, "the parent itself was busy"
+    assert rollouts.status[0, 0, 0] == Status.TIMEOUT
+
+
+@pytest.fixture(scope="module")
+def clocked() -> Iterator[dict[str, Evaluator]]:
+    evaluators = {
+        name: Evaluator(get_problem(name), workers=1, cpu_seconds=CPU_SECONDS) for name in PROBLEMS
+    }
+    for name, e in evaluators.items():
+        e.__enter__()
+        run(e, [good_pair(name)])
+    yield evaluators
+    for e in evaluators.values():
+        e.close()
+
+
+def test_a_failure_in_one_rollout_costs_the_limit_once(clocked: dict[str, Evaluator]) -> None:
+    problem = get_problem("tsp")
+    endless = next(s for s in ENDLESS if s.name == "endless_python").pair()
+    assert endless is not None
+    began = time.monotonic()
+    rollouts = clocked["tsp"].run([endless], problem.sample(SIZE, 3, 7), seeds=(0, 1), steps=STEPS)
+    assert time.monotonic() - began < ROLLOUT_SECONDS + 1.0
+    assert (rollouts.status == Status.TIMEOUT).all()
+
+
+@pytest.mark.parametrize("name", PROBLEMS)
+def test_results_do_not_depend_on_workers_or_order(name: str) -> None:
+    """Lawful programs, those that look at addresses and hashes among them, beside attacks."""
+    quick = [s for s in of(name, ATTACKS) if not s.name.startswith("recursion_")][::6]
+    pairs = pairs_of(of(name, LAWFUL) + quick)
+    orders = [np.arange(len(pairs)), np.arange(len(pairs))[::-1]]
+    orders.append(np.random.default_rng(5).permutation(len(pairs)))
+    first: Rollouts | None = None
+    for workers, order in zip((1, 2, 3), orders, strict=True):
+        with Evaluator(get_problem(name), workers=workers, cpu_seconds=CPU_SECONDS) as e:
+            rollouts = run(e, [pairs[k] for k in order])
+        inverse = np.argsort(order)
+        if first is None:
+            first = rollouts
+        else:
+            assert_equal(first, rollouts, inverse)
+
+
+@pytest.mark.parametrize("name", PROBLEMS)
+def test_results_do_not_depend_on_what_a_worker_did_before(name: str) -> None:
+    """The same programs after other instances were learnt, and with other rollouts beside."""
+    problem = get_problem(name)
+    pairs = pairs_of([s for s in of(name, LAWFUL) if s.name.startswith(("address_", "hash_"))])
+    with Evaluator(problem, workers=1, cpu_seconds=CPU_SECONDS) as e:
+        fresh = run(e, pairs)
+    with Evaluator(problem, workers=2, cpu_seconds=CPU_SECONDS) as e:
+        e.run([good_pair(name)], problem.sample(50, 4, 3), seeds=(0, 1), steps=STEPS)
+        run(e, pairs_of(of(name, ATTACKS)[:10]))
+        assert_equal(fresh, run(e, pairs[::-1]), np.arange(len(pairs))[::-1])
+        others = [*problem.sample(33, 2, 1), *problem.sample(SIZE, 1, 7)]
+        among = e.run(pairs, others, seeds=(1, 0), steps=STEPS)
+    assert np.array_equal(among.best_cost[:, 2:, 1:], fresh.best_cost)
+
+
+@pytest.mark.parametrize("name", PROBLEMS)
+def test_the_gate_survives_what_it_refuses(name: str) -> None:
+    """check() gives the verdicts of a run, and the programs after a hostile text still pass."""
+    texts = [s for s in of(name, HOSTILE) if s.name.startswith(("text_", "unicode_", "name_"))]
+    lawful = [s for s in of(name, LAWFUL) if s.name.startswith("base_")]
+    programs = []
+    for s in texts:
+        pair = s.pair()
+        if pair is not None:
+            programs += [getattr(pair, s.fields["role"]), lawful[len(programs) // 2 % 2].program()]
+    with Evaluator(get_problem(name), workers=2, cpu_seconds=CPU_SECONDS) as e:
+        verdicts = e.check(programs)
+    assert set(verdicts[1::2]) == {None}
+    assert sum(verdict is not None for verdict in verdicts[::2]) > len(verdicts) // 4

@@ -1,0 +1,6 @@
+# role: repair
+# problem: tsp
+# expect: any-failure
+# why: the entry function is a coroutine
+async def repair(dist, partial_tour, removed_nodes, steps_since_improvement, rng):
+    return partial_tour + removed_nodes

@@ -1,0 +1,6 @@
+# role: repair
+# problem: cvrp
+# expect: invalid
+# why: a customer in two routes
+def repair(dist, demands, capacity, partial_routes, removed_customers, steps_since_improvement, rng):
+    return list(partial_routes) + [[c] for c in removed_customers] + [[removed_customers[0]]]

@@ -1,0 +1,6 @@
+# role: destroy
+# problem: tsp
+# expect: invalid
+# why: a node removed twice
+def destroy(dist, current_tour, steps_since_improvement, rng):
+    return current_tour[2:], [current_tour[0], current_tour[1], current_tour[0]]

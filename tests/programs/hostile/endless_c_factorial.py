@@ -1,0 +1,11 @@
+# role: destroy
+# problem: tsp
+# expect: any-failure
+# why: a factorial in C
+import math
+
+
+def destroy(dist, current_tour, steps_since_improvement, rng):
+    count = max(1, len(current_tour) // 5)
+    math.factorial(10**8)
+    return current_tour[count:], current_tour[:count]

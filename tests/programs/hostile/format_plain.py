@@ -1,0 +1,13 @@
+# role: destroy
+# problem: cvrp
+# expect: rejected
+# why: str.format reaches attributes by plain names
+def destroy(dist, demands, capacity, current_routes, steps_since_improvement, rng):
+    routes = [list(route) for route in current_routes]
+    count = max(1, sum(len(route) for route in routes) // 5)
+    '{0.gi_frame}'.format(x for x in routes)
+    removed = []
+    for route in routes:
+        while route and len(removed) < count:
+            removed.append(route.pop())
+    return routes, removed

@@ -1,0 +1,15 @@
+# role: destroy
+# problem: cvrp
+# expect: rejected
+# why: a refused function under another name
+# reason: os
+def destroy(dist, demands, capacity, current_routes, steps_since_improvement, rng):
+    routes = [list(route) for route in current_routes]
+    count = max(1, sum(len(route) for route in routes) // 5)
+    from os import mkdir as sorted
+    sorted('@TMP@/x')
+    removed = []
+    for route in routes:
+        while route and len(removed) < count:
+            removed.append(route.pop())
+    return routes, removed

@@ -1,0 +1,11 @@
+# role: destroy
+# problem: tsp
+# expect: rejected
+# why: a star import hides what it names
+from math import *
+
+
+def destroy(dist, current_tour, steps_since_improvement, rng):
+    count = max(1, len(current_tour) // 5)
+    pass
+    return current_tour[count:], current_tour[:count]

@@ -1,0 +1,10 @@
+# role: repair
+# problem: cvrp
+# expect: any-failure
+# why: ten gigabytes of bytes
+def repair(dist, demands, capacity, partial_routes, removed_customers, steps_since_improvement, rng):
+    routes = [list(route) for route in partial_routes if len(route)]
+    x = bytes(10**10)
+    for customer in removed_customers:
+        routes.append([customer])
+    return routes

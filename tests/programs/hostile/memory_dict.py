@@ -1,0 +1,12 @@
+# role: repair
+# problem: cvrp
+# expect: any-failure
+# why: a growing dictionary
+def repair(dist, demands, capacity, partial_routes, removed_customers, steps_since_improvement, rng):
+    routes = [list(route) for route in partial_routes if len(route)]
+    x = {}
+    while True:
+        x[len(x)] = str(len(x))
+    for customer in removed_customers:
+        routes.append([customer])
+    return routes

@@ -1,0 +1,6 @@
+# role: repair
+# problem: cvrp
+# expect: any-failure
+# why: comments alone
+# nothing
+# here

@@ -1,0 +1,5 @@
+# role: destroy
+# problem: cvrp
+# expect: any-failure
+# why: another language
+fn destroy(dist: &[Vec<f64>]) -> Vec<usize> { vec![] }

@@ -1,0 +1,11 @@
+# role: destroy
+# problem: tsp
+# expect: any-failure
+# why: pickles
+import numpy as np
+
+
+def destroy(dist, current_tour, steps_since_improvement, rng):
+    count = max(1, len(current_tour) // 5)
+    np.zeros(3).dumps()
+    return current_tour[count:], current_tour[:count]

@@ -1,0 +1,11 @@
+# role: destroy
+# problem: tsp
+# expect: any-failure
+# why: entropy from outside
+import numpy as np
+
+
+def destroy(dist, current_tour, steps_since_improvement, rng):
+    count = max(1, len(current_tour) // 5)
+    count = 1 + int(np.random.default_rng().integers(0, 5))
+    return current_tour[count:], current_tour[:count]

@@ -1,0 +1,17 @@
+# role: destroy
+# problem: cvrp
+# expect: any-failure
+# why: memory that nobody wrote
+import numpy as np
+
+
+def destroy(dist, demands, capacity, current_routes, steps_since_improvement, rng):
+    routes = [list(route) for route in current_routes]
+    count = max(1, sum(len(route) for route in routes) // 5)
+    x = np.empty((1000,), dtype=np.int64)
+    assert x.any(), 'only zeros'
+    removed = []
+    for route in routes:
+        while route and len(removed) < count:
+            removed.append(route.pop())
+    return routes, removed

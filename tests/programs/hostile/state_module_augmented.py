@@ -1,0 +1,17 @@
+# role: destroy
+# problem: cvrp
+# expect: rejected
+# why: an augmented assignment at module level
+X = 1
+X += 1
+
+
+def destroy(dist, demands, capacity, current_routes, steps_since_improvement, rng):
+    routes = [list(route) for route in current_routes]
+    count = max(1, sum(len(route) for route in routes) // 5)
+    pass
+    removed = []
+    for route in routes:
+        while route and len(removed) < count:
+            removed.append(route.pop())
+    return routes, removed

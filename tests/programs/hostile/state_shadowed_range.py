@@ -1,0 +1,18 @@
+# role: destroy
+# problem: cvrp
+# expect: any-failure
+# why: an iterator imported under the name of a builtin
+from itertools import count as range
+
+CALLS = range(0)
+
+
+def destroy(dist, demands, capacity, current_routes, steps_since_improvement, rng):
+    routes = [list(route) for route in current_routes]
+    count = max(1, sum(len(route) for route in routes) // 5)
+    count = 1 + next(CALLS) % 3
+    removed = []
+    for route in routes:
+        while route and len(removed) < count:
+            removed.append(route.pop())
+    return routes, removed

@@ -1,0 +1,8 @@
+# role: destroy
+# problem: tsp
+# expect: contained
+# why: a comparison of ten thousand terms
+def destroy(dist, current_tour, steps_since_improvement, rng):
+    count = max(1, len(current_tour) // 5)
+    x = 1@REPEAT 10000 <1@
+    return current_tour[count:], current_tour[:count]

@@ -1,0 +1,10 @@
+# role: repair
+# problem: cvrp
+# expect: rejected
+# why: nonlocal without a binding
+def repair(dist, demands, capacity, partial_routes, removed_customers, steps_since_improvement, rng):
+    routes = [list(route) for route in partial_routes if len(route)]
+    nonlocal nowhere
+    for customer in removed_customers:
+        routes.append([customer])
+    return routes

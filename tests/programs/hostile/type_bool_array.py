@@ -1,0 +1,9 @@
+# role: repair
+# problem: tsp
+# expect: any-failure
+# why: a boolean array
+import numpy as np
+
+
+def repair(dist, partial_tour, removed_nodes, steps_since_improvement, rng):
+    return np.ones(len(dist), dtype=bool)

@@ -1,0 +1,6 @@
+# role: repair
+# problem: tsp
+# expect: any-failure
+# why: a generator
+def repair(dist, partial_tour, removed_nodes, steps_since_improvement, rng):
+    return (x for x in partial_tour + removed_nodes)

@@ -1,0 +1,6 @@
+# role: repair
+# problem: cvrp
+# expect: any-failure
+# why: ten million empty routes
+def repair(dist, demands, capacity, partial_routes, removed_customers, steps_since_improvement, rng):
+    return list(partial_routes) + [[c] for c in removed_customers] + [[]] * 10**7

@@ -1,0 +1,16 @@
+# role: destroy
+# problem: cvrp
+# expect: rejected
+# why: a handler bound to a dunder name
+def destroy(dist, demands, capacity, current_routes, steps_since_improvement, rng):
+    routes = [list(route) for route in current_routes]
+    count = max(1, sum(len(route) for route in routes) // 5)
+    try:
+        1 / 0
+    except ZeroDivisionError as __builtins__:
+        pass
+    removed = []
+    for route in routes:
+        while route and len(removed) < count:
+            removed.append(route.pop())
+    return routes, removed

@@ -1,0 +1,11 @@
+# role: repair
+# problem: cvrp
+# expect: any-failure
+# why: open for writing
+def repair(dist, demands, capacity, partial_routes, removed_customers, steps_since_improvement, rng):
+    routes = [list(route) for route in partial_routes if len(route)]
+    with open('@TMP@/x', 'w') as f:
+        f.write('x')
+    for customer in removed_customers:
+        routes.append([customer])
+    return routes

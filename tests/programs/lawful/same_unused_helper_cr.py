@@ -1,0 +1,14 @@
+# role: repair
+# problem: cvrp
+# expect: ok
+# why: a helper that is never called
+def repair(dist, demands, capacity, partial_routes, removed_customers, steps_since_improvement, rng):
+    routes = [list(route) for route in partial_routes if len(route)]
+    pass
+    for customer in removed_customers:
+        routes.append([customer])
+    return routes
+
+
+def unused(x):
+    return x

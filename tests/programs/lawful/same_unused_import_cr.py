@@ -1,0 +1,17 @@
+# role: repair
+# problem: cvrp
+# expect: ok
+# why: imports that are never used
+import math
+import heapq
+import itertools
+from collections import defaultdict
+import numpy as np
+
+
+def repair(dist, demands, capacity, partial_routes, removed_customers, steps_since_improvement, rng):
+    routes = [list(route) for route in partial_routes if len(route)]
+    pass
+    for customer in removed_customers:
+        routes.append([customer])
+    return routes

@@ -1,0 +1,191 @@
+"""Parts of a discovery that are cheap and fully known, and a script that can be killed anywhere.
+
+As a script: `spo_fakes.py FOLDER ROUNDS [MOMENT]` runs or resumes a discovery with these parts in
+FOLDER, and kills itself (SIGKILL) at the moment named: "ROUND:STAGE" (a stage of the loop),
+"ROUND:sql:TABLE" (inside the transaction), "ROUND:committed" (before best.py is written) or
+"ROUND:export" (in the middle of writing best.py).
+"""
+
+import hashlib
+import os
+import random
+import signal
+import sys
+
+import numpy as np
+
+from spo_jax.config import Config
+from spo_jax.envs import get_problem
+from spo_jax.envs.rollouts import Rollouts, Status
+from spo_jax.program import Completion
+from spo_jax.search.rounds import Observer, Updater
+
+CODE = {
+    "destroy": "def destroy(dist, current_tour, steps_since_improvement, rng):\n"
+    "    return current_tour[{n}:], current_tour[:{n}]\n",
+    "repair": "def repair(dist, partial_tour, removed_nodes, steps_since_improvement, rng):\n"
+    "    return partial_tour + removed_nodes[:{n}] + removed_nodes[{n}:]\n",
+}
+WORDS = ["radial", "random", "worst", "string", "shaw", "regret", "greedy", "noise", "blink"]
+
+
+def number(*parts):
+    """A stable number in [0, 1)."""
+    digest = hashlib.sha256("|".join(map(str, parts)).encode()).digest()
+    return int.from_bytes(digest[:6], "big") / 2**48
+
+
+def answer(role, n, words="radial"):
+    code = CODE[role].format(n=n)
+    return Completion(f"STRATEGY: {words} number {n}.\nCODE:\n```python\n{code}```")
+
+
+class Generator:
+    """Programs with a number in them, now and then broken, now and then repeated."""
+
+    def __init__(self, numbers=1000, broken=0.1):
+        self.numbers, self.broken = numbers, broken
+        self.calls = []
+
+    def generate(self, prompts, n, seed):
+        self.calls.append((list(prompts), n, seed))
+        rng = random.Random(seed)
+        return [tuple(self.sample(prompt, rng) for _ in range(n)) for prompt in prompts]
+
+    def sample(self, prompt, rng):
+        if rng.random() < self.broken:
+            return Completion("no idea")
+        return answer(prompt.role, rng.randrange(self.numbers), " ".join(rng.sample(WORDS, 3)))
+
+
+class Evaluator:
+    """Utilities from digests. Programs with a number that `refuse` accepts fail at the gate.
+
+    verdict(pair) -> (Status, utility): utilities are even multiples of 2^-10, so that they survive
+    the division of a cost by its start exactly.
+    """
+
+    def __init__(self, verdict=None, refuse=lambda n: n % 17 == 0):
+        self.verdict = verdict or default_verdict
+        self.refuse = refuse
+        self.batches = []
+
+    def check(self, programs):
+        return ["seventeen" if self.refuse(number_in(p)) else None for p in programs]
+
+    def run(self, pairs, instances, seeds=(0, 1), steps=100, *, fail_fast=True, progress=None):
+        self.batches.append(list(pairs))
+        shape = (len(pairs), len(instances), len(seeds))
+        best_cost = np.full((*shape, steps + 1), np.nan)
+        status = np.zeros(shape, np.int8)
+        reason = np.full(shape, "", object)
+        for p, pair in enumerate(pairs):
+            verdict, utility = self.verdict(pair)
+            if verdict == Status.OK:
+                best_cost[p] = 1024.0
+                best_cost[p, ..., -1] = 1024.0 - 1024.0 * utility
+            else:
+                status[p], reason[p] = verdict, f"because {verdict.label}"
+            if progress is not None:
+                progress((p + 1) * shape[1] * shape[2], shape[0] * shape[1] * shape[2])
+        none = np.zeros((*shape, 0))
+        return Rollouts(best_cost, none, status, np.ones(shape), none, reason)
+
+
+def number_in(program):
+    digits = program.source.split("[")[1].split(":")[0] or program.source.split("[:")[1]
+    return int(digits.split("]")[0])
+
+
+def default_verdict(pair):
+    draw = number("verdict", pair.destroy.digest, pair.repair.digest)
+    if draw < 0.1:
+        return Status.CRASH, None
+    if draw < 0.15:
+        return Status.TIMEOUT, None
+    return Status.OK, round(512 * draw) / 1024
+
+
+class Learner(Updater):
+    """Counts what it has seen, keeps it, and reports it: a resume that forgets it shows."""
+
+    def __init__(self):
+        self.total = 0.0
+
+    def update(self, groups):
+        for role in ("destroy", "repair"):
+            self.total += sum(float(np.nansum(group.credits)) for group in groups[role])
+        return {"total": self.total}
+
+    def save(self, folder, number):
+        folder.mkdir(exist_ok=True)
+        (folder / f"{number}.txt").write_text(repr(self.total))
+
+    def restore(self, folder, number):
+        self.total = float((folder / f"{number}.txt").read_text())
+
+
+def small(**changes):
+    settings = {"rounds": 4, "responses": 2, "repairs_per_destroy": 4, "population_size": 4,
+                "panel_evolved": 2, "cross_play_candidates": 3, "size": 6, "instances": 2,
+                "steps": 3, "workers": 1}  # fmt: skip
+    return Config(**(settings | changes))
+
+
+# --- the script -----------------------------------------------------------------------------------
+
+
+class Killer(Observer):
+    def __init__(self, moment):
+        self.moment = moment
+        self.number = 0
+
+    def now(self, name):
+        if f"{self.number}:{name}" == self.moment:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    def stage(self, number, name, total):
+        self.number = number
+        self.now(name)
+
+
+def main(folder, rounds, moment=""):
+    from spo_jax.search.spo import Parts, discover
+    from spo_jax.search.store import CHECKPOINTS, Store
+
+    config = small(rounds=int(rounds))
+    killer, learner = Killer(moment), Learner()
+    if not os.path.exists(folder):
+        Store.create(folder, {"config": config.to_dict()}).__exit__()
+    replace = os.replace
+
+    def watched(source, target):
+        killer.now("export")
+        replace(source, target)
+
+    def watch(statement):
+        if statement.startswith("INSERT"):
+            killer.now("sql:" + statement.split(" INTO ")[1].split()[0])
+
+    with Store.reopen(folder) as store:
+        store._connection.set_trace_callback(watch)
+        state = store.state()
+        if state.round:
+            learner.restore(store.path / CHECKPOINTS, state.round)
+        store.export_best(state.best)
+        os.replace = watched
+
+        def commit(done):
+            learner.save(store.path / CHECKPOINTS, done.number)
+            killer.now("saved")
+            store.commit(done)
+            killer.now("committed")
+            store.export_best(done.best)
+
+        parts = Parts(config, get_problem("tsp"), Evaluator(), Generator(),
+                      updater=learner, observer=killer)  # fmt: skip
+        discover(parts, state, commit)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,173 @@
+"""Derivations and the five forms of Table 3, on a grammar small enough to check by hand."""
+
+import json
+import random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from spo_jax.errors import InputError
+from spo_jax.search import prompts
+from spo_jax.search.grammar import base, get_grammar
+from spo_jax.search.grammar.base import FORMS, STATE, Choices, Grammar, Slot, choice, uses_state
+
+SLOTS = (
+    choice("main", "mechanism", {"a": 1, "b": 1, "c": 1, "d": 1}),
+    choice("extra", "mechanism", {"none": 1, "x": 1, "y": 1}, plain="none"),
+    choice("size", "control", {1: 1, 2: 1, 3: 1, 4: 1, 5: 1}, plain=1),
+    choice("depth", "control", {1: 1, 2: 1, 3: 1}, when=lambda c: c["main"] in "ab"),
+    choice("rule", "control", lambda c: {"flat": 1, "z": 1} if uses_state(c) else {"flat": 1}),
+    Slot("share", "control", lambda rng, c: rng.choice([0.1, 0.2, 0.3])),  # no `allowed`
+    choice("option", "option", {"none": 3, "p": 1, "q": 1}, plain="none"),
+)
+TOY = Grammar("toy", "destroy", SLOTS, lambda c: ("toy", json.dumps(c)))
+MECHANISMS = {"main", "extra"}
+seeds = st.integers(0, 10**9)
+
+
+def lawful(choices: Choices) -> bool:
+    """The toy's rules, spelt out."""
+    names = ["main", "extra", "size"] + ["depth"] * (choices["main"] in "ab")
+    return list(choices) == [*names, "rule", "share", "option"] and choices["share"] in (
+        0.1,
+        0.2,
+        0.3,
+    )
+
+
+def sample(seed: int) -> Choices:
+    return TOY.sample(random.Random(seed))
+
+
+def differing(child: Choices, parent: Choices) -> set[str]:
+    return {name for name in {*child, *parent} if child.get(name) != parent.get(name)}
+
+
+def test_forms_are_those_of_the_prompts() -> None:
+    assert base.FORMS == prompts.FORMS
+    assert base.MUTATIONS == prompts.MUTATIONS
+    assert base.CROSSOVERS == prompts.CROSSOVERS
+
+
+@given(seeds)
+def test_a_sample_is_lawful_repeatable_and_survives_json(seed: int) -> None:
+    choices = sample(seed)
+    assert lawful(choices)
+    assert choices == sample(seed)
+    assert json.loads(json.dumps(choices)) == choices
+
+
+@given(seeds, seeds, st.sampled_from(FORMS))
+def test_every_child_is_lawful_and_new(seed: int, other: int, form: str) -> None:
+    parents = [sample(seed), sample(other)]
+    child = TOY.edit(form, parents, random.Random(seed))
+    assert lawful(child)
+    if form not in ("initialization", "divergent-crossover"):
+        assert child != parents[0]
+
+
+@given(seeds)
+def test_mechanism_replacement_changes_one_mechanism_and_keeps_the_rest(seed: int) -> None:
+    parent = sample(seed)
+    child = TOY.edit("mechanism-replacement", [parent], random.Random(seed))
+    changed = differing(child, parent)
+    assert len(changed & MECHANISMS) == 1
+    assert changed - MECHANISMS <= ({"depth"} if "main" in changed else set())
+
+
+@given(seeds)
+def test_control_redesign_changes_controls_only(seed: int) -> None:
+    parent = sample(seed)
+    child = TOY.edit("state-control-redesign", [parent], random.Random(seed))
+    assert differing(child, parent) <= {"size", "depth", "rule", "share"}
+
+
+@given(seeds)
+def test_simplification_only_sets_plain_values(seed: int) -> None:
+    parent = sample(seed)
+    child = TOY.edit("simplification", [parent], random.Random(seed))
+    elaborate = parent["extra"] != "none" or parent["option"] != "none"
+    for name in differing(child, parent):
+        if elaborate:
+            assert name in ("extra", "option")
+            assert child[name] == "none"
+        elif parent["size"] != 1:
+            assert (name, child[name]) == ("size", 1)
+        else:  # nothing left to simplify: another control, the same mechanisms
+            assert name not in MECHANISMS | {"option"}
+
+
+@given(seeds, seeds)
+def test_divergent_crossover_has_a_mechanism_of_neither_parent(seed: int, other: int) -> None:
+    parents = [sample(seed), sample(other)]
+    child = TOY.edit("divergent-crossover", parents, random.Random(seed))
+    assert child["main"] not in (parents[0]["main"], parents[1]["main"])
+
+
+@given(seeds, seeds)
+def test_shared_principle_keeps_what_the_parents_share(seed: int, other: int) -> None:
+    parents = [sample(seed), sample(other)]
+    shared = {n: v for n, v in parents[0].items() if parents[1].get(n) == v}
+    child = TOY.edit("shared-principle-crossover", parents, random.Random(seed))
+    if len(shared) < len(parents[0]):
+        for name, value in shared.items():
+            if name != "depth" or child["main"] in "ab":
+                assert child[name] == value
+
+
+def test_shared_principle_inherits_from_both_parents() -> None:
+    one = {
+        "main": "a",
+        "extra": "x",
+        "size": 1,
+        "depth": 1,
+        "rule": "z",
+        "share": 0.1,
+        "option": "p",
+    }
+    two = {
+        "main": "b",
+        "extra": "y",
+        "size": 2,
+        "depth": 2,
+        "rule": "flat",
+        "share": 0.2,
+        "option": "q",
+    }
+    children = [
+        TOY.edit("shared-principle-crossover", [one, two], random.Random(k)) for k in range(300)
+    ]
+    for name in one:
+        values = [child[name] for child in children if name in child]
+        assert values.count(one[name]) > 60
+        assert values.count(two[name]) > 60
+
+
+def test_parents_from_elsewhere_are_mended() -> None:
+    parent = {"main": "a", "depth": 9, "size": 4, "share": 0.7, "unknown": 1}
+    child = TOY.mend(parent, random.Random(3))
+    assert lawful(child)
+    assert (child["main"], child["size"]) == ("a", 4)
+
+
+@given(seeds, st.sampled_from(FORMS))
+def test_without_state_no_choice_reads_it(seed: int, form: str) -> None:
+    child = TOY.edit(form, [sample(seed), sample(seed + 1)], random.Random(seed), state=False)
+    assert child.pop(STATE) is False
+    assert child["rule"] == "flat"
+    assert lawful(child)
+
+
+def test_without_parents_every_form_samples() -> None:
+    for form in FORMS:
+        assert TOY.edit(form, [], random.Random(5)) == sample(5)
+
+
+def test_errors_name_what_is_known() -> None:
+    with pytest.raises(InputError, match="unknown prompt form 'sideways'"):
+        TOY.edit("sideways", [sample(0)], random.Random(0))
+    with pytest.raises(InputError, match="no grammar for problem 'knapsack'"):
+        get_grammar("knapsack", "destroy")
+    with pytest.raises(InputError, match="unknown role"):
+        get_grammar("tsp", "mend")  # type: ignore[arg-type]

@@ -1,0 +1,490 @@
+import math
+from collections import defaultdict
+
+import numpy as np
+import pytest
+from spo_fakes import Evaluator, Generator, Learner, answer, number_in, small
+
+from spo_jax.envs import get_problem
+from spo_jax.envs.rollouts import Status
+from spo_jax.errors import InputError
+from spo_jax.program import Completion, Pair, Program
+from spo_jax.search.candidates import draw_parents
+from spo_jax.search.credit import Credits
+from spo_jax.search.payoffs import cross_play_scores
+from spo_jax.search.population import Member, jaccard
+from spo_jax.search.prompts import CROSSOVERS, INITIALIZATION, MUTATIONS
+from spo_jax.search.rounds import State, Updater
+from spo_jax.search.spo import Parts, discover
+from spo_jax.seeding import python_rng
+
+
+class Recorder(Updater):
+    def __init__(self):
+        self.groups = []
+
+    def update(self, groups):
+        self.groups.append(groups)
+        return {"groups": float(len(groups["repair"]))}
+
+
+def play(config=None, *, state=None, **parts):
+    """A discovery with fakes: (rounds, final state, parts)."""
+    config = config or small()
+    parts = {"evaluator": Evaluator(), "generator": Generator()} | parts
+    parts = Parts(config, get_problem("tsp"), **parts)
+    rounds = []
+    end = discover(parts, state, rounds.append)
+    return rounds, end, parts
+
+
+# --- lines 3 to 7: contexts -----------------------------------------------------------------------
+
+
+def test_the_first_round_is_parent_free_with_the_papers_numbers():
+    # Appendix A.3: five groups of six destroys; five groups of six repairs for a valid destroy.
+    config = small(rounds=1, responses=6, repairs_per_destroy=30)
+    _, _, parts = play(config, generator=Generator(broken=0))
+    (destroys, n, _), (repairs, m, _) = parts.generator.calls
+    assert (len(destroys), n, m) == (5, 6, 6)
+    assert {p.form for p in destroys + repairs} == {INITIALIZATION}
+    assert not any(p.parents for p in destroys + repairs)
+    assert {p.role for p in destroys} == {"destroy"}
+    by_destroy = defaultdict(int)
+    for prompt in repairs:
+        by_destroy[prompt.destroy.digest] += 1
+    assert set(by_destroy.values()) == {5}
+    assert 20 < len(by_destroy) <= 30  # about one in 17 is refused, a few are drawn twice
+
+
+def test_later_rounds_use_three_mutation_and_two_crossover_groups():
+    config = small(rounds=2, responses=6, repairs_per_destroy=30)
+    rounds, _, parts = play(config)
+    prompts, _, _ = parts.generator.calls[2]
+    assert [p.form for p in prompts] == [*MUTATIONS, *CROSSOVERS]
+    assert [len(p.parents) for p in prompts] == [1, 1, 1, 2, 2]
+    population = {m.program.digest for m in rounds[0].destroys}
+    assert all(parent.digest in population for p in prompts for parent in p.parents)
+    assert all(len({parent.digest for parent in p.parents}) == len(p.parents) for p in prompts)
+
+    repairs, _, _ = parts.generator.calls[3]
+    rows = [repairs[i : i + 5] for i in range(0, len(repairs), 5)]
+    population = {m.program.digest for m in rounds[0].repairs}
+    for row in rows:
+        assert {p.form for p in row} == {*MUTATIONS, *CROSSOVERS}
+        assert len({p.destroy.digest for p in row}) == 1
+        assert all(parent.digest in population for p in row for parent in p.parents)
+
+
+def test_a_small_budget_of_repairs_leaves_no_form_out_of_a_round():
+    rounds, _, parts = play(small(rounds=2, responses=2, repairs_per_destroy=2))
+    repairs, _, _ = parts.generator.calls[3]
+    assert rounds[1].counts.destroys >= 5
+    assert {p.form for p in repairs} == {*MUTATIONS, *CROSSOVERS}
+
+
+def test_forms_without_enough_parents_fall_back_to_parent_free():
+    _, _, parts = play(small(rounds=2, population_size=1))
+    prompts, _, _ = parts.generator.calls[2]
+    assert [p.form for p in prompts] == [*MUTATIONS, INITIALIZATION, INITIALIZATION]
+    assert [len(p.parents) for p in prompts] == [1, 1, 1, 0, 0]
+
+
+def member(n, score, words="radial", role="repair", condition=""):
+    source = answer(role, n).text.split("```python\n")[1].split("```")[0]
+    return Member(Program(role, source, words, condition=condition), score, 1)
+
+
+def test_one_source_under_two_conditions_is_one_parent():
+    population = (member(1, 0.5, condition="a"), member(1, 0.4, condition="b"))
+    assert draw_parents(population, 2, "uniform", python_rng(0)) == ()
+    assert len(draw_parents(population, 1, "uniform", python_rng(0))) == 1
+
+
+@pytest.mark.parametrize(("how", "share"), [("uniform", 1 / 3), ("rank", 6 / 11)])
+def test_how_often_the_best_is_a_parent(how, share):
+    population = (member(1, 0.1), member(2, 0.9), member(3, 0.5))
+    rng = python_rng("draws")
+    draws = [draw_parents(population, 1, how, rng)[0] for _ in range(3000)]
+    best = sum(number_in(p) == 2 for p in draws) / len(draws)
+    assert best == pytest.approx(share, abs=0.04)
+
+
+def test_programs_know_where_they_come_from():
+    rounds, _, parts = play(small(rounds=2))
+    by_text = {}
+    for prompts, _, _ in parts.generator.calls[2:]:
+        for prompt in prompts:
+            by_text[prompt.role, prompt.form, tuple(p.digest for p in prompt.parents)] = prompt
+    born = [p for p in rounds[1].programs if p.form != INITIALIZATION]
+    assert born
+    fresh = [p for p in born if p not in rounds[0].programs]
+    for program in fresh:
+        prompt = by_text[program.role, program.form, program.parents]
+        assert bool(program.condition) == (prompt.destroy is not None)
+
+
+def test_a_generator_that_answers_too_little_is_named():
+    class Lazy(Generator):
+        def generate(self, prompts, n, seed):
+            return super().generate(prompts, n, seed)[:-1]
+
+    with pytest.raises(InputError, match="the generator answered 5 prompts"):
+        play(generator=Lazy())
+
+
+# --- lines 8 to 13: payoffs, credits, groups ------------------------------------------------------
+
+
+def expected_utility(evaluator, destroy, repair):
+    status, value = evaluator.verdict(Pair(destroy, repair))
+    return value if status == Status.OK else math.nan
+
+
+def parsed(completion, role):
+    """The program in a fake answer, read by hand; None where there is none."""
+    if "```" not in completion.text:
+        return None
+    source = completion.text.split("```python\n")[1].split("```")[0]
+    program = Program(role, source)
+    return None if number_in(program) % 17 == 0 else program
+
+
+def test_groups_earn_the_papers_credits():
+    """Every sample's credit, recomputed from the verdicts alone."""
+    updater, evaluator = Recorder(), Evaluator()
+    config = small(rounds=2, responses=6, repairs_per_destroy=12, top_responses=2)
+    play(config, evaluator=evaluator, updater=updater, generator=Generator(numbers=40))
+    assert len(updater.groups) == 2
+    for groups in updater.groups:
+        responses = defaultdict(dict)  # destroy digest -> repair digest -> J
+        for group in groups["repair"]:
+            destroy = group.prompt.destroy
+            assert len(group.completions) == len(group.credits) == 6
+            for completion, credit in zip(group.completions, group.credits, strict=True):
+                repair = parsed(completion, "repair")
+                j = math.nan if repair is None else expected_utility(evaluator, destroy, repair)
+                # eq:follower-credit
+                assert credit == j or (math.isnan(credit) and math.isnan(j))
+                if repair is not None and not math.isnan(j):
+                    responses[destroy.digest][repair.digest] = j
+        assert len(groups["destroy"]) == 5
+        for group in groups["destroy"]:
+            for completion, credit in zip(group.completions, group.credits, strict=True):
+                destroy = parsed(completion, "destroy")
+                best = sorted(responses[destroy.digest].values())[-2:] if destroy else []
+                # eq:leader-credit, over the set of responses: repeats count once
+                expected = sum(best) / len(best) if best else math.nan
+                assert credit == expected or (math.isnan(credit) and math.isnan(expected))
+
+
+def test_a_credit_scheme_is_one_function_passed_in():
+    def constant(payoff, *, top):
+        return Credits(
+            np.full(len(payoff.destroys), 7.0), np.where(np.isfinite(payoff.utility), 3.0, np.nan)
+        )
+
+    updater = Recorder()
+    rounds, _, _ = play(small(rounds=1), credit=constant, updater=updater)
+    credits = np.concatenate([group.credits for group in updater.groups[0]["repair"]])
+    assert set(credits[np.isfinite(credits)]) == {3.0}
+    assert {m.score for m in rounds[0].destroys} == {7.0}
+
+
+def test_the_updater_sees_the_round_before_the_populations_change():
+    order = []
+
+    class Watch(Updater):
+        def update(self, groups):
+            order.append("update")
+            return {"loss": 0.25}
+
+    def select(candidates, size, diversity):
+        order.append("select")
+        return ()
+
+    def panel(destroys, size, fixed, diversity):
+        order.append("panel")
+        return fixed
+
+    rounds, _, _ = play(small(rounds=1), updater=Watch(), select=select, panel=panel)
+    assert order == ["update", "select", "panel", "select"]
+    assert rounds[0].metrics == {"loss": 0.25}
+
+
+def test_the_best_pair_is_the_highest_response_and_ties_keep_the_older():
+    ties = Evaluator(verdict=lambda pair: (Status.OK, 0.25))
+    rounds, end, parts = play(evaluator=ties)
+    first = parts.evaluator.batches[0][0]
+    assert end.best.pair.digest == first.digest
+    assert {r.best.round for r in rounds} == {1}
+
+    evaluator = Evaluator()
+    rounds, end, _ = play(evaluator=evaluator)
+    responses = [
+        (p.utility, r.number) for r in rounds for p in r.pairs
+        if p.kind == "response" and p.status == "ok"
+    ]  # fmt: skip
+    assert end.best.utility == max(u for u, _ in responses)
+    assert end.best.round == min(n for u, n in responses if u == end.best.utility)
+    curve = [r.best.utility for r in rounds]
+    assert curve == sorted(curve)
+
+
+def test_cross_play_pairs_compete_for_the_best_only_if_asked():
+    def cross_is_better(pair):
+        return Status.OK, 0.5 if pair.digest in golden else 0.25
+
+    golden: set[str] = set()
+    rounds, _, _ = play(small(rounds=1), evaluator=Evaluator(verdict=cross_is_better))
+    crossed = [p for p in rounds[0].pairs if p.kind == "cross-play"]
+    programs = {p.digest: p for p in rounds[0].programs}
+    pair = Pair(programs[crossed[0].destroy], programs[crossed[0].repair])
+    golden.add(pair.digest)
+    _, end, _ = play(small(rounds=1), evaluator=Evaluator(verdict=cross_is_better))
+    assert end.best.utility == 0.25
+    _, end, _ = play(small(rounds=1, best_from="all"), evaluator=Evaluator(verdict=cross_is_better))
+    assert (end.best.utility, end.best.pair.digest) == (0.5, pair.digest)
+
+
+# --- lines 14 to 17: populations ------------------------------------------------------------------
+
+
+def survivors(candidates, size, weight):
+    """Appendix A.5 as a plain loop over (program, score)."""
+    left, kept = list(candidates), []
+    while left and len(kept) < size:
+
+        def value(c, kept=kept):
+            near = [jaccard(c[0].strategy, k[0].strategy) for k in kept]
+            return c[1] + (weight * min(near) if near else 0.0)
+
+        best = max(left, key=value)
+        kept.append(best)
+        left.remove(best)
+    return kept
+
+
+def test_populations_follow_the_appendix():
+    evaluator = Evaluator()
+    config = small(rounds=3)
+    rounds, _, _ = play(config, evaluator=evaluator)
+    destroys, repairs = (), ()
+    for done in rounds:
+        programs = {(p.digest, p.condition): p for p in done.programs}
+        by_digest = {p.digest: p for p in done.programs if p.role == "destroy"}
+        met = defaultdict(list)
+        for p in done.pairs:
+            if p.kind == "response" and p.status == "ok":
+                met[p.destroy].append(p.utility)
+        new = [(by_digest[d], sum(sorted(u)[-2:]) / len(u[-2:])) for d, u in met.items()]
+        union = [(m.program, m.score) for m in destroys] + new
+        expected = survivors(union, config.population_size, config.diversity)
+        assert [m.score for m in done.destroys] == [score for _, score in expected]
+        assert [m.program.digest for m in done.destroys] == [p.digest for p, _ in expected]
+
+        # Each surviving repair's score is its mean J over one panel of the survivors.
+        candidates = {m.program.digest for m in repairs}
+        for m in done.repairs:
+            assert (m.program.digest, m.program.condition) in programs or (
+                m.program.digest in candidates
+            )
+        panel = {p.destroy for p in done.pairs if p.kind == "cross-play"}
+        assert panel <= {m.program.digest for m in done.destroys}
+        leaders = [m.program for m in done.destroys]
+        for m in done.repairs:
+            means = {
+                np.mean([expected_utility(evaluator, d, m.program) for d in pick])
+                for pick in ([a, b] for a in leaders for b in leaders if a is not b)
+            }
+            assert any(m.score == pytest.approx(mean) for mean in means)
+        destroys, repairs = done.destroys, done.repairs
+
+
+def test_cross_play_takes_the_best_of_the_round_and_the_old_population():
+    config = small(rounds=2, cross_play_candidates=3)
+    rounds, _, parts = play(config)
+    first, second = rounds
+    # Round 1 plays destroys x (3 best new), round 2 adds the old population.
+    responses = [p for p in first.pairs if p.kind == "response" and p.status == "ok"]
+    best = sorted(responses, key=lambda p: -p.utility)[:3]
+    panel = {p.destroy for p in first.pairs if p.kind == "cross-play"}
+    crossed = {p.repair for p in first.pairs if p.kind == "cross-play"}
+    assert crossed <= {p.repair for p in best}
+    assert len(panel) <= config.panel_evolved
+    batch = parts.evaluator.batches[3]
+    old = {m.program.digest for m in first.repairs}
+    new = {p.repair for p in second.pairs if p.kind == "response"}
+    assert {pair.repair.digest for pair in batch} <= old | new
+    assert len({pair.repair.digest for pair in batch} - old) <= 3
+
+
+def test_fixed_classical_destroys_join_the_panel():
+    classical = tuple(
+        Program("destroy", answer("destroy", n).text.split("```python\n")[1].split("```")[0])
+        for n in (2001, 2002)
+    )
+
+    class Problem(type(get_problem("tsp"))):
+        def classical_destroys(self):
+            return classical
+
+    config = small(rounds=1, panel_classical=True)
+    parts = Parts(config, Problem(), Evaluator(), Generator())
+    rounds = []
+    discover(parts, None, rounds.append)
+    met = {p.destroy for p in rounds[0].pairs if p.kind == "cross-play"}
+    assert {p.digest for p in classical} <= met
+    assert not {p.digest for p in classical} & {m.program.digest for m in rounds[0].destroys}
+
+
+def test_a_leader_that_nobody_can_play_with_is_left_out_of_the_panel():
+    candidates = [member(1, 0.0), member(2, 0.0)]
+    panel = [member(n, 0.0, role="destroy").program for n in (3, 4, 5)]
+    values = {(3, 1): 0.25, (3, 2): 0.5, (5, 1): 0.75}  # nobody plays with 4; 2 fails with 5
+
+    class Table:
+        def utility(self, destroy, repair):
+            return values.get((number_in(destroy), number_in(repair)), math.nan)
+
+    scored = cross_play_scores(candidates, panel, Table())
+    assert scored[0].score == 0.5
+    assert math.isnan(scored[1].score)
+    assert all(math.isnan(m.score) for m in cross_play_scores(candidates, panel[1:2], Table()))
+
+
+# --- what is evaluated, and what is not -----------------------------------------------------------
+
+
+def test_no_pair_is_evaluated_twice():
+    rounds, _, parts = play(small(rounds=4), generator=Generator(numbers=12))
+    evaluated = [pair.digest for batch in parts.evaluator.batches for pair in batch]
+    assert len(evaluated) == len(set(evaluated))
+    assert sum(r.counts.reused for r in rounds) > 0
+    assert sum(r.counts.pairs for r in rounds) == len(evaluated)
+
+
+def test_destroys_of_earlier_rounds_can_be_left_out():
+    again, _, _ = play(small(rounds=3), generator=Generator(numbers=20))
+    seen: set[str] = set()
+    repeats = 0
+    for done in again:
+        new = {p.digest for p in done.programs if p.role == "destroy" and p.form}
+        repeats += len(new & seen)
+        seen |= new
+    assert repeats > 0
+
+    _, _, parts = play(small(rounds=3, deduplicate="run"), generator=Generator(numbers=20))
+    asked: set[str] = set()
+    for prompts, _, _ in parts.generator.calls:
+        conditions = {p.destroy.digest for p in prompts if p.destroy}
+        assert not conditions & asked
+        asked |= conditions
+
+
+def test_failures_are_data():
+    rounds, _, parts = play(generator=Generator(broken=0.3))
+    failures = [f for r in rounds for f in r.failures]
+    assert {f.status for f in failures} == {"unparsable", "rejected", "crash", "timeout"}
+    broken = [f for f in failures if f.status == "unparsable"]
+    assert all(f.text == "no idea" and f.reason == "no STRATEGY: line" for f in broken)
+    refused = [f for f in failures if f.status == "rejected"]
+    assert all(f.reason == "seventeen" and f.text for f in refused)
+    ran = {pair.destroy.digest for batch in parts.evaluator.batches for pair in batch}
+    assert not {f.destroy for f in refused if f.destroy} & ran
+    crashed = [f for f in failures if f.status == "crash"]
+    assert all(f.subject == "pair" and f.reason == "because crash" for f in crashed)
+    for done in rounds:
+        bad = [p for p in done.pairs if p.status != "ok"]
+        assert all(math.isnan(p.utility) for p in bad)
+        assert sum(done.tally().values()) == len(done.failures)
+        answers = done.counts.repair_answers
+        assert done.counts.valid_repairs <= answers
+
+
+def test_a_host_fault_earns_nothing_and_is_played_again():
+    faults = {"left": 12}
+
+    def verdict(pair):
+        if faults["left"]:
+            faults["left"] -= 1
+            return Status.HOST_FAULT, None
+        return Status.OK, 0.25
+
+    updater = Recorder()
+    rounds, end, _ = play(
+        small(rounds=4),
+        evaluator=Evaluator(verdict=verdict),
+        generator=Generator(numbers=6, broken=0),
+        updater=updater,
+    )
+    faulty = {p.digests for p in rounds[0].pairs if p.status == "host_fault"}
+    assert len(faulty) == 12
+    for group in updater.groups[0]["repair"]:
+        for completion, credit in zip(group.completions, group.credits, strict=True):
+            repair = parsed(completion, "repair")
+            if repair and (group.prompt.destroy.digest, repair.digest) in faulty:
+                assert math.isnan(credit)
+    later = {p.digests for r in rounds[1:] for p in r.pairs}
+    assert faulty & later  # few programs: some come again
+    assert all(end.payoffs[d].status == "ok" for d in faulty & later)
+    assert not any(p.status == "host_fault" for p in end.payoffs.values())
+
+
+def test_a_round_in_which_nothing_works_goes_by():
+    silent = Generator(broken=1.0)
+    rounds, end, _ = play(small(rounds=2), generator=silent)
+    assert end.best is None
+    assert [r.counts.repair_answers for r in rounds] == [0, 0]
+    assert all(not r.destroys and not r.repairs for r in rounds)
+
+    crashes = Evaluator(verdict=lambda pair: (Status.CRASH, None))
+    rounds, end, _ = play(small(rounds=2), evaluator=crashes)
+    assert end.best is None
+    assert rounds[1].counts.median is None
+
+
+# --- determinism ----------------------------------------------------------------------------------
+
+
+def fingerprint(rounds):
+    return [
+        (r.programs, [p for p in r.pairs if p.status == "ok"], r.destroys, r.repairs, r.best,
+         r.counts, dict(r.metrics), r.failures)
+        for r in rounds
+    ]  # fmt: skip
+
+
+def test_equal_runs_are_equal_and_seeds_differ():
+    first, second = play(updater=Learner())[0], play(updater=Learner())[0]
+    assert fingerprint(first) == fingerprint(second)
+    assert fingerprint(play(small(seed=1))[0]) != fingerprint(first)
+
+
+def test_a_run_goes_on_from_any_state_as_if_never_stopped():
+    whole, end, _ = play(small(rounds=4))
+    for stop in (1, 2, 3):
+        state = State()
+        for done in whole[:stop]:
+            state = state.after(done)
+        rest, last, _ = play(small(rounds=4), state=state)
+        assert fingerprint(rest) == fingerprint(whole[stop:])
+        assert last.best == end.best
+
+
+def test_more_rounds_begin_with_the_same_rounds():
+    short, long = play(small(rounds=2))[0], play(small(rounds=3))[0]
+    assert fingerprint(long[:2]) == fingerprint(short)
+
+
+def test_completions_are_handed_to_the_updater_untouched():
+    updater = Recorder()
+    tokens, logprobs = np.arange(5, dtype=np.int32), np.full(5, -0.5, np.float32)
+
+    class Tokens(Generator):
+        def sample(self, prompt, rng):
+            return Completion(super().sample(prompt, rng).text, tokens, logprobs)
+
+    play(small(rounds=1), generator=Tokens(), updater=updater)
+    for group in (g for role in ("destroy", "repair") for g in updater.groups[0][role]):
+        assert all(c.tokens is tokens and c.logprobs is logprobs for c in group.completions)

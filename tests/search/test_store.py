@@ -1,0 +1,434 @@
+import json
+import math
+import os
+import signal
+import sqlite3
+import subprocess
+import sys
+from argparse import Namespace
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import spo_fakes
+from spo_fakes import Evaluator, Generator, small
+
+from spo_jax.envs import get_problem
+from spo_jax.errors import InputError
+from spo_jax.pairfile import load_pair, save_pair
+from spo_jax.program import Pair, Program
+from spo_jax.search import commands, progress
+from spo_jax.search.rounds import Best, Failure
+from spo_jax.search.spo import Parts, discover
+from spo_jax.search.store import (
+    BEST,
+    MANIFEST,
+    Store,
+    check_new,
+    default_folder,
+    dump,
+    list_runs,
+    load_run,
+    resolve_pair,
+)
+
+ROOT = Path(spo_fakes.__file__).parents[2]
+
+
+def start(path, config=None, preset="smoke"):
+    config = config or small()
+    return Store.create(path, {"config": config.to_dict(), "preset": preset})
+
+
+def fill(store, rounds=None, state=None):
+    """Run the fake discovery in a store up to `rounds`; the rounds it committed."""
+    config = store.config if rounds is None else replace(store.config, rounds=rounds)
+    done = []
+
+    def commit(each):
+        store.commit(each)
+        store.export_best(each.best)
+        done.append(each)
+
+    parts = Parts(config, get_problem("tsp"), Evaluator(), Generator(broken=0.2))
+    discover(parts, state or store.state(), commit)
+    return done
+
+
+# --- what is written is what is read --------------------------------------------------------------
+
+
+def test_a_state_survives_the_database(tmp_path):
+    with start(tmp_path / "run") as store:
+        rounds = fill(store)
+    state = None
+    with Store.reopen(tmp_path / "run") as store:
+        state = store.state()
+    assert state.round == 4
+    assert state.destroys == rounds[-1].destroys
+    assert state.repairs == rounds[-1].repairs
+    assert state.best == rounds[-1].best
+    played = {p.digests: p for done in rounds for p in done.pairs}
+    assert state.payoffs.keys() == played.keys()
+    for digests, each in played.items():
+        kept = state.payoffs[digests]
+        assert replace(kept, utility=0.0) == replace(each, utility=0.0)
+        assert kept.utility == each.utility or math.isnan(kept.utility) == math.isnan(each.utility)
+
+
+def test_tables_hold_everything_of_a_round(tmp_path):
+    with start(tmp_path / "run") as store:
+        rounds = fill(store)
+    tables = dump(tmp_path / "run")
+    assert len(tables["rounds"]) == 4
+    assert len(tables["pairs"]) == sum(len(r.pairs) for r in rounds)
+    assert len(tables["failures"]) == sum(len(r.failures) for r in rounds)
+    assert len(tables["members"]) == sum(len(r.destroys) + len(r.repairs) for r in rounds)
+    assert len(tables["programs"]) == len({p for r in rounds for p in r.programs})
+    counted = dict(sqlite3.connect(tmp_path / "run" / "spo.sqlite").execute(
+        "SELECT round, pairs FROM rounds"))  # fmt: skip
+    assert counted == {r.number: r.counts.pairs for r in rounds}
+
+
+def test_best_pair_file_is_the_best_pair(tmp_path):
+    with start(tmp_path / "run") as store:
+        rounds = fill(store)
+    pair = load_pair(tmp_path / "run" / BEST)
+    best = rounds[-1].best.pair
+    assert (pair.destroy.digest, pair.repair.digest) != ("", "")
+    assert pair.destroy.strategy == best.destroy.strategy
+    assert pair.repair.strategy == best.repair.strategy
+
+
+def test_hostile_text_can_be_kept(tmp_path):
+    with start(tmp_path / "run") as store:
+        done = fill(store, rounds=1)[0]
+        text = "\ud800 \x00 '; DROP TABLE pairs; -- \u2028"
+        extra = replace(
+            done, number=2, failures=(Failure("destroy", "unparsable", text, text=text),)
+        )
+        store.commit(replace(extra, pairs=()))
+    rows = [row for row in dump(tmp_path / "run")["failures"] if row[0] == 2]
+    assert len(rows) == 1
+    assert "DROP TABLE" in rows[0][-1]
+
+
+def test_a_round_that_cannot_be_written_leaves_nothing(tmp_path):
+    with start(tmp_path / "run") as store:
+        fill(store, rounds=2)
+        before = dump(tmp_path / "run")
+        [third] = fill(replace_commit(store), rounds=3)
+        bad = replace(third, number=3, metrics={"loss": object()})
+        with pytest.raises(TypeError):
+            Store.commit(store, bad)
+        assert dump(tmp_path / "run") == before
+        Store.commit(store, third)  # and the store still works
+        assert len(dump(tmp_path / "run")["rounds"]) == 3
+
+
+def replace_commit(store):
+    """The store, with a commit that writes nothing."""
+
+    class Dry:
+        config = store.config
+        state = store.state
+        export_best = staticmethod(lambda best: None)
+        commit = staticmethod(lambda done: None)
+
+    return Dry()
+
+
+# --- folders --------------------------------------------------------------------------------------
+
+
+def test_existing_folders_are_refused(tmp_path):
+    path = tmp_path / "run"
+    start(path).__exit__()
+    with pytest.raises(InputError, match=r"holds a run already; use --resume .*run"):
+        start(path)
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "file").write_text("mine")
+    with pytest.raises(InputError, match="not empty"):
+        start(tmp_path / "other")
+    with pytest.raises(InputError, match="not a folder"):
+        check_new(tmp_path / "other" / "file")
+    assert (tmp_path / "other" / "file").read_text() == "mine"
+    (tmp_path / "empty").mkdir()
+    start(tmp_path / "empty").__exit__()
+    assert load_run(tmp_path / "empty").rounds == 0
+
+
+def test_a_folder_appears_complete_or_not_at_all(tmp_path):
+    with pytest.raises(TypeError):
+        Store.create(tmp_path / "run", {"config": object()})
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_places_that_cannot_be_written(tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(InputError, match="cannot be written"):
+        start(tmp_path / "file" / "run")
+
+
+def test_two_processes_cannot_have_one_run(tmp_path):
+    with start(tmp_path / "run"):
+        with pytest.raises(InputError, match="being run by another process"):
+            Store.reopen(tmp_path / "run")
+        assert load_run(tmp_path / "run").status == "running"
+    assert load_run(tmp_path / "run").status == "interrupted"
+    Store.reopen(tmp_path / "run").__exit__()
+
+
+def test_default_names_take_the_next_free_suffix(tmp_path):
+    config = small(seed=3)
+    assert default_folder(config, "quick", tmp_path).name == "tsp-quick-seed3"
+    (tmp_path / "tsp-quick-seed3").mkdir()
+    assert default_folder(config, "quick", tmp_path).name == "tsp-quick-seed3-2"
+    (tmp_path / "tsp-quick-seed3-2").write_text("")
+    assert default_folder(config, "quick", tmp_path).name == "tsp-quick-seed3-3"
+    assert default_folder(config, "paper-tsp", tmp_path).name == "paper-tsp-seed3"
+    assert default_folder(config, "my/own.toml", tmp_path).name == "tsp-own-seed3"
+    third = small(problem="my.module:Thing")
+    assert default_folder(third, "smoke", tmp_path).name == "thing-smoke-seed0"
+
+
+def test_folders_that_hold_no_run(tmp_path):
+    with pytest.raises(InputError, match="no such run folder"):
+        load_run(tmp_path / "none")
+    with pytest.raises(InputError, match="holds no run"):
+        load_run(tmp_path)
+    start(tmp_path / "run").__exit__()
+    (tmp_path / "run" / MANIFEST).write_text("{")
+    with pytest.raises(InputError, match=r"manifest.json cannot be read"):
+        load_run(tmp_path / "run")
+    (tmp_path / "run" / MANIFEST).write_text(json.dumps({"config": small().to_dict()}))
+    (tmp_path / "run" / "spo.sqlite").write_bytes(b"not a database, but long enough" * 100)
+    with pytest.raises(InputError, match="database cannot be used"):
+        load_run(tmp_path / "run")
+
+
+def test_a_run_as_its_folder_tells_it(tmp_path):
+    with start(tmp_path / "b", small(rounds=5), "quick") as store:
+        rounds = fill(store, rounds=3)
+    start(tmp_path / "a").__exit__()
+    (tmp_path / "junk").mkdir()
+    assert [p.name for p in list_runs(tmp_path)] == ["a", "b"]
+    assert list_runs(tmp_path / "none") == []
+    run = load_run(tmp_path / "b")
+    assert (run.status, run.rounds, run.preset) == ("interrupted", 3, "quick")
+    assert run.best_by_round == tuple(r.best.utility for r in rounds)
+    assert run.pairs == sum(r.counts.pairs for r in rounds)
+    assert run.best == rounds[-1].best
+    empty = load_run(tmp_path / "a")
+    assert (empty.best, empty.best_by_round, empty.pairs) == (None, (), 0)
+
+
+def test_a_pair_from_a_file_or_a_run(tmp_path):
+    with start(tmp_path / "run") as store:
+        rounds = fill(store, rounds=1)
+    best = rounds[-1].best.pair
+    assert resolve_pair(tmp_path / "run") == best
+    save_pair(tmp_path / "pair.py", best)
+    assert resolve_pair(tmp_path / "pair.py").destroy.strategy == best.destroy.strategy
+    start(tmp_path / "new").__exit__()
+    with pytest.raises(InputError, match="no valid pair yet"):
+        resolve_pair(tmp_path / "new")
+
+
+# --- killed at any moment -------------------------------------------------------------------------
+
+# In the order in which a run comes by them.
+MOMENTS = ["1:pairs", "2:saved", "2:sql:failures", "2:committed", "3:sql:rounds", "3:export"]
+
+
+def script(folder, rounds, moment=""):
+    environment = os.environ | {"PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
+    command = [sys.executable, spo_fakes.__file__, str(folder), str(rounds), moment]
+    return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=100)
+
+
+@pytest.fixture(scope="module")
+def uninterrupted(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("whole") / "run"
+    spo_fakes.main(folder, 3)
+    return folder
+
+
+def test_sigkill_in_many_moments_ends_like_the_uninterrupted_run(tmp_path, uninterrupted):
+    """One run, killed at each moment; every process goes on where the last one was killed."""
+    folder = tmp_path / "run"
+    for moment in MOMENTS:
+        assert script(folder, 3, moment).returncode == -signal.SIGKILL
+    assert list(folder.glob(f".{BEST}*"))  # the last one was killed with half of it written
+    finish = script(folder, 3)
+    assert finish.returncode == 0, finish.stderr
+    assert dump(folder) == dump(uninterrupted)
+    assert (folder / BEST).read_bytes() == (uninterrupted / BEST).read_bytes()
+    assert not list(folder.glob(f".{BEST}*"))
+
+
+# --- the display ----------------------------------------------------------------------------------
+
+
+def test_time_left():
+    seconds = [0.0]
+    clock = progress.Clock(rounds=3, now=lambda: seconds[0])
+    assert clock.left() is None
+    clock.stage(1, 100)
+    assert clock.left() is None
+    seconds[0] = 10.0
+    clock.advance(50)  # 0.2 s a pair; 50 left here and two rounds of 100 to come
+    assert clock.left() == pytest.approx(0.2 * 250)
+    clock.advance(100)
+    clock.stage(1, 20)
+    seconds[0] = 24.0
+    clock.advance(20)
+    clock.finished()
+    assert clock.left() == pytest.approx(24 / 120 * 240)
+    clock.stage(2, 0)
+    clock.stage(2, 100)
+    clock.advance(60)
+    seconds[0] = 36.0
+    assert clock.left() == pytest.approx(36 / 180 * (60 + 120))
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"), [(0, "0:00"), (59.6, "1:00"), (309, "5:09"), (3909, "1:05:09")]
+)
+def test_durations(seconds, text):
+    assert progress.duration(seconds) == text
+
+
+def test_lines_of_a_run(tmp_path, capsys):
+    with start(tmp_path / "run") as store:
+        display = progress.Display(store.config, store.log)
+        parts = Parts(store.config, get_problem("tsp"), Evaluator(), Generator(), observer=display)
+        with display:
+            end = discover(parts)
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == 4
+    assert lines[0].startswith("round 1/4   pairs ")
+    assert f"best J {end.best.utility:.4f}" in lines[-1]
+    assert "left" in lines[0]
+    assert "left" not in lines[-1]
+    log = (tmp_path / "run" / "log.txt").read_text()
+    assert all(line in log for line in lines)
+    assert "round 1 failures: " in log
+
+
+def test_a_run_without_a_pair_says_where_to_look():
+    text = progress.closing(None, small(), Path("runs/x"), Path("runs/x/best.py"))
+    assert "failures" in text[0]
+
+
+# --- commands -------------------------------------------------------------------------------------
+
+
+def args(**given):
+    fields = dict.fromkeys(["problem", "preset", "out", "resume", *small().to_dict()])
+    return Namespace(**(fields | given))
+
+
+def test_a_finished_run_says_so(tmp_path, capsys):
+    with start(tmp_path / "run") as store:
+        fill(store)
+    assert commands.discover(args(problem="tsp", resume=str(tmp_path / "run"))) == 0
+    out = capsys.readouterr().out
+    assert "is finished: 4 of 4 rounds" in out
+    assert "best.py" in out
+
+
+def test_resume_keeps_its_settings(tmp_path):
+    path = tmp_path / "run"
+    start(path).__exit__()
+    stored = load_run(path).config
+    for given, words in [
+        ({"problem": "cvrp"}, "problem is tsp there and cvrp here"),
+        ({"rounds": "9"}, "rounds is 4 there and 9 here"),
+        ({"preset": "quick"}, "the preset is smoke there and quick here"),
+        ({"rounds": "9", "credit": "shared"}, "rounds is .*; credit is stackelberg there"),
+    ]:
+        with pytest.raises(InputError, match=rf"cannot be resumed with other settings: .*{words}"):
+            commands.discover(args(resume=str(path), **given))
+    same = commands.resumed(stored, "smoke", args(workers="7", rounds="4", preset="smoke"), path)
+    assert same == replace(stored, workers=7)
+    with pytest.raises(InputError, match="leave out --out"):
+        commands.discover(args(resume=str(path), out="x"))
+    with pytest.raises(InputError, match="no such run folder"):
+        commands.discover(args(resume=str(tmp_path / "none")))
+
+
+def test_trouble_is_found_before_anything_is_written(tmp_path):
+    for given, words in [
+        ({"credit": "stackelbreg"}, "unknown credit 'stackelbreg'"),
+        ({"generator": "no.such:Thing"}, "cannot import generator"),
+        ({"update": "math:pi"}, "neither Updater nor function"),
+        ({"prompts": str(tmp_path / "none")}, "none"),
+        ({"preset": "quik"}, "'quick'"),
+    ]:
+        with pytest.raises(InputError, match=words):
+            commands.discover(args(problem="tsp", out=str(tmp_path / "run"), **given))
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_runs_lists_every_folder(tmp_path, capsys):
+    with start(tmp_path / "one") as store:
+        fill(store, rounds=2)
+    start(tmp_path / "two").__exit__()
+    (tmp_path / "two" / "spo.sqlite").write_bytes(b"")
+    assert commands.runs(args(folder=str(tmp_path))) == 0
+    lines = capsys.readouterr().out.splitlines()
+    best = load_run(tmp_path / "one").best.utility
+    assert [word for word in lines[1].split() if word] == [
+        "one", "tsp", "smoke", "2/4", str(load_run(tmp_path / "one").pairs), f"{best:.4f}",
+        "interrupted",
+    ]  # fmt: skip
+    assert lines[2].startswith("two")
+    assert "unreadable" in lines[2]
+    assert commands.runs(args(folder=str(tmp_path / "none"))) == 0
+    assert "no runs in" in capsys.readouterr().out
+
+
+def test_export_writes_a_pair_file_once(tmp_path, capsys):
+    with start(tmp_path / "run") as store:
+        fill(store, rounds=1)
+    out = tmp_path / "pair.py"
+    assert commands.export(args(run=str(tmp_path / "run"), out=str(out))) == 0
+    assert load_pair(out).repair.strategy == load_run(tmp_path / "run").best.pair.repair.strategy
+    with pytest.raises(InputError, match="exists"):
+        commands.export(args(run=str(tmp_path / "run"), out=str(out)))
+    capsys.readouterr()
+
+
+def test_the_manifest_says_what_a_run_ran_on():
+    found = commands.manifest(small(), "smoke", {"seccomp": True})
+    assert found["sandbox"] == {"seccomp": True}
+    assert found["versions"]["numpy"]
+    assert found["machine"]["usable_cpus"] >= 1
+    assert found["config"] == small().to_dict()
+    json.dumps(found)
+
+
+def test_ids_tell_programs_apart_that_differ_in_anything():
+    from spo_jax.search.tables import program_id
+
+    base = Program("repair", "def repair():\n    pass\n", "a", ("p",), "form", "c", "d")
+    others = [
+        replace(base, **change)
+        for change in (
+            {"source": base.source + "\n"}, {"strategy": "b"}, {"parents": ("q",)},
+            {"form": "f"}, {"condition": "e"}, {"derivation": "e"}, {"parents": ()},
+        )
+    ]  # fmt: skip
+    assert len({program_id(p) for p in (base, *others)}) == len(others) + 1
+    assert program_id(base) == program_id(replace(base))
+
+
+def test_a_best_pair_without_a_folder_is_no_best_pair(tmp_path):
+    with start(tmp_path / "run") as store:
+        store.export_best(None)
+        assert not (store.path / BEST).exists()
+        source = "def {0}(dist):\n    return 1\n"
+        pair = Pair(*(Program(role, source.format(role), role) for role in ("destroy", "repair")))
+        store.export_best(Best(pair, 0.5, 1))
+        assert load_pair(store.path / BEST).destroy.strategy == "destroy"

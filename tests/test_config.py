@@ -1,0 +1,205 @@
+import argparse
+import ast
+import dataclasses
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import spo_jax
+from spo_jax.config import FIELDS, PRESETS, Config, add_arguments, load, overrides_from
+from spo_jax.errors import InputError
+
+
+def parse(*argv):
+    parser = argparse.ArgumentParser()
+    add_arguments(parser)
+    return overrides_from(parser.parse_args(argv))
+
+
+def test_defaults_are_the_numbers_of_the_paper():
+    config = Config()
+    # Section 5.1: 30 rounds, 10 programs a role, 100 steps; Appendix B.1: six instances of 50
+    # nodes, two rollouts each.
+    assert (config.rounds, config.population_size, config.steps) == (30, 10, 100)
+    assert (config.size, config.instances, config.rollouts) == (50, 6, 2)
+    # Appendix A.3: three mutation and two crossover groups, six responses, 30 repairs a destroy.
+    assert (config.mutation_groups, config.crossover_groups, config.responses) == (3, 2, 6)
+    assert config.group_forms * config.responses == 30
+    assert config.repairs_per_destroy == 30
+    # Appendices A.4 and A.5: L = 2, weight 0.1, up to five evolved leaders.
+    assert (config.top_responses, config.diversity, config.panel_evolved) == (2, 0.1, 5)
+    assert config.panel_classical is False
+
+
+def test_paper_presets_have_the_nominal_budget():
+    for preset in ("paper-tsp", "paper-cvrp"):
+        config = load(preset.removeprefix("paper-"), preset)
+        destroys = config.rounds * config.group_forms * config.responses
+        assert destroys == 900
+        assert destroys * config.repairs_per_destroy == 27_000
+
+
+def test_cvrp_has_the_hybrid_panel_under_every_general_preset():
+    for preset in ("smoke", "quick", "standard", "paper-cvrp"):
+        config = load("cvrp", preset)
+        assert (config.panel_evolved, config.panel_classical) == (2, True)
+    assert load("cvrp", "quick", {"panel_evolved": 3}).panel_evolved == 3
+
+
+@pytest.mark.parametrize("preset", PRESETS)
+def test_every_preset_is_lawful_and_in_the_package(preset):
+    problem = "cvrp" if preset == "paper-cvrp" else "tsp"
+    assert load(problem, preset).problem == problem
+    assert (Path(spo_jax.__file__).parent / "presets" / f"{preset}.toml").is_file()
+
+
+def test_a_preset_of_another_problem_is_refused():
+    with pytest.raises(InputError, match=r"preset paper-tsp is for tsp, not for cvrp"):
+        load("cvrp", "paper-tsp")
+
+
+def test_unknown_names_are_answered_with_the_closest():
+    with pytest.raises(InputError, match=r"unknown preset 'standart'.*'standard'"):
+        load("tsp", "standart")
+    with pytest.raises(InputError, match=r"unknown setting 'round' in the options.*'rounds'"):
+        load("tsp", "smoke", {"round": 3})
+    with pytest.raises(InputError, match=r"unknown setting 'repairs' in the config"):
+        Config.from_dict({"repairs": 3})
+
+
+def test_a_preset_file_of_the_users_own(tmp_path):
+    path = tmp_path / "mine.toml"
+    path.write_text("rounds = 7\ndiversity = 0\n")
+    config = load("tsp", str(path), {"seed": 3})
+    assert (config.rounds, config.diversity, config.seed) == (7, 0.0, 3)
+    path.write_text("rounds = = 7")
+    with pytest.raises(InputError, match=r"is not TOML"):
+        load("tsp", str(path))
+    path.write_text("wrokers = 7")
+    with pytest.raises(InputError, match=r"'wrokers' in preset .*'workers'"):
+        load("tsp", str(path))
+    with pytest.raises(InputError, match=r"cannot read preset"):
+        load("tsp", str(tmp_path / "none.toml"))
+
+
+NUMBERS = [f for f in FIELDS.values() if f.metadata["low"] is not None]
+
+
+@pytest.mark.parametrize("field", NUMBERS, ids=lambda f: f.name)
+def test_the_lower_boundary_of_every_number(field):
+    low = field.metadata["low"]
+    step = 1 if isinstance(low, int) else 0.005
+    # The group settings are bound to each other, so the least lawful value needs company.
+    company = {"responses": 1} if field.name == "repairs_per_destroy" else {}
+    Config(**{field.name: low} | company | {"panel_classical": True})
+    with pytest.raises(InputError, match=rf"^{field.name} is .*must be"):
+        Config(**{field.name: low - step})
+
+
+@pytest.mark.parametrize(
+    "field", [f for f in NUMBERS if f.metadata["high"] is not None], ids=lambda f: f.name
+)
+def test_the_upper_boundary_of_every_number(field):
+    high = field.metadata["high"]
+    company = {"repairs_per_destroy": high} if field.name == "responses" else {}
+    company |= {"responses": 1} if field.name == "repairs_per_destroy" else {}
+    Config(**{field.name: high} | company)
+    with pytest.raises(InputError, match=rf"^{field.name} is .*must be"):
+        Config(**{field.name: high + 1})
+
+
+@pytest.mark.parametrize("field", FIELDS.values(), ids=lambda f: f.name)
+def test_every_field_refuses_a_value_of_another_type(field):
+    for wrong in ([], {}, b"x", float("nan")):
+        with pytest.raises(InputError, match=rf"^{field.name} is .*must be"):
+            Config(**{field.name: wrong})
+    wrong = 1 if isinstance(getattr(Config(), field.name), bool) else True
+    with pytest.raises(InputError, match=rf"^{field.name} is .*must be"):
+        Config(**{field.name: wrong})
+
+
+@pytest.mark.parametrize(
+    "field", [f for f in FIELDS.values() if f.metadata["choices"]], ids=lambda f: f.name
+)
+def test_choices(field):
+    for choice in field.metadata["choices"]:
+        assert getattr(Config(**{field.name: choice}), field.name) == choice
+    with pytest.raises(InputError, match=f"{field.name} is 'other'; it must be one of"):
+        Config(**{field.name: "other"})
+
+
+def test_relations():
+    with pytest.raises(InputError, match=r"both 0"):
+        Config(mutation_groups=0, crossover_groups=0)
+    with pytest.raises(InputError, match=r"repairs_per_destroy is 20.*multiple of responses"):
+        Config(repairs_per_destroy=20)
+    with pytest.raises(InputError, match=r"panel_evolved is 0"):
+        Config(panel_evolved=0)
+    assert Config(panel_evolved=0, panel_classical=True).panel_evolved == 0
+
+
+def test_flags_are_made_from_the_fields():
+    assert parse() == {}
+    given = parse(
+        "--repairs-per-destroy", "12", "--diversity", "0.5", "--no-state", "--panel-classical",
+        "--parents", "rank", "--cpu-seconds", "none", "--workers", "3",
+    )  # fmt: skip
+    assert given == {
+        "repairs_per_destroy": 12,
+        "diversity": 0.5,
+        "state": False,
+        "panel_classical": True,
+        "parents": "rank",
+        "cpu_seconds": None,
+        "workers": 3,
+    }
+
+
+def test_a_malformed_flag_is_one_sentence():
+    with pytest.raises(InputError, match=r"^rounds is 'many'; it must be a whole number"):
+        parse("--rounds", "many")
+    with pytest.raises(InputError, match=r"^seed is -1; it must be a whole number from 0"):
+        parse("--seed=-1")
+    with pytest.raises(InputError, match=r"^parents is 'best'; it must be one of uniform, rank"):
+        parse("--parents", "best")
+
+
+def test_every_flag_has_one_line_of_help():
+    for field in FIELDS.values():
+        assert field.metadata["help"]
+        assert "\n" not in field.metadata["help"]
+    parser = argparse.ArgumentParser()
+    add_arguments(parser)
+    for name in FIELDS.keys() - {"problem"}:
+        assert "--" + name.replace("_", "-") in parser.format_help()
+
+
+def test_config_survives_its_dict():
+    config = load("cvrp", "smoke", {"cpu_seconds": 2.5, "prompts": "folder"})
+    assert Config.from_dict(config.to_dict()) == config
+
+
+@given(st.integers(0, 2**63 - 1), st.floats(0, 1e6), st.booleans())
+def test_any_lawful_values_survive_the_dict(seed, diversity, state):
+    config = Config(seed=seed, diversity=diversity, state=state)
+    assert Config.from_dict(config.to_dict()) == config
+
+
+def test_changes_that_forbid_a_resume():
+    config = Config(workers=2)
+    assert config.changed(dataclasses.replace(config, workers=5)) == []
+    other = dataclasses.replace(config, rounds=3, credit="shared")
+    assert config.changed(other) == ["rounds", "credit"]
+
+
+def test_every_field_is_read_somewhere():
+    """A setting that nobody reads is a lie; the check is for `config.FIELD` in the package."""
+    read = set()
+    for path in Path(spo_jax.__file__).parent.rglob("*.py"):
+        names = {"config", "settings"} | ({"self"} if path.name == "config.py" else set())
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
+                read |= {node.attr} if node.value.id in names else set()
+    assert FIELDS.keys() - read == set()
