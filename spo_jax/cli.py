@@ -9,6 +9,7 @@ import argparse
 import errno
 import os
 import sys
+import warnings
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -50,7 +51,10 @@ def main(argv: Sequence[str] | None = None) -> int:
             args = parser().parse_args(argv)
         except SystemExit as stop:  # argparse has said why
             return int(stop.code or 0)
-        code = COMMANDS[args.command](args)
+        with warnings.catch_warnings():
+            # What Python thinks of the text of a program is not this command's to say.
+            warnings.filterwarnings("ignore", ".*invalid (escape sequence|decimal literal)")
+            code = COMMANDS[args.command](args)
         sys.stdout.flush()
         return code
     except SpoError as error:
@@ -109,13 +113,13 @@ def _evaluate(args: argparse.Namespace) -> int:
 
     problem, pair = _problem_and_pair(args.pair, args.problem, None)
     if args.json is not None:
-        _check_output(args.json)
+        _check_output(args.json, args.pair, *args.on)
 
     def save(report: Report) -> None:
         if args.json is not None:
             write_atomically(args.json, report.to_json())
 
-    with Meter(sys.stderr) as meter:
+    with Meter(sys.stderr, sys.stdout) as meter:
         report = evaluate(
             pair,
             problem,
@@ -152,7 +156,7 @@ def _solve(args: argparse.Namespace) -> int:
         if Path(args.plot).suffix.lower() not in SUFFIXES:
             raise InputError(f"{args.plot}: a picture ends in {' or '.join(SUFFIXES)}")
         _check_output(args.plot, args.instance, args.pair, out)
-    with Meter(sys.stderr) as meter:
+    with Meter(sys.stderr, None) as meter:
         found = solve(
             instance,
             pair,
@@ -206,22 +210,19 @@ def _problem_and_pair(
 def _check_output(path: str | Path, *others: str | Path) -> None:
     """Raises InputError for an output file that could not be written, before the work begins."""
     path = Path(path)
-    try:
-        if path.is_dir():
-            raise InputError(f"{path} is a folder: give the name of a file")
-        if not path.parent.is_dir():
-            raise InputError(f"{path} cannot be written: there is no folder {path.parent}")
-        if not os.access(path if path.exists() else path.parent, os.W_OK):
-            raise InputError(f"{path} cannot be written: permission denied")
-        for other in others:
-            if path.exists() and Path(other).exists() and path.samefile(other):
-                raise InputError(f"{path} is an input of this command: choose another output file")
-            if path.absolute() == Path(other).absolute():
-                raise InputError(f"{path} is named twice: choose another output file")
-    except ValueError as error:
-        if isinstance(error, InputError):
-            raise
-        raise InputError(f"{str(path)!r} is not a file name: {error}") from None
+    if "\0" in str(path):
+        raise InputError(f"{str(path)!r} is not a file name")
+    if path.is_dir():
+        raise InputError(f"{path} is a folder: give the name of a file")
+    if not path.parent.is_dir():
+        raise InputError(f"{path} cannot be written: there is no folder {path.parent}")
+    if not os.access(path if path.exists() else path.parent, os.W_OK):
+        raise InputError(f"{path} cannot be written: permission denied")
+    for other in map(Path, others):
+        if path.absolute() == other.absolute() and not path.exists():
+            raise InputError(f"{path} is named twice: choose another output file")
+        if path.exists() and other.exists() and path.samefile(other):
+            raise InputError(f"{path} is an input of this command: choose another output file")
 
 
 def _cores() -> int:

@@ -162,8 +162,9 @@ def format_pair(pair: Pair, about: str = "") -> str:
     own = [
         each for each in repair.statements if not (_is_shared(each, shared) or each.dump in acts)
     ]
-    body = layout(imports, [*destroy.statements, *own], ROLES)
-    return f"{head(destroy.function('destroy'), repair.function('repair'), about)}\n\n{body}"
+    statements = [*destroy.statements, *own]
+    body = layout(imports, statements, ROLES)
+    return f"{head(destroy.function('destroy'), statements, about)}\n\n{body}"
 
 
 def save_pair(path: str | Path, pair: Pair, about: str = "", *, overwrite: bool = False) -> Path:

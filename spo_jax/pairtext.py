@@ -129,10 +129,12 @@ _RANDOM = frozenset(
 _NUMPY_WORDS = frozenset({"size", "p", "replace", "axis", "endpoint", "dtype"})
 
 
-def head(destroy: Statement, repair: Statement, about: str) -> str:
-    """The module's docstring: what it is and how one step uses it."""
-    functions = [destroy.node, repair.node]
-    instance, current = _arguments(functions[0])
+def head(destroy: Statement, statements: Sequence[Statement], about: str) -> str:
+    """The module's docstring: what it is and how one step uses it.
+
+    destroy: the entry function, whose arity tells the problem. statements: of both programs.
+    """
+    instance, current = _arguments(destroy.node)
     title = one_line(about) or "A destroy and a repair program for large neighbourhood search."
     demands = (
         " demands[i] is the demand of node i; node 0 is the depot." if "demands" in instance else ""
@@ -140,7 +142,7 @@ def head(destroy: Statement, repair: Statement, about: str) -> str:
     notes = (
         "dist is the square matrix of distances: a NumPy array, or nested lists where the code "
         f"only writes dist[i][j].{demands} steps counts the steps since the best cost last fell. "
-        f"rng is {_rng(functions)}. The file needs nothing of spo_jax; `spo solve` reads it."
+        f"rng is {_rng(statements)}. The file needs nothing of spo_jax; `spo solve` reads it."
     )
     paragraphs = (
         *textwrap.wrap(title.replace("\\", "/").replace('"', "'"), WIDTH - 3),
@@ -163,11 +165,11 @@ def _arguments(destroy: ast.stmt) -> tuple[str, str]:
     return known.get(len(names), (", ".join(names[:-3]) or "*instance", "current"))
 
 
-def _rng(functions: Sequence[ast.stmt]) -> str:
+def _rng(statements: Sequence[Statement]) -> str:
     """The generator that the programs need, told by the methods they call on one named rng."""
     used: set[str] = set()
     numpy = False
-    for node in (each for function in functions for each in ast.walk(function)):
+    for node in (each for statement in statements for each in ast.walk(statement.node)):
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
             owner = node.func.value
             if isinstance(owner, ast.Name) and owner.id == "rng":

@@ -77,7 +77,8 @@ class Statement:
         for node in ast.walk(self.node):
             if isinstance(node, (*_FUNCTIONS, ast.Lambda)):
                 body = [node.body] if isinstance(node, ast.Lambda) else node.body
-                inner |= _bound(body)[0] | _parameters(node.args)
+                bound, declared_global = _bound(body)
+                inner |= (bound - declared_global) | _parameters(node.args)
             elif isinstance(node, _COMPREHENSIONS):
                 inner |= _targets(node)
         return frozenset(inner)

@@ -61,7 +61,7 @@ def write(folder: Path, text: str | bytes, name: str = "pair.py") -> Path:
     return path
 
 
-def run(source: str, name: str, *arguments):
+def run(source: str, name: str, *arguments: object) -> object:
     """What the function called `name` returns in a fresh namespace."""
     namespace: dict = {}
     exec(compile(source, "program", "exec"), namespace)
@@ -412,7 +412,7 @@ def programs(draw, role):
     return Program.from_source(role, "".join(lines) + "\n".join(code) + "\n", f"It is a {role}.")
 
 
-def outcome(source: str, name: str):
+def outcome(source: str, name: str) -> object:
     namespace: dict = {}
     exec(compile(source, "program", "exec"), namespace)
     try:

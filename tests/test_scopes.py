@@ -1,6 +1,7 @@
 """Which names belong to a module: against Python's own symbol tables, and renaming by scope."""
 
 import ast
+import re
 import symtable
 from pathlib import Path
 
@@ -22,7 +23,8 @@ SNIPPETS = [
     "def f():\n    try:\n        import a.b, c as d\n    except E as error:\n        raise error\n"
     "    with a as (p, q):\n        return d, p, q, b",
     "def f(x):\n    match x:\n        case [a, *b]:\n            return a, b\n"
-    "        case {'k': c, **d}:\n            return c, d\n        case C(e) as g:\n            return e, g",
+    "        case {'k': c, **d}:\n            return c, d\n"
+    "        case C(e) as g:\n            return e, g",
     "def f(x):\n    for a, (b, *c) in x:\n        a += 1\n    del b\n    return f'{a} {e!r:>{w}}'",
     "x: int = (lambda y: y)(z)",
     "a, (b, *c) = [b for b in d]",
@@ -51,7 +53,10 @@ def test_names_agree_with_the_symbol_table(text):
 def test_names_agree_on_lawful_programs():
     assert LAWFUL
     for path in LAWFUL:
-        _, statements = split(path.read_text("utf-8"))
+        text = path.read_text("utf-8")
+        if re.search(r"@[A-Z]+[ @]", text):  # a recipe for a text, not one itself
+            continue
+        _, statements = split(text)
         for statement in statements:
             assert statement.uses == global_names(statement.text), path.name
 
@@ -75,7 +80,10 @@ def test_renaming_keeps_layout_and_comments():
 
 
 def test_split_keeps_comments_with_their_statement():
-    text = "# far\n\n# above\nA = 1; B = 2  # behind\n\ndef f():\n    return A\n    # below\n# next\nC = 3\n"
+    text = (
+        "# far\n\n# above\nA = 1; B = 2  # behind\n\n"
+        "def f():\n    return A\n    # below\n# next\nC = 3\n"
+    )
     imports, statements = split("import a.b, c as d\nfrom ..e import f as g\n" + text)
     assert imports == (Import("a", "a.b"), Import("d", "c"), Import("g", "..e", "f"))
     assert [each.text for each in statements] == [

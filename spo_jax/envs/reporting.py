@@ -26,19 +26,23 @@ def console(file: TextIO) -> Console:
 
 
 class Meter:
-    """Progress of named stages: a bar on a terminal, one line a finished stage elsewhere."""
+    """Progress of named stages: a bar where errors go if that is a terminal, else plain lines.
 
-    def __init__(self, file: TextIO):
-        self._console = console(file)
+    lines: where a finished stage is told without a terminal; None tells nothing.
+    """
+
+    def __init__(self, bar: TextIO, lines: TextIO | None):
+        self._lines = lines
         self._bar: Progress | None = None
         self._what = ""
-        if self._console.is_terminal:
+        terminal = console(bar)
+        if terminal.is_terminal:
             self._bar = Progress(
                 TextColumn("{task.description}", markup=False),
                 BarColumn(),
                 MofNCompleteColumn(),
                 TimeRemainingColumn(),
-                console=self._console,
+                console=terminal,
                 transient=True,
             )
 
@@ -58,8 +62,8 @@ class Meter:
 
     def __call__(self, what: str, done: int, total: int) -> None:
         if self._bar is None:
-            if done == total:
-                self._console.print(f"{what}: {total} done", soft_wrap=True)
+            if done == total and self._lines is not None:
+                print(f"{what}: {total} done", file=self._lines, flush=True)
             return
         if what != self._what:
             for task in self._bar.task_ids:
@@ -87,7 +91,7 @@ def show_report(report: Report, out: Console) -> None:
             _interval(found.gap_interval),
             _number(found.mean_cost, 4),
             f"{found.failed}/{found.rollouts}",
-            _number(found.mean_seconds, 2),
+            _number(found.mean_seconds, 3),
         )
     out.print(table)
     for group in report.groups:
@@ -130,7 +134,7 @@ def _interval(interval: tuple[float, float] | None) -> str:
 
 
 def _number(value: float | None, digits: int) -> str:
-    return "-" if value is None else f"{value:.{digits}f}"
+    return "-" if value is None else f"{round(value, digits) + 0.0:.{digits}f}"  # no -0.000
 
 
 # --- solve ----------------------------------------------------------------------------------------

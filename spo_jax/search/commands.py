@@ -238,13 +238,18 @@ def versions() -> dict[str, str]:
 
 def _other_versions(stored: Mapping[str, Any]) -> str | None:
     """A warning where a run goes on with other software than it began with."""
-    began, now = stored.get("versions", {}), versions()
+    began, now = dict(stored.get("versions", {})), versions()
+    if "commit" in stored.get("code", {}) and "commit" in (code := _checkout()):
+        began["commit"], now["commit"] = stored["code"]["commit"][:12], code["commit"][:12]
     changes = [
         f"{name} {began.get(name)} -> {now[name]}" for name in now if began.get(name) != now[name]
     ]
     if not changes:
         return None
-    return f"Warning: other versions than this run began with: {', '.join(changes)}"
+    return (
+        f"Warning: this run began with other software ({', '.join(changes)}), "
+        "so it may not end as it would have"
+    )
 
 
 def _checkout() -> dict[str, Any]:

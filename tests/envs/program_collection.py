@@ -7,6 +7,8 @@ characters that a file cannot hold, @CR@ a carriage return, and `@REPEAT 3 ab@` 
 
 What may be expected: `ok` (lawful), the name of a status, `any-failure`, or `contained`: refused,
 failed, or without any effect, which is to say exactly the result of the plain program of its role.
+`unstable` is lawful too, but its result hangs on memory addresses or on memory that nobody wrote,
+which nothing promises to be the same twice.
 """
 
 import re
@@ -38,8 +40,9 @@ def repair(dist, partial_tour, removed_nodes, steps_since_improvement, rng):
     tour = list(partial_tour)
     for v in removed_nodes:
         row = dist[v]
-        cost = [row[tour[i - 1]] + row[tour[i]] - dist[tour[i - 1]][tour[i]] for i in range(len(tour))]
-        tour.insert(cost.index(min(cost)), v)
+        edges = list(zip(tour[-1:] + tour[:-1], tour))
+        costs = [row[a] + row[b] - dist[a][b] for a, b in edges]
+        tour.insert(costs.index(min(costs)), v)
     return tour
 """,
     ("cvrp", "destroy"): """
@@ -48,9 +51,9 @@ def destroy(dist, demands, capacity, current_routes, steps_since_improvement, rn
     return [[c for c in route if c not in removed] for route in current_routes], removed
 """,
     ("cvrp", "repair"): """
-def repair(dist, demands, capacity, partial_routes, removed_customers, steps_since_improvement, rng):
+def repair(dist, demands, capacity, partial_routes, removed, steps_since_improvement, rng):
     routes = [list(route) for route in partial_routes]
-    for c in removed_customers:
+    for c in removed:
         best, where = 2 * dist[0][c], None
         for route in routes:
             if sum(demands[x] for x in route) + demands[c] <= capacity:

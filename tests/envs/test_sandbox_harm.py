@@ -25,9 +25,10 @@ from program_collection import (
 from spo_jax.envs import get_problem
 from spo_jax.envs.evaluator import Evaluator
 from spo_jax.envs.rollouts import Rollouts, Status
-from spo_jax.program import Pair
+from spo_jax.program import Pair, Program
 
-HOSTILE, LAWFUL = specimens("hostile"), specimens("lawful")
+HOSTILE = specimens("hostile")
+LAWFUL = [s for s in specimens("lawful") if s.expect == "ok"]
 # What reaches for the outside world or breaks its own process, and ends quickly.
 ATTACKS = [
     s
@@ -198,7 +199,7 @@ def test_a_failure_in_one_rollout_costs_the_limit_once(clocked: dict[str, Evalua
 
 @pytest.mark.parametrize("name", PROBLEMS)
 def test_results_do_not_depend_on_workers_or_order(name: str) -> None:
-    """Lawful programs, those that look at addresses and hashes among them, beside attacks."""
+    """Lawful programs, those that look at hashes among them, beside attacks."""
     quick = [s for s in of(name, ATTACKS) if not s.name.startswith("recursion_")][::6]
     pairs = pairs_of(of(name, LAWFUL) + quick)
     orders = [np.arange(len(pairs)), np.arange(len(pairs))[::-1]]
@@ -218,7 +219,7 @@ def test_results_do_not_depend_on_workers_or_order(name: str) -> None:
 def test_results_do_not_depend_on_what_a_worker_did_before(name: str) -> None:
     """The same programs after other instances were learnt, and with other rollouts beside."""
     problem = get_problem(name)
-    pairs = pairs_of([s for s in of(name, LAWFUL) if s.name.startswith(("address_", "hash_"))])
+    pairs = pairs_of([s for s in of(name, LAWFUL) if s.name.startswith(("hash_", "np_empty"))])
     with Evaluator(problem, workers=1, cpu_seconds=CPU_SECONDS) as e:
         fresh = run(e, pairs)
     with Evaluator(problem, workers=2, cpu_seconds=CPU_SECONDS) as e:
@@ -244,3 +245,18 @@ def test_the_gate_survives_what_it_refuses(name: str) -> None:
         verdicts = e.check(programs)
     assert set(verdicts[1::2]) == {None}
     assert sum(verdict is not None for verdict in verdicts[::2]) > len(verdicts) // 4
+
+
+def test_a_verdict_does_not_depend_on_the_company() -> None:
+    """A text that is slow to judge costs its own time, not that of its neighbours."""
+    chain = "".join(f"        a{i} = a{i + 1}\n" for i in range(1200))
+    slow = (
+        "def destroy(dist, current_tour, steps_since_improvement, rng):\n    if 0:\n"
+        f"{chain}        a1200 = dist\n    return current_tour[2:], current_tour[:2]\n"
+    )
+    programs = [Program.from_source("destroy", slow + f"# {k}\n") for k in range(5)]
+    quick = [s.program() for s in of("tsp", LAWFUL) if s.name == "base_tsp_destroy"]
+    with Evaluator(get_problem("tsp"), workers=1) as e:
+        verdicts = e.check([*programs, *quick])
+    assert len(set(verdicts[:5])) == 1
+    assert verdicts[5] is None

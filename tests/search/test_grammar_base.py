@@ -12,11 +12,12 @@ from spo_jax.search import prompts
 from spo_jax.search.grammar import base, get_grammar
 from spo_jax.search.grammar.base import FORMS, STATE, Choices, Grammar, Slot, choice, uses_state
 
+AB = ("a", "b")
 SLOTS = (
     choice("main", "mechanism", {"a": 1, "b": 1, "c": 1, "d": 1}),
     choice("extra", "mechanism", {"none": 1, "x": 1, "y": 1}, plain="none"),
     choice("size", "control", {1: 1, 2: 1, 3: 1, 4: 1, 5: 1}, plain=1),
-    choice("depth", "control", {1: 1, 2: 1, 3: 1}, when=lambda c: c["main"] in "ab"),
+    choice("depth", "control", {1: 1, 2: 1, 3: 1}, when=lambda c: c["main"] in AB),
     choice("rule", "control", lambda c: {"flat": 1, "z": 1} if uses_state(c) else {"flat": 1}),
     Slot("share", "control", lambda rng, c: rng.choice([0.1, 0.2, 0.3])),  # no `allowed`
     choice("option", "option", {"none": 3, "p": 1, "q": 1}, plain="none"),
@@ -28,7 +29,7 @@ seeds = st.integers(0, 10**9)
 
 def lawful(choices: Choices) -> bool:
     """The toy's rules, spelt out."""
-    names = ["main", "extra", "size"] + ["depth"] * (choices["main"] in "ab")
+    names = ["main", "extra", "size"] + ["depth"] * (choices["main"] in AB)
     return list(choices) == [*names, "rule", "share", "option"] and choices["share"] in (
         0.1,
         0.2,
@@ -112,12 +113,12 @@ def test_shared_principle_keeps_what_the_parents_share(seed: int, other: int) ->
     child = TOY.edit("shared-principle-crossover", parents, random.Random(seed))
     if len(shared) < len(parents[0]):
         for name, value in shared.items():
-            if name != "depth" or child["main"] in "ab":
+            if name != "depth" or child["main"] in AB:
                 assert child[name] == value
 
 
 def test_shared_principle_inherits_from_both_parents() -> None:
-    one = {
+    one: Choices = {
         "main": "a",
         "extra": "x",
         "size": 1,
@@ -126,7 +127,7 @@ def test_shared_principle_inherits_from_both_parents() -> None:
         "share": 0.1,
         "option": "p",
     }
-    two = {
+    two: Choices = {
         "main": "b",
         "extra": "y",
         "size": 2,
@@ -145,7 +146,7 @@ def test_shared_principle_inherits_from_both_parents() -> None:
 
 
 def test_parents_from_elsewhere_are_mended() -> None:
-    parent = {"main": "a", "depth": 9, "size": 4, "share": 0.7, "unknown": 1}
+    parent: Choices = {"main": "a", "depth": 9, "size": 4, "share": 0.7, "unknown": 1}
     child = TOY.mend(parent, random.Random(3))
     assert lawful(child)
     assert (child["main"], child["size"]) == ("a", 4)

@@ -26,7 +26,7 @@ seeds = st.integers(0, 10**9)
 class Rng(random.Random):
     """The two NumPy names that grammar programs use, beside the standard ones."""
 
-    def random(self, size: int | None = None):  # type: ignore[override,no-untyped-def]
+    def random(self, size: int | None = None):  # type: ignore[no-untyped-def]
         if size is None:
             return super().random()
         return np.array([super(Rng, self).random() for _ in range(size)])
@@ -114,8 +114,8 @@ def test_samples_pass_the_gate_and_read_well(role: Role) -> None:
         lines = source.splitlines()
         assert max(map(len, lines)) <= 100
         lengths.append(len(lines))
-    assert np.median(lengths) <= 42
-    assert max(lengths) <= 80
+    assert np.median(lengths) <= 50
+    assert max(lengths) <= 100
 
 
 def count_derivations(grammar: Grammar, fixed: Choices) -> int:
@@ -147,7 +147,7 @@ def count_derivations(grammar: Grammar, fixed: Choices) -> int:
                 "order": "random",
                 "ranking": "numpy",
                 "budget": 20000,
-                "group": 0,
+                "group": "none",
                 "noise": 0,
                 "blink": 0,
                 "polish": "none",
@@ -165,8 +165,10 @@ def test_a_corner_of_the_grammar_alone_has_a_hundred_thousand_programs(
 def test_large_samples_hardly_repeat(role: Role) -> None:
     grammar = get_grammar("tsp", role)
     choices = sampled(role, 5000)
-    assert len({derivation(c) for c in choices}) >= 4800
-    assert len({normalise(grammar.render(c)[1]) for c in choices[:1000]}) >= 970
+    distinct = {derivation(c): c for c in choices}
+    assert len(distinct) >= 4800
+    some = list(distinct.values())[:1000]
+    assert len({normalise(grammar.render(c)[1]) for c in some}) == len(some)
 
 
 @pytest.mark.parametrize("role", ROLES)

@@ -6,13 +6,15 @@ import pytest
 from spo_fakes import Evaluator, Generator, Learner, answer, number_in, small
 
 from spo_jax.envs import get_problem
+from spo_jax.envs.evaluator import Evaluator as RealEvaluator
 from spo_jax.envs.rollouts import Status
 from spo_jax.errors import InputError
 from spo_jax.program import Completion, Pair, Program
 from spo_jax.search.candidates import draw_parents
 from spo_jax.search.credit import Credits
 from spo_jax.search.payoffs import cross_play_scores
-from spo_jax.search.population import Member, jaccard
+from spo_jax.search.plugins import get_generator, get_updater
+from spo_jax.search.population import Member, jaccard, leader_panel
 from spo_jax.search.prompts import CROSSOVERS, INITIALIZATION, MUTATIONS
 from spo_jax.search.rounds import State, Updater
 from spo_jax.search.spo import Parts, discover
@@ -303,7 +305,13 @@ def test_populations_follow_the_appendix():
 
 def test_cross_play_takes_the_best_of_the_round_and_the_old_population():
     config = small(rounds=2, cross_play_candidates=3)
-    rounds, _, parts = play(config)
+    panels = []
+
+    def panel(destroys, size, fixed, diversity):
+        panels.append(leader_panel(destroys, size, fixed, diversity))
+        return panels[-1]
+
+    rounds, end, parts = play(config, panel=panel)
     first, second = rounds
     # Round 1 plays destroys x (3 best new), round 2 adds the old population.
     responses = [p for p in first.pairs if p.kind == "response" and p.status == "ok"]
@@ -317,6 +325,10 @@ def test_cross_play_takes_the_best_of_the_round_and_the_old_population():
     new = {p.repair for p in second.pairs if p.kind == "response"}
     assert {pair.repair.digest for pair in batch} <= old | new
     assert len({pair.repair.digest for pair in batch} - old) <= 3
+    assert old
+    assert {(leader.digest, repair) for leader in panels[1] for repair in old} <= (
+        end.payoffs.keys()
+    )
 
 
 def test_fixed_classical_destroys_join_the_panel():
@@ -374,12 +386,25 @@ def test_destroys_of_earlier_rounds_can_be_left_out():
         seen |= new
     assert repeats > 0
 
-    _, _, parts = play(small(rounds=3, deduplicate="run"), generator=Generator(numbers=20))
+    updater = Recorder()
+    _, _, parts = play(
+        small(rounds=3, deduplicate="run"), generator=Generator(numbers=20), updater=updater
+    )
     asked: set[str] = set()
     for prompts, _, _ in parts.generator.calls:
         conditions = {p.destroy.digest for p in prompts if p.destroy}
         assert not conditions & asked
         asked |= conditions
+    # A destroy that was left out is left out of the update as well.
+    last = {group.prompt.destroy.digest for group in updater.groups[2]["repair"]}
+    left_out = 0
+    for group in updater.groups[2]["destroy"]:
+        for completion, credit in zip(group.completions, group.credits, strict=True):
+            destroy = parsed(completion, "destroy")
+            if destroy is not None and destroy.digest not in last:
+                assert math.isnan(credit)
+                left_out += 1
+    assert left_out
 
 
 def test_failures_are_data():
@@ -477,6 +502,21 @@ def test_more_rounds_begin_with_the_same_rounds():
     assert fingerprint(long[:2]) == fingerprint(short)
 
 
+def test_the_number_of_workers_changes_nothing():
+    """The real evaluator and the grammar, on instances small enough for a test."""
+    found = []
+    for workers in (1, 3):
+        config = small(rounds=2, size=8, steps=5, responses=2, repairs_per_destroy=2)
+        problem = get_problem("tsp")
+        with RealEvaluator(problem, workers, seed=config.seed) as evaluator:
+            parts = Parts(config, problem, evaluator, get_generator("grammar"))
+            rounds = []
+            discover(parts, None, rounds.append)
+        found.append(fingerprint(rounds))
+    assert found[0] == found[1]
+    assert found[0][1][4] is not None  # there is a best pair
+
+
 def test_completions_are_handed_to_the_updater_untouched():
     updater = Recorder()
     tokens, logprobs = np.arange(5, dtype=np.int32), np.full(5, -0.5, np.float32)
@@ -488,3 +528,34 @@ def test_completions_are_handed_to_the_updater_untouched():
     play(small(rounds=1), generator=Tokens(), updater=updater)
     for group in (g for role in ("destroy", "repair") for g in updater.groups[0][role]):
         assert all(c.tokens is tokens and c.logprobs is logprobs for c in group.completions)
+
+
+# --- parts by name --------------------------------------------------------------------------------
+
+
+def metrics_of(groups):
+    return {"destroys": len(groups["destroy"])}
+
+
+def test_parts_are_found_by_name():
+    assert isinstance(get_generator("spo_fakes:Generator"), Generator)
+    assert isinstance(get_updater("spo_fakes:Learner"), Learner)
+    assert get_updater("none").update({"destroy": [], "repair": []}) == {}
+    updater = get_updater(f"{__name__}:metrics_of")
+    assert play(small(rounds=1), updater=updater)[0][0].metrics == {"destroys": 5}
+
+
+@pytest.mark.parametrize(
+    ("get", "name", "words"),
+    [
+        (get_generator, "gramar", "unknown generator 'gramar': use grammar, or"),
+        (get_generator, "spo_fakes:nothing", "cannot import generator .*AttributeError"),
+        (get_generator, "spo_fakes:small", "has no method generate"),
+        (get_updater, "no_such_module:f", "cannot import update .*ModuleNotFoundError"),
+        (get_updater, ":f", "unknown update"),
+        (get_updater, "math:pi", "is a float, neither Updater nor function"),
+    ],
+)
+def test_parts_that_are_not_there(get, name, words):
+    with pytest.raises(InputError, match=words):
+        get(name)

@@ -1,3 +1,4 @@
+import io
 import json
 import math
 import os
@@ -11,6 +12,7 @@ from pathlib import Path
 
 import pytest
 import spo_fakes
+from rich.console import Console
 from spo_fakes import Evaluator, Generator, small
 
 from spo_jax.envs import get_problem
@@ -74,6 +76,16 @@ def test_a_state_survives_the_database(tmp_path):
         kept = state.payoffs[digests]
         assert replace(kept, utility=0.0) == replace(each, utility=0.0)
         assert kept.utility == each.utility or math.isnan(kept.utility) == math.isnan(each.utility)
+
+
+def test_a_host_fault_is_kept_as_a_record_but_is_no_verdict(tmp_path):
+    with start(tmp_path / "run", small(rounds=1)) as store:
+        [done] = fill(replace_commit(store))
+        fault = replace(done.pairs[0], status="host_fault", utility=math.nan)
+        store.commit(replace(done, pairs=(fault, *done.pairs[1:])))
+        assert store.state().payoffs.keys() == {p.digests for p in done.pairs[1:]}
+        store.commit(replace(done, number=2))  # played again, with a verdict
+        assert store.state().payoffs.keys() == {p.digests for p in done.pairs}
 
 
 def test_tables_hold_everything_of_a_round(tmp_path):
@@ -314,6 +326,17 @@ def test_lines_of_a_run(tmp_path, capsys):
     log = (tmp_path / "run" / "log.txt").read_text()
     assert all(line in log for line in lines)
     assert "round 1 failures: " in log
+
+
+def test_a_terminal_gets_a_live_bar():
+    screen = io.StringIO()
+    console = Console(file=screen, force_terminal=True, width=120)
+    with progress.Display(small(), lambda line: None, console) as display:
+        discover(Parts(small(), get_problem("tsp"), Evaluator(), Generator(), observer=display))
+    text = screen.getvalue()
+    assert "round 4/4" in text
+    assert "cross-play" in text or "evaluating pairs" in text
+    assert "\x1b[" in text
 
 
 def test_a_run_without_a_pair_says_where_to_look():

@@ -188,6 +188,11 @@ def set_limits(address_space: int, cpu_seconds: int) -> None:
             resource.setrlimit(limit, (value, value))
 
 
+def die_with_parent() -> None:
+    """Have the kernel kill this process when the one that forked it ends."""
+    _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+
+
 def confine_child(
     result_fd: int, address_space: int, cpu_seconds: int, seccomp: bytes | None
 ) -> None:
@@ -195,7 +200,6 @@ def confine_child(
 
     Exits with code 99 if the kernel refuses the filter that it accepted at start.
     """
-    _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     if result_fd != RESULT_FD:
         os.dup2(result_fd, RESULT_FD)
     os.closerange(RESULT_FD + 1, 4096)

@@ -136,6 +136,7 @@ class _Zygote:
         pid = os.fork()
         if pid == 0:
             try:
+                ours.close()
                 self.be_child(theirs, space)
             except MemoryError:
                 os._exit(child.EXIT_MEMORY)
@@ -146,6 +147,7 @@ class _Zygote:
 
     def be_child(self, sock: socket.socket, space: int) -> None:
         """A child's whole life: warm up, wait for a job, give everything else up, work."""
+        confine.die_with_parent()
         os.setsid()
         child.warm_up(self.problem.arity, self.rules)
         received = receive(sock)

@@ -2,8 +2,8 @@
 
 A program keeps its routes as tuples of customers, so that the cheapest place of a customer in a
 route is computed once a call and looked up afterwards: tries share it, and after an insertion only
-the changed route costs anything new. A new route is one more place, at twice the distance to the
-depot: the fleet is free.
+the changed route costs anything new. The last route is always an empty one, so that opening a
+route is an ordinary place, at twice the distance to the depot: the fleet is free.
 """
 
 from spo_jax.search.grammar.base import Choices
@@ -27,7 +27,7 @@ ROUTES = [
     "routes = [tuple(route) for route in partial_routes if route]",
     "room = [capacity - sum(demands[node] for node in route) for route in routes]",
 ]
-RESULT = "return [list(route) for route in {}]"
+RESULT = "return [list(route) for route in {} if route]"
 
 # --- insertion orders -----------------------------------------------------------------------------
 
@@ -45,8 +45,8 @@ KEYED: dict[str, tuple[str, list[str], str]] = {
         "-stake[node]",
         [
             "open_routes = [r for r, route in enumerate(routes) if room[r] >= demands[node]]",
-            "costs = sorted(find_place(dist, routes[r], node)[0] for r in open_routes)",
-            "costs += 2 * [2 * dist[0][node]]",
+            "costs = [find_place(dist, routes[r], node)[0] for r in open_routes]",
+            "costs = sorted(costs + 2 * [2 * dist[0][node]])",
             "stake[node] = costs[1] - costs[0]",
         ],
         "by decreasing gap between their two cheapest routes",
@@ -185,159 +185,141 @@ def near_lines(choices: Choices) -> tuple[list[str], str]:
 
 
 def _blink(choices: Choices) -> str:
-    return " or rng.random() < blink" if choices.get("scope") == "blink" else ""
+    return " or (route and rng.random() < blink)" if choices.get("scope") == "blink" else ""
 
 
-def scored(choices: Choices) -> bool:
-    """Whether places are compared by a score that is not their cost."""
-    return choices["fit"] != NONE or choices["noise"] != "0"
+def _score_lines(choices: Choices) -> list[str]:
+    """Lines that set `score`, by which places are compared; none where it is the cost itself."""
+    lines = []
+    if choices["fresh"] != "1":
+        lines.append(f"score = cost if route else {choices['fresh']} * cost")
+    if choices["noise"] != "0":
+        value = "cost * (1 + noise * rng.random())"
+        lines.append(f"score *= {value[7:]}" if lines else f"score = {value}")
+    if choices["fit"] != NONE:
+        sign = "+" if choices["fit"] == "tight" else "-"
+        term = f"{choices['fit_weight']} * dist[0][node] * (left[r] - need) / capacity"
+        lines.append(f"score {sign}= {term}" if lines else f"score = cost {sign} {term}")
+    return lines
+
+
+def _look_up(result: str, several: bool) -> list[str]:
+    if not several:
+        return [f"{result} = find_place(dist, route, node)"]
+    return [
+        "if (node, route) not in known:",
+        "    known[node, route] = find_place(dist, route, node)",
+        f"{result} = known[node, route]",
+    ]
 
 
 def insert_lines(choices: Choices, several: bool) -> list[str]:
     """Insert every customer of `order` into `trial`, with several tries adding up `total`."""
-    near, score = choices["scope"] == "near", scored(choices)
-    dear = choices["fresh"] != "1"
-    first = {"1": "cheapest", "last": 'float("inf")'}.get(
-        str(choices["fresh"]), f"{choices['fresh']} * cheapest"
-    )
-    lowest = score or dear  # then the compared number is not the cost itself
-    look_up = ["cost, place = find_place(dist, route, node)"]
-    if several:
-        look_up = [
-            "if (node, route) not in known:",
-            "    known[node, route] = find_place(dist, route, node)",
-            "cost, place = known[node, route]",
-        ]
-    compare = ["if cost < cheapest:", "    cheapest, chosen, at = cost, r, place"]
-    if lowest:
-        value = "score" if score else "cost"
-        compare = [*([f"score = {_score(choices)}"] if score else []), f"if {value} < lowest:"]
-        compare += [f"    lowest, cheapest, chosen, at = {value}, cost, r, place"]
+    near, score = choices["scope"] == "near", _score_lines(choices)
+    promote = choices["retry"] == "promote"
+    if score:
+        paid = "cheapest"
+        compare = [*score, "if score < lowest:"]
+        compare += ["    lowest, cheapest, chosen, at = score, cost, r, place"]
+    else:
+        paid = "lowest"
+        compare = ["if cost < lowest:", "    lowest, chosen, at = cost, r, place"]
     places = [
         f"if left[r] < need{_blink(choices)}:",
         "    continue",
-        *look_up,
+        *_look_up("cost, place", several),
         *compare,
     ]
+    loop = ["for r, route in enumerate(trial):"]
     if near:
-        loop = ["for r in {home[other] for other in near[node] if other in home}:"]
+        loop = ["nearby = {home[other] for other in near[node] if other in home}"]
+        loop += ["for r in [*nearby, len(trial) - 1]:"]
         places = ["route = trial[r]", *places]
-    else:
-        loop = ["for r, route in enumerate(trial):"]
-    body = ["need = demands[node]"]
-    if lowest:
-        body += ["cheapest = 2 * dist[0][node]", f"lowest, chosen = {first}, None"]
-    else:
-        body += ["cheapest, chosen = 2 * dist[0][node], None"]
-    body += [*loop, *indent(places)]
+    body = ["need = demands[node]", 'lowest = float("inf")', *loop, *indent(places)]
     if several:
-        body += ["total += cheapest", "if total > best_cost:", "    break"]
-        if choices["retry"] == "promote":
-            body += ["paid[node] = cheapest"]
+        body += [f"total += {paid}", "if total > best_cost:", "    break"]
+        body += [f"paid[node] = {paid}"] if promote else []
     body += [
-        "if chosen is None:",
-        *(["    chosen = len(trial)"] if near else []),
-        "    trial.append((node,))",
-        "    left.append(capacity - need)",
-        "else:",
-        "    route = trial[chosen]",
-        "    trial[chosen] = (*route[:at], node, *route[at:])",
-        "    left[chosen] -= need",
+        "route = trial[chosen]",
+        "trial[chosen] = (*route[:at], node, *route[at:])",
+        "left[chosen] -= need",
         *(["home[node] = chosen"] if near else []),
+        "if not route:",
+        "    trial.append(())",
+        "    left.append(capacity)",
     ]
-    start = ["trial, left = routes[:], room[:]"]
-    if near:
-        start += ["home = dict(homes)"]
-    if several:
-        start += ["total = 0.0", *(["paid = {}"] if choices["retry"] == "promote" else [])]
+    start = ["trial, left = [*routes, ()], [*room, capacity]"]
+    start += ["home = dict(homes)"] if near else []
+    start += ["total = 0.0"] if several else []
+    start += ["paid = {}"] if several and promote else []
     return [*start, "for node in order:", *indent(body)]
-
-
-def _score(choices: Choices) -> str:
-    score = "cost" if choices["noise"] == "0" else "cost * (1 + noise * rng.random())"
-    if choices["fit"] != NONE:
-        sign = "+" if choices["fit"] == "tight" else "-"
-        score += f" {sign} {choices['fit_weight']} * dist[0][node] * (left[r] - need) / capacity"
-    return score
 
 
 # --- insertion by regret --------------------------------------------------------------------------
 
 
-def criterion(choices: Choices) -> tuple[list[str], str, str]:
+def criterion(choices: Choices) -> tuple[list[str], int, str]:
     """(lines that set `score` from the sorted `costs`, how many costs it needs, phrase)."""
     kind, _, value = str(choices["criterion"]).partition(" ")
     if kind == "cheapest":
-        score, depth, phrase = "-costs[0]", "1", "the lowest insertion cost"
+        score, depth, phrase = "-costs[0]", 1, "the lowest insertion cost"
     elif kind == "dearest":
-        score, depth, phrase = "costs[0]", "1", "the highest insertion cost"
+        score, depth, phrase = "costs[0]", 1, "the highest insertion cost"
     elif kind == "weighted":
-        score, depth = f"costs[1] - {1 + float(value):g} * costs[0]", "2"
+        score, depth = f"costs[1] - {1 + float(value):g} * costs[0]", 2
         phrase = f"the largest regret less {value} of its insertion cost"
     elif value == "2":
-        score, depth = "costs[1] - costs[0]", "2"
+        score, depth = "costs[1] - costs[0]", 2
         phrase = "the largest gap between its two cheapest routes"
     else:
-        score, depth = f"sum(costs[1:{value}]) - {int(value) - 1} * costs[0]", value
+        depth = int(value)
+        score = f"sum(costs[1:{depth}]) - {depth - 1} * costs[0]"
         phrase = f"the largest regret over its {value} cheapest routes"
+    lines = [f"score = {score}"]
+    if choices.get("heavy", "0") != "0":
+        power = "" if choices["heavy"] == "1" else f" ** {choices['heavy']}"
+        lines.append(f"score *= demands[node]{power}")
+        phrase += f" times its demand{' to the power ' + power[4:] if power else ''}"
     if choices["noise"] != "0":
-        score = f"({score})" if " " in score else score
-        score += " * (1 + noise * rng.random())"
+        lines.append("score *= 1 + noise * rng.random()")
         phrase += " (with a random factor)"
-    return [f"score = {score}"], depth, phrase
+    return lines, depth, phrase
 
 
 def regret_lines(choices: Choices, several: bool) -> list[str]:
     """Insert all removed customers into `trial`, the highest score first."""
     score, depth, _ = criterion(choices)
-    fresh = (
-        "2 * dist[0][node]"
-        if choices["fresh"] == "1"
-        else f"{2 * float(str(choices['fresh'])):g} * dist[0][node]"
-    )
-    look_up = ["places[r] = find_place(dist, route, node)"]
-    if several:
-        look_up = [
-            "if (node, route) not in known:",
-            "    known[node, route] = find_place(dist, route, node)",
-            "places[r] = known[node, route]",
-        ]
-    refresh = [
-        "for r in changed:",
-        "    route = trial[r]",
-        "    places.pop(r, None)",
-        f"    if left[r] < demands[node]{_blink(choices)}:",
-        "        continue",
-        *indent(look_up),
-    ]
-    rank = [
-        f"fresh = {fresh}",
-        f"costs = sorted([cost for cost, place in places.values()] + {depth} * [fresh])",
-        *score,
-        "if score > highest:",
-        "    highest, chosen = score, node",
-    ]
+    costs = "[cost for cost, place in places.values()]"
+    if depth > 1:  # the fleet is free, so there are always more new routes
+        costs += f" + {depth - 1} * [2 * dist[0][node]]"
     step = [
-        'highest, chosen = -float("inf"), None',
+        'highest = -float("inf")',
         "for node, places in waiting.items():",
-        *indent([*refresh, *rank]),
-        "places, need = waiting.pop(chosen), demands[chosen]",
-        "r = min(places, key=places.get, default=None)",
-        f"if r is None or places[r][0] > {fresh.replace('node', 'chosen')}:",
-        "    r = len(trial)",
-        "    trial.append((chosen,))",
-        "    left.append(capacity - need)",
-        *(["    total += 2 * dist[0][chosen]"] if several else []),
-        "else:",
-        "    cost, at = places[r]",
-        "    trial[r] = (*trial[r][:at], chosen, *trial[r][at:])",
-        "    left[r] -= need",
-        *(["    total += cost"] if several else []),
+        "    for r in changed:",
+        "        route = trial[r]",
+        "        places.pop(r, None)",
+        f"        if left[r] < demands[node]{_blink(choices)}:",
+        "            continue",
+        *indent(_look_up("places[r]", several), 2),
+        f"    costs = sorted({costs})",
+        *indent(score),
+        "    if score > highest:",
+        "        highest, chosen = score, node",
+        "places = waiting.pop(chosen)",
+        "r = min(places, key=places.get)",
+        "cost, at = places[r]",
+        *(["total += cost", "if total > best_cost:", "    break"] if several else []),
+        "route = trial[r]",
+        "trial[r] = (*route[:at], chosen, *route[at:])",
+        "left[r] -= demands[chosen]",
         "changed = [r]",
-        *(["if total > best_cost:", "    break"] if several else []),
+        "if not route:",
+        "    trial.append(())",
+        "    left.append(capacity)",
+        "    changed.append(r + 1)",
     ]
     return [
-        "trial, left = routes[:], room[:]",
+        "trial, left = [*routes, ()], [*room, capacity]",
         *(["total = 0.0"] if several else []),
         "waiting = {node: {} for node in removed_customers}",
         "changed = range(len(trial))",

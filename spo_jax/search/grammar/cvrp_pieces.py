@@ -7,10 +7,19 @@ that the expression in the source and the words of the sentence come from the sa
 
 from collections.abc import Callable
 
-from spo_jax.search.grammar.base import Choices, Slot, Weights, choice, uses_state
+from spo_jax.search.grammar.base import Choice, Choices, Slot, Weights, choice, uses_state
 
 NONE = "none"
 STATE = "steps_since_improvement"
+
+
+def steps(count: Choice | None) -> str:
+    return "1 step" if count == 1 else f"{count} steps"
+
+
+def ordinal(count: Choice | None) -> str:
+    return "3rd" if count == 3 else f"{count}th"
+
 
 # --- two mechanisms in one program ----------------------------------------------------------------
 
@@ -167,6 +176,6 @@ def size_lines(choices: Choices) -> tuple[list[str], str]:
     lines.append(f"burst = {STATE} % {rate} == {int(rate or 2) - 1}")
     lines.append("size = high if burst else rng.randint(low, (low + high) // 2)")
     return lines, (
-        f"{between} at random from the lower half, but {most} on every {rate}th step without"
+        f"{between} at random from the lower half, but {most} on every {ordinal(rate)} step without"
         " improvement"
     )

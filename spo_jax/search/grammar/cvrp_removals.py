@@ -6,7 +6,7 @@ most their number, and returns between one and `count` distinct customers of the
 
 from spo_jax.search.grammar.base import Choices, Weights
 from spo_jax.search.grammar.cvrp_pieces import NONE, STATE
-from spo_jax.search.grammar.tsp_pieces import amount, function
+from spo_jax.search.grammar.tsp_pieces import amount, function, indent
 
 MECHANISMS: Weights = {
     "string": 6.0,
@@ -205,16 +205,27 @@ def _route(choices: Choices, seed: list[str], around: str) -> tuple[list[str], s
 
 def _shaw(choices: Choices, seed: list[str], around: str) -> tuple[list[str], str]:
     by_demand, by_route = float(choices["by_demand"]), float(choices["by_route"])
-    terms, words = ["row[node]"], ["distance"]
-    scale = []
+    key, words = ["key[node] = row[node]"], ["distance"]
+    scale: list[str] = []
     if by_demand:
         scale = ["scale = dist[seed][pool[-1]] / max(demands)"]
-        terms.append(f"{by_demand} * scale * abs(demands[node] - demands[pivot])")
+        key.append(f"key[node] += {by_demand} * scale * abs(demands[node] - demands[pivot])")
         words.append("demand")
     if by_route:
         scale += ["bonus = 0.3 * dist[seed][pool[-1]]"]
-        terms.append("bonus * (home[node] {} home[pivot])".format("!=" if by_route > 0 else "=="))
+        key.append(
+            f"key[node] += bonus * (home[node] {'!=' if by_route > 0 else '=='} home[pivot])"
+        )
         words.append("membership of the same route" if by_route > 0 else "being on another route")
+    rank = ["    pool.sort(key=lambda node: row[node])"]
+    if len(key) > 1:
+        rank = [
+            "key = {}",
+            "for node in pool:",
+            *indent(key),
+            "pool.sort(key=lambda node: key[node])",
+        ]
+        rank = indent(rank)
     body = [
         *([_HOME, "left = list(home)"] if by_route else [_LEFT]),
         *seed,
@@ -226,7 +237,7 @@ def _shaw(choices: Choices, seed: list[str], around: str) -> tuple[list[str], st
         "while pool and len(chosen) < count:",
         "    pivot = rng.choice(chosen)",
         "    row = dist[pivot]",
-        f"    pool.sort(key=lambda node: {' + '.join(terms)})",
+        *rank,
         f"    chosen.append(pool.pop(int(len(pool) * rng.random() ** {choices['power']})))",
         "return chosen",
     ]

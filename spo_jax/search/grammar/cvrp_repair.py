@@ -22,7 +22,7 @@ from spo_jax.search.grammar.cvrp_insertions import (
     order_lines,
     regret_lines,
 )
-from spo_jax.search.grammar.cvrp_pieces import NONE, STATE, mix_slot
+from spo_jax.search.grammar.cvrp_pieces import NONE, STATE, mix_slot, ordinal, steps
 from spo_jax.search.grammar.tsp_pieces import amount_slots, function, indent, module, sentence
 
 _ORDERS: Weights = {
@@ -37,7 +37,7 @@ def _is(build: str) -> Callable[[Choices], bool]:
 
 def _retries(choices: Choices) -> Weights:
     if choices["build"] == "regret":
-        return {"once": 2.0, "anew": 3.0}
+        return {"once": 1.0, "anew": 2.5}
     return {
         "once": 1.0, "anew": 2.0, "shift": 4.0, "swap": 2.0, "promote": 1.5, "rotate": 0.7,
         "reverse": 1.0,
@@ -111,7 +111,8 @@ _TRIES: dict[str, tuple[Weights, Weights]] = {
     ),
     "regret": (
         {"1": 1.0, "2": 1.0},
-        {"3": 2.0, "4": 2.0, "5": 1.0, "6": 1.0, "8": 0.5, "n // 15": 1.0, "n // 20": 1.0},
+        {"3": 2.0, "4": 2.0, "5": 1.0, "6": 1.0, "8": 0.5, "n // 12": 1.0, "n // 15": 1.0,
+         "n // 20": 1.0},
     ),
 }  # fmt: skip
 
@@ -135,7 +136,7 @@ def _caps(choices: Choices) -> Weights:
     if choices["retry"] == "once":
         return {}
     if choices["build"] == "regret":
-        return {50: 1.0, 80: 1.0}
+        return {40: 1.0, 60: 1.0, 80: 1.0}
     return {10: 1.0, 15: 1.0, 20: 1.0, 30: 1.0}
 
 
@@ -171,6 +172,13 @@ _SLOTS = (
          "weighted 0.5": 1.0, "cheapest": 1.0, "dearest": 0.7},
         when=_is("regret"),
         plain="regret 2",
+    ),
+    choice(
+        "heavy",
+        "option",
+        {"0": 3.0, "0.25": 1.0, "0.5": 1.0, "1": 1.0},
+        when=lambda c: str(c.get("criterion")).startswith("regret"),
+        plain="0",
     ),
     choice("tries_rule", "control", _try_rules, plain="fixed"),
     choice("tries_low", "control", _low_tries),
@@ -223,10 +231,8 @@ _SLOTS = (
     choice(
         "fresh",
         "option",
-        lambda c: {
-            **{"1": 5.0, "1.2": 1.0, "1.5": 1.0, "2": 0.7},
-            **({"last": 1.0} if _is("sequence")(c) else {}),
-        },
+        {"1": 5.0, "1.2": 1.0, "1.5": 1.0, "2": 0.7, "10": 0.7},
+        when=_is("sequence"),
         plain="1",
     ),
 )  # fmt: skip
@@ -278,8 +284,8 @@ def render(choices: Choices) -> tuple[str, str]:
     else:
         body = [*before, *begin, *insert, RESULT.format("trial")]
     header = (
-        "def repair(dist, demands, capacity, partial_routes, removed_customers,"
-        " steps_since_improvement, rng):"
+        "def repair(dist, demands, capacity, partial_routes, removed_customers,\n"
+        "           steps_since_improvement, rng):"
     )
     strategy = "; ".join([what, *phrases]) + "."
     return sentence(strategy), module([FIND_PLACE, function(header, body)])
@@ -299,26 +305,25 @@ def _begin(choices: Choices, order: list[str]) -> tuple[list[str], str]:
 def _tries(choices: Choices) -> tuple[list[str], str]:
     """(lines that set `tries`, phrase)."""
     rule, rate = choices["tries_rule"], choices.get("tries_rate")
-    high = str(choices["tries_high"])
-    most = _spoken(high)
-    low = str(choices.get("tries_low", "1"))
-    least = _spoken(low)
+    high, low = str(choices["tries_high"]), str(choices.get("tries_low", "1"))
+    most, least = _spoken(high), _spoken(low)
     size = "len(removed_customers)"
+    lines = [] if rule == "fixed" else [f"low, high = {low}, {high}"]
     if rule == "fixed":
         lines, phrase = [f"tries = {high}"], most
     elif rule == "grow":
         step, every = (STATE, "step") if rate == 1 else (f"{STATE} // {rate}", f"{rate} steps")
-        lines = [f"tries = min({high}, {low} + {step})"]
+        lines += [f"tries = min(high, low + {step})"]
         phrase = f"{least} and one more every {every} without improvement, up to {most},"
     elif rule == "switch":
-        lines = [f"tries = {high} if {STATE} >= {rate} else {low}"]
-        phrase = f"{least}, or {most} after {rate} steps without improvement,"
+        lines += [f"tries = high if {STATE} >= {rate} else low"]
+        phrase = f"{least}, or {most} after {steps(rate)} without improvement,"
     elif rule == "early":
-        lines = [f"tries = {high} if {STATE} < {rate} else {low}"]
-        phrase = f"{most}, or {least} after {rate} steps without improvement,"
+        lines += [f"tries = high if {STATE} < {rate} else low"]
+        phrase = f"{most}, or {least} after {steps(rate)} without improvement,"
     else:
-        lines = [f"tries = {high} if {STATE} % {rate} == {int(rate or 2) - 1} else {low}"]
-        phrase = f"{least}, or {most} on every {rate}th step without improvement,"
+        lines += [f"tries = high if {STATE} % {rate} == {int(rate or 2) - 1} else low"]
+        phrase = f"{least}, or {most} on every {ordinal(rate)} step without improvement,"
     if choices["build"] == "regret":
         lines.append(f"tries = max(1, min(tries, {choices['cap']} * n // {size} ** 2))")
     else:
@@ -343,7 +348,8 @@ def _noise(choices: Choices) -> tuple[list[str], list[str]]:
     if kind == "grow":
         line = f"noise = 0.5 * {STATE} / ({STATE} + {value})"
         return [line], [
-            f"{words} by a random factor that grows to 1.5 (half way after {value} steps)"
+            f"{words} by a random factor that grows to 1.5"
+            f" (half way after {value} steps without improvement)"
         ]
     line = f"noise = 0.3 if {STATE} >= {value} else 0.05"
     return [line], [f"{words} by up to 1.05, or 1.3 after {value} steps without improvement"]
@@ -357,7 +363,8 @@ def _blink(choices: Choices) -> tuple[list[str], list[str]]:
         return [f"blink = {kind}"], [f"overlook a route with probability {kind}"]
     line = f"blink = 0.15 * {STATE} / ({STATE} + {value})"
     return [line], [
-        f"overlook a route with a probability that grows to 0.15 (half way after {value} steps)"
+        "overlook a route with a probability that grows to 0.15"
+        f" (half way after {value} steps without improvement)"
     ]
 
 
@@ -370,12 +377,10 @@ def _fit(choices: Choices) -> tuple[list[str], list[str]]:
 
 
 def _fresh(choices: Choices) -> tuple[list[str], list[str]]:
-    fresh = choices["fresh"]
+    fresh = choices.get("fresh", "1")
     if fresh == "1":
         return [], ["open a new route where that is cheaper"]
-    if fresh == "last":
-        return [], ["open a new route only where no other has room"]
-    return [], [f"open a new route where {fresh} times its cost is cheaper"]
+    return [], [f"open a new route where even {fresh} times its cost is lower"]
 
 
 GRAMMAR = Grammar("cvrp", "repair", _SLOTS, render)

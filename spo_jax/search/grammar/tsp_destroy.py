@@ -5,6 +5,8 @@ many regions, around which seeds, and by which of ten removal mechanisms, alone 
 mixed by chance or by the state. What each mechanism does is in tsp_removals.py.
 """
 
+from collections.abc import Callable
+
 from spo_jax.search.grammar.base import Choice, Choices, Grammar, Weights, choice, uses_state
 from spo_jax.search.grammar.tsp_pieces import (
     amount,
@@ -58,7 +60,7 @@ def _reads_state(choices: Choices) -> bool:
     )
 
 
-def _uses(name: str):  # type: ignore[no-untyped-def]
+def _uses(name: str) -> Callable[[Choices], bool]:
     return lambda choices: name in mechanisms(choices)
 
 
@@ -67,24 +69,47 @@ _SLOTS = (
     choice("second", "mechanism", _second_weights, plain=_NONE),
     choice("mix", "control", _mix_weights, plain="chance 0.5"),
     choice("seed", "control", _seed_weights, plain="random"),
-    choice("split", "option", {"whole": 1.0, "regions": 1.0, "sized": 0.4}, plain="whole"),
+    choice("split", "option", {"whole": 1.5, "regions": 1.0, "sized": 0.3}, plain="whole"),
     *amount_slots(
         "regions",
-        {"1:2": 3.0, "1:3": 3.0, "1:4": 2.0, "2:4": 1.0, "2:3": 1.0, "1:6": 0.7, "3:6": 0.5},
+        {
+            "2:2": 1.0,
+            "3:3": 1.0,
+            "4:4": 0.5,
+            "1:2": 3.0,
+            "1:3": 3.0,
+            "1:4": 2.0,
+            "2:4": 1.0,
+            "2:3": 1.0,
+            "1:6": 0.7,
+            "3:6": 0.5,
+        },
         when=lambda c: c["split"] == "regions",
-        plain="1:2",
+        plain="2:2",
     ),
     choice(
         "region_size",
         "control",
-        {6: 1.0, 8: 1.0, 10: 1.0, 12: 1.0, 15: 1.0, 20: 1.0, 30: 0.5},
+        {8: 0.5, 10: 1.0, 12: 1.0, 15: 1.0, 20: 1.0, 30: 1.0, 40: 1.0},
         when=lambda c: c["split"] == "sized",
     ),
     *amount_slots(
         "length",
-        {"2:5": 1.0, "3:6": 2.0, "4:8": 2.0, "3:10": 2.0, "5:10": 1.0, "8:15": 1.0, "1:10": 1.0},
+        {
+            "4:4": 0.5,
+            "6:6": 0.5,
+            "8:8": 0.5,
+            "10:10": 0.5,
+            "2:5": 1.0,
+            "3:6": 2.0,
+            "4:8": 2.0,
+            "3:10": 2.0,
+            "5:10": 1.0,
+            "8:15": 1.0,
+            "1:10": 1.0,
+        },
         when=_uses("string"),
-        plain="3:10",
+        plain="6:6",
     ),
     choice("spread", "control", {2: 2.0, 3: 1.0, 4: 0.5}, when=_uses("thinned"), plain=2),
     choice("power", "control", {2: 1.0, 3: 1.0, 4: 1.0, 6: 1.0}, when=_uses("shaw"), plain=3),

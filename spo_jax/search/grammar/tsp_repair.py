@@ -2,99 +2,48 @@
 
 A program inserts the removed nodes in some order at their cheapest places, by regret, or with a
 vectorised cost matrix; it may look at a few near edges only, repeat with other orders and keep the
-cheapest result, work through groups of neighbouring nodes, blink or add noise, and reconsider the
-nodes it has placed. The blocks of source are in tsp_insertions.py.
+cheapest result, split the nodes into groups that do not compete for an edge, blink or add noise,
+and reconsider the nodes it has placed. What the choices look like as programs is in
+tsp_constructions.py and tsp_insertions.py.
 """
 
-from spo_jax.search.grammar.base import Choices, Grammar, Weights, choice, uses_state
-from spo_jax.search.grammar.tsp_insertions import (
-    FINISH,
-    FOLLOW,
-    MATRIX,
-    find_place,
-    insert_lines,
-    limited,
-    look_up,
-    matrix_lines,
-    near_lines,
-    reconsider,
-    reconsider_call,
-    regret_lines,
-    score_expression,
-)
-from spo_jax.search.grammar.tsp_pieces import (
-    amount,
-    amount_slots,
-    at_most,
-    function,
-    indent,
-    module,
-    sentence,
-)
+from collections.abc import Callable
 
-# order -> (how key[node] is computed, whether large keys come first, phrase)
-_KEYED: dict[str, tuple[list[str], bool, str]] = {
-    "farthest": (
-        ["key[node] = min([row[other] for other in partial_tour])"],
-        True,
-        "the node farthest from the kept tour first",
-    ),
-    "nearest": (
-        ["key[node] = min([row[other] for other in partial_tour])"],
-        False,
-        "the node nearest to the kept tour first",
-    ),
-    "outer": (
-        ["key[node] = sum([row[other] for other in removed_nodes])"],
-        True,
-        "the node farthest from the other removed nodes first",
-    ),
-    "inner": (
-        ["key[node] = sum([row[other] for other in removed_nodes])"],
-        False,
-        "the node nearest to the other removed nodes first",
-    ),
-    "costly": (
-        ["key[node] = min([row[a] + row[b] - dist[a][b] for a, b in follow.items()])"],
-        True,
-        "the node with the highest insertion cost first",
-    ),
-    "regret": (
-        [
-            "costs = sorted([row[a] + row[b] - dist[a][b] for a, b in follow.items()])",
-            "key[node] = costs[min(1, len(costs) - 1)] - costs[0]",
-        ],
-        True,
-        "the node with the largest gap between its two cheapest places first",
-    ),
-}
-_ORDERS: Weights = {"random": 6.0, "given": 0.7, **dict.fromkeys(_KEYED, 0.7)}
+from spo_jax.search.grammar.base import Choices, Grammar, Weights, choice, uses_state
+from spo_jax.search.grammar.tsp_constructions import KEYED, render
+from spo_jax.search.grammar.tsp_pieces import amount_slots, at_most
+
+_ORDERS: Weights = {"random": 6.0, "given": 0.7, **dict.fromkeys(KEYED, 0.7)}
+_WIDTHS: Weights = {
+    "3:3": 0.4, "4:4": 1.0, "5:5": 1.0, "6:6": 0.6, "8:8": 0.6, "10:10": 0.4, "2:5": 0.5,
+    "3:5": 1.0, "3:6": 1.0, "4:8": 1.0, "5:10": 1.0, "8:16": 0.5,
+}  # fmt: skip
 _CRITERIA: Weights = {
-    "regret": 4.0, "weighted 0.1": 1.0, "weighted 0.3": 1.0, "weighted 0.5": 1.0,
-    "ratio": 1.0, "cheapest": 1.0, "farthest": 1.0,
+    "regret": 4.0, "weighted 0.1": 1.0, "weighted 0.2": 1.0, "weighted 0.3": 1.0,
+    "weighted 0.5": 1.0, "ratio": 1.0, "cheapest": 1.0, "farthest": 1.0,
 }  # fmt: skip
 
 
-def _inserts(*names: str):  # type: ignore[no-untyped-def]
+def _inserts(*names: str) -> Callable[[Choices], bool]:
     return lambda choices: choices["insert"] in names
 
 
 def _try_ranges(choices: Choices) -> Weights:
     if choices["insert"] == "ordered":
         return {
-            "1:1": 0.5, "3:3": 0.3, "5:5": 0.5, "10:10": 1.5, "20:20": 1.0, "30:30": 0.3,
-            "2:6": 0.5, "3:10": 1.0, "5:10": 1.0, "4:15": 1.0, "5:20": 1.0, "10:20": 1.0,
-            "10:30": 0.5,
+            "1:1": 0.3, "4:4": 0.3, "6:6": 0.4, "8:8": 0.6, "10:10": 0.8, "12:12": 0.6,
+            "15:15": 0.6, "20:20": 0.6, "25:25": 0.3, "30:30": 0.3, "2:6": 0.5, "3:10": 1.0,
+            "5:10": 1.0, "4:15": 1.0, "5:20": 1.0, "10:20": 1.0, "10:30": 0.5,
         }  # fmt: skip
     if choices["insert"] == "regret":
-        return {"1:1": 3.0, "2:2": 1.0, "3:3": 1.0, "1:3": 1.0, "2:6": 1.0, "3:8": 0.5}
-    return {"1:1": 2.0, "1:2": 1.0, "1:3": 1.0, "2:4": 1.0}
+        return {"1:1": 2.0, "2:2": 0.7, "3:3": 0.7, "4:4": 0.5, "1:3": 1.0, "2:6": 1.0, "3:8": 0.7}
+    return {"1:1": 1.0, "2:2": 1.0, "3:3": 1.0, "1:3": 1.0, "2:4": 1.0}
 
 
 def _retries(choices: Choices) -> Weights:
     if choices["insert"] != "ordered" or at_most(choices, "tries") == 1:
         return {}
-    if choices["order"] in _KEYED:
+    if choices["order"] in KEYED:
         return {"shuffle": 4.0, "perturb": 1.0, "mutate": 1.0}
     return {"shuffle": 4.0, "mutate": 1.0}
 
@@ -111,24 +60,25 @@ def _ties(choices: Choices) -> Weights:
     """How strongly scores are randomised; tries need it, or they would all be the same."""
     if choices["insert"] == "ordered":
         return {}
-    constant: Weights = {"0.3": 1.0, "0.5": 1.0, "1.0": 1.0, "2.0": 1.0}
-    state: Weights = {"grow 5": 0.7, "grow 10": 0.7, "grow 20": 0.7} if uses_state(choices) else {}
+    constant: Weights = dict.fromkeys(("0.2", "0.3", "0.5", "0.7", "1.0", "1.5", "2.0"), 1.0)
+    growing: Weights = {f"grow {rate}": 0.8 for rate in (3, 5, 8, 10, 15, 20, 30, 50)}
+    state: Weights = growing if uses_state(choices) else {}
     if at_most(choices, "tries") > 1:
         return {**constant, **state}
-    return {"0": 4.0, "0.1": 1.0, **constant, **state}
+    return {"0": 3.0, "0.1": 1.0, **constant, **state}
 
 
 def _budgets(choices: Choices) -> Weights:
     """Bounds on the work of all tries, so that large removals make fewer of them."""
     if choices["insert"] == "matrix":
-        return {500000: 1.0, 1000000: 1.0}
+        return {300000: 1.0, 500000: 1.0, 700000: 1.0, 1000000: 1.0}
     if choices["insert"] == "regret" or choices["noise"] or choices.get("polish") == "each":
-        return {10000: 1.0, 20000: 1.0}
-    return {20000: 1.0, 30000: 1.0, 40000: 1.0, 60000: 0.5}
+        return {8000: 1.0, 10000: 1.0, 12000: 1.0, 15000: 1.0, 20000: 1.0}
+    return {15000: 0.5, 20000: 1.0, 25000: 1.0, 30000: 1.0, 40000: 1.0, 50000: 0.7, 60000: 0.5}
 
 
 _SLOTS = (
-    choice("insert", "mechanism", {"ordered": 6.0, "regret": 3.0, "matrix": 0.5}),
+    choice("insert", "mechanism", {"ordered": 6.0, "regret": 2.5, "matrix": 0.3}),
     choice("order", "mechanism", _ORDERS, when=_inserts("ordered"), plain="random"),
     choice("criterion", "mechanism", _CRITERIA, when=_inserts("regret"), plain="regret"),
     choice(
@@ -141,23 +91,13 @@ _SLOTS = (
     choice(
         "scope",
         "option",
-        lambda c: {"all": 1.0, "near": 3.0 if c["insert"] == "ordered" else 6.0},
+        lambda c: {"all": 1.0, "near": 5.0 if c["insert"] == "ordered" else 8.0},
         when=_inserts("ordered", "regret"),
         plain="all",
     ),
     *amount_slots(
         "width",
-        {
-            "4:4": 2.0,
-            "5:5": 1.0,
-            "8:8": 1.0,
-            "2:5": 0.5,
-            "3:5": 1.0,
-            "3:6": 1.0,
-            "4:8": 1.0,
-            "5:10": 1.0,
-            "8:16": 0.5,
-        },
+        _WIDTHS,
         when=lambda c: c.get("scope") == "near",
         plain="8:8",
     ),
@@ -209,228 +149,6 @@ _SLOTS = (
         when=lambda c: at_most(c, "tries") > 1,
     ),
 )
-
-
-def render(choices: Choices) -> tuple[str, str]:
-    """(strategy sentence, source) of a derivation."""
-    build = {"ordered": _ordered, "regret": _regret, "matrix": _matrix}[str(choices["insert"])]
-    what, helpers, lines = build(choices)
-    header = "def repair(dist, partial_tour, removed_nodes, steps_since_improvement, rng):"
-    return sentence(f"{what}."), module([*helpers, function(header, lines)])
-
-
-def _several(choices: Choices) -> bool:
-    return at_most(choices, "tries") > 1
-
-
-def _tries_lines(choices: Choices, work: str) -> list[str]:
-    tries, _ = amount(choices, "tries")
-    line = f"tries = max(1, min({tries}, {choices['budget']} // {work}))"
-    if len(line) <= 84:
-        return [line]
-    return [f"limit = {choices['budget']} // {work}", f"tries = max(1, min({tries}, limit))"]
-
-
-def _tries_phrase(choices: Choices, how: str) -> str:
-    if not _several(choices):
-        return ""
-    return f"; make several tries ({amount(choices, 'tries')[1]}){how} and keep the shortest"
-
-
-def _work(choices: Choices) -> str:
-    """How many edges one try looks at, roughly."""
-    if limited(choices):
-        return "len(removed_nodes) ** 2"
-    return "len(removed_nodes) // len(partial_tour)"
-
-
-def _scope(choices: Choices) -> tuple[list[str], str]:
-    """(lines before the first insertion, phrase) of where a node may go."""
-    if not limited(choices):
-        return [FOLLOW], "anywhere in the tour"
-    width, phrase = amount(choices, "width")
-    where = f"next to one of its cheapest edges (how many: {phrase}) or a node inserted before"
-    return [FOLLOW, *near_lines(choices, width)], where
-
-
-def _order(choices: Choices, pool: str) -> tuple[list[str], str, str]:
-    """(lines that compute the keys, expression of an order of `pool`, phrase)."""
-    name = str(choices["order"])
-    if name == "random":
-        return [], f"rng.sample({pool}, len({pool}))", "in random order"
-    if name == "given":
-        return [], f"{pool}[:]", "in the order of the old tour"
-    body, large_first, phrase = _KEYED[name]
-    lines = ["key = {}", "for node in removed_nodes:", "    row = dist[node]", *indent(body)]
-    sign = "-" if large_first else ""
-    return lines, f"sorted({pool}, key=lambda node: {sign}key[node])", phrase
-
-
-def _reorder(choices: Choices, pool: str, ordered: str) -> tuple[list[str], list[str], str]:
-    """(lines before the tries, lines that begin a try, phrase)."""
-    retry = choices["retry"]
-    if retry == "mutate":
-        moves = choices["shake"]
-        move = "order.insert(rng.randrange(len(order)), order.pop(rng.randrange(len(order))))"
-        again = ["order = best_order[:]", "if attempt > 0:"]
-        again += indent([move] if moves == 1 else [f"for _ in range({moves}):", f"    {move}"])
-        count = "one node" if moves == 1 else f"{moves} nodes"
-        return [f"best_order = {ordered}"], again, f" that move {count} of the best order so far"
-    if retry == "perturb":
-        again = [
-            ordered.replace("key[node]", f"key[node] * (1 + {choices['shake']} * rng.random())")
-        ]
-        return [], [f"order = {again[0]}"], " with that order perturbed"
-    if choices["order"] == "random":
-        return [f"order = {pool}[:]"], ["rng.shuffle(order)"], ""
-    return (
-        [f"order = {ordered}"],
-        ["if attempt > 0:", "    rng.shuffle(order)"],
-        (", the others in random order"),
-    )
-
-
-def _polish_phrase(choices: Choices) -> str:
-    return {
-        "none": "",
-        "each": ", after each try moving every inserted node once more to its cheapest place",
-        "end": ", and at the end move every inserted node once more to its cheapest place",
-    }[str(choices.get("polish", "none"))]
-
-
-def _ordered(choices: Choices) -> tuple[str, list[str], list[str]]:
-    grouped, several = choices.get("group") == "rivals", _several(choices)
-    polish = choices.get("polish", "none")
-    pool = "group" if grouped else "removed_nodes"
-    before, where = _scope(choices)
-    keys, ordered, order_phrase = _order(choices, pool)
-    lines = [*before, *keys]
-    helpers = [find_place(choices), reconsider(choices)] if polish != "none" else []
-    fresh = ["inserted = []"] if limited(choices) else []
-    how = ""
-    if several:
-        lines += _tries_lines(choices, _work(choices))
-        first, again, how = _reorder(choices, pool, ordered)
-        start = "start" if grouped else "follow"
-        attempt = [*again, f"trial = {start}.copy()", *fresh, "total = 0.0"]
-        attempt += insert_lines(choices, True, prune=polish != "each")
-        if polish == "each":
-            attempt.append(f"total -= {reconsider_call(choices, 'trial', 'order')}")
-        attempt += ["if total < best_cost:", "    best_cost = total", "    best = trial"]
-        if choices["retry"] == "mutate":
-            attempt.append("    best_order = order")
-        search = [*first, 'best_cost = float("inf")', "for attempt in range(tries):"]
-        search += indent(attempt)
-    else:
-        search = [f"order = {ordered}", "trial = follow.copy()", *fresh]
-        search += [*insert_lines(choices, False, prune=False), "best = trial"]
-        if polish == "each":
-            search.append(reconsider_call(choices, "best", "order"))
-    if grouped:
-        lines += _groups(search)
-    else:
-        lines += search
-    if polish == "end":
-        lines.append(reconsider_call(choices, "best", "removed_nodes"))
-    what = f"Insert the removed nodes one at a time, {order_phrase}"
-    if grouped:
-        what = "Split the removed nodes into groups that compete for the same edges and insert each"
-        what += f" group one node at a time, {order_phrase}"
-    what += f", each at its cheapest place {where}"
-    if choices["noise"]:
-        what += f" (costs with up to {round(100 * float(choices['noise']))}% noise)"
-    if choices.get("blink"):
-        what += f" (a better place is overlooked with probability {choices['blink']})"
-    what += _tries_phrase(choices, how) + (" for each group" if grouped else "")
-    return what + _polish_phrase(choices), helpers, [*lines, *FINISH]
-
-
-def _groups(search: list[str]) -> list[str]:
-    """Groups of nodes without an edge in common can be settled one after the other."""
-    return [
-        "best = follow",
-        "waiting = removed_nodes[:]",
-        "while waiting:",
-        "    group = [waiting.pop()]",
-        "    for member in group:",
-        "        edges = set(near[member])",
-        "        group += [node for node in waiting if not edges.isdisjoint(near[node])]",
-        "        waiting = [node for node in waiting if node not in group]",
-        "    start = best",
-        *indent(search),
-    ]
-
-
-def _noise_lines(choices: Choices) -> tuple[list[str], str]:
-    """(lines that set `noise`, phrase) of how scores are randomised; the first try is plain."""
-    ties = str(choices["ties"])
-    if ties == "0":
-        return [], ""
-    if ties.startswith("grow"):
-        stagnation = f"steps_since_improvement / {ties.split()[1]}"
-        if _several(choices):
-            noise = f"noise = min(attempt, 1 + {stagnation})"
-            return [noise], ", scores randomised more in later tries and with stagnation"
-        return [f"noise = min(1, {stagnation})"], ", scores randomised more with stagnation"
-    plain_first = " if attempt > 0 else 0" if _several(choices) else ""
-    percent = round(100 * float(ties))
-    return [f"noise = {ties}{plain_first}"], f", scores raised by up to {percent}% at random"
-
-
-def _score_loop(choices: Choices, start: list[str], insert: list[str]) -> list[str]:
-    """One construction, or several tries of it of which the cheapest is kept."""
-    noise, _ = _noise_lines(choices)
-    if not _several(choices):
-        return [*noise, *start, *insert]
-    attempt = indent([*noise, *start, *insert])
-    return ['best_cost = float("inf")', "for attempt in range(tries):", *attempt]
-
-
-def _regret(choices: Choices) -> tuple[str, list[str], list[str]]:
-    several, polish = _several(choices), choices["polish"]
-    before, where = _scope(choices)
-    score, score_phrase = score_expression(choices)
-    _, noise_phrase = _noise_lines(choices)
-    helpers = [look_up(choices)]
-    if polish != "none":
-        helpers += [find_place(choices), reconsider(choices)]
-    start = ["trial = follow.copy()", *(["inserted = []"] if limited(choices) else [])]
-    insert = regret_lines(choices, score, prune=several and polish != "each")
-    if several:
-        lines = [*before, *_tries_lines(choices, _work(choices))]
-        start.append("total = 0.0")
-        if polish == "each":
-            insert.append(f"total -= {reconsider_call(choices, 'trial', 'removed_nodes')}")
-        insert += ["if total < best_cost:", "    best_cost = total", "    best = trial"]
-    else:
-        lines = before
-        insert = [line for line in insert if "total" not in line]
-        if polish == "each":
-            insert.append(reconsider_call(choices, "trial", "removed_nodes"))
-        insert.append("best = trial")
-    lines = [*lines, *_score_loop(choices, start, insert)]
-    if polish == "end":
-        lines.append(reconsider_call(choices, "best", "removed_nodes"))
-    what = f"Insert next the removed node with {score_phrase}, at its cheapest place {where}"
-    what += noise_phrase + _tries_phrase(choices, "") + _polish_phrase(choices)
-    return what, helpers, [*lines, *FINISH]
-
-
-def _matrix(choices: Choices) -> tuple[str, list[str], list[str]]:
-    several = _several(choices)
-    noise, noise_phrase = _noise_lines(choices)
-    insert, phrase = matrix_lines(choices, bool(noise))
-    lines = list(MATRIX)
-    if several:
-        lines += _tries_lines(choices, "len(removed_nodes) ** 2 // len(partial_tour)")
-        insert += ["if total < best_cost:", "    best_cost = total", "    best = tour"]
-        lines += _score_loop(choices, ["total = 0.0"], insert)
-        lines.append("return best")
-    else:
-        insert = [line for line in insert if "total" not in line]
-        lines += [*_score_loop(choices, [], insert), "return tour"]
-    what = f"Insert next, from a matrix of all insertion costs, the removed node with {phrase}"
-    return what + noise_phrase + _tries_phrase(choices, ""), [], lines
 
 
 GRAMMAR = Grammar("tsp", "repair", _SLOTS, render)

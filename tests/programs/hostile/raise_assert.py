@@ -1,6 +1,6 @@
 # role: repair
 # problem: cvrp
-# expect: any-failure
+# expect: crash
 # why: a failed assertion with a huge message
 def repair(dist, demands, capacity, partial_routes, removed_customers, steps_since_improvement, rng):
     routes = [list(route) for route in partial_routes if len(route)]

@@ -1,6 +1,6 @@
 # role: destroy
 # problem: cvrp
-# expect: any-failure
+# expect: crash
 # why: a deeply nested list as the message
 def destroy(dist, demands, capacity, current_routes, steps_since_improvement, rng):
     routes = [list(route) for route in current_routes]

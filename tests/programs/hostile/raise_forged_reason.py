@@ -1,6 +1,6 @@
 # role: repair
 # problem: tsp
-# expect: any-failure
+# expect: crash
 # why: a message like a status
 def repair(dist, partial_tour, removed_nodes, steps_since_improvement, rng):
     tour = list(partial_tour)

@@ -1,6 +1,6 @@
 # role: destroy
 # problem: tsp
-# expect: any-failure
+# expect: crash
 # why: an error whose arguments contain themselves
 def destroy(dist, current_tour, steps_since_improvement, rng):
     count = max(1, len(current_tour) // 5)

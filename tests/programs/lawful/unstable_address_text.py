@@ -1,6 +1,6 @@
 # role: repair
 # problem: tsp
-# expect: ok
+# expect: unstable
 # why: the address in the text of a function must not change a result
 def repair(dist, partial_tour, removed_nodes, steps_since_improvement, rng):
     tour = list(partial_tour)

@@ -1,0 +1,310 @@
+"""spo evaluate and spo solve, without the command line: groups, gaps, failures, references."""
+
+import json
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from spo_jax.envs import get_problem
+from spo_jax.envs.evaluation import (
+    InstanceResult,
+    Report,
+    RolloutResult,
+    cache_folder,
+    evaluate,
+    parse_spec,
+    summarise,
+)
+from spo_jax.envs.reporting import notes, solved_lines
+from spo_jax.envs.solve import cpu_limit, default_output, problem_of, solve
+from spo_jax.errors import InputError
+from spo_jax.program import Pair, Program
+
+TSP = get_problem("tsp")
+
+DESTROY = """
+def destroy(dist, current_tour, steps_since_improvement, rng):
+    removed = rng.sample(current_tour, 3)
+    return [node for node in current_tour if node not in removed], removed
+"""
+REPAIR = """
+def repair(dist, partial_tour, removed_nodes, steps_since_improvement, rng):
+    tour = list(partial_tour)
+    for node in removed_nodes:
+        costs = [
+            dist[tour[k - 1]][node] + dist[node][tour[k]] - dist[tour[k - 1]][tour[k]]
+            for k in range(len(tour))
+        ]
+        tour.insert(costs.index(min(costs)), node)
+    return tour
+"""
+# Fails on every instance of more than 12 nodes.
+FUSSY = REPAIR.replace(
+    "    tour = list", "    if len(dist) > 12:\n        return []\n    tour = list"
+)
+
+
+def pair_of(repair: str = REPAIR, destroy: str = DESTROY) -> Pair:
+    return Pair(
+        Program.from_source("destroy", destroy, "Remove three."),
+        Program.from_source("repair", repair, "Insert cheaply."),
+    )
+
+
+def write_tsp(path: Path, coords: list[tuple[int, int]]) -> Path:
+    lines = [f"NAME : {path.stem}", "TYPE : TSP", f"DIMENSION : {len(coords)}"]
+    lines += ["EDGE_WEIGHT_TYPE : EUC_2D", "NODE_COORD_SECTION"]
+    lines += [f"{k} {x} {y}" for k, (x, y) in enumerate(coords, 1)]
+    path.write_text("\n".join([*lines, "EOF"]) + "\n")
+    return path
+
+
+@pytest.fixture
+def square(tmp_path: Path) -> Path:
+    """Twelve nodes around a square of side 30, whose optimum, 120, is recorded beside it."""
+    side = [(0, 0), (10, 0), (20, 0)]
+    around = [*side, *((30, x) for x, _ in side), *((30 - x, 30) for x, _ in side)]
+    around += [(0, 30 - x) for x, _ in side]
+    path = write_tsp(tmp_path / "square.tsp", around)
+    (tmp_path / "solutions.json").write_text('{"square": 120}')
+    return path
+
+
+# --- specs ----------------------------------------------------------------------------------------
+
+
+def test_uniform_specs():
+    spec = parse_spec("uniform:20x3@7", TSP)
+    assert spec.uniform == (20, 3, 7)
+    assert [each.digest for each in spec.load(TSP)] == [i.digest for i in TSP.sample(20, 3, 7)]
+    assert parse_spec("uniform:20x3", TSP).uniform == (20, 3, 0)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["uniform:20", "uniform:x3", "uniform:20x0", "uniform:2x3", "uniform:20x3@", "uniform:20x3@-1",
+     "uniform:-5x3", "uniform:5.5x3", "uniform:99999x9999", "uniform:", "nothing.tsp", "a\0b"],
+)  # fmt: skip
+def test_bad_specs(text):
+    with pytest.raises(InputError) as caught:
+        parse_spec(text, TSP)
+    assert "\n" not in str(caught.value)
+
+
+def test_folders_are_read_in_order_and_in_depth(tmp_path):
+    corners = [(0, 0), (1, 0), (1, 1), (0, 1)]
+    (tmp_path / "deep").mkdir()
+    for name in ("b.tsp", "a.TSP", "deep/c.tsp"):
+        write_tsp(tmp_path / name, corners)
+    (tmp_path / "c.vrp").write_text("not looked at")
+    spec = parse_spec(str(tmp_path), TSP)
+    assert [path.name for path in spec.paths] == ["a.TSP", "b.tsp", "c.tsp"]
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(InputError, match="holds no instance of tsp"):
+        parse_spec(str(tmp_path / "empty"), TSP)
+
+
+def test_the_cache_folder_can_be_named(monkeypatch):
+    monkeypatch.setenv("SPO_CACHE", "/somewhere")
+    assert cache_folder() == Path("/somewhere")
+    monkeypatch.delenv("SPO_CACHE")
+    monkeypatch.setenv("XDG_CACHE_HOME", "/caches")
+    assert cache_folder() == Path("/caches/spo-jax")
+
+
+# --- evaluate -------------------------------------------------------------------------------------
+
+
+def test_a_report_recomputes(square):
+    saved: list[Report] = []
+    report = evaluate(
+        pair_of(), TSP, [str(square), "uniform:10x2@3"], steps=60, seeds=2, references="none",
+        save=saved.append,
+    )  # fmt: skip
+    assert [each.complete for each in saved] == [False, True]
+    assert saved[-1] is report
+    read = json.loads(report.to_json(), parse_constant=pytest.fail)
+    assert [group["name"] for group in read["groups"]] == [str(square), "uniform:10x2@3"]
+    instances = [TSP.read(square), *TSP.sample(10, 2, 3)]
+    results = [each for group in read["groups"] for each in group["instances"]]
+    assert [each["name"] for each in results] == ["square", "uniform-10-0@3", "uniform-10-1@3"]
+    for instance, result in zip(instances, results, strict=True):
+        assert result["size"] == instance.size
+        assert [each["seed"] for each in result["rollouts"]] == [0, 1]
+        for rollout in result["rollouts"]:
+            tour = rollout["solution"]
+            assert sorted(tour) == list(range(instance.size))
+            cost = math.fsum(
+                instance.dist[a, b] for a, b in zip(tour, tour[1:] + tour[:1], strict=True)
+            )
+            assert rollout["best_cost"] == pytest.approx(cost, abs=1e-9)
+            assert rollout["best_cost"] <= rollout["initial_cost"]
+            assert (rollout["status"], rollout["reason"]) == ("ok", "")
+            if instance.name == "square":
+                assert result["reference"] == 120
+                assert rollout["gap"] == pytest.approx(100 * (cost - 120) / 120, abs=1e-9)
+            else:
+                assert result["reference"] is rollout["gap"] is None
+                assert result["reference_source"]
+    summary = read["groups"][1]["summary"]
+    assert summary["mean_gap"] is summary["gap_interval"] is None
+    assert "no reference" in notes(report.groups[1])[0]
+
+
+def test_failures_are_counted_and_in_no_mean():
+    report = evaluate(
+        pair_of(FUSSY), TSP, ["uniform:12x1", "uniform:13x2"], steps=5, seeds=2, references="none"
+    )
+    fine, bad = report.groups
+    assert (fine.summary.failed, bad.summary.failed) == (0, 4)
+    assert (bad.summary.mean_cost, bad.summary.rollouts) == (None, 4)
+    rollout = bad.instances[1].rollouts[1]
+    assert rollout.status == "invalid"
+    assert "every node" in rollout.reason
+    assert rollout.best_cost is rollout.initial_cost is rollout.solution is None
+    assert "4 of 4 rollouts failed" in notes(bad)[0]
+    json.loads(report.to_json(), parse_constant=pytest.fail)
+
+
+def test_workers_change_nothing_but_the_seconds():
+    def costs(workers: int) -> list[float | None]:
+        report = evaluate(
+            pair_of(), TSP, ["uniform:15x2"], steps=20, seeds=2, references="none", workers=workers
+        )
+        return [r.best_cost for i in report.groups[0].instances for r in i.rollouts]
+
+    assert costs(1) == costs(2)
+
+
+@pytest.mark.parametrize(
+    ("pair", "says"),
+    [
+        (pair_of(DESTROY.replace("destroy(", "repair(")), "the repair program cannot run on tsp"),
+        (pair_of(destroy="import os\n" + DESTROY), "the destroy program cannot run on tsp"),
+    ],
+)
+def test_a_refused_program_is_the_users_to_mend(pair, says):
+    with pytest.raises(InputError, match=says):
+        evaluate(pair, TSP, ["uniform:10x1"], steps=5, references="none")
+
+
+def test_a_bad_file_is_found_before_anything_runs(tmp_path):
+    (tmp_path / "bad.tsp").write_text("NAME : bad\n")
+    done: list[str] = []
+    with pytest.raises(InputError, match=r"bad\.tsp"):
+        evaluate(
+            pair_of(), TSP, ["uniform:10x1", str(tmp_path)], steps=5, references="none",
+            progress=lambda what, *_: done.append(what),
+        )  # fmt: skip
+    assert not done
+
+
+def test_references_are_solved_once(tmp_path):
+    pytest.importorskip("elkai")
+    for _ in range(2):
+        report = evaluate(pair_of(), TSP, ["uniform:10x2"], steps=50, seeds=1, cache=tmp_path)
+        assert "LKH" in report.groups[0].instances[0].reference_source
+        assert all(i.rollouts[0].gap >= -1e-9 for i in report.groups[0].instances)
+    assert len(list(tmp_path.iterdir())) == 2
+
+
+def test_without_a_solver_the_gap_is_null_and_says_how_to_get_it(monkeypatch, tmp_path):
+    monkeypatch.setitem(__import__("sys").modules, "elkai", None)  # as if not installed
+    report = evaluate(pair_of(), TSP, ["uniform:10x1"], steps=5, seeds=1, cache=tmp_path)
+    instance = report.groups[0].instances[0]
+    assert instance.reference is instance.rollouts[0].gap is None
+    assert "pip install" in instance.reference_source
+
+
+# --- summaries by hand ----------------------------------------------------------------------------
+
+
+def result(gaps: list[float | None]) -> InstanceResult:
+    return InstanceResult(
+        "x", 10, 100.0, "file",
+        tuple(
+            RolloutResult(s, "ok", "", 200.0, 100 + gap, gap, 1.0, [])
+            if gap is not None
+            else RolloutResult(s, "timeout", "too slow", None, None, None, 2.0, None)
+            for s, gap in enumerate(gaps)
+        ),
+    )  # fmt: skip
+
+
+def test_an_instance_counts_once_however_many_of_its_rollouts_failed():
+    found = summarise([result([1.0, 3.0]), result([8.0, None]), result([None, None])])
+    assert found.mean_gap == pytest.approx((2.0 + 8.0) / 2)
+    assert (found.rollouts, found.failed, found.with_gap) == (6, 3, 2)
+    assert found.mean_cost == pytest.approx((101 + 103 + 108) / 3)
+    assert found.mean_seconds == 1.0
+    assert found.gap_interval == (2.0, 8.0)
+
+
+def test_the_interval_resamples_instances_or_the_rollouts_of_one():
+    many = summarise([result([0.0, 10.0]) for _ in range(8)])
+    assert many.gap_interval == (5.0, 5.0)  # all instances have the same mean
+    one = summarise([result([0.0, 10.0])])
+    assert one.gap_interval == (0.0, 10.0)
+    assert summarise([result([4.0])]).gap_interval is None
+    spread = np.random.default_rng(0).normal(3, 1, 64)
+    low, high = summarise([result([gap]) for gap in spread]).gap_interval or (0, 0)
+    half = 1.96 * spread.std() / 8  # the normal approximation
+    assert low == pytest.approx(spread.mean() - half, abs=0.1)
+    assert high == pytest.approx(spread.mean() + half, abs=0.1)
+
+
+# --- solve ----------------------------------------------------------------------------------------
+
+
+def test_solve_keeps_the_best_of_its_seeds(square):
+    instance = TSP.read(square)
+    each = [solve(instance, pair_of(), TSP, steps=2, seed=s) for s in range(4)]
+    best = solve(instance, pair_of(), TSP, steps=2, seeds=4, workers=2)
+    assert len({one.cost for one in each}) > 1  # or there is nothing to choose
+    assert best.cost == min(one.cost for one in each)
+    assert each[best.seed].solution == best.solution
+    assert best.steps == 2
+    assert best.cost == TSP.cost(instance, best.solution)
+    assert best.gap == pytest.approx((best.cost - 120) / 1.2)
+    assert "gap" in solved_lines(best)[0]
+
+
+def test_solve_by_time_ends_in_time(square):
+    found = solve(TSP.read(square), pair_of(), TSP, seconds=0.3)
+    assert found.steps > 500
+    assert found.seconds < 1.0
+
+
+def test_solve_of_a_failing_pair_is_one_sentence():
+    instance = TSP.sample(20, 1, 0)[0]
+    with pytest.raises(InputError, match="the pair gave no solution: invalid: ") as caught:
+        solve(instance, pair_of(FUSSY), TSP, steps=5, seeds=2)
+    assert "\n" not in str(caught.value)
+    with pytest.raises(InputError, match="--cpu-seconds"):
+        solve(instance, pair_of(ENDLESS), TSP, steps=5, cpu_seconds=30.0)
+
+
+ENDLESS = REPAIR.replace("    tour = list", "    while True: pass\n    tour = list")
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"steps": 0}, {"seconds": 0.0}, {"seconds": math.nan}, {"seeds": 0},
+     {"steps": 5, "seconds": 1.0}, {"steps": 10**9}],
+)  # fmt: skip
+def test_solve_refuses_senseless_effort(options):
+    with pytest.raises(InputError):
+        solve(TSP.sample(10, 1, 0)[0], pair_of(), TSP, **options)
+
+
+def test_names():
+    assert problem_of("a/b.TSP") == "tsp"
+    assert problem_of("b.vrp") == "cvrp"
+    with pytest.raises(InputError, match="--problem"):
+        problem_of("b.txt")
+    assert default_output("/data/a280.tsp", "tsp") == Path("a280.spo.tour")
+    assert default_output("A-n32-k5.vrp", "cvrp") == Path("A-n32-k5.spo.sol")
+    small, large = TSP.sample(10, 1, 0)[0], TSP.sample(1000, 1, 0)[0]
+    assert cpu_limit(TSP, large) == 4 * cpu_limit(TSP, small) == 40 * TSP.cpu_seconds

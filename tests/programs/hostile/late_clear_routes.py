@@ -1,0 +1,17 @@
+# role: repair
+# problem: cvrp
+# expect: contained
+# why: a finaliser puts everything into one route after the check
+def repair(dist, demands, capacity, partial_routes, removed_customers, steps_since_improvement, rng):
+    routes = [list(r) for r in partial_routes if len(r)] + [[c] for c in removed_customers]
+    box = []
+    def hold():
+        try:
+            yield box
+        finally:
+            routes[:] = [[c for r in routes for c in r]]
+    holder = hold()
+    next(holder)
+    box.append(holder)
+    junk = [[] for _ in range(3000)]
+    return routes

@@ -1,0 +1,536 @@
+"""The command line: what it refuses, what it writes, how fast it answers."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from spo_jax import __version__, cli
+from spo_jax.cli import main
+from spo_jax.errors import InputError
+
+PAIR = '''"""A pair for the TSP."""
+
+
+def destroy(dist, current_tour, steps_since_improvement, rng):
+    """Remove three."""
+    removed = rng.sample(current_tour, 3)
+    return [node for node in current_tour if node not in removed], removed
+
+
+def repair(dist, partial_tour, removed_nodes, steps_since_improvement, rng):
+    """Insert each where it is cheapest."""
+    tour = list(partial_tour)
+    for node in removed_nodes:
+        row = dist[node]
+        costs = [row[tour[k - 1]] + row[tour[k]] - dist[tour[k - 1]][tour[k]]
+                 for k in range(len(tour))]
+        tour.insert(costs.index(min(costs)), node)
+    return tour
+'''
+
+TSP = """NAME : ten
+TYPE : TSP
+DIMENSION : 10
+EDGE_WEIGHT_TYPE : EUC_2D
+NODE_COORD_SECTION
+1 0 0
+2 10 0
+3 20 0
+4 30 0
+5 30 10
+6 30 20
+7 20 20
+8 10 20
+9 0 20
+10 0 10
+EOF
+"""
+
+VRP = """NAME : four
+TYPE : CVRP
+DIMENSION : 4
+EDGE_WEIGHT_TYPE : EUC_2D
+CAPACITY : 5
+NODE_COORD_SECTION
+1 0 0
+2 1 0
+3 0 1
+4 1 1
+DEMAND_SECTION
+1 0
+2 3
+3 3
+4 2
+DEPOT_SECTION
+1
+-1
+EOF
+"""
+
+FILES: dict[str, str | bytes] = {
+    "pair.py": PAIR,
+    "ten.tsp": TSP,
+    "four.vrp": VRP,
+    # malformed or unlawful instances
+    "empty.tsp": "",
+    "noise.tsp": "these are no coordinates\n",
+    "cut.tsp": TSP[: TSP.index("7 20")],
+    "explicit.tsp": TSP.replace("EUC_2D", "EXPLICIT"),
+    "atsp.tsp": TSP.replace("TYPE : TSP", "TYPE : ATSP"),
+    "two.tsp": TSP.replace("DIMENSION : 10", "DIMENSION : 2").replace(
+        TSP[TSP.index("3 20") : -4], ""
+    ),
+    "nan.tsp": TSP.replace("4 30 0", "4 nan 0"),
+    "infinite.tsp": TSP.replace("4 30 0", "4 inf 0"),
+    "repeated.tsp": TSP.replace("4 30 0", "3 30 0"),
+    "words.tsp": TSP.replace("4 30 0", "4 thirty 0"),
+    "heavy.vrp": VRP.replace("2 3\n", "2 6\n"),
+    "no_demand.vrp": VRP.replace("DEMAND_SECTION\n1 0\n2 3\n3 3\n4 2\n", ""),
+    "no_capacity.vrp": VRP.replace("CAPACITY : 5\n", ""),
+    "explicit.vrp": VRP.replace("EUC_2D", "EXPLICIT"),
+    "ten.txt": TSP,
+    # files that are no pairs, and pairs that are no good
+    "half.py": PAIR[: PAIR.index("def repair")],
+    "syntax.py": PAIR.replace("removed = ", "removed == = "),
+    "binary.py": b"\xff\xfe\x00",
+    "import.py": "import os\n" + PAIR.replace("removed = ", "os.getpid()\n    removed = "),
+    "cvrp.py": PAIR.replace("(dist, ", "(dist, demands, capacity, "),
+    "crash.py": PAIR.replace("tour = list(partial_tour)", "tour = [][0]"),
+    "wrong.py": PAIR.replace("return tour", "return tour[1:]"),
+}
+
+SOLVE = ["solve", "ten.tsp", "--pair", "pair.py", "--steps", "5"]
+EVALUATE = ["evaluate", "pair.py", "--problem", "tsp", "--steps", "5", "--references", "none"]
+ROOT = str(Path(cli.__file__).parent.parent)
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A working folder with all FILES, where nothing else may appear."""
+    work = tmp_path / "work"
+    work.mkdir()
+    for name, text in FILES.items():
+        (work / name).write_bytes(text if isinstance(text, bytes) else text.encode())
+    monkeypatch.chdir(work)
+    monkeypatch.setenv("SPO_CACHE", str(tmp_path / "cache"))
+    return work
+
+
+def listing(folder: Path) -> dict[str, bytes]:
+    return {
+        str(path.relative_to(folder)): path.read_bytes()
+        for path in folder.rglob("*")
+        if path.is_file()
+    }
+
+
+@pytest.fixture
+def refused(folder, capsys):
+    """Run a command that must fail as a user's mistake does, leaving nothing behind."""
+
+    def run(*argv: str) -> str:
+        before = listing(folder)
+        assert main(list(argv)) == 2
+        out, err = capsys.readouterr()
+        lines = err.splitlines(keepends=True)
+        assert len(lines) == 1, err
+        assert lines[0].startswith("spo: ")
+        assert lines[0].endswith("\n")
+        assert out == ""
+        assert listing(folder) == before
+        return err
+
+    return run
+
+
+def solve(instance: str = "ten.tsp", pair: str = "pair.py", *more: str) -> list[str]:
+    return ["solve", instance, "--pair", pair, "--steps", "5", *more]
+
+
+# --- bad input ------------------------------------------------------------------------------------
+
+BAD = [
+    # instances
+    (solve("missing.tsp"), "missing.tsp does not exist"),
+    (solve("missing.vrp"), "missing.vrp does not exist"),
+    (solve("empty.tsp"), "empty.tsp is empty"),
+    (solve("noise.tsp"), "noise.tsp"),
+    (solve("cut.tsp"), "cut.tsp"),
+    (solve("explicit.tsp"), "EXPLICIT"),
+    (solve("atsp.tsp"), "ATSP"),
+    (solve("two.tsp"), "at least 3"),
+    (solve("nan.tsp"), "nan"),
+    (solve("infinite.tsp"), "inf"),
+    (solve("repeated.tsp"), "node id 3"),
+    (solve("words.tsp"), "thirty"),
+    (solve("heavy.vrp", "cvrp.py"), "demand 6"),
+    (solve("no_demand.vrp", "cvrp.py"), "DEMAND_SECTION"),
+    (solve("no_capacity.vrp", "cvrp.py"), "CAPACITY"),
+    (solve("explicit.vrp", "cvrp.py"), "EXPLICIT"),
+    (solve("ten.txt"), "--problem"),
+    (solve("four.vrp", "pair.py", "--problem", "tsp"), "CVRP"),
+    (solve("."), "--problem"),
+    (solve(".", "pair.py", "--problem", "tsp"), "folder"),
+    ([*EVALUATE, "--on", "nan.tsp"], "nan"),
+    ([*EVALUATE, "--on", "ten.tsp", "."], "atsp.tsp"),  # the folder's first bad one
+    # pairs
+    (solve("ten.tsp", "missing.py"), "missing.py: no such file"),
+    (solve("ten.tsp", "half.py"), "no function named repair"),
+    (solve("ten.tsp", "syntax.py"), "syntax error in line 6"),
+    (solve("ten.tsp", "binary.py"), "not UTF-8"),
+    (solve("ten.tsp", "ten.tsp"), "ten.tsp: syntax error"),
+    (solve("ten.tsp", "import.py"), "os"),
+    (solve("ten.tsp", "cvrp.py"), "the destroy program cannot run on tsp"),
+    (solve("ten.tsp", "."), "holds no run"),
+    (["evaluate", "half.py", "--problem", "tsp", "--on", "ten.tsp"], "repair"),
+    (["evaluate", "import.py", "--problem", "tsp", "--on", "ten.tsp"], "os"),
+    # specs and problems
+    ([*EVALUATE, "--on", "uniform:5"], "uniform:SIZExCOUNT"),
+    ([*EVALUATE, "--on", "uniform:2x2"], "3 nodes"),
+    ([*EVALUATE, "--on", "uniform:20x0"], "COUNT"),
+    ([*EVALUATE, "--on", "nowhere"], "nowhere does not exist"),
+    (["evaluate", "pair.py", "--on", "uniform:5x1"], "--problem"),
+    (["evaluate", "pair.py", "--problem", "knapsack", "--on", "uniform:5x1"], "knapsack"),
+    (solve("ten.tsp", "pair.py", "--problem", "no.module:X"), "no.module"),
+    # outputs
+    (solve("ten.tsp", "pair.py", "--out", "no/where.tour"), "no folder"),
+    (solve("ten.tsp", "pair.py", "--out", "."), "folder"),
+    (solve("ten.tsp", "pair.py", "--out", "ten.tsp"), "input"),
+    (solve("ten.tsp", "pair.py", "--out", "pair.py"), "input"),
+    (solve("ten.tsp", "pair.py", "--plot", "pair.py"), "picture"),
+    (solve("ten.tsp", "pair.py", "--plot", "no/where.png"), "no folder"),
+    (solve("ten.tsp", "pair.py", "--plot", "a.jpg"), "picture"),
+    (solve("ten.tsp", "pair.py", "--out", "a.png", "--plot", "a.png"), "twice"),
+    (solve("ten.tsp", "pair.py", "--out", "x" * 300), "too long"),
+    (solve("ten.tsp", "pair.py", "--out", "a\0b"), "not a file name"),
+    ([*EVALUATE, "--on", "ten.tsp", "--json", "no/where.json"], "no folder"),
+    ([*EVALUATE, "--on", "ten.tsp", "--json", "."], "folder"),
+    ([*EVALUATE, "--on", "ten.tsp", "--json", "ten.tsp"], "input"),
+    # runs
+    (["discover"], "which problem"),
+    (["discover", "knapsack"], "knapsack"),
+    (["discover", "tsp", "--preset", "quickest"], "did you mean 'quick'"),
+    (["discover", "tsp", "--preset", "missing.toml"], "missing.toml"),
+    (["discover", "tsp", "--preset", "paper-cvrp"], "cvrp"),
+    (["discover", "tsp", "--rounds", "0"], "rounds"),
+    (["discover", "tsp", "--size", "many"], "size"),
+    (["discover", "tsp", "--credit", "no.module:function"], "no.module"),
+    (["discover", "tsp", "--out", "."], "not empty"),
+    (["discover", "tsp", "--out", "ten.tsp"], "ten.tsp"),
+    (["discover", "tsp", "--resume", "nowhere"], "no such run"),
+    (["discover", "--resume", "."], "no run"),
+    (["export", "nowhere", "--out", "new.py"], "no such run"),
+    (["export", ".", "--out", "new.py"], "no run"),
+    (["runs", "nowhere"], "no such folder"),
+    (["evaluate", "nowhere", "--problem", "tsp", "--on", "ten.tsp"], "no such file"),
+]
+
+
+@pytest.mark.parametrize(
+    ("argv", "says"), BAD, ids=[" ".join(argv)[:70].replace("\0", "0") for argv, _ in BAD]
+)
+def test_bad_input_is_one_sentence(refused, argv, says):
+    assert says in refused(*argv)
+
+
+@pytest.mark.parametrize(("pair", "says"), [("crash.py", "crash"), ("wrong.py", "every node")])
+def test_a_failing_pair_is_one_sentence(refused, pair, says):
+    error = refused(*solve("ten.tsp", pair))
+    assert error.startswith("spo: the pair gave no solution: ")
+    assert says in error
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory) -> Path:
+    """A tiny finished run."""
+    path = tmp_path_factory.mktemp("runs") / "run"
+    options = ["--rounds", "1", "--responses", "2", "--repairs-per-destroy", "2", "--size", "10"]
+    options += ["--mutation-groups", "1", "--crossover-groups", "0", "--instances", "1"]
+    argv = ["discover", "tsp", "--preset", "smoke", "--steps", "5", "--workers", "1", *options]
+    assert main([*argv, "--out", str(path)]) == 0
+    return path
+
+
+def test_runs_are_not_overwritten_and_not_resumed_as_others(finished, refused):
+    run = str(finished)
+    before = listing(finished)
+    assert "holds a run already" in refused("discover", "tsp", "--out", run)
+    assert "size is 10 there and 12 here" in refused("discover", "--resume", run, "--size", "12")
+    assert "cvrp" in refused("discover", "cvrp", "--resume", run)
+    assert "exists already" in refused("export", run, "--out", "pair.py")
+    assert "no folder" in refused("export", run, "--out", "no/pair.py")
+    assert "run for tsp" in refused("evaluate", run, "--problem", "cvrp", "--on", "four.vrp")
+    assert "run for tsp" in refused("solve", "four.vrp", "--pair", run)
+    assert listing(finished) == before
+
+
+def test_a_damaged_run_is_one_sentence(refused, folder):
+    (folder / "run").mkdir()
+    (folder / "run" / "manifest.json").write_text("{}")
+    (folder / "run" / "spo.sqlite").write_text("")
+    assert "manifest.json" in refused("discover", "--resume", "run")
+    assert "manifest.json" in refused("export", "run", "--out", "new.py")
+    assert "manifest.json" in refused("solve", "ten.tsp", "--pair", "run")
+
+
+def test_a_run_is_listed_exported_evaluated_and_solves(finished, folder, capsys):
+    run = str(finished)
+    assert main(["runs", str(finished.parent)]) == 0
+    assert "1/1" in capsys.readouterr().out
+    assert main(["export", run, "--out", "best.py"]) == 0
+    assert main(["solve", "ten.tsp", "--pair", "best.py", "--out", "a.tour", "--steps", "5"]) == 0
+    assert main(["solve", "ten.tsp", "--pair", run, "--out", "b.tour", "--steps", "5"]) == 0
+    assert Path("a.tour").read_text() == Path("b.tour").read_text()
+    argv = ["evaluate", run, "--on", "ten.tsp", "--steps", "5", "--json", "report.json"]
+    assert main(argv) == 0
+    assert json.loads(Path("report.json").read_text())["problem"] == "tsp"
+
+
+# --- the file system ------------------------------------------------------------------------------
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
+@pytest.mark.parametrize(
+    "argv", [[*SOLVE, "--out", "/dev/full"], [*EVALUATE, "--on", "ten.tsp", "--json", "/dev/full"]]
+)
+def test_no_space_is_one_sentence(folder, capsys, argv):
+    before = listing(folder)
+    assert main(argv) == 2
+    assert capsys.readouterr().err == "spo: cannot write /dev/full: No space left on device\n"
+    assert listing(folder) == before
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
+def test_no_permission_is_one_sentence(folder, refused):
+    (folder / "locked").mkdir(mode=0o500)
+    assert "permission" in refused(*SOLVE, "--out", "locked/a.tour")
+
+
+def test_a_failure_half_way_leaves_no_file(folder, monkeypatch, capsys):
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device", "x.part")
+
+    monkeypatch.setattr(os, "replace", full)
+    before = listing(folder)
+    for argv in (SOLVE, [*EVALUATE, "--on", "ten.tsp", "--json", "r.json"]):
+        assert main(argv) == 2
+        assert "No space left" in capsys.readouterr().err
+    assert listing(folder) == before
+
+
+# --- what works -----------------------------------------------------------------------------------
+
+
+def test_solve_writes_a_tour_and_a_picture(folder, capsys):
+    argv = ["solve", "ten.tsp", "--pair", "pair.py", "--steps", "60", "--seeds", "2"]
+    assert main([*argv, "--plot", "ten.png"]) == 0
+    out = capsys.readouterr().out
+    assert "ten: cost 100, gap unknown" in out
+    assert "60 steps" in out
+    lines = Path("ten.spo.tour").read_text().split("\n")
+    nodes = lines[lines.index("TOUR_SECTION") + 1 : lines.index("-1")]
+    assert sorted(map(int, nodes)) == list(range(1, 11))
+    assert Path("ten.png").read_bytes().startswith(b"\x89PNG")
+    assert set(listing(folder)) - set(FILES) == {"ten.spo.tour", "ten.png"}
+
+
+def test_solve_cvrp(folder, capsys):
+    Path("routes.py").write_text(
+        "def destroy(dist, demands, capacity, current_routes, steps_since_improvement, rng):\n"
+        "    gone = rng.choice([c for route in current_routes for c in route])\n"
+        "    return [[c for c in route if c != gone] for route in current_routes], [gone]\n"
+        "def repair(dist, demands, capacity, partial_routes, removed_customers, z, rng):\n"
+        "    return partial_routes + [removed_customers]\n"
+    )
+    assert main(["solve", "four.vrp", "--pair", "routes.py", "--steps", "3"]) == 0
+    assert Path("four.spo.sol").read_text().startswith("Route #1: ")
+
+
+def test_evaluate_prints_a_table_and_writes_strict_json(folder, capsys):
+    argv = [*EVALUATE, "--on", "uniform:10x2@5", "ten.tsp", "--seeds", "2", "--json", "r.json"]
+    assert main(argv) == 0
+    out, err = capsys.readouterr()
+    assert "uniform:10x2@5: rollouts: 4 done\n" in out
+    assert "no reference" in out
+    assert err == ""
+    report = json.loads(Path("r.json").read_text(), parse_constant=pytest.fail)
+    assert [len(group["instances"]) for group in report["groups"]] == [2, 1]
+    instance = report["groups"][0]["instances"][0]
+    assert set(instance) == {"name", "size", "reference", "reference_source", "rollouts"}
+    fields = "seed status reason initial_cost best_cost gap seconds solution"
+    assert set(instance["rollouts"][0]) == set(fields.split())
+
+
+def test_failures_are_printed(folder, capsys):
+    argv = ["evaluate", "wrong.py", "--problem", "tsp", "--on", "ten.tsp", "--steps", "5"]
+    assert main(argv) == 0
+    out = capsys.readouterr().out
+    assert "3/3" in out
+    assert "3 of 3 rollouts failed" in out
+
+
+def test_doctor_is_ready_here(folder, capsys):
+    assert main(["doctor"]) == 0
+    out = capsys.readouterr().out
+    for word in (
+        *("seccomp", "landlock", "namespaces", "python", "jax", "cores", "elkai", "ortools"),
+        *("pyvrp", "matplotlib", "alns", "cache", "ready"),
+    ):
+        assert word in out
+
+
+def test_doctor_survives_a_broken_jax(folder, tmp_path):
+    broken = tmp_path / "broken"
+    broken.mkdir()
+    (broken / "jax.py").write_text("raise RuntimeError('jaxlib is from another age')\n")
+    done = spo("doctor", path=[str(broken)])
+    assert done.returncode == 2
+    assert "jaxlib is from another age" in done.stdout
+    assert "pip install" in done.stdout
+    assert "seccomp" in done.stdout
+    assert done.stderr == ""
+
+
+def test_doctor_says_what_to_do_about_a_missing_layer(monkeypatch):
+    from spo_jax.envs import doctor, evaluator
+
+    class Bare(evaluator.Evaluator):
+        layers = property(lambda self: {"seccomp": False, "landlock": False})
+
+    monkeypatch.setattr(evaluator, "Evaluator", Bare)
+    found = {each.name: each for each in doctor.sandbox()}
+    assert found["seccomp"].ok is False  # nothing runs without
+    assert found["landlock"].ok is None  # the others stand
+    assert all(each.remedy for each in found.values())
+    assert not doctor.healthy(tuple(found.values()))
+
+
+# --- the process ----------------------------------------------------------------------------------
+
+
+def environment(path: list[str] | None = None) -> dict[str, str]:
+    return {**os.environ, "PYTHONPATH": os.pathsep.join([*(path or []), ROOT])}
+
+
+def spo(*argv: str, path: list[str] | None = None) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "spo_jax", *argv]
+    return subprocess.run(
+        command, capture_output=True, text=True, env=environment(path), timeout=120
+    )
+
+
+def test_help_is_quick_and_imports_nothing_heavy():
+    code = (
+        "import sys; from spo_jax.cli import main; code = main(['--help']); "
+        "heavy = {'jax', 'numpy', 'rich', 'matplotlib', 'scipy', 'vrplib'} & set(sys.modules); "
+        "sys.exit(repr(heavy) if heavy else code)"
+    )
+    took = []
+    for _ in range(3):
+        start = time.perf_counter()
+        done = subprocess.run(
+            [sys.executable, "-c", code], capture_output=True, text=True, env=environment()
+        )
+        took.append(time.perf_counter() - start)
+        assert done.returncode == 0, done.stderr
+    assert min(took) < 0.5
+    for name in ("discover", "runs", "export", "evaluate", "solve", "doctor"):
+        assert name in done.stdout
+
+
+@pytest.mark.parametrize("name", sorted(cli.COMMANDS))
+def test_every_command_has_help_with_an_example(name, capsys):
+    assert main([name, "--help"]) == 0
+    out = capsys.readouterr().out
+    assert f"Example: spo {name}" in out
+    assert len(out.split("\n\n")[1]) > 100  # the paragraph
+
+
+def test_version(capsys):
+    assert main(["--version"]) == 0
+    assert capsys.readouterr().out == f"spo-jax {__version__}\n"
+
+
+@pytest.mark.parametrize(
+    "argv",
+    [
+        [],
+        ["dance"],
+        ["solve"],
+        [*SOLVE, "--time", "1"],
+        [*SOLVE, "--seeds", "0"],
+        [*SOLVE, "--unknown"],
+        [*SOLVE, "--see", "1"],  # no guessing at what an abbreviation means
+        ["solve", "ten.tsp", "--pair", "pair.py", "--time", "nan"],
+        ["solve", "ten.tsp", "--pair", "pair.py", "--seed", "-1"],
+        [*EVALUATE, "--on", "ten.tsp", "--steps", "x"],
+        [*EVALUATE, "--on", "ten.tsp", "--on-invalid", "ignore"],
+        ["export", "run"],
+        ["discover", "tsp", "--unknown", "1"],
+        ["doctor", "now"],
+    ],
+)
+def test_wrong_options_are_argparses(argv, capsys):
+    assert main(argv) == 2
+    err = capsys.readouterr().err
+    assert err.startswith("usage: spo")
+    assert "error:" in err
+
+
+def test_the_sentence_is_one_line_whatever_it_quotes(monkeypatch, capsys):
+    def fail(args: object) -> int:
+        raise InputError("two\nlines")
+
+    monkeypatch.setitem(cli.COMMANDS, "doctor", fail)
+    assert main(["doctor"]) == 2
+    assert capsys.readouterr().err == "spo: two lines\n"
+
+
+@pytest.mark.parametrize(
+    "bug", [ZeroDivisionError(), OSError(9, "Bad file descriptor"), KeyError()]
+)
+def test_a_bug_keeps_its_traceback(monkeypatch, bug):
+    def command(args: object) -> int:
+        raise bug
+
+    monkeypatch.setitem(cli.COMMANDS, "doctor", command)
+    with pytest.raises(type(bug)):
+        main(["doctor"])
+
+
+def test_interrupt(folder):
+    argv = ["evaluate", "pair.py", "--problem", "tsp", "--references", "none"]
+    argv += ["--on", "uniform:40x1", "uniform:90x9", "--steps", "5000", "--json", "r.json"]
+    with subprocess.Popen(
+        [sys.executable, "-m", "spo_jax", *argv, "--cpu-seconds", "100"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=environment(),
+    ) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        assert process.stdout.readline() == "uniform:40x1: rollouts: 3 done\n"
+        while not Path("r.json").exists():
+            time.sleep(0.01)
+        process.send_signal(signal.SIGINT)
+        rest = process.stderr.read()
+    assert process.returncode == 130
+    assert rest == "spo: stopped\n"
+    report = json.loads(Path("r.json").read_text())  # the first group, whole
+    assert (len(report["groups"]), report["complete"]) == (1, False)
+
+
+def test_a_closed_pipe_is_quiet(folder):
+    command = f"{sys.executable} -m spo_jax doctor | true; echo ${{PIPESTATUS[0]}}"
+    done = subprocess.run(
+        ["bash", "-c", command], capture_output=True, text=True, env=environment()
+    )
+    assert done.stdout in ("1\n", "141\n")  # rich gives up with 1 when it is the one to notice
+    assert done.stderr == ""

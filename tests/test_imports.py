@@ -1,0 +1,64 @@
+"""Who may import whom, and what a worker and `spo --help` must not load."""
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import spo_jax
+
+ROOT = Path(spo_jax.__file__).parent
+PACKAGES = ("envs", "rl", "search")
+COMMAND_LINE = {"cli", "__main__", "arguments"}  # the one place that sees everything
+
+
+def imports(path: Path) -> set[str]:
+    """Modules of ours that a file imports anywhere in it."""
+    found = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path}: relative import"
+            found.add(node.module or "")
+            found |= {f"{node.module}.{alias.name}" for alias in node.names}
+    return {name for name in found if name.split(".")[0] == "spo_jax"}
+
+
+def test_data_flows_one_way() -> None:
+    allowed = {"envs": {"envs"}, "rl": {"rl"}, "search": {"search", "envs", "rl"}}
+    for path in ROOT.rglob("*.py"):
+        part = path.relative_to(ROOT).parts[0].removesuffix(".py")
+        if part in COMMAND_LINE:
+            continue
+        for name in imports(path):
+            top = name.split(".")[1] if "." in name else ""
+            if top in PACKAGES:
+                assert top in allowed.get(part, set()), f"{path} imports {name}"
+
+
+def loaded_by(code: str) -> set[str]:
+    script = f"import sys\n{code}\nprint(*sys.modules)"
+    out = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    return {name.split(".")[0] for name in out.stdout.split()}
+
+
+def test_a_worker_never_imports_jax() -> None:
+    modules = loaded_by(
+        "import spo_jax.envs.sandbox.zygote\n"
+        "from spo_jax.envs import get_problem\n"
+        "get_problem('tsp').classical_destroys(), get_problem('cvrp').classical_destroys()"
+    )
+    assert not modules & {"jax", "jaxlib", "flax", "optax", "chex", "matplotlib", "rich", "vrplib"}
+
+
+def test_the_command_line_loads_nothing_heavy_before_it_knows_the_command() -> None:
+    modules = loaded_by(
+        "from spo_jax.cli import main\ntry: main(['--help'])\nexcept SystemExit: pass"
+    )
+    assert not modules & {"jax", "numpy", "rich", "matplotlib", "vrplib"}
+
+
+def test_no_file_is_too_long() -> None:
+    for path in ROOT.rglob("*.py"):
+        assert len(path.read_text().splitlines()) <= 500, path
