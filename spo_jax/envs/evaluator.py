@@ -9,20 +9,19 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from math import isclose
 
-import numpy as np
-
-from spo_jax.envs.problem import Infeasible, Instance, Problem
+from spo_jax.envs.problem import Instance, Problem
+from spo_jax.envs.results import Results
 from spo_jax.envs.rollouts import Rollouts, Status
 from spo_jax.envs.sandbox.child import WHOLE_JOB, CheckJob, RunJob, Task
 from spo_jax.envs.sandbox.worker import Job, Report, Worker
 from spo_jax.errors import InputError, SandboxUnavailable
 from spo_jax.program import Pair, Program
-from spo_jax.seeding import derive, python_rng
+from spo_jax.seeding import derive
 
 FULL_STEPS = 500  # Problem.cpu_seconds is for this many steps
 CHECKS_PER_JOB = 32
+TRIES = 3  # of a job at which our own side fails, before it is a host fault
 Progress = Callable[[int, int], None]
 
 
@@ -139,7 +138,7 @@ class Evaluator:
         for pair in pairs:
             order.setdefault(pair.digest, len(order))
         unique = [pairs[k] for k in _first_positions([pair.digest for pair in pairs])]
-        results = _Results(self.problem, len(unique), instances, seeds, steps, self.seed)
+        results = Results(self.problem, len(unique), instances, seeds, steps, self.seed)
         jobs = self._plan(unique, instances, seeds, steps, seconds, fail_fast)
         total = len(unique) * len(instances) * len(seeds)
         done = 0
@@ -182,12 +181,8 @@ class Evaluator:
                 reasons[where[report.index]] = report.reason or None
             left = where[len(reports) :]
             attempts = work.attempts
-            if (
-                left
-                and verdict is not None
-                and verdict.status == Status.HOST_FAULT
-                and not attempts
-            ):
+            fault = verdict is not None and verdict.status == Status.HOST_FAULT
+            if left and fault and attempts + 1 < TRIES:
                 attempts += 1
             elif left:
                 reasons[left[0]] = verdict.reason if verdict else "the gate ended without a verdict"
@@ -280,7 +275,9 @@ class Evaluator:
                         try:
                             worker.submit(work.job, work.instances)
                         except OSError:  # its zygote has died since the last job
-                            self._lost(worker, busy, queue, finished, idle)
+                            queue.appendleft(busy.pop(worker))
+                            self._relaunch(worker)
+                            idle.append(worker)
                 if not busy:
                     continue
                 owners = {fd: worker for worker in busy for fd in worker.descriptors}
@@ -313,12 +310,16 @@ class Evaluator:
         """A zygote died under its job: start another, keep what was reported."""
         work = busy.pop(worker)
         reports = worker.reports
-        worker.close()
-        worker.launch()
-        worker.start()
+        self._relaunch(worker)
         fault = Report(0, Status.HOST_FAULT, "the sandbox process died", 0.0)
         queue.extendleft(reversed(finished(work, reports, fault)))
         idle.append(worker)
+
+    @staticmethod
+    def _relaunch(worker: Worker) -> None:
+        worker.close()
+        worker.launch()
+        worker.start()
 
 
 def _size(work: _Work) -> int:
@@ -356,7 +357,7 @@ def _settle(
     work: _Work,
     reports: list[Report],
     verdict: Report | None,
-    results: "_Results",
+    results: Results,
     fail_fast: bool,
 ) -> list[_Work]:
     """Record a job's reports; what is left to do for it."""
@@ -372,8 +373,9 @@ def _settle(
     if not left or (fail_fast and reports and reports[-1].status != Status.OK):
         return []
     lengths = job.walk_lengths[len(reports) :]
-    if verdict is not None and verdict.status == Status.HOST_FAULT and work.attempts == 0:
-        return [_Work(replace(job, tasks=left, walk_lengths=lengths), work.instances, work.pair, 1)]
+    if verdict is not None and verdict.status == Status.HOST_FAULT and work.attempts + 1 < TRIES:
+        again = replace(job, tasks=left, walk_lengths=lengths)
+        return [_Work(again, work.instances, work.pair, work.attempts + 1)]
     if verdict is None:
         verdict = Report(0, Status.CRASH, "the process ended without reporting", 0.0)
     results.fail(work.pair, replace(verdict, index=left[0].index))
@@ -382,115 +384,3 @@ def _settle(
     return [
         _Work(replace(job, tasks=left[1:], walk_lengths=lengths[1:]), work.instances, work.pair)
     ]
-
-
-class _Results:
-    """Rollouts of unique pairs under construction; R rollouts a pair, flat."""
-
-    def __init__(
-        self,
-        problem: Problem,
-        pairs: int,
-        instances: Sequence[Instance],
-        seeds: Sequence[int],
-        steps: int,
-        run_seed: int,
-    ):
-        self.problem, self.instances, self.seeds, self.steps = problem, instances, seeds, steps
-        self.run_seed = run_seed
-        shape = (pairs, len(instances) * len(seeds))
-        self.longest = max(map(problem.walk_length, instances))
-        self.best_cost = np.full((*shape, steps + 1), np.nan)
-        self.state = np.full((*shape, steps), -1, np.int32)
-        self.status = np.full(shape, -1, np.int8)
-        self.seconds = np.full(shape, np.nan)
-        self.walk = np.full((*shape, self.longest), -1, np.int32)
-        self.reason = np.full(shape, "", object)
-        self._starts: dict[int, float] = {}
-
-    def failed_before(self, pair: int, index: int) -> bool:
-        return bool((self.status[pair, :index] > Status.OK).any())
-
-    def fail(self, pair: int, report: Report) -> None:
-        self.status[pair, report.index] = report.status
-        self.reason[pair, report.index] = report.reason
-        self.seconds[pair, report.index] = report.seconds
-
-    def record(self, pair: int, report: Report) -> None:
-        """Store one report, if what it says recomputes."""
-        if report.status != Status.OK:
-            self.fail(pair, report)
-            return
-        k, steps = report.index, self.steps
-        instance = self.instances[k // len(self.seeds)]
-        best = np.frombuffer(report.payload, "<f8", steps + 1)
-        state = np.frombuffer(report.payload, "<i4", steps, 8 * (steps + 1))
-        walk = np.frombuffer(report.payload, "<i4", offset=8 * (steps + 1) + 4 * steps)
-        lie = self._lie(k, instance, best, walk)
-        if lie is not None:
-            self.fail(pair, replace(report, status=Status.TAMPERED, reason=lie))
-            return
-        self.best_cost[pair, k] = best
-        self.state[pair, k] = state
-        self.walk[pair, k] = np.concatenate(
-            [walk, np.full(self.longest - len(walk), walk[-1], np.int32)]
-        )
-        self.status[pair, k] = Status.OK
-        self.seconds[pair, k] = report.seconds
-
-    def _lie(self, k: int, instance: Instance, best: np.ndarray, walk: np.ndarray) -> str | None:
-        """What in a report contradicts our own matrix, or None."""
-        if not np.isfinite(best).all() or (np.diff(best) > 0).any():
-            return "the best costs are not a falling sequence"
-        if not isclose(best[0], self._start_cost(k, instance), rel_tol=1e-9, abs_tol=1e-9):
-            return "the initial cost is not that of the seeded start"
-        try:
-            solution = self.problem.decode(instance, walk.tolist())
-        except (Infeasible, IndexError) as error:
-            return f"the best solution is infeasible: {error}"
-        cost = self.problem.cost(instance, solution)
-        if not isclose(best[-1], cost, rel_tol=1e-9, abs_tol=1e-9):
-            return f"the best solution costs {cost:.9g}, not {best[-1]:.9g}"
-        return None
-
-    def _start_cost(self, k: int, instance: Instance) -> float:
-        if k not in self._starts:
-            # All seeds of an instance at once: its rules are large and not kept.
-            rules = self.problem.rules(instance)
-            first = k - k % len(self.seeds)
-            for s, seed in enumerate(self.seeds):
-                rng = python_rng("start", self.run_seed, instance.digest, seed)
-                self._starts[first + s] = rules.cost(rules.start(rng))
-        return self._starts[k]
-
-    def rollouts(self, positions: list[int], fail_fast: bool) -> Rollouts:
-        """The arrays for all pairs asked for, identical ones repeated."""
-        if fail_fast:
-            self._spread_failures()
-        shape = (len(positions), len(self.instances), len(self.seeds))
-
-        def take(array: np.ndarray) -> np.ndarray:
-            return array[positions].reshape(shape + array.shape[2:])
-
-        return Rollouts(
-            best_cost=take(self.best_cost),
-            state=take(self.state),
-            status=take(self.status),
-            seconds=take(self.seconds),
-            walk=take(self.walk),
-            reason=take(self.reason),
-        )
-
-    def _spread_failures(self) -> None:
-        """The first failure of a pair stands for all after it, whether or not they were run."""
-        for p in range(len(self.status)):
-            bad = np.flatnonzero(self.status[p] > Status.OK)
-            if len(bad) and bad[0] + 1 < self.status.shape[1]:
-                first = bad[0]
-                rest = slice(first + 1, None)
-                self.status[p, rest] = self.status[p, first]
-                self.reason[p, rest] = self.reason[p, first]
-                self.seconds[p, rest] = np.nan
-                self.best_cost[p, rest] = np.nan
-                self.state[p, rest] = -1
-                self.walk[p, rest] = -1

@@ -16,7 +16,7 @@ class Status(IntEnum):
     TIMEOUT = 4  # used up its CPU time
     MEMORY = 5  # ran out of its memory
     TAMPERED = 6  # reported a result that does not recompute
-    HOST_FAULT = 7  # our side failed, twice; never trained on
+    HOST_FAULT = 7  # our side failed, each time it was tried; never trained on
 
     @property
     def label(self) -> str:

@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 from spo_jax.envs import get_problem
-from spo_jax.envs.evaluator import Evaluator, _Results
+from spo_jax.envs.evaluator import Evaluator
 from spo_jax.envs.lns import Failure, rollout
+from spo_jax.envs.results import Results
 from spo_jax.envs.rollouts import Rollouts, Status
 from spo_jax.envs.sandbox.namespace import make_rng
 from spo_jax.envs.sandbox.worker import Report
@@ -27,8 +28,8 @@ def destroy(dist, tour, z, rng):
 REPAIR = """
 def repair(dist, partial, removed, z, rng):
     for v in removed:
-        row = dist[v]
-        extra = [row[partial[k - 1]] + row[u] - dist[partial[k - 1]][u] for k, u in enumerate(partial)]
+        before = partial[-1:] + partial[:-1]
+        extra = [dist[a][v] + dist[v][b] - dist[a][b] for a, b in zip(before, partial)]
         partial.insert(extra.index(min(extra)), v)
     return partial
 """
@@ -298,7 +299,7 @@ def test_forged_reports_are_tampered() -> None:
     true = rules.cost(start)
 
     def record(best: list[float], walk: list[int]) -> Status:
-        results = _Results(TSP, 1, [instance], (0,), 2, 0)
+        results = Results(TSP, 1, [instance], (0,), 2, 0)
         payload = (
             np.array(best, "<f8").tobytes()
             + np.array([0, 1], "<i4").tobytes()

@@ -411,6 +411,9 @@ def test_failures_are_data():
     rounds, _, parts = play(generator=Generator(broken=0.3))
     failures = [f for r in rounds for f in r.failures]
     assert {f.status for f in failures} == {"unparsable", "rejected", "crash", "timeout"}
+    assert {(f.subject, f.status) for f in failures if f.subject != "pair"} == {
+        (role, status) for role in ("destroy", "repair") for status in ("unparsable", "rejected")
+    }
     broken = [f for f in failures if f.status == "unparsable"]
     assert all(f.text == "no idea" and f.reason == "no STRATEGY: line" for f in broken)
     refused = [f for f in failures if f.status == "rejected"]
