@@ -27,6 +27,7 @@ MAX_WORKERS = 1024
 PROBLEM_DEFAULTS: dict[str, dict[str, Any]] = {
     "cvrp": {"panel_evolved": 2, "panel_classical": True}
 }
+_KNOWN_PROBLEMS = ("tsp", "cvrp")
 
 
 def _workers() -> int:
@@ -241,8 +242,11 @@ def _closest(name: str, known: Any) -> str:
 # --- presets --------------------------------------------------------------------------------------
 
 
-def read_preset(preset: str) -> dict[str, Any]:
-    """The settings of a preset of the package, or of a TOML file of the user's own."""
+def read_preset(preset: str, problem: str) -> dict[str, Any]:
+    """The settings of a preset of the package, or of a TOML file of the user's own.
+
+    A table named like a problem holds settings for that problem alone.
+    """
     if preset.endswith(".toml"):
         try:
             text = Path(preset).read_text("utf-8")
@@ -256,8 +260,14 @@ def read_preset(preset: str) -> dict[str, Any]:
         values = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise InputError(f"preset {preset} is not TOML: {error}") from None
+    tables = {name: values.pop(name) for name in list(values) if isinstance(values[name], dict)}
+    for name, table in tables.items():
+        if name not in _KNOWN_PROBLEMS and ":" not in name:
+            hint = _closest(name, _KNOWN_PROBLEMS)
+            raise InputError(f"unknown problem {name!r} in preset {preset}{hint}")
+        _check_names(table, f"preset {preset}")
     _check_names(values, f"preset {preset}")
-    return values
+    return values | tables.get(problem, {})
 
 
 def load(
@@ -270,11 +280,10 @@ def load(
     """
     overrides = dict(overrides or {})
     _check_names(overrides, "the options")
-    values = read_preset(preset)
+    values = read_preset(preset, problem)
     if values.get("problem", problem) != problem:
         raise InputError(f"preset {preset} is for {values['problem']}, not for {problem}")
-    values = PROBLEM_DEFAULTS.get(problem, {}) | values | overrides
-    return Config(**(values | {"problem": overrides.get("problem", problem)}))
+    return Config(**(PROBLEM_DEFAULTS.get(problem, {}) | values | overrides | {"problem": problem}))
 
 
 # --- the command line -----------------------------------------------------------------------------

@@ -194,6 +194,7 @@ BAD = [
     ([*EVALUATE, "--on", "uniform:5"], "uniform:SIZExCOUNT"),
     ([*EVALUATE, "--on", "uniform:2x2"], "3 nodes"),
     ([*EVALUATE, "--on", "uniform:20x0"], "COUNT"),
+    ([*EVALUATE, "--on", "uniform:9x9", "--steps", str(10**9)], "memory"),
     ([*EVALUATE, "--on", "nowhere"], "nowhere does not exist"),
     (["evaluate", "pair.py", "--on", "uniform:5x1"], "--problem"),
     (["evaluate", "pair.py", "--problem", "knapsack", "--on", "uniform:5x1"], "knapsack"),

@@ -84,6 +84,20 @@ def test_a_preset_file_of_the_users_own(tmp_path):
         load("tsp", str(tmp_path / "none.toml"))
 
 
+def test_a_preset_has_settings_for_one_problem_alone(tmp_path):
+    path = tmp_path / "both.toml"
+    path.write_text("rounds = 7\n[cvrp]\nrounds = 3\npanel_evolved = 1\n")
+    assert load("tsp", str(path)).rounds == 7
+    found = load("cvrp", str(path))
+    assert (found.rounds, found.panel_evolved, found.panel_classical) == (3, 1, True)
+    path.write_text("[cvpr]\nrounds = 3\n")
+    with pytest.raises(InputError, match=r"unknown problem 'cvpr' in preset .*'cvrp'"):
+        load("tsp", str(path))
+    path.write_text("[cvrp]\nround = 3\n")
+    with pytest.raises(InputError, match=r"unknown setting 'round' in preset .*'rounds'"):
+        load("tsp", str(path))
+
+
 NUMBERS = [f for f in FIELDS.values() if f.metadata["low"] is not None]
 
 

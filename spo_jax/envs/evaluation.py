@@ -25,7 +25,7 @@ from spo_jax.errors import InputError, MissingExtra
 from spo_jax.program import Pair
 
 SUFFIXES = {"tsp": ".tsp", "cvrp": ".vrp"}
-LARGEST_GROUP = 8 << 30  # bytes of distance matrices
+LARGEST_GROUP = 8 << 30  # bytes of distance matrices, or of recorded costs and states
 
 Progress = Callable[[str, int, int], None]  # (what is being done, done, in all)
 
@@ -47,6 +47,10 @@ class Spec:
     text: str
     uniform: tuple[int, int, int] | None = None
     paths: tuple[Path, ...] = ()
+
+    @property
+    def count(self) -> int:
+        return len(self.paths) if self.uniform is None else self.uniform[1]
 
     def load(self, problem: Problem) -> list[Instance]:
         if self.uniform is not None:
@@ -234,6 +238,8 @@ def evaluate(
     for plan in plans:
         if plan.uniform is None:
             plan.load(problem)  # a bad file must not be found out an hour later
+        if 12 * plan.count * seeds * steps > LARGEST_GROUP:
+            raise InputError(f"{plan.text}: {steps} steps of {seeds} seeds do not fit into memory")
     settings = {
         "steps": steps,
         "seeds": list(range(seeds)),

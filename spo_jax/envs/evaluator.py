@@ -21,6 +21,7 @@ from spo_jax.seeding import derive
 
 FULL_STEPS = 500  # Problem.cpu_seconds is for this many steps
 CHECKS_PER_JOB = 32
+CHECK_SECONDS = 5.0  # of CPU time for one program's gate
 TRIES = 3  # of a job at which our own side fails, before it is a host fault
 Progress = Callable[[int, int], None]
 
@@ -199,7 +200,7 @@ class Evaluator:
     # --- how it does it ---------------------------------------------------------------------------
 
     def _check_job(self, programs: Sequence[Program]) -> CheckJob:
-        return CheckJob(tuple((p.role, p.source) for p in programs), 5.0, self._memory)
+        return CheckJob(tuple((p.role, p.source) for p in programs), CHECK_SECONDS, self._memory)
 
     def _plan(
         self,
@@ -223,7 +224,7 @@ class Evaluator:
                 lengths.append(self.problem.walk_length(instance))
                 owners.append(instance)
         workers = len(self._workers)
-        shared = workers > 1 and len(pairs) < 4 * workers
+        shared = workers > 1 and 0 < len(pairs) < 4 * workers
         pieces = -(-4 * workers // len(pairs)) if shared else 1
         size = -(-len(tasks) // pieces)
         limit = self._limit * steps / FULL_STEPS

@@ -23,23 +23,23 @@ def node_list(value: object) -> list[int] | None:
     """`value` as a list of Python ints, or None unless it is exactly what a program may return.
 
     Lists, tuples and one-dimensional integer arrays of Python or NumPy integers; not subclasses,
-    not booleans, not floats. A list of Python ints is returned as it is, not copied.
+    not booleans, not floats. Always a list of its own: the one a program returned could still be
+    changed, by a generator of its that is finalised late.
     """
     kind = type(value)
-    if kind is not list:
-        if kind is tuple:
-            value = list(value)  # type: ignore[call-overload]
-        elif kind is np.ndarray:
-            if value.ndim != 1 or value.dtype.kind not in "iu":  # type: ignore[attr-defined]
-                return None
-            return value.tolist()  # type: ignore[attr-defined]
-        else:
+    if kind is list or kind is tuple:
+        nodes = [*value]  # type: ignore[misc]
+    elif kind is np.ndarray:
+        if value.ndim != 1 or value.dtype.kind not in "iu":  # type: ignore[attr-defined]
             return None
-    kinds = [*map(type, value)]  # type: ignore[call-overload]
+        return value.tolist()  # type: ignore[attr-defined]
+    else:
+        return None
+    kinds = [*map(type, nodes)]
     if kinds.count(int) == len(kinds):
-        return value  # type: ignore[return-value]
+        return nodes
     if _INTEGERS.issuperset(kinds):
-        return list(map(int, value))  # type: ignore[call-overload]
+        return [*map(int, nodes)]
     return None
 
 

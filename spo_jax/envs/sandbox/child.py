@@ -77,7 +77,7 @@ class RunJob:
 
 @dataclass(frozen=True)
 class CheckJob:
-    """Programs to pass through the static gate and the compiler."""
+    """Programs to pass through the static gate and the compiler; cpu_seconds for each."""
 
     programs: tuple[tuple[Role, str], ...]
     cpu_seconds: float
@@ -86,7 +86,7 @@ class CheckJob:
 
     @property
     def total_cpu_seconds(self) -> int:
-        return int(self.cpu_seconds) + 2
+        return int(self.cpu_seconds * len(self.programs)) + 2
 
 
 def warm_up(arity: Mapping[Role, int], rules: Mapping[str, Rules]) -> None:
@@ -111,6 +111,7 @@ def work(job: RunJob | CheckJob, arity: Mapping[Role, int], rules: Mapping[str, 
     _arm(job.cpu_seconds)
     if isinstance(job, CheckJob):
         for index, (role, source) in enumerate(job.programs):
+            _arm(job.cpu_seconds)
             try:
                 _load(role, source, arity)
                 _report(index, Status.OK, "")

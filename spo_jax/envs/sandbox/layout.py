@@ -31,10 +31,8 @@ def choose_layout(tree: ast.Module, entry: ast.FunctionDef) -> Layout:
     kinds: dict[str, _Kind] = {parameters[0]: "matrix"}
     if len(parameters) >= 6:  # CVRP: (dist, demands, capacity, ...)
         kinds[parameters[1]] = "row"
-    flow = _Flow(tree, kinds)
     try:
-        while flow.advance():
-            pass
+        _Flow(tree, kinds).run()
     except _NeedsArray:
         return "array"
     return "rows"
@@ -70,17 +68,22 @@ class _Flow:
         names = [n.name for n in functions]
         self.doubtful = set(bound) | {name for name in names if names.count(name) > 1}
 
-    def advance(self) -> bool:
-        """Follow every known name once; whether new names were found."""
-        before = len(self.kinds)
+    def run(self) -> None:
+        """Follow every name that the matrix or a row reaches. Raises _NeedsArray."""
+        uses: dict[str, list[ast.Name]] = {}
         for node in self.nodes:
             if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
-                kind = self.kinds.get(node.id)
-                if kind is not None:
-                    self.follow(node, kind)
-            elif isinstance(node, ast.AugAssign) and getattr(node.target, "id", "") in self.kinds:
+                uses.setdefault(node.id, []).append(node)
+        pending = list(self.kinds)
+        while pending:
+            name = pending.pop()
+            known = len(self.kinds)
+            for use in uses.get(name, []):
+                self.follow(use, self.kinds[name])
+            pending += list(self.kinds)[known:]
+        for node in self.nodes:
+            if isinstance(node, ast.AugAssign) and getattr(node.target, "id", "") in self.kinds:
                 raise _NeedsArray
-        return len(self.kinds) > before
 
     def bind(self, target: ast.expr | ast.arg, kind: _Kind) -> None:
         name = target.id if isinstance(target, ast.Name) else getattr(target, "arg", None)

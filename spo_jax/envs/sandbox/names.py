@@ -2,8 +2,8 @@
 
 Left out on purpose: whatever reaches attributes by string (getattr, str.format, attrgetter,
 methodcaller), makes classes (type, namedtuple), opens files, reads memory that nobody wrote
-(numpy.empty is zeros; numpy.ndarray is for isinstance only), reveals identities (id), or keeps
-state (lru_cache at module level is refused by the gate).
+(numpy.empty is zeros; numpy.ndarray is for isinstance only), writes to read-only arrays (a ufunc's
+`at` does), reveals identities (id), or keeps state (numpy.mgrid[...] is a mutable constant).
 """
 
 
@@ -49,7 +49,7 @@ _NUMPY = _words(
     """
     array asarray ascontiguousarray zeros ones full empty zeros_like ones_like full_like empty_like
     arange linspace logspace geomspace eye identity diag diagonal diagflat tri tril triu
-    tril_indices triu_indices diag_indices indices ix_ meshgrid mgrid ogrid copy fromiter
+    tril_indices triu_indices diag_indices indices ix_ meshgrid copy fromiter
     argsort sort lexsort argmin argmax min max amin amax nanmin nanmax nanargmin nanargmax
     sum nansum mean nanmean median nanmedian std nanstd var nanvar average percentile
     nanpercentile quantile nanquantile ptp prod cumsum cumprod diff ediff1d gradient
@@ -145,7 +145,7 @@ ATTRIBUTES = (
         sum min max mean std var prod ptp cumsum cumprod argmin argmax argsort argpartition
         astype tolist item reshape ravel flatten transpose swapaxes squeeze diagonal trace
         any all nonzero take put fill repeat searchsorted compress choose clip round dot flat
-        reduce accumulate outer at reduceat kind name eps tiny
+        reduce accumulate outer reduceat kind name eps tiny
         """
     )
 )

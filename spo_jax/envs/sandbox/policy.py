@@ -31,6 +31,7 @@ _NODES = {
 _ANNOTATION = {
     *(ast.Name, ast.Attribute, ast.Subscript, ast.Constant, ast.Tuple, ast.List, ast.BinOp),
 }
+_REDUCTIONS = {"sum", "prod", "mean", "std", "var", "min", "max", "any", "all", "amin", "amax"}
 _CATEGORIES = (ast.operator, ast.unaryop, ast.boolop, ast.cmpop, ast.expr_context)
 
 _CLEARER = {
@@ -145,6 +146,10 @@ class _Gate:
             raise _refuse(node, "numpy.ndarray is available to isinstance and annotations only")
 
     def visit_call(self, node: ast.Call) -> None:
+        keywords = {keyword.arg for keyword in node.keywords}
+        called = node.func.attr if isinstance(node.func, ast.Attribute) else ""
+        if "where" in keywords and "out" not in keywords and called not in _REDUCTIONS:
+            raise _refuse(node, "where= without out= leaves entries that nobody wrote")
         if isinstance(node.func, ast.Name) and node.func.id == "isinstance":
             pending = node.args[1:]
             while pending:

@@ -104,10 +104,10 @@ _TRIES: dict[str, tuple[Weights, Weights]] = {
     "sequence": (
         {"3": 1.0, "5": 1.0, "8": 1.0, "12": 1.0, "n // 10": 1.0, "n // 5": 1.0,
          _WORK.format(2): 1.0, _WORK.format(3): 1.0},
-        {"12": 0.7, "16": 1.0, "20": 1.0, "30": 1.0, "40": 0.7, "60": 0.4, "n // 4": 1.0,
+        {"12": 0.4, "16": 0.5, "20": 0.6, "30": 0.6, "40": 0.4, "60": 0.3, "n // 4": 1.0,
          "n // 3": 1.0, "n // 2": 1.5, "n": 0.7, _WORK.format(4): 1.0, _WORK.format(6): 1.5,
          _WORK.format(8): 1.5, _WORK.format(12): 1.0, _WORK.format(20): 0.5,
-         _SQUARE.format(8): 1.0, _SQUARE.format(12): 1.0},
+         _SQUARE.format(8): 1.5, _SQUARE.format(12): 1.5},
     ),
     "regret": (
         {"1": 1.0, "2": 1.0},
@@ -195,7 +195,7 @@ _SLOTS = (
     choice(
         "scope",
         "option",
-        lambda c: {"all": 5.0, "blink": 1.0, **({"near": 1.2} if _is("sequence")(c) else {})},
+        lambda c: {"all": 5.0, "blink": 1.0, **({"near": 2.0} if _is("sequence")(c) else {})},
         plain="all",
     ),
     *amount_slots(

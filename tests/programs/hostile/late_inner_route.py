@@ -1,6 +1,6 @@
 # role: repair
 # problem: cvrp
-# expect: any-failure
+# expect: contained
 # why: a finaliser empties one inner route after the check
 def repair(dist, demands, capacity, partial_routes, removed_customers, steps_since_improvement, rng):
     routes = [list(r) for r in partial_routes if len(r)] + [[c] for c in removed_customers]

@@ -1,6 +1,6 @@
 # role: repair
 # problem: tsp
-# expect: any-failure
+# expect: contained
 # why: a finaliser puts texts into the tour after it was checked
 def repair(dist, partial_tour, removed_nodes, steps_since_improvement, rng):
     tour = partial_tour + removed_nodes

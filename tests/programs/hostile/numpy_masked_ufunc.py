@@ -1,6 +1,6 @@
 # role: destroy
 # problem: tsp
-# expect: unstable
+# expect: rejected
 # why: the gaps of a masked ufunc must not change a result
 import numpy as np
 
