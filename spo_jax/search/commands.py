@@ -195,7 +195,7 @@ def runs(args: argparse.Namespace) -> int:
 
 def export(args: argparse.Namespace) -> int:
     """`spo export RUN --out pair.py`: a run's best pair as a file that runs alone."""
-    from spo_jax.pairfile import save_pair
+    from spo_jax.program import save_pair
     from spo_jax.search.store import about, load_run
 
     run = load_run(args.run)

@@ -22,8 +22,7 @@ from typing import IO, Any
 
 from spo_jax.config import Config
 from spo_jax.errors import InputError
-from spo_jax.pairfile import load_pair, save_pair
-from spo_jax.program import Pair
+from spo_jax.program import Pair, load_pair, save_pair
 from spo_jax.search.rounds import Best, Round, State
 from spo_jax.search.tables import TABLES, connect, read_best, read_state, write_round
 

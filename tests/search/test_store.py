@@ -17,8 +17,8 @@ from spo_fakes import Evaluator, Generator, small
 
 from spo_jax.envs import get_problem
 from spo_jax.errors import InputError
-from spo_jax.pairfile import load_pair, save_pair
 from spo_jax.program import Pair, Program
+from spo_jax.program.pairfile import load_pair, save_pair
 from spo_jax.search import commands, progress
 from spo_jax.search.rounds import Best, Failure
 from spo_jax.search.spo import Parts, discover

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from spo_jax.scopes import Import, Statement, rename, split
+from spo_jax.program.scopes import Import, Statement, rename, split
 
-LAWFUL = sorted((Path(__file__).parent / "programs" / "lawful").glob("*.py"))
+LAWFUL = sorted((Path(__file__).parents[1] / "programs" / "lawful").glob("*.py"))
 
 SNIPPETS = [
     "def f(a, b=x, *c, d=y, **e):\n    return a, b, c, d, e, z",

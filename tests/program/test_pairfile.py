@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from spo_jax.errors import InputError
-from spo_jax.pairfile import MAX_FILE, format_pair, load_pair, save_pair
 from spo_jax.program import ROLES, Pair, Program
+from spo_jax.program.pairfile import MAX_FILE, format_pair, load_pair, save_pair
 
 FILE = '''"""An example."""
 from heapq import nsmallest

@@ -5,8 +5,8 @@ import random
 import textwrap
 from collections.abc import Iterable, Sequence
 
-from spo_jax.program import one_line
-from spo_jax.scopes import Import, Statement, checked, offset
+from spo_jax.program.nouns import one_line
+from spo_jax.program.scopes import Import, Statement, checked, offset
 
 WIDTH = 96  # columns of a docstring's lines
 

@@ -1,4 +1,4 @@
-"""Programs, pairs, and the texts they come from: a model's answer or a pair file.
+"""The nouns: Program, Pair, Prompt, Completion, Group; digests; reading source without running it.
 
 Nothing here runs a program or judges whether it is safe: that is the sandbox's gate
 (`spo_jax.envs.sandbox.policy`), which runs in a worker.
@@ -7,7 +7,6 @@ Nothing here runs a program or judges whether it is safe: that is the sandbox's 
 import ast
 import hashlib
 import io
-import re
 import tokenize
 import warnings
 from dataclasses import dataclass, field
@@ -62,7 +61,7 @@ class Program:
         """
         if role not in ROLES:
             raise InputError(f"unknown role {role!r}: a role is 'destroy' or 'repair'")
-        text = _decode(source)
+        text = decode(source)
         if strategy is None:
             strategy = _docstring(text, role)
         return cls(role, text, one_line(strategy), parents, form, condition, derivation)
@@ -143,7 +142,7 @@ def _hash(*parts: str) -> str:
     return hashlib.blake2b("\0".join(parts).encode(), digest_size=16).hexdigest()
 
 
-def _decode(source: str | bytes) -> str:
+def decode(source: str | bytes) -> str:
     if isinstance(source, bytes):
         try:
             source = source.decode("utf-8")
@@ -218,42 +217,3 @@ def _docstring(source: str, role: Role) -> str:
         return ast.get_docstring(entry_function(parse_tree(source), role)) or ""
     except Rejection:
         return ""
-
-
-# --- a model's answer ---------------------------------------------------------------------------
-
-_THINK = re.compile(r"<think>.*?</think>", re.DOTALL)
-_LABEL = r"^[ \t>#*_]*{}[ \t*_]*:[ \t*_]*"
-_STRATEGY = re.compile(_LABEL.format("STRATEGY"), re.MULTILINE | re.IGNORECASE)
-_CODE = re.compile(_LABEL.format("CODE"), re.MULTILINE | re.IGNORECASE)
-_FENCE = re.compile(r"^[ \t]*(```+|~~~+)[^\n`]*\n(.*?)^[ \t]*\1[ \t]*$", re.MULTILINE | re.DOTALL)
-
-
-def parse_response(role: Role, text: str | bytes, **origin: object) -> Program:
-    """The program in a model's answer: `STRATEGY:` one sentence, `CODE:` one function.
-
-    The code may be fenced or not; a <think> block, Markdown emphasis on the labels and prose
-    around a fence are ignored. `origin` (parents, form, condition, derivation) goes to the program.
-    Raises Rejection with the first thing that is missing.
-    """
-    answer = _THINK.sub("", _decode(text))
-    strategy = _STRATEGY.search(answer)
-    if strategy is None:
-        raise Rejection("no STRATEGY: line")
-    code = _CODE.search(answer, strategy.end())
-    if code is None:
-        raise Rejection("no CODE: section after the strategy")
-    sentence = one_line(answer[strategy.end() : code.start()].split("```")[0]).strip("*_ ")
-    if not sentence:
-        raise Rejection("the STRATEGY: sentence is empty")
-    body = answer[code.end() :]
-    fence = _FENCE.search(body)
-    if fence is not None:
-        body = fence.group(2)
-    elif "```" in body:
-        raise Rejection("the code fence is not closed (answer cut off?)")
-    if not body.strip():
-        raise Rejection("the CODE: section is empty")
-    source = body.strip("\n") + "\n"
-    entry_function(parse_tree(source), role)
-    return Program.from_source(role, source, sentence, **origin)  # type: ignore[arg-type]

@@ -1,6 +1,6 @@
 """Which names of a Python text belong to its module, and renaming them without touching locals.
 
-Used to cut programs out of pair files and to put two programs into one (`spo_jax.pairfile`).
+Used to cut programs out of pair files and to put two programs into one (`pairfile`).
 Everything works on top-level statements, each with its own text, so that comments and layout
 survive; the syntax tree says where to edit.
 """

@@ -16,8 +16,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from spo_jax.errors import InputError, Rejection
-from spo_jax.pairtext import acts_unnamed, defines, head, layout, with_docstring
-from spo_jax.program import (
+from spo_jax.program.nouns import (
     MAX_SOURCE,
     ROLES,
     Pair,
@@ -26,7 +25,8 @@ from spo_jax.program import (
     entry_function,
     parse_tree,
 )
-from spo_jax.scopes import Import, Statement, identifiers, module_names, rename, split
+from spo_jax.program.pairtext import acts_unnamed, defines, head, layout, with_docstring
+from spo_jax.program.scopes import Import, Statement, identifiers, module_names, rename, split
 
 MAX_FILE = 4 * MAX_SOURCE  # bytes; two programs and what surrounds them
 
