@@ -104,6 +104,16 @@ class Config:
         choices=("responses", "all"),
     )  # fmt: skip
 
+    finalists: int = _knob(
+        0, "best pairs that a validation chooses from at the end (0: the highest J, as the paper)",
+        low=0, high=10_000,
+    )  # fmt: skip
+    validation_size: int = _knob(
+        100, "nodes or customers of a validation instance", low=3, high=100_000
+    )
+    validation_instances: int = _knob(6, "validation instances", low=1, high=10_000)
+    validation_steps: int = _knob(500, "LNS iterations in validation", low=1, high=1_000_000)
+
     # What a pair is judged on: Appendices B.1 and B.2.
     size: int = _knob(50, "nodes (TSP) or customers (CVRP) of an instance", low=3, high=100_000)
     instances: int = _knob(6, "training instances", low=1, high=10_000)

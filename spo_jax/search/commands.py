@@ -43,7 +43,7 @@ def _start(args: argparse.Namespace) -> int:
 
 def _resume(args: argparse.Namespace) -> int:
     from spo_jax.search import progress
-    from spo_jax.search.store import BEST, load_run
+    from spo_jax.search.store import BEST, Store, load_run
 
     path = Path(args.resume)
     if getattr(args, "out", None) is not None:
@@ -51,6 +51,8 @@ def _resume(args: argparse.Namespace) -> int:
     run = load_run(path)
     settings = resumed(run.config, run.preset, args, path)
     if run.status == "finished":
+        with Store.reopen(path) as store:  # a kill may have come before the last export
+            store.export_best(store.best())
         print(f"{path} is finished: {run.rounds} of {settings.rounds} rounds.")
         print("\n".join(progress.closing(run.best, settings, path, path / BEST)))
         return 0
@@ -91,6 +93,7 @@ def _run(settings: config.Config, preset: str, path: Path, *, new: bool) -> int:
     from spo_jax.search.spo import Parts
     from spo_jax.search.spo import discover as algorithm
     from spo_jax.search.store import BEST, CHECKPOINTS, Store
+    from spo_jax.search.validation import validate
 
     committed = 0
     exists = not new
@@ -141,8 +144,13 @@ def _run(settings: config.Config, preset: str, path: Path, *, new: bool) -> int:
                     updater=updater,
                     observer=display,
                 )
-                state = algorithm(parts, state, commit)
-            for line in progress.closing(state.best, settings, path, path / BEST):
+                algorithm(parts, state, commit)
+                if settings.finalists:
+                    named = store.candidates(settings.finalists)
+                    store.commit_finalists(validate(settings, problem, evaluator, named, display))
+                best = store.best()
+                store.export_best(best)
+            for line in progress.closing(best, settings, path, path / BEST):
                 print(line)
         return 0
     except KeyboardInterrupt:

@@ -20,6 +20,7 @@ STAGES = {
     "pairs": "evaluating pairs",
     "update": "updating",
     "cross-play": "cross-play",
+    "validation": "validating",
 }
 PLAYED = ("pairs", "cross-play")  # the stages that advance pair by pair
 
@@ -64,8 +65,9 @@ def closing(best: Best | None, config: Config, path: Path, pair: Path) -> list[s
     if best is None:
         return [f"No valid pair was found; the failures table of {path}/spo.sqlite says why."]
     suffix = "vrp" if config.problem == "cvrp" else "tsp"
+    how = "Best" if best.validation is None else "Validated best,"
     return [
-        f"Best J {utility(best.utility)} (round {best.round}): {pair}",
+        f"{how} J {utility(best.utility)} (round {best.round}): {pair}",
         "Try next:",
         f"  spo evaluate {path} --problem {config.problem} --on uniform:{config.size}x8",
         f"  spo solve FILE.{suffix} --pair {path}",

@@ -53,11 +53,15 @@ class Played:
 
 @dataclass(frozen=True)
 class Best:
-    """The pair with the highest utility found so far, and the round that found it."""
+    """A pair with its discovery utility J and the round that found it.
+
+    validation: its utility on the validation instances; None where it was not validated.
+    """
 
     pair: Pair
     utility: float
     round: int
+    validation: float | None = None
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ import os
 import shutil
 import sqlite3
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
@@ -24,7 +24,17 @@ from spo_jax.config import Config
 from spo_jax.errors import InputError
 from spo_jax.program import Pair, load_pair, save_pair
 from spo_jax.search.rounds import Best, Round, State
-from spo_jax.search.tables import TABLES, connect, read_best, read_state, write_round
+from spo_jax.search.tables import (
+    TABLES,
+    candidates,
+    connect,
+    read_best,
+    read_finalists,
+    read_state,
+    write_finalists,
+    write_round,
+)
+from spo_jax.search.validation import chosen
 
 MANIFEST, DATABASE, BEST, LOG, LOCK = "manifest.json", "spo.sqlite", "best.py", "log.txt", "lock"
 CHECKPOINTS = "checkpoints"
@@ -102,6 +112,22 @@ class Store:
             db.execute("BEGIN IMMEDIATE")
             write_round(db, done)
 
+    def candidates(self, count: int) -> list[Best]:
+        """The pairs to validate: the run's `count` best by J, one a destroy."""
+        with _storage(self.path):
+            return candidates(self._connection, count, self.config.best_from)
+
+    def commit_finalists(self, finalists: Sequence[Best]) -> None:
+        """Write a validation's outcome, which ends the run."""
+        with _storage(self.path), self._connection as db:
+            db.execute("BEGIN IMMEDIATE")
+            write_finalists(db, finalists)
+
+    def best(self) -> Best | None:
+        """The validated choice, or without a validation the pair with the highest J."""
+        with _storage(self.path):
+            return chosen(read_finalists(self._connection)) or read_best(self._connection)
+
     def export_best(self, best: Best | None) -> None:
         """Write best.py, or leave it out as long as there is no pair."""
         if best is not None:
@@ -123,8 +149,8 @@ class Store:
 class Run:
     """A run as its folder tells it.
 
-    best: the pair with the highest utility, or None. best_by_round: [K] best J so far after each
-    round, NaN while there is none. pairs: evaluated so far. status: "finished", "running" (another
+    best: the validated pair, else the one with the highest utility, or None. best_by_round: [K]
+    best J so far after each round, NaN while there is none. pairs: evaluated so far. status: "finished", "running" (another
     process has it) or "interrupted".
     """
 
@@ -149,10 +175,11 @@ def load_run(path: str | Path) -> Run:
     manifest = read_manifest(path)
     config = Config.from_dict(manifest["config"])
     with _storage(path), contextlib.closing(connect(path / DATABASE)) as db:
-        best = read_best(db)
+        finalists = read_finalists(db)
+        best = chosen(finalists) or read_best(db)
         rows = db.execute("SELECT best_utility FROM rounds ORDER BY round").fetchall()
         pairs = db.execute("SELECT COALESCE(SUM(pairs), 0) FROM rounds").fetchone()[0]
-    if len(rows) >= config.rounds:
+    if len(rows) >= config.rounds and (finalists or not config.finalists or best is None):
         status = "finished"
     else:
         status = "running" if _locked(path) else "interrupted"
@@ -174,9 +201,10 @@ def resolve_pair(path: str | Path) -> Pair:
 
 def about(path: Path, best: Best) -> str:
     """What an exported pair says about where it comes from."""
+    validated = "" if best.validation is None else f", validated at {best.validation:.6f}"
     return (
         f"Discovered by spo-jax: run {path.name}, round {best.round}, "
-        f"discovery utility J = {best.utility:.6f}."
+        f"discovery utility J = {best.utility:.6f}{validated}."
     )
 
 

@@ -15,7 +15,7 @@ from spo_jax.search.population import Member, Population
 from spo_jax.search.rounds import Best, Played, Round, State, stands
 from spo_jax.seeding import derive
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 
 # programs.id is a hash of the whole program, so that a row is one Program object exactly; digest,
 # destroy and repair are digests of normalised source, by which payoffs are known.
@@ -48,8 +48,12 @@ CREATE TABLE failures (
     reason TEXT NOT NULL, destroy TEXT NOT NULL, repair TEXT NOT NULL, text TEXT NOT NULL,
     PRIMARY KEY (round, number)
 ) WITHOUT ROWID;
+CREATE TABLE finalists (
+    rank INTEGER PRIMARY KEY, round INTEGER NOT NULL, utility REAL NOT NULL,
+    destroy TEXT NOT NULL, repair TEXT NOT NULL, validation REAL
+);
 """
-TABLES = ("programs", "pairs", "rounds", "members", "failures")
+TABLES = ("programs", "pairs", "rounds", "members", "failures", "finalists")
 
 
 def connect(path: Path, create: bool = False) -> sqlite3.Connection:
@@ -176,6 +180,53 @@ def read_best(db: sqlite3.Connection) -> Best | None:
         return None
     utility, number, destroy, repair = row
     return Best(Pair(_program(db, destroy), _program(db, repair)), utility, number)
+
+
+def candidates(db: sqlite3.Connection, count: int, best_from: str) -> list[Best]:
+    """The `count` best pairs of a run by J, one a destroy; of equals, the one found first."""
+    kinds = ("response",) if best_from == "responses" else ("response", "cross-play")
+    rows = db.execute(
+        f"SELECT destroy, repair, utility, round FROM pairs WHERE status = 'ok' AND kind IN"
+        f" ({','.join('?' * len(kinds))}) ORDER BY utility DESC, round, destroy, repair",
+        kinds,
+    )
+    found: dict[str, Best] = {}
+    for destroy, repair, utility, number in rows:
+        if len(found) == count:
+            break
+        if destroy not in found:
+            pair = Pair(_by_digest(db, "destroy", destroy), _by_digest(db, "repair", repair))
+            found[destroy] = Best(pair, utility, number)
+    return list(found.values())
+
+
+def _by_digest(db: sqlite3.Connection, role: str, digest: str) -> Program:
+    identity = db.execute(
+        "SELECT id FROM programs WHERE role = ? AND digest = ? ORDER BY round, id LIMIT 1",
+        (role, digest),
+    ).fetchone()[0]
+    return _program(db, identity)
+
+
+def write_finalists(db: sqlite3.Connection, finalists: Sequence[Best]) -> None:
+    """Insert a validation's outcome; the caller opens and commits the transaction."""
+    rows = []
+    for rank, f in enumerate(finalists):
+        value = None if f.validation is None or math.isnan(f.validation) else f.validation
+        programs = (f.pair.destroy, f.pair.repair)
+        rows.append((rank, f.round, f.utility, *map(program_id, programs), value))
+    _insert(db, "INSERT INTO finalists", rows)
+
+
+def read_finalists(db: sqlite3.Connection) -> list[Best]:
+    """The validated pairs, best J first; a validation that failed is None."""
+    rows = db.execute(
+        "SELECT destroy, repair, utility, round, validation FROM finalists ORDER BY rank"
+    ).fetchall()
+    return [
+        Best(Pair(_program(db, destroy), _program(db, repair)), utility, number, validation)
+        for destroy, repair, utility, number, validation in rows
+    ]
 
 
 def read_state(db: sqlite3.Connection) -> State:
