@@ -31,6 +31,8 @@ PLAYED = ("pairs", "cross-play")  # the stages that advance pair by pair
 def opening(config: Config, preset: str, path: Path, first: int) -> str:
     """The first line of a run, or of one that goes on."""
     begin = "Discovering" if first == 1 else f"Going on from round {first} of {config.rounds}:"
+    if first > config.rounds:
+        begin = "Going on with the validation of"
     return (
         f"{begin} destroy-repair pairs for {config.problem} "
         f"(preset {preset}, seed {config.seed}, workers {config.workers}) in {path}"
