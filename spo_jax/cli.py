@@ -109,7 +109,7 @@ def _export(args: argparse.Namespace) -> int:
 def _evaluate(args: argparse.Namespace) -> int:
     from spo_jax.envs.evaluation import Report, evaluate
     from spo_jax.envs.reporting import Meter, console, show_report
-    from spo_jax.envs.tsplib import write_atomically
+    from spo_jax.envs.textfiles import write_atomically
 
     problem, pair = _problem_and_pair(args.pair, args.problem, None)
     if args.json is not None:

@@ -19,6 +19,14 @@ import numpy as np
 
 from spo_jax.envs import tsplib
 from spo_jax.envs.problem import Instance
+from spo_jax.envs.textfiles import (
+    Document,
+    instance_name,
+    read_text,
+    require_kind,
+    scan,
+    write_atomically,
+)
 from spo_jax.errors import InputError
 
 Routes = list[list[int]]
@@ -40,8 +48,8 @@ def read(path: str | Path) -> Instance:
     Raises InputError for anything that cannot be read as such an instance. A damaged reference is
     no such thing: the instance is still good, and reference_source says what is wrong.
     """
-    document = tsplib.scan(path)
-    weight = tsplib.require_kind(document, "CVRP", ("EUC_2D",), _SECTIONS)
+    document = scan(path)
+    weight = require_kind(document, "CVRP", ("EUC_2D",), _SECTIONS)
     for key in _LIMITS:
         line, value = document.fields.get(key, (None, ""))
         if value and not (key == "SERVICE_TIME" and value.strip("0.") == ""):
@@ -54,7 +62,7 @@ def read(path: str | Path) -> Instance:
     coords, demands = coords[order], demands[order]
     instance = Instance(
         problem="cvrp",
-        name=tsplib.instance_name(document, ".vrp"),
+        name=instance_name(document, ".vrp"),
         size=len(ids) - 1,
         coords=coords,
         dist=tsplib.distance_matrix(coords, weight),
@@ -66,7 +74,7 @@ def read(path: str | Path) -> Instance:
     return replace(instance, reference=reference, reference_source=source)
 
 
-def _capacity(document: tsplib.Document) -> int:
+def _capacity(document: Document) -> int:
     word = document.text("CAPACITY")
     line = document.fields["CAPACITY"][0]
     capacity = document.integer(word, "CAPACITY", line)
@@ -75,7 +83,7 @@ def _capacity(document: tsplib.Document) -> int:
     return capacity
 
 
-def _depot(document: tsplib.Document, ids: list[int]) -> int:
+def _depot(document: Document, ids: list[int]) -> int:
     """The position of the depot among the nodes."""
     depots: list[tuple[int, int]] = []
     for row in document.section("DEPOT_SECTION"):
@@ -92,7 +100,7 @@ def _depot(document: tsplib.Document, ids: list[int]) -> int:
     return ids.index(node)
 
 
-def _demands(document: tsplib.Document, ids: list[int], depot: int, capacity: int) -> np.ndarray:
+def _demands(document: Document, ids: list[int], depot: int, capacity: int) -> np.ndarray:
     """[N] int64 demands in the file's node order."""
     position = {node: k for k, node in enumerate(ids)}
     demands: dict[int, int] = {}
@@ -178,7 +186,7 @@ def _load(path: str | Path, instance: Instance) -> tuple[Routes, float | None]:
     """The routes, and the cost that the file states."""
     from vrplib.parse import parse_solution  # here, because workers import this module's package
 
-    text = tsplib.read_text(path)
+    text = read_text(path)
     try:
         solution = parse_solution(text)
     except (ValueError, IndexError) as error:
@@ -221,4 +229,4 @@ def write_solution(path: str | Path, instance: Instance, routes: Sequence[Sequen
     check_routes(instance, full)
     lines = [f"Route #{k}: {' '.join(map(str, route))}" for k, route in enumerate(full, 1)]
     lines.append(f"Cost {tsplib.cost_text(routes_cost(instance.dist, full))}")
-    tsplib.write_atomically(path, "\n".join(lines) + "\n")
+    write_atomically(path, "\n".join(lines) + "\n")

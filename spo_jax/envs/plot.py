@@ -14,7 +14,8 @@ import numpy as np
 
 from spo_jax.envs.cvrplib import check_routes, routes_cost
 from spo_jax.envs.problem import Instance, Solution
-from spo_jax.envs.tsplib import check_tour, cost_text, degrees, tour_cost, write_atomically
+from spo_jax.envs.textfiles import write_atomically
+from spo_jax.envs.tsplib import check_tour, cost_text, degrees, tour_cost
 from spo_jax.errors import InputError
 
 SUFFIXES = (".png", ".pdf")

@@ -2,30 +2,28 @@
 
 Everything follows Reinelt, "TSPLIB - A traveling salesman problem library" (ORSA Journal on
 Computing 3, 1991): integer edge weights in the convention that the file names, because recorded
-optima hold only there. Layout is read tolerantly (white space, colons, a missing EOF line); what
-the numbers say is checked strictly, and every complaint is one sentence with file and line.
-
-The scanner and the reference look-up also serve `spo_jax.envs.cvrplib`, whose format is a dialect.
+optima hold only there. Files are scanned by `spo_jax.envs.textfiles`. The edge weights and the
+reference look-up also serve `spo_jax.envs.cvrplib`.
 """
 
-import json
 import math
-import os
-import re
-import threading
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, NoReturn
 
 import numpy as np
 
 from spo_jax.envs.problem import Instance
+from spo_jax.envs.textfiles import (
+    Document,
+    instance_name,
+    load_json,
+    require_kind,
+    scan,
+    shown,
+    write_atomically,
+)
 from spo_jax.errors import InputError
-
-MAX_BYTES = 64 * 2**20
-MAX_NODES = 20_000  # a float64 matrix of 3.2 GB
-MAX_COORDINATE = 1e12  # keeps every tour length far inside the integers that float64 holds
 
 # --- edge weights -------------------------------------------------------------------------------
 
@@ -101,220 +99,6 @@ def _matrix(
         dist[k : k + step] = metric(coords[k : k + step, None, :], coords[None, :, :])
     np.fill_diagonal(dist, 0.0)
     return dist
-
-
-# --- text files ---------------------------------------------------------------------------------
-
-
-def read_text(path: str | Path) -> str:
-    """The text of a regular file of at most 64 MB. Raises InputError."""
-    path = Path(path)
-    try:
-        if path.is_dir():
-            raise InputError(f"{path} is a folder, not a file")
-        if not path.exists():
-            raise InputError(f"{path} does not exist")
-        if not path.is_file():
-            raise InputError(f"{path} is not a regular file")
-        if path.stat().st_size > MAX_BYTES:
-            raise InputError(f"{path} is larger than {MAX_BYTES // 2**20} MB")
-        data = path.read_bytes()
-    except (OSError, ValueError) as error:  # ValueError: a null character in the path
-        if isinstance(error, InputError):
-            raise
-        raise InputError(f"cannot read {path}: {_why(error)}") from None
-    if not data.strip():
-        raise InputError(f"{path} is empty")
-    if re.search(rb"[\x00-\x08\x0e-\x1f\x7f]", data):
-        raise InputError(f"{path} is not a text file")
-    try:
-        return data.decode("utf-8-sig")
-    except UnicodeDecodeError:
-        return data.decode("latin-1")  # names and comments of old files
-
-
-def write_atomically(path: str | Path, data: str | bytes) -> None:
-    """Write a file whole or not at all: into a neighbour, then renamed. Raises InputError."""
-    raw = data.encode() if isinstance(data, str) else data
-    try:
-        target = Path(os.path.realpath(path))
-        if target.exists() and not target.is_file() and not target.is_dir():
-            target.write_bytes(raw)  # a pipe or a device is written to, never replaced
-            return
-        part = target.with_name(f".{target.name}.{os.getpid()}-{threading.get_ident()}.part")
-        try:
-            part.write_bytes(raw)
-            os.replace(part, target)
-        finally:
-            part.unlink(missing_ok=True)
-    except (OSError, ValueError) as error:
-        raise InputError(f"cannot write {path}: {_why(error)}") from None
-
-
-def load_json(path: Path) -> Any:
-    """The value in a JSON file. Raises InputError."""
-    try:
-        return json.loads(read_text(path))
-    except (json.JSONDecodeError, RecursionError):
-        raise InputError(f"{path} is not valid JSON") from None
-
-
-def _why(error: Exception) -> str:
-    return getattr(error, "strerror", None) or str(error)
-
-
-# --- the scanner --------------------------------------------------------------------------------
-
-_KEY = re.compile(r"([A-Za-z][A-Za-z0-9_]*)\s*(?::\s*(.*))?")
-_INTEGER = re.compile(r"[+-]?[0-9]{1,18}")
-_NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
-_NOT_FINITE = re.compile(r"[+-]?(nan|inf|infinity)", re.IGNORECASE)
-
-
-@dataclass(frozen=True)
-class Row:
-    """One line of a section: its number in the file and its words."""
-
-    line: int
-    words: list[str]
-
-
-@dataclass(frozen=True)
-class Document:
-    """A TSPLIB-like file, cut into fields (key -> line number, value) and sections of rows."""
-
-    path: Path
-    fields: dict[str, tuple[int, str]]
-    sections: dict[str, list[Row]]
-
-    def fail(self, message: str, line: int | None = None) -> NoReturn:
-        where = f"{self.path}" if line is None else f"{self.path}, line {line}"
-        raise InputError(f"{where}: {message}")
-
-    def text(self, key: str) -> str:
-        """A field's value. Raises InputError if it is missing or blank."""
-        line, value = self.fields.get(key, (None, None))
-        if not value:
-            self.fail(f"{key} is missing", line)
-        return value
-
-    def section(self, key: str) -> list[Row]:
-        """A section's rows. Raises InputError if it is missing or has none."""
-        if key not in self.sections:
-            self.fail(f"{key} is missing")
-        if not self.sections[key]:
-            self.fail(f"{key} is empty")
-        return self.sections[key]
-
-    def integer(self, word: str, what: str, line: int | None) -> int:
-        """A whole number, which may be written as 100.0. Raises InputError."""
-        if _INTEGER.fullmatch(word):
-            return int(word)
-        if _NUMBER.fullmatch(word) and float(word).is_integer() and abs(float(word)) < 2**53:
-            return int(float(word))
-        self.fail(f"{what} must be a whole number, not {_shown(word)}", line)
-
-    def coordinate(self, word: str, line: int) -> float:
-        """A finite number. Raises InputError."""
-        if _NUMBER.fullmatch(word):
-            value = float(word)
-            if abs(value) <= MAX_COORDINATE:
-                return value
-            self.fail(f"coordinate {_shown(word)} is out of range (1e12 at most)", line)
-        if _NOT_FINITE.fullmatch(word):
-            self.fail(f"coordinate {word} is not a finite number", line)
-        self.fail(f"coordinate {_shown(word)} is not a number", line)
-
-    def dimension(self, least: int) -> int:
-        """DIMENSION, at least `least` nodes. Raises InputError, before anything is allocated."""
-        n = self.integer(self.text("DIMENSION"), "DIMENSION", self.fields["DIMENSION"][0])
-        if n < least:
-            self.fail(f"DIMENSION is {n}, but at least {least} nodes are needed")
-        if n > MAX_NODES:
-            self.fail(
-                f"DIMENSION is {n}: the distance matrix would need {8e-9 * n * n:.3g} GB of memory "
-                f"(at most {MAX_NODES} nodes are read)"
-            )
-        return n
-
-    def nodes(self, n: int) -> tuple[list[int], np.ndarray]:
-        """The `n` ids and [n, 2] float64 coordinates of NODE_COORD_SECTION. Raises InputError."""
-        rows = self.section("NODE_COORD_SECTION")
-        seen: dict[int, int] = {}
-        coords = np.empty((len(rows), 2))
-        for k, row in enumerate(rows):
-            if len(row.words) != 3:
-                self.fail(f"expected 'id x y', not {_shown(' '.join(row.words))}", row.line)
-            node = self.integer(row.words[0], "a node id", row.line)
-            if node in seen:
-                self.fail(f"node id {node} was already used in line {seen[node]}", row.line)
-            seen[node] = row.line
-            coords[k] = [self.coordinate(word, row.line) for word in row.words[1:]]
-        if len(rows) != n:
-            self.fail(f"DIMENSION is {n}, but NODE_COORD_SECTION has {len(rows)} nodes")
-        return list(seen), coords
-
-
-def _shown(word: str) -> str:
-    return repr(word if len(word) <= 40 else word[:37] + "...")
-
-
-def scan(path: str | Path) -> Document:
-    """Cut a file into fields and sections. Raises InputError."""
-    document = Document(Path(path), {}, {})
-    rows: list[Row] | None = None
-    for number, raw in enumerate(re.split(r"\r\n|\r|\n", read_text(path)), 1):
-        line = raw.strip()
-        if not line or line.startswith("#"):
-            continue
-        if not line[0].isalpha():
-            if rows is None:
-                document.fail(f"expected 'KEY: value', not {_shown(line)}", number)
-            if len(rows) > MAX_NODES:
-                document.fail(f"a section has more than {MAX_NODES} rows", number)
-            rows.append(Row(number, line.split()))
-            continue
-        match = _KEY.fullmatch(line)
-        key = match.group(1).upper() if match else ""
-        if key == "EOF":
-            break
-        if match is None or (match.group(2) is None and not key.endswith("_SECTION")):
-            document.fail(f"expected 'KEY: value' or a section, not {_shown(line)}", number)
-        if key in document.sections or (key in document.fields and key != "COMMENT"):
-            document.fail(f"{key} is given twice", number)
-        if key.endswith("_SECTION"):
-            if match.group(2):
-                document.fail(f"{key} must stand alone on its line", number)
-            rows = document.sections[key] = []
-        else:
-            document.fields[key] = (number, match.group(2).strip())
-    return document
-
-
-def require_kind(document: Document, kind: str, weights: Iterable[str], known: set[str]) -> str:
-    """The EDGE_WEIGHT_TYPE of a file whose TYPE is `kind`. Raises InputError.
-
-    A section outside `known` is refused: it would state a constraint that we do not keep.
-    """
-    found = document.text("TYPE").split()[0].upper()
-    if found != kind:
-        document.fail(f"TYPE is {_shown(found)}, expected {kind}", document.fields["TYPE"][0])
-    weight = document.text("EDGE_WEIGHT_TYPE").upper()
-    if weight not in weights:
-        document.fail(
-            f"EDGE_WEIGHT_TYPE {_shown(weight)} is not supported; supported: {', '.join(weights)}",
-            document.fields["EDGE_WEIGHT_TYPE"][0],
-        )
-    for key in document.sections:
-        if key not in known:
-            document.fail(f"{key} is not supported")
-    return weight
-
-
-def instance_name(document: Document, suffix: str) -> str:
-    """The NAME field without a file suffix, else the file's name without it."""
-    _, name = document.fields.get("NAME", (0, ""))
-    return (name or document.path.name).removesuffix(suffix) or document.path.stem
 
 
 # --- references ---------------------------------------------------------------------------------
@@ -425,7 +209,7 @@ def read_tour(path: str | Path, instance: Instance) -> list[int]:
     document = scan(path)
     kind = document.fields.get("TYPE", (0, "TOUR"))[1]
     if kind.upper() != "TOUR":
-        document.fail(f"TYPE is {_shown(kind)}, expected TOUR")
+        document.fail(f"TYPE is {shown(kind)}, expected TOUR")
     if "DIMENSION" in document.fields and document.dimension(least=1) != instance.size:
         document.fail(f"DIMENSION differs from the {instance.size} nodes of {instance.name}")
     node_of = {file_id: node for node, file_id in enumerate(_ids(instance))}

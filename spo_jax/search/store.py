@@ -150,8 +150,8 @@ class Run:
     """A run as its folder tells it.
 
     best: the validated pair, else the one with the highest utility, or None. best_by_round: [K]
-    best J so far after each round, NaN while there is none. pairs: evaluated so far. status: "finished", "running" (another
-    process has it) or "interrupted".
+    best J so far after each round, NaN while there is none. pairs: evaluated so far. status:
+    "finished", "running" (another process has it) or "interrupted".
     """
 
     path: Path

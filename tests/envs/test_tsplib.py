@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from spo_jax.envs import tsplib
+from spo_jax.envs import textfiles, tsplib
 from spo_jax.envs.problem import Instance
 from spo_jax.errors import InputError
 
@@ -265,10 +265,10 @@ def test_a_pipe_is_refused_without_waiting(tmp_path):
 def test_huge_files_are_refused(tmp_path):
     path = tmp_path / "huge.tsp"
     with path.open("wb") as stream:
-        stream.truncate(tsplib.MAX_BYTES + 1)
+        stream.truncate(textfiles.MAX_BYTES + 1)
     with pytest.raises(InputError, match="larger than 64 MB"):
         tsplib.read(path)
-    rows = "".join(f"{k} 0 0\n" for k in range(tsplib.MAX_NODES + 5))
+    rows = "".join(f"{k} 0 0\n" for k in range(textfiles.MAX_NODES + 5))
     with pytest.raises(InputError, match="more than 20000 rows"):
         tsplib.read(instance_file(tmp_path, SQUARE.replace("EOF\n", rows)))
 
@@ -372,13 +372,13 @@ def test_what_cannot_be_written(tmp_path):
 def test_writing_replaces_files_but_follows_links_and_keeps_pipes(tmp_path):
     real = instance_file(tmp_path, "old", "real.txt")
     (tmp_path / "link.txt").symlink_to(real)
-    tsplib.write_atomically(tmp_path / "link.txt", "new")
+    textfiles.write_atomically(tmp_path / "link.txt", "new")
     assert real.read_text() == "new"
     assert (tmp_path / "link.txt").is_symlink()
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
     reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
-    tsplib.write_atomically(pipe, "through")
+    textfiles.write_atomically(pipe, "through")
     assert os.read(reader, 100) == b"through"
     os.close(reader)
     assert stat.S_ISFIFO(pipe.stat().st_mode)

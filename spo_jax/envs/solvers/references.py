@@ -19,7 +19,8 @@ import numpy as np
 
 from spo_jax.envs.cvrplib import check_routes, routes_cost
 from spo_jax.envs.problem import Instance, Solution
-from spo_jax.envs.tsplib import check_tour, load_json, tour_cost, write_atomically
+from spo_jax.envs.textfiles import load_json, write_atomically
+from spo_jax.envs.tsplib import check_tour, tour_cost
 from spo_jax.errors import InputError, MissingExtra
 from spo_jax.seeding import derive, numpy_rng
 

@@ -8,29 +8,59 @@ alone or two of them mixed by chance or by the state. What each does is in cvrp_
 from collections.abc import Callable
 
 from spo_jax.search.grammar.base import Choice, Choices, Grammar, Weights, choice, uses_state
-from spo_jax.search.grammar.cvrp_pieces import (
-    NONE,
-    condition,
-    mix_reads_state,
-    mix_slot,
-    size_lines,
-    size_slots,
-)
-from spo_jax.search.grammar.cvrp_removals import MECHANISMS, UNSEEDED, mechanisms, removal
-from spo_jax.search.grammar.tsp_pieces import (
+from spo_jax.search.grammar.cvrp_removals import MECHANISMS, UNSEEDED, removal
+from spo_jax.search.grammar.pieces import (
     amount,
     amount_reads_state,
     amount_slots,
+    condition,
     function,
     indent,
+    mechanism_slots,
+    mechanisms,
+    mix_reads_state,
+    mix_slot,
     module,
+    ordinal,
     sentence,
 )
+from spo_jax.search.grammar.sizes import Sizes
 
 
-def _second_weights(choices: Choices) -> Weights:
-    others = {name: w for name, w in MECHANISMS.items() if name != choices["first"]}
-    return {NONE: 1.2 * sum(others.values()), **others}
+def _fixed(number: str) -> str:
+    return f"{number} customers" if "sqrt" in number or number.isdigit() else number
+
+
+def _between(least: str, most: str) -> str:
+    return f"from {least} to {most} customers" if most[-1].isdigit() else f"{least} to {most}"
+
+
+_SIZES = Sizes(
+    lows={
+        "3": 0.5, "4": 1.0, "6": 1.5, "8": 2.0, "10": 2.5, "12": 1.5, "15": 1.0,
+        "0.05 * n": 1.0, "0.1 * n": 1.5, "0.15 * n": 0.7,
+        "0.7 * math.sqrt(n)": 1.0, "math.sqrt(n)": 1.0, "1.5 * math.sqrt(n)": 0.7,
+        "n / len(current_routes)": 0.8, "1.5 * n / len(current_routes)": 0.5,
+    },
+    highs={
+        "12": 0.7, "16": 1.0, "20": 1.5, "25": 2.5, "30": 1.5, "35": 1.0, "40": 1.0, "50": 1.0,
+        "0.2 * n": 0.7, "0.3 * n": 0.7, "limit": 1.0,
+        "1.5 * math.sqrt(n)": 0.8, "2 * math.sqrt(n)": 1.2, "2.5 * math.sqrt(n)": 1.0,
+        "3 * math.sqrt(n)": 0.7,
+        "1.5 * n / len(current_routes)": 0.5, "2 * n / len(current_routes)": 1.0,
+        "3 * n / len(current_routes)": 1.0,
+    },
+    rules={
+        "fixed": 0.5, "random": 3.0, "skew low": 0.8, "skew high": 0.5,
+        "shrink": 1.0, "grow": 1.0, "cycle": 1.5, "early": 1.5, "relax": 1.5, "burst": 1.0,
+    },
+    plain_high="25",
+    whole="the customers",
+    fixed=_fixed,
+    end=str,
+    between=_between,
+    every=ordinal,
+)  # fmt: skip
 
 
 def _seed_weights(choices: Choices) -> Weights:
@@ -58,8 +88,7 @@ def _uses(*names: str) -> Callable[[Choices], bool]:
 
 
 _SLOTS = (
-    choice("first", "mechanism", MECHANISMS),
-    choice("second", "mechanism", _second_weights, plain=NONE),
+    *mechanism_slots(MECHANISMS, alone=1.2),
     mix_slot("mix", "second"),
     choice("seed", "control", _seed_weights, plain="random"),
     choice(
@@ -98,7 +127,7 @@ _SLOTS = (
     choice("power", "control", {2: 1.0, 3: 1.0, 4: 1.0, 6: 1.0}, when=_uses("shaw"), plain=3),
     choice("area", "option", {0: 1.0, 2: 1.0, 3: 1.0}, when=_uses("worst"), plain=0),
     choice("noise", "control", {0.5: 1.0, 1: 1.0, 2: 1.0}, when=_uses("worst"), plain=1),
-    *size_slots(must_read_state=lambda c: not _reads_state(c)),
+    *_SIZES.slots(must_read_state=lambda c: not _reads_state(c)),
 )  # fmt: skip
 
 
@@ -114,7 +143,7 @@ def render(choices: Choices) -> tuple[str, str]:
     """(strategy sentence, source) of a derivation."""
     names = mechanisms(choices)
     helpers, calls, phrases = zip(*(removal(name, choices) for name in names), strict=True)
-    size_code, size_phrase = size_lines(choices)
+    size_code, size_phrase = _SIZES.lines(choices)
     lines = ["n = len(dist) - 1", "limit = max(1, int(0.35 * n))", *size_code]
     lines.append("size = max(1, min(limit, size))")
     if len(names) == 2:

@@ -7,8 +7,7 @@ route is an ordinary place, at twice the distance to the depot: the fleet is fre
 """
 
 from spo_jax.search.grammar.base import Choices
-from spo_jax.search.grammar.cvrp_pieces import NONE, STATE, condition
-from spo_jax.search.grammar.tsp_pieces import amount, function, indent
+from spo_jax.search.grammar.pieces import NONE, STATE, amount, condition, function, indent
 
 FIND_PLACE = function(
     "def find_place(dist, route, node):",

@@ -5,8 +5,7 @@ most their number, and returns between one and `count` distinct customers of the
 """
 
 from spo_jax.search.grammar.base import Choices, Weights
-from spo_jax.search.grammar.cvrp_pieces import NONE, STATE
-from spo_jax.search.grammar.tsp_pieces import amount, function, indent
+from spo_jax.search.grammar.pieces import NEAREST, STATE, amount, function, indent
 
 MECHANISMS: Weights = {
     "string": 6.0,
@@ -25,13 +24,6 @@ UNSEEDED = ("random",)
 
 _LEFT = "left = [node for route in routes for node in route]"
 _HOME = "home = {node: r for r, route in enumerate(routes) for node in route}"
-_NEAREST = ["row = dist[seed]", "left.sort(key=lambda node: row[node])"]
-
-
-def mechanisms(choices: Choices) -> list[str]:
-    """The one or two mechanisms of a derivation."""
-    names = [str(choices["first"]), str(choices.get("second", NONE))]
-    return [name for name in names if name != NONE]
 
 
 def removal(name: str, choices: Choices) -> tuple[str, str, str]:
@@ -83,23 +75,27 @@ def _seed(rule: str) -> tuple[list[str], str]:
 
 
 def _radial(choices: Choices, seed: list[str], around: str) -> tuple[list[str], str]:
-    return [_LEFT, *seed, *_NEAREST, "return left[:count]"], f"the customers nearest to {around}"
+    return [_LEFT, *seed, *NEAREST, "return left[:count]"], f"the customers nearest to {around}"
 
 
 def _thinned(choices: Choices, seed: list[str], around: str) -> tuple[list[str], str]:
     spread = choices["spread"]
     pool = f"left = left[: {spread} * count]"
-    body = [_LEFT, *seed, *_NEAREST, pool, "return rng.sample(left, count)"]
+    body = [_LEFT, *seed, *NEAREST, pool, "return rng.sample(left, count)"]
     return body, f"a random one in {spread} of the customers around {around}"
 
 
-def _string(choices: Choices, seed: list[str], around: str) -> tuple[list[str], str]:
-    length, length_phrase = amount(choices, "length")
-    body = [
+def _by_route(seed: list[str], take: list[str]) -> list[str]:
+    """Lines that `take` stops of one route after the other, those near the seed first.
+
+    take: lines that extend `chosen` with stops of `route`, whose stop nearest to the seed has the
+        index `where`.
+    """
+    return [
         _HOME,
         "left = list(home)",
         *seed,
-        *_NEAREST,
+        *NEAREST,
         "chosen, cut = [], set()",
         "for node in left:",
         "    if home[node] in cut:",
@@ -107,29 +103,36 @@ def _string(choices: Choices, seed: list[str], around: str) -> tuple[list[str], 
         "    cut.add(home[node])",
         "    route = routes[home[node]]",
         "    where = route.index(node)",
-        f"    length = min({length}, len(route), count - len(chosen))",
+        *indent(take),
+        "    if len(chosen) >= count:",
+        "        break",
+        "return chosen",
     ]
+
+
+def _string(choices: Choices, seed: list[str], around: str) -> tuple[list[str], str]:
+    length, length_phrase = amount(choices, "length")
+    take = [f"length = min({length}, len(route), count - len(chosen))"]
     phrase = (
         f"strings of consecutive stops (length {length_phrase}) through the routes around {around}"
     )
     if choices["gap"] == 0:
-        body += [
-            "    start = rng.randint(max(0, where - length + 1), min(where, len(route) - length))",
-            "    chosen += route[start : start + length]",
+        take += [
+            "start = rng.randint(max(0, where - length + 1), min(where, len(route) - length))",
+            "chosen += route[start : start + length]",
         ]
     else:
         gap = choices["gap"]
-        body += [
-            f"    gap = min({gap}, len(route) - length) if rng.random() < 0.5 else 0",
-            "    window = length + gap",
-            "    start = rng.randint(max(0, where - window + 1), min(where, len(route) - window))",
-            "    split = rng.randint(1, length)",
-            "    chosen += route[start : start + split]",
-            "    chosen += route[start + split + gap : start + window]",
+        take += [
+            f"gap = min({gap}, len(route) - length) if rng.random() < 0.5 else 0",
+            "window = length + gap",
+            "start = rng.randint(max(0, where - window + 1), min(where, len(route) - window))",
+            "split = rng.randint(1, length)",
+            "chosen += route[start : start + split]",
+            "chosen += route[start + split + gap : start + window]",
         ]
         phrase += f", half of them with up to {gap} stops kept inside"
-    body += ["    if len(chosen) >= count:", "        break", "return chosen"]
-    return body, phrase
+    return _by_route(seed, take), phrase
 
 
 def _segment(choices: Choices, seed: list[str], around: str) -> tuple[list[str], str]:
@@ -154,26 +157,12 @@ def _segment(choices: Choices, seed: list[str], around: str) -> tuple[list[str],
 
 def _tail(choices: Choices, seed: list[str], around: str) -> tuple[list[str], str]:
     length, length_phrase = amount(choices, "length")
-    body = [
-        _HOME,
-        "left = list(home)",
-        *seed,
-        *_NEAREST,
-        "chosen, cut = [], set()",
-        "for node in left:",
-        "    if home[node] in cut:",
-        "        continue",
-        "    cut.add(home[node])",
-        "    route = routes[home[node]]",
-        "    where = route.index(node)",
-        "    tail = route[where:] if rng.random() < 0.5 else route[where::-1]",
-        f"    length = min({length}, count - len(chosen))",
-        "    chosen += tail[:length]",
-        "    if len(chosen) >= count:",
-        "        break",
-        "return chosen",
+    take = [
+        "tail = route[where:] if rng.random() < 0.5 else route[where::-1]",
+        f"length = min({length}, count - len(chosen))",
+        "chosen += tail[:length]",
     ]
-    return body, (
+    return _by_route(seed, take), (
         f"up to so many stops (length {length_phrase}) from the point of each route that is nearest"
         f" to {around} towards one of its ends"
     )
@@ -229,7 +218,7 @@ def _shaw(choices: Choices, seed: list[str], around: str) -> tuple[list[str], st
     body = [
         *([_HOME, "left = list(home)"] if by_route else [_LEFT]),
         *seed,
-        *_NEAREST,
+        *NEAREST,
         "pool = left[: 4 * count]",
         *scale,
         "chosen = [seed]",
@@ -251,7 +240,7 @@ def _border(choices: Choices, seed: list[str], around: str) -> tuple[list[str], 
         _HOME,
         "left = list(home)",
         *seed,
-        *_NEAREST,
+        *NEAREST,
         f"left = left[: {spread} * count]",
         "gap = {}",
         "for node in left:",
@@ -290,7 +279,7 @@ def _worst(choices: Choices, seed: list[str], around: str) -> tuple[list[str], s
     ]
     where = ""
     if area:
-        body += [*seed, *_NEAREST, f"left = left[: {area} * count]"]
+        body += [*seed, *NEAREST, f"left = left[: {area} * count]"]
         where = f" among the {area} times as many around {around}"
     body += ["left.sort(key=lambda node: -gain[node])", "return left[:count]"]
     return body, f"the customers whose removal saves most{where}, ranked with noise"

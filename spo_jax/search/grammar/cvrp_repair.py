@@ -22,8 +22,18 @@ from spo_jax.search.grammar.cvrp_insertions import (
     order_lines,
     regret_lines,
 )
-from spo_jax.search.grammar.cvrp_pieces import NONE, STATE, mix_slot, ordinal, steps
-from spo_jax.search.grammar.tsp_pieces import amount_slots, function, indent, module, sentence
+from spo_jax.search.grammar.pieces import (
+    NONE,
+    STATE,
+    amount_slots,
+    function,
+    indent,
+    mix_slot,
+    module,
+    ordinal,
+    sentence,
+    steps,
+)
 
 _ORDERS: Weights = {
     "random": 3.0, "turns": 3.0, "given": 0.7, "chain": 0.5, **dict.fromkeys(KEYED, 1.0)

@@ -1,6 +1,7 @@
 """Whole TSP repair programs: insertion in an order, by regret, or from a cost matrix."""
 
 from spo_jax.search.grammar.base import Choices
+from spo_jax.search.grammar.pieces import amount, at_most, function, indent, module, sentence
 from spo_jax.search.grammar.tsp_insertions import (
     FINISH,
     FOLLOW,
@@ -16,7 +17,6 @@ from spo_jax.search.grammar.tsp_insertions import (
     regret_lines,
     score_expression,
 )
-from spo_jax.search.grammar.tsp_pieces import amount, at_most, function, indent, module, sentence
 
 # order -> (how key[node] is computed, whether large keys come first, phrase)
 KEYED: dict[str, tuple[list[str], bool, str]] = {

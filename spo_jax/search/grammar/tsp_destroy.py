@@ -8,36 +8,53 @@ mixed by chance or by the state. What each mechanism does is in tsp_removals.py.
 from collections.abc import Callable
 
 from spo_jax.search.grammar.base import Choice, Choices, Grammar, Weights, choice, uses_state
-from spo_jax.search.grammar.tsp_pieces import (
+from spo_jax.search.grammar.pieces import (
     amount,
     amount_reads_state,
     amount_slots,
+    condition,
     function,
     indent,
+    mechanism_slots,
+    mechanisms,
+    mix_reads_state,
+    mix_slot,
     module,
     sentence,
-    size_lines,
-    size_slots,
 )
-from spo_jax.search.grammar.tsp_removals import MECHANISMS, UNSEEDED, mechanisms, removal
-
-_NONE = "none"
-
-
-def _second_weights(choices: Choices) -> Weights:
-    others = {name: w for name, w in MECHANISMS.items() if name != choices["first"]}
-    return {_NONE: 2 * sum(others.values()), **others}
+from spo_jax.search.grammar.sizes import Sizes
+from spo_jax.search.grammar.tsp_removals import MECHANISMS, UNSEEDED, removal
 
 
-def _mix_weights(choices: Choices) -> Weights:
-    if choices["second"] == _NONE:
-        return {}
-    chance: Weights = {"chance 0.2": 1.0, "chance 0.3": 1.0, "chance 0.5": 2.0, "chance 0.7": 1.0}
-    if not uses_state(choices):
-        return chance
-    after: Weights = {f"after {k}": 1.0 for k in (2, 5, 10, 20, 40)}
-    rising: Weights = {f"rising {k}": 1.0 for k in (5, 10, 20, 40)}
-    return {**chance, "alternate 2": 1.0, "alternate 3": 1.0, **after, **rising}
+def _nodes(number: str) -> str:
+    return f"{number} nodes"
+
+
+# Discovery sees 50 nodes only, where 35% is 17: what larger tours get is decided by these weights,
+# so they prefer bounds that grow with the square root of n or stop at some dozens of nodes.
+_SIZES = Sizes(
+    lows={
+        "4": 0.3, "6": 0.5, "8": 0.5, "10": 1.0, "15": 1.0, "20": 0.7,
+        "0.06 * n": 1.0, "0.1 * n": 1.0,
+        "math.sqrt(n)": 1.5, "1.5 * math.sqrt(n)": 1.5, "2 * math.sqrt(n)": 1.0,
+    },
+    highs={
+        "30": 0.6, "40": 1.5, "50": 1.0, "60": 2.0, "80": 1.5, "100": 1.0,
+        "0.2 * n": 0.3, "0.3 * n": 0.3, "limit": 0.4,
+        "2.5 * math.sqrt(n)": 1.0, "3 * math.sqrt(n)": 1.5, "4 * math.sqrt(n)": 1.5,
+        "5 * math.sqrt(n)": 0.7,
+    },
+    rules={
+        "fixed": 1.0, "random": 2.0, "skew low": 0.5, "skew high": 1.0,
+        "shrink": 0.7, "grow": 1.5, "cycle": 1.5, "early": 2.5, "relax": 0.7, "burst": 1.0,
+    },
+    plain_high="40",
+    whole="the tour",
+    fixed=_nodes,
+    end=_nodes,
+    between=lambda least, most: f"{least} to {most} nodes",
+    every=lambda rate: f"{rate}th",
+)  # fmt: skip
 
 
 def _seed_weights(choices: Choices) -> Weights:
@@ -53,8 +70,8 @@ def _seed_weights(choices: Choices) -> Weights:
 def _reads_state(choices: Choices) -> bool:
     """Whether a choice before the size already reads the state."""
     return (
-        str(choices.get("mix", "")).split()[0:1] in (["alternate"], ["after"], ["rising"])
-        or str(choices.get("seed", "")).split()[0:1] in (["sweep"], ["late"])
+        mix_reads_state(str(choices.get("mix", "")))
+        or str(choices.get("seed", "")).startswith(("sweep", "late"))
         or amount_reads_state(choices, "regions")
         or amount_reads_state(choices, "length")
     )
@@ -65,9 +82,13 @@ def _uses(name: str) -> Callable[[Choices], bool]:
 
 
 _SLOTS = (
-    choice("first", "mechanism", MECHANISMS),
-    choice("second", "mechanism", _second_weights, plain=_NONE),
-    choice("mix", "control", _mix_weights, plain="chance 0.5"),
+    *mechanism_slots(MECHANISMS, alone=2),
+    mix_slot(
+        "mix",
+        "second",
+        chances={0.2: 1.0, 0.3: 1.0, 0.5: 2.0, 0.7: 1.0},
+        delays=(2, 5, 10, 20, 40),
+    ),
     choice("seed", "control", _seed_weights, plain="random"),
     choice("split", "option", {"whole": 1.5, "regions": 1.0, "sized": 0.3}, plain="whole"),
     *amount_slots(
@@ -121,37 +142,15 @@ _SLOTS = (
         {"none": 1.5, "2": 0.5, "2.5": 1.0, "3": 1.5, "4": 1.0},
         plain="none",
     ),
-    *size_slots(must_read_state=lambda c: not _reads_state(c)),
+    *_SIZES.slots(must_read_state=lambda c: not _reads_state(c)),
 )
-
-
-def _condition(mix: str) -> tuple[str, str]:
-    """(test for the first mechanism, how the sentence says when the second is used)."""
-    rule, value = mix.split()
-    if rule == "chance":
-        first = round(1 - float(value), 2)
-        return f"rng.random() < {first}", f"with probability {value}"
-    if rule == "alternate":
-        return (
-            f"steps_since_improvement % {value} != {int(value) - 1}",
-            f"on every {'second' if value == '2' else 'third'} step without improvement",
-        )
-    if rule == "after":
-        return (
-            f"steps_since_improvement < {value}",
-            f"once {value} steps have passed without improvement",
-        )
-    return (  # 1 at first, value / (value + steps) later
-        f"rng.random() * (steps_since_improvement + {value}) < {value}",
-        f"ever more often as stagnation passes {value} steps",
-    )
 
 
 def render(choices: Choices) -> tuple[str, str]:
     """(strategy sentence, source) of a derivation."""
     names = mechanisms(choices)
     rough = choices["opening"] != "none"
-    size_code, size_phrase = size_lines(choices)
+    size_code, size_phrase = _SIZES.lines(choices)
     lines = ["n = len(current_tour)", "limit = max(1, int(0.35 * n))", *size_code]
     lines.append("size = max(1, min(limit, size))")
     helpers, take, what = _take(choices, names, rough)
@@ -210,7 +209,7 @@ def _take(choices: Choices, names: list[str], rough: bool) -> tuple[list[str], l
         helpers, take = [first.helper()], [f"picked = {first.call}"]
     if len(names) == 2:
         second = removal(names[1], choices)
-        test, when = _condition(str(choices["mix"]))
+        test, when = condition(str(choices["mix"]))
         helpers.append(second.helper())
         take = [f"if {test}:", *indent(take), "else:", *indent([f"picked = {second.call}"])]
         phrase = f"{phrase}, or {when} {second.phrase}"

@@ -5,7 +5,7 @@ is named by the node it starts at and an insertion is two assignments.
 """
 
 from spo_jax.search.grammar.base import Choices
-from spo_jax.search.grammar.tsp_pieces import function, indent
+from spo_jax.search.grammar.pieces import function, indent
 
 FOLLOW = "follow = dict(zip(partial_tour, partial_tour[1:] + partial_tour[:1]))"
 FINISH = [

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from spo_jax.search.grammar.base import Choice, Choices
-from spo_jax.search.grammar.tsp_pieces import amount, function
+from spo_jax.search.grammar.pieces import NEAREST, STATE, amount, function
 
 MECHANISMS: Mapping[Choice, float] = {
     "radial": 5.0,
@@ -23,12 +23,6 @@ MECHANISMS: Mapping[Choice, float] = {
     "random": 0.4,
 }
 UNSEEDED = ("edges", "worst", "random")
-
-
-def mechanisms(choices: Choices) -> list[str]:
-    """The one or two mechanisms of a derivation."""
-    names = [str(choices["first"]), str(choices.get("second", "none"))]
-    return [name for name in names if name != "none"]
 
 
 @dataclass(frozen=True)
@@ -50,8 +44,8 @@ def removal(name: str, choices: Choices) -> Removal:
     """A mechanism's source, with the seed rule and the amounts of a derivation."""
     seed, seed_phrase = ([], "") if name in UNSEEDED else _seed(str(choices["seed"]))
     body, phrase = _BODIES[name](choices, seed, seed_phrase)
-    reads_state = any("steps_since_improvement" in line for line in body)
-    state = "steps_since_improvement, " if reads_state else ""
+    reads_state = any(STATE in line for line in body)
+    state = f"{STATE}, " if reads_state else ""
     return Removal(f"take_{name}(dist, left, count, {state}rng)", body, phrase)
 
 
@@ -63,7 +57,7 @@ def _seed(rule: str) -> tuple[list[str], str]:
         step = values[0]
         return (
             [
-                f"shift = {step} * steps_since_improvement + rng.randrange({step})",
+                f"shift = {step} * {STATE} + rng.randrange({step})",
                 "seed = left[shift % len(left)]",
             ],
             f"a seed that moves {step} places along the tour with every step without improvement",
@@ -77,7 +71,7 @@ def _seed(rule: str) -> tuple[list[str], str]:
     after = values[1]
     return (
         [
-            f"tested = 1 if steps_since_improvement < {after} else 4",
+            f"tested = 1 if {STATE} < {after} else 4",
             "spots = [rng.randrange(len(left)) for _ in range(tested)]",
             longest,
         ],
@@ -87,23 +81,12 @@ def _seed(rule: str) -> tuple[list[str], str]:
 
 
 def _radial(choices: Choices, seed: list[str], around: str) -> tuple[list[str], str]:
-    body = [
-        *seed,
-        "row = dist[seed]",
-        "left.sort(key=lambda node: row[node])",
-        "return left[:count]",
-    ]
-    return body, f"the nodes nearest to {around}"
+    return [*seed, *NEAREST, "return left[:count]"], f"the nodes nearest to {around}"
 
 
 def _thinned(choices: Choices, seed: list[str], around: str) -> tuple[list[str], str]:
     spread = choices["spread"]
-    body = [
-        *seed,
-        "row = dist[seed]",
-        "left.sort(key=lambda node: row[node])",
-        f"return rng.sample(left[: {spread} * count], count)",
-    ]
+    body = [*seed, *NEAREST, f"return rng.sample(left[: {spread} * count], count)"]
     return body, f"a random one in {spread} of the nodes around {around}"
 
 
@@ -138,8 +121,7 @@ def _string(choices: Choices, seed: list[str], around: str) -> tuple[list[str], 
 def _shaw(choices: Choices, seed: list[str], around: str) -> tuple[list[str], str]:
     body = [
         *seed,
-        "row = dist[seed]",
-        "left.sort(key=lambda node: row[node])",
+        *NEAREST,
         "pool = [node for node in left[: 4 * count] if node != seed]",
         "chosen = [seed]",
         "while len(chosen) < count:",

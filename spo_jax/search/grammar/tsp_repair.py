@@ -10,8 +10,8 @@ tsp_constructions.py and tsp_insertions.py.
 from collections.abc import Callable
 
 from spo_jax.search.grammar.base import Choices, Grammar, Weights, choice, uses_state
+from spo_jax.search.grammar.pieces import amount_slots, at_most
 from spo_jax.search.grammar.tsp_constructions import KEYED, render
-from spo_jax.search.grammar.tsp_pieces import amount_slots, at_most
 
 _ORDERS: Weights = {"random": 6.0, "given": 0.7, **dict.fromkeys(KEYED, 0.7)}
 _WIDTHS: Weights = {
