@@ -5,6 +5,7 @@ what a third problem has to bring.
 """
 
 import json
+from itertools import pairwise
 from math import fsum
 from pathlib import Path
 
@@ -45,7 +46,7 @@ class PathRules:
 
     def cost(self, solution):
         walk = self.encode(solution)
-        return fsum(self.rows[a][b] for a, b in zip(walk, walk[1:], strict=False))
+        return fsum(self.rows[a][b] for a, b in pairwise(walk))
 
     def encode(self, solution):
         return [0, *solution]
