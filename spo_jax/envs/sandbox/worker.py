@@ -124,6 +124,9 @@ class Worker:
         read_end, write_end = os.pipe2(os.O_CLOEXEC)
         try:
             send(self._socket, pickle.dumps(("job", job)), write_end)
+        except OSError:
+            os.close(read_end)
+            raise
         finally:
             os.close(write_end)
         os.set_blocking(read_end, False)
