@@ -28,7 +28,6 @@ _NODES = {
     *(ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp, ast.comprehension),
     *(ast.JoinedStr, ast.FormattedValue, ast.Constant, ast.Attribute, ast.Name),
 }
-_ANNOTATED = (ast.arg, ast.FunctionDef, ast.AnnAssign)
 _ANNOTATION = {
     *(ast.Name, ast.Attribute, ast.Subscript, ast.Constant, ast.Tuple, ast.List, ast.BinOp),
 }
@@ -85,8 +84,12 @@ class _Gate:
         nodes = list(ast.walk(tree))
         if len(nodes) > MAX_NODES:
             raise Rejection(f"more than {MAX_NODES} syntax nodes")
-        annotated = [node for node in nodes if isinstance(node, _ANNOTATED)]
-        if any(getattr(node, f, None) for node in annotated for f in ("annotation", "returns")):
+        annotated = [
+            node
+            for node in nodes
+            if getattr(node, "annotation", None) or getattr(node, "returns", None)
+        ]
+        if annotated:
             for node in annotated:
                 self.take_annotations(node)
             nodes = list(ast.walk(tree))
