@@ -1,0 +1,115 @@
+"""Low-rank adapters: what they correct, their shapes, and a fresh one."""
+
+import math
+from dataclasses import dataclass, replace
+
+import jax
+import jax.numpy as jnp
+
+from spo_jax.errors import InputError
+from spo_jax.rl.qwen3_5.config import FULL, Qwen3_5Config
+from spo_jax.rl.qwen3_5.layers import LowRank
+
+ATTENTION = ("q_proj", "k_proj", "v_proj", "o_proj")
+DELTA_NET = ("in_proj_qkv", "in_proj_z", "in_proj_b", "in_proj_a", "out_proj")
+MLP = ("gate_proj", "up_proj", "down_proj")
+TARGETS = ATTENTION + DELTA_NET + MLP
+
+# Appendix A.2 names "query, key, value and output projections". Three layers of four are delta
+# nets, whose queries, keys and values are one matrix; without it most layers would not learn.
+MIXERS = (*ATTENTION, "in_proj_qkv", "out_proj")
+TARGETS_OF = {"tsp": MIXERS, "cvrp": (*MIXERS, *MLP)}
+
+
+@dataclass(frozen=True)
+class LoraConfig:
+    """rank: r. alpha: the correction is scaled by alpha / r. targets: names out of `TARGETS`.
+
+    The defaults are the paper's for the TSP (Appendix A.2); dropout is zero there and absent here.
+    Raises InputError for an unknown target or a rank below one.
+    """
+
+    rank: int = 16
+    alpha: float = 32.0
+    targets: tuple[str, ...] = TARGETS_OF["tsp"]
+
+    def __post_init__(self) -> None:
+        if self.rank < 1:
+            raise InputError(f"the rank of an adapter is {self.rank}; it must be at least 1")
+        if not (math.isfinite(self.alpha) and self.alpha > 0):
+            raise InputError(f"alpha of an adapter is {self.alpha}; it must be a positive number")
+        unknown = [name for name in self.targets if name not in TARGETS]
+        if unknown or not self.targets:
+            wrong = f"{unknown[0]!r} is no target" if unknown else "an adapter needs a target"
+            raise InputError(f"{wrong} (known: {', '.join(TARGETS)})")
+
+    @property
+    def scale(self) -> float:
+        return self.alpha / self.rank
+
+
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True)
+class Adapter:
+    """layers: for each position in the block, by target, a [repeats, r, in] and b [repeats, out, r]
+    in float32, without the scale, as PEFT keeps them.
+    """
+
+    layers: tuple[dict[str, LowRank], ...]
+
+    def scaled(self, scale: float) -> tuple[dict[str, LowRank], ...]:
+        """What the model takes: b times alpha / r."""
+        return tuple(
+            {name: replace(low_rank, b=low_rank.b * scale) for name, low_rank in layer.items()}
+            for layer in self.layers
+        )
+
+    @property
+    def size(self) -> int:
+        """How many numbers it holds."""
+        return sum(math.prod(leaf.shape) for leaf in jax.tree.leaves(self))
+
+
+def shapes(config: Qwen3_5Config, kind: str) -> dict[str, tuple[int, int]]:
+    """(out, in) of each target in a layer with the mixer `kind`."""
+    width, inner = config.hidden_size, config.intermediate_size
+    heads = config.num_attention_heads * config.head_dim
+    kv_heads = config.num_key_value_heads * config.head_dim
+    feed_forward = {
+        "gate_proj": (inner, width), "up_proj": (inner, width), "down_proj": (width, inner)
+    }  # fmt: skip
+    if kind == FULL:
+        return {
+            "q_proj": (2 * heads, width),
+            "k_proj": (kv_heads, width),
+            "v_proj": (kv_heads, width),
+            "o_proj": (width, heads),
+            **feed_forward,
+        }
+    values = config.linear_num_value_heads
+    return {
+        "in_proj_qkv": (config.conv_dim, width),
+        "in_proj_z": (config.value_dim, width),
+        "in_proj_b": (values, width),
+        "in_proj_a": (values, width),
+        "out_proj": (width, config.value_dim),
+        **feed_forward,
+    }
+
+
+def init_adapter(key: jax.Array, lora: LoraConfig, config: Qwen3_5Config) -> Adapter:
+    """An adapter that changes nothing yet: a as PEFT draws it, uniform on ±1/sqrt(in), b zero."""
+    layers = []
+    for position, kind in enumerate(config.block):
+        layer = {}
+        for name, (out, inputs) in shapes(config, kind).items():
+            if name not in lora.targets:
+                continue
+            own = jax.random.fold_in(jax.random.fold_in(key, position), TARGETS.index(name))
+            bound = inputs**-0.5
+            a = jax.random.uniform(
+                own, (config.repeats, lora.rank, inputs), jnp.float32, -bound, bound
+            )
+            layer[name] = LowRank(a, jnp.zeros((config.repeats, out, lora.rank), jnp.float32))
+        layers.append(layer)
+    return Adapter(tuple(layers))

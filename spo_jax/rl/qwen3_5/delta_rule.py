@@ -1,0 +1,152 @@
+"""The gated delta rule, token by token and in chunks.
+
+A head's memory S [Dk, Dv] decays by exp(g) and is then corrected at each token:
+S <- exp(g) S + k (beta (v - k^T exp(g) S))^T, o = q^T S. Within a chunk the corrections depend on
+one another through a unit lower triangular system, whose inverse turns them into a few matrix
+products; only the memory passes from chunk to chunk (Yang et al., Gated Delta Networks, 2024).
+Everything is float32. Heads: Hk of queries and keys, each serving Hv / Hk heads of values.
+"""
+
+import jax
+import jax.numpy as jnp
+
+CHUNK = 64
+
+
+def normalise_heads(x: jax.Array) -> jax.Array:
+    """x / |x| over the last axis in float32; a zero vector stays zero."""
+    x = x.astype(jnp.float32)
+    return x * jax.lax.rsqrt(jnp.sum(x * x, axis=-1, keepdims=True) + 1e-6)
+
+
+def recurrent_step(
+    queries: jax.Array,
+    keys: jax.Array,
+    values: jax.Array,
+    decay: jax.Array,
+    beta: jax.Array,
+    memory: jax.Array,
+) -> tuple[jax.Array, jax.Array]:
+    """One token. queries, keys: [B, Hk, Dk], queries scaled; values: [B, Hv, Dv];
+    decay (the log g), beta: [B, Hv]; memory: [B, Hv, Dk, Dv]. Returns [B, Hv, Dv] and the memory.
+    """
+    rep = values.shape[1] // keys.shape[1]
+    queries, keys = (jnp.repeat(x, rep, axis=1) for x in (queries, keys))
+    memory = memory * jnp.exp(decay)[..., None, None]
+    held = jnp.sum(keys[..., None] * memory, axis=-2)
+    change = beta[..., None] * (values - held)
+    memory = memory + keys[..., None] * change[..., None, :]
+    return jnp.sum(queries[..., None] * memory, axis=-2), memory
+
+
+def chunked(
+    queries: jax.Array,
+    keys: jax.Array,
+    values: jax.Array,
+    decay: jax.Array,
+    beta: jax.Array,
+    memory: jax.Array,
+    chunk: int = CHUNK,
+) -> tuple[jax.Array, jax.Array]:
+    """A whole sequence. queries, keys: [B, T, Hk, Dk], queries scaled; values: [B, T, Hv, Dv];
+    decay (the log g <= 0), beta: [B, T, Hv]; memory: [B, Hv, Dk, Dv]; all float32.
+    Returns [B, T, Hv, Dv] and the memory after the last token.
+    """
+    B, T, Hk, Dk = keys.shape
+    rep, Dv = values.shape[2] // Hk, values.shape[3]
+    chunk = min(chunk, T)
+    count = -(-T // chunk)
+
+    def split(x: jax.Array, heads: tuple[int, ...]) -> jax.Array:
+        """[B, T, h, ...] -> [N, B, *heads, C, ...]; added tokens are zero and change nothing."""
+        x = jnp.pad(x, ((0, 0), (0, count * chunk - T)) + ((0, 0),) * (x.ndim - 2))
+        x = x.reshape(B, count, chunk, *heads, *x.shape[3:])
+        return jnp.moveaxis(x, (1, 2), (0, 2 + len(heads)))
+
+    q, k = split(queries, (Hk,)), split(keys, (Hk,))  # [N, B, Hk, C, Dk]
+    v = split(values, (Hk, rep))  # [N, B, Hk, rep, C, Dv]
+    g, b = split(decay, (Hk, rep)), split(beta, (Hk, rep))  # [N, B, Hk, rep, C]
+
+    def step(held: jax.Array, xs: tuple[jax.Array, ...]) -> tuple[jax.Array, jax.Array]:
+        return _chunk_step(held, *xs)
+
+    start = memory.reshape(B, Hk, rep, Dk, Dv)
+    end, out = jax.lax.scan(jax.checkpoint(step), start, (q, k, v, g, b))
+    out = jnp.moveaxis(out, (0, 4), (1, 2)).reshape(B, count * chunk, Hk * rep, Dv)
+    return out[:, :T], end.reshape(B, Hk * rep, Dk, Dv)
+
+
+def _chunk_step(
+    held: jax.Array, q: jax.Array, k: jax.Array, v: jax.Array, g: jax.Array, b: jax.Array
+) -> tuple[jax.Array, jax.Array]:
+    """held [B, Hk, rep, Dk, Dv]; q, k [B, Hk, C, Dk]; v [B, Hk, rep, C, Dv]; g, b [.., rep, C]."""
+    chunk = k.shape[-2]
+    g = jnp.cumsum(g, axis=-1)
+    lower = jnp.tril(jnp.ones((chunk, chunk), bool))
+    # Masked before exp: above the diagonal the difference is positive and could overflow.
+    ratio = jnp.exp(jnp.where(lower, g[..., :, None] - g[..., None, :], -jnp.inf))
+
+    products = jnp.einsum("bhik,bhjk->bhij", k, k)[:, :, None]
+    system = jnp.where(jnp.tril(lower, -1), products * ratio * b[..., None], 0.0)
+    inverse = unit_lower_inverse(system)
+    grown = jnp.exp(g)[..., None]
+    known = jnp.einsum("bhrik,bhrkv->bhriv", (k[:, :, None] * grown), held)
+    change = inverse @ (b[..., None] * (v - known))
+
+    within = jnp.einsum("bhik,bhjk->bhij", q, k)[:, :, None] * ratio
+    out = jnp.einsum("bhrik,bhrkv->bhriv", q[:, :, None] * grown, held) + within @ change
+    last = g[..., -1:]
+    faded = k[:, :, None] * jnp.exp(last - g)[..., None]
+    held = held * jnp.exp(last)[..., None] + jnp.einsum("bhrik,bhriv->bhrkv", faded, change)
+    return held, out
+
+
+@jax.custom_vjp
+def unit_lower_inverse(strict: jax.Array) -> jax.Array:
+    """(I + L)^-1 for strictly lower triangular L [..., C, C], by doubling.
+
+    The inverse of two diagonal blocks and what lies below them is made of their inverses, so
+    log2(C) levels of matrix products do it without a loop over rows. Unlike the series of powers
+    of L, no step forms terms that later cancel.
+    """
+    return _unit_lower_inverse(strict)
+
+
+def _unit_lower_inverse(strict: jax.Array) -> jax.Array:
+    size = strict.shape[-1]
+    whole = 1 << (size - 1).bit_length()
+    lead = strict.shape[:-2]
+    strict = jnp.pad(strict, ((0, 0),) * len(lead) + ((0, whole - size),) * 2)
+    inverse = jnp.ones((*lead, whole, 1, 1), strict.dtype)  # of the diagonal blocks of width 1
+    width = 1
+    while width < whole:
+        pairs = whole // (2 * width)
+        blocks = strict.reshape(*lead, pairs, 2, width, pairs, 2, width)
+        diagonal = jnp.diagonal(blocks[..., :, 1, :, :, 0, :], axis1=-4, axis2=-2)
+        below = jnp.moveaxis(diagonal, -1, -3)  # [..., pairs, width, width]
+        halves = inverse.reshape(*lead, pairs, 2, width, width)
+        first, second = halves[..., 0, :, :], halves[..., 1, :, :]
+        corner = -second @ (below @ first)
+        inverse = jnp.concatenate(
+            [
+                jnp.concatenate([first, jnp.zeros_like(first)], axis=-1),
+                jnp.concatenate([corner, second], axis=-1),
+            ],
+            axis=-2,
+        )
+        width *= 2
+    return inverse.reshape(*lead, whole, whole)[..., :size, :size]
+
+
+def _inverse_forward(strict: jax.Array) -> tuple[jax.Array, jax.Array]:
+    inverse = _unit_lower_inverse(strict)
+    return inverse, inverse
+
+
+def _inverse_backward(inverse: jax.Array, cotangent: jax.Array) -> tuple[jax.Array]:
+    """d(X^-1) = -X^-1 dX X^-1."""
+    transposed = inverse.swapaxes(-1, -2)
+    return (jnp.tril(-transposed @ cotangent @ transposed, -1),)
+
+
+unit_lower_inverse.defvjp(_inverse_forward, _inverse_backward)

@@ -1,0 +1,127 @@
+"""What every layer is made of: linear maps with a low-rank correction, norms, the MLP, RoPE.
+
+Parameters of layers carry a leading axis, the repeats of a block, over which the model scans; a
+module is called once that axis has been sliced away. Weights keep the checkpoints' [out, in].
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import jax
+import jax.numpy as jnp
+from flax import nnx
+
+from spo_jax.rl.qwen3_5.config import Qwen3_5Config
+
+
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True)
+class LowRank:
+    """A correction B A of a weight matrix (LoRA). a: [r, in], b: [out, r], scale included in b."""
+
+    a: jax.Array
+    b: jax.Array
+
+
+LowRanks = Mapping[str, LowRank]  # of one layer, by the name of the projection that they correct
+
+
+@dataclass(frozen=True)
+class Make:
+    """How parameters are made: their repeats, their dtype and where initial values come from."""
+
+    repeats: int
+    dtype: jnp.dtype
+    rngs: nnx.Rngs
+
+    def normal(self, *shape: int) -> nnx.Param:
+        values = 0.02 * jax.random.normal(self.rngs.params(), (self.repeats, *shape), jnp.float32)
+        return nnx.Param(values.astype(self.dtype))
+
+    def constant(self, value: float, *shape: int, dtype: jnp.dtype | None = None) -> nnx.Param:
+        return nnx.Param(jnp.full((self.repeats, *shape), value, dtype or self.dtype))
+
+
+class Linear(nnx.Module):
+    """x -> x W^T + (x A^T) B^T without bias. weight: [out, in]."""
+
+    def __init__(self, make: Make, inputs: int, outputs: int):
+        self.weight = make.normal(outputs, inputs)
+
+    def __call__(self, x: jax.Array, low_rank: LowRank | None = None) -> jax.Array:
+        """x: [..., in] -> [..., out], in the dtype of x; the adapter is cast to it."""
+        out = linear(x, self.weight[...])
+        if low_rank is not None:
+            inner = linear(x, low_rank.a.astype(x.dtype))
+            out = out + linear(inner, low_rank.b.astype(x.dtype))
+        return out
+
+
+def linear(x: jax.Array, weight: jax.Array) -> jax.Array:
+    """x [..., in] times weight [out, in] transposed.
+
+    Rows are flattened first: XLA's CPU gradients of a 3-D product run at a third of the speed.
+    """
+    flat = x.reshape(-1, x.shape[-1])
+    out = jax.lax.dot_general(flat, weight, (((1,), (1,)), ((), ())))
+    return out.reshape(*x.shape[:-1], weight.shape[0])
+
+
+class RMSNorm(nnx.Module):
+    """x̂ (1 + w), computed in float32: zero-centred, so a weight of zero changes nothing."""
+
+    def __init__(self, make: Make, size: int, eps: float):
+        self.weight = make.constant(0.0, size)
+        self.eps = eps
+
+    def __call__(self, x: jax.Array) -> jax.Array:
+        return rms_norm(x, 1.0 + self.weight[...].astype(jnp.float32), self.eps).astype(x.dtype)
+
+
+def rms_norm(x: jax.Array, weight: jax.Array, eps: float) -> jax.Array:
+    """float32 x / rms(x) * weight over the last axis."""
+    x = x.astype(jnp.float32)
+    return x * jax.lax.rsqrt(jnp.mean(x * x, axis=-1, keepdims=True) + eps) * weight
+
+
+class MLP(nnx.Module):
+    """down(silu(gate(x)) * up(x))."""
+
+    def __init__(self, config: Qwen3_5Config, make: Make):
+        width, inner = config.hidden_size, config.intermediate_size
+        self.gate_proj = Linear(make, width, inner)
+        self.up_proj = Linear(make, width, inner)
+        self.down_proj = Linear(make, inner, width)
+
+    def __call__(self, x: jax.Array, low_ranks: LowRanks) -> jax.Array:
+        gate = self.gate_proj(x, low_ranks.get("gate_proj"))
+        up = self.up_proj(x, low_ranks.get("up_proj"))
+        return self.down_proj(jax.nn.silu(gate) * up, low_ranks.get("down_proj"))
+
+
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True)
+class Rotation:
+    """RoPE's angles at some positions. cos, sin: [B, T, rotary_dim / 2] float32."""
+
+    cos: jax.Array
+    sin: jax.Array
+
+    @classmethod
+    def at(cls, positions: jax.Array, config: Qwen3_5Config) -> "Rotation":
+        """positions: [B, T] int32. Text has one position grid, so interleaved mRoPE is plain."""
+        pairs = jnp.arange(0, config.rotary_dim, 2, dtype=jnp.float32)
+        frequencies = config.rope_theta ** (-pairs / config.rotary_dim)
+        angles = positions[..., None].astype(jnp.float32) * frequencies
+        return cls(jnp.cos(angles), jnp.sin(angles))
+
+    def __call__(self, x: jax.Array) -> jax.Array:
+        """Turn the leading dimensions of x [B, T, H, head_dim], pairing i with i + half."""
+        half = self.cos.shape[-1]
+        cos, sin = self.cos[:, :, None], self.sin[:, :, None]
+        first, second = (
+            x[..., :half].astype(jnp.float32),
+            x[..., half : 2 * half].astype(jnp.float32),
+        )
+        turned = jnp.concatenate([first * cos - second * sin, second * cos + first * sin], axis=-1)
+        return jnp.concatenate([turned.astype(x.dtype), x[..., 2 * half :]], axis=-1)

@@ -1,0 +1,202 @@
+"""Qwen3.5's text model: a scan over blocks of three delta-net layers and one attention layer.
+
+The base is frozen and an adapter is an argument, so that two adapters share one base. A past (the
+prompt of a group of samples) is an argument too, and gradients pass through it.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import chex
+import jax
+import jax.numpy as jnp
+from flax import nnx
+from jax.sharding import Mesh
+
+from spo_jax.rl.qwen3_5.attention import GatedAttention, KeyValues
+from spo_jax.rl.qwen3_5.config import FULL, Qwen3_5Config
+from spo_jax.rl.qwen3_5.deltanet import DeltaState, GatedDeltaNet
+from spo_jax.rl.qwen3_5.layers import MLP, LowRanks, Make, RMSNorm, Rotation
+from spo_jax.rl.sharding import gathered, split_rows
+
+Kept = KeyValues | DeltaState  # what a layer hands to the tokens that follow
+
+
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True)
+class Past:
+    """What a sequence leaves behind for its continuations.
+
+    layers: of each position in the block, leaves [repeats, G, ...]. valid: [G, S] bool, the tokens
+    that are not padding; padding stands before them. length: [G] int32, how many they are.
+    """
+
+    layers: tuple[Kept, ...]
+    valid: jax.Array
+    length: jax.Array
+
+    def repeated(self, rows: int) -> "Past":
+        """The same for `rows` continuations: states are copied, keys and values stay shared."""
+        times = rows // self.length.shape[0]
+
+        def copies(kept: Kept) -> Kept:
+            if isinstance(kept, KeyValues):
+                return kept
+            return jax.tree.map(lambda x: jnp.repeat(x, times, axis=1), kept)
+
+        length = jnp.repeat(self.length, times)
+        return Past(tuple(copies(kept) for kept in self.layers), self.valid, length)
+
+
+class Layer(nnx.Module):
+    """x += mixer(norm(x)); x += mlp(norm(x)). The mixer has its name in checkpoints."""
+
+    def __init__(self, kind: str, config: Qwen3_5Config, make: Make):
+        self.kind = kind
+        self.input_layernorm = RMSNorm(make, config.hidden_size, config.rms_norm_eps)
+        if kind == FULL:
+            self.self_attn = GatedAttention(config, make)
+        else:
+            self.linear_attn = GatedDeltaNet(config, make)
+        self.post_attention_layernorm = RMSNorm(make, config.hidden_size, config.rms_norm_eps)
+        self.mlp = MLP(config, make)
+
+    def __call__(
+        self,
+        x: jax.Array,
+        valid: jax.Array,
+        rotation: Rotation,
+        low_ranks: LowRanks,
+        past: Kept | None,
+        past_valid: jax.Array | None,
+    ) -> tuple[jax.Array, Kept]:
+        """x [B, T, D], valid [B, T] -> [B, T, D] and what the layer leaves behind."""
+        normed = self.input_layernorm(x)
+        kept: Kept
+        if self.kind == FULL:
+            assert not isinstance(past, DeltaState)
+            mixed, kept = self.self_attn(normed, valid, rotation, low_ranks, past, past_valid)
+        else:
+            assert not isinstance(past, KeyValues)
+            mixed, kept = self.linear_attn(normed, valid, low_ranks, past)
+        return self.feed_forward(x + mixed, low_ranks), kept
+
+    def feed_forward(self, x: jax.Array, low_ranks: LowRanks) -> jax.Array:
+        return x + self.mlp(self.post_attention_layernorm(x), low_ranks)
+
+
+class Block(nnx.Module):
+    """The layers that repeat, named layer0, layer1, ...; their parameters are [repeats, ...]."""
+
+    def __init__(self, config: Qwen3_5Config, make: Make):
+        for i, kind in enumerate(config.block):
+            setattr(self, f"layer{i}", Layer(kind, config, make))
+        self.size = len(config.block)
+
+    def layers(self) -> list[Layer]:
+        return [getattr(self, f"layer{i}") for i in range(self.size)]
+
+
+class Qwen3_5(nnx.Module):
+    """A dense Qwen3.5 text model with random weights; `load_pretrained` fills in real ones.
+
+    mesh: devices that the weights are spread over (`rl.sharding`); None for one device.
+    """
+
+    def __init__(
+        self, config: Qwen3_5Config, *, dtype: jnp.dtype = jnp.float32, rngs: nnx.Rngs
+    ) -> None:
+        make = Make(config.repeats, jnp.dtype(dtype), rngs)
+        single = Make(1, jnp.dtype(dtype), rngs)
+        self.config = config
+        self.mesh: Mesh | None = None
+        self.embed_tokens = _first(single.normal(config.vocab_size, config.hidden_size))
+        self.block = Block(config, make)
+        self.norm = RMSNorm(single, config.hidden_size, config.rms_norm_eps)
+        self.norm.weight = _first(self.norm.weight)
+        if not config.tie_word_embeddings:
+            self.lm_head = _first(single.normal(config.vocab_size, config.hidden_size))
+
+    @property
+    def dtype(self) -> jnp.dtype:
+        return self.embed_tokens[...].dtype
+
+    @property
+    def head(self) -> jax.Array:
+        """The output embedding [V, D]."""
+        tied = self.config.tie_word_embeddings
+        return (self.embed_tokens if tied else self.lm_head)[...]
+
+    def __call__(
+        self, tokens: jax.Array, mask: jax.Array, adapter: Sequence[LowRanks] | None = None
+    ) -> jax.Array:
+        """Logits [B, T, V] float32 of tokens [B, T] int32 where mask [B, T] bool is true.
+
+        Padding may stand before or after a sequence. Use `hidden` and `rl.logprobs` where [B, T, V]
+        would be too much.
+        """
+        hidden, _ = self.hidden(tokens, mask, adapter)
+        return self.logits(hidden)
+
+    def logits(self, hidden: jax.Array) -> jax.Array:
+        """[..., D] -> [..., V] float32."""
+        return jnp.einsum("...d,vd->...v", hidden, self.head, preferred_element_type=jnp.float32)
+
+    def hidden(
+        self,
+        tokens: jax.Array,
+        mask: jax.Array,
+        adapter: Sequence[LowRanks] | None = None,
+        past: Past | None = None,
+    ) -> tuple[jax.Array, Past]:
+        """The last layer's normalised output [B, T, D], and what the tokens leave behind.
+
+        adapter: one mapping a position in the block, leaves [repeats, ...] (`rl.lora`). past: of G
+        sequences, G dividing B; row g is continued by B / G rows in turn. Each layer is
+        rematerialised in the backward pass. The returned past covers these tokens alone, and holds
+        only where padding stands before the tokens.
+        """
+        chex.assert_rank([tokens, mask], 2)
+        chex.assert_equal_shape([tokens, mask])
+        x = split_rows(self.embed_tokens[...][tokens], self.mesh)
+        positions = jnp.maximum(jnp.cumsum(mask, axis=1, dtype=jnp.int32) - 1, 0)
+        if past is not None:
+            past = past.repeated(tokens.shape[0])
+            positions = positions + past.length[:, None]
+        rotation = Rotation.at(positions, self.config)
+        graphs, weights = zip(*map(nnx.split, self.block.layers()), strict=True)
+        low_ranks = tuple(adapter) if adapter else ({},) * len(graphs)
+        before = past.layers if past else (None,) * len(graphs)
+        past_valid = past.valid if past else None
+
+        def layer(i: int, x: jax.Array, *xs: Any) -> tuple[jax.Array, Kept]:
+            weights, low_ranks, before = xs
+            module = nnx.merge(graphs[i], gathered(weights, self.mesh))
+            return module(x, mask, rotation, low_ranks, before, past_valid)
+
+        def body(x: jax.Array, xs: Any) -> tuple[jax.Array, tuple[Kept, ...]]:
+            kept = []
+            for i, own in enumerate(zip(*xs, strict=True)):
+                run = jax.checkpoint(partial(layer, i), prevent_cse=False)
+                x, left = run(split_rows(x, self.mesh), *own)
+                kept.append(left)
+            return x, tuple(kept)
+
+        x, kept = jax.lax.scan(body, x, (weights, low_ranks, before))
+        return self.norm(x), Past(kept, mask, jnp.sum(mask, axis=1, dtype=jnp.int32))
+
+    def unstacked(self) -> list[Layer]:
+        """Every layer by itself, its weights sliced out of the stack; for decoding."""
+        splits = [nnx.split(layer) for layer in self.block.layers()]
+        return [
+            nnx.merge(graph, jax.tree.map(lambda w, r=r: w[r], weights))
+            for r in range(self.config.repeats)
+            for graph, weights in splits
+        ]
+
+
+def _first(stacked: nnx.Param) -> nnx.Param:
+    """A parameter outside the layers has no axis of repeats."""
+    return nnx.Param(stacked[...][0])

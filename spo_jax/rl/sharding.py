@@ -1,0 +1,64 @@
+"""Where arrays live: a mesh of data and fsdp axes, by NamedSharding.
+
+Rows of a batch are split over both axes. Weights are split over fsdp and gathered layer by layer
+where they are used. Adapters and optimizer states are small, and every device holds them whole.
+"""
+
+from typing import TypeVar
+
+import jax
+from jax.sharding import Mesh, NamedSharding
+from jax.sharding import PartitionSpec as P
+
+from spo_jax.errors import InputError
+
+ROWS = ("data", "fsdp")
+T = TypeVar("T")
+
+
+def make_mesh(data: int = 1, fsdp: int = 1) -> Mesh:
+    """A mesh over data x fsdp devices, all processes' devices in the order JAX lists them.
+
+    Raises InputError where there are fewer devices.
+    """
+    devices = jax.devices()
+    if data < 1 or fsdp < 1 or data * fsdp > len(devices):
+        raise InputError(
+            f"a mesh of data={data} and fsdp={fsdp} needs {data * fsdp} devices; "
+            f"{len(devices)} are there"
+        )
+    return jax.make_mesh(
+        (data, fsdp),
+        ROWS,
+        axis_types=(jax.sharding.AxisType.Auto,) * 2,
+        devices=devices[: data * fsdp],
+    )
+
+
+def weight_sharding(shape: tuple[int, ...], mesh: Mesh, stacked: bool) -> NamedSharding:
+    """Splits the longest axis that fsdp divides; a stack's first axis is what the scan runs over."""
+    size = mesh.shape["fsdp"]
+    axes = [i for i in range(int(stacked), len(shape)) if shape[i] % size == 0]
+    if size == 1 or not axes:
+        return NamedSharding(mesh, P())
+    longest = max(axes, key=lambda i: shape[i])
+    return NamedSharding(mesh, P(*("fsdp" if i == longest else None for i in range(len(shape)))))
+
+
+def replicated(tree: T, mesh: Mesh | None) -> T:
+    """`tree` with a whole copy on each device."""
+    return tree if mesh is None else jax.device_put(tree, NamedSharding(mesh, P()))
+
+
+def split_rows(x: jax.Array, mesh: Mesh | None) -> jax.Array:
+    """Inside jit: x [B, ...] with its rows split over all devices."""
+    if mesh is None:
+        return x
+    return jax.lax.with_sharding_constraint(x, NamedSharding(mesh, P(ROWS)))
+
+
+def gathered(tree: T, mesh: Mesh | None) -> T:
+    """Inside jit: `tree` whole on each device, from here on."""
+    if mesh is None:
+        return tree
+    return jax.lax.with_sharding_constraint(tree, NamedSharding(mesh, P()))
