@@ -36,7 +36,7 @@ def make_mesh(data: int = 1, fsdp: int = 1) -> Mesh:
 
 
 def weight_sharding(shape: tuple[int, ...], mesh: Mesh, stacked: bool) -> NamedSharding:
-    """Splits the longest axis that fsdp divides; a stack's first axis is what the scan runs over."""
+    """Splits the longest axis that fsdp divides, but never the one that the layers' scan takes."""
     size = mesh.shape["fsdp"]
     axes = [i for i in range(int(stacked), len(shape)) if shape[i] % size == 0]
     if size == 1 or not axes:

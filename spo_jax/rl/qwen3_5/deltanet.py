@@ -14,7 +14,7 @@ from spo_jax.rl.qwen3_5.layers import Linear, LowRanks, Make, rms_norm
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True)
 class DeltaState:
-    """conv: [B, W - 1, conv_dim], the convolution's last inputs; memory: [B, Hv, Dk, Dv] float32."""
+    """conv: [B, W - 1, conv_dim], the convolution's inputs; memory: [B, Hv, Dk, Dv] float32."""
 
     conv: jax.Array
     memory: jax.Array
@@ -112,7 +112,7 @@ class GatedDeltaNet(nnx.Module):
         return self._output(out, x, low_ranks), DeltaState(tail, memory)
 
     def _heads(self, mixed: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
-        """[..., conv_dim] -> queries and keys [..., Hk, Dk], normalised, and values [..., Hv, Dv]."""
+        """[..., conv_dim] -> queries and keys [..., Hk, Dk], unit long, and values [..., Hv, Dv]."""
         width = self.key_heads * self.key_size
         queries, keys, values = jnp.split(mixed, [width, 2 * width], axis=-1)
         lead = mixed.shape[:-1]

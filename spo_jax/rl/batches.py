@@ -1,0 +1,206 @@
+"""From groups of samples to arrays of bounded shapes."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.sharding import Mesh, NamedSharding
+from jax.sharding import PartitionSpec as P
+
+from spo_jax.errors import InputError
+from spo_jax.rl.buckets import bucket, pad_left, pad_right
+from spo_jax.rl.grpo import GrpoConfig, advantages
+from spo_jax.rl.sharding import ROWS
+
+
+@dataclass(frozen=True, eq=False)
+class TokenGroup:
+    """The samples of one generation context, as the model saw and wrote them.
+
+    name: for messages. prompt: [Tp] int32. completions: B arrays [T] int32. logprobs: B arrays [T]
+    float32, of the sampler before truncation. credits: [B] float64, NaN where there is none.
+    failed: [B] bool, no credit by the sample's own fault; None where that is not known.
+    Raises InputError where these differ in number or length.
+    """
+
+    name: str
+    prompt: np.ndarray
+    completions: Sequence[np.ndarray]
+    logprobs: Sequence[np.ndarray]
+    credits: np.ndarray
+    failed: np.ndarray | None = None
+
+    def __post_init__(self) -> None:
+        B = len(self.completions)
+        failed = B if self.failed is None else len(self.failed)
+        if {len(self.logprobs), len(self.credits), failed} != {B}:
+            raise InputError(
+                f"group {self.name}: its samples, log-probabilities and credits differ in number"
+            )
+        if not len(self.prompt):
+            raise InputError(f"group {self.name}: its prompt is empty")
+
+    def usable(self) -> np.ndarray:
+        """[B] bool: samples that have a finite log-probability for each of their tokens."""
+        pairs = zip(self.completions, self.logprobs, strict=True)
+        return np.array(
+            [
+                0 < len(tokens) == len(logs) and bool(np.isfinite(logs).all())
+                for tokens, logs in pairs
+            ],
+            bool,
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Sample:
+    """A sample with its place in the objective. weight: 1 / (samples of its group x groups)."""
+
+    group: int
+    prompt: np.ndarray
+    tokens: np.ndarray
+    logprobs: np.ndarray
+    advantage: float
+    weight: float
+
+
+@dataclass(frozen=True)
+class Selection:
+    """The samples that have something to say, and how many had not.
+
+    samples: those with an advantage other than zero, by group. groups: those with a usable sample.
+    usable: samples with a credit and log-probabilities. dropped: the rest.
+    """
+
+    samples: tuple[tuple[Sample, ...], ...]
+    groups: int
+    usable: int
+    dropped: int
+
+
+def select(groups: Sequence[TokenGroup], config: GrpoConfig, context: int) -> Selection:
+    """Advantages and weights of eq:grpo: the mean over groups of the mean over a group's samples.
+
+    Raises InputError for a usable sample longer than `context` tokens with its prompt.
+    """
+    found = []
+    for group in groups:
+        failed = np.zeros(len(group.credits), bool) if group.failed is None else group.failed
+        found.append(advantages(group.credits, failed, group.usable(), config))
+    counted = sum(bool(np.isfinite(values).any()) for values in found)
+    usable = sum(int(np.isfinite(values).sum()) for values in found)
+    chosen = []
+    for index, (group, values) in enumerate(zip(groups, found, strict=True)):
+        size = int(np.isfinite(values).sum())
+        rows = []
+        for i in np.flatnonzero(np.nan_to_num(values)).tolist():
+            length = len(group.prompt) + len(group.completions[i])
+            if length > context:
+                raise InputError(
+                    f"group {group.name}: sample {i} is {length} tokens long with its prompt; "
+                    f"the context is {context}"
+                )
+            rows.append(
+                Sample(
+                    index, group.prompt, group.completions[i], group.logprobs[i],
+                    float(values[i]), 1.0 / (size * counted),
+                )
+            )  # fmt: skip
+        if rows:
+            chosen.append(tuple(rows))
+    dropped = sum(len(group.completions) for group in groups) - usable
+    return Selection(tuple(chosen), counted, usable, dropped)
+
+
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True)
+class Batch:
+    """What one call of the gradient sees: G prompts, each continued by m rows, K times over.
+
+    prompts: [G, P] int32, padded in front; prompt_mask: [G, P] bool. tokens: [K, G m, C] int32,
+    padded behind; mask: [K, G m, C] bool; logprobs: [K, G m, C] float32 of the sampler.
+    advantage, weight: [K, G m] float32; a row that only fills up has weight zero.
+    """
+
+    prompts: jax.Array
+    prompt_mask: jax.Array
+    tokens: jax.Array
+    mask: jax.Array
+    logprobs: jax.Array
+    advantage: jax.Array
+    weight: jax.Array
+
+
+Rows = tuple[Sample | None, ...]  # a batch's rows in order, K times G m; None where one fills up
+
+
+def plan(
+    selection: Selection, config: GrpoConfig, mesh: Mesh | None = None
+) -> Iterator[tuple[Batch, Rows]]:
+    """The batches of an update on their devices, `config.micro_batch` rows a device at one time.
+
+    Plainly, each row has its own prompt, and rows of like length share a batch. With shared
+    prompts, a batch is one group a device and K rounds of rows.
+    """
+    width, devices = config.micro_batch, mesh.size if mesh else 1
+    if config.share_prompts:
+        groups = sorted(selection.samples, key=_longest)
+        for start in range(0, len(groups), devices):
+            yield _batch(groups[start : start + devices], devices, width, mesh)
+        return
+    rows = sorted((row for group in selection.samples for row in group), key=_length)
+    for start in range(0, len(rows), width * devices):
+        # K = 1 and m = 1: every row is its own group of one.
+        some = [(row,) for row in rows[start : start + width * devices]]
+        yield _batch(some, width * devices, 1, mesh)
+
+
+def _length(sample: Sample) -> int:
+    return len(sample.prompt) + len(sample.tokens)
+
+
+def _longest(group: tuple[Sample, ...]) -> tuple[int, int]:
+    return len(group[0].prompt), max(len(sample.tokens) for sample in group)
+
+
+def _batch(
+    groups: Sequence[tuple[Sample, ...]], count: int, width: int, mesh: Mesh | None
+) -> tuple[Batch, Rows]:
+    """`groups`, filled up to `count`, as rounds of `count * width` rows."""
+    rounds = max(-(-len(group) // width) for group in groups)
+    filler = groups[0][0]
+    missing = count - len(groups)
+    prompts = [group[0].prompt for group in groups] + [filler.prompt[:1]] * missing
+    rows: list[Sample | None] = []
+    for k in range(rounds):
+        for group in [*groups, *[()] * missing]:
+            part = group[k * width : (k + 1) * width]
+            rows += [*part, *[None] * (width - len(part))]
+    size = bucket(max(len(row.tokens) for row in rows if row))
+    tokens, mask = pad_right([row.tokens if row else filler.tokens[:1] for row in rows], size)
+    logprobs = np.zeros(tokens.shape, np.float32)
+    for i, row in enumerate(rows):
+        if row:
+            logprobs[i, : len(row.logprobs)] = row.logprobs
+    padded, prompt_mask = pad_left(prompts, bucket(max(map(len, prompts))))
+    advantage = np.array([row.advantage if row else 0.0 for row in rows], np.float32)
+    weight = np.array([row.weight if row else 0.0 for row in rows], np.float32)
+
+    def by_round(values: np.ndarray) -> jax.Array:
+        values = values.reshape(rounds, count * width, *values.shape[1:])
+        return _place(values, mesh, P(None, ROWS))
+
+    batch = Batch(
+        _place(padded, mesh, P(ROWS)),
+        _place(prompt_mask, mesh, P(ROWS)),
+        *map(by_round, (tokens, mask, logprobs, advantage, weight)),
+    )
+    return batch, tuple(rows)
+
+
+def _place(values: np.ndarray, mesh: Mesh | None, spec: P) -> jax.Array:
+    return (
+        jnp.asarray(values) if mesh is None else jax.device_put(values, NamedSharding(mesh, spec))
+    )

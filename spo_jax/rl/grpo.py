@@ -1,0 +1,160 @@
+"""Group relative policy optimization as the paper writes it (Section 4.4), and its variants.
+
+Advantages are of one group's credits, on the host. Ratios and the clipped objective are of a
+micro-batch, inside jit. A variant is a function with the signature of `centred` or `sequence`.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from spo_jax.errors import InputError
+
+Advantage = Callable[[np.ndarray], np.ndarray]  # credits [B] float64, finite -> advantages [B]
+LogRatio = Callable[[jax.Array, jax.Array], jax.Array]  # see `sequence`
+
+NO_SPREAD = 1e-9  # credits closer than this are equal: what differs is rounding
+
+
+def centred(credits: np.ndarray) -> np.ndarray:
+    """A_i = C_i - mean of the group (eq:grpo-advantage). credits: [B] float64, all finite."""
+    return credits - credits.mean()
+
+
+def standardised(credits: np.ndarray) -> np.ndarray:
+    """Centred credits over their standard deviation (Shao et al., 2024)."""
+    return centred(credits) / credits.std()
+
+
+def sequence(delta: jax.Array, mask: jax.Array) -> jax.Array:
+    """log rho of the whole sequence (eq:grpo-ratio): the sum over its tokens.
+
+    delta: [B, T], each token's log-probability under the policy minus that under the sampler,
+    zero where mask [B, T] is false. Returns [B, T]: the log ratio that token t is weighted by.
+    """
+    return jnp.broadcast_to(jnp.sum(delta, axis=1, keepdims=True), delta.shape)
+
+
+def length_normalised(delta: jax.Array, mask: jax.Array) -> jax.Array:
+    """The mean over the sequence's tokens instead of the sum (GSPO, Zheng et al., 2025)."""
+    tokens = jnp.maximum(mask.sum(axis=1, keepdims=True), 1)
+    return sequence(delta, mask) / tokens
+
+
+def token(delta: jax.Array, mask: jax.Array) -> jax.Array:
+    """A ratio of each token by itself (Shao et al., 2024)."""
+    return delta
+
+
+ADVANTAGES: dict[str, Advantage] = {"centred": centred, "standardised": standardised}
+RATIOS: dict[str, LogRatio] = {
+    "sequence": sequence, "length-normalised": length_normalised, "token": token
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class GrpoConfig:
+    """The update's settings; the defaults are the paper's for the TSP (Appendices A.2 and A.4).
+
+    temperature: that of the log-probabilities which the sampler recorded.
+    failure_penalty: None leaves failed samples out, as the paper does; a number gives them the
+        group's lowest credit minus it.
+    micro_batch: samples on a device at one time (CVRP: 2).
+    share_prompts: compute a group's prompt once instead of once a sample; the same gradient.
+    Raises InputError for a number out of range.
+    """
+
+    learning_rate: float = 5e-6
+    clip: float = 0.2
+    max_gradient_norm: float = 1.0
+    weight_decay: float = 0.01
+    micro_batch: int = 3
+    temperature: float = 0.8
+    advantage: Advantage = centred
+    ratio: LogRatio = sequence
+    failure_penalty: float | None = None
+    share_prompts: bool = False
+
+    def __post_init__(self) -> None:
+        positive = ("learning_rate", "max_gradient_norm", "temperature", "micro_batch")
+        for name in positive:
+            if not getattr(self, name) > 0:
+                raise InputError(f"{name} is {getattr(self, name)}; it must be above 0")
+        if not 0 < self.clip < 1:
+            raise InputError(f"clip is {self.clip}; it must be between 0 and 1")
+        if self.weight_decay < 0 or (self.failure_penalty or 0) < 0:
+            raise InputError("weight_decay and failure_penalty must not be negative")
+
+
+def advantages(
+    credits: np.ndarray, failed: np.ndarray, usable: np.ndarray, config: GrpoConfig
+) -> np.ndarray:
+    """A group's advantages [B] float64, NaN for samples that are left out, all zero without spread.
+
+    credits: [B], NaN where there is none. failed: [B] bool, samples without a credit by their own
+    fault. usable: [B] bool, samples with log-probabilities.
+    """
+    credits = np.asarray(credits, np.float64)
+    earned = usable & np.isfinite(credits)
+    if config.failure_penalty is not None and earned.any():
+        worst = credits[earned].min() - config.failure_penalty
+        punished = usable & failed & ~np.isfinite(credits)
+        credits, earned = np.where(punished, worst, credits), earned | punished
+    result = np.full(credits.shape, np.nan)
+    kept = credits[earned]
+    if kept.size:
+        flat = np.ptp(kept) <= NO_SPREAD
+        result[earned] = 0.0 if flat else config.advantage(kept)
+    return result
+
+
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True)
+class Outcome:
+    """What the objective says of each row, [B] float32. value: before the row's weight.
+    log_ratio: of the whole sequence. clipped: share of its tokens at which the clip holds.
+    kl: sum over tokens of an estimate of KL(sampler, policy), never negative. tokens: how many.
+    """
+
+    value: jax.Array
+    log_ratio: jax.Array
+    clipped: jax.Array
+    kl: jax.Array
+    tokens: jax.Array
+
+
+def clipped_objective(
+    logprobs: jax.Array,
+    old: jax.Array,
+    mask: jax.Array,
+    advantage: jax.Array,
+    clip: float,
+    ratio: LogRatio = sequence,
+) -> Outcome:
+    """min(rho A, clip(rho, 1 - eps, 1 + eps) A) of each row (eq:grpo), a mean over its tokens.
+
+    logprobs, old: [B, T] float32, of the policy and of the sampler. mask: [B, T] bool.
+    advantage: [B]. With the whole-sequence ratio all tokens of a row agree, and so does their mean.
+    """
+    delta = jnp.where(mask, logprobs - old, 0.0)
+    log_ratio = ratio(delta, mask)
+    A = advantage[:, None]
+    above, below = log_ratio > jnp.log1p(clip), log_ratio < jnp.log1p(-clip)
+    held = (above & (A > 0)) | (below & (A < 0))
+    bound = jnp.where(above, 1 + clip, 1 - clip)
+    # exp is kept from where its value is not used: infinity times a gradient of zero is no number.
+    free = jnp.exp(jnp.where(held | (A == 0), 0.0, log_ratio))
+    value = jnp.where(held, bound, free) * A
+    tokens = mask.sum(axis=1)
+    count = jnp.maximum(tokens, 1)
+    plain = jax.lax.stop_gradient(delta)
+    return Outcome(
+        value=jnp.sum(value * mask, axis=1) / count,
+        log_ratio=plain.sum(axis=1),
+        clipped=jnp.sum(held & mask, axis=1) / count,
+        kl=jnp.sum(jnp.expm1(plain) - plain, axis=1),
+        tokens=tokens.astype(jnp.float32),
+    )

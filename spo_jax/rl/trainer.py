@@ -1,0 +1,250 @@
+"""The update of one role's adapter: gradients over micro-batches, then one AdamW step."""
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+from flax import nnx
+
+from spo_jax.errors import SpoError
+from spo_jax.rl.batches import Batch, Sample, TokenGroup, plan, select
+from spo_jax.rl.grpo import GrpoConfig, Outcome, clipped_objective
+from spo_jax.rl.logprobs import token_logprobs
+from spo_jax.rl.lora import Adapter, LoraConfig, init_adapter
+from spo_jax.rl.qwen3_5.model import Past, Qwen3_5
+from spo_jax.rl.sharding import replicated
+
+
+class NotFinite(SpoError, ArithmeticError):
+    """The objective is infinite or not a number; nothing was updated."""
+
+
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True)
+class Learner:
+    """One role's adapter, its optimizer's state, and how many steps it has taken (int32)."""
+
+    adapter: Adapter
+    optimizer: optax.OptState
+    steps: jax.Array
+
+
+class Trainer:
+    """Updates adapters of one frozen base; holds no state of its own but the base.
+
+    context: longest prompt and completion together, in tokens.
+    """
+
+    def __init__(
+        self, model: Qwen3_5, lora: LoraConfig, config: GrpoConfig, context: int = 8192
+    ) -> None:
+        self.lora, self.config, self.context = lora, config, context
+        self.model_config, self.mesh = model.config, model.mesh
+        self._settings = _Settings(nnx.graphdef(model), lora, config)
+        self._weights = nnx.state(model)
+
+    def init(self, key: jax.Array) -> Learner:
+        """A learner whose adapter changes nothing yet."""
+        adapter = init_adapter(key, self.lora, self.model_config)
+        optimizer = make_optimizer(self.config).init(adapter)
+        return replicated(Learner(adapter, optimizer, jnp.int32(0)), self.mesh)
+
+    def update(
+        self, learner: Learner, groups: Sequence[TokenGroup]
+    ) -> tuple[Learner, dict[str, float]]:
+        """One step up eq:grpo on all usable samples of `groups`; the given learner is used up.
+
+        Without a sample that has an advantage there is no step. Metrics: see `_metrics`. Raises
+        InputError for a sample beyond the context, and NotFinite, naming the group, before
+        anything has changed.
+        """
+        began = time.perf_counter()
+        selection = select(groups, self.config, self.context)
+        gradients = replicated(jax.tree.map(jnp.zeros_like, learner.adapter), self.mesh)
+        rows: list[Sample | None] = []
+        outcomes: list[Outcome] = []
+        for batch, some in plan(selection, self.config, self.mesh):
+            gradients, outcome = accumulate(
+                self._settings, self._weights, learner.adapter, gradients, batch
+            )
+            rows += some
+            outcomes.append(outcome)
+        norm = float(optax.global_norm(gradients))
+        judged = _judged(rows, jax.device_get(outcomes))
+        _check_finite(judged, norm, groups)
+        if judged:
+            learner = apply(self.config, learner, gradients)
+        jax.block_until_ready(learner)
+        seconds = time.perf_counter() - began
+        tokens = sum(len(row.prompt) + len(row.tokens) for row, _ in judged)
+        return learner, {
+            "samples": float(selection.usable),
+            "dropped": float(selection.dropped),
+            "groups": float(selection.groups),
+            "gradient_norm": norm,
+            **_metrics(judged),
+            "tokens_per_second": tokens / seconds,
+        }
+
+
+# --- inside jit -----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Settings:
+    """What a compiled update depends on besides shapes."""
+
+    graph: Any
+    lora: LoraConfig
+    config: GrpoConfig
+
+
+@partial(jax.jit, static_argnums=0, donate_argnums=3)
+def accumulate(
+    settings: _Settings, weights: Any, adapter: Adapter, gradients: Adapter, batch: Batch
+) -> tuple[Adapter, Outcome]:
+    """`gradients` plus those of the loss, minus eq:grpo's objective, on a batch; rows [K, G m]."""
+    form = _shared_gradient if settings.config.share_prompts else _plain_gradient
+    own, outcome = form(settings, nnx.merge(settings.graph, weights), adapter, batch)
+    return jax.tree.map(jnp.add, gradients, own), outcome
+
+
+@partial(jax.jit, static_argnums=0, donate_argnums=1)
+def apply(config: GrpoConfig, learner: Learner, gradients: Adapter) -> Learner:
+    """One optimizer step."""
+    updates, state = make_optimizer(config).update(gradients, learner.optimizer, learner.adapter)
+    return Learner(optax.apply_updates(learner.adapter, updates), state, learner.steps + 1)
+
+
+def make_optimizer(config: GrpoConfig) -> optax.GradientTransformation:
+    """AdamW after clipping the gradient's global norm (Appendix A.4)."""
+    return optax.chain(
+        optax.clip_by_global_norm(config.max_gradient_norm),
+        optax.adamw(config.learning_rate, weight_decay=config.weight_decay),
+    )
+
+
+def _loss(
+    settings: _Settings, hidden: jax.Array, head: jax.Array, rows: Batch
+) -> tuple[jax.Array, Outcome]:
+    """The weighted loss of rows [B]; hidden [B, C, D] stands one token before each target."""
+    config = settings.config
+    logprobs = token_logprobs(hidden, rows.tokens, head, config.temperature)
+    outcome = clipped_objective(
+        logprobs, rows.logprobs, rows.mask, rows.advantage, config.clip, config.ratio
+    )
+    return -jnp.sum(outcome.value * rows.weight), outcome
+
+
+def _plain_gradient(
+    settings: _Settings, model: Qwen3_5, adapter: Adapter, batch: Batch
+) -> tuple[Adapter, Outcome]:
+    """Prompt and completion of each row as one sequence."""
+    rows = _round(batch, 0)
+
+    def loss(adapter: Adapter) -> tuple[jax.Array, Outcome]:
+        tokens = jnp.concatenate([rows.prompts, rows.tokens], axis=1)
+        mask = jnp.concatenate([rows.prompt_mask, rows.mask], axis=1)
+        hidden, _ = model.hidden(tokens, mask, adapter.scaled(settings.lora.scale))
+        before = hidden[:, rows.prompts.shape[1] - 1 : -1]
+        return _loss(settings, before, model.head, rows)
+
+    gradient, outcome = jax.grad(loss, has_aux=True)(adapter)
+    return gradient, jax.tree.map(lambda x: x[None], outcome)
+
+
+def _shared_gradient(
+    settings: _Settings, model: Qwen3_5, adapter: Adapter, batch: Batch
+) -> tuple[Adapter, Outcome]:
+    """Each prompt once: its rows' gradients meet in what it left behind, then pass through it.
+
+    Keys and values, delta-net states and convolution tails are the past of every completion; their
+    cotangents are summed over the K rounds before the prompt's own backward pass.
+    """
+    scale = settings.lora.scale
+    length = jnp.sum(batch.prompt_mask, axis=1, dtype=jnp.int32)
+
+    def read(adapter: Adapter) -> tuple[Any, jax.Array]:
+        hidden, past = model.hidden(batch.prompts, batch.prompt_mask, adapter.scaled(scale))
+        return past.layers, hidden[:, -1]
+
+    left, backward = jax.vjp(read, adapter)
+
+    def loss(adapter: Adapter, left: tuple[Any, jax.Array], row: Batch) -> Any:
+        layers, last = left
+        past = Past(layers, batch.prompt_mask, length)
+        hidden, _ = model.hidden(row.tokens, row.mask, adapter.scaled(scale), past)
+        first = jnp.repeat(last, row.tokens.shape[0] // last.shape[0], axis=0)
+        before = jnp.concatenate([first[:, None], hidden[:, :-1]], axis=1)
+        return _loss(settings, before, model.head, row)
+
+    def one(carry: Any, k: jax.Array) -> tuple[Any, Outcome]:
+        own, outcome = jax.grad(loss, argnums=(0, 1), has_aux=True)(adapter, left, _round(batch, k))
+        return jax.tree.map(lambda a, b: a + b.astype(a.dtype), carry, own), outcome
+
+    zeros = jax.tree.map(lambda x: jnp.zeros(x.shape, jnp.float32), (adapter, left))
+    (direct, cotangent), outcome = jax.lax.scan(one, zeros, jnp.arange(batch.tokens.shape[0]))
+    cotangent = jax.tree.map(lambda c, x: c.astype(x.dtype), cotangent, left)
+    (through,) = backward(cotangent)
+    return jax.tree.map(jnp.add, direct, through), outcome
+
+
+def _round(batch: Batch, k: jax.Array | int) -> Batch:
+    """Round k of a batch's rows, with the prompts as they are."""
+    return Batch(
+        batch.prompts, batch.prompt_mask, batch.tokens[k], batch.mask[k], batch.logprobs[k],
+        batch.advantage[k], batch.weight[k],
+    )  # fmt: skip
+
+
+# --- on the host ----------------------------------------------------------------------------------
+
+Judged = list[tuple[Sample, Outcome]]  # each sample with its own row of the outcomes
+
+
+def _judged(rows: Sequence[Sample | None], outcomes: Sequence[Outcome]) -> Judged:
+    if not outcomes:
+        return []
+    flat = jax.tree.map(lambda *parts: np.concatenate([part.ravel() for part in parts]), *outcomes)
+    return [
+        (row, jax.tree.map(lambda x, i=i: float(x[i]), flat)) for i, row in enumerate(rows) if row
+    ]
+
+
+def _check_finite(judged: Judged, norm: float, groups: Sequence[TokenGroup]) -> None:
+    wrong = [sample for sample, outcome in judged if not np.isfinite(outcome.value)]
+    if wrong or not np.isfinite(norm):
+        names = dict.fromkeys(groups[s.group].name for s in wrong or [s for s, _ in judged])
+        what = "objective" if wrong else "gradient"
+        raise NotFinite(
+            f"the {what} of group {', '.join(names)[:300]} is not finite; nothing was updated: "
+            "continue from the last checkpoint, with a lower learning rate"
+        )
+
+
+def _metrics(judged: Judged) -> dict[str, float]:
+    """Of the samples that had an advantage; NaN without any.
+
+    objective: eq:grpo. ratio_mean, ratio_std: of the whole-sequence ratio. clipped: share of tokens
+    where the clip holds. kl: a token's mean estimate of KL(sampler, policy), in nats.
+    """
+    if not judged:
+        return {
+            "objective": 0.0,
+            **dict.fromkeys(("ratio_mean", "ratio_std", "clipped", "kl"), np.nan),
+        }
+    ratio = np.exp([outcome.log_ratio for _, outcome in judged])
+    tokens = np.array([outcome.tokens for _, outcome in judged])
+    return {
+        "objective": float(sum(sample.weight * outcome.value for sample, outcome in judged)),
+        "ratio_mean": float(ratio.mean()),
+        "ratio_std": float(ratio.std()),
+        "clipped": float(np.average([outcome.clipped for _, outcome in judged], weights=tokens)),
+        "kl": float(sum(outcome.kl for _, outcome in judged) / tokens.sum()),
+    }
