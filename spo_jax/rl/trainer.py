@@ -75,7 +75,7 @@ class Trainer:
             )
             rows += some
             outcomes.append(outcome)
-        norm = float(optax.global_norm(gradients))
+        norm = float(optax.tree.norm(gradients))
         judged = _judged(rows, jax.device_get(outcomes))
         _check_finite(judged, norm, groups)
         if judged:

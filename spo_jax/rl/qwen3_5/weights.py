@@ -1,0 +1,248 @@
+"""Checkpoints of transformers, read and written.
+
+Reading streams: one parameter at a time is put together from pieces of the files and handed to the
+device, the largest first, while little else is held. No weight is ever drawn at random.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from flax import nnx
+from jax.sharding import Mesh
+from safetensors.numpy import save_file
+
+from spo_jax.errors import InputError
+from spo_jax.rl.qwen3_5.config import Qwen3_5Config
+from spo_jax.rl.qwen3_5.model import Qwen3_5
+from spo_jax.rl.sharding import weight_sharding
+from spo_jax.rl.tensor_files import FLOATS, fresh_folder, opened, read_json, refuse, write_json
+
+# Our parameters and their names in a checkpoint. A layer is its repeat of the block and its place
+# in it. A multimodal checkpoint, and what transformers writes of a text model, has `PREFIX`.
+NAMES = (
+    (r"embed_tokens", "model.embed_tokens.weight"),
+    (r"norm\.weight", "model.norm.weight"),
+    (r"lm_head", "lm_head.weight"),
+    (r"block\.layer(?P<place>\d+)\.(?P<rest>.+)", "model.layers.{layer}.{rest}"),
+)
+PREFIX = "model.language_model."
+SKIPPED = ("model.visual.", "visual.", "mtp.")  # vision and multi-token prediction
+SINGLE, INDEX = "model.safetensors", "model.safetensors.index.json"
+PIECE = 64 * 2**20  # bytes read at one time
+
+
+@dataclass(frozen=True)
+class _Stored:
+    """Where a tensor lies: its file, its name there, its shape and safetensors' dtype."""
+
+    file: Path
+    name: str
+    shape: tuple[int, ...]
+    dtype: str
+
+
+def load_pretrained(folder: str | Path, dtype: Any = None, mesh: Mesh | None = None) -> Qwen3_5:
+    """The model of a Hugging Face folder: a text model, or the text part of a multimodal one.
+
+    dtype: jnp.bfloat16 or jnp.float32, or None for that of the checkpoint's embedding; A_log and
+    the delta net's norm are float32 always. mesh: devices to spread the weights over.
+    Raises InputError for a config that is not Qwen3.5's, files that are missing or damaged, and
+    tensors that are missing, unexpected, of another shape or quantised, all of them at once.
+    """
+    folder = Path(folder)
+    config = Qwen3_5Config.from_json(folder)
+    stored = _find_tensors(folder)
+    dtype = _chosen_dtype(stored, dtype)
+    model = nnx.eval_shape(lambda: Qwen3_5(config, dtype=dtype, rngs=nnx.Rngs(0)))
+    graph, abstract = nnx.split(model)
+    flat = nnx.to_flat_state(abstract)
+    names = [checkpoint_names(path, config) for path, _ in flat]
+    wanted = {
+        name: leaf.shape[1:] if _is_stacked(path) else leaf.shape
+        for (path, leaf), several in zip(flat, names, strict=True)
+        for name in several
+    }
+    _check(folder, stored, wanted)
+
+    leaves: list[Any] = [None] * len(flat)
+    for i in sorted(range(len(flat)), key=lambda i: -flat[i][1].size):
+        path, leaf = flat[i]
+        sources = [stored[name][0] for name in names[i]]
+        array = _assemble(sources, leaf.shape, leaf.dtype, _is_stacked(path))
+        leaves[i] = leaf.replace(_to_device(array, mesh, _is_stacked(path)))
+        del array
+    filled = nnx.from_flat_state((path, leaf) for (path, _), leaf in zip(flat, leaves, strict=True))
+    model = nnx.merge(graph, filled)
+    model.mesh = mesh
+    return model
+
+
+def save_pretrained(model: Qwen3_5, folder: str | Path, max_shard_bytes: int = 4 * 2**30) -> None:
+    """Write a folder that transformers and `load_pretrained` read; it appears whole or not at all.
+
+    max_shard_bytes: tensors are spread over several files where they take more than this together.
+    Raises InputError where the folder exists and is not empty.
+    """
+    entries = []
+    for path, leaf in nnx.to_flat_state(nnx.state(model)):
+        names = checkpoint_names(path, model.config)
+        for repeat, name in enumerate(names):
+            index = repeat if _is_stacked(path) else ...
+            entries.append((name, leaf, index, leaf.nbytes // len(names)))
+    entries.sort(key=lambda entry: _reading_order(entry[0]))
+    shards = _shards([entry[-1] for entry in entries], max_shard_bytes)
+
+    with fresh_folder(folder) as fresh:
+        write_json(fresh / "config.json", {**model.config.to_json(), "dtype": model.dtype.name})
+        weight_map: dict[str, str] = {}
+        for number, shard in enumerate(shards, start=1):
+            file = f"model-{number:05d}-of-{len(shards):05d}.safetensors"
+            tensors = {}
+            for name, leaf, index, _ in (entries[i] for i in shard):
+                value = np.asarray(jax.device_get(leaf[...][index]))
+                tensors[name.replace("model.", PREFIX, 1)] = np.ascontiguousarray(value)
+            save_file(
+                tensors, fresh / (file if len(shards) > 1 else SINGLE), metadata={"format": "pt"}
+            )
+            weight_map |= dict.fromkeys(tensors, file)
+        if len(shards) > 1:
+            total = sum(entry[-1] for entry in entries)
+            write_json(fresh / INDEX, {"metadata": {"total_size": total}, "weight_map": weight_map})
+
+
+def checkpoint_names(path: Sequence[Any], config: Qwen3_5Config) -> list[str]:
+    """The names, without `PREFIX`'s middle part, of the tensors that a parameter stacks."""
+    ours = ".".join(map(str, path))
+    for pattern, name in NAMES:
+        match = re.fullmatch(pattern, ours)
+        if match and "place" in match.groupdict():
+            place, size = int(match["place"]), len(config.block)
+            layers = range(place, config.num_layers, size)
+            return [name.format(layer=layer, rest=match["rest"]) for layer in layers]
+        if match:
+            return [name]
+    raise AssertionError(f"{ours} has no name in a checkpoint")
+
+
+def _is_stacked(path: Sequence[Any]) -> bool:
+    return path[0] == "block"
+
+
+def _canonical(name: str) -> str:
+    return name.replace(PREFIX, "model.", 1) if name.startswith(PREFIX) else name
+
+
+def _find_tensors(folder: Path) -> dict[str, list[_Stored]]:
+    """Everything that the files hold, vision and multi-token prediction left out."""
+    stored: dict[str, list[_Stored]] = {}
+    for file in _files(folder):
+        with opened(file) as tensors:
+            for name in tensors.keys():  # noqa: SIM118  (it is no mapping)
+                if name.startswith(SKIPPED):
+                    continue
+                view = tensors.get_slice(name)
+                own = _Stored(file, name, tuple(view.get_shape()), view.get_dtype())
+                stored.setdefault(_canonical(name), []).append(own)
+    return stored
+
+
+def _files(folder: Path) -> list[Path]:
+    if (folder / SINGLE).exists():
+        return [folder / SINGLE]
+    if not (folder / INDEX).exists():
+        raise InputError(f"{folder} has neither {SINGLE} nor {INDEX}")
+    weight_map = read_json(folder / INDEX).get("weight_map")
+    if not isinstance(weight_map, dict) or not all(isinstance(f, str) for f in weight_map.values()):
+        raise InputError(f"{folder / INDEX} has no weight_map of tensors to files")
+    return [folder / file for file in sorted(set(weight_map.values()))]
+
+
+def _chosen_dtype(stored: Mapping[str, list[_Stored]], dtype: Any) -> jnp.dtype:
+    """Without a wish, bfloat16 unless the embedding is float32; float16 could overflow."""
+    if dtype is None:
+        embedding = stored.get("model.embed_tokens.weight")
+        dtype = jnp.float32 if embedding and embedding[0].dtype == "F32" else jnp.bfloat16
+    dtype = jnp.dtype(dtype)
+    if dtype not in (jnp.bfloat16, jnp.float32):
+        raise InputError(f"a model cannot be loaded as {dtype.name}; use bfloat16 or float32")
+    return dtype
+
+
+def _check(
+    folder: Path,
+    stored: Mapping[str, list[_Stored]],
+    wanted: Mapping[str, tuple[int, ...]],
+) -> None:
+    """Raise one InputError about all tensors that do not fit."""
+    found = [(name, own) for name, several in stored.items() for own in several]
+    problems = {
+        "missing": [name for name in wanted if name not in stored],
+        "unexpected": [
+            own.name for name, own in found if name not in wanted and name != "lm_head.weight"
+        ],
+        "given twice": [own.name for several in stored.values() for own in several[1:]],
+        "of another shape": [
+            f"{own.name} {list(own.shape)} instead of {list(wanted[name])}"
+            for name, own in found
+            if name in wanted and own.shape != wanted[name]
+        ],
+        "of a dtype that is not read": [
+            f"{own.name} {own.dtype}"
+            for name, own in found
+            if name in wanted and own.dtype not in FLOATS
+        ],
+    }
+    refuse(f"the tensors in {folder} are not those of its config.json", problems)
+
+
+def _assemble(
+    sources: Sequence[_Stored], shape: tuple[int, ...], dtype: np.dtype, stacked: bool
+) -> np.ndarray:
+    """The tensors in one array, read in pieces.
+
+    A file stays mapped while it is open, and pages that were read count as memory of the process;
+    so it is opened for each piece anew.
+    """
+    out = np.empty(shape, dtype)
+    for own, place in zip(sources, out if stacked else out[None], strict=True):
+        rows = max(1, PIECE * len(place) // max(1, place.nbytes))
+        for start in range(0, len(place), rows):
+            end = min(start + rows, len(place))
+            with opened(own.file) as tensors:
+                place[start:end] = tensors.get_slice(own.name)[start:end]
+    return out
+
+
+def _to_device(array: np.ndarray, mesh: Mesh | None, stacked: bool) -> jax.Array:
+    if mesh is None:
+        moved = jax.device_put(array)
+    else:
+        sharding = weight_sharding(array.shape, mesh, stacked)
+        moved = jax.make_array_from_callback(array.shape, sharding, lambda index: array[index])
+    return jax.block_until_ready(moved)  # or host copies pile up
+
+
+def _reading_order(name: str) -> list[tuple[int, str]]:
+    """Layer 2 before layer 10."""
+    return [(int(part) if part.isdigit() else -1, part) for part in name.split(".")]
+
+
+def _shards(sizes: Sequence[int], limit: int) -> list[list[int]]:
+    """Indices in runs of at most `limit` bytes, or of one tensor where it alone is larger."""
+    if limit < 1:
+        raise InputError(f"max_shard_bytes is {limit}; it must be positive")
+    shards: list[list[int]] = []
+    held = limit
+    for index, size in enumerate(sizes):
+        if held + size > limit:
+            shards.append([])
+            held = 0
+        shards[-1].append(index)
+        held += size
+    return shards

@@ -1,0 +1,125 @@
+"""Tiny Qwen3.5 models, in transformers and loaded into ours, whose every weight matters.
+
+transformers starts norms at zero or one and matrices so small that a wrong sublayer would hardly
+show. Here logits are of order one and so is what each sublayer does to them.
+"""
+
+import json
+import tempfile
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from spo_jax.rl.qwen3_5 import Qwen3_5, Qwen3_5Config, load_pretrained
+
+SHAPE: dict[str, Any] = {
+    "vocab_size": 256,
+    "hidden_size": 64,
+    "intermediate_size": 128,
+    "num_hidden_layers": 8,
+    "num_attention_heads": 4,
+    "num_key_value_heads": 2,
+    "head_dim": 32,
+    "linear_num_key_heads": 2,
+    "linear_num_value_heads": 4,
+    "linear_key_head_dim": 16,
+    "linear_value_head_dim": 16,
+    "max_position_embeddings": 512,
+    "tie_word_embeddings": False,
+    "rope_parameters": {
+        "rope_type": "default",
+        "rope_theta": 1e7,
+        "partial_rotary_factor": 0.25,
+        "mrope_section": [2, 1, 1],
+        "mrope_interleaved": True,
+    },
+}
+"""Two blocks of three delta nets and one full attention."""
+
+VISION = {
+    "depth": 1,
+    "hidden_size": 32,
+    "intermediate_size": 32,
+    "num_heads": 2,
+    "out_hidden_size": 64,
+}
+
+
+def config(**changes: Any) -> Qwen3_5Config:
+    """Our config of `SHAPE` with some entries changed; needs neither torch nor transformers."""
+    with tempfile.TemporaryDirectory() as folder:
+        values = {"model_type": "qwen3_5_text", **SHAPE, **changes}
+        Path(folder, "config.json").write_text(json.dumps(values))
+        return Qwen3_5Config.from_json(folder)
+
+
+def torch_model(seed: int = 0, multimodal: bool = False, **changes: Any) -> Any:
+    """transformers' Qwen3_5ForCausalLM (or ForConditionalGeneration), float32, a fresh one."""
+    import transformers as hf
+
+    values = {name: list(v) if isinstance(v, tuple) else v for name, v in changes.items()}
+    if multimodal:
+        tied = {"tie_word_embeddings": values.get("tie_word_embeddings", False)}
+        both = {"text_config": {**SHAPE, **values}, "vision_config": VISION}
+        model = hf.Qwen3_5ForConditionalGeneration(hf.Qwen3_5Config(**both, **tied))
+    else:
+        model = hf.Qwen3_5ForCausalLM(hf.Qwen3_5TextConfig(**SHAPE | values))
+    randomise(model, seed)
+    return model.eval()
+
+
+def randomise(model: Any, seed: int) -> None:
+    """Norms and time steps around their initial values, memories that fade over 1 to 100 tokens,
+    matrices and convolutions that keep the size of what passes through them.
+
+    What a layer adds is small enough that rounding errors are not amplified from layer to layer.
+    """
+    import torch
+
+    torch.set_num_threads(1)
+    draw = torch.Generator().manual_seed(seed)
+    for name, weight in model.named_parameters():
+        noise = torch.randn(weight.shape, generator=draw)
+        if name.endswith("A_log"):
+            weight.data = 1.5 * noise - 2.5
+        elif weight.ndim == 1:
+            weight.data += 0.3 * noise
+        else:
+            adds = any(part in name for part in ("o_proj", "out_proj", "down_proj"))
+            weight.data = (0.3 if adds else 0.7) * noise * weight.shape[-1] ** -0.5
+
+
+@cache
+def pair(seed: int = 0, **changes: Any) -> tuple[Any, Qwen3_5]:
+    """The same weights in transformers and in ours; shared, so change neither.
+
+    A changed entry must be hashable: give layer_types as a tuple.
+    """
+    theirs = torch_model(seed, **changes)
+    with tempfile.TemporaryDirectory() as folder:
+        theirs.save_pretrained(folder)
+        return theirs, load_pretrained(folder)
+
+
+def tokens(seed: int, rows: int, length: int) -> np.ndarray:
+    """[rows, length] int32."""
+    rng = np.random.default_rng(seed)
+    return rng.integers(0, SHAPE["vocab_size"], (rows, length), dtype=np.int32)
+
+
+def padded(lengths: tuple[int, ...], total: int, side: str) -> np.ndarray:
+    """A mask [rows, total] bool with padding on the "left" or the "right"."""
+    place = np.arange(total)[None, :] < np.asarray(lengths)[:, None]
+    return place[:, ::-1].copy() if side == "left" else place
+
+
+def torch_logits(model: Any, tokens: np.ndarray, mask: np.ndarray | None = None) -> np.ndarray:
+    """transformers' logits [B, T, V] in float32."""
+    import torch
+
+    valid = None if mask is None else torch.tensor(mask).long()
+    with torch.no_grad():
+        out = model(torch.tensor(tokens).long(), attention_mask=valid, use_cache=False)
+    return out.logits.float().numpy()
