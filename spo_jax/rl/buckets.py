@@ -13,7 +13,7 @@ SMALLEST = 64
 
 
 def bucket(length: int) -> int:
-    """The smallest of 64, 128, 192, 256, 384, 512, 768, 1024, 1536, ... that is at least `length`."""
+    """The smallest of 64, 128, 192, 256, 384, 512, 768, 1024, ... that is at least `length`."""
     return SMALLEST * rung(-(-length // SMALLEST))
 
 

@@ -4,9 +4,10 @@ Rows of a batch are split over both axes. Weights are split over fsdp and gather
 where they are used. Adapters and optimizer states are small, and every device holds them whole.
 """
 
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import jax
+from flax import nnx
 from jax.sharding import Mesh, NamedSharding
 from jax.sharding import PartitionSpec as P
 
@@ -14,6 +15,7 @@ from spo_jax.errors import InputError
 
 ROWS = ("data", "fsdp")
 T = TypeVar("T")
+M = TypeVar("M", bound=nnx.Module)
 
 
 def make_mesh(data: int = 1, fsdp: int = 1) -> Mesh:
@@ -43,6 +45,23 @@ def weight_sharding(shape: tuple[int, ...], mesh: Mesh, stacked: bool) -> NamedS
         return NamedSharding(mesh, P())
     longest = max(axes, key=lambda i: shape[i])
     return NamedSharding(mesh, P(*("fsdp" if i == longest else None for i in range(len(shape)))))
+
+
+def shard_model(model: M, mesh: Mesh) -> M:
+    """A `Qwen3_5` with this one's weights, split by `weight_sharding`, and with its mesh set.
+
+    `load_pretrained(folder, mesh=mesh)` does it while it reads, and needs no device to hold all.
+    """
+
+    def placed(path: tuple[Any, ...], leaf: nnx.Variable) -> nnx.Variable:
+        sharding = weight_sharding(leaf.shape, mesh, stacked=path[0] == "block")
+        return leaf.replace(jax.device_put(leaf[...], sharding))
+
+    graph, weights = nnx.split(model)
+    flat = nnx.to_flat_state(weights)
+    sharded: Any = nnx.merge(graph, nnx.from_flat_state((p, placed(p, leaf)) for p, leaf in flat))
+    sharded.mesh = mesh
+    return sharded
 
 
 def replicated(tree: T, mesh: Mesh | None) -> T:

@@ -11,6 +11,7 @@ import jax
 import jax.numpy as jnp
 
 CHUNK = 64
+EXACT = jax.lax.Precision.HIGHEST  # no shorter mantissas on a GPU
 
 
 def normalise_heads(x: jax.Array) -> jax.Array:
@@ -29,14 +30,18 @@ def recurrent_step(
 ) -> tuple[jax.Array, jax.Array]:
     """One token. queries, keys: [B, Hk, Dk], queries scaled; values: [B, Hv, Dv];
     decay (the log g), beta: [B, Hv]; memory: [B, Hv, Dk, Dv]. Returns [B, Hv, Dv] and the memory.
+
+    What the queries read of the new memory follows from what they and the keys read of the old one,
+    which is therefore read once for both and once to be changed.
     """
     rep = values.shape[1] // keys.shape[1]
     queries, keys = (jnp.repeat(x, rep, axis=1) for x in (queries, keys))
-    memory = memory * jnp.exp(decay)[..., None, None]
-    held = jnp.sum(keys[..., None] * memory, axis=-2)
+    kept = jnp.exp(decay)[..., None]
+    both = jnp.stack([queries, keys], axis=2) * kept[..., None]
+    read, held = jnp.moveaxis(jnp.einsum("bhik,bhkv->bhiv", both, memory, precision=EXACT), 2, 0)
     change = beta[..., None] * (values - held)
-    memory = memory + keys[..., None] * change[..., None, :]
-    return jnp.sum(queries[..., None] * memory, axis=-2), memory
+    out = read + jnp.sum(queries * keys, axis=-1, keepdims=True) * change
+    return out, memory * kept[..., None] + keys[..., None] * change[..., None, :]
 
 
 def chunked(

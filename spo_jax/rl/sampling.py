@@ -1,0 +1,359 @@
+"""Sampling from the policy in JAX: n completions a prompt from one prefill.
+
+A row's random numbers depend on its prompt's and its own number and on the step alone, so that
+batches, padding and the other rows do not change what is drawn. Rows are decoded in segments, each
+about as long as those before it together: between segments the rows' buffers grow, and rows that
+have stopped leave the batch. Programs are compiled for the rungs of `rl.buckets` and kept by JAX.
+"""
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from flax import nnx
+
+from spo_jax.errors import InputError
+from spo_jax.rl.buckets import bucket, pad_left, rung
+from spo_jax.rl.qwen3_5 import decode
+from spo_jax.rl.qwen3_5.layers import LowRanks
+from spo_jax.rl.qwen3_5.model import Qwen3_5
+
+FIRST_SEGMENT = 256  # steps
+FEWEST_ROWS = 8  # a smaller batch costs as much a step: the weights are read anyway
+
+
+@dataclass(frozen=True)
+class SamplingConfig:
+    """temperature: zero takes the most probable token. top_p: the mass of the nucleus.
+
+    stop_tokens: end a completion, which includes them. context: the most tokens of a prompt and its
+    completion. max_rows: completions decoded side by side. Raises InputError for numbers out of
+    range.
+    """
+
+    temperature: float = 0.8
+    top_p: float = 0.95
+    max_new_tokens: int = 1200
+    stop_tokens: tuple[int, ...] = ()
+    context: int = 8192
+    max_rows: int = 64
+
+    def __post_init__(self) -> None:
+        if not (math.isfinite(self.temperature) and self.temperature >= 0):
+            raise InputError(f"the temperature is {self.temperature}; it must be at least 0")
+        if not 0 < self.top_p <= 1:
+            raise InputError(f"top_p is {self.top_p}; it must be above 0 and at most 1")
+        for name in ("max_new_tokens", "context", "max_rows"):
+            if getattr(self, name) < 1:
+                raise InputError(f"{name} is {getattr(self, name)}; it must be at least 1")
+
+
+@dataclass(frozen=True)
+class Sample:
+    """One completion: tokens [T] int32, with the stop token where it was drawn.
+
+    logprobs: [T] float32, of the whole distribution at the sampling temperature (at temperature 1
+    where that is zero). sampling_logprobs: [T] float32, of what was drawn from, the nucleus.
+    finished: a stop token ended it, not the number of tokens.
+    """
+
+    tokens: np.ndarray
+    logprobs: np.ndarray
+    sampling_logprobs: np.ndarray
+    finished: bool
+
+
+def sample(
+    model: Qwen3_5,
+    prompts: Sequence[np.ndarray],
+    n: int,
+    key: jax.Array,
+    config: SamplingConfig,
+    adapter: Sequence[LowRanks] | None = None,
+) -> list[list[Sample]]:
+    """n completions of each prompt, an array of int32; adapter: as `Qwen3_5.hidden` takes it.
+
+    Raises InputError for an empty prompt, a token outside the vocabulary, or a prompt that leaves
+    less than `max_new_tokens` of the context.
+    """
+    _check(model, prompts, n, config)
+    graph, weights = nnx.split(model)
+    run = _Run(graph, config, weights, tuple(adapter) if adapter else None, key)
+    drawn: list[list[Sample | None]] = [[None] * n for _ in prompts]
+    for pieces, groups, width in _batches([len(prompt) for prompt in prompts], n, config.max_rows):
+        rows = [(prompt, first + i) for prompt, first in pieces for i in range(width)]
+        done = run.batch([prompts[i] for i, _ in pieces], rows, groups, n)
+        for (prompt, index), completion in zip(rows, done, strict=True):
+            if index < n:
+                drawn[prompt][index] = completion
+    return [[one for one in row if one is not None] for row in drawn]
+
+
+def _check(model: Qwen3_5, prompts: Sequence[np.ndarray], n: int, config: SamplingConfig) -> None:
+    if n < 1:
+        raise InputError(f"{n} samples a prompt were asked for; ask for at least 1")
+    context = min(config.context, model.config.max_position_embeddings)
+    for i, prompt in enumerate(prompts):
+        if len(prompt) == 0:
+            raise InputError(f"prompt {i} is empty; give it at least one token")
+        if len(prompt) + config.max_new_tokens > context:
+            raise InputError(
+                f"prompt {i} has {len(prompt)} tokens, which with {config.max_new_tokens} new "
+                f"ones exceeds the context of {context}; shorten it or lower max_new_tokens"
+            )
+        low, high = int(np.min(prompt)), int(np.max(prompt))
+        if low < 0 or high >= model.config.vocab_size:
+            raise InputError(
+                f"prompt {i} holds token {low if low < 0 else high}, outside the vocabulary of "
+                f"{model.config.vocab_size}"
+            )
+
+
+def _batches(
+    lengths: Sequence[int], n: int, max_rows: int
+) -> Iterator[tuple[list[tuple[int, int]], int, int]]:
+    """Batches of alike lengths: the (prompt, first sample) of each group, the groups with padding,
+    and the samples of a group.
+    """
+    width = min(n, max_rows)
+    most = max_rows // width
+    order = sorted(range(len(lengths)), key=lambda i: lengths[i])
+    pieces = [(i, first) for i in order for first in range(0, n, width)]
+    count = -(-len(pieces) // most)
+    for part in range(count):
+        own = pieces[part * len(pieces) // count : (part + 1) * len(pieces) // count]
+        yield own, min(rung(len(own)), most), width
+
+
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True)
+class _Carry:
+    """Between steps. hidden: [R, D], after the last token. keys: [R]. live: [R], not stopped."""
+
+    hidden: jax.Array
+    state: decode.DecodeState
+    keys: jax.Array
+    live: jax.Array
+
+
+@dataclass(frozen=True)
+class _Run:
+    """What all batches of a call share."""
+
+    graph: Any
+    config: SamplingConfig
+    weights: Any
+    adapter: tuple[LowRanks, ...] | None
+    key: jax.Array
+
+    def batch(
+        self, prompts: Sequence[np.ndarray], rows: Sequence[tuple[int, int]], groups: int, n: int
+    ) -> list[Sample]:
+        """A completion of each row, numbered by its prompt and its sample."""
+        width = len(rows) // len(prompts)
+        numbers = np.zeros((groups * width, 2), np.int32)
+        numbers[: len(rows)] = rows
+        live = np.arange(len(numbers)) < len(rows)
+        live &= numbers[:, 1] < n
+        tokens, mask = pad_left(prompts, bucket(max(map(len, prompts))))
+        more = ((0, groups - len(prompts)), (0, 0))
+        tokens, mask = np.pad(tokens, more), np.pad(mask, more)
+
+        limit = self.config.max_new_tokens
+        capacity, start = min(FIRST_SEGMENT, limit), 0
+        carry = _prefill(
+            self.graph, capacity, self.weights, self.adapter, tokens, mask, self.key, numbers, live
+        )
+        collected: list[list[tuple[np.ndarray, ...]]] = [[] for _ in numbers]
+        inside = np.arange(len(numbers))  # which rows the batch still holds
+        while True:
+            carry, drawn = _segment(
+                self.graph, self.config, capacity - start, self.weights, self.adapter, carry
+            )
+            (*values, emitted), live = jax.device_get((drawn, carry.live))
+            for column, row in enumerate(inside):
+                collected[row].append(tuple(v[emitted[:, column], column] for v in values))
+            if capacity == limit or not live.any():
+                break
+            # No segment for a short rest: a program takes longer to compile than it would save.
+            capacity, start = (limit if limit <= 3 * capacity else 2 * capacity), capacity
+            fewer = max(1 << (int(live.sum()) - 1).bit_length(), FEWEST_ROWS)
+            kept = None
+            if 3 * fewer <= 2 * len(live):
+                kept = np.argsort(~live, kind="stable")[:fewer]
+                inside = inside[kept]
+            carry = _next(capacity, carry, kept)
+        return [self._sample(parts) for parts in collected[: len(rows)]]
+
+    def _sample(self, parts: Sequence[tuple[np.ndarray, ...]]) -> Sample:
+        tokens, logprobs, sampling = (np.concatenate(part) for part in zip(*parts, strict=True))
+        finished = len(tokens) > 0 and int(tokens[-1]) in self.config.stop_tokens
+        return Sample(tokens, logprobs, sampling, finished)
+
+
+@partial(jax.jit, static_argnums=(0, 1))
+def _prefill(
+    graph: Any,
+    capacity: int,
+    weights: Any,
+    adapter: tuple[LowRanks, ...] | None,
+    tokens: jax.Array,
+    mask: jax.Array,
+    key: jax.Array,
+    numbers: jax.Array,
+    live: jax.Array,
+) -> _Carry:
+    """tokens, mask [G, S]; numbers [R, 2]: each row's prompt and sample; live [R]."""
+    model = nnx.merge(graph, weights)
+    hidden, past = model.hidden(tokens, mask, adapter)
+    rows = len(numbers)
+    state = decode.start(past, rows, capacity)
+
+    def row_key(number: jax.Array) -> jax.Array:
+        return jax.random.fold_in(jax.random.fold_in(key, number[0]), number[1])
+
+    last = jnp.repeat(hidden[:, -1], rows // len(tokens), axis=0)
+    return _Carry(last, state, jax.vmap(row_key)(numbers), live)
+
+
+@partial(jax.jit, static_argnums=0)
+def _next(capacity: int, carry: _Carry, rows: jax.Array | None) -> _Carry:
+    """The carry with room for more tokens, of some rows alone where `rows` [R'] is given."""
+    state = carry.state
+    if rows is None:
+        return _Carry(carry.hidden, decode.grown(state, capacity), carry.keys, carry.live)
+    state = decode.grown(decode.selected(state, rows), capacity)
+    return _Carry(carry.hidden[rows], state, carry.keys[rows], carry.live[rows])
+
+
+@partial(jax.jit, static_argnums=(0, 1, 2), donate_argnums=(5,))
+def _segment(
+    graph: Any,
+    config: SamplingConfig,
+    steps: int,
+    weights: Any,
+    adapter: tuple[LowRanks, ...] | None,
+    carry: _Carry,
+) -> tuple[_Carry, tuple[jax.Array, ...]]:
+    """At most `steps` tokens of each row, fewer where all rows stop.
+
+    Returns tokens, logprobs, sampling_logprobs and whether the row still lived, each [steps, R].
+    """
+    model = nnx.merge(graph, weights)
+    layers = model.unstacked()
+    low_ranks = decode.low_ranks_by_layer(adapter, len(layers), model.config.repeats)
+    begun, rows = carry.state.steps, carry.live.shape[0]
+    uniforms = jax.vmap(lambda i: _uniforms(carry.keys, i))(begun + jnp.arange(steps))
+    stops = jnp.asarray(config.stop_tokens, jnp.int32)
+
+    def body(loop: tuple[_Carry, tuple[jax.Array, ...]]) -> tuple[_Carry, tuple[jax.Array, ...]]:
+        carry, kept = loop
+        place = carry.state.steps - begun
+        chosen = choose(model.logits(carry.hidden), uniforms[place], config)
+        tokens = chosen[0]
+        kept = tuple(
+            jax.lax.dynamic_update_index_in_dim(buffer, new, place, 0)
+            for buffer, new in zip(kept, (*chosen, carry.live), strict=True)
+        )
+        live = carry.live & ~(tokens[:, None] == stops).any(axis=1)
+        hidden, state = decode.step(model, layers, low_ranks, tokens, carry.state)
+        return _Carry(hidden, state, carry.keys, live), kept
+
+    def unfinished(loop: tuple[_Carry, tuple[jax.Array, ...]]) -> jax.Array:
+        carry, _ = loop
+        return (carry.state.steps < begun + steps) & carry.live.any()
+
+    kept = tuple(
+        jnp.zeros((steps, rows), dtype) for dtype in (jnp.int32, jnp.float32, jnp.float32, bool)
+    )
+    return jax.lax.while_loop(unfinished, body, (carry, kept))
+
+
+def _uniforms(keys: jax.Array, step: jax.Array) -> jax.Array:
+    """One number in [0, 1) of each row's key at a step: keys [R] -> [R]."""
+    return jax.vmap(lambda key: jax.random.uniform(jax.random.fold_in(key, step)))(keys)
+
+
+def choose(
+    logits: jax.Array, uniforms: jax.Array, config: SamplingConfig
+) -> tuple[jax.Array, jax.Array, jax.Array]:
+    """logits [R, V] float32, uniforms [R] -> tokens [R] int32 and the two log-probabilities of
+    `Sample`, [R].
+    """
+    if config.temperature == 0:
+        tokens = jnp.argmax(logits, axis=-1).astype(jnp.int32)
+        logprobs = _at(jax.nn.log_softmax(logits), tokens)
+        return tokens, logprobs, jnp.zeros_like(logprobs)
+    logprobs = jax.nn.log_softmax(logits / config.temperature)
+    weights = nucleus(jnp.exp(logprobs), config.top_p)
+    tokens = draw(weights, uniforms)
+    own = _at(logprobs, tokens)
+    return tokens, own, own - jnp.log(jnp.sum(weights, axis=-1))
+
+
+def _at(x: jax.Array, tokens: jax.Array) -> jax.Array:
+    return jnp.take_along_axis(x, tokens[:, None], axis=-1)[:, 0]
+
+
+def nucleus(probabilities: jax.Array, top_p: float) -> jax.Array:
+    """The probabilities [R, V] of the fewest most probable tokens whose mass reaches top_p, zero
+    elsewhere; equally probable tokens stay together.
+
+    A token stays if the tokens above it have less than top_p. The least such probability is found
+    by bisection over its bits, which in a positive float order as integers: exact, unlike bisection
+    over values, and much cheaper than a sort.
+    """
+    if top_p == 1:
+        return probabilities
+    # All tokens below this bound together have half the mass that may be missing.
+    bound = 0.5 * (1 - top_p) / probabilities.shape[-1]
+    low, high = (int(np.float32(x).view(np.int32)) for x in (bound, 1.0))
+    mass = top_p * jnp.sum(probabilities, axis=-1)
+
+    def halve(_: int, ends: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
+        low, high = ends
+        middle = low + (high - low) // 2
+        above = jnp.where(probabilities > _value(middle), probabilities, 0)
+        enough = jnp.sum(above, axis=-1) >= mass
+        return jnp.where(enough, middle, low), jnp.where(enough, high, middle)
+
+    ends = tuple(jnp.full(mass.shape, end, jnp.int32) for end in (low, high))
+    _, least = jax.lax.fori_loop(0, (high - low).bit_length(), halve, ends)
+    return jnp.where(probabilities >= _value(least), probabilities, 0)
+
+
+def _value(bits: jax.Array) -> jax.Array:
+    """The floats [R, 1] of these bits [R]."""
+    return jax.lax.bitcast_convert_type(bits, jnp.float32)[:, None]
+
+
+def draw(weights: jax.Array, uniforms: jax.Array) -> jax.Array:
+    """A token of each row in proportion to its weight: weights [R, V], uniforms [R] in [0, 1).
+
+    Inverts the cumulated weights, first of blocks and then within one; rounding never yields a
+    token of weight zero.
+    """
+    R, V = weights.shape
+    size = 1 << (math.isqrt(V - 1).bit_length() if V > 1 else 0)
+    blocks = jnp.pad(weights, ((0, 0), (0, -V % size))).reshape(R, -1, size)
+    masses = jnp.sum(blocks, axis=-1)
+    block, rest = _invert(masses, uniforms * jnp.sum(masses, axis=-1))
+    within, _ = _invert(jnp.take_along_axis(blocks, block[:, None, None], axis=1)[:, 0], rest)
+    return (block * size + within).astype(jnp.int32)
+
+
+def _invert(weights: jax.Array, target: jax.Array) -> tuple[jax.Array, jax.Array]:
+    """The first index at which the cumulated weights [R, K] exceed target [R], else the last of
+    positive weight; and how far the target lies beyond what comes before it.
+    """
+    reached = jnp.cumsum(weights, axis=-1)
+    positive = weights > 0
+    past = (reached > target[:, None]) & positive
+    last = weights.shape[-1] - 1 - jnp.argmax(positive[:, ::-1], axis=-1)
+    index = jnp.where(past.any(axis=-1), jnp.argmax(past, axis=-1), last)
+    return index, target - (_at(reached, index) - _at(weights, index))
