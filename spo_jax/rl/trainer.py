@@ -18,7 +18,7 @@ from spo_jax.rl.grpo import GrpoConfig, Outcome, clipped_objective
 from spo_jax.rl.logprobs import token_logprobs
 from spo_jax.rl.lora import Adapter, LoraConfig, init_adapter
 from spo_jax.rl.qwen3_5.model import Past, Qwen3_5
-from spo_jax.rl.sharding import replicated
+from spo_jax.rl.sharding import gathered, replicated
 
 
 class NotFinite(SpoError, ArithmeticError):
@@ -111,8 +111,10 @@ def accumulate(
 ) -> tuple[Adapter, Outcome]:
     """`gradients` plus those of the loss, minus eq:grpo's objective, on a batch; rows [K, G m]."""
     form = _shared_gradient if settings.config.share_prompts else _plain_gradient
-    own, outcome = form(settings, nnx.merge(settings.graph, weights), adapter, batch)
-    return jax.tree.map(jnp.add, gradients, own), outcome
+    model = nnx.merge(settings.graph, weights)
+    own, outcome = form(settings, model, adapter, batch)
+    # Every process reads all outcomes, so none may live with another process alone.
+    return jax.tree.map(jnp.add, gradients, own), gathered(outcome, model.mesh)
 
 
 @partial(jax.jit, static_argnums=0, donate_argnums=1)

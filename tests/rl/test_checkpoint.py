@@ -2,6 +2,7 @@ import json
 import os
 import random
 import shutil
+import socket
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -290,6 +291,80 @@ def test_onto_four_devices_and_back(tmp_path):
         restored = checkpoints.restore(2, like)
     same(restored, {**state, "w": 2 * state["w"]})
     assert restored["w"].sharding.is_equivalent_to(like["w"].sharding, 2)
+
+
+TWO_PROCESSES = """
+import sys
+import jax
+
+port, process, folder = sys.argv[1:]
+jax.distributed.initialize(f"localhost:{port}", num_processes=2, process_id=int(process))
+import jax.numpy as jnp, numpy as np
+from jax.sharding import NamedSharding, PartitionSpec as P
+from spo_jax.errors import InputError
+from spo_jax.rl.checkpoint import Checkpoints
+from spo_jax.rl.sharding import make_mesh, replicated
+
+assert (jax.process_count(), len(jax.devices()), len(jax.local_devices())) == (2, 4, 2)
+mesh = make_mesh(2, 2)
+rows = np.arange(32.0, dtype=np.float32).reshape(8, 4)
+split = jax.device_put(rows, NamedSharding(mesh, P(("data", "fsdp"))))
+product = jax.jit(lambda x: x @ x.T, out_shardings=NamedSharding(mesh, P()))(split)
+np.testing.assert_allclose(np.asarray(product), rows @ rows.T, rtol=1e-5)
+state = {
+    "split": split,
+    "whole": replicated(jnp.arange(6.0), mesh),
+    "key": jax.random.key(3),  # of each process, as is the next
+    "numpy": np.arange(5),
+    "step": 4,
+}
+with Checkpoints(folder, keep=2) as checkpoints:
+    for number in (1, 2, 3, 3):
+        checkpoints.save(number, state)
+    assert checkpoints.numbers() == (2, 3)
+    restored = checkpoints.restore(3, state)
+    assert restored["split"].sharding == split.sharding and restored["step"] == 4
+    for here, there in zip(split.addressable_shards, restored["split"].addressable_shards):
+        np.testing.assert_array_equal(here.data, there.data)
+    try:
+        checkpoints.restore(3, {**state, "numpy": np.arange(6)})
+    except InputError:
+        checkpoints.discard_after(2)
+    checkpoints.save(4, state)
+assert checkpoints.numbers() == (2, 4)
+"""
+
+
+@pytest.mark.slow
+def test_two_processes_and_then_one(tmp_path):
+    with socket.socket() as free:
+        free.bind(("localhost", 0))
+        port = free.getsockname()[1]
+    flags = "--xla_force_host_platform_device_count=2"
+    environment = {**os.environ, "JAX_PLATFORMS": "cpu", "XLA_FLAGS": flags}
+    processes = [
+        subprocess.Popen(
+            [sys.executable, "-c", TWO_PROCESSES, str(port), str(process), str(tmp_path)],
+            env=environment,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        for process in range(2)
+    ]
+    for process in processes:
+        _, errors = process.communicate(timeout=120)
+        assert process.returncode == 0, errors
+    state = {
+        "split": jnp.arange(32.0).reshape(8, 4),
+        "whole": jnp.arange(6.0),
+        "key": jax.random.key(3),
+        "numpy": np.arange(5),
+        "step": 4,
+    }
+    with Checkpoints(tmp_path) as checkpoints:
+        assert checkpoints.numbers() == (2, 4)
+        for number in (2, 4):
+            same(checkpoints.restore(number, state), state)
 
 
 # --- kills ----------------------------------------------------------------------------------------

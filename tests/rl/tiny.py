@@ -6,6 +6,7 @@ show. Here logits are of order one and so is what each sublayer does to them.
 
 import json
 import tempfile
+import zlib
 from functools import cache, partial
 from pathlib import Path
 from typing import Any
@@ -58,7 +59,10 @@ def config(**changes: Any) -> Qwen3_5Config:
 
 
 def torch_model(seed: int = 0, multimodal: bool = False, **changes: Any) -> Any:
-    """transformers' Qwen3_5ForCausalLM (or ForConditionalGeneration), float32, a fresh one."""
+    """transformers' Qwen3_5ForCausalLM in float32, a fresh one.
+
+    multimodal: Qwen3_5ForConditionalGeneration with the same text model in it.
+    """
     import transformers as hf
 
     values = {name: list(v) if isinstance(v, tuple) else v for name, v in changes.items()}
@@ -82,9 +86,9 @@ def randomise(model: Any, seed: int) -> None:
     import torch
 
     torch.set_num_threads(1)
-    draw = torch.Generator().manual_seed(seed)
     for name, weight in model.named_parameters():
-        noise = torch.randn(weight.shape, generator=draw)
+        key = zlib.crc32(f"{seed} {name.replace('language_model.', '')}".encode())
+        noise = torch.randn(weight.shape, generator=torch.Generator().manual_seed(key))
         if name.endswith("A_log"):
             weight.data = 1.5 * noise - 2.5
         elif weight.ndim == 1:

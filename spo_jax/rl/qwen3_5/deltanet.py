@@ -112,7 +112,7 @@ class GatedDeltaNet(nnx.Module):
         return self._output(out, x, low_ranks), DeltaState(tail, memory)
 
     def _heads(self, mixed: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
-        """[..., conv_dim] -> queries and keys [..., Hk, Dk], unit long, and values [..., Hv, Dv]."""
+        """[..., conv_dim] -> queries and keys [..., Hk, Dk], unit, and values [..., Hv, Dv]."""
         width = self.key_heads * self.key_size
         queries, keys, values = jnp.split(mixed, [width, 2 * width], axis=-1)
         lead = mixed.shape[:-1]
