@@ -1,7 +1,7 @@
 """Sampling from the policy in JAX: n completions a prompt from one prefill.
 
 A row's random numbers depend on its prompt's and its own number and on the step alone, so that
-batches, padding and the other rows do not change what is drawn. Rows are decoded in segments, each
+batches, padding and the other rows change what is drawn by no more than rounding does. Rows are decoded in segments, each
 about as long as those before it together: between segments the rows' buffers grow, and rows that
 have stopped leave the batch. Programs are compiled for the rungs of `rl.buckets` and kept by JAX.
 """
@@ -53,7 +53,7 @@ class SamplingConfig:
                 raise InputError(f"{name} is {getattr(self, name)}; it must be at least 1")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Sample:
     """One completion: tokens [T] int32, with the stop token where it was drawn.
 

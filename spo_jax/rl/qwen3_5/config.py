@@ -1,6 +1,7 @@
 """The shape of a Qwen3.5 text model, read from a Hugging Face config.json."""
 
 import json
+import math
 from collections.abc import Mapping
 from dataclasses import MISSING, asdict, dataclass, fields
 from pathlib import Path
@@ -43,6 +44,10 @@ class Qwen3_5Config:
             value = getattr(self, field.name)
             if field.type is int and (type(value) is not int or value < 1):
                 raise InputError(f"{field.name} is {value!r}; it must be a positive whole number")
+            if field.type is float and not (type(value) in (int, float) and 0 < value < math.inf):
+                raise InputError(f"{field.name} is {value!r}; it must be a positive number")
+            if field.type is bool and type(value) is not bool:
+                raise InputError(f"{field.name} is {value!r}; it must be true or false")
         if not self.layer_types:
             raise InputError("layer_types is empty; a model needs at least one layer")
         unknown = sorted(set(self.layer_types) - {LINEAR, FULL})
@@ -112,6 +117,8 @@ class Qwen3_5Config:
             kind = values.get("model_type") if isinstance(values, dict) else None
             raise InputError(f"{path}: model_type is {kind!r}; only dense Qwen3.5 models are read")
         text = values.get("text_config", values)
+        if not isinstance(text, dict):
+            raise InputError(f"{path}: text_config is no JSON object")
         tied = values.get("tie_word_embeddings", text.get("tie_word_embeddings", False))
         try:
             return cls._from_text({**text, "tie_word_embeddings": tied})
@@ -119,6 +126,8 @@ class Qwen3_5Config:
             raise InputError(f"{path} lacks {error.args[0]!r}") from None
         except InputError as error:
             raise InputError(f"{path}: {error}") from None
+        except (ArithmeticError, TypeError, ValueError) as error:
+            raise InputError(f"{path} holds a value of the wrong kind: {error}") from None
 
     @classmethod
     def _from_text(cls, text: Mapping[str, Any]) -> "Qwen3_5Config":
@@ -127,9 +136,10 @@ class Qwen3_5Config:
         ):  # fmt: skip
             if text.get(name, lawful) != lawful:
                 raise InputError(f"{name} is {text[name]!r}; only {lawful!r} is supported")
-        rope = {**text, **(text.get("rope_parameters") or {})}
-        if rope.get("rope_type", "default") != "default":
-            raise InputError(f"rope_type is {rope['rope_type']!r}; only 'default' is supported")
+        rope = {**text, **(text.get("rope_scaling") or {}), **(text.get("rope_parameters") or {})}
+        kind = rope.get("rope_type", rope.get("type", "default"))
+        if kind != "default":
+            raise InputError(f"rope_type is {kind!r}; only 'default' is supported")
         layers, every = text["num_hidden_layers"], text.get("full_attention_interval", 4)
         types = text.get("layer_types") or [
             LINEAR if (i + 1) % every else FULL for i in range(layers)
@@ -141,7 +151,7 @@ class Qwen3_5Config:
         return cls(
             layer_types=tuple(types),
             rotary_dim=int(text["head_dim"] * rope.get("partial_rotary_factor", 0.25)),
-            rope_theta=float(rope["rope_theta"]),
+            rope_theta=rope["rope_theta"],
             **{name: text[name] for name in named if name in required or name in text},
         )
 
