@@ -1,9 +1,10 @@
 """Sampling from the policy in JAX: n completions a prompt from one prefill.
 
 A row's random numbers depend on its prompt's and its own number and on the step alone, so that
-batches, padding and the other rows change what is drawn by no more than rounding does. Rows are decoded in segments, each
-about as long as those before it together: between segments the rows' buffers grow, and rows that
-have stopped leave the batch. Programs are compiled for the rungs of `rl.buckets` and kept by JAX.
+batches, padding and the other rows change what is drawn by no more than rounding does. Rows are
+decoded in segments, each about as long as those before it together: between segments the rows'
+buffers grow, and rows that have stopped leave the batch. Programs are compiled for the rungs of
+`rl.buckets` and kept by JAX.
 """
 
 import math

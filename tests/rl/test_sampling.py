@@ -12,7 +12,7 @@ from spo_jax.errors import InputError
 from spo_jax.rl import sampling
 from spo_jax.rl.lora import LoraConfig, init_adapter
 from spo_jax.rl.qwen3_5 import decode
-from spo_jax.rl.sampling import SamplingConfig, draw, nucleus, sample
+from spo_jax.rl.sampling import SamplingConfig, choose, draw, nucleus, sample
 from tests.rl import tiny
 
 STOPS = tuple(range(12))  # of 256 tokens, so that completions have about twenty
@@ -268,14 +268,16 @@ def test_draws_at_the_ends():
 
 
 def test_frequencies_follow_the_distribution(both, prompts):
-    """Chi-square of 2,048 first tokens against transformers' nucleus."""
-    settings = SamplingConfig(
-        temperature=0.8, top_p=0.9, max_new_tokens=1, context=512, max_rows=2048
+    """Chi-square of 4,096 rows' choices against transformers' nucleus."""
+    logits = tiny.torch_logits(both[0], prompts[0][None])[0, -1:]
+    keys = jax.vmap(lambda i: jax.random.fold_in(KEY, i))(jnp.arange(4096))
+    settings = SamplingConfig(temperature=0.8, top_p=0.9)
+    chosen = jax.jit(choose, static_argnums=2)
+    tokens, _, _ = chosen(
+        jnp.tile(logits, (4096, 1)), sampling._uniforms(keys, jnp.int32(3)), settings
     )
-    (row,) = sample(both[1], prompts[:1], 2048, KEY, settings)
-    logits = tiny.torch_logits(both[0], prompts[0][None])[0, -1:] / 0.8
-    expected = 2048 * np.exp(log_softmax(warped(logits, 0.9)))[0]
-    found = np.bincount([one.tokens[0] for one in row], minlength=256)
+    expected = 4096 * np.exp(log_softmax(warped(logits / 0.8, 0.9)))[0]
+    found = np.bincount(tokens, minlength=256)
     kept = expected > 0
     assert found[~kept].sum() == 0
     freedom = kept.sum() - 1
