@@ -1,6 +1,6 @@
 """Tokens a second of the sampler, their share of what memory allows, and transformers beside it.
 
-    python experiments/bench/decode.py                          # the small shape
+    python experiments/bench/decode.py                          # a tiny shape
     python experiments/bench/decode.py --transformers           # the same through transformers
     python experiments/bench/decode.py --sizes 0.8B 9B --rows 64
 
@@ -8,7 +8,7 @@ Weights are random, prompts too, and no row stops early. The bound counts what a
 weights, the delta nets' state, and keys and values (of a prompt once for all its samples), at the
 rate at which the device copies a large array here and now. A step takes what tokens beyond the
 first add to the time of a call. Targets: 2,000 tokens a second and 3 times transformers at the
-small shape with 32 rows on two CPU cores; 0.6 of the bound at 9B with 64 rows on a GPU.
+tiny shape with 32 rows on two CPU cores; 0.6 of the bound at 9B with 64 rows on a GPU.
 """
 
 import argparse
@@ -24,27 +24,12 @@ os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
 import jax
 import jax.numpy as jnp
 import numpy as np
+import shapes
 from flax import nnx
 
-from spo_jax.rl.qwen3_5 import Qwen3_5, Qwen3_5Config, named_config, save_pretrained
-from spo_jax.rl.qwen3_5.config import FULL, LINEAR
+from spo_jax.rl.qwen3_5 import Qwen3_5, save_pretrained
+from spo_jax.rl.qwen3_5.config import FULL
 from spo_jax.rl.sampling import SamplingConfig, sample
-
-SMALL = Qwen3_5Config(
-    vocab_size=4096,
-    hidden_size=256,
-    intermediate_size=512,
-    layer_types=(LINEAR, LINEAR, LINEAR, FULL),
-    num_attention_heads=4,
-    num_key_value_heads=2,
-    head_dim=64,
-    linear_num_key_heads=2,
-    linear_num_value_heads=2,
-    linear_key_head_dim=128,
-    linear_value_head_dim=128,
-    rotary_dim=16,
-    tie_word_embeddings=True,
-)
 
 
 def copy_rate() -> float:
@@ -110,10 +95,9 @@ def through_transformers(folder: str, prompts: np.ndarray, options, dtype: str) 
 
 
 def measure(size: str, options) -> None:
-    on_cpu = jax.default_backend() == "cpu"
-    config = SMALL if size == "small" else named_config(size)
-    dtype = options.dtype or ("float32" if on_cpu else "bfloat16")
-    model = Qwen3_5(config, dtype=jnp.dtype(dtype), rngs=nnx.Rngs(0))
+    config = shapes.config_of(size)
+    dtype = options.dtype or shapes.compute_dtype().name
+    model = shapes.random_model(config, jnp.dtype(dtype))
     parameters = sum(leaf.size for leaf in jax.tree.leaves(nnx.state(model)))
     count = options.rows // options.samples
     prompts = np.random.default_rng(0).integers(
@@ -159,7 +143,9 @@ def measure(size: str, options) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--sizes", nargs="+", default=["small"], help="small, 0.8B, 4B, 9B, 27B")
+    parser.add_argument(
+        "--sizes", nargs="+", default=["tiny"], help="tiny, small, 0.8B, 4B, 9B, 27B"
+    )
     parser.add_argument("--rows", type=int, default=32, help="completions side by side")
     parser.add_argument("--samples", type=int, default=4, help="completions of a prompt")
     parser.add_argument("--prompt", type=int, default=512, help="tokens of a prompt")
@@ -170,7 +156,7 @@ def main() -> None:
     options = parser.parse_args()
     if options.rows % options.samples:
         parser.error("--rows must be a multiple of --samples")
-    print(f"on {jax.devices()[0].device_kind}, {os.cpu_count()} CPU cores")
+    print(f"on {shapes.device_name()}, {os.cpu_count()} CPU cores")
     for size in options.sizes:
         measure(size, options)
 

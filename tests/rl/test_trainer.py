@@ -247,7 +247,7 @@ for share in (False, True):
     learner = t.moved(one.init(jax.random.key(0)))
     want, objective = t.gradient(one, learner, groups)
     many = Trainer(shard_model(t.tiny.pair(0, **t.SMALL)[1], make_mesh(2, 2)), t.LORA, config, 512)
-    spread = t.replicated(learner, many.mesh)
+    spread = t.replicated(jax.device_get(learner), many.mesh)
     got, same = t.gradient(many, spread, groups)
     got = jax.device_get(got)
     assert abs(same - objective) < 1e-5 * abs(objective), (same, objective)
@@ -262,7 +262,7 @@ for share in (False, True):
 def test_four_devices_compute_what_one_does() -> None:
     environment = {
         **os.environ,
-        "XLA_FLAGS": "--xla_force_host_platform_device_count=4",
+        "XLA_FLAGS": "--xla_force_host_platform_device_count=4 " + os.environ["XLA_FLAGS"],
         "JAX_PLATFORMS": "cpu",
     }
     done = subprocess.run(
