@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
-# Compiling takes most of a learning test's time, and half of that goes into speed it has no use for.
+# Compiling takes most of a learning test's time, half of it for speed that a test has no use for.
 os.environ["XLA_FLAGS"] = "--xla_backend_optimization_level=0 " + os.environ.get("XLA_FLAGS", "")
 
 # The same examples each time where a failure could not be looked into, fresh ones elsewhere.
