@@ -103,6 +103,7 @@ class Qwen3_5(nnx.Module):
     """A dense Qwen3.5 text model with random weights; `load_pretrained` fills in real ones.
 
     mesh: devices that the weights are spread over (`rl.sharding`); None for one device.
+    remat: whether the backward pass computes each layer again instead of keeping what is in it.
     """
 
     def __init__(
@@ -112,6 +113,7 @@ class Qwen3_5(nnx.Module):
         single = Make(1, jnp.dtype(dtype), rngs)
         self.config = config
         self.mesh: Mesh | None = None
+        self.remat = True
         self.embed_tokens = _first(single.normal(config.vocab_size, config.hidden_size))
         self.block = Block(config, make)
         self.norm = RMSNorm(single, config.hidden_size, config.rms_norm_eps)
@@ -154,9 +156,8 @@ class Qwen3_5(nnx.Module):
         """The last layer's normalised output [B, T, D], and what the tokens leave behind.
 
         adapter: one mapping a position in the block, leaves [repeats, ...] (`rl.lora`). past: of G
-        sequences, G dividing B; row g is continued by B / G rows in turn. Each layer is
-        rematerialised in the backward pass. The returned past covers these tokens alone, and holds
-        only where padding stands before the tokens.
+        sequences, G dividing B; row g is continued by B / G rows in turn. The returned past covers
+        these tokens alone, and holds only where padding stands before the tokens.
         """
         chex.assert_rank([tokens, mask], 2)
         chex.assert_equal_shape([tokens, mask])
@@ -179,7 +180,9 @@ class Qwen3_5(nnx.Module):
         def body(x: jax.Array, xs: Any) -> tuple[jax.Array, tuple[Kept, ...]]:
             kept = []
             for i, own in enumerate(zip(*xs, strict=True)):
-                run = jax.checkpoint(partial(layer, i), prevent_cse=False)
+                run = partial(layer, i)
+                if self.remat:
+                    run = jax.checkpoint(run, prevent_cse=False)
                 x, left = run(split_rows(x, self.mesh), *own)
                 kept.append(left)
             return x, tuple(kept)

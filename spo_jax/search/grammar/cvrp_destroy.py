@@ -21,7 +21,6 @@ from spo_jax.search.grammar.pieces import (
     mix_reads_state,
     mix_slot,
     module,
-    ordinal,
     sentence,
 )
 from spo_jax.search.grammar.sizes import Sizes
@@ -59,7 +58,6 @@ _SIZES = Sizes(
     fixed=_fixed,
     end=str,
     between=_between,
-    every=ordinal,
 )  # fmt: skip
 
 

@@ -7,8 +7,8 @@ and their weights are, and how a sentence names them, is each problem's own.
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from spo_jax.search.grammar.base import Choice, Choices, Slot, Weights, choice, uses_state
-from spo_jax.search.grammar.pieces import STATE
+from spo_jax.search.grammar.base import Choices, Slot, Weights, choice, uses_state
+from spo_jax.search.grammar.pieces import STATE, ordinal
 
 _STATEFUL = ("shrink", "grow", "cycle", "early", "relax", "burst")
 _RATES: Mapping[str, Weights] = {
@@ -27,8 +27,8 @@ class Sizes:
 
     lows, highs, rules: weights of the two bounds and of the rules. plain_high: the simplest size.
     whole: what a percentage is a percentage of.
-    fixed, end, between, every: how a sentence says a size that never changes, one bound at a
-        certain time, a range given both bounds, and the k of "every k-th step".
+    fixed, end, between: how a sentence says a size that never changes, one bound at a certain time,
+        and a range given both bounds.
     """
 
     lows: Weights
@@ -39,7 +39,6 @@ class Sizes:
     fixed: Callable[[str], str]
     end: Callable[[str], str]
     between: Callable[[str, str], str]
-    every: Callable[[Choice | None], str]
 
     def slots(self, must_read_state: Callable[[Choices], bool]) -> tuple[Slot, ...]:
         """Slots for the number of nodes removed.
@@ -113,7 +112,7 @@ class Sizes:
         lines.append(f"burst = {STATE} % {rate} == {int(rate or 2) - 1}")
         lines.append("size = high if burst else rng.randint(low, (low + high) // 2)")
         return lines, (
-            f"{between} at random from the lower half, but {most} on every {self.every(rate)} step"
+            f"{between} at random from the lower half, but {most} on every {ordinal(rate)} step"
             " without improvement"
         )
 

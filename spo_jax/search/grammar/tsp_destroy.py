@@ -53,7 +53,6 @@ _SIZES = Sizes(
     fixed=_nodes,
     end=_nodes,
     between=lambda least, most: f"{least} to {most} nodes",
-    every=lambda rate: f"{rate}th",
 )  # fmt: skip
 
 

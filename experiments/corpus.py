@@ -1,0 +1,182 @@
+"""Examples for the embedded model: a prompt as discovery asks it, and an answer of the grammar.
+
+Every example is drawn from its own number, so a corpus is never stored, never ends and is the same
+whatever it is drawn by. What is deliberate:
+
+- Parents come from lineages: a fresh derivation and some edits, as populations hold them.
+- The grammar's repairs ignore the destroy they answer. Here the one of three that suits it best is
+  the answer, by a few rules of thumb (`suits`), so that the model has something to condition on.
+- Some parents are rewritten: other names, other layout, no strategy of the grammar's wording. The
+  model has to survive programs that it did not write.
+"""
+
+import ast
+import keyword
+import random
+from dataclasses import dataclass
+from typing import cast
+
+from spo_jax.program import ROLES, Program, Prompt, Role
+from spo_jax.search.grammar import PROBLEMS, get_grammar
+from spo_jax.search.grammar.base import Choices, Grammar
+from spo_jax.search.grammar.generator import answer
+from spo_jax.search.prompts import FORMS, INITIALIZATION, ShowDestroy, parents_of, render
+from spo_jax.seeding import python_rng
+
+CANDIDATES = 3  # repairs of which the most suitable one is the answer
+FOREIGN = 0.03  # share of the prompts with parents whose parents are rewritten
+STATELESS = 0.1
+SHOWN: dict[ShowDestroy, float] = {"strategy": 0.92, "both": 0.04, "source": 0.04}
+FORM_WEIGHTS = {form: 2.0 if form == INITIALIZATION else 1.0 for form in FORMS}
+
+
+@dataclass(frozen=True)
+class Example:
+    """choices: the answer's derivation. near: those of its parents, empty for rewritten ones."""
+
+    prompt: Prompt
+    answer: str
+    choices: Choices
+    near: tuple[Choices, ...] = ()
+
+
+def draw(seed: int, number: int) -> Example:
+    """Example `number` of the corpus that `seed` names."""
+    rng = python_rng(seed, "corpus", number)
+    role = rng.choice(ROLES)
+    form = rng.choices(list(FORM_WEIGHTS), list(FORM_WEIGHTS.values()))[0]
+    return example(rng, rng.choice(PROBLEMS), role, form, rng.random() >= STATELESS)
+
+
+def example(rng: random.Random, problem: str, role: Role, form: str, state: bool) -> Example:
+    """One example of a form for a problem's role. Consumes `rng`."""
+    grammar = get_grammar(problem, role)
+    derived = [lineage(grammar, rng, state) for _ in range(parents_of(form))]
+    parents = [program(grammar, choices) for choices in derived]
+    if parents and rng.random() < FOREIGN:
+        parents, derived = [rewritten(parent, rng) for parent in parents], []
+    destroy, removal = None, None
+    if role == "repair":
+        leaders = get_grammar(problem, "destroy")
+        removal = lineage(leaders, rng, state)
+        destroy = program(leaders, removal)
+    choices = _child(grammar, form, derived, removal, rng, state)
+    shown = rng.choices(list(SHOWN), list(SHOWN.values()))[0]
+    prompt = render(
+        problem, role, form, parents, destroy, state=state, show_destroy=cast(ShowDestroy, shown)
+    )
+    return Example(prompt, answer(grammar, choices).text, choices, tuple(derived))
+
+
+def lineage(grammar: Grammar, rng: random.Random, state: bool) -> Choices:
+    """A derivation with a past: a fresh one, edited twice on average."""
+    choices = grammar.sample(rng, state)
+    while rng.random() < 2 / 3:
+        form = rng.choice([form for form in FORMS if form != INITIALIZATION])
+        others = [grammar.sample(rng, state)] if parents_of(form) == 2 else []
+        choices = grammar.edit(form, [choices, *others], rng, state)
+    return choices
+
+
+def program(grammar: Grammar, choices: Choices) -> Program:
+    strategy, source = grammar.render(choices)
+    return Program.from_source(grammar.role, source, strategy)
+
+
+def _child(
+    grammar: Grammar,
+    form: str,
+    parents: list[Choices],
+    removal: Choices | None,
+    rng: random.Random,
+    state: bool,
+) -> Choices:
+    if removal is None:
+        return grammar.edit(form, parents, rng, state)
+    drafts = [grammar.edit(form, parents, rng, state) for _ in range(CANDIDATES)]
+    return max(drafts, key=lambda draft: suits(removal, draft))
+
+
+# --- what answers a destroy -----------------------------------------------------------------------
+
+
+def suits(removal: Choices, repair: Choices) -> int:
+    """How many rules of thumb hold between a destroy's derivation and a repair's.
+
+    Separate regions are rebuilt separately; where few nodes leave there is time for many tries,
+    where many do regret pays; a removal that follows stagnation is answered by a repair that does.
+    """
+    size = str(removal.get("size_high", ""))
+    many = size == "limit" or size.startswith(("0.2", "0.3", "4 *", "5 *", "80", "100"))
+    regions = removal.get("split", "whole") != "whole"
+    follows = str(removal.get("size_rule")) in ("shrink", "grow", "cycle", "early", "relax")
+    by_regret = repair.get("insert", repair.get("build")) == "regret"
+    near = repair.get("scope") == "near" or repair.get("group") == "rivals"
+    stateful = any(
+        str(value).startswith(("grow", "shrink", "cycle", "switch", "stagnation"))
+        for name, value in repair.items()
+        if name.endswith("_rule") or name in ("ties", "turn_by")
+    )
+    return (by_regret == many) + (near == regions) + (stateful == follows)
+
+
+# --- programs that the grammar did not write ------------------------------------------------------
+
+_SPARE = (
+    "a b c d i j k m p q r s t u v w x y cur nxt prev cand cands best value values idx pos out res "
+    "tmp item items chosen picks pool total score scores gap delta seedling nodes order route_list "
+    "first last lo hi num cnt stash data result keep drop gone rest anchor centre nearby ring"
+)
+_WORDS = tuple(_SPARE.split())
+
+
+def rewritten(program: Program, rng: random.Random) -> Program:
+    """The same program with other local names, laid out anew, under a vaguer strategy."""
+    tree = ast.parse(program.source)
+    entry = {program.role}
+    fixed = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)} - _bound(tree)
+    fixed |= {
+        name
+        for node in tree.body
+        if isinstance(node, ast.FunctionDef) and node.name == program.role
+        for name in [argument.arg for argument in node.args.args]
+    }
+    words = [word for word in _WORDS if word not in fixed and not keyword.iskeyword(word)]
+    rng.shuffle(words)
+    names: dict[str, str] = {}
+    for name in sorted(_bound(tree) - fixed - entry):
+        names[name] = words.pop() if words else f"{name}_{len(names)}"
+    source = ast.unparse(_Renamed(names).visit(tree))
+    clauses = program.strategy.rstrip(".").split(", ")
+    strategy = ", ".join(clauses[: rng.randint(1, len(clauses))])
+    return Program.from_source(program.role, source + "\n", strategy + ".")
+
+
+def _bound(tree: ast.AST) -> set[str]:
+    """Names that the program itself assigns, defines or takes as parameters."""
+    stored = {n.id for n in ast.walk(tree) if isinstance(n, ast.Name) and not _is_load(n)}
+    arguments = {node.arg for node in ast.walk(tree) if isinstance(node, ast.arg)}
+    functions = {node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)}
+    return stored | arguments | functions
+
+
+def _is_load(name: ast.Name) -> bool:
+    return isinstance(name.ctx, ast.Load)
+
+
+class _Renamed(ast.NodeTransformer):
+    def __init__(self, names: dict[str, str]) -> None:
+        self.names = names
+
+    def visit_Name(self, node: ast.Name) -> ast.Name:
+        node.id = self.names.get(node.id, node.id)
+        return node
+
+    def visit_arg(self, node: ast.arg) -> ast.arg:
+        node.arg = self.names.get(node.arg, node.arg)
+        return node
+
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.FunctionDef:
+        node.name = self.names.get(node.name, node.name)
+        self.generic_visit(node)
+        return node

@@ -1,0 +1,383 @@
+"""Train the small model that ships with the package, from nothing to a Hugging Face folder.
+
+    python experiments/pretrain_embedded.py --out runs/embedded          # goes on where it stopped
+    python experiments/pretrain_embedded.py --out runs/embedded --export spo_jax/rl/embedded/model
+
+The tokenizer is trained first: pieces are whole lines, and each line of our prompt templates is one
+token. The corpus is drawn on the way (`corpus.py`), so no example is seen twice; batch by batch it
+follows from the seed and the step alone, and a killed run goes on as if it had not been. Muon
+updates matrices, AdamW the rest; the learning rate rises, holds and falls over the last part.
+"""
+
+import argparse
+import json
+import math
+import queue
+import re
+import threading
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import corpus
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+from flax import nnx
+from optax.contrib import MuonDimensionNumbers, muon
+
+from spo_jax.program import Program
+from spo_jax.rl.checkpoint import Checkpoints
+from spo_jax.rl.qwen3_5 import Qwen3_5, Qwen3_5Config, save_pretrained
+from spo_jax.rl.qwen3_5.config import FULL, LINEAR
+from spo_jax.rl.qwen3_5.layers import linear
+from spo_jax.rl.tokens import Tokenizer
+from spo_jax.search.prompts import FORMS, SHOW_DESTROY, parents_of, render
+
+VOCABULARY = 4096
+SPECIAL = ("<|endoftext|>", "<|im_start|>", "<|im_end|>")
+# A piece is a line with the indentation of the next one.
+LINE = r"[^\n]*\n+ *|[^\n]+"
+TEMPLATE = """\
+{%- for message in messages %}
+{{- '<|im_start|>' + message.role + '\\n' + message.content + '<|im_end|>\\n' }}
+{%- endfor %}
+{%- if add_generation_prompt %}
+{{- '<|im_start|>assistant\\n' }}
+{%- endif %}
+"""
+WIDTHS = (192, 256, 320, 384, 448, 512, 640, 896, 1280)  # tokens of a batch's rows
+WINDOW = 768  # examples that are sorted into batches together
+PARENTS = 0.5  # weight of a token of a parent, against one of the answer
+
+
+def model_config() -> Qwen3_5Config:
+    """Linear heads of 128, because nothing else can be served by vLLM."""
+    return Qwen3_5Config(
+        vocab_size=VOCABULARY,
+        hidden_size=192,
+        intermediate_size=512,
+        layer_types=(LINEAR, LINEAR, LINEAR, FULL),
+        num_attention_heads=3,
+        num_key_value_heads=1,
+        head_dim=64,
+        linear_num_key_heads=1,
+        linear_num_value_heads=1,
+        linear_key_head_dim=128,
+        linear_value_head_dim=128,
+        rotary_dim=16,
+        rope_theta=1e4,
+        max_position_embeddings=4096,
+        tie_word_embeddings=True,
+    )
+
+
+def fresh_model(seed: int) -> Qwen3_5:
+    """Random weights, with memories of the delta nets that fade over 10 to 1,000 tokens.
+
+    Those that transformers draws fade within one token: nothing could be learned from farther back.
+    """
+    model = Qwen3_5(model_config(), rngs=nnx.Rngs(seed))
+    model.remat = False
+    rng = np.random.default_rng(seed)
+    for layer in model.block.layers():
+        if layer.kind == LINEAR:
+            net = layer.linear_attn
+            step = np.exp(rng.uniform(np.log(0.001), np.log(0.1), net.dt_bias[...].shape))
+            net.A_log[...] = jnp.zeros_like(net.A_log[...])
+            net.dt_bias[...] = jnp.asarray(np.log(np.expm1(step)), net.dt_bias[...].dtype)
+    return model
+
+
+# --- the tokenizer --------------------------------------------------------------------------------
+
+
+def train_tokenizer(folder: Path, seed: int, answers: int) -> None:
+    """tokenizer.json, its config, the chat template and the generation config in `folder`."""
+    from tokenizers import AddedToken, Regex, decoders, models, pre_tokenizers, trainers
+    from tokenizers import Tokenizer as Fast
+
+    lines = template_lines()
+    tokenizer = Fast(models.BPE())
+    tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
+        [
+            pre_tokenizers.Split(Regex(LINE), "isolated"),
+            pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False),
+        ]
+    )
+    tokenizer.decoder = decoders.ByteLevel()
+    trainer = trainers.BpeTrainer(
+        vocab_size=VOCABULARY - len(lines) - len(SPECIAL),
+        initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
+        max_token_length=240,
+        show_progress=False,
+    )
+    tokenizer.train_from_iterator(_texts(seed, answers), trainer)
+    tokenizer.add_special_tokens(list(SPECIAL))
+    tokenizer.add_tokens([AddedToken(line, normalized=False) for line in lines])
+    folder.mkdir(parents=True, exist_ok=True)
+    tokenizer.save(str(folder / "tokenizer.json"))
+    (folder / "chat_template.jinja").write_text(TEMPLATE)
+    settings = {
+        "tokenizer_class": "PreTrainedTokenizerFast",
+        "eos_token": "<|im_end|>",
+        "pad_token": "<|endoftext|>",
+        "model_max_length": model_config().max_position_embeddings,
+        "clean_up_tokenization_spaces": False,
+    }
+    (folder / "tokenizer_config.json").write_text(json.dumps(settings, indent=2) + "\n")
+    ends = [tokenizer.token_to_id("<|im_end|>"), tokenizer.token_to_id("<|endoftext|>")]
+    generation = {"eos_token_id": ends, "do_sample": True, "temperature": 0.8, "top_p": 0.95}
+    (folder / "generation_config.json").write_text(json.dumps(generation, indent=2) + "\n")
+
+
+def _texts(seed: int, count: int) -> Iterator[str]:
+    for number in range(count):
+        example = corpus.draw(seed, number)
+        yield example.answer
+        if not example.near:
+            yield from (parent.source for parent in example.prompt.parents)
+
+
+def template_lines() -> list[str]:
+    """The long lines that our templates give every prompt, whatever programs it shows."""
+    marks = [f"@{letter}@" for letter in "abcdef"]
+
+    def program(role: Any, i: int) -> Program:
+        return Program.from_source(role, marks[i], marks[i + 1])
+
+    found: dict[str, None] = {}
+    for problem in corpus.PROBLEMS:
+        for role in corpus.ROLES:
+            for form in FORMS:
+                for state in (True, False):
+                    for shown in SHOW_DESTROY:
+                        parents = [program(role, 2 * i) for i in range(parents_of(form))]
+                        destroy = program("destroy", 4) if role == "repair" else None
+                        prompt = render(
+                            problem, role, form, parents, destroy, state=state, show_destroy=shown
+                        )
+                        lines = re.findall(r"[^\n]+\n+", prompt.text)
+                        found |= {
+                            line: None
+                            for line in lines
+                            if not line.startswith("```") and not any(m in line for m in marks)
+                        }
+    return list(found)
+
+
+# --- batches --------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Rows:
+    """tokens [B, T] int32, mask [B, T] bool, weights [B, T] float32 of each token's own loss."""
+
+    tokens: np.ndarray
+    mask: np.ndarray
+    weights: np.ndarray
+
+
+class Data:
+    """Batches by their number: windows of examples, each sorted into rows of similar length."""
+
+    def __init__(self, tokenizer: Tokenizer, seed: int, tokens: int) -> None:
+        self._tokenizer, self._seed, self._tokens = tokenizer, seed, tokens
+        self._first_line = min(tokenizer.encode(line)[0] for line in template_lines())
+
+    def batches(self, window: int) -> list[Rows]:
+        rng = np.random.default_rng([self._seed, window])
+        rows = [self._row(window * WINDOW + i) for i in range(WINDOW)]
+        out = []
+        for low, width in zip((0, *WIDTHS), WIDTHS, strict=False):
+            fitting = [row for row in rows if low < len(row[0]) <= width]
+            size = self._tokens // width
+            out += [
+                _padded(fitting[start : start + size], size, width)
+                for start in range(0, len(fitting), size)
+            ]
+        return [out[i] for i in rng.permutation(len(out))]
+
+    def _row(self, number: int) -> tuple[np.ndarray, np.ndarray]:
+        example = corpus.draw(self._seed, number)
+        prompt = self._tokenizer.prompt(example.prompt.text)
+        answer = self._tokenizer.encode(example.answer)
+        ends = np.array([self._tokenizer.stops[0]], np.int32)
+        weights = np.ones(len(prompt) + len(answer) + 1, np.float32)
+        weights[: len(prompt)] = np.where(prompt >= self._first_line, 0.0, PARENTS)
+        return np.concatenate([prompt, answer, ends]), weights
+
+
+def _padded(rows: list[tuple[np.ndarray, np.ndarray]], size: int, width: int) -> Rows:
+    tokens = np.zeros((size, width), np.int32)
+    weights = np.zeros((size, width), np.float32)
+    mask = np.zeros((size, width), bool)
+    for i, (row, weight) in enumerate(rows):
+        tokens[i, : len(row)], weights[i, : len(row)], mask[i, : len(row)] = row, weight, True
+    return Rows(tokens, mask, weights)
+
+
+def stream(data: Data, window: int, skip: int) -> Iterator[tuple[int, int, Rows]]:
+    """(window, place in it, batch) from there on, drawn a little ahead by a thread."""
+    ahead: queue.Queue[tuple[int, int, Rows]] = queue.Queue(64)
+
+    def work() -> None:
+        number, first = window, skip
+        while True:
+            for place, batch in enumerate(data.batches(number)):
+                if place >= first:
+                    ahead.put((number, place, batch))
+            number, first = number + 1, 0
+
+    threading.Thread(target=work, daemon=True).start()
+    while True:
+        yield ahead.get()
+
+
+# --- training -------------------------------------------------------------------------------------
+
+
+def make_optimizer(rate: optax.Schedule) -> optax.GradientTransformation:
+    """Muon for the layers' matrices, stacked on their first axis; AdamW for all else."""
+
+    def dimensions(weights: Any) -> Any:
+        def of(path: Any, leaf: jax.Array) -> MuonDimensionNumbers | None:
+            name = jax.tree_util.keystr(path)
+            matrix = leaf.ndim == 3 and "block" in name and "conv1d" not in name
+            return MuonDimensionNumbers((1,), (2,)) if matrix else None
+
+        return jax.tree_util.tree_map_with_path(of, weights)
+
+    return optax.chain(
+        optax.clip_by_global_norm(1.0),
+        muon(
+            rate,
+            ns_steps=4,
+            beta=0.95,
+            weight_decay=0.01,
+            adam_b2=0.98,
+            adam_weight_decay=0.0,
+            adam_learning_rate=rate,
+            muon_weight_dimension_numbers=dimensions,
+            consistent_rms=0.2,
+        ),
+    )
+
+
+def loss_of(graph: Any, weights: Any, rows: Any) -> tuple[jax.Array, jax.Array]:
+    """Weighted mean loss of the rows' tokens, and the answers' mean loss, in nats a token."""
+    tokens, mask, weight = rows
+    model = nnx.merge(graph, weights)
+    hidden, _ = model.hidden(tokens, mask)
+    logits = linear(hidden, model.head)[:, :-1]
+    chosen = jnp.take_along_axis(logits, tokens[:, 1:, None], axis=-1)[..., 0]
+    nats = jax.nn.logsumexp(logits, axis=-1) - chosen
+    weight = weight[:, 1:]
+    answer = weight == 1.0
+    return jnp.sum(nats * weight) / jnp.sum(weight), jnp.sum(nats * answer) / jnp.sum(answer)
+
+
+def make_step(graph: Any, optimizer: optax.GradientTransformation) -> Any:
+    @partial(jax.jit, donate_argnums=(0, 1))
+    def step(weights: Any, state: Any, rows: Any) -> tuple[Any, Any, jax.Array]:
+        grads, answer = jax.grad(partial(loss_of, graph), has_aux=True)(weights, rows)
+        updates, state = optimizer.update(grads, state, weights)
+        return optax.apply_updates(weights, updates), state, answer
+
+    return step
+
+
+def train(options: argparse.Namespace) -> None:
+    out = Path(options.out)
+    folder = out / "model"
+    if not (folder / "tokenizer.json").is_file():
+        print("training the tokenizer", flush=True)
+        train_tokenizer(folder, options.seed, options.tokenizer_answers)
+    tokenizer = Tokenizer.load(folder)
+    data = Data(tokenizer, options.seed + 1, options.batch)
+    model = fresh_model(options.seed)
+    graph, weights = nnx.split(model)
+    steps = options.steps
+    rate = partial(_rate, peak=options.rate, warm=options.warm_up, hold=options.hold, steps=steps)
+    optimizer = make_optimizer(rate)
+    state = optimizer.init(weights)
+    step = make_step(graph, optimizer)
+    number, window, place, seen = 0, 0, -1, 0
+    with Checkpoints(out / "checkpoints", keep=2) as checkpoints:
+        kept = checkpoints.latest()
+        where = {"window": np.int64(0), "place": np.int64(0), "seen": np.int64(0)}
+        if kept is not None:
+            like = {"weights": weights, "state": state, "where": where}
+            back = checkpoints.restore(kept, like=like)
+            weights, state, number = back["weights"], back["state"], kept
+            window, place, seen = (int(back["where"][name]) for name in where)
+        else:
+            print(f"{sum(x.size for x in jax.tree.leaves(weights)):,} parameters", flush=True)
+        began, log, since = time.perf_counter(), (out / "loss.csv").open("a"), seen
+        recent: list[jax.Array] = []
+        batches = stream(data, window, place + 1)
+        while number < steps:
+            window, place, rows = next(batches)
+            arrays = (rows.tokens, rows.mask, rows.weights)
+            weights, state, answer = step(weights, state, arrays)
+            recent.append(answer)
+            number, seen = number + 1, seen + int(rows.mask.sum())
+            if number % options.report == 0 or number == steps:
+                nats = float(np.mean(jax.device_get(recent)))
+                recent.clear()
+                seconds = time.perf_counter() - began
+                print(
+                    f"step {number}/{steps}  {seen / 1e6:.2f} M tokens  loss {nats:.4f}  "
+                    f"{(seen - since) / seconds:,.0f} tokens/s",
+                    flush=True,
+                )
+                log.write(f"{number},{seen},{nats:.5f},{seconds:.0f}\n")
+                log.flush()
+            if number % options.keep == 0 or number == steps:
+                where = {"window": window, "place": place, "seen": seen}
+                where = {name: np.int64(value) for name, value in where.items()}
+                checkpoints.save(number, {"weights": weights, "state": state, "where": where})
+        checkpoints.wait()
+    nnx.update(model, weights)
+    export(model, folder)
+    print(f"{folder}: {sum(path.stat().st_size for path in folder.iterdir()) / 1e6:.1f} MB")
+
+
+def _rate(count: jax.Array, *, peak: float, warm: int, hold: float, steps: int) -> jax.Array:
+    """Rises for `warm` steps, holds until the share `hold` of all steps, then falls to zero."""
+    rising = count / warm
+    falling = (steps - count) / (steps * (1 - hold))
+    return peak * jnp.clip(jnp.minimum(rising, falling), 0.0, 1.0)
+
+
+def export(model: Qwen3_5, folder: Path) -> None:
+    """The weights in bfloat16, beside the tokenizer's files."""
+    _, weights = nnx.split(model)
+    nnx.update(model, jax.tree.map(lambda x: x.astype(jnp.bfloat16), weights))
+    save_pretrained(model, folder)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--out", default="runs/embedded", help="checkpoints, losses, the model")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--steps", type=int, default=4000)
+    parser.add_argument("--batch", type=int, default=8192, help="tokens of a batch, padding too")
+    parser.add_argument("--rate", type=float, default=4e-3)
+    parser.add_argument("--warm-up", type=int, default=100, help="steps")
+    parser.add_argument("--hold", type=float, default=0.5, help="share of steps before the fall")
+    parser.add_argument("--keep", type=int, default=250, help="steps between checkpoints")
+    parser.add_argument("--report", type=int, default=25)
+    parser.add_argument("--tokenizer-answers", type=int, default=30_000)
+    options = parser.parse_args()
+    if math.isclose(options.hold, 1.0):
+        parser.error("--hold 1 leaves no time for the rate to fall")
+    train(options)
+
+
+if __name__ == "__main__":
+    main()
