@@ -27,7 +27,7 @@ from spo_jax.envs import get_problem
 from spo_jax.envs.evaluator import Evaluator
 from spo_jax.envs.metrics import utility
 from spo_jax.errors import Rejection
-from spo_jax.program import Pair, Program, Prompt, parse_response
+from spo_jax.program import Pair, Program, Prompt, Role, parse_response
 from spo_jax.program.nouns import normalise
 from spo_jax.rl import embedded
 from spo_jax.rl.qwen3_5 import load_pretrained
@@ -141,12 +141,11 @@ def runs(answers: Sequence[Answer], reasons: Sequence[str | None]) -> list[bool]
     out = [False] * len(answers)
     for name in corpus.PROBLEMS:
         problem = get_problem(name)
-        partner = problem.classical_destroys()[0]
+        partner, repair = (plain(name, role) for role in corpus.ROLES)
         own = [
             i for i, (prompt, _) in enumerate(answers)
             if prompt.problem == name and reasons[i] is None
         ]  # fmt: skip
-        repair = _plain_repair(name)
         pairs = [
             Pair(partner, program) if program.role == "repair" else Pair(program, repair)
             for program in (answers[i][1] for i in own)
@@ -160,8 +159,9 @@ def runs(answers: Sequence[Answer], reasons: Sequence[str | None]) -> list[bool]
     return out
 
 
-def _plain_repair(problem: str) -> Program:
-    grammar = corpus.get_grammar(problem, "repair")
+def plain(problem: str, role: Role) -> Program:
+    """Some program of the corpus, always the same."""
+    grammar = corpus.get_grammar(problem, role)
     return corpus.program(grammar, grammar.sample(python_rng(0, "partner")))
 
 
@@ -247,9 +247,7 @@ def foreign(writer: Writer, options: argparse.Namespace) -> None:
             parent = Program.from_source(fields["role"], text)  # type: ignore[arg-type]
         except Rejection:
             continue
-        destroy = None
-        if parent.role == "repair":
-            destroy = get_problem(fields["problem"]).classical_destroys()[0]
+        destroy = plain(fields["problem"], "destroy") if parent.role == "repair" else None
         form = FORMS[1 + len(prompts) % 3]
         prompts.append(render(fields["problem"], parent.role, form, [parent], destroy))
     prompts = [p for p in prompts if len(writer.tokenizer.prompt(p.text)) < 3000]

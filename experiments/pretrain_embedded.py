@@ -14,6 +14,7 @@ import json
 import math
 import queue
 import re
+import shutil
 import threading
 import time
 from collections.abc import Iterator
@@ -291,60 +292,98 @@ def make_step(graph: Any, optimizer: optax.GradientTransformation) -> Any:
     return step
 
 
+@dataclass
+class Progress:
+    """Where training stands: steps taken, the last batch's place in the corpus, real tokens."""
+
+    weights: Any
+    state: Any
+    number: int = 0
+    window: int = 0
+    place: int = -1
+    seen: int = 0
+
+    def tree(self) -> dict[str, Any]:
+        where = {name: np.int64(getattr(self, name)) for name in ("window", "place", "seen")}
+        return {"weights": self.weights, "state": self.state, "where": where}
+
+    def restored(self, checkpoints: Checkpoints) -> "Progress":
+        """The newest checkpoint; itself where there is none."""
+        number = checkpoints.latest()
+        if number is None:
+            return self
+        kept = checkpoints.restore(number, like=self.tree())
+        where = {name: int(value) for name, value in kept["where"].items()}
+        return Progress(kept["weights"], kept["state"], number, **where)
+
+
 def train(options: argparse.Namespace) -> None:
-    out = Path(options.out)
-    folder = out / "model"
-    if not (folder / "tokenizer.json").is_file():
+    out, steps = Path(options.out), options.steps
+    tokenizer = out / "tokenizer"
+    if not tokenizer.is_dir():
         print("training the tokenizer", flush=True)
-        train_tokenizer(folder, options.seed, options.tokenizer_answers)
-    tokenizer = Tokenizer.load(folder)
-    data = Data(tokenizer, options.seed + 1, options.batch)
+        train_tokenizer(tokenizer, options.seed, options.tokenizer_answers)
+    data = Data(Tokenizer.load(tokenizer), options.seed + 1, options.batch)
     model = fresh_model(options.seed)
     graph, weights = nnx.split(model)
-    steps = options.steps
-    rate = partial(_rate, peak=options.rate, warm=options.warm_up, hold=options.hold, steps=steps)
-    optimizer = make_optimizer(rate)
-    state = optimizer.init(weights)
+    optimizer = make_optimizer(
+        partial(_rate, peak=options.rate, warm=options.warm_up, hold=options.hold, steps=steps)
+    )
     step = make_step(graph, optimizer)
-    number, window, place, seen = 0, 0, -1, 0
-    with Checkpoints(out / "checkpoints", keep=2) as checkpoints:
-        kept = checkpoints.latest()
-        where = {"window": np.int64(0), "place": np.int64(0), "seen": np.int64(0)}
-        if kept is not None:
-            like = {"weights": weights, "state": state, "where": where}
-            back = checkpoints.restore(kept, like=like)
-            weights, state, number = back["weights"], back["state"], kept
-            window, place, seen = (int(back["where"][name]) for name in where)
-        else:
-            print(f"{sum(x.size for x in jax.tree.leaves(weights)):,} parameters", flush=True)
-        began, log, since = time.perf_counter(), (out / "loss.csv").open("a"), seen
+    now = Progress(weights, optimizer.init(weights))
+    with (
+        Checkpoints(out / "checkpoints", keep=2) as checkpoints,
+        (out / "loss.csv").open("a") as log,
+    ):
+        now = now.restored(checkpoints)
+        print(f"{size_of(weights):,} parameters, from step {now.number}", flush=True)
+        began, since = time.perf_counter(), now.seen
         recent: list[jax.Array] = []
-        batches = stream(data, window, place + 1)
-        while number < steps:
-            window, place, rows = next(batches)
+        batches = stream(data, now.window, now.place + 1)
+        while now.number < steps:
+            now.window, now.place, rows = next(batches)
             arrays = (rows.tokens, rows.mask, rows.weights)
-            weights, state, answer = step(weights, state, arrays)
+            now.weights, now.state, answer = step(now.weights, now.state, arrays)
             recent.append(answer)
-            number, seen = number + 1, seen + int(rows.mask.sum())
-            if number % options.report == 0 or number == steps:
+            now.number, now.seen = now.number + 1, now.seen + int(rows.mask.sum())
+            if now.number % options.report == 0 or now.number == steps:
                 nats = float(np.mean(jax.device_get(recent)))
                 recent.clear()
                 seconds = time.perf_counter() - began
                 print(
-                    f"step {number}/{steps}  {seen / 1e6:.2f} M tokens  loss {nats:.4f}  "
-                    f"{(seen - since) / seconds:,.0f} tokens/s",
+                    f"step {now.number}/{steps}  {now.seen / 1e6:.2f} M tokens  loss {nats:.4f}  "
+                    f"{(now.seen - since) / seconds:,.0f} tokens/s",
                     flush=True,
                 )
-                log.write(f"{number},{seen},{nats:.5f},{seconds:.0f}\n")
+                log.write(f"{now.number},{now.seen},{nats:.5f},{seconds:.0f}\n")
                 log.flush()
-            if number % options.keep == 0 or number == steps:
-                where = {"window": window, "place": place, "seen": seen}
-                where = {name: np.int64(value) for name, value in where.items()}
-                checkpoints.save(number, {"weights": weights, "state": state, "where": where})
-        checkpoints.wait()
-    nnx.update(model, weights)
-    export(model, folder)
+            if now.number % options.keep == 0 or now.number == steps:
+                checkpoints.save(now.number, now.tree())
+                checkpoints.wait()
+    export(now.weights, model, tokenizer, out / "model")
+
+
+def export_newest(options: argparse.Namespace) -> None:
+    """What the newest checkpoint holds, as a folder for --model or for the package."""
+    out = Path(options.out)
+    model = fresh_model(options.seed)
+    weights = nnx.state(model)
+    optimizer = make_optimizer(lambda count: 0.0)
+    with Checkpoints(out / "checkpoints", keep=2) as checkpoints:
+        now = Progress(weights, optimizer.init(weights)).restored(checkpoints)
+    export(now.weights, model, out / "tokenizer", Path(options.export))
+
+
+def export(weights: Any, model: Qwen3_5, tokenizer: Path, folder: Path) -> None:
+    """A new folder with the weights in bfloat16, the config, and the tokenizer's files."""
+    nnx.update(model, jax.tree.map(lambda x: x.astype(jnp.bfloat16), weights))
+    save_pretrained(model, folder)
+    shutil.copytree(tokenizer, folder, dirs_exist_ok=True)
     print(f"{folder}: {sum(path.stat().st_size for path in folder.iterdir()) / 1e6:.1f} MB")
+
+
+def size_of(weights: Any) -> int:
+    return sum(leaf.size for leaf in jax.tree.leaves(weights))
 
 
 def _rate(count: jax.Array, *, peak: float, warm: int, hold: float, steps: int) -> jax.Array:
@@ -354,16 +393,10 @@ def _rate(count: jax.Array, *, peak: float, warm: int, hold: float, steps: int) 
     return peak * jnp.clip(jnp.minimum(rising, falling), 0.0, 1.0)
 
 
-def export(model: Qwen3_5, folder: Path) -> None:
-    """The weights in bfloat16, beside the tokenizer's files."""
-    _, weights = nnx.split(model)
-    nnx.update(model, jax.tree.map(lambda x: x.astype(jnp.bfloat16), weights))
-    save_pretrained(model, folder)
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--out", default="runs/embedded", help="checkpoints, losses, the model")
+    parser.add_argument("--export", help="write the newest checkpoint's model there instead")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--steps", type=int, default=4000)
     parser.add_argument("--batch", type=int, default=8192, help="tokens of a batch, padding too")
@@ -376,7 +409,10 @@ def main() -> None:
     options = parser.parse_args()
     if math.isclose(options.hold, 1.0):
         parser.error("--hold 1 leaves no time for the rate to fall")
-    train(options)
+    if options.export:
+        export_newest(options)
+    else:
+        train(options)
 
 
 if __name__ == "__main__":
