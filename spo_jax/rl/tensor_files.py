@@ -31,6 +31,9 @@ def fresh_folder(folder: str | Path) -> Iterator[Path]:
         shutil.rmtree(fresh, ignore_errors=True)
         fresh.mkdir(parents=True)
         yield fresh
+        for path in fresh.rglob("*"):  # safetensors writes files that nobody else may read
+            if path.is_file():
+                path.chmod(fresh.stat().st_mode & 0o666)
         os.replace(fresh, target)
     except (OSError, SafetensorError) as error:
         raise InputError(f"{folder} cannot be written: {error}") from None

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from spo_jax.errors import InputError
+from spo_jax.rl.tensor_files import read_json
 
 
 class Tokenizer:
@@ -58,15 +59,7 @@ class Tokenizer:
 
 def _json(path: Path) -> dict[str, Any]:
     """A JSON object of the folder; empty where there is no such file."""
-    if not path.is_file():
-        return {}
-    try:
-        values = json.loads(path.read_text("utf-8"))
-    except (OSError, ValueError) as error:
-        raise InputError(f"cannot read {path}: {error}") from None
-    if not isinstance(values, dict):
-        raise InputError(f"{path} holds no JSON object")
-    return values
+    return read_json(path) if path.is_file() else {}
 
 
 def _template(folder: Path, settings: dict[str, Any]) -> Any:

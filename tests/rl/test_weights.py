@@ -236,6 +236,16 @@ def test_bfloat16_is_written_as_it_is(written: tuple[Path, Any], tmp_path: Path)
     assert json.loads((tmp_path / "target" / "config.json").read_text())["dtype"] == "bfloat16"
 
 
+def test_others_may_read_what_the_user_lets_them(written: tuple[Path, Any], tmp_path: Path) -> None:
+    before = os.umask(0o027)
+    try:
+        save_pretrained(load_pretrained(written[0]), tmp_path / "out")
+    finally:
+        os.umask(before)
+    modes = {path.stat().st_mode & 0o777 for path in (tmp_path / "out").iterdir()}
+    assert modes == {0o640}
+
+
 def test_writing_never_leaves_half_a_folder(
     written: tuple[Path, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
