@@ -15,6 +15,7 @@ import math
 import queue
 import re
 import shutil
+import tempfile
 import threading
 import time
 from collections.abc import Iterator
@@ -33,7 +34,7 @@ from optax.contrib import MuonDimensionNumbers, muon
 
 from spo_jax.program import Program
 from spo_jax.rl.checkpoint import Checkpoints
-from spo_jax.rl.qwen3_5 import Qwen3_5, Qwen3_5Config, save_pretrained
+from spo_jax.rl.qwen3_5 import Qwen3_5, Qwen3_5Config, load_pretrained, save_pretrained
 from spo_jax.rl.qwen3_5.config import FULL, LINEAR
 from spo_jax.rl.qwen3_5.layers import linear
 from spo_jax.rl.tokens import Tokenizer
@@ -376,8 +377,11 @@ def export_newest(options: argparse.Namespace) -> None:
 
 def export(weights: Any, model: Qwen3_5, tokenizer: Path, folder: Path) -> None:
     """A new folder with the weights in bfloat16, the config, and the tokenizer's files."""
-    nnx.update(model, jax.tree.map(lambda x: x.astype(jnp.bfloat16), weights))
-    save_pretrained(model, folder)
+    nnx.update(model, weights)
+    with tempfile.TemporaryDirectory() as exact:
+        save_pretrained(model, exact)
+        # What is kept in float32 in a bfloat16 model is the loader's knowledge.
+        save_pretrained(load_pretrained(exact, jnp.bfloat16), folder)
     shutil.copytree(tokenizer, folder, dirs_exist_ok=True)
     print(f"{folder}: {sum(path.stat().st_size for path in folder.iterdir()) / 1e6:.1f} MB")
 

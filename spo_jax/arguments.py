@@ -77,14 +77,18 @@ def parser() -> argparse.ArgumentParser:
     sub = _command(
         commands,
         "export",
-        "write a run's best pair as a Python file",
+        "write a run's best pair as a Python file, or its adapters",
         "Writes the best pair of a run as one Python module with the functions destroy and repair, "
         "their strategies as docstrings and the helpers they use. It can be imported without "
-        "spo-jax, and spo evaluate and spo solve read it. An existing file is not overwritten.",
+        "spo-jax, and spo evaluate and spo solve read it. Also writes the adapters that a model "
+        "learned, as folders that PEFT and vLLM read. Nothing is overwritten.",
         "spo export runs/first --out pair.py",
     )
     sub.add_argument("run", metavar="RUN", help="a run folder")
-    sub.add_argument("--out", required=True, metavar="FILE.py", help="the file to write")
+    sub.add_argument("--out", metavar="FILE.py", help="write the best pair to this file")
+    sub.add_argument(
+        "--adapters", metavar="DIR", help="write both adapters to DIR/destroy and DIR/repair"
+    )
 
     sub = _command(
         commands,

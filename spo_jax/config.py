@@ -23,9 +23,15 @@ PRESETS = ("smoke", "quick", "standard", "paper-tsp", "paper-cvrp")
 DEFAULT_PRESET = "quick"
 MAX_WORKERS = 1024
 
-# Where the paper's CVRP settings differ from its TSP settings (Appendix A.5).
+# Where the paper's CVRP settings differ from its TSP settings (Appendices A.2, A.4 and A.5).
 PROBLEM_DEFAULTS: dict[str, dict[str, Any]] = {
-    "cvrp": {"panel_evolved": 2, "panel_classical": True}
+    "cvrp": {
+        "panel_evolved": 2,
+        "panel_classical": True,
+        "max_new_tokens": 2048,
+        "lora_targets": "cvrp",
+        "micro_batch": 2,
+    }
 }
 _KNOWN_PROBLEMS = ("tsp", "cvrp")
 
@@ -88,8 +94,10 @@ class Config:
         choices=("round", "run"),
     )  # fmt: skip
     credit: str = _knob("stackelberg", "credit scheme: a name or package.module:function")
-    generator: str = _knob("grammar", "who writes programs: grammar or package.module:Class")
-    update: str = _knob("none", "generator update: none or package.module:object")
+    generator: str = _knob("grammar", "who writes programs: model, grammar or package.module:Class")
+    update: str = _knob(
+        "auto", "generator update: grpo, none or package.module:object (auto: grpo for a model)"
+    )
     panel_evolved: int = _knob(
         5, "evolved destroys in the leader panel, at most (CVRP: 2)", low=0, high=10_000
     )
@@ -104,15 +112,51 @@ class Config:
         choices=("responses", "all"),
     )  # fmt: skip
 
-    finalists: int = _knob(
-        0, "best pairs that a validation chooses from at the end (0: the highest J, as the paper)",
-        low=0, high=10_000,
+    select: str = _knob(
+        "utility", "the run's pair: the highest J (the paper's rule), or the best in validation",
+        choices=("utility", "validation"),
     )  # fmt: skip
+    finalists: int = _knob(
+        10, "best pairs that are validated when the rounds are over (0: none)", low=0, high=10_000
+    )
     validation_size: int = _knob(
         100, "nodes or customers of a validation instance", low=3, high=100_000
     )
     validation_instances: int = _knob(6, "validation instances", low=1, high=10_000)
     validation_steps: int = _knob(500, "LNS iterations in validation", low=1, high=1_000_000)
+
+    # The model and its update: Appendices A.2 and A.4.
+    model: str = _knob(
+        "embedded", "language model: embedded, or the folder of a Qwen3.5 model", volatile=True
+    )
+    temperature: float = _knob(0.8, "sampling temperature", low=0.01, high=100.0)
+    top_p: float = _knob(0.95, "probability mass that is sampled from", low=0.001, high=1.0)
+    max_new_tokens: int = _knob(1200, "longest answer in tokens (CVRP: 2048)", low=1)
+    context: int = _knob(8192, "longest prompt and answer together, in tokens", low=2)
+    sample_rows: int = _knob(64, "answers sampled side by side", low=1, high=100_000)
+    lora_rank: int = _knob(16, "rank of the adapters", low=1, high=4096)
+    lora_alpha: float = _knob(32.0, "adapters count alpha / rank times", low=0.001)
+    lora_targets: str = _knob(
+        "tsp", "matrices with adapters: tsp or cvrp (the paper's), or names with commas"
+    )
+    learning_rate: float = _knob(5e-6, "AdamW's learning rate", low=1e-9, high=1.0)
+    weight_decay: float = _knob(0.01, "AdamW's weight decay", low=0.0, high=1.0)
+    max_gradient_norm: float = _knob(1.0, "gradients are clipped to this norm", low=1e-6)
+    clip: float = _knob(0.2, "epsilon of the clipped ratio", low=0.001, high=0.999)
+    ratio: str = _knob(
+        "sequence", "probability ratio of a whole answer, of its tokens' mean, or of each token",
+        choices=("sequence", "length-normalised", "token"),
+    )  # fmt: skip
+    advantage: str = _knob(
+        "centred", "credits less their group's mean, or also over its standard deviation",
+        choices=("centred", "standardised"),
+    )  # fmt: skip
+    failure_penalty: float | None = _knob(
+        None, "a failed answer earns this much less than its group's worst (none: it is left out)",
+        low=0.0,
+    )  # fmt: skip
+    micro_batch: int = _knob(3, "answers in one gradient (CVRP: 2)", low=1, high=100_000)
+    share_prompts: bool = _knob(True, "compute a group's prompt once; the same gradient")
 
     # What a pair is judged on: Appendices B.1 and B.2.
     size: int = _knob(50, "nodes (TSP) or customers (CVRP) of an instance", low=3, high=100_000)
@@ -144,6 +188,8 @@ class Config:
         for field in dataclasses.fields(self):
             value = _checked(field, getattr(self, field.name))
             object.__setattr__(self, field.name, value)
+        if self.update == "auto":
+            object.__setattr__(self, "update", "grpo" if self.generator == "model" else "none")
         _check_relations(self)
 
     @property
@@ -159,15 +205,16 @@ class Config:
     def from_dict(cls, values: Mapping[str, Any]) -> "Config":
         """The inverse of `to_dict`. Raises InputError for an unknown name or an unlawful value."""
         _check_names(values, "the config")
+        if "select" not in values and values.get("finalists"):  # written before there was `select`
+            values = {**values, "select": "validation"}
         return cls(**values)
 
-    def changed(self, other: "Config") -> list[str]:
-        """Fields in which `other` would give another run; volatile ones do not count."""
+    def changed(self, given: Mapping[str, Any]) -> list[str]:
+        """Settings in `given` with which it would be another run; volatile ones do not count."""
         return [
-            field.name
-            for field in dataclasses.fields(self)
-            if not field.metadata["volatile"]
-            and getattr(self, field.name) != getattr(other, field.name)
+            name
+            for name, value in given.items()
+            if not FIELDS[name].metadata["volatile"] and getattr(self, name) != value
         ]
 
 
@@ -229,10 +276,22 @@ def _check_relations(config: Config) -> None:
             f"repairs_per_destroy is {config.repairs_per_destroy}; it must be a multiple of "
             f"responses ({config.responses}), because repairs come in whole groups"
         )
+    if config.select == "validation" and not config.finalists:
+        raise InputError("finalists is 0; select = validation needs at least 1 to choose from")
     if config.panel_evolved == 0 and not config.panel_classical:
         raise InputError(
             "panel_evolved is 0; without panel_classical it must be at least 1, "
             "or repairs could not be compared"
+        )
+    if config.update == "grpo" and config.generator != "model":
+        raise InputError(
+            f"update is grpo, which teaches a model, and generator is {config.generator}; "
+            "leave out one of them"
+        )
+    if config.max_new_tokens >= config.context:
+        raise InputError(
+            f"max_new_tokens is {config.max_new_tokens} and context {config.context}; "
+            "the difference is what a prompt may take"
         )
 
 
@@ -285,7 +344,8 @@ def load(
 ) -> Config:
     """The config of a run: the paper's defaults for `problem`, a preset, then `overrides`.
 
-    preset: one of PRESETS, or the path of a TOML file of settings.
+    preset: one of PRESETS, or the path of a TOML file of settings. A model among the overrides
+    means that it is to be used: the generator is "model" then.
     Raises InputError for an unknown preset or setting (naming the closest) and unlawful values.
     """
     overrides = dict(overrides or {})
@@ -293,6 +353,11 @@ def load(
     values = read_preset(preset, problem)
     if values.get("problem", problem) != problem:
         raise InputError(f"preset {preset} is for {values['problem']}, not for {problem}")
+    if "model" in overrides and overrides.setdefault("generator", "model") != "model":
+        raise InputError(
+            f"model is {overrides['model']}, but generator is {overrides['generator']}, which uses "
+            "no model; leave out one of them"
+        )
     return Config(**(PROBLEM_DEFAULTS.get(problem, {}) | values | overrides | {"problem": problem}))
 
 

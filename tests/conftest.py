@@ -8,6 +8,8 @@ from hypothesis import settings
 
 # Compiling takes most of a learning test's time, half of it for speed that a test has no use for.
 os.environ["XLA_FLAGS"] = "--xla_backend_optimization_level=0 " + os.environ.get("XLA_FLAGS", "")
+# And what is compiled is not left in the user's cache.
+os.environ.setdefault("JAX_ENABLE_COMPILATION_CACHE", "false")
 
 # The same examples each time where a failure could not be looked into, fresh ones elsewhere.
 settings.register_profile("ci", derandomize=True)

@@ -228,6 +228,7 @@ BAD = [
     (["discover", "--resume", "."], "no run"),
     (["export", "nowhere", "--out", "new.py"], "no such run"),
     (["export", ".", "--out", "new.py"], "no run"),
+    (["export", "."], "--out FILE.py, --adapters DIR"),
     (["runs", "nowhere"], "no such folder"),
     (["evaluate", "nowhere", "--problem", "tsp", "--on", "ten.tsp"], "no such file"),
 ]
@@ -472,7 +473,7 @@ def test_version(capsys):
         ["solve", "ten.tsp", "--pair", "pair.py", "--seed", "-1"],
         [*EVALUATE, "--on", "ten.tsp", "--steps", "x"],
         [*EVALUATE, "--on", "ten.tsp", "--on-invalid", "ignore"],
-        ["export", "run"],
+        ["export"],
         ["discover", "tsp", "--unknown", "1"],
         ["doctor", "now"],
     ],

@@ -1,6 +1,5 @@
 import argparse
 import ast
-import dataclasses
 from pathlib import Path
 
 import pytest
@@ -31,6 +30,24 @@ def test_defaults_are_the_numbers_of_the_paper():
     # Appendices A.4 and A.5: L = 2, weight 0.1, up to five evolved leaders.
     assert (config.top_responses, config.diversity, config.panel_evolved) == (2, 0.1, 5)
     assert config.panel_classical is False
+    # Appendix A.2: the context, how programs are sampled, rank-16 adapters with scaling factor 32.
+    assert (config.context, config.temperature, config.top_p) == (8192, 0.8, 0.95)
+    assert (config.lora_rank, config.lora_alpha) == (16, 32.0)
+    # Appendix A.4: AdamW at 5e-6, clipping radius 0.2, gradient norm 1, whole-answer ratios of
+    # centred advantages, failed answers left out.
+    assert (config.learning_rate, config.clip, config.max_gradient_norm) == (5e-6, 0.2, 1.0)
+    assert (config.ratio, config.advantage, config.failure_penalty) == ("sequence", "centred", None)
+
+
+@pytest.mark.parametrize(
+    ("problem", "tokens", "micro_batch"), [("tsp", 1200, 3), ("cvrp", 2048, 2)]
+)
+def test_what_the_paper_sets_for_each_problem(problem, tokens, micro_batch):
+    # Appendices A.2 and A.4: longest answers, adapters' targets, optimization micro-batches.
+    for preset in ("smoke", f"paper-{problem}"):
+        config = load(problem, preset)
+        assert (config.max_new_tokens, config.micro_batch) == (tokens, micro_batch)
+        assert config.lora_targets == problem
 
 
 def test_paper_presets_have_the_nominal_budget():
@@ -107,6 +124,7 @@ def test_the_lower_boundary_of_every_number(field):
     step = 1 if isinstance(low, int) else 0.005
     # The group settings are bound to each other, so the least lawful value needs company.
     company = {"responses": 1} if field.name == "repairs_per_destroy" else {}
+    company |= {"max_new_tokens": 1} if field.name == "context" else {}
     Config(**{field.name: low} | company | {"panel_classical": True})
     with pytest.raises(InputError, match=rf"^{field.name} is .*must be"):
         Config(**{field.name: low - step})
@@ -152,6 +170,27 @@ def test_relations():
     with pytest.raises(InputError, match=r"panel_evolved is 0"):
         Config(panel_evolved=0)
     assert Config(panel_evolved=0, panel_classical=True).panel_evolved == 0
+    with pytest.raises(InputError, match=r"max_new_tokens is 8192 and context 8192"):
+        Config(max_new_tokens=8192)
+
+
+def test_a_model_learns_unless_told_otherwise_and_nothing_else_can():
+    assert Config(generator="model").update == "grpo"
+    assert Config(generator="model", update="none").update == "none"
+    assert Config(generator="grammar").update == "none"
+    assert Config(generator="my.module:Writer").update == "none"
+    assert Config(generator="my.module:Writer", update="my.module:learn").update != "none"
+    for generator in ("grammar", "my.module:Writer"):
+        with pytest.raises(InputError, match=f"update is grpo.* generator is {generator}"):
+            Config(generator=generator, update="grpo")
+
+
+def test_a_model_that_is_named_is_used():
+    config = load("tsp", "smoke", {"model": "folder"})
+    assert (config.generator, config.model, config.update) == ("model", "folder", "grpo")
+    assert load("tsp", "smoke", {"generator": "grammar"}).update == "none"
+    with pytest.raises(InputError, match="model is folder, but generator is grammar"):
+        load("tsp", "smoke", {"model": "folder", "generator": "grammar"})
 
 
 def test_flags_are_made_from_the_fields():
@@ -203,9 +242,8 @@ def test_any_lawful_values_survive_the_dict(seed, diversity, state):
 
 def test_changes_that_forbid_a_resume():
     config = Config(workers=2)
-    assert config.changed(dataclasses.replace(config, workers=5)) == []
-    other = dataclasses.replace(config, rounds=3, credit="shared")
-    assert config.changed(other) == ["rounds", "credit"]
+    assert config.changed({"workers": 5, "model": "moved", "rounds": config.rounds}) == []
+    assert config.changed({"rounds": 3, "credit": "shared", "seed": 0}) == ["rounds", "credit"]
 
 
 def test_every_field_is_read_somewhere():

@@ -128,7 +128,9 @@ def _jax() -> Finding:
 def _cache(folder: Path) -> Finding:
     existing = next((each for each in (folder, *folder.parents) if each.exists()), folder)
     if existing.is_dir() and os.access(existing, os.W_OK):
-        return Finding("machine", "cache", True, f"{folder} (references; $SPO_CACHE moves it)")
+        return Finding(
+            "machine", "cache", True, f"{folder} (kept between runs; $SPO_CACHE moves it)"
+        )
     remedy = "set SPO_CACHE to a folder that can be written"
     return Finding("machine", "cache", None, f"{folder} cannot be written", remedy)
 

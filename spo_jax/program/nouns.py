@@ -101,6 +101,8 @@ class Prompt:
     parents: same-role programs shown as context; none for "initialization".
     destroy: for a repair, the paired destroy program it answers; None for a destroy.
     state: whether the interface offers steps_since_improvement (the paper's second ablation).
+    shortened: what a short context left out: "sources" of the parents, the "parents" altogether, or
+        "all", the destroy's source too; "" where nothing was.
     """
 
     problem: str
@@ -110,6 +112,7 @@ class Prompt:
     parents: tuple[Program, ...] = ()
     destroy: Program | None = None
     state: bool = True
+    shortened: str = ""
 
 
 @dataclass(frozen=True, eq=False)
@@ -131,11 +134,13 @@ class Group:
     """The samples of one generation context and what they earned.
 
     credits: [B] float64, one a completion, NaN where there is none.
+    failed: [B] bool, completions that have none by their own fault; None where that is not known.
     """
 
     prompt: Prompt
     completions: tuple[Completion, ...]
     credits: np.ndarray
+    failed: np.ndarray | None = None
 
 
 def _hash(*parts: str) -> str:

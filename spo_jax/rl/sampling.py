@@ -82,17 +82,37 @@ def sample(
     Raises InputError for an empty prompt, a token outside the vocabulary, or a prompt that leaves
     less than `max_new_tokens` of the context.
     """
+    drawn: list[list[Sample]] = [[] for _ in prompts]
+    for part in stream(model, prompts, n, key, config, adapter):
+        for place, samples in part.items():
+            drawn[place] = samples
+    return drawn
+
+
+def stream(
+    model: Qwen3_5,
+    prompts: Sequence[np.ndarray],
+    n: int,
+    key: jax.Array,
+    config: SamplingConfig,
+    adapter: Sequence[LowRanks] | None = None,
+) -> Iterator[dict[int, list[Sample]]]:
+    """What `sample` returns, by the prompts' places, each as soon as its samples are there."""
     _check(model, prompts, n, config)
     graph, weights = nnx.split(model)
     run = _Run(graph, config, weights, tuple(adapter) if adapter else None, key)
-    drawn: list[list[Sample | None]] = [[None] * n for _ in prompts]
+    drawn: dict[int, dict[int, Sample]] = {}
     for pieces, groups, width in _batches([len(prompt) for prompt in prompts], n, config.max_rows):
         rows = [(prompt, first + i) for prompt, first in pieces for i in range(width)]
         done = run.batch([prompts[i] for i, _ in pieces], rows, groups, n)
         for (prompt, index), completion in zip(rows, done, strict=True):
             if index < n:
-                drawn[prompt][index] = completion
-    return [[one for one in row if one is not None] for row in drawn]
+                drawn.setdefault(prompt, {})[index] = completion
+        whole = [prompt for prompt, samples in drawn.items() if len(samples) == n]
+        if whole:
+            yield {
+                prompt: [one for _, one in sorted(drawn.pop(prompt).items())] for prompt in whole
+            }
 
 
 def _check(model: Qwen3_5, prompts: Sequence[np.ndarray], n: int, config: SamplingConfig) -> None:

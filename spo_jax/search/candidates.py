@@ -4,8 +4,10 @@ Contexts follow Appendix D: a form and as many parents as it needs, drawn from t
 """
 
 import random
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, closing, nullcontext
+from dataclasses import dataclass, replace
 from itertools import cycle, islice
 from typing import cast
 
@@ -13,6 +15,7 @@ from spo_jax.config import Config
 from spo_jax.envs.rollouts import Status
 from spo_jax.errors import InputError, Rejection
 from spo_jax.program import Completion, Program, Prompt, Role, parse_response
+from spo_jax.search.beside import ahead
 from spo_jax.search.population import Population
 from spo_jax.search.prompts import (
     CROSSOVERS,
@@ -25,6 +28,7 @@ from spo_jax.search.prompts import (
 from spo_jax.search.rounds import UNPARSABLE, Failure, Generator
 
 Gate = Callable[[Sequence[Program]], Sequence[str | None]]
+Fits = Callable[[str], bool]
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,28 +53,74 @@ def contexts(
     groups: int,
     first: int = 0,
     destroy: Program | None = None,
+    fits: Fits = lambda text: True,
 ) -> list[Prompt]:
     """`groups` prompts for one role: the mutation and crossover forms in turn, from the `first` on.
 
     A form with too few eligible parents in the population becomes parent-free (Appendix A.5), as
-    all of them do in the first round. `destroy` is the program that repairs are to answer.
+    all of them do in the first round. `destroy` is the program that repairs are to answer. A prompt
+    that does not fit shows less, see `_fitted`.
     """
     prompts = []
     for form in islice(cycle(_forms(config)), first, first + groups):
         parents = draw_parents(population, parents_of(form), config.parents, rng)
-        prompts.append(
-            render(
-                problem,
-                role,
-                form if parents else INITIALIZATION,
-                parents,
-                destroy,
-                state=config.state,
-                show_destroy=cast(ShowDestroy, config.show_destroy),
-                folder=config.prompts,
-            )
-        )
+        prompts.append(_fitted(config, problem, role, form, parents, destroy, fits))
     return prompts
+
+
+def _fitted(
+    config: Config,
+    problem: str,
+    role: Role,
+    form: str,
+    parents: tuple[Program, ...],
+    destroy: Program | None,
+    fits: Fits,
+) -> Prompt:
+    """The first of these that fits, else the last: everything; parents without their sources; no
+    parents; and the destroy program without its source.
+    """
+    wanted = cast(ShowDestroy, config.show_destroy)
+    tries: list[tuple[str, tuple[Program, ...], ShowDestroy, ShowDestroy]] = [
+        ("", parents, "both", wanted)
+    ]
+    if parents:
+        tries += [("sources", parents, "strategy", wanted), ("parents", (), "both", wanted)]
+    if destroy and wanted != "strategy":
+        tries += [("all", (), "both", "strategy")]
+    for shortened, shown, show_parents, show_destroy in tries:
+        prompt = render(
+            problem,
+            role,
+            form if shown else INITIALIZATION,
+            shown,
+            destroy,
+            state=config.state,
+            show_destroy=show_destroy,
+            show_parents=show_parents,
+            folder=config.prompts,
+        )
+        prompt = replace(prompt, shortened=shortened)
+        if fits(prompt.text):
+            break
+    return prompt
+
+
+def shortage(prompts: Sequence[Prompt]) -> str:
+    """A sentence on prompts that had to leave something out; an empty one where none had."""
+    short = Counter(prompt.shortened for prompt in prompts if prompt.shortened)
+    if not short:
+        return ""
+    words = {
+        "sources": "show their parents' strategies alone",
+        "parents": "no parents",
+        "all": "no parents and only the strategy of their destroy",
+    }
+    left = ", ".join(f"{short[name]} {text}" for name, text in words.items() if short[name])
+    return (
+        f"{sum(short.values())} of {len(prompts)} {prompts[0].role} prompts are too long for the "
+        f"context: {left}"
+    )
 
 
 def _forms(config: Config) -> list[str]:
@@ -101,31 +151,76 @@ def draw_parents(
 
 
 def ask(
-    generator: Generator, gate: Gate, prompts: Sequence[Prompt], n: int, seed: int
+    generator: Generator,
+    gate: Gate,
+    prompts: Sequence[Prompt],
+    n: int,
+    seed: int,
+    *,
+    then: Callable[[list[Answers]], None] = lambda new: None,
+    around: Callable[[], AbstractContextManager[None]] = nullcontext,
 ) -> tuple[list[Answers], list[Failure]]:
     """Sample `n` answers to each prompt, read the programs in them and pass them by the gate.
 
-    Returns one Answers for each prompt, and a Failure for every answer that was refused.
+    Returns one Answers for each prompt, and a Failure for every answer that was refused. `then` is
+    called with the answers in the parts that the generator makes, while it makes the next one;
+    `around` wraps the making of each.
     Raises InputError for a generator that does not return `n` answers to each prompt.
     """
+    answers: dict[int, Answers] = {}
+    failures: list[Failure] = []
+    verdicts: dict[str, str | None] = {}
+    with closing(ahead(_parts(generator, prompts, n, seed), around)) as parts:
+        for part in parts:
+            new, refused = _gated(gate, prompts, part, verdicts)
+            answers |= new
+            failures += refused
+            then(list(new.values()))
+    return [answers[place] for place in range(len(prompts))], failures
+
+
+def _parts(
+    generator: Generator, prompts: Sequence[Prompt], n: int, seed: int
+) -> Iterator[Mapping[int, tuple[Completion, ...]]]:
+    """The completions by their prompts' places, in one part unless the generator streams them."""
     if not prompts:
-        return [], []
-    sampled = generator.generate(prompts, n, seed)
-    if len(sampled) != len(prompts) or any(len(group) != n for group in sampled):
+        return
+    stream = getattr(generator, "stream", None)
+    given: dict[int, int] = {}
+    for part in (
+        stream(prompts, n, seed)
+        if stream is not None
+        else [dict(enumerate(generator.generate(prompts, n, seed)))]
+    ):
+        given |= {place: len(group) for place, group in part.items()}
+        if not (set(given.values()) <= {n} and given.keys() <= set(range(len(prompts)))):
+            break
+        yield part
+    if given != dict.fromkeys(range(len(prompts)), n):
         raise InputError(
             f"the generator answered {len(prompts)} prompts with "
-            f"{[len(group) for group in sampled]} answers; it must give {n} to each"
+            f"{[given[place] for place in sorted(given)]} answers; it must give {n} to each"
         )
+
+
+def _gated(
+    gate: Gate,
+    prompts: Sequence[Prompt],
+    part: Mapping[int, tuple[Completion, ...]],
+    verdicts: dict[str, str | None],
+) -> tuple[dict[int, Answers], list[Failure]]:
+    """A part as answers, and its refusals; what the gate says of programs goes to `verdicts`."""
     failures: list[Failure] = []
-    parsed = [
-        [_read(prompt, completion, failures) for completion in group]
-        for prompt, group in zip(prompts, sampled, strict=True)
-    ]
-    distinct = {p.digest: p for programs in parsed for p in programs if p is not None}
-    verdicts = dict(zip(distinct, gate(list(distinct.values())), strict=True))
-    answers = []
-    for prompt, completions, programs in zip(prompts, sampled, parsed, strict=True):
-        for completion, program in zip(completions, programs, strict=True):
+    parsed = {
+        place: [_read(prompts[place], completion, failures) for completion in group]
+        for place, group in part.items()
+    }
+    met = {p.digest: p for programs in parsed.values() for p in programs if p is not None}
+    new = [program for digest, program in met.items() if digest not in verdicts]
+    verdicts |= zip((p.digest for p in new), gate(new), strict=True)
+    answers = {}
+    for place, programs in parsed.items():
+        for completion, program in zip(part[place], programs, strict=True):
             reason = verdicts[program.digest] if program is not None else None
             if program is not None and reason is not None:
                 failures.append(_rejected(program, reason, completion))
@@ -133,7 +228,7 @@ def ask(
             program if program is not None and verdicts[program.digest] is None else None
             for program in programs
         )
-        answers.append(Answers(prompt, tuple(completions), passed))
+        answers[place] = Answers(prompts[place], tuple(part[place]), passed)
     return answers, failures
 
 
@@ -172,3 +267,22 @@ def distinct(answers: Sequence[Answers]) -> tuple[Program, ...]:
             if program is not None:
                 found.setdefault(program.digest, program)
     return tuple(found.values())
+
+
+def written(answers: Sequence[Answers], config: Config) -> dict[str, float]:
+    """What a language model wrote for a role, for the record; nothing of another generator.
+
+    tokens: of all answers. cut: answers that ended at `max_new_tokens`, most likely unfinished.
+    shortened: prompts that had to leave something out.
+    """
+    lengths = [len(c.tokens) for group in answers for c in group.completions]
+    if not any(lengths):
+        return {}
+    return {
+        f"{answers[0].prompt.role}/{name}": float(value)
+        for name, value in (
+            ("tokens", sum(lengths)),
+            ("cut", sum(length >= config.max_new_tokens for length in lengths)),
+            ("shortened", sum(bool(group.prompt.shortened) for group in answers)),
+        )
+    }

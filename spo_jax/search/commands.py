@@ -5,17 +5,11 @@ Heavy imports happen inside, so that `spo --help` need not wait for them.
 
 import argparse
 import dataclasses
-import importlib.metadata
-import os
-import platform
-import subprocess
-import time
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
-from spo_jax import __version__, config
+from spo_jax import config
 from spo_jax.errors import InputError
+from spo_jax.search.manifest import check_model, manifest, model_of, other_software
 
 INTERRUPTED = 130  # the shell's code for a program that Ctrl-C ended
 
@@ -35,6 +29,8 @@ def _start(args: argparse.Namespace) -> int:
 
     preset = getattr(args, "preset", None) or config.DEFAULT_PRESET
     settings = config.load(args.problem, preset, config.overrides_from(args))
+    if settings.generator == "model" and Path(settings.model).is_dir():
+        settings = dataclasses.replace(settings, model=str(Path(settings.model).resolve()))
     out = getattr(args, "out", None)
     path = Path(out) if out is not None else default_folder(settings, preset)
     check_new(path)
@@ -54,7 +50,7 @@ def _resume(args: argparse.Namespace) -> int:
         with Store.reopen(path) as store:  # a kill may have come before the last export
             store.export_best(store.best())
         print(f"{path} is finished: {run.rounds} of {settings.rounds} rounds.")
-        print("\n".join(progress.closing(run.best, settings, path, path / BEST)))
+        print("\n".join(progress.closing(run.best, settings, path, path / BEST, run.finals)))
         return 0
     return _run(settings, run.preset, path, new=False)
 
@@ -69,31 +65,34 @@ def resumed(
     given = config.overrides_from(args)
     if getattr(args, "problem", None) is not None:
         given["problem"] = args.problem
-    wanted = dataclasses.replace(stored, **given)
+    if "model" in given:
+        given.setdefault("generator", "model")
     changes = [
-        f"{name} is {getattr(stored, name)} there and {getattr(wanted, name)} here"
-        for name in stored.changed(wanted)
+        f"{name} is {getattr(stored, name)} there and {given[name]} here"
+        for name in stored.changed(given)
     ]
     asked = getattr(args, "preset", None)
     if asked is not None and asked != preset:
         changes.insert(0, f"the preset is {preset} there and {asked} here")
     if changes:
         raise InputError(f"{path} cannot be resumed with other settings: {'; '.join(changes)}")
-    return wanted
+    return dataclasses.replace(stored, **given)
 
 
 def _run(settings: config.Config, preset: str, path: Path, *, new: bool) -> int:
     from spo_jax.envs import get_problem
+    from spo_jax.envs.evaluation import cache_folder
     from spo_jax.envs.evaluator import Evaluator
+    from spo_jax.rl.backend import keep_compiled
     from spo_jax.search import progress
     from spo_jax.search.credit import get_credit
-    from spo_jax.search.plugins import get_generator, get_updater
+    from spo_jax.search.plugins import writer_and_learner
     from spo_jax.search.prompts import templates
     from spo_jax.search.rounds import Round
     from spo_jax.search.spo import Parts
     from spo_jax.search.spo import discover as algorithm
     from spo_jax.search.store import BEST, CHECKPOINTS, Store
-    from spo_jax.search.validation import validate
+    from spo_jax.search.validation import FEWEST_CONTROLS, validate
 
     committed = 0
     exists = not new
@@ -101,8 +100,9 @@ def _run(settings: config.Config, preset: str, path: Path, *, new: bool) -> int:
         problem = get_problem(settings.problem)
         templates(settings.prompts, problem.name)
         credit = get_credit(settings.credit)
-        generator = get_generator(settings.generator)
-        updater = get_updater(settings.update)
+        uncached = keep_compiled(cache_folder() / "compiled")
+        model = model_of(settings)
+        generator, updater = writer_and_learner(settings)
         with Evaluator(
             problem,
             settings.workers,
@@ -114,19 +114,21 @@ def _run(settings: config.Config, preset: str, path: Path, *, new: bool) -> int:
             unsafe=settings.unsafe_sandbox,
         ) as evaluator:
             if new:
-                store = Store.create(path, manifest(settings, preset, evaluator.layers))
+                store = Store.create(path, manifest(settings, preset, evaluator.layers, model))
                 exists = True
             else:
                 store = Store.reopen(path)
             with store, progress.Display(settings, store.log) as display:
+                check_model(store.manifest.get("model"), model, path)
                 state = store.state()
                 committed = state.round
                 if committed:
                     updater.restore(path / CHECKPOINTS, committed)
                 store.export_best(state.best)
                 display.say(progress.opening(settings, preset, path, committed + 1))
-                if (warning := _other_versions(store.manifest)) is not None:
-                    display.say(warning)
+                for warning in (uncached, other_software(store.manifest, model)):
+                    if warning:
+                        display.say(warning)
 
                 def commit(done: Round) -> None:
                     nonlocal committed
@@ -147,10 +149,13 @@ def _run(settings: config.Config, preset: str, path: Path, *, new: bool) -> int:
                 algorithm(parts, state, commit)
                 if settings.finalists:
                     named = store.candidates(settings.finalists)
-                    store.commit_finalists(validate(settings, problem, evaluator, named, display))
-                best = store.best()
+                    others = store.controls(max(settings.finalists, FEWEST_CONTROLS), named)
+                    store.commit_finals(
+                        validate(settings, problem, evaluator, named, others, display)
+                    )
+                best, finals = store.best(), store.finals()
                 store.export_best(best)
-            for line in progress.closing(best, settings, path, path / BEST):
+            for line in progress.closing(best, settings, path, path / BEST, finals):
                 print(line)
         return 0
     except KeyboardInterrupt:
@@ -202,90 +207,25 @@ def runs(args: argparse.Namespace) -> int:
 
 
 def export(args: argparse.Namespace) -> int:
-    """`spo export RUN --out pair.py`: a run's best pair as a file that runs alone."""
+    """`spo export RUN [--out pair.py] [--adapters DIR]`: what a run found, and what it taught."""
     from spo_jax.program import save_pair
-    from spo_jax.search.store import about, load_run
+    from spo_jax.search.store import CHECKPOINTS, Store, about, load_run
 
+    out, adapters = (getattr(args, name, None) for name in ("out", "adapters"))
+    if out is None and adapters is None:
+        raise InputError("nothing to export: give --out FILE.py, --adapters DIR, or both")
     run = load_run(args.run)
-    if run.best is None:
-        raise InputError(f"{args.run}: this run has found no valid pair yet")
-    out = save_pair(args.out, run.best.pair, about(run.path, run.best))
-    print(f"{out}: the pair of round {run.best.round}, J {run.best.utility:.4f}")
+    if out is not None:
+        if run.best is None:
+            raise InputError(f"{args.run}: this run has found no valid pair yet")
+        written = save_pair(out, run.best.pair, about(run.path, run.best))
+        print(f"{written}: the pair of round {run.best.round}, J {run.best.utility:.4f}")
+    if adapters is not None:
+        if run.config.update != "grpo" or not run.rounds:
+            raise InputError(f"{args.run}: this run has taught no adapters (yet)")
+        from spo_jax.rl.policy import export_adapters
+
+        with Store.reopen(run.path):  # no other process may write checkpoints meanwhile
+            export_adapters(run.config, run.path / CHECKPOINTS, run.rounds, adapters)
+        print(f"{adapters}: the adapters after round {run.rounds}, destroy and repair")
     return 0
-
-
-# --- the manifest ---------------------------------------------------------------------------------
-
-
-def manifest(settings: config.Config, preset: str, layers: Mapping[str, bool]) -> dict[str, Any]:
-    """What a run is: its config and preset, and what it ran on."""
-    return {
-        "config": settings.to_dict(),
-        "preset": preset,
-        "created": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
-        "versions": versions(),
-        "code": _checkout(),
-        "machine": {
-            "cpus": os.cpu_count(),
-            "usable_cpus": len(os.sched_getaffinity(0)),
-            "cpu": _cpu_model(),
-            "system": platform.system(),
-            "kernel": platform.release(),
-        },
-        "sandbox": dict(layers),
-    }
-
-
-def versions() -> dict[str, str]:
-    """Versions of what a result depends on."""
-    found = {"spo_jax": __version__, "python": platform.python_version()}
-    for package in ("jax", "jaxlib", "numpy"):
-        found[package] = importlib.metadata.version(package)
-    return found
-
-
-def _other_versions(stored: Mapping[str, Any]) -> str | None:
-    """A warning where a run goes on with other software than it began with."""
-    began, now = dict(stored.get("versions", {})), versions()
-    if "commit" in stored.get("code", {}) and "commit" in (code := _checkout()):
-        began["commit"], now["commit"] = stored["code"]["commit"][:12], code["commit"][:12]
-    changes = [
-        f"{name} {began.get(name)} -> {now[name]}" for name in now if began.get(name) != now[name]
-    ]
-    if not changes:
-        return None
-    return (
-        f"Warning: this run began with other software ({', '.join(changes)}), "
-        "so it may not end as it would have"
-    )
-
-
-def _checkout() -> dict[str, Any]:
-    """The commit of the source and whether it was changed since; empty outside a checkout."""
-    root = Path(__file__).resolve().parents[2]
-    if not (root / ".git").exists():
-        return {}
-
-    def git(*arguments: str) -> str:
-        command = ["git", "-C", str(root), *arguments]
-        return subprocess.run(
-            command, capture_output=True, text=True, check=True, timeout=10
-        ).stdout.strip()
-
-    try:
-        return {
-            "commit": git("rev-parse", "HEAD"),
-            "changed": bool(git("status", "--porcelain", "--", "spo_jax")),
-        }
-    except (OSError, subprocess.SubprocessError):
-        return {}
-
-
-def _cpu_model() -> str:
-    try:
-        for line in Path("/proc/cpuinfo").read_text("utf-8").splitlines():
-            if line.startswith("model name"):
-                return line.partition(":")[2].strip()
-    except OSError:
-        pass
-    return platform.processor()

@@ -1,13 +1,18 @@
 """Who earned what: from the payoffs of a round's pairs to the credits of their programs.
 
-A credit scheme is a function `scheme(payoff, *, top) -> Credits`. Two are here, `stackelberg` (the
-paper's) and `shared` (its ablation, Section 5.5); `get_credit("package.module:function")` takes
-any other, so a new idea about credit needs no change to the rest.
+A credit scheme is a pure function `scheme(payoff, *, top) -> Credits`. SCHEMES holds those that
+ship, the paper's first; `get_credit("package.module:function")` takes any other, so a new idea
+about credit needs no change to the rest.
+
+What is deliberate: a credit teaches, and survivors are chosen by `Credits.selection`. The two are
+the same for the paper. They are not for a credit that is relative to its round, because a survivor
+keeps its score and meets the candidates of all later rounds.
 """
 
 import importlib
+import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 import numpy as np
@@ -24,16 +29,23 @@ class Payoff:
         there is none, because the slot is empty, the repair was rejected or a rollout failed.
     destroys: [D] digests. repairs: [D] tuples of at most R digests, in the order of generation;
         "" stands for an answer that held no program.
+    leader_baseline: [D] float64, the population score of the best parent in the prompt of row i's
+        destroy; NaN without a parent, and throughout by default. A destroy's score is C_D of its
+        own round: as many responses, the same instances and seeds, so like is compared with like.
+    follower_baseline: [D, R] float64, likewise for the repairs. A repair's score is C_R^pop, its
+        mean J with a panel of proven destroys, while `utility` is J with one new destroy: the same
+        unit, but the difference between those destroys is in it. J of the parent with this very
+        destroy would be the fair bar; it is not known, and costs an evaluation a parent and row.
     """
 
     utility: np.ndarray
     destroys: tuple[str, ...]
     repairs: tuple[tuple[str, ...], ...]
+    leader_baseline: np.ndarray = None  # type: ignore[assignment]  # an array once it is built
+    follower_baseline: np.ndarray = None  # type: ignore[assignment]
 
     def __post_init__(self) -> None:
-        utility = np.array(self.utility, dtype=np.float64)  # ours, so that it may be frozen
-        utility.setflags(write=False)
-        object.__setattr__(self, "utility", utility)
+        utility = self._own("utility", self.utility)
         if utility.ndim != 2:
             raise InputError(f"a payoff is a matrix [D, R], not of shape {utility.shape}")
         rows, slots = utility.shape
@@ -48,6 +60,18 @@ class Payoff:
             absent = [j for j in range(slots) if j >= len(row) or not row[j]]
             if not np.isnan(utility[i, absent]).all():
                 raise InputError(f"row {i} of a payoff scores a slot that holds no program")
+        for name, shape in (("leader_baseline", (rows,)), ("follower_baseline", utility.shape)):
+            given = getattr(self, name)
+            baseline = self._own(name, np.full(shape, np.nan) if given is None else given)
+            if baseline.shape != shape or np.isinf(baseline).any():
+                raise InputError(f"the {name} of a payoff is finite or NaN, of shape {shape}")
+
+    def _own(self, name: str, values: object) -> np.ndarray:
+        """The field `name` as a read-only copy, so that no scheme can change it for the next."""
+        array = np.array(values, dtype=np.float64)
+        array.setflags(write=False)
+        object.__setattr__(self, name, array)
+        return array
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,17 +79,33 @@ class Credits:
     """What each program of a payoff earned; NaN where it earned nothing and is left out.
 
     leader: [D] float64, a destroy program's credit. follower: [D, R] float64, a repair's.
+    selection: what programs are selected by, where that is not the credit itself: its `leader`
+        becomes the score of destroys in the population, comparable from round to round, and its
+        `follower` says which of the round's repairs enter cross-play.
     """
 
     leader: np.ndarray
     follower: np.ndarray
+    selection: "Credits | None" = None
+
+    @property
+    def selected_by(self) -> "Credits":
+        """`selection`, by default these credits."""
+        return self if self.selection is None else self.selection
 
 
 class CreditScheme(Protocol):
     """Payoffs in, credits out."""
 
     def __call__(self, payoff: Payoff, *, top: int) -> Credits:
-        """Credits of the payoff's shape; `top` is the L of eq:leader-credit, at least 1."""
+        """Credits of the payoff's shape; `top` is the L of eq:leader-credit, at least 1.
+
+        A pure function: the same payoff earns the same credits. What has no utility earns NaN, and
+        so does a leader without a single finite response; what earns NaN is left out.
+        """
+
+
+# --- the schemes that ship ------------------------------------------------------------------------
 
 
 def stackelberg(payoff: Payoff, *, top: int = 2) -> Credits:
@@ -87,15 +127,164 @@ def shared(payoff: Payoff, *, top: int = 2) -> Credits:
     return Credits(leader_credit(payoff.utility, everything), follower_credit(payoff.utility))
 
 
-SCHEMES: dict[str, CreditScheme] = {"stackelberg": stackelberg, "shared": shared}
+def highest(payoff: Payoff, *, top: int = 2) -> Credits:
+    """A program earns its best pair of the round, whichever its role; `top` plays no part.
+
+    A repair whose source was written for several destroys has several pairs.
+    """
+    return Credits(leader_credit(payoff.utility, 1), _over_pairs(payoff, max))
+
+
+def average(payoff: Payoff, *, top: int = 2) -> Credits:
+    """A program earns the mean of its pairs of the round, whichever its role.
+
+    `shared` but for repairs that were written for several destroys; `top` plays no part.
+    """
+    return Credits(shared(payoff).leader, _over_pairs(payoff, _mean))
+
+
+def rank(payoff: Payoff, *, top: int = 2) -> Credits:
+    """Followers earn their rank among the answers to their destroy, leaders that of their best.
+
+    A rank is the share of the others that are worse, ties counted as half: 1 for the best, 0 for
+    the worst, 1/2 for one alone. A leader earns the mean rank of its `top` best pairs among all
+    pairs of the round. Any increasing transform of J leaves these credits as they are. They say
+    nothing about other rounds, so destroys are selected by the paper's credit; which repairs enter
+    cross-play goes by rank: the best answers to all destroys come before any second best.
+    """
+    within = np.full(payoff.utility.shape, np.nan)
+    for i, row in enumerate(payoff.utility):
+        finite = np.isfinite(row)
+        within[i, finite] = _ranks(row[finite])
+    overall = np.full(payoff.utility.shape, np.nan)
+    finite = np.isfinite(payoff.utility)
+    overall[finite] = _ranks(payoff.utility[finite])
+    absolute = stackelberg(payoff, top=top)
+    return Credits(leader_credit(overall, top), within, Credits(absolute.leader, within))
+
+
+def regret(payoff: Payoff, *, top: int = 2) -> Credits:
+    """Minus what a program lost by not being the best reply that was sampled; at most 0.
+
+    follower = J minus the best J of its row: what this answer costs the pair, the leader given.
+    leader = its row's best J minus the best of all rows: what committing to this destroy costs,
+    followers that reply as well as any was seen to reply given (eq:spo-objective with sampled
+    responses). So a leader has no share in the regret of its followers, and `top` plays no part.
+    Destroys are selected by their row's best J, which does not depend on the round's other rows.
+    """
+    value = leader_credit(payoff.utility, 1)
+    follower = payoff.utility - value[:, None]
+    best = value[np.isfinite(value)].max(initial=-math.inf)
+    leader = np.where(np.isfinite(value), value - best, np.nan)
+    return Credits(leader, follower, Credits(value, follower))
+
+
+def gap(payoff: Payoff, *, top: int = 2) -> Credits:
+    """Minus log(1 + r), where r is a pair's distance to the round's best in typical distances.
+
+    r = (best J - J) / (best J - median J), medians over the round's pairs: 0 for the best pair, 1
+    for the typical one. Up to r's unit that is the pair's gap to the best pair of the round, so a
+    step counts by its share of what is left, near the best where J saturates, and a very bad pair
+    cannot outweigh the rest of its group. A leader earns the mean of its `top` highest. No unit is
+    left: J can be scaled and shifted. Selection is the paper's.
+    """
+    utility = payoff.utility
+    finite = np.isfinite(utility)
+    behind = utility[finite].max(initial=-math.inf) - utility[finite]
+    # Where half of the pairs are the best one the mean stands in: it is zero only if all are.
+    unit = float(np.median(behind) or behind.mean()) if behind.size else 0.0
+    follower = np.full(utility.shape, np.nan)
+    follower[finite] = -np.log1p(behind / unit) if unit else 0.0
+    return Credits(leader_credit(follower, top), follower, stackelberg(payoff, top=top))
+
+
+def relative_to_parent(payoff: Payoff, *, top: int = 2) -> Credits:
+    """The paper's credit minus the score of the best parent in the prompt.
+
+    Without a parent nothing is taken off. All answers to one prompt have the same parents, so
+    advantages that are centred by group do not see the difference: see `improvement`. Selection is
+    the paper's.
+    """
+    absolute = stackelberg(payoff, top=top)
+    return Credits(
+        _above(absolute.leader, payoff.leader_baseline),
+        _above(absolute.follower, payoff.follower_baseline),
+        absolute,
+    )
+
+
+def improvement(payoff: Payoff, *, top: int = 2) -> Credits:
+    """`relative_to_parent`, but no less than 0: a child is paid for beating its parents alone.
+
+    Those that do not are alike, however bad. Without a parent it is the paper's credit.
+    """
+    relative = relative_to_parent(payoff, top=top)
+    return Credits(
+        _gain(relative.leader, payoff.leader_baseline),
+        _gain(relative.follower, payoff.follower_baseline),
+        relative.selection,
+    )
+
+
+SCHEMES: dict[str, CreditScheme] = {
+    "stackelberg": stackelberg,
+    "shared": shared,
+    "max": highest,
+    "mean": average,
+    "rank": rank,
+    "regret": regret,
+    "gap": gap,
+    "relative-to-parent": relative_to_parent,
+    "improvement": improvement,
+}
+
+
+def _mean(values: list[float]) -> float:
+    return math.fsum(values) / len(values)  # the same in any order
+
+
+def _over_pairs(payoff: Payoff, of: Callable[[list[float]], float]) -> np.ndarray:
+    """[D, R]: `of` the utilities of all pairs of a repair's source, NaN where there is none."""
+    where: dict[str, list[tuple[int, int]]] = {}
+    for i, row in enumerate(payoff.repairs):
+        for j, digest in enumerate(row):
+            if np.isfinite(payoff.utility[i, j]):
+                where.setdefault(digest, []).append((i, j))
+    earned = np.full(payoff.utility.shape, np.nan)
+    for places in where.values():
+        value = of([float(payoff.utility[place]) for place in places])
+        for place in places:
+            earned[place] = value
+    return earned
+
+
+def _ranks(values: np.ndarray) -> np.ndarray:
+    """[N] finite -> [N] in [0, 1]: the share of the others below, and half of those equal."""
+    if len(values) < 2:
+        return np.full(len(values), 0.5)
+    ordered = np.sort(values)
+    below = np.searchsorted(ordered, values, "left")
+    others = np.searchsorted(ordered, values, "right") - 1  # below or equal, itself left out
+    return (below + others) / (2 * (len(values) - 1))
+
+
+def _above(values: np.ndarray, baseline: np.ndarray) -> np.ndarray:
+    return values - np.where(np.isnan(baseline), 0.0, baseline)
+
+
+def _gain(values: np.ndarray, baseline: np.ndarray) -> np.ndarray:
+    return np.where(np.isnan(baseline), values, np.maximum(values, 0.0))  # NaN stays NaN
+
+
+# --- schemes by name ------------------------------------------------------------------------------
 
 
 def get_credit(name: str) -> CreditScheme:
-    """The scheme called "stackelberg" or "shared", or any other by "package.module:function".
+    """A scheme of SCHEMES, or any other by "package.module:function".
 
     The scheme that comes back checks what it is given and what it returns: an InputError says
-    which scheme returned something else than Credits of the payoff's shape, finite or NaN.
-    Raises InputError where nothing callable is found under the name.
+    which scheme returned something else than Credits of the payoff's shape, finite or NaN, or paid
+    what has no utility. Raises InputError where nothing callable is found under the name.
     """
     scheme = SCHEMES[name] if name in SCHEMES else _imported(name)
     return _checked(name, scheme)
@@ -128,13 +317,27 @@ def _checked(name: str, scheme: Callable[..., object]) -> CreditScheme:
                 f"credit {name!r} returned a {type(found).__name__}: "
                 "it must return spo_jax.search.credit.Credits"
             )
-        rows, slots = payoff.utility.shape
-        return Credits(
-            _floats(name, "leader", found.leader, (rows,)),
-            _floats(name, "follower", found.follower, (rows, slots)),
-        )
+        credits = _lawful(name, found, payoff)
+        if found.selection is None:
+            return credits
+        if not isinstance(found.selection, Credits):
+            raise InputError(f"the selection of credit {name!r} must be Credits, or None")
+        return replace(credits, selection=_lawful(f"{name} (selection)", found.selection, payoff))
 
     return credit
+
+
+def _lawful(name: str, found: Credits, payoff: Payoff) -> Credits:
+    """The credits as float64. Raises InputError unless they are what the protocol says."""
+    rows, slots = payoff.utility.shape
+    leader = _floats(name, "leader", found.leader, (rows,))
+    follower = _floats(name, "follower", found.follower, (rows, slots))
+    missing = np.isnan(payoff.utility)
+    if not np.isnan(follower[missing]).all():
+        raise InputError(f"credit {name!r} pays a repair whose pair has no utility: it earns NaN")
+    if not np.isnan(leader[missing.all(axis=1)]).all():
+        raise InputError(f"credit {name!r} pays a destroy without a valid pair: it earns NaN")
+    return Credits(leader, follower)
 
 
 def _floats(name: str, field: str, values: object, shape: tuple[int, ...]) -> np.ndarray:

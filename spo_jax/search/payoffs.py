@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 import numpy as np
 
 from spo_jax.config import Config
-from spo_jax.envs.evaluator import Evaluator
+from spo_jax.envs.evaluator import Evaluator, Progress
 from spo_jax.envs.metrics import cross_play, utility
 from spo_jax.envs.problem import Instance
 from spo_jax.envs.rollouts import Status
@@ -33,31 +33,41 @@ class Table:
         self._config = config
         self._evaluator = evaluator
         self._instances = instances
+        self._before = known
         self._known = dict(known)
         self._observer = observer
+        self._again: set[Digests] = set()
         self.played: list[Played] = []
-        self.reused = 0
+
+    @property
+    def reused(self) -> int:
+        """How many pairs need not be played, because an earlier round did."""
+        return len(self._again)
 
     def missing(self, pairs: Iterable[Pair]) -> list[Pair]:
         """The distinct pairs among `pairs` that have no verdict yet."""
         new = {_digests(pair): pair for pair in pairs}
         return [pair for digests, pair in new.items() if digests not in self._known]
 
-    def play(self, pairs: Sequence[Pair], kind: str) -> None:
-        """Evaluate what is missing (eq:pair-performance), all pairs in one batch."""
+    def play(self, pairs: Sequence[Pair], kind: str, progress: Progress | None = None) -> None:
+        """Evaluate what is missing (eq:pair-performance), all pairs in one batch.
+
+        progress: called with (rollouts done, rollouts in all).
+        """
         config = self._config
         new = self.missing(pairs)
-        self.reused += len({_digests(pair) for pair in pairs}) - len(new)
+        self._again |= self._before.keys() & {_digests(pair) for pair in pairs}
         if not new:
             return
-        rollouts = self._evaluator.run(
-            new,
-            self._instances,
-            seeds=range(config.rollouts),
-            steps=config.steps,
-            fail_fast=True,
-            progress=lambda done, total: self._observer.advance(done * len(new) // total),
-        )
+        with self._observer.working(kind):
+            rollouts = self._evaluator.run(
+                new,
+                self._instances,
+                seeds=range(config.rollouts),
+                steps=config.steps,
+                fail_fast=True,
+                progress=progress,
+            )
         values = utility(rollouts.best_cost)
         for p, pair in enumerate(new):
             status, reason = rollouts.failure(p) or (Status.OK, "")
@@ -65,6 +75,10 @@ class Table:
             played = Played(*_digests(pair), kind, status.label, value, reason)
             self._known[played.digests] = played
             self.played.append(played)
+
+    def verdict(self, destroy: Program, repair: Program) -> Played:
+        """What became of a pair that was played."""
+        return self._known[destroy.digest, repair.digest]
 
     def utility(self, destroy: Program, repair: Program) -> float:
         """J of a pair that was played; NaN for one that failed."""
@@ -88,20 +102,44 @@ def payoff_of(
     responses: Sequence[Sequence[Program]],
     table: Table,
     slots: int,
+    leaders: Population = (),
+    followers: Population = (),
 ) -> Payoff:
     """[D, R] utilities: row i holds destroy i with each distinct repair that was written for it.
 
     A repair sampled twice for one destroy has one slot: it is one member of the set R_i.
+    leaders, followers: the populations that the parents were drawn from, for the baselines. A
+    program that was written in several contexts has the parents of the first.
     """
     values = np.full((len(destroys), slots), np.nan)
+    bars = np.full((len(destroys), slots), np.nan)
+    scores = _scores(followers)
     for i, (destroy, row) in enumerate(zip(destroys, responses, strict=True)):
         for j, repair in enumerate(row):
             values[i, j] = table.utility(destroy, repair)
+            bars[i, j] = _best_parent(repair, scores)
+    scores = _scores(leaders)
     return Payoff(
         values,
         tuple(destroy.digest for destroy in destroys),
         tuple(tuple(repair.digest for repair in row) for row in responses),
+        np.array([_best_parent(destroy, scores) for destroy in destroys], dtype=np.float64),
+        bars,
     )
+
+
+def _scores(population: Population) -> dict[str, float]:
+    """The score of each source; of one kept for several destroy strategies, the highest."""
+    scores: dict[str, float] = {}
+    for member in population:
+        digest = member.program.digest
+        scores[digest] = max(member.score, scores.get(digest, -math.inf))
+    return scores
+
+
+def _best_parent(program: Program, scores: Mapping[str, float]) -> float:
+    """The highest score among a program's parents, NaN without one."""
+    return max((scores[parent] for parent in program.parents if parent in scores), default=math.nan)
 
 
 def better(best: Best | None, pairs: Iterable[Pair], table: Table, k: int) -> Best | None:
@@ -116,23 +154,26 @@ def better(best: Best | None, pairs: Iterable[Pair], table: Table, k: int) -> Be
 def cross_play_candidates(
     population: Population,
     responses: Sequence[Sequence[Program]],
+    payoff: Payoff,
     credits: Credits,
     config: Config,
     k: int,
 ) -> list[Member]:
     """The old population, and the round's best repairs by follower credit, each identity once.
 
-    Every repair against every leader would cost several times the round itself; the paper's count
-    of evaluated pairs, below its count of repairs, says that it was not done there either.
+    Repairs that earned the same go by their J. Every repair against every leader would cost several
+    times the round itself; the paper's count of evaluated pairs, below its count of repairs, says
+    that it was not done there either.
     """
+    earned = credits.selected_by.follower
     ranked = sorted(
-        (-float(credits.follower[i, j]), i, j)
+        (-float(earned[i, j]), -float(payoff.utility[i, j]), i, j)
         for i, row in enumerate(responses)
         for j in range(len(row))
-        if math.isfinite(credits.follower[i, j])
+        if math.isfinite(earned[i, j])
     )
     chosen: dict[tuple[str, str], Member] = {}
-    for negative, i, j in ranked:
+    for negative, _, i, j in ranked:
         if len(chosen) == config.cross_play_candidates:
             break
         repair = responses[i][j]

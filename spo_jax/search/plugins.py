@@ -1,12 +1,27 @@
-"""Parts of a run found by name: "grammar", "none", or a user's own "package.module:NAME"."""
+"""Parts of a run found by name: ours by their words, a user's own as "package.module:NAME"."""
 
 import importlib
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from spo_jax.config import Config
 from spo_jax.errors import InputError
 from spo_jax.program import Group, Role
-from spo_jax.search.rounds import Generator, Updater
+from spo_jax.search.rounds import Generator, NoUpdate, Updater
+
+
+def writer_and_learner(config: Config) -> tuple[Generator, Updater]:
+    """The generator and the updater of a run: one and the same where a model learns.
+
+    Raises InputError where one of them cannot be had.
+    """
+    if config.generator != "model":
+        return get_generator(config.generator), get_updater(config.update)
+    updater = None if config.update == "grpo" else get_updater(config.update)
+    from spo_jax.rl.policy import Policy
+
+    policy = Policy.load(config)
+    return policy, policy if updater is None else updater
 
 
 def get_generator(name: str) -> Generator:
@@ -18,7 +33,7 @@ def get_generator(name: str) -> Generator:
         from spo_jax.search.grammar.generator import GrammarGenerator
 
         return GrammarGenerator()
-    generator = _imported("generator", name, "grammar")
+    generator = _imported("generator", name, "model, grammar")
     if not callable(getattr(generator, "generate", None)):
         raise InputError(f"generator {name!r} has no method generate(prompts, n, seed)")
     return generator
@@ -30,8 +45,8 @@ def get_updater(name: str) -> Updater:
     Raises InputError where nothing like that is found under the name.
     """
     if name == "none":
-        return Updater()
-    updater = _imported("update", name, "none")
+        return NoUpdate()
+    updater = _imported("update", name, "grpo, none")
     if isinstance(updater, Updater):
         return updater
     if callable(updater):

@@ -5,24 +5,29 @@ Only this module looks at the clock, and nothing that it computes goes back into
 
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn
 
 from spo_jax.config import Config
+from spo_jax.program import ROLES
 from spo_jax.search.rounds import Best, Observer, Round
+from spo_jax.search.validation import Finals
 
 STAGES = {
     "destroy": "writing destroys",
-    "repair": "writing repairs",
-    "pairs": "evaluating pairs",
-    "update": "updating",
+    "repair": "writing and evaluating repairs",
     "cross-play": "cross-play",
+    "update": "updating",
     "validation": "validating",
+    "fresh": "measuring on fresh instances",
 }
-PLAYED = ("pairs", "cross-play")  # the stages that advance pair by pair
+NOT_MEASURED = Finals()
+NO_TIME: Mapping[str, float] = {}
+PLAYED = ("repair", "cross-play")  # the stages that take their time over pairs
 
 
 # --- texts ----------------------------------------------------------------------------------------
@@ -39,8 +44,10 @@ def opening(config: Config, preset: str, path: Path, first: int) -> str:
     )
 
 
-def round_line(done: Round, rounds: int, left: float | None) -> str:
-    """One finished round in one line."""
+def round_line(
+    done: Round, rounds: int, left: float | None, spent: Mapping[str, float] = NO_TIME
+) -> str:
+    """One finished round in one line. spent: its seconds by kind of work."""
     counts = done.counts
     answers = counts.destroy_answers + counts.repair_answers
     valid = counts.valid_destroys + counts.valid_repairs
@@ -51,9 +58,18 @@ def round_line(done: Round, rounds: int, left: float | None) -> str:
         f"best J {utility(done.best.utility if done.best else None)}",
         f"median J {utility(counts.median)}",
     ]
+    tokens = sum(done.metrics.get(f"{role}/tokens", 0.0) for role in ROLES)
+    if tokens and spent.get("sampling"):
+        parts.append(f"{tokens / spent['sampling']:,.0f} tokens/s")
     if done.number < rounds and left is not None:
         parts.append(f"left {duration(left)}")
     return "   ".join(parts)
+
+
+def spent_line(done: Round, spent: Mapping[str, float]) -> str:
+    """Where a round's time went. What runs side by side counts twice."""
+    known = ", ".join(f"{name} {seconds:.1f} s" for name, seconds in spent.items())
+    return f"round {done.number} took: {known}"
 
 
 def failure_line(done: Round) -> str:
@@ -62,18 +78,42 @@ def failure_line(done: Round) -> str:
     return f"round {done.number} failures: {tally}" if tally else ""
 
 
-def closing(best: Best | None, config: Config, path: Path, pair: Path) -> list[str]:
+def closing(
+    best: Best | None, config: Config, path: Path, pair: Path, finals: Finals = NOT_MEASURED
+) -> list[str]:
     """What came of a run, and what to do next."""
     if best is None:
         return [f"No valid pair was found; the failures table of {path}/spo.sqlite says why."]
     suffix = "vrp" if config.problem == "cvrp" else "tsp"
-    how = "Best" if best.validation is None else "Validated best,"
+    validated = config.select == "validation" and best.validation is not None
+    how = "Validated best," if validated else "Best"
     return [
         f"{how} J {utility(best.utility)} (round {best.round}): {pair}",
+        *choice(best, finals),
         "Try next:",
         f"  spo evaluate {path} --problem {config.problem} --on uniform:{config.size}x8",
         f"  spo solve FILE.{suffix} --pair {path}",
     ]
+
+
+def choice(best: Best, finals: Finals) -> list[str]:
+    """The chosen pair beside the one with the highest J, and what that one over-promised."""
+    highest = finals.highest
+    if highest is None:
+        return []
+    rows = {"chosen": best} if best == highest else {"chosen": best, "highest J": highest}
+    lines = [f"{'':13}{'J found':>9}{'J fresh':>9}{'validated':>11}"]
+    for name, each in rows.items():
+        numbers = f"{utility(each.fresh):>9}{utility(each.validation):>11}"
+        lines.append(f"  {name:<11}{utility(each.utility):>9}{numbers}")
+    if finals.over_promise is not None and finals.drift is not None:
+        many = len(finals.controls)
+        lines.append(
+            f"From discovery's instances to fresh ones the highest J moves by "
+            f"{-finals.over_promise - finals.drift:+.4f}, {many} pair{'s' * (many > 1)} drawn at "
+            f"random by {-finals.drift:+.4f} (median): it over-promised {finals.over_promise:.4f}."
+        )
+    return lines
 
 
 def stopped(config: Config, path: Path, rounds: int) -> str:
@@ -149,6 +189,8 @@ class Display(Observer):
         self._stage = ""
         self._bar: Progress | None = None
         self._task: TaskID | None = None
+        self._spent: dict[str, float] = {}
+        self._began = time.monotonic()
 
     def __enter__(self) -> "Display":
         if self._console.is_terminal:
@@ -190,12 +232,27 @@ class Display(Observer):
         self.note(f"round {number} {STAGES.get(name, name)} {total or ''}".rstrip())
 
     def advance(self, done: int) -> None:
-        self._clock.advance(done)
+        if self._stage in PLAYED:
+            self._clock.advance(done)
         self._show(completed=done, left=self._left())
+
+    @contextmanager
+    def working(self, name: str) -> Iterator[None]:
+        began = time.monotonic()
+        try:
+            yield
+        finally:  # no two threads do work of one name
+            self._spent[name] = self._spent.get(name, 0.0) + time.monotonic() - began
+
+    def remark(self, line: str) -> None:
+        self.say(line)
 
     def finished(self, done: Round) -> None:
         self._clock.finished()
-        self.say(round_line(done, self._rounds, self._clock.left()))
+        self.say(round_line(done, self._rounds, self._clock.left(), self._spent))
+        now = time.monotonic()
+        self.note(spent_line(done, {"all": now - self._began, **self._spent}))
+        self._began, self._spent = now, {}
         if line := failure_line(done):
             self.note(line)
 

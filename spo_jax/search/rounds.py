@@ -2,9 +2,10 @@
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from spo_jax.envs.rollouts import Status
 from spo_jax.program import Completion, Group, Pair, Program, Prompt, Role
@@ -56,12 +57,14 @@ class Best:
     """A pair with its discovery utility J and the round that found it.
 
     validation: its utility on the validation instances; None where it was not validated.
+    fresh: its J on instances that discovery has not seen; None where it was not measured.
     """
 
     pair: Pair
     utility: float
     round: int
     validation: float | None = None
+    fresh: float | None = None
 
 
 @dataclass(frozen=True)
@@ -93,7 +96,8 @@ class Round:
     """Everything that one round adds, committed as one transaction.
 
     programs: candidates that passed the gate, and the panel. pairs: evaluated in this round.
-    destroys, repairs: the populations P^(k+1). metrics: the updater's own numbers.
+    destroys, repairs: the populations P^(k+1). metrics: what the model wrote, and the updater's own
+    numbers.
     """
 
     number: int
@@ -148,7 +152,13 @@ def stands(played: Played) -> bool:
 
 
 class Generator(Protocol):
-    """Who writes programs: a language model, or the grammar."""
+    """Who writes programs: a language model, or the grammar.
+
+    Two more methods are used where a generator has them. `fits(text) -> bool`: whether a prompt is
+    short enough; one that is not shows less of its parents. `stream(prompts, n, seed)`: the answers
+    of `generate` as an iterator of {place of a prompt: its answers}, so that the first are
+    evaluated while others are being written.
+    """
 
     def generate(
         self, prompts: Sequence[Prompt], n: int, seed: int
@@ -156,35 +166,56 @@ class Generator(Protocol):
         """`n` answers to each prompt, in the order of the prompts; the same for the same seed."""
 
 
-class Updater:
-    """Learns from a round's groups; this one learns nothing, and is the base of those that do.
+@runtime_checkable
+class Updater(Protocol):
+    """Learns from a round's groups.
 
     A run is killed and resumed at any moment, so `save` is called before a round is committed, and
-    `restore` must bring back the save of exactly that round, ignoring later ones.
+    `restore` must bring back the save of exactly that round, ignoring later ones. `update` is
+    called in a thread of its own while pairs are being evaluated, the others are not.
     """
 
     def update(self, groups: Mapping[Role, Sequence[Group]]) -> dict[str, float]:
         """One step on the groups of each role (eq:grpo); returns metrics for the record.
 
-        Credits are NaN for samples that must be left out.
+        Credits are NaN for samples that must be left out. Metrics must not depend on the clock.
         """
-        return {}
+        ...
 
     def save(self, folder: Path, number: int) -> None:
-        """Keep what round `number` ended with under `folder`."""
+        """Keep what round `number` ended with under `folder`; on the disk when this returns."""
+        return None
 
     def restore(self, folder: Path, number: int) -> None:
         """Go back to what round `number` ended with."""
+        return None
+
+
+class NoUpdate(Updater):
+    """Learns nothing."""
+
+    def update(self, groups: Mapping[Role, Sequence[Group]]) -> dict[str, float]:
+        return {}
 
 
 class Observer:
-    """Watches a run; this one looks away. Nothing that it does may change the run."""
+    """Watches a run; this one looks away. Nothing that it does may change the run.
+
+    `working` is called from several threads, the rest from the run's own.
+    """
 
     def stage(self, number: int, name: str, total: int) -> None:
-        """Round `number` begins a stage: `total` answers to sample or pairs to evaluate."""
+        """Round `number` begins a stage: `total` answers to settle or pairs to evaluate."""
 
     def advance(self, done: int) -> None:
-        """`done` of the stage's pairs are evaluated."""
+        """`done` of the stage's answers or pairs are settled."""
+
+    def working(self, name: str) -> AbstractContextManager[None]:
+        """Wraps work that may take long: "sampling", "response", "cross-play" or "update"."""
+        return nullcontext()
+
+    def remark(self, line: str) -> None:
+        """Something that a person should know."""
 
     def finished(self, done: Round) -> None:
         """A round is over and committed."""

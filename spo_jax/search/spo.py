@@ -6,25 +6,30 @@ survives are arguments: another idea is another function passed in, not another 
 
 What is deliberately different from the paper's listing:
 
-- All repairs of a round are sampled in one batch and its pairs evaluated in another (lines 5 to 9
-  are independent across destroys), so that samplers and workers are kept busy.
+- Lines 5 to 9 are independent across destroys, so the repairs of a round are sampled together, and
+  pairs are evaluated while other repairs are still being sampled.
+- The update (line 13) reads nothing of cross-play (lines 14 to 17) and cross-play nothing of the
+  update, so they run side by side. An error of either ends the round as it is, as soon as the
+  other has come to rest. No result depends on what finishes first.
 - A pair that an earlier round evaluated is not evaluated again: the rollouts would be the same.
 - Destroy survivors (line 16) are selected before the leader panel (line 14), as Appendix A.5 says.
 """
 
-import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import islice
 
 import numpy as np
 
 from spo_jax.config import Config
-from spo_jax.envs.evaluator import Evaluator
+from spo_jax.envs.evaluator import Evaluator, Progress
 from spo_jax.envs.problem import Instance, Problem
-from spo_jax.program import Group, Pair, Program, Prompt
-from spo_jax.search.candidates import Answers, ask, contexts, distinct
-from spo_jax.search.credit import Credits, CreditScheme, Payoff, stackelberg
+from spo_jax.program import Group, Pair, Program, Prompt, Role
+from spo_jax.search.beside import beside
+from spo_jax.search.candidates import Answers, ask, contexts, distinct, shortage, written
+from spo_jax.search.credit import CreditScheme, Payoff, stackelberg
+from spo_jax.search.groups import follower_groups, leader_groups
 from spo_jax.search.payoffs import (
     Table,
     better,
@@ -33,7 +38,16 @@ from spo_jax.search.payoffs import (
     payoff_of,
 )
 from spo_jax.search.population import Member, Population, leader_panel, select
-from spo_jax.search.rounds import Counts, Failure, Generator, Observer, Round, State, Updater
+from spo_jax.search.rounds import (
+    Counts,
+    Failure,
+    Generator,
+    NoUpdate,
+    Observer,
+    Round,
+    State,
+    Updater,
+)
 from spo_jax.seeding import derive, python_rng
 
 Select = Callable[[Sequence[Member], int, float], Population]
@@ -49,10 +63,15 @@ class Parts:
     evaluator: Evaluator
     generator: Generator
     credit: CreditScheme = stackelberg
-    updater: Updater = field(default_factory=Updater)
+    updater: Updater = field(default_factory=NoUpdate)
     select: Select = select
     panel: Panel = leader_panel
     observer: Observer = field(default_factory=Observer)
+
+    def fits(self, text: str) -> bool:
+        """Whether a prompt is short enough for the generator."""
+        fits = getattr(self.generator, "fits", None)
+        return fits is None or fits(text)
 
 
 def discover(
@@ -86,53 +105,54 @@ def one_round(parts: Parts, instances: Sequence[Instance], k: int, state: State)
     leaders, failures = _sample(parts, k, _destroy_contexts(parts, k, state.destroys))
     destroys = _fresh(distinct(leaders), state, config)
 
-    # Lines 5-7: contexts gamma_R from P_R^(k), conditioned on D_i; repairs R_j|i.
+    # Lines 5-8: contexts gamma_R from P_R^(k), conditioned on D_i; repairs R_j|i, and J(D_i, R_j|i)
+    # of each pair (eq:pair-performance) as soon as it is there.
     prompts = _repair_contexts(parts, k, state.repairs, destroys)
-    answers, refused = _sample(parts, k, [prompt for row in prompts for prompt in row])
+    flat = [prompt for row in prompts for prompt in row]
+    answers, refused = _sample(parts, k, flat, partial(_play_responses, table))
     followers = _in_rows(answers, prompts)
     responses = [distinct(row) for row in followers]
 
-    # Line 8: J(D_i, R_j|i) of all pairs (eq:pair-performance), and from it the credits C_R
-    # (eq:follower-credit) and C_D (eq:leader-credit). Line 10, the union of responses, is `met`.
+    # Line 10, the union of responses, is `met`; from their J the credits C_R (eq:follower-credit)
+    # and C_D (eq:leader-credit).
     met = [Pair(d, r) for d, row in zip(destroys, responses, strict=True) for r in row]
-    look.stage(k, "pairs", len(table.missing(met)))
-    table.play(met, "response")
-    payoff = payoff_of(destroys, responses, table, config.repairs_per_destroy)
+    payoff = payoff_of(
+        destroys, responses, table, config.repairs_per_destroy, state.destroys, state.repairs
+    )
     credits = parts.credit(payoff, top=config.top_responses)
 
     # Line 11: the best pair so far.
     best = better(state.best, met, table, k)
 
     # Lines 12-13: credits by generation context (eq:grpo-advantage), and the update (eq:grpo).
-    look.stage(k, "update", 0)
-    metrics = parts.updater.update(
-        {
-            "destroy": _leader_groups(leaders, destroys, credits),
-            "repair": _follower_groups(followers, responses, credits),
-        }
-    )
+    groups: dict[Role, list[Group]] = {
+        "destroy": leader_groups(leaders, destroys, responses, credits, table),
+        "repair": follower_groups(followers, destroys, responses, credits, table),
+    }
+    with beside(partial(_learn, parts, groups)) as learned:
+        # Line 16: P_D^(k+1) from P_D^(k) and the new destroys, by C_D.
+        scores = credits.selected_by.leader
+        scored = [Member(d, float(c), k) for d, c in zip(destroys, scores, strict=True)]
+        next_destroys = parts.select(
+            (*state.destroys, *scored), config.population_size, config.diversity
+        )
 
-    # Line 16: P_D^(k+1) from P_D^(k) and the new destroys, by C_D.
-    scored = [Member(d, float(c), k) for d, c in zip(destroys, credits.leader, strict=True)]
-    next_destroys = parts.select(
-        (*state.destroys, *scored), config.population_size, config.diversity
-    )
+        # Lines 14-15: the leader panel E_D, and C_R^pop of old and new repairs against it
+        # (eq:repair-population-credit).
+        classical = parts.problem.classical_destroys() if config.panel_classical else ()
+        panel = parts.panel(next_destroys, config.panel_evolved, classical, config.diversity)
+        rivals = cross_play_candidates(state.repairs, responses, payoff, credits, config, k)
+        met = [Pair(leader, member.program) for leader in panel for member in rivals]
+        _cross_play(parts, k, met, table)
+        if config.best_from == "all":
+            best = better(best, met, table, k)
 
-    # Lines 14-15: the leader panel E_D, and C_R^pop of old and new repairs against it
-    # (eq:repair-population-credit).
-    classical = parts.problem.classical_destroys() if config.panel_classical else ()
-    panel = parts.panel(next_destroys, config.panel_evolved, classical, config.diversity)
-    rivals = cross_play_candidates(state.repairs, responses, credits, config, k)
-    met = [Pair(leader, member.program) for leader in panel for member in rivals]
-    look.stage(k, "cross-play", len(table.missing(met)))
-    table.play(met, "cross-play")
-    if config.best_from == "all":
-        best = better(best, met, table, k)
-
-    # Line 17: P_R^(k+1), by C_R^pop.
-    next_repairs = parts.select(
-        cross_play_scores(rivals, panel, table), config.population_size, config.diversity
-    )
+        # Line 17: P_R^(k+1), by C_R^pop.
+        next_repairs = parts.select(
+            cross_play_scores(rivals, panel, table), config.population_size, config.diversity
+        )
+        look.stage(k, "update", 0)
+        metrics = learned()
 
     return Round(
         number=k,
@@ -143,18 +163,20 @@ def one_round(parts: Parts, instances: Sequence[Instance], k: int, state: State)
         repairs=next_repairs,
         best=best,
         counts=_counts(leaders, answers, destroys, responses, payoff, table),
-        metrics=metrics,
+        metrics={**written(leaders, config), **written(answers, config), **metrics},
     )
 
 
-# --- lines 3 to 7: contexts and samples -----------------------------------------------------------
+# --- lines 3 to 8: contexts, samples, pairs -------------------------------------------------------
 
 
 def _destroy_contexts(parts: Parts, k: int, population: Population) -> list[Prompt]:
     """The round's destroy prompts: one a group."""
     config, name = parts.config, parts.problem.name
     rng = python_rng(config.seed, "round", k, "parents", "destroy")
-    return contexts(config, name, "destroy", population, rng, groups=config.group_forms)
+    return contexts(
+        config, name, "destroy", population, rng, groups=config.group_forms, fits=parts.fits
+    )
 
 
 def _repair_contexts(
@@ -170,22 +192,51 @@ def _repair_contexts(
     rows = []
     for i, destroy in enumerate(destroys):
         rng = python_rng(config.seed, "round", k, "parents", "repair", i)
-        rows.append(
-            contexts(
-                config, name, "repair", population, rng, groups=groups, first=i, destroy=destroy
-            )
-        )
+        row = contexts(
+            config, name, "repair", population, rng,
+            groups=groups, first=i, destroy=destroy, fits=parts.fits,
+        )  # fmt: skip
+        rows.append(row)
     return rows
 
 
-def _sample(parts: Parts, k: int, prompts: Sequence[Prompt]) -> tuple[list[Answers], list[Failure]]:
-    """The answers to the prompts of one role, all in one batch."""
+def _sample(
+    parts: Parts,
+    k: int,
+    prompts: Sequence[Prompt],
+    play: Callable[[Sequence[Answers], Progress], None] = lambda new, progress: None,
+) -> tuple[list[Answers], list[Failure]]:
+    """The answers to the prompts of one role; `play` gets them part by part, in a fixed order."""
     if not prompts:
         return [], []
-    config, role = parts.config, prompts[0].role
-    parts.observer.stage(k, role, len(prompts) * config.responses)
+    config, look, role = parts.config, parts.observer, prompts[0].role
+    if short := shortage(prompts):
+        look.remark(f"round {k}: {short}")
+    look.stage(k, role, len(prompts) * config.responses)
     seed = derive(config.seed, "round", k, "answers", role)
-    return ask(parts.generator, parts.evaluator.check, prompts, config.responses, seed)
+    settled = 0
+
+    def then(new: list[Answers]) -> None:
+        nonlocal settled
+        size = len(new) * config.responses
+        play(new, lambda done, total: look.advance(settled + size * done // total))
+        settled += size
+        look.advance(settled)
+
+    return ask(
+        parts.generator, parts.evaluator.check, prompts, config.responses, seed,
+        then=then, around=partial(look.working, "sampling"),
+    )  # fmt: skip
+
+
+def _play_responses(table: Table, new: Sequence[Answers], progress: Progress) -> None:
+    met = [
+        Pair(answers.prompt.destroy, repair)
+        for answers in new
+        for repair in answers.programs
+        if answers.prompt.destroy is not None and repair is not None
+    ]
+    table.play(met, "response", progress)
 
 
 def _in_rows(answers: Sequence[Answers], rows: Sequence[Sequence[Prompt]]) -> list[list[Answers]]:
@@ -202,30 +253,21 @@ def _fresh(programs: Sequence[Program], state: State, config: Config) -> tuple[P
     return tuple(program for program in programs if program.digest not in seen)
 
 
-# --- lines 12 and 13: groups, and the record ------------------------------------------------------
+# --- lines 13 to 15: the update and cross-play ----------------------------------------------------
 
 
-def _group(answers: Answers, earned: dict[str, float]) -> Group:
-    """The samples of one context with their credits; samples of one program earn the same."""
-    credits = [math.nan if p is None else earned.get(p.digest, math.nan) for p in answers.programs]
-    return Group(answers.prompt, answers.completions, np.array(credits, dtype=np.float64))
+def _learn(parts: Parts, groups: Mapping[Role, Sequence[Group]]) -> dict[str, float]:
+    with parts.observer.working("update"):
+        return parts.updater.update(groups)
 
 
-def _leader_groups(
-    leaders: Sequence[Answers], destroys: Sequence[Program], credits: Credits
-) -> list[Group]:
-    earned = {destroy.digest: float(c) for destroy, c in zip(destroys, credits.leader, strict=True)}
-    return [_group(answers, earned) for answers in leaders]
+def _cross_play(parts: Parts, k: int, met: Sequence[Pair], table: Table) -> None:
+    look, count = parts.observer, len(table.missing(met))
+    look.stage(k, "cross-play", count)
+    table.play(met, "cross-play", lambda done, total: look.advance(count * done // total))
 
 
-def _follower_groups(
-    rows: Sequence[Sequence[Answers]], responses: Sequence[Sequence[Program]], credits: Credits
-) -> list[Group]:
-    groups = []
-    for i, (row, repairs) in enumerate(zip(rows, responses, strict=True)):
-        earned = {repair.digest: float(credits.follower[i, j]) for j, repair in enumerate(repairs)}
-        groups += [_group(answers, earned) for answers in row]
-    return groups
+# --- the record -----------------------------------------------------------------------------------
 
 
 def _counts(

@@ -28,13 +28,14 @@ from spo_jax.search.tables import (
     TABLES,
     candidates,
     connect,
+    controls,
     read_best,
-    read_finalists,
+    read_finals,
     read_state,
-    write_finalists,
+    write_finals,
     write_round,
 )
-from spo_jax.search.validation import chosen
+from spo_jax.search.validation import Finals
 
 MANIFEST, DATABASE, BEST, LOG, LOCK = "manifest.json", "spo.sqlite", "best.py", "log.txt", "lock"
 CHECKPOINTS = "checkpoints"
@@ -117,16 +118,27 @@ class Store:
         with _storage(self.path):
             return candidates(self._connection, count, self.config.best_from)
 
-    def commit_finalists(self, finalists: Sequence[Best]) -> None:
-        """Write a validation's outcome, which ends the run."""
+    def controls(self, count: int, but: Sequence[Best]) -> list[Best]:
+        """`count` valid pairs of the run that are drawn whatever their J, other than `but`."""
+        config = self.config
+        with _storage(self.path):
+            return controls(self._connection, count, config.best_from, config.seed, but)
+
+    def commit_finals(self, finals: Finals) -> None:
+        """Write what was measured when the rounds were over, which ends the run."""
         with _storage(self.path), self._connection as db:
             db.execute("BEGIN IMMEDIATE")
-            write_finalists(db, finalists)
+            write_finals(db, finals)
+
+    def finals(self) -> Finals:
+        """What was measured when the rounds were over."""
+        with _storage(self.path):
+            return read_finals(self._connection)
 
     def best(self) -> Best | None:
-        """The validated choice, or without a validation the pair with the highest J."""
+        """The pair that `select` chooses, or as long as none is measured that of the highest J."""
         with _storage(self.path):
-            return chosen(read_finalists(self._connection)) or read_best(self._connection)
+            return _best(self._connection, self.config)
 
     def export_best(self, best: Best | None) -> None:
         """Write best.py, or leave it out as long as there is no pair."""
@@ -149,9 +161,10 @@ class Store:
 class Run:
     """A run as its folder tells it.
 
-    best: the validated pair, else the one with the highest utility, or None. best_by_round: [K]
-    best J so far after each round, NaN while there is none. pairs: evaluated so far. status:
-    "finished", "running" (another process has it) or "interrupted".
+    best: the pair that `select` chooses, else the one with the highest utility, or None. finals:
+    what was measured when the rounds were over. best_by_round: [K] best J so far after each round,
+    NaN while there is none. pairs: evaluated so far. status: "finished", "running" (another process
+    has it) or "interrupted".
     """
 
     path: Path
@@ -159,6 +172,7 @@ class Run:
     preset: str
     manifest: Mapping[str, Any]
     best: Best | None
+    finals: Finals
     best_by_round: tuple[float, ...]
     pairs: int
     status: str
@@ -175,17 +189,22 @@ def load_run(path: str | Path) -> Run:
     manifest = read_manifest(path)
     config = Config.from_dict(manifest["config"])
     with _storage(path), contextlib.closing(connect(path / DATABASE)) as db:
-        finalists = read_finalists(db)
-        best = chosen(finalists) or read_best(db)
+        finals = read_finals(db)
+        best = _best(db, config)
         rows = db.execute("SELECT best_utility FROM rounds ORDER BY round").fetchall()
         pairs = db.execute("SELECT COALESCE(SUM(pairs), 0) FROM rounds").fetchone()[0]
-    if len(rows) >= config.rounds and (finalists or not config.finalists or best is None):
+    if len(rows) >= config.rounds and (finals.finalists or not config.finalists or best is None):
         status = "finished"
     else:
         status = "running" if _locked(path) else "interrupted"
     curve = tuple(math.nan if value is None else value for (value,) in rows)
     preset = str(manifest.get("preset", ""))
-    return Run(path, config, preset, manifest, best, curve, pairs, status)
+    return Run(path, config, preset, manifest, best, finals, curve, pairs, status)
+
+
+def _best(db: sqlite3.Connection, config: Config) -> Best | None:
+    finals = read_finals(db)
+    return finals.chosen(config.select) or finals.highest or read_best(db)
 
 
 def resolve_pair(path: str | Path) -> Pair:

@@ -13,9 +13,11 @@ from spo_jax.errors import InputError
 from spo_jax.program import Pair, Program
 from spo_jax.search.population import Member, Population
 from spo_jax.search.rounds import Best, Played, Round, State, stands
-from spo_jax.seeding import derive
+from spo_jax.search.validation import Finals
+from spo_jax.seeding import derive, python_rng
 
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
+READABLE = (2, SCHEMA_VERSION)  # 2 has finalists without `fresh` and `kind`
 
 # programs.id is a hash of the whole program, so that a row is one Program object exactly; digest,
 # destroy and repair are digests of normalised source, by which payoffs are known.
@@ -50,7 +52,8 @@ CREATE TABLE failures (
 ) WITHOUT ROWID;
 CREATE TABLE finalists (
     rank INTEGER PRIMARY KEY, round INTEGER NOT NULL, utility REAL NOT NULL,
-    destroy TEXT NOT NULL, repair TEXT NOT NULL, validation REAL
+    destroy TEXT NOT NULL, repair TEXT NOT NULL, validation REAL, fresh REAL,
+    kind TEXT NOT NULL DEFAULT 'finalist'
 );
 """
 TABLES = ("programs", "pairs", "rounds", "members", "failures", "finalists")
@@ -73,7 +76,7 @@ def connect(path: Path, create: bool = False) -> sqlite3.Connection:
             connection.executescript(
                 f"BEGIN; {SCHEMA} PRAGMA user_version = {SCHEMA_VERSION}; COMMIT;"
             )
-        elif version != SCHEMA_VERSION:
+        elif version not in READABLE:
             raise InputError(f"{path} has format {version}; this spo-jax reads {SCHEMA_VERSION}")
     except BaseException:
         connection.close()
@@ -157,7 +160,8 @@ def _round_row(done: Round) -> tuple[Any, ...]:
     if done.best is not None:
         pair = done.best.pair
         best = (done.best.utility, done.best.round, *map(program_id, (pair.destroy, pair.repair)))
-    metrics = json.dumps(dict(done.metrics), sort_keys=True)
+    known = {name: None if value != value else value for name, value in done.metrics.items()}
+    metrics = json.dumps(known, sort_keys=True)
     return (done.number, *asdict(done.counts).values(), *best, metrics)
 
 
@@ -183,21 +187,43 @@ def read_best(db: sqlite3.Connection) -> Best | None:
 
 
 def candidates(db: sqlite3.Connection, count: int, best_from: str) -> list[Best]:
-    """The `count` best pairs of a run by J, one a destroy; of equals, the one found first."""
+    """The `count` best pairs of a run by J, one a destroy; the run's best comes first.
+
+    Of equals it is the one found first.
+    """
+    best = read_best(db)
+    found = {} if best is None else {best.pair.destroy.digest: best}
+    for destroy, repair, utility, number in _valid(db, best_from):
+        if len(found) >= count:
+            break
+        if destroy not in found:
+            found[destroy] = _named(db, destroy, repair, utility, number)
+    return list(found.values())[:count]
+
+
+def controls(
+    db: sqlite3.Connection, count: int, best_from: str, seed: int, but: Sequence[Best]
+) -> list[Best]:
+    """`count` valid pairs of a run drawn whatever their J, or all there are; none of `but`."""
+    out = {(each.pair.destroy.digest, each.pair.repair.digest) for each in but}
+    rows = [row for row in _valid(db, best_from) if row[:2] not in out]
+    drawn = python_rng(seed, "controls").sample(rows, min(count, len(rows)))
+    return [_named(db, *row) for row in drawn]
+
+
+def _valid(db: sqlite3.Connection, best_from: str) -> list[tuple[str, str, float, int]]:
+    """Digests, J and round of the pairs that a run's best is chosen from, the highest J first."""
     kinds = ("response",) if best_from == "responses" else ("response", "cross-play")
-    rows = db.execute(
+    return db.execute(
         f"SELECT destroy, repair, utility, round FROM pairs WHERE status = 'ok' AND kind IN"
         f" ({','.join('?' * len(kinds))}) ORDER BY utility DESC, round, destroy, repair",
         kinds,
-    )
-    found: dict[str, Best] = {}
-    for destroy, repair, utility, number in rows:
-        if len(found) == count:
-            break
-        if destroy not in found:
-            pair = Pair(_by_digest(db, "destroy", destroy), _by_digest(db, "repair", repair))
-            found[destroy] = Best(pair, utility, number)
-    return list(found.values())
+    ).fetchall()
+
+
+def _named(db: sqlite3.Connection, destroy: str, repair: str, utility: float, number: int) -> Best:
+    pair = Pair(_by_digest(db, "destroy", destroy), _by_digest(db, "repair", repair))
+    return Best(pair, utility, number)
 
 
 def _by_digest(db: sqlite3.Connection, role: str, digest: str) -> Program:
@@ -208,25 +234,35 @@ def _by_digest(db: sqlite3.Connection, role: str, digest: str) -> Program:
     return _program(db, identity)
 
 
-def write_finalists(db: sqlite3.Connection, finalists: Sequence[Best]) -> None:
-    """Insert a validation's outcome; the caller opens and commits the transaction."""
+def write_finals(db: sqlite3.Connection, finals: Finals) -> None:
+    """Insert what was measured at a run's end; the caller opens and commits the transaction."""
+    if not _has_fresh(db):
+        db.execute("ALTER TABLE finalists ADD COLUMN fresh REAL")
+        db.execute("ALTER TABLE finalists ADD COLUMN kind TEXT NOT NULL DEFAULT 'finalist'")
+        db.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
+    kinds = ["finalist"] * len(finals.finalists) + ["control"] * len(finals.controls)
     rows = []
-    for rank, f in enumerate(finalists):
-        value = None if f.validation is None or math.isnan(f.validation) else f.validation
+    for rank, f in enumerate((*finals.finalists, *finals.controls)):
+        values = (None if v is None or math.isnan(v) else v for v in (f.validation, f.fresh))
         programs = (f.pair.destroy, f.pair.repair)
-        rows.append((rank, f.round, f.utility, *map(program_id, programs), value))
+        rows.append((rank, f.round, f.utility, *map(program_id, programs), *values, kinds[rank]))
     _insert(db, "INSERT INTO finalists", rows)
 
 
-def read_finalists(db: sqlite3.Connection) -> list[Best]:
-    """The validated pairs, best J first; a validation that failed is None."""
+def read_finals(db: sqlite3.Connection) -> Finals:
+    """What was measured at a run's end; where a pair failed there is None."""
+    more = "fresh, kind" if _has_fresh(db) else "NULL, 'finalist'"
     rows = db.execute(
-        "SELECT destroy, repair, utility, round, validation FROM finalists ORDER BY rank"
+        f"SELECT destroy, repair, utility, round, validation, {more} FROM finalists ORDER BY rank"
     ).fetchall()
-    return [
-        Best(Pair(_program(db, destroy), _program(db, repair)), utility, number, validation)
-        for destroy, repair, utility, number, validation in rows
-    ]
+    found: dict[str, list[Best]] = {"finalist": [], "control": []}
+    for destroy, repair, *numbers, kind in rows:
+        found[kind].append(Best(Pair(_program(db, destroy), _program(db, repair)), *numbers))
+    return Finals(tuple(found["finalist"]), tuple(found["control"]))
+
+
+def _has_fresh(db: sqlite3.Connection) -> bool:
+    return bool(db.execute("PRAGMA user_version").fetchone()[0] > 2)
 
 
 def read_state(db: sqlite3.Connection) -> State:

@@ -1,21 +1,97 @@
-"""The choice among a run's best pairs, on instances and rollout lengths that no round has seen.
+"""What the best pairs of a run are worth on instances that no round has seen, and which one is it.
 
 Discovery compares pairs on a few short rollouts, where the best hundred differ by less than the
-noise, so the highest J is partly luck. With `finalists` set, the best pairs meet once more on
-larger instances with evaluation-length rollouts (Appendix A.3 names such a validation without
-saying what it decides). With 0, the paper's Algorithm 1, the highest J is the choice.
+noise, so the highest J is partly luck. When the rounds are over the `finalists` best pairs by J
+are measured twice more:
+
+- in validation: on instances of `validation_size` with rollouts of `validation_steps`. With
+  `select = "validation"` the best one there is the run's pair; with "utility", the paper's rule,
+  it is the one with the highest J (Appendix A.3 names a validation without saying what it decides).
+- on fresh instances with the size, rollouts and steps of discovery, which says what J promised.
+  Other instances have another J for every pair, by more than the luck of the best. So `controls`,
+  drawn from the run's valid pairs whatever their J, are measured there too: what the highest J
+  loses beyond them is what it over-promised.
+
+Discovery's, validation's and fresh instances are sampled from streams of different names, and
+`spo evaluate` names its own by a number below 10^18 that a person types.
 """
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from statistics import median
 
 from spo_jax.config import Config
 from spo_jax.envs.evaluator import Evaluator
 from spo_jax.envs.metrics import utility
-from spo_jax.envs.problem import Problem
+from spo_jax.envs.problem import Instance, Problem
 from spo_jax.search.rounds import Best, Observer
 from spo_jax.seeding import derive
+
+FRESH = 4  # times the instances of discovery: half its noise
+FEWEST_CONTROLS = 10
+
+
+@dataclass(frozen=True)
+class Finals:
+    """How the measured pairs of a run did; empty where none were measured.
+
+    finalists: the best pairs by J, the highest first, one a destroy. controls: pairs that were
+    drawn without regard to J; they have no validation.
+    """
+
+    finalists: tuple[Best, ...] = ()
+    controls: tuple[Best, ...] = ()
+
+    @property
+    def highest(self) -> Best | None:
+        """The finalist with the highest J."""
+        return self.finalists[0] if self.finalists else None
+
+    def chosen(self, select: str) -> Best | None:
+        """The run's pair by the rule `select` ("utility" or "validation"), None without one.
+
+        Of equals the earlier finalist; a pair that failed in validation is not chosen by it.
+        """
+        if select == "utility":
+            return self.highest
+        valid = [(f.validation, f) for f in self.finalists if _known(f.validation)]
+        return max(valid, key=lambda each: each[0] or 0.0, default=(None, None))[1]
+
+    @property
+    def drift(self) -> float | None:
+        """Median of J minus fresh J of the controls: what the other instances do to any pair.
+
+        A median, because weak pairs move more than others.
+        """
+        losses = [loss for loss in map(loss_of, self.controls) if loss is not None]
+        return median(losses) if losses else None
+
+    @property
+    def over_promise(self) -> float | None:
+        """What the highest J lost on fresh instances beyond the controls; None if unknown."""
+        loss = None if self.highest is None else loss_of(self.highest)
+        return None if loss is None or self.drift is None else loss - self.drift
+
+
+def loss_of(pair: Best) -> float | None:
+    """Discovery J minus J on fresh instances; None where it was not measured, or failed there."""
+    return pair.utility - pair.fresh if pair.fresh is not None and _known(pair.fresh) else None
+
+
+def _known(value: float | None) -> bool:
+    return value is not None and not math.isnan(value)
+
+
+def validation_instances(config: Config, problem: Problem) -> list[Instance]:
+    """The instances of the validation."""
+    seed = derive(config.seed, "validation")
+    return problem.sample(config.validation_size, config.validation_instances, seed)
+
+
+def fresh_instances(config: Config, problem: Problem) -> list[Instance]:
+    """Instances of discovery's size that discovery has not seen."""
+    return problem.sample(config.size, FRESH * config.instances, derive(config.seed, "fresh"))
 
 
 def validate(
@@ -23,33 +99,36 @@ def validate(
     problem: Problem,
     evaluator: Evaluator,
     finalists: Sequence[Best],
+    controls: Sequence[Best],
     observer: Observer,
-) -> tuple[Best, ...]:
-    """The finalists with their utility (eq:pair-performance) on the validation instances.
+) -> Finals:
+    """The finalists with `validation` and `fresh`, the controls with `fresh`, filled in.
 
-    NaN for a pair that failed there.
+    Both are utilities (eq:pair-performance), NaN for a pair that failed there.
     """
+
+    def measured(
+        stage: str, pairs: Sequence[Best], instances: Sequence[Instance], steps: int
+    ) -> list[float]:
+        observer.stage(config.rounds, stage, len(pairs))
+        rollouts = evaluator.run(
+            [each.pair for each in pairs],
+            instances,
+            seeds=range(config.rollouts),
+            steps=steps,
+            progress=lambda done, total: observer.advance(done * len(pairs) // total),
+        )
+        return [float(value) for value in utility(rollouts.best_cost)]
+
     if not finalists:
-        return ()
-    observer.stage(config.rounds, "validation", len(finalists))
-    instances = problem.sample(
-        config.validation_size, config.validation_instances, derive(config.seed, "validation")
+        return Finals()
+    final = measured(
+        "validation", finalists, validation_instances(config, problem), config.validation_steps
     )
-    rollouts = evaluator.run(
-        [finalist.pair for finalist in finalists],
-        instances,
-        seeds=range(config.rollouts),
-        steps=config.validation_steps,
-        progress=lambda done, total: observer.advance(done * len(finalists) // total),
+    everyone = (*finalists, *controls)
+    fresh = measured("fresh", everyone, fresh_instances(config, problem), config.steps)
+    known = [replace(each, fresh=value) for each, value in zip(everyone, fresh, strict=True)]
+    return Finals(
+        tuple(replace(f, validation=v) for f, v in zip(known, final, strict=False)),
+        tuple(known[len(finalists) :]),
     )
-    values = utility(rollouts.best_cost)
-    return tuple(
-        replace(finalist, validation=float(value))
-        for finalist, value in zip(finalists, values, strict=True)
-    )
-
-
-def chosen(finalists: Sequence[Best]) -> Best | None:
-    """The finalist with the highest validation utility, the earlier of equals; None without one."""
-    valid = [f for f in finalists if f.validation is not None and not math.isnan(f.validation)]
-    return max(valid, key=lambda finalist: finalist.validation or 0.0, default=None)

@@ -17,8 +17,10 @@ import numpy as np
 from spo_jax.config import Config
 from spo_jax.envs import get_problem
 from spo_jax.envs.rollouts import Rollouts, Status
-from spo_jax.program import Completion
+from spo_jax.program import Completion, Program
+from spo_jax.search.population import Member
 from spo_jax.search.rounds import Observer, Updater
+from spo_jax.search.spo import Parts, discover
 
 CODE = {
     "destroy": "def destroy(dist, current_tour, steps_since_improvement, rng):\n"
@@ -128,8 +130,31 @@ class Learner(Updater):
 def small(**changes):
     settings = {"rounds": 4, "responses": 2, "repairs_per_destroy": 4, "population_size": 4,
                 "panel_evolved": 2, "cross_play_candidates": 3, "size": 6, "instances": 2,
-                "steps": 3, "workers": 1}  # fmt: skip
+                "steps": 3, "workers": 1, "finalists": 0}  # fmt: skip
     return Config(**(settings | changes))
+
+
+def play(config=None, *, state=None, **parts):
+    """A discovery with fakes: (rounds, final state, parts)."""
+    config = config or small()
+    parts = {"evaluator": Evaluator(), "generator": Generator()} | parts
+    parts = Parts(config, get_problem("tsp"), **parts)
+    rounds = []
+    end = discover(parts, state, rounds.append)
+    return rounds, end, parts
+
+
+def fingerprint(rounds):
+    return [
+        (r.programs, [p for p in r.pairs if p.status == "ok"], r.destroys, r.repairs, r.best,
+         r.counts, dict(r.metrics), r.failures)
+        for r in rounds
+    ]  # fmt: skip
+
+
+def member(n, score, words="radial", role="repair", condition=""):
+    source = answer(role, n).text.split("```python\n")[1].split("```")[0]
+    return Member(Program(role, source, words, condition=condition), score, 1)
 
 
 # --- the script -----------------------------------------------------------------------------------
@@ -150,7 +175,6 @@ class Killer(Observer):
 
 
 def main(folder, rounds, moment=""):
-    from spo_jax.search.spo import Parts, discover
     from spo_jax.search.store import CHECKPOINTS, Store
 
     config = small(rounds=int(rounds))

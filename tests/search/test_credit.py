@@ -10,9 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from spo_jax.errors import InputError
-from spo_jax.search.credit import Credits, Payoff, get_credit, shared, stackelberg
+from spo_jax.rl.grpo import centred
+from spo_jax.search.credit import SCHEMES, Credits, Payoff, get_credit, shared, stackelberg
 
 NAN = math.nan
+TOP = 2
 
 
 def payoff_of(rows):
@@ -46,41 +48,271 @@ class TestSchemes:
         assert stackelberg(strong).leader == stackelberg(diluted).leader
         assert shared(strong).leader > shared(diluted).leader
 
-    @settings(max_examples=30, deadline=None)
-    @given(
-        st.integers(1, 6).flatmap(
-            lambda width: st.lists(
-                st.lists(
-                    st.floats(0, 1, allow_subnormal=False) | st.just(NAN),
-                    min_size=width,
-                    max_size=width,
-                ),
-                min_size=1,
-                max_size=6,
-            )
-        ),
-        st.integers(1, 7),
+    def test_max_and_mean_of_all_pairs_of_a_program(self):
+        # The repair "same" answers both destroys, 0.2 and 0.6; "b" answers the first alone.
+        payoff = Payoff(np.array([[0.2, 0.9], [0.6, NAN]]), ("d", "e"), (("same", "b"), ("same",)))
+        best, mean = get_credit("max")(payoff, top=TOP), get_credit("mean")(payoff, top=TOP)
+        np.testing.assert_array_equal(best.leader, [0.9, 0.6])
+        np.testing.assert_array_equal(best.follower, [[0.6, 0.9], [0.6, NAN]])
+        np.testing.assert_allclose(mean.leader, [0.55, 0.6], rtol=1e-15)
+        np.testing.assert_array_equal(mean.follower, [[0.4, 0.9], [0.4, NAN]])
+        assert mean.selected_by is mean
+
+    def test_rank_by_hand(self):
+        payoff = payoff_of([[0.7, 0.1, 0.7, 0.3], [0.5, NAN, NAN, NAN], [NAN] * 4])
+        credits = get_credit("rank")(payoff, top=TOP)
+        # In the first row of four: 0.1 is above none of the other three, 0.3 above one; each 0.7 is
+        # above two and shares the top, (2 + 1/2) / 3. The second row's only answer has no rival.
+        np.testing.assert_allclose(
+            credits.follower, [[5 / 6, 0, 5 / 6, 1 / 3], [0.5, NAN, NAN, NAN], [NAN] * 4]
+        )
+        # All five: 0.1 < 0.3 < 0.5 < 0.7 = 0.7, so ranks 0, 1/4, 1/2, 7/8, 7/8.
+        np.testing.assert_allclose(credits.leader, [7 / 8, 1 / 2, NAN])
+        # Destroys meet later rounds by the paper's credit, (0.7 + 0.7) / 2.
+        np.testing.assert_array_equal(credits.selected_by.leader, [0.7, 0.5, NAN])
+        np.testing.assert_array_equal(credits.selected_by.follower, credits.follower)
+
+    def test_regret_by_hand(self):
+        credits = get_credit("regret")(PAYOFF, top=TOP)
+        np.testing.assert_array_equal(credits.leader, [0, -0.75, NAN])
+        np.testing.assert_array_equal(
+            credits.follower, [[-0.5, NAN, 0, -1], [NAN, 0, NAN, NAN], [NAN] * 4]
+        )
+        np.testing.assert_array_equal(credits.selected_by.leader, [1, 0.25, NAN])
+
+    def test_gap_by_hand(self):
+        payoff = payoff_of([[0.8, 0.6, NAN], [0.4, 0.0, 0.7]])
+        # Behind the best by 0, 0.2, 0.4, 0.8, 0.1, of which 0.2 is the median: r = 0, 1, 2, 4, 1/2.
+        credits = get_credit("gap")(payoff, top=TOP)
+        follower = -np.log([[1, 2, NAN], [3, 5, 1.5]])
+        np.testing.assert_allclose(credits.follower, follower, atol=1e-15)
+        np.testing.assert_allclose(
+            credits.leader, [-math.log(2) / 2, -(math.log(3) + math.log(1.5)) / 2]
+        )
+        np.testing.assert_allclose(credits.selected_by.leader, [0.7, 0.55])
+
+    def test_gap_where_most_pairs_are_the_best_one(self):
+        # The median distance is 0, the mean (0 + 0 + 0.3) / 3.
+        [follower] = get_credit("gap")(payoff_of([[0.5, 0.5, 0.2]]), top=TOP).follower
+        np.testing.assert_allclose(follower, [0, 0, -math.log(4)])
+        alike = get_credit("gap")(payoff_of([[0.5, 0.5], [0.5, NAN]]), top=TOP)
+        np.testing.assert_array_equal(alike.follower, [[0, 0], [0, NAN]])
+
+    def test_gap_sees_steps_near_the_best_and_not_how_bad_the_worst_is(self):
+        row = [0.775, 0.774, 0.765, 0.760, 0.300]
+        gap = get_credit("gap")(payoff_of([row]), top=TOP).follower[0]
+        plain = stackelberg(payoff_of([row]), top=TOP).follower[0]
+        share = [(c[0] - c[3]) / (c[0] - c[4]) for c in (gap, plain)]  # of the group's spread
+        assert share[0] > 0.2 > 0.04 > share[1]
+
+    def test_relative_to_parent_and_improvement_by_hand(self):
+        payoff = Payoff(
+            np.array([[0.5, 0.7], [0.9, NAN]]),
+            ("d", "e"),
+            (("r", "s"), ("t", "u")),
+            np.array([0.8, NAN]),
+            np.array([[0.6, 0.6], [NAN, 0.1]]),
+        )
+        relative = get_credit("relative-to-parent")(payoff, top=TOP)
+        np.testing.assert_allclose(relative.leader, [0.6 - 0.8, 0.9])
+        np.testing.assert_allclose(relative.follower, [[-0.1, 0.1], [0.9, NAN]])
+        gain = get_credit("improvement")(payoff, top=TOP)
+        np.testing.assert_allclose(gain.leader, [0, 0.9])
+        np.testing.assert_allclose(gain.follower, [[0, 0.1], [0.9, NAN]])
+        for credits in (relative, gain):
+            np.testing.assert_allclose(credits.selected_by.leader, [0.6, 0.9])
+            np.testing.assert_array_equal(credits.selected_by.follower, payoff.utility)
+
+    @pytest.mark.parametrize("name", SCHEMES)
+    @pytest.mark.parametrize("shape", [(0, 0), (0, 3), (3, 0), (2, 3)])
+    def test_rounds_without_pairs(self, name, shape):
+        credits = get_credit(name)(payoff_of(np.full(shape, NAN)), top=2)
+        np.testing.assert_array_equal(credits.leader, np.full(shape[0], NAN))
+        np.testing.assert_array_equal(credits.follower, np.full(shape, NAN))
+
+
+@st.composite
+def payoffs(draw):
+    """Up to 4 x 4 utilities on a grid of 1/64, with gaps, ties, repeated repairs and parents."""
+    rows, slots = draw(st.integers(1, 4)), draw(st.integers(1, 4))
+    grid = st.integers(0, 64).map(lambda k: k / 64) | st.just(NAN)
+
+    def array(*shape):
+        flat = draw(st.lists(grid, min_size=math.prod(shape), max_size=math.prod(shape)))
+        return np.array(flat, dtype=float).reshape(shape)
+
+    names = [draw(st.permutations([f"r{k}" for k in range(5)])) for _ in range(rows)]
+    return Payoff(
+        array(rows, slots),
+        tuple(f"d{i}" for i in range(rows)),
+        tuple(tuple(row[:slots]) for row in names),
+        array(rows),
+        array(rows, slots),
     )
-    def test_against_loops(self, rows, top):
-        payoff = payoff_of(rows)
+
+
+def moved(payoff, change):
+    """The payoff with `change` applied to its utilities and baselines."""
+    baselines = change(payoff.leader_baseline), change(payoff.follower_baseline)
+    return Payoff(change(payoff.utility), payoff.destroys, payoff.repairs, *baselines)
+
+
+def parts(credits):
+    chosen = credits.selected_by
+    return credits.leader, credits.follower, chosen.leader, chosen.follower
+
+
+def in_rows(credits):
+    """Advantages of a group for each row, as the update sees followers; NaN where there is none."""
+    result = np.full(credits.follower.shape, NAN)
+    for i, row in enumerate(credits.follower):
+        finite = np.isfinite(row)
+        if finite.any():
+            result[i, finite] = centred(row[finite])
+    return result
+
+
+checked = settings(max_examples=40, deadline=None)
+
+
+class TestProperties:
+    @pytest.mark.parametrize("name", SCHEMES)
+    @checked
+    @given(payoffs(), st.integers(1, 5))
+    def test_what_has_no_utility_earns_nothing_and_the_rest_does(self, name, payoff, top):
+        finite = np.isfinite(payoff.utility)
+        for credits in (got := get_credit(name)(payoff, top=top), got.selected_by):
+            np.testing.assert_array_equal(np.isfinite(credits.follower), finite)
+            np.testing.assert_array_equal(np.isfinite(credits.leader), finite.any(axis=1))
+
+    @pytest.mark.parametrize("name", SCHEMES)
+    @checked
+    @given(payoffs(), st.randoms(use_true_random=False))
+    def test_neither_order_matters(self, name, payoff, rng):
+        rows, slots = payoff.utility.shape
+        order = rng.sample(range(rows), rows)
+        within = [rng.sample(range(slots), slots) for _ in order]
+        places = np.array(order)[:, None], np.array(within)
+        shuffled = Payoff(
+            payoff.utility[places],
+            tuple(payoff.destroys[i] for i in order),
+            tuple(
+                tuple(payoff.repairs[i][j] for j in js) for i, js in zip(order, within, strict=True)
+            ),
+            payoff.leader_baseline[order],
+            payoff.follower_baseline[places],
+        )
+        before = parts(get_credit(name)(payoff, top=TOP))
+        after = parts(get_credit(name)(shuffled, top=TOP))
+        for old, new in zip(before, after, strict=True):
+            np.testing.assert_allclose(new, old[order] if old.ndim == 1 else old[places], rtol=0,
+                                       atol=1e-15)  # fmt: skip
+
+    @pytest.mark.parametrize("name", SCHEMES)
+    @checked
+    @given(payoffs())
+    def test_a_scheme_is_a_function_of_the_payoff(self, name, payoff):
+        before = moved(payoff, np.copy)
+        first, second = (parts(get_credit(name)(payoff, top=TOP)) for _ in range(2))
+        for one, two in zip(first, second, strict=True):
+            np.testing.assert_array_equal(one, two)
+        np.testing.assert_array_equal(payoff.utility, before.utility)
+
+    @checked
+    @given(payoffs())
+    def test_rank_does_not_see_an_increasing_transform(self, payoff):
+        plain = get_credit("rank")(payoff, top=TOP)
+        bent = get_credit("rank")(moved(payoff, lambda u: np.exp(5 * u) - 3), top=TOP)
+        np.testing.assert_array_equal(plain.leader, bent.leader)
+        np.testing.assert_array_equal(plain.follower, bent.follower)
+
+    @checked
+    @given(payoffs())
+    def test_gap_has_no_unit(self, payoff):
+        plain = get_credit("gap")(payoff, top=TOP)
+        other = get_credit("gap")(moved(payoff, lambda u: 8 * u - 2), top=TOP)  # exact on the grid
+        np.testing.assert_allclose(plain.leader, other.leader, rtol=1e-12)
+        np.testing.assert_allclose(plain.follower, other.follower, rtol=1e-12)
+
+    @checked
+    @given(payoffs())
+    def test_gap_and_rank_order_the_answers_as_the_utility_does(self, payoff):
+        for name in ("gap", "rank"):
+            follower = get_credit(name)(payoff, top=TOP).follower
+            for earned, row in zip(follower, payoff.utility, strict=True):
+                np.testing.assert_array_equal(
+                    np.sign(earned[:, None] - earned), np.sign(row[:, None] - row)
+                )
+
+    @pytest.mark.parametrize("name", ["regret", "relative-to-parent"])
+    @checked
+    @given(payoffs())
+    def test_regret_and_parents_do_not_see_a_shift(self, name, payoff):
+        plain = get_credit(name)(payoff, top=TOP)
+        other = get_credit(name)(moved(payoff, lambda u: u + 0.5), top=TOP)
+        known = np.isfinite(payoff.leader_baseline) | (name == "regret")
+        np.testing.assert_allclose(plain.leader[known], other.leader[known], atol=1e-12)
+        known = np.isfinite(payoff.follower_baseline) | (name == "regret")
+        np.testing.assert_allclose(plain.follower[known], other.follower[known], atol=1e-12)
+
+    @checked
+    @given(payoffs())
+    def test_regret_is_zero_for_the_best_and_negative_below(self, payoff):
+        credits = get_credit("regret")(payoff, top=TOP)
+        for earned in (credits.leader, *credits.follower):
+            finite = earned[np.isfinite(earned)]
+            assert finite.size == 0 or finite.max() == 0
+
+    @checked
+    @given(payoffs())
+    def test_what_a_group_cannot_see(self, payoff):
+        """A number taken off a whole row leaves the centred advantages of its answers alone."""
+        same_parents = Payoff(
+            payoff.utility, payoff.destroys, payoff.repairs, payoff.leader_baseline,
+            np.repeat(payoff.leader_baseline[:, None], payoff.utility.shape[1], axis=1),
+        )  # fmt: skip
+        plain = in_rows(stackelberg(same_parents, top=TOP))
+        for name in ("shared", "regret", "relative-to-parent"):
+            seen = in_rows(get_credit(name)(same_parents, top=TOP))
+            np.testing.assert_allclose(seen, plain, atol=1e-12)
+
+    @checked
+    @given(payoffs(), st.integers(1, 5))
+    def test_what_a_group_of_leaders_cannot_see(self, payoff, top):
+        siblings = Payoff(
+            payoff.utility, payoff.destroys, payoff.repairs,
+            np.full(len(payoff.destroys), 0.25), payoff.follower_baseline,
+        )  # fmt: skip
+        for one, two in (("regret", "max"), ("relative-to-parent", "stackelberg")):
+            seen = [get_credit(name)(siblings, top=top).leader for name in (one, two)]
+            known = np.isfinite(seen[0])
+            if known.any():
+                a, b = (centred(leader[known]) for leader in seen)
+                np.testing.assert_allclose(a, b, atol=1e-12)
+
+    @checked
+    @given(payoffs(), st.integers(1, 5))
+    def test_max_is_stackelberg_with_one_response_and_mean_is_shared(self, payoff, top):
+        once = Payoff(
+            payoff.utility, payoff.destroys,
+            tuple(tuple(f"{i}-{r}" for r in row) for i, row in enumerate(payoff.repairs)),
+        )  # fmt: skip
+        for name, other, length in (("max", "stackelberg", 1), ("mean", "shared", top)):
+            one, two = get_credit(name)(once, top=top), get_credit(other)(once, top=length)
+            np.testing.assert_array_equal(one.leader, two.leader)
+            np.testing.assert_array_equal(one.follower, two.follower)
+
+    @checked
+    @given(payoffs(), st.integers(1, 7))
+    def test_stackelberg_and_shared_against_loops(self, payoff, top):
         leader = get_credit("stackelberg")(payoff, top=top).leader
         mean = get_credit("shared")(payoff, top=top).leader
-        for i, row in enumerate(rows):
+        for i, row in enumerate(payoff.utility.tolist()):
             scores = sorted((u for u in row if not math.isnan(u)), reverse=True)
             if scores:
                 assert leader[i] == sum(scores[:top]) / len(scores[:top])
                 assert mean[i] == pytest.approx(sum(scores) / len(scores), abs=1e-15)
                 assert leader[i] >= mean[i] - 1e-15
-            else:
-                assert math.isnan(leader[i])
-                assert math.isnan(mean[i])
-
-    @pytest.mark.parametrize("name", ["stackelberg", "shared"])
-    @pytest.mark.parametrize("shape", [(0, 0), (0, 3), (3, 0)])
-    def test_rounds_without_pairs(self, name, shape):
-        credits = get_credit(name)(payoff_of(np.full(shape, NAN)), top=2)
-        np.testing.assert_array_equal(credits.leader, np.full(shape[0], NAN))
-        assert credits.follower.shape == shape
 
 
 class TestPayoff:
@@ -111,9 +343,37 @@ class TestPayoff:
         with pytest.raises(InputError):
             Payoff(np.array(utility), destroys, repairs)
 
+    def test_baselines(self):
+        payoff = Payoff(np.array([[0.1, 0.2]]), ("a",), (("r", "s"),))
+        np.testing.assert_array_equal(payoff.leader_baseline, [NAN])
+        np.testing.assert_array_equal(payoff.follower_baseline, [[NAN, NAN]])
+        for wrong in ({"leader_baseline": [0.1, 0.2]}, {"follower_baseline": [[math.inf, 0.1]]}):
+            with pytest.raises(InputError, match=next(iter(wrong))):
+                Payoff(payoff.utility, ("a",), (("r", "s"),), **wrong)
+
 
 def double(payoff, *, top):
-    return Credits(np.arange(len(payoff.destroys)), 2 * payoff.utility)
+    return Credits([0, 1, NAN], 2 * payoff.utility)
+
+
+def chosen_by_another(payoff, *, top):
+    return Credits(np.array([0, 1, NAN]), payoff.utility, stackelberg(payoff, top=top))
+
+
+def wrong_selection(payoff, *, top):
+    return Credits(np.array([0, 1, NAN]), payoff.utility, double(payoff, top=top).leader)
+
+
+def crooked_selection(payoff, *, top):
+    return Credits(np.array([0, 1, NAN]), payoff.utility, pays_a_failure(payoff, top=top))
+
+
+def pays_a_failure(payoff, *, top):
+    return Credits(np.array([0, 1, NAN]), np.nan_to_num(payoff.utility))
+
+
+def pays_a_hopeless_destroy(payoff, *, top):
+    return Credits(np.zeros(len(payoff.destroys)), payoff.utility)
 
 
 def wrong_leader(payoff, *, top):
@@ -140,16 +400,22 @@ class TestGetCredit:
     @pytest.fixture(autouse=True)
     def module(self, monkeypatch):
         module = types.ModuleType("my_credit")
-        for function in (double, wrong_leader, wrong_follower, infinite, words, a_tuple):
+        for function in (
+            double, wrong_leader, wrong_follower, infinite, words, a_tuple, chosen_by_another,
+            wrong_selection, crooked_selection, pays_a_failure, pays_a_hopeless_destroy,
+        ):  # fmt: skip
             setattr(module, function.__name__, function)
         module.number = 3
         monkeypatch.setitem(sys.modules, "my_credit", module)
 
     def test_a_users_scheme(self):
         credits = get_credit("my_credit:double")(PAYOFF, top=2)
-        np.testing.assert_array_equal(credits.leader, [0.0, 1.0, 2.0])
+        np.testing.assert_array_equal(credits.leader, [0.0, 1.0, NAN])
         np.testing.assert_array_equal(credits.follower, 2 * PAYOFF.utility)
         assert credits.leader.dtype == credits.follower.dtype == np.float64
+        assert credits.selected_by is credits
+        other = get_credit("my_credit:chosen_by_another")(PAYOFF, top=2)
+        np.testing.assert_array_equal(other.selected_by.leader, [0.75, 0.25, NAN])
 
     @pytest.mark.parametrize(
         "name",
@@ -183,6 +449,10 @@ class TestGetCredit:
             ("infinite", "infinite leader"),
             ("words", "no array"),
             ("a_tuple", "returned a tuple"),
+            ("wrong_selection", "selection of credit 'my_credit:wrong_selection' must be Credits"),
+            ("crooked_selection", "selection.*pays a repair whose pair has no utility"),
+            ("pays_a_failure", "pays a repair whose pair has no utility"),
+            ("pays_a_hopeless_destroy", "pays a destroy without a valid pair"),
         ],
     )
     def test_results_are_checked(self, name, complaint):
@@ -190,7 +460,7 @@ class TestGetCredit:
         with pytest.raises(InputError, match=complaint):
             scheme(PAYOFF, top=2)
 
-    @pytest.mark.parametrize("name", ["stackelberg", "shared", "my_credit:double"])
+    @pytest.mark.parametrize("name", [*SCHEMES, "my_credit:double"])
     def test_top_must_be_positive(self, name):
         with pytest.raises(InputError, match="top"):
             get_credit(name)(PAYOFF, top=0)

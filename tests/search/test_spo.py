@@ -1,9 +1,20 @@
 import math
+import threading
 from collections import defaultdict
 
 import numpy as np
 import pytest
-from spo_fakes import Evaluator, Generator, Learner, answer, number_in, small
+from spo_fakes import (
+    Evaluator,
+    Generator,
+    Learner,
+    answer,
+    fingerprint,
+    member,
+    number_in,
+    play,
+    small,
+)
 
 from spo_jax.envs import get_problem
 from spo_jax.envs.evaluator import Evaluator as RealEvaluator
@@ -14,7 +25,7 @@ from spo_jax.search.candidates import draw_parents
 from spo_jax.search.credit import Credits
 from spo_jax.search.payoffs import cross_play_scores
 from spo_jax.search.plugins import get_generator, get_updater
-from spo_jax.search.population import Member, jaccard, leader_panel
+from spo_jax.search.population import jaccard, leader_panel
 from spo_jax.search.prompts import CROSSOVERS, INITIALIZATION, MUTATIONS
 from spo_jax.search.rounds import State, Updater
 from spo_jax.search.spo import Parts, discover
@@ -28,16 +39,6 @@ class Recorder(Updater):
     def update(self, groups):
         self.groups.append(groups)
         return {"groups": float(len(groups["repair"]))}
-
-
-def play(config=None, *, state=None, **parts):
-    """A discovery with fakes: (rounds, final state, parts)."""
-    config = config or small()
-    parts = {"evaluator": Evaluator(), "generator": Generator()} | parts
-    parts = Parts(config, get_problem("tsp"), **parts)
-    rounds = []
-    end = discover(parts, state, rounds.append)
-    return rounds, end, parts
 
 
 # --- lines 3 to 7: contexts -----------------------------------------------------------------------
@@ -90,11 +91,6 @@ def test_forms_without_enough_parents_fall_back_to_parent_free():
     prompts, _, _ = parts.generator.calls[2]
     assert [p.form for p in prompts] == [*MUTATIONS, INITIALIZATION, INITIALIZATION]
     assert [len(p.parents) for p in prompts] == [1, 1, 1, 0, 0]
-
-
-def member(n, score, words="radial", role="repair", condition=""):
-    source = answer(role, n).text.split("```python\n")[1].split("```")[0]
-    return Member(Program(role, source, words, condition=condition), score, 1)
 
 
 def test_one_source_under_two_conditions_is_one_parent():
@@ -194,19 +190,23 @@ def test_a_credit_scheme_is_one_function_passed_in():
 
 
 def test_the_updater_sees_the_round_before_the_populations_change():
-    order = []
+    order, begun, panel_chosen = [], threading.Event(), threading.Event()
 
     class Watch(Updater):
         def update(self, groups):
             order.append("update")
+            begun.set()
+            assert panel_chosen.wait(20)  # cross-play goes on beside the update
             return {"loss": 0.25}
 
     def select(candidates, size, diversity):
+        assert begun.wait(20)
         order.append("select")
         return ()
 
     def panel(destroys, size, fixed, diversity):
         order.append("panel")
+        panel_chosen.set()
         return fixed
 
     rounds, _, _ = play(small(rounds=1), updater=Watch(), select=select, panel=panel)
@@ -475,14 +475,6 @@ def test_a_round_in_which_nothing_works_goes_by():
 # --- determinism ----------------------------------------------------------------------------------
 
 
-def fingerprint(rounds):
-    return [
-        (r.programs, [p for p in r.pairs if p.status == "ok"], r.destroys, r.repairs, r.best,
-         r.counts, dict(r.metrics), r.failures)
-        for r in rounds
-    ]  # fmt: skip
-
-
 def test_equal_runs_are_equal_and_seeds_differ():
     first, second = play(updater=Learner())[0], play(updater=Learner())[0]
     assert fingerprint(first) == fingerprint(second)
@@ -536,6 +528,19 @@ def test_completions_are_handed_to_the_updater_untouched():
 # --- parts by name --------------------------------------------------------------------------------
 
 
+class Structural:
+    """An updater by its methods alone."""
+
+    def update(self, groups):
+        return {}
+
+    def save(self, folder, number):
+        pass
+
+    def restore(self, folder, number):
+        pass
+
+
 def metrics_of(groups):
     return {"destroys": len(groups["destroy"])}
 
@@ -544,6 +549,7 @@ def test_parts_are_found_by_name():
     assert isinstance(get_generator("spo_fakes:Generator"), Generator)
     assert isinstance(get_updater("spo_fakes:Learner"), Learner)
     assert get_updater("none").update({"destroy": [], "repair": []}) == {}
+    assert isinstance(get_updater(f"{__name__}:Structural"), Structural)
     updater = get_updater(f"{__name__}:metrics_of")
     assert play(small(rounds=1), updater=updater)[0][0].metrics == {"destroys": 5}
 
@@ -551,7 +557,7 @@ def test_parts_are_found_by_name():
 @pytest.mark.parametrize(
     ("get", "name", "words"),
     [
-        (get_generator, "gramar", "unknown generator 'gramar': use grammar, or"),
+        (get_generator, "gramar", "unknown generator 'gramar': use model, grammar, or"),
         (get_generator, "spo_fakes:nothing", "cannot import generator .*AttributeError"),
         (get_generator, "spo_fakes:small", "has no method generate"),
         (get_updater, "no_such_module:f", "cannot import update .*ModuleNotFoundError"),

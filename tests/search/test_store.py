@@ -2,6 +2,7 @@ import io
 import json
 import math
 import os
+import re
 import signal
 import sqlite3
 import subprocess
@@ -20,6 +21,7 @@ from spo_jax.errors import InputError
 from spo_jax.program import Pair, Program
 from spo_jax.program.pairfile import load_pair, save_pair
 from spo_jax.search import commands, progress
+from spo_jax.search.manifest import check_model, manifest, other_software, versions
 from spo_jax.search.rounds import Best, Failure
 from spo_jax.search.spo import Parts, discover
 from spo_jax.search.store import (
@@ -250,7 +252,7 @@ def test_a_pair_from_a_file_or_a_run(tmp_path):
 # --- killed at any moment -------------------------------------------------------------------------
 
 # In the order in which a run comes by them.
-MOMENTS = ["1:pairs", "2:saved", "2:sql:failures", "2:committed", "3:sql:rounds", "3:export"]
+MOMENTS = ["1:cross-play", "2:saved", "2:sql:failures", "2:committed", "3:sql:rounds", "3:export"]
 
 
 def script(folder, rounds, moment=""):
@@ -335,7 +337,7 @@ def test_a_terminal_gets_a_live_bar():
         discover(Parts(small(), get_problem("tsp"), Evaluator(), Generator(), observer=display))
     text = screen.getvalue()
     assert "round 4/4" in text
-    assert "cross-play" in text or "evaluating pairs" in text
+    assert any(name in text for name in progress.STAGES.values())
     assert "\x1b[" in text
 
 
@@ -375,6 +377,8 @@ def test_resume_keeps_its_settings(tmp_path):
             commands.discover(args(resume=str(path), **given))
     same = commands.resumed(stored, "smoke", args(workers="7", rounds="4", preset="smoke"), path)
     assert same == replace(stored, workers=7)
+    with pytest.raises(InputError, match="generator is grammar there and model here"):
+        commands.discover(args(resume=str(path), model="folder"))
     with pytest.raises(InputError, match="leave out --out"):
         commands.discover(args(resume=str(path), out="x"))
     with pytest.raises(InputError, match="no such run folder"):
@@ -385,6 +389,8 @@ def test_trouble_is_found_before_anything_is_written(tmp_path):
     for given, words in [
         ({"credit": "stackelbreg"}, "unknown credit 'stackelbreg'"),
         ({"generator": "no.such:Thing"}, "cannot import generator"),
+        ({"generator": "grammar", "update": "grpo"}, "update is grpo, which teaches a model"),
+        ({"model": "no/such/folder"}, "model no/such/folder: no such folder"),
         ({"update": "math:pi"}, "neither Updater nor function"),
         ({"prompts": str(tmp_path / "none")}, "none"),
         ({"preset": "quik"}, "'quick'"),
@@ -424,12 +430,75 @@ def test_export_writes_a_pair_file_once(tmp_path, capsys):
 
 
 def test_the_manifest_says_what_a_run_ran_on():
-    found = commands.manifest(small(), "smoke", {"seccomp": True})
+    found = manifest(small(), "smoke", {"seccomp": True})
     assert found["sandbox"] == {"seccomp": True}
-    assert found["versions"]["numpy"]
+    assert {"numpy", "jax", "flax", "optax", "orbax-checkpoint"} <= found["versions"].keys()
+    assert "model" not in found
     assert found["machine"]["usable_cpus"] >= 1
     assert found["config"] == small().to_dict()
     json.dumps(found)
+
+
+MODEL = {"folder": "/models/a", "weights": "12", "tokenizer": "34", "devices": "1 x cpu"}
+
+
+def test_a_run_goes_on_with_the_model_it_began_with():
+    assert manifest(small(), "smoke", {}, MODEL)["model"] == MODEL
+    check_model(None, None, Path("runs/x"))
+    check_model(MODEL, {**MODEL, "folder": "/moved"}, Path("runs/x"))
+    for what in ("weights", "tokenizer"):
+        now = {**MODEL, what: "56", "folder": "/models/b"}
+        with pytest.raises(InputError, match=rf"{what} in /models/b differ .* in /models/a"):
+            check_model(MODEL, now, Path("runs/x"))
+
+
+def test_other_software_and_devices_are_named():
+    stored = {"versions": versions(), "model": MODEL}
+    assert other_software(stored, MODEL) == ""
+    assert other_software({"versions": {**versions(), "flax": "0.1"}}).count(" -> ") == 1
+    assert "flax 0.1 -> " in other_software({"versions": {**versions(), "flax": "0.1"}})
+    older = {name: version for name, version in versions().items() if name != "flax"}
+    assert (
+        other_software({"versions": older}) == ""
+    )  # of what a run did not record, nothing is said
+    gpu = {**MODEL, "devices": "1 x H100"}
+    assert "devices 1 x cpu -> 1 x H100" in other_software(stored, gpu)
+
+
+def test_a_metric_that_is_no_number_is_null(tmp_path):
+    with start(tmp_path / "run", small(rounds=1)) as store:
+        [done] = fill(replace_commit(store))
+        store.commit(replace(done, metrics={"destroy/kl": math.nan, "repair/kl": 0.25}))
+    assert json.loads(dump(tmp_path / "run")["rounds"][0][-1]) == {
+        "destroy/kl": None, "repair/kl": 0.25
+    }  # fmt: skip
+
+
+def test_where_a_round_spends_its_time(tmp_path):
+    with start(tmp_path / "run", small(rounds=1)) as store:
+        [done] = fill(replace_commit(store))
+        done = replace(done, metrics={"destroy/tokens": 500.0, "repair/tokens": 4500.0})
+        line = progress.round_line(done, 1, None, {"sampling": 2.0})
+        assert line.endswith("   2,500 tokens/s")
+        assert "tokens" not in progress.round_line(replace(done, metrics={}), 1, None, {"x": 2.0})
+        display = progress.Display(store.config, store.log, Console(file=io.StringIO()))
+        with display:
+            for name in ("sampling", "update", "sampling"):
+                with display.working(name):
+                    pass
+            display.finished(done)
+    log = (tmp_path / "run" / "log.txt").read_text()
+    assert re.search(r"round 1 took: all \d+\.\d s, sampling 0.0 s, update 0.0 s", log)
+
+
+def test_adapters_of_a_run_that_has_none(tmp_path):
+    with start(tmp_path / "run") as store:
+        fill(store, rounds=1)
+    with pytest.raises(InputError, match="has taught no adapters"):
+        commands.export(args(run=str(tmp_path / "run"), adapters=str(tmp_path / "out")))
+    with pytest.raises(InputError, match="nothing to export"):
+        commands.export(args(run=str(tmp_path / "run")))
+    assert not (tmp_path / "out").exists()
 
 
 def test_ids_tell_programs_apart_that_differ_in_anything():

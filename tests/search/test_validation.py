@@ -1,18 +1,32 @@
-"""The choice among finalists: who they are, what they are measured on, and who wins."""
+"""The choice among finalists: who they are, what they are measured on, who wins, what it says."""
 
+import math
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
 from spo_fakes import Evaluator, Generator, small
 
+from spo_jax.config import PRESETS, Config, load
 from spo_jax.envs import evaluator as real
 from spo_jax.envs import get_problem
+from spo_jax.envs.evaluation import parse_spec
+from spo_jax.errors import InputError
 from spo_jax.program import Pair, Program
+from spo_jax.search import progress
 from spo_jax.search.rounds import Best, Observer
 from spo_jax.search.spo import Parts, discover
 from spo_jax.search.store import Store, load_run
-from spo_jax.search.validation import chosen, validate
+from spo_jax.search.tables import connect
+from spo_jax.search.validation import (
+    FRESH,
+    Finals,
+    fresh_instances,
+    loss_of,
+    validate,
+    validation_instances,
+)
 from spo_jax.seeding import derive
 
 TSP = get_problem("tsp")
@@ -32,42 +46,199 @@ def best(repair: str, utility: float, number: int = 1) -> Best:
     return Best(pair, utility, number)
 
 
+def mean_improvement(evaluator, pair, instances, steps):  # type: ignore[no-untyped-def]
+    rollouts = evaluator.run([pair], instances, (0, 1), steps)
+    return np.mean((rollouts.initial_cost - rollouts.final_cost) / rollouts.initial_cost)
+
+
 def test_finalists_meet_on_instances_no_round_has_seen() -> None:
-    config = small(validation_size=14, validation_instances=2, validation_steps=30, rollouts=2)
+    config = small(
+        validation_size=14, validation_instances=2, validation_steps=30, rollouts=2, steps=20
+    )
     finalists = [best(BACK, 0.9), best(SHUFFLED, 0.8), best(BROKEN, 0.7)]
+    control = best(SHUFFLED, 0.3, 2)
     with real.Evaluator(TSP) as evaluator:
-        validated = validate(config, TSP, evaluator, finalists, Observer())
-        instances = TSP.sample(14, 2, derive(config.seed, "validation"))
-        rollouts = evaluator.run([finalists[1].pair], instances, (0, 1), 30)
+        finals = validate(config, TSP, evaluator, finalists, [control], Observer())
+        pair, size = finalists[1].pair, config.size
+        final = TSP.sample(14, 2, derive(config.seed, "validation"))
+        fresh = TSP.sample(size, FRESH * config.instances, derive(config.seed, "fresh"))
+        in_validation = mean_improvement(evaluator, pair, final, 30)
+        afresh = mean_improvement(evaluator, pair, fresh, 20)
+    back, shuffled, broken = finals.finalists
     # Putting nodes back where they were never improves; a broken pair has no utility.
-    assert validated[0].validation == 0.0
-    start, end = rollouts.initial_cost, rollouts.final_cost
-    assert validated[1].validation == pytest.approx(np.mean((start - end) / start))
-    assert np.isnan(validated[2].validation or 0.0)
-    assert [replace(v, validation=None) for v in validated] == finalists
-    assert chosen(validated) == validated[1]
-    assert chosen(validated[2:]) is None
-    assert chosen([]) is None
-    tied = [replace(f, validation=0.5) for f in finalists]
-    assert chosen(tied) == tied[0]
+    assert (back.validation, back.fresh) == (0.0, 0.0)
+    assert shuffled.validation == pytest.approx(in_validation)
+    assert shuffled.fresh == pytest.approx(afresh)
+    assert math.isnan(broken.validation or 0.0)
+    assert math.isnan(broken.fresh or 0.0)
+    assert finals.controls == (replace(control, fresh=shuffled.fresh),)
+    assert [replace(f, validation=None, fresh=None) for f in finals.finalists] == finalists
+    assert validate(config, TSP, evaluator, [], [], Observer()) == Finals()
 
 
-def test_a_run_ends_with_its_validated_pair(tmp_path) -> None:
-    config = small(finalists=3, rounds=2)
-    with Store.create(tmp_path / "run", {"config": config.to_dict()}) as store:
-        parts = Parts(config, TSP, Evaluator(), Generator())
-        discover(parts, store.state(), store.commit)
+def measured(*values: tuple[float, float | None, float | None]) -> tuple[Best, ...]:
+    return tuple(replace(best(BACK, j), fresh=f, validation=v) for j, f, v in values)
+
+
+def test_the_two_rules() -> None:
+    finals = Finals(measured((0.9, 0.5, 0.6), (0.8, 0.6, 0.7), (0.7, 0.1, math.nan)))
+    assert finals.chosen("utility") == finals.highest == finals.finalists[0]
+    assert finals.chosen("validation") == finals.finalists[1]
+    tied = Finals(measured((0.9, None, 0.5), (0.8, None, 0.5)))
+    assert tied.chosen("validation") == tied.finalists[0]
+    failed = Finals(measured((0.9, 0.5, math.nan), (0.8, 0.5, None)))
+    assert failed.chosen("validation") is None
+    negative = Finals(measured((0.9, 0.5, -0.5), (0.8, 0.5, -0.25)))
+    assert negative.chosen("validation") == negative.finalists[1]
+    assert Finals().chosen("utility") is Finals().chosen("validation") is None
+
+
+def test_over_promise_is_what_the_best_loses_beyond_pairs_drawn_blindly() -> None:
+    finalists = measured((0.9, 0.6, None), (0.8, 0.7, None))
+    controls = measured((0.5, 0.4, None), (0.4, 0.1, None), (0.6, math.nan, None), (0.9, 0.7, None))
+    finals = Finals(finalists, controls)
+    assert loss_of(finalists[0]) == pytest.approx(0.3)
+    assert finals.drift == pytest.approx(0.2)  # of 0.1, 0.3, 0.2; one is unknown
+    assert finals.over_promise == pytest.approx(0.3 - 0.2)
+    assert Finals(finalists).over_promise is None
+    assert Finals(measured((0.9, math.nan, 0.1)), controls).over_promise is None
+
+
+@pytest.mark.parametrize("problem", ["tsp", "cvrp"])
+def test_no_instance_is_in_two_sets(problem: str) -> None:
+    """Discovery, validation, fresh, and what `spo evaluate` samples, all of one size."""
+    tools = get_problem(problem)
+    sets = []
+    for seed in range(4):
+        config = load(problem, "standard", {"seed": seed, "validation_size": 50})
+        sets.append(tools.sample(config.size, config.instances, derive(seed, "instances")))
+        sets += [validation_instances(config, tools), fresh_instances(config, tools)]
+    for text in ("uniform:50x64", "uniform:50x64@1", "uniform:50x64@2026"):
+        sets.append(parse_spec(text, tools).load(tools))
+    digests = [instance.digest for each in sets for instance in each]
+    assert len(digests) == len(set(digests)) == 4 * (6 + 4 + FRESH * 6) + 3 * 64
+
+
+def test_no_stream_of_a_run_is_one_of_evaluate_or_of_another_run() -> None:
+    names = ("instances", "validation", "fresh")
+    seeds = [derive(seed, name) for seed in range(1000) for name in names]
+    assert len(set(seeds)) == len(seeds)
+    assert not set(seeds) & set(range(10**6))
+
+
+def finished(tmp_path: Path, **changes: object) -> Store:
+    """A run whose rounds are over; not yet validated."""
+    config = small(**({"finalists": 3, "rounds": 2} | changes))
+    store = Store.create(tmp_path / "run", {"config": config.to_dict()})
+    discover(Parts(config, TSP, Evaluator(), Generator()), store.state(), store.commit)
+    return store
+
+
+@pytest.mark.parametrize("select", ["utility", "validation"])
+def test_a_run_ends_with_the_pair_that_its_rule_chooses(tmp_path: Path, select: str) -> None:
+    with finished(tmp_path, select=select) as store:
         highest = store.best()
         assert load_run(store.path).status == "running"  # this process has it
         named = store.candidates(3)
+        assert named[0] == highest
         values = [finalist.utility for finalist in named]
         assert values == sorted(values, reverse=True)
-        assert named[0].utility == highest.utility  # type: ignore[union-attr]
         assert len({finalist.pair.destroy.digest for finalist in named}) == 3
+        others = store.controls(3, named)
+        assert others == store.controls(3, named)
+        assert not {each.pair.digest for each in others} & {each.pair.digest for each in named}
         scores = [0.1, 0.3, 0.2]
-        measured = [replace(f, validation=v) for f, v in zip(named, scores, strict=True)]
-        store.commit_finalists(measured)
-        assert store.best() == measured[1]
+        finals = Finals(
+            tuple(replace(f, validation=v, fresh=0.4) for f, v in zip(named, scores, strict=True)),
+            tuple(replace(each, fresh=0.2) for each in others),
+        )
+        store.commit_finals(finals)
+        winner = finals.finalists[0 if select == "utility" else 1]
+        assert store.best() == winner
+        assert store.finals() == finals
     run = load_run(tmp_path / "run")
-    assert (run.status, run.best) == ("finished", measured[1])
+    assert (run.status, run.best, run.finals) == ("finished", winner, finals)
     assert run.best_by_round[-1] == highest.utility  # type: ignore[union-attr]
+
+
+def test_where_every_finalist_fails_in_validation_the_highest_j_is_the_runs_pair(
+    tmp_path: Path,
+) -> None:
+    with finished(tmp_path, select="validation") as store:
+        finals = Finals(tuple(replace(f, fresh=0.4) for f in store.candidates(3)))
+        store.commit_finals(finals)
+        assert store.best() == finals.highest
+    assert load_run(tmp_path / "run").status == "finished"
+
+
+def test_controls_are_drawn_from_all_valid_pairs(tmp_path: Path) -> None:
+    with finished(tmp_path) as store:
+        named = store.candidates(2)
+        every = store.controls(10_000, named)
+        played = [p for p in store.state().payoffs.values() if p.kind == "response"]
+        good = {p.digests: p.utility for p in played if p.status == "ok"}
+        found = {(b.pair.destroy.digest, b.pair.repair.digest): b.utility for b in every}
+        named_digests = {(b.pair.destroy.digest, b.pair.repair.digest) for b in named}
+        assert found == {d: u for d, u in good.items() if d not in named_digests}
+        assert {each.pair.digest for each in store.controls(3, named)} != {
+            each.pair.digest for each in sorted(every, key=lambda b: -b.utility)[:3]
+        }
+
+
+def test_a_validation_is_written_whole_or_not_at_all(tmp_path: Path) -> None:
+    with finished(tmp_path) as store:
+        named = store.candidates(3)
+        unwritable = replace(named[1], round=None)  # type: ignore[arg-type]
+        with pytest.raises(InputError, match="database cannot be used"):
+            store.commit_finals(Finals((named[0], unwritable)))
+        assert store.finals() == Finals()
+    assert load_run(tmp_path / "run").status == "interrupted"
+
+
+def test_a_run_of_the_format_before_can_be_read_and_ended(tmp_path: Path) -> None:
+    with finished(tmp_path) as store:
+        config = store.config.to_dict()
+    path = tmp_path / "run" / "spo.sqlite"
+    db = connect(path)
+    db.execute("ALTER TABLE finalists DROP COLUMN fresh")
+    db.execute("ALTER TABLE finalists DROP COLUMN kind")
+    db.execute("PRAGMA user_version = 2")
+    db.close()
+    assert load_run(tmp_path / "run").finals == Finals()
+    with Store.reopen(tmp_path / "run") as store:
+        finals = Finals(tuple(replace(f, fresh=0.5) for f in store.candidates(2)))
+        store.commit_finals(finals)
+        assert store.finals() == finals
+    # Before there was `select`, a number of finalists said the rule.
+    del config["select"]
+    assert Config.from_dict(config).select == "validation"
+    assert Config.from_dict(config | {"finalists": 0}).select == "utility"
+
+
+def test_presets_and_flags() -> None:
+    rules = {name: load("cvrp" if name == "paper-cvrp" else "tsp", name).select for name in PRESETS}
+    assert rules == {
+        "smoke": "validation", "quick": "validation", "standard": "validation",
+        "paper-tsp": "utility", "paper-cvrp": "utility",
+    }  # fmt: skip
+    assert (Config().select, Config().finalists) == ("utility", 10)
+    with pytest.raises(InputError, match="finalists is 0; select = validation needs at least 1"):
+        Config(select="validation", finalists=0)
+
+
+def test_what_a_run_says_of_its_choice() -> None:
+    finalists = measured((0.9, 0.6, 0.1), (0.8, 0.75, 0.3))
+    finals = Finals(finalists, measured((0.5, 0.4, None)))
+    config = small(select="validation", finalists=2)
+    lines = progress.closing(finalists[1], config, Path("runs/x"), Path("runs/x/best.py"), finals)
+    assert lines[:5] == [
+        "Validated best, J 0.8000 (round 1): runs/x/best.py",
+        "               J found  J fresh  validated",
+        "  chosen        0.8000   0.7500     0.3000",
+        "  highest J     0.9000   0.6000     0.1000",
+        "From discovery's instances to fresh ones the highest J moves by -0.3000, 1 pair drawn at "
+        "random by -0.1000 (median): it over-promised 0.2000.",
+    ]
+    one = progress.choice(finalists[0], Finals(finalists))
+    assert [line.split()[0] for line in one] == ["J", "chosen"]
+    assert progress.choice(finalists[0], Finals()) == []

@@ -4,7 +4,7 @@ The base is frozen and an adapter is an argument, so that two adapters share one
 prompt of a group of samples) is an argument too, and gradients pass through it.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -180,7 +180,7 @@ class Qwen3_5(nnx.Module):
         def body(x: jax.Array, xs: Any) -> tuple[jax.Array, tuple[Kept, ...]]:
             kept = []
             for i, own in enumerate(zip(*xs, strict=True)):
-                run = partial(layer, i)
+                run: Callable[..., Any] = partial(layer, i)
                 if self.remat:
                     run = jax.checkpoint(run, prevent_cse=False)
                 x, left = run(split_rows(x, self.mesh), *own)

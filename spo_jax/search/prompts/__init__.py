@@ -100,17 +100,21 @@ def render(
     *,
     state: bool = True,
     show_destroy: ShowDestroy = "strategy",
+    show_parents: ShowDestroy = "both",
     folder: str | Path | None = None,
 ) -> Prompt:
     """The prompt that asks for one program.
 
     problem: its name, as in "tsp". form: one of FORMS; parents: as many programs of the same role
-    as the form shows, with their strategies and sources. destroy: for a repair, the program it
-    answers, shown as `show_destroy` says. state: whether the program may use
-    steps_since_improvement. folder: templates of the user's, see `templates`.
+    as the form needs, shown as `show_parents` says. destroy: for a repair, the program it answers,
+    shown as `show_destroy` says. state: whether the program may use steps_since_improvement.
+    folder: templates of the user's, see `templates`.
     Raises InputError where these do not fit together.
     """
-    _check(role, form, parents, destroy, show_destroy)
+    _check(role, form, parents, destroy)
+    for name, how in (("show_destroy", show_destroy), ("show_parents", show_parents)):
+        if how not in SHOW_DESTROY:
+            raise InputError(f"{name} is {how!r}: use {', '.join(SHOW_DESTROY)}")
     texts = templates(folder, problem)
     contract = f"{problem}-{role}.txt"
     if contract not in texts:
@@ -132,7 +136,7 @@ def render(
 
     paired = fill("paired-destroy.txt", program=shown(destroy, show_destroy)) if destroy else ""
     family = [
-        fill("parent.txt", number=str(number), program=shown(parent, "both"))
+        fill("parent.txt", number=str(number), program=shown(parent, show_parents))
         for number, parent in enumerate(parents, 1)
     ]
     request = f"{form}{variant if form == 'state-control-redesign' else ''}.txt"
@@ -151,13 +155,7 @@ def render(
     return Prompt(problem, role, form, text + "\n", tuple(parents), destroy, state)
 
 
-def _check(
-    role: Role,
-    form: str,
-    parents: Sequence[Program],
-    destroy: Program | None,
-    show_destroy: ShowDestroy,
-) -> None:
+def _check(role: Role, form: str, parents: Sequence[Program], destroy: Program | None) -> None:
     if role not in ROLES:
         raise InputError(f"unknown role {role!r}: a role is 'destroy' or 'repair'")
     if len(parents) != parents_of(form):
@@ -168,8 +166,6 @@ def _check(
         raise InputError("a repair prompt needs its paired destroy, a destroy prompt has none")
     if destroy is not None and destroy.role != "destroy":
         raise InputError("the paired program of a repair prompt must be a destroy program")
-    if show_destroy not in SHOW_DESTROY:
-        raise InputError(f"show_destroy is {show_destroy!r}: use {', '.join(SHOW_DESTROY)}")
 
 
 @cache

@@ -1,0 +1,254 @@
+"""The policy: two adapters of one frozen base, which write programs and learn from them.
+
+It is generator and updater in one, so that what writes the next round is what this one taught.
+Its random keys are derived from the seeds it is given and its adapters are all that it carries from
+round to round, so a run that was cut and restored goes on bit for bit.
+"""
+
+import hashlib
+from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
+from pathlib import Path
+
+import jax
+import jax.numpy as jnp
+
+from spo_jax.config import Config
+from spo_jax.errors import InputError
+from spo_jax.program import ROLES, Completion, Group, Prompt, Role
+from spo_jax.rl.batches import TokenGroup
+from spo_jax.rl.checkpoint import Checkpoints
+from spo_jax.rl.grpo import ADVANTAGES, RATIOS, GrpoConfig
+from spo_jax.rl.lora import TARGETS_OF, LoraConfig, init_adapter
+from spo_jax.rl.peft import export_peft
+from spo_jax.rl.qwen3_5 import Qwen3_5, Qwen3_5Config, load_pretrained
+from spo_jax.rl.sampling import Sample, SamplingConfig, stream
+from spo_jax.rl.tensor_files import fresh_folder
+from spo_jax.rl.tokens import Tokenizer
+from spo_jax.rl.trainer import Learner, NotFinite, Trainer, make_optimizer
+from spo_jax.seeding import derive
+
+EMBEDDED = "embedded"  # the name of the model that ships with the package
+# What an answer depends on, by the word for it.
+FILES = {
+    "weights": ("config.json", "*.safetensors"),
+    "tokenizer": (
+        "tokenizer.json", "tokenizer_config.json", "chat_template.jinja", "generation_config.json"
+    ),
+}  # fmt: skip
+CLOCKED = "tokens_per_second"  # the one metric of an update that is not the same when repeated
+
+
+class Policy:
+    """Writes programs with the adapter of their role, and updates both.
+
+    config: the run's. model: the base, used by both roles. Prompts go through the tokenizer's chat
+    template. Raises InputError for settings that the model or the adapters cannot have.
+    """
+
+    def __init__(self, config: Config, model: Qwen3_5, tokenizer: Tokenizer) -> None:
+        context = min(config.context, model.config.max_position_embeddings)
+        if config.max_new_tokens >= context:
+            raise InputError(
+                f"max_new_tokens is {config.max_new_tokens}; the model's context of {context} "
+                "leaves nothing for a prompt"
+            )
+        self._model, self._tokenizer = model, tokenizer
+        self._room = context - config.max_new_tokens
+        self._prompt_tokens = lru_cache(4096)(tokenizer.prompt)
+        self._sampling = SamplingConfig(
+            temperature=config.temperature,
+            top_p=config.top_p,
+            max_new_tokens=config.max_new_tokens,
+            stop_tokens=tokenizer.stops,
+            context=context,
+            max_rows=config.sample_rows,
+        )
+        self.lora = lora_of(config)
+        self._trainer = Trainer(model, self.lora, grpo_of(config), context)
+        self.learners: dict[Role, Learner] = {
+            role: self._trainer.init(_key(config.seed, "adapter", role)) for role in ROLES
+        }
+
+    @classmethod
+    def load(cls, config: Config) -> "Policy":
+        """The policy of a run's model at the run's start.
+
+        A CPU computes in float32, which it does faster than bfloat16; other devices as stored.
+        Raises InputError for a folder that holds no model or no tokenizer of the kind.
+        """
+        folder = model_folder(config.model)
+        tokenizer = Tokenizer.load(folder)
+        dtype = jnp.float32 if jax.default_backend() == "cpu" else None
+        return cls(config, load_pretrained(folder, dtype), tokenizer)
+
+    # --- it writes --------------------------------------------------------------------------------
+
+    def fits(self, text: str) -> bool:
+        """Whether a prompt leaves room for the longest answer."""
+        return len(self._prompt_tokens(text)) <= self._room
+
+    def generate(
+        self, prompts: Sequence[Prompt], n: int, seed: int
+    ) -> list[tuple[Completion, ...]]:
+        """`n` completions of each prompt, with their tokens and log-probabilities.
+
+        The same for the same seed, prompts and adapters. Raises InputError for a prompt that does
+        not fit.
+        """
+        found = {
+            place: group for part in self.stream(prompts, n, seed) for place, group in part.items()
+        }
+        return [found[place] for place in range(len(prompts))]
+
+    def stream(
+        self, prompts: Sequence[Prompt], n: int, seed: int
+    ) -> Iterator[dict[int, tuple[Completion, ...]]]:
+        """What `generate` returns, by the prompts' places, batch by batch."""
+        for role in ROLES:
+            places = [place for place, prompt in enumerate(prompts) if prompt.role == role]
+            if not places:
+                continue
+            tokens = [self._prompt_tokens(prompts[place].text) for place in places]
+            adapter = self.learners[role].adapter.scaled(self.lora.scale)
+            key = _key(seed, "tokens", role)
+            for part in stream(self._model, tokens, n, key, self._sampling, adapter):
+                yield {
+                    places[i]: tuple(map(self._completion, samples)) for i, samples in part.items()
+                }
+
+    def _completion(self, sample: Sample) -> Completion:
+        return Completion(self._tokenizer.decode(sample.tokens), sample.tokens, sample.logprobs)
+
+    # --- it learns --------------------------------------------------------------------------------
+
+    def update(self, groups: Mapping[Role, Sequence[Group]]) -> dict[str, float]:
+        """One step a role up eq:grpo on all its groups; metrics of `Trainer.update`, by role.
+
+        Raises NotFinite where the objective is no number; what was saved before stays valid.
+        """
+        metrics: dict[str, float] = {}
+        for role in ROLES:
+            named = [self._group(f"{role} {i + 1}", group) for i, group in enumerate(groups[role])]
+            try:
+                self.learners[role], measured = self._trainer.update(self.learners[role], named)
+            except NotFinite as error:
+                what = str(error).partition(";")[0]
+                raise NotFinite(
+                    f"{what}; finished rounds are kept, but to go on from them would end here "
+                    "again: begin a new run, with a lower learning_rate"
+                ) from None
+            metrics |= {f"{role}/{k}": value for k, value in measured.items() if k != CLOCKED}
+        return metrics
+
+    def _group(self, name: str, group: Group) -> TokenGroup:
+        return TokenGroup(
+            name=f"{name} ({group.prompt.form})",
+            prompt=self._prompt_tokens(group.prompt.text),
+            completions=[completion.tokens for completion in group.completions],
+            logprobs=[completion.logprobs for completion in group.completions],
+            credits=group.credits,
+            failed=group.failed,
+        )
+
+    # --- it is kept -------------------------------------------------------------------------------
+
+    def save(self, folder: Path, number: int) -> None:
+        """Both learners as checkpoint `number`, on the disk when this returns."""
+        with Checkpoints(folder) as checkpoints:
+            checkpoints.save(number, self.learners)
+
+    def restore(self, folder: Path, number: int) -> None:
+        """Both learners of checkpoint `number`; later ones are deleted."""
+        with Checkpoints(folder) as checkpoints:
+            checkpoints.discard_after(number)
+            self.learners = checkpoints.restore(number, like=self.learners)
+
+
+# --- settings -------------------------------------------------------------------------------------
+
+
+def lora_of(config: Config) -> LoraConfig:
+    """The adapters of a run. Raises InputError for an unknown target."""
+    names = tuple(name.strip() for name in config.lora_targets.split(","))
+    targets = TARGETS_OF.get(config.lora_targets, names)
+    return LoraConfig(config.lora_rank, config.lora_alpha, targets)
+
+
+def grpo_of(config: Config) -> GrpoConfig:
+    """The update of a run."""
+    return GrpoConfig(
+        learning_rate=config.learning_rate,
+        clip=config.clip,
+        max_gradient_norm=config.max_gradient_norm,
+        weight_decay=config.weight_decay,
+        micro_batch=config.micro_batch,
+        temperature=config.temperature,
+        advantage=ADVANTAGES[config.advantage],
+        ratio=RATIOS[config.ratio],
+        failure_penalty=config.failure_penalty,
+        share_prompts=config.share_prompts,
+    )
+
+
+def _key(*name: int | str) -> jax.Array:
+    """The typed key of a random stream, all 64 bits of its seed."""
+    halves = jnp.array(divmod(derive(*name), 2**32), jnp.uint32)
+    return jax.random.wrap_key_data(halves, impl="threefry2x32")
+
+
+# --- folders --------------------------------------------------------------------------------------
+
+
+def model_folder(name: str) -> Path:
+    """The folder of a model: the one that ships, or the one named.
+
+    Raises InputError where there is none.
+    """
+    if name == EMBEDDED:
+        try:
+            from spo_jax.rl.embedded import FOLDER
+        except ImportError:
+            raise InputError(
+                "this installation has no embedded model; name the folder of one with --model"
+            ) from None
+        return FOLDER
+    folder = Path(name)
+    if not folder.is_dir():
+        raise InputError(f"model {name}: no such folder; name a Qwen3.5 folder, or {EMBEDDED}")
+    return folder
+
+
+def fingerprint(folder: str | Path) -> dict[str, str]:
+    """Hex digests of the weights and of the tokenizer in a folder: equal ones answer equally."""
+    found = {}
+    for word, patterns in FILES.items():
+        digest = hashlib.blake2b(digest_size=16)
+        for path in sorted(path for pattern in patterns for path in Path(folder).glob(pattern)):
+            with open(path, "rb") as file:
+                own = hashlib.file_digest(file, lambda: hashlib.blake2b(digest_size=16))
+            digest.update(path.name.encode() + b"\0" + own.digest())
+        found[word] = digest.hexdigest()
+    return found
+
+
+def export_adapters(config: Config, checkpoints: Path, number: int, out: str | Path) -> None:
+    """Write OUT/destroy and OUT/repair, the adapters after a round, as PEFT folders.
+
+    Raises InputError where OUT exists and is not empty, or there is no such checkpoint.
+    """
+    shape, lora = Qwen3_5Config.from_json(model_folder(config.model)), lora_of(config)
+    with fresh_folder(out) as fresh, Checkpoints(checkpoints) as kept:
+        learners = kept.restore(number, like=_abstract(config, shape))
+        for role, learner in learners.items():
+            export_peft(learner.adapter, lora, shape, fresh / role, base=config.model)
+
+
+def _abstract(config: Config, shape: Qwen3_5Config) -> dict[Role, Learner]:
+    """The shapes of what `Policy.save` keeps."""
+
+    def learner() -> Learner:
+        adapter = init_adapter(jax.random.key(0), lora_of(config), shape)
+        return Learner(adapter, make_optimizer(grpo_of(config)).init(adapter), jnp.int32(0))
+
+    return {role: jax.eval_shape(learner) for role in ROLES}

@@ -1,0 +1,131 @@
+"""What a run is and what it ran on: the contents of manifest.json, and what a resume compares.
+
+Heavy imports happen inside, because commands import this.
+"""
+
+import importlib.metadata
+import os
+import platform
+import subprocess
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from spo_jax import __version__
+from spo_jax.config import Config
+from spo_jax.errors import InputError
+
+PACKAGES = ("jax", "jaxlib", "numpy", "flax", "optax", "orbax-checkpoint", "tokenizers")
+
+
+def manifest(
+    settings: Config,
+    preset: str,
+    layers: Mapping[str, bool],
+    model: Mapping[str, str] | None = None,
+) -> dict[str, Any]:
+    """A run's config and preset, and what it runs on. model: see `model_of`."""
+    return {
+        "config": settings.to_dict(),
+        "preset": preset,
+        "created": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+        "versions": versions(),
+        "code": _checkout(),
+        "machine": {
+            "cpus": os.cpu_count(),
+            "usable_cpus": len(os.sched_getaffinity(0)),
+            "cpu": _cpu_model(),
+            "system": platform.system(),
+            "kernel": platform.release(),
+        },
+        "sandbox": dict(layers),
+        **({} if model is None else {"model": dict(model)}),
+    }
+
+
+def model_of(settings: Config) -> dict[str, str] | None:
+    """The model that writes a run's programs: its folder, digests of its weights and tokenizer, and
+    the devices it runs on; None where no model writes. Raises InputError where it is not there.
+    """
+    if settings.generator != "model":
+        return None
+    from spo_jax.rl.backend import devices
+    from spo_jax.rl.policy import fingerprint, model_folder
+
+    folder = model_folder(settings.model)
+    return {"folder": str(folder), **fingerprint(folder), "devices": devices()}
+
+
+def check_model(began: Mapping[str, str] | None, now: Mapping[str, str] | None, path: Path) -> None:
+    """Raises InputError where a run in `path` would go on with another model than it began with."""
+    if began is None or now is None:
+        return
+    for what in ("weights", "tokenizer"):
+        if began[what] != now[what]:
+            raise InputError(
+                f"{path} began with another model: the {what} in {now['folder']} differ from those "
+                f"of then in {began['folder']}; name a folder that holds them with --model"
+            )
+
+
+def versions() -> dict[str, str]:
+    """Versions of what a result depends on."""
+    found = {"spo_jax": __version__, "python": platform.python_version()}
+    for package in PACKAGES:
+        try:
+            found[package] = importlib.metadata.version(package)
+        except importlib.metadata.PackageNotFoundError:
+            continue
+    return found
+
+
+def other_software(stored: Mapping[str, Any], model: Mapping[str, str] | None = None) -> str:
+    """A warning where a run goes on with other software or devices than it began with, or none."""
+    began, now = dict(stored.get("versions", {})), versions()
+    if "commit" in stored.get("code", {}) and "commit" in (code := _checkout()):
+        began["commit"], now["commit"] = stored["code"]["commit"][:12], code["commit"][:12]
+    if model is not None and "model" in stored:
+        began["devices"], now["devices"] = stored["model"]["devices"], model["devices"]
+    changes = [
+        f"{name} {began[name]} -> {now.get(name, 'none')}"
+        for name in began
+        if began[name] != now.get(name)
+    ]
+    if not changes:
+        return ""
+    return (
+        f"Warning: this run began with other software or devices ({', '.join(changes)}), "
+        "so it may not end as it would have"
+    )
+
+
+def _checkout() -> dict[str, Any]:
+    """The commit of the source and whether it was changed since; empty outside a checkout."""
+    root = Path(__file__).resolve().parents[2]
+    if not (root / ".git").exists():
+        return {}
+
+    def git(*arguments: str) -> str:
+        command = ["git", "-C", str(root), *arguments]
+        return subprocess.run(
+            command, capture_output=True, text=True, check=True, timeout=10
+        ).stdout.strip()
+
+    try:
+        return {
+            "commit": git("rev-parse", "HEAD"),
+            "changed": bool(git("status", "--porcelain", "--", "spo_jax")),
+        }
+    except (OSError, subprocess.SubprocessError):
+        return {}
+
+
+def _cpu_model() -> str:
+    try:
+        for line in Path("/proc/cpuinfo").read_text("utf-8").splitlines():
+            if line.startswith("model name"):
+                return line.partition(":")[2].strip()
+    except OSError:
+        pass
+    return platform.processor()

@@ -1,0 +1,70 @@
+"""A real discovery with a real model that kills itself: `killed_run.py MOMENT ARGUMENT...`.
+
+The arguments are those of the command line. MOMENT is "ROUND:WHERE", or "never"; WHERE is one of
+the names below. SIGKILL leaves no time to tidy up, as a power cut or the kernel's out-of-memory
+killer would.
+"""
+
+import os
+import signal
+import sys
+from typing import Any
+
+from spo_jax.cli import main
+from spo_jax.rl import checkpoint, policy, trainer
+from spo_jax.search import progress, store
+
+
+class Killer:
+    def __init__(self, moment: str):
+        self.moment = moment
+        self.round, self.stage, self.updates = 0, "", 0
+
+    def now(self, where: str) -> None:
+        if f"{self.round}:{where}" == self.moment:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    def arm(self) -> None:
+        """Put a `now` into the places that the moments name."""
+        Display: Any = progress.Display
+        stage, advance, sample = Display.stage, Display.advance, policy.stream
+        update, checksums = trainer.Trainer.update, checkpoint._write_checksums
+        commit = store.Store.commit
+
+        def watch_stage(display: Any, number: int, name: str, total: int) -> None:
+            self.round, self.stage, self.updates = number, name, 0
+            stage(display, number, name, total)
+
+        def watch_advance(display: Any, done: int) -> None:
+            advance(display, done)
+            if self.stage == "repair" and done:
+                self.now("evaluation")
+
+        def watch_sample(*args: Any) -> Any:
+            for part in sample(*args):
+                if self.stage == "repair":
+                    self.now("sampling")
+                yield part
+
+        def watch_update(self_: Any, learner: Any, groups: Any) -> Any:
+            result = update(self_, learner, groups)
+            self.now("update")  # one adapter has learned, the other not
+            return result
+
+        def watch_checksums(folder: Any) -> None:
+            self.now("checkpoint")  # the arrays are there, what makes them count is not
+            checksums(folder)
+
+        def watch_commit(store_: Any, done: Any) -> None:
+            self.now("commit")  # the checkpoint is there, the round is not
+            commit(store_, done)
+
+        Display.stage, Display.advance, policy.stream = watch_stage, watch_advance, watch_sample
+        trainer.Trainer.update = watch_update  # type: ignore[method-assign]
+        checkpoint._write_checksums = watch_checksums
+        store.Store.commit = watch_commit  # type: ignore[method-assign]
+
+
+if __name__ == "__main__":
+    Killer(sys.argv[1]).arm()
+    sys.exit(main(sys.argv[2:]))

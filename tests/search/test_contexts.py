@@ -1,0 +1,127 @@
+"""What a long prompt leaves out, what is recorded of a model, and whose fault a failure is."""
+
+import math
+from dataclasses import replace
+
+import numpy as np
+from spo_fakes import Generator, member, number_in, play, small
+
+from spo_jax.program import Completion, Prompt
+from spo_jax.search.candidates import Answers
+from spo_jax.search.credit import Credits
+from spo_jax.search.groups import follower_groups, leader_groups
+from spo_jax.search.prompts import INITIALIZATION, MUTATIONS, render
+from spo_jax.search.rounds import Observer, Played
+
+# --- prompts that are too long --------------------------------------------------------------------
+
+
+class Short(Generator):
+    """A generator whose prompts may have so many characters."""
+
+    def __init__(self, most, **options):
+        super().__init__(broken=0, **options)
+        self.most = most
+
+    def fits(self, text):
+        return len(text) <= self.most
+
+
+def length(prompts, **show):
+    """The longest of these prompts, if it showed of its programs what `show` says."""
+    return max(
+        len(render(p.problem, p.role, p.form, p.parents, p.destroy, state=p.state, **show).text)
+        for p in prompts
+    )
+
+
+def test_a_long_prompt_drops_sources_before_strategies_and_parents_last():
+    config = small(rounds=2, show_destroy="both")
+    _, _, parts = play(config, generator=Short(10**9))
+    destroys, repairs = (parts.generator.calls[k][0] for k in (2, 3))
+    assert {p.shortened for p in destroys + repairs} == {""}
+
+    remarks = []
+
+    class Watch(Observer):
+        def remark(self, line):
+            remarks.append(line)
+
+    most = length([p for p in destroys if p.form in MUTATIONS])  # two sources are too many
+    rounds, _, parts = play(config, generator=Short(most), observer=Watch())
+    prompts = parts.generator.calls[2][0]
+    assert [p.shortened for p in prompts] == ["", "", "", "sources", "sources"]
+    for p, whole in zip(prompts, destroys, strict=True):
+        assert (p.form, p.parents) == (whole.form, whole.parents)
+        shown = "both" if not p.shortened else "strategy"
+        assert p.text == render("tsp", "destroy", p.form, p.parents, show_parents=shown).text
+        assert all(parent.strategy in p.text for parent in p.parents)
+    assert remarks[0] == (
+        "round 2: 2 of 5 destroy prompts are too long for the context: 2 show their parents' "
+        "strategies alone"
+    )
+    fresh = [p for p in rounds[1].programs if p.role == "destroy" and len(p.parents) == 2]
+    assert fresh  # the strategies of both were in the prompt
+
+    # Where not even strategies fit there are no parents, and then the destroy's source goes.
+    bare = parts.generator.calls[1][0]
+    most = len(render("tsp", "repair", INITIALIZATION, (), bare[0].destroy).text) + 40
+    remarks.clear()
+    _, _, parts = play(config, generator=Short(most), observer=Watch())
+    later = parts.generator.calls[3][0]
+    assert {p.shortened for p in later} == {"all"}
+    assert all(p.form == INITIALIZATION and not p.parents for p in later)
+    assert all("Strategy: " in p.text and "def repair" not in p.text for p in later)
+    assert "no parents and only the strategy of their destroy" in remarks[-1]
+
+
+def test_a_model_run_records_what_was_written():
+    class Tokens(Short):
+        def sample(self, prompt, rng):
+            text = super().sample(prompt, rng).text
+            return Completion(text, np.zeros(7, np.int32), np.zeros(7, np.float32))
+
+    rounds, _, _ = play(small(rounds=2, max_new_tokens=7), generator=Tokens(1))
+    for done in rounds:
+        counts = done.counts
+        assert done.metrics["destroy/tokens"] == 7 * counts.destroy_answers
+        assert done.metrics["repair/tokens"] == 7 * counts.repair_answers
+        assert done.metrics["repair/cut"] == counts.repair_answers
+    assert [done.metrics["destroy/shortened"] for done in rounds] == [0.0, 5.0]
+    assert play(small(rounds=1))[0][0].metrics == {}
+
+
+# --- whose fault it is ----------------------------------------------------------------------------
+
+
+def test_a_failure_is_the_fault_of_who_is_named():
+    verdicts = {
+        0: Played("d", "r", "response", "ok", 0.5),
+        1: Played("d", "r", "response", "crash", math.nan, "destroy: KeyError"),
+        2: Played("d", "r", "response", "crash", math.nan, "repair: KeyError"),
+        3: Played("d", "r", "response", "timeout", math.nan, "used up 2 s of CPU time"),
+        4: Played("d", "r", "response", "host_fault", math.nan, "the sandbox process died"),
+    }
+    destroys = [member(n, 0.0, role="destroy").program for n in range(6)]
+    repairs = [member(n, 0.0).program for n in range(5)]
+
+    class Table:
+        def verdict(self, destroy, repair):
+            return verdicts[number_in(repair)]
+
+    prompt = Prompt("tsp", "repair", INITIALIZATION, "", destroy=destroys[0])
+    completions = tuple(Completion("") for _ in range(6))
+    row = [Answers(prompt, completions, (*repairs, None))]
+    nothing = Credits(np.full(1, np.nan), np.array([[0.5, *[np.nan] * 4]]))
+    [group] = follower_groups([row], destroys[:1], [repairs], nothing, Table())
+    assert group.failed.tolist() == [False, False, True, True, False, True]
+    assert group.credits[0] == 0.5
+
+    # A destroy has failed where every pair did and its repairs alone do not explain it.
+    rows = [[0, 1], [1, 2], [2, 2], [2, 3], [1, 4], []]
+    expected = [False, True, False, True, False, False]
+    asked = Answers(replace(prompt, role="destroy", destroy=None), completions, tuple(destroys))
+    responses = [[repairs[k] for k in row] for row in rows]
+    nothing = Credits(np.full(6, np.nan), np.full((6, 2), np.nan))
+    [group] = leader_groups([asked], destroys, responses, nothing, Table())
+    assert group.failed.tolist() == expected
