@@ -1,6 +1,5 @@
 """JAX as a run wants it: compiled programs are kept on the disk, and devices have a name."""
 
-import ctypes
 import os
 from collections import Counter
 from pathlib import Path
@@ -37,20 +36,3 @@ def devices() -> str:
     """Such as "2 x NVIDIA H100 80GB HBM3"."""
     kinds = Counter(device.device_kind for device in jax.devices())
     return ", ".join(f"{count} x {kind}" for kind, count in kinds.items())
-
-
-def reuse_memory() -> None:
-    """Have the C library keep what XLA frees on a CPU, for the next step's arrays.
-
-    By default large blocks go back to the system, and come back as zeroed pages, one fault each: a
-    fifth of the time of an update. Call it before the first large array. Nothing happens where the
-    C library is not glibc.
-    """
-    try:
-        mallopt = ctypes.CDLL(None).mallopt
-    except (OSError, AttributeError):
-        return
-    trim_threshold, top_pad, mmap_max = -1, -2, -4  # malloc.h
-    mallopt(mmap_max, 0)
-    mallopt(trim_threshold, 2**31 - 1)
-    mallopt(top_pad, 2**28)

@@ -148,13 +148,13 @@ def plan(
     if config.share_prompts:
         groups = sorted(selection.samples, key=_longest)
         for start in range(0, len(groups), devices):
-            yield _batch(groups[start : start + devices], devices, width, mesh)
+            yield _batch(groups[start : start + devices], devices, width, config.coarse, mesh)
         return
     rows = sorted((row for group in selection.samples for row in group), key=_length)
     for start in range(0, len(rows), width * devices):
         # K = 1 and m = 1: every row is its own group of one.
         some = [(row,) for row in rows[start : start + width * devices]]
-        yield _batch(some, width * devices, 1, mesh)
+        yield _batch(some, width * devices, 1, config.coarse, mesh)
 
 
 def _length(sample: Sample) -> int:
@@ -166,7 +166,7 @@ def _longest(group: tuple[Sample, ...]) -> tuple[int, int]:
 
 
 def _batch(
-    groups: Sequence[tuple[Sample, ...]], count: int, width: int, mesh: Mesh | None
+    groups: Sequence[tuple[Sample, ...]], count: int, width: int, coarse: bool, mesh: Mesh | None
 ) -> tuple[Batch, Rows]:
     """`groups`, filled up to `count`, as rounds of `count * width` rows."""
     rounds = max(-(-len(group) // width) for group in groups)
@@ -178,13 +178,13 @@ def _batch(
         for group in [*groups, *[()] * missing]:
             part = group[k * width : (k + 1) * width]
             rows += [*part, *[None] * (width - len(part))]
-    size = bucket(max(len(row.tokens) for row in rows if row))
+    size = bucket(max(len(row.tokens) for row in rows if row), coarse)
     tokens, mask = pad_right([row.tokens if row else filler.tokens[:1] for row in rows], size)
     logprobs = np.zeros(tokens.shape, np.float32)
     for i, row in enumerate(rows):
         if row:
             logprobs[i, : len(row.logprobs)] = row.logprobs
-    padded, prompt_mask = pad_left(prompts, bucket(max(map(len, prompts))))
+    padded, prompt_mask = pad_left(prompts, bucket(max(map(len, prompts)), coarse))
     advantage = np.array([row.advantage if row else 0.0 for row in rows], np.float32)
     weight = np.array([row.weight if row else 0.0 for row in rows], np.float32)
 

@@ -12,8 +12,13 @@ import numpy as np
 SMALLEST = 64
 
 
-def bucket(length: int) -> int:
-    """The smallest of 64, 128, 192, 256, 384, 512, 768, 1024, ... that is at least `length`."""
+def bucket(length: int, coarse: bool = False) -> int:
+    """The smallest of 64, 128, 192, 256, 384, 512, 768, 1024, ... that is at least `length`.
+
+    coarse: of 128, 256, 512, 1024, ...: a third of the programs for more padding.
+    """
+    if coarse:
+        return max(2 * SMALLEST, 1 << (length - 1).bit_length())
     return SMALLEST * rung(-(-length // SMALLEST))
 
 

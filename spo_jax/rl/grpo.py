@@ -64,6 +64,7 @@ class GrpoConfig:
         group's lowest credit minus it.
     micro_batch: samples on a device at one time (CVRP: 2).
     share_prompts: compute a group's prompt once instead of once a sample; the same gradient.
+    coarse: pad lengths to powers of two, for models that compile longer than they compute.
     Raises InputError for a number out of range.
     """
 
@@ -77,6 +78,7 @@ class GrpoConfig:
     ratio: LogRatio = sequence
     failure_penalty: float | None = None
     share_prompts: bool = False
+    coarse: bool = False
 
     def __post_init__(self) -> None:
         positive = ("learning_rate", "max_gradient_norm", "temperature", "micro_batch")

@@ -79,8 +79,10 @@ class Policy:
         """
         folder = model_folder(config.model)
         tokenizer = Tokenizer.load(folder)
-        dtype = jnp.float32 if jax.default_backend() == "cpu" else None
-        return cls(config, load_pretrained(folder, dtype), tokenizer)
+        on_cpu = jax.default_backend() == "cpu"
+        model = load_pretrained(folder, jnp.float32 if on_cpu else None)
+        model.remat = not on_cpu  # what fits a CPU's patience fits its memory
+        return cls(config, model, tokenizer)
 
     # --- it writes --------------------------------------------------------------------------------
 
@@ -188,6 +190,7 @@ def grpo_of(config: Config) -> GrpoConfig:
         ratio=RATIOS[config.ratio],
         failure_penalty=config.failure_penalty,
         share_prompts=config.share_prompts,
+        coarse=jax.default_backend() == "cpu",
     )
 
 

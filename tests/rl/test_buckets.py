@@ -13,6 +13,11 @@ def test_the_ladder_has_two_rungs_an_octave():
     ]  # fmt: skip
 
 
+def test_coarse_buckets_are_powers_of_two():
+    lengths = [1, 127, 128, 129, 256, 257, 1000, 1025]
+    assert [bucket(n, coarse=True) for n in lengths] == [128, 128, 128, 256, 256, 512, 1024, 2048]
+
+
 def test_a_bucket_is_the_lowest_rung_that_holds_the_length():
     assert [bucket(n) for n in (1, 64, 65, 129, 192, 193, 257, 385, 513, 769)] == [
         64, 64, 128, 192, 192, 256, 384, 512, 768, 1024
