@@ -141,9 +141,10 @@ def test_no_process_or_descriptor_is_left(name: str) -> None:
         assert left & served <= zygotes
         assert set(os.listdir("/proc/self/fd")) == open_while
     patience = time.monotonic() + 2.0
-    while descendants(me) != before and time.monotonic() < patience:
+    # Those of before may end meanwhile: another test's unused child does so by itself.
+    while descendants(me) - before and time.monotonic() < patience:
         time.sleep(0.05)  # an unused child ends by itself once its zygote is gone
-    assert descendants(me) == before
+    assert not descendants(me) - before
     assert set(os.listdir("/proc/self/fd")) == descriptors
 
 
