@@ -11,7 +11,7 @@ import difflib
 import math
 import os
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
@@ -21,6 +21,7 @@ from spo_jax.errors import InputError
 
 PRESETS = ("smoke", "quick", "standard", "paper-tsp", "paper-cvrp")
 DEFAULT_PRESET = "quick"
+EMBEDDED = "embedded"  # the model that ships, and the file of what it learns with
 MAX_WORKERS = 1024
 
 # Where the paper's CVRP settings differ from its TSP settings (Appendices A.2, A.4 and A.5).
@@ -87,14 +88,15 @@ class Config:
     population_size: int = _knob(10, "most programs kept per role", low=1, high=10_000)
     diversity: float = _knob(0.1, "weight of strategy distance in survivor selection", low=0.0)
     parents: str = _knob(
-        "uniform", "how parents are drawn from a population", choices=("uniform", "rank")
-    )
+        "uniform", "how parents are drawn from a population (none: best-of-N, without evolution)",
+        choices=("uniform", "rank", "none"),
+    )  # fmt: skip
     deduplicate: str = _knob(
         "round", "repeated destroys to leave out: those of the round, or of the whole run",
         choices=("round", "run"),
     )  # fmt: skip
     credit: str = _knob("stackelberg", "credit scheme: a name or package.module:function")
-    generator: str = _knob("grammar", "who writes programs: model, grammar or package.module:Class")
+    generator: str = _knob("model", "who writes programs: model, grammar or package.module:Class")
     update: str = _knob(
         "auto", "generator update: grpo, none or package.module:object (auto: grpo for a model)"
     )
@@ -127,7 +129,7 @@ class Config:
 
     # The model and its update: Appendices A.2 and A.4.
     model: str = _knob(
-        "embedded", "language model: embedded, or the folder of a Qwen3.5 model", volatile=True
+        EMBEDDED, "language model: embedded, or the folder of a Qwen3.5 model", volatile=True
     )
     temperature: float = _knob(0.8, "sampling temperature", low=0.01, high=100.0)
     top_p: float = _knob(0.95, "probability mass that is sampled from", low=0.001, high=1.0)
@@ -322,9 +324,18 @@ def read_preset(preset: str, problem: str) -> dict[str, Any]:
         except (OSError, UnicodeDecodeError) as error:
             raise InputError(f"cannot read preset {preset}: {error}") from None
     elif preset in PRESETS:
-        text = resources.files("spo_jax").joinpath(f"presets/{preset}.toml").read_text("utf-8")
+        text = _packaged(preset)
     else:
         raise InputError(f"unknown preset {preset!r}{_closest(preset, PRESETS)}")
+    return _settings(text, preset, problem)
+
+
+def _packaged(name: str) -> str:
+    return resources.files("spo_jax").joinpath(f"presets/{name}.toml").read_text("utf-8")
+
+
+def _settings(text: str, preset: str, problem: str) -> dict[str, Any]:
+    """The settings in a TOML text, those of `problem` merged in."""
     try:
         values = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
@@ -345,7 +356,9 @@ def load(
     """The config of a run: the paper's defaults for `problem`, a preset, then `overrides`.
 
     preset: one of PRESETS, or the path of a TOML file of settings. A model among the overrides
-    means that it is to be used: the generator is "model" then.
+    means that it is to be used: the generator is "model" then. A small model learns with other
+    numbers than the paper's 9B: where the model that ships writes the programs, its own settings
+    stand above those of the package's presets, and below what a person wrote.
     Raises InputError for an unknown preset or setting (naming the closest) and unlawful values.
     """
     overrides = dict(overrides or {})
@@ -358,7 +371,17 @@ def load(
             f"model is {overrides['model']}, but generator is {overrides['generator']}, which uses "
             "no model; leave out one of them"
         )
-    return Config(**(PROBLEM_DEFAULTS.get(problem, {}) | values | overrides | {"problem": problem}))
+    layers = [PROBLEM_DEFAULTS.get(problem, {}), values, overrides, {"problem": problem}]
+    chosen = Config(**_merged(layers))
+    if chosen.generator == "model" and chosen.model == EMBEDDED:
+        learning = _settings(_packaged(EMBEDDED), EMBEDDED, problem)
+        layers.insert(2 if preset in PRESETS else 1, learning)
+    return Config(**_merged(layers))
+
+
+def _merged(layers: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """One mapping of all; the later of two layers wins."""
+    return {name: value for layer in layers for name, value in layer.items()}
 
 
 # --- the command line -----------------------------------------------------------------------------

@@ -254,7 +254,8 @@ def finished(tmp_path_factory) -> Path:
     path = tmp_path_factory.mktemp("runs") / "run"
     options = ["--rounds", "1", "--responses", "2", "--repairs-per-destroy", "2", "--size", "10"]
     options += ["--mutation-groups", "1", "--crossover-groups", "0", "--instances", "1"]
-    argv = ["discover", "tsp", "--preset", "smoke", "--steps", "5", "--workers", "1", *options]
+    options += ["--generator", "grammar", "--steps", "5", "--workers", "1"]
+    argv = ["discover", "tsp", "--preset", "smoke", *options]
     assert main([*argv, "--out", str(path)]) == 0
     return path
 

@@ -1,5 +1,6 @@
 import argparse
 import ast
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -63,6 +64,28 @@ def test_cvrp_has_the_hybrid_panel_under_every_general_preset():
         config = load("cvrp", preset)
         assert (config.panel_evolved, config.panel_classical) == (2, True)
     assert load("cvrp", "quick", {"panel_evolved": 3}).panel_evolved == 3
+
+
+def test_the_model_that_ships_learns_with_settings_of_its_own(tmp_path):
+    own = tomllib.loads((Path(spo_jax.__file__).parent / "presets" / "embedded.toml").read_text())
+    assert own
+    for preset in PRESETS:
+        problem = "cvrp" if preset == "paper-cvrp" else "tsp"
+        small = load(problem, preset)
+        assert (small.generator, small.model, small.update) == ("model", "embedded", "grpo")
+        assert {name: getattr(small, name) for name in own} == own
+        # Another model, the grammar and an experiment have the paper's.
+        for others in ({"model": "folder"}, {"generator": "grammar"}):
+            large = load(problem, preset, others)
+            assert {n: getattr(large, n) for n in own} == {n: getattr(Config(), n) for n in own}
+    # What a person wrote counts more.
+    assert load("tsp", "quick", {"learning_rate": 0.125}).learning_rate == 0.125
+    path = tmp_path / "mine.toml"
+    path.write_text("learning_rate = 0.25\n")
+    assert load("tsp", str(path)).learning_rate == 0.25
+    assert load("tsp", str(path)).advantage == own["advantage"]
+    with pytest.raises(InputError, match=r"unknown preset 'embedded'"):
+        load("tsp", "embedded")
 
 
 @pytest.mark.parametrize("preset", PRESETS)

@@ -13,7 +13,7 @@ from pathlib import Path
 import jax
 import jax.numpy as jnp
 
-from spo_jax.config import Config
+from spo_jax.config import EMBEDDED, Config
 from spo_jax.errors import InputError
 from spo_jax.program import ROLES, Completion, Group, Prompt, Role
 from spo_jax.rl.batches import TokenGroup
@@ -28,7 +28,6 @@ from spo_jax.rl.tokens import Tokenizer
 from spo_jax.rl.trainer import Learner, NotFinite, Trainer, make_optimizer
 from spo_jax.seeding import derive
 
-EMBEDDED = "embedded"  # the name of the model that ships with the package
 # What an answer depends on, by the word for it.
 FILES = {
     "weights": ("config.json", "*.safetensors"),

@@ -135,8 +135,10 @@ def draw_parents(
 ) -> tuple[Program, ...]:
     """`needed` parents with different sources, or none if there are not as many.
 
-    how: "uniform", or "rank" with weights 1, 1/2, 1/3, ... from the best score down.
+    how: "uniform", "rank" with weights 1, 1/2, 1/3, ... from the best score down, or "none".
     """
+    if how == "none":
+        return ()
     pool = sorted(population, key=lambda member: (-member.score, member.program.digest))
     weights = {id(m): 1.0 if how == "uniform" else 1 / (k + 1) for k, m in enumerate(pool)}
     parents: list[Program] = []

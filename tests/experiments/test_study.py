@@ -1,0 +1,228 @@
+"""Studies: the arms that are compared, what is run and read, and what is said."""
+
+import csv
+import math
+import sqlite3
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from spo_jax.envs.metrics import bootstrap_interval
+from spo_jax.errors import InputError
+from spo_jax.search import commands
+from spo_jax.search.store import DATABASE, dump, load_run
+
+sys.path.insert(0, str(Path(__file__).parents[2] / "experiments"))
+
+import credit_study
+import learning
+import study
+
+NAN = math.nan
+NUMBERS = {
+    "best": 0.5, "median": 0.4, "top_decile": 0.45, "failures": 0.1, "state_use": 0.5, "fresh": 0.3,
+}  # fmt: skip
+
+
+def made(arm, seed, curve, **numbers):
+    curves = {name: np.array(curve) for name in study.CURVES}
+    return study.Outcome(arm, seed, answers=100, pairs=50, curves=curves, **(NUMBERS | numbers))
+
+
+def test_the_last_third():
+    found = {rounds: study.first_of_last_third(rounds) for rounds in (1, 2, 3, 4, 6, 30)}
+    assert found == {1: 1, 2: 2, 3: 3, 4: 3, 6: 5, 30: 21}
+
+
+def test_the_table_by_hand():
+    outcomes = [
+        made("a", 0, [0.1], best=0.5),
+        made("a", 1, [0.1], best=0.7, fresh=NAN),
+        made("b", 0, [0.1], best=0.6, failures=0.3),
+        made("b", 1, [0.1], best=0.9, fresh=NAN),
+    ]
+    rows = study.table(outcomes)
+    assert list(rows) == ["a", "b", "b - a"]
+    low, high = bootstrap_interval(np.array([0.5, 0.7]))
+    assert rows["a"]["best"] == (2, pytest.approx(0.6), low, high)
+    # Seed by seed: 0.6 - 0.5 and 0.9 - 0.7.
+    assert rows["b - a"]["best"][:2] == (2, pytest.approx(0.15))
+    assert rows["b - a"]["best"][2:] == pytest.approx(bootstrap_interval(np.array([0.1, 0.2])))
+    count, mean, low, high = rows["b"]["fresh"]
+    assert (count, mean, math.isnan(low), math.isnan(high)) == (1, 0.3, True, True)
+    text = study.markdown(rows, 2).splitlines()
+    assert text[0].startswith("| arm | best J | median, last third |")
+    assert text[2].startswith("| a | 0.60000 (0.50000 to 0.70000) | 0.40000 (0.40000 to 0.40000) |")
+    assert text[2].endswith("| 0.30000, 1 of 2 seeds |")
+    assert "| 20.0% (10.0% to 30.0%) |" in text[3]
+    assert text[4].startswith("| b - a | +0.15000 (+0.10000 to +0.20000) | +0.00000")
+    nothing = study.table([made("a", 0, [NAN], best=NAN)])
+    assert "| none, 0 of 1 seeds |" in study.markdown(nothing, 1)
+
+
+def test_seeds_are_aligned_at_round_1():
+    outcomes = [
+        made("a", 0, [0.2, 0.3]), made("a", 1, [0.6, 0.6]),
+        made("b", 0, [0.2, 0.1]), made("b", 1, [0.6, NAN]),
+    ]  # fmt: skip
+    curves = study.aligned(outcomes, "median")
+    # The seeds begin at 0.2 and 0.6; in the middle is 0.4.
+    np.testing.assert_allclose(curves["a"], [[0.4, 0.5], [0.4, 0.4]])
+    np.testing.assert_allclose(curves["b"], [[0.4, 0.3], [0.4, NAN]])
+
+
+TINY = [
+    "--preset", "smoke", "--generator", "grammar", "--workers", "1", "--rounds", "2",
+    "--mutation-groups", "1", "--crossover-groups", "1", "--size", "8", "--instances", "1",
+    "--rollouts", "1", "--steps", "4", "--finalists", "0", "--select", "utility",
+]  # fmt: skip
+
+
+def forget_round(database, number):
+    """What a run looks like that was killed before it committed its last round."""
+    db = sqlite3.connect(database)
+    with db:
+        for table in ("rounds", "pairs", "members", "failures", "programs"):
+            db.execute(f"DELETE FROM {table} WHERE round = ?", (number,))
+    db.close()
+
+
+@pytest.fixture
+def schemes(monkeypatch):
+    """Runs credit_study with arguments; its exit code."""
+
+    def main(arguments):
+        monkeypatch.setattr(sys, "argv", ["credit_study.py", *arguments])
+        return credit_study.main()
+
+    return main
+
+
+def test_a_study_runs_goes_on_and_tells(schemes, tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(study, "FRESH_INSTANCES", 2)
+    out = tmp_path / "study"
+    line = ["--out", str(out), "--seeds", "2", *TINY]
+    assert schemes(["--schemes", "stackelberg", *line]) == 0
+    kept = (out / "stackelberg-seed0" / DATABASE).stat().st_mtime_ns
+    whole = dump(out / "stackelberg-seed1")
+    forget_round(out / "stackelberg-seed1" / DATABASE, 2)
+    assert load_run(out / "stackelberg-seed1").status == "interrupted"
+
+    # What is finished is left alone, what is not is gone on with, and what is new is begun.
+    began = []
+    real = commands.discover
+    monkeypatch.setattr(commands, "discover", lambda args: began.append(args) or real(args))
+    assert schemes(["--schemes", "stackelberg,regret", *line]) == 0
+    folders = [Path(getattr(args, "resume", None) or args.out).name for args in began]
+    assert folders == ["regret-seed0", "stackelberg-seed1", "regret-seed1"]
+    assert (out / "stackelberg-seed0" / DATABASE).stat().st_mtime_ns == kept
+    assert dump(out / "stackelberg-seed1") == whole
+    text = capsys.readouterr().out.split("| arm |")[-1]
+    assert "| regret - stackelberg | +0.00000" in text  # the same answers in round 1, the same best
+    assert (out / "table.md").read_text() == "| arm |" + text.rsplit("written to", 1)[0]
+    assert (out / "curves.png").read_bytes().startswith(b"\x89PNG")
+
+    runs = list(csv.DictReader((out / "runs.csv").open()))
+    assert [(run["arm"], run["seed"]) for run in runs] == [
+        ("stackelberg", "0"), ("stackelberg", "1"), ("regret", "0"), ("regret", "1"),
+    ]  # fmt: skip
+    for run in runs:
+        path = out / f"{run['arm']}-seed{run['seed']}"
+        known, rows = load_run(path), dump(path)
+        late = [p[5] for p in rows["pairs"] if p[2] == 2 and p[3] == "response" and p[4] == "ok"]
+        assert late
+        assert float(run["median"]) == np.median(late)
+        assert float(run["top_decile"]) == pytest.approx(np.quantile(late, 0.9))
+        assert float(run["best"]) == known.best.utility
+        assert int(run["answers"]) == sum(row[1] + row[4] for row in rows["rounds"])
+        last = rows["rounds"][1]
+        assert float(run["failures"]) == pytest.approx(
+            1 - (last[3] + last[6]) / (last[1] + last[4])
+        )
+        assert 0 < float(run["fresh"]) < 1
+    # Both schemes begin a seed with the same answers.
+    assert (
+        dump(out / "stackelberg-seed0")["rounds"][0][:9]
+        == (dump(out / "regret-seed0")["rounds"][0][:9])
+    )
+
+    assert schemes(["--schemes", "regret", *line, "--steps", "5"]) == 2
+    assert "differs in steps: choose another --out" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        (["--schemes", "regrets"], "unknown credit 'regrets'"),
+        (["--schemes", "rank", "--credit", "rank"], "a study sets that itself"),
+        (["--schemes", "rank", "--seed", "3"], "a study sets that itself"),
+        (["--schemes", "rank,rank"], "rank is there twice"),
+        (["--schemes", ","], "at least one seed"),
+        (["--schemes", "rank", "--seeds", "0"], "at least one seed"),
+        (["--schemes", "rank", "--preset", "quik"], "'quick'"),
+    ],
+)
+def test_trouble_is_one_sentence(schemes, tmp_path, capsys, arguments, complaint):
+    assert schemes([*arguments, "--out", str(tmp_path / "none")]) == 2
+    assert complaint in capsys.readouterr().err
+    assert not (tmp_path / "none").exists()
+
+
+def test_arms_of_learning():
+    def arms(names="grpo,no-update,grammar,best-of-n", own=()):
+        return learning.arms(learning.argparse.Namespace(arms=names, arm=list(own)))
+
+    assert arms() == {
+        "grpo": {},
+        "no-update": {"update": "none"},
+        "grammar": {"generator": "grammar"},
+        "best-of-n": {"update": "none", "parents": "none"},
+    }
+    own = arms("no-state", ["fast: --learning-rate 0.5 --no-state --credit gap"])
+    assert own["fast"] == {"learning_rate": 0.5, "state": False, "credit": "gap"}
+    for names, others, complaint in (
+        ("grpo,speed", (), "no arm 'speed'; there are grpo"),
+        ("grpo", ["grpo: --rounds 3"], "grpo is there twice"),
+        ("grpo", ["--rounds 3"], "not of the form"),
+        ("grpo", ["x: --rounding 3"], "x: --rounding 3'.*--rounding"),
+        ("grpo", ["x: --rounds three"], "rounds is 'three'"),
+    ):
+        with pytest.raises(InputError, match=complaint):
+            arms(names, others)
+
+
+def test_arms_of_learning_run(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(study, "FRESH_INSTANCES", 2)
+    out = tmp_path / "study"
+    flags = [part for part in TINY if part not in ("--generator", "grammar")]
+    names = "grammar,best-of-n,no-state"
+    line = ["--arms", names, "--seeds", "1", "--out", str(out), "--generator", "grammar"]
+    monkeypatch.setattr(sys, "argv", ["learning.py", *line, *flags])
+    assert learning.main() == 2
+    assert "generator: a study sets that itself" in capsys.readouterr().err
+
+    monkeypatch.setitem(learning.ARMS, "best-of-n", {"parents": "none", "generator": "grammar"})
+    monkeypatch.setitem(learning.ARMS, "no-state", {"state": False, "generator": "grammar"})
+    monkeypatch.setattr(sys, "argv", ["learning.py", *line[:-2], *flags])
+    assert learning.main() == 0
+    runs = {run["arm"]: run for run in csv.DictReader((out / "runs.csv").open())}
+    assert float(runs["no-state"]["state_use"]) == 0.0
+    programs = dump(out / "grammar-seed0")["programs"]
+    late = [row for row in programs if row[1] == 2]
+    reads = [row[8].count(study.STATE) > 1 for row in late]
+    assert float(runs["grammar"]["state_use"]) == pytest.approx(np.mean(reads))
+    forms = {row[5] for row in dump(out / "best-of-n-seed0")["programs"]}
+    assert forms == {"initialization"}
+    assert len({row[5] for row in programs}) > 1
+    curves = list(csv.DictReader((out / "curves.csv").open()))
+    assert [(row["arm"], row["round"]) for row in curves[:3]] == [
+        ("grammar", "1"), ("grammar", "2"), ("best-of-n", "1"),
+    ]  # fmt: skip
+
+
+def test_reading_the_state():
+    read = "def repair(dist, steps_since_improvement):\n    return steps_since_improvement + 1\n"
+    unread = "def repair(dist, steps_since_improvement):\n    return dist\n"
+    assert (study.reads_state(read), study.reads_state(unread)) == (True, False)
