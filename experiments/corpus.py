@@ -6,6 +6,8 @@ whatever it is drawn by. What is deliberate:
 - Parents come from lineages: a fresh derivation and some edits, as populations hold them.
 - The grammar's repairs ignore the destroy they answer. Here the one of three that suits it best is
   the answer, by a few rules of thumb (`suits`), so that the model has something to condition on.
+- Evaluating a pair is what a discovery takes its time over, so programs that cost much and earn
+  little more (`costly`, measured on grammar pairs at n = 50) are drawn again.
 - Some parents are rewritten: other names, other layout, no strategy of the grammar's wording. The
   model has to survive programs that it did not write.
 """
@@ -20,9 +22,11 @@ from spo_jax.program import ROLES, Program, Prompt, Role
 from spo_jax.search.grammar import PROBLEMS, get_grammar
 from spo_jax.search.grammar.base import Choices, Grammar
 from spo_jax.search.grammar.generator import answer
+from spo_jax.search.grammar.pieces import at_most
 from spo_jax.search.prompts import FORMS, INITIALIZATION, ShowDestroy, parents_of, render
 from spo_jax.seeding import python_rng
 
+REDRAWS = 30  # attempts at a program that is not costly
 CANDIDATES = 3  # repairs of which the most suitable one is the answer
 FOREIGN = 0.03  # share of the prompts with parents whose parents are rewritten
 STATELESS = 0.1
@@ -70,11 +74,22 @@ def example(rng: random.Random, problem: str, role: Role, form: str, state: bool
 
 def lineage(grammar: Grammar, rng: random.Random, state: bool) -> Choices:
     """A derivation with a past: a fresh one, edited twice on average."""
-    choices = grammar.sample(rng, state)
+    choices = _edited(grammar, INITIALIZATION, [], rng, state)
     while rng.random() < 2 / 3:
         form = rng.choice([form for form in FORMS if form != INITIALIZATION])
         others = [grammar.sample(rng, state)] if parents_of(form) == 2 else []
-        choices = grammar.edit(form, [choices, *others], rng, state)
+        choices = _edited(grammar, form, [choices, *others], rng, state)
+    return choices
+
+
+def _edited(
+    grammar: Grammar, form: str, parents: list[Choices], rng: random.Random, state: bool
+) -> Choices:
+    """An edit that is not costly, if there is one in `REDRAWS`."""
+    for _ in range(REDRAWS):
+        choices = grammar.edit(form, parents, rng, state)
+        if not costly(grammar, choices):
+            break
     return choices
 
 
@@ -92,8 +107,8 @@ def _child(
     state: bool,
 ) -> Choices:
     if removal is None:
-        return grammar.edit(form, parents, rng, state)
-    drafts = [grammar.edit(form, parents, rng, state) for _ in range(CANDIDATES)]
+        return _edited(grammar, form, parents, rng, state)
+    drafts = [_edited(grammar, form, parents, rng, state) for _ in range(CANDIDATES)]
     return max(drafts, key=lambda draft: suits(removal, draft))
 
 
@@ -118,6 +133,48 @@ def suits(removal: Choices, repair: Choices) -> int:
         if name.endswith("_rule") or name in ("ties", "turn_by")
     )
     return (by_regret == many) + (near == regions) + (stateful == follows)
+
+
+# --- what costs more than it earns ----------------------------------------------------------------
+
+_WHOLE_SHARES = ("0.3 * n", "limit", "4 * math.sqrt(n)", "5 * math.sqrt(n)")
+_MANY = {"tsp": ("50", "60", "80", "100", *_WHOLE_SHARES), "cvrp": ("25", "30", "35", "40", "50")}
+_AT_LEAST = {"tsp": ("15", "20"), "cvrp": ("12", "15")}
+_FEW_TRIES = ("3", "n // 15", "n // 20")  # of a CVRP repair by regret, at times
+_SOME_TRIES = ("12", "n // 4")  # of one in sequence, always
+_MORE_TRIES = ("16", "n // 3", "n // 2")
+_LEAST_TRIES = ("1", "2", "3", "5", "n // 10")
+
+
+def costly(grammar: Grammar, choices: Choices) -> bool:
+    """Whether a program takes much longer than others of its role and is hardly better."""
+    if grammar.role == "destroy":
+        always = choices["size_rule"] == "fixed"
+        return choices.get("size_low") in _AT_LEAST[grammar.problem] or (
+            always and choices["size_high"] in _MANY[grammar.problem]
+        )
+    return (_costly_tsp if grammar.problem == "tsp" else _costly_cvrp)(choices)
+
+
+def _costly_tsp(choices: Choices) -> bool:
+    tries, everywhere = at_most(choices, "tries"), choices.get("scope") != "near"
+    if choices.get("polish") == "each" or not (everywhere or at_most(choices, "width") <= 8):
+        return True
+    if choices["insert"] == "ordered":
+        return tries > (4 if everywhere else 6 if choices["noise"] else 10)
+    return tries > (1 if everywhere else 3)
+
+
+def _costly_cvrp(choices: Choices) -> bool:
+    if choices["retry"] == "once":
+        return False
+    most, least = str(choices["tries_high"]), str(choices.get("tries_low", "1"))
+    at_times = choices["tries_rule"] not in ("fixed", "early")
+    if choices["build"] == "regret":
+        return not (at_times and most in _FEW_TRIES)
+    by_size = most.startswith(("n * n", "4 * n"))
+    some = most in _SOME_TRIES or by_size or (at_times and most in _MORE_TRIES)
+    return least not in _LEAST_TRIES or not some
 
 
 # --- programs that the grammar did not write ------------------------------------------------------

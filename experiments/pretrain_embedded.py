@@ -1,6 +1,7 @@
 """Train the small model that ships with the package, from nothing to a Hugging Face folder.
 
     python experiments/pretrain_embedded.py --out runs/embedded          # goes on where it stopped
+    python experiments/pretrain_embedded.py --out runs/more --begin runs/embedded/model --seed 2
     python experiments/pretrain_embedded.py --out runs/embedded --export spo_jax/rl/embedded/model
 
 The tokenizer is trained first: pieces are whole lines, and each line of our prompt templates is one
@@ -52,6 +53,9 @@ TEMPLATE = """\
 {{- '<|im_start|>assistant\\n' }}
 {%- endif %}
 """
+TOKENIZER_FILES = (
+    "tokenizer.json", "tokenizer_config.json", "chat_template.jinja", "generation_config.json"
+)  # fmt: skip
 WIDTHS = (192, 256, 320, 384, 448, 512, 640, 896, 1280)  # tokens of a batch's rows
 WINDOW = 768  # examples that are sorted into batches together
 PARENTS = 0.5  # weight of a token of a parent, against one of the answer
@@ -321,11 +325,18 @@ class Progress:
 def train(options: argparse.Namespace) -> None:
     out, steps = Path(options.out), options.steps
     tokenizer = out / "tokenizer"
+    if options.begin:
+        model = load_pretrained(options.begin, jnp.float32)
+        model.remat = False
+        tokenizer.mkdir(parents=True, exist_ok=True)
+        for name in TOKENIZER_FILES:
+            shutil.copy(Path(options.begin) / name, tokenizer)
+    else:
+        model = fresh_model(options.seed)
     if not tokenizer.is_dir():
         print("training the tokenizer", flush=True)
         train_tokenizer(tokenizer, options.seed, options.tokenizer_answers)
     data = Data(Tokenizer.load(tokenizer), options.seed + 1, options.batch)
-    model = fresh_model(options.seed)
     graph, weights = nnx.split(model)
     optimizer = make_optimizer(
         partial(_rate, peak=options.rate, warm=options.warm_up, hold=options.hold, steps=steps)
@@ -401,6 +412,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--out", default="runs/embedded", help="checkpoints, losses, the model")
     parser.add_argument("--export", help="write the newest checkpoint's model there instead")
+    parser.add_argument("--begin", help="begin with the model in this folder, tokenizer and all")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--steps", type=int, default=4000)
     parser.add_argument("--batch", type=int, default=8192, help="tokens of a batch, padding too")

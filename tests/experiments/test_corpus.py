@@ -71,6 +71,28 @@ def test_a_repair_suits_the_destroy_it_answers() -> None:
         assert np.mean(gains) > 0.3
 
 
+def test_costly_programs_are_rare(examples: list[corpus.Example]) -> None:
+    def costly(problem: str, role: str, choices: corpus.Choices) -> bool:
+        return corpus.costly(get_grammar(problem, role), choices)
+
+    drawn = [costly(e.prompt.problem, e.prompt.role, e.choices) for e in examples]
+    assert np.mean(drawn) < 0.05
+    fresh = [
+        costly(problem, role, get_grammar(problem, role).sample(random.Random(number)))
+        for problem in PROBLEMS
+        for role in corpus.ROLES
+        for number in range(30)
+    ]
+    assert np.mean(fresh) > 0.25
+    assert costly("tsp", "destroy", {"size_rule": "fixed", "size_high": "limit"})
+    assert not costly("tsp", "destroy", {"size_rule": "fixed", "size_high": "10"})
+    many = {"insert": "ordered", "scope": "near", "noise": 0, "polish": "none"}
+    near = {"width_range": "3:8", "tries_range": "5:10"}
+    assert not costly("tsp", "repair", many | near)
+    assert costly("tsp", "repair", many | near | {"tries_range": "5:20"})
+    assert not costly("cvrp", "repair", {"retry": "once"})
+
+
 def test_rewritten_programs_do_what_they_did() -> None:
     """Pairs of rewritten programs walk through the very same solutions."""
     for problem in PROBLEMS:
