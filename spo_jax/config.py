@@ -142,6 +142,10 @@ class Config:
         "tsp", "matrices with adapters: tsp or cvrp (the paper's), or names with commas"
     )
     learning_rate: float = _knob(5e-6, "AdamW's learning rate", low=1e-9, high=1.0)
+    schedule: str = _knob(
+        "constant", "the learning rate by round k: the same, or divided by the square root of k",
+        choices=("constant", "inverse-sqrt"),
+    )  # fmt: skip
     weight_decay: float = _knob(0.01, "AdamW's weight decay", low=0.0, high=1.0)
     max_gradient_norm: float = _knob(1.0, "gradients are clipped to this norm", low=1e-6)
     clip: float = _knob(0.2, "epsilon of the clipped ratio", low=0.001, high=0.999)

@@ -147,14 +147,16 @@ def plan(
     width, devices = config.micro_batch, mesh.size if mesh else 1
     if config.share_prompts:
         groups = sorted(selection.samples, key=_longest)
+        largest = max(map(len, groups), default=0) if config.coarse else 0
         for start in range(0, len(groups), devices):
-            yield _batch(groups[start : start + devices], devices, width, config.coarse, mesh)
+            some = groups[start : start + devices]
+            yield _batch(some, devices, width, largest, config.coarse, mesh)
         return
     rows = sorted((row for group in selection.samples for row in group), key=_length)
     for start in range(0, len(rows), width * devices):
         # K = 1 and m = 1: every row is its own group of one.
-        some = [(row,) for row in rows[start : start + width * devices]]
-        yield _batch(some, width * devices, 1, config.coarse, mesh)
+        single = [(row,) for row in rows[start : start + width * devices]]
+        yield _batch(single, width * devices, 1, 0, config.coarse, mesh)
 
 
 def _length(sample: Sample) -> int:
@@ -166,10 +168,17 @@ def _longest(group: tuple[Sample, ...]) -> tuple[int, int]:
 
 
 def _batch(
-    groups: Sequence[tuple[Sample, ...]], count: int, width: int, coarse: bool, mesh: Mesh | None
+    groups: Sequence[tuple[Sample, ...]],
+    count: int,
+    width: int,
+    largest: int,
+    coarse: bool,
+    mesh: Mesh | None,
 ) -> tuple[Batch, Rows]:
-    """`groups`, filled up to `count`, as rounds of `count * width` rows."""
-    rounds = max(-(-len(group) // width) for group in groups)
+    """`groups`, filled up to `count`, as rounds of `count * width` rows; as many rounds as the
+    largest of them needs, or one of `largest` samples.
+    """
+    rounds = max(-(-max(len(group), largest) // width) for group in groups)
     filler = groups[0][0]
     missing = count - len(groups)
     prompts = [group[0].prompt for group in groups] + [filler.prompt[:1]] * missing

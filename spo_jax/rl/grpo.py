@@ -6,6 +6,7 @@ micro-batch, inside jit. A variant is a function with the signature of `centred`
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -15,6 +16,7 @@ from spo_jax.errors import InputError
 
 Advantage = Callable[[np.ndarray], np.ndarray]  # credits [B] float64, finite -> advantages [B]
 LogRatio = Callable[[jax.Array, jax.Array], jax.Array]  # see `sequence`
+Schedule = Callable[[float], Any]  # learning rate -> itself, or a function of the steps so far
 
 NO_SPREAD = 1e-9  # credits closer than this are equal: what differs is rounding
 
@@ -49,10 +51,21 @@ def token(delta: jax.Array, mask: jax.Array) -> jax.Array:
     return delta
 
 
+def constant(rate: float) -> float:
+    """The same learning rate at every step, as the paper has it."""
+    return rate
+
+
+def inverse_sqrt(rate: float) -> Callable[[jax.Array], jax.Array]:
+    """rate / sqrt(k) at step k = 1, 2, ...: large steps at first, and no end to plan for."""
+    return lambda steps: rate / jnp.sqrt(steps + 1.0)
+
+
 ADVANTAGES: dict[str, Advantage] = {"centred": centred, "standardised": standardised}
 RATIOS: dict[str, LogRatio] = {
     "sequence": sequence, "length-normalised": length_normalised, "token": token
 }  # fmt: skip
+SCHEDULES: dict[str, Schedule] = {"constant": constant, "inverse-sqrt": inverse_sqrt}
 
 
 @dataclass(frozen=True)
@@ -64,11 +77,13 @@ class GrpoConfig:
         group's lowest credit minus it.
     micro_batch: samples on a device at one time (CVRP: 2).
     share_prompts: compute a group's prompt once instead of once a sample; the same gradient.
-    coarse: pad lengths to powers of two, for models that compile longer than they compute.
+    coarse: pad lengths to powers of two and groups to the largest, for models that take longer to
+        compile than to compute.
     Raises InputError for a number out of range.
     """
 
     learning_rate: float = 5e-6
+    schedule: Schedule = constant
     clip: float = 0.2
     max_gradient_norm: float = 1.0
     weight_decay: float = 0.01

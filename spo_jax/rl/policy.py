@@ -18,7 +18,7 @@ from spo_jax.errors import InputError
 from spo_jax.program import ROLES, Completion, Group, Prompt, Role
 from spo_jax.rl.batches import TokenGroup
 from spo_jax.rl.checkpoint import Checkpoints
-from spo_jax.rl.grpo import ADVANTAGES, RATIOS, GrpoConfig
+from spo_jax.rl.grpo import ADVANTAGES, RATIOS, SCHEDULES, GrpoConfig
 from spo_jax.rl.lora import TARGETS_OF, LoraConfig, init_adapter
 from spo_jax.rl.peft import export_peft
 from spo_jax.rl.qwen3_5 import Qwen3_5, Qwen3_5Config, load_pretrained
@@ -180,6 +180,7 @@ def grpo_of(config: Config) -> GrpoConfig:
     """The update of a run."""
     return GrpoConfig(
         learning_rate=config.learning_rate,
+        schedule=SCHEDULES[config.schedule],
         clip=config.clip,
         max_gradient_norm=config.max_gradient_norm,
         weight_decay=config.weight_decay,

@@ -128,7 +128,7 @@ def make_optimizer(config: GrpoConfig) -> optax.GradientTransformation:
     """AdamW after clipping the gradient's global norm (Appendix A.4)."""
     return optax.chain(
         optax.clip_by_global_norm(config.max_gradient_norm),
-        optax.adamw(config.learning_rate, weight_decay=config.weight_decay),
+        optax.adamw(config.schedule(config.learning_rate), weight_decay=config.weight_decay),
     )
 
 

@@ -184,13 +184,18 @@ def test_the_gradient_is_that_of_the_papers_equation() -> None:
             assert distance(got.layers[i][name], low_rank) < 1e-4, (i, name)
 
 
-def test_the_step_is_torchs_clipping_and_adamw() -> None:
+@pytest.mark.parametrize("name", grpo.SCHEDULES)
+def test_the_step_is_torchs_clipping_and_adamw(name: str) -> None:
     torch = pytest.importorskip("torch")
-    config = GrpoConfig(learning_rate=0.05, weight_decay=0.1, max_gradient_norm=1.0)
+    config = GrpoConfig(
+        learning_rate=0.05, schedule=grpo.SCHEDULES[name], weight_decay=0.1, max_gradient_norm=1.0
+    )
     learner = make(config).init(jax.random.key(0))
     leaves, form = jax.tree.flatten(learner.adapter)
     theirs = [torch.nn.Parameter(torch.tensor(np.asarray(leaf))) for leaf in leaves]
     adamw = torch.optim.AdamW(theirs, lr=0.05, weight_decay=0.1)
+    factor = {"constant": lambda step: 1.0, "inverse-sqrt": lambda step: (step + 1) ** -0.5}[name]
+    schedule = torch.optim.lr_scheduler.LambdaLR(adamw, factor)
     rng = np.random.default_rng(0)
     for scale in (1.0, 1e-4, 3.0):  # the norm is above the limit, below it, and above again
         gradients = [scale * rng.normal(size=leaf.shape).astype(np.float32) for leaf in leaves]
@@ -198,6 +203,7 @@ def test_the_step_is_torchs_clipping_and_adamw() -> None:
             parameter.grad = torch.tensor(values)
         torch.nn.utils.clip_grad_norm_(theirs, 1.0)
         adamw.step()
+        schedule.step()
         tree = jax.tree.unflatten(form, [jnp.asarray(values) for values in gradients])
         learner = trainer.apply(config, learner, tree)
     assert int(learner.steps) == 3
@@ -219,7 +225,12 @@ def plain() -> tuple[Learner, list[TokenGroup], Adapter, float]:
 
 @pytest.mark.parametrize(
     "changes",
-    [{"share_prompts": True}, {"share_prompts": True, "micro_batch": 2}, {"micro_batch": 1}],
+    [
+        {"share_prompts": True},
+        {"share_prompts": True, "micro_batch": 2},
+        {"share_prompts": True, "micro_batch": 2, "coarse": True},
+        {"micro_batch": 1},
+    ],
 )
 def test_sharing_prompts_and_the_size_of_micro_batches_change_nothing(
     plain: tuple[Learner, list[TokenGroup], Adapter, float], changes: dict[str, Any]
@@ -349,6 +360,14 @@ def test_lengths_share_compiled_programs() -> None:
     for seed in range(1, 12):
         learner, _ = runner.update(learner, make_groups(1, 2, seed))
     assert (trainer.accumulate._cache_size(), trainer.apply._cache_size()) == programs
+
+
+def test_coarse_groups_share_a_compiled_program() -> None:
+    groups = [*make_groups(1, 5), *make_groups(1, 3, seed=9)]
+    for coarse, rounds in ((False, [2, 3]), (True, [3, 3])):
+        config = GrpoConfig(micro_batch=2, share_prompts=True, coarse=coarse)
+        batches = [batch for batch, _ in plan(select(groups, config, 512), config)]
+        assert sorted(batch.tokens.shape[0] for batch in batches) == rounds
 
 
 def test_updates_make_what_earned_more_more_likely() -> None:
