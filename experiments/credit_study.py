@@ -11,7 +11,7 @@ import sys
 
 import study
 
-from spo_jax import config
+from spo_jax import presets
 
 
 def main() -> int:
@@ -19,7 +19,7 @@ def main() -> int:
         description=(__doc__ or "").splitlines()[0], allow_abbrev=False
     )
     parser.add_argument("--schemes", required=True, help="names with commas between them")
-    parser.add_argument("--preset", default=config.DEFAULT_PRESET)
+    parser.add_argument("--preset", default=presets.DEFAULT_PRESET)
     parser.add_argument("--out", default="runs/credit-study", help="folder of the study")
     return study.script("credit_study", parser, lambda args: arms(args.schemes))
 

@@ -28,7 +28,7 @@ from typing import Any
 
 import numpy as np
 
-from spo_jax import config
+from spo_jax import config, presets
 from spo_jax.config import Config
 from spo_jax.envs import get_problem
 from spo_jax.envs.evaluator import Evaluator
@@ -111,7 +111,7 @@ def study(args: Namespace, arms: Arms) -> int:
     wanted: dict[tuple[str, int], Config] = {}
     for arm, own in arms.items():
         for seed in range(args.seeds):
-            settings = config.load(args.problem, args.preset, {**given, **own, "seed": seed})
+            settings = presets.load(args.problem, args.preset, {**given, **own, "seed": seed})
             wanted[arm, seed] = settings
         get_credit(wanted[arm, 0].credit)
     paths = {key: out / f"{folder_name(key[0])}-seed{key[1]}" for key in wanted}

@@ -2,7 +2,7 @@
 
 import argparse
 
-from spo_jax import __version__, config
+from spo_jax import __version__, config, presets
 
 
 def _count(text: str) -> int:
@@ -54,9 +54,9 @@ def parser() -> argparse.ArgumentParser:
     sub.add_argument(
         "problem", nargs="?", metavar="PROBLEM", help="tsp, cvrp or package.module:OBJECT"
     )
-    presets = ", ".join(config.PRESETS)
+    names = ", ".join(presets.PRESETS)
     sub.add_argument(
-        "--preset", help=f"{presets}, or a TOML file (default: {config.DEFAULT_PRESET})"
+        "--preset", help=f"{names}, or a TOML file (default: {presets.DEFAULT_PRESET})"
     )
     sub.add_argument(
         "--out", metavar="RUN", help="folder of the new run (default: a new one in runs/)"

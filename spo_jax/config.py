@@ -1,8 +1,8 @@
-"""One run's settings: a frozen dataclass, checked where it is built, with presets as TOML.
+"""One run's settings: a frozen dataclass, checked where it is built. See also spo_jax.presets.
 
-The defaults are the paper's numbers for the TSP; `load` adds what the paper changes for the CVRP.
-A field's metadata holds its help and its lawful range, from which the checks, the command-line
-flags and the documentation are made, so a new field is one line here and one use elsewhere.
+The defaults are the paper's numbers for the TSP. A field's metadata holds its help and its lawful
+range, from which the checks, the command-line flags and the documentation are made, so a new field
+is one line here and one use elsewhere.
 """
 
 import argparse
@@ -10,31 +10,14 @@ import dataclasses
 import difflib
 import math
 import os
-import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
-from importlib import resources
-from pathlib import Path
 from typing import Any, get_args, get_type_hints
 
 from spo_jax.errors import InputError
 
-PRESETS = ("smoke", "quick", "standard", "paper-tsp", "paper-cvrp")
-DEFAULT_PRESET = "quick"
-EMBEDDED = "embedded"  # the model that ships, and the file of what it learns with
+EMBEDDED = "embedded"  # the model that ships
 MAX_WORKERS = 1024
-
-# Where the paper's CVRP settings differ from its TSP settings (Appendices A.2, A.4 and A.5).
-PROBLEM_DEFAULTS: dict[str, dict[str, Any]] = {
-    "cvrp": {
-        "panel_evolved": 2,
-        "panel_classical": True,
-        "max_new_tokens": 2048,
-        "lora_targets": "cvrp",
-        "micro_batch": 2,
-    }
-}
-_KNOWN_PROBLEMS = ("tsp", "cvrp")
 
 
 def _workers() -> int:
@@ -210,7 +193,7 @@ class Config:
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> "Config":
         """The inverse of `to_dict`. Raises InputError for an unknown name or an unlawful value."""
-        _check_names(values, "the config")
+        check_names(values, "the config")
         if "select" not in values and values.get("finalists"):  # written before there was `select`
             values = {**values, "select": "validation"}
         return cls(**values)
@@ -301,91 +284,18 @@ def _check_relations(config: Config) -> None:
         )
 
 
-def _check_names(values: Mapping[str, Any], where: str) -> None:
+def check_names(values: Mapping[str, Any], where: str) -> None:
+    """Raises InputError for a name that is no setting, with the closest that is."""
     for name in values:
         if name not in FIELDS:
-            raise InputError(f"unknown setting {name!r} in {where}{_closest(name, FIELDS)}")
+            raise InputError(f"unknown setting {name!r} in {where}{closest(name, FIELDS)}")
 
 
-def _closest(name: str, known: Any) -> str:
+def closest(name: str, known: Any) -> str:
     """A hint at the known name nearest to a misspelt one."""
     near = difflib.get_close_matches(str(name).replace("-", "_"), list(known), n=1, cutoff=0.5)
     near = near or difflib.get_close_matches(str(name), list(known), n=1, cutoff=0.3)
     return f": did you mean {near[0]!r}?" if near else f" (known: {', '.join(known)})"
-
-
-# --- presets --------------------------------------------------------------------------------------
-
-
-def read_preset(preset: str, problem: str) -> dict[str, Any]:
-    """The settings of a preset of the package, or of a TOML file of the user's own.
-
-    A table named like a problem holds settings for that problem alone.
-    """
-    if preset.endswith(".toml"):
-        try:
-            text = Path(preset).read_text("utf-8")
-        except (OSError, UnicodeDecodeError) as error:
-            raise InputError(f"cannot read preset {preset}: {error}") from None
-    elif preset in PRESETS:
-        text = _packaged(preset)
-    else:
-        raise InputError(f"unknown preset {preset!r}{_closest(preset, PRESETS)}")
-    return _settings(text, preset, problem)
-
-
-def _packaged(name: str) -> str:
-    return resources.files("spo_jax").joinpath(f"presets/{name}.toml").read_text("utf-8")
-
-
-def _settings(text: str, preset: str, problem: str) -> dict[str, Any]:
-    """The settings in a TOML text, those of `problem` merged in."""
-    try:
-        values = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise InputError(f"preset {preset} is not TOML: {error}") from None
-    tables = {name: values.pop(name) for name in list(values) if isinstance(values[name], dict)}
-    for name, table in tables.items():
-        if name not in _KNOWN_PROBLEMS and ":" not in name:
-            hint = _closest(name, _KNOWN_PROBLEMS)
-            raise InputError(f"unknown problem {name!r} in preset {preset}{hint}")
-        _check_names(table, f"preset {preset}")
-    _check_names(values, f"preset {preset}")
-    return values | tables.get(problem, {})
-
-
-def load(
-    problem: str, preset: str = DEFAULT_PRESET, overrides: Mapping[str, Any] | None = None
-) -> Config:
-    """The config of a run: the paper's defaults for `problem`, a preset, then `overrides`.
-
-    preset: one of PRESETS, or the path of a TOML file of settings. A model among the overrides
-    means that it is to be used: the generator is "model" then. A small model learns with other
-    numbers than the paper's 9B: where the model that ships writes the programs, its own settings
-    stand above those of the package's presets, and below what a person wrote.
-    Raises InputError for an unknown preset or setting (naming the closest) and unlawful values.
-    """
-    overrides = dict(overrides or {})
-    _check_names(overrides, "the options")
-    values = read_preset(preset, problem)
-    if values.get("problem", problem) != problem:
-        raise InputError(f"preset {preset} is for {values['problem']}, not for {problem}")
-    if "model" in overrides and overrides.setdefault("generator", "model") != "model":
-        raise InputError(
-            f"model is {overrides['model']}, but generator is {overrides['generator']}, which uses "
-            "no model; leave out one of them"
-        )
-    layers = [PROBLEM_DEFAULTS.get(problem, {}), values, overrides, {"problem": problem}]
-    chosen = Config(**_merged(layers))
-    if chosen.generator == "model" and chosen.model == EMBEDDED:
-        learning = _settings(_packaged(EMBEDDED), EMBEDDED, problem)
-        layers.insert(2 if preset in PRESETS else 1, learning)
-    return Config(**_merged(layers))
-
-
-def _merged(layers: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """One mapping of all; the later of two layers wins."""
-    return {name: value for layer in layers for name, value in layer.items()}
 
 
 # --- the command line -----------------------------------------------------------------------------

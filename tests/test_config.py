@@ -8,8 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import spo_jax
-from spo_jax.config import FIELDS, PRESETS, Config, add_arguments, load, overrides_from
+from spo_jax.config import FIELDS, Config, add_arguments, overrides_from
 from spo_jax.errors import InputError
+from spo_jax.presets import PRESETS, load
 
 
 def parse(*argv):

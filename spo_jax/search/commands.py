@@ -7,7 +7,7 @@ import argparse
 import dataclasses
 from pathlib import Path
 
-from spo_jax import config
+from spo_jax import config, presets
 from spo_jax.errors import InputError
 from spo_jax.search.manifest import check_model, manifest, model_of, other_software
 
@@ -27,8 +27,8 @@ def discover(args: argparse.Namespace) -> int:
 def _start(args: argparse.Namespace) -> int:
     from spo_jax.search.store import check_new, default_folder
 
-    preset = getattr(args, "preset", None) or config.DEFAULT_PRESET
-    settings = config.load(args.problem, preset, config.overrides_from(args))
+    preset = getattr(args, "preset", None) or presets.DEFAULT_PRESET
+    settings = presets.load(args.problem, preset, config.overrides_from(args))
     if settings.generator == "model" and Path(settings.model).is_dir():
         settings = dataclasses.replace(settings, model=str(Path(settings.model).resolve()))
     out = getattr(args, "out", None)

@@ -8,11 +8,12 @@ import numpy as np
 import pytest
 from spo_fakes import Evaluator, Generator, small
 
-from spo_jax.config import PRESETS, Config, load
+from spo_jax.config import Config
 from spo_jax.envs import evaluator as real
 from spo_jax.envs import get_problem
 from spo_jax.envs.evaluation import parse_spec
 from spo_jax.errors import InputError
+from spo_jax.presets import PRESETS, load
 from spo_jax.program import Pair, Program
 from spo_jax.search import progress
 from spo_jax.search.rounds import Best, Observer
