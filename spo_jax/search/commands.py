@@ -147,6 +147,7 @@ def _run(settings: config.Config, preset: str, path: Path, *, new: bool) -> int:
                     observer=display,
                 )
                 algorithm(parts, state, commit)
+                display.ended()
                 if settings.finalists:
                     named = store.candidates(settings.finalists)
                     others = store.controls(max(settings.finalists, FEWEST_CONTROLS), named)

@@ -66,10 +66,10 @@ def round_line(
     return "   ".join(parts)
 
 
-def spent_line(done: Round, spent: Mapping[str, float]) -> str:
-    """Where a round's time went. What runs side by side counts twice."""
+def spent_line(what: str, spent: Mapping[str, float]) -> str:
+    """Where time went. What runs side by side counts twice."""
     known = ", ".join(f"{name} {seconds:.1f} s" for name, seconds in spent.items())
-    return f"round {done.number} took: {known}"
+    return f"{what} took: {known}"
 
 
 def failure_line(done: Round) -> str:
@@ -190,6 +190,7 @@ class Display(Observer):
         self._bar: Progress | None = None
         self._task: TaskID | None = None
         self._spent: dict[str, float] = {}
+        self._spent_in_all: dict[str, float] = {}
         self._began = time.monotonic()
 
     def __enter__(self) -> "Display":
@@ -251,10 +252,18 @@ class Display(Observer):
         self._clock.finished()
         self.say(round_line(done, self._rounds, self._clock.left(), self._spent))
         now = time.monotonic()
-        self.note(spent_line(done, {"all": now - self._began, **self._spent}))
+        spent = {"all": now - self._began, **self._spent}
+        self.note(spent_line(f"round {done.number}", spent))
+        for name, seconds in spent.items():
+            self._spent_in_all[name] = self._spent_in_all.get(name, 0.0) + seconds
         self._began, self._spent = now, {}
         if line := failure_line(done):
             self.note(line)
+
+    def ended(self) -> None:
+        """The rounds are over: where the time of those that were run here went, in the log."""
+        if self._spent_in_all:
+            self.note(spent_line("these rounds", self._spent_in_all))
 
     def _left(self) -> str:
         left = self._clock.left()

@@ -487,8 +487,13 @@ def test_where_a_round_spends_its_time(tmp_path):
                 with display.working(name):
                     pass
             display.finished(done)
+            with display.working("sampling"):
+                pass
+            display.finished(done)
+            display.ended()
     log = (tmp_path / "run" / "log.txt").read_text()
     assert re.search(r"round 1 took: all \d+\.\d s, sampling 0.0 s, update 0.0 s", log)
+    assert re.search(r"these rounds took: all \d+\.\d s, sampling 0.0 s, update 0.0 s$", log, re.M)
 
 
 def test_adapters_of_a_run_that_has_none(tmp_path):
