@@ -130,7 +130,7 @@ class Learner(Updater):
 def small(**changes):
     settings = {"rounds": 4, "responses": 2, "repairs_per_destroy": 4, "population_size": 4,
                 "panel_evolved": 2, "cross_play_candidates": 3, "size": 6, "instances": 2,
-                "steps": 3, "workers": 1, "finalists": 0}  # fmt: skip
+                "steps": 3, "workers": 1, "finalists": 0, "generator": "grammar"}  # fmt: skip
     return Config(**(settings | changes))
 
 
