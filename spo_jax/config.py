@@ -17,6 +17,8 @@ from typing import Any, get_args, get_type_hints
 from spo_jax.errors import InputError
 
 EMBEDDED = "embedded"  # the model that ships
+ENDPOINT = "openai"  # the generator that asks an OpenAI-compatible endpoint
+WITH_MODEL = ("model", ENDPOINT)  # generators that `model` is for
 MAX_WORKERS = 1024
 
 
@@ -79,7 +81,9 @@ class Config:
         choices=("round", "run"),
     )  # fmt: skip
     credit: str = _knob("stackelberg", "credit scheme: a name or package.module:function")
-    generator: str = _knob("model", "who writes programs: model, grammar or package.module:Class")
+    generator: str = _knob(
+        "model", "who writes programs: model, openai, grammar or package.module:Class"
+    )
     update: str = _knob(
         "auto", "generator update: grpo, none or package.module:object (auto: grpo for a model)"
     )
@@ -112,8 +116,9 @@ class Config:
 
     # The model and its update: Appendices A.2 and A.4.
     model: str = _knob(
-        EMBEDDED, "language model: embedded, or the folder of a Qwen3.5 model", volatile=True
-    )
+        EMBEDDED, "language model: embedded, the folder of a Qwen3.5, or its name at an endpoint",
+        volatile=True,
+    )  # fmt: skip
     temperature: float = _knob(0.8, "sampling temperature", low=0.01, high=100.0)
     top_p: float = _knob(0.95, "probability mass that is sampled from", low=0.001, high=1.0)
     max_new_tokens: int = _knob(1200, "longest answer in tokens (CVRP: 2048)", low=1)
@@ -146,6 +151,27 @@ class Config:
     )  # fmt: skip
     micro_batch: int = _knob(3, "answers in one gradient (CVRP: 2)", low=1, high=100_000)
     share_prompts: bool = _knob(True, "compute a group's prompt once; the same gradient")
+
+    # An endpoint that writes the programs, without learning: generator openai.
+    base_url: str | None = _knob(
+        None, "address of an OpenAI-compatible endpoint, as http://127.0.0.1:8000/v1",
+        volatile=True,
+    )  # fmt: skip
+    concurrency: int = _knob(
+        8, "requests that the endpoint gets at a time", low=1, high=1000, volatile=True
+    )
+    request_timeout: float = _knob(
+        600.0, "seconds that the endpoint may take for an answer", low=0.01, high=1e6, volatile=True
+    )
+    retries: int = _knob(
+        5, "how often a request that failed is repeated", low=0, high=1000, volatile=True
+    )
+    prompt_price: float = _knob(
+        0.0, "price of a million prompt tokens, for the record", low=0.0, volatile=True
+    )
+    completion_price: float = _knob(
+        0.0, "price of a million completion tokens, for the record", low=0.0, volatile=True
+    )
 
     # What a pair is judged on: Appendices B.1 and B.2.
     size: int = _knob(50, "nodes (TSP) or customers (CVRP) of an instance", low=3, high=100_000)
@@ -276,6 +302,16 @@ def _check_relations(config: Config) -> None:
         raise InputError(
             f"update is grpo, which teaches a model, and generator is {config.generator}; "
             "leave out one of them"
+        )
+    if config.generator == ENDPOINT and (config.base_url is None or config.model == EMBEDDED):
+        raise InputError(
+            f"generator is {ENDPOINT}, which asks an endpoint for a model of its own; "
+            "give both --base-url URL and --model NAME"
+        )
+    if config.generator != ENDPOINT and config.base_url is not None:
+        raise InputError(
+            f"base_url is given, but generator is {config.generator}, which asks no endpoint; "
+            f"use generator {ENDPOINT}, or leave out base_url"
         )
     if config.max_new_tokens >= config.context:
         raise InputError(

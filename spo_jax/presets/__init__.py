@@ -10,7 +10,7 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
-from spo_jax.config import EMBEDDED, Config, check_names, closest
+from spo_jax.config import EMBEDDED, WITH_MODEL, Config, check_names, closest
 from spo_jax.errors import InputError
 
 PRESETS = ("smoke", "quick", "standard", "paper-tsp", "paper-cvrp")
@@ -72,9 +72,10 @@ def load(
     """The config of a run: the paper's defaults for `problem`, a preset, then `overrides`.
 
     preset: one of PRESETS, or the path of a TOML file of settings. A model among the overrides
-    means that it is to be used: the generator is "model" then. A small model learns with other
-    numbers than the paper's 9B: where the model that ships writes the programs, its own settings
-    stand above those of the package's presets, and below what a person wrote.
+    means that it is to be used: the generator is "model" then, unless it is another that has one.
+    A small model learns with other numbers than the paper's 9B: where the model that ships writes
+    the programs, its own settings stand above those of the package's presets, and below what a
+    person wrote.
     Raises InputError for an unknown preset or setting (naming the closest) and unlawful values.
     """
     overrides = dict(overrides or {})
@@ -82,7 +83,9 @@ def load(
     values = read_preset(preset, problem)
     if values.get("problem", problem) != problem:
         raise InputError(f"preset {preset} is for {values['problem']}, not for {problem}")
-    if "model" in overrides and overrides.setdefault("generator", "model") != "model":
+    if "model" in overrides and values.get("generator") not in WITH_MODEL:
+        overrides.setdefault("generator", "model")
+    if "model" in overrides and overrides.get("generator", "model") not in WITH_MODEL:
         raise InputError(
             f"model is {overrides['model']}, but generator is {overrides['generator']}, which uses "
             "no model; leave out one of them"

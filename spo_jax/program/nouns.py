@@ -115,18 +115,34 @@ class Prompt:
     shortened: str = ""
 
 
+@dataclass(frozen=True)
+class Usage:
+    """What an endpoint says of one answer.
+
+    prompt_tokens, completion_tokens: as it counted them; None where it did not. cut: the answer
+    ended at its longest length. lost: there is no answer, it could not be had.
+    """
+
+    prompt_tokens: int | None = None
+    completion_tokens: int | None = None
+    cut: bool = False
+    lost: bool = False
+
+
 @dataclass(frozen=True, eq=False)
 class Completion:
     """One sampled answer.
 
     tokens: [T] int32 and logprobs: [T] float32 of the sampling policy; empty where the generator
-        is no language model. derivation: passed on to the Program, see there.
+        is no language model, or one elsewhere. derivation: passed on to the Program, see there.
+    usage: where an endpoint gave the answer.
     """
 
     text: str
     tokens: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int32))
     logprobs: np.ndarray = field(default_factory=lambda: np.zeros(0, np.float32))
     derivation: str = ""
+    usage: Usage | None = None
 
 
 @dataclass(frozen=True, eq=False)

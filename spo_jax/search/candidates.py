@@ -14,7 +14,7 @@ from typing import cast
 from spo_jax.config import Config
 from spo_jax.envs.rollouts import Status
 from spo_jax.errors import InputError, Rejection
-from spo_jax.program import Completion, Program, Prompt, Role, parse_response
+from spo_jax.program import Completion, Program, Prompt, Role, Usage, parse_response
 from spo_jax.search.beside import ahead
 from spo_jax.search.population import Population
 from spo_jax.search.prompts import (
@@ -174,6 +174,8 @@ def ask(
     verdicts: dict[str, str | None] = {}
     with closing(ahead(_parts(generator, prompts, n, seed), around)) as parts:
         for part in parts:
+            if not part:
+                continue
             new, refused = _gated(gate, prompts, part, verdicts)
             answers |= new
             failures += refused
@@ -275,16 +277,33 @@ def written(answers: Sequence[Answers], config: Config) -> dict[str, float]:
     """What a language model wrote for a role, for the record; nothing of another generator.
 
     tokens: of all answers. cut: answers that ended at `max_new_tokens`, most likely unfinished.
-    shortened: prompts that had to leave something out.
+    shortened: prompts that had to leave something out. Of an endpoint also prompt_tokens, cost (at
+    the config's prices), lost (answers that could not be had) and uncounted (answers whose tokens
+    it did not count).
     """
-    lengths = [len(c.tokens) for group in answers for c in group.completions]
-    if not any(lengths):
+    completions = [completion for group in answers for completion in group.completions]
+    lengths = [len(completion.tokens) for completion in completions]
+    usages = [completion.usage for completion in completions if completion.usage is not None]
+    if usages:
+        numbers = _charged(usages, config)
+    elif any(lengths):
+        cut = sum(length >= config.max_new_tokens for length in lengths)
+        numbers = {"tokens": sum(lengths), "cut": cut}
+    else:
         return {}
+    numbers["shortened"] = sum(bool(group.prompt.shortened) for group in answers)
+    return {f"{answers[0].prompt.role}/{name}": float(value) for name, value in numbers.items()}
+
+
+def _charged(usages: Sequence[Usage], config: Config) -> dict[str, float]:
+    prompt = sum(usage.prompt_tokens or 0 for usage in usages)
+    completion = sum(usage.completion_tokens or 0 for usage in usages)
+    uncounted = sum(not u.lost and None in (u.prompt_tokens, u.completion_tokens) for u in usages)
     return {
-        f"{answers[0].prompt.role}/{name}": float(value)
-        for name, value in (
-            ("tokens", sum(lengths)),
-            ("cut", sum(length >= config.max_new_tokens for length in lengths)),
-            ("shortened", sum(bool(group.prompt.shortened) for group in answers)),
-        )
+        "tokens": completion,
+        "prompt_tokens": prompt,
+        "cost": (prompt * config.prompt_price + completion * config.completion_price) / 1e6,
+        "cut": sum(usage.cut for usage in usages),
+        "lost": sum(usage.lost for usage in usages),
+        "uncounted": uncounted,
     }

@@ -65,7 +65,7 @@ def resumed(
     given = config.overrides_from(args)
     if getattr(args, "problem", None) is not None:
         given["problem"] = args.problem
-    if "model" in given:
+    if "model" in given and stored.generator not in config.WITH_MODEL:
         given.setdefault("generator", "model")
     changes = [
         f"{name} is {getattr(stored, name)} there and {given[name]} here"
@@ -124,6 +124,8 @@ def _run(settings: config.Config, preset: str, path: Path, *, new: bool) -> int:
                 committed = state.round
                 if committed:
                     updater.restore(path / CHECKPOINTS, committed)
+                if (open_in := getattr(generator, "open", None)) is not None:
+                    open_in(path, display.remark)
                 store.export_best(state.best)
                 display.say(progress.opening(settings, preset, path, committed + 1))
                 for warning in (uncached, other_software(store.manifest, model)):
@@ -156,6 +158,8 @@ def _run(settings: config.Config, preset: str, path: Path, *, new: bool) -> int:
                     )
                 best, finals = store.best(), store.finals()
                 store.export_best(best)
+                if bill := progress.bill(store.totals()):
+                    display.say(bill)
             for line in progress.closing(best, settings, path, path / BEST, finals):
                 print(line)
         return 0

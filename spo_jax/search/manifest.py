@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from spo_jax import __version__
-from spo_jax.config import Config
+from spo_jax.config import ENDPOINT, Config
 from spo_jax.errors import InputError
 
 PACKAGES = ("jax", "jaxlib", "numpy", "flax", "optax", "orbax-checkpoint", "tokenizers")
@@ -46,8 +46,11 @@ def manifest(
 
 def model_of(settings: Config) -> dict[str, str] | None:
     """The model that writes a run's programs: its folder, digests of its weights and tokenizer, and
-    the devices it runs on; None where no model writes. Raises InputError where it is not there.
+    the devices it runs on; of one at an endpoint, its name and where that is. None where no model
+    writes. Raises InputError where it is not there.
     """
+    if settings.generator == ENDPOINT:
+        return {"name": settings.model, "base_url": str(settings.base_url)}
     if settings.generator != "model":
         return None
     from spo_jax.rl.backend import devices
@@ -60,6 +63,13 @@ def model_of(settings: Config) -> dict[str, str] | None:
 def check_model(began: Mapping[str, str] | None, now: Mapping[str, str] | None, path: Path) -> None:
     """Raises InputError where a run in `path` would go on with another model than it began with."""
     if began is None or now is None:
+        return
+    if "name" in began and began["name"] != now["name"]:
+        raise InputError(
+            f"{path} began with another model: {began['name']} then, {now['name']} now; "
+            "go on with that one, or begin a new run"
+        )
+    if "name" in began:
         return
     for what in ("weights", "tokenizer"):
         if began[what] != now[what]:
@@ -86,7 +96,9 @@ def other_software(stored: Mapping[str, Any], model: Mapping[str, str] | None = 
     if "commit" in stored.get("code", {}) and "commit" in (code := _checkout()):
         began["commit"], now["commit"] = stored["code"]["commit"][:12], code["commit"][:12]
     if model is not None and "model" in stored:
-        began["devices"], now["devices"] = stored["model"]["devices"], model["devices"]
+        for what in ("devices", "base_url"):
+            if what in stored["model"]:
+                began[what], now[what] = stored["model"][what], model[what]
     changes = [
         f"{name} {began[name]} -> {now.get(name, 'none')}"
         for name in began

@@ -4,7 +4,7 @@ import importlib
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from spo_jax.config import Config
+from spo_jax.config import ENDPOINT, Config
 from spo_jax.errors import InputError
 from spo_jax.program import Group, Role
 from spo_jax.search.rounds import Generator, NoUpdate, Updater
@@ -15,6 +15,10 @@ def writer_and_learner(config: Config) -> tuple[Generator, Updater]:
 
     Raises InputError where one of them cannot be had.
     """
+    if config.generator == ENDPOINT:
+        from spo_jax.rl.endpoint import Endpoint
+
+        return Endpoint(config), get_updater(config.update)
     if config.generator != "model":
         return get_generator(config.generator), get_updater(config.update)
     updater = None if config.update == "grpo" else get_updater(config.update)
@@ -33,7 +37,7 @@ def get_generator(name: str) -> Generator:
         from spo_jax.search.grammar.generator import GrammarGenerator
 
         return GrammarGenerator()
-    generator = _imported("generator", name, "model, grammar")
+    generator = _imported("generator", name, "model, openai, grammar")
     if not callable(getattr(generator, "generate", None)):
         raise InputError(f"generator {name!r} has no method generate(prompts, n, seed)")
     return generator

@@ -58,9 +58,14 @@ def round_line(
         f"best J {utility(done.best.utility if done.best else None)}",
         f"median J {utility(counts.median)}",
     ]
-    tokens = sum(done.metrics.get(f"{role}/tokens", 0.0) for role in ROLES)
+    tokens = _of_both(done.metrics, "tokens")
     if tokens and spent.get("sampling"):
         parts.append(f"{tokens / spent['sampling']:,.0f} tokens/s")
+    lost, cost = (_of_both(done.metrics, name) for name in ("lost", "cost"))
+    if lost:
+        parts.append(f"lost {lost:.0f}")
+    if cost:
+        parts.append(f"cost {cost:,.4f}")
     if done.number < rounds and left is not None:
         parts.append(f"left {duration(left)}")
     return "   ".join(parts)
@@ -70,6 +75,24 @@ def spent_line(what: str, spent: Mapping[str, float]) -> str:
     """Where time went. What runs side by side counts twice."""
     known = ", ".join(f"{name} {seconds:.1f} s" for name, seconds in spent.items())
     return f"{what} took: {known}"
+
+
+def bill(totals: Mapping[str, float]) -> str:
+    """What an endpoint's answers took in all, or nothing where none wrote."""
+    if not any(f"{role}/prompt_tokens" in totals for role in ROLES):
+        return ""
+    prompt, completion, cost, lost, uncounted = (
+        _of_both(totals, name) for name in ("prompt_tokens", "tokens", "cost", "lost", "uncounted")
+    )
+    line = f"Endpoint: {prompt:,.0f} prompt tokens, {completion:,.0f} completion tokens"
+    line += f", cost {cost:,.4f}" if cost else ""
+    line += f", {lost:,.0f} answers lost" if lost else ""
+    return line + (f", {uncounted:,.0f} answers without a count" if uncounted else "")
+
+
+def _of_both(metrics: Mapping[str, float], name: str) -> float:
+    """A metric's sum over the roles."""
+    return sum(metrics.get(f"{role}/{name}", 0.0) for role in ROLES)
 
 
 def failure_line(done: Round) -> str:

@@ -32,6 +32,7 @@ from spo_jax.search.tables import (
     read_best,
     read_finals,
     read_state,
+    read_totals,
     write_finals,
     write_round,
 )
@@ -150,6 +151,11 @@ class Store:
         """Add a line to log.txt."""
         with _storage(self.path), open(self.path / LOG, "a", encoding="utf-8") as file:
             file.write(line + "\n")
+
+    def totals(self) -> dict[str, float]:
+        """The metrics of all rounds, added up."""
+        with _storage(self.path):
+            return read_totals(self._connection)
 
     def state(self) -> State:
         """The state after the last committed round."""

@@ -175,6 +175,16 @@ def _program(db: sqlite3.Connection, identity: str) -> Program:
     return Program(role, source, strategy, tuple(json.loads(parents)), form, condition, derivation)
 
 
+def read_totals(db: sqlite3.Connection) -> dict[str, float]:
+    """The sum of each metric over the rounds that have it."""
+    totals: dict[str, float] = {}
+    for (metrics,) in db.execute("SELECT metrics FROM rounds ORDER BY round"):
+        for name, value in json.loads(metrics).items():
+            if value is not None:
+                totals[name] = totals.get(name, 0.0) + value
+    return totals
+
+
 def read_best(db: sqlite3.Connection) -> Best | None:
     row = db.execute(
         "SELECT best_utility, best_round, best_destroy, best_repair FROM rounds"

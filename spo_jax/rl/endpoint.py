@@ -1,0 +1,356 @@
+"""A generator that asks a model behind an OpenAI-compatible endpoint, and teaches it nothing.
+
+One request a completion, so a server needs neither n nor log-probabilities. What is deliberate:
+
+- An endpoint is not deterministic. Settled requests are kept in the run's folder, and a run that
+  goes on takes from there what it has asked before.
+- Requests are made in a thread of their own, in the order of the prompts, and answers are handed
+  on in that order in parts of a fixed size, so nothing depends on which comes first.
+- The key is read from the environment when a client is made. It is no attribute of anything here,
+  and is struck out of what a server says before that is shown.
+- A request that fails for good counts as settled when all of its call's are: if the endpoint turns
+  out to be gone, the run ends and asks again for what it could not have.
+"""
+
+import asyncio
+import os
+import re
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, wait
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from spo_jax.config import Config
+from spo_jax.errors import InputError, MissingExtra
+from spo_jax.program import Completion, Prompt
+from spo_jax.rl.request_log import LOST, REQUESTS, Request, RequestLog, requests
+
+KEYS = ("SPO_API_KEY", "OPENAI_API_KEY")  # environment variables, the first that is set counts
+NO_KEY = "none"  # what a server that asks for no key is sent
+GIVE_UP = 20  # requests that fail one after another, none answered between, before a run ends
+GIVE_UP_AT_FIRST = 3  # the same as long as nothing was ever answered
+PATIENCE = 0.5  # seconds, after which it is looked whether anyone still waits
+LONGEST_WAIT = 120.0  # seconds that the client waits because a server's Retry-After says so
+
+
+class Endpoint:
+    """Asks `config.model` at `config.base_url`.
+
+    Raises MissingExtra without the package `openai`, and InputError for an address that is none,
+    or that holds a secret.
+    """
+
+    def __init__(self, config: Config) -> None:
+        try:
+            import openai  # noqa: F401 - looked for now, used when there is something to ask
+        except ImportError:
+            raise MissingExtra("openai", "openai") from None
+        self._config = config
+        self._url = address(str(config.base_url))
+        self._log = RequestLog()
+        self._remark: Callable[[str], None] = lambda line: None
+        self._length = "max_tokens"  # what the endpoint calls the longest answer
+        self._seeded = True
+
+    def open(self, folder: Path, remark: Callable[[str], None]) -> None:
+        """Keep the requests of a run in its folder, and take from there what it has had."""
+        self._log = RequestLog(folder / REQUESTS)
+        self._remark = remark
+
+    def generate(
+        self, prompts: Sequence[Prompt], n: int, seed: int
+    ) -> list[tuple[Completion, ...]]:
+        """`n` completions of each prompt. One that could not be had has no text.
+
+        Raises InputError where the endpoint refuses everything, or is gone.
+        """
+        found = {
+            place: group for part in self.stream(prompts, n, seed) for place, group in part.items()
+        }
+        return [found[place] for place in range(len(prompts))]
+
+    def stream(
+        self, prompts: Sequence[Prompt], n: int, seed: int
+    ) -> Iterator[dict[int, tuple[Completion, ...]]]:
+        """What `generate` returns, in parts of about `sample_rows` answers, in order.
+
+        Between them come empty parts, as long as the next one is not there.
+        """
+        config, wanted = self._config, requests(prompts, n, seed)
+        new = [request for request in wanted if request not in self._log]
+        call = _Call(self, new, config.concurrency)
+        size = max(1, config.sample_rows // n)
+        try:
+            for first in range(0, len(prompts), size):
+                part = range(first, min(first + size, len(prompts)))
+                asked = wanted[part.start * n : part.stop * n]
+                while not call.has(asked):
+                    yield {}
+                answers = [call.take(request) for request in asked]
+                yield {p: tuple(answers[i * n : (i + 1) * n]) for i, p in enumerate(part)}
+            self._settle(call.failed, len(wanted))
+        finally:
+            call.stop()
+
+    # --- one request ------------------------------------------------------------------------------
+
+    def client(self) -> Any:
+        """A client of the endpoint. It repeats requests: what a server says of when, is obeyed."""
+        from openai import AsyncOpenAI, Timeout
+
+        limit = self._config.request_timeout
+        return AsyncOpenAI(
+            base_url=self._url,
+            api_key=_key() or NO_KEY,
+            max_retries=self._config.retries,
+            timeout=Timeout(limit, connect=min(limit, 10.0)),
+        )
+
+    async def ask(self, client: Any, request: Request) -> None:
+        """Have one answer, and keep it. Raises Failed where it cannot be had."""
+        from openai import APIConnectionError, APIStatusError, APITimeoutError, OpenAIError
+
+        config = self._config
+        longest = (config.retries + 1) * config.request_timeout + config.retries * LONGEST_WAIT
+        while True:
+            asked = self._parameters(request)
+            try:
+                async with asyncio.timeout(longest):  # a server may send blanks for ever
+                    reply = await client.chat.completions.create(**asked)
+                self._log.answer(request, **_read(reply))
+                return
+            except (APITimeoutError, TimeoutError):
+                raise Failed(f"gave no answer within {config.request_timeout:g} s") from None
+            except APIConnectionError as error:
+                raise Failed(f"cannot be reached ({_cause(error)})") from None
+            except APIStatusError as error:
+                if not self._reworded(error, asked):
+                    raise self._refused(error, asked) from None
+            except (OpenAIError, ValueError) as error:
+                raise Failed(f"answered with no chat completion ({_cause(error)})") from None
+
+    def _parameters(self, request: Request) -> dict[str, Any]:
+        config = self._config
+        return {
+            "model": config.model,
+            "messages": [{"role": "user", "content": request.text}],
+            "temperature": config.temperature,
+            "top_p": config.top_p,
+            self._length: config.max_new_tokens,
+            **({"seed": request.seed} if self._seeded else {}),
+        }
+
+    def _reworded(self, error: Any, asked: dict[str, Any]) -> bool:
+        """Whether the same can be asked in words that this endpoint may take.
+
+        The longest answer has two names. A seed is left out where there is none: nothing depends
+        on it. Whatever else is refused is a person's to change.
+        """
+        if error.status_code not in (400, 422):
+            return False
+        said = _said(error)
+        if "max_tokens" in asked and "max_completion_tokens" in said:
+            self._length = "max_completion_tokens"
+            return True
+        if "seed" in asked and re.search(r"\bseed\b", said):
+            if self._seeded:
+                self._remark("The endpoint takes no seed; requests go without one from here on")
+            self._seeded = False
+            return True
+        return False
+
+    def _refused(self, error: Any, asked: dict[str, Any]) -> "Failed":
+        """What a status says."""
+        code, said = error.status_code, _said(error)
+        if code == 401:  # what it says may hold a part of the key
+            return Failed(f"refuses the key (401): put one that it takes into {KEYS[0]}", True)
+        if code == 404:
+            return Failed(
+                f"has no such address or no model {self._config.model} (404: {said}); "
+                "base_url mostly ends in /v1",
+                True,
+            )
+        if code in (400, 422):
+            sent = ", ".join(f"{k} {v}" for k, v in asked.items() if k not in ("messages", "seed"))
+            return Failed(f"refuses a request ({code}: {said}), which says {sent}", True)
+        again = code in (408, 409, 429) or code >= 500
+        return Failed(f"answered {code}: {said}", not again)
+
+    # --- all requests of a call -------------------------------------------------------------------
+
+    def had(self, request: Request) -> Completion:
+        """An answer that is in the log."""
+        return self._log[request]
+
+    def hopeless(self, failure: "Failed", in_a_row: int) -> bool:
+        """Whether there is no point in going on after so many failures, this the last of them."""
+        if self._log.answered:
+            return in_a_row >= GIVE_UP
+        return failure.final or in_a_row >= GIVE_UP_AT_FIRST
+
+    def gone(self, failure: "Failed") -> InputError:
+        """The end of a run."""
+        return InputError(
+            f"the endpoint {self._url} {failure}; finished rounds and all answers are kept, "
+            "so mend it and go on with --resume"
+        )
+
+    def _settle(self, failed: Sequence[tuple[Request, "Failed"]], wanted: int) -> None:
+        """Do without a call's answers that could not be had. Raises InputError where none could."""
+        if not failed:
+            return
+        if len(failed) == wanted:
+            raise self.gone(failed[-1][1])
+        self._log.give_up((request, str(failure)) for request, failure in failed)
+        (why, _), *_ = Counter(str(failure) for _, failure in failed).most_common(1)
+        self._remark(f"{len(failed)} of {wanted} answers could not be had: the endpoint {why}")
+
+
+class Failed(Exception):
+    """A request that failed for good. final: another one like it would, too."""
+
+    def __init__(self, why: str, final: bool = False) -> None:
+        super().__init__(why)
+        self.final = final
+
+
+class _Call:
+    """The requests of one call, made in a thread until all are settled or `stop` is called."""
+
+    def __init__(self, endpoint: Endpoint, wanted: Sequence[Request], at_a_time: int) -> None:
+        self._endpoint, self._wanted = endpoint, wanted
+        self._workers = min(at_a_time, len(wanted))
+        self._coming: dict[str, Future[Completion]] = {request.key: Future() for request in wanted}
+        self.failed: list[tuple[Request, Failed]] = []
+        self._in_a_row = 0
+        self._stopped = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="endpoint", daemon=True)
+        if wanted:
+            self._thread.start()
+
+    def has(self, asked: Sequence[Request]) -> bool:
+        """Whether these are settled; waits a moment for them."""
+        coming = [self._coming[r.key] for r in asked if r.key in self._coming]
+        return not wait(coming, PATIENCE).not_done
+
+    def take(self, request: Request) -> Completion:
+        """The answer to a settled request. Raises what ended the call, if something did."""
+        coming = self._coming.get(request.key)
+        return self._endpoint.had(request) if coming is None else coming.result()
+
+    def stop(self) -> None:
+        """Ask nothing more; what is being asked is dropped."""
+        self._stopped.set()
+        if self._thread.is_alive():
+            self._thread.join()
+
+    def _run(self) -> None:
+        try:
+            asyncio.run(self._ask_all())
+        except BaseException as error:  # it is raised again where the answers are waited for
+            for coming in self._coming.values():
+                if not coming.done():
+                    coming.set_exception(error)
+
+    async def _ask_all(self) -> None:
+        left = iter(self._wanted)
+        async with self._endpoint.client() as client:
+            tasks = [asyncio.create_task(self._ask(client, left)) for _ in range(self._workers)]
+            pending = set(tasks)
+            try:
+                while pending and not self._stopped.is_set():
+                    done, pending = await asyncio.wait(
+                        pending, timeout=PATIENCE, return_when=asyncio.FIRST_EXCEPTION
+                    )
+                    for task in done:
+                        task.result()
+            finally:
+                for task in tasks:
+                    task.cancel()
+                await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _ask(self, client: Any, left: Iterator[Request]) -> None:
+        """One request after another, of those that are left."""
+        for request in left:
+            try:
+                await self._endpoint.ask(client, request)
+                self._in_a_row = 0
+                self._coming[request.key].set_result(self._endpoint.had(request))
+            except Failed as failure:
+                self._in_a_row += 1
+                if self._endpoint.hopeless(failure, self._in_a_row):
+                    raise self._endpoint.gone(failure) from None
+                self.failed.append((request, failure))
+                self._coming[request.key].set_result(LOST)
+
+
+# --- texts ----------------------------------------------------------------------------------------
+
+
+def address(url: str) -> str:
+    """A base_url. Raises InputError for what is none, and for one that should not be kept."""
+    try:
+        parts = urlsplit(url)
+        known = parts.scheme in ("http", "https") and bool(parts.hostname)
+        _ = parts.port
+    except ValueError:
+        known = False
+    if not known:
+        raise InputError("base_url is no address; write it as http://127.0.0.1:8000/v1")
+    if parts.username or parts.password or parts.query or parts.fragment:
+        raise InputError(
+            "base_url may hold no name, password or query, because a run keeps it; "
+            f"put the key into the environment variable {KEYS[0]}"
+        )
+    return url.rstrip("/")
+
+
+def _key() -> str:
+    return next((key for name in KEYS if (key := os.environ.get(name, "").strip())), "")
+
+
+def _read(reply: Any) -> dict[str, Any]:
+    """What is kept of a reply. Raises ValueError for one that is no chat completion."""
+    try:
+        choice = reply.choices[0]
+        text = choice.message.content
+    except (AttributeError, LookupError, TypeError):
+        raise ValueError("no choices in it") from None
+    if text is None:
+        text = ""  # all of the answer's length went into thinking, or it was withheld
+    if not isinstance(text, str):
+        raise ValueError("its content is no text")
+    usage = getattr(reply, "usage", None)
+    counts = {
+        name: value if type(value := getattr(usage, name, None)) is int and value >= 0 else None
+        for name in ("prompt_tokens", "completion_tokens")
+    }
+    words = {"finish": getattr(choice, "finish_reason", None), "model": getattr(reply, "model", "")}
+    return {
+        "text": text,
+        **counts,
+        **{k: v if isinstance(v, str) else None for k, v in words.items()},
+    }
+
+
+def _said(error: Any) -> str:
+    """The words of a refusal."""
+    body = error.body
+    said = body.get("message") if isinstance(body, dict) else None
+    return _shown(said if isinstance(said, str) else error.message)
+
+
+def _cause(error: BaseException) -> str:
+    cause = error.__cause__ or error
+    return _shown(str(cause) or type(cause).__name__)
+
+
+def _shown(text: str) -> str:
+    """At most 300 characters on one line, without the key."""
+    if key := _key():
+        text = text.replace(key, "...")
+    line = " ".join(text.split())
+    return line if len(line) <= 300 else line[:297] + "..."
