@@ -18,7 +18,9 @@ from spo_jax.errors import InputError
 
 EMBEDDED = "embedded"  # the model that ships
 ENDPOINT = "openai"  # the generator that asks an OpenAI-compatible endpoint
-WITH_MODEL = ("model", ENDPOINT)  # generators that `model` is for
+VLLM = "vllm"  # the generator that samples from a vLLM server and teaches its adapters
+LEARNERS = ("model", VLLM)  # generators whose model can learn
+WITH_MODEL = (*LEARNERS, ENDPOINT)  # generators that `model` is for
 MAX_WORKERS = 1024
 
 
@@ -82,7 +84,7 @@ class Config:
     )  # fmt: skip
     credit: str = _knob("stackelberg", "credit scheme: a name or package.module:function")
     generator: str = _knob(
-        "model", "who writes programs: model, openai, grammar or package.module:Class"
+        "model", "who writes programs: model, vllm, openai, grammar or package.module:Class"
     )
     update: str = _knob(
         "auto", "generator update: grpo, none or package.module:object (auto: grpo for a model)"
@@ -173,6 +175,39 @@ class Config:
         0.0, "price of a million completion tokens, for the record", low=0.0, volatile=True
     )
 
+    # A vLLM server that samples from the adapters that learn: generator vllm. It also reads
+    # concurrency, request_timeout and retries.
+    vllm_python: str | None = _knob(
+        None, "bin/python of the environment whose vLLM is started", volatile=True
+    )
+    vllm_url: str | None = _knob(
+        None, "address of a running vLLM server, instead of one that is started", volatile=True
+    )
+    vllm_args: str | None = _knob(
+        None, "more arguments of the server that is started, as one text", volatile=True
+    )
+    vllm_startup: float = _knob(
+        900.0, "seconds that the server may take to start", low=0.1, high=1e6, volatile=True
+    )
+    residency: str = _knob(
+        "both", "who has the device: server and trainer both; or in turn, where the server sleeps, "
+        "or is started again, for each round",
+        choices=("both", "sleep", "restart"), volatile=True,
+    )  # fmt: skip
+    probe_tolerance: float = _knob(
+        0.15, "nats a token that server and trainer may differ by on a fixed text", low=1e-6,
+        volatile=True,
+    )  # fmt: skip
+    drift_warning: float = _knob(
+        0.1, "nats a token between server and trainer from which the log warns", low=0.0,
+        volatile=True,
+    )  # fmt: skip
+    importance_cap: float | None = _knob(
+        None,
+        "weigh samples by trainer over server, at most by this (none: alike)",
+        low=1e-6,
+    )
+
     # What a pair is judged on: Appendices B.1 and B.2.
     size: int = _knob(50, "nodes (TSP) or customers (CVRP) of an instance", low=3, high=100_000)
     instances: int = _knob(6, "training instances", low=1, high=10_000)
@@ -204,7 +239,7 @@ class Config:
             value = _checked(field, getattr(self, field.name))
             object.__setattr__(self, field.name, value)
         if self.update == "auto":
-            object.__setattr__(self, "update", "grpo" if self.generator == "model" else "none")
+            object.__setattr__(self, "update", "grpo" if self.generator in LEARNERS else "none")
         _check_relations(self)
 
     @property
@@ -298,7 +333,7 @@ def _check_relations(config: Config) -> None:
             "panel_evolved is 0; without panel_classical it must be at least 1, "
             "or repairs could not be compared"
         )
-    if config.update == "grpo" and config.generator != "model":
+    if config.update == "grpo" and config.generator not in LEARNERS:
         raise InputError(
             f"update is grpo, which teaches a model, and generator is {config.generator}; "
             "leave out one of them"
@@ -313,6 +348,22 @@ def _check_relations(config: Config) -> None:
             f"base_url is given, but generator is {config.generator}, which asks no endpoint; "
             f"use generator {ENDPOINT}, or leave out base_url"
         )
+    if config.generator == VLLM and (config.vllm_python is None) == (config.vllm_url is None):
+        raise InputError(
+            f"generator is {VLLM}, which needs a server: give either --vllm-python PATH of an "
+            "environment that has vLLM, or --vllm-url URL of one that runs"
+        )
+    if config.vllm_url is not None and config.residency == "restart":
+        raise InputError(
+            "residency is restart, but a server at vllm_url is not ours to start; use sleep or both"
+        )
+    if config.generator != VLLM:
+        for name in ("vllm_python", "vllm_url", "vllm_args"):
+            if getattr(config, name) is not None:
+                raise InputError(
+                    f"{name} is given, but generator is {config.generator}; use generator {VLLM}, "
+                    f"or leave out {name}"
+                )
     if config.max_new_tokens >= config.context:
         raise InputError(
             f"max_new_tokens is {config.max_new_tokens} and context {config.context}; "

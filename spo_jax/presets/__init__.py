@@ -10,7 +10,7 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
-from spo_jax.config import EMBEDDED, WITH_MODEL, Config, check_names, closest
+from spo_jax.config import EMBEDDED, LEARNERS, WITH_MODEL, Config, check_names, closest
 from spo_jax.errors import InputError
 
 PRESETS = ("smoke", "quick", "standard", "paper-tsp", "paper-cvrp")
@@ -92,7 +92,7 @@ def load(
         )
     layers = [PROBLEM_DEFAULTS.get(problem, {}), values, overrides, {"problem": problem}]
     chosen = Config(**_merged(layers))
-    if chosen.generator == "model" and chosen.model == EMBEDDED:
+    if chosen.generator in LEARNERS and chosen.model == EMBEDDED:
         learning = _settings(_packaged(EMBEDDED), EMBEDDED, problem)
         layers.insert(2 if preset in PRESETS else 1, learning)
     return Config(**_merged(layers))

@@ -32,6 +32,16 @@ def keep_compiled(folder: str | Path) -> str:
     return ""
 
 
+def share_devices() -> None:
+    """Give device memory back when it is freed, for others on the same card to use.
+
+    By itself JAX takes most of a card at its start and keeps what it has. Call it before anything
+    looks at a device. What the environment says already, stays.
+    """
+    os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
+    os.environ.setdefault("XLA_PYTHON_CLIENT_ALLOCATOR", "platform")
+
+
 def devices() -> str:
     """Such as "2 x NVIDIA H100 80GB HBM3"."""
     kinds = Counter(device.device_kind for device in jax.devices())

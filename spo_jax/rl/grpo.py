@@ -79,6 +79,10 @@ class GrpoConfig:
     share_prompts: compute a group's prompt once instead of once a sample; the same gradient.
     coarse: pad lengths to powers of two and groups to the largest, for models that take longer to
         compile than to compute.
+    on_policy: the adapter that is updated is the one that sampled, by another program, whose
+        log-probabilities are at temperature 1. The trainer's own stand for the sampler's then.
+    importance_cap: with on_policy, weigh each sample by its probability under the trainer over that
+        under the sampler, both at temperature 1, this much at most; None weighs all alike.
     Raises InputError for a number out of range.
     """
 
@@ -94,6 +98,8 @@ class GrpoConfig:
     failure_penalty: float | None = None
     share_prompts: bool = False
     coarse: bool = False
+    on_policy: bool = False
+    importance_cap: float | None = None
 
     def __post_init__(self) -> None:
         positive = ("learning_rate", "max_gradient_norm", "temperature", "micro_batch")
@@ -102,6 +108,8 @@ class GrpoConfig:
                 raise InputError(f"{name} is {getattr(self, name)}; it must be above 0")
         if not 0 < self.clip < 1:
             raise InputError(f"clip is {self.clip}; it must be between 0 and 1")
+        if self.importance_cap is not None and not self.importance_cap > 0:
+            raise InputError(f"importance_cap is {self.importance_cap}; it must be above 0")
         if self.weight_decay < 0 or (self.failure_penalty or 0) < 0:
             raise InputError("weight_decay and failure_penalty must not be negative")
 
@@ -134,6 +142,8 @@ class Outcome:
     """What the objective says of each row, [B] float32. value: before the row's weight.
     log_ratio: of the whole sequence. clipped: share of its tokens at which the clip holds.
     kl: sum over tokens of an estimate of KL(sampler, policy), never negative. tokens: how many.
+    drift, drift_size, drift_max: of the trainer's log-probabilities less the sampler's, the sum
+    over tokens, that of their sizes and the largest size.
     """
 
     value: jax.Array
@@ -141,6 +151,9 @@ class Outcome:
     clipped: jax.Array
     kl: jax.Array
     tokens: jax.Array
+    drift: jax.Array
+    drift_size: jax.Array
+    drift_max: jax.Array
 
 
 def clipped_objective(
@@ -150,11 +163,13 @@ def clipped_objective(
     advantage: jax.Array,
     clip: float,
     ratio: LogRatio = sequence,
+    drift: jax.Array | None = None,
 ) -> Outcome:
     """min(rho A, clip(rho, 1 - eps, 1 + eps) A) of each row (eq:grpo), a mean over its tokens.
 
     logprobs, old: [B, T] float32, of the policy and of the sampler. mask: [B, T] bool.
-    advantage: [B]. With the whole-sequence ratio all tokens of a row agree, and so does their mean.
+    advantage: [B]. drift: [B, T], see `Outcome`; by default logprobs - old. With the whole-sequence
+    ratio all tokens of a row agree, and so does their mean.
     """
     delta = jnp.where(mask, logprobs - old, 0.0)
     log_ratio = ratio(delta, mask)
@@ -168,10 +183,14 @@ def clipped_objective(
     tokens = mask.sum(axis=1)
     count = jnp.maximum(tokens, 1)
     plain = jax.lax.stop_gradient(delta)
+    drift = plain if drift is None else jnp.where(mask, jax.lax.stop_gradient(drift), 0.0)
     return Outcome(
         value=jnp.sum(value * mask, axis=1) / count,
         log_ratio=plain.sum(axis=1),
         clipped=jnp.sum(held & mask, axis=1) / count,
         kl=jnp.sum(jnp.expm1(plain) - plain, axis=1),
         tokens=tokens.astype(jnp.float32),
+        drift=drift.sum(axis=1),
+        drift_size=jnp.abs(drift).sum(axis=1),
+        drift_max=jnp.abs(drift).max(axis=1),
     )

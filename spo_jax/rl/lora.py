@@ -57,7 +57,7 @@ class Adapter:
 
     layers: tuple[dict[str, LowRank], ...]
 
-    def scaled(self, scale: float) -> tuple[dict[str, LowRank], ...]:
+    def scaled(self, scale: float | jax.Array) -> tuple[dict[str, LowRank], ...]:
         """What the model takes: b times alpha / r."""
         return tuple(
             {name: replace(low_rank, b=low_rank.b * scale) for name, low_rank in layer.items()}

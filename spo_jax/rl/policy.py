@@ -13,7 +13,7 @@ from pathlib import Path
 import jax
 import jax.numpy as jnp
 
-from spo_jax.config import EMBEDDED, Config
+from spo_jax.config import EMBEDDED, VLLM, Config
 from spo_jax.errors import InputError
 from spo_jax.program import ROLES, Completion, Group, Prompt, Role
 from spo_jax.rl.batches import TokenGroup
@@ -191,6 +191,8 @@ def grpo_of(config: Config) -> GrpoConfig:
         failure_penalty=config.failure_penalty,
         share_prompts=config.share_prompts,
         coarse=jax.default_backend() == "cpu",
+        on_policy=config.generator == VLLM,
+        importance_cap=config.importance_cap,
     )
 
 

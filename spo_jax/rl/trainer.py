@@ -48,6 +48,8 @@ class Trainer:
         self.model_config, self.mesh = model.config, model.mesh
         self._settings = _Settings(nnx.graphdef(model), lora, config)
         self._weights = nnx.state(model)
+        self._shardings: Any = None
+        self._host: Any = None  # the base's copy in host memory, once there is one
 
     def init(self, key: jax.Array) -> Learner:
         """A learner whose adapter changes nothing yet."""
@@ -89,8 +91,37 @@ class Trainer:
             "groups": float(selection.groups),
             "gradient_norm": norm,
             **_metrics(judged),
+            **(_drift(judged) if self.config.on_policy else {}),
             "tokens_per_second": tokens / seconds,
         }
+
+    def table(self, adapter: Adapter, scale: jax.Array, tokens: np.ndarray) -> jax.Array:
+        """[T, V] float32: log-probabilities, at temperature 1, of what follows each of tokens [T].
+
+        scale: of the adapter; zero for the base alone. Meant for short texts: see `token_logprobs`.
+        """
+        return _table(self._settings, self._weights, adapter, scale, jnp.asarray(tokens[None]))[0]
+
+    # --- where the base is ------------------------------------------------------------------------
+
+    def to_host(self) -> None:
+        """Free the devices of the base, which stays in host memory; nothing where it is there.
+
+        The model that this trainer was made of, and its arrays, cannot be used any more.
+        """
+        if self._weights is self._host:
+            return
+        if self._host is None:  # it never changes, so one copy will do for ever
+            self._host = jax.tree.map(lambda x: np.array(x), self._weights)
+            self._shardings = jax.tree.map(lambda x: x.sharding, self._weights)
+        for leaf in jax.tree.leaves(self._weights):
+            leaf.delete()
+        self._weights = self._host
+
+    def to_devices(self) -> None:
+        """Undo `to_host`."""
+        if self._weights is self._host and self._host is not None:
+            self._weights = jax.device_put(self._host, self._shardings)
 
 
 # --- inside jit -----------------------------------------------------------------------------------
@@ -138,10 +169,20 @@ def _loss(
     """The weighted loss of rows [B]; hidden [B, C, D] stands one token before each target."""
     config = settings.config
     logprobs = token_logprobs(hidden, rows.tokens, head, config.temperature)
+    if not config.on_policy:
+        outcome = clipped_objective(
+            logprobs, rows.logprobs, rows.mask, rows.advantage, config.clip, config.ratio
+        )
+        return -jnp.sum(outcome.value * rows.weight), outcome
+    fixed = jax.lax.stop_gradient((hidden, head, logprobs))
+    drift = token_logprobs(fixed[0], rows.tokens, fixed[1], 1.0) - rows.logprobs
     outcome = clipped_objective(
-        logprobs, rows.logprobs, rows.mask, rows.advantage, config.clip, config.ratio
+        logprobs, fixed[2], rows.mask, rows.advantage, config.clip, config.ratio, drift
     )
-    return -jnp.sum(outcome.value * rows.weight), outcome
+    weight = rows.weight
+    if config.importance_cap is not None:
+        weight *= jnp.exp(jnp.minimum(outcome.drift, jnp.log(config.importance_cap)))
+    return -jnp.sum(outcome.value * weight), outcome
 
 
 def _plain_gradient(
@@ -197,6 +238,15 @@ def _shared_gradient(
     return jax.tree.map(jnp.add, direct, through), outcome
 
 
+@partial(jax.jit, static_argnums=0)
+def _table(
+    settings: _Settings, weights: Any, adapter: Adapter, scale: jax.Array, tokens: jax.Array
+) -> jax.Array:
+    model = nnx.merge(settings.graph, weights)
+    logits = model(tokens, jnp.ones(tokens.shape, bool), adapter.scaled(scale))
+    return jax.nn.log_softmax(logits)
+
+
 def _round(batch: Batch, k: jax.Array | int) -> Batch:
     """Round k of a batch's rows, with the prompts as they are."""
     return Batch(
@@ -249,4 +299,22 @@ def _metrics(judged: Judged) -> dict[str, float]:
         "ratio_std": float(ratio.std()),
         "clipped": float(np.average([outcome.clipped for _, outcome in judged], weights=tokens)),
         "kl": float(sum(outcome.kl for _, outcome in judged) / tokens.sum()),
+    }
+
+
+def _drift(judged: Judged) -> dict[str, float]:
+    """How far the sampler is from the trainer, at temperature 1; NaN without a sample.
+
+    drift_mean, drift_max: size of a token's difference, in nats. effective: share of the samples
+    that would be left if each were weighed by its probability here over that there.
+    """
+    if not judged:
+        return dict.fromkeys(("drift_mean", "drift_max", "effective"), np.nan)
+    total = np.array([outcome.drift for _, outcome in judged])
+    tokens = sum(outcome.tokens for _, outcome in judged)
+    weights = np.exp(total - total.max())
+    return {
+        "drift_mean": float(sum(outcome.drift_size for _, outcome in judged) / tokens),
+        "drift_max": float(max(outcome.drift_max for _, outcome in judged)),
+        "effective": float(weights.sum() ** 2 / (weights**2).sum() / len(weights)),
     }

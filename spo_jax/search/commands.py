@@ -4,8 +4,11 @@ Heavy imports happen inside, so that `spo --help` need not wait for them.
 """
 
 import argparse
+import contextlib
 import dataclasses
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 from spo_jax import config, presets
 from spo_jax.errors import InputError
@@ -29,7 +32,7 @@ def _start(args: argparse.Namespace) -> int:
 
     preset = getattr(args, "preset", None) or presets.DEFAULT_PRESET
     settings = presets.load(args.problem, preset, config.overrides_from(args))
-    if settings.generator == "model" and Path(settings.model).is_dir():
+    if settings.generator in config.LEARNERS and Path(settings.model).is_dir():
         settings = dataclasses.replace(settings, model=str(Path(settings.model).resolve()))
     out = getattr(args, "out", None)
     path = Path(out) if out is not None else default_folder(settings, preset)
@@ -83,7 +86,7 @@ def _run(settings: config.Config, preset: str, path: Path, *, new: bool) -> int:
     from spo_jax.envs import get_problem
     from spo_jax.envs.evaluation import cache_folder
     from spo_jax.envs.evaluator import Evaluator
-    from spo_jax.rl.backend import keep_compiled
+    from spo_jax.rl.backend import keep_compiled, share_devices
     from spo_jax.search import progress
     from spo_jax.search.credit import get_credit
     from spo_jax.search.plugins import writer_and_learner
@@ -100,19 +103,24 @@ def _run(settings: config.Config, preset: str, path: Path, *, new: bool) -> int:
         problem = get_problem(settings.problem)
         templates(settings.prompts, problem.name)
         credit = get_credit(settings.credit)
+        if settings.generator == config.VLLM and settings.residency != "both":
+            share_devices()
         uncached = keep_compiled(cache_folder() / "compiled")
         model = model_of(settings)
         generator, updater = writer_and_learner(settings)
-        with Evaluator(
-            problem,
-            settings.workers,
-            seed=settings.seed,
-            cpu_seconds=settings.cpu_seconds,
-            memory_mb=settings.memory_mb,
-            on_invalid=settings.on_invalid,
-            show_state=settings.state,
-            unsafe=settings.unsafe_sandbox,
-        ) as evaluator:
+        with (
+            ended(generator),
+            Evaluator(
+                problem,
+                settings.workers,
+                seed=settings.seed,
+                cpu_seconds=settings.cpu_seconds,
+                memory_mb=settings.memory_mb,
+                on_invalid=settings.on_invalid,
+                show_state=settings.state,
+                unsafe=settings.unsafe_sandbox,
+            ) as evaluator,
+        ):
             if new:
                 store = Store.create(path, manifest(settings, preset, evaluator.layers, model))
                 exists = True
@@ -169,6 +177,16 @@ def _run(settings: config.Config, preset: str, path: Path, *, new: bool) -> int:
         else:
             print("\nStopped before the run began; nothing was written.")
         return INTERRUPTED
+
+
+@contextlib.contextmanager
+def ended(generator: Any) -> Iterator[None]:
+    """Closes a generator that has something to close."""
+    try:
+        yield
+    finally:
+        if (close := getattr(generator, "close", None)) is not None:
+            close()
 
 
 # --- runs and export ------------------------------------------------------------------------------

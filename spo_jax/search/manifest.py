@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from spo_jax import __version__
-from spo_jax.config import ENDPOINT, Config
+from spo_jax.config import ENDPOINT, LEARNERS, Config
 from spo_jax.errors import InputError
 
 PACKAGES = ("jax", "jaxlib", "numpy", "flax", "optax", "orbax-checkpoint", "tokenizers")
@@ -51,7 +51,7 @@ def model_of(settings: Config) -> dict[str, str] | None:
     """
     if settings.generator == ENDPOINT:
         return {"name": settings.model, "base_url": str(settings.base_url)}
-    if settings.generator != "model":
+    if settings.generator not in LEARNERS:
         return None
     from spo_jax.rl.backend import devices
     from spo_jax.rl.policy import fingerprint, model_folder

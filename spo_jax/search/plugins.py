@@ -4,7 +4,7 @@ import importlib
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from spo_jax.config import ENDPOINT, Config
+from spo_jax.config import ENDPOINT, LEARNERS, VLLM, Config
 from spo_jax.errors import InputError
 from spo_jax.program import Group, Role
 from spo_jax.search.rounds import Generator, NoUpdate, Updater
@@ -19,12 +19,17 @@ def writer_and_learner(config: Config) -> tuple[Generator, Updater]:
         from spo_jax.rl.endpoint import Endpoint
 
         return Endpoint(config), get_updater(config.update)
-    if config.generator != "model":
+    if config.generator not in LEARNERS:
         return get_generator(config.generator), get_updater(config.update)
     updater = None if config.update == "grpo" else get_updater(config.update)
     from spo_jax.rl.policy import Policy
 
-    policy = Policy.load(config)
+    kind = Policy
+    if config.generator == VLLM:
+        from spo_jax.rl.vllm.policy import VllmPolicy
+
+        kind = VllmPolicy
+    policy = kind.load(config)
     return policy, policy if updater is None else updater
 
 
@@ -37,7 +42,7 @@ def get_generator(name: str) -> Generator:
         from spo_jax.search.grammar.generator import GrammarGenerator
 
         return GrammarGenerator()
-    generator = _imported("generator", name, "model, openai, grammar")
+    generator = _imported("generator", name, "model, vllm, openai, grammar")
     if not callable(getattr(generator, "generate", None)):
         raise InputError(f"generator {name!r} has no method generate(prompts, n, seed)")
     return generator

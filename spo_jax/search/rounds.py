@@ -154,13 +154,13 @@ def stands(played: Played) -> bool:
 class Generator(Protocol):
     """Who writes programs: a language model, or the grammar.
 
-    Three more methods are used where a generator has them. `fits(text) -> bool`: whether a prompt
+    Four more methods are used where a generator has them. `fits(text) -> bool`: whether a prompt
     is short enough; one that is not shows less of its parents. `stream(prompts, n, seed)`: the
     answers of `generate` as an iterator of {place of a prompt: its answers}, so that the first are
     evaluated while others are being written; an empty part lets a run that is to stop do so while
     the next is awaited. `open(folder, remark)`: called once before the first of a run's rounds,
     with the run's folder, for what a generator keeps there, and with a function that shows a person
-    a line. What answers cost is told by their `usage`.
+    a line. `close()`: called when the run ends. What answers cost is told by their `usage`.
     """
 
     def generate(

@@ -557,7 +557,7 @@ def test_parts_are_found_by_name():
 @pytest.mark.parametrize(
     ("get", "name", "words"),
     [
-        (get_generator, "gramar", "unknown generator 'gramar': use model, openai, grammar, or"),
+        (get_generator, "gramar", "unknown generator 'gramar': use model, vllm, openai, grammar"),
         (get_generator, "spo_fakes:nothing", "cannot import generator .*AttributeError"),
         (get_generator, "spo_fakes:small", "has no method generate"),
         (get_updater, "no_such_module:f", "cannot import update .*ModuleNotFoundError"),

@@ -1,0 +1,1 @@
+"""Programs from a vLLM server whose two adapters the JAX trainer updates and swaps every round."""

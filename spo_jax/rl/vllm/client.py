@@ -1,0 +1,302 @@
+"""What is said to a vLLM server, and whether its answers are what the trainer needs.
+
+Prompts go as token ids and answers come back as such, so that no text is tokenised twice. Every
+sampling parameter is sent: what is left out a server takes from the model folder's generation
+config. Log-probabilities are of the server's default mode: at temperature 1 and before top-p.
+
+One connection a request: a server that has died is noticed, and one that hangs can be left.
+"""
+
+import json
+import math
+import socket
+import threading
+from collections.abc import Mapping
+from dataclasses import dataclass
+from http.client import HTTPConnection, HTTPException, HTTPSConnection
+from typing import Any
+from urllib.parse import urlsplit
+
+import numpy as np
+
+from spo_jax.errors import InputError
+from spo_jax.program import Completion
+from spo_jax.rl.tokens import Tokenizer
+
+QUICK = 10.0  # seconds within which a server that is well says so
+CONTROL = 300.0  # seconds that loading an adapter, sleeping or waking may take
+UNREADABLE = "\ufffd"  # in the place of bytes that are no text
+
+
+class Lost(Exception):
+    """There was no answer, or one that says nothing of the request: it may be asked again."""
+
+
+@dataclass(frozen=True)
+class Sampling:
+    """How answers are drawn; fields as in `rl.sampling.SamplingConfig`. timeout: seconds."""
+
+    n: int
+    temperature: float
+    top_p: float
+    max_new_tokens: int
+    stop_tokens: tuple[int, ...]
+    timeout: float
+
+
+class Client:
+    """A server at `url`, http://HOST:PORT, with adapters that requests call by their names.
+
+    All methods raise Lost where there is no answer, and InputError where the server refuses. They
+    may be called from several threads.
+    """
+
+    def __init__(self, url: str) -> None:
+        self.url = url.rstrip("/").removesuffix("/v1")
+        self._open: set[HTTPConnection] = set()
+        self._lock = threading.Lock()
+
+    # --- the server -------------------------------------------------------------------------------
+
+    def healthy(self) -> bool:
+        """Whether it says within `QUICK` seconds that it is well."""
+        try:
+            self._ask("GET", "/health", timeout=QUICK)
+        except (Lost, InputError):
+            return False
+        return True
+
+    def models(self) -> list[str]:
+        """The names of the base and of the loaded adapters."""
+        found = self._ask("GET", "/v1/models", timeout=QUICK)
+        try:
+            return [str(model["id"]) for model in found["data"]]
+        except (LookupError, TypeError):
+            raise InputError(f"{self.url} lists no models, so it is no vLLM server") from None
+
+    def load(self, name: str, path: str) -> None:
+        """Load the adapter in a folder, which the server must see under the same path."""
+        self._control("/v1/load_lora_adapter", {"lora_name": name, "lora_path": path})
+
+    def unload(self, name: str) -> None:
+        self._control("/v1/unload_lora_adapter", {"lora_name": name})
+
+    def sleep(self) -> None:
+        """Move the weights to the host and drop all that is cached (level 1)."""
+        self._control("/sleep?level=1")
+        self._check_asleep(True)
+
+    def wake(self) -> None:
+        """Undo `sleep`."""
+        self._control("/wake_up")
+        self._check_asleep(False)
+
+    def reset_cache(self) -> None:
+        """Forget the beginnings of prompts that were computed before."""
+        self._control("/reset_prefix_cache")
+
+    def _control(self, path: str, body: Mapping[str, Any] | None = None) -> None:
+        self._ask("POST", path, body, timeout=CONTROL)
+
+    def _check_asleep(self, wanted: bool) -> None:
+        found = self._ask("GET", "/is_sleeping", timeout=QUICK)
+        if not isinstance(found, dict) or found.get("is_sleeping") is not wanted:
+            word = "does not go to sleep" if wanted else "does not wake up"
+            raise InputError(
+                f"the vLLM server {word}; use residency restart, or one card for each of the two"
+            )
+
+    # --- tokens -----------------------------------------------------------------------------------
+
+    def complete(
+        self, model: str, prompt: np.ndarray, seed: int, how: Sampling, tokenizer: Tokenizer
+    ) -> tuple[Completion, ...]:
+        """`how.n` answers to a prompt [T] int32, each checked by `read_choice`."""
+        found = self._completion(
+            model,
+            prompt,
+            how.timeout,
+            n=how.n,
+            temperature=how.temperature,
+            top_p=how.top_p,
+            max_tokens=how.max_new_tokens,
+            stop_token_ids=list(how.stop_tokens),
+            seed=seed % 2**31,
+        )
+        if len(found) != how.n:
+            raise InputError(
+                f"the vLLM server gave {len(found)} answers where {how.n} were asked for"
+            )
+        order = sorted(found, key=lambda choice: choice.get("index", 0))
+        return tuple(read_choice(choice, tokenizer, how) for choice in order)
+
+    def read(self, model: str, tokens: np.ndarray, timeout: float) -> np.ndarray:
+        """[T - 1] float32: log-probabilities of tokens [T] but the first, at temperature 1.
+
+        The server computes them afresh, without what it has cached.
+        """
+        (choice,) = self._completion(
+            model, tokens, timeout, n=1, temperature=0.0, max_tokens=1, prompt_logprobs=1
+        )
+        given: Any = choice.get("prompt_logprobs")
+        try:
+            found = [
+                float(row[str(int(token))]["logprob"])
+                for row, token in zip(given[1:], tokens[1:], strict=True)
+            ]
+        except (LookupError, TypeError, ValueError):
+            raise InputError(
+                "the vLLM server gave no log-probabilities of a prompt; they are what shows that "
+                "it serves the right weights"
+            ) from None
+        return np.array(found, np.float32)
+
+    def next(self, model: str, tokens: np.ndarray, timeout: float) -> tuple[int, float]:
+        """The most probable token after tokens [T], and its log-probability at temperature 1.
+
+        The server may use what it has cached, as it does for an answer.
+        """
+        (choice,) = self._completion(model, tokens, timeout, n=1, temperature=0.0, max_tokens=1)
+        found, logprobs = _tokens(choice)
+        return int(found[0]), float(logprobs[0])
+
+    def _completion(
+        self, model: str, prompt: np.ndarray, timeout: float, **given: Any
+    ) -> list[dict[str, Any]]:
+        body = {
+            "model": model,
+            "prompt": [int(token) for token in prompt],
+            "logprobs": 1,
+            "return_token_ids": True,
+            "top_p": 1.0,
+            "top_k": -1,
+            "min_p": 0.0,
+            "presence_penalty": 0.0,
+            "frequency_penalty": 0.0,
+            "repetition_penalty": 1.0,
+            **given,
+        }
+        found = self._ask("POST", "/v1/completions", body, timeout=timeout)
+        try:
+            choices = found["choices"]
+            returned = choices[0].get("prompt_token_ids")
+        except (LookupError, TypeError, AttributeError):
+            raise InputError(f"{self.url} answered with no completion") from None
+        if returned is not None and list(returned) != body["prompt"]:
+            raise InputError("the vLLM server changed a prompt, so its answers are to another one")
+        return list(choices)
+
+    # --- requests ---------------------------------------------------------------------------------
+
+    def _ask(
+        self, method: str, path: str, body: Mapping[str, Any] | None = None, *, timeout: float
+    ) -> Any:
+        """What the server says, from JSON; its text where that is none."""
+        parts = urlsplit(self.url)
+        kind = HTTPSConnection if parts.scheme == "https" else HTTPConnection
+        http = kind(str(parts.hostname), parts.port, timeout=timeout)
+        with self._lock:
+            self._open.add(http)
+        try:
+            data = None if body is None else json.dumps(body).encode()
+            http.request(method, parts.path + path, data, {"content-type": "application/json"})
+            reply = http.getresponse()
+            status, text = reply.status, reply.read().decode("utf-8", "replace")
+        except TimeoutError:
+            raise Lost(f"gave no answer within {timeout:g} s") from None
+        except (OSError, HTTPException, AttributeError) as error:  # the last: closed by `abort`
+            raise Lost(f"cannot be reached ({error or type(error).__name__})") from None
+        finally:
+            with self._lock:
+                self._open.discard(http)
+            http.close()
+        if status in (408, 429) or status >= 500:
+            raise Lost(f"answered {status}: {_shown(text)}")
+        if status >= 400:
+            raise InputError(self._refusal(path, status, text))
+        try:
+            return json.loads(text)
+        except ValueError:
+            return text
+
+    def _refusal(self, path: str, status: int, text: str) -> str:
+        if status == 404 and "lora_adapter" in path:
+            variable = "VLLM_ALLOW_RUNTIME_LORA_UPDATING=True"
+            return f"the vLLM server loads no adapters: start it with --enable-lora and {variable}"
+        if status == 404 and not path.startswith("/v1/"):
+            return (
+                f"the vLLM server knows no {path.partition('?')[0]}: start it with "
+                "VLLM_SERVER_DEV_MODE=1 and --enable-sleep-mode"
+            )
+        return f"the vLLM server refuses {path.partition('?')[0]} ({status}: {_shown(text)})"
+
+    def abort(self) -> None:
+        """Break off every request that is under way; each raises Lost."""
+        with self._lock:
+            for http in self._open:
+                try:
+                    if http.sock is not None:
+                        http.sock.shutdown(socket.SHUT_RDWR)
+                except OSError:
+                    continue
+
+
+def read_choice(choice: Mapping[str, Any], tokenizer: Tokenizer, how: Sampling) -> Completion:
+    """An answer as the trainer takes it: tokens with the stop token that ended them.
+
+    Raises InputError where the tokens are not those of the text by our tokenizer, there is not one
+    finite log-probability a token, or the end of the answer is not where a stop token says.
+    """
+    tokens, logprobs = _tokens(choice)
+    if tokens.min() < 0 or tokens.max() >= tokenizer.size:
+        raise InputError(
+            f"the vLLM server answered with token {int(tokens.max())}, which the tokenizer of the "
+            "model folder does not have: both must use the same folder"
+        )
+    text = tokenizer.decode(tokens)
+    # A text may end in the middle of a character; a server holds that back.
+    if UNREADABLE not in text and text != choice.get("text"):
+        raise InputError(
+            "the text of an answer of the vLLM server is not that of its tokens: it must use the "
+            "tokenizer of the model folder"
+        )
+    ends = np.isin(tokens, how.stop_tokens)
+    stopped, finish = bool(ends[-1]), choice.get("finish_reason")
+    if ends[:-1].any() or (finish == "stop") != stopped:
+        raise InputError(
+            f"an answer of the vLLM server ended by {finish!r} and its stop token is "
+            f"{'not its last' if ends.any() else 'not in it'}; both must have the same stop tokens"
+        )
+    if len(tokens) > how.max_new_tokens:
+        raise InputError(
+            f"an answer of the vLLM server has {len(tokens)} tokens; {how.max_new_tokens} were "
+            "asked for at most"
+        )
+    return Completion(text, tokens, logprobs)
+
+
+def _tokens(choice: Mapping[str, Any]) -> tuple[np.ndarray, np.ndarray]:
+    """A choice's tokens [T] int32 and log-probabilities [T] float32, T at least one."""
+    tokens = choice.get("token_ids")
+    if not isinstance(tokens, list) or not tokens:
+        raise InputError("the vLLM server returns no token ids; use a newer version of vLLM")
+    given: Any = (choice.get("logprobs") or {}).get("token_logprobs")
+    known = isinstance(given, list) and all(isinstance(x, int | float) for x in given)
+    if not known or len(given) != len(tokens) or not all(map(math.isfinite, given)):
+        raise InputError(
+            f"the vLLM server gave {len(given) if known else 'no'} log-probabilities to "
+            f"{len(tokens)} tokens; each token needs a finite one"
+        )
+    return np.array(tokens, np.int32), np.array(given, np.float32)
+
+
+def _shown(text: str) -> str:
+    """What a server says of an error, at most 300 characters on one line."""
+    try:
+        said = json.loads(text)
+        said = said.get("error", said) if isinstance(said, dict) else said
+        text = str(said.get("message", said) if isinstance(said, dict) else said)
+    except ValueError:
+        pass
+    line = " ".join(text.split())
+    return line if len(line) <= 300 else line[:297] + "..."

@@ -1,0 +1,52 @@
+"""Runs a server as `guard.py OWNER COMMAND...`, and ends all of it when its owner is gone.
+
+A process that is killed cannot clean up, so another one does. It is a file of its own that needs
+the standard library alone: it is there at once, and has no threads, so that it may prepare a child
+between fork and exec. Ended by SIGTERM, by the death of OWNER, its parent, or with the server.
+"""
+
+import ctypes
+import os
+import signal
+import subprocess
+import sys
+import time
+from contextlib import suppress
+
+TICK = 0.1  # seconds between two looks
+GRACE = 10.0  # seconds that a server may take to end by itself
+PR_SET_PDEATHSIG = 1
+
+
+def main(owner: int, command: list[str]) -> int:
+    """The server's exit code, or 0 where it was told to end."""
+    asked = []
+    signal.signal(signal.SIGTERM, lambda number, frame: asked.append(number))
+    for other in (signal.SIGINT, signal.SIGHUP):
+        signal.signal(other, signal.SIG_IGN)
+    prctl = ctypes.CDLL(None).prctl
+
+    def prepare() -> None:
+        for other in (signal.SIGINT, signal.SIGHUP):
+            signal.signal(other, signal.SIG_DFL)
+        prctl(PR_SET_PDEATHSIG, signal.SIGKILL)  # for the case that the guard itself is killed
+
+    server = subprocess.Popen(
+        command, stdin=subprocess.DEVNULL, process_group=0, preexec_fn=prepare
+    )
+    while server.poll() is None and not asked and os.getppid() == owner:
+        time.sleep(TICK)
+    code = server.poll()
+    if code is None:
+        server.terminate()
+        with suppress(subprocess.TimeoutExpired):
+            server.wait(GRACE)
+    with suppress(ProcessLookupError):
+        os.killpg(server.pid, signal.SIGKILL)  # and whoever is left of its processes
+    server.wait()
+    return 0 if code is None else code
+
+
+if __name__ == "__main__":
+    code = main(int(sys.argv[1]), sys.argv[2:])
+    sys.exit(128 - code if code < 0 else code)

@@ -1,0 +1,210 @@
+"""The policy whose programs a vLLM server writes and whose adapters the JAX trainer updates.
+
+What is deliberate:
+
+- The server's log-probabilities are at temperature 1, the objective's at the sampling temperature
+  and before top-p, and the two programs round differently. So the trainer takes its own for the
+  sampler's (`GrpoConfig.on_policy`): the adapters that are updated are those that sampled. What the
+  server says is for the record, for the probe, and for `importance_cap`.
+- Every round's adapters have new names and folders, and are probed before a prompt is sent.
+- A server is not deterministic: answers of a round that was cut may be others when it is repeated.
+  Finished rounds are kept as they were.
+"""
+
+import subprocess
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+
+import jax
+
+from spo_jax.config import Config
+from spo_jax.errors import InputError
+from spo_jax.program import ROLES, Completion, Group, Prompt, Role
+from spo_jax.rl.policy import Policy, model_folder
+from spo_jax.rl.qwen3_5 import Qwen3_5
+from spo_jax.rl.tokens import Tokenizer
+from spo_jax.rl.vllm.adapters import Versions
+from spo_jax.rl.vllm.client import Client, Sampling
+from spo_jax.rl.vllm.probe import Expected, Probe
+from spo_jax.rl.vllm.sampler import Sampler
+from spo_jax.rl.vllm.server import LOG, Attached, Server, Started
+from spo_jax.seeding import derive
+
+
+class VllmPolicy(Policy):
+    """A `Policy` that lets a server write. Call `open` first, `close` at the end."""
+
+    def __init__(self, config: Config, model: Qwen3_5, tokenizer: Tokenizer) -> None:
+        super().__init__(config, model, tokenizer)
+        self._config, self._shape = config, model.config
+        self._probe = Probe.of(tokenizer.encode, self._room)
+        self._round = 0
+        self._names: dict[Role, tuple[str, Path]] = {}
+        self._expected: dict[str, Expected] = {}
+        self._remark: Callable[[str], None] = lambda line: None
+        self._versions: Versions | None = None
+        self._sampler: Sampler | None = None
+        self._measured: dict[str, float] = {}
+
+    def open(self, folder: Path, remark: Callable[[str], None]) -> None:
+        """Keep adapters and the server's output in a run's folder. The server starts when there is
+        something to ask.
+        """
+        config = self._config
+        server: Server
+        if config.vllm_url is not None:
+            server = Attached(config.vllm_url)
+        else:
+            server = Started(config, model_folder(config.model), folder / LOG)
+        self._remark = remark
+        self._versions = Versions(folder, self.lora, self._shape)
+        self._sampler = Sampler(config, server, self._check, remark)
+        self._base_expected = self._probe.expect(self._trainer, self.learners["destroy"], base=True)
+        self._publish()
+        self._leave()
+
+    def close(self) -> None:
+        """End the server, if it is ours."""
+        if self._sampler is not None:
+            self._sampler.close()
+
+    # --- it writes --------------------------------------------------------------------------------
+
+    def stream(
+        self, prompts: Sequence[Prompt], n: int, seed: int
+    ) -> Iterator[dict[int, tuple[Completion, ...]]]:
+        """What `generate` returns, in parts of about `sample_rows` answers, in order.
+
+        Between them come empty parts, as long as the next one is not there. Raises InputError where
+        the server cannot be had, refuses, or holds other weights than the trainer.
+        """
+        config, sampler = self._config, self._opened()
+        how = Sampling(
+            n=n,
+            temperature=config.temperature,
+            top_p=config.top_p,
+            max_new_tokens=config.max_new_tokens,
+            stop_tokens=self._tokenizer.stops,
+            timeout=config.request_timeout,
+        )
+
+        def ask(place: int, client: Client) -> tuple[Completion, ...]:
+            prompt = prompts[place]
+            tokens, own = self._prompt_tokens(prompt.text), derive(seed, "prompt", place)
+            return client.complete(self._names[prompt.role][0], tokens, own, how, self._tokenizer)
+
+        size = max(1, config.sample_rows // n)
+        part: dict[int, tuple[Completion, ...]] = {}
+        place = 0
+        for group in sampler.each([partial(ask, place) for place in range(len(prompts))]):
+            if group is None:
+                yield {}
+                continue
+            part[place] = group
+            place += 1
+            if len(part) == size or place == len(prompts):
+                yield part
+                part = {}
+        self._note("sampling")
+
+    # --- it learns --------------------------------------------------------------------------------
+
+    def update(self, groups: Mapping[Role, Sequence[Group]]) -> dict[str, float]:
+        """As `Policy.update`, while the server rests; then the new adapters are made ready for it.
+
+        Metrics also say how far the server's log-probabilities are from the trainer's, what the
+        probe found, and the memory that was used, in GB, where the device says so.
+        """
+        self._opened().rest()
+        self._trainer.to_devices()
+        metrics = super().update(groups)
+        self._note("update")
+        self._round += 1
+        self._publish()
+        self._leave()
+        self._warn(metrics)
+        measured, self._measured = self._measured, {}
+        return metrics | measured
+
+    def save(self, folder: Path, number: int) -> None:
+        super().save(folder, number)
+        self._round = number
+
+    def restore(self, folder: Path, number: int) -> None:
+        super().restore(folder, number)
+        self._round = number
+        if self._versions is not None:
+            self._trainer.to_devices()
+            self._publish()
+            self._leave()
+
+    # --- inside -----------------------------------------------------------------------------------
+
+    def _opened(self) -> Sampler:
+        if self._sampler is None:
+            raise InputError("the policy has no folder for its adapters yet; call open first")
+        return self._sampler
+
+    def _publish(self) -> None:
+        """Make the learners' adapters those that the server is to have."""
+        assert self._versions is not None
+        self._names = self._versions.publish(self.learners, self._round)
+        self._expected = {
+            name: self._probe.expect(self._trainer, self.learners[role])
+            for role, (name, _) in self._names.items()
+        }
+        self._opened().want(dict(self._names.values()))
+
+    def _leave(self) -> None:
+        """Let the base wait in host memory where the server needs the card."""
+        if self._config.residency != "both":
+            self._trainer.to_host()
+
+    def _check(self, client: Client, base: str) -> None:
+        config = self._config
+        found = self._probe.check(
+            client,
+            base,
+            self._expected,
+            self._base_expected,
+            config.probe_tolerance,
+            config.request_timeout,
+        )
+        self._measured["probe"] = max(found, self._measured.get("probe", 0.0))
+        assert self._versions is not None
+        self._versions.tidy(self._names)
+
+    def _warn(self, metrics: Mapping[str, float]) -> None:
+        config = self._config
+        limit = config.drift_warning
+        for role in ROLES:
+            if (mean := metrics.get(f"{role}/drift_mean", 0.0)) > limit:
+                self._remark(
+                    f"Warning: the vLLM server's log-probabilities of {role} answers are "
+                    f"{mean:.3g} nats a token from the trainer's on average, more than {limit:g} "
+                    "(drift_warning)"
+                )
+
+    def _note(self, phase: str) -> None:
+        """Record the memory of a phase that ends."""
+        for name, value in memory().items():
+            key = f"memory/{phase}_{name}"
+            self._measured[key] = max(value, self._measured.get(key, 0.0))
+
+
+def memory() -> dict[str, float]:
+    """GB: the most that the trainer has used on a device so far, and what is used on a card now by
+    all processes; empty where neither is known.
+    """
+    found = {}
+    stats = [device.memory_stats() or {} for device in jax.local_devices()]
+    if peaks := [s["peak_bytes_in_use"] for s in stats if "peak_bytes_in_use" in s]:
+        found["trainer_peak"] = max(peaks) / 1e9
+        query = ["nvidia-smi", "--query-gpu=memory.used", "--format=csv,noheader,nounits"]
+        try:
+            said = subprocess.run(query, capture_output=True, text=True, check=True, timeout=10)
+            found["card"] = max(float(line) for line in said.stdout.split()) * 2**20 / 1e9
+        except (OSError, subprocess.SubprocessError, ValueError):
+            pass
+    return found

@@ -1,0 +1,206 @@
+"""A vLLM server: one that is started here and ends with the run, or one that runs already.
+
+A started server lives in an environment of its own, listens on 127.0.0.1 and writes into a file of
+the run's folder. Between it and the run stands `guard`, so it also ends when the run is killed.
+"""
+
+import os
+import shlex
+import shutil
+import socket
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import Protocol
+
+import jax
+
+from spo_jax.config import Config
+from spo_jax.errors import InputError
+from spo_jax.rl.vllm import guard
+from spo_jax.rl.vllm.client import QUICK, Client, Lost
+
+LOG = "vllm.log"  # its name in a run folder
+NAME = "base"  # what a started server calls the model without an adapter
+MODULE = "vllm.entrypoints.openai.api_server"
+LORAS = 5  # both roles' adapters, old and new, and one slot that is never filled: with none left,
+# requests for the base have been answered with an adapter
+RANKS = (8, 16, 32, 64, 128, 256, 320, 512)  # what a server can be told to make room for
+ENVIRONMENT = {"VLLM_ALLOW_RUNTIME_LORA_UPDATING": "True", "VLLM_SERVER_DEV_MODE": "1"}
+POLL = 0.1  # seconds between two looks at a server that starts
+SHOWN = 6  # last lines of a server's output in an error
+
+
+class Stopped(Exception):
+    """What was under way is not wanted any more."""
+
+
+class Server(Protocol):
+    """owned: whether it is ours to start and end. base: the name of the model by itself."""
+
+    owned: bool
+    base: str
+
+    def start(self, stopping: threading.Event) -> Client:
+        """A client of the server, which answers. Raises InputError where there is none to be had,
+        and Stopped once `stopping` is set.
+        """
+        ...
+
+    def alive(self) -> bool:
+        """Whether its process runs, as far as can be known."""
+        ...
+
+    def stop(self) -> None:
+        """End it where it is ours."""
+        ...
+
+    def last_lines(self) -> str:
+        """The end of its output, where there is one, as the end of a sentence."""
+        ...
+
+
+class Started:
+    """A server of `config.vllm_python`, with the model in `folder`, whose output goes to `log`."""
+
+    owned = True
+    base = NAME
+
+    def __init__(self, config: Config, folder: Path, log: Path) -> None:
+        self._config, self._folder, self.log = config, folder, log
+        self._python = _python(str(config.vllm_python))
+        self._guard: subprocess.Popen[bytes] | None = None
+        self._written = 0  # where in the log the present server begins
+
+    def start(self, stopping: threading.Event) -> Client:
+        self.stop()
+        config, port = self._config, free_port()
+        inner = command(config, self._python, self._folder, port)
+        outer = [sys.executable, "-I", "-S", guard.__file__, str(os.getpid()), *inner]
+        with open(self.log, "ab") as out:
+            out.write(f"--- {shlex.join(inner)}\n".encode())
+            out.flush()
+            self._written = out.tell()
+            self._guard = subprocess.Popen(
+                outer,
+                stdin=subprocess.DEVNULL,
+                stdout=out,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,  # Ctrl-C is for the run, which ends the server itself
+                env=os.environ | ENVIRONMENT,
+            )
+        client, limit = Client(f"http://127.0.0.1:{port}"), config.vllm_startup
+        until = time.monotonic() + limit
+        try:
+            while not client.healthy():
+                if not self.alive():
+                    raise InputError(f"the vLLM server ended while it started{self.last_lines()}")
+                if time.monotonic() > until:
+                    raise InputError(
+                        f"the vLLM server was not ready within {limit:g} s (vllm_startup)"
+                        f"{self.last_lines()}"
+                    )
+                if stopping.wait(POLL):
+                    raise Stopped
+        except BaseException:
+            self.stop()
+            raise
+        return client
+
+    def alive(self) -> bool:
+        return self._guard is not None and self._guard.poll() is None
+
+    def stop(self) -> None:
+        process, self._guard = self._guard, None
+        if process is None:
+            return
+        process.terminate()
+        try:
+            process.wait(2 * guard.GRACE)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+
+    def last_lines(self) -> str:
+        with open(self.log, "rb") as file:
+            file.seek(self._written)
+            lines = file.read().decode("utf-8", "replace").splitlines()
+        last = " / ".join(line.strip() for line in lines if line.strip()[:1])
+        last = " / ".join(last.split(" / ")[-SHOWN:])
+        return f"; {self.log} ends: {last[-1000:]}" if last else f"; {self.log} is empty"
+
+
+class Attached:
+    """A server that somebody else runs, at `url`. It must see the run's folder under its path."""
+
+    owned = False
+
+    def __init__(self, url: str) -> None:
+        self.url, self.base = url, NAME
+
+    def start(self, stopping: threading.Event) -> Client:
+        client = Client(self.url)
+        if not client.healthy():
+            raise InputError(
+                f"no vLLM server answers at {self.url} within {QUICK:g} s; start one, or let it "
+                "be started with --vllm-python"
+            )
+        try:
+            self.base = client.models()[0]
+        except (Lost, IndexError):
+            raise InputError(f"the vLLM server at {self.url} serves no model") from None
+        return client
+
+    def alive(self) -> bool:
+        return True
+
+    def stop(self) -> None:
+        return None
+
+    def last_lines(self) -> str:
+        return ""
+
+
+def command(config: Config, python: str, folder: Path, port: int) -> list[str]:
+    """What starts a server. What stands in `config.vllm_args` comes last, and so wins."""
+    rank = next((rank for rank in RANKS if rank >= config.lora_rank), None)
+    if rank is None:
+        raise InputError(f"lora_rank is {config.lora_rank}; vLLM takes at most {RANKS[-1]}")
+    on_cpu = jax.default_backend() == "cpu"
+    return [
+        *(python, "-m", MODULE, "--model", str(folder), "--served-model-name", NAME),
+        *("--host", "127.0.0.1", "--port", str(port)),
+        *("--dtype", "bfloat16" if on_cpu else "auto", "--max-model-len", str(config.context)),
+        *("--enable-lora", "--max-lora-rank", str(rank)),
+        *("--max-loras", str(LORAS), "--max-cpu-loras", str(LORAS + 1)),
+        *(("--enable-sleep-mode",) if config.residency == "sleep" else ()),
+        *("--generation-config", "vllm", "--seed", str(config.seed % 2**31)),
+        *_arguments(config.vllm_args),
+    ]
+
+
+def _arguments(text: str | None) -> list[str]:
+    try:
+        return shlex.split(text or "")
+    except ValueError as error:
+        raise InputError(f"vllm_args is {text!r}: {error}") from None
+
+
+def _python(name: str) -> str:
+    """The interpreter of vLLM's environment. Raises InputError where there is none."""
+    found = shutil.which(name)
+    if found is None:
+        raise InputError(
+            f"vllm_python is {name}, which is no program; name the bin/python of an environment "
+            "that has vLLM"
+        )
+    return os.path.abspath(found)
+
+
+def free_port() -> int:
+    """A port of 127.0.0.1 that nobody listens on now."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])

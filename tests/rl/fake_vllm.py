@@ -1,0 +1,241 @@
+"""A process that speaks vLLM's HTTP interface, run as `python fake_vllm.py ARGUMENTS...`.
+
+Its model is computed in NumPy, and is right for a folder whose mixers add nothing (o_proj is zero)
+and adapters on the MLP alone: then a token's distribution follows from the token before it. With
+--misbehave FILE it reads what to do wrong from a JSON file, before every request:
+
+crash, hang, slow: what to do with a completion; with `once` the file is deleted before it is done.
+wrong: nats that are added to log-probabilities. other_text, no_stop, short: an answer that is none.
+stale: serve a role's adapter of before for the one that is loaded. base: serve the base for it.
+status: answer completions with this. insomnia: do not go to sleep. no_lora: know no adapters.
+"""
+
+import argparse
+import json
+import os
+import sys
+import time
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import numpy as np
+from safetensors.numpy import load_file
+from tokenizers import Tokenizer
+
+
+class Model:
+    def __init__(self, folder):
+        self.config = json.loads((folder / "config.json").read_text())
+        weights = load_file(folder / "model.safetensors")
+        self.weights = {k.replace("model.language_model.", "model."): v for k, v in weights.items()}
+        self.tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
+        self.adapters = {}
+
+    def load(self, name, path):
+        values = json.loads((path / "adapter_config.json").read_text())
+        tensors = load_file(path / "adapter_model.safetensors")
+        scale = values["lora_alpha"] / values["r"]
+        prefix = "base_model.model.model.language_model."
+        self.adapters[name] = scale, {k.removeprefix(prefix): v for k, v in tensors.items()}
+
+    def logprobs(self, tokens, adapter):
+        """[T, V] at temperature 1 after each of the tokens."""
+        w, (scale, low) = self.weights, self.adapters.get(adapter, (0.0, {}))
+
+        def linear(x, name):
+            out = x @ w[f"model.{name}.weight"].T
+            if f"{name}.lora_A.weight" in low:
+                out += scale * (x @ low[f"{name}.lora_A.weight"].T) @ low[f"{name}.lora_B.weight"].T
+            return out
+
+        def norm(x, name):
+            size = np.sqrt(np.mean(x * x, axis=-1, keepdims=True) + 1e-6)
+            return x / size * (1 + w[f"model.{name}.weight"])
+
+        x = w["model.embed_tokens.weight"][tokens]
+        for i in range(self.config["num_hidden_layers"]):
+            h = norm(x, f"layers.{i}.post_attention_layernorm")
+            gate = linear(h, f"layers.{i}.mlp.gate_proj")
+            up = linear(h, f"layers.{i}.mlp.up_proj")
+            x = x + linear(gate / (1 + np.exp(-gate)) * up, f"layers.{i}.mlp.down_proj")
+        return log_softmax(norm(x, "norm") @ w["lm_head.weight"].T)
+
+
+def log_softmax(x):
+    x = x - x.max(axis=-1, keepdims=True)
+    return x - np.log(np.exp(x).sum(axis=-1, keepdims=True))
+
+
+def draw(row, temperature, top_p, rng):
+    if temperature == 0:
+        return int(row.argmax())
+    p = np.exp(log_softmax(row / temperature))
+    order = np.argsort(-p)
+    kept = order[: int(np.searchsorted(np.cumsum(p[order]), top_p)) + 1]
+    return int(rng.choice(kept, p=p[kept] / p[kept].sum()))
+
+
+class Fake:
+    def __init__(self, args):
+        self.args, self.model = args, Model(Path(args.model))
+        self.base, self.asleep, self.before = args.served_model_name, False, {}
+
+    def told(self):
+        """How to misbehave now."""
+        path = self.args.misbehave
+        try:
+            told = json.loads(Path(path).read_text()) if path else {}
+        except FileNotFoundError:
+            return {}
+        return told
+
+    def note(self, line):
+        if self.args.diary:
+            with open(self.args.diary, "a") as file:
+                file.write(json.dumps({"pid": os.getpid(), **line}) + "\n")
+
+    def answer(self, method, path, body):
+        """(status, JSON)."""
+        told = self.told()
+        path = path.partition("?")[0]
+        if path == "/health":
+            return (503, {}) if told.get("ill") else (200, {})
+        if path == "/v1/models":
+            names = [self.base, *self.model.adapters]
+            return 200, {"data": [{"id": name} for name in names]}
+        if path == "/is_sleeping":
+            return 200, {"is_sleeping": self.asleep}
+        self.note({"path": path, **{k: body[k] for k in ("lora_name", "model") if k in body}})
+        if path in ("/sleep", "/wake_up"):
+            self.asleep = path == "/sleep" and not told.get("insomnia")
+            return 200, {}
+        if path == "/reset_prefix_cache":
+            return 200, {}
+        if path.endswith("_lora_adapter"):
+            return self.adapter(path, body, told)
+        if path != "/v1/completions":
+            return 404, {"detail": "Not Found"}
+        if self.asleep:
+            os._exit(9)  # as a real one may
+        if told and body["n"] >= told.get("from_n", 2):
+            wrong = self.misbehave(told)
+            if wrong is not None:
+                return wrong
+        return self.complete(body, told)
+
+    def adapter(self, path, body, told):
+        if told.get("no_lora"):
+            return 404, {"detail": "Not Found"}
+        name, adapters = body["lora_name"], self.model.adapters
+        if path == "/v1/unload_lora_adapter":
+            return (200, {}) if adapters.pop(name, None) else (404, {"message": "no such adapter"})
+        if name in adapters:
+            return 400, {"error": {"message": f"{name} has already been loaded"}}
+        if len(adapters) == self.args.max_loras - 1:
+            return 400, {"error": {"message": "no slot is left"}}
+        self.model.load(name, Path(body["lora_path"]))
+        role = name.partition("-")[0]
+        if told.get("stale"):
+            adapters[name] = self.before[role]
+        self.before[role] = adapters[name]
+        if told.get("base"):
+            adapters[name] = (0.0, {})
+        return 200, {}
+
+    def misbehave(self, told):
+        if told.get("once"):
+            Path(self.args.misbehave).unlink(missing_ok=True)
+        time.sleep(told.get("slow", 0.0))
+        if told.get("crash"):
+            print("CUDA error: the card is on fire", flush=True)
+            os._exit(3)
+        if told.get("hang"):
+            time.sleep(60)
+        if "status" in told:
+            return told["status"], {"error": {"message": "I would rather not"}}
+        return None
+
+    def complete(self, body, told):
+        model, tokens = body["model"], body["prompt"]
+        if model != self.base and model not in self.model.adapters:
+            return 404, {"error": {"message": f"The model `{model}` does not exist."}}
+        if len(tokens) + body["max_tokens"] > self.args.max_model_len:
+            return 400, {"error": {"message": "too long"}}
+        table = self.model.logprobs(np.array(tokens), model) + told.get("wrong", 0.0)
+        choices = [self.choice(i, body, told, tokens[-1]) for i in range(body["n"])]
+        if "prompt_logprobs" in body:
+            rows = [
+                {str(t): {"logprob": float(row[t]), "rank": 1, "decoded_token": ""}}
+                for t, row in zip(tokens[1:], table[:-1], strict=True)
+            ]
+            choices[0]["prompt_logprobs"] = [None, *rows]
+        choices[0]["prompt_token_ids"] = tokens
+        return 200, {"choices": choices}
+
+    def choice(self, index, body, told, last):
+        rng = np.random.default_rng((body.get("seed", 0), index))
+        tokens, logprobs, finish = [], [], "length"
+        for _ in range(body["max_tokens"]):
+            row = self.model.logprobs(np.array([last]), body["model"])[0]
+            last = draw(row, body["temperature"], body["top_p"], rng)
+            tokens.append(last)
+            logprobs.append(float(row[last]) + told.get("wrong", 0.0))
+            if last in body.get("stop_token_ids", ()):
+                finish = "stop"
+                break
+        text = self.model.tokenizer.decode(tokens, skip_special_tokens=True)
+        if told.get("no_stop") and finish == "stop" and len(tokens) > 1:
+            tokens, logprobs = tokens[:-1], logprobs[:-1]
+        return {
+            "index": index,
+            "text": "something else" if told.get("other_text") else text,
+            "token_ids": tokens,
+            "logprobs": {"token_logprobs": logprobs[:-1] if told.get("short") else logprobs},
+            "finish_reason": finish,
+        }
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    for name in ("model", "served-model-name", "host", "dtype", "max-lora-rank", "max-cpu-loras"):
+        parser.add_argument(f"--{name}")
+    for name in ("port", "max-model-len", "max-loras", "seed"):
+        parser.add_argument(f"--{name}", type=int, default=8)
+    parser.add_argument("--generation-config")
+    for name in ("enable-lora", "enable-sleep-mode"):
+        parser.add_argument(f"--{name}", action="store_true")
+    parser.add_argument("--misbehave")
+    parser.add_argument("--diary")
+    parser.add_argument("--fail", help="end at once, with these last words")
+    args = parser.parse_args()
+    if args.fail:
+        sys.exit(args.fail)
+    assert args.enable_lora
+    assert os.environ["VLLM_ALLOW_RUNTIME_LORA_UPDATING"] == "True"
+    fake = Fake(args)
+    if os.fork() == 0:  # vLLM computes in another process, which must not be left behind either
+        time.sleep(60)
+        os._exit(0)
+
+    class Handler(BaseHTTPRequestHandler):
+        def respond(self):
+            size = int(self.headers.get("content-length") or 0)
+            body = json.loads(self.rfile.read(size)) if size else {}
+            status, found = fake.answer(self.command, self.path, body)
+            data = json.dumps(found).encode()
+            self.send_response(status)
+            self.send_header("content-length", str(len(data)))
+            self.end_headers()
+            self.wfile.write(data)
+
+        do_GET = do_POST = respond
+
+        def log_message(self, *args):
+            pass
+
+    ThreadingHTTPServer.daemon_threads = True
+    ThreadingHTTPServer((args.host, args.port), Handler).serve_forever()
+
+
+if __name__ == "__main__":
+    main()
