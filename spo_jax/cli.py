@@ -85,10 +85,6 @@ def _complain(sentence: str) -> int:
 def _discover(args: argparse.Namespace) -> int:
     from spo_jax.search.commands import discover
 
-    if args.problem is None and args.resume is None:
-        raise InputError(
-            "which problem? e.g. spo discover tsp, or --resume RUN to go on with a run"
-        )
     return discover(args)
 
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 import spo_jax
 from spo_jax.config import FIELDS, Config, add_arguments, overrides_from
 from spo_jax.errors import InputError
-from spo_jax.presets import PRESETS, load
+from spo_jax.presets import PRESETS, load, problem_of
 
 
 def parse(*argv):
@@ -50,6 +50,14 @@ def test_what_the_paper_sets_for_each_problem(problem, tokens, micro_batch):
         config = load(problem, preset)
         assert (config.max_new_tokens, config.micro_batch) == (tokens, micro_batch)
         assert config.lora_targets == problem
+
+
+def test_a_preset_for_one_problem_names_it(tmp_path):
+    assert [problem_of(p) for p in ("paper-tsp", "paper-cvrp", "quick")] == ["tsp", "cvrp", None]
+    odd = tmp_path / "odd.toml"
+    odd.write_text("problem = 3\n")
+    with pytest.raises(InputError, match=r"problem is 3 in preset .*odd\.toml; it must be text"):
+        problem_of(str(odd))
 
 
 def test_paper_presets_have_the_nominal_budget():

@@ -29,6 +29,14 @@ PROBLEM_DEFAULTS: dict[str, dict[str, Any]] = {
 _KNOWN_PROBLEMS = ("tsp", "cvrp")
 
 
+def problem_of(preset: str) -> str | None:
+    """The problem that a preset is for, where it is for one. Raises InputError as `load` does."""
+    named = read_preset(preset, "").get("problem")
+    if named is not None and not isinstance(named, str):
+        raise InputError(f"problem is {named!r} in preset {preset}; it must be text")
+    return named
+
+
 def read_preset(preset: str, problem: str) -> dict[str, Any]:
     """The settings of a preset of the package, or of a TOML file of the user's own.
 

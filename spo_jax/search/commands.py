@@ -18,7 +18,7 @@ INTERRUPTED = 130  # the shell's code for a program that Ctrl-C ended
 
 
 def discover(args: argparse.Namespace) -> int:
-    """`spo discover PROBLEM [--preset P] [--out RUN] [--resume RUN] [settings]`.
+    """`spo discover [PROBLEM] [--preset P] [--out RUN] [--resume RUN] [settings]`.
 
     Returns the exit code: 0, or 130 after Ctrl-C. Raises SpoError for what the user can mend.
     """
@@ -31,7 +31,12 @@ def _start(args: argparse.Namespace) -> int:
     from spo_jax.search.store import check_new, default_folder
 
     preset = getattr(args, "preset", None) or presets.DEFAULT_PRESET
-    settings = presets.load(args.problem, preset, config.overrides_from(args))
+    problem = args.problem if args.problem is not None else presets.problem_of(preset)
+    if problem is None:
+        raise InputError(
+            "which problem? e.g. spo discover tsp, or --resume RUN to go on with a run"
+        )
+    settings = presets.load(problem, preset, config.overrides_from(args))
     if settings.generator in config.LEARNERS and Path(settings.model).is_dir():
         settings = dataclasses.replace(settings, model=str(Path(settings.model).resolve()))
     out = getattr(args, "out", None)
