@@ -140,9 +140,10 @@ def suits(removal: Choices, repair: Choices) -> int:
 _WHOLE_SHARES = ("0.3 * n", "limit", "4 * math.sqrt(n)", "5 * math.sqrt(n)")
 _MANY = {"tsp": ("50", "60", "80", "100", *_WHOLE_SHARES), "cvrp": ("25", "30", "35", "40", "50")}
 _AT_LEAST = {"tsp": ("15", "20"), "cvrp": ("12", "15")}
-_FEW_TRIES = ("3", "n // 15", "n // 20")  # of a CVRP repair by regret, at times
-_SOME_TRIES = ("12", "n // 4")  # of one in sequence, always
-_MORE_TRIES = ("16", "n // 3", "n // 2")
+# Tries of a CVRP repair in sequence: at every step, in stagnation, and now and then.
+_FEW_TRIES = ("4", "6")
+_SOME_TRIES = (*_FEW_TRIES, "8", "12", "16", "n // 4")
+_MORE_TRIES = (*_SOME_TRIES, "20", "n // 3", "n // 2", "4 * n // len(removed_customers)")
 _LEAST_TRIES = ("1", "2", "3", "5", "n // 10")
 
 
@@ -169,12 +170,11 @@ def _costly_cvrp(choices: Choices) -> bool:
     if choices["retry"] == "once":
         return False
     most, least = str(choices["tries_high"]), str(choices.get("tries_low", "1"))
-    at_times = choices["tries_rule"] not in ("fixed", "early")
+    rule = choices["tries_rule"]
     if choices["build"] == "regret":
-        return not (at_times and most in _FEW_TRIES)
-    by_size = most.startswith(("n * n", "4 * n"))
-    some = most in _SOME_TRIES or by_size or (at_times and most in _MORE_TRIES)
-    return least not in _LEAST_TRIES or not some
+        return rule != "burst" or most not in ("3", "n // 15", "n // 20")
+    allowed = {"fixed": _FEW_TRIES, "early": _FEW_TRIES, "burst": _MORE_TRIES}
+    return least not in _LEAST_TRIES or most not in allowed.get(str(rule), _SOME_TRIES)
 
 
 # --- programs that the grammar did not write ------------------------------------------------------

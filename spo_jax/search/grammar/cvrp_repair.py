@@ -114,10 +114,10 @@ _TRIES: dict[str, tuple[Weights, Weights]] = {
     "sequence": (
         {"3": 1.0, "5": 1.0, "8": 1.0, "12": 1.0, "n // 10": 1.0, "n // 5": 1.0,
          _WORK.format(2): 1.0, _WORK.format(3): 1.0},
-        {"12": 0.4, "16": 0.5, "20": 0.6, "30": 0.6, "40": 0.4, "60": 0.3, "n // 4": 1.0,
-         "n // 3": 1.0, "n // 2": 1.5, "n": 0.7, _WORK.format(4): 1.0, _WORK.format(6): 1.5,
-         _WORK.format(8): 1.5, _WORK.format(12): 1.0, _WORK.format(20): 0.5,
-         _SQUARE.format(8): 1.5, _SQUARE.format(12): 1.5},
+        {"4": 1.0, "6": 1.0, "8": 0.7, "12": 0.4, "16": 0.5, "20": 0.6, "30": 0.6, "40": 0.4,
+         "60": 0.3, "n // 4": 1.0, "n // 3": 1.0, "n // 2": 1.5, "n": 0.7,
+         _WORK.format(4): 1.0, _WORK.format(6): 1.5, _WORK.format(8): 1.5, _WORK.format(12): 1.0,
+         _WORK.format(20): 0.5, _SQUARE.format(8): 1.5, _SQUARE.format(12): 1.5},
     ),
     "regret": (
         {"1": 1.0, "2": 1.0},
