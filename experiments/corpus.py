@@ -141,10 +141,10 @@ _WHOLE_SHARES = ("0.3 * n", "limit", "4 * math.sqrt(n)", "5 * math.sqrt(n)")
 _MANY = {"tsp": ("50", "60", "80", "100", *_WHOLE_SHARES), "cvrp": ("25", "30", "35", "40", "50")}
 _AT_LEAST = {"tsp": ("15", "20"), "cvrp": ("12", "15")}
 # Tries of a CVRP repair in sequence: at every step, in stagnation, and now and then.
-_FEW_TRIES = ("4", "6")
-_SOME_TRIES = (*_FEW_TRIES, "8", "12", "16", "n // 4")
-_MORE_TRIES = (*_SOME_TRIES, "20", "n // 3", "n // 2", "4 * n // len(removed_customers)")
-_LEAST_TRIES = ("1", "2", "3", "5", "n // 10")
+_FEW_TRIES = ("3", "4")
+_SOME_TRIES = (*_FEW_TRIES, "6", "8", "12")
+_MORE_TRIES = (*_SOME_TRIES, "16", "20", "n // 4", "n // 3")
+_LEAST_TRIES = ("1", "2", "3")
 
 
 def costly(grammar: Grammar, choices: Choices) -> bool:
