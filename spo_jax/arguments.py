@@ -107,29 +107,44 @@ def parser() -> argparse.ArgumentParser:
     sub.add_argument(
         "--problem", metavar="P", help="tsp, cvrp or package.module:OBJECT (a run knows its own)"
     )
-    sub.add_argument(
-        "--on",
-        required=True,
-        nargs="+",
-        action="extend",
-        metavar="SPEC",
-        help="uniform:SIZExCOUNT[@SEED] (seed 0 by default), an instance file, or a folder of "
-        "them; each is a group of its own",
-    )
+    _groups_option(sub)
     sub.add_argument(
         "--steps", type=_count, default=500, help="LNS steps of a rollout (default: 500)"
     )
     sub.add_argument(
         "--seeds", type=_count, default=3, help="rollouts of each instance (default: 3)"
     )
-    sub.add_argument("--json", metavar="OUT", help="write the report to this file")
-    sub.add_argument(
-        "--references",
-        choices=("solve", "none"),
-        default="solve",
-        help="references of uniform instances: from a solver, or none (default: solve)",
-    )
+    _report_options(sub)
     _sandbox_options(sub)
+
+    sub = _command(
+        commands,
+        "baseline",
+        "measure a classical heuristic or a solver on instances",
+        "Runs a baseline of the paper's Appendix C on groups of instances, and prints and writes "
+        "what spo evaluate does. For the TSP: nearest-neighbor, farthest-insertion, 2-opt, 3-opt "
+        "and alns. For the CVRP: clarke-wright, local-search, alns and or-tools (the solvers "
+        "extra). A function (instance, seed) -> solution of your own is package.module:function; "
+        "it runs outside the sandbox.",
+        "spo baseline 2-opt --problem tsp --on uniform:100x32@1 tsplib/ --json report.json",
+    )
+    sub.add_argument(
+        "name", metavar="NAME", help="one of the names above or package.module:function"
+    )
+    sub.add_argument(
+        "--problem", required=True, metavar="P", help="tsp, cvrp or package.module:OBJECT"
+    )
+    _groups_option(sub)
+    sub.add_argument(
+        "--steps", type=_count, help="iterations of a baseline that has such (alns: 500)"
+    )
+    sub.add_argument(
+        "--seeds",
+        type=_count,
+        help="rollouts of each instance (default: 3, and always 1 of what draws nothing at random)",
+    )
+    _report_options(sub)
+    _workers_option(sub)
 
     sub = _command(
         commands,
@@ -174,10 +189,36 @@ def parser() -> argparse.ArgumentParser:
     return top
 
 
-def _sandbox_options(sub: argparse.ArgumentParser) -> None:
+def _groups_option(sub: argparse.ArgumentParser) -> None:
+    sub.add_argument(
+        "--on",
+        required=True,
+        nargs="+",
+        action="extend",
+        metavar="SPEC",
+        help="uniform:SIZExCOUNT[@SEED] (seed 0 by default), an instance file, or a folder of "
+        "them; each is a group of its own",
+    )
+
+
+def _report_options(sub: argparse.ArgumentParser) -> None:
+    sub.add_argument("--json", metavar="OUT", help="write the report to this file")
+    sub.add_argument(
+        "--references",
+        choices=("solve", "none"),
+        default="solve",
+        help="references of uniform instances: from a solver, or none (default: solve)",
+    )
+
+
+def _workers_option(sub: argparse.ArgumentParser) -> None:
     sub.add_argument(
         "--workers", type=_count, metavar="N", help="processes (default: one a usable core)"
     )
+
+
+def _sandbox_options(sub: argparse.ArgumentParser) -> None:
+    _workers_option(sub)
     sub.add_argument(
         "--cpu-seconds",
         type=_seconds,

@@ -18,6 +18,7 @@ from spo_jax.arguments import parser
 from spo_jax.errors import InputError, SpoError
 
 if TYPE_CHECKING:
+    from spo_jax.envs.evaluation import Report
     from spo_jax.envs.problem import Problem
     from spo_jax.program import Pair
 
@@ -103,36 +104,69 @@ def _export(args: argparse.Namespace) -> int:
 
 
 def _evaluate(args: argparse.Namespace) -> int:
-    from spo_jax.envs.evaluation import Report, evaluate
+    from functools import partial
+
+    from spo_jax.envs.evaluation import evaluate
+
+    problem, pair = _problem_and_pair(args.pair, args.problem, None)
+    run = partial(
+        evaluate,
+        pair,
+        problem,
+        args.on,
+        steps=args.steps,
+        seeds=args.seeds,
+        workers=args.workers or _cores(),
+        cpu_seconds=args.cpu_seconds,
+        on_invalid=args.on_invalid,
+        references=args.references,
+        unsafe=args.unsafe_sandbox,
+    )
+    return _report(run, args.json, args.pair, *args.on)
+
+
+def _baseline(args: argparse.Namespace) -> int:
+    from functools import partial
+
+    from spo_jax.envs import get_problem
+    from spo_jax.envs.baselines import evaluate_baseline, get_baseline
+
+    problem = get_problem(args.problem)
+    baseline = get_baseline(args.name, problem)
+    run = partial(
+        evaluate_baseline,
+        baseline,
+        problem,
+        args.on,
+        steps=args.steps,
+        seeds=args.seeds,
+        workers=args.workers or _cores(),
+        references=args.references,
+    )
+    code = _report(run, args.json, *args.on)
+    if not baseline.seeded and args.seeds is not None and args.seeds > 1:
+        print(f"{args.name} draws nothing at random: one rollout of each instance")
+    return code
+
+
+def _report(run: Callable[..., "Report"], json: str | None, *inputs: str) -> int:
+    """Print what `run` reports, having kept it in the file `json` after each group."""
+    from spo_jax.envs.evaluation import Report
     from spo_jax.envs.reporting import Meter, console, show_report
     from spo_jax.envs.textfiles import write_atomically
 
-    problem, pair = _problem_and_pair(args.pair, args.problem, None)
-    if args.json is not None:
-        _check_output(args.json, args.pair, *args.on)
+    if json is not None:
+        _check_output(json, *inputs)
 
     def save(report: Report) -> None:
-        if args.json is not None:
-            write_atomically(args.json, report.to_json())
+        if json is not None:
+            write_atomically(json, report.to_json())
 
     with Meter(sys.stderr, sys.stdout) as meter:
-        report = evaluate(
-            pair,
-            problem,
-            args.on,
-            steps=args.steps,
-            seeds=args.seeds,
-            workers=args.workers or _cores(),
-            cpu_seconds=args.cpu_seconds,
-            on_invalid=args.on_invalid,
-            references=args.references,
-            unsafe=args.unsafe_sandbox,
-            progress=meter,
-            save=save,
-        )
+        report = run(progress=meter, save=save)
     show_report(report, console(sys.stdout))
-    if args.json is not None:
-        print(f"written: {args.json}")
+    if json is not None:
+        print(f"written: {json}")
     return 0
 
 
@@ -190,9 +224,10 @@ def _problem_and_pair(
 ) -> tuple["Problem", "Pair"]:
     """The problem asked for, by default that of the run, and the pair at `path`."""
     from spo_jax.envs import get_problem
+    from spo_jax.envs.glns_operators import is_operators, load_operators
     from spo_jax.search.store import load_run, resolve_pair
 
-    pair = resolve_pair(path)
+    pair = None if is_operators(path) else resolve_pair(path)
     if Path(path).is_dir():
         found = load_run(path).config.problem
         if problem is not None and get_problem(problem).name != get_problem(found).name:
@@ -200,7 +235,8 @@ def _problem_and_pair(
         problem = found
     if problem is None:
         raise InputError(f"{path} does not say which problem it is for: add --problem tsp or cvrp")
-    return get_problem(problem), pair
+    known = get_problem(problem)
+    return known, load_operators(path, known.name) if pair is None else pair
 
 
 def _check_output(path: str | Path, *others: str | Path) -> None:
@@ -230,6 +266,7 @@ COMMANDS: dict[str, Callable[[argparse.Namespace], int]] = {
     "runs": _runs,
     "export": _export,
     "evaluate": _evaluate,
+    "baseline": _baseline,
     "solve": _solve,
     "doctor": _doctor,
 }

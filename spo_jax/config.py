@@ -21,6 +21,7 @@ ENDPOINT = "openai"  # the generator that asks an OpenAI-compatible endpoint
 VLLM = "vllm"  # the generator that samples from a vLLM server and teaches its adapters
 LEARNERS = ("model", VLLM)  # generators whose model can learn
 WITH_MODEL = (*LEARNERS, ENDPOINT)  # generators that `model` is for
+SPO = "spo"  # the method of the paper; the others are its baselines and teach no model
 MAX_WORKERS = 1024
 
 
@@ -61,6 +62,14 @@ class Config:
         _workers, "worker processes; the results do not depend on it", low=1, high=MAX_WORKERS,
         volatile=True,
     )  # fmt: skip
+
+    method: str = _knob(
+        SPO, "how pairs are discovered: spo, funsearch, eoh, reevo, g-lns, best-of-n or "
+        "package.module:OBJECT",
+    )  # fmt: skip
+    method_settings: str | None = _knob(
+        None, "numbers of another method than spo, as one text: 'islands=4, samples=2'"
+    )
 
     # The search: Algorithm 1 and Appendices A.3 to A.5.
     rounds: int = _knob(30, "program-discovery rounds K", low=1, high=100_000)
@@ -239,13 +248,20 @@ class Config:
             value = _checked(field, getattr(self, field.name))
             object.__setattr__(self, field.name, value)
         if self.update == "auto":
-            object.__setattr__(self, "update", "grpo" if self.generator in LEARNERS else "none")
+            learns = self.generator in LEARNERS and self.method == SPO
+            object.__setattr__(self, "update", "grpo" if learns else "none")
         _check_relations(self)
 
     @property
     def group_forms(self) -> int:
         """Groups of answers in one role's set: three mutations and two crossovers in the paper."""
         return self.mutation_groups + self.crossover_groups
+
+    @property
+    def nominal_pairs(self) -> int:
+        """Pairs that are as many programs as all rounds generate at most (Appendix C: 13,950)."""
+        destroys = self.rounds * self.group_forms * self.responses
+        return destroys * (1 + self.repairs_per_destroy) // 2
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values that JSON holds, in the order of the fields."""
@@ -337,6 +353,16 @@ def _check_relations(config: Config) -> None:
         raise InputError(
             f"update is grpo, which teaches a model, and generator is {config.generator}; "
             "leave out one of them"
+        )
+    if config.method != SPO and config.update != "none":
+        raise InputError(
+            f"update is {config.update}, and method is {config.method}, which teaches no model; "
+            "leave out one of them"
+        )
+    if config.method == SPO and config.method_settings is not None:
+        raise InputError(
+            "method_settings is given, but method is spo, whose numbers have options of their own; "
+            "leave it out, or name another method"
         )
     if config.generator == ENDPOINT and (config.base_url is None or config.model == EMBEDDED):
         raise InputError(

@@ -443,7 +443,7 @@ def test_help_is_quick_and_imports_nothing_heavy():
         took.append(time.perf_counter() - start)
         assert done.returncode == 0, done.stderr
     assert min(took) < 0.5
-    for name in ("discover", "runs", "export", "evaluate", "solve", "doctor"):
+    for name in ("discover", "runs", "export", "evaluate", "baseline", "solve", "doctor"):
         assert name in done.stdout
 
 

@@ -1,5 +1,7 @@
 """`spo evaluate`: a pair on groups of instances, with gaps to references and intervals.
 
+The report and how it is filled group by group are those of `spo baseline`, too.
+
 A group is what one SPEC names: `uniform:SIZExCOUNT[@SEED]`, an instance file, or a folder of them.
 Every rollout keeps its own status: means are over the rollouts that succeeded, and how many did
 not is said beside them.
@@ -184,12 +186,17 @@ class GroupResult:
 
 @dataclass(frozen=True)
 class Report:
-    """What `spo evaluate --json` writes. complete: whether all groups are in it."""
+    """What `spo evaluate --json` and `spo baseline --json` write.
+
+    pair: what was evaluated, or None for a baseline, which `baseline` then names.
+    complete: whether all groups are in it.
+    """
 
     spo_jax: str
     problem: str
-    pair: dict[str, str]
+    pair: dict[str, str] | None
     settings: dict[str, Any]
+    baseline: dict[str, str] | None = None
     sandbox: dict[str, bool] = field(default_factory=dict)
     complete: bool = False
     groups: tuple[GroupResult, ...] = ()
@@ -228,16 +235,8 @@ def evaluate(
     """
     if seeds < 1 or steps < 1:
         raise InputError(f"steps and seeds must be at least 1, not {steps} and {seeds}")
-    if references not in ("solve", "none"):
-        raise InputError(f"references must be 'solve' or 'none', not {references!r}")
-    if not specs:
-        raise InputError(
-            "there is nothing to evaluate on: name an instance, a folder or uniform:..."
-        )
-    plans = [parse_spec(text, problem) for text in specs]
+    plans = parse_specs(specs, problem, references)
     for plan in plans:
-        if plan.uniform is None:
-            plan.load(problem)  # a bad file must not be found out an hour later
         if 12 * plan.count * seeds * steps > LARGEST_GROUP:
             raise InputError(f"{plan.text}: {steps} steps of {seeds} seeds do not fit into memory")
     settings = {
@@ -248,30 +247,65 @@ def evaluate(
         "references": references,
     }
     told = {"destroy": pair.destroy.strategy, "repair": pair.repair.strategy, "digest": pair.digest}
-    report = Report(__version__, problem.name, told, settings)
     with Evaluator(
         problem, workers, cpu_seconds=cpu_seconds, on_invalid=on_invalid, unsafe=unsafe
     ) as evaluator:
         require_lawful(evaluator, pair)
-        report = replace(report, sandbox=evaluator.layers)
-        for number, plan in enumerate(plans, 1):
-            instances = plan.load(problem)
-            if references == "solve" and plan.uniform is not None:
-                folder = cache_folder() if cache is None else Path(cache)
-                instances = with_references(
-                    instances, folder, partial(progress, f"{plan.text}: references")
-                )
-            rollouts = evaluator.run(
+        report = Report(__version__, problem.name, told, settings, sandbox=evaluator.layers)
+
+        def run(instances: list[Instance], progress: Callable[[int, int], None]) -> Rollouts:
+            return evaluator.run(
                 [pair],
                 instances,
                 seeds=range(seeds),
                 steps=steps,
                 fail_fast=False,
-                progress=partial(progress, f"{plan.text}: rollouts"),
+                progress=progress,
             )
-            group = group_result(plan.text, problem, instances, range(seeds), rollouts)
-            report = replace(report, groups=(*report.groups, group), complete=number == len(plans))
-            save(report)
+
+        return filled(report, problem, plans, run, cache=cache, progress=progress, save=save)
+
+
+def parse_specs(specs: Sequence[str], problem: Problem, references: str) -> list[Spec]:
+    """The groups that `specs` name, their files read once. Raises InputError."""
+    if references not in ("solve", "none"):
+        raise InputError(f"references must be 'solve' or 'none', not {references!r}")
+    if not specs:
+        raise InputError(
+            "there is nothing to evaluate on: name an instance, a folder or uniform:..."
+        )
+    plans = [parse_spec(text, problem) for text in specs]
+    for plan in plans:
+        if plan.uniform is None:
+            plan.load(problem)  # a bad file must not be found out an hour later
+    return plans
+
+
+def filled(
+    report: Report,
+    problem: Problem,
+    plans: Sequence[Spec],
+    run: Callable[[list[Instance], Callable[[int, int], None]], Rollouts],
+    *,
+    cache: str | Path | None,
+    progress: Progress,
+    save: Callable[[Report], None],
+) -> Report:
+    """`report` with one group a plan; its settings say what seeds and references are used.
+
+    run: the rollouts [1, I, S] of some instances; told where to report (done, in all).
+    """
+    for number, plan in enumerate(plans, 1):
+        instances = plan.load(problem)
+        if report.settings["references"] == "solve" and plan.uniform is not None:
+            folder = cache_folder() if cache is None else Path(cache)
+            instances = with_references(
+                instances, folder, partial(progress, f"{plan.text}: references")
+            )
+        rollouts = run(instances, partial(progress, f"{plan.text}: rollouts"))
+        group = group_result(plan.text, problem, instances, report.settings["seeds"], rollouts)
+        report = replace(report, groups=(*report.groups, group), complete=number == len(plans))
+        save(report)
     return report
 
 

@@ -10,7 +10,7 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
-from spo_jax.config import EMBEDDED, LEARNERS, WITH_MODEL, Config, check_names, closest
+from spo_jax.config import EMBEDDED, LEARNERS, SPO, WITH_MODEL, Config, check_names, closest
 from spo_jax.errors import InputError
 
 PRESETS = ("smoke", "quick", "standard", "paper-tsp", "paper-cvrp")
@@ -83,7 +83,7 @@ def load(
     means that it is to be used: the generator is "model" then, unless it is another that has one.
     A small model learns with other numbers than the paper's 9B: where the model that ships writes
     the programs, its own settings stand above those of the package's presets, and below what a
-    person wrote.
+    person wrote; and so does the validation by which the baselines choose their pair (Appendix C).
     Raises InputError for an unknown preset or setting (naming the closest) and unlawful values.
     """
     overrides = dict(overrides or {})
@@ -103,6 +103,8 @@ def load(
     if chosen.generator in LEARNERS and chosen.model == EMBEDDED:
         learning = _settings(_packaged(EMBEDDED), EMBEDDED, problem)
         layers.insert(2 if preset in PRESETS else 1, learning)
+    if chosen.method != SPO and chosen.finalists:
+        layers.insert(2 if preset in PRESETS else 1, {"select": "validation"})
     return Config(**_merged(layers))
 
 

@@ -69,10 +69,11 @@ def load_pair(path: str | Path) -> Pair:
     UTF-8, not Python, or without one of the two functions.
     """
     path = Path(path)
-    return _parse_pair(_read(path), str(path))
+    return parse_pair(read_file(path), str(path))
 
 
-def _read(path: Path) -> str:
+def read_file(path: Path) -> str:
+    """The text of a file of programs. Raises InputError as `load_pair` does."""
     try:
         with open(path, "rb") as file:
             raw = file.read(MAX_FILE + 1)
@@ -92,8 +93,8 @@ def _read(path: Path) -> str:
         raise InputError(f"{path}: not UTF-8 text (byte {error.start})") from None
 
 
-def _parse_pair(text: str, where: str) -> Pair:
-    """The pair in a pair file's text; `where` names it in errors."""
+def parse_pair(text: str, where: str) -> Pair:
+    """The pair in a pair file's text; `where` names it in errors. Raises InputError for none."""
     try:
         module = _parse(text.replace("\r\n", "\n").replace("\r", "\n"))
         functions = [each.name for each in _functions(module)]

@@ -59,16 +59,16 @@ def contexts(
 
     A form with too few eligible parents in the population becomes parent-free (Appendix A.5), as
     all of them do in the first round. `destroy` is the program that repairs are to answer. A prompt
-    that does not fit shows less, see `_fitted`.
+    that does not fit shows less, see `fitted`.
     """
     prompts = []
     for form in islice(cycle(_forms(config)), first, first + groups):
         parents = draw_parents(population, parents_of(form), config.parents, rng)
-        prompts.append(_fitted(config, problem, role, form, parents, destroy, fits))
+        prompts.append(fitted(config, problem, role, form, parents, destroy, fits))
     return prompts
 
 
-def _fitted(
+def fitted(
     config: Config,
     problem: str,
     role: Role,
@@ -76,9 +76,12 @@ def _fitted(
     parents: tuple[Program, ...],
     destroy: Program | None,
     fits: Fits,
+    reflection: str = "",
 ) -> Prompt:
     """The first of these that fits, else the last: everything; parents without their sources; no
     parents; and the destroy program without its source.
+
+    reflection: for the forms that show one.
     """
     wanted = cast(ShowDestroy, config.show_destroy)
     tries: list[tuple[str, tuple[Program, ...], ShowDestroy, ShowDestroy]] = [
@@ -98,6 +101,7 @@ def _fitted(
             state=config.state,
             show_destroy=show_destroy,
             show_parents=show_parents,
+            reflection=reflection,
             folder=config.prompts,
         )
         prompt = replace(prompt, shortened=shortened)
@@ -181,6 +185,16 @@ def ask(
             failures += refused
             then(list(new.values()))
     return [answers[place] for place in range(len(prompts))], failures
+
+
+def complete(
+    generator: Generator, prompts: Sequence[Prompt], n: int, seed: int
+) -> list[tuple[Completion, ...]]:
+    """`n` completions of each prompt, whatever they say. Raises InputError as `ask` does."""
+    found: dict[int, tuple[Completion, ...]] = {}
+    for part in _parts(generator, prompts, n, seed):
+        found |= part
+    return [found[place] for place in range(len(prompts))]
 
 
 def _parts(
@@ -273,9 +287,10 @@ def distinct(answers: Sequence[Answers]) -> tuple[Program, ...]:
     return tuple(found.values())
 
 
-def written(answers: Sequence[Answers], config: Config) -> dict[str, float]:
+def written(answers: Sequence[Answers], config: Config, what: str = "") -> dict[str, float]:
     """What a language model wrote for a role, for the record; nothing of another generator.
 
+    what: the record's name for it, by default the role. The numbers:
     tokens: of all answers. cut: answers that ended at `max_new_tokens`, most likely unfinished.
     shortened: prompts that had to leave something out. Of an endpoint also prompt_tokens, cost (at
     the config's prices), lost (answers that could not be had) and uncounted (answers whose tokens
@@ -292,7 +307,8 @@ def written(answers: Sequence[Answers], config: Config) -> dict[str, float]:
     else:
         return {}
     numbers["shortened"] = sum(bool(group.prompt.shortened) for group in answers)
-    return {f"{answers[0].prompt.role}/{name}": float(value) for name, value in numbers.items()}
+    what = what or answers[0].prompt.role
+    return {f"{what}/{name}": float(value) for name, value in numbers.items()}
 
 
 def _charged(usages: Sequence[Usage], config: Config) -> dict[str, float]:

@@ -57,7 +57,7 @@ def _resume(args: argparse.Namespace) -> int:
     if run.status == "finished":
         with Store.reopen(path) as store:  # a kill may have come before the last export
             store.export_best(store.best())
-        print(f"{path} is finished: {run.rounds} of {settings.rounds} rounds.")
+        print(f"{path} is finished: {run.rounds} of {run.planned} rounds.")
         print("\n".join(progress.closing(run.best, settings, path, path / BEST, run.finals)))
         return 0
     return _run(settings, run.preset, path, new=False)
@@ -94,6 +94,7 @@ def _run(settings: config.Config, preset: str, path: Path, *, new: bool) -> int:
     from spo_jax.rl.backend import keep_compiled, share_devices
     from spo_jax.search import progress
     from spo_jax.search.credit import get_credit
+    from spo_jax.search.methods import get_method, writes_prose
     from spo_jax.search.plugins import writer_and_learner
     from spo_jax.search.prompts import templates
     from spo_jax.search.rounds import Round
@@ -108,11 +109,13 @@ def _run(settings: config.Config, preset: str, path: Path, *, new: bool) -> int:
         problem = get_problem(settings.problem)
         templates(settings.prompts, problem.name)
         credit = get_credit(settings.credit)
+        method = get_method(settings)
         if settings.generator == config.VLLM and settings.residency != "both":
             share_devices()
         uncached = keep_compiled(cache_folder() / "compiled")
         model = model_of(settings)
         generator, updater = writer_and_learner(settings)
+        variant = method.variant(writes_prose(settings, generator)) if method else None
         with (
             ended(generator),
             Evaluator(
@@ -127,7 +130,9 @@ def _run(settings: config.Config, preset: str, path: Path, *, new: bool) -> int:
             ) as evaluator,
         ):
             if new:
-                store = Store.create(path, manifest(settings, preset, evaluator.layers, model))
+                rounds = method.rounds(settings) if method else None
+                what = manifest(settings, preset, evaluator.layers, model, variant, rounds)
+                store = Store.create(path, what)
                 exists = True
             else:
                 store = Store.reopen(path)
@@ -141,6 +146,8 @@ def _run(settings: config.Config, preset: str, path: Path, *, new: bool) -> int:
                     open_in(path, display.remark)
                 store.export_best(state.best)
                 display.say(progress.opening(settings, preset, path, committed + 1))
+                if variant is not None:
+                    display.say(f"Method: {variant}")
                 for warning in (uncached, other_software(store.manifest, model)):
                     if warning:
                         display.say(warning)
@@ -161,7 +168,7 @@ def _run(settings: config.Config, preset: str, path: Path, *, new: bool) -> int:
                     updater=updater,
                     observer=display,
                 )
-                algorithm(parts, state, commit)
+                algorithm(parts, state, commit, method)
                 display.ended()
                 if settings.finalists:
                     named = store.candidates(settings.finalists)
@@ -210,19 +217,20 @@ def runs(args: argparse.Namespace) -> int:
     if not paths:
         print(f"no runs in {root}; start one with: spo discover tsp")
         return 0
-    columns = ("name", "problem", "preset", "rounds", "pairs", "best J", "state")
+    columns = ("name", "problem", "method", "preset", "rounds", "pairs", "best J", "state")
     table = Table(*columns, box=None, pad_edge=False)
     for path in paths:
         try:
             run = load_run(path)
         except InputError as error:
-            table.add_row(path.name, *[""] * 5, f"unreadable: {error}")
+            table.add_row(path.name, *[""] * 6, f"unreadable: {error}")
             continue
         table.add_row(
             path.name,
             run.config.problem,
+            run.config.method,
             run.preset,
-            f"{run.rounds}/{run.config.rounds}",
+            f"{run.rounds}/{run.planned}",
             str(run.pairs),
             utility(run.best.utility if run.best else None),
             run.status,

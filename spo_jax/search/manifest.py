@@ -24,8 +24,12 @@ def manifest(
     preset: str,
     layers: Mapping[str, bool],
     model: Mapping[str, str] | None = None,
+    variant: str | None = None,
+    rounds: int | None = None,
 ) -> dict[str, Any]:
-    """A run's config and preset, and what it runs on. model: see `model_of`."""
+    """A run's config and preset, and what it runs on. model: see `model_of`. variant, rounds: what
+    its method is and how many rounds it takes, where that is not SPO.
+    """
     return {
         "config": settings.to_dict(),
         "preset": preset,
@@ -41,6 +45,7 @@ def manifest(
         },
         "sandbox": dict(layers),
         **({} if model is None else {"model": dict(model)}),
+        **({} if variant is None else {"variant": variant, "rounds": rounds}),
     }
 
 

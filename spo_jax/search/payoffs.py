@@ -37,6 +37,7 @@ class Table:
         self._known = dict(known)
         self._observer = observer
         self._again: set[Digests] = set()
+        self._scores: dict[Digests, tuple[float, ...]] = {}
         self.played: list[Played] = []
 
     @property
@@ -74,6 +75,7 @@ class Table:
             value = float(values[p]) if status == Status.OK else math.nan
             played = Played(*_digests(pair), kind, status.label, value, reason)
             self._known[played.digests] = played
+            self._scores[played.digests] = _by_instance(rollouts.best_cost[p])
             self.played.append(played)
 
     def verdict(self, destroy: Program, repair: Program) -> Played:
@@ -84,6 +86,13 @@ class Table:
         """J of a pair that was played; NaN for one that failed."""
         return self._known[destroy.digest, repair.digest].utility
 
+    def scores(self, pair: Pair) -> tuple[float, ...]:
+        """The utility on each training instance of a pair that was played in this round.
+
+        Empty for a pair that an earlier round played. Their mean is J, to rounding.
+        """
+        return self._scores.get(_digests(pair), ())
+
     def failures(self) -> list[Failure]:
         """Pairs of this round that failed, with the reason."""
         return [
@@ -91,6 +100,13 @@ class Table:
             for played in self.played
             if played.status != Status.OK.label
         ]
+
+
+def _by_instance(best_cost: np.ndarray) -> tuple[float, ...]:
+    """[I, S, T+1] -> I: the mean relative improvement on each instance, NaN where it is missing."""
+    start, end = best_cost[..., 0], best_cost[..., -1]
+    gains = (start - end) / np.maximum(np.abs(start), 1e-12)  # eps of `metrics.utility`
+    return tuple(float(value) for value in gains.mean(axis=1))
 
 
 def _digests(pair: Pair) -> Digests:

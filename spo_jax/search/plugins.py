@@ -42,7 +42,7 @@ def get_generator(name: str) -> Generator:
         from spo_jax.search.grammar.generator import GrammarGenerator
 
         return GrammarGenerator()
-    generator = _imported("generator", name, "model, vllm, openai, grammar")
+    generator = imported("generator", name, "model, vllm, openai, grammar")
     if not callable(getattr(generator, "generate", None)):
         raise InputError(f"generator {name!r} has no method generate(prompts, n, seed)")
     return generator
@@ -55,7 +55,7 @@ def get_updater(name: str) -> Updater:
     """
     if name == "none":
         return NoUpdate()
-    updater = _imported("update", name, "grpo, none")
+    updater = imported("update", name, "grpo, none")
     if isinstance(updater, Updater):
         return updater
     if callable(updater):
@@ -73,7 +73,8 @@ class FunctionUpdater(Updater):
         return dict(self._function(groups) or {})
 
 
-def _imported(what: str, name: str, known: str) -> Any:
+def imported(what: str, name: str, known: str) -> Any:
+    """What "package.module:NAME" names; a class is called. Raises InputError for nothing."""
     module, colon, attribute = name.partition(":")
     if not (colon and module and attribute) or module.startswith("."):
         raise InputError(f"unknown {what} {name!r}: use {known}, or 'package.module:NAME'")

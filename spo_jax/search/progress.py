@@ -12,8 +12,9 @@ from pathlib import Path
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn
 
-from spo_jax.config import Config
+from spo_jax.config import SPO, Config
 from spo_jax.program import ROLES
+from spo_jax.search.methods import rounds_of
 from spo_jax.search.rounds import Best, Observer, Round
 from spo_jax.search.validation import Finals
 
@@ -21,12 +22,14 @@ STAGES = {
     "destroy": "writing destroys",
     "repair": "writing and evaluating repairs",
     "cross-play": "cross-play",
+    "reflection": "reflecting",
     "update": "updating",
     "validation": "validating",
     "fresh": "measuring on fresh instances",
 }
 NOT_MEASURED = Finals()
 NO_TIME: Mapping[str, float] = {}
+WRITTEN = (*ROLES, "reflection")
 PLAYED = ("repair", "cross-play")  # the stages that take their time over pairs
 
 
@@ -35,12 +38,14 @@ PLAYED = ("repair", "cross-play")  # the stages that take their time over pairs
 
 def opening(config: Config, preset: str, path: Path, first: int) -> str:
     """The first line of a run, or of one that goes on."""
-    begin = "Discovering" if first == 1 else f"Going on from round {first} of {config.rounds}:"
-    if first > config.rounds:
+    rounds = rounds_of(config)
+    begin = "Discovering" if first == 1 else f"Going on from round {first} of {rounds}:"
+    if first > rounds:
         begin = "Going on with the validation of"
+    how = "" if config.method == SPO else f"method {config.method}, "
     return (
         f"{begin} destroy-repair pairs for {config.problem} "
-        f"(preset {preset}, seed {config.seed}, workers {config.workers}) in {path}"
+        f"({how}preset {preset}, seed {config.seed}, workers {config.workers}) in {path}"
     )
 
 
@@ -58,10 +63,10 @@ def round_line(
         f"best J {utility(done.best.utility if done.best else None)}",
         f"median J {utility(counts.median)}",
     ]
-    tokens = _of_both(done.metrics, "tokens")
+    tokens = _of_all(done.metrics, "tokens")
     if tokens and spent.get("sampling"):
         parts.append(f"{tokens / spent['sampling']:,.0f} tokens/s")
-    lost, cost = (_of_both(done.metrics, name) for name in ("lost", "cost"))
+    lost, cost = (_of_all(done.metrics, name) for name in ("lost", "cost"))
     if lost:
         parts.append(f"lost {lost:.0f}")
     if cost:
@@ -79,10 +84,10 @@ def spent_line(what: str, spent: Mapping[str, float]) -> str:
 
 def bill(totals: Mapping[str, float]) -> str:
     """What an endpoint's answers took in all, or nothing where none wrote."""
-    if not any(f"{role}/prompt_tokens" in totals for role in ROLES):
+    if not any(f"{what}/prompt_tokens" in totals for what in WRITTEN):
         return ""
     prompt, completion, cost, lost, uncounted = (
-        _of_both(totals, name) for name in ("prompt_tokens", "tokens", "cost", "lost", "uncounted")
+        _of_all(totals, name) for name in ("prompt_tokens", "tokens", "cost", "lost", "uncounted")
     )
     line = f"Endpoint: {prompt:,.0f} prompt tokens, {completion:,.0f} completion tokens"
     line += f", cost {cost:,.4f}" if cost else ""
@@ -90,9 +95,9 @@ def bill(totals: Mapping[str, float]) -> str:
     return line + (f", {uncounted:,.0f} answers without a count" if uncounted else "")
 
 
-def _of_both(metrics: Mapping[str, float], name: str) -> float:
-    """A metric's sum over the roles."""
-    return sum(metrics.get(f"{role}/{name}", 0.0) for role in ROLES)
+def _of_all(metrics: Mapping[str, float], name: str) -> float:
+    """A metric's sum over all that a model wrote."""
+    return sum(metrics.get(f"{what}/{name}", 0.0) for what in WRITTEN)
 
 
 def failure_line(done: Round) -> str:
@@ -142,7 +147,7 @@ def choice(best: Best, finals: Finals) -> list[str]:
 def stopped(config: Config, path: Path, rounds: int) -> str:
     """After Ctrl-C."""
     return (
-        f"Stopped. {rounds} of {config.rounds} rounds are kept; go on with:\n"
+        f"Stopped. {rounds} of {rounds_of(config)} rounds are kept; go on with:\n"
         f"  spo discover {config.problem} --resume {path}"
     )
 
@@ -205,10 +210,10 @@ class Display(Observer):
     """Shows a run on a console and writes its lines to a log; a context manager."""
 
     def __init__(self, config: Config, log: Callable[[str], None], console: Console | None = None):
-        self._rounds = config.rounds
+        self._rounds = rounds_of(config)
         self._log = log
         self._console = console or Console(highlight=False, soft_wrap=True)
-        self._clock = Clock(config.rounds)
+        self._clock = Clock(self._rounds)
         self._stage = ""
         self._bar: Progress | None = None
         self._task: TaskID | None = None

@@ -68,6 +68,22 @@ class Best:
 
 
 @dataclass(frozen=True)
+class Individual:
+    """A valid pair as a method bore it that varies pairs as a whole.
+
+    utility: J. round: when it was born. operator: what bore it, in the method's own words. place:
+    where it lives, for a method with islands. scores: its utility on each training instance.
+    """
+
+    pair: Pair
+    utility: float
+    round: int
+    operator: str
+    place: int = 0
+    scores: tuple[float, ...] = ()
+
+
+@dataclass(frozen=True)
 class Counts:
     """What a round did, in numbers.
 
@@ -97,7 +113,8 @@ class Round:
 
     programs: candidates that passed the gate, and the panel. pairs: evaluated in this round.
     destroys, repairs: the populations P^(k+1). metrics: what the model wrote, and the updater's own
-    numbers.
+    numbers. individuals: what a method other than SPO bore, and note: what it wants to remember of
+    the round besides, in a form of its own.
     """
 
     number: int
@@ -109,6 +126,8 @@ class Round:
     best: Best | None
     counts: Counts
     metrics: Mapping[str, float] = field(default_factory=dict)
+    individuals: tuple[Individual, ...] = ()
+    note: str = ""
 
     def tally(self) -> dict[str, int]:
         """How many failures of each status, most frequent first."""
@@ -122,6 +141,7 @@ class State:
 
     round: the last finished one, k. destroys, repairs: P^(k+1).
     payoffs: every pair evaluated so far whose verdict stands (a host fault is no verdict).
+    individuals: those of all rounds, in the order of their birth. note: that of round k.
     """
 
     round: int = 0
@@ -129,6 +149,8 @@ class State:
     repairs: Population = ()
     best: Best | None = None
     payoffs: Mapping[Digests, Played] = field(default_factory=dict)
+    individuals: tuple[Individual, ...] = ()
+    note: str = ""
 
     def after(self, done: Round) -> "State":
         """The state that follows a round."""
@@ -140,6 +162,8 @@ class State:
             repairs=done.repairs,
             best=done.best,
             payoffs={**self.payoffs, **new},
+            individuals=(*self.individuals, *done.individuals),
+            note=done.note,
         )
 
 

@@ -19,6 +19,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import islice
+from typing import Protocol
 
 import numpy as np
 
@@ -74,22 +75,46 @@ class Parts:
         return fits is None or fits(text)
 
 
+class Method(Protocol):
+    """A method that is run in the place of Algorithm 1, on its parts and its budget.
+
+    Its rounds are pure functions of the config and the state that they start from, as Algorithm 1's
+    are, given deterministic parts.
+    """
+
+    def variant(self, prose: bool) -> str:
+        """A sentence that names what it is. prose: whether its writer understands any request."""
+        ...
+
+    def rounds(self, config: Config) -> int:
+        """How many rounds it takes to use up the config's `nominal_pairs`."""
+        ...
+
+    def one_round(self, parts: Parts, instances: Sequence[Instance], k: int, state: State) -> Round:
+        """Round k, from 1 on."""
+        ...
+
+
 def discover(
     parts: Parts,
     state: State | None = None,
     commit: Callable[[Round], None] = lambda done: None,
+    method: Method | None = None,
 ) -> State:
     """Run Algorithm 1 from `state` (by default the start) to the last round of the config.
 
     commit: called with each finished round, before the next one starts; a run that is stopped in
         between goes on from the state that was committed, and ends in the same result.
-    Returns the state after round K: the best pair and both populations.
+    method: another method, whose rounds take the place of Algorithm 1's.
+    Returns the state after the last round: the best pair and both populations.
     """
     config, problem = parts.config, parts.problem
     state = state or State()
     instances = problem.sample(config.size, config.instances, derive(config.seed, "instances"))
-    for k in range(state.round + 1, config.rounds + 1):
-        done = one_round(parts, instances, k, state)
+    last = method.rounds(config) if method else config.rounds
+    step = method.one_round if method else one_round
+    for k in range(state.round + 1, last + 1):
+        done = step(parts, instances, k, state)
         commit(done)
         state = state.after(done)
         parts.observer.finished(done)
@@ -102,14 +127,14 @@ def one_round(parts: Parts, instances: Sequence[Instance], k: int, state: State)
     table = Table(config, parts.evaluator, instances, state.payoffs, look)
 
     # Lines 3-4: contexts gamma_D from P_D^(k); destroys D_i (eq:conditional-program-generation).
-    leaders, failures = _sample(parts, k, _destroy_contexts(parts, k, state.destroys))
+    leaders, failures = sample(parts, k, _destroy_contexts(parts, k, state.destroys))
     destroys = _fresh(distinct(leaders), state, config)
 
     # Lines 5-8: contexts gamma_R from P_R^(k), conditioned on D_i; repairs R_j|i, and J(D_i, R_j|i)
     # of each pair (eq:pair-performance) as soon as it is there.
     prompts = _repair_contexts(parts, k, state.repairs, destroys)
     flat = [prompt for row in prompts for prompt in row]
-    answers, refused = _sample(parts, k, flat, partial(_play_responses, table))
+    answers, refused = sample(parts, k, flat, partial(play_responses, table))
     followers = _in_rows(answers, prompts)
     responses = [distinct(row) for row in followers]
 
@@ -200,36 +225,45 @@ def _repair_contexts(
     return rows
 
 
-def _sample(
+def sample(
     parts: Parts,
     k: int,
     prompts: Sequence[Prompt],
     play: Callable[[Sequence[Answers], Progress], None] = lambda new, progress: None,
+    *,
+    n: int | None = None,
+    stream: Sequence[str] = (),
 ) -> tuple[list[Answers], list[Failure]]:
-    """The answers to the prompts of one role; `play` gets them part by part, in a fixed order."""
+    """The answers to the prompts of one role; `play` gets them part by part, in a fixed order.
+
+    n: answers to each prompt, by default `responses`. stream: what else names the random stream,
+    where a round asks for one role more than once.
+    """
     if not prompts:
         return [], []
     config, look, role = parts.config, parts.observer, prompts[0].role
+    n = config.responses if n is None else n
     if short := shortage(prompts):
         look.remark(f"round {k}: {short}")
-    look.stage(k, role, len(prompts) * config.responses)
-    seed = derive(config.seed, "round", k, "answers", role)
+    look.stage(k, role, len(prompts) * n)
+    seed = derive(config.seed, "round", k, "answers", role, *stream)
     settled = 0
 
     def then(new: list[Answers]) -> None:
         nonlocal settled
-        size = len(new) * config.responses
+        size = len(new) * n
         play(new, lambda done, total: look.advance(settled + size * done // total))
         settled += size
         look.advance(settled)
 
     return ask(
-        parts.generator, parts.evaluator.check, prompts, config.responses, seed,
+        parts.generator, parts.evaluator.check, prompts, n, seed,
         then=then, around=partial(look.working, "sampling"),
     )  # fmt: skip
 
 
-def _play_responses(table: Table, new: Sequence[Answers], progress: Progress) -> None:
+def play_responses(table: Table, new: Sequence[Answers], progress: Progress) -> None:
+    """Play every repair in some answers with the destroy that it answers."""
     met = [
         Pair(answers.prompt.destroy, repair)
         for answers in new

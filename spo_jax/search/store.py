@@ -20,15 +20,17 @@ from itertools import count
 from pathlib import Path
 from typing import IO, Any
 
-from spo_jax.config import Config
+from spo_jax.config import SPO, Config
 from spo_jax.errors import InputError
 from spo_jax.program import Pair, load_pair, save_pair
+from spo_jax.search.methods import rounds_of
 from spo_jax.search.rounds import Best, Round, State
 from spo_jax.search.tables import (
     TABLES,
     candidates,
     connect,
     controls,
+    has,
     read_best,
     read_finals,
     read_state,
@@ -170,7 +172,7 @@ class Run:
     best: the pair that `select` chooses, else the one with the highest utility, or None. finals:
     what was measured when the rounds were over. best_by_round: [K] best J so far after each round,
     NaN while there is none. pairs: evaluated so far. status: "finished", "running" (another process
-    has it) or "interrupted".
+    has it) or "interrupted". planned: how many rounds it is to have.
     """
 
     path: Path
@@ -182,6 +184,7 @@ class Run:
     best_by_round: tuple[float, ...]
     pairs: int
     status: str
+    planned: int
 
     @property
     def rounds(self) -> int:
@@ -199,13 +202,14 @@ def load_run(path: str | Path) -> Run:
         best = _best(db, config)
         rows = db.execute("SELECT best_utility FROM rounds ORDER BY round").fetchall()
         pairs = db.execute("SELECT COALESCE(SUM(pairs), 0) FROM rounds").fetchone()[0]
-    if len(rows) >= config.rounds and (finals.finalists or not config.finalists or best is None):
+    planned = int(manifest.get("rounds") or rounds_of(config))
+    if len(rows) >= planned and (finals.finalists or not config.finalists or best is None):
         status = "finished"
     else:
         status = "running" if _locked(path) else "interrupted"
     curve = tuple(math.nan if value is None else value for (value,) in rows)
     preset = str(manifest.get("preset", ""))
-    return Run(path, config, preset, manifest, best, finals, curve, pairs, status)
+    return Run(path, config, preset, manifest, best, finals, curve, pairs, status, planned)
 
 
 def _best(db: sqlite3.Connection, config: Config) -> Best | None:
@@ -236,8 +240,8 @@ def about(path: Path, best: Best) -> str:
 def dump(path: str | Path) -> dict[str, list[tuple[Any, ...]]]:
     """All tables of a run, rows in the order of their keys: equal runs have equal dumps."""
     with contextlib.closing(connect(Path(path) / DATABASE)) as db:
-        return {table: db.execute(f"SELECT * FROM {table} ORDER BY 1, 2, 3").fetchall()
-                for table in TABLES}  # fmt: skip
+        return {table: sorted(db.execute(f"SELECT * FROM {table}"), key=lambda row: row[:3])
+                for table in TABLES if has(db, table)}  # fmt: skip
 
 
 # --- folders --------------------------------------------------------------------------------------
@@ -256,10 +260,14 @@ def check_new(path: str | Path) -> None:
 
 
 def default_folder(config: Config, preset: str, root: str | Path = "runs") -> Path:
-    """runs/PROBLEM-PRESET-seedS, with -2, -3, ... added while that is taken."""
+    """runs/PROBLEM-PRESET-seedS, or runs/PROBLEM-METHOD-PRESET-seedS for a method other than SPO,
+    with -2, -3, ... added while that is taken.
+    """
     problem = config.problem.rpartition(":")[2].lower()
     preset = Path(preset).stem
     stem = preset if preset.endswith(f"-{problem}") else f"{problem}-{preset}"
+    if config.method != SPO:
+        stem = f"{problem}-{config.method.rpartition(':')[2].lower()}-{preset}"
     name = f"{stem}-seed{config.seed}"
     tries = (Path(root) / (name if k == 1 else f"{name}-{k}") for k in count(1))
     return next(path for path in tries if not (path.exists() or path.is_symlink()))

@@ -6,13 +6,14 @@ import os
 import sqlite3
 from collections.abc import Sequence
 from dataclasses import asdict
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
 from spo_jax.errors import InputError
 from spo_jax.program import Pair, Program
 from spo_jax.search.population import Member, Population
-from spo_jax.search.rounds import Best, Played, Round, State, stands
+from spo_jax.search.rounds import Best, Individual, Played, Round, State, stands
 from spo_jax.search.validation import Finals
 from spo_jax.seeding import derive, python_rng
 
@@ -55,8 +56,16 @@ CREATE TABLE finalists (
     destroy TEXT NOT NULL, repair TEXT NOT NULL, validation REAL, fresh REAL,
     kind TEXT NOT NULL DEFAULT 'finalist'
 );
+CREATE TABLE individuals (
+    round INTEGER NOT NULL, number INTEGER NOT NULL, destroy TEXT NOT NULL, repair TEXT NOT NULL,
+    utility REAL NOT NULL, operator TEXT NOT NULL, place INTEGER NOT NULL, scores TEXT NOT NULL,
+    PRIMARY KEY (round, number)
+) WITHOUT ROWID;
+CREATE TABLE notes (round INTEGER PRIMARY KEY, text TEXT NOT NULL);
 """
-TABLES = ("programs", "pairs", "rounds", "members", "failures", "finalists")
+TABLES = (
+    "programs", "pairs", "rounds", "members", "failures", "finalists", "individuals", "notes"
+)  # fmt: skip
 
 
 def connect(path: Path, create: bool = False) -> sqlite3.Connection:
@@ -127,6 +136,9 @@ def write_round(db: sqlite3.Connection, done: Round) -> None:
             for n, f in enumerate(done.failures)
         ],
     )
+    rows = [_individual_row(each, number) for number, each in enumerate(done.individuals)]
+    _insert(db, "INSERT INTO individuals", rows)
+    _insert(db, "INSERT INTO notes", [(done.number, done.note)] if done.note else [])
     _insert(db, "INSERT INTO rounds", [_round_row(done)])
 
 
@@ -153,6 +165,12 @@ def _pair_row(played: Played, number: int) -> tuple[Any, ...]:
     return (
         played.destroy, played.repair, number, played.kind, played.status, value, played.reason,
     )  # fmt: skip
+
+
+def _individual_row(each: Individual, number: int) -> tuple[Any, ...]:
+    programs = map(program_id, (each.pair.destroy, each.pair.repair))
+    scores = json.dumps(each.scores)
+    return (each.round, number, *programs, each.utility, each.operator, each.place, scores)
 
 
 def _round_row(done: Round) -> tuple[Any, ...]:
@@ -289,7 +307,38 @@ def read_state(db: sqlite3.Connection) -> State:
         repairs=_population(db, number, "repair"),
         best=read_best(db),
         payoffs={each.digests: each for each in played if stands(each)},
+        individuals=_individuals(db),
+        note=_note(db, number),
     )
+
+
+def _individuals(db: sqlite3.Connection) -> tuple[Individual, ...]:
+    if not has(db, "individuals"):
+        return ()
+    program = cache(partial(_program, db))
+    rows = db.execute(
+        "SELECT destroy, repair, utility, round, operator, place, scores FROM individuals"
+        " ORDER BY round, number"
+    ).fetchall()
+    found = []
+    for destroy, repair, utility, number, operator, place, scores in rows:
+        pair = Pair(program(destroy), program(repair))
+        own = tuple(json.loads(scores))
+        found.append(Individual(pair, utility, number, operator, place, own))
+    return tuple(found)
+
+
+def _note(db: sqlite3.Connection, number: int) -> str:
+    if not has(db, "notes"):
+        return ""
+    row = db.execute("SELECT text FROM notes WHERE round = ?", (number,)).fetchone()
+    return row[0] if row else ""
+
+
+def has(db: sqlite3.Connection, table: str) -> bool:
+    """Whether a database has a table; only those of methods other than SPO can be missing."""
+    found = db.execute("SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = ?", (table,))
+    return found.fetchone() is not None
 
 
 def _population(db: sqlite3.Connection, number: int, role: str) -> Population:

@@ -25,6 +25,7 @@ from spo_jax.config import Config
 from spo_jax.envs.evaluator import Evaluator
 from spo_jax.envs.metrics import utility
 from spo_jax.envs.problem import Instance, Problem
+from spo_jax.search.methods import rounds_of
 from spo_jax.search.rounds import Best, Observer
 from spo_jax.seeding import derive
 
@@ -110,7 +111,7 @@ def validate(
     def measured(
         stage: str, pairs: Sequence[Best], instances: Sequence[Instance], steps: int
     ) -> list[float]:
-        observer.stage(config.rounds, stage, len(pairs))
+        observer.stage(rounds_of(config), stage, len(pairs))
         rollouts = evaluator.run(
             [each.pair for each in pairs],
             instances,

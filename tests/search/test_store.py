@@ -409,7 +409,7 @@ def test_runs_lists_every_folder(tmp_path, capsys):
     lines = capsys.readouterr().out.splitlines()
     best = load_run(tmp_path / "one").best.utility
     assert [word for word in lines[1].split() if word] == [
-        "one", "tsp", "smoke", "2/4", str(load_run(tmp_path / "one").pairs), f"{best:.4f}",
+        "one", "tsp", "spo", "smoke", "2/4", str(load_run(tmp_path / "one").pairs), f"{best:.4f}",
         "interrupted",
     ]  # fmt: skip
     assert lines[2].startswith("two")

@@ -11,7 +11,7 @@ the interface, described as always 0 and not to be used, so that all programs re
 interchangeable; nothing else in a prompt mentions it.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib import resources
 from pathlib import Path
@@ -19,12 +19,26 @@ from string import Template
 from typing import Literal, get_args
 
 from spo_jax.errors import InputError
-from spo_jax.program import ROLES, Program, Prompt, Role
+from spo_jax.program import ROLES, Pair, Program, Prompt, Role
 
 INITIALIZATION = "initialization"
 MUTATIONS = ("mechanism-replacement", "state-control-redesign", "simplification")
 CROSSOVERS = ("divergent-crossover", "shared-principle-crossover")
 FORMS = (INITIALIZATION, *MUTATIONS, *CROSSOVERS)
+
+# What only the baselines ask, and only of a model that reads prose: the grammar and the model that
+# ships know FORMS alone.
+NEXT_VERSION = "next-version"
+REFLECTED = ("reflected-crossover", "reflected-mutation")
+_PARENTS: dict[str, tuple[int, ...]] = {
+    INITIALIZATION: (0,),
+    **dict.fromkeys(MUTATIONS, (1,)),
+    **dict.fromkeys(CROSSOVERS, (2,)),
+    NEXT_VERSION: (1, 2),
+    **{f"{form}-many": (3, 4, 5, 6, 7, 8, 9, 10) for form in CROSSOVERS},
+    "reflected-crossover": (2,),
+    "reflected-mutation": (1,),
+}
 
 ShowDestroy = Literal["strategy", "source", "both"]
 SHOW_DESTROY: tuple[ShowDestroy, ...] = get_args(ShowDestroy)
@@ -60,6 +74,13 @@ PLACEHOLDERS: dict[str, set[str]] = {
     "simplification.txt": _FORM,
     "divergent-crossover.txt": _FORM,
     "shared-principle-crossover.txt": _FORM,
+    "next-version.txt": _FORM,
+    "divergent-crossover-many.txt": _FORM,
+    "shared-principle-crossover-many.txt": _FORM,
+    "reflected-crossover.txt": _FORM | {"reflection"},
+    "reflected-mutation.txt": _FORM | {"reflection"},
+    "short-reflection.txt": {"problem", "worse", "better", "words"},
+    "long-reflection.txt": {"problem", "before", "hints", "words"},
 }
 
 
@@ -101,14 +122,16 @@ def render(
     state: bool = True,
     show_destroy: ShowDestroy = "strategy",
     show_parents: ShowDestroy = "both",
+    reflection: str = "",
     folder: str | Path | None = None,
 ) -> Prompt:
     """The prompt that asks for one program.
 
-    problem: its name, as in "tsp". form: one of FORMS; parents: as many programs of the same role
-    as the form needs, shown as `show_parents` says. destroy: for a repair, the program it answers,
-    shown as `show_destroy` says. state: whether the program may use steps_since_improvement.
-    folder: templates of the user's, see `templates`.
+    problem: its name, as in "tsp". form: one of FORMS, or of the baselines' own; parents: as many
+    programs of the same role as the form needs, shown as `show_parents` says. destroy: for a
+    repair, the program it answers, shown as `show_destroy` says. state: whether the program may use
+    steps_since_improvement. reflection: for the forms that show one. folder: templates of the
+    user's, see `templates`.
     Raises InputError where these do not fit together.
     """
     _check(role, form, parents, destroy)
@@ -125,20 +148,16 @@ def render(
     variant = "" if state else "-stateless"
 
     def fill(name: str, **values: str) -> str:
-        return Template(texts[name]).substitute(values).strip("\n")
+        return _fill(texts, name, **values)
 
-    def shown(program: Program, how: ShowDestroy) -> str:
-        return fill(
-            f"shown-{how}.txt",
-            strategy=program.strategy or "(none given)",
-            source=program.source.strip("\n"),
-        )
-
-    paired = fill("paired-destroy.txt", program=shown(destroy, show_destroy)) if destroy else ""
+    paired = ""
+    if destroy:
+        paired = fill("paired-destroy.txt", program=_shown(texts, destroy, show_destroy))
     family = [
-        fill("parent.txt", number=str(number), program=shown(parent, show_parents))
+        fill("parent.txt", number=str(number), program=_shown(texts, parent, show_parents))
         for number, parent in enumerate(parents, 1)
     ]
+    extra = {"reflection": reflection} if form in REFLECTED else {}
     request = f"{form}{variant if form == 'state-control-redesign' else ''}.txt"
     text = fill(
         "layout.txt",
@@ -149,17 +168,68 @@ def render(
             paired_destroy=paired,
         ),
         rules=fill("rules.txt", role=role),
-        request=fill(request, role=role, parents="\n\n".join(family)),
+        request=fill(request, role=role, parents="\n\n".join(family), **extra),
         output=fill("output.txt", role=role),
     )
     return Prompt(problem, role, form, text + "\n", tuple(parents), destroy, state)
 
 
+def short_reflection(
+    problem: str,
+    worse: Pair,
+    better: Pair,
+    words: int,
+    show: ShowDestroy = "both",
+    folder: str | Path | None = None,
+) -> Prompt:
+    """The prompt that asks for one hint, of fewer than `words` words, on what makes a difference.
+
+    Its answer is prose. show: what it shows of the programs.
+    """
+    texts = templates(folder, problem)
+
+    def both(pair: Pair) -> str:
+        return "\n".join(_shown(texts, program, show) for program in (pair.destroy, pair.repair))
+
+    values = {"problem": problem.upper(), "words": str(words)}
+    text = _fill(texts, "short-reflection.txt", worse=both(worse), better=both(better), **values)
+    return Prompt(problem, "destroy", "short-reflection", text + "\n")
+
+
+def long_reflection(
+    problem: str, before: str, hints: Sequence[str], words: int, folder: str | Path | None = None
+) -> Prompt:
+    """The prompt that asks for advice of fewer than `words` words. Its answer is prose.
+
+    before: the advice of the round before, if there was any. hints: of this round.
+    """
+    values = {"problem": problem.upper(), "words": str(words), "before": before or "(nothing yet)"}
+    listed = "\n".join(f"- {hint}" for hint in hints) or "(none)"
+    text = _fill(templates(folder, problem), "long-reflection.txt", hints=listed, **values)
+    return Prompt(problem, "destroy", "long-reflection", text + "\n")
+
+
+def _fill(texts: Mapping[str, str], name: str, **values: str) -> str:
+    return Template(texts[name]).substitute(values).strip("\n")
+
+
+def _shown(texts: Mapping[str, str], program: Program, how: ShowDestroy) -> str:
+    return _fill(
+        texts,
+        f"shown-{how}.txt",
+        strategy=program.strategy or "(none given)",
+        source=program.source.strip("\n"),
+    )
+
+
 def _check(role: Role, form: str, parents: Sequence[Program], destroy: Program | None) -> None:
     if role not in ROLES:
         raise InputError(f"unknown role {role!r}: a role is 'destroy' or 'repair'")
-    if len(parents) != parents_of(form):
-        raise InputError(f"form {form!r} shows {parents_of(form)} parents, not {len(parents)}")
+    if form not in _PARENTS:
+        parents_of(form)  # says which there are
+    if len(parents) not in _PARENTS[form]:
+        few = " or ".join(str(count) for count in _PARENTS[form])
+        raise InputError(f"form {form!r} shows {few} parents, not {len(parents)}")
     if any(parent.role != role for parent in parents):
         raise InputError(f"the parents of a {role} program must be {role} programs")
     if (destroy is None) != (role == "destroy"):

@@ -1,0 +1,311 @@
+"""Operators written to the interface of G-LNS (Zhao et al. 2026) as programs of ours.
+
+    destroy(x, destroy_cnt, problem_data) -> (removed, partial)
+    repair(x, removed, problem_data) -> solution
+
+x is a tour (a list of nodes) or a list of routes without the depot; problem_data a dict with
+distance_matrix and coordinates, for the CVRP also demands, capacity and depot_idx; numbers come
+from the global generators of `random` and `numpy.random`. A file may hold several of each role, by
+names that begin with destroy and with repair or insert: one of them is then drawn for each call.
+
+What is deliberate: the global generators become the rollout's own, which is seeded per rollout and
+cannot be seeded again, so calls that seed do nothing. Of a destroy's answer only `removed` counts,
+at most 35% of the nodes, and the rest keeps its order, as our contract asks (some of the published
+operators remove more). Our interface has no coordinates: they are recovered from the distances, up
+to where the plane lies, and are off where distances are rounded or no distances in a plane.
+"""
+
+import ast
+from pathlib import Path
+
+from spo_jax.envs.sandbox.names import MODULES
+from spo_jax.errors import InputError, Rejection
+from spo_jax.program import ROLES, Pair, Role, parse_tree
+from spo_jax.program.pairfile import parse_pair, read_file
+from spo_jax.program.scopes import rename, split
+
+FRACTION = 0.2  # of the nodes is what destroy_cnt asks for, as published
+PREFIXES: dict[Role, tuple[str, ...]] = {"destroy": ("destroy",), "repair": ("repair", "insert")}
+_RNG = "adapter_random"  # the rollout's generator, by the name of the module that stands for it
+
+# Members of numpy.random that the rollout's generator has under another name.
+_SAME_AS = {
+    "randint": "integers", "random_sample": "random", "ranf": "random", "random_integers": "randint"
+}  # fmt: skip
+_SHAPED = {"rand": "random", "randn": "standard_normal"}  # their arguments are a shape
+_GENERATORS = {"default_rng", "RandomState", "Random", "SystemRandom", "Generator"}
+
+_COMMON = """
+def adapter_taken(removed, nodes, rng):
+    known = set(nodes)
+    limit = max(1, 35 * len(nodes) // 100)
+    taken = []
+    for node in removed:
+        if node in known and len(taken) < limit:
+            known.discard(node)
+            taken.append(int(node))
+    return taken or [rng.choice(nodes)]
+
+
+def adapter_coordinates(matrix):
+    origin = matrix[0]
+    other = int(origin.argmax())
+    base = max(float(origin[other]), 1e-12)
+    x = (origin**2 + base**2 - matrix[other] ** 2) / (2 * base)
+    y = adapter_np.sqrt(adapter_np.maximum(origin**2 - x**2, 0.0))
+    third = int(y.argmax())
+    same = adapter_np.abs(adapter_np.hypot(x - x[third], y - y[third]) - matrix[third])
+    mirrored = adapter_np.abs(adapter_np.hypot(x - x[third], -y - y[third]) - matrix[third])
+    return adapter_np.column_stack((x, adapter_np.where(mirrored < same, -y, y)))
+"""
+
+_TSP = '''
+def adapter_data(dist):
+    matrix = adapter_np.asarray(dist)
+    return {{"distance_matrix": matrix{coordinates}}}
+
+
+def destroy(dist, current_tour, steps_since_improvement, rng):
+    """{destroy_strategy}"""
+    operator = {destroy}
+    count = max(1, int({fraction} * len(current_tour)))
+    removed = operator(list(current_tour), count, adapter_data(dist))[0]
+    taken = adapter_taken(removed, current_tour, rng)
+    gone = set(taken)
+    return [node for node in current_tour if node not in gone], taken
+
+
+def repair(dist, partial_tour, removed_nodes, steps_since_improvement, rng):
+    """{repair_strategy}"""
+    operator = {repair}
+    tour = operator(list(partial_tour), list(removed_nodes), adapter_data(dist))
+    return [int(node) for node in tour]
+'''
+
+_CVRP = '''
+def adapter_data(dist, demands, capacity):
+    matrix = adapter_np.asarray(dist)
+    return {{
+        "distance_matrix": matrix,
+        "demands": adapter_np.asarray(demands),
+        "capacity": capacity,
+        "depot_idx": 0{coordinates},
+    }}
+
+
+def destroy(dist, demands, capacity, current_routes, steps_since_improvement, rng):
+    """{destroy_strategy}"""
+    operator = {destroy}
+    customers = [node for route in current_routes for node in route]
+    count = max(1, int({fraction} * len(customers)))
+    routes = [list(route) for route in current_routes]
+    removed = operator(routes, count, adapter_data(dist, demands, capacity))[0]
+    taken = adapter_taken(removed, customers, rng)
+    gone = set(taken)
+    kept = [[node for node in route if node not in gone] for route in current_routes]
+    return [route for route in kept if route], taken
+
+
+def repair(
+    dist, demands, capacity, partial_routes, removed_customers, steps_since_improvement, rng
+):
+    """{repair_strategy}"""
+    operator = {repair}
+    routes = [list(route) for route in partial_routes]
+    data = adapter_data(dist, demands, capacity)
+    routes = operator(routes, list(removed_customers), data)
+    return [[int(node) for node in route] for route in routes if len(route)]
+'''
+_WRAPPERS = {"tsp": _TSP, "cvrp": _CVRP}
+
+
+def is_operators(path: str | Path) -> bool:
+    """Whether a file holds operators of that interface: three parameters, both roles."""
+    path = Path(path)
+    if not path.is_file():
+        return False
+    try:
+        found = _operators(parse_tree(read_file(path)))
+    except (InputError, Rejection):
+        return False
+    return all(found[role] for role in ROLES)
+
+
+def load_operators(path: str | Path, problem: str) -> Pair:
+    """The operators in a file as a pair of programs for a problem ("tsp" or "cvrp").
+
+    Raises InputError for a file that cannot be read or holds no such operators, and for another
+    problem. What the programs may do is decided by the sandbox, as for every pair.
+    """
+    path = Path(path)
+    if problem not in _WRAPPERS:
+        known = ", ".join(_WRAPPERS)
+        raise InputError(f"{path} has operators of G-LNS, which are for {known}, not for {problem}")
+    try:
+        tree = parse_tree(read_file(path))
+    except Rejection as error:
+        raise InputError(f"{path}: {error.reason}") from None
+    found = _operators(tree)
+    for role in ROLES:
+        if not found[role]:
+            names = " or ".join(f"{prefix}..." for prefix in PREFIXES[role])
+            raise InputError(f"{path} has no {role} of G-LNS: a function {names} of 3 parameters")
+    _check_imports(tree, path)
+    coordinates = any(
+        isinstance(node, ast.Constant) and node.value == "coordinates" for node in ast.walk(tree)
+    )
+    own = {name: f"operator_{name}" for names in found.values() for name in names}
+    text = _narrow(_without_collisions(ast.unparse(_Rewriter(tree).run()), own))
+    wrapper = _COMMON + _WRAPPERS[problem].format(
+        fraction=FRACTION,
+        coordinates=', "coordinates": adapter_coordinates(matrix)' if coordinates else "",
+        **{role: _drawn([own[name] for name in found[role]]) for role in ROLES},
+        **{f"{role}_strategy": _strategy(path, found[role]) for role in ROLES},
+    )
+    imports = f"import random as {_RNG}\n\nimport numpy as adapter_np\n"
+    return parse_pair(f"{imports}\n{text}\n{wrapper}", str(path))
+
+
+def _operators(tree: ast.Module) -> dict[Role, list[str]]:
+    """Names of the top-level functions of each role that take the three arguments."""
+    found: dict[Role, list[str]] = {role: [] for role in ROLES}
+    for node in tree.body:
+        if isinstance(node, ast.FunctionDef) and _takes_three(node.args):
+            for role, prefixes in PREFIXES.items():
+                if node.name.startswith(prefixes):
+                    found[role].append(node.name)
+    return found
+
+
+def _takes_three(args: ast.arguments) -> bool:
+    return len(args.posonlyargs) + len(args.args) == 3 and not args.vararg
+
+
+def _check_imports(tree: ast.Module, path: Path) -> None:
+    """Some of the published operators use a package that programs may not; say which."""
+    for top in tree.body:
+        for node in ast.walk(top):
+            modules = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+            if isinstance(node, ast.ImportFrom):
+                modules = [node.module or "."]
+            for module in modules:
+                if module not in MODULES and module != "numpy.random":
+                    where = f"function {top.name}" if isinstance(top, ast.FunctionDef) else "file"
+                    raise InputError(
+                        f"{path}: its {where} imports {module}, which programs may not use; "
+                        "take that out of the file"
+                    )
+
+
+def _narrow(text: str) -> str:
+    """The text indented by single spaces: the published operators together are long."""
+    lines = [(line.lstrip(" "), len(line) - len(line.lstrip(" "))) for line in text.split("\n")]
+    narrow = "\n".join(" " * (indent // 4) + line for line, indent in lines)
+    return narrow if ast.dump(ast.parse(narrow)) == ast.dump(ast.parse(text)) else text
+
+
+def _drawn(names: list[str]) -> str:
+    return names[0] if len(names) == 1 else f"rng.choice(({', '.join(names)}))"
+
+
+def _strategy(path: Path, names: list[str]) -> str:
+    one = "one of " if len(names) > 1 else ""
+    file = "".join(c if c.isalnum() or c in "-_. " else "_" for c in path.name)
+    return f"The G-LNS operators of {file}: {one}{', '.join(names)}."
+
+
+def _without_collisions(text: str, own: dict[str, str]) -> str:
+    """A module's text with its operators under names that leave `destroy` and `repair` free."""
+    imports = "\n".join(
+        ast.unparse(node)
+        for node in ast.parse(text).body
+        if isinstance(node, ast.Import | ast.ImportFrom)
+    )
+    _, statements = split(text)
+    return "\n\n\n".join([imports, *(rename(each, own).text for each in statements)])
+
+
+class _Rewriter(ast.NodeTransformer):
+    """The global generators become the rollout's, and what only a script does is left out."""
+
+    def __init__(self, tree: ast.Module):
+        self.tree = tree
+        self.numpy: set[str] = set()  # names of numpy, of numpy.random and of random
+        self.numpy_random: set[str] = set()
+        self.random: set[str] = set()
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Import):
+                for alias in node.names:
+                    name = alias.asname or alias.name
+                    if alias.name == "numpy.random" and alias.asname:
+                        self.numpy_random.add(name)
+                    elif alias.name.partition(".")[0] == "numpy":
+                        self.numpy.add(name.partition(".")[0])
+                    elif alias.name == "random":
+                        self.random.add(name)
+            elif isinstance(node, ast.ImportFrom) and node.module == "numpy":
+                self.numpy_random |= {a.asname or a.name for a in node.names if a.name == "random"}
+
+    def run(self) -> ast.Module:
+        self.tree.body = [node for node in self.tree.body if not _is_script(node)]
+        return ast.fix_missing_locations(self.visit(self.tree))
+
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
+        if ast.get_docstring(node) is not None:
+            node.body = node.body[1:] or [ast.Pass()]
+        return self.generic_visit(node)
+
+    def visit_Import(self, node: ast.Import) -> ast.AST:
+        kept = [alias for alias in node.names if alias.name != "numpy.random"]
+        return ast.Import(kept) if kept else ast.Pass()
+
+    def visit_ImportFrom(self, node: ast.ImportFrom) -> ast.AST:
+        if node.module != "numpy":
+            return node
+        kept = [alias for alias in node.names if alias.name != "random"]
+        return ast.ImportFrom(node.module, kept, node.level) if kept else ast.Pass()
+
+    def visit_Call(self, node: ast.Call) -> ast.AST:
+        member, numpy = self.member(node.func)
+        arguments = [self.visit(each) for each in node.args]
+        keywords = [ast.keyword(each.arg, self.visit(each.value)) for each in node.keywords]
+        if member is None:
+            return ast.Call(self.visit(node.func), arguments, keywords)
+        if member == "seed":
+            return ast.Constant(None)
+        if member in _GENERATORS:
+            return ast.Name(_RNG, ast.Load())
+        if numpy and member in _SHAPED:
+            shape = arguments if len(arguments) < 2 else [ast.Tuple(arguments, ast.Load())]
+            return ast.Call(_method(_SHAPED[member]), shape, keywords)
+        return ast.Call(self.visit(node.func), arguments, keywords)
+
+    def visit_Attribute(self, node: ast.Attribute) -> ast.AST:
+        member, numpy = self.member(node)
+        if member is not None and numpy:
+            return _method(_SAME_AS.get(member, member))
+        return self.generic_visit(node)
+
+    def member(self, node: ast.expr) -> tuple[str | None, bool]:
+        """Which member of a global generator's module an expression is, and whether of NumPy's."""
+        match node:
+            case ast.Attribute(
+                value=ast.Attribute(value=ast.Name(id=name), attr="random"), attr=attr
+            ):
+                return (attr, True) if name in self.numpy else (None, False)
+            case ast.Attribute(value=ast.Name(id=name), attr=attr):
+                if name in self.numpy_random:
+                    return attr, True
+                return (attr, False) if name in self.random else (None, False)
+        return None, False
+
+
+def _method(name: str) -> ast.Attribute:
+    return ast.Attribute(ast.Name(_RNG, ast.Load()), name, ast.Load())
+
+
+def _is_script(node: ast.stmt) -> bool:
+    """`if __name__ == "__main__":`, and calls that only act when the file is run."""
+    if isinstance(node, ast.If):
+        return any(isinstance(n, ast.Name) and n.id == "__name__" for n in ast.walk(node.test))
+    return isinstance(node, ast.Expr)

@@ -1,0 +1,100 @@
+"""Methods by name: SPO, its baselines, and a user's own as "package.module:NAME"."""
+
+import dataclasses
+import importlib
+from typing import TYPE_CHECKING, Any
+
+from spo_jax.config import EMBEDDED, SPO, WITH_MODEL, Config, closest
+from spo_jax.errors import InputError
+from spo_jax.search.plugins import imported
+from spo_jax.search.rounds import Generator
+
+if TYPE_CHECKING:
+    from spo_jax.search.spo import Method
+
+METHODS = {
+    "funsearch": "spo_jax.search.funsearch:FunSearch",
+    "eoh": "spo_jax.search.eoh:Eoh",
+    "reevo": "spo_jax.search.reevo:ReEvo",
+    "g-lns": "spo_jax.search.glns:Glns",
+    "best-of-n": "spo_jax.search.best_of_n:BestOfN",
+}
+
+
+def get_method(config: Config) -> "Method | None":
+    """The method of a run, with the run's settings for it; None for SPO, which is Algorithm 1.
+
+    Raises InputError for one that is not there, and for settings that it has not.
+    """
+    if config.method == SPO:
+        return None
+    where = METHODS.get(config.method)
+    if where is not None:
+        module, _, name = where.partition(":")
+        found = getattr(importlib.import_module(module), name)()
+    else:
+        found = imported("method", config.method, ", ".join((SPO, *METHODS)))
+    for name in ("variant", "rounds", "one_round"):
+        if not callable(getattr(found, name, None)):
+            raise InputError(f"method {config.method!r} has no method {name}")
+    if config.method_settings is None:
+        return found
+    return _with_settings(found, config)
+
+
+def rounds_of(config: Config) -> int:
+    """How many rounds a run has. Raises InputError as `get_method` does."""
+    method = get_method(config)
+    return method.rounds(config) if method else config.rounds
+
+
+def writes_prose(config: Config, generator: Generator) -> bool:
+    """Whether who writes the programs understands any request, and answers with prose where asked.
+
+    The grammar and the model that ships know the forms of SPO's prompts and nothing else. A
+    generator of the user's own says it by an attribute `writes_prose`.
+    """
+    own = getattr(generator, "writes_prose", None)
+    if own is not None:
+        return bool(own)
+    return config.generator in WITH_MODEL and config.model != EMBEDDED
+
+
+def _with_settings(method: Any, config: Config) -> Any:
+    """A method with other numbers, from a text as "islands=4, samples=2"."""
+    text = str(config.method_settings)
+    known = {}
+    if dataclasses.is_dataclass(method):
+        known = {field.name: getattr(method, field.name) for field in dataclasses.fields(method)}
+    changed: dict[str, Any] = {}
+    for part in text.split(","):
+        name, equals, value = (each.strip() for each in part.partition("="))
+        if not equals or not value:
+            raise InputError(f"method_settings is {text!r}; write it as 'name=number, name=number'")
+        if name not in known:
+            hint = closest(name, known) if known else ""
+            raise InputError(f"method {config.method} has no setting {name!r}{hint}")
+        changed[name] = _converted(name, value, type(known[name]))
+    return dataclasses.replace(method, **changed)
+
+
+def _converted(name: str, text: str, kind: type) -> Any:
+    try:
+        value = kind(text)
+    except ValueError:
+        what = {int: "a whole number", float: "a number"}.get(kind, "a text")
+        raise InputError(f"{name} is {text!r} in method_settings; it must be {what}") from None
+    return value
+
+
+def settings_of(method: Any) -> dict[str, Any]:
+    """A method's numbers, for the record."""
+    if not dataclasses.is_dataclass(method) or isinstance(method, type):
+        return {}
+    return dataclasses.asdict(method)
+
+
+def check_range(name: str, value: float, low: float, high: float) -> None:
+    """Raises InputError for a setting out of range."""
+    if not low <= value <= high:
+        raise InputError(f"{name} is {value} in method_settings; it must be from {low} to {high}")

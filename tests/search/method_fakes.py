@@ -1,0 +1,78 @@
+"""What tests of the baselines share: pairs with a known J, runs of a method, a writer of prose."""
+
+import random
+from dataclasses import astuple, replace
+
+from spo_fakes import Evaluator, Generator, answer, number_in, small
+
+from spo_jax.envs import get_problem
+from spo_jax.envs.rollouts import Status
+from spo_jax.program import Completion, Pair, Program
+from spo_jax.search.methods import get_method
+from spo_jax.search.rounds import Individual
+from spo_jax.search.spo import Parts, discover
+
+
+def program(role, n, words="radial"):
+    source = answer(role, n).text.split("```python\n")[1].split("```")[0]
+    return Program(role, source, words)
+
+
+def individual(n, utility, k=1, operator="", place=0, scores=None):
+    pair = Pair(program("destroy", n), program("repair", n))
+    return Individual(pair, utility, k, operator, place, (utility,) if scores is None else scores)
+
+
+class Writer(Generator):
+    """Answers with programs, and to a request for a reflection with prose."""
+
+    writes_prose = True
+
+    def sample(self, prompt, rng):
+        if prompt.form.endswith("reflection"):
+            words = rng.choice(("remove strings", "insert by regret", "stay local"))
+            return Completion(f"<think>hm</think> {words} in\n{prompt.form}")
+        return super().sample(prompt, rng)
+
+
+class Streaming(Generator):
+    """The same answers in parts of one prompt each."""
+
+    def stream(self, prompts, n, seed):
+        for place, group in enumerate(self.generate(prompts, n, seed)):
+            yield {place: group}
+
+
+def by_numbers(pair):
+    """J is told by the numbers in the two programs; the pair of 13 crashes."""
+    d, r = number_in(pair.destroy), number_in(pair.repair)
+    if 13 in (d, r):
+        return Status.CRASH, None
+    return Status.OK, (d % 32 + r % 32) / 128
+
+
+def run(method, *, state=None, generator=None, evaluator=None, **settings):
+    """A run of a method with fakes: (rounds, final state, parts)."""
+    config = small(method=method, **settings)
+    parts = Parts(config, get_problem("tsp"), evaluator or Evaluator(), generator or Generator())
+    rounds = []
+    end = discover(parts, state, rounds.append, get_method(config))
+    return rounds, end, parts
+
+
+def everything(rounds):
+    """What must be equal in equal runs; the order of failures depends on the generator's parts."""
+    return [_contents(done) for done in rounds]
+
+
+def _contents(done):
+    pairs = tuple(replace(p, utility=0.0) if p.utility != p.utility else p for p in done.pairs)
+    failures = sorted(done.failures, key=astuple)
+    return (
+        done.number, done.programs, pairs, failures, done.destroys, done.repairs, done.best,
+        done.counts, dict(done.metrics), done.individuals, done.note,
+    )  # fmt: skip
+
+
+def rng(seed=0):
+    return random.Random(seed)

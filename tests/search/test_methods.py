@@ -1,0 +1,309 @@
+"""A method is one setting: found by name, run by the same command, kept and resumed as SPO is."""
+
+import json
+import re
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import pytest
+import spo_fakes
+from method_fakes import Streaming, Writer, everything, run
+from spo_fakes import Evaluator, Generator, small
+
+from spo_jax import presets
+from spo_jax.cli import main
+from spo_jax.config import Config
+from spo_jax.envs import get_problem
+from spo_jax.errors import InputError
+from spo_jax.program import Pair, Program
+from spo_jax.search import progress, prompts
+from spo_jax.search.best_of_n import BestOfN
+from spo_jax.search.methods import METHODS, get_method, rounds_of, settings_of, writes_prose
+from spo_jax.search.prompts import INITIALIZATION, render
+from spo_jax.search.rounds import State
+from spo_jax.search.spo import Parts, discover
+from spo_jax.search.store import Store, default_folder, dump, load_run
+from spo_jax.search.tables import has
+
+SETTINGS = {
+    "funsearch": "islands=3, prompts=2, samples=2, reset=8",
+    "reevo": "initial=6",
+    "g-lns": "size=3, prune=2, generations=2, iterations=20",
+}
+
+
+def config(method, **changes):
+    return small(method=method, method_settings=SETTINGS.get(method), rounds=2, **changes)
+
+
+# --- by name --------------------------------------------------------------------------------------
+
+
+def test_methods_are_found_by_name():
+    assert get_method(Config()) is None
+    for name in METHODS:
+        method = get_method(Config(method=name))
+        assert method.rounds(Config(method=name)) > 1
+        assert method.variant(True)
+    with pytest.raises(InputError, match="unknown method 'eho': use spo, funsearch, eoh, reevo"):
+        get_method(Config(method="eho"))
+    with pytest.raises(InputError, match="has no method variant"):
+        get_method(Config(method="math:pi"))
+
+
+@dataclass(frozen=True)
+class Mine(BestOfN):
+    """A user's own."""
+
+    share: float = 1.0
+
+
+def test_a_method_of_the_users_own(tmp_path):
+    method = get_method(small(method=f"{__name__}:Mine", method_settings="share=0.5"))
+    assert settings_of(method) == {"share": 0.5}
+    rounds, _, _ = run(f"{__name__}:Mine", rounds=2)
+    assert len(rounds) == 2
+    # A run is read where its method is not to be had, because its manifest has the rounds.
+    gone = small(method="no_such_module:Mine").to_dict()
+    Store.create(tmp_path / "run", {"config": gone, "preset": "x", "rounds": 7}).__exit__()
+    assert load_run(tmp_path / "run").planned == 7
+    assert default_folder(small(method=f"{__name__}:Mine"), "smoke").name == "tsp-mine-smoke-seed0"
+
+
+def test_the_documented_method(tmp_path, monkeypatch):
+    text = (Path(spo_fakes.__file__).parents[2] / "docs" / "methods.md").read_text("utf-8")
+    [example] = re.findall(r"^```python\n(.*?)^```$", text, re.DOTALL | re.MULTILINE)
+    (tmp_path / "mymethod.py").write_text(example)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    settings = {"method_settings": "children=20", "rounds": 2}
+    rounds, end, parts = run("mymethod:Climb", **settings)
+    assert [done.counts.destroy_answers for done in rounds] == [20, 20, 10]
+    for k, done in enumerate(rounds[1:], 1):
+        best = max(
+            (each for each in end.individuals if each.round <= k), key=lambda each: each.utility
+        )
+        assert {p.parents for p in done.programs} == {
+            (best.pair.destroy.digest,), (best.pair.repair.digest,)
+        }  # fmt: skip
+    for name in METHODS:  # each has its section's command
+        assert f"--method {name}" in text
+    assert parts.config.update == "none"
+
+
+def test_no_method_but_spo_teaches():
+    assert Config(method="eoh").update == "none"
+    with pytest.raises(InputError, match="method is eoh, which teaches no model"):
+        Config(method="eoh", update="grpo")
+    with pytest.raises(InputError, match="method is spo, whose numbers have options"):
+        Config(method_settings="islands=3")
+
+
+def test_the_papers_budget_in_rounds():
+    # 13,950 pairs: EoH 10 and 50, FunSearch 20, ReEvo 30 and 15, G-LNS 25 and 16, all of them cut
+    # off where the budget ends.
+    rounds = {}
+    for name in METHODS:
+        settings = presets.load("tsp", "paper-tsp", {"method": name})
+        assert settings.nominal_pairs == 13_950
+        rounds[name] = rounds_of(settings)
+    assert rounds == {
+        "eoh": 280, "funsearch": 698, "reevo": 929, "g-lns": 872, "best-of-n": 30
+    }  # fmt: skip
+
+
+def test_the_baselines_choose_by_validation():
+    # Appendix C, where SPO returns the pair with the highest J.
+    assert presets.load("tsp", "paper-tsp").select == "utility"
+    assert presets.load("tsp", "paper-tsp", {"method": "eoh"}).select == "validation"
+    chosen = presets.load("tsp", "paper-tsp", {"method": "eoh", "select": "utility"})
+    assert chosen.select == "utility"
+    assert presets.load("tsp", "paper-tsp", {"method": "eoh", "finalists": 0}).select == "utility"
+
+
+def test_who_writes_prose():
+    plain = Generator()
+    for generator, model, prose in (
+        ("model", "embedded", False),
+        ("model", "folder", True),
+        ("grammar", "embedded", False),
+        ("spo_fakes:Generator", "embedded", False),
+    ):
+        assert writes_prose(Config(generator=generator, model=model), plain) == prose
+    assert writes_prose(Config(generator="spo_fakes:Generator"), Writer())
+    api = Config(generator="openai", model="any", base_url="http://127.0.0.1:1/v1")
+    assert writes_prose(api, plain)
+
+
+# --- the same whatever happens --------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_a_run_goes_on_from_any_round_as_if_never_stopped(method, tmp_path):
+    """Each half through a store of its own, so that what is read is what was written."""
+
+    def play(folder, last=None):
+        with Store.reopen(folder) as store:
+            parts = Parts(store.config, get_problem("tsp"), Evaluator(), Writer())
+            method = get_method(store.config)
+            if last is not None:
+                method = Stopped(method, last)
+            discover(parts, store.state(), store.commit, method)
+            return store.state()
+
+    settings = config(method)
+    for name in ("whole", "cut"):
+        Store.create(tmp_path / name, {"config": settings.to_dict(), "preset": "x"}).__exit__()
+    end = play(tmp_path / "whole")
+    for last in (1, 2, 4):
+        play(tmp_path / "cut", last)
+    assert play(tmp_path / "cut").individuals == end.individuals
+    assert dump(tmp_path / "cut") == dump(tmp_path / "whole")
+    assert load_run(tmp_path / "cut").planned == rounds_of(settings) == end.round
+
+    # What is in memory is what a database brings back.
+    state = State()
+    for done in run(method, generator=Writer(), rounds=2, method_settings=SETTINGS.get(method))[0]:
+        state = state.after(done)
+    assert (state.individuals, state.note, state.destroys, state.best) == (
+        end.individuals, end.note, end.destroys, end.best,
+    )  # fmt: skip
+
+
+class Stopped:
+    """A method whose run ends early."""
+
+    def __init__(self, method, last):
+        self.method, self.last = method, last
+        self.one_round, self.variant = method.one_round, method.variant
+
+    def rounds(self, config):
+        return min(self.last, self.method.rounds(config))
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_equal_runs_are_equal_and_parts_do_not_matter(method):
+    settings = {"method_settings": SETTINGS.get(method), "rounds": 2}
+    first, _, _ = run(method, **settings)
+    again, _, _ = run(method, generator=Streaming(), **settings)
+    assert everything(again) == everything(first)
+    other, _, _ = run(method, seed=1, **settings)
+    assert everything(other) != everything(first)
+    assert first[-1].best is not None
+    spent = sum(done.counts.destroy_answers for done in first)
+    assert spent <= small(rounds=2).nominal_pairs
+    if method != "g-lns":  # whose pairs are fewer programs
+        assert spent == small(rounds=2).nominal_pairs
+
+
+def test_a_run_of_spo_writes_what_it_wrote_before(tmp_path):
+    """A database from before there were methods has two tables less, and is gone on with."""
+    with Store.create(tmp_path / "run", {"config": small(rounds=2).to_dict()}) as store:
+        for table in ("individuals", "notes"):
+            assert has(store._connection, table)
+            store._connection.execute(f"DROP TABLE {table}")
+        parts = Parts(small(rounds=2), get_problem("tsp"), Evaluator(), Generator())
+        discover(parts, store.state(), store.commit)
+        assert (store.state().round, store.state().individuals, store.state().note) == (2, (), "")
+    assert set(dump(tmp_path / "run")) == {
+        "programs", "pairs", "rounds", "members", "failures", "finalists",
+    }  # fmt: skip
+
+
+# --- on the command line --------------------------------------------------------------------------
+
+
+def test_a_method_from_the_command_line(tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    argv = [
+        "discover", "tsp", "--preset", "smoke", "--generator", "grammar", "--method", "reevo",
+        "--method-settings", "initial=4, mutation_rate=0.25", "--rounds", "1", "--responses", "1",
+        "--repairs-per-destroy", "2", "--size", "8", "--steps", "5", "--validation-size", "8",
+        "--validation-steps", "5", "--workers", "1", "--population-size", "2",
+    ]  # fmt: skip
+    assert main(argv) == 0
+    out = capsys.readouterr().out
+    assert "method reevo, preset smoke" in out
+    assert "Method: ReEvo (Ye et al. 2024), without reflections" in out
+    assert "Validated best" in out
+    folder = "runs/tsp-reevo-smoke-seed0"
+    manifest = json.loads((tmp_path / folder / "manifest.json").read_text())
+    assert manifest["variant"] in out
+    assert manifest["rounds"] == 1
+    assert "without reflections" in (tmp_path / folder / "log.txt").read_text()
+    assert main(["runs"]) == 0
+    assert "reevo" in capsys.readouterr().out
+    assert main(["discover", "--resume", folder]) == 0
+    assert "1 of 1 rounds" in capsys.readouterr().out
+    assert main(["discover", "--resume", folder, "--method", "eoh"]) == 2
+    assert "method is reevo there and eoh here" in capsys.readouterr().err
+    assert main(["export", folder, "--out", "pair.py"]) == 0
+    assert main(["evaluate", "pair.py", "--problem", "tsp", "--on", "uniform:8x1", "--steps", "3",
+                 "--references", "none"]) == 0  # fmt: skip
+
+
+def test_reflections_are_on_the_bill():
+    totals = {
+        "destroy/prompt_tokens": 5.0,
+        "reflection/prompt_tokens": 7.0,
+        "reflection/tokens": 2.0,
+    }
+    assert progress.bill(totals) == "Endpoint: 12 prompt tokens, 2 completion tokens"
+
+
+# --- what only a reader of prose is asked ---------------------------------------------------------
+
+
+PARENTS = tuple(
+    Program("destroy", f"def destroy(dist, current_tour, z, rng):\n    return {n}", f"Take {n}.")
+    for n in range(3)
+)
+
+
+@pytest.mark.parametrize(
+    ("form", "count", "words"),
+    [
+        ("next-version", 1, "the version that comes next"),
+        ("next-version", 2, "the weakest first"),
+        ("divergent-crossover-many", 3, "different from all of them"),
+        ("shared-principle-crossover-many", 3, "in common"),
+        ("reflected-crossover", 2, "Look at the ends."),
+        ("reflected-mutation", 1, "Look at the ends."),
+    ],
+)
+def test_prompts_of_the_baselines(form, count, words):
+    prompt = render("tsp", "destroy", form, PARENTS[:count], reflection="Look at the ends.")
+    plain = render("tsp", "destroy", INITIALIZATION)
+    assert words in prompt.text
+    assert all(parent.source in prompt.text for parent in PARENTS[:count])
+    # The contract, the rules and the format of the answer are SPO's.
+    assert prompt.text.partition("Task")[0] == plain.text.partition("Task")[0]
+    assert prompt.text.split("\n")[-4:] == plain.text.split("\n")[-4:]
+    with pytest.raises(InputError, match="parents, not 0"):
+        render("tsp", "destroy", form)
+
+
+def test_prompts_for_reflections(tmp_path):
+    repair = Program("repair", "def repair(dist, partial, removed, z, rng):\n    return 1", "Put.")
+    worse, better = (Pair(destroy, repair) for destroy in PARENTS[:2])
+    short = prompts.short_reflection("tsp", worse, better, 20)
+    assert short.text.index("return 0") < short.text.index("return 1")
+    assert "fewer than 20 words" in short.text
+    long = prompts.long_reflection("tsp", "", ["a", "b"], 50)
+    assert "(nothing yet)" in long.text
+    assert "- a\n- b" in long.text
+    (tmp_path / "long-reflection.txt").write_text("$problem $before $hints $words")
+    mine = prompts.long_reflection("tsp", "old", ["a"], 9, folder=tmp_path)
+    assert mine.text == "TSP old - a 9\n"
+
+
+def test_an_individual_may_share_its_programs(tmp_path):
+    """The same source by two ways is two programs to the database, and both are kept."""
+    generator = Generator(numbers=3, broken=0)
+    settings = config("eoh", population_size=2)
+    with Store.create(tmp_path / "run", {"config": settings.to_dict()}) as store:
+        parts = Parts(settings, get_problem("tsp"), Evaluator(), generator)
+        end = discover(parts, None, store.commit, get_method(settings))
+        assert store.state().individuals == end.individuals
+    sources = [each.pair.destroy for each in end.individuals]
+    assert len({p.digest for p in sources}) < len(set(sources))
+    assert replace(sources[0], form="x") not in sources

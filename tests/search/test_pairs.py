@@ -1,0 +1,197 @@
+"""What the baselines share: pairs are asked for half by half, and cost what they cost SPO."""
+
+import math
+from dataclasses import replace
+
+import pytest
+from method_fakes import by_numbers, everything, individual, run
+from spo_fakes import Evaluator, Generator, number_in, small
+
+from spo_jax.envs import get_problem
+from spo_jax.envs.evaluator import Evaluator as RealEvaluator
+from spo_jax.envs.rollouts import Status
+from spo_jax.program import Completion
+from spo_jax.search.methods import get_method
+from spo_jax.search.pairs import Budget, Request, best_of, breed, table_of, with_scores
+from spo_jax.search.payoffs import Table
+from spo_jax.search.plugins import get_generator
+from spo_jax.search.prompts import INITIALIZATION, MUTATIONS
+from spo_jax.search.rounds import Observer, State
+from spo_jax.search.spo import Parts, discover
+
+PARENTS = (individual(3, 0.5).pair, individual(4, 0.4).pair)
+
+
+def bred(requests, n=1, generator=None, evaluator=None, state=None):
+    """A brood, its table, and the calls of the generator."""
+    generator = generator or Generator(broken=0)
+    evaluator = evaluator or Evaluator(by_numbers, refuse=lambda n: False)
+    parts = Parts(small(), get_problem("tsp"), evaluator, generator)
+    state = state or State()
+    table = table_of(parts, parts.problem.sample(6, 2, 0), state)
+    return breed(parts, 1, state, table, requests, n=n), table, generator.calls
+
+
+def test_a_pair_is_asked_for_half_by_half():
+    requests = [
+        Request("shared-principle-crossover", PARENTS, "e2", 7),
+        Request(MUTATIONS[0], PARENTS[:1], "m1"),
+        Request(INITIALIZATION),
+    ]
+    brood, table, calls = bred(requests, n=2)
+    (destroys, n, _), (repairs, m, _) = calls
+    assert (len(destroys), n, len(repairs), m) == (3, 2, 6, 1)
+    assert [p.form for p in destroys] == [each.form for each in requests]
+    for i, repair in enumerate(repairs):
+        destroy = destroys[i // 2]
+        assert (repair.role, repair.form, len(repair.parents)) == (
+            "repair", destroy.form, len(destroy.parents),
+        )  # fmt: skip
+        both = zip(destroy.parents, repair.parents, strict=True)
+        assert all(number_in(d) == number_in(r) for d, r in both)  # halves of one pair
+        assert repair.destroy is brood.destroys[i // 2].programs[i % 2]
+    assert [each.operator for each in brood.individuals] == ["e2", "e2", "m1", "m1", "", ""]
+    assert [each.place for each in brood.individuals] == [7, 7, 0, 0, 0, 0]
+    for each in brood.individuals:
+        assert each.utility == table.utility(each.pair.destroy, each.pair.repair)
+        # Every rollout of a fake pair gains the same.
+        assert each.scores == (each.utility, each.utility)
+
+
+def test_what_fails_is_spent_and_no_individual():
+    class Half(Generator):
+        def sample(self, prompt, rng):
+            if prompt.role == "destroy" and rng.random() < 0.5:
+                return Completion("no idea")
+            return super().sample(prompt, rng)
+
+    evaluator = Evaluator(by_numbers, refuse=lambda n: n % 3 == 0)
+    half = Half(numbers=20, broken=0)
+    brood, table, calls = bred([Request(INITIALIZATION)], 200, half, evaluator)
+    valid = [p for answers in brood.destroys for p in answers.programs if p is not None]
+    assert 20 < len(valid) < 120
+    assert len(calls[1][0]) == len(valid)  # one repair to each destroy that passed
+    assert {f.status for f in brood.failures} == {"unparsable", "rejected"}
+    crashed = {p.digests for p in table.played if p.status == "crash"}
+    assert crashed
+    born = {(e.pair.destroy.digest, e.pair.repair.digest) for e in brood.individuals}
+    assert not born & crashed
+    assert all(not math.isnan(each.utility) for each in brood.individuals)
+
+
+def test_no_requests_are_no_brood():
+    brood, table, calls = bred([])
+    assert (brood.individuals, brood.destroys, brood.failures, table.played, calls) == (
+        (), (), (), [], [],
+    )  # fmt: skip
+
+
+def test_streams_of_one_round_differ():
+    parts = Parts(small(), get_problem("tsp"), Evaluator(), Generator(broken=0))
+    table = table_of(parts, parts.problem.sample(6, 2, 0), State())
+    for stream in ((), ("mutation",)):
+        breed(parts, 1, State(), table, [Request(INITIALIZATION)], stream=stream)
+    seeds = [seed for _, _, seed in parts.generator.calls]
+    assert len(set(seeds)) == 4
+
+
+def test_a_pair_that_an_earlier_round_played_keeps_its_scores():
+    old = individual(3, 0.5, scores=(0.4, 0.6))
+    new = [replace(old, round=2, scores=()), individual(4, 0.1, scores=(0.1, 0.1))]
+    assert [each.scores for each in with_scores(new, [old])] == [(0.4, 0.6), (0.1, 0.1)]
+    rounds, _, _ = run("best-of-n", generator=Generator(numbers=5, broken=0))
+    again = [each for done in rounds[1:] for each in done.individuals]
+    played = {p.digests for done in rounds[1:] for p in done.pairs}
+    reused = [e for e in again if (e.pair.destroy.digest, e.pair.repair.digest) not in played]
+    assert reused
+    assert all(len(each.scores) == 2 for each in reused)
+
+
+def test_scores_are_the_utility_by_instance():
+    class Gains(Evaluator):
+        def run(self, pairs, instances, **options):
+            rollouts = super().run(pairs, instances, **options)
+            rollouts.best_cost[:, 0, :, -1] = [[960.0, 896.0]]  # 1/16 and 1/8 of 1024 less
+            rollouts.best_cost[:, 1, :, -1] = 1024.0
+            return rollouts
+
+    config = small()
+    evaluator = Gains(lambda pair: (Status.OK, 0.25))
+    table = Table(config, evaluator, get_problem("tsp").sample(6, 2, 0), {}, Observer())
+    table.play([PARENTS[0]], "response")
+    assert table.scores(PARENTS[0]) == (0.09375, 0.0)
+    assert table.utility(PARENTS[0].destroy, PARENTS[0].repair) == 0.046875
+    assert table.scores(PARENTS[1]) == ()
+
+
+def test_budgets():
+    papers = Budget(13_950, 10, 50)
+    assert papers.rounds == 280  # 10 + 278 * 50 = 13,910, and 40 more
+    counts = [papers.of(k) for k in range(1, 281)]
+    assert (counts[0], counts[1], counts[-1], sum(counts)) == (10, 50, 40, 13_950)
+    assert [papers.before(k) for k in (1, 2, 3, 281)] == [0, 10, 60, 13_950]
+    little = Budget(7, 10, 50)
+    assert (little.rounds, little.of(1)) == (1, 7)
+
+
+def test_the_nominal_budget_is_the_papers():
+    # Appendix C: 13,950 pairs, or 27,900 programs, as 900 destroys and 27,000 repairs are.
+    assert small().nominal_pairs == 4 * 5 * 2 * 5 // 2
+    config = replace(small(), rounds=30, responses=6, repairs_per_destroy=30)
+    assert config.nominal_pairs == 13_950
+
+
+def test_the_best_is_the_one_born_first():
+    born = [individual(n, u) for n, u in ((1, 0.2), (2, 0.5), (3, 0.5))]
+    assert best_of(born) is born[1]
+    assert best_of([]) is None
+
+
+def test_counts_of_a_round():
+    verdicts = {Status.OK: 0, Status.CRASH: 0}
+
+    def verdict(pair):
+        status, value = by_numbers(pair)
+        verdicts[status] += 1
+        return status, value
+
+    evaluator = Evaluator(verdict, refuse=lambda n: n % 7 == 0)
+    rounds, _, _ = run(
+        "best-of-n", rounds=1, responses=4, generator=Generator(numbers=20), evaluator=evaluator
+    )
+    [done] = rounds
+    counts = done.counts
+    assert counts.destroy_answers == small(rounds=1, responses=4).nominal_pairs == 50
+    assert counts.repair_answers == counts.valid_destroys < 50
+    assert counts.valid_repairs == len(done.individuals)
+    assert counts.pairs == sum(verdicts.values())
+    values = sorted({each.pair.digest: each.utility for each in done.individuals}.values())
+    assert len(values) == verdicts[Status.OK]
+    assert counts.top == values[-1]
+    middle = len(values) // 2
+    assert counts.median == (values[middle] + values[-middle - 1]) / 2
+    assert {half for e in done.individuals for half in (e.pair.destroy, e.pair.repair)} <= set(
+        done.programs
+    )
+
+
+@pytest.mark.parametrize("method", ["eoh", "funsearch", "reevo", "g-lns", "best-of-n"])
+def test_the_number_of_workers_changes_nothing(method):
+    """The real evaluator and the grammar, on instances small enough for a test."""
+    if method in ("funsearch", "g-lns"):
+        settings = {"funsearch": "islands=2, prompts=2, samples=2", "g-lns": "size=2, prune=1"}
+    else:
+        settings = {}
+    found = []
+    for workers in (1, 2):
+        config = small(
+            method=method, method_settings=settings.get(method), rounds=1, size=8, steps=5
+        )
+        problem = get_problem("tsp")
+        with RealEvaluator(problem, workers, seed=config.seed) as evaluator:
+            parts = Parts(config, problem, evaluator, get_generator("grammar"))
+            rounds = []
+            discover(parts, None, rounds.append, get_method(config))
+        found.append(everything(rounds))
+    assert found[0] == found[1]
+    assert rounds[-1].best is not None

@@ -1,0 +1,152 @@
+"""ReEvo's population rules and reflections."""
+
+import json
+from collections import Counter
+
+import pytest
+from method_fakes import Writer, individual, rng, run
+from spo_fakes import Evaluator, Generator, number_in
+
+from spo_jax.envs.rollouts import Status
+from spo_jax.errors import InputError
+from spo_jax.search.prompts import INITIALIZATION
+from spo_jax.search.reevo import ReEvo, parents, request, select
+from spo_jax.search.rounds import State
+
+SETTINGS = "initial=8"
+
+
+def number(individual):
+    return number_in(individual.pair.destroy)
+
+
+def test_matches_are_unequal_uniform_and_worse_first():
+    population = [individual(n, u) for n, u in ((1, 0.5), (2, 0.5), (3, 0.25), (4, 0.75))]
+    matches = select(population, 5000, rng())
+    assert len(matches) == 5000
+    assert all(worse.utility < better.utility for worse, better in matches)
+    drawn = Counter((number(worse), number(better)) for worse, better in matches)
+    # All pairs but 1 and 2, which are equal.
+    assert set(drawn) == {(3, 1), (3, 2), (1, 4), (2, 4), (3, 4)}
+    assert all(count / 5000 == pytest.approx(1 / 5, abs=0.03) for count in drawn.values())
+    assert select(population[:2], 3, rng()) == []
+    assert select([], 3, rng()) == []
+
+
+def test_the_elitist_is_drawn_as_a_parent_wherever_it_lives():
+    born = (individual(1, 0.9, k=1), individual(2, 0.3, k=2), individual(3, 0.4, k=2))
+    assert [number(each) for each in parents(State(2, individuals=born), 3)] == [1, 2, 3]
+    assert [number(each) for each in parents(State(2, individuals=born[1:]), 3)] == [2, 3]
+    assert parents(State(), 1) == []
+
+
+def test_crossovers_replace_the_population_and_mutants_join_it():
+    rounds, end, parts = run("reevo", method_settings=SETTINGS, rounds=2, population_size=4)
+    # 50 pairs: 8, then 4 crossovers and 2 mutants seven times.
+    assert len(rounds) == ReEvo(initial=8).rounds(parts.config) == 8
+    assert [done.counts.destroy_answers for done in rounds] == [8, *[6] * 7]
+    for k, done in enumerate(rounds, 1):
+        alive = [each for each in end.individuals if each.round == k]
+        assert [m.program for m in done.destroys] == [each.pair.destroy for each in alive]
+        kinds = {each.operator for each in alive}
+        assert kinds <= ({"initialization"} if k == 1 else {"crossover", "mutation"})
+
+
+def test_parents_and_the_elitist_are_who_they_should_be():
+    """Every parent, looked up by its digest among those who could be it."""
+    rounds, end, _ = run("reevo", method_settings=SETTINGS, rounds=2, generator=Generator(broken=0))
+    for k, done in enumerate(rounds[1:], 2):
+        before = [each for each in end.individuals if each.round < k]
+        last = {e.pair.destroy.digest: e for e in before if e.round == k - 1}
+        elitist = max(before, key=lambda each: each.utility)
+        known = {**last, elitist.pair.destroy.digest: elitist}
+        crossed = [each for each in done.individuals if each.operator == "crossover"]
+        for each in crossed:
+            worse, better = (known[parent] for parent in each.pair.destroy.parents)
+            assert worse.utility < better.utility
+        best = max((*before, *crossed), key=lambda each: each.utility)
+        for each in done.individuals:
+            if each.operator == "mutation":
+                assert each.pair.destroy.parents == (best.pair.destroy.digest,)
+                assert each.pair.repair.parents == (best.pair.repair.digest,)
+
+
+def test_without_unequal_parents_a_generation_is_parent_free():
+    equal = Evaluator(lambda pair: (Status.OK, 0.25))
+    rounds, _, parts = run("reevo", method_settings=SETTINGS, rounds=1, evaluator=equal)
+    prompts = parts.generator.calls[2][0]
+    assert {p.form for p in prompts} == {INITIALIZATION}
+    assert {p.form for p in parts.generator.calls[4][0]} == {"mechanism-replacement"}
+    assert {each.operator for each in rounds[1].individuals} == {"initialization", "mutation"}
+
+
+# --- reflections ----------------------------------------------------------------------------------
+
+
+def test_a_writer_of_prose_reflects():
+    writer = Writer(broken=0)
+    rounds, end, parts = run("reevo", method_settings=SETTINGS, rounds=1, generator=writer)
+    order = [prompts[0].form for prompts, _, _ in writer.calls]
+    # Round 1, then: hints, crossovers' two halves, advice, the mutants' two halves.
+    assert order[:8] == [
+        INITIALIZATION, INITIALIZATION, "short-reflection", "reflected-crossover",
+        "reflected-crossover", "long-reflection", "reflected-mutation", "reflected-mutation",
+    ]  # fmt: skip
+    hints, crossovers, _, advice, mutants = (writer.calls[place][0] for place in range(2, 7))
+    assert len(hints) == len(crossovers) == 4
+    note = json.loads(rounds[1].note)
+    assert len(note["short"]) == 4
+    for hint, asked, crossover in zip(note["short"], hints, crossovers, strict=True):
+        assert "think" not in hint
+        assert hint in crossover.text  # on one line, without what was thought before
+        worse, better = crossover.parents
+        assert asked.text.index(worse.source) < asked.text.index(better.source)
+        assert "fewer than 20 words" in asked.text
+        assert hint in advice[0].text
+    assert note["long"] in mutants[0].text
+    assert "fewer than 50 words" in advice[0].text
+    assert "(nothing yet)" in advice[0].text
+    # The next round folds the advice of this one.
+    again = next(p for p, _, _ in writer.calls[7:] if p[0].form == "long-reflection")
+    assert note["long"] in again[0].text
+    assert "reflections" not in parts.config.to_dict()
+    assert end.note == rounds[-1].note
+
+
+def test_a_writer_of_programs_alone_does_not():
+
+    rounds, end, parts = run("reevo", method_settings=SETTINGS, rounds=1)
+    assert {p.form for prompts, _, _ in parts.generator.calls for p in prompts} == {
+        INITIALIZATION, "shared-principle-crossover", "mechanism-replacement",
+    }  # fmt: skip
+    assert all(done.note == "" for done in rounds)
+    assert "without reflections" in ReEvo().variant(False)
+    assert "with short- and long-term reflections" in ReEvo().variant(True)
+    assert end.best is not None
+
+
+def test_an_empty_reflection_leaves_the_plain_form():
+    population = [individual(n, n / 10) for n in (1, 2)]
+    assert request("crossover", population, "").form == "shared-principle-crossover"
+    assert request("crossover", population, "hint").form == "reflected-crossover"
+    assert request("mutation", population[:1], "").form == "mechanism-replacement"
+    assert request("mutation", population[:1], "hint").reflection == "hint"
+    assert request("mutation", (), "hint").parents == ()
+
+
+def test_long_pairs_are_reflected_upon_by_their_strategies():
+    class Short(Writer):
+        def fits(self, text):
+            return "Two designs" not in text or "def destroy" not in text
+
+    writer = Short(broken=0)
+    run("reevo", method_settings=SETTINGS, rounds=1, generator=writer)
+    asked = [p for prompts, _, _ in writer.calls for p in prompts if p.form == "short-reflection"]
+    assert asked
+    assert not any("def " in prompt.text for prompt in asked)
+
+
+def test_settings_out_of_range():
+    with pytest.raises(InputError, match="initial is 1 in method_settings"):
+        ReEvo(initial=1)
+    assert (ReEvo().initial, ReEvo().mutation_rate) == (30, 0.5)
