@@ -1,17 +1,21 @@
 # make discover   install, then watch destroy-repair pairs being discovered for the TSP
 # make test       lint, types and tests
+# make test-vllm  discovery through a real vLLM server, in an environment of its own (3.4 GB)
 # make bench      the evaluator against a bare loop
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
+VLLM_VENV ?= .venv-vllm
+# Where pip finds no PyTorch for CPUs: --extra-index-url https://download.pytorch.org/whl/cpu
+VLLM_INDEX ?=
 
-.PHONY: discover test lint types slow bench clean
+.PHONY: discover test lint types slow test-vllm bench clean
 
 discover: $(VENV)/.installed
 	$(BIN)/spo discover tsp --preset quick
 
 test: $(VENV)/.installed-test lint types
-	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -m "not slow"
+	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -m "not slow and not vllm"
 
 lint: $(VENV)/.installed-test
 	$(BIN)/ruff check .
@@ -22,6 +26,11 @@ types: $(VENV)/.installed-test
 
 slow: $(VENV)/.installed-test
 	$(BIN)/python -m pytest -m slow
+
+test-vllm: $(VENV)/.installed-test $(VLLM_VENV)/.installed
+	JAX_PLATFORMS=cpu OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 \
+	SPO_VLLM_PYTHON=$(abspath $(VLLM_VENV))/bin/python \
+	$(BIN)/python -m pytest -m vllm --durations=0 tests/live
 
 bench: $(VENV)/.installed-test
 	$(BIN)/python experiments/bench/evaluator.py
@@ -37,5 +46,14 @@ $(VENV)/.installed-test: pyproject.toml | $(VENV)/bin/python
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[test,solvers,bench]"
 	touch $@ $(VENV)/.installed
 
+# vLLM needs torchvision for images alone, and what PyPI has of it is built for CUDA.
+$(VLLM_VENV)/.installed: tests/live/requirements.txt tests/live/stub/torchvision.py
+	$(PYTHON) -m venv $(VLLM_VENV)
+	$(VLLM_VENV)/bin/python -m pip install --quiet --disable-pip-version-check $(VLLM_INDEX) \
+	  -r tests/live/requirements.txt
+	$(VLLM_VENV)/bin/python -m pip uninstall --quiet --yes torchvision torchaudio torchcodec
+	cp tests/live/stub/torchvision.py $(VLLM_VENV)/lib/python3.*/site-packages/
+	touch $@
+
 clean:
-	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(VLLM_VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -95,12 +95,16 @@ class Trainer:
             "tokens_per_second": tokens / seconds,
         }
 
-    def table(self, adapter: Adapter, scale: jax.Array, tokens: np.ndarray) -> jax.Array:
-        """[T, V] float32: log-probabilities, at temperature 1, of what follows each of tokens [T].
+    def read(
+        self, adapter: Adapter, scale: jax.Array, tokens: np.ndarray, places: Sequence[int]
+    ) -> tuple[jax.Array, jax.Array]:
+        """What is thought of a text, at temperature 1: float32 [T - 1] and [P, V].
 
-        scale: of the adapter; zero for the base alone. Meant for short texts: see `token_logprobs`.
+        Log-probabilities of tokens [T] but the first, and of every token after the first `places`
+        of them. scale: of the adapter; zero for the base alone.
         """
-        return _table(self._settings, self._weights, adapter, scale, jnp.asarray(tokens[None]))[0]
+        rows = jnp.asarray(places, jnp.int32)
+        return _read(self._settings, self._weights, adapter, scale, jnp.asarray(tokens[None]), rows)
 
     # --- where the base is ------------------------------------------------------------------------
 
@@ -239,12 +243,18 @@ def _shared_gradient(
 
 
 @partial(jax.jit, static_argnums=0)
-def _table(
-    settings: _Settings, weights: Any, adapter: Adapter, scale: jax.Array, tokens: jax.Array
-) -> jax.Array:
+def _read(
+    settings: _Settings,
+    weights: Any,
+    adapter: Adapter,
+    scale: jax.Array,
+    tokens: jax.Array,
+    places: jax.Array,
+) -> tuple[jax.Array, jax.Array]:
     model = nnx.merge(settings.graph, weights)
-    logits = model(tokens, jnp.ones(tokens.shape, bool), adapter.scaled(scale))
-    return jax.nn.log_softmax(logits)
+    hidden, _ = model.hidden(tokens, jnp.ones(tokens.shape, bool), adapter.scaled(scale))
+    given = token_logprobs(hidden[:, :-1], tokens[:, 1:], model.head, 1.0)[0]
+    return given, jax.nn.log_softmax(model.logits(hidden[0, places - 1]))
 
 
 def _round(batch: Batch, k: jax.Array | int) -> Batch:

@@ -6,7 +6,9 @@ and adapters on the MLP alone: then a token's distribution follows from the toke
 
 crash, hang, slow: what to do with a completion; with `once` the file is deleted before it is done.
 wrong: nats that are added to log-probabilities. other_text, no_stop, short: an answer that is none.
-stale: serve a role's adapter of before for the one that is loaded. base: serve the base for it.
+stale: serve a role's adapter of before for the one that is loaded; "cached": only where it would
+have the beginning of a prompt from before. base: serve the base for it. other: serve a role's
+adapter for the other's.
 status: answer completions with this. insomnia: do not go to sleep. no_lora: know no adapters.
 """
 
@@ -38,9 +40,9 @@ class Model:
         prefix = "base_model.model.model.language_model."
         self.adapters[name] = scale, {k.removeprefix(prefix): v for k, v in tensors.items()}
 
-    def logprobs(self, tokens, adapter):
-        """[T, V] at temperature 1 after each of the tokens."""
-        w, (scale, low) = self.weights, self.adapters.get(adapter, (0.0, {}))
+    def logprobs(self, tokens, adapter, instead=None):
+        """[T, V] at temperature 1 after each of the tokens, with an adapter or what is instead."""
+        w, (scale, low) = self.weights, instead or self.adapters.get(adapter, (0.0, {}))
 
         def linear(x, name):
             out = x @ w[f"model.{name}.weight"].T
@@ -79,6 +81,7 @@ class Fake:
     def __init__(self, args):
         self.args, self.model = args, Model(Path(args.model))
         self.base, self.asleep, self.before = args.served_model_name, False, {}
+        self.cached = {}  # by an adapter's name, what its cache was computed with
 
     def told(self):
         """How to misbehave now."""
@@ -135,9 +138,13 @@ class Fake:
             return 400, {"error": {"message": "no slot is left"}}
         self.model.load(name, Path(body["lora_path"]))
         role = name.partition("-")[0]
-        if told.get("stale"):
+        if told.get("stale") == "cached":
+            self.cached[name] = self.before[role]
+        elif told.get("stale"):
             adapters[name] = self.before[role]
         self.before[role] = adapters[name]
+        if told.get("other") and role == "repair":
+            adapters[name] = self.before["destroy"]
         if told.get("base"):
             adapters[name] = (0.0, {})
         return 200, {}
@@ -161,9 +168,17 @@ class Fake:
             return 404, {"error": {"message": f"The model `{model}` does not exist."}}
         if len(tokens) + body["max_tokens"] > self.args.max_model_len:
             return 400, {"error": {"message": "too long"}}
-        table = self.model.logprobs(np.array(tokens), model) + told.get("wrong", 0.0)
+        if body["temperature"] > 2:
+            return 400, {"error": {"message": "temperature must be in [0, 2]"}}
+        afresh = "prompt_logprobs" in body
+        instead = None if afresh else self.cached.get(model)
+        table = self.model.logprobs(np.array(tokens), model, instead) + told.get("wrong", 0.0)
         choices = [self.choice(i, body, told, tokens[-1]) for i in range(body["n"])]
-        if "prompt_logprobs" in body:
+        if body["logprobs"] > 1:
+            best = np.argsort(-table[-1])[: body["logprobs"]]
+            named = {f"token_id:{t}": float(table[-1, t]) for t in best}
+            choices[0]["logprobs"]["top_logprobs"] = [named]
+        if afresh:
             rows = [
                 {str(t): {"logprob": float(row[t]), "rank": 1, "decoded_token": ""}}
                 for t, row in zip(tokens[1:], table[:-1], strict=True)
@@ -202,7 +217,9 @@ def main():
     for name in ("port", "max-model-len", "max-loras", "seed"):
         parser.add_argument(f"--{name}", type=int, default=8)
     parser.add_argument("--generation-config")
-    for name in ("enable-lora", "enable-sleep-mode"):
+    parser.add_argument("--kv-cache-memory-bytes", type=int)
+    flags = ("enable-lora", "enable-sleep-mode")
+    for name in (*flags, "no-enable-prefix-caching", "no-enable-chunked-prefill"):
         parser.add_argument(f"--{name}", action="store_true")
     parser.add_argument("--misbehave")
     parser.add_argument("--diary")
@@ -213,6 +230,9 @@ def main():
     assert args.enable_lora
     assert os.environ["VLLM_ALLOW_RUNTIME_LORA_UPDATING"] == "True"
     fake = Fake(args)
+    longest = fake.model.config["max_position_embeddings"]
+    if args.max_model_len > longest:
+        sys.exit(f"ValueError: max_model_len {args.max_model_len} is greater than {longest}")
     if os.fork() == 0:  # vLLM computes in another process, which must not be left behind either
         time.sleep(60)
         os._exit(0)

@@ -3,6 +3,7 @@
 import json
 import math
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -26,7 +27,7 @@ from spo_jax.rl.tokens import Tokenizer
 from spo_jax.rl.vllm.client import Client, Sampling, read_choice
 from spo_jax.rl.vllm.policy import VllmPolicy
 from spo_jax.rl.vllm.sampler import RESTARTS
-from spo_jax.rl.vllm.server import LOG, LORAS, command, free_port
+from spo_jax.rl.vllm.server import LOG, LORAS, command, ending, free_port
 from tests.rl import speaker
 
 N = 2
@@ -135,9 +136,9 @@ def trained(policy: VllmPolicy, asked: Prompt, completion: Completion) -> np.nda
     start = policy._tokenizer.prompt(asked.text)
     tokens = np.resize(np.concatenate([start, completion.tokens]), 57)  # one shape, one program
     adapter = policy.learners[asked.role].adapter
-    table = policy._trainer.table(adapter, jnp.float32(policy.lora.scale), tokens)
+    given, _ = policy._trainer.read(adapter, jnp.float32(policy.lora.scale), tokens, [1])
     rows = np.arange(len(completion.tokens)) + len(start) - 1
-    return np.asarray(table)[rows, completion.tokens]
+    return np.asarray(given)[rows]
 
 
 # --- answers --------------------------------------------------------------------------------------
@@ -230,17 +231,24 @@ def test_a_server_with_another_tokenizer_ends_the_run(home: Home) -> None:
 # --- the right weights ----------------------------------------------------------------------------
 
 
+REPAIR = r"with adapter repair-2\.1-\w+, read afresh, its .* are rather those of "
+
+
 @pytest.mark.parametrize(
-    ("what", "why"),
+    ("what", "tolerance", "why"),
     [
-        ({"stale": True}, r"does not serve the weights that learn.*probe_tolerance"),
-        ({"base": True}, r"as if adapter destroy-2\.1-\w+ were not there"),
+        ({"stale": True}, 0.15, r"does not serve the weights that learn.*probe_tolerance"),
+        ({"stale": True}, 9.0, r"read afresh, its .* are rather those of the adapter before it"),
+        ({"stale": "cached"}, 9.0, r"with its cache, its .* rather those of the adapter before it"),
+        ({"other": True}, 9.0, REPAIR + "adapter destroy-2"),
+        ({"base": True}, 9.0, r"as if adapter destroy-2\.1-\w+ were not there"),
+        ({"wrong": 0.2}, 0.15, r"does not have the model of the trainer: .* are 0\.2 nats"),
     ],
 )
-def test_wrong_weights_end_the_run(home: Home, what: Any, why: str) -> None:
-    policy = home.open()
+def test_wrong_weights_end_the_run(home: Home, what: Any, tolerance: float, why: str) -> None:
+    policy = home.open(probe_tolerance=tolerance)
     learn(policy)
-    learn(policy)
+    assert learn(policy)["probe_share"] == pytest.approx(1, abs=0.01)
     home.tell(**what)
     with pytest.raises(InputError, match=why):
         policy.generate(PROMPTS, N, 1)
@@ -339,6 +347,44 @@ def test_a_server_that_does_not_start(home: Home, monkeypatch: pytest.MonkeyPatc
         home.open(vllm_python="nowhere/python")
 
 
+OUTPUT = """\
+(APIServer pid=1) INFO 11-21 23:15:41 [api_utils.py:286] non-default args: {}
+/lib/api_server.py:51: DeprecationWarning: say it in another way
+(VllmWorker-0 pid=3) ERROR 11-21 23:16:04 [multiproc_executor.py:953]     raise ValueError(
+(VllmWorker-0 pid=3) ERROR 11-21 23:16:04 [multiproc_executor.py:953] ValueError: no memory
+(EngineCore pid=2) ERROR 11-21 23:16:07 [core.py:1510] Traceback (most recent call last):
+(EngineCore pid=2) ERROR 11-21 23:16:07 [core.py:1510] Exception: see stack trace for root cause.
+  File "multiprocessing/process.py", line 314, in _bootstrap
+    self.run()
+(APIServer pid=1) INFO 11-21 23:15:41 [api_utils.py:286]
+(APIServer pid=1) INFO 11-21 23:15:41 [core.py:2] one
+two
+three
+four
+RuntimeError: See root cause above.
+INFO:     Application shutdown complete.
+nanobind: leaked 4 instances!
+/lib/resource_tracker.py:254: UserWarning: there appear to be 2 leaked semaphores
+"""
+INVALID = """\
+pydantic.ValidationError: 1 validation error for ModelConfig
+  Value error, Sleep mode is not supported on current platform.
+    For further information visit the manual
+"""
+
+
+def test_an_error_shows_what_it_came_from() -> None:
+    log, cause = Path("log"), "ValueError: no memory / Exception: see stack trace for root cause."
+    end = "four / RuntimeError: See root cause above."
+    assert ending(log, OUTPUT) == f"; log ends: {cause} / ... / {end}"
+    quiet = re.sub("(Error|Exception):", r"\1", OUTPUT)
+    end = "one / two / three / four / RuntimeError See root cause above."
+    assert ending(log, quiet) == f"; log ends: Exception see stack trace for root cause. / {end}"
+    first, second, _ = map(str.strip, INVALID.splitlines())
+    assert ending(log, INVALID) == f"; log ends: {first} / {second}"
+    assert ending(log, " \n") == "; log is empty"
+
+
 def test_who_leaves_early_does_not_wait(home: Home) -> None:
     policy = home.open(request_timeout=50.0)
     policy.generate(PROMPTS, N, 0)
@@ -380,7 +426,7 @@ def test_a_name_or_folder_is_never_used_again(home: Home) -> None:
 
 def test_a_running_server_is_used_and_left_as_it_was(home: Home) -> None:
     port = free_port()
-    inner = command(home.config(), str(home.python), home.model, port)
+    inner = command(home.config(), str(home.python), home.model, 60, port)
     environment = os.environ | {"VLLM_ALLOW_RUNTIME_LORA_UPDATING": "True"}
     with subprocess.Popen(inner, env=environment, process_group=0) as server:
         try:
@@ -464,7 +510,8 @@ from pathlib import Path
 from spo_jax.config import Config
 from spo_jax.rl.vllm.server import Started
 config = Config(generator="vllm", vllm_python=sys.argv[1], vllm_args=sys.argv[2])
-client = Started(config, Path(sys.argv[3]), Path(sys.argv[4])).start(threading.Event())
+started = Started(config, Path(sys.argv[3]), Path(sys.argv[4]), 60)
+client = started.start(threading.Event())
 client.reset_cache()
 print("ready", flush=True)
 time.sleep(60)
@@ -499,7 +546,7 @@ def test_a_server_is_told_what_the_run_needs(home: Home) -> None:
     config = home.config(
         lora_rank=20, residency="sleep", seed=2**40 + 3, vllm_args="--seed 7 -x 'a b'"
     )
-    line = command(config, "py", Path("model"), 81)
+    line = command(config, "py", Path("model"), 60, 81)
     assert line[:5] == ["py", "-m", "vllm.entrypoints.openai.api_server", "--model", "model"]
     pairs = dict(pairwise(line))
     assert pairs["--max-lora-rank"] == "32"
@@ -509,11 +556,11 @@ def test_a_server_is_told_what_the_run_needs(home: Home) -> None:
     assert int(pairs["--max-cpu-loras"]) >= LORAS
     assert "--enable-sleep-mode" in line
     assert line[-4:] == ["--seed", "7", "-x", "a b"]
-    assert "--enable-sleep-mode" not in command(home.config(), "py", Path("model"), 81)
+    assert "--enable-sleep-mode" not in command(home.config(), "py", Path("model"), 60, 81)
     with pytest.raises(InputError, match="lora_rank is 600; vLLM takes at most 512"):
-        command(home.config(lora_rank=600), "py", Path("model"), 81)
+        command(home.config(lora_rank=600), "py", Path("model"), 60, 81)
     with pytest.raises(InputError, match="vllm_args is"):
-        command(home.config(vllm_args="'"), "py", Path("model"), 81)
+        command(home.config(vllm_args="'"), "py", Path("model"), 60, 81)
 
 
 def test_settings_that_do_not_go_together() -> None:

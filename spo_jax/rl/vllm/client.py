@@ -25,6 +25,8 @@ from spo_jax.rl.tokens import Tokenizer
 
 QUICK = 10.0  # seconds within which a server that is well says so
 CONTROL = 300.0  # seconds that loading an adapter, sleeping or waking may take
+LIKELY = 20  # tokens whose log-probabilities are asked for; what a server gives at most by default
+AS_ID = "token_id:"  # what stands before the number of a token that is named by it
 UNREADABLE = "\ufffd"  # in the place of bytes that are no text
 
 
@@ -111,7 +113,10 @@ class Client:
     def complete(
         self, model: str, prompt: np.ndarray, seed: int, how: Sampling, tokenizer: Tokenizer
     ) -> tuple[Completion, ...]:
-        """`how.n` answers to a prompt [T] int32, each checked by `read_choice`."""
+        """`how.n` answers to a prompt [T] int32, each checked by `read_choice`.
+
+        A server draws answer i with `seed` + i, so seeds that are near share answers.
+        """
         found = self._completion(
             model,
             prompt,
@@ -151,14 +156,27 @@ class Client:
             ) from None
         return np.array(found, np.float32)
 
-    def next(self, model: str, tokens: np.ndarray, timeout: float) -> tuple[int, float]:
-        """The most probable token after tokens [T], and its log-probability at temperature 1.
+    def likely(
+        self, model: str, tokens: np.ndarray, timeout: float
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """The most probable tokens after tokens [T], `LIKELY` int32, and their log-probabilities at
+        temperature 1, float32.
 
         The server may use what it has cached, as it does for an answer.
         """
-        (choice,) = self._completion(model, tokens, timeout, n=1, temperature=0.0, max_tokens=1)
-        found, logprobs = _tokens(choice)
-        return int(found[0]), float(logprobs[0])
+        asked = {"logprobs": LIKELY, "return_tokens_as_token_ids": True}
+        (choice,) = self._completion(
+            model, tokens, timeout, n=1, temperature=0.0, max_tokens=1, **asked
+        )
+        try:
+            (given,) = choice["logprobs"]["top_logprobs"]
+            found = [(int(name.removeprefix(AS_ID)), float(x)) for name, x in given.items()]
+            ids, logprobs = zip(*found, strict=True)
+        except (LookupError, TypeError, ValueError, AttributeError):
+            raise InputError(
+                "the vLLM server does not say which tokens are likely; use a newer version of vLLM"
+            ) from None
+        return np.array(ids, np.int32), np.array(logprobs, np.float32)
 
     def _completion(
         self, model: str, prompt: np.ndarray, timeout: float, **given: Any

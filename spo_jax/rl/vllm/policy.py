@@ -17,6 +17,7 @@ from functools import partial
 from pathlib import Path
 
 import jax
+import numpy as np
 
 from spo_jax.config import Config
 from spo_jax.errors import InputError
@@ -41,7 +42,8 @@ class VllmPolicy(Policy):
         self._probe = Probe.of(tokenizer.encode, self._room)
         self._round = 0
         self._names: dict[Role, tuple[str, Path]] = {}
-        self._expected: dict[str, Expected] = {}
+        self._expected: dict[str, Expected] = {}  # by the names of the present adapters
+        self._before: dict[str, Expected] = {}  # what was served in their place
         self._remark: Callable[[str], None] = lambda line: None
         self._versions: Versions | None = None
         self._sampler: Sampler | None = None
@@ -56,7 +58,8 @@ class VllmPolicy(Policy):
         if config.vllm_url is not None:
             server = Attached(config.vllm_url)
         else:
-            server = Started(config, model_folder(config.model), folder / LOG)
+            where = model_folder(config.model)
+            server = Started(config, where, folder / LOG, self._sampling.context)
         self._remark = remark
         self._versions = Versions(folder, self.lora, self._shape)
         self._sampler = Sampler(config, server, self._check, remark)
@@ -149,11 +152,13 @@ class VllmPolicy(Policy):
     def _publish(self) -> None:
         """Make the learners' adapters those that the server is to have."""
         assert self._versions is not None
+        before = {role: self._expected[name] for role, (name, _) in self._names.items()}
         self._names = self._versions.publish(self.learners, self._round)
         self._expected = {
             name: self._probe.expect(self._trainer, self.learners[role])
             for role, (name, _) in self._names.items()
         }
+        self._before = {self._names[role][0]: expected for role, expected in before.items()}
         self._opened().want(dict(self._names.values()))
 
     def _leave(self) -> None:
@@ -165,13 +170,16 @@ class VllmPolicy(Policy):
         config = self._config
         found = self._probe.check(
             client,
-            base,
+            (base, self._base_expected),
             self._expected,
-            self._base_expected,
+            self._before,
             config.probe_tolerance,
             config.request_timeout,
         )
-        self._measured["probe"] = max(found, self._measured.get("probe", 0.0))
+        noted = self._measured
+        noted["probe"] = max(found.apart, noted.get("probe", 0.0))
+        if not np.isnan(found.share):
+            noted["probe_share"] = min(found.share, noted.get("probe_share", np.inf))
         assert self._versions is not None
         self._versions.tidy(self._names)
 

@@ -1,13 +1,19 @@
 """Whether a server serves the weights that the trainer holds.
 
-A fixed text is read by both: each of its tokens as the server computes it afresh, and the most
-probable next token after some of its beginnings, for which the server may use what it has cached.
-The second is what an adapter under a used name or path would spoil, the first what every other
-mistake would. All is at temperature 1.
+A fixed text is read by both: each of its tokens as the server computes it afresh, and what may
+follow some of its beginnings, for which the server may use what it has cached. The second is what
+an adapter under a used name or path would spoil, the first what every other mistake would. All is
+at temperature 1.
+
+Two questions are asked of each reading. Is it near to what the trainer says? A server in bfloat16
+is never the same. And is it nearer to that than to what the trainer says of other weights that the
+server has or had? An adapter changes a text by less than bfloat16 does at first, but not by chance,
+so that over a thousand tokens the two can be told apart.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 
 import jax.numpy as jnp
 import numpy as np
@@ -33,9 +39,12 @@ def destroy(dist, current_tour, steps_since_improvement, rng):
 ```
 
 """
-LENGTH = 192  # tokens of it that are read
-NEXT = 4  # beginnings of it after which the next token is asked for
+LENGTH = 1200  # tokens of it that are read; a cache is kept in blocks of up to some 550 tokens
+NEXT = 4  # beginnings of it after which the likely tokens are asked for
+ASKED = 3  # times each: a server may cache a beginning only when it has been asked for twice
 SEEN = 1e-3  # a mean change by an adapter that even a server in bfloat16 shows
+SURE = 12.0  # standard deviations between two weights that are held to be told apart
+EXACT = 1e-4  # nats; no server is nearer than that
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,6 +53,40 @@ class Expected:
 
     read: np.ndarray
     next: np.ndarray
+
+
+@dataclass(frozen=True)
+class Found:
+    """apart: the largest mean difference of a reading, nats a token. share: the smallest part of
+    the way from other weights to the right ones, which is 1 for the right ones but for noise, and 0
+    for the others; NaN where none can be told apart from the right ones.
+    """
+
+    apart: float
+    share: float
+
+
+@dataclass(frozen=True, eq=False)
+class Reading:
+    """What a server says. what: how it was asked. found: [N]. of: the same of an `Expected`."""
+
+    what: str
+    found: np.ndarray
+    of: Callable[[Expected], np.ndarray]
+
+    def distance(self, some: Expected) -> float:
+        """Mean size of the difference, nats a token."""
+        return _mean(self.found - self.of(some))
+
+    def share(self, right: Expected, other: Expected, sure: float) -> float:
+        """How much of the way from `other` to `right` it has gone.
+
+        NaN where the way is shorter than `sure`: noise would be more than 1 / SURE of it.
+        """
+        start = self.of(other)
+        way = self.of(right) - start
+        length = float(way @ way)
+        return float((self.found - start) @ way) / length if length >= sure**2 else np.nan
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,61 +98,93 @@ class Probe:
 
     @classmethod
     def of(cls, encode: Callable[[str], np.ndarray], longest: int) -> "Probe":
-        """`TEXT`, as often as it takes to have `LENGTH` tokens or `longest`."""
-        own = encode(TEXT)
-        size = min(LENGTH, longest)
-        tokens = np.tile(own, -(-size // len(own)))[:size].astype(np.int32)
+        """`TEXT`, then its tokens in other orders: `LENGTH` tokens in all, or `longest`.
+
+        In the same order a model would be sure of them, whatever its adapter.
+        """
+        own, size = encode(TEXT), min(LENGTH, longest)
+        rng = np.random.default_rng(0)
+        parts = [own, *(rng.permutation(own) for _ in range(size // len(own)))]
+        tokens = np.concatenate(parts)[:size].astype(np.int32)
         return cls(tokens, tuple(-(-size * i // NEXT) for i in range(1, NEXT + 1)))
 
     def expect(self, trainer: Trainer, learner: Learner, base: bool = False) -> Expected:
         """What the trainer says with a learner's adapter, or with the base alone."""
-        scale = 0.0 if base else trainer.lora.scale
-        table = np.asarray(trainer.table(learner.adapter, jnp.float32(scale), self.tokens))
-        read = np.take_along_axis(table[:-1], self.tokens[1:, None], axis=1)[:, 0]
-        return Expected(read, table[[place - 1 for place in self.places]])
+        scale = jnp.float32(0.0 if base else trainer.lora.scale)
+        found = trainer.read(learner.adapter, scale, self.tokens, self.places)
+        return Expected(*map(np.asarray, found))
 
     def check(
         self,
         client: Client,
-        base: str,
-        expected: Mapping[str, Expected],
-        expected_base: Expected,
+        base: tuple[str, Expected],
+        adapters: Mapping[str, Expected],
+        before: Mapping[str, Expected],
         tolerance: float,
         timeout: float,
-    ) -> float:
-        """The largest mean difference of an adapter. expected: by the adapters' names.
+    ) -> Found:
+        """How right a server is. base: its name. adapters, before: by name, what the trainer says
+        of each, and of what was served in its place before.
 
-        Raises InputError where it exceeds `tolerance` nats a token, or where the server answers
-        with the base although the adapter changes it.
+        Raises InputError where a reading is more than `tolerance` nats a token from the trainer's
+        on average, or nearer to other weights, or where the server answers with the base although
+        the adapter changes it.
         """
-        plain = client.read(base, self.tokens, timeout)
-        worst = 0.0
-        for name, own in expected.items():
-            found = client.read(name, self.tokens, timeout)
-            shift = float(np.mean(np.abs(own.read - expected_base.read)))
-            if shift > SEEN and np.array_equal(found, plain):
-                raise InputError(
-                    f"the vLLM server answers as if adapter {name} were not there, so its answers "
-                    "would not be those of the weights that learn"
-                )
-            asked = self._next(client, name, timeout)
-            cached = [
-                row[token] - logprob for row, (token, logprob) in zip(own.next, asked, strict=True)
-            ]
-            apart = {
-                "read afresh": float(np.mean(np.abs(found - own.read))),
-                "with its cache": float(np.mean(np.abs(cached))),
-            }
-            for what, mean in apart.items():
-                if not mean <= tolerance:
+        plain = client.read(base[0], self.tokens, timeout)
+        noise = plain - base[1].read
+        if not (worst := _mean(noise)) <= tolerance:
+            raise InputError(
+                "the vLLM server does not have the model of the trainer: its log-probabilities of "
+                f"a fixed text are {worst:.3g} nats a token from the trainer's, where "
+                f"{tolerance:g} are expected at most (probe_tolerance)"
+            )
+        sure = SURE * max(float(np.sqrt(np.mean(noise**2))), EXACT)
+        least = np.nan
+        for name, own in adapters.items():
+            rivals = {"the base": base[1]}
+            rivals |= {f"adapter {other}": e for other, e in adapters.items() if other != name}
+            if name in before:
+                rivals["the adapter before it"] = before[name]
+            shift = _mean(own.read - base[1].read)
+            for reading in self._readings(client, name, timeout):
+                if shift > SEEN and np.array_equal(reading.found, plain):
                     raise InputError(
-                        f"the vLLM server does not serve the weights that learn: with adapter "
-                        f"{name}, {what}, its log-probabilities of a fixed text are {mean:.3g} "
-                        f"nats a token from the trainer's, where {tolerance:g} are expected at "
-                        "most (probe_tolerance)"
+                        f"the vLLM server answers as if adapter {name} were not there, so its "
+                        "answers would not be those of the weights that learn"
                     )
-            worst = max(worst, *apart.values())
-        return worst
+                mean = reading.distance(own)
+                if not mean <= tolerance:
+                    raise _wrong(
+                        name, reading, f"{mean:.3g} nats a token from the trainer's, where "
+                        f"{tolerance:g} are expected at most (probe_tolerance)",
+                    )  # fmt: skip
+                worst = max(worst, mean)
+                shares = {what: reading.share(own, other, sure) for what, other in rivals.items()}
+                if any(share < 0.5 for share in shares.values()):
+                    nearest = min(rivals, key=lambda what: reading.distance(rivals[what]))
+                    raise _wrong(name, reading, f"rather those of {nearest}")
+                least = np.fmin(least, np.fmin.reduce(list(shares.values())))
+        return Found(worst, float(least))
 
-    def _next(self, client: Client, name: str, timeout: float) -> list[tuple[int, float]]:
-        return [client.next(name, self.tokens[:place], timeout) for place in self.places]
+    def _readings(self, client: Client, name: str, timeout: float) -> Iterator[Reading]:
+        yield Reading("read afresh", client.read(name, self.tokens, timeout), lambda e: e.read)
+        for _ in range(ASKED):
+            likely = [client.likely(name, self.tokens[:place], timeout) for place in self.places]
+            ids, logprobs = (np.concatenate(x) for x in zip(*likely, strict=True))
+            rows = np.repeat(np.arange(len(likely)), [len(x) for x, _ in likely])
+            yield Reading("with its cache", logprobs, partial(_at, rows, ids))
+
+
+def _at(rows: np.ndarray, ids: np.ndarray, expected: Expected) -> np.ndarray:
+    return expected.next[rows, ids]
+
+
+def _mean(differences: np.ndarray) -> float:
+    return float(np.mean(np.abs(differences)))
+
+
+def _wrong(name: str, reading: Reading, what: str) -> InputError:
+    return InputError(
+        f"the vLLM server does not serve the weights that learn: with adapter {name}, "
+        f"{reading.what}, its log-probabilities of a fixed text are {what}"
+    )

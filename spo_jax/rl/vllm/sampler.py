@@ -164,8 +164,10 @@ class Sampler:
                 self._drop()
                 return
             if failures > self._config.retries:
+                kept = "; finished rounds are kept, so mend it and go on with --resume"
                 raise InputError(
-                    f"the vLLM server {why}, {failures} times in a row{self._server.last_lines()}"
+                    f"the vLLM server {why}, {failures} times in a row"
+                    f"{self._server.last_lines() or kept}"
                 )
             if well and current is not None:
                 self._look_again(current)

@@ -5,6 +5,7 @@ the run's folder. Between it and the run stands `guard`, so it also ends when th
 """
 
 import os
+import re
 import shlex
 import shutil
 import socket
@@ -28,9 +29,27 @@ MODULE = "vllm.entrypoints.openai.api_server"
 LORAS = 5  # both roles' adapters, old and new, and one slot that is never filled: with none left,
 # requests for the base have been answered with an adapter
 RANKS = (8, 16, 32, 64, 128, 256, 320, 512)  # what a server can be told to make room for
-ENVIRONMENT = {"VLLM_ALLOW_RUNTIME_LORA_UPDATING": "True", "VLLM_SERVER_DEV_MODE": "1"}
+ENVIRONMENT = {
+    "VLLM_ALLOW_RUNTIME_LORA_UPDATING": "True",
+    "VLLM_SERVER_DEV_MODE": "1",  # for sleep and the like
+    "VLLM_NO_USAGE_STATS": "1",  # nothing of a run is sent anywhere
+}
+# A CPU is for trying things out. vLLM would take 92% of all memory and compile with a C++ compiler
+# there; and a request with a seed ends its server (0.32: "CPU Generator does not use offset") where
+# a prompt is read in parts, as it is for the cache of beginnings.
+ON_CPU = {"TORCHDYNAMO_DISABLE": "1"}
+ARGUMENTS_ON_CPU = (
+    *("--dtype", "bfloat16", "--kv-cache-memory-bytes", str(2**30)),
+    *("--no-enable-prefix-caching", "--no-enable-chunked-prefill"),
+)
 POLL = 0.1  # seconds between two looks at a server that starts
-SHOWN = 6  # last lines of a server's output in an error
+TAIL = 500  # last lines of a server's output that may say why it ended
+SHOWN = 6  # of them that an error shows, each by its first `WIDTH` characters
+WIDTH = 300
+STAMP = re.compile(r"(\([^)]* pid=\d+\) )?([A-Z]+ [\d-]+ [\d:]+ \[[^\]]*\] ?)?")
+SAID = re.compile(r"\S|  Value error, ")  # what else begins with a blank is of a traceback
+NOISE = re.compile(r"INFO: |\[shutdown\]|.*Warning: |.*nanobind|Traceback")
+CAUSE = re.compile(r"[\w.]*(Error|Exception): ")
 
 
 class Stopped(Exception):
@@ -63,13 +82,16 @@ class Server(Protocol):
 
 
 class Started:
-    """A server of `config.vllm_python`, with the model in `folder`, whose output goes to `log`."""
+    """A server of `config.vllm_python`, with the model in `folder`, whose output goes to `log`.
+
+    context: longest prompt and answer together, in tokens.
+    """
 
     owned = True
     base = NAME
 
-    def __init__(self, config: Config, folder: Path, log: Path) -> None:
-        self._config, self._folder, self.log = config, folder, log
+    def __init__(self, config: Config, folder: Path, log: Path, context: int) -> None:
+        self._config, self._folder, self.log, self._context = config, folder, log, context
         self._python = _python(str(config.vllm_python))
         self._guard: subprocess.Popen[bytes] | None = None
         self._written = 0  # where in the log the present server begins
@@ -77,7 +99,7 @@ class Started:
     def start(self, stopping: threading.Event) -> Client:
         self.stop()
         config, port = self._config, free_port()
-        inner = command(config, self._python, self._folder, port)
+        inner = command(config, self._python, self._folder, self._context, port)
         outer = [sys.executable, "-I", "-S", guard.__file__, str(os.getpid()), *inner]
         with open(self.log, "ab") as out:
             out.write(f"--- {shlex.join(inner)}\n".encode())
@@ -89,7 +111,7 @@ class Started:
                 stdout=out,
                 stderr=subprocess.STDOUT,
                 start_new_session=True,  # Ctrl-C is for the run, which ends the server itself
-                env=os.environ | ENVIRONMENT,
+                env=os.environ | ENVIRONMENT | (ON_CPU if on_cpu() else {}),
             )
         client, limit = Client(f"http://127.0.0.1:{port}"), config.vllm_startup
         until = time.monotonic() + limit
@@ -126,10 +148,7 @@ class Started:
     def last_lines(self) -> str:
         with open(self.log, "rb") as file:
             file.seek(self._written)
-            lines = file.read().decode("utf-8", "replace").splitlines()
-        last = " / ".join(line.strip() for line in lines if line.strip()[:1])
-        last = " / ".join(last.split(" / ")[-SHOWN:])
-        return f"; {self.log} ends: {last[-1000:]}" if last else f"; {self.log} is empty"
+            return ending(self.log, file.read().decode("utf-8", "replace"))
 
 
 class Attached:
@@ -163,22 +182,40 @@ class Attached:
         return ""
 
 
-def command(config: Config, python: str, folder: Path, port: int) -> list[str]:
+def command(config: Config, python: str, folder: Path, context: int, port: int) -> list[str]:
     """What starts a server. What stands in `config.vllm_args` comes last, and so wins."""
     rank = next((rank for rank in RANKS if rank >= config.lora_rank), None)
     if rank is None:
         raise InputError(f"lora_rank is {config.lora_rank}; vLLM takes at most {RANKS[-1]}")
-    on_cpu = jax.default_backend() == "cpu"
     return [
         *(python, "-m", MODULE, "--model", str(folder), "--served-model-name", NAME),
-        *("--host", "127.0.0.1", "--port", str(port)),
-        *("--dtype", "bfloat16" if on_cpu else "auto", "--max-model-len", str(config.context)),
+        *("--host", "127.0.0.1", "--port", str(port), "--max-model-len", str(context)),
         *("--enable-lora", "--max-lora-rank", str(rank)),
         *("--max-loras", str(LORAS), "--max-cpu-loras", str(LORAS + 1)),
         *(("--enable-sleep-mode",) if config.residency == "sleep" else ()),
         *("--generation-config", "vllm", "--seed", str(config.seed % 2**31)),
+        *(ARGUMENTS_ON_CPU if on_cpu() else ()),
         *_arguments(config.vllm_args),
     ]
+
+
+def on_cpu() -> bool:
+    """Whether the server is to compute on a CPU: where the trainer does."""
+    return jax.default_backend() == "cpu"
+
+
+def ending(log: Path, text: str) -> str:
+    """Why a server ended, by its output, as the end of a sentence.
+
+    An error in one of its processes comes up again in others, so the first one says most.
+    """
+    lines = [STAMP.sub("", line, count=1).rstrip()[:WIDTH] for line in text.splitlines()[-TAIL:]]
+    lines = [line for line in lines if SAID.match(line) and not NOISE.match(line)]
+    first = next((place for place, line in enumerate(lines) if CAUSE.match(line)), -SHOWN)
+    shown = lines[first:]
+    if len(shown) > SHOWN:
+        shown = [*shown[:2], "...", *shown[-2:]]
+    return f"; {log} ends: {' / '.join(map(str.strip, shown))}" if shown else f"; {log} is empty"
 
 
 def _arguments(text: str | None) -> list[str]:
