@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from spo_jax.config import SPO, Config
+from spo_jax.envs.textfiles import write_atomically
 from spo_jax.errors import InputError
 from spo_jax.program import Pair, load_pair, save_pair
 from spo_jax.search.methods import rounds_of
@@ -33,6 +34,7 @@ from spo_jax.search.tables import (
     has,
     read_best,
     read_finals,
+    read_peaks,
     read_state,
     read_totals,
     write_finals,
@@ -111,10 +113,17 @@ class Store:
     # --- rounds -----------------------------------------------------------------------------------
 
     def commit(self, done: Round) -> None:
-        """Write one round: all of it, or nothing. Raises InputError for no space, say."""
+        """Write one round: all of it, or nothing. Raises InputError for no space, say.
+
+        The manifest then says the peaks of memory so far, where the metrics have any.
+        """
         with _storage(self.path), self._connection as db:
             db.execute("BEGIN IMMEDIATE")
             write_round(db, done)
+        with _storage(self.path):
+            if peaks := read_peaks(self._connection):
+                self.manifest["peak_memory_gb"] = peaks
+                write_atomically(self.path / MANIFEST, json.dumps(self.manifest, indent=2) + "\n")
 
     def candidates(self, count: int) -> list[Best]:
         """The pairs to validate: the run's `count` best by J, one a destroy."""

@@ -17,6 +17,7 @@ from spo_jax.search.rounds import Best, Individual, Played, Round, State, stands
 from spo_jax.search.validation import Finals
 from spo_jax.seeding import derive, python_rng
 
+MEMORY = "memory/"  # how metrics of memory begin
 SCHEMA_VERSION = 3
 READABLE = (2, SCHEMA_VERSION)  # 2 has finalists without `fresh` and `kind`
 
@@ -201,6 +202,17 @@ def read_totals(db: sqlite3.Connection) -> dict[str, float]:
             if value is not None:
                 totals[name] = totals.get(name, 0.0) + value
     return totals
+
+
+def read_peaks(db: sqlite3.Connection) -> dict[str, float]:
+    """The highest value of each metric of memory over the rounds, GB by phase."""
+    peaks: dict[str, float] = {}
+    for (metrics,) in db.execute("SELECT metrics FROM rounds"):
+        for name, value in json.loads(metrics).items():
+            if name.startswith(MEMORY) and value is not None:
+                phase = name.removeprefix(MEMORY)
+                peaks[phase] = max(value, peaks.get(phase, value))
+    return peaks
 
 
 def read_best(db: sqlite3.Connection) -> Best | None:

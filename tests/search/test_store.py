@@ -465,6 +465,21 @@ def test_other_software_and_devices_are_named():
     assert "devices 1 x cpu -> 1 x H100" in other_software(stored, gpu)
 
 
+def test_the_manifest_says_the_peaks_of_memory(tmp_path):
+    def said():
+        return json.loads((tmp_path / "run" / MANIFEST).read_text())["peak_memory_gb"]
+
+    with start(tmp_path / "run", small(rounds=2)) as store:
+        first, second = fill(replace_commit(store), rounds=2)
+        store.commit(replace(first, metrics={"memory/update_card": 30.0, "reward": 99.0}))
+        assert said() == {"update_card": 30.0}
+        metrics = {"memory/update_card": 29.0, "memory/sampling_card": 38.5}
+        store.commit(replace(second, metrics=metrics))
+    peaks = {"update_card": 30.0, "sampling_card": 38.5}
+    assert said() == peaks
+    assert load_run(tmp_path / "run").rounds == 2
+
+
 def test_a_metric_that_is_no_number_is_null(tmp_path):
     with start(tmp_path / "run", small(rounds=1)) as store:
         [done] = fill(replace_commit(store))
