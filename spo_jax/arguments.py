@@ -96,8 +96,9 @@ def parser() -> argparse.ArgumentParser:
         "measure a pair on instances",
         "Rolls a pair out on groups of instances and prints each group's mean gap to the reference "
         "costs with a 95% bootstrap interval, mean cost, failures and seconds per rollout. "
-        "References of files come from beside them; those of uniform instances from LKH or PyVRP "
-        "if the solvers extra is installed, and are kept for the next time. The report (--json) "
+        "References of files come from beside them; those of uniform instances from the values "
+        "that ship, else from LKH or PyVRP if the solvers extra is installed, and are kept for the "
+        "next time; a file of yours (--references) may have better ones. The report (--json) "
         "has every rollout, its status and its solution, and is complete after each group.",
         "spo evaluate pair.py --problem tsp --on uniform:100x32@1 tsplib/ --json report.json",
     )
@@ -205,9 +206,16 @@ def _report_options(sub: argparse.ArgumentParser) -> None:
     sub.add_argument("--json", metavar="OUT", help="write the report to this file")
     sub.add_argument(
         "--references",
-        choices=("solve", "none"),
         default="solve",
-        help="references of uniform instances: from a solver, or none (default: solve)",
+        metavar="solve|none|FILE",
+        help="references of uniform instances: known ones, else from a solver, or none (default: "
+        "solve); a CSV or JSON FILE gives better ones of any instances, by name or digest",
+    )
+    sub.add_argument(
+        "--reference-effort",
+        choices=("quick", "standard", "paper"),
+        default="standard",
+        help="how long the solver of references searches (default: standard)",
     )
 
 

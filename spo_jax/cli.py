@@ -120,6 +120,7 @@ def _evaluate(args: argparse.Namespace) -> int:
         cpu_seconds=args.cpu_seconds,
         on_invalid=args.on_invalid,
         references=args.references,
+        effort=args.reference_effort,
         unsafe=args.unsafe_sandbox,
     )
     return _report(run, args.json, args.pair, *args.on)
@@ -142,6 +143,7 @@ def _baseline(args: argparse.Namespace) -> int:
         seeds=args.seeds,
         workers=args.workers or _cores(),
         references=args.references,
+        effort=args.reference_effort,
     )
     code = _report(run, args.json, *args.on)
     if not baseline.seeded and args.seeds is not None and args.seeds > 1:

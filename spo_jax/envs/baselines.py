@@ -25,7 +25,8 @@ from typing import Any
 import numpy as np
 
 from spo_jax import __version__
-from spo_jax.envs.evaluation import Progress, Report, filled, parse_specs
+from spo_jax.envs.evaluation import Progress, Report, filled
+from spo_jax.envs.groups import parse_specs, reference_settings
 from spo_jax.envs.problem import Infeasible, Instance, Problem, Solution
 from spo_jax.envs.rollouts import Rollouts, Status
 from spo_jax.errors import InputError, MissingExtra
@@ -132,6 +133,7 @@ def evaluate_baseline(
     seeds: int | None = None,
     workers: int = 1,
     references: str = "solve",
+    effort: str = "standard",
     cache: str | Path | None = None,
     progress: Progress = lambda what, done, total: None,
     save: Callable[[Report], None] = lambda report: None,
@@ -148,7 +150,8 @@ def evaluate_baseline(
         raise InputError("steps, seeds and workers must be at least 1")
     count = (SEEDS if seeds is None else seeds) if baseline.seeded else 1
     plans = parse_specs(specs, problem, references)
-    settings: dict[str, Any] = {"seeds": list(range(count)), "references": references}
+    settings: dict[str, Any] = {"seeds": list(range(count))}
+    settings |= reference_settings(references, effort)
     method = baseline.solve
     if steps is not None:
         method = partial(method, steps=steps)

@@ -2,14 +2,12 @@
 
 The report and how it is filled group by group are those of `spo baseline`, too.
 
-A group is what one SPEC names: `uniform:SIZExCOUNT[@SEED]`, an instance file, or a folder of them.
 Every rollout keeps its own status: means are over the rollouts that succeeded, and how many did
 not is said beside them.
 """
 
 import json
 import math
-import os
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field, replace
@@ -21,107 +19,24 @@ import numpy as np
 
 from spo_jax import __version__
 from spo_jax.envs.evaluator import Evaluator
+from spo_jax.envs.groups import (
+    LARGEST_GROUP,
+    Spec,
+    cache_folder,
+    own_references,
+    parse_specs,
+    reference_settings,
+    remarks_on,
+    with_references,
+)
 from spo_jax.envs.problem import Instance, Problem
 from spo_jax.envs.rollouts import Rollouts, Status
-from spo_jax.errors import InputError, MissingExtra
+from spo_jax.errors import InputError
 from spo_jax.program import Pair
-
-SUFFIXES = {"tsp": ".tsp", "cvrp": ".vrp"}
-LARGEST_GROUP = 8 << 30  # bytes of distance matrices, or of recorded costs and states
 
 Progress = Callable[[str, int, int], None]  # (what is being done, done, in all)
 
-_UNIFORM = re.compile(r"uniform:([0-9]{1,6})x([0-9]{1,6})(?:@([0-9]{1,18}))?", re.IGNORECASE)
-
 _NUMBERS = re.compile(r"\[\n((?:\s*[-0-9.e+]+,?\n)+)\s*\]")  # a list of numbers, one a line
-
-
-# --- what is evaluated on -------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Spec:
-    """One group of instances before it is loaded; text is how the user named it.
-
-    Either uniform (size, count, seed) or the paths of instance files.
-    """
-
-    text: str
-    uniform: tuple[int, int, int] | None = None
-    paths: tuple[Path, ...] = ()
-
-    @property
-    def count(self) -> int:
-        return len(self.paths) if self.uniform is None else self.uniform[1]
-
-    def load(self, problem: Problem) -> list[Instance]:
-        if self.uniform is not None:
-            size, count, seed = self.uniform
-            return problem.sample(size, count, seed)
-        return [problem.read(path) for path in self.paths]
-
-
-def parse_spec(text: str, problem: Problem) -> Spec:
-    """The group that `text` names. Raises InputError if there is no such thing."""
-    if text.lower().startswith("uniform:"):
-        found = _UNIFORM.fullmatch(text)
-        if found is None:
-            raise InputError(f"{text!r} is not uniform:SIZExCOUNT[@SEED], e.g. uniform:50x32@1")
-        size, count, seed = (int(part or 0) for part in found.groups())
-        if count < 1:
-            raise InputError(f"{text!r} asks for no instance: COUNT is at least 1")
-        if 8 * count * size * size > LARGEST_GROUP:
-            raise InputError(
-                f"{text!r} needs more than {LARGEST_GROUP >> 30} GB: use smaller groups"
-            )
-        problem.sample(size, 0, seed)  # for its own limits on the size
-        return Spec(text, uniform=(size, count, seed))
-    path = Path(text)
-    try:
-        if path.is_dir():
-            return Spec(text, paths=_files(path, problem))
-        if path.exists():
-            return Spec(text, paths=(path,))
-    except (OSError, ValueError) as error:
-        raise InputError(f"cannot read {text!r}: {error}") from None
-    raise InputError(
-        f"{text} does not exist; --on takes uniform:SIZExCOUNT[@SEED], an instance file or a folder"
-    )
-
-
-def _files(folder: Path, problem: Problem) -> tuple[Path, ...]:
-    """The problem's instance files in a folder and below, by path."""
-    suffix = SUFFIXES.get(problem.name, getattr(problem, "suffix", None))
-    if suffix is None:
-        raise InputError(f"{folder}: name the files, as {problem.name!r} has no file suffix")
-    found = sorted(path for path in folder.rglob("*") if path.suffix.lower() == suffix)
-    if not found:
-        raise InputError(f"{folder} holds no instance of {problem.name} (no {suffix} file)")
-    return tuple(path for path in found if path.is_file())
-
-
-def with_references(
-    instances: list[Instance], cache: Path, progress: Callable[[int, int], None]
-) -> list[Instance]:
-    """Instances with reference costs from a solver, or without and with the reason."""
-    from spo_jax.envs.solvers.references import reference
-
-    known = []
-    for done, instance in enumerate(instances, 1):
-        try:
-            known.append(reference(instance, cache=cache))
-        except MissingExtra as error:
-            known.append(replace(instance, reference_source=f"none: {error}"))
-        progress(done, len(instances))
-    return known
-
-
-def cache_folder() -> Path:
-    """Where references are kept: $SPO_CACHE, else the user's cache folder."""
-    if named := os.environ.get("SPO_CACHE"):
-        return Path(named)
-    home = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
-    return Path(home) / "spo-jax"
 
 
 # --- what comes out -------------------------------------------------------------------------------
@@ -147,12 +62,16 @@ class RolloutResult:
 
 @dataclass(frozen=True)
 class InstanceResult:
-    """One instance; reference_source says where the reference is from, or why there is none."""
+    """One instance; reference_source says where the reference is from, or why there is none.
+
+    certified: whether the reference is proven optimal.
+    """
 
     name: str
     size: int
     reference: float | None
     reference_source: str
+    certified: bool
     rollouts: tuple[RolloutResult, ...]
 
 
@@ -189,7 +108,7 @@ class Report:
     """What `spo evaluate --json` and `spo baseline --json` write.
 
     pair: what was evaluated, or None for a baseline, which `baseline` then names.
-    complete: whether all groups are in it.
+    complete: whether all groups are in it. remarks: what there is to say of the user's references.
     """
 
     spo_jax: str
@@ -199,6 +118,7 @@ class Report:
     baseline: dict[str, str] | None = None
     sandbox: dict[str, bool] = field(default_factory=dict)
     complete: bool = False
+    remarks: tuple[str, ...] = ()
     groups: tuple[GroupResult, ...] = ()
 
     def to_json(self) -> str:
@@ -218,6 +138,7 @@ def evaluate(
     cpu_seconds: float | None = None,
     on_invalid: str = "fail",
     references: str = "solve",
+    effort: str = "standard",
     cache: str | Path | None = None,
     unsafe: bool = False,
     progress: Progress = lambda what, done, total: None,
@@ -226,8 +147,10 @@ def evaluate(
     """Roll `pair` out on every instance of every spec with seeds 0, 1, ..., seeds - 1.
 
     cpu_seconds: limit of a 500-step rollout, scaled to `steps`; the problem's own by default.
-    references: "solve" finds references of uniform instances where a solver is installed, kept in
-        the folder `cache`; "none" does not. Files bring their own.
+    references: "solve" looks those of uniform instances up among what ships and in the folder
+        `cache`, else solves for them with `effort` where a solver is installed; "none" does not.
+        Instance files bring their own. Anything else is a file of references, which may be better
+        than either (`solvers.reference_files`).
     progress: called as things get done. save: called with the report so far after each group.
 
     All specs are read before anything runs. Raises InputError for what cannot be read and
@@ -244,7 +167,7 @@ def evaluate(
         "seeds": list(range(seeds)),
         "cpu_seconds": problem.cpu_seconds if cpu_seconds is None else cpu_seconds,
         "on_invalid": on_invalid,
-        "references": references,
+        **reference_settings(references, effort),
     }
     told = {"destroy": pair.destroy.strategy, "repair": pair.repair.strategy, "digest": pair.digest}
     with Evaluator(
@@ -266,21 +189,6 @@ def evaluate(
         return filled(report, problem, plans, run, cache=cache, progress=progress, save=save)
 
 
-def parse_specs(specs: Sequence[str], problem: Problem, references: str) -> list[Spec]:
-    """The groups that `specs` name, their files read once. Raises InputError."""
-    if references not in ("solve", "none"):
-        raise InputError(f"references must be 'solve' or 'none', not {references!r}")
-    if not specs:
-        raise InputError(
-            "there is nothing to evaluate on: name an instance, a folder or uniform:..."
-        )
-    plans = [parse_spec(text, problem) for text in specs]
-    for plan in plans:
-        if plan.uniform is None:
-            plan.load(problem)  # a bad file must not be found out an hour later
-    return plans
-
-
 def filled(
     report: Report,
     problem: Problem,
@@ -294,14 +202,22 @@ def filled(
     """`report` with one group a plan; its settings say what seeds and references are used.
 
     run: the rollouts [1, I, S] of some instances; told where to report (done, in all).
+
+    Raises InputError for references of the user that are of other instances.
     """
+    from spo_jax.envs.solvers.references import known
+
+    own = own_references(report.settings["references"])
+    report = replace(report, remarks=remarks_on(own, plans, problem))
     for number, plan in enumerate(plans, 1):
         instances = plan.load(problem)
-        if report.settings["references"] == "solve" and plan.uniform is not None:
+        if report.settings["references"] != "none" and plan.uniform is not None:
             folder = cache_folder() if cache is None else Path(cache)
-            instances = with_references(
-                instances, folder, partial(progress, f"{plan.text}: references")
-            )
+            effort = report.settings["reference_effort"]
+            told = partial(progress, f"{plan.text}: references")
+            instances = with_references(instances, folder, told, effort, own)
+        elif own is not None:
+            instances = [known(instance, own=own) or instance for instance in instances]
         rollouts = run(instances, partial(progress, f"{plan.text}: rollouts"))
         group = group_result(plan.text, problem, instances, report.settings["seeds"], rollouts)
         report = replace(report, groups=(*report.groups, group), complete=number == len(plans))
@@ -336,6 +252,7 @@ def group_result(
             instance.size,
             instance.reference,
             instance.reference_source,
+            instance.certified,
             tuple(
                 _rollout(problem, instance, rollouts, gaps, i, s, seed)
                 for s, seed in enumerate(seeds)

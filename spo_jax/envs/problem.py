@@ -38,6 +38,7 @@ class Instance:
     demands: [N] int64, demands[0] = 0; None where the problem has none.
     capacity: vehicle capacity in units of demand; None where the problem has none.
     reference: best known cost, or None; reference_source says where it comes from, or why none.
+    certified: whether the reference is proven optimal.
     """
 
     problem: str
@@ -50,6 +51,7 @@ class Instance:
     reference: float | None = None
     reference_source: str = "unknown"
     extra: dict[str, Any] = field(default_factory=dict)
+    certified: bool = False
 
     def __post_init__(self) -> None:
         for array in (self.coords, self.dist, self.demands):

@@ -1,5 +1,6 @@
 """What `spo evaluate`, `spo solve` and `spo doctor` show: texts and tables, no work."""
 
+import re
 from collections import Counter
 from collections.abc import Sequence
 from types import TracebackType
@@ -10,7 +11,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 
 from spo_jax.envs.doctor import Finding, healthy
-from spo_jax.envs.evaluation import GroupResult, Report
+from spo_jax.envs.evaluation import GroupResult, InstanceResult, Report
 from spo_jax.envs.solve import MOST_STEPS, Solved
 from spo_jax.envs.tsplib import cost_text
 
@@ -97,6 +98,58 @@ def show_report(report: Report, out: Console) -> None:
     for group in report.groups:
         for note in notes(group):
             out.print(note, soft_wrap=True)
+    for line in (*map(proven, report.groups), *report.remarks, *below_references(report)):
+        if line:
+            out.print(line, soft_wrap=True)
+
+
+# The libraries' sets whose recorded optima are for as many routes as the name says.
+_FIXED_FLEET = re.compile(r"[ABP]-n[0-9]+-k[0-9]+")
+_SOLVERS = ("LKH", "PyVRP")
+
+
+def proven(group: GroupResult) -> str:
+    """How many of a group's references are proven optimal, and who found them if that is one line.
+
+    Nothing of a group whose references are those of files beside the instances.
+    """
+    known = [instance for instance in group.instances if instance.reference is not None]
+    certified = sum(instance.certified for instance in known)
+    sources = sorted({instance.reference_source for instance in known})
+    if not certified and not any(source.startswith(_SOLVERS) for source in sources):
+        return ""
+    origin = f" by {sources[0]}" if len(sources) == 1 else ""
+    return f"{group.name}: references{origin}; {certified} of {len(known)} are proven optimal"
+
+
+def below_references(report: Report) -> list[str]:
+    """Why there are negative gaps, if there are: a line for each reason."""
+    below = [
+        instance
+        for group in report.groups
+        for instance in group.instances
+        if any(rollout.gap is not None and rollout.gap < -1e-6 for rollout in instance.rollouts)
+    ]
+    fixed = [each for each in below if _FIXED_FLEET.fullmatch(each.name)]
+    others = [each for each in below if not _FIXED_FLEET.fullmatch(each.name)]
+    lines = []
+    if fixed:
+        lines.append(
+            f"Negative gaps on {_named(fixed)}: the recorded optima of the sets A, B and P are for "
+            "exactly as many routes as the name says, and the fleet is free here, as in the paper"
+        )
+    if others:
+        lines.append(
+            f"Negative gaps on {_named(others)}: the reference is the best that was known and no "
+            "optimum; --references FILE takes better ones, --reference-effort searches longer"
+        )
+    return lines
+
+
+def _named(instances: Sequence[InstanceResult]) -> str:
+    """The first few names."""
+    names = ", ".join(instance.name for instance in instances[:6])
+    return names + (f" and {len(instances) - 6} more" if len(instances) > 6 else "")
 
 
 def notes(group: GroupResult) -> list[str]:

@@ -29,6 +29,19 @@ def shortest_tour(instance):
     )
 
 
+def shortest_tour_by_sets(instance):
+    """Held and Karp: the shortest path from node 0 through every set of nodes to each of them."""
+    d, n = instance.dist.tolist(), instance.size
+    path = {(1 << k, k): d[0][k] for k in range(1, n)}
+    for members in range(2, 1 << n, 2):
+        inside = [k for k in range(1, n) if members >> k & 1]
+        if len(inside) > 1:
+            for last in inside:
+                before = members ^ 1 << last
+                path[members, last] = min(path[before, k] + d[k][last] for k in inside if k != last)
+    return min(path[(1 << n) - 2, k] + d[k][0] for k in range(1, n))
+
+
 def cheapest_routes(instance):
     """Best single routes of every set of customers, then the best partition, by bit sets."""
     d, n = instance.dist, instance.size

@@ -1,7 +1,9 @@
 """spo evaluate and spo solve, without the command line: groups, gaps, failures, references."""
 
+import io
 import json
 import math
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -9,15 +11,22 @@ import pytest
 
 from spo_jax.envs import get_problem
 from spo_jax.envs.evaluation import (
+    GroupResult,
     InstanceResult,
     Report,
     RolloutResult,
-    cache_folder,
     evaluate,
-    parse_spec,
     summarise,
 )
-from spo_jax.envs.reporting import notes, solved_lines
+from spo_jax.envs.groups import cache_folder, parse_spec
+from spo_jax.envs.reporting import (
+    below_references,
+    console,
+    notes,
+    proven,
+    show_report,
+    solved_lines,
+)
 from spo_jax.envs.solve import cpu_limit, default_output, problem_of, solve
 from spo_jax.errors import InputError
 from spo_jax.program import Pair, Program
@@ -210,6 +219,90 @@ def test_references_are_solved_once(tmp_path):
     assert len(list(tmp_path.iterdir())) == 2
 
 
+def own_references(tmp_path: Path, text: str) -> str:
+    path = tmp_path / "mine.csv"
+    path.write_text(text)
+    return str(path)
+
+
+def test_references_of_the_user(square, tmp_path):
+    pytest.importorskip("elkai")
+    mine = own_references(tmp_path, "name,cost,source\nuniform-10-1@3,2.0,Sol\nsquare,125,old\n")
+    report = evaluate(
+        pair_of(), TSP, ["uniform:10x2@3", str(square)], steps=5, seeds=1, cache=tmp_path,
+        references=mine, effort="quick",
+    )  # fmt: skip
+    assert report.settings["references"] == mine
+    assert report.settings["reference_effort"] == "quick"
+    (first, second), (third,) = (group.instances for group in report.groups)
+    assert first.certified
+    assert "LKH" in first.reference_source
+    assert (second.reference, second.certified) == (2.0, False)
+    assert second.reference_source == f"Sol ({mine}, line 2)"
+    assert third.reference == 120
+    assert f"solutions.json ({mine}, line 3 says 125)" in third.reference_source
+    assert report.remarks == (
+        "mine.csv has references of 2 of 3 instances",
+        "1 of them are worse than what is known and are not used; the first, "
+        f"{mine}, line 3: 125 for square, where 120 is known",
+    )
+    assert json.loads(report.to_json())["remarks"] == list(report.remarks)
+
+
+def test_a_reference_of_another_instance_is_found_before_anything_runs(square, tmp_path):
+    done: list[str] = []
+    for row, says in [
+        (f"square,{'0' * 32},120", "digest is of another"),
+        ("square,,1", "any solu"),
+    ]:
+        mine = own_references(tmp_path, f"name,digest,cost\n{row}\n")
+        with pytest.raises(InputError, match=says):
+            evaluate(
+                pair_of(), TSP, ["uniform:10x1", str(square)], steps=5, references=mine,
+                cache=tmp_path, progress=lambda what, *_: done.append(what),
+            )  # fmt: skip
+    with pytest.raises(
+        InputError, match="sovle does not exist: references are solve, none or a file"
+    ):
+        evaluate(pair_of(), TSP, ["uniform:10x1"], steps=5, references="sovle")
+    with pytest.raises(InputError, match="unknown effort 'much'"):
+        evaluate(pair_of(), TSP, ["uniform:10x1"], steps=5, effort="much")
+    assert not done
+
+
+def test_reports_say_what_is_proven_and_why_gaps_are_negative():
+    def named(name: str, gap: float, source: str, certified: bool = False) -> InstanceResult:
+        return replace(result([gap]), name=name, reference_source=source, certified=certified)
+
+    solver = "LKH (elkai 2.0.1), runs=3"
+    exact = f"{solver}, proven by branch and cut"
+    groups = [
+        [named("u0", 1.0, exact, True), named("u1", 1.0, exact, True)],
+        [named("v0", 1.0, solver), named("v1", -0.5, solver)],
+        [named("P-n22-k8", -2.0, "P-n22-k8.sol"), named("A-n32-k5", 0.1, "A-n32-k5.sol")],
+        [named("X-n101-k25", -1e-12, "X-n101-k25.sol"), named("B-n51-k7", -1.0, "index.json")],
+    ]
+    found = [
+        GroupResult(name, summarise(group), tuple(group))
+        for name, group in zip("abcd", groups, strict=True)
+    ]
+    assert [proven(group) for group in found] == [
+        f"a: references by {exact}; 2 of 2 are proven optimal",
+        f"b: references by {solver}; 0 of 2 are proven optimal",
+        "",
+        "",
+    ]
+    report = Report("0", "tsp", None, {}, groups=tuple(found), remarks=("of the user",))
+    fixed, others = below_references(report)
+    assert fixed.startswith("Negative gaps on P-n22-k8, B-n51-k7: the recorded optima of the sets")
+    assert others.startswith("Negative gaps on v1: the reference is the best that was known")
+    assert below_references(replace(report, groups=(found[0],))) == []
+    text = io.StringIO()
+    show_report(report, console(text))
+    below = text.getvalue().split("\n")[5:]
+    assert below == [proven(found[0]), proven(found[1]), "of the user", fixed, others, ""]
+
+
 def test_without_a_solver_the_gap_is_null_and_says_how_to_get_it(monkeypatch, tmp_path):
     monkeypatch.setitem(__import__("sys").modules, "elkai", None)  # as if not installed
     report = evaluate(pair_of(), TSP, ["uniform:10x1"], steps=5, seeds=1, cache=tmp_path)
@@ -223,7 +316,7 @@ def test_without_a_solver_the_gap_is_null_and_says_how_to_get_it(monkeypatch, tm
 
 def result(gaps: list[float | None]) -> InstanceResult:
     return InstanceResult(
-        "x", 10, 100.0, "file",
+        "x", 10, 100.0, "file", False,
         tuple(
             RolloutResult(s, "ok", "", 200.0, 100 + gap, gap, 1.0, [])
             if gap is not None

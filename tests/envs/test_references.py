@@ -13,6 +13,7 @@ from exhaustive import cheapest_routes, cvrp, shortest_tour, tsp
 from spo_jax.envs import tsplib
 from spo_jax.envs.problem import Instance
 from spo_jax.envs.solvers import references
+from spo_jax.envs.solvers.reference_files import ReferenceFile, Row
 from spo_jax.errors import InputError, MissingExtra
 
 
@@ -134,10 +135,45 @@ def test_the_sources_name_their_solver(elkai, pyvrp):
     tour = references.reference(tsp(8), "quick")
     assert tour.reference == pytest.approx(shortest_tour(tsp(8)), rel=1e-12)
     assert tour.reference_source.startswith("LKH (elkai 2.")
+    assert "proven by branch and cut (scipy 1." in tour.reference_source
+    assert tour.certified
     routes = references.reference(cvrp(6), "quick")
     assert routes.reference == pytest.approx(cheapest_routes(cvrp(6)), rel=1e-12)
     assert routes.reference_source.startswith("PyVRP 0.")
     assert "120 iterations" in routes.reference_source
+    assert not routes.certified
+
+
+def test_the_best_of_several_seeds_is_kept(pyvrp, monkeypatch):
+    instance = cvrp(40)
+    monkeypatch.setitem(references.EFFORTS, "several", references.Effort(1, 1, 4, 0))
+    found = references.reference(instance, "several")
+    each = [references.pyvrp(instance, seed, 40)[1] for seed in range(4)]
+    assert len(set(each)) > 1
+    assert found.reference == min(each)
+    assert "best of 4 seeds, 40 iterations each" in found.reference_source
+
+
+def test_a_tour_that_is_not_the_shortest_is_improved(elkai, monkeypatch):
+    instance = tsp(8)
+    monkeypatch.setattr(references, "lkh", lambda instance, runs: in_order(instance))
+    found = references.reference(instance, "quick")
+    assert found.reference == pytest.approx(shortest_tour(instance), rel=1e-12)
+    assert found.reference < in_order(instance)[1]
+    assert ", improved, proven" in found.reference_source
+
+
+def in_order(instance):
+    tour = list(range(instance.size))
+    return tour, tsplib.tour_cost(instance.dist, tour)
+
+
+def test_a_tour_that_is_too_large_is_not_proven(elkai, monkeypatch):
+    monkeypatch.setitem(references.EFFORTS, "tiny", references.Effort(1, 1, 1, 7))
+    assert references.reference(tsp(7), "tiny").certified
+    found = references.reference(tsp(8), "tiny")
+    assert not found.certified
+    assert "proven" not in found.reference_source
 
 
 @pytest.mark.parametrize("make", [tsp, cvrp])
@@ -148,6 +184,7 @@ def test_the_cache_answers_the_second_time(elkai, pyvrp, tmp_path, monkeypatch, 
     monkeypatch.setattr(references, "_solve", None)
     again = references.reference(replace(make(7), name="another name"), "quick", cache)
     assert (again.reference, again.reference_source) == (first.reference, first.reference_source)
+    assert again.certified == first.certified == (make is tsp)
 
 
 @pytest.mark.parametrize(
@@ -161,6 +198,7 @@ def test_the_cache_answers_the_second_time(elkai, pyvrp, tmp_path, monkeypatch, 
         lambda record: json.dumps({**record, "solution": "abc"}),
         lambda record: json.dumps({**record, "solution": [float(k) for k in range(7)]}),
         lambda record: json.dumps({"cost": 0.0, "source": "?"}),
+        lambda record: json.dumps({**record, "effort": {**record["effort"], "lkh_runs": 0}}),
     ],
 )
 def test_a_damaged_entry_is_made_anew(elkai, tmp_path, damage):
@@ -208,3 +246,74 @@ def test_a_missing_solver_says_how_to_get_it(monkeypatch, module, make):
     monkeypatch.setitem(sys.modules, module, None)
     with pytest.raises(MissingExtra, match=rf"{module}.*pip install 'spo-jax\[solvers\]'"):
         references.reference(make(6))
+
+
+# --- what ships, and what the user brings ---------------------------------------------------------
+
+
+def shipping(monkeypatch, *rows):
+    monkeypatch.setattr(references, "shipped", lambda: ReferenceFile("shipped.csv", rows))
+
+
+def row_of(instance, cost, **said):
+    return Row(instance.problem, instance.name, instance.digest, cost, **said)
+
+
+def mine(instance, cost, **said):
+    return ReferenceFile(
+        "my.csv", [Row("", instance.name, "", cost, **said, where="my.csv, line 2")]
+    )
+
+
+def test_what_ships_is_found_by_content_alone(monkeypatch):
+    instance = replace(tsp(8), name="a")
+    shipping(monkeypatch, row_of(instance, 3.0, certified=True, source="Solver 1.0"))
+    monkeypatch.setattr(references, "_solve", None)
+    found = references.reference(replace(instance, name="b"))
+    assert (found.reference, found.certified) == (3.0, True)
+    assert found.reference_source == "Solver 1.0 (shipped)"
+    assert references.known(replace(tsp(8, seed=1), name="a")) is None
+
+
+def test_what_ships_counts_by_its_effort(elkai, monkeypatch):
+    instance = tsp(8)
+    best = shortest_tour(instance)
+    for cost, asked, expected in [
+        (2 * best, "quick", 2 * best),  # made with enough effort
+        (2 * best, "standard", 2 * best),
+        (2 * best, "paper", best),  # not enough, and worse than what is found
+        (0.5 * best, "paper", 0.5 * best),  # not enough, but better
+    ]:
+        shipping(monkeypatch, row_of(instance, cost, effort="standard"))
+        assert references.reference(instance, asked).reference == pytest.approx(expected)
+    monkeypatch.setitem(sys.modules, "elkai", None)
+    shipping(monkeypatch, row_of(instance, 2 * best, effort="quick"))
+    assert references.reference(instance, "paper").reference == 2 * best  # better than none
+
+
+def test_the_users_references_come_first(monkeypatch):
+    monkeypatch.setattr(references, "_solve", None)
+    instance = tsp(8)
+    shipping(monkeypatch, row_of(instance, 9.0, effort="paper", source="Solver 1.0"))
+    better = references.reference(instance, own=mine(instance, 8.0, certified=True, source="Mine"))
+    assert (better.reference, better.certified) == (8.0, True)
+    assert better.reference_source == "Mine (my.csv, line 2)"
+    same = references.reference(instance, own=mine(instance, 9.0000001))
+    assert (same.reference, same.reference_source) == (9.0, "Solver 1.0 (shipped)")
+    worse = references.reference(instance, own=mine(instance, 9.5))
+    assert worse.reference == 9.0
+    assert worse.reference_source == "Solver 1.0 (shipped) (my.csv, line 2 says 9.5)"
+    of_file = replace(instance, reference=7.0, reference_source="x.sol")
+    assert references.reference(of_file, own=mine(instance, 6.5)).reference == 6.5
+    assert references.reference(of_file, own=mine(instance, 7.5)).reference == 7.0
+    shipping(monkeypatch)
+    assert references.reference(instance, own=mine(instance, 9.5)).reference == 9.5
+
+
+def test_nothing_is_below_a_proven_optimum(monkeypatch):
+    instance = tsp(8)
+    shipping(monkeypatch, row_of(instance, 9.0, certified=True))
+    rounded = references.reference(instance, own=mine(instance, 8.999999))
+    assert (rounded.reference, rounded.certified) == (9.0, True)
+    with pytest.raises(InputError, match=r"my\.csv, line 2: 8\.9 is below 9, .* the optimum of t8"):
+        references.reference(instance, own=mine(instance, 8.9))

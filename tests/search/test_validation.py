@@ -11,7 +11,7 @@ from spo_fakes import Evaluator, Generator, small
 from spo_jax.config import Config
 from spo_jax.envs import evaluator as real
 from spo_jax.envs import get_problem
-from spo_jax.envs.evaluation import parse_spec
+from spo_jax.envs.groups import parse_spec
 from spo_jax.errors import InputError
 from spo_jax.presets import PRESETS, load
 from spo_jax.program import Pair, Program

@@ -1,0 +1,113 @@
+"""The reference values of the standard test sets, which ship in spo_jax/envs/solvers.
+
+    python experiments/make_references.py                        # all sets, hours
+    python experiments/make_references.py --sets tsp:100 cvrp:50 --effort paper
+
+Each instance's solution is kept in the cache as it is found, so that a run that was stopped goes
+on, and a set is written when it is complete. A value that is in the file already stays unless the
+new one is lower, proven, or was made with at least the same effort. One process.
+"""
+
+import argparse
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from spo_jax.envs import get_problem
+from spo_jax.envs.groups import cache_folder
+from spo_jax.envs.problem import Instance
+from spo_jax.envs.solvers.reference_files import (
+    SHIPPED,
+    ReferenceFile,
+    Row,
+    read_references,
+    write_references,
+)
+from spo_jax.envs.solvers.references import EFFORTS, solved
+from spo_jax.errors import InputError, SpoError
+
+SEED, COUNT = 2026, 32
+SETS = tuple(f"tsp:{n}" for n in (50, 100, 200, 500)) + tuple(
+    f"cvrp:{n}" for n in (50, 100, 150, 200)
+)
+
+
+def instances_of(name: str) -> list[Instance]:
+    """The instances of the set "PROBLEM:SIZE", those of uniform:SIZEx32@2026. Raises InputError."""
+    problem, _, size = name.partition(":")
+    if problem not in ("tsp", "cvrp") or not size.isdigit():
+        raise InputError(f"{name!r} is no set: use PROBLEM:SIZE, e.g. {SETS[0]}")
+    return get_problem(problem).sample(int(size), COUNT, SEED)
+
+
+def better(new: Row, old: Row | None) -> Row:
+    """The row to keep of one instance's two."""
+    if old is None or new.cost != old.cost:
+        return new if old is None or new.cost < old.cost else old
+    if new.certified != old.certified:
+        return new if new.certified else old
+    efforts = ["", *EFFORTS]
+    return new if efforts.index(new.effort) >= efforts.index(old.effort) else old
+
+
+def merged(rows: Sequence[Row], made: Sequence[Row]) -> list[Row]:
+    """Rows with those `made`: by problem, size and number, each instance once."""
+    kept = {row.digest: row for row in rows}
+    for row in made:
+        kept[row.digest] = better(row, kept.get(row.digest))
+
+    def order(row: Row) -> tuple[bool, int, int]:
+        _, size, rest = row.name.split("-")
+        return row.problem != "tsp", int(size), int(rest.partition("@")[0])
+
+    return sorted(kept.values(), key=order)
+
+
+def make(name: str, effort: str, cache: Path) -> list[Row]:
+    """The rows of one set; tells of each instance."""
+    rows = []
+    for instance in instances_of(name):
+        start = time.process_time()
+        found = solved(instance, effort, cache)
+        rows.append(
+            Row(
+                problem=instance.problem,
+                name=instance.name,
+                digest=instance.digest,
+                cost=found.cost,
+                certified=found.certified,
+                effort=effort,
+                source=found.source,
+            )
+        )
+        told = f"{instance.problem} {instance.name}: {found.cost:.6f}, {found.source}"
+        print(f"{told} ({time.process_time() - start:.1f} CPU s)", flush=True)
+    return rows
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(description="Make the references of the standard test sets.")
+    parser.add_argument("--sets", nargs="+", default=SETS, metavar="PROBLEM:SIZE")
+    parser.add_argument("--effort", choices=tuple(EFFORTS), default="standard")
+    parser.add_argument("--out", type=Path, default=SHIPPED)
+    parser.add_argument("--cache", type=Path, default=cache_folder())
+    args = parser.parse_args(argv)
+    try:
+        for name in args.sets:
+            instances_of(name)  # for its complaints, before hours of work
+        for name in args.sets:
+            made = make(name, args.effort, args.cache)
+            file = read_references(args.out) if args.out.exists() else ReferenceFile("", ())
+            write_references(args.out, merged(file.rows, made))
+            print(f"{args.out}: {name} is complete", flush=True)
+        return 0
+    except SpoError as error:
+        print(f"make_references: {error}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        return 130
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,172 @@
+"""Files of references: what they may say, what they may not, and those that ship."""
+
+import json
+
+import pytest
+from exhaustive import cheapest_routes, cvrp, shortest_tour, tsp
+
+from spo_jax.envs import get_problem
+from spo_jax.envs.solvers.construction import clarke_wright, nearest_neighbor
+from spo_jax.envs.solvers.reference_files import (
+    FIELDS,
+    SHIPPED,
+    ReferenceFile,
+    Row,
+    lower_bound,
+    read_references,
+    shipped,
+    write_references,
+)
+from spo_jax.errors import InputError
+
+DIGEST = tsp(8).digest
+
+
+def file(tmp_path, text, name="refs.csv"):
+    path = tmp_path / name
+    path.write_text(text)
+    return path
+
+
+# --- what they may say ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("refs.csv", "name,cost\nt8,40.5\n"),
+        ("refs.txt", "\ufeffCost, Name\r\n\r\n 40.5, t8\r\n"),
+        ("refs.csv", f"digest,cost\n{DIGEST},4.05e1\n"),
+        ("refs.csv", f"problem,name,digest,cost\ntsp,other,{DIGEST},40.5\n"),
+        ("refs.json", '{"t8": 40.5, "t9": 1}'),
+        ("refs.json", '{"t8": {"cost": 40.5, "problem": "tsp"}}'),
+        ("refs.JSON", json.dumps([{"digest": DIGEST, "cost": "40.5"}])),
+    ],
+)
+def test_ways_to_name_an_instance(tmp_path, name, text):
+    row = read_references(file(tmp_path, text, name)).find(tsp(8))
+    assert row is not None
+    assert (row.cost, row.certified, row.source) == (40.5, False, "")
+
+
+def test_what_else_a_row_says(tmp_path):
+    text = 'name,cost,source,certified\na,1,"Concorde 03.12.19, exact",yes\nb,2,,no\n'
+    first, second = read_references(file(tmp_path, text)).rows
+    assert (first.source, first.certified) == ("Concorde 03.12.19, exact", True)
+    assert (second.source, second.certified) == ("", False)
+    assert second.where.endswith("refs.csv, line 3")
+
+
+def test_names_belong_to_problems(tmp_path):
+    text = "problem,name,cost\ncvrp,t8,50\ntsp,c8,60\n,both,70\n"
+    found = read_references(file(tmp_path, text))
+    assert found.find(tsp(8)) is None
+
+
+def test_what_is_written_is_read(tmp_path):
+    rows = [
+        Row("tsp", "a", "0" * 32, 0.1 + 0.2, True, "paper", 'LKH "3", runs=3'),
+        Row("cvrp", "a", "f" * 32, 12.0),
+    ]
+    write_references(tmp_path / "refs.csv", rows)
+    read = read_references(tmp_path / "refs.csv").rows
+    for row, again in zip(rows, read, strict=True):
+        assert [getattr(row, field) for field in FIELDS] == [getattr(again, f) for f in FIELDS]
+
+
+# --- what they may not ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "says"),
+    [
+        ("refs.csv", "", "is empty"),
+        ("refs.csv", "name,cost\n", "has no references"),
+        ("refs.csv", "berlin52,7542\n", "the first line names the columns.*not 'berlin52'"),
+        ("refs.csv", "name,name,cost\na,b,1\n", "none twice"),
+        ("refs.csv", "name,cost\na,1,2\n", "line 2: expected 2 columns, not 3"),
+        ("refs.csv", 'name,cost\n"a,1\n', "line 2: unexpected end of data"),
+        ("refs.csv", "name,cost\na,1\n\na,2\n", "line 4: a was already given in .*line 2"),
+        ("refs.csv", "name,cost\n,1\n", "line 2: give the name or the digest"),
+        ("refs.csv", "digest,cost\nabc,1\n", "line 2: a digest is 32"),
+        ("refs.csv", "name,cost\na,-1\n", "cost must be a number"),
+        ("refs.csv", "name,cost\na,nan\n", "cost must be a number"),
+        ("refs.csv", "name,cost\na,\n", "cost must be a number"),
+        ("refs.csv", "name\na\n", "cost must be a number"),
+        ("refs.csv", "name,cost,certified\na,1,maybe\n", "certified is yes or no, not 'maybe'"),
+        ("refs.json", "{", "not valid JSON"),
+        ("refs.json", "7", "neither a list"),
+        ("refs.json", "[7]", "reference 1: expected an object"),
+        ("refs.json", '[{"name": "a", "costs": 1}]', "unknown key 'costs'"),
+        ("refs.json", '{"a": true}', "cost must be a number"),
+        ("refs.json", '{"a": [1]}', "cost must be a number"),
+        ("refs.json", '[{"name": 7, "cost": 1}]', "name must be a text"),
+    ],
+)
+def test_malformed_files_are_one_sentence(tmp_path, name, text, says):
+    with pytest.raises(InputError, match=says) as caught:
+        read_references(file(tmp_path, text, name))
+    assert "\n" not in str(caught.value)
+    assert name in str(caught.value)
+
+
+def test_the_digest_of_another_instance():
+    rows = [Row("tsp", "t8", tsp(8, seed=1).digest, 40.0, where="refs.csv, line 2")]
+    says = rf"refs\.csv, line 2: the digest is of another instance than the t8 .*{DIGEST}"
+    with pytest.raises(InputError, match=says):
+        ReferenceFile("refs.csv", rows).find(tsp(8))
+
+
+def test_a_cost_in_another_unit():
+    row = Row("", "t8", "", shortest_tour(tsp(8)) / 1000, where="refs.csv, line 2")
+    with pytest.raises(InputError, match=r"line 2: .* less than any solution of t8 costs"):
+        ReferenceFile("refs.csv", [row]).find(tsp(8))
+
+
+@pytest.mark.parametrize("n", [3, 5, 7])
+def test_no_solution_is_below_the_bound(n):
+    for seed in range(5):
+        assert 0 < lower_bound(tsp(n, seed)) <= shortest_tour(tsp(n, seed)) * (1 + 1e-12)
+    for seed in range(2):
+        assert 0 < lower_bound(cvrp(n, seed)) <= cheapest_routes(cvrp(n, seed)) * (1 + 1e-12)
+
+
+# --- what ships -----------------------------------------------------------------------------------
+
+
+def test_what_ships_is_small_and_says_where_it_is_from():
+    assert SHIPPED.stat().st_size < 100_000
+    rows = shipped().rows
+    assert len({row.digest for row in rows}) == len(rows) > 0
+    for row in rows:
+        assert row.effort in ("standard", "paper")
+        assert row.source.startswith("LKH (elkai " if row.problem == "tsp" else "PyVRP ")
+        assert row.certified == (
+            "proven by branch and cut" in row.source and "not proven" not in row.source
+        )
+
+
+def test_what_ships_is_of_the_instances_of_today():
+    sets: dict[tuple[str, int], list[Row]] = {}
+    for row in shipped().rows:
+        sets.setdefault((row.problem, int(row.name.split("-")[1])), []).append(row)
+    for (problem, size), rows in sets.items():
+        instances = get_problem(problem).sample(size, 32, 2026)  # as docs/results.md has them
+        assert [row.digest for row in rows] == [instance.digest for instance in instances]
+        assert [row.name for row in rows] == [instance.name for instance in instances]
+        heuristic = {"tsp": nearest_neighbor, "cvrp": clarke_wright}[problem]
+        for row, instance in zip(rows[:3], instances, strict=False):
+            assert shipped().find(instance) is row
+            cost = get_problem(problem).cost(instance, heuristic(instance))
+            assert lower_bound(instance) < row.cost < cost
+
+
+def test_a_proven_value_is_what_a_search_from_elsewhere_finds():
+    from spo_jax.envs.solvers.exact import prove
+    from spo_jax.envs.solvers.local_search import three_opt
+
+    instance = get_problem("tsp").sample(50, 1, 2026)[0]
+    row = shipped().by_digest(instance)
+    assert row is not None
+    assert row.certified
+    assert prove(instance, three_opt(instance)).cost == pytest.approx(row.cost, rel=1e-12)
