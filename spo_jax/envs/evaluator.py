@@ -13,8 +13,9 @@ from dataclasses import dataclass, field, replace
 from spo_jax.envs.problem import Instance, Problem
 from spo_jax.envs.results import Results
 from spo_jax.envs.rollouts import Rollouts, Status
-from spo_jax.envs.sandbox.child import WHOLE_JOB, CheckJob, RunJob, Task
-from spo_jax.envs.sandbox.worker import Job, Report, Worker
+from spo_jax.envs.sandbox.child import WHOLE_JOB, CheckJob, Job, RunJob, StepJob, Task
+from spo_jax.envs.sandbox.worker import Report, Worker
+from spo_jax.envs.shown import OBSERVED, Showing, of_rollout
 from spo_jax.errors import InputError, SandboxUnavailable
 from spo_jax.program import Pair, Program
 from spo_jax.seeding import derive
@@ -43,7 +44,7 @@ class Evaluator:
     cpu_seconds: CPU-time limit of a rollout of 500 steps, scaled to the steps of a run; the
         problem's own by default. memory_mb: what a program may map on top of the interpreter.
     on_invalid: "fail" (an infeasible candidate fails the pair) or "skip" (a rejected step).
-    show_state: False hides steps_since_improvement (always 0): the paper's second ablation.
+    shown: what programs see as steps_since_improvement; HIDDEN is the paper's second ablation.
     unsafe: run even where the kernel offers no seccomp.
 
     Raises SandboxUnavailable on entry if the sandbox cannot be built here.
@@ -58,7 +59,7 @@ class Evaluator:
         cpu_seconds: float | None = None,
         memory_mb: int = 512,
         on_invalid: str = "fail",
-        show_state: bool = True,
+        shown: Showing = OBSERVED,
         unsafe: bool = False,
     ):
         if workers < 1:
@@ -70,10 +71,10 @@ class Evaluator:
             raise InputError("cpu_seconds and memory_mb must be positive")
         self.problem = problem
         self.seed = seed
-        self._limit = limit
-        self._memory = memory_mb << 20
+        self.cpu_seconds = limit
+        self.memory = memory_mb << 20
         self._skip = on_invalid == "skip"
-        self._show_state = show_state
+        self._shown = shown
         self._unsafe = unsafe
         self._workers = [Worker(problem.spec) for _ in range(workers)]
         self._started = False
@@ -197,10 +198,26 @@ class Evaluator:
         self._drain(deque(jobs), finished, lambda work: True, lambda busy: None)
         return reasons
 
+    def step(self, job: StepJob, instance: Instance) -> Report:
+        """What became of one step, not yet recomputed; see `spo_jax.envs.onestep`."""
+        answers: list[Report] = []
+
+        def finished(work: _Work, reports: list[Report], verdict: Report | None) -> list[_Work]:
+            fault = verdict is not None and verdict.status == Status.HOST_FAULT
+            if not reports and fault and work.attempts + 1 < TRIES:
+                return [replace(work, attempts=work.attempts + 1)]
+            silent = Report(0, Status.CRASH, "the process ended without reporting", 0.0)
+            answers.append(reports[0] if reports else verdict or silent)
+            return []
+
+        work = _Work(job, [instance])
+        self._drain(deque([work]), finished, lambda work: True, lambda busy: None)
+        return answers[0]
+
     # --- how it does it ---------------------------------------------------------------------------
 
     def _check_job(self, programs: Sequence[Program]) -> CheckJob:
-        return CheckJob(tuple((p.role, p.source) for p in programs), CHECK_SECONDS, self._memory)
+        return CheckJob(tuple((p.role, p.source) for p in programs), CHECK_SECONDS, self.memory)
 
     def _plan(
         self,
@@ -220,14 +237,15 @@ class Evaluator:
             for s, seed in enumerate(seeds):
                 name = (self.seed, instance.digest, seed)
                 start, rng = derive("start", *name), derive("programs", *name)
-                tasks.append(Task(i * len(seeds) + s, instance.digest, start, rng))
+                shown = of_rollout(self._shown, instance.digest, seed, steps)
+                tasks.append(Task(i * len(seeds) + s, instance.digest, start, rng, shown))
                 lengths.append(self.problem.walk_length(instance))
                 owners.append(instance)
         workers = len(self._workers)
         shared = workers > 1 and 0 < len(pairs) < 4 * workers
         pieces = -(-4 * workers // len(pairs)) if shared else 1
         size = -(-len(tasks) // pieces)
-        limit = self._limit * steps / FULL_STEPS
+        limit = self.cpu_seconds * steps / FULL_STEPS
         if seconds is not None:
             limit = seconds + 10.0  # a step begun in time may end late, but not forever
         jobs = []
@@ -240,10 +258,9 @@ class Evaluator:
                     walk_lengths=tuple(lengths[k : k + size]),
                     steps=steps,
                     cpu_seconds=limit,
-                    memory=self._memory,
+                    memory=self.memory,
                     seconds=seconds,
                     skip_infeasible=self._skip,
-                    show_state=self._show_state,
                     fail_fast=fail_fast,
                 )
                 needed = list({o.digest: o for o in owners[k : k + size]}.values())

@@ -12,12 +12,13 @@ from typing import Any
 
 from spo_jax.envs.problem import Infeasible, Rules, Solution
 from spo_jax.envs.rollouts import Status
+from spo_jax.envs.shown import OBSERVED, Shown
 from spo_jax.program import Role
 
 
 @dataclass(frozen=True)
 class Trace:
-    """best_cost: T+1 floats. state: T ints, z_t as the programs saw it. best: a solution."""
+    """best_cost: T+1 floats. state: T ints, the true z_t, whatever was shown. best: a solution."""
 
     best_cost: list[float]
     state: list[int]
@@ -45,17 +46,18 @@ def rollout(
     *,
     seconds: float | None = None,
     skip_infeasible: bool = False,
-    show_state: bool = True,
+    shown: Shown = OBSERVED,
 ) -> Trace:
     """One rollout of `steps` steps, or until `seconds` of CPU time are gone.
 
     arguments: the instance's leading arguments for destroy and for repair. start: seeds the first
     solution. rng: what the programs draw from. skip_infeasible: a candidate that breaks the
-    contract is a rejected step instead of a failure. show_state: False hides z_t (always 0), the
-    paper's ablation. Raises Failure.
+    contract is a rejected step instead of a failure. shown: what the programs see of z_t. Raises
+    Failure.
     """
     for_destroy, for_repair = arguments
     copy, cost, destroyed, repaired = rules.copy, rules.cost, rules.destroyed, rules.repaired
+    show = shown.at
     current = rules.start(start)
     current_cost = cost(current)
     best_cost = [current_cost]
@@ -63,11 +65,11 @@ def rollout(
     stagnation = 0
     role: Role = "destroy"
     deadline = None if seconds is None else time.process_time() + seconds
-    for _ in range(steps):
+    for t in range(steps):
         if deadline is not None and time.process_time() >= deadline:
             break
-        z = stagnation if show_state else 0
-        state.append(z)
+        state.append(stagnation)
+        z = show(stagnation, t)
         stagnation += 1
         try:
             role = "destroy"
@@ -76,11 +78,9 @@ def rollout(
             candidate = repaired(repair(*for_repair, partial, removed, z, rng))
         except Infeasible as error:
             if not skip_infeasible:
-                raise Failure(Status.INVALID, role, str(error)) from None
-        except MemoryError as error:
-            raise Failure(Status.MEMORY, role, "out of memory", error) from None
+                raise _failure(role, error) from None
         except BaseException as error:
-            raise Failure(Status.CRASH, role, _describe(error), error) from None
+            raise _failure(role, error) from None
         else:
             candidate_cost = cost(candidate)
             if candidate_cost <= current_cost:
@@ -90,6 +90,39 @@ def rollout(
         best_cost.append(current_cost)  # the incumbent never worsens, so it is the best so far
     missing = steps - len(state)
     return Trace(best_cost + best_cost[-1:] * missing, state + [-1] * missing, current)
+
+
+def one_step(
+    rules: Rules,
+    destroy: Callable[..., Any],
+    repair: Callable[..., Any],
+    arguments: tuple[tuple[Any, ...], tuple[Any, ...]],
+    current: Solution,
+    z: int,
+    rng: Any,
+) -> tuple[list[int], Solution]:
+    """What one step from `current` removes, and the candidate that it makes (eq:lns-update).
+
+    z: the state that is shown. The rest is as in `rollout`. Raises Failure.
+    """
+    for_destroy, for_repair = arguments
+    role: Role = "destroy"
+    try:
+        output = destroy(*for_destroy, rules.copy(current), z, rng)
+        partial, removed = rules.destroyed(current, output)
+        told = removed[:]  # the repair may use its list up
+        role = "repair"
+        return told, rules.repaired(repair(*for_repair, partial, removed, z, rng))
+    except BaseException as error:
+        raise _failure(role, error) from None
+
+
+def _failure(role: Role, error: BaseException) -> Failure:
+    if isinstance(error, Infeasible):
+        return Failure(Status.INVALID, role, str(error))
+    if isinstance(error, MemoryError):
+        return Failure(Status.MEMORY, role, "out of memory", error)
+    return Failure(Status.CRASH, role, _describe(error), error)
 
 
 def _describe(error: BaseException) -> str:

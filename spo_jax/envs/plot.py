@@ -48,7 +48,7 @@ def plot_solution(
         raise InputError(f"no picture is defined for the problem {instance.problem!r}")
     if title is None:
         title = f"{instance.name}  ·  {instance.size} {unit}  ·  cost {_rounded(cost)}"
-    xy = _places(instance)
+    xy = places(instance)
     figure, axes = _canvas(xy, title)
     if instance.problem == "tsp":
         _draw_tour(axes, xy, solution)
@@ -65,7 +65,7 @@ def _rounded(cost: float) -> str:
     return cost_text(cost) if cost.is_integer() else f"{cost:.4f}"
 
 
-def _places(instance: Instance) -> np.ndarray:
+def places(instance: Instance) -> np.ndarray:
     """[N, 2] float64 positions, x to the right and y upwards."""
     if instance.extra.get("edge_weight_type") == "GEO":
         return degrees(instance.coords)[:, ::-1]

@@ -29,7 +29,8 @@ class Rollouts:
 
     best_cost: [P, I, S, T+1] float64, best-so-far objective before each step and at the end;
         NaN throughout a failed rollout.
-    state: [P, I, S, T] int32, z_t as the programs saw it; -1 throughout a failed rollout.
+    state: [P, I, S, T] int32, z_t, the steps since best_cost last fell; it is the true one even
+        where programs were shown another (`spo_jax.envs.shown`). -1 throughout a failed rollout.
     status: [P, I, S] int8, a Status.
     seconds: [P, I, S] float64, CPU seconds inside the worker; NaN where the rollout never ran
         or did not report.

@@ -91,6 +91,7 @@ def _run(settings: config.Config, preset: str, path: Path, *, new: bool) -> int:
     from spo_jax.envs import get_problem
     from spo_jax.envs.evaluation import cache_folder
     from spo_jax.envs.evaluator import Evaluator
+    from spo_jax.envs.shown import HIDDEN, OBSERVED
     from spo_jax.rl.backend import keep_compiled, share_devices
     from spo_jax.search import progress
     from spo_jax.search.credit import get_credit
@@ -125,7 +126,7 @@ def _run(settings: config.Config, preset: str, path: Path, *, new: bool) -> int:
                 cpu_seconds=settings.cpu_seconds,
                 memory_mb=settings.memory_mb,
                 on_invalid=settings.on_invalid,
-                show_state=settings.state,
+                shown=OBSERVED if settings.state else HIDDEN,
                 unsafe=settings.unsafe_sandbox,
             ) as evaluator,
         ):

@@ -14,6 +14,7 @@ from spo_jax.envs.results import Results
 from spo_jax.envs.rollouts import Rollouts, Status
 from spo_jax.envs.sandbox.namespace import make_rng
 from spo_jax.envs.sandbox.worker import Report
+from spo_jax.envs.shown import OBSERVED
 from spo_jax.errors import InputError
 from spo_jax.program import Pair, Program
 from spo_jax.seeding import python_rng
@@ -216,12 +217,6 @@ def test_a_time_limit_ends_a_rollout_normally() -> None:
     assert r.best_cost[0, 0, 0, -1] == r.best_cost[0, 0, 0, taken]
 
 
-def test_hidden_state_is_always_zero() -> None:
-    with Evaluator(TSP, show_state=False) as e:
-        r = e.run([pair()], TSP.sample(12, 1, 0), steps=30)
-    assert (r.state == 0).all()
-
-
 def test_on_invalid_skip_goes_on() -> None:
     sometimes = pair(
         DESTROY.replace("    removed =", "    if z == 3: return tour, []\n    removed =")
@@ -327,8 +322,8 @@ def test_malformed_reports_mark_the_job(monkeypatch: pytest.MonkeyPatch) -> None
     from spo_jax.envs.sandbox import child
     from spo_jax.envs.sandbox.worker import Worker
 
-    task = child.Task(0, "x", 0, 0)
-    job = child.RunJob("", "", (task,), (7,), 2, 1.0, 1, None, False, True, True)
+    task = child.Task(0, "x", 0, 0, OBSERVED)
+    job = child.RunJob("", "", (task,), (7,), 2, 1.0, 1, None, False, True)
     good = child.HEADER.pack(0, 0, 0, 0.1) + bytes(8 * 3 + 4 * 2 + 4 * 7)
     for data, broken, reports in [
         (good, False, 1),
@@ -347,3 +342,21 @@ def test_malformed_reports_mark_the_job(monkeypatch: pytest.MonkeyPatch) -> None
         worker._parse()
         assert (worker._broken, len(worker.reports)) == (broken, reports), data[:16]
     assert replace(job, steps=3).steps == 3
+    step = child.StepJob("", "", "x", [], 0, 0, 6, 7, 1.0, 1)
+    whole = child.HEADER.pack(0, 0, 0, 0.1) + bytes(4 * 6 + 4 * 7)
+    refused = child.HEADER.pack(child.WHOLE_JOB, 1, 2, 0.1) + b"no"
+    gate = child.CheckJob((("destroy", ""),), 1.0, 1)
+    passed = child.HEADER.pack(0, 0, 0, 0.1)
+    for job, data, broken, reports in [
+        (step, whole, False, 1),
+        (step, whole[:-1], False, 0),
+        (step, whole + whole, True, 1),
+        (step, refused, False, 1),
+        (gate, passed, False, 1),
+        (gate, passed + child.HEADER.pack(1, 0, 0, 0.1), True, 1),
+        (gate, refused, True, 0),
+    ]:
+        worker = Worker("spo_jax.envs.tsp:TSP")
+        worker.job, worker._buffer, worker._broken = job, bytearray(data), False
+        worker._parse()
+        assert (worker._broken, len(worker.reports)) == (broken, reports), data[:16]

@@ -26,12 +26,11 @@ from spo_jax.envs.sandbox.child import (
     MAX_REASON,
     WHOLE_JOB,
     CheckJob,
+    Job,
     RunJob,
 )
 from spo_jax.envs.sandbox.zygote import EVENT, receive, send
 from spo_jax.errors import SandboxUnavailable
-
-Job = RunJob | CheckJob
 
 START_SECONDS = 60.0
 GRACE_SECONDS = 0.75  # wall-clock time past the CPU limit in which a sleeping child is killed
@@ -275,18 +274,13 @@ class Worker:
             if code > Status.MEMORY or length > MAX_REASON or not seconds >= 0.0:
                 self._broken = True
                 return
-            if isinstance(job, RunJob):
-                due = len(self.reports) < len(job.tasks)
-                if not due or (
-                    index != job.tasks[len(self.reports)].index
-                    and not (index == WHOLE_JOB and code == Status.REJECTED)
-                ):
-                    self._broken = True
-                    return
-                size += 12 * job.steps + 8 + 4 * job.walk_lengths[len(self.reports)] if ok else 0
-            elif index != len(self.reports):
+            due = job.due(len(self.reports))
+            whole = index == WHOLE_JOB and code == Status.REJECTED
+            if due is None or not (index == due or (whole and not isinstance(job, CheckJob))):
                 self._broken = True
                 return
+            if ok:
+                size += job.payload_size(len(self.reports))
             if len(self._buffer) < size:
                 return
             start = HEADER.size + length
