@@ -12,14 +12,13 @@ steps_since_improvement. What runs, where, and how it is told: study.py.
 """
 
 import argparse
-import shlex
 import sys
 from pathlib import Path
 from typing import Any
 
 import study
+from discovered import flags
 
-from spo_jax import config
 from spo_jax.errors import InputError
 
 ARMS: dict[str, dict[str, Any]] = {
@@ -61,22 +60,10 @@ def arms(args: argparse.Namespace) -> study.Arms:
 
 def own_arm(text: str) -> tuple[str, dict[str, Any]]:
     """'NAME: --SETTING VALUE ...' as an arm, with the flags of `spo discover`."""
-    name, colon, flags = text.partition(":")
+    name, colon, settings = text.partition(":")
     if not (name.strip() and colon):
         raise InputError(f"--arm {text!r} is not of the form 'NAME: --SETTING VALUE ...'")
-    return name.strip(), config.overrides_from(_Flags(text).parse_args(shlex.split(flags)))
-
-
-class _Flags(argparse.ArgumentParser):
-    """The settings as flags, whose mistakes are the user's."""
-
-    def __init__(self, text: str) -> None:
-        super().__init__(add_help=False, allow_abbrev=False)
-        self._text = text
-        config.add_arguments(self)
-
-    def error(self, message: str) -> Any:
-        raise InputError(f"--arm {self._text!r}: {message}")
+    return name.strip(), flags(settings, f"--arm {text!r}")
 
 
 if __name__ == "__main__":

@@ -27,6 +27,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from discovered import discover
 
 from spo_jax import config, presets
 from spo_jax.config import Config
@@ -118,7 +119,7 @@ def study(args: Namespace, arms: Arms) -> int:
     # Seed by seed, so that a study that was stopped has something to compare.
     for arm, seed in sorted(wanted, key=lambda key: key[1]):
         own = {**arms[arm], "seed": seed}
-        code = run(wanted[arm, seed], args.preset, {**given, **own}, paths[arm, seed])
+        code = discover(wanted[arm, seed], args.preset, {**given, **own}, paths[arm, seed])
         if code:
             return code
     afresh = fresh_utilities({key: load_run(path).best for key, path in paths.items()}, wanted)
@@ -147,21 +148,6 @@ def folder_name(arm: str) -> str:
 
 
 # --- runs -----------------------------------------------------------------------------------------
-
-
-def run(settings: Config, preset: str, given: Mapping[str, Any], path: Path) -> int:
-    """Start the run at `path`, go on with it, or leave it if it is finished; the exit code."""
-    if not path.exists():
-        start = {"problem": settings.problem, "preset": preset, "out": str(path), "resume": None}
-        return commands.discover(Namespace(**(dict(given) | start)))
-    found = load_run(path)
-    if changes := found.config.changed(settings.to_dict()):
-        raise InputError(f"{path} differs in {', '.join(changes)}: choose another --out")
-    if found.status == "finished":
-        return 0
-    if found.status == "running":
-        raise InputError(f"{path} is being run by another process")
-    return commands.discover(Namespace(**given, resume=str(path)))
 
 
 def fresh_utilities(pairs: Mapping[Any, Any], settings: Mapping[Any, Config]) -> dict[Any, float]:

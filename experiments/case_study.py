@@ -1,0 +1,375 @@
+"""Figure 3: one step of a pair under the true state and under another, and with another repair.
+
+    python experiments/case_study.py --budget small
+    python experiments/case_study.py --run runs/tsp-standard-seed0 --size 60
+    python experiments/case_study.py --pair mine.py --other docs/pairs/tsp-standard.py
+
+The instance, the incumbent and the random stream are the same in all panels. (a1-a2): a destroy D1
+and its repair R1 at a point of their own rollout, where the true state is 2. (b1-b2): the same
+programs, told that it is 50. (b3): the destruction of (b1) repaired by R2, which is told 50, too.
+
+It is an illustration, and it is chosen: of the run's best pairs by J, one a destroy, that read the
+state, and of the points of their rollouts where the state is 2 and there is something left to
+improve, the one at which the spread of the removed nodes changes most; points where the pair does
+improve, and what it is told leads elsewhere, go first. R2 is the repair of the best other pair that
+makes something else of the same destruction. The spread is the mean distance between two removed
+nodes over that between any two.
+"""
+
+import argparse
+import sys
+from collections.abc import Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import figures
+import numpy as np
+from budgets import INSTANCE_SEED, PROBLEMS, add_arguments, chosen, folder, script, workers
+from contenders import SPO
+from discovered import runs_of
+from evaluated import read_pair
+from study import reads_state
+
+from spo_jax.envs import get_problem
+from spo_jax.envs.evaluator import Evaluator
+from spo_jax.envs.onestep import Step, take_step
+from spo_jax.envs.plot import places
+from spo_jax.envs.problem import Instance, Solution
+from spo_jax.errors import InputError
+from spo_jax.program import Pair, save_pair
+from spo_jax.search.store import DATABASE, Run, load_run
+from spo_jax.search.tables import candidates, connect
+
+STEPS = 100  # of the rollouts whose points are looked at
+POINTS = 2  # of a rollout that are looked at, the last ones
+REMOVED, REMADE = "#D55E00", "#0072B2"
+KEPT, BRIDGE = figures.MUTED, "#A9B4BD"
+
+
+@dataclass(frozen=True, eq=False)
+class Point:
+    """A point of a rollout. pair: whose. z: the true state. steps: how many were taken."""
+
+    pair: Pair
+    incumbent: Solution
+    seed: int
+    z: int
+    steps: int
+
+
+@dataclass(frozen=True, eq=False)
+class Case:
+    """What is drawn. true, told: R1's steps under both states; other: R2's under the second."""
+
+    instance: Instance
+    point: Point
+    counter: int
+    second: Pair
+    true: Step
+    told: Step
+    other: Step
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description="One step under two states and two repairs.")
+    parser.add_argument("--problem", choices=PROBLEMS, default="tsp")
+    parser.add_argument("--run", metavar="FOLDER", help="a run, instead of the budget's own")
+    parser.add_argument("--pair", metavar="PATH", help="the pair (D1, R1), instead of a run's")
+    parser.add_argument("--other", metavar="PATH", help="with --pair: whose repair is R2")
+    parser.add_argument("--size", type=int, default=60, help="nodes or customers")
+    parser.add_argument("--instance", type=int, default=0, metavar="K", help="which of that size")
+    parser.add_argument("--state", type=int, default=2, help="the true state of the point")
+    parser.add_argument("--counter", type=int, default=50, help="the state that is told instead")
+    parser.add_argument("--best", type=int, default=10, metavar="N", help="pairs looked at")
+    add_arguments(parser)
+    return script("case_study.py", parser, run)
+
+
+def run(args: argparse.Namespace) -> None:
+    budget, out, hands = chosen(args), folder(args), workers(args)
+    if min(args.state, args.counter, args.instance) < 0 or args.best < 2:
+        raise InputError("--state, --counter and --instance are at least 0, and --best at least 2")
+    if args.pair:
+        if args.other is None:
+            raise InputError("--pair needs --other, a pair or a run whose repair is R2")
+        first, rest = [read_pair(args.pair, args.problem)], [read_pair(args.other, args.problem)]
+        name, problem = Path(args.pair).stem, args.problem
+        told = f"The pair in {Path(args.pair).name}; R2 from {Path(args.other).name}."
+    else:
+        found = (
+            load_run(args.run) if args.run else runs_of(SPO, args.problem, budget, out, hands)[0]
+        )
+        first = rest = best_pairs(found, args.best)
+        name, problem = found.path.name, found.config.problem
+        told = f"Run {found.path.name}, of whose {len(first)} best pairs it is one."
+        told += "" if args.run else f" {budget.told(problem)}"
+    instance = one_instance(problem, args.size, args.instance, args.references)
+    with Evaluator(get_problem(problem), hands) as evaluator:
+        case = chosen_case(evaluator, instance, first, rest, args.state, args.counter)
+    stem = out / f"case-study-{problem}-{name}"
+    files = [written(case, Path(f"{stem}.csv"))]
+    for what, pair in (("pair", case.point.pair), ("other", case.second)):
+        about = f"Of the case study of {name}."
+        files.append(save_pair(Path(f"{stem}-{what}.py"), pair, about, overwrite=True))
+    with figures.look():
+        figures.publish(draw(case), stem, f"{caption(case)} {told}", files)
+
+
+def best_pairs(found: Run, count: int) -> list[Pair]:
+    """A run's best pairs by J, one a destroy. Raises InputError for a run without two."""
+    with closing(connect(found.path / DATABASE)) as db:
+        pairs = [each.pair for each in candidates(db, count, found.config.best_from)]
+    if len(pairs) < 2:
+        raise InputError(f"{found.path} has fewer than two valid pairs to compare")
+    return pairs
+
+
+def one_instance(problem: str, size: int, k: int, own: str | None = None) -> Instance:
+    made = get_problem(problem).sample(size, k + 1, INSTANCE_SEED)[k:]
+    return figures.referenced(made, own)[0]
+
+
+# --- the choice -----------------------------------------------------------------------------------
+
+
+def chosen_case(
+    evaluator: Evaluator,
+    instance: Instance,
+    first: Sequence[Pair],
+    rest: Sequence[Pair],
+    z: int,
+    counter: int,
+) -> Case:
+    """The case whose spread changes most; `rest` are the pairs whose repairs may be R2.
+
+    Raises InputError if no pair reads the state, or none ever was at state z.
+    """
+    reading = [p for p in first if reads_state(p.destroy.source) or reads_state(p.repair.source)]
+    if not reading:
+        raise InputError("none of these pairs reads steps_since_improvement: choose others")
+    found: list[tuple[tuple[bool, bool, float], Point, Step, Step]] = []
+    for point in points(evaluator, instance, reading, z):
+        true = _tried(evaluator, point.pair, instance, point, point.z)
+        told = _tried(evaluator, point.pair, instance, point, counter)
+        if true is not None and told is not None:
+            old = figures.edges_of(instance, point.incumbent)
+            better = true.cost < evaluator.problem.cost(instance, point.incumbent) - 1e-9
+            other = figures.edges_of(instance, told.candidate) != old
+            change = abs(spread(instance, told.removed) - spread(instance, true.removed))
+            found.append(((better, other, change), point, true, told))
+    if not found:
+        raise InputError(f"no rollout has a state of {z} with something left to improve: another")
+    _, point, true, told = max(found, key=lambda each: each[0])
+    second, other = other_repair(evaluator, instance, point, counter, told, rest)
+    return Case(instance, point, counter, second, true, told, other)
+
+
+def points(evaluator: Evaluator, instance: Instance, pairs: Sequence[Pair], z: int) -> list[Point]:
+    """The last points of the pairs' rollouts at which the state is z and the gap is not yet 0."""
+    seeds = (0, 1)
+    rollouts = evaluator.run(pairs, [instance], seeds, STEPS)
+    goal = instance.reference if instance.reference is not None else rollouts.final_cost.min()
+    found = []
+    for p, s in np.ndindex(len(pairs), len(seeds)):
+        there = rollouts.state[p, 0, s] == z
+        open_ = rollouts.best_cost[p, 0, s, :-1] > goal * (1 + 1e-9)
+        for t in np.flatnonzero(there & open_)[-POINTS:].tolist():
+            # A shorter rollout is the beginning of a longer one, and ends in its incumbent.
+            at = evaluator.run([pairs[p]], [instance], seeds[s : s + 1], t)
+            incumbent = evaluator.problem.decode(instance, at.walk[0, 0, 0].tolist())
+            found.append(Point(pairs[p], incumbent, seeds[s], z, t))
+    return found
+
+
+def other_repair(
+    evaluator: Evaluator,
+    instance: Instance,
+    point: Point,
+    counter: int,
+    told: Step,
+    rest: Sequence[Pair],
+) -> tuple[Pair, Step]:
+    """The first pair of `rest` whose repair makes something else of D1's destruction."""
+    same = figures.edges_of(instance, told.candidate)
+    for pair in rest:
+        if pair.repair.digest == point.pair.repair.digest:
+            continue
+        step = _tried(evaluator, Pair(point.pair.destroy, pair.repair), instance, point, counter)
+        if step is not None and figures.edges_of(instance, step.candidate) != same:
+            return pair, step
+    raise InputError("all other repairs make the same of this destruction: choose another --other")
+
+
+def _tried(
+    evaluator: Evaluator, pair: Pair, instance: Instance, point: Point, z: int
+) -> Step | None:
+    """A step of a pair, None where it fails."""
+    try:
+        return take_step(evaluator, pair, instance, point.incumbent, z, seed=point.seed)
+    except InputError:
+        return None
+
+
+def spread(instance: Instance, nodes: Sequence[int]) -> float:
+    """The mean distance between two of `nodes` over that between any two; 0 for fewer than two."""
+    if len(nodes) < 2:
+        return 0.0
+    return _mean_distance(instance.dist[np.ix_(nodes, nodes)]) / _mean_distance(instance.dist)
+
+
+def _mean_distance(dist: np.ndarray) -> float:
+    return float(dist.sum() / (len(dist) * (len(dist) - 1)))
+
+
+# --- the picture ----------------------------------------------------------------------------------
+
+
+def draw(case: Case) -> Any:
+    across, up = np.ptp(places(case.instance), axis=0)
+    high = 1.78 * (0.09 * max(across, up) + up) / (0.09 * max(across, up) + across)  # of a map
+    figure, panels = figures.new(figures.WIDTH, 2 * (high + 0.37), 2, 3, layout="compressed")
+    z, counter = case.point.z, case.counter
+    draw_destroy(panels[0, 0], case, case.true, f"(a1) $D_1$ under the true $z={z}$")
+    draw_repair(panels[0, 1], case, case.true, "(a2) repaired by $R_1$")
+    draw_destroy(panels[1, 0], case, case.told, f"(b1) $D_1$ told that $z={counter}$")
+    draw_repair(panels[1, 1], case, case.told, "(b2) repaired by $R_1$")
+    draw_repair(panels[1, 2], case, case.other, "(b3) repaired by $R_2$ instead")
+    draw_legend(panels[0, 2], case)
+    return figure
+
+
+def draw_destroy(axes: Any, case: Case, step: Step, title: str) -> None:
+    """What is left of the incumbent, and what was taken out of it."""
+    instance = case.instance
+    xy = figures.map_axes(axes, instance)
+    old = figures.edges_of(instance, case.point.incumbent)
+    left = figures.edges_of(instance, step.partial)
+    figures.draw_edges(axes, xy, old - left, color=REMOVED, linewidth=0.7, linestyle=":", zorder=1)
+    figures.draw_edges(axes, xy, left - old, color=BRIDGE, linewidth=0.8, zorder=1)
+    figures.draw_edges(axes, xy, left & old, color=KEPT, linewidth=1.4, zorder=2)
+    _nodes(axes, xy, instance, step.removed, filled=False)
+    _titled(
+        axes, title,
+        f"{len(step.removed)} of {instance.size} removed, spread "
+        f"{spread(instance, step.removed):.2f}",
+    )  # fmt: skip
+
+
+def draw_repair(axes: Any, case: Case, step: Step, title: str) -> None:
+    """The candidate: what was kept, what was put back as it was, and what is new."""
+    instance = case.instance
+    xy = figures.map_axes(axes, instance)
+    old = figures.edges_of(instance, case.point.incumbent)
+    kept = figures.edges_of(instance, step.partial) & old
+    new = figures.edges_of(instance, step.candidate)
+    figures.draw_edges(axes, xy, kept & new, color=KEPT, linewidth=0.9, zorder=2)
+    figures.draw_edges(axes, xy, (new & old) - kept, color=REMOVED, linewidth=1.2, zorder=2)
+    figures.draw_edges(axes, xy, new - old, color=REMADE, linewidth=1.9, zorder=3)
+    _nodes(axes, xy, instance, step.removed, filled=True)
+    before = instance_cost(case)
+    after = _worth(case, step.cost).partition(" ")[2]
+    _titled(axes, title, f"{_worth(case, before)} → {after}")
+
+
+def draw_legend(axes: Any, case: Case) -> None:
+    from matplotlib.lines import Line2D
+
+    axes.set_axis_off()
+    small = {"linestyle": "none", "marker": "o"}
+    entries = [
+        (Line2D([], [], color=KEPT, linewidth=1.4), "kept"),
+        (Line2D([], [], color=BRIDGE, linewidth=0.8), "bridge over removed nodes"),
+        (Line2D([], [], color=REMOVED, linewidth=0.9, linestyle=":"), "cut by the destroy"),
+        (Line2D([], [], **small, markersize=4.5, markerfacecolor="white",
+                markeredgecolor=REMOVED, markeredgewidth=1.1), "removed node"),
+        (Line2D([], [], **small, markersize=4.5, color=REMOVED), "put back by the repair"),
+        (Line2D([], [], color=REMOVED, linewidth=1.2), "edge as it was before"),
+        (Line2D([], [], color=REMADE, linewidth=1.9), "edge that is new"),
+    ]  # fmt: skip
+    axes.legend(
+        [line for line, _ in entries], [label for _, label in entries], loc="center left",
+        handlelength=1.8, labelspacing=0.75, borderaxespad=0.0,
+    )  # fmt: skip
+
+
+def _nodes(
+    axes: Any, xy: np.ndarray, instance: Instance, removed: Sequence[int], filled: bool
+) -> None:
+    gone = set(removed)
+    first = 0 if instance.problem == "tsp" else 1  # the depot is drawn apart
+    rest = [node for node in range(first, len(xy)) if node not in gone]
+    axes.scatter(*xy[rest].T, s=5, color=figures.INK, linewidths=0, zorder=4)
+    axes.scatter(
+        *xy[list(removed)].T, s=15, facecolors=REMOVED if filled else "white",
+        edgecolors=REMOVED, linewidths=1.1, zorder=5,
+    )  # fmt: skip
+    if first:
+        axes.scatter(*xy[0], s=26, marker="s", color=figures.INK, edgecolors="white", zorder=6)
+
+
+def _titled(axes: Any, title: str, below: str) -> None:
+    label, _, rest = title.partition(" ")
+    text = f"$\\mathbf{{{label}}}$ {rest}\n{below}"
+    axes.set_title(text, fontsize=7.2, fontweight="normal", linespacing=1.35)
+
+
+def instance_cost(case: Case) -> float:
+    """The incumbent's cost."""
+    return get_problem(case.instance.problem).cost(case.instance, case.point.incumbent)
+
+
+def _worth(case: Case, cost: float) -> str:
+    """A cost as a gap, or as it is where there is no reference."""
+    known = case.instance.reference
+    return f"cost {cost:.4g}" if known is None else f"gap {100 * (cost - known) / known:.2f}%"
+
+
+def written(case: Case, path: Path) -> Path:
+    """The panels in numbers; tours and routes as nodes with blanks between them."""
+    steps = (
+        ("a1-a2", case.point.z, "R1", case.true),
+        ("b1-b2", case.counter, "R1", case.told),
+        ("b1-b3", case.counter, "R2", case.other),
+    )
+    rows = [
+        (
+            panels, z, repair, len(step.removed), spread(case.instance, step.removed),
+            instance_cost(case), step.cost, case.instance.reference, _nodes_text(step.removed),
+            _nodes_text(case.point.incumbent), _nodes_text(step.candidate),
+        )
+        for panels, z, repair, step in steps
+    ]  # fmt: skip
+    head = (
+        "panels", "state", "repair", "removed", "spread", "incumbent_cost", "candidate_cost",
+        "reference", "removed_nodes", "incumbent", "candidate",
+    )  # fmt: skip
+    return figures.write_csv(path, head, rows)
+
+
+def _nodes_text(solution: Any) -> str:
+    if solution and isinstance(solution[0], list):
+        return " | ".join(map(_nodes_text, solution))
+    return " ".join(map(str, solution))
+
+
+def caption(case: Case) -> str:
+    point, before = case.point, instance_cost(case)
+    ends = [
+        _worth(case, cost) for cost in (before, case.true.cost, case.told.cost, case.other.cost)
+    ]
+    return (
+        f"One step from the same incumbent ({case.instance.name}, after {point.steps} steps of "
+        f"rollout {point.seed}, {ends[0]}). (a1-a2) D1 and R1 under the true state z = {point.z}: "
+        f"{ends[1]}. (b1-b2) The same programs told z = {case.counter}: {ends[2]}. (b3) The "
+        f"destruction of (b1) repaired by R2: {ends[3]}. Chosen as the point at which the spread "
+        f"of the removed nodes (their mean distance over that of all nodes) changes most, of those "
+        f"where the pair improves, if there are any. "
+        f"D1: {point.pair.destroy.strategy} R1: {point.pair.repair.strategy} "
+        f"R2: {case.second.repair.strategy}"
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(main())

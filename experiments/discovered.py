@@ -1,0 +1,162 @@
+"""Discovery runs: started, gone on with, or left alone where they are finished.
+
+A run lies under --out, in discovery/PROBLEM-NAME-seedN for the contenders of the tables and
+figures, so that every experiment finds what another has discovered.
+"""
+
+import argparse
+import json
+import math
+import re
+import shlex
+from argparse import Namespace
+from collections.abc import Mapping
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from budgets import Budget
+from contenders import Contender
+
+from spo_jax import config, presets
+from spo_jax.config import Config
+from spo_jax.errors import InputError
+from spo_jax.program import Pair, Program
+from spo_jax.search import commands
+from spo_jax.search.store import DATABASE, LOG, Run, load_run
+from spo_jax.search.tables import connect
+
+_TOOK = re.compile(r"round (\d+) took: all ([0-9.]+) s")
+
+
+def discover(settings: Config, preset: str, given: Mapping[str, Any], path: Path) -> int:
+    """Start the run at `path`, go on with it, or leave it if it is finished; the exit code.
+
+    given: the settings above the preset's, with which it is started or resumed. Raises InputError
+    where `path` holds another run than `settings` say, or one that another process has.
+    """
+    if not path.exists():
+        start = {"problem": settings.problem, "preset": preset, "out": str(path), "resume": None}
+        return commands.discover(Namespace(**(dict(given) | start)))
+    found = load_run(path)
+    if changes := found.config.changed(settings.to_dict()):
+        raise InputError(f"{path} differs in {', '.join(changes)}: choose another --out")
+    if found.status == "finished":
+        return 0
+    if found.status == "running":
+        raise InputError(f"{path} is being run by another process")
+    return commands.discover(Namespace(**given, resume=str(path)))
+
+
+def runs_of(
+    contender: Contender, problem: str, budget: Budget, out: Path, workers: int
+) -> list[Run]:
+    """The finished runs of a contender that is discovered, one a discovery seed.
+
+    Raises InputError as `discover` does and for a run that found no pair, KeyboardInterrupt where
+    Ctrl-C ended one.
+    """
+    preset, runs = budget.presets[problem], []
+    for seed in range(budget.discovery_seeds):
+        own = {**budget.given(problem), **(contender.settings or {}), "seed": seed}
+        if own.get("method", config.SPO) != config.SPO:
+            own.pop("update", None)  # it teaches no model, whatever the budget says
+        own["workers"] = workers
+        path = folder(contender, problem, out, seed)
+        settings = presets.load(problem, preset, own)
+        if code := discover(settings, preset, own, path):
+            raise (
+                KeyboardInterrupt
+                if code == commands.INTERRUPTED
+                else InputError(f"{path} ended with exit code {code}")
+            )
+        run = load_run(path)
+        if run.best is None:
+            raise InputError(f"{path} found no valid pair: a larger budget, or another seed")
+        runs.append(run)
+    return runs
+
+
+def folder(contender: Contender, problem: str, out: Path, seed: int) -> Path:
+    """Where a contender's run lies."""
+    return out / "discovery" / f"{problem}-{contender.name}-seed{seed}"
+
+
+# --- what a run was like --------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class RoundBest:
+    """The pair with the highest J so far when a round was over.
+
+    evaluations: candidate pairs evaluated so far, cross-play included. answers: sampled so far.
+    seconds: wall-clock so far, of the rounds themselves; NaN where the log does not say.
+    utility, pair: NaN and None while there is none.
+    """
+
+    round: int
+    evaluations: int
+    answers: int
+    seconds: float
+    utility: float
+    pair: Pair | None
+
+
+def best_by_round(path: str | Path) -> list[RoundBest]:
+    """A run, round by round."""
+    path = Path(path)
+    load_run(path)  # for its complaints
+    took = seconds_by_round(path)
+    found, pairs, answers, seconds = [], 0, 0, 0.0
+    with closing(connect(path / DATABASE)) as db:
+        rows = db.execute(
+            "SELECT round, pairs, destroy_answers + repair_answers, best_utility, best_destroy,"
+            " best_repair FROM rounds ORDER BY round"
+        ).fetchall()
+        known: dict[tuple[str, str], Pair] = {}
+        for number, evaluated, asked, utility, destroy, repair in rows:
+            pairs, answers = pairs + evaluated, answers + asked
+            seconds += took.get(number, math.nan)
+            if utility is not None and (destroy, repair) not in known:
+                known[destroy, repair] = Pair(_program(db, destroy), _program(db, repair))
+            pair = None if utility is None else known[destroy, repair]
+            value = math.nan if utility is None else float(utility)
+            found.append(RoundBest(number, pairs, answers, seconds, value, pair))
+    return found
+
+
+def seconds_by_round(path: Path) -> dict[int, float]:
+    """Wall-clock seconds of each round, of the attempt that was committed, from the run's log."""
+    try:
+        text = (path / LOG).read_text("utf-8")
+    except OSError:
+        return {}
+    return {int(number): float(seconds) for number, seconds in _TOOK.findall(text)}
+
+
+def _program(db: Any, identity: str) -> Program:
+    role, source, strategy, parents = db.execute(
+        "SELECT role, source, strategy, parents FROM programs WHERE id = ?", (identity,)
+    ).fetchone()
+    return Program(role, source, strategy, tuple(json.loads(parents)))
+
+
+# --- settings as a text ---------------------------------------------------------------------------
+
+
+def flags(text: str, what: str) -> dict[str, Any]:
+    """'--SETTING VALUE ...' as settings. Raises InputError, in which `what` names the text."""
+    return config.overrides_from(_Flags(what).parse_args(shlex.split(text)))
+
+
+class _Flags(argparse.ArgumentParser):
+    """The settings as flags, whose mistakes are the user's."""
+
+    def __init__(self, what: str) -> None:
+        super().__init__(add_help=False, allow_abbrev=False)
+        self._what = what
+        config.add_arguments(self)
+
+    def error(self, message: str) -> Any:
+        raise InputError(f"{self._what}: {message}")

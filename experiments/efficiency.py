@@ -1,0 +1,354 @@
+"""What the paper lacks: gap against evaluations, and gap against time, across methods.
+
+    python experiments/efficiency.py --problem tsp --budget smoke
+    python experiments/efficiency.py --problem cvrp --budget small --group uniform-100
+
+Two questions, a figure each. What does discovery cost? After every round a run has a pair with the
+highest J so far; its gap on held-out instances stands over the candidate pairs that were evaluated,
+and over the wall-clock seconds that the rounds took. What does a solution cost? Every method of the
+main table, over the CPU seconds of a rollout; a construction or a local search is a point.
+
+Written to OUT: efficiency-PROBLEM-discovery and -search, each as .csv, .png, .pdf and .txt, and
+efficiency-PROBLEM.csv, .md and .tex, a table of gaps at equal numbers of evaluations. Runs and
+rollouts are those of main_tables.py where both have them.
+"""
+
+import argparse
+import math
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import budgets
+import figures
+import numpy as np
+import tables
+from budgets import Budget, Group
+from contenders import CONTENDERS, OURS, Contender, asked
+from discovered import best_by_round, runs_of
+from evaluated import Evaluated, evaluate, evaluate_pair, load, mean_of_known
+from tables import Column, Row, Table
+
+from spo_jax.envs import get_problem
+from spo_jax.envs.problem import Instance, Problem
+from spo_jax.envs.shown import HIDDEN, OBSERVED
+from spo_jax.errors import InputError, MissingExtra
+
+PARTS = (0.25, 0.5, 1.0)  # of the evaluations that all runs have
+
+
+@dataclass(frozen=True, eq=False)
+class Discovery:
+    """One discovery run, round by round. gaps: [K, I] percent on held-out instances, of the pair
+    with the highest J so far. evaluations, answers, seconds, utilities: [K], so far.
+    """
+
+    who: Contender
+    seed: int
+    evaluations: np.ndarray
+    answers: np.ndarray
+    seconds: np.ndarray
+    utilities: np.ndarray
+    gaps: np.ndarray
+
+    @property
+    def mean(self) -> np.ndarray:
+        """[K] percent, NaN while there is no pair."""
+        return mean_of_known(self.gaps)
+
+    def at(self, evaluations: float) -> np.ndarray:
+        """[I] the gaps of the last round that had evaluated no more than so many pairs."""
+        place = int(np.searchsorted(self.evaluations, evaluations, side="right")) - 1
+        return self.gaps[place] if place >= 0 else np.full(self.gaps.shape[1], math.nan)
+
+
+@dataclass(frozen=True, eq=False)
+class Search:
+    """One method at test time. seconds, gaps: [K] CPU seconds of a rollout so far and mean gap, one
+    point for what has no steps.
+    """
+
+    who: Contender
+    steps: np.ndarray
+    seconds: np.ndarray
+    gaps: np.ndarray
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(
+        description=(__doc__ or "").splitlines()[0], allow_abbrev=False
+    )
+    parser.add_argument("--problem", choices=budgets.PROBLEMS, default="tsp")
+    parser.add_argument(
+        "--group", default="uniform-50", metavar="KEY", help="instances that gaps are measured on"
+    )
+    parser.add_argument(
+        "--contenders", metavar="NAME,...", help=f"only these of {', '.join(CONTENDERS)}"
+    )
+    parser.add_argument("--glns", metavar="FILE", help="operators of G-LNS's authors, at test time")
+    budgets.add_arguments(parser)
+    return budgets.script("efficiency", parser, run)
+
+
+def run(args: argparse.Namespace) -> None:
+    """Measure what is missing, then draw."""
+    budget, out, workers = budgets.chosen(args), budgets.folder(args), budgets.workers(args)
+    problem = get_problem(args.problem)
+    group = _group(args.group, budget.groups(args.problem, args.data))
+    methods = asked(args.problem, args.contenders, glns=args.glns)
+    instances = load(group, problem, own=args.references, effort=budget.effort)
+    searches, left_out = [], []
+    for who in methods:
+        print(f"{who.label} on {group.key} ({len(instances)} instances)", flush=True)
+        try:
+            found = evaluate(who, problem, instances, budget, out, workers=workers)
+        except MissingExtra as error:
+            left_out.append(f"{who.label} is left out: {error}.")
+            print(left_out[-1])
+            continue
+        searches.append(search_of(who, found))
+    runs = [
+        each
+        for who in methods
+        if who.discovered
+        for each in discoveries(who, problem, instances, budget, out, workers)
+    ]
+    told = Told(args.problem, group, len(instances), budget, left_out)
+    stem = out / f"efficiency-{args.problem}"
+    if runs:
+        tell_discovery(runs, told, stem)
+    if searches:
+        tell_search(searches, told, stem)
+
+
+@dataclass(frozen=True)
+class Told:
+    """What every caption says."""
+
+    problem: str
+    group: Group
+    instances: int
+    budget: Budget
+    left_out: Sequence[str]
+
+    @property
+    def where(self) -> str:
+        name = Column(self.group.key, self.group.label, self.group.block).heading
+        return (
+            f"{self.problem.upper()}, {name}, {self.instances} held-out instances, "
+            f"{self.budget.evaluation_seeds} rollouts of {self.budget.steps} steps on each"
+        )
+
+    @property
+    def end(self) -> str:
+        return " ".join([self.budget.told(self.problem), *self.left_out])
+
+
+def _group(key: str, groups: Sequence[Group]) -> Group:
+    known = {group.key: group for group in groups}
+    if key not in known:
+        raise InputError(f"--group {key}: use one of {', '.join(known)}")
+    return known[key]
+
+
+# --- numbers --------------------------------------------------------------------------------------
+
+
+def discoveries(
+    who: Contender,
+    problem: Problem,
+    instances: Sequence[Instance],
+    budget: Budget,
+    out: Path,
+    workers: int,
+) -> list[Discovery]:
+    """The runs of a method with the held-out gaps of every pair that was ever the best."""
+    found = []
+    for seed, each in enumerate(runs_of(who, problem.name, budget, out, workers)):
+        rounds = best_by_round(each.path)
+        gaps: dict[str, np.ndarray] = {}
+        for best in rounds:
+            if best.pair is not None and best.pair.digest not in gaps:
+                gaps[best.pair.digest] = evaluate_pair(
+                    best.pair, problem, instances,
+                    steps=budget.steps, seeds=budget.evaluation_seeds, out=out, workers=workers,
+                    who=f"{who.name}-seed{seed}", patience=budget.patience,
+                    shown=OBSERVED if who.shows_state else HIDDEN,
+                ).by_instance  # fmt: skip
+        none = np.full(len(instances), math.nan)
+        found.append(
+            Discovery(
+                who,
+                seed,
+                evaluations=np.array([best.evaluations for best in rounds]),
+                answers=np.array([best.answers for best in rounds]),
+                seconds=np.array([best.seconds for best in rounds]),
+                utilities=np.array([best.utility for best in rounds]),
+                gaps=np.stack([none if b.pair is None else gaps[b.pair.digest] for b in rounds]),
+            )
+        )
+    return found
+
+
+def search_of(who: Contender, found: Sequence[Evaluated]) -> Search:
+    """Mean gaps over the CPU seconds of a rollout, of which each step takes an equal part."""
+    steps = found[0].best_cost.shape[-1] - 1
+    at = figures.milestones(steps) if steps else np.zeros(1, np.int64)
+    by_run = [mean_of_known(mean_of_known(one.curves[..., at], axis=1), axis=0) for one in found]
+    whole = float(mean_of_known(np.array([mean_of_known(one.seconds.ravel()) for one in found])))
+    parts = at / steps if steps else np.ones(1)
+    return Search(who, at, whole * parts, mean_of_known(np.stack(by_run), axis=0))
+
+
+def equal_budgets(runs: Sequence[Discovery], told: Told) -> Table:
+    """Gaps at parts of the evaluations that even the shortest run has."""
+    shared = min(int(each.evaluations[-1]) for each in runs)
+    columns = [Column(f"{part:g}", f"{round(part * shared):,} pairs", "after") for part in PARTS]
+    rows = []
+    for who in dict.fromkeys(each.who for each in runs):
+        own = [each for each in runs if each.who is who]
+        cells = {
+            f"{part:g}": tables.cell(
+                mean_of_known(np.stack([e.at(round(part * shared)) for e in own]), axis=0)
+            )
+            for part in PARTS
+        }
+        rows.append(Row(who.label, who.family, cells))
+    counts = ", ".join(
+        f"{each.who.label} {each.evaluations[-1]:,} ({each.seconds[-1]:,.0f} s)" for each in runs
+    ).replace("nan s", "seconds unknown")
+    return Table(
+        "Held-out gap (%) of the pair with the highest J after equal numbers of evaluated pairs; "
+        "lower is better.",
+        columns,
+        rows,
+        [
+            f"{told.where}. The pair is that of the last finished round within the number; empty "
+            "where no round was finished by then.",
+            f"Pairs in all, and wall-clock seconds of the rounds: {counts}.",
+            "Intervals are 95% percentile bootstraps over the instances.",
+            told.end,
+        ],
+    )
+
+
+# --- what is told ---------------------------------------------------------------------------------
+
+
+def tell_discovery(runs: Sequence[Discovery], told: Told, stem: Path) -> None:
+    """The table at equal budgets and the figure of discovery with its numbers."""
+    table = equal_budgets(runs, told)
+    print("\n" + tables.markdown(table))
+    paths = tables.write(table, stem)
+    rows = []
+    for each in runs:
+        for k in range(len(each.evaluations)):
+            gap = tables.cell(each.gaps[k])
+            numbers = (int(each.evaluations[k]), int(each.answers[k]), float(each.seconds[k]))
+            rows.append((each.who.label, each.seed, k + 1, *numbers, float(each.utilities[k]),
+                         gap.mean, gap.low, gap.high))  # fmt: skip
+    head = ("method", "seed", "round", "evaluations", "answers", "wall_seconds", "best_utility",
+            "gap_percent", "low", "high")  # fmt: skip
+    paths.append(figures.write_csv(Path(f"{stem}-discovery.csv"), head, rows))
+    seeds = len({each.seed for each in runs})
+    caption = (
+        "What discovery costs: mean reference gap of the pair with the highest J so far, by the "
+        "candidate pairs that were evaluated, cross-play included (left), and by the wall-clock "
+        f"seconds of the rounds (right). {told.where}; the pair changes at the end of a round. "
+        f"{'Thin: runs; thick: the last finished round of each, averaged. ' if seeds > 1 else ''}"
+        "Wall-clock is of the machine as it was, with other jobs on it. A pair is chosen by J on "
+        f"discovery's own instances, so its held-out gap may rise. {told.end}"
+    )
+    with figures.look():
+        figures.publish(draw_discovery(runs), Path(f"{stem}-discovery"), caption, paths)
+
+
+def tell_search(searches: Sequence[Search], told: Told, stem: Path) -> None:
+    """The figure of gaps over CPU seconds with its numbers."""
+    rows = [
+        (each.who.label, int(step), float(seconds), float(gap))
+        for each in searches
+        for step, seconds, gap in zip(each.steps, each.seconds, each.gaps, strict=True)
+    ]
+    head = ("method", "step", "cpu_seconds", "gap_percent")
+    written = figures.write_csv(Path(f"{stem}-search.csv"), head, rows)
+    caption = (
+        "What a solution costs: mean best reference gap by the CPU seconds of a rollout. "
+        f"{told.where}; steps are taken to cost the same each. Constructions and local searches "
+        f"end by themselves and are points; OR-Tools ends by its time limit. {told.end}"
+    )
+    with figures.look():
+        figures.publish(draw_search(searches), Path(f"{stem}-search"), caption, [written])
+
+
+def staircase(runs: Sequence[Discovery], over: str) -> tuple[np.ndarray, np.ndarray]:
+    """The mean of several runs' steps, where all have one: places and gaps, both [K]."""
+    xs = [getattr(each, over) for each in runs]
+    if any(np.isnan(x.astype(float)).any() for x in xs):
+        return np.zeros(0), np.zeros(0)
+    places = np.unique(np.concatenate(xs))
+    places = places[(places >= max(x[0] for x in xs)) & (places <= min(x[-1] for x in xs))]
+    values = [
+        each.mean[np.searchsorted(x, places, side="right") - 1]
+        for each, x in zip(runs, xs, strict=True)
+    ]
+    return places, np.mean(values, axis=0)
+
+
+def draw_discovery(runs: Sequence[Discovery]) -> Any:
+    """Gaps as staircases: over evaluations, and over seconds."""
+    figure, panels = figures.new(figures.WIDTH, 2.6, 1, 2, sharey=True)
+    panels[0, 0].set_ylabel("held-out gap (%)")
+    for axes, over, label in zip(
+        panels[0],
+        ("evaluations", "seconds"),
+        ("candidate pairs evaluated", "wall-clock seconds of the rounds"),
+        strict=True,
+    ):
+        axes.set_xlabel(label)
+        for who in dict.fromkeys(each.who for each in runs):
+            own = [each for each in runs if each.who is who]
+            look: dict[str, Any] = {"color": who.colour, "linestyle": who.line}
+            top = 3 if who.family == OURS else 2
+            for each in own if len(own) > 1 else ():
+                x = getattr(each, over)
+                axes.step(x, each.mean, where="post", alpha=0.3, linewidth=0.6, color=who.colour)
+            x, y = staircase(own, over)
+            width = min(who.width, 2.2)
+            axes.step(x, y, where="post", linewidth=width, zorder=top, **look, label=who.label)
+            axes.plot(x[-1:], y[-1:], marker=who.marker, markersize=4, zorder=top, color=who.colour)
+        figures.plain_axis(axes.xaxis, 5)
+        axes.set_xlim(left=0)
+    figures.plain_axis(panels[0, 0].yaxis, 6)
+    handles, labels = panels[0, 0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside lower center", ncols=min(len(labels), 6))
+    return figure
+
+
+def draw_search(searches: Sequence[Search]) -> Any:
+    """Curves of what searches, points of what does not, both axes logarithmic."""
+    figure, panels = figures.new(figures.COLUMN + 0.6, 2.9)
+    axes = panels[0, 0]
+    figures.log_axis(axes, "x", steps=(1,))
+    figures.log_axis(axes, "y")
+    for each in searches:
+        who, top = each.who, 3 if each.who.family == OURS else 2
+        # A logarithmic axis has no room for a gap of zero.
+        gaps = np.where(each.gaps > 0, each.gaps, np.nan)
+        if len(each.gaps) > 1:
+            axes.plot(each.seconds, gaps, color=who.colour, linestyle=who.line,
+                      linewidth=who.width, zorder=top, label=who.label)  # fmt: skip
+        axes.plot(each.seconds[-1:], gaps[-1:], marker=who.marker, markersize=5, zorder=top + 1,
+                  color=who.colour, linestyle="none",
+                  label=who.label if len(each.gaps) == 1 else None)  # fmt: skip
+    axes.set_xlabel("CPU seconds of a rollout")
+    axes.set_ylabel("mean best gap (%)")
+    handles, labels = axes.get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside right upper")
+    return figure
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,413 @@
+"""Figures: numbers by hand, equal files for equal data, and each script once on a tiny run."""
+
+import csv
+import itertools
+import math
+import sys
+from argparse import Namespace
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from matplotlib.colors import PowerNorm
+
+sys.path.insert(0, str(Path(__file__).parents[2] / "experiments"))
+
+import anytime
+import budgets
+import case_study
+import contenders
+import cross_play
+import dynamics
+import figures
+import interventions
+import rounds
+from budgets import Budget
+from evaluated import Evaluated
+
+from spo_jax.envs import get_problem
+from spo_jax.envs.metrics import bootstrap_interval
+from spo_jax.envs.shown import INVERTED, fixed, given
+from spo_jax.errors import InputError
+from spo_jax.search import commands
+from spo_jax.search.store import dump, load_run
+
+NAN = math.nan
+TSP, CVRP = get_problem("tsp"), get_problem("cvrp")
+
+# --- what the figures share -----------------------------------------------------------------------
+
+
+def test_labels_are_moved_apart_and_no_further():
+    assert figures.spread([], 2) == []
+    assert figures.spread([5, 1], 2) == [5, 1]
+    assert figures.spread([0, 1], 2) == [-0.5, 1.5]
+    assert figures.spread([1, 0, 10], 2) == [1.5, -0.5, 10]
+    # Two blocks that meet once each has been spread: 0, 1 and 2.4, 3 become one around 1.6.
+    np.testing.assert_allclose(figures.spread([0, 1, 2.4, 3], 2), [-1.4, 0.6, 2.6, 4.6])
+    np.testing.assert_allclose(figures.spread([7, 7, 7], 3), [4, 7, 10])
+
+
+def test_numbers_on_axes_are_plain():
+    assert [figures.number(v) for v in (0.05, 0.2, 0, 1, 2.5, 400, -2)] == [
+        "0.05", "0.2", "0", "1", "2.5", "400", "\u22122",
+    ]  # fmt: skip
+
+
+def test_milestones_span_the_rollout():
+    assert figures.milestones(1).tolist() == [1]
+    assert figures.milestones(3).tolist() == [1, 2, 3]
+    at = figures.milestones(500)
+    assert (at[0], at[-1]) == (1, 500)
+    assert (np.diff(at) > 0).all()
+    assert 25 <= len(at) <= 40
+
+
+def test_text_is_readable():
+    assert figures.readable("#000000") == (0, 0, 0)
+    for each in contenders.CONTENDERS.values():
+        red, green, blue = figures.readable(each.colour)
+        # The contrast to white of one channel alone is that of a grey at least as dark.
+        assert 1.05 / (0.05 + figures.luminance(red, green, blue)) >= 3
+    # Mid grey #767676 is known to have a contrast of 4.54.
+    assert 1.05 / (0.05 + figures.luminance(*[0x76 / 255] * 3)) == pytest.approx(4.54, abs=0.01)
+
+
+def test_intervals_leave_out_what_lacks():
+    low, high = bootstrap_interval(np.array([1.0, 2.0, 6.0]), resamples=2000)
+    assert figures.interval(np.array([1.0, NAN, 2.0, 6.0])) == (3, 3.0, low, high)
+    count, mean, low, high = figures.interval(np.array([4.0]))
+    assert (count, mean, math.isnan(low), math.isnan(high)) == (1, 4.0, True, True)
+    assert figures.interval(np.array([NAN]))[0] == 0
+
+
+def test_edges_of_tours_and_routes():
+    tsp, cvrp = TSP.sample(4, 1, 0)[0], CVRP.sample(4, 1, 0)[0]
+    assert figures.edges_of(tsp, [2, 0, 3, 1]) == {(0, 2), (0, 3), (1, 3), (1, 2)}
+    assert figures.edges_of(tsp, [2, 0]) == {(0, 2)}
+    assert figures.edges_of(cvrp, [[3, 1], [], [2]]) == {(0, 3), (1, 3), (0, 1), (0, 2)}
+
+
+def test_equal_figures_are_equal_files(tmp_path):
+    def drawn(stem):
+        with figures.look():
+            figure, panels = figures.new(2, 1.5)
+            figures.log_axis(panels[0, 0], "y")
+            panels[0, 0].plot([1, 2], [3, 400])
+            figures.end_labels(panels[0, 0], [("one", 400.0, "#C4C4C4"), ("two", 390.0, "#000000")])
+            return [path.read_bytes() for path in figures.save(figure, stem)]
+
+    png, pdf = drawn(tmp_path / "a")
+    assert png.startswith(b"\x89PNG")
+    assert pdf.startswith(b"%PDF")
+    assert drawn(tmp_path / "b") == [png, pdf]
+    path = figures.write_csv(tmp_path / "c.csv", ("x", "y"), [(1, NAN), (None, 0.5)])
+    assert path.read_text() == "x,y\n1,\n,0.5\n"
+
+
+# --- the numbers of each figure -------------------------------------------------------------------
+
+
+def test_a_mean_gap_and_its_band_by_hand():
+    instances = [
+        replace(i, reference=r) for i, r in zip(TSP.sample(4, 2, 0), (2.0, 4.0), strict=True)
+    ]
+    cost = np.array([[[2.0, 3.0], [5.0, 4.0]], [[2.0, NAN], [4.0, 4.0]]])
+    # 0, 50, 25 and 0 percent; the second pair failed once.
+    np.testing.assert_allclose(dynamics.mean_gaps(cost, instances), [18.75, NAN])
+    mean, low, high = dynamics.summary([[4.0, 2.0, 1.0], [2.0, 1.0]])
+    np.testing.assert_allclose(mean, [3.0, 1.5])
+    np.testing.assert_allclose(high - mean, [math.sqrt(2), math.sqrt(0.5)])
+    np.testing.assert_allclose(mean - low, [math.sqrt(2), math.sqrt(0.5)])
+    assert np.isnan(dynamics.summary([[1.0]])[1]).all()
+
+
+def evaluated(best_cost, references, state=None):
+    cost = np.array(best_cost, float)
+    shape = cost.shape[:2]
+    return Evaluated(
+        "it",
+        names=tuple(f"i{k}" for k in range(len(cost))),
+        sources=("",) * len(cost),
+        sizes=np.full(len(cost), 9),
+        best_cost=cost,
+        state=np.zeros((*shape, cost.shape[2] - 1), int) if state is None else np.array(state),
+        seconds=np.ones(shape),
+        references=np.array(references, float),
+        statuses=np.where(np.isfinite(cost[..., -1]), 0, 3).astype(np.int8),
+        reasons=np.full(shape, "", object),
+    )
+
+
+def test_curves_by_hand():
+    # Two runs, two instances with references 1 and 2, two rollouts of two steps; one failed.
+    first = evaluated(
+        [[[3, 2, 1.5], [3, 2, 1.25]], [[4, 3, 2], [NAN, NAN, NAN]]], references=[1, 2]
+    )
+    second = evaluated([[[3, 3, 1], [3, 1, 1]], [[4, 4, 3], [4, 2, 2]]], references=[1, 2])
+    curve = anytime.curve_of(contenders.SPO, [first, second])
+    assert curve.steps.tolist() == [1, 2]
+    # Instance 0: run means 100, 37.5 and 100, 0. Instance 1: 50, 0 and 50, 25.
+    np.testing.assert_allclose(curve.by_instance, [[100, 18.75], [50, 12.5]])
+    assert (curve.rollouts, curve.failed, curve.runs) == (8, 1, 2)
+    np.testing.assert_allclose(curve.band()[:, 1], [75, 15.625])
+    level = anytime.curve_of(contenders.CONTENDERS["2-opt"], [evaluated([[[3]], [[3]]], [2, 3])])
+    assert (level.steps.tolist(), level.by_instance.tolist(), level.runs) == ([0], [[50], [0]], 0)
+    groups = Budget("x", {}, {"tsp": {50: 2}}).uniform_groups("tsp")
+    assert anytime.find_group("uniform-50", groups).total == 2
+    with pytest.raises(InputError, match="use one of uniform-50"):
+        anytime.find_group("uniform-51", groups)
+
+
+def test_interventions_by_hand():
+    instances = TSP.sample(5, 2, 0)
+    state = np.array([[[0, 1, 2, 0]], [[0, 1, -1, -1]]])
+    found = interventions.interventions(instances, state)
+    assert list(found) == ["fixed 0", "fixed 5", "fixed 10", "shuffled", "inverted"]
+    assert [found[f"fixed {k}"] for k in (0, 5, 10)] == [fixed(0), fixed(5), fixed(10)]
+    assert found["inverted"] == INVERTED
+    shuffled = found["shuffled"]
+    assert set(shuffled) == {(i.digest, 0) for i in instances}
+    own = shuffled[instances[0].digest, 0]
+    assert own.by_step
+    assert sorted(own.values) == [0, 0, 1, 2]
+    assert own == given(interventions.permuted(state[0, 0], instances[0].digest, 0))
+    # Long enough, no two rollouts are permuted alike, and neither is left as it was.
+    orders = [interventions.permuted(np.arange(50), d, s) for d in "ab" for s in (0, 1)]
+    assert all(sorted(order) == list(range(50)) for order in orders)
+    assert all(a != b for a, b in itertools.combinations([list(range(50)), *orders], 2))
+    effect = interventions.Effect("it", np.array([[0.5, NAN], [-0.1, 0.2]]))
+    count, mean, low, high = effect.interval()
+    assert (count, mean) == (3, pytest.approx(0.2))
+    assert (low, high) == bootstrap_interval(np.array([0.5, -0.1, 0.2]), resamples=2000)
+
+
+def test_cross_play_by_hand():
+    gaps = np.arange(16, dtype=float).reshape(4, 4)
+    gaps[0, 1] = gaps[2:, 2:] = NAN
+    table = cross_play.tabled(gaps, (1, 4), 2)
+    # Top left 0, 4 and 5, without the failed pair; top right 2, 3, 6, 7; below left 8, 9, 12, 13.
+    np.testing.assert_allclose(table.gaps, [[3, 4.5], [10.5, NAN]])
+    assert table.failed.tolist() == [[1, 0], [0, 4]]
+    assert table.played.tolist() == [[4, 4], [4, 4]]
+    # The squares of 0, 0.75, 1.5, 2.25 and 3, to two digits.
+    norm = PowerNorm(cross_play.GAMMA, 0, 9)
+    assert cross_play.ticks(norm, 5) == [0, 0.56, 2.2, 5.1, 9]
+    run = Namespace(rounds=30, path=Path("r"))
+    assert cross_play.listed(None, run) == (1, 7, 13, 18, 24, 30)
+    assert cross_play.listed(None, Namespace(rounds=2)) == (1, 2)
+    assert cross_play.listed("1,5", run) == (1, 5)
+    for text in ("1,x", "5,1", "2,2"):
+        with pytest.raises(InputError, match="--rounds"):
+            cross_play.listed(text, run)
+
+
+def test_the_spread_by_hand():
+    square = replace(
+        TSP.sample(4, 1, 0)[0],
+        dist=np.array([[0, 1, 2, 1], [1, 0, 1, 2], [2, 1, 0, 1], [1, 2, 1, 0]], float),
+    )
+    # The six distances are four of 1 and two of 2.
+    assert case_study.spread(square, [0, 1]) == pytest.approx(1 / (8 / 6))
+    assert case_study.spread(square, [0, 2]) == pytest.approx(2 / (8 / 6))
+    assert case_study.spread(square, [0, 1, 2, 3]) == pytest.approx(1)
+    assert case_study.spread(square, [3]) == 0
+
+
+# --- each script, once ----------------------------------------------------------------------------
+
+TINY = {
+    "mutation_groups": 1, "crossover_groups": 1, "size": 8, "instances": 1, "rollouts": 1,
+    "steps": 4, "finalists": 0, "select": "utility", "generator": "grammar", "update": "none",
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    """A run of two rounds on 8 nodes, and the folder that it lies in."""
+    out = tmp_path_factory.mktemp("out")
+    path = out / "run"
+    line = {"problem": "tsp", "preset": "smoke", "out": str(path), "resume": None, "workers": 1}
+    assert commands.discover(Namespace(**line, **TINY, rounds=2, seed=3)) == 0
+    return path
+
+
+@pytest.fixture
+def script(run, monkeypatch):
+    """Runs a script with the tiny budget on the tiny run; its exit code. References are 2."""
+    tiny = Budget(
+        "smoke", {"tsp": "smoke", "cvrp": "smoke"}, {"tsp": {9: 2}, "cvrp": {9: 2}},
+        evaluation_seeds=2, steps=12,
+    )  # fmt: skip
+    monkeypatch.setitem(budgets.BUDGETS, "smoke", tiny)
+
+    def referenced(instances, *_, **__):
+        return [replace(each, reference=2.0, reference_source="two") for each in instances]
+
+    for each in (figures, sys.modules["evaluated"]):
+        monkeypatch.setattr(each, "with_references", referenced)
+
+    def main(which, *line):
+        arguments = [*line, "--budget", "smoke", "--workers", "1", "--out", str(run.parent)]
+        monkeypatch.setattr(sys, "argv", [which.__name__, *map(str, arguments)])
+        return which.main()
+
+    return main
+
+
+def rows(path):
+    with open(path) as file:
+        return list(csv.DictReader(file))
+
+
+def test_rounds_are_read_as_they_were(run):
+    table = dump(run)
+    valid = [row for row in table["pairs"] if row[3] == "response" and row[4] == "ok"]
+    for number, pair in enumerate(rounds.typical_pairs(run), 1):
+        values = sorted(row[5] for row in valid if row[2] == number)
+        at = {row[:2]: row[5] for row in valid}[pair.destroy.digest, pair.repair.digest]
+        assert at == values[(len(values) - 1) // 2]
+    for role, place in (("destroy", 0), ("repair", 1)):
+        best = rounds.best_programs(run, 1, role, 2)
+        earned = {}
+        for row in valid:
+            if row[2] == 1:
+                earned.setdefault(row[place], []).append(row[5])
+        worth = {d: np.mean(sorted(v)[-2:]) if role == "destroy" else max(v)
+                 for d, v in earned.items()}  # fmt: skip
+        assert [each.credit for each in best] == pytest.approx(sorted(worth.values())[:-3:-1])
+        assert all(worth[each.program.digest] == pytest.approx(each.credit) for each in best)
+    with pytest.raises(InputError, match="rounds 1 to 2, and no round 3"):
+        rounds.best_programs(run, 3, "repair", 1)
+    with pytest.raises(InputError, match="valid repair programs, not 999"):
+        rounds.best_programs(run, 1, "repair", 999)
+
+
+def test_dynamics_repeats_the_discovery(run, script, monkeypatch, capsys):
+    assert script(dynamics, "--run", run) == 0
+    told = capsys.readouterr().out
+    assert "had J" not in told  # what was retained is worth what it was
+    out = run.parent
+    found = rows(out / "dynamics-tsp.csv")
+    assert [row["round"] for row in found] == ["1", "2"]
+    known = load_run(run).best_by_round
+    assert [float(row["utility"]) for row in found] == list(known)
+    # J is 1 - f / f0 on the only instance and rollout, so the gap to 2 is known from f0.
+    start = {(float(row["gap_percent"]) / 50 + 2) / (1 - float(row["utility"])) for row in found}
+    assert max(start) == pytest.approx(min(start))
+    assert all(float(row["median_gap_percent"]) >= float(row["gap_percent"]) for row in found)
+    assert "1 runs (seeds 3), 2 rounds" in (out / "dynamics-tsp.txt").read_text().replace("\n", " ")
+    # Nothing is rolled out again, and the figure comes out the same.
+    before = (out / "dynamics-tsp.png").read_bytes()
+    monkeypatch.setattr(dynamics, "Evaluator", None)
+    assert script(dynamics, "--run", run) == 0
+    assert (out / "dynamics-tsp.png").read_bytes() == before
+
+
+READING = """
+def destroy(dist, current_tour, steps_since_improvement, rng):
+    '''One node, or two that lie apart.'''
+    n = len(current_tour)
+    first = rng.randrange(n)
+    gone = {current_tour[first]}
+    if steps_since_improvement > 4:
+        gone.add(current_tour[(first + n // 2) % n])
+    return [v for v in current_tour if v not in gone], sorted(gone)
+
+
+def repair(dist, partial_tour, removed_nodes, steps_since_improvement, rng):
+    '''{where}.'''
+    tour = list(partial_tour)
+    for v in removed_nodes:
+        before = tour[-1:] + tour[:-1]
+        extra = [dist[a][v] + dist[v][b] - dist[a][b] for a, b in zip(before, tour)]
+        tour.insert(extra.index({where}(extra)), v)
+    return tour
+"""
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory):
+    """Two pair files that read the state: at the cheapest place, and at the dearest."""
+    folder = tmp_path_factory.mktemp("pairs")
+    for name, where in (("mine", "min"), ("other", "max")):
+        (folder / f"{name}.py").write_text(READING.replace("{where}", where))
+    return folder
+
+
+def test_interventions_on_a_pair_that_reads_and_one_that_does_not(
+    run, script, files, monkeypatch, capsys
+):
+    monkeypatch.setattr(interventions, "FIXED", (0,))
+    out = run.parent
+    line = ("--group", "uniform-9", "--pair")
+    assert script(interventions, *line, files / "mine.py") == 0
+    assert "4 instance-seed pairs (2 instances" in capsys.readouterr().out.replace("\n", " ")
+    found = rows(out / "interventions-tsp-uniform-9-mine.csv")
+    assert len(found) == 3 * 4
+    assert any(float(row["difference_pp"]) for row in found)
+    means = rows(out / "interventions-tsp-uniform-9-mine-means.csv")
+    assert [row["intervention"] for row in means] == ["fixed 0", "shuffled", "inverted"]
+    for row in means:
+        own = [float(r["difference_pp"]) for r in found if r["intervention"] == row["intervention"]]
+        assert float(row["mean_pp"]) == pytest.approx(np.mean(own))
+
+    blind = files / "blind.py"
+    blind.write_text(
+        (files / "mine.py").read_text().replace("if steps_since_improvement > 4:", "if 1:")
+    )
+    monkeypatch.setattr(interventions, "FIXED", ())
+    assert script(interventions, *line, blind) == 0
+    found = rows(out / "interventions-tsp-uniform-9-blind.csv")
+    assert [float(row["difference_pp"]) for row in found] == [0.0] * 8
+
+
+def test_anytime_on_a_pair_and_a_descent(run, script, files):
+    line = ("--group", "uniform-9", "--contenders", "spo,2-opt,alns", "--pair", files / "mine.py")
+    assert script(anytime, *line) == 0
+    found = rows(run.parent / "anytime-tsp-uniform-9.csv")
+    steps = {m: [int(r["step"]) for r in found if r["method"] == m] for m in ("SPO", "2-opt")}
+    assert steps == {"SPO": figures.milestones(12).tolist(), "2-opt": [0]}
+    curve = [float(r["gap_percent"]) for r in found if r["method"] == "SPO"]
+    assert curve == sorted(curve, reverse=True)
+    assert curve[-1] < curve[0]
+
+
+def test_cross_play_on_a_run(run, script):
+    line = ("--run", run, "--rounds", "1,2", "--group", "uniform-9", "--instances", "1")
+    assert script(cross_play, *line, "--programs", "1") == 0
+    cells = rows(run.parent / "cross-play-tsp-run.csv")
+    assert [(c["destroy_round"], c["repair_round"], c["pairs"]) for c in cells] == [
+        ("1", "1", "1"), ("1", "2", "1"), ("2", "1", "1"), ("2", "2", "1"),
+    ]  # fmt: skip
+    pairs = rows(run.parent / "cross-play-tsp-run-pairs.csv")
+    assert [p["gap_percent"] for p in pairs] == [c["gap_percent"] for c in cells]
+    first = rounds.best_programs(run, 1, "repair", 1)[0]
+    assert pairs[0]["repair"] == pairs[2]["repair"] == first.program.digest
+
+
+def test_a_case_study_of_two_files(run, script, files):
+    line = ("--pair", files / "mine.py", "--other", files / "other.py", "--size", "12")
+    assert script(case_study, *line) == 0
+    stem = run.parent / "case-study-tsp-mine"
+    first, second, third = rows(f"{stem}.csv")
+    assert (first["removed"], second["removed"], third["removed"]) == ("1", "2", "2")
+    assert second["removed_nodes"] == third["removed_nodes"]
+    assert first["incumbent"] == second["incumbent"] == third["incumbent"]
+    assert float(second["candidate_cost"]) < float(third["candidate_cost"])
+    assert Path(f"{stem}-pair.py").exists()
+
+
+def test_trouble_is_one_sentence(run, script, files, capsys):
+    complaints = [
+        (dynamics, ("--run", run / "none"), "no such run folder"),
+        (anytime, ("--group", "uniform-9", "--contenders", "spi"), "no contender 'spi'"),
+        (interventions, ("--group", "uniform-10"), "use one of uniform-9"),
+        (cross_play, ("--run", run, "--rounds", "9", "--group", "uniform-9"), "no round 9"),
+        (cross_play, ("--run", run, "--programs", "0"), "at least 1"),
+        (case_study, ("--pair", files / "mine.py"), "--pair needs --other"),
+    ]
+    for which, line, complaint in complaints:
+        assert script(which, *line) == 2
+        assert complaint in capsys.readouterr().err
