@@ -127,10 +127,14 @@ class Budget:
         """The budget in one sentence, for captions."""
         own = ", ".join(f"{name} {value}" for name, value in self._own(problem).items())
         seeds = _count(self.discovery_seeds, "discovery run")
+        solver = self.solver_seconds
+        limit = (
+            f" OR-Tools has {solver:g} s, not the paper's." if solver and problem == "cvrp" else ""
+        )
         return (
             f"Budget {self.name}: preset {self.presets[problem]}{f' ({own})' if own else ''}, "
             f"{seeds} a method; {_count(self.evaluation_seeds, 'evaluation seed')}, "
-            f"{self.steps} steps."
+            f"{self.steps} steps.{limit}"
         )
 
     def _own(self, problem: str) -> Mapping[str, Any]:

@@ -204,7 +204,8 @@ def _methods(measured: Sequence[Measured]) -> list[str]:
         variants = {str(run.manifest["variant"]) for run in each.runs if "variant" in run.manifest}
         words = "; ".join(word for word in (*sorted(variants), each.contender.note) if word)
         if words:
-            told.append(f"{words}." if words.startswith(label) else f"{label}: {words}.")
+            named = words.lower().startswith(label.lower())
+            told.append(f"{words[0].upper()}{words[1:]}." if named else f"{label}: {words}.")
     return told
 
 

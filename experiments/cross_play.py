@@ -24,6 +24,7 @@ from budgets import PROBLEMS, Budget, add_arguments, chosen, folder, script, wor
 from contenders import SPO
 from discovered import runs_of
 from evaluated import evaluate_pair, load, mean_of_known
+from figures import count as counted
 from rounds import Found, best_programs
 
 from spo_jax.envs import get_problem
@@ -217,9 +218,10 @@ def caption(
     return (
         f"Destroy and repair programs of the indicated rounds of one {found.config.problem} "
         f"discovery run ({found.rounds} rounds), played against each other: mean best reference "
-        f"gap over {each * each} pairs a cell ({each} best programs of each role and round), "
-        f"{instances} unseen instances ({group}), {budget.evaluation_seeds} rollouts of {steps} "
-        f"steps each; colours by a power norm with gamma {GAMMA}; lower is better.{left} {told}"
+        f"gap over {counted(each * each, 'pair')} a cell (the {counted(each, 'best program')} of "
+        f"each role and round), {counted(instances, 'unseen instance')} ({group}), "
+        f"{counted(budget.evaluation_seeds, 'rollout')} of {steps} steps each; colours by a power "
+        f"norm with gamma {GAMMA}; lower is better.{left} {told}"
     )
 
 

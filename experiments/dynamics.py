@@ -31,6 +31,7 @@ import numpy as np
 from budgets import PROBLEMS, add_arguments, chosen, folder, script, workers
 from contenders import SPO
 from discovered import RoundBest, best_by_round, runs_of
+from figures import count
 from rounds import typical_pairs
 
 from spo_jax import __version__
@@ -230,12 +231,12 @@ def caption(curves: Sequence[Curve], runs: Sequence[Run]) -> str:
     mean = summary([each.gaps for each in curves])[0]
     typical = summary([each.typical for each in curves])[0]
     return (
-        f"Best-so-far discovery gap on the {first.instances} training instances of each run "
-        f"({first.problem}, size {first.size}, {first.rollouts} rollouts of {first.steps} steps); "
-        f"{len(curves)} runs (seeds {seeds}), {len(mean)} rounds. Thin: runs; thick: their mean; "
-        f"band: one standard deviation over the runs. From round 1 to {len(mean)}: best so far "
-        f"{mean[0]:.3f}% to {mean[-1]:.3f}%, median new pair {typical[0]:.3f}% to "
-        f"{typical[-1]:.3f}%."
+        f"Best-so-far discovery gap on {count(first.instances, 'training instance')} of each run "
+        f"({first.problem}, size {first.size}, {count(first.rollouts, 'rollout')} of {first.steps} "
+        f"steps); {count(len(curves), 'run')} (seeds {seeds}), {count(len(mean), 'round')}. Thin: "
+        f"runs; thick: their mean; band: one standard deviation over the runs. From round 1 to "
+        f"{len(mean)}: best so far {mean[0]:.3f}% to {mean[-1]:.3f}%, median new pair "
+        f"{typical[0]:.3f}% to {typical[-1]:.3f}%."
     )
 
 

@@ -258,8 +258,8 @@ def tell_discovery(runs: Sequence[Discovery], told: Told, stem: Path) -> None:
         "candidate pairs that were evaluated, cross-play included (left), and by the wall-clock "
         f"seconds of the rounds (right). {told.where}; the pair changes at the end of a round. "
         f"{'Thin: runs; thick: the last finished round of each, averaged. ' if seeds > 1 else ''}"
-        "Wall-clock is of the machine as it was, with other jobs on it. A pair is chosen by J on "
-        f"discovery's own instances, so its held-out gap may rise. {told.end}"
+        "Wall-clock is of the machine as it was, with other jobs on it. J is of discovery's own "
+        f"instances, so the held-out gap may rise; no pair is chosen by validation here. {told.end}"
     )
     with figures.look():
         figures.publish(draw_discovery(runs), Path(f"{stem}-discovery"), caption, paths)

@@ -146,6 +146,11 @@ def publish(figure: Any, stem: Path, caption: str, rows: Sequence[Path] = ()) ->
     print("written: " + ", ".join(map(str, (*files, *rows, note))))
 
 
+def count(number: int, what: str) -> str:
+    """A number of things in words: 1 run, 2 runs."""
+    return f"{number} {what}" + ("" if number == 1 else "s")
+
+
 # --- axes -----------------------------------------------------------------------------------------
 
 

@@ -297,7 +297,7 @@ def test_dynamics_repeats_the_discovery(run, script, monkeypatch, capsys):
     start = {(float(row["gap_percent"]) / 50 + 2) / (1 - float(row["utility"])) for row in found}
     assert max(start) == pytest.approx(min(start))
     assert all(float(row["median_gap_percent"]) >= float(row["gap_percent"]) for row in found)
-    assert "1 runs (seeds 3), 2 rounds" in (out / "dynamics-tsp.txt").read_text().replace("\n", " ")
+    assert "1 run (seeds 3), 2 rounds" in (out / "dynamics-tsp.txt").read_text().replace("\n", " ")
     # Nothing is rolled out again, and the figure comes out the same.
     before = (out / "dynamics-tsp.png").read_bytes()
     monkeypatch.setattr(dynamics, "Evaluator", None)
