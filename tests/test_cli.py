@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -517,6 +518,8 @@ def test_interrupt(folder):
         stderr=subprocess.PIPE,
         text=True,
         env=environment(),
+        # Whoever runs the tests in the background may have had Ctrl-C ignored, which is inherited.
+        preexec_fn=partial(signal.signal, signal.SIGINT, signal.SIG_DFL),
     ) as process:
         assert process.stdout is not None
         assert process.stderr is not None

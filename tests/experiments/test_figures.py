@@ -387,7 +387,8 @@ def test_cross_play_on_a_run(run, script):
     assert pairs[0]["repair"] == pairs[2]["repair"] == first.program.digest
 
 
-def test_a_case_study_of_two_files(run, script, files):
+def test_a_case_study_of_two_files(run, script, files, monkeypatch):
+    monkeypatch.setattr(case_study, "ROUGH", 10.0)  # a tour of 12 nodes is far above 2
     line = ("--pair", files / "mine.py", "--other", files / "other.py", "--size", "12")
     assert script(case_study, *line) == 0
     stem = run.parent / "case-study-tsp-mine"
