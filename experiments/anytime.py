@@ -18,7 +18,17 @@ from typing import Any
 
 import figures
 import numpy as np
-from budgets import PROBLEMS, Budget, Group, add_arguments, chosen, folder, script, workers
+from budgets import (
+    PROBLEMS,
+    Budget,
+    Group,
+    add_arguments,
+    chosen,
+    find_group,
+    folder,
+    script,
+    workers,
+)
 from contenders import OURS, Contender, asked
 from discovered import runs_of
 from evaluated import Evaluated, evaluate, load, mean_of_known
@@ -102,14 +112,6 @@ def run(args: argparse.Namespace) -> None:
     text = " ".join([caption(curves, group, len(instances), budget, args), *left_out])
     with figures.look():
         figures.publish(draw(curves), stem, text, [table])
-
-
-def find_group(key: str, groups: Sequence[Group]) -> Group:
-    """The group of this key. Raises InputError for another."""
-    found = {each.key: each for each in groups}
-    if key not in found:
-        raise InputError(f"--group {key}: use one of {', '.join(found)}")
-    return found[key]
 
 
 # --- numbers --------------------------------------------------------------------------------------

@@ -14,7 +14,7 @@ over the group in the order of their sizes. Files come from --data, or from $SPO
 import argparse
 import os
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -143,6 +143,14 @@ class Budget:
     def given(self, problem: str) -> dict[str, Any]:
         """Settings of `spo discover` above the preset's."""
         return dict(self._own(problem))
+
+
+def find_group(key: str, groups: Sequence[Group]) -> Group:
+    """The group of this key. Raises InputError for another."""
+    found = {each.key: each for each in groups}
+    if key not in found:
+        raise InputError(f"--group {key}: use one of {', '.join(found)}")
+    return found[key]
 
 
 # TSPLIB's columns of Table 1: key, label, smallest and largest number of nodes.

@@ -19,8 +19,7 @@ from typing import Any
 
 import figures
 import numpy as np
-from anytime import find_group
-from budgets import PROBLEMS, Budget, add_arguments, chosen, folder, script, workers
+from budgets import PROBLEMS, Budget, add_arguments, chosen, find_group, folder, script, workers
 from contenders import SPO
 from discovered import runs_of
 from evaluated import evaluate_pair, load, mean_of_known

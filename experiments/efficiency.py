@@ -25,7 +25,7 @@ import budgets
 import figures
 import numpy as np
 import tables
-from budgets import Budget, Group
+from budgets import Budget, Group, find_group
 from contenders import CONTENDERS, OURS, Contender, asked
 from discovered import best_by_round, runs_of
 from evaluated import Evaluated, evaluate, evaluate_pair, load, mean_of_known
@@ -34,7 +34,7 @@ from tables import Column, Row, Table
 from spo_jax.envs import get_problem
 from spo_jax.envs.problem import Instance, Problem
 from spo_jax.envs.shown import HIDDEN, OBSERVED
-from spo_jax.errors import InputError, MissingExtra
+from spo_jax.errors import MissingExtra
 
 PARTS = (0.25, 0.5, 1.0)  # of the evaluations that all runs have
 
@@ -96,7 +96,7 @@ def run(args: argparse.Namespace) -> None:
     """Measure what is missing, then draw."""
     budget, out, workers = budgets.chosen(args), budgets.folder(args), budgets.workers(args)
     problem = get_problem(args.problem)
-    group = _group(args.group, budget.groups(args.problem, args.data))
+    group = find_group(args.group, budget.groups(args.problem, args.data))
     methods = asked(args.problem, args.contenders, glns=args.glns)
     instances = load(group, problem, own=args.references, effort=budget.effort)
     searches, left_out = [], []
@@ -144,13 +144,6 @@ class Told:
     @property
     def end(self) -> str:
         return " ".join([self.budget.told(self.problem), *self.left_out])
-
-
-def _group(key: str, groups: Sequence[Group]) -> Group:
-    known = {group.key: group for group in groups}
-    if key not in known:
-        raise InputError(f"--group {key}: use one of {', '.join(known)}")
-    return known[key]
 
 
 # --- numbers --------------------------------------------------------------------------------------

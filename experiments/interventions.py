@@ -22,8 +22,17 @@ from typing import Any
 
 import figures
 import numpy as np
-from anytime import find_group
-from budgets import PROBLEMS, Budget, Group, add_arguments, chosen, folder, script, workers
+from budgets import (
+    PROBLEMS,
+    Budget,
+    Group,
+    add_arguments,
+    chosen,
+    find_group,
+    folder,
+    script,
+    workers,
+)
 from contenders import SPO
 from evaluated import Evaluated, evaluate_pair, load, pairs_of, read_pair
 
