@@ -16,11 +16,8 @@ import argparse
 import sys
 from dataclasses import replace
 
-import budgets
-import compared
-import paper_values
-import tables
-from contenders import ABLATIONS, NEITHER, SPO
+from common import budgets, commandline, compared, paper_values, tables
+from common.contenders import ABLATIONS, NEITHER, SPO
 
 
 def main() -> int:
@@ -30,15 +27,19 @@ def main() -> int:
     parser.add_argument("--problem", choices=budgets.PROBLEMS, default="tsp")
     parser.add_argument("--both", action="store_true", help="a variant with both flags, too")
     parser.add_argument("--paper", action="store_true", help="the paper's rows beneath ours (TSP)")
-    budgets.add_arguments(parser)
-    return budgets.script("ablations", parser, run)
+    commandline.add_arguments(parser)
+    return commandline.script("ablations", parser, run)
 
 
 def run(args: argparse.Namespace) -> None:
     """Measure what is missing, then tell of all."""
     from spo_jax.envs import get_problem
 
-    budget, out, workers = budgets.chosen(args), budgets.folder(args), budgets.workers(args)
+    budget, out, workers = (
+        commandline.chosen(args),
+        commandline.folder(args),
+        commandline.workers(args),
+    )
     variants = [*ABLATIONS.values(), *([NEITHER] if args.both else [])]
     print(budget.told(args.problem))
     groups = budget.groups(args.problem, args.data)

@@ -16,22 +16,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import figures
 import numpy as np
-from budgets import (
-    PROBLEMS,
-    Budget,
-    Group,
-    add_arguments,
-    chosen,
-    find_group,
-    folder,
-    script,
-    workers,
-)
-from contenders import OURS, Contender, asked
-from discovered import runs_of
-from evaluated import Evaluated, evaluate, load, mean_of_known
+from common import figures
+from common.budgets import PROBLEMS, Budget, Group, find_group
+from common.commandline import add_arguments, chosen, folder, script, workers
+from common.contenders import OURS, Contender, asked
+from common.discovered import runs_of
+from common.evaluated import Evaluated, evaluate, load, mean_of_known
 
 from spo_jax.envs import get_problem
 from spo_jax.envs.reporting import Meter

@@ -24,13 +24,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import figures
 import numpy as np
-from budgets import INSTANCE_SEED, PROBLEMS, add_arguments, chosen, folder, script, workers
-from contenders import SPO
-from discovered import runs_of
-from evaluated import read_pair
-from study import reads_state
+from common import figures
+from common.budgets import INSTANCE_SEED, PROBLEMS
+from common.commandline import add_arguments, chosen, folder, script, workers
+from common.contenders import SPO
+from common.discovered import runs_of
+from common.evaluated import read_pair
+from common.outcomes import reads_state
 
 from spo_jax.envs import get_problem
 from spo_jax.envs.evaluator import Evaluator
@@ -86,7 +87,7 @@ def main() -> int:
     parser.add_argument("--counter", type=int, default=50, help="the state that is told instead")
     parser.add_argument("--best", type=int, default=40, metavar="N", help="pairs looked at")
     add_arguments(parser)
-    return script("case_study.py", parser, run)
+    return script("case_study", parser, run)
 
 
 def run(args: argparse.Namespace) -> None:
@@ -290,7 +291,7 @@ def draw_legend(axes: Any, case: Case) -> None:
     from matplotlib.lines import Line2D
 
     axes.set_axis_off()
-    small = {"linestyle": "none", "marker": "o"}
+    small: dict[str, Any] = {"linestyle": "none", "marker": "o"}
     entries = [
         (Line2D([], [], color=KEPT, linewidth=1.4), "kept"),
         (Line2D([], [], color=BRIDGE, linewidth=0.8), "bridge over removed nodes"),

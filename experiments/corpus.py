@@ -16,7 +16,6 @@ import ast
 import keyword
 import random
 from dataclasses import dataclass
-from typing import cast
 
 from spo_jax.program import ROLES, Program, Prompt, Role
 from spo_jax.search.grammar import PROBLEMS, get_grammar
@@ -66,9 +65,7 @@ def example(rng: random.Random, problem: str, role: Role, form: str, state: bool
         destroy = program(leaders, removal)
     choices = _child(grammar, form, derived, removal, rng, state)
     shown = rng.choices(list(SHOWN), list(SHOWN.values()))[0]
-    prompt = render(
-        problem, role, form, parents, destroy, state=state, show_destroy=cast(ShowDestroy, shown)
-    )
+    prompt = render(problem, role, form, parents, destroy, state=state, show_destroy=shown)
     return Example(prompt, answer(grammar, choices).text, choices, tuple(derived))
 
 

@@ -3,13 +3,13 @@
     python experiments/credit_study.py --schemes stackelberg,shared,gap --seeds 5 --preset quick
     python experiments/credit_study.py --schemes stackelberg,my_module:my_scheme --generator grammar
 
-What runs, where, and how it is told: study.py.
+What runs, where, and how it is told: common/study.py.
 """
 
 import argparse
 import sys
 
-import study
+from common import study
 
 from spo_jax import presets
 

@@ -17,14 +17,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import figures
 import numpy as np
-from budgets import PROBLEMS, Budget, add_arguments, chosen, find_group, folder, script, workers
-from contenders import SPO
-from discovered import runs_of
-from evaluated import evaluate_pair, load, mean_of_known
-from figures import count as counted
-from rounds import Found, best_programs
+from common import figures
+from common.budgets import PROBLEMS, Budget, find_group
+from common.commandline import add_arguments, chosen, folder, script, workers
+from common.contenders import SPO
+from common.discovered import runs_of
+from common.evaluated import evaluate_pair, load, mean_of_known
+from common.figures import count as counted
+from common.rounds import Found, best_programs
 
 from spo_jax.envs import get_problem
 from spo_jax.envs.reporting import Meter
@@ -119,8 +120,8 @@ def listed(text: str | None, found: Run) -> tuple[int, ...]:
 
 def tabled(gaps: np.ndarray, rounds: Sequence[int], each: int) -> Table:
     """Cells from pairs. gaps: [K*N, K*N] percent, N = `each` programs a round, NaN for failures."""
-    blocks = gaps.reshape(len(rounds), each, len(rounds), each).swapaxes(1, 2)
-    blocks = blocks.reshape(len(rounds), len(rounds), each * each)
+    K = len(rounds)
+    blocks = gaps.reshape(K, each, K, each).swapaxes(1, 2).reshape(K, K, each * each)
     failed = (~np.isfinite(blocks)).sum(axis=-1)
     return Table(
         tuple(rounds), mean_of_known(blocks), np.full(failed.shape, each * each), failed, gaps

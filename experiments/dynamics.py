@@ -26,13 +26,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import figures
 import numpy as np
-from budgets import PROBLEMS, add_arguments, chosen, folder, script, workers
-from contenders import SPO
-from discovered import RoundBest, best_by_round, runs_of
-from figures import count
-from rounds import typical_pairs
+from common import figures
+from common.budgets import PROBLEMS
+from common.commandline import add_arguments, chosen, folder, script, workers
+from common.contenders import SPO
+from common.discovered import RoundBest, best_by_round, runs_of
+from common.figures import count
+from common.rounds import typical_pairs
 
 from spo_jax import __version__
 from spo_jax.envs import get_problem

@@ -21,15 +21,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import budgets
-import figures
 import numpy as np
-import tables
-from budgets import Budget, Group, find_group
-from contenders import CONTENDERS, OURS, Contender, asked
-from discovered import best_by_round, runs_of
-from evaluated import Evaluated, evaluate, evaluate_pair, load, mean_of_known
-from tables import Column, Row, Table
+from common import budgets, commandline, figures, tables
+from common.budgets import Budget, Group, find_group
+from common.contenders import CONTENDERS, OURS, Contender, asked
+from common.discovered import best_by_round, runs_of
+from common.evaluated import Evaluated, evaluate, evaluate_pair, load, mean_of_known
+from common.tables import Column, Row, Table
 
 from spo_jax.envs import get_problem
 from spo_jax.envs.problem import Instance, Problem
@@ -88,13 +86,17 @@ def main() -> int:
         "--contenders", metavar="NAME,...", help=f"only these of {', '.join(CONTENDERS)}"
     )
     parser.add_argument("--glns", metavar="FILE", help="operators of G-LNS's authors, at test time")
-    budgets.add_arguments(parser)
-    return budgets.script("efficiency", parser, run)
+    commandline.add_arguments(parser)
+    return commandline.script("efficiency", parser, run)
 
 
 def run(args: argparse.Namespace) -> None:
     """Measure what is missing, then draw."""
-    budget, out, workers = budgets.chosen(args), budgets.folder(args), budgets.workers(args)
+    budget, out, workers = (
+        commandline.chosen(args),
+        commandline.folder(args),
+        commandline.workers(args),
+    )
     problem = get_problem(args.problem)
     group = find_group(args.group, budget.groups(args.problem, args.data))
     methods = asked(args.problem, args.contenders, glns=args.glns)

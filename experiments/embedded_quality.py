@@ -237,14 +237,14 @@ def _draws_from_both(child: Program, parents: Sequence[Program]) -> bool:
 
 def foreign(writer: Writer, options: argparse.Namespace) -> None:
     """Mutations of programs that somebody typed."""
-    prompts = []
+    prompts: list[Prompt] = []
     for path in sorted(options.foreign.glob("*.py")):
         text = path.read_text("utf-8", errors="ignore")
         fields = dict(re.findall(r"^# (\w+): (.*)$", text, re.MULTILINE))
         if fields.get("expect") != "ok" or "@" in text or len(text) > 4000:
             continue
         try:
-            parent = Program.from_source(fields["role"], text)  # type: ignore[arg-type]
+            parent = Program.from_source(fields["role"], text)
         except Rejection:
             continue
         destroy = plain(fields["problem"], "destroy") if parent.role == "repair" else None

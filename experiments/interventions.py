@@ -20,21 +20,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import figures
 import numpy as np
-from budgets import (
-    PROBLEMS,
-    Budget,
-    Group,
-    add_arguments,
-    chosen,
-    find_group,
-    folder,
-    script,
-    workers,
-)
-from contenders import SPO
-from evaluated import Evaluated, evaluate_pair, load, pairs_of, read_pair
+from common import figures
+from common.budgets import PROBLEMS, Budget, Group, find_group
+from common.commandline import add_arguments, chosen, folder, script, workers
+from common.contenders import SPO
+from common.evaluated import Evaluated, evaluate_pair, load, pairs_of, read_pair
 
 from spo_jax.envs import get_problem
 from spo_jax.envs.problem import Instance

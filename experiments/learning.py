@@ -8,7 +8,7 @@
 The first line compares GRPO with the same search without updates, with the grammar in the model's
 place, and with best-of-N: the same model, no parents and no updates. The second is the paper's two
 ablations. --arm adds arms of your own. All of them also tell how many of each round's programs read
-steps_since_improvement. What runs, where, and how it is told: study.py.
+steps_since_improvement. What runs, where, and how it is told: common/study.py.
 """
 
 import argparse
@@ -16,8 +16,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import study
-from discovered import flags
+from common import study
+from common.commandline import flags
 
 from spo_jax.errors import InputError
 

@@ -15,11 +15,8 @@ import sys
 from collections.abc import Sequence
 from dataclasses import replace
 
-import budgets
-import compared
-import paper_values
-import tables
-from contenders import CONTENDERS, SPO, asked
+from common import budgets, commandline, compared, paper_values, tables
+from common.contenders import CONTENDERS, SPO, asked
 
 WHAT = {"tsp": "TSP", "cvrp": "CVRP"}
 
@@ -39,15 +36,19 @@ def main() -> int:
         "--pair", metavar="FILE", help="a pair, or a finished run, for SPO instead of its discovery"
     )
     parser.add_argument("--paper", action="store_true", help="the paper's rows beneath ours")
-    budgets.add_arguments(parser)
-    return budgets.script("main_tables", parser, run)
+    commandline.add_arguments(parser)
+    return commandline.script("main_tables", parser, run)
 
 
 def run(args: argparse.Namespace) -> None:
     """Measure what is missing, then tell of all."""
     from spo_jax.envs import get_problem
 
-    budget, out, workers = budgets.chosen(args), budgets.folder(args), budgets.workers(args)
+    budget, out, workers = (
+        commandline.chosen(args),
+        commandline.folder(args),
+        commandline.workers(args),
+    )
     methods = asked(args.problem, args.contenders, pair=args.pair, glns=args.glns)
     print(budget.told(args.problem))
     groups = budget.groups(args.problem, args.data)

@@ -14,6 +14,8 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
+from common.commandline import script
+
 from spo_jax.envs import get_problem
 from spo_jax.envs.groups import cache_folder
 from spo_jax.envs.problem import Instance
@@ -25,7 +27,7 @@ from spo_jax.envs.solvers.reference_files import (
     write_references,
 )
 from spo_jax.envs.solvers.references import EFFORTS, solved
-from spo_jax.errors import InputError, SpoError
+from spo_jax.errors import InputError
 
 SEED, COUNT = 2026, 32
 SETS = tuple(f"tsp:{n}" for n in (50, 100, 200, 500)) + tuple(
@@ -92,21 +94,18 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--effort", choices=tuple(EFFORTS), default="standard")
     parser.add_argument("--out", type=Path, default=SHIPPED)
     parser.add_argument("--cache", type=Path, default=cache_folder())
-    args = parser.parse_args(argv)
-    try:
-        for name in args.sets:
-            instances_of(name)  # for its complaints, before hours of work
-        for name in args.sets:
-            made = make(name, args.effort, args.cache)
-            file = read_references(args.out) if args.out.exists() else ReferenceFile("", ())
-            write_references(args.out, merged(file.rows, made))
-            print(f"{args.out}: {name} is complete", flush=True)
-        return 0
-    except SpoError as error:
-        print(f"make_references: {error}", file=sys.stderr)
-        return 2
-    except KeyboardInterrupt:
-        return 130
+    return script("make_references", parser, run, argv)
+
+
+def run(args: argparse.Namespace) -> None:
+    """Make set after set; what is complete is written."""
+    for name in args.sets:
+        instances_of(name)  # for its complaints, before hours of work
+    for name in args.sets:
+        made = make(name, args.effort, args.cache)
+        file = read_references(args.out) if args.out.exists() else ReferenceFile("", ())
+        write_references(args.out, merged(file.rows, made))
+        print(f"{args.out}: {name} is complete", flush=True)
 
 
 if __name__ == "__main__":

@@ -430,21 +430,16 @@ def spo(*argv: str, path: list[str] | None = None) -> subprocess.CompletedProces
     )
 
 
-def test_help_is_quick_and_imports_nothing_heavy():
+def test_help_imports_nothing_heavy():
     code = (
         "import sys; from spo_jax.cli import main; code = main(['--help']); "
         "heavy = {'jax', 'numpy', 'rich', 'matplotlib', 'scipy', 'vrplib'} & set(sys.modules); "
         "sys.exit(repr(heavy) if heavy else code)"
     )
-    took = []
-    for _ in range(3):
-        start = time.perf_counter()
-        done = subprocess.run(
-            [sys.executable, "-c", code], capture_output=True, text=True, env=environment()
-        )
-        took.append(time.perf_counter() - start)
-        assert done.returncode == 0, done.stderr
-    assert min(took) < 0.5
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, env=environment()
+    )
+    assert done.returncode == 0, done.stderr
     for name in ("discover", "runs", "export", "evaluate", "baseline", "solve", "doctor"):
         assert name in done.stdout
 

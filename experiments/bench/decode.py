@@ -19,6 +19,8 @@ import os
 import statistics
 import tempfile
 import time
+from collections.abc import Callable
+from typing import Any
 
 # Two frameworks take turns on one card.
 os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
@@ -61,19 +63,22 @@ def bytes_read(model: Qwen3_5, prompts: int, rows: int, prompt: int, tokens: int
     )
 
 
-def seconds(call) -> float:
+def seconds(call: Callable[[], Any]) -> float:
     began = time.perf_counter()
     call()
     return time.perf_counter() - began
 
 
-def through_transformers(folder: str, prompts: np.ndarray, options, dtype: str) -> float:
+def through_transformers(
+    folder: str, prompts: np.ndarray, options: argparse.Namespace, dtype: str
+) -> float:
     """Median seconds of transformers.generate on the same weights and prompts."""
     import torch
     from transformers import AutoModelForCausalLM
 
     device = "cpu" if jax.default_backend() == "cpu" else "cuda"
-    model = AutoModelForCausalLM.from_pretrained(folder, dtype=getattr(torch, dtype)).to(device)
+    loaded: Any = AutoModelForCausalLM.from_pretrained(folder, dtype=getattr(torch, dtype))
+    model = loaded.to(device)
     tokens = torch.tensor(prompts).long().to(device)
 
     def generate(count: int) -> None:
@@ -97,7 +102,7 @@ def through_transformers(folder: str, prompts: np.ndarray, options, dtype: str) 
     return statistics.median(turns)
 
 
-def measure(size: str, options) -> None:
+def measure(size: str, options: argparse.Namespace) -> None:
     dtype = options.dtype or shapes.compute_dtype().name
     if size == "embedded":
         model = load_pretrained(FOLDER, jnp.dtype(dtype))

@@ -12,11 +12,15 @@ import argparse
 import random
 import statistics
 import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from typing import Any
 
 import numpy as np
 
 from spo_jax.envs import get_problem
 from spo_jax.envs.evaluator import Evaluator
+from spo_jax.envs.problem import Instance
 from spo_jax.program import Pair, Program
 
 RANDOM_FIFTH = '''
@@ -82,13 +86,19 @@ CASES = {
 }
 
 
-def functions(destroy: str, repair: str):
-    namespace: dict = {}
+Operator = Callable[..., Any]
+Instances = Sequence[Instance]
+
+
+def functions(destroy: str, repair: str) -> tuple[Operator, Operator]:
+    namespace: dict[str, Any] = {}
     exec(destroy + repair, namespace)
     return namespace["destroy"], namespace["repair"]
 
 
-def bare_loop(instances, destroy, repair, seeds, steps) -> float:
+def bare_loop(
+    instances: Instances, destroy: Operator, repair: Operator, seeds: Sequence[int], steps: int
+) -> float:
     """Seconds for all rollouts."""
     tables = [instance.dist.tolist() for instance in instances]
     began = time.perf_counter()
@@ -113,15 +123,14 @@ def bare_loop(instances, destroy, repair, seeds, steps) -> float:
     return time.perf_counter() - began
 
 
-def alns_loop(instances, destroy, repair, seeds, steps) -> float | None:
-    """The same through the `alns` library, or None where it is not installed."""
-    try:
-        from alns import ALNS
-        from alns.accept import HillClimbing
-        from alns.select import RandomSelect
-        from alns.stop import MaxIterations
-    except ImportError:
-        return None
+def alns_loop(
+    instances: Instances, destroy: Operator, repair: Operator, seeds: Sequence[int], steps: int
+) -> float:
+    """The same through the `alns` library. Raises ImportError where it is not installed."""
+    from alns import ALNS
+    from alns.accept import HillClimbing
+    from alns.select import RandomSelect
+    from alns.stop import MaxIterations
 
     class State:
         def __init__(self, dist, tour, removed=()):
@@ -158,7 +167,7 @@ def alns_loop(instances, destroy, repair, seeds, steps) -> float | None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--turns", type=int, default=7)
     options = parser.parse_args()
     problem = get_problem("tsp")
@@ -170,7 +179,9 @@ def main() -> None:
                 Program.from_source("destroy", destroy), Program.from_source("repair", repair)
             )
             calls = functions(destroy, repair)
-            ours, bare, library = [], [], []
+            ours: list[float] = []
+            bare: list[float] = []
+            library: list[float] = []
             for _ in range(options.turns):
                 bare.append(bare_loop(instances, *calls, seeds, steps))
                 began = time.perf_counter()
@@ -178,13 +189,14 @@ def main() -> None:
                 ours.append(time.perf_counter() - began)
                 if not rollouts.ok.all():
                     raise SystemExit(f"the pair failed: {rollouts.failure(0)}")
-                library.append(alns_loop(instances, *calls, seeds, steps))
+                with suppress(ImportError):
+                    library.append(alns_loop(instances, *calls, seeds, steps))
             ratio = statistics.median(b / o for b, o in zip(bare, ours, strict=True))
             print(
                 f"{name}: bare {count / statistics.median(bare):,.0f} it/s, evaluator "
                 f"{count / statistics.median(ours):,.0f} it/s, ratio {ratio:.2f} (target {target})"
             )
-            if library[0] is not None:
+            if library:
                 other = statistics.median(b / a for b, a in zip(bare, library, strict=True))
                 print(f"{name}: the alns library, ratio {other:.2f}")
         pairs = [

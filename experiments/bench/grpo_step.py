@@ -123,7 +123,7 @@ def time_torch(
         torch.set_default_dtype(torch.float32)
     model: Any = peft.get_peft_model(
         base,
-        peft.LoraConfig(r=lora.rank, lora_alpha=lora.alpha, target_modules=list(lora.targets)),
+        peft.LoraConfig(r=lora.rank, lora_alpha=int(lora.alpha), target_modules=list(lora.targets)),
     )
     model.gradient_checkpointing_enable({"use_reentrant": False})
     model.enable_input_require_grads()

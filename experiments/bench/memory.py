@@ -125,7 +125,8 @@ def batch_shapes(micro_batch: int, share: bool, prompt: int, completion: int) ->
         ((rounds, micro_batch), real),
         ((rounds, micro_batch), real),
     ]
-    return Batch(*(jax.ShapeDtypeStruct(shape, kind) for shape, kind in kinds))
+    leaves: list[Any] = [jax.ShapeDtypeStruct(shape, kind) for shape, kind in kinds]
+    return Batch(*leaves)
 
 
 def size_of(tree: Any) -> int:

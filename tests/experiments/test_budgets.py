@@ -1,17 +1,11 @@
 """Budgets: the columns and their files, what the command line changes, and who is compared."""
 
 import argparse
-import sys
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
-
-sys.path.insert(0, str(Path(__file__).parents[2] / "experiments"))
-
-import budgets
-import contenders
-import paper_values
+from common import budgets, commandline, contenders, paper_values
 
 from spo_jax import presets
 from spo_jax.envs import get_problem
@@ -90,21 +84,21 @@ def test_the_papers_budget():
 
 def parsed(*arguments):
     parser = argparse.ArgumentParser()
-    budgets.add_arguments(parser)
+    commandline.add_arguments(parser)
     return parser.parse_args(arguments)
 
 
 def test_what_the_command_line_changes(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    budget = budgets.chosen(parsed("--seeds", "2", "--discovery", "--rounds 3 --no-state"))
+    budget = commandline.chosen(parsed("--seeds", "2", "--discovery", "--rounds 3 --no-state"))
     assert budget.discovery_seeds == 2
     assert budget.given("cvrp") == {"rounds": 3, "state": False}
     assert "preset standard (rounds 3, state False), 2 discovery runs" in budget.told("tsp")
-    assert budgets.folder(parsed()) == Path("runs/experiments/small")
+    assert commandline.folder(parsed()) == Path("runs/experiments/small")
     assert Path("runs/experiments/small").is_dir()
-    assert budgets.workers(parsed("--workers", "3")) == 3
+    assert commandline.workers(parsed("--workers", "3")) == 3
     # Another writer than the smoke budget's grammar may learn.
-    own = budgets.chosen(parsed("--budget", "smoke", "--discovery", "--generator model"))
+    own = commandline.chosen(parsed("--budget", "smoke", "--discovery", "--generator model"))
     assert presets.load("tsp", "smoke", own.given("tsp")).update == "grpo"
     for arguments, complaint in (
         (("--seeds", "0"), "at least one discovery run"),
@@ -113,9 +107,9 @@ def test_what_the_command_line_changes(tmp_path, monkeypatch):
         (("--discovery", "--rounds many"), "rounds is 'many'"),
     ):
         with pytest.raises(InputError, match=complaint):
-            budgets.chosen(parsed(*arguments))
+            commandline.chosen(parsed(*arguments))
     with pytest.raises(InputError, match="--workers is 0"):
-        budgets.workers(parsed("--workers", "0"))
+        commandline.workers(parsed("--workers", "0"))
 
 
 def test_exit_codes(capsys):
@@ -123,9 +117,7 @@ def test_exit_codes(capsys):
         def run(args):
             raise error
 
-        parser = argparse.ArgumentParser()
-        parser.parse_args = lambda: None
-        return budgets.script("x", parser, run)
+        return commandline.script("x", argparse.ArgumentParser(), run, [])
 
     assert code(InputError("the file is gone")) == 2
     assert capsys.readouterr().err == "x: the file is gone\n"

@@ -4,25 +4,18 @@ import csv
 import math
 import sys
 from dataclasses import replace
-from pathlib import Path
 from types import SimpleNamespace
 
+import ablations
+import efficiency
+import main_tables
 import numpy as np
 import pytest
-
-sys.path.insert(0, str(Path(__file__).parents[2] / "experiments"))
-
-import ablations
-import budgets
-import compared
-import contenders
-import efficiency
-import evaluated
-import main_tables
-from budgets import BUDGETS, Budget, Group
-from compared import Ground, Measured
-from contenders import CONTENDERS
-from evaluated import Evaluated
+from common import budgets, compared, contenders, evaluated
+from common.budgets import BUDGETS, Budget, Group
+from common.compared import Ground, Measured
+from common.contenders import CONTENDERS
+from common.evaluated import Evaluated
 
 from spo_jax.config import Config
 from spo_jax.envs import get_problem

@@ -2,11 +2,11 @@
 
 import ast
 import random
-import sys
 from itertools import islice
-from pathlib import Path
 
+import corpus
 import numpy as np
+import pretrain_embedded
 import pytest
 
 from spo_jax.envs import get_problem
@@ -15,11 +15,6 @@ from spo_jax.program import Pair, parse_response
 from spo_jax.rl.tokens import Tokenizer
 from spo_jax.search.grammar import PROBLEMS, get_grammar
 from spo_jax.search.prompts import FORMS, parents_of
-
-sys.path.insert(0, str(Path(__file__).parents[2] / "experiments"))
-
-import corpus
-import pretrain_embedded
 
 COUNT = 300
 

@@ -2,21 +2,13 @@
 
 import json
 import math
-import sys
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
-
-sys.path.insert(0, str(Path(__file__).parents[2] / "experiments"))
-
-import budgets
-import contenders
-import evaluated
-import kept
-from budgets import Group
-from evaluated import Evaluated
+from common import budgets, contenders, evaluated, kept
+from common.budgets import Group
+from common.evaluated import Evaluated
 
 from spo_jax.envs import get_problem
 from spo_jax.envs.evaluator import Evaluator

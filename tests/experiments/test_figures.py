@@ -8,23 +8,18 @@ from argparse import Namespace
 from dataclasses import replace
 from pathlib import Path
 
-import numpy as np
-import pytest
-from matplotlib.colors import PowerNorm
-
-sys.path.insert(0, str(Path(__file__).parents[2] / "experiments"))
-
 import anytime
-import budgets
 import case_study
-import contenders
 import cross_play
 import dynamics
-import figures
 import interventions
-import rounds
-from budgets import Budget
-from evaluated import Evaluated
+import numpy as np
+import pytest
+from common import budgets, contenders, figures, rounds
+from common import evaluated as evaluation
+from common.budgets import Budget
+from common.evaluated import Evaluated
+from matplotlib.colors import PowerNorm
 
 from spo_jax.envs import get_problem
 from spo_jax.envs.metrics import bootstrap_interval
@@ -245,7 +240,7 @@ def script(run, monkeypatch):
     def referenced(instances, *_, **__):
         return [replace(each, reference=2.0, reference_source="two") for each in instances]
 
-    for each in (figures, sys.modules["evaluated"]):
+    for each in (figures, evaluation):
         monkeypatch.setattr(each, "with_references", referenced)
 
     def main(which, *line):

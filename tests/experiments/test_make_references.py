@@ -1,17 +1,11 @@
 """The script of the shipped references: what it writes, keeps and refuses."""
 
-import sys
-from pathlib import Path
-
+import make_references as script
 import pytest
 
 from spo_jax.envs import get_problem
 from spo_jax.envs.solvers import references
 from spo_jax.envs.solvers.reference_files import Row, read_references
-
-sys.path.insert(0, str(Path(__file__).parents[2] / "experiments"))
-
-import make_references as script
 
 
 def row(cost: float, effort: str = "standard", certified: bool = False) -> Row:

@@ -2,16 +2,11 @@
 
 import csv
 import math
-import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
-
-sys.path.insert(0, str(Path(__file__).parents[2] / "experiments"))
-
-import significance
-from tables import Column
+from common import significance
+from common.tables import Column
 
 from spo_jax.envs.metrics import bootstrap_interval
 

@@ -6,19 +6,17 @@ import sqlite3
 import sys
 from pathlib import Path
 
+import credit_study
+import learning
 import numpy as np
 import pytest
+from common import study, study_report
+from common.outcomes import CURVES, STATE, Outcome, first_of_last_third, reads_state
 
 from spo_jax.envs.metrics import bootstrap_interval
 from spo_jax.errors import InputError
 from spo_jax.search import commands
 from spo_jax.search.store import DATABASE, dump, load_run
-
-sys.path.insert(0, str(Path(__file__).parents[2] / "experiments"))
-
-import credit_study
-import learning
-import study
 
 NAN = math.nan
 NUMBERS = {
@@ -27,12 +25,12 @@ NUMBERS = {
 
 
 def made(arm, seed, curve, **numbers):
-    curves = {name: np.array(curve) for name in study.CURVES}
-    return study.Outcome(arm, seed, answers=100, pairs=50, curves=curves, **(NUMBERS | numbers))
+    curves = {name: np.array(curve) for name in CURVES}
+    return Outcome(arm, seed, answers=100, pairs=50, curves=curves, **(NUMBERS | numbers))
 
 
 def test_the_last_third():
-    found = {rounds: study.first_of_last_third(rounds) for rounds in (1, 2, 3, 4, 6, 30)}
+    found = {rounds: first_of_last_third(rounds) for rounds in (1, 2, 3, 4, 6, 30)}
     assert found == {1: 1, 2: 2, 3: 3, 4: 3, 6: 5, 30: 21}
 
 
@@ -43,7 +41,7 @@ def test_the_table_by_hand():
         made("b", 0, [0.1], best=0.6, failures=0.3),
         made("b", 1, [0.1], best=0.9, fresh=NAN),
     ]
-    rows = study.table(outcomes)
+    rows = study_report.table(outcomes)
     assert list(rows) == ["a", "b", "b - a"]
     low, high = bootstrap_interval(np.array([0.5, 0.7]))
     assert rows["a"]["best"] == (2, pytest.approx(0.6), low, high)
@@ -52,14 +50,14 @@ def test_the_table_by_hand():
     assert rows["b - a"]["best"][2:] == pytest.approx(bootstrap_interval(np.array([0.1, 0.2])))
     count, mean, low, high = rows["b"]["fresh"]
     assert (count, mean, math.isnan(low), math.isnan(high)) == (1, 0.3, True, True)
-    text = study.markdown(rows, 2).splitlines()
+    text = study_report.markdown(rows, 2).splitlines()
     assert text[0].startswith("| arm | best J | median, last third |")
     assert text[2].startswith("| a | 0.60000 (0.50000 to 0.70000) | 0.40000 (0.40000 to 0.40000) |")
     assert text[2].endswith("| 0.30000, 1 of 2 seeds |")
     assert "| 20.0% (10.0% to 30.0%) |" in text[3]
     assert text[4].startswith("| b - a | +0.15000 (+0.10000 to +0.20000) | +0.00000")
-    nothing = study.table([made("a", 0, [NAN], best=NAN)])
-    assert "| none, 0 of 1 seeds |" in study.markdown(nothing, 1)
+    nothing = study_report.table([made("a", 0, [NAN], best=NAN)])
+    assert "| none, 0 of 1 seeds |" in study_report.markdown(nothing, 1)
 
 
 def test_seeds_are_aligned_at_round_1():
@@ -67,7 +65,7 @@ def test_seeds_are_aligned_at_round_1():
         made("a", 0, [0.2, 0.3]), made("a", 1, [0.6, 0.6]),
         made("b", 0, [0.2, 0.1]), made("b", 1, [0.6, NAN]),
     ]  # fmt: skip
-    curves = study.aligned(outcomes, "median")
+    curves = study_report.aligned(outcomes, "median")
     # The seeds begin at 0.2 and 0.6; in the middle is 0.4.
     np.testing.assert_allclose(curves["a"], [[0.4, 0.5], [0.4, 0.4]])
     np.testing.assert_allclose(curves["b"], [[0.4, 0.3], [0.4, NAN]])
@@ -211,7 +209,7 @@ def test_arms_of_learning_run(tmp_path, monkeypatch, capsys):
     assert float(runs["no-state"]["state_use"]) == 0.0
     programs = dump(out / "grammar-seed0")["programs"]
     late = [row for row in programs if row[1] == 2]
-    reads = [row[8].count(study.STATE) > 1 for row in late]
+    reads = [row[8].count(STATE) > 1 for row in late]
     assert float(runs["grammar"]["state_use"]) == pytest.approx(np.mean(reads))
     forms = {row[5] for row in dump(out / "best-of-n-seed0")["programs"]}
     assert forms == {"initialization"}
@@ -225,4 +223,4 @@ def test_arms_of_learning_run(tmp_path, monkeypatch, capsys):
 def test_reading_the_state():
     read = "def repair(dist, steps_since_improvement):\n    return steps_since_improvement + 1\n"
     unread = "def repair(dist, steps_since_improvement):\n    return dist\n"
-    assert (study.reads_state(read), study.reads_state(unread)) == (True, False)
+    assert (reads_state(read), reads_state(unread)) == (True, False)

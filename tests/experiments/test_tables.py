@@ -2,17 +2,11 @@
 
 import csv
 import math
-import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
-
-sys.path.insert(0, str(Path(__file__).parents[2] / "experiments"))
-
-import paper_values
-import tables
-from tables import PAPER, Cell, Column, Row, Table
+from common import paper_values, tables
+from common.tables import PAPER, Cell, Column, Row, Table
 
 from spo_jax.envs.metrics import bootstrap_interval
 

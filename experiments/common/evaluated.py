@@ -21,11 +21,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from alns_curve import WithCurve
-from budgets import Budget, Group
-from contenders import Contender
-from discovered import runs_of
-from kept import ROW, Entry, Row
+from common.alns_curve import WithCurve
+from common.budgets import Budget, Group
+from common.contenders import Contender
+from common.discovered import runs_of
+from common.kept import ROW, Entry, Row
 
 from spo_jax import __version__
 from spo_jax.envs.baselines import get_baseline, run_baseline

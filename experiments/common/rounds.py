@@ -46,14 +46,14 @@ def best_programs(path: str | Path, number: int, role: Role, count: int) -> list
     rounds = load_run(path).rounds
     if not 1 <= number <= rounds:
         raise InputError(f"{path} has rounds 1 to {rounds}, and no round {number}")
-    place = 0 if role == "destroy" else 1
     with closing(connect(Path(path) / DATABASE)) as db:
         written = "SELECT DISTINCT digest FROM programs WHERE round = ? AND role = ?"
         own = {digest for (digest,) in db.execute(written, (number, role))}
         values: dict[str, list[float]] = {}
-        for row in _valid(db, number):
-            if row[place] in own:
-                values.setdefault(row[place], []).append(row[2])
+        for destroy, repair, value in _valid(db, number):
+            digest = destroy if role == "destroy" else repair
+            if digest in own:
+                values.setdefault(digest, []).append(value)
         earned = {digest: _earned(role, each) for digest, each in values.items()}
         ranked = sorted(earned, key=lambda digest: (-earned[digest], digest))[:count]
         if len(ranked) < count:

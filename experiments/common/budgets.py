@@ -11,18 +11,14 @@ kroA200 among 100-200; where a budget has fewer files than there are, it takes f
 over the group in the order of their sizes. Files come from --data, or from $SPO_DATA.
 """
 
-import argparse
 import os
-import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from spo_jax.config import MAX_WORKERS, Config
-from spo_jax.errors import InputError, SpoError
+from spo_jax.errors import InputError
 
-INTERRUPTED = 130  # the shell's code for a program that Ctrl-C ended
 INSTANCE_SEED = 2026  # of all uniform test instances, as in docs/results.md
 PROBLEMS = ("tsp", "cvrp")
 
@@ -209,87 +205,6 @@ BUDGETS = {
         effort="paper",
     ),
 }
-
-
-# --- the command line -----------------------------------------------------------------------------
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """--budget, --out, --workers; what changes a budget, --seeds and --discovery; where files are,
-    --data and --references.
-    """
-    parser.add_argument("--budget", choices=tuple(BUDGETS), default="small")
-    parser.add_argument(
-        "--out", metavar="FOLDER",
-        help="what is discovered, evaluated and written; may be shared by all experiments, "
-        "and the same one goes on where it was stopped (default: runs/experiments/BUDGET)",
-    )  # fmt: skip
-    parser.add_argument("--workers", type=int, help="worker processes (default: one a CPU)")
-    parser.add_argument(
-        "--data", metavar="FOLDER", help="holds tsplib/ and cvrplib/ (default: $SPO_DATA)"
-    )
-    parser.add_argument(
-        "--references", metavar="FILE", help="better references than those that are known"
-    )
-    parser.add_argument(
-        "--seeds", type=int, metavar="N", help="runs of each discovery method, for the budget's"
-    )
-    parser.add_argument(
-        "--discovery", default="", metavar="'--SETTING VALUE ...'",
-        help="settings of spo discover for all runs, above the budget's",
-    )  # fmt: skip
-
-
-def chosen(args: argparse.Namespace) -> Budget:
-    """The budget that the command line names. Raises InputError for settings that are none."""
-    from discovered import flags
-
-    budget = BUDGETS[args.budget]
-    if args.seeds is not None:
-        if args.seeds < 1:
-            raise InputError(f"--seeds is {args.seeds}; there is at least one discovery run")
-        budget = replace(budget, discovery_seeds=args.seeds)
-    own = flags(args.discovery, "--discovery")
-    if {"seed", "method", "workers"} & own.keys():
-        raise InputError("--discovery: seed, method and workers are the experiment's own")
-    if own:
-        # Another writer may learn, though the budget's own does not.
-        left_out = {"update"} if "generator" in own else set()
-        kept = {
-            p: {n: v for n, v in budget.given(p).items() if n not in left_out} for p in PROBLEMS
-        }
-        budget = replace(budget, settings={p: {**kept[p], **own} for p in PROBLEMS})
-    return budget
-
-
-def folder(args: argparse.Namespace) -> Path:
-    """--out, which is made if it is not there."""
-    path = Path(args.out or f"runs/experiments/{args.budget}")
-    try:
-        path.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise InputError(f"--out {path} cannot be made: {error.strerror or error}") from None
-    return path
-
-
-def workers(args: argparse.Namespace) -> int:
-    """--workers, by default as many as `spo discover` would use."""
-    count = Config().workers if args.workers is None else args.workers
-    if not 1 <= count <= MAX_WORKERS:
-        raise InputError(f"--workers is {count}; it must be from 1 to {MAX_WORKERS}")
-    return count
-
-
-def script(name: str, parser: argparse.ArgumentParser, run: Callable[[Any], int | None]) -> int:
-    """Run an experiment's command line; the exit code: 2 for what the user can mend."""
-    try:
-        return run(parser.parse_args()) or 0
-    except SpoError as error:
-        print(f"{name}: {error}", file=sys.stderr)
-        return 2
-    except KeyboardInterrupt:
-        print(f"\n{name}: stopped; the same command goes on", file=sys.stderr)
-        return INTERRUPTED
 
 
 # --- files ----------------------------------------------------------------------------------------

@@ -4,11 +4,9 @@ A run lies under --out, in discovery/PROBLEM-NAME-seedN for the contenders of th
 figures, so that every experiment finds what another has discovered.
 """
 
-import argparse
 import json
 import math
 import re
-import shlex
 from argparse import Namespace
 from collections.abc import Mapping
 from contextlib import closing
@@ -16,8 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from budgets import Budget
-from contenders import Contender
+from common.budgets import Budget
+from common.contenders import Contender
 
 from spo_jax import config, presets
 from spo_jax.config import Config
@@ -140,23 +138,3 @@ def _program(db: Any, identity: str) -> Program:
         "SELECT role, source, strategy, parents FROM programs WHERE id = ?", (identity,)
     ).fetchone()
     return Program(role, source, strategy, tuple(json.loads(parents)))
-
-
-# --- settings as a text ---------------------------------------------------------------------------
-
-
-def flags(text: str, what: str) -> dict[str, Any]:
-    """'--SETTING VALUE ...' as settings. Raises InputError, in which `what` names the text."""
-    return config.overrides_from(_Flags(what).parse_args(shlex.split(text)))
-
-
-class _Flags(argparse.ArgumentParser):
-    """The settings as flags, whose mistakes are the user's."""
-
-    def __init__(self, what: str) -> None:
-        super().__init__(add_help=False, allow_abbrev=False)
-        self._what = what
-        config.add_arguments(self)
-
-    def error(self, message: str) -> Any:
-        raise InputError(f"{self._what}: {message}")

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
-from tables import Column, lines_of
+from common.tables import Column, lines_of
 
 from spo_jax.envs.metrics import bootstrap_interval
 from spo_jax.envs.textfiles import write_atomically

@@ -10,15 +10,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-import evaluated
 import numpy as np
-import significance
-import tables
-from budgets import Budget, Group
-from contenders import Contender
-from discovered import runs_of
-from evaluated import Evaluated, mean_of_known
-from tables import Column, Row, Table
+from common import evaluated, significance, tables
+from common.budgets import Budget, Group
+from common.contenders import Contender
+from common.discovered import runs_of
+from common.evaluated import Evaluated, mean_of_known
+from common.tables import Column, Row, Table
 
 from spo_jax.envs.problem import Instance, Problem
 from spo_jax.envs.reporting import Meter

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from budgets import Group
+from common.budgets import Group
 
 from spo_jax.envs.metrics import bootstrap_interval
 from spo_jax.envs.textfiles import write_atomically

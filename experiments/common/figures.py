@@ -16,7 +16,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, cast
 
 import numpy as np
 
@@ -83,7 +83,7 @@ def look() -> Iterator[None]:
     """The style of all figures; to be held while one is drawn and saved."""
     import matplotlib
 
-    with matplotlib.rc_context(_LOOK):
+    with matplotlib.rc_context(cast(Any, _LOOK)):
         yield
 
 
@@ -92,7 +92,7 @@ def new(
     height: float,
     rows: int = 1,
     columns: int = 1,
-    layout: str = "constrained",
+    layout: Literal["constrained", "compressed"] = "constrained",
     **more: Any,
 ) -> Any:
     """An empty figure of so many inches and its axes [rows, columns]; "compressed" is for maps.

@@ -1,0 +1,124 @@
+"""What the studies share: arms that run with the same seeds and budget, and one report of them all.
+
+An arm is a name and the settings that it changes; `learning.py` and `credit_study.py` choose arms.
+Every arm discovers once with each of the seeds 0, 1, ..., in a run folder of its own under --out.
+Finished runs are kept, so the same command goes on where it was stopped, and more arms or more
+seeds cost only themselves. Any setting of `spo discover` may follow, and holds for all runs.
+
+The table is printed, and written beside its picture: table.md, table.csv, runs.csv, curves.csv,
+curves.png. Its intervals are 95% percentile bootstraps over the seeds. A seed has its own training
+instances, and they move J by more than an arm does; runs of one seed share them, and arms with the
+same model share their first answers. So the table also has each arm minus the first one, seed by
+seed, and the picture aligns the seeds at round 1. Budgets are equal before failures: repairs are
+written for valid destroys alone, so an arm that teaches to fail samples fewer; the caption tells.
+"""
+
+import argparse
+import math
+import re
+from argparse import Namespace
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from common import commandline
+from common.discovered import discover
+from common.outcomes import outcome
+from common.study_report import report
+
+from spo_jax import config, presets
+from spo_jax.config import Config
+from spo_jax.envs import get_problem
+from spo_jax.envs.evaluator import Evaluator
+from spo_jax.envs.metrics import utility
+from spo_jax.errors import InputError
+from spo_jax.program import Pair
+from spo_jax.search.credit import get_credit
+from spo_jax.search.store import load_run
+from spo_jax.seeding import derive
+
+Arms = Mapping[str, Mapping[str, Any]]  # name -> the settings that the arm changes
+
+FRESH_INSTANCES = 32  # the same ones for every run of every study
+
+
+def script(name: str, parser: argparse.ArgumentParser, arms: Callable[[Namespace], Arms]) -> int:
+    """Run a study's command line; the exit code: 2 for what the user can mend, 130 after Ctrl-C."""
+    parser.add_argument("--seeds", type=int, default=5, help="runs of each arm")
+    parser.add_argument("--problem", default="tsp")
+    config.add_arguments(parser)
+    return commandline.script(name, parser, lambda args: study(args, arms(args)))
+
+
+def study(args: Namespace, arms: Arms) -> int:
+    """Run what is missing, then tell of all. Raises InputError for what the user can mend."""
+    given = config.overrides_from(args)
+    varied = sorted({"seed", *(name for own in arms.values() for name in own)} & given.keys())
+    if varied:
+        raise InputError(f"{' and '.join(varied)}: a study sets that itself; leave it out")
+    if args.seeds < 1 or not arms or len(set(map(folder_name, arms))) < len(arms):
+        raise InputError("a study needs at least one seed, and arms with names of their own")
+    out = Path(args.out)
+    wanted: dict[tuple[str, int], Config] = {}
+    for arm, own in arms.items():
+        for seed in range(args.seeds):
+            settings = presets.load(args.problem, args.preset, {**given, **own, "seed": seed})
+            wanted[arm, seed] = settings
+        get_credit(wanted[arm, 0].credit)
+    paths = {key: out / f"{folder_name(key[0])}-seed{key[1]}" for key in wanted}
+    # Seed by seed, so that a study that was stopped has something to compare.
+    for arm, seed in sorted(wanted, key=lambda key: key[1]):
+        own = {**arms[arm], "seed": seed}
+        code = discover(wanted[arm, seed], args.preset, {**given, **own}, paths[arm, seed])
+        if code:
+            return code
+    afresh = fresh_utilities({key: load_run(path).best for key, path in paths.items()}, wanted)
+    outcomes = [outcome(*key, path, afresh[key]) for key, path in paths.items()]
+    report(outcomes, next(iter(wanted.values())), args.preset, FRESH_INSTANCES, out)
+    return 0
+
+
+def listed(text: str) -> list[str]:
+    """The names in a text with commas between them."""
+    return [name.strip() for name in text.split(",") if name.strip()]
+
+
+def named(arms: Iterable[tuple[str, Mapping[str, Any]]]) -> Arms:
+    """Arms by name. Raises InputError for a name that comes twice."""
+    found: dict[str, Mapping[str, Any]] = {}
+    for name, own in arms:
+        if name in found:
+            raise InputError(f"{name} is there twice: arms need names of their own")
+        found[name] = own
+    return found
+
+
+def folder_name(arm: str) -> str:
+    return re.sub(r"[^A-Za-z0-9_-]+", "-", arm)
+
+
+def fresh_utilities(pairs: Mapping[Any, Any], settings: Mapping[Any, Config]) -> dict[Any, float]:
+    """J of each run's pair (a `Best` or None) on instances that all runs and studies share.
+
+    The state is shown to all: a pair that was found without it does not look.
+    """
+    first = next(iter(settings.values()))
+    problem = get_problem(first.problem)
+    instances = problem.sample(first.size, FRESH_INSTANCES, derive("credit study"))
+    found = {key: best.pair for key, best in pairs.items() if best is not None}
+    distinct: dict[str, Pair] = {pair.digest: pair for pair in found.values()}
+    values: dict[str, float] = {}
+    if distinct:
+        with Evaluator(
+            problem,
+            first.workers,
+            cpu_seconds=first.cpu_seconds,
+            memory_mb=first.memory_mb,
+            on_invalid=first.on_invalid,
+            unsafe=first.unsafe_sandbox,
+        ) as evaluator:
+            rollouts = evaluator.run(
+                list(distinct.values()), instances, seeds=range(first.rollouts), steps=first.steps
+            )
+        values = dict(zip(distinct, map(float, utility(rollouts.best_cost)), strict=True))
+    return {key: values[found[key].digest] if key in found else math.nan for key in pairs}
