@@ -1,0 +1,74 @@
+"""The examples of docs/extending.md, as they stand there: one discovery with all of them."""
+
+import os
+import re
+import shlex
+import subprocess
+import sys
+from importlib.resources import files
+from pathlib import Path
+
+from spo_jax.search.store import dump, load_run
+
+TEXT = (Path(__file__).parents[1] / "docs" / "extending.md").read_text("utf-8")
+
+ANSWERS = {
+    "destroy-random": """STRATEGY: remove random nodes.
+CODE:
+def destroy(dist, current_tour, steps_since_improvement, rng):
+    removed = rng.sample(current_tour, 2)
+    return [v for v in current_tour if v not in removed], removed
+""",
+    "destroy-front": """STRATEGY: remove the first two nodes.
+CODE:
+def destroy(dist, current_tour, steps_since_improvement, rng):
+    return current_tour[2:], current_tour[:2]
+""",
+    "repair-append": """STRATEGY: put every node at the nearer end.
+CODE:
+def repair(dist, partial_tour, removed_nodes, steps_since_improvement, rng):
+    for v in removed_nodes:
+        if dist[v][partial_tour[0]] < dist[v][partial_tour[-1]]:
+            partial_tour = [v] + partial_tour
+        else:
+            partial_tour = partial_tour + [v]
+    return partial_tour
+""",
+}
+
+
+def blocks(language: str) -> list[str]:
+    fences = re.findall(r"^```(\w*)\n(.*?)^```$", TEXT, re.DOTALL | re.MULTILINE)
+    return [text for kind, text in fences if kind == language]
+
+
+def test_one_discovery_with_all_of_them(tmp_path: Path) -> None:
+    for example in blocks("python"):
+        name = re.match(r"# (\w+\.py)\n", example)
+        assert name is not None
+        (tmp_path / name[1]).write_text(example)
+    (tmp_path / "shelf").mkdir()
+    for stem, text in ANSWERS.items():
+        (tmp_path / "shelf" / f"{stem}.txt").write_text(text)
+    (tmp_path / "prompts").mkdir()
+    ours = files("spo_jax.search.prompts")
+    for role in ("destroy", "repair"):
+        template = ours.joinpath(f"tsp-{role}.txt").read_text("utf-8")
+        (tmp_path / "prompts" / f"path-{role}.txt").write_text(template)
+
+    [line] = blocks("")
+    setting, command, *arguments = shlex.split(line.replace("\\\n", " "))
+    assert (setting, command) == ("PYTHONPATH=.", "spo")
+    tiny = "--size 8 --instances 1 --rollouts 1 --steps 10 --finalists 0 --select utility"
+    subprocess.run(
+        [sys.executable, "-m", "spo_jax", *arguments, *tiny.split(), "--workers", "1"],
+        cwd=tmp_path, check=True, stdout=subprocess.DEVNULL, timeout=120,
+        env=os.environ | {"PYTHONPATH": os.pathsep.join([".", str(Path(__file__).parents[1])])},
+    )  # fmt: skip
+    out = tmp_path / "runs" / "path"
+    assert load_run(out).status == "finished"
+    tables = dump(out)
+    strategies = {row[7] for row in tables["programs"]}
+    assert strategies == {text.split("\n")[0][10:] for text in ANSWERS.values()}
+    assert {row[4] for row in tables["pairs"]} == {"ok"}
+    assert all('"destroy/spread"' in row[-1] for row in tables["rounds"])
