@@ -20,6 +20,7 @@ import numpy as np
 from common import figures
 from common.budgets import PROBLEMS, Budget, Group, find_group
 from common.commandline import add_arguments, chosen, folder, script, workers
+from common.compared import ONCE
 from common.contenders import OURS, Contender, asked
 from common.discovered import runs_of
 from common.evaluated import Evaluated, evaluate, load, mean_of_known
@@ -68,7 +69,7 @@ def run(args: argparse.Namespace) -> None:
     group = find_group(args.group, budget.groups(args.problem, args.data))
     who = asked(args.problem, args.contenders, pair=args.pair)
     with Meter(sys.stderr, sys.stdout) as meter:
-        instances = load(group, problem, own=args.references, progress=meter)
+        instances = load(group, problem, effort=budget.effort, own=args.references, progress=meter)
     figures.require_references(instances)
     curves, left_out = [], []
     for each in who:
@@ -136,7 +137,7 @@ def draw(curves: Sequence[Curve]) -> Any:
     ends = []
     for curve in curves:
         _, mean, low, high = curve.band().T
-        who = curve.who
+        mean, who = figures.above_zero(mean), curve.who
         look: dict[str, Any] = {
             "color": who.colour,
             "linestyle": who.line,
@@ -147,7 +148,8 @@ def draw(curves: Sequence[Curve]) -> Any:
         else:
             axes.fill_between(curve.steps, low, high, color=who.colour, alpha=0.15, linewidth=0)
             axes.plot(curve.steps, mean, **look, zorder=3 if who.family == OURS else 2)
-        ends.append((who.label, float(mean[-1]), who.colour))
+        if np.isfinite(mean[-1]):
+            ends.append((who.label, float(mean[-1]), who.colour))
     axes.set_xlabel("LNS step")
     axes.set_ylabel("mean best gap (%)")
     figures.end_labels(axes, ends)
@@ -161,6 +163,7 @@ def caption(
     seeds = budget.evaluation_seeds
     told += [f"{count} instances, {seeds} rollouts of {budget.steps} steps of each method;"]
     told += ["95% bootstrap intervals over the instances", f"({figures.RESAMPLES} resamples)."]
+    told += [ONCE]
     if args.pair:
         told += [f"SPO is the pair in {Path(args.pair).name}."]
     told += [
@@ -169,7 +172,10 @@ def caption(
         if curve.failed
     ]
     told += [curve.who.note for curve in curves if curve.who.note and curve.who.family != OURS]
-    final = [f"{curve.who.label} {curve.band()[-1, 1]:.3f}" for curve in curves]
+    ends = {curve.who.label: float(curve.band()[-1, 1]) for curve in curves}
+    if low := [label for label, end in ends.items() if end <= 0]:
+        told += [figures.below(low)]
+    final = [f"{label} {end:.3f}" for label, end in ends.items()]
     told += ["At the end:", ", ".join(final) + " (%).", budget.told(args.problem)]
     return " ".join(told)
 

@@ -38,6 +38,7 @@ from spo_jax.envs.evaluator import Evaluator
 from spo_jax.envs.onestep import Step, take_step
 from spo_jax.envs.plot import places
 from spo_jax.envs.problem import Instance, Solution
+from spo_jax.envs.rollouts import Status
 from spo_jax.errors import InputError
 from spo_jax.program import Pair, save_pair
 from spo_jax.search.store import DATABASE, Run, load_run
@@ -97,7 +98,8 @@ def run(args: argparse.Namespace) -> None:
     if args.pair:
         if args.other is None:
             raise InputError("--pair needs --other, a pair or a run whose repair is R2")
-        first, rest = [read_pair(args.pair, args.problem)], [read_pair(args.other, args.problem)]
+        pair, settings = read_pair(args.pair, args.problem)
+        first, rest = [pair], [read_pair(args.other, args.problem)[0]]
         name, problem = Path(args.pair).stem, args.problem
         told = f"The pair in {Path(args.pair).name}; R2 from {Path(args.other).name}."
     else:
@@ -105,11 +107,15 @@ def run(args: argparse.Namespace) -> None:
             load_run(args.run) if args.run else runs_of(SPO, args.problem, budget, out, hands)[0]
         )
         first = rest = best_pairs(found, args.best)
-        name, problem = found.path.name, found.config.problem
+        settings, name, problem = found.config, found.path.name, found.config.problem
         told = f"Run {found.path.name}, of whose {len(first)} best pairs it is one."
         told += "" if args.run else f" {budget.told(problem)}"
-    instance = one_instance(problem, args.size, args.instance, args.references)
-    with Evaluator(get_problem(problem), hands) as evaluator:
+    if problem not in PROBLEMS:
+        raise InputError(f"a run for {problem}: solutions are drawn of {' and '.join(PROBLEMS)}")
+    if not settings.state:
+        raise InputError(f"{name} was discovered without the LNS state, which this is about")
+    instance = one_instance(problem, args.size, args.instance, budget.effort, args.references)
+    with Evaluator(get_problem(problem), hands, on_invalid=settings.on_invalid) as evaluator:
         case = chosen_case(evaluator, instance, first, rest, args.state, args.counter)
     stem = out / f"case-study-{problem}-{name}"
     files = [written(case, Path(f"{stem}.csv"))]
@@ -129,9 +135,9 @@ def best_pairs(found: Run, count: int) -> list[Pair]:
     return pairs
 
 
-def one_instance(problem: str, size: int, k: int, own: str | None = None) -> Instance:
+def one_instance(problem: str, size: int, k: int, effort: str, own: str | None) -> Instance:
     made = get_problem(problem).sample(size, k + 1, INSTANCE_SEED)[k:]
-    return figures.referenced(made, own)[0]
+    return figures.referenced(made, effort, own)[0]
 
 
 # --- the choice -----------------------------------------------------------------------------------
@@ -178,11 +184,15 @@ def chosen_case(
 
 def points(evaluator: Evaluator, instance: Instance, pairs: Sequence[Pair], z: int) -> list[Point]:
     """The last points of the pairs' rollouts at which the state is z and the gap neither 0 nor
-    above ROUGH.
+    above ROUGH. Raises InputError if every rollout fails.
     """
     seeds = (0, 1)
     rollouts = evaluator.run(pairs, [instance], seeds, STEPS)
-    goal = instance.reference if instance.reference is not None else rollouts.final_cost.min()
+    if not np.isfinite(rollouts.final_cost).any():
+        status, reason = rollouts.status.flat[0], rollouts.reason.flat[0]
+        raise InputError(f"all these pairs fail here ({Status(int(status)).label}: {reason})")
+    known = instance.reference
+    goal = known if known is not None else np.nanmin(rollouts.final_cost)
     found = []
     for p, s in np.ndindex(len(pairs), len(seeds)):
         there = rollouts.state[p, 0, s] == z
@@ -192,6 +202,8 @@ def points(evaluator: Evaluator, instance: Instance, pairs: Sequence[Pair], z: i
         for t in np.flatnonzero(there & fit)[-POINTS:].tolist():
             # A shorter rollout is the beginning of a longer one, and ends in its incumbent.
             at = evaluator.run([pairs[p]], [instance], seeds[s : s + 1], t)
+            if at.status[0, 0, 0] != Status.OK:
+                continue  # limits of time scale with the steps
             incumbent = evaluator.problem.decode(instance, at.walk[0, 0, 0].tolist())
             found.append(Point(pairs[p], incumbent, seeds[s], z, t))
     return found

@@ -29,6 +29,7 @@ from common.rounds import Found, best_programs
 
 from spo_jax.envs import get_problem
 from spo_jax.envs.reporting import Meter
+from spo_jax.envs.shown import shown_with
 from spo_jax.errors import InputError
 from spo_jax.program import Pair
 from spo_jax.search.store import Run, load_run
@@ -80,8 +81,8 @@ def run(args: argparse.Namespace) -> None:
         for role in ("destroy", "repair")
     )
     group = find_group(args.group, budget.groups(found.config.problem, args.data))
-    few = load(group, problem, references=False)[: args.instances]
-    instances = figures.referenced(few, args.references)
+    few = load(group, problem, effort=budget.effort, references=False)[: args.instances]
+    instances = figures.referenced(few, budget.effort, args.references)
     figures.require_references(instances)
     steps = args.steps or found.config.steps
     gaps = np.full((len(destroys), len(repairs)), np.nan)
@@ -90,6 +91,7 @@ def run(args: argparse.Namespace) -> None:
             evaluated = evaluate_pair(
                 Pair(destroys[i].program, repairs[j].program), problem, instances, steps=steps,
                 seeds=budget.evaluation_seeds, out=out, workers=hands, patience=budget.patience,
+                shown=shown_with(found.config.state), on_invalid=found.config.on_invalid,
             )  # fmt: skip
             gaps[i, j] = evaluated.gaps.mean()  # NaN if any rollout failed: the pair fails
             meter("pairs", i * len(repairs) + j + 1, gaps.size)

@@ -40,7 +40,7 @@ from spo_jax.envs import get_problem
 from spo_jax.envs.evaluator import Evaluator
 from spo_jax.envs.metrics import reference_gap, utility
 from spo_jax.envs.problem import Instance
-from spo_jax.envs.shown import HIDDEN, OBSERVED
+from spo_jax.envs.shown import shown_with
 from spo_jax.envs.textfiles import write_atomically
 from spo_jax.errors import InputError
 from spo_jax.program import Pair
@@ -80,7 +80,7 @@ def run(args: argparse.Namespace) -> None:
         told = "Given runs."
     else:
         runs, told = runs_of(SPO, args.problem, budget, out, hands), budget.told(args.problem)
-    curves = [curve(each, out / "dynamics", hands, args.references) for each in runs]
+    curves = [curve(each, out / "dynamics", hands, budget.effort, args.references) for each in runs]
     problem = runs[0].config.problem
     stem = out / f"dynamics-{problem}"
     rows = [
@@ -97,8 +97,11 @@ def run(args: argparse.Namespace) -> None:
 # --- numbers --------------------------------------------------------------------------------------
 
 
-def curve(found: Run, cache: Path, hands: int, own: str | None = None) -> Curve:
-    """The discovery gaps of a run. Raises InputError for a run without rounds."""
+def curve(found: Run, cache: Path, hands: int, effort: str, own: str | None) -> Curve:
+    """The discovery gaps of a run; effort, own: as `referenced` has them.
+
+    Raises InputError for a run without rounds.
+    """
     rounds = best_by_round(found.path)
     if not rounds:
         raise InputError(f"{found.path} has no finished round yet")
@@ -109,7 +112,7 @@ def curve(found: Run, cache: Path, hands: int, own: str | None = None) -> Curve:
     instances = get_problem(config.problem).sample(
         config.size, config.instances, derive(config.seed, "instances")
     )
-    instances = figures.referenced(instances, own)
+    instances = figures.referenced(instances, effort, own)
     figures.require_references(instances)
     gaps = kept_gaps(found, instances, pairs, known, cache, hands)
     return Curve(
@@ -164,7 +167,7 @@ def discovery_gaps(
         cpu_seconds=config.cpu_seconds,
         memory_mb=config.memory_mb,
         on_invalid=config.on_invalid,
-        shown=OBSERVED if config.state else HIDDEN,
+        shown=shown_with(config.state),
         unsafe=config.unsafe_sandbox,
     ) as evaluator:
         rollouts = evaluator.run(

@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from common import budgets, commandline, figures, tables
+from common import budgets, commandline, compared, figures, tables
 from common.budgets import Budget, Group, find_group
 from common.contenders import CONTENDERS, OURS, Contender, asked
 from common.discovered import best_by_round, runs_of
@@ -31,7 +31,7 @@ from common.tables import Column, Row, Table
 
 from spo_jax.envs import get_problem
 from spo_jax.envs.problem import Instance, Problem
-from spo_jax.envs.shown import HIDDEN, OBSERVED
+from spo_jax.envs.shown import shown_with
 from spo_jax.errors import MissingExtra
 
 PARTS = (0.25, 0.5, 1.0)  # of the evaluations that all runs have
@@ -170,7 +170,7 @@ def discoveries(
                     best.pair, problem, instances,
                     steps=budget.steps, seeds=budget.evaluation_seeds, out=out, workers=workers,
                     who=f"{who.name}-seed{seed}", patience=budget.patience,
-                    shown=OBSERVED if who.shows_state else HIDDEN,
+                    shown=shown_with(each.config.state), on_invalid=each.config.on_invalid,
                 ).by_instance  # fmt: skip
         none = np.full(len(instances), math.nan)
         found.append(
@@ -272,8 +272,11 @@ def tell_search(searches: Sequence[Search], told: Told, stem: Path) -> None:
     caption = (
         "What a solution costs: mean best reference gap by the CPU seconds of a rollout. "
         f"{told.where}; steps are taken to cost the same each. Constructions and local searches "
-        f"end by themselves and are points; OR-Tools ends by its time limit. {told.end}"
+        f"end by themselves and are points; OR-Tools ends by its time limit. {compared.ONCE} "
+        f"{told.end}"
     )
+    if low := [each.who.label for each in searches if each.gaps[-1] <= 0]:
+        caption += f" {figures.below(low)}"
     with figures.look():
         figures.publish(draw_search(searches), Path(f"{stem}-search"), caption, [written])
 
@@ -330,8 +333,7 @@ def draw_search(searches: Sequence[Search]) -> Any:
     figures.log_axis(axes, "y")
     for each in searches:
         who, top = each.who, 3 if each.who.family == OURS else 2
-        # A logarithmic axis has no room for a gap of zero.
-        gaps = np.where(each.gaps > 0, each.gaps, np.nan)
+        gaps = figures.above_zero(each.gaps)
         if len(each.gaps) > 1:
             axes.plot(each.seconds, gaps, color=who.colour, linestyle=who.line,
                       linewidth=who.width, zorder=top, label=who.label)  # fmt: skip

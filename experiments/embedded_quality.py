@@ -132,7 +132,7 @@ def judged(answers: Sequence[Answer]) -> list[str | None]:
         with Evaluator(get_problem(problem), 2, seed=0) as evaluator:
             verdicts = evaluator.check([answers[i][1] for i in own])  # type: ignore[misc]
         for i, verdict in zip(own, verdicts, strict=True):
-            out[i] = verdict
+            out[i] = None if verdict is None else str(verdict)
     return out
 
 

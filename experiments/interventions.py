@@ -31,6 +31,7 @@ from spo_jax.envs import get_problem
 from spo_jax.envs.problem import Instance
 from spo_jax.envs.reporting import Meter
 from spo_jax.envs.shown import INVERTED, OBSERVED, Showing, fixed, given
+from spo_jax.errors import InputError
 from spo_jax.seeding import numpy_rng
 
 FIXED = (0, 5, 10)
@@ -62,18 +63,20 @@ def run(args: argparse.Namespace) -> None:
     problem = get_problem(args.problem)
     group = find_group(args.group, budget.groups(args.problem, args.data))
     if args.pair:
-        name, pair = Path(args.pair).stem, read_pair(args.pair, args.problem)
+        name, (pair, settings) = Path(args.pair).stem, read_pair(args.pair, args.problem)
     else:
-        name, pair = pairs_of(SPO, args.problem, budget, out, hands)[0]
+        name, pair, settings = pairs_of(SPO, args.problem, budget, out, hands)[0]
+    if not settings.state:
+        raise InputError(f"{name} was discovered without the LNS state: there is none to change")
     with Meter(sys.stderr, sys.stdout) as meter:
-        instances = load(group, problem, own=args.references, progress=meter)
+        instances = load(group, problem, effort=budget.effort, own=args.references, progress=meter)
         figures.require_references(instances)
 
         def evaluated(what: str, shown: Showing) -> Evaluated:
             return evaluate_pair(
                 pair, problem, instances, steps=budget.steps, seeds=budget.evaluation_seeds,
                 out=out, workers=hands, who=f"{name}, {what},", shown=shown,
-                patience=budget.patience, progress=meter,
+                on_invalid=settings.on_invalid, patience=budget.patience, progress=meter,
             )  # fmt: skip
 
         base = evaluated("unmodified", OBSERVED)

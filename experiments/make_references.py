@@ -9,6 +9,7 @@ new one is lower, proven, or was made with at least the same effort. One process
 """
 
 import argparse
+import re
 import sys
 import time
 from collections.abc import Sequence
@@ -21,7 +22,6 @@ from spo_jax.envs.groups import cache_folder
 from spo_jax.envs.problem import Instance
 from spo_jax.envs.solvers.reference_files import (
     SHIPPED,
-    ReferenceFile,
     Row,
     read_references,
     write_references,
@@ -30,6 +30,7 @@ from spo_jax.envs.solvers.references import EFFORTS, solved
 from spo_jax.errors import InputError
 
 SEED, COUNT = 2026, 32
+_NAME = re.compile(r"uniform-([0-9]+)-([0-9]+)@[0-9]+")
 SETS = tuple(f"tsp:{n}" for n in (50, 100, 200, 500)) + tuple(
     f"cvrp:{n}" for n in (50, 100, 150, 200)
 )
@@ -53,6 +54,18 @@ def better(new: Row, old: Row | None) -> Row:
     return new if efforts.index(new.effort) >= efforts.index(old.effort) else old
 
 
+def read_own(path: Path) -> Sequence[Row]:
+    """The rows of a file that is added to. Raises InputError unless this script has made them."""
+    rows = read_references(path).rows if path.exists() else ()
+    for row in rows:
+        if not (row.digest and _NAME.fullmatch(row.name) and row.effort in ("", *EFFORTS)):
+            raise InputError(
+                f"{row.where}: this row is none of the standard test sets'; give --out a file of "
+                "their own"
+            )
+    return rows
+
+
 def merged(rows: Sequence[Row], made: Sequence[Row]) -> list[Row]:
     """Rows with those `made`: by problem, size and number, each instance once."""
     kept = {row.digest: row for row in rows}
@@ -60,8 +73,8 @@ def merged(rows: Sequence[Row], made: Sequence[Row]) -> list[Row]:
         kept[row.digest] = better(row, kept.get(row.digest))
 
     def order(row: Row) -> tuple[bool, int, int]:
-        _, size, rest = row.name.split("-")
-        return row.problem != "tsp", int(size), int(rest.partition("@")[0])
+        size, number = map(int, _NAME.fullmatch(row.name).groups())  # type: ignore[union-attr]
+        return row.problem != "tsp", size, number
 
     return sorted(kept.values(), key=order)
 
@@ -101,10 +114,10 @@ def run(args: argparse.Namespace) -> None:
     """Make set after set; what is complete is written."""
     for name in args.sets:
         instances_of(name)  # for its complaints, before hours of work
+    read_own(args.out)  # likewise
     for name in args.sets:
         made = make(name, args.effort, args.cache)
-        file = read_references(args.out) if args.out.exists() else ReferenceFile("", ())
-        write_references(args.out, merged(file.rows, made))
+        write_references(args.out, merged(read_own(args.out), made))
         print(f"{args.out}: {name} is complete", flush=True)
 
 

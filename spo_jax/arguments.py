@@ -62,6 +62,12 @@ def parser() -> argparse.ArgumentParser:
         "--out", metavar="RUN", help="folder of the new run (default: a new one in runs/)"
     )
     sub.add_argument("--resume", metavar="RUN", help="go on with the run in this folder")
+    sub.add_argument(
+        "--rewind",
+        type=int,
+        metavar="ROUND",
+        help="with --resume: forget the rounds after this one",
+    )
     config.add_arguments(sub)
 
     sub = _command(
@@ -236,8 +242,8 @@ def _sandbox_options(sub: argparse.ArgumentParser) -> None:
     sub.add_argument(
         "--on-invalid",
         choices=("fail", "skip"),
-        default="fail",
-        help="an infeasible candidate fails the rollout, or is a rejected step",
+        help="an infeasible candidate fails the rollout, or is a rejected step (default: as in the "
+        "run's discovery, and fail for a file)",
     )
     sub.add_argument(
         "--unsafe-sandbox",

@@ -18,6 +18,7 @@ from spo_jax.arguments import parser
 from spo_jax.errors import InputError, SpoError
 
 if TYPE_CHECKING:
+    from spo_jax.config import Config
     from spo_jax.envs.evaluation import Report
     from spo_jax.envs.problem import Problem
     from spo_jax.program import Pair
@@ -108,7 +109,7 @@ def _evaluate(args: argparse.Namespace) -> int:
 
     from spo_jax.envs.evaluation import evaluate
 
-    problem, pair = _problem_and_pair(args.pair, args.problem, None)
+    problem, pair, config = _problem_and_pair(args.pair, args.problem)
     run = partial(
         evaluate,
         pair,
@@ -118,7 +119,8 @@ def _evaluate(args: argparse.Namespace) -> int:
         seeds=args.seeds,
         workers=args.workers or _cores(),
         cpu_seconds=args.cpu_seconds,
-        on_invalid=args.on_invalid,
+        on_invalid=args.on_invalid or config.on_invalid,
+        state=config.state,
         references=args.references,
         effort=args.reference_effort,
         unsafe=args.unsafe_sandbox,
@@ -176,11 +178,12 @@ def _solve(args: argparse.Namespace) -> int:
     from functools import partial
 
     from spo_jax.envs.plot import SUFFIXES, plot_solution
-    from spo_jax.envs.reporting import Meter, solved_lines
+    from spo_jax.envs.reporting import Meter, conditions, solved_lines
     from spo_jax.envs.solve import default_output, problem_of, solve
 
     name = args.problem or problem_of(args.instance)
-    problem, pair = _problem_and_pair(args.pair, name, name)
+    problem, pair, config = _problem_and_pair(args.pair, name)
+    on_invalid = args.on_invalid or config.on_invalid
     instance = problem.read(args.instance)
     out = Path(args.out) if args.out else default_output(args.instance, problem.name)
     _check_output(out, args.instance, args.pair)
@@ -199,12 +202,14 @@ def _solve(args: argparse.Namespace) -> int:
             seeds=args.seeds,
             workers=args.workers or _cores(),
             cpu_seconds=args.cpu_seconds,
-            on_invalid=args.on_invalid,
+            on_invalid=on_invalid,
+            state=config.state,
             unsafe=args.unsafe_sandbox,
             progress=partial(meter, f"{instance.name}: rollouts"),
         )
     problem.write(out, instance, found.solution)
-    for line in (*solved_lines(found), f"solution: {out}"):
+    terms = conditions(config.state, on_invalid)
+    for line in (*solved_lines(found), *terms, f"solution: {out}"):
         print(line)
     if args.plot is not None:
         plot_solution(instance, found.solution, args.plot)
@@ -221,24 +226,25 @@ def _doctor(args: argparse.Namespace) -> int:
     return 0 if healthy(findings) else FAILED
 
 
-def _problem_and_pair(
-    path: str, problem: str | None, inferred: str | None
-) -> tuple["Problem", "Pair"]:
-    """The problem asked for, by default that of the run, and the pair at `path`."""
+def _problem_and_pair(path: str, problem: str | None) -> tuple["Problem", "Pair", "Config"]:
+    """The problem asked for, by default that of the run; the pair at `path`, and what it was
+    discovered with.
+    """
     from spo_jax.envs import get_problem
     from spo_jax.envs.glns_operators import is_operators, load_operators
-    from spo_jax.search.store import load_run, resolve_pair
+    from spo_jax.search.store import resolve_pair, settings_of
 
     pair = None if is_operators(path) else resolve_pair(path)
+    settings = settings_of(path)
     if Path(path).is_dir():
-        found = load_run(path).config.problem
+        found = settings.problem
         if problem is not None and get_problem(problem).name != get_problem(found).name:
             raise InputError(f"{path} is a run for {found}, not for {problem}")
         problem = found
     if problem is None:
         raise InputError(f"{path} does not say which problem it is for: add --problem tsp or cvrp")
     known = get_problem(problem)
-    return known, load_operators(path, known.name) if pair is None else pair
+    return known, load_operators(path, known.name) if pair is None else pair, settings
 
 
 def _check_output(path: str | Path, *others: str | Path) -> None:

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import Any, get_args, get_type_hints
 
 from spo_jax.errors import InputError
+from spo_jax.request_fields import check_extra
 
 EMBEDDED = "embedded"  # the model that ships
 ENDPOINT = "openai"  # the generator that asks an OpenAI-compatible endpoint
@@ -37,14 +38,19 @@ def _knob(
     low: float | None = None,
     high: float | None = None,
     choices: tuple[str, ...] = (),
+    own: bool = False,
     volatile: bool = False,
 ) -> Any:
-    """A field with its help and lawful range; a volatile one may change when a run is resumed."""
+    """A field with its help and lawful range; a volatile one may change when a run is resumed.
+
+    own: beside the choices a user's own, as package.module:function, is lawful.
+    """
     metadata = {
         "help": help,
         "low": low,
         "high": high,
         "choices": choices,
+        "own": own,
         "volatile": volatile,
     }
     if callable(default):
@@ -83,6 +89,10 @@ class Config:
     top_responses: int = _knob(2, "L: best responses averaged in a leader credit", low=1)
     population_size: int = _knob(10, "most programs kept per role", low=1, high=10_000)
     diversity: float = _knob(0.1, "weight of strategy distance in survivor selection", low=0.0)
+    survivors: str = _knob(
+        "diverse", "who survives a round: the paper's rule, or a function like `select`",
+        choices=("diverse",), own=True,
+    )  # fmt: skip
     parents: str = _knob(
         "uniform", "how parents are drawn from a population (none: best-of-N, without evolution)",
         choices=("uniform", "rank", "none"),
@@ -98,6 +108,10 @@ class Config:
     update: str = _knob(
         "auto", "generator update: grpo, none or package.module:object (auto: grpo for a model)"
     )
+    panel: str = _knob(
+        "evolved", "the leader panel: the paper's, or a function like `leader_panel`",
+        choices=("evolved",), own=True,
+    )  # fmt: skip
     panel_evolved: int = _knob(
         5, "evolved destroys in the leader panel, at most (CVRP: 2)", low=0, high=10_000
     )
@@ -142,7 +156,8 @@ class Config:
     )
     learning_rate: float = _knob(5e-6, "AdamW's learning rate", low=1e-9, high=1.0)
     schedule: str = _knob(
-        "constant", "the learning rate by round k: the same, or divided by the square root of k",
+        "constant", "the learning rate at an adapter's k-th step (a round without a usable answer "
+        "has none): the same, or divided by the square root of k",
         choices=("constant", "inverse-sqrt"),
     )  # fmt: skip
     weight_decay: float = _knob(0.01, "AdamW's weight decay", low=0.0, high=1.0)
@@ -154,7 +169,7 @@ class Config:
     )  # fmt: skip
     advantage: str = _knob(
         "centred", "credits less their group's mean, or also over its standard deviation",
-        choices=("centred", "standardised"),
+        choices=("centred", "standardised"), own=True,
     )  # fmt: skip
     failure_penalty: float | None = _knob(
         None, "a failed answer earns this much less than its group's worst (none: it is left out)",
@@ -177,6 +192,9 @@ class Config:
     retries: int = _knob(
         5, "how often a request that failed is repeated", low=0, high=1000, volatile=True
     )
+    request_extra: str | None = _knob(
+        None, """more fields of each request, as JSON: '{"reasoning_effort": "low"}'"""
+    )
     prompt_price: float = _knob(
         0.0, "price of a million prompt tokens, for the record", low=0.0, volatile=True
     )
@@ -195,6 +213,10 @@ class Config:
     vllm_args: str | None = _knob(
         None, "more arguments of the server that is started, as one text", volatile=True
     )
+    vllm_devices: str | None = _knob(
+        None, "cards of the server that is started, as 1 or 0,1: its CUDA_VISIBLE_DEVICES",
+        volatile=True,
+    )  # fmt: skip
     vllm_startup: float = _knob(
         900.0, "seconds that the server may take to start", low=0.1, high=1e6, volatile=True
     )
@@ -241,7 +263,9 @@ class Config:
         "strategy", "what a repair prompt shows of its destroy program",
         choices=("strategy", "source", "both"),
     )  # fmt: skip
-    prompts: str | None = _knob(None, "folder of prompt templates that override the package's")
+    prompts: str | None = _knob(
+        None, "folder of prompt templates that override the package's", volatile=True
+    )
 
     def __post_init__(self) -> None:
         for field in dataclasses.fields(self):
@@ -273,6 +297,8 @@ class Config:
         check_names(values, "the config")
         if "select" not in values and values.get("finalists"):  # written before there was `select`
             values = {**values, "select": "validation"}
+        if values.get("generator") != VLLM:  # where it did nothing, before it was refused there
+            values = {**values, "importance_cap": None}
         return cls(**values)
 
     def changed(self, given: Mapping[str, Any]) -> list[str]:
@@ -304,6 +330,7 @@ def _range(field: "dataclasses.Field[Any]") -> str:
     words = {int: "a whole number", float: "a number", bool: "true or false", str: "a text"}[kind]
     if field.metadata["choices"]:
         words = "one of " + ", ".join(field.metadata["choices"])
+        words += ", or package.module:function" if field.metadata["own"] else ""
     elif low is not None and high is not None:
         words += f" from {low} to {high}"
     elif low is not None:
@@ -314,7 +341,7 @@ def _range(field: "dataclasses.Field[Any]") -> str:
 def _checked(field: "dataclasses.Field[Any]", value: Any) -> Any:
     """`value` in the field's own type. Raises InputError unless it is lawful."""
     kind, optional = _kind(field.name)
-    if value is None and optional:
+    if optional and (value is None or value == "none"):  # TOML has no word for it
         return None
     if kind is float and type(value) is int:
         value = float(value)
@@ -325,7 +352,9 @@ def _checked(field: "dataclasses.Field[Any]", value: Any) -> Any:
 
 def _in_range(metadata: Mapping[str, Any], value: Any) -> bool:
     if isinstance(value, str):
-        return value in metadata["choices"] if metadata["choices"] else bool(value.strip())
+        if not metadata["choices"]:
+            return bool(value.strip())
+        return value in metadata["choices"] or (metadata["own"] and ":" in value)
     low = -math.inf if metadata["low"] is None else metadata["low"]
     high = math.inf if metadata["high"] is None else metadata["high"]
     return math.isfinite(value) and low <= value <= high
@@ -354,7 +383,7 @@ def _check_relations(config: Config) -> None:
             f"update is grpo, which teaches a model, and generator is {config.generator}; "
             "leave out one of them"
         )
-    if config.method != SPO and config.update != "none":
+    if config.method != SPO and ":" not in config.method and config.update != "none":
         raise InputError(
             f"update is {config.update}, and method is {config.method}, which teaches no model; "
             "leave out one of them"
@@ -374,6 +403,13 @@ def _check_relations(config: Config) -> None:
             f"base_url is given, but generator is {config.generator}, which asks no endpoint; "
             f"use generator {ENDPOINT}, or leave out base_url"
         )
+    if config.request_extra is not None:
+        if config.generator != ENDPOINT:
+            raise InputError(
+                f"request_extra is given, but generator is {config.generator}, which asks no "
+                f"endpoint; use generator {ENDPOINT}, or leave out request_extra"
+            )
+        check_extra(config.request_extra)
     if config.generator == VLLM and (config.vllm_python is None) == (config.vllm_url is None):
         raise InputError(
             f"generator is {VLLM}, which needs a server: give either --vllm-python PATH of an "
@@ -383,8 +419,12 @@ def _check_relations(config: Config) -> None:
         raise InputError(
             "residency is restart, but a server at vllm_url is not ours to start; use sleep or both"
         )
+    if config.vllm_url is not None and config.vllm_devices is not None:
+        raise InputError(
+            "vllm_devices is given, but a server at vllm_url is not ours to start; leave out one"
+        )
     if config.generator != VLLM:
-        for name in ("vllm_python", "vllm_url", "vllm_args"):
+        for name in ("vllm_python", "vllm_url", "vllm_args", "vllm_devices", "importance_cap"):
             if getattr(config, name) is not None:
                 raise InputError(
                     f"{name} is given, but generator is {config.generator}; use generator {VLLM}, "
@@ -425,7 +465,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         if _kind(field.name)[0] is bool:
             group.add_argument(flag, action=argparse.BooleanOptionalAction, default=None, help=help)
         else:
-            metavar = "|".join(field.metadata["choices"]) or _kind(field.name)[0].__name__.upper()
+            own = ("MODULE:NAME",) if field.metadata["own"] else ()
+            words = "|".join((*field.metadata["choices"], *own))
+            metavar = words or _kind(field.name)[0].__name__.upper()
             group.add_argument(flag, default=None, metavar=metavar, help=help)
 
 

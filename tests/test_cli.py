@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -294,6 +295,26 @@ def test_a_run_is_listed_exported_evaluated_and_solves(finished, folder, capsys)
     argv = ["evaluate", run, "--on", "ten.tsp", "--steps", "5", "--json", "report.json"]
     assert main(argv) == 0
     assert json.loads(Path("report.json").read_text())["problem"] == "tsp"
+
+
+def test_a_runs_pair_runs_as_it_was_discovered(finished, folder, capsys):
+    """A file does not say how it was; and what is asked for stands above what a run says."""
+    shutil.copytree(finished, "run")
+    manifest = json.loads(Path("run/manifest.json").read_text())
+    manifest["config"] |= {"state": False, "on_invalid": "skip"}
+    Path("run/manifest.json").write_text(json.dumps(manifest))
+    argv = ["--on", "ten.tsp", "--steps", "5", "--json", "report.json"]
+    known = []
+    for pair in (["run"], ["run", "--on-invalid", "fail"], ["pair.py", "--problem", "tsp"]):
+        assert main(["evaluate", *pair, *argv]) == 0
+        settings = json.loads(Path("report.json").read_text())["settings"]
+        known.append((settings["state"], settings["on_invalid"]))
+    assert known == [(False, "skip"), (False, "fail"), (True, "fail")]
+    capsys.readouterr()
+    assert main(["solve", "ten.tsp", "--pair", "run", "--steps", "5"]) == 0
+    told = capsys.readouterr().out
+    assert "steps_since_improvement is 0 at every step" in told
+    assert "an infeasible candidate is a rejected step" in told
 
 
 # --- the file system ------------------------------------------------------------------------------

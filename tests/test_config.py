@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 import spo_jax
 from spo_jax.config import FIELDS, Config, add_arguments, overrides_from
 from spo_jax.errors import InputError
-from spo_jax.presets import PRESETS, load, problem_of
+from spo_jax.presets import PRESETS, load, problem_of, read_preset
 
 
 def parse(*argv):
@@ -66,6 +66,42 @@ def test_paper_presets_have_the_nominal_budget():
         destroys = config.rounds * config.group_forms * config.responses
         assert destroys == 900
         assert destroys * config.repairs_per_destroy == 27_000
+
+
+@pytest.mark.parametrize("problem", ["tsp", "cvrp"])
+def test_paper_presets_say_what_the_paper_says(problem):
+    """Appendices A.2 to A.5, whatever the defaults are and whatever the model that ships needs."""
+    written = {
+        "rounds": 30, "mutation_groups": 3, "crossover_groups": 2, "responses": 6,
+        "repairs_per_destroy": 30, "top_responses": 2, "population_size": 10, "diversity": 0.1,
+        "parents": "uniform", "deduplicate": "round", "credit": "stackelberg", "select": "utility",
+        "validation_steps": 500, "size": 50, "instances": 6, "rollouts": 2, "steps": 100,
+        "generator": "model", "update": "auto", "temperature": 0.8, "top_p": 0.95, "context": 8192,
+        "lora_rank": 16, "lora_alpha": 32.0, "lora_targets": problem, "learning_rate": 5e-6,
+        "schedule": "constant", "clip": 0.2, "max_gradient_norm": 1.0, "ratio": "sequence",
+        "advantage": "centred", "failure_penalty": "none", "residency": "restart",
+    }  # fmt: skip
+    preset = f"paper-{problem}"
+    assert written.items() <= read_preset(preset, problem).items()
+    for more in ({"model": "folder"}, {"generator": "vllm", "vllm_python": "p", "model": "9B"}):
+        large = load(problem, preset, more).to_dict()
+        resolved = written | {"update": "grpo", "failure_penalty": None} | more
+        assert resolved.items() <= large.items()
+    assert load(problem, preset, {"generator": "grammar"}).update == "none"
+    attached = {"generator": "vllm", "vllm_url": "http://x"}
+    with pytest.raises(InputError, match="residency is restart, but a server at vllm_url is not"):
+        load(problem, preset, attached)
+    assert load(problem, preset, attached | {"residency": "sleep"}).vllm_url == "http://x"
+
+
+def test_a_preset_may_say_none(tmp_path):
+    path = tmp_path / "mine.toml"
+    path.write_text('failure_penalty = "none"\nprompts = "none"\n')
+    config = load("tsp", str(path))
+    assert (config.failure_penalty, config.prompts) == (None, None)
+    path.write_text('learning_rate = "none"\n')
+    with pytest.raises(InputError, match="learning_rate is 'none'; it must be a number"):
+        load("tsp", str(path))
 
 
 def test_cvrp_has_the_hybrid_panel_under_every_general_preset():
@@ -157,6 +193,8 @@ def test_the_lower_boundary_of_every_number(field):
     # The group settings are bound to each other, so the least lawful value needs company.
     company = {"responses": 1} if field.name == "repairs_per_destroy" else {}
     company |= {"max_new_tokens": 1} if field.name == "context" else {}
+    if field.name == "importance_cap":
+        company |= {"generator": "vllm", "vllm_url": "http://x"}
     Config(**{field.name: low} | company | {"panel_classical": True})
     with pytest.raises(InputError, match=rf"^{field.name} is .*must be"):
         Config(**{field.name: low - step})

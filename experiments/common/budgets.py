@@ -69,7 +69,14 @@ class Budget:
     settings: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
     def groups(self, problem: str, data: str | Path | None = None) -> list[Group]:
-        """The columns of a problem, in the paper's order. data: folder of tsplib/ and cvrplib/."""
+        """The columns of a problem, in the paper's order. data: folder of tsplib/ and cvrplib/.
+
+        Raises InputError for another problem than the paper's.
+        """
+        if problem not in PROBLEMS:
+            raise InputError(
+                f"{problem} has no columns: experiments are of {' and '.join(PROBLEMS)}"
+            )
         return [*self.uniform_groups(problem), *self.benchmark_groups(problem, data)]
 
     def uniform_groups(self, problem: str) -> list[Group]:
@@ -130,7 +137,8 @@ class Budget:
         return (
             f"Budget {self.name}: preset {self.presets[problem]}{f' ({own})' if own else ''}, "
             f"{seeds} a method; {_count(self.evaluation_seeds, 'evaluation seed')}, "
-            f"{self.steps} steps.{limit}"
+            f"{self.steps} steps, with {self.patience:g} times the problem's CPU limit, more above "
+            f"500 nodes.{limit}"
         )
 
     def _own(self, problem: str) -> Mapping[str, Any]:

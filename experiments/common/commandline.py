@@ -100,7 +100,11 @@ def workers(args: argparse.Namespace) -> int:
 
 def flags(text: str, what: str) -> dict[str, Any]:
     """'--SETTING VALUE ...' as settings. Raises InputError, in which `what` names the text."""
-    return config.overrides_from(_Flags(what).parse_args(shlex.split(text)))
+    try:
+        words = shlex.split(text)
+    except ValueError as error:  # a quotation without an end
+        raise InputError(f"{what}: {error}") from None
+    return config.overrides_from(_Flags(what).parse_args(words))
 
 
 class _Flags(argparse.ArgumentParser):

@@ -40,6 +40,10 @@ class Measured:
         """[I] percent, an instance's mean over discovery runs of its mean over rollouts."""
         return mean_of_known(np.stack([each.by_instance for each in self.results[key]]), axis=0)
 
+    def failed(self, key: str) -> int:
+        """Rollouts of a column that gave no solution."""
+        return sum(each.failed for each in self.results[key])
+
 
 @dataclass(frozen=True, eq=False)
 class Ground:
@@ -103,10 +107,7 @@ def table(
     """Rows in the order of the contenders; one that is missing has empty cells."""
     rows = []
     for each in measured:
-        cells = {
-            key: tables.cell(each.gaps(key), sum(one.failed for one in results))
-            for key, results in each.results.items()
-        }
+        cells = {key: tables.cell(each.gaps(key), each.failed(key)) for key in each.results}
         rows.append(Row(each.contender.label, each.contender.family, cells))
     return Table(caption, tables.columns_of(on.groups), rows, notes, corner)
 
@@ -120,10 +121,11 @@ def notes(measured: Sequence[Measured], on: Ground, budget: Budget) -> list[str]
     return [note for note in found if note]
 
 
+ONCE = "What draws nothing at random ran once an instance, without steps."
 INTERVALS = (
     "Gaps are means over instances of an instance's mean over discovery runs and evaluation seeds; "
     "intervals are 95% percentile bootstraps over the instances (2,000 resamples), and say nothing "
-    "of other discovery runs. What draws nothing at random ran once an instance."
+    f"of other discovery runs. {ONCE}"
 )
 
 
@@ -187,11 +189,21 @@ def _writer(measured: Sequence[Measured]) -> str:
     told = " and ".join(sorted(named.get(Path(w).name, Path(w).name) for w in writers))
     pairs = {each.contender.label: [run.pairs for run in each.runs] for each in measured}
     counts = "; ".join(f"{k} {_spread(v, '{:,}')}" for k, v in pairs.items() if v)
-    chosen = " and ".join(sorted({run.config.select for run in runs}))
     return (
-        f"Programs were written by {told}; a run's pair is chosen by {chosen}. Pairs evaluated in "
-        f"discovery: {counts}."
+        f"Programs were written by {told}; a run's pair is chosen by {_rules(measured)}. Pairs "
+        f"evaluated in discovery: {counts}."
     )
+
+
+def _rules(measured: Sequence[Measured]) -> str:
+    """The rules by which a run's pair is chosen, and whose each is where there are several."""
+    whose: dict[str, list[str]] = {}
+    for each in measured:
+        for rule in dict.fromkeys(run.config.select for run in each.runs):
+            whose.setdefault(rule, []).append(each.contender.label)
+    if len(whose) == 1:
+        return next(iter(whose))
+    return " and by ".join(f"{rule} ({', '.join(whose[rule])})" for rule in sorted(whose))
 
 
 def _methods(measured: Sequence[Measured]) -> list[str]:
@@ -246,16 +258,20 @@ def _name(group: Group) -> str:
 def report(shown: Table, measured: Sequence[Measured], stem: Path, *, base: str) -> list[Path]:
     """Write and print a table and the tests against the row `base`; the files.
 
-    STEM.csv, .md, .tex; STEM-significance.csv, .md; STEM-runs.csv; STEM-instances.csv.
+    STEM.csv, .md, .tex; STEM-significance.csv, .md, where there is something to test;
+    STEM-runs.csv; STEM-instances.csv.
     """
     present = [each for each in measured if each.results]
     gaps = {m.contender.label: {key: m.gaps(key) for key in m.results} for m in present}
+    failed = {m.contender.label: {key: m.failed(key) for key in m.results} for m in present}
     paths = tables.write(shown, stem)
     print("\n" + tables.markdown(shown))
     if base in gaps and len(gaps) > 1:
-        tests = significance.against(base, gaps, shown.columns)
+        tests = significance.against(base, gaps, shown.columns, failed)
         paths += significance.write(tests, base, shown.columns, f"{stem}-significance")
         print(significance.markdown(tests, base, shown.columns))
+    else:
+        significance.remove(f"{stem}-significance")  # those of another table
     for what, lines in (("runs", _run_lines(present)), ("instances", _instance_lines(present))):
         paths.append(Path(f"{stem}-{what}.csv"))
         write_atomically(paths[-1], lines)

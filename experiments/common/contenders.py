@@ -51,11 +51,6 @@ class Contender:
         """Whether its result gets better with steps, so that it has a curve and a seed."""
         return self.baseline in (None, "alns")
 
-    @property
-    def shows_state(self) -> bool:
-        """Whether its programs see steps_since_improvement when they are evaluated."""
-        return bool((self.settings or {}).get("state", True))
-
 
 def _handcrafted(
     name: str, label: str, colour: str, marker: str, line: str, *problems: str
@@ -137,7 +132,7 @@ def asked(
 
     names: with commas between them, all by default. pair: a file or run folder whose pair stands
     for SPO's. glns: a file of G-LNS operators, as a row of its own, whatever the names.
-    Raises InputError for a name or a file that is not there.
+    Raises InputError for a name or a file that is not there, and a pair of nobody's.
     """
     for option, path in (("--pair", pair), ("--glns", glns)):
         if path is not None and not Path(path).exists():
@@ -152,6 +147,8 @@ def asked(
                 raise InputError(f"no contender {name!r} for {problem}: use {', '.join(known)}")
         found = [each for each in found if each.name in wanted or each in released]
     if pair is not None:
+        if SPO not in found:
+            raise InputError(f"--pair {pair} is SPO's, and --contenders leaves out spo: add it")
         own = replace(
             SPO, settings=None, pair=Path(pair), note=f"the pair of {Path(pair).name}, given"
         )

@@ -11,6 +11,7 @@ from argparse import Namespace
 from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -19,9 +20,12 @@ from common.contenders import Contender
 
 from spo_jax import config, presets
 from spo_jax.config import Config
+from spo_jax.envs import get_problem
 from spo_jax.errors import InputError
 from spo_jax.program import Pair, Program
 from spo_jax.search import commands
+from spo_jax.search.manifest import check_model, check_prompts
+from spo_jax.search.prompts import digest
 from spo_jax.search.store import DATABASE, LOG, Run, load_run
 from spo_jax.search.tables import connect
 
@@ -32,7 +36,8 @@ def discover(settings: Config, preset: str, given: Mapping[str, Any], path: Path
     """Start the run at `path`, go on with it, or leave it if it is finished; the exit code.
 
     given: the settings above the preset's, with which it is started or resumed. Raises InputError
-    where `path` holds another run than `settings` say, or one that another process has.
+    where `path` holds another run than `settings` say, one of another model or other prompts, or
+    one that another process has.
     """
     if not path.exists():
         start = {"problem": settings.problem, "preset": preset, "out": str(path), "resume": None}
@@ -41,10 +46,40 @@ def discover(settings: Config, preset: str, given: Mapping[str, Any], path: Path
     if changes := found.config.changed(settings.to_dict()):
         raise InputError(f"{path} differs in {', '.join(changes)}: choose another --out")
     if found.status == "finished":
+        _require_alike(found, settings)
         return 0
     if found.status == "running":
         raise InputError(f"{path} is being run by another process")
     return commands.discover(Namespace(**given, resume=str(path)))
+
+
+def _require_alike(found: Run, settings: Config) -> None:
+    """Raises InputError where a finished run's model or prompts are not those of `settings`, which
+    may be called otherwise.
+
+    Nothing is said against a model of the same name that is not on this machine: it is not needed.
+    """
+    templates = digest(settings.prompts, get_problem(settings.problem).name)
+    check_prompts(found.manifest, templates, found.path)
+    began, name = found.manifest.get("model"), settings.model
+    if began is None:
+        return
+    try:
+        now = {"name": name} if "name" in began else _digests(name)
+    except InputError:
+        if found.config.model in (name, str(Path(name).resolve())):
+            return
+        raise
+    check_model(began, now, found.path)
+
+
+@cache
+def _digests(model: str) -> Mapping[str, str]:
+    """What `check_model` compares of a folder; read once, which takes a large model a while."""
+    from spo_jax.rl.policy import fingerprint, model_folder
+
+    folder = model_folder(model)
+    return {"folder": str(folder), **fingerprint(folder)}
 
 
 def runs_of(

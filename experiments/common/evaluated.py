@@ -2,10 +2,11 @@
 
 Rollouts are those of `spo evaluate` and `spo baseline`. They are kept in OUT/evaluations, one
 entry for everything that decides them but the instance (the programs or the function, problem,
-steps, seeds, limits, what is shown of the state); a row of an entry is one instance, by its digest.
-So a script that was killed goes on where it was, more instances cost only themselves, and two
-columns with an instance in common share it. References are not part of it: they are joined when a
-row is read, so better ones change gaps without a new rollout.
+steps, seeds, limits, what is shown of the state, what becomes of infeasible candidates); a row of
+an entry is one instance, by its digest. So a script that was killed goes on where it was, more
+instances cost only themselves, and two columns with an instance in common share it. References are
+not part of it: they are joined when a row is read, so better ones change gaps without a new
+rollout. A run's pair is evaluated as it was discovered: with the state or without, and so on.
 
 A rollout that failed has a status and a reason, and NaN for its costs. One that failed by our own
 fault (host_fault) is not kept, so the next call tries it again.
@@ -28,13 +29,14 @@ from common.discovered import runs_of
 from common.kept import ROW, Entry, Row
 
 from spo_jax import __version__
+from spo_jax.config import Config
 from spo_jax.envs.baselines import get_baseline, run_baseline
 from spo_jax.envs.evaluation import Progress, require_lawful
 from spo_jax.envs.evaluator import Evaluator
 from spo_jax.envs.groups import cache_folder, own_references, parse_specs, with_references
 from spo_jax.envs.problem import Instance, Problem
 from spo_jax.envs.rollouts import Rollouts, Status
-from spo_jax.envs.shown import HIDDEN, OBSERVED, Showing, Shown
+from spo_jax.envs.shown import OBSERVED, Showing, Shown, shown_with
 from spo_jax.errors import InputError
 from spo_jax.program import Pair
 
@@ -118,15 +120,15 @@ def load(
     group: Group,
     problem: Problem,
     *,
+    effort: str,
     references: bool = True,
     own: str | None = None,
-    effort: str = "standard",
     progress: Progress = _silent,
 ) -> list[Instance]:
     """The instances of a group, with references as `spo evaluate` finds them.
 
-    references: False leaves those of uniform instances out. own: a file of better ones.
-    effort: of the solvers, where none of that effort ship.
+    effort: of the solvers, where none of that effort ship. references: False leaves those of
+    uniform instances out. own: a file of better ones.
     Raises InputError for a group without specs, saying why it has none, and for a bad file.
     """
     from spo_jax.envs.solvers.references import known
@@ -172,39 +174,42 @@ def evaluate(
         seconds = budget.solver_seconds
         return [evaluate_baseline(contender.baseline, problem, instances, **shared,
                                   solver_seconds=seconds)]  # fmt: skip
-    shown = OBSERVED if contender.shows_state else HIDDEN
-    found = []
-    for who, pair in pairs_of(contender, problem.name, budget, out, workers):
-        found.append(
-            evaluate_pair(
-                pair, problem, instances, **shared, who=who, shown=shown, patience=budget.patience
-            )
+    return [
+        evaluate_pair(
+            pair, problem, instances, **shared, who=who, shown=shown_with(settings.state),
+            on_invalid=settings.on_invalid, patience=budget.patience,
         )
-    return found
+        for who, pair, settings in pairs_of(contender, problem.name, budget, out, workers)
+    ]  # fmt: skip
 
 
 def pairs_of(
     contender: Contender, problem: str, budget: Budget, out: Path, workers: int
-) -> list[tuple[str, Pair]]:
-    """(name, pair) of a contender's discovery runs, or of its file; none for a baseline."""
+) -> list[tuple[str, Pair, Config]]:
+    """(name, pair, what it was discovered with) of a contender's discovery runs, or of its file;
+    none for a baseline.
+    """
     if contender.pair is not None:
-        return [(contender.name, read_pair(contender.pair, problem))]
+        return [(contender.name, *read_pair(contender.pair, problem))]
     if not contender.discovered:
         return []
     runs = runs_of(contender, problem, budget, out, workers)
     return [
-        (f"{contender.name}-seed{seed}", run.best.pair)
+        (f"{contender.name}-seed{seed}", run.best.pair, run.config)
         for seed, run in enumerate(runs)
         if run.best is not None
     ]
 
 
-def read_pair(path: str | Path, problem: str) -> Pair:
-    """What `spo evaluate` would take: a pair file, a run folder, or operators of G-LNS."""
+def read_pair(path: str | Path, problem: str) -> tuple[Pair, Config]:
+    """What `spo evaluate` would take: a pair file, a run folder, or operators of G-LNS; and what
+    it was discovered with, as `settings_of` says.
+    """
     from spo_jax.envs.glns_operators import is_operators, load_operators
-    from spo_jax.search.store import resolve_pair
+    from spo_jax.search.store import resolve_pair, settings_of
 
-    return load_operators(path, problem) if is_operators(path) else resolve_pair(path)
+    pair = load_operators(path, problem) if is_operators(path) else resolve_pair(path)
+    return pair, settings_of(path)
 
 
 def evaluate_pair(
@@ -218,25 +223,30 @@ def evaluate_pair(
     workers: int = 1,
     who: str = "pair",
     shown: Showing = OBSERVED,
+    on_invalid: str = "fail",
     patience: float = 10.0,
     progress: Progress = _silent,
 ) -> Evaluated:
     """Rollouts of a pair from seeds 0, ..., seeds - 1, kept under `out`.
 
-    shown: what its programs see as steps_since_improvement. patience: CPU limit over the
-    problem's own, more above 500 nodes. Raises InputError for a program that the gate refuses.
+    shown, on_invalid: as `Evaluator` has them. patience: CPU limit over the problem's own, more
+    above 500 nodes. Raises InputError for a program that the gate refuses.
     """
-    key = {
+    key: dict[str, Any] = {
         "pair": pair.digest,
         "steps": steps,
         "seeds": seeds,
         "patience": patience,
         "shown": _shown_key(shown),
     }
+    if on_invalid != "fail":  # which entries say by leaving it out
+        key["on_invalid"] = on_invalid
 
     def run(some: Sequence[Instance], told: Callable[[int, int], None]) -> Rollouts:
         limit = patience * problem.cpu_seconds * _larger(some)
-        with Evaluator(problem, workers, cpu_seconds=limit, shown=shown) as evaluator:
+        with Evaluator(
+            problem, workers, cpu_seconds=limit, shown=shown, on_invalid=on_invalid
+        ) as evaluator:
             require_lawful(evaluator, pair)
             return evaluator.run(
                 [pair], some, seeds=range(seeds), steps=steps, fail_fast=False, progress=told

@@ -181,6 +181,16 @@ def log_axis(axes: Any, which: str, steps: Sequence[float] = (1, 2, 5)) -> None:
     axis.set_minor_formatter(NullFormatter())
 
 
+def above_zero(values: np.ndarray) -> np.ndarray:
+    """The values that a logarithmic axis has room for; NaN for the others."""
+    return np.where(values > 0, values, math.nan)
+
+
+def below(labels: Sequence[str]) -> str:
+    """What a caption says of the curves that end where a logarithmic axis has no room."""
+    return f"Not above 0 at the end, where a logarithmic axis shows nothing: {', '.join(labels)}."
+
+
 def end_labels(axes: Any, ends: Sequence[tuple[str, float, str]], size: float = 7.0) -> None:
     """Names beside the right ends of curves, moved apart where they would touch.
 
@@ -262,10 +272,13 @@ def milestones(steps: int, points: int = 40) -> np.ndarray:
     return np.unique(np.rint(spaced).astype(np.int64))
 
 
-def referenced(instances: list[Instance], own: str | None) -> list[Instance]:
-    """The instances with references as `spo evaluate` finds them; own: a file of better ones."""
+def referenced(instances: list[Instance], effort: str, own: str | None) -> list[Instance]:
+    """The instances with references as `spo evaluate` finds them.
+
+    effort: of the solvers, where none of that effort ship. own: a file of better references.
+    """
     better = None if own is None else own_references(own)
-    return with_references(instances, cache_folder(), lambda done, total: None, own=better)
+    return with_references(instances, cache_folder(), lambda done, total: None, effort, better)
 
 
 def require_references(instances: Sequence[Instance]) -> None:

@@ -6,6 +6,9 @@ gaps that are equal to rounding are dropped) says whether differences are symmet
 Holm's step-down holds the chance of any false alarm within a column at the level. The interval is a
 95% percentile bootstrap of the mean difference. None of it speaks of other discovery runs: the
 programs are held fixed.
+
+A rollout that failed is in no mean, which favours the method that fails. So a difference with
+failures is marked, and no verdict is in favour of the method that has them.
 """
 
 import math
@@ -14,7 +17,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
-from common.tables import Column, lines_of
+from common.tables import FAILED, Column, lines_of
 
 from spo_jax.envs.metrics import bootstrap_interval
 from spo_jax.envs.textfiles import write_atomically
@@ -29,7 +32,8 @@ class Comparison:
 
     count: instances that both have. difference, low, high: mean difference in percentage points,
     positive where `other` is worse, and its interval. p: of Wilcoxon's test; holm: adjusted.
-    NaN where there is nothing to say it from.
+    NaN where there is nothing to say it from. failed, base_failed: rollouts of each that are in no
+    mean.
     """
 
     column: str
@@ -40,13 +44,20 @@ class Comparison:
     high: float
     p: float
     holm: float = math.nan
+    failed: int = 0
+    base_failed: int = 0
 
     @property
     def verdict(self) -> str:
-        """worse, better (than the one it is measured against), or no difference shown."""
+        """worse, better (than the one it is measured against), or no difference shown; failures
+        where only the one that has them would be ahead.
+        """
         if not self.holm < LEVEL:
             return "no difference shown"
-        return "worse" if self.difference > 0 else "better"
+        worse = self.difference > 0
+        if self.base_failed if worse else self.failed:
+            return "failures"
+        return "worse" if worse else "better"
 
 
 def compare(column: str, other: str, theirs: np.ndarray, base: np.ndarray) -> Comparison:
@@ -84,11 +95,15 @@ def holm(values: Sequence[float]) -> list[float]:
 
 
 def against(
-    base: str, gaps: Mapping[str, Mapping[str, np.ndarray]], columns: Sequence[Column]
+    base: str,
+    gaps: Mapping[str, Mapping[str, np.ndarray]],
+    columns: Sequence[Column],
+    failed: Mapping[str, Mapping[str, int]],
 ) -> list[Comparison]:
     """Every other method against `base` on every column that both have, Holm within a column.
 
-    gaps: by method's label, then by column key, [I] in percent.
+    gaps: by method's label, then by column key, [I] in percent. failed: likewise, rollouts that are
+    in none of them.
     """
     found: list[Comparison] = []
     for column in columns:
@@ -96,7 +111,11 @@ def against(
         if mine is None:
             continue
         tests = [
-            compare(column.key, other, own[column.key], mine)
+            replace(
+                compare(column.key, other, own[column.key], mine),
+                failed=failed[other][column.key],
+                base_failed=failed[base][column.key],
+            )
             for other, own in gaps.items()
             if other != base and column.key in own
         ]
@@ -115,20 +134,27 @@ def write(
     Path(stem).parent.mkdir(parents=True, exist_ok=True)
     paths = [Path(f"{stem}.csv"), Path(f"{stem}.md")]
     head = ("column", "method", "against", "instances", "difference", "low", "high",
-            "wilcoxon_p", "holm_p", "verdict")  # fmt: skip
+            "wilcoxon_p", "holm_p", "verdict", "failed", "failed_of_against")  # fmt: skip
     rows = [
-        (t.column, t.other, base, t.count, t.difference, t.low, t.high, t.p, t.holm, t.verdict)
+        (t.column, t.other, base, t.count, t.difference, t.low, t.high, t.p, t.holm, t.verdict,
+         t.failed, t.base_failed)
         for t in tests
-    ]
+    ]  # fmt: skip
     write_atomically(paths[0], lines_of(head, rows))
     write_atomically(paths[1], markdown(tests, base, columns))
     return paths
 
 
+def remove(stem: str | Path) -> None:
+    """Take away what `write` wrote, if it did."""
+    for suffix in (".csv", ".md"):
+        Path(f"{stem}{suffix}").unlink(missing_ok=True)
+
+
 def markdown(tests: Sequence[Comparison], base: str, columns: Sequence[Column]) -> str:
     """One table: methods by columns, with the mean difference, its interval and Holm's p."""
     kept = [c for c in columns if any(test.column == c.key for test in tests)]
-    cells = {(test.other, test.column): _cell(test) for test in tests}
+    cells = {(test.other, test.column): _cell(test, base) for test in tests}
     lines = [
         f"| minus {base} | " + " | ".join(c.heading for c in kept) + " |",
         "|---|" + "---|" * len(kept),
@@ -136,7 +162,13 @@ def markdown(tests: Sequence[Comparison], base: str, columns: Sequence[Column]) 
     for other in dict.fromkeys(test.other for test in tests):
         row = [cells.get((other, c.key), "–") for c in kept]
         lines.append(f"| {other} | " + " | ".join(row) + " |")
-    return "\n".join(lines) + "\n\n" + caption(base) + "\n"
+    told = [caption(base)]
+    if any(test.failed or test.base_failed for test in tests):
+        told.append(
+            f"{FAILED}: rollouts that failed are in no mean, which favours the method whose they "
+            "are; no p in its favour is bold."
+        )
+    return "\n".join(lines) + "\n\n" + " ".join(told) + "\n"
 
 
 def caption(base: str) -> str:
@@ -149,13 +181,16 @@ def caption(base: str) -> str:
     )
 
 
-def _cell(test: Comparison) -> str:
+def _cell(test: Comparison, base: str) -> str:
+    counts = (test.failed, ""), (test.base_failed, f" of {base}'s")
+    lost = [f"{count}{whose} failed" for count, whose in counts if count]
+    mark = f"{FAILED} ({', '.join(lost)})" if lost else ""
     if not test.count:
-        return "–"
-    text = f"{test.difference:+.3f}"
+        return f"–{mark}"
+    text = f"{test.difference:+.3f}{mark}"
     if math.isfinite(test.low):
         text += f" ({test.low:+.3f} to {test.high:+.3f})"
     if math.isfinite(test.holm):
         p = f"p = {test.holm:.2g}" if test.holm >= 1e-4 else "p < 0.0001"
-        text += f", {f'**{p}**' if test.holm < LEVEL else p}"
+        text += f", {f'**{p}**' if test.verdict in ('worse', 'better') else p}"
     return text

@@ -6,11 +6,12 @@ Finished runs are kept, so the same command goes on where it was stopped, and mo
 seeds cost only themselves. Any setting of `spo discover` may follow, and holds for all runs.
 
 The table is printed, and written beside its picture: table.md, table.csv, runs.csv, curves.csv,
-curves.png. Its intervals are 95% percentile bootstraps over the seeds. A seed has its own training
-instances, and they move J by more than an arm does; runs of one seed share them, and arms with the
-same model share their first answers. So the table also has each arm minus the first one, seed by
-seed, and the picture aligns the seeds at round 1. Budgets are equal before failures: repairs are
-written for valid destroys alone, so an arm that teaches to fail samples fewer; the caption tells.
+curves.png. Its intervals are 95% Student t intervals over the seeds, too few for a bootstrap. A
+seed has its own training instances, and they move J by more than an arm does; runs of one seed
+share them, and arms with the same model share their first answers. So the table also has each arm
+minus the first one, seed by seed, and the picture aligns the seeds at round 1. Budgets are equal
+before failures: repairs are written for valid destroys alone, so an arm that teaches to fail
+samples fewer; the caption tells.
 """
 
 import argparse
@@ -31,6 +32,7 @@ from spo_jax.config import Config
 from spo_jax.envs import get_problem
 from spo_jax.envs.evaluator import Evaluator
 from spo_jax.envs.metrics import utility
+from spo_jax.envs.shown import shown_with
 from spo_jax.errors import InputError
 from spo_jax.program import Pair
 from spo_jax.search.credit import get_credit
@@ -100,25 +102,32 @@ def folder_name(arm: str) -> str:
 def fresh_utilities(pairs: Mapping[Any, Any], settings: Mapping[Any, Config]) -> dict[Any, float]:
     """J of each run's pair (a `Best` or None) on instances that all runs and studies share.
 
-    The state is shown to all: a pair that was found without it does not look.
+    A pair runs as it was discovered: with the state or without, failing or skipping what is
+    infeasible.
     """
     first = next(iter(settings.values()))
     problem = get_problem(first.problem)
     instances = problem.sample(first.size, FRESH_INSTANCES, derive("credit study"))
-    found = {key: best.pair for key, best in pairs.items() if best is not None}
-    distinct: dict[str, Pair] = {pair.digest: pair for pair in found.values()}
-    values: dict[str, float] = {}
-    if distinct:
+    alike: dict[tuple[bool, str], dict[Any, Pair]] = {}
+    for key, best in pairs.items():
+        if best is not None:
+            terms = settings[key].state, settings[key].on_invalid
+            alike.setdefault(terms, {})[key] = best.pair
+    values = dict.fromkeys(pairs, math.nan)
+    for (state, on_invalid), found in alike.items():
+        distinct = {pair.digest: pair for pair in found.values()}
         with Evaluator(
             problem,
             first.workers,
             cpu_seconds=first.cpu_seconds,
             memory_mb=first.memory_mb,
-            on_invalid=first.on_invalid,
+            on_invalid=on_invalid,
+            shown=shown_with(state),
             unsafe=first.unsafe_sandbox,
         ) as evaluator:
             rollouts = evaluator.run(
                 list(distinct.values()), instances, seeds=range(first.rollouts), steps=first.steps
             )
-        values = dict(zip(distinct, map(float, utility(rollouts.best_cost)), strict=True))
-    return {key: values[found[key].digest] if key in found else math.nan for key in pairs}
+        known = dict(zip(distinct, map(float, utility(rollouts.best_cost)), strict=True))
+        values |= {key: known[pair.digest] for key, pair in found.items()}
+    return values

@@ -1,25 +1,32 @@
 """What a study tells: its table with intervals, its files and its picture."""
 
-import csv
+import io
 import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from common.outcomes import CURVES, MEASURES, SHARES, Outcome, first_of_last_third
+from common.tables import lines_of
 
 from spo_jax.config import Config
-from spo_jax.envs.metrics import bootstrap_interval
+from spo_jax.envs.textfiles import write_atomically
 
 
 def interval(values: Sequence[float]) -> tuple[int, float, float, float]:
-    """How many values there are, their mean, and its 95% bootstrap interval; NaN for what lacks."""
+    """How many values there are, their mean, and its 95% Student t interval; NaN for what lacks.
+
+    Seeds are few: of five normal values a percentile bootstrap covers the mean 84 times in 100.
+    """
+    from scipy.stats import t
+
     known = np.array([value for value in values if math.isfinite(value)])
     if known.size == 0:
         return 0, math.nan, math.nan, math.nan
-    low, high = bootstrap_interval(known) if known.size > 1 else (math.nan, math.nan)
-    return known.size, float(known.mean()), low, high
+    mean, half = float(known.mean()), math.nan
+    if known.size > 1:
+        half = float(t.ppf(0.975, known.size - 1) * known.std(ddof=1) / math.sqrt(known.size))
+    return known.size, mean, mean - half, mean + half
 
 
 def report(
@@ -33,25 +40,27 @@ def report(
     rows = table(outcomes)
     text = markdown(rows, seeds) + "\n\n" + _caption(outcomes, settings, preset, fresh, seeds)
     print("\n" + text)
-    (out / "table.md").write_text(text + "\n", "utf-8")
-    _write_csv(
-        out / "table.csv",
-        ("arm", "measure", "seeds", "mean", "low", "high"),
-        [(name, key, *row[key]) for name, row in rows.items() for key in MEASURES],
-    )
     numbers = ("arm", "seed", "answers", "pairs", *MEASURES)
-    _write_csv(out / "runs.csv", numbers, [tuple(getattr(o, n) for n in numbers) for o in outcomes])
-    _write_csv(
-        out / "curves.csv",
-        ("arm", "seed", "round", *CURVES),
-        [
-            (o.arm, o.seed, k + 1, *(float(o.curves[name][k]) for name in CURVES))
-            for o in outcomes
-            for k in range(len(o.curves["median"]))
-        ],
-    )
-    plot(outcomes, out / "curves.png")
-    print(f"written to {out}: table.md, table.csv, runs.csv, curves.csv, curves.png")
+    files: dict[str, str | bytes] = {
+        "table.md": text + "\n",
+        "table.csv": lines_of(
+            ("arm", "measure", "seeds", "mean", "low", "high"),
+            [(name, key, *row[key]) for name, row in rows.items() for key in MEASURES],
+        ),
+        "runs.csv": lines_of(numbers, [[getattr(o, n) for n in numbers] for o in outcomes]),
+        "curves.csv": lines_of(
+            ("arm", "seed", "round", *CURVES),
+            [
+                (o.arm, o.seed, k + 1, *(float(o.curves[name][k]) for name in CURVES))
+                for o in outcomes
+                for k in range(len(o.curves["median"]))
+            ],
+        ),
+        "curves.png": plot(outcomes),
+    }
+    for name, data in files.items():
+        write_atomically(out / name, data)
+    print(f"written to {out}: {', '.join(files)}")
 
 
 Row = dict[str, tuple[int, float, float, float]]  # measure -> values known, mean, low, high
@@ -111,20 +120,12 @@ def _caption(
     return (
         f"{settings.problem}, preset {preset}; {settings.rounds} rounds, the last third from round "
         f"{first}; "
-        f"{seeds} seeds, {spread} answers a run. Means over seeds with 95% bootstrap intervals. "
+        f"{seeds} seeds, {spread} answers a run. Means over seeds with 95% Student t intervals, "
+        "each for itself: nothing is corrected for their number. "
         f"Fresh J: {fresh} instances of size {settings.size} that no run has seen, "
         f"{settings.rollouts} rollouts of {settings.steps} steps on each; the pair is chosen by "
         f"{settings.select}."
     )
-
-
-def _write_csv(path: Path, head: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
-    with open(path, "w", newline="", encoding="utf-8") as file:
-        writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(head)
-        writer.writerows(
-            ["" if isinstance(v, float) and math.isnan(v) else v for v in row] for row in rows
-        )
 
 
 def aligned(outcomes: Sequence[Outcome], name: str) -> dict[str, np.ndarray]:
@@ -151,8 +152,8 @@ def aligned(outcomes: Sequence[Outcome], name: str) -> dict[str, np.ndarray]:
     }
 
 
-def plot(outcomes: Sequence[Outcome], path: Path) -> None:
-    """A panel for each of CURVES: means over seeds, with bands where there are two."""
+def plot(outcomes: Sequence[Outcome]) -> bytes:
+    """A PNG with a panel for each of CURVES: means over seeds, with bands where there are two."""
     from matplotlib import colormaps
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
@@ -183,4 +184,6 @@ def plot(outcomes: Sequence[Outcome], path: Path) -> None:
     figure.suptitle("means over seeds, seeds aligned at round 1", fontsize=9, color="0.35")
     handles, names = panels[0].get_legend_handles_labels()
     figure.legend(handles, names, loc="outside lower center", ncols=len(names), frameon=False)
-    figure.savefig(path, dpi=150, metadata={"Software": None})  # equal pictures, equal files
+    buffer = io.BytesIO()
+    figure.savefig(buffer, dpi=150, metadata={"Software": None})  # equal pictures, equal files
+    return buffer.getvalue()

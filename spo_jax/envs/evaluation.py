@@ -31,6 +31,7 @@ from spo_jax.envs.groups import (
 )
 from spo_jax.envs.problem import Instance, Problem
 from spo_jax.envs.rollouts import Rollouts, Status
+from spo_jax.envs.shown import shown_with
 from spo_jax.errors import InputError
 from spo_jax.program import Pair
 
@@ -137,6 +138,7 @@ def evaluate(
     workers: int = 1,
     cpu_seconds: float | None = None,
     on_invalid: str = "fail",
+    state: bool = True,
     references: str = "solve",
     effort: str = "standard",
     cache: str | Path | None = None,
@@ -147,6 +149,7 @@ def evaluate(
     """Roll `pair` out on every instance of every spec with seeds 0, 1, ..., seeds - 1.
 
     cpu_seconds: limit of a 500-step rollout, scaled to `steps`; the problem's own by default.
+    state: whether the programs see steps_since_improvement; else they see 0 at every step.
     references: "solve" looks those of uniform instances up among what ships and in the folder
         `cache`, else solves for them with `effort` where a solver is installed; "none" does not.
         Instance files bring their own. Anything else is a file of references, which may be better
@@ -167,11 +170,17 @@ def evaluate(
         "seeds": list(range(seeds)),
         "cpu_seconds": problem.cpu_seconds if cpu_seconds is None else cpu_seconds,
         "on_invalid": on_invalid,
+        "state": state,
         **reference_settings(references, effort),
     }
     told = {"destroy": pair.destroy.strategy, "repair": pair.repair.strategy, "digest": pair.digest}
     with Evaluator(
-        problem, workers, cpu_seconds=cpu_seconds, on_invalid=on_invalid, unsafe=unsafe
+        problem,
+        workers,
+        cpu_seconds=cpu_seconds,
+        on_invalid=on_invalid,
+        shown=shown_with(state),
+        unsafe=unsafe,
     ) as evaluator:
         require_lawful(evaluator, pair)
         report = Report(__version__, problem.name, told, settings, sandbox=evaluator.layers)

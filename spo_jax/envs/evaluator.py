@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 
 from spo_jax.envs.problem import Instance, Problem
 from spo_jax.envs.results import Results
-from spo_jax.envs.rollouts import Rollouts, Status
+from spo_jax.envs.rollouts import Refusal, Rollouts, Status
 from spo_jax.envs.sandbox.child import WHOLE_JOB, CheckJob, Job, RunJob, StepJob, Task
 from spo_jax.envs.sandbox.worker import Report, Worker
 from spo_jax.envs.shown import OBSERVED, Showing, of_rollout
@@ -166,9 +166,9 @@ class Evaluator:
         self._drain(deque(jobs), finished, wanted, running)
         return results.rollouts([order[pair.digest] for pair in pairs], fail_fast)
 
-    def check(self, programs: Sequence[Program]) -> list[str | None]:
-        """Pass programs through the static gate: None, or why each was refused."""
-        reasons: list[str | None] = [None] * len(programs)
+    def check(self, programs: Sequence[Program]) -> list[Refusal | None]:
+        """Pass programs through the static gate: None, or why each did not pass."""
+        refusals: list[Refusal | None] = [None] * len(programs)
         places: dict[int, list[int]] = {}
         jobs = []
         for first in range(0, len(programs), CHECKS_PER_JOB):
@@ -180,14 +180,17 @@ class Evaluator:
         def finished(work: _Work, reports: list[Report], verdict: Report | None) -> list[_Work]:
             where = places.pop(id(work.job))
             for report in reports:
-                reasons[where[report.index]] = report.reason or None
+                if report.reason:
+                    refusals[where[report.index]] = Refusal(Status.REJECTED, report.reason)
             left = where[len(reports) :]
             attempts = work.attempts
             fault = verdict is not None and verdict.status == Status.HOST_FAULT
             if left and fault and attempts + 1 < TRIES:
                 attempts += 1
             elif left:
-                reasons[left[0]] = verdict.reason if verdict else "the gate ended without a verdict"
+                reason = verdict.reason if verdict else "the gate ended without a verdict"
+                status = Status.HOST_FAULT if fault else Status.REJECTED
+                refusals[left[0]] = Refusal(status, reason)
                 left, attempts = left[1:], 0
             if not left:
                 return []
@@ -196,7 +199,7 @@ class Evaluator:
             return [_Work(job, attempts=attempts)]
 
         self._drain(deque(jobs), finished, lambda work: True, lambda busy: None)
-        return reasons
+        return refusals
 
     def step(self, job: StepJob, instance: Instance) -> Report:
         """What became of one step, not yet recomputed; see `spo_jax.envs.onestep`."""

@@ -98,9 +98,22 @@ def show_report(report: Report, out: Console) -> None:
     for group in report.groups:
         for note in notes(group):
             out.print(note, soft_wrap=True)
-    for line in (*map(proven, report.groups), *report.remarks, *below_references(report)):
+    told = report.settings
+    terms = conditions(told.get("state", True), told.get("on_invalid", "fail"))
+    lines = (*terms, *map(proven, report.groups), *report.remarks, *below_references(report))
+    for line in lines:
         if line:
             out.print(line, soft_wrap=True)
+
+
+def conditions(state: bool, on_invalid: str) -> list[str]:
+    """How programs ran, where that is not as usual: a run's pair runs as it was discovered."""
+    lines = []
+    if not state:
+        lines.append("discovered without the LNS state: steps_since_improvement is 0 at every step")
+    if on_invalid == "skip":
+        lines.append("an infeasible candidate is a rejected step (on_invalid = skip)")
+    return lines
 
 
 # The libraries' sets whose recorded optima are for as many routes as the name says.

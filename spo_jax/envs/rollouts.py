@@ -23,6 +23,17 @@ class Status(IntEnum):
         return self.name.lower()
 
 
+@dataclass(frozen=True)
+class Refusal:
+    """Why the gate let a program not pass: REJECTED, or HOST_FAULT where it could not judge it."""
+
+    status: Status
+    reason: str
+
+    def __str__(self) -> str:
+        return self.reason
+
+
 @dataclass(frozen=True, eq=False)
 class Rollouts:
     """Axes: P pair, I instance, S seed, T step, L the longest walk of any instance.

@@ -56,6 +56,11 @@ HIDDEN = fixed(0)
 INVERTED = Shown((INVERSION[1],) * INVERSION[0] + (0,))
 
 
+def shown_with(state: bool) -> Shown:
+    """What programs see that were discovered with the state, or without it."""
+    return OBSERVED if state else HIDDEN
+
+
 def of_rollout(showing: Showing, digest: str, seed: int, steps: int) -> Shown:
     """What is shown in one rollout of `steps` steps. Raises InputError where that is not said."""
     shown = showing if isinstance(showing, Shown) else showing.get((digest, seed))

@@ -10,6 +10,7 @@ from spo_jax.envs.evaluation import require_lawful
 from spo_jax.envs.evaluator import Evaluator
 from spo_jax.envs.problem import Instance, Problem, Solution
 from spo_jax.envs.rollouts import Status
+from spo_jax.envs.shown import shown_with
 from spo_jax.errors import InputError
 from spo_jax.program import Pair
 
@@ -76,13 +77,15 @@ def solve(
     workers: int = 1,
     cpu_seconds: float | None = None,
     on_invalid: str = "fail",
+    state: bool = True,
     unsafe: bool = False,
     progress: Callable[[int, int], None] | None = None,
 ) -> Solved:
     """Rollouts with seeds seed, seed + 1, ..., spread over the workers; the best one's solution.
 
     steps: LNS steps of a rollout; seconds: CPU seconds of a rollout, instead. cpu_seconds: CPU
-    limit of 500 steps, by default `cpu_limit`.
+    limit of 500 steps, by default `cpu_limit`. state: whether the programs see
+    steps_since_improvement; else they see 0 at every step.
 
     Raises InputError if no rollout gave a solution, SandboxUnavailable where none can run.
     """
@@ -100,7 +103,12 @@ def solve(
         raise InputError(f"steps must be from 1 to {MOST_STEPS}, not {steps}")
     limit = cpu_limit(problem, instance) if cpu_seconds is None else cpu_seconds
     with Evaluator(
-        problem, min(workers, seeds), cpu_seconds=limit, on_invalid=on_invalid, unsafe=unsafe
+        problem,
+        min(workers, seeds),
+        cpu_seconds=limit,
+        on_invalid=on_invalid,
+        shown=shown_with(state),
+        unsafe=unsafe,
     ) as evaluator:
         require_lawful(evaluator, pair)
         rollouts = evaluator.run(

@@ -135,7 +135,8 @@ class Completion:
 
     tokens: [T] int32 and logprobs: [T] float32 of the sampling policy; empty where the generator
         is no language model, or one elsewhere. derivation: passed on to the Program, see there.
-    usage: where an endpoint gave the answer.
+    usage: where an endpoint gave the answer. finished: whether it ended by itself and was not cut;
+        None where that is not known.
     """
 
     text: str
@@ -143,6 +144,7 @@ class Completion:
     logprobs: np.ndarray = field(default_factory=lambda: np.zeros(0, np.float32))
     derivation: str = ""
     usage: Usage | None = None
+    finished: bool | None = None
 
 
 @dataclass(frozen=True, eq=False)

@@ -32,14 +32,18 @@ def keep_compiled(folder: str | Path) -> str:
     return ""
 
 
-def share_devices() -> None:
-    """Give device memory back when it is freed, for others on the same card to use.
+def share_devices(in_turns: bool) -> None:
+    """Leave room on a card for another process: take what is needed and not most of it at once.
 
-    By itself JAX takes most of a card at its start and keeps what it has. Call it before anything
-    looks at a device. What the environment says already, stays.
+    in_turns: also give back what is freed, which is slower. Cards are numbered as nvidia-smi does,
+    for us and for whom we start. Call it before anything looks at a device. What the environment
+    says already, stays.
     """
-    os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
-    os.environ.setdefault("XLA_PYTHON_CLIENT_ALLOCATOR", "platform")
+    wanted = {"XLA_PYTHON_CLIENT_PREALLOCATE": "false", "CUDA_DEVICE_ORDER": "PCI_BUS_ID"}
+    if in_turns:
+        wanted["XLA_PYTHON_CLIENT_ALLOCATOR"] = "platform"
+    for name, value in wanted.items():
+        os.environ.setdefault(name, value)
 
 
 def devices() -> str:

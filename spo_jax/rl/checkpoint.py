@@ -29,6 +29,7 @@ T = TypeVar("T")
 # Deleting many files is not atomic but renaming their folder is, so they pass through this one.
 _DISCARDED = "discarded"
 _LAYOUT, _ARRAYS, _CHECKSUMS = "layout", "arrays", "checksums.json"
+_GO_BACK = "--rewind goes back to the round of an earlier one"
 _MISFIT = "the run had another model, or an adapter of another shape or rank"
 
 
@@ -145,16 +146,18 @@ class Checkpoints:
         """
         numbers = self.numbers()
         if number not in numbers:
-            there = f"there are {', '.join(map(str, numbers))}" if numbers else "there are none"
+            there = "there are none"
+            if numbers:
+                there = f"there are {', '.join(map(str, numbers))}; {_GO_BACK}"
             raise InputError(f"{self.folder} has no checkpoint {number}; {there}")
         leaves = _named(like)
         sentence = f"checkpoint {number} in {self.folder} is damaged"
-        with _explained(sentence, advice="; go back to an earlier one"):
+        with _explained(sentence, advice=f"; {_GO_BACK}"):
             _verify_checksums(self.folder / str(number))
             layout = self._read(number, _LAYOUT, ocp.args.JsonRestore())
         self._check_fit(number, {name: _describe(leaf) for name, leaf in leaves.items()}, layout)
         targets = {name: _target(leaf) for name, leaf in leaves.items() if leaf.size}
-        with _explained(sentence, advice="; go back to an earlier one"):
+        with _explained(sentence, advice=f"; {_GO_BACK}"):
             stored = self._read(number, _ARRAYS, ocp.args.StandardRestore(targets or _NOTHING))
         return jax.tree.unflatten(
             jax.tree.structure(like),
@@ -215,12 +218,31 @@ def _checksum(path: Path) -> int:
 
 
 def _write_checksums(folder: Path) -> None:
-    """The last file of a checkpoint, which appears whole or not at all."""
+    """The last file of a checkpoint, which appears whole or not at all.
+
+    Everything is on the disk when this returns, since a committed round may rely on it.
+    """
     files = sorted(path for path in folder.rglob("*") if path.is_file())
     sums = {str(path.relative_to(folder)): _checksum(path) for path in files}
     draft = folder / f".{_CHECKSUMS}"
     draft.write_text(json.dumps(sums, indent=1) + "\n", encoding="utf-8")
+    for path in (*files, draft, *(path for path in folder.rglob("*") if path.is_dir())):
+        _sync(path)
     draft.rename(folder / _CHECKSUMS)
+    for path in (folder, folder.parent):
+        _sync(path)
+
+
+def _sync(path: Path) -> None:
+    """Bring a file, or what a folder lists, to the disk."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    except OSError as error:
+        if error.errno != errno.EINVAL:  # a file system that cannot do this to a folder
+            raise
+    finally:
+        os.close(descriptor)
 
 
 def _verify_checksums(folder: Path) -> None:

@@ -6,14 +6,14 @@ One request a completion, so a server needs neither n nor log-probabilities. Wha
   goes on takes from there what it has asked before.
 - Requests are made in a thread of their own, in the order of the prompts, and answers are handed
   on in that order in parts of a fixed size, so nothing depends on which comes first.
-- The key is read from the environment when a client is made. It is no attribute of anything here,
-  and is struck out of what a server says before that is shown.
+- The key is read from the environment when a client is made (`access`), and is struck out of what a
+  server says before that is shown.
 - A request that fails for good counts as settled when all of its call's are: if the endpoint turns
   out to be gone, the run ends and asks again for what it could not have.
 """
 
 import asyncio
-import os
+import json
 import re
 import threading
 from collections import Counter
@@ -21,14 +21,13 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, wait
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
 from spo_jax.config import Config
 from spo_jax.errors import InputError, MissingExtra
 from spo_jax.program import Completion, Prompt
+from spo_jax.rl.access import ENDPOINT_KEYS, address, key, shown
 from spo_jax.rl.request_log import LOST, REQUESTS, Request, RequestLog, requests
 
-KEYS = ("SPO_API_KEY", "OPENAI_API_KEY")  # environment variables, the first that is set counts
 NO_KEY = "none"  # what a server that asks for no key is sent
 GIVE_UP = 20  # requests that fail one after another, none answered between, before a run ends
 GIVE_UP_AT_FIRST = 3  # the same as long as nothing was ever answered
@@ -39,8 +38,8 @@ LONGEST_WAIT = 120.0  # seconds that the client waits because a server's Retry-A
 class Endpoint:
     """Asks `config.model` at `config.base_url`.
 
-    Raises MissingExtra without the package `openai`, and InputError for an address that is none,
-    or that holds a secret.
+    Raises MissingExtra without the package `openai`, and InputError for an address that is none, or
+    that holds a secret, and for a key that cannot be sent.
     """
 
     def __init__(self, config: Config) -> None:
@@ -49,7 +48,9 @@ class Endpoint:
         except ImportError:
             raise MissingExtra("openai", "openai") from None
         self._config = config
-        self._url = address(str(config.base_url))
+        self._url = address(str(config.base_url), "base_url", ENDPOINT_KEYS)
+        key(ENDPOINT_KEYS)
+        self._extra = json.loads(config.request_extra or "{}")
         self._log = RequestLog()
         self._remark: Callable[[str], None] = lambda line: None
         self._length = "max_tokens"  # what the endpoint calls the longest answer
@@ -79,7 +80,7 @@ class Endpoint:
 
         Between them come empty parts, as long as the next one is not there.
         """
-        config, wanted = self._config, requests(prompts, n, seed)
+        config, wanted = self._config, requests(prompts, n, seed, self._extra)
         new = [request for request in wanted if request not in self._log]
         call = _Call(self, new, config.concurrency)
         size = max(1, config.sample_rows // n)
@@ -104,7 +105,7 @@ class Endpoint:
         limit = self._config.request_timeout
         return AsyncOpenAI(
             base_url=self._url,
-            api_key=_key() or NO_KEY,
+            api_key=key(ENDPOINT_KEYS) or NO_KEY,
             max_retries=self._config.retries,
             timeout=Timeout(limit, connect=min(limit, 10.0)),
         )
@@ -141,6 +142,7 @@ class Endpoint:
             "top_p": config.top_p,
             self._length: config.max_new_tokens,
             **({"seed": request.seed} if self._seeded else {}),
+            **({"extra_body": self._extra} if self._extra else {}),
         }
 
     def _reworded(self, error: Any, asked: dict[str, Any]) -> bool:
@@ -166,7 +168,9 @@ class Endpoint:
         """What a status says."""
         code, said = error.status_code, _said(error)
         if code == 401:  # what it says may hold a part of the key
-            return Failed(f"refuses the key (401): put one that it takes into {KEYS[0]}", True)
+            return Failed(
+                f"refuses the key (401): put one that it takes into {ENDPOINT_KEYS[0]}", True
+            )
         if code == 404:
             return Failed(
                 f"has no such address or no model {self._config.model} (404: {said}); "
@@ -174,7 +178,8 @@ class Endpoint:
                 True,
             )
         if code in (400, 422):
-            sent = ", ".join(f"{k} {v}" for k, v in asked.items() if k not in ("messages", "seed"))
+            plain = {k: v for k, v in asked.items() if k not in ("messages", "seed", "extra_body")}
+            sent = ", ".join(f"{k} {v}" for k, v in (plain | self._extra).items())
             return Failed(f"refuses a request ({code}: {said}), which says {sent}", True)
         again = code in (408, 409, 429) or code >= 500
         return Failed(f"answered {code}: {said}", not again)
@@ -290,28 +295,6 @@ class _Call:
 # --- texts ----------------------------------------------------------------------------------------
 
 
-def address(url: str) -> str:
-    """A base_url. Raises InputError for what is none, and for one that should not be kept."""
-    try:
-        parts = urlsplit(url)
-        known = parts.scheme in ("http", "https") and bool(parts.hostname)
-        _ = parts.port
-    except ValueError:
-        known = False
-    if not known:
-        raise InputError("base_url is no address; write it as http://127.0.0.1:8000/v1")
-    if parts.username or parts.password or parts.query or parts.fragment:
-        raise InputError(
-            "base_url may hold no name, password or query, because a run keeps it; "
-            f"put the key into the environment variable {KEYS[0]}"
-        )
-    return url.rstrip("/")
-
-
-def _key() -> str:
-    return next((key for name in KEYS if (key := os.environ.get(name, "").strip())), "")
-
-
 def _read(reply: Any) -> dict[str, Any]:
     """What is kept of a reply. Raises ValueError for one that is no chat completion."""
     try:
@@ -340,17 +323,9 @@ def _said(error: Any) -> str:
     """The words of a refusal."""
     body = error.body
     said = body.get("message") if isinstance(body, dict) else None
-    return _shown(said if isinstance(said, str) else error.message)
+    return shown(said if isinstance(said, str) else error.message, ENDPOINT_KEYS)
 
 
 def _cause(error: BaseException) -> str:
     cause = error.__cause__ or error
-    return _shown(str(cause) or type(cause).__name__)
-
-
-def _shown(text: str) -> str:
-    """At most 300 characters on one line, without the key."""
-    if key := _key():
-        text = text.replace(key, "...")
-    line = " ".join(text.split())
-    return line if len(line) <= 300 else line[:297] + "..."
+    return shown(str(cause) or type(cause).__name__, ENDPOINT_KEYS)

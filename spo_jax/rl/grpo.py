@@ -57,7 +57,7 @@ def constant(rate: float) -> float:
 
 
 def inverse_sqrt(rate: float) -> Callable[[jax.Array], jax.Array]:
-    """rate / sqrt(k) at step k = 1, 2, ...: large steps at first, and no end to plan for."""
+    """rate / sqrt(k) at an adapter's step k = 1, 2, ...: large at first, and no end to plan for."""
     return lambda steps: rate / jnp.sqrt(steps + 1.0)
 
 
@@ -120,7 +120,8 @@ def advantages(
     """A group's advantages [B] float64, NaN for samples that are left out, all zero without spread.
 
     credits: [B], NaN where there is none. failed: [B] bool, samples without a credit by their own
-    fault. usable: [B] bool, samples with log-probabilities.
+    fault. usable: [B] bool, samples with log-probabilities. Raises InputError for an advantage
+    that is not one finite number for each credit.
     """
     credits = np.asarray(credits, np.float64)
     earned = usable & np.isfinite(credits)
@@ -132,8 +133,19 @@ def advantages(
     kept = credits[earned]
     if kept.size:
         flat = np.ptp(kept) <= NO_SPREAD
-        result[earned] = 0.0 if flat else config.advantage(kept)
+        result[earned] = 0.0 if flat else _checked(config.advantage(kept), kept)
     return result
+
+
+def _checked(found: Any, credits: np.ndarray) -> np.ndarray:
+    """Advantages [B] of credits [B]. Raises InputError unless that is what they are."""
+    found = np.asarray(found)
+    if found.shape != credits.shape or not np.isfinite(found).all():
+        raise InputError(
+            f"the advantage of {len(credits)} credits has the shape {found.shape} or is not "
+            "finite; it must be one number for each"
+        )
+    return found
 
 
 @jax.tree_util.register_dataclass

@@ -7,6 +7,7 @@ round to round, so a run that was cut and restored goes on bit for bit.
 
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import lru_cache
 from pathlib import Path
 
@@ -14,7 +15,8 @@ import jax
 import jax.numpy as jnp
 
 from spo_jax.config import EMBEDDED, VLLM, Config
-from spo_jax.errors import InputError
+from spo_jax.errors import InputError, SpoError
+from spo_jax.named import imported_function
 from spo_jax.program import ROLES, Completion, Group, Prompt, Role
 from spo_jax.rl.batches import TokenGroup
 from spo_jax.rl.checkpoint import Checkpoints
@@ -36,6 +38,24 @@ FILES = {
     ),
 }  # fmt: skip
 CLOCKED = "tokens_per_second"  # the one metric of an update that is not the same when repeated
+
+
+class OutOfMemory(SpoError, MemoryError):
+    """The device's memory does not suffice; what was saved before stays valid."""
+
+
+@contextmanager
+def _enough_memory(what: str, settings: str) -> Iterator[None]:
+    """One sentence for XLA's word that a device is full."""
+    try:
+        yield
+    except jax.errors.JaxRuntimeError as error:
+        if "RESOURCE_EXHAUSTED" not in str(error):
+            raise
+        raise OutOfMemory(
+            f"the device has not enough memory to {what}: begin a new run with a smaller "
+            f"{settings}; finished rounds of this one are kept, for a larger device"
+        ) from error
 
 
 class Policy:
@@ -95,7 +115,7 @@ class Policy:
         """`n` completions of each prompt, with their tokens and log-probabilities.
 
         The same for the same seed, prompts and adapters. Raises InputError for a prompt that does
-        not fit.
+        not fit, and OutOfMemory.
         """
         found = {
             place: group for part in self.stream(prompts, n, seed) for place, group in part.items()
@@ -113,26 +133,31 @@ class Policy:
             tokens = [self._prompt_tokens(prompts[place].text) for place in places]
             adapter = self.learners[role].adapter.scaled(self.lora.scale)
             key = _key(seed, "tokens", role)
-            for part in stream(self._model, tokens, n, key, self._sampling, adapter):
-                yield {
-                    places[i]: tuple(map(self._completion, samples)) for i, samples in part.items()
-                }
+            with _enough_memory("sample", "sample_rows or max_new_tokens"):
+                for part in stream(self._model, tokens, n, key, self._sampling, adapter):
+                    yield {
+                        places[i]: tuple(map(self._completion, samples))
+                        for i, samples in part.items()
+                    }
 
     def _completion(self, sample: Sample) -> Completion:
-        return Completion(self._tokenizer.decode(sample.tokens), sample.tokens, sample.logprobs)
+        text = self._tokenizer.decode(sample.tokens)
+        return Completion(text, sample.tokens, sample.logprobs, finished=sample.finished)
 
     # --- it learns --------------------------------------------------------------------------------
 
     def update(self, groups: Mapping[Role, Sequence[Group]]) -> dict[str, float]:
         """One step a role up eq:grpo on all its groups; metrics of `Trainer.update`, by role.
 
-        Raises NotFinite where the objective is no number; what was saved before stays valid.
+        Raises NotFinite where the objective is no number, and OutOfMemory; what was saved before
+        stays valid.
         """
         metrics: dict[str, float] = {}
         for role in ROLES:
             named = [self._group(f"{role} {i + 1}", group) for i, group in enumerate(groups[role])]
             try:
-                self.learners[role], measured = self._trainer.update(self.learners[role], named)
+                with _enough_memory("learn", "micro_batch or max_new_tokens"):
+                    self.learners[role], measured = self._trainer.update(self.learners[role], named)
             except NotFinite as error:
                 what = str(error).partition(";")[0]
                 raise NotFinite(
@@ -162,8 +187,8 @@ class Policy:
     def restore(self, folder: Path, number: int) -> None:
         """Both learners of checkpoint `number`; later ones are deleted."""
         with Checkpoints(folder) as checkpoints:
-            checkpoints.discard_after(number)
             self.learners = checkpoints.restore(number, like=self.learners)
+            checkpoints.discard_after(number)
 
 
 # --- settings -------------------------------------------------------------------------------------
@@ -177,7 +202,7 @@ def lora_of(config: Config) -> LoraConfig:
 
 
 def grpo_of(config: Config) -> GrpoConfig:
-    """The update of a run."""
+    """The update of a run. Raises InputError where an advantage of the user's own is not there."""
     return GrpoConfig(
         learning_rate=config.learning_rate,
         schedule=SCHEDULES[config.schedule],
@@ -186,7 +211,8 @@ def grpo_of(config: Config) -> GrpoConfig:
         weight_decay=config.weight_decay,
         micro_batch=config.micro_batch,
         temperature=config.temperature,
-        advantage=ADVANTAGES[config.advantage],
+        advantage=ADVANTAGES.get(config.advantage)
+        or imported_function("advantage", config.advantage, ", ".join(ADVANTAGES)),
         ratio=RATIOS[config.ratio],
         failure_penalty=config.failure_penalty,
         share_prompts=config.share_prompts,

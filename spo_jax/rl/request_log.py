@@ -7,7 +7,7 @@ that it had. A kill in the middle of a line leaves a torn one, which is cut off.
 import hashlib
 import json
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -24,7 +24,7 @@ class Request:
     """One answer that is wanted.
 
     sample: which of the answers to this text in its call, from 0. key: hex digest of the call's
-    seed, the text and the sample; equal keys are the same request.
+    seed, the text, the sample and what else is sent; equal keys are the same request.
     """
 
     role: Role
@@ -38,15 +38,21 @@ class Request:
         return derive(self.key) % 2**31
 
 
-def requests(prompts: Sequence[Prompt], n: int, seed: int) -> list[Request]:
-    """`n` requests for each prompt, in their order; prompts with one text share its samples."""
+def requests(
+    prompts: Sequence[Prompt], n: int, seed: int, extra: Mapping[str, Any] | None = None
+) -> list[Request]:
+    """`n` requests for each prompt, in their order; prompts with one text share its samples.
+
+    extra: fields that are sent besides, in any order.
+    """
+    more = (json.dumps(extra, sort_keys=True),) if extra else ()
     asked: dict[str, int] = {}
     found = []
     for prompt in prompts:
         for _ in range(n):
             sample = asked.get(prompt.text, 0)
             asked[prompt.text] = sample + 1
-            name = "\0".join((str(seed), prompt.text, str(sample)))
+            name = "\0".join((str(seed), prompt.text, str(sample), *more))
             key = hashlib.blake2b(name.encode(), digest_size=16).hexdigest()
             found.append(Request(prompt.role, prompt.text, sample, key))
     return found

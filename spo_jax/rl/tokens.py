@@ -35,18 +35,29 @@ class Tokenizer:
             tokenizer = Fast.from_file(str(path))
         except Exception as error:  # the library raises nothing more specific
             raise InputError(f"cannot read {path}: {error}") from None
+        tokenizer.no_truncation()  # a file may hold what somebody once trained with
+        tokenizer.no_padding()
         settings = _json(folder / "tokenizer_config.json")
         template = _template(folder, settings)
-        return cls(tokenizer, template, _stops(folder, settings, tokenizer))
+        found = cls(tokenizer, template, _stops(folder, settings, tokenizer))
+        found.prompt("")  # a template that cannot be used is told before a run begins
+        return found
 
     def prompt(self, text: str) -> np.ndarray:
-        """[T] int32: `text` as a user's message, ready for the answer, which comes unthought."""
+        """[T] int32: `text` as a user's message, ready for the answer, which comes unthought.
+
+        Raises InputError where the template refuses it or lacks something.
+        """
+        from jinja2 import TemplateError
+
         message = [{"role": "user", "content": text}]
-        return self.encode(
-            self._template.render(
+        try:
+            whole = self._template.render(
                 messages=message, add_generation_prompt=True, enable_thinking=False
             )
-        )
+        except TemplateError as error:
+            raise InputError(f"the model's chat template cannot make a prompt: {error}") from None
+        return self.encode(whole)
 
     def encode(self, text: str) -> np.ndarray:
         """[T] int32; special tokens are recognised, none is added."""

@@ -12,7 +12,7 @@ from itertools import cycle, islice
 from typing import cast
 
 from spo_jax.config import Config
-from spo_jax.envs.rollouts import Status
+from spo_jax.envs.rollouts import Refusal, Status
 from spo_jax.errors import InputError, Rejection
 from spo_jax.program import Completion, Program, Prompt, Role, Usage, parse_response
 from spo_jax.search.beside import ahead
@@ -27,17 +27,22 @@ from spo_jax.search.prompts import (
 )
 from spo_jax.search.rounds import UNPARSABLE, Failure, Generator
 
-Gate = Callable[[Sequence[Program]], Sequence[str | None]]
+Gate = Callable[[Sequence[Program]], Sequence[Refusal | None]]
 Fits = Callable[[str], bool]
 
 
 @dataclass(frozen=True, eq=False)
 class Answers:
-    """The samples of one context. programs: one a completion, None where it was refused."""
+    """The samples of one context.
+
+    programs: one a completion, None where it was refused. unjudged: the places of those that were
+    not refused, but lost by a fault of our side.
+    """
 
     prompt: Prompt
     completions: tuple[Completion, ...]
     programs: tuple[Program | None, ...]
+    unjudged: frozenset[int] = frozenset()
 
 
 # --- contexts -------------------------------------------------------------------------------------
@@ -175,7 +180,7 @@ def ask(
     """
     answers: dict[int, Answers] = {}
     failures: list[Failure] = []
-    verdicts: dict[str, str | None] = {}
+    verdicts: dict[str, Refusal | None] = {}
     with closing(ahead(_parts(generator, prompts, n, seed), around)) as parts:
         for part in parts:
             if not part:
@@ -225,7 +230,7 @@ def _gated(
     gate: Gate,
     prompts: Sequence[Prompt],
     part: Mapping[int, tuple[Completion, ...]],
-    verdicts: dict[str, str | None],
+    verdicts: dict[str, Refusal | None],
 ) -> tuple[dict[int, Answers], list[Failure]]:
     """A part as answers, and its refusals; what the gate says of programs goes to `verdicts`."""
     failures: list[Failure] = []
@@ -238,15 +243,18 @@ def _gated(
     verdicts |= zip((p.digest for p in new), gate(new), strict=True)
     answers = {}
     for place, programs in parsed.items():
-        for completion, program in zip(part[place], programs, strict=True):
-            reason = verdicts[program.digest] if program is not None else None
-            if program is not None and reason is not None:
-                failures.append(_rejected(program, reason, completion))
-        passed = tuple(
-            program if program is not None and verdicts[program.digest] is None else None
-            for program in programs
+        passed: list[Program | None] = []
+        unjudged = set()
+        for i, (completion, program) in enumerate(zip(part[place], programs, strict=True)):
+            refusal = verdicts[program.digest] if program is not None else None
+            if program is not None and refusal is not None:
+                failures.append(_refused(program, refusal, completion))
+                if refusal.status == Status.HOST_FAULT:
+                    unjudged.add(i)
+            passed.append(program if refusal is None else None)
+        answers[place] = Answers(
+            prompts[place], tuple(part[place]), tuple(passed), frozenset(unjudged)
         )
-        answers[place] = Answers(prompts[place], tuple(part[place]), passed)
     return answers, failures
 
 
@@ -266,11 +274,11 @@ def _read(prompt: Prompt, completion: Completion, failures: list[Failure]) -> Pr
         return None
 
 
-def _rejected(program: Program, reason: str, completion: Completion) -> Failure:
+def _refused(program: Program, refusal: Refusal, completion: Completion) -> Failure:
     return Failure(
         program.role,
-        Status.REJECTED.label,
-        reason,
+        refusal.status.label,
+        refusal.reason,
         destroy=program.digest if program.role == "destroy" else "",
         repair=program.digest if program.role == "repair" else "",
         text=completion.text,
@@ -302,7 +310,10 @@ def written(answers: Sequence[Answers], config: Config, what: str = "") -> dict[
     if usages:
         numbers = _charged(usages, config)
     elif any(lengths):
-        cut = sum(length >= config.max_new_tokens for length in lengths)
+        cut = sum(
+            length >= config.max_new_tokens if each.finished is None else not each.finished
+            for each, length in zip(completions, lengths, strict=True)
+        )
         numbers = {"tokens": sum(lengths), "cut": cut}
     else:
         return {}

@@ -12,18 +12,27 @@ from typing import Any
 
 from spo_jax import config, presets
 from spo_jax.errors import InputError
-from spo_jax.search.manifest import check_model, manifest, model_of, other_software
+from spo_jax.search.manifest import (
+    check_model,
+    check_prompts,
+    idle_devices,
+    manifest,
+    model_of,
+    other_software,
+)
 
 INTERRUPTED = 130  # the shell's code for a program that Ctrl-C ended
 
 
 def discover(args: argparse.Namespace) -> int:
-    """`spo discover [PROBLEM] [--preset P] [--out RUN] [--resume RUN] [settings]`.
+    """`spo discover [PROBLEM] [--preset P] [--out RUN] [--resume RUN [--rewind K]] [settings]`.
 
     Returns the exit code: 0, or 130 after Ctrl-C. Raises SpoError for what the user can mend.
     """
     if getattr(args, "resume", None) is not None:
         return _resume(args)
+    if getattr(args, "rewind", None) is not None:
+        raise InputError("--rewind goes back in a run: name it with --resume RUN")
     return _start(args)
 
 
@@ -39,6 +48,8 @@ def _start(args: argparse.Namespace) -> int:
     settings = presets.load(problem, preset, config.overrides_from(args))
     if settings.generator in config.LEARNERS and Path(settings.model).is_dir():
         settings = dataclasses.replace(settings, model=str(Path(settings.model).resolve()))
+    if settings.prompts is not None:
+        settings = dataclasses.replace(settings, prompts=str(Path(settings.prompts).resolve()))
     out = getattr(args, "out", None)
     path = Path(out) if out is not None else default_folder(settings, preset)
     check_new(path)
@@ -54,13 +65,14 @@ def _resume(args: argparse.Namespace) -> int:
         raise InputError("--resume goes on in its own folder: leave out --out")
     run = load_run(path)
     settings = resumed(run.config, run.preset, args, path)
-    if run.status == "finished":
+    rewind = getattr(args, "rewind", None)
+    if run.status == "finished" and rewind is None:
         with Store.reopen(path) as store:  # a kill may have come before the last export
             store.export_best(store.best())
         print(f"{path} is finished: {run.rounds} of {run.planned} rounds.")
         print("\n".join(progress.closing(run.best, settings, path, path / BEST, run.finals)))
         return 0
-    return _run(settings, run.preset, path, new=False)
+    return _run(settings, run.preset, path, new=False, rewind=rewind)
 
 
 def resumed(
@@ -87,7 +99,9 @@ def resumed(
     return dataclasses.replace(stored, **given)
 
 
-def _run(settings: config.Config, preset: str, path: Path, *, new: bool) -> int:
+def _run(
+    settings: config.Config, preset: str, path: Path, *, new: bool, rewind: int | None = None
+) -> int:
     from spo_jax.envs import get_problem
     from spo_jax.envs.evaluation import cache_folder
     from spo_jax.envs.evaluator import Evaluator
@@ -96,8 +110,8 @@ def _run(settings: config.Config, preset: str, path: Path, *, new: bool) -> int:
     from spo_jax.search import progress
     from spo_jax.search.credit import get_credit
     from spo_jax.search.methods import get_method, writes_prose
-    from spo_jax.search.plugins import writer_and_learner
-    from spo_jax.search.prompts import templates
+    from spo_jax.search.plugins import get_panel, get_survivors, writer_and_learner
+    from spo_jax.search.prompts import digest
     from spo_jax.search.rounds import Round
     from spo_jax.search.spo import Parts
     from spo_jax.search.spo import discover as algorithm
@@ -108,11 +122,12 @@ def _run(settings: config.Config, preset: str, path: Path, *, new: bool) -> int:
     exists = not new
     try:
         problem = get_problem(settings.problem)
-        templates(settings.prompts, problem.name)
+        prompts = digest(settings.prompts, problem.name)
         credit = get_credit(settings.credit)
+        survivors, panel = get_survivors(settings.survivors), get_panel(settings.panel)
         method = get_method(settings)
-        if settings.generator == config.VLLM and settings.residency != "both":
-            share_devices()
+        if settings.generator == config.VLLM:
+            share_devices(in_turns=settings.residency != "both")
         uncached = keep_compiled(cache_folder() / "compiled")
         model = model_of(settings)
         generator, updater = writer_and_learner(settings)
@@ -132,31 +147,36 @@ def _run(settings: config.Config, preset: str, path: Path, *, new: bool) -> int:
         ):
             if new:
                 rounds = method.rounds(settings) if method else None
-                what = manifest(settings, preset, evaluator.layers, model, variant, rounds)
+                what = manifest(settings, preset, evaluator.layers, model, variant, rounds, prompts)
                 store = Store.create(path, what)
                 exists = True
             else:
                 store = Store.reopen(path)
             with store, progress.Display(settings, store.log) as display:
                 check_model(store.manifest.get("model"), model, path)
-                state = store.state()
-                committed = state.round
+                check_prompts(store.manifest, prompts, path)
+                committed = store.last_round(rewind)
                 if committed:
                     updater.restore(path / CHECKPOINTS, committed)
+                if rewind is not None:  # not before what it goes on from is there
+                    store.rewind(rewind)
+                    display.note(f"went back to round {rewind}")
+                state = store.state()
                 if (open_in := getattr(generator, "open", None)) is not None:
                     open_in(path, display.remark)
                 store.export_best(state.best)
                 display.say(progress.opening(settings, preset, path, committed + 1))
                 if variant is not None:
                     display.say(f"Method: {variant}")
-                for warning in (uncached, other_software(store.manifest, model)):
+                other = other_software(store.manifest, model)
+                for warning in (uncached, idle_devices(model), other):
                     if warning:
                         display.say(warning)
 
                 def commit(done: Round) -> None:
                     nonlocal committed
                     updater.save(path / CHECKPOINTS, done.number)
-                    store.commit(done)
+                    store.commit(done, display.remark)
                     committed = done.number
                     store.export_best(done.best)
 
@@ -167,6 +187,8 @@ def _run(settings: config.Config, preset: str, path: Path, *, new: bool) -> int:
                     generator=generator,
                     credit=credit,
                     updater=updater,
+                    select=survivors,
+                    panel=panel,
                     observer=display,
                 )
                 algorithm(parts, state, commit, method)
@@ -174,9 +196,8 @@ def _run(settings: config.Config, preset: str, path: Path, *, new: bool) -> int:
                 if settings.finalists:
                     named = store.candidates(settings.finalists)
                     others = store.controls(max(settings.finalists, FEWEST_CONTROLS), named)
-                    store.commit_finals(
-                        validate(settings, problem, evaluator, named, others, display)
-                    )
+                    measured = validate(settings, problem, evaluator, named, others, display)
+                    store.commit_finals(measured, display.remark)
                 best, finals = store.best(), store.finals()
                 store.export_best(best)
                 if bill := progress.bill(store.totals()):

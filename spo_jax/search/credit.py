@@ -9,7 +9,6 @@ the same for the paper. They are not for a credit that is relative to its round,
 keeps its score and meets the candidates of all later rounds.
 """
 
-import importlib
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -19,6 +18,7 @@ import numpy as np
 
 from spo_jax.envs.metrics import follower_credit, leader_credit
 from spo_jax.errors import InputError
+from spo_jax.named import imported_function
 
 
 @dataclass(frozen=True, eq=False)
@@ -286,25 +286,9 @@ def get_credit(name: str) -> CreditScheme:
     which scheme returned something else than Credits of the payoff's shape, finite or NaN, or paid
     what has no utility. Raises InputError where nothing callable is found under the name.
     """
-    scheme = SCHEMES[name] if name in SCHEMES else _imported(name)
-    return _checked(name, scheme)
-
-
-def _imported(name: str) -> CreditScheme:
-    module, colon, attribute = name.partition(":")
-    if not (colon and module and attribute) or module.startswith("."):
-        known = ", ".join(SCHEMES)
-        raise InputError(f"unknown credit {name!r}: use {known}, or 'package.module:function'")
-    try:
-        scheme = getattr(importlib.import_module(module), attribute)
-    except Exception as error:  # a user's module may raise anything while it is imported
-        raise InputError(
-            f"cannot import credit {name!r} ({type(error).__name__}: {error}); "
-            "its folder must be on PYTHONPATH"
-        ) from error
-    if not callable(scheme):
-        raise InputError(f"credit {name!r} is a {type(scheme).__name__}, not a function")
-    return scheme
+    if name in SCHEMES:
+        return _checked(name, SCHEMES[name])
+    return _checked(name, imported_function("credit", name, ", ".join(SCHEMES)))
 
 
 def _checked(name: str, scheme: Callable[..., object]) -> CreditScheme:

@@ -62,8 +62,8 @@ def _group(answers: Answers, earned: dict[str, float], failed: Callable[[Program
     """An answer without a program, or with one that the gate refused, has itself failed."""
     credits = [math.nan if p is None else earned.get(p.digest, math.nan) for p in answers.programs]
     faults = [
-        math.isnan(credit) and (program is None or failed(program))
-        for program, credit in zip(answers.programs, credits, strict=True)
+        math.isnan(credit) and (i not in answers.unjudged if program is None else failed(program))
+        for i, (program, credit) in enumerate(zip(answers.programs, credits, strict=True))
     ]
     return Group(answers.prompt, answers.completions, np.array(credits), np.array(faults, bool))
 

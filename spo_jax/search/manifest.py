@@ -3,6 +3,7 @@
 Heavy imports happen inside, because commands import this.
 """
 
+import hashlib
 import importlib.metadata
 import os
 import platform
@@ -13,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from spo_jax import __version__
-from spo_jax.config import ENDPOINT, LEARNERS, Config
+from spo_jax.config import ENDPOINT, LEARNERS, VLLM, Config
 from spo_jax.errors import InputError
 
 PACKAGES = ("jax", "jaxlib", "numpy", "flax", "optax", "orbax-checkpoint", "tokenizers")
@@ -26,9 +27,11 @@ def manifest(
     model: Mapping[str, str] | None = None,
     variant: str | None = None,
     rounds: int | None = None,
+    prompts: str | None = None,
 ) -> dict[str, Any]:
     """A run's config and preset, and what it runs on. model: see `model_of`. variant, rounds: what
-    its method is and how many rounds it takes, where that is not SPO.
+    its method is and how many rounds it takes, where that is not SPO. prompts: the digest of
+    templates of the user's own.
     """
     return {
         "config": settings.to_dict(),
@@ -46,23 +49,42 @@ def manifest(
         "sandbox": dict(layers),
         **({} if model is None else {"model": dict(model)}),
         **({} if variant is None else {"variant": variant, "rounds": rounds}),
+        **({} if prompts is None else {"prompts": prompts}),
     }
 
 
 def model_of(settings: Config) -> dict[str, str] | None:
     """The model that writes a run's programs: its folder, digests of its weights and tokenizer, and
-    the devices it runs on; of one at an endpoint, its name and where that is. None where no model
-    writes. Raises InputError where it is not there.
+    the devices it runs on, and vLLM's version where that is known; of one at an endpoint, its name
+    and where that is. None where no model writes. Raises InputError where it is not there.
     """
     if settings.generator == ENDPOINT:
         return {"name": settings.model, "base_url": str(settings.base_url)}
     if settings.generator not in LEARNERS:
         return None
+    import jax
+
     from spo_jax.rl.backend import devices
     from spo_jax.rl.policy import fingerprint, model_folder
 
     folder = model_folder(settings.model)
-    return {"folder": str(folder), **fingerprint(folder), "devices": devices()}
+    known, several = devices(), len(jax.devices()) > 1
+    used = f"1 of {known}" if several else known
+    found = {"folder": str(folder), **fingerprint(folder), "devices": used}
+    if settings.generator == VLLM:
+        from spo_jax.rl.vllm.server import version
+
+        if sampler := version(settings):
+            found["vllm"] = sampler
+    return found
+
+
+def idle_devices(model: Mapping[str, str] | None) -> str:
+    """A sentence where a model has more devices than it uses, or nothing."""
+    used = (model or {}).get("devices", "")
+    if not used.startswith("1 of "):
+        return ""
+    return f"The model uses {used}; hide the others (CUDA_VISIBLE_DEVICES) to use them elsewhere"
 
 
 def check_model(began: Mapping[str, str] | None, now: Mapping[str, str] | None, path: Path) -> None:
@@ -84,6 +106,22 @@ def check_model(began: Mapping[str, str] | None, now: Mapping[str, str] | None, 
             )
 
 
+def check_prompts(stored: Mapping[str, Any], now: str | None, path: Path) -> None:
+    """Raises InputError where a run in `path` would go on with other templates than it began with.
+
+    now: their digest. Of runs with a folder of their own, older ones did not keep it.
+    """
+    began = stored.get("prompts")
+    if began == now or (began is None and stored["config"].get("prompts") is not None):
+        return
+    if began is None:
+        raise InputError(f"{path} began with the package's prompt templates; leave out --prompts")
+    raise InputError(
+        f"{path} began with other prompt templates than those of now; "
+        "name a folder that holds them with --prompts, or begin a new run"
+    )
+
+
 def versions() -> dict[str, str]:
     """Versions of what a result depends on."""
     found = {"spo_jax": __version__, "python": platform.python_version()}
@@ -99,10 +137,10 @@ def other_software(stored: Mapping[str, Any], model: Mapping[str, str] | None = 
     """A warning where a run goes on with other software or devices than it began with, or none."""
     began, now = dict(stored.get("versions", {})), versions()
     if "commit" in stored.get("code", {}) and "commit" in (code := _checkout()):
-        began["commit"], now["commit"] = stored["code"]["commit"][:12], code["commit"][:12]
+        began["commit"], now["commit"] = _named(stored["code"]), _named(code)
     if model is not None and "model" in stored:
-        for what in ("devices", "base_url"):
-            if what in stored["model"]:
+        for what in ("devices", "base_url", "vllm"):
+            if what in stored["model"] and what in model:
                 began[what], now[what] = stored["model"][what], model[what]
     changes = [
         f"{name} {began[name]} -> {now.get(name, 'none')}"
@@ -117,8 +155,16 @@ def other_software(stored: Mapping[str, Any], model: Mapping[str, str] | None = 
     )
 
 
+def _named(code: Mapping[str, Any]) -> str:
+    """A commit, and what was changed since: equal names are equal code."""
+    changed = f" with changes {code.get('edits', '(unknown)')}" if code.get("changed") else ""
+    return str(code["commit"])[:12] + changed
+
+
 def _checkout() -> dict[str, Any]:
-    """The commit of the source and whether it was changed since; empty outside a checkout."""
+    """The commit of the source, whether it was changed since, and a digest of the changes to files
+    that git knows; empty outside a checkout.
+    """
     root = Path(__file__).resolve().parents[2]
     if not (root / ".git").exists():
         return {}
@@ -130,10 +176,12 @@ def _checkout() -> dict[str, Any]:
         ).stdout.strip()
 
     try:
-        return {
-            "commit": git("rev-parse", "HEAD"),
-            "changed": bool(git("status", "--porcelain", "--", "spo_jax")),
-        }
+        status = git("status", "--porcelain", "--", "spo_jax")
+        found = {"commit": git("rev-parse", "HEAD"), "changed": bool(status)}
+        if status:
+            edits = status + git("diff", "HEAD", "--", "spo_jax")
+            found["edits"] = hashlib.blake2b(edits.encode(), digest_size=6).hexdigest()
+        return found
     except (OSError, subprocess.SubprocessError):
         return {}
 

@@ -2,11 +2,12 @@
 
 import dataclasses
 import importlib
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from spo_jax.config import EMBEDDED, SPO, WITH_MODEL, Config, closest
 from spo_jax.errors import InputError
-from spo_jax.search.plugins import imported
+from spo_jax.named import imported
 from spo_jax.search.rounds import Generator
 
 if TYPE_CHECKING:
@@ -74,17 +75,30 @@ def _with_settings(method: Any, config: Config) -> Any:
         if name not in known:
             hint = closest(name, known) if known else ""
             raise InputError(f"method {config.method} has no setting {name!r}{hint}")
-        changed[name] = _converted(name, value, type(known[name]))
+        changed[name] = _converted(config.method, name, value, type(known[name]))
     return dataclasses.replace(method, **changed)
 
 
-def _converted(name: str, text: str, kind: type) -> Any:
+_KINDS: dict[type, tuple[str, Callable[[str], Any]]] = {
+    int: ("a whole number", int),
+    float: ("a number", float),
+    str: ("a text", str),
+    bool: ("true or false", lambda text: {"true": True, "false": False}[text.lower()]),
+}
+
+
+def _converted(method: str, name: str, text: str, kind: type) -> Any:
+    if kind not in _KINDS:
+        kinds = ", ".join(each.__name__ for each in _KINDS)
+        raise InputError(
+            f"method {method} has a setting {name} of kind {kind.__name__}, which method_settings "
+            f"cannot give; its default must be one of {kinds}"
+        )
+    what, convert = _KINDS[kind]
     try:
-        value = kind(text)
-    except ValueError:
-        what = {int: "a whole number", float: "a number"}.get(kind, "a text")
+        return convert(text)
+    except (ValueError, KeyError):
         raise InputError(f"{name} is {text!r} in method_settings; it must be {what}") from None
-    return value
 
 
 def settings_of(method: Any) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from spo_jax.envs.rollouts import Status
 from spo_jax.program import Pair, Program
 from spo_jax.search.credit import Credits, Payoff
 from spo_jax.search.population import Member, Population
-from spo_jax.search.rounds import Best, Digests, Failure, Observer, Played
+from spo_jax.search.rounds import Best, Digests, Failure, Observer, Played, stands
 
 
 class Table:
@@ -53,30 +53,40 @@ class Table:
     def play(self, pairs: Sequence[Pair], kind: str, progress: Progress | None = None) -> None:
         """Evaluate what is missing (eq:pair-performance), all pairs in one batch.
 
+        Pairs with which our side failed have another try when the batch is over.
         progress: called with (rollouts done, rollouts in all).
         """
-        config = self._config
         new = self.missing(pairs)
         self._again |= self._before.keys() & {_digests(pair) for pair in pairs}
         if not new:
             return
         with self._observer.working(kind):
-            rollouts = self._evaluator.run(
-                new,
-                self._instances,
-                seeds=range(config.rollouts),
-                steps=config.steps,
-                fail_fast=True,
-                progress=progress,
-            )
+            played = self._outcomes(new, kind, progress)
+            if faulty := [pair for pair in new if not stands(played[_digests(pair)])]:
+                played |= self._outcomes(faulty, kind)
+        self._known |= played
+        self.played += played.values()
+
+    def _outcomes(
+        self, pairs: Sequence[Pair], kind: str, progress: Progress | None = None
+    ) -> dict[Digests, Played]:
+        """What becomes of some pairs; keeps their scores."""
+        rollouts = self._evaluator.run(
+            pairs,
+            self._instances,
+            seeds=range(self._config.rollouts),
+            steps=self._config.steps,
+            fail_fast=True,
+            progress=progress,
+        )
         values = utility(rollouts.best_cost)
-        for p, pair in enumerate(new):
+        found = {}
+        for p, pair in enumerate(pairs):
             status, reason = rollouts.failure(p) or (Status.OK, "")
             value = float(values[p]) if status == Status.OK else math.nan
-            played = Played(*_digests(pair), kind, status.label, value, reason)
-            self._known[played.digests] = played
-            self._scores[played.digests] = _by_instance(rollouts.best_cost[p])
-            self.played.append(played)
+            found[_digests(pair)] = Played(*_digests(pair), kind, status.label, value, reason)
+            self._scores[_digests(pair)] = _by_instance(rollouts.best_cost[p])
+        return found
 
     def verdict(self, destroy: Program, repair: Program) -> Played:
         """What became of a pair that was played."""
@@ -199,18 +209,27 @@ def cross_play_candidates(
 
 
 def cross_play_scores(
-    candidates: Sequence[Member], panel: Sequence[Program], table: Table
+    candidates: Sequence[Member], panel: Sequence[Program], table: Table, k: int
 ) -> list[Member]:
-    """The candidates with their cross-play scores.
+    """The candidates of round k with their cross-play scores.
 
     A leader that no candidate could play with tells nothing about them and is left out; a candidate
-    that fails with any other has no score.
+    that fails with any other has no score. Where our side failed there is no verdict, and the
+    others' count; without any, a repair of an earlier round keeps the score that it came with.
     """
-    values = np.array(
-        [[table.utility(leader, m.program) for m in candidates] for leader in panel]
-    ).reshape(len(panel), len(candidates))
-    values = values[np.isfinite(values).any(axis=1)]
+    met = [[table.verdict(leader, m.program) for m in candidates] for leader in panel]
+    shape = (len(panel), len(candidates))
+    values = np.array([[played.utility for played in row] for row in met]).reshape(shape)
+    judged = np.array([[stands(played) for played in row] for row in met], bool).reshape(shape)
+    useful = np.isfinite(values).any(axis=1)
+    values, judged = values[useful], judged[useful]
+    scores = cross_play(values)
+    for j in map(int, np.flatnonzero(~judged.all(axis=0))):
+        if judged[:, j].any():
+            scores[j] = cross_play(values[judged[:, j], j : j + 1])[0]
+        elif candidates[j].round < k:
+            scores[j] = candidates[j].score
     return [
         Member(member.program, float(score), member.round)
-        for member, score in zip(candidates, cross_play(values), strict=True)
+        for member, score in zip(candidates, scores, strict=True)
     ]

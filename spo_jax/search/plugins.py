@@ -1,12 +1,14 @@
 """Parts of a run found by name: ours by their words, a user's own as "package.module:NAME"."""
 
-import importlib
+import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from spo_jax.config import ENDPOINT, LEARNERS, VLLM, Config
 from spo_jax.errors import InputError
-from spo_jax.program import Group, Role
+from spo_jax.named import imported, imported_function
+from spo_jax.program import Group, Program, Role
+from spo_jax.search.population import Member, Panel, Population, Select, leader_panel, select
 from spo_jax.search.rounds import Generator, NoUpdate, Updater
 
 
@@ -73,16 +75,50 @@ class FunctionUpdater(Updater):
         return dict(self._function(groups) or {})
 
 
-def imported(what: str, name: str, known: str) -> Any:
-    """What "package.module:NAME" names; a class is called. Raises InputError for nothing."""
-    module, colon, attribute = name.partition(":")
-    if not (colon and module and attribute) or module.startswith("."):
-        raise InputError(f"unknown {what} {name!r}: use {known}, or 'package.module:NAME'")
-    try:
-        found = getattr(importlib.import_module(module), attribute)
-        return found() if isinstance(found, type) else found
-    except Exception as error:  # a user's module may raise anything while it is imported
-        raise InputError(
-            f"cannot import {what} {name!r} ({type(error).__name__}: {error}); "
-            "its folder must be on PYTHONPATH"
-        ) from error
+def get_survivors(name: str) -> Select:
+    """The rule of who survives a round: "diverse", or a function with the signature of `select`.
+
+    What comes back of a user's own is checked: an InputError says where it returned something else
+    than candidates with finite scores. Raises InputError where there is no such function.
+    """
+    if name == "diverse":
+        return select
+    function = imported_function("survivors", name, "diverse")
+
+    def checked(candidates: Sequence[Member], size: int, diversity: float) -> Population:
+        chosen = tuple(function(candidates, size, diversity))
+        programs = [member.program for member in candidates]
+        for each in chosen:
+            lawful = isinstance(each, Member) and each.program in programs
+            if not (lawful and math.isfinite(each.score)):
+                raise InputError(
+                    f"survivors {name!r} returned {each!r:.80}: it must return members of its "
+                    "candidates, with finite scores"
+                )
+        return chosen
+
+    return checked
+
+
+def get_panel(name: str) -> Panel:
+    """Who judges repairs: "evolved", or a function with the signature of `leader_panel`.
+
+    What comes back of a user's own is checked: an InputError says where it returned something else
+    than destroy programs. Raises InputError where there is no such function.
+    """
+    if name == "evolved":
+        return leader_panel
+    function = imported_function("panel", name, "evolved")
+
+    def checked(
+        destroys: Population, size: int, fixed: tuple[Program, ...], diversity: float
+    ) -> tuple[Program, ...]:
+        chosen = tuple(function(destroys, size, fixed, diversity))
+        for each in chosen:
+            if not isinstance(each, Program) or each.role != "destroy":
+                raise InputError(
+                    f"panel {name!r} returned {each!r:.80}: it must return destroy programs"
+                )
+        return chosen
+
+    return checked

@@ -6,7 +6,7 @@ broken by digest.
 
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import astuple, dataclass
 from typing import Any
 
@@ -30,6 +30,8 @@ class Member:
 
 
 Population = tuple[Member, ...]
+Select = Callable[[Sequence[Member], int, float], Population]  # see `select`
+Panel = Callable[[Population, int, tuple[Program, ...], float], tuple[Program, ...]]
 
 
 def tokens(strategy: str) -> frozenset[str]:
@@ -56,7 +58,9 @@ def select(candidates: Sequence[Member], size: int = 10, diversity: float = 0.1)
     The best score comes first; then, one by one, the candidate p with the highest
     s(p) + diversity * (smallest Jaccard distance to a survivor). Duplicates count once: destroys
     by source digest, repairs by source digest and the destroy strategy that they were written for;
-    the best score of a duplicate is kept, and of equal scores the oldest.
+    the best score of a duplicate is kept, and of equal scores the oldest. So a destroy that is
+    sampled again has the highest C_D of all its rounds, each from other repairs, and what is often
+    sampled is favoured.
     Raises InputError for candidates of both roles, a negative size or a diversity below zero.
     """
     if size < 0 or not (diversity >= 0 and math.isfinite(diversity)):

@@ -1,6 +1,6 @@
 """What a person sees of a run: a live bar on a terminal, plain lines elsewhere and in the log.
 
-Only this module looks at the clock, and nothing that it computes goes back into the run.
+It looks at the clock, and nothing that it computes goes back into the run.
 """
 
 import math
@@ -13,6 +13,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn
 
 from spo_jax.config import SPO, Config
+from spo_jax.envs.rollouts import Status
 from spo_jax.program import ROLES
 from spo_jax.search.methods import rounds_of
 from spo_jax.search.rounds import Best, Observer, Round
@@ -104,6 +105,17 @@ def failure_line(done: Round) -> str:
     """What failed in a round, or nothing."""
     tally = ", ".join(f"{count} {status}" for status, count in done.tally().items())
     return f"round {done.number} failures: {tally}" if tally else ""
+
+
+def fault_line(done: Round) -> str:
+    """What our own side failed with in a round, or nothing."""
+    faults = [f for f in done.failures if f.status == Status.HOST_FAULT.label]
+    if not faults:
+        return ""
+    return (
+        f"Warning: round {done.number}: {len(faults)} programs or pairs could not be judged, "
+        f"by a fault of this machine ({faults[0].reason}); they count neither for nor against"
+    )
 
 
 def closing(
@@ -287,6 +299,8 @@ class Display(Observer):
         self._began, self._spent = now, {}
         if line := failure_line(done):
             self.note(line)
+        if line := fault_line(done):
+            self.say(line)
 
     def ended(self) -> None:
         """The rounds are over: where the time of those that were run here went, in the log."""

@@ -38,7 +38,7 @@ from spo_jax.search.payoffs import (
     cross_play_scores,
     payoff_of,
 )
-from spo_jax.search.population import Member, Population, leader_panel, select
+from spo_jax.search.population import Member, Panel, Population, Select, leader_panel, select
 from spo_jax.search.rounds import (
     Counts,
     Failure,
@@ -50,9 +50,6 @@ from spo_jax.search.rounds import (
     Updater,
 )
 from spo_jax.seeding import derive, python_rng
-
-Select = Callable[[Sequence[Member], int, float], Population]
-Panel = Callable[[Population, int, tuple[Program, ...], float], tuple[Program, ...]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -174,7 +171,7 @@ def one_round(parts: Parts, instances: Sequence[Instance], k: int, state: State)
 
         # Line 17: P_R^(k+1), by C_R^pop.
         next_repairs = parts.select(
-            cross_play_scores(rivals, panel, table), config.population_size, config.diversity
+            cross_play_scores(rivals, panel, table, k), config.population_size, config.diversity
         )
         look.stage(k, "update", 0)
         metrics = learned()

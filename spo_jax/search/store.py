@@ -14,14 +14,15 @@ import os
 import shutil
 import sqlite3
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import count
 from pathlib import Path
 from typing import IO, Any
 
 from spo_jax.config import SPO, Config
-from spo_jax.envs.textfiles import write_atomically
+from spo_jax.envs.textfiles import sync_folder, write_atomically
 from spo_jax.errors import InputError
 from spo_jax.program import Pair, load_pair, save_pair
 from spo_jax.search.methods import rounds_of
@@ -31,6 +32,7 @@ from spo_jax.search.tables import (
     candidates,
     connect,
     controls,
+    forget_after,
     has,
     read_best,
     read_finals,
@@ -45,6 +47,10 @@ from spo_jax.search.validation import Finals
 MANIFEST, DATABASE, BEST, LOG, LOCK = "manifest.json", "spo.sqlite", "best.py", "log.txt", "lock"
 CHECKPOINTS = "checkpoints"
 _NO_SPACE = "no space left on the disk; finished rounds are kept, so free some and use --resume"
+
+
+class _Locked(InputError):
+    """Another process is using the database."""
 
 
 class Store:
@@ -84,6 +90,7 @@ class Store:
                 connection.close()
                 draft.chmod(0o777 & ~_umask())
                 draft.rename(path)
+                sync_folder(path.parent)
             except BaseException:
                 shutil.rmtree(draft, ignore_errors=True)
                 raise
@@ -112,18 +119,33 @@ class Store:
 
     # --- rounds -----------------------------------------------------------------------------------
 
-    def commit(self, done: Round) -> None:
+    def commit(self, done: Round, remark: Callable[[str], None] = lambda line: None) -> None:
         """Write one round: all of it, or nothing. Raises InputError for no space, say.
 
+        A reader of the database is waited for, however long; each half minute it is remarked on.
         The manifest then says the peaks of memory so far, where the metrics have any.
         """
-        with _storage(self.path), self._connection as db:
-            db.execute("BEGIN IMMEDIATE")
-            write_round(db, done)
+        self._write(partial(write_round, done=done), remark)
         with _storage(self.path):
             if peaks := read_peaks(self._connection):
                 self.manifest["peak_memory_gb"] = peaks
                 write_atomically(self.path / MANIFEST, json.dumps(self.manifest, indent=2) + "\n")
+
+    def last_round(self, rewind: int | None = None) -> int:
+        """The round to go on from: the last one committed, 0 without any, or the one to go back to.
+
+        Raises InputError unless there is a round `rewind`.
+        """
+        rounds = self.state().round
+        if rewind is not None and not 1 <= rewind <= rounds:
+            raise InputError(
+                f"{self.path} cannot go back to round {rewind}: it has {rounds} rounds"
+            )
+        return rounds if rewind is None else rewind
+
+    def rewind(self, number: int) -> None:
+        """Forget the rounds after `number`, and what was measured when they were over."""
+        self._write(partial(forget_after, number=number), lambda line: None)
 
     def candidates(self, count: int) -> list[Best]:
         """The pairs to validate: the run's `count` best by J, one a destroy."""
@@ -136,11 +158,27 @@ class Store:
         with _storage(self.path):
             return controls(self._connection, count, config.best_from, config.seed, but)
 
-    def commit_finals(self, finals: Finals) -> None:
-        """Write what was measured when the rounds were over, which ends the run."""
-        with _storage(self.path), self._connection as db:
-            db.execute("BEGIN IMMEDIATE")
-            write_finals(db, finals)
+    def commit_finals(
+        self, finals: Finals, remark: Callable[[str], None] = lambda line: None
+    ) -> None:
+        """Write what was measured when the rounds were over, which ends the run; as `commit`."""
+        self._write(partial(write_finals, finals=finals), remark)
+
+    def _write(
+        self, write: Callable[[sqlite3.Connection], None], remark: Callable[[str], None]
+    ) -> None:
+        """One transaction, begun anew as long as another process keeps it from its end."""
+        while True:
+            try:
+                with _storage(self.path), self._connection as db:
+                    db.execute("BEGIN IMMEDIATE")
+                    write(db)
+                return
+            except _Locked:
+                remark(
+                    f"Waiting: another process is reading {self.path / DATABASE}, so the round "
+                    "cannot be written; end its query"
+                )
 
     def finals(self) -> Finals:
         """What was measured when the rounds were over."""
@@ -237,6 +275,12 @@ def resolve_pair(path: str | Path) -> Pair:
     return run.best.pair
 
 
+def settings_of(path: str | Path) -> Config:
+    """What the pair of `resolve_pair` was discovered with; the defaults where a file has it."""
+    path = Path(path)
+    return Config.from_dict(read_manifest(path)["config"]) if path.is_dir() else Config()
+
+
 def about(path: Path, best: Best) -> str:
     """What an exported pair says about where it comes from."""
     validated = "" if best.validation is None else f", validated at {best.validation:.6f}"
@@ -287,7 +331,11 @@ def list_runs(root: str | Path = "runs") -> list[Path]:
     root = Path(root)
     if not root.is_dir():
         return []
-    return sorted(path for path in root.iterdir() if (path / MANIFEST).is_file())
+    return sorted(
+        path
+        for path in root.iterdir()
+        if not path.name.startswith(".") and (path / MANIFEST).is_file()  # a draft has a dot
+    )
 
 
 def read_manifest(path: str | Path) -> dict[str, Any]:
@@ -337,6 +385,8 @@ def _storage(path: Path) -> Iterator[None]:
     try:
         yield
     except sqlite3.Error as error:
+        if getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_BUSY:
+            raise _Locked(f"{path}: another process is using the run database") from None
         if "full" in str(error):
             raise InputError(f"{path}: {_NO_SPACE}") from None
         raise InputError(f"{path}: the run database cannot be used: {error}") from None

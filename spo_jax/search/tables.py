@@ -143,6 +143,15 @@ def write_round(db: sqlite3.Connection, done: Round) -> None:
     _insert(db, "INSERT INTO rounds", [_round_row(done)])
 
 
+def forget_after(db: sqlite3.Connection, number: int) -> None:
+    """Delete what came after a round; the caller opens and commits the transaction."""
+    for table in TABLES:
+        if table == "finalists":
+            db.execute("DELETE FROM finalists")
+        elif has(db, table):
+            db.execute(f"DELETE FROM {table} WHERE round > ?", (number,))
+
+
 def _insert(db: sqlite3.Connection, command: str, rows: Sequence[tuple[Any, ...]]) -> None:
     if rows:
         places = ",".join("?" * len(rows[0]))

@@ -21,6 +21,7 @@ from spo_jax.envs.evaluation import (
 from spo_jax.envs.groups import cache_folder, parse_spec
 from spo_jax.envs.reporting import (
     below_references,
+    conditions,
     console,
     notes,
     proven,
@@ -175,6 +176,35 @@ def test_failures_are_counted_and_in_no_mean():
     assert rollout.best_cost is rollout.initial_cost is rollout.solution is None
     assert "4 of 4 rollouts failed" in notes(bad)[0]
     json.loads(report.to_json(), parse_constant=pytest.fail)
+
+
+def test_programs_may_see_no_state(square):
+    """Then they see 0 at every step, which is said; `spo solve` does likewise."""
+    blind = DESTROY.replace("current_tour, 3", "current_tour, 3 + (steps_since_improvement > 0)")
+    pair = pair_of(destroy=blind)
+    options = {"steps": 60, "seeds": 2}
+    reports = [
+        evaluate(each, TSP, [str(square)], state=state, **options)
+        for each, state in ((pair, True), (pair, False), (pair_of(), True))
+    ]
+    ends = [
+        [each.solution for each in report.groups[0].instances[0].rollouts] for report in reports
+    ]
+    assert ends[0] != ends[1] == ends[2]
+    assert [report.settings["state"] for report in reports] == [True, False, True]
+    told = []
+    for report in reports[:2]:
+        out = io.StringIO()
+        show_report(report, console(out))
+        told.append("steps_since_improvement is 0 at every step" in out.getvalue())
+    assert told == [False, True]
+    tours = [
+        solve(TSP.read(square), each, TSP, steps=60, state=state).solution
+        for each, state in ((pair, True), (pair, False), (pair_of(), True))
+    ]
+    assert tours[0] != tours[1] == tours[2]
+    assert conditions(True, "fail") == []
+    assert "rejected step" in conditions(True, "skip")[0]
 
 
 def test_workers_change_nothing_but_the_seconds():

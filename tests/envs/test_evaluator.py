@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from spo_jax.envs import get_problem
-from spo_jax.envs.evaluator import Evaluator
+from spo_jax.envs.evaluator import TRIES, Evaluator
 from spo_jax.envs.lns import Failure, rollout
 from spo_jax.envs.results import Results
-from spo_jax.envs.rollouts import Rollouts, Status
+from spo_jax.envs.rollouts import Refusal, Rollouts, Status
 from spo_jax.envs.sandbox.namespace import make_rng
 from spo_jax.envs.sandbox.worker import Report
 from spo_jax.envs.shown import OBSERVED
@@ -257,6 +257,26 @@ def test_a_dead_zygote_is_replaced() -> None:
             worker._process.kill()
             worker._process.wait()
         same(before, e.run([pair()], instances))
+
+
+def test_the_gate_tells_a_fault_of_the_host_from_a_refusal(monkeypatch: pytest.MonkeyPatch) -> None:
+    with Evaluator(TSP, workers=1) as e:
+        [worker] = e._workers
+        finish, tries = worker.finish, []
+
+        def no_fork() -> tuple[list[Report], Report]:
+            tries.append(len(worker.reports))
+            finish()
+            return [], Report(0, Status.HOST_FAULT, "cannot fork: try again", 0.0)
+
+        monkeypatch.setattr(worker, "finish", no_fork)
+        refusal = Refusal(Status.HOST_FAULT, "cannot fork: try again")
+        assert e.check([pair().destroy]) == [refusal]
+        assert len(tries) == TRIES > 1
+        monkeypatch.setattr(worker, "finish", finish)
+        [missing] = e.check([Program.from_source("destroy", "def destroy(a):\n    pass\n")])
+    assert missing is not None
+    assert missing.status == Status.REJECTED
 
 
 @pytest.mark.parametrize(

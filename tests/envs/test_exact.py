@@ -112,6 +112,31 @@ def test_a_proof_repeats_and_can_be_given_up():
     assert (fewer.proven, fewer.nodes, fewer.tour) == (False, 0, found.tour)
 
 
+def test_that_nothing_is_left_is_not_taken_on_trust(monkeypatch):
+    """A solver that calls everything infeasible proves nothing."""
+    instance = TSP().sample(12, 1, 2026)[0]
+    start, real = any_tour(instance), exact.linprog
+
+    def lying(*arguments, **options):
+        found = real(*arguments, **options)
+        found.status = 2
+        return found
+
+    monkeypatch.setattr(exact, "linprog", lying)
+    assert not prove(instance, start).proven
+
+    # A node without edges misses its two, and no other needs to miss any.
+    monkeypatch.undo()
+    search = exact._Search(instance.dist, start, tsplib.tour_cost(instance.dist, start))
+    every, low = np.ones(66, bool), np.zeros(66)
+    at = (search._head == 0) | (search._tail == 0)
+    assert search._solve((low, np.where(at, 0.0, 1.0)), every).bound == np.inf
+    assert search._missed((low, np.where(at, 0.0, 1.0)), np.flatnonzero(every)) == pytest.approx(2)
+    assert search._missed((low, np.ones(66)), np.flatnonzero(every)) <= 0
+    # What only the edges in use cannot do is not out of reach.
+    assert search._missed((low, np.ones(66)), np.flatnonzero(~at)) <= 0
+
+
 def test_no_tour():
     with pytest.raises(InputError, match="every node exactly once"):
         prove(tsp(5), [0, 1, 2, 3, 3])

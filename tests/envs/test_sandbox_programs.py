@@ -19,7 +19,7 @@ from program_collection import (
 
 from spo_jax.envs import get_problem
 from spo_jax.envs.evaluator import Evaluator
-from spo_jax.envs.rollouts import Rollouts, Status
+from spo_jax.envs.rollouts import Refusal, Rollouts, Status
 from spo_jax.errors import Rejection
 
 HOSTILE, LAWFUL = specimens("hostile"), specimens("lawful")
@@ -32,7 +32,7 @@ class Outcome:
     reason: str
     best_cost: np.ndarray  # [T+1]
     walk: np.ndarray  # [L]
-    verdict: str | None  # of Evaluator.check
+    verdict: Refusal | None  # of Evaluator.check
 
 
 def evaluate(collection: list[Specimen], tmp: str) -> dict[str, Outcome]:
@@ -55,7 +55,7 @@ def evaluate(collection: list[Specimen], tmp: str) -> dict[str, Outcome]:
     return outcomes
 
 
-def outcome(rollouts: Rollouts, k: int, verdict: str | None) -> Outcome:
+def outcome(rollouts: Rollouts, k: int, verdict: Refusal | None) -> Outcome:
     status = Status(int(rollouts.status[k, 0, 0]))
     reason = str(rollouts.reason[k, 0, 0])
     return Outcome(

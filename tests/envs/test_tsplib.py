@@ -369,6 +369,18 @@ def test_what_cannot_be_written(tmp_path):
     assert [f.name for f in tmp_path.iterdir()] == ["square.tsp"]
 
 
+def test_what_is_written_is_on_the_disk_before_it_has_its_name(tmp_path, monkeypatch):
+    events = []
+    fsync, rename = os.fsync, os.replace
+    named = "/proc/self/fd/{}".format
+    monkeypatch.setattr(os, "fsync", lambda fd: (events.append(os.readlink(named(fd))), fsync(fd)))
+    monkeypatch.setattr(os, "replace", lambda a, b: (events.append("rename"), rename(a, b)))
+    textfiles.write_atomically(tmp_path / "a.txt", "new")
+    part, renamed, folder = events
+    assert part.startswith(str(tmp_path / ".a.txt."))
+    assert (renamed, folder) == ("rename", str(tmp_path))
+
+
 def test_writing_replaces_files_but_follows_links_and_keeps_pipes(tmp_path):
     real = instance_file(tmp_path, "old", "real.txt")
     (tmp_path / "link.txt").symlink_to(real)

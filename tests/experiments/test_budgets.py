@@ -56,6 +56,8 @@ def test_families_and_what_is_missing(data, monkeypatch):
     ]  # fmt: skip
     assert "holds none" in found[1].missing
     assert all("set SPO_DATA" in group.missing for group in budget.benchmark_groups("tsp"))
+    with pytest.raises(InputError, match=r"mine:KNAPSACK has no columns: .* of tsp and cvrp"):
+        budget.groups("mine:KNAPSACK", data)
     with pytest.raises(InputError, match="is no folder"):
         budget.groups("tsp", data / "nowhere")
     monkeypatch.setenv("SPO_DATA", str(data))
@@ -93,7 +95,9 @@ def test_what_the_command_line_changes(tmp_path, monkeypatch):
     budget = commandline.chosen(parsed("--seeds", "2", "--discovery", "--rounds 3 --no-state"))
     assert budget.discovery_seeds == 2
     assert budget.given("cvrp") == {"rounds": 3, "state": False}
-    assert "preset standard (rounds 3, state False), 2 discovery runs" in budget.told("tsp")
+    told = budget.told("tsp")
+    assert "preset standard (rounds 3, state False), 2 discovery runs" in told
+    assert "500 steps, with 3 times the problem's CPU limit, more above 500 nodes." in told
     assert commandline.folder(parsed()) == Path("runs/experiments/small")
     assert Path("runs/experiments/small").is_dir()
     assert commandline.workers(parsed("--workers", "3")) == 3
@@ -105,6 +109,7 @@ def test_what_the_command_line_changes(tmp_path, monkeypatch):
         (("--discovery", "--seed 3"), "the experiment's own"),
         (("--discovery", "--ronds 3"), "--discovery: .*--ronds"),
         (("--discovery", "--rounds many"), "rounds is 'many'"),
+        (("--discovery", "--model 'x"), "--discovery: No closing quotation"),
     ):
         with pytest.raises(InputError, match=complaint):
             commandline.chosen(parsed(*arguments))
@@ -175,5 +180,5 @@ def test_asking_for_contenders(tmp_path):
         contenders.asked("tsp", "or-tools")
     with pytest.raises(InputError, match=r"--glns .*none\.py: there is no such file"):
         contenders.asked("tsp", glns=str(tmp_path / "none.py"))
-    assert contenders.NO_STATE.shows_state is False
-    assert contenders.SPO.shows_state
+    with pytest.raises(InputError, match="--contenders leaves out spo: add it"):
+        contenders.asked("tsp", "alns", pair=str(file))

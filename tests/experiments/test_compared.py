@@ -58,7 +58,8 @@ def measured():
     ]
     nearest = Measured(CONTENDERS["nearest-neighbor"])
     nearest.results["uniform-50"] = [made("nearest-neighbor", [[4], [4], [4]])]
-    reevo = Measured(CONTENDERS["reevo"], [finished("p", 30, "ReEvo (2024), without reflections")])
+    told = "ReEvo (2024), without reflections"
+    reevo = Measured(CONTENDERS["reevo"], [finished("p", 30, told, select="validation")])
     reevo.results["uniform-50"] = [made("reevo-seed0", [[9, 9], [9, 9], [9, 9]])]
     missing = Measured(CONTENDERS["alns"], missing="no such package")
     return [nearest, missing, reevo, spo]
@@ -92,7 +93,8 @@ def test_the_small_print(measured, on):
         "References of uniform instances: LKH, 3 runs. 0 of 3 are proven optimal.",
         "Empty: TSPLIB >200 (no files).",
         "ALNS is missing: no such package.",
-        "Programs were written by the grammar; a run's pair is chosen by utility.",
+        "Programs were written by the grammar; a run's pair is chosen by utility (SPO) and by "
+        "validation (ReEvo).",
         "Pairs evaluated in discovery: ReEvo 30; SPO 60 to 62.",
         "By discovery run, lowest to highest: SPO 3.000 to 4.000.",
         "ReEvo (2024), without reflections.",
@@ -101,6 +103,9 @@ def test_the_small_print(measured, on):
         assert part in text
     assert "same pair" not in text
     measured[3].runs = measured[2].runs
+    assert "a run's pair is chosen by validation. Pairs" in "\n".join(
+        compared.notes(measured, on, BUDGETS["small"])
+    )
     assert "The same pair was found by ReEvo and SPO." in compared.notes(
         measured, on, BUDGETS["small"]
     )
@@ -129,6 +134,7 @@ def test_what_is_written(measured, on, tmp_path, capsys):
         "t-instances.csv",
     ]  # fmt: skip
     tests = {row["method"]: row for row in csv.DictReader((tmp_path / "t-significance.csv").open())}
+    assert [tests["NN"][name] for name in ("failed", "failed_of_against")] == ["0", "3"]
     # 4 - 2, 4 - 3 and 4 - 5: ranks 2, 1 and 1 with a tie.
     assert float(tests["NN"]["difference"]) == pytest.approx(2 / 3)
     assert (tests["NN"]["instances"], set(tests)) == ("3", {"NN", "ReEvo"})
@@ -152,6 +158,19 @@ def test_an_extra_that_is_not_installed_is_said(on, tmp_path, monkeypatch, capsy
     (found,) = compared.measure([CONTENDERS["alns"]], on, BUDGETS["smoke"], tmp_path)
     assert "ortools is not installed" in found.missing
     assert "ALNS is left out: ortools" in capsys.readouterr().out
+
+
+def test_what_a_search_cost_names_what_it_cannot_show(tmp_path, monkeypatch):
+    told = []
+    monkeypatch.setattr(efficiency.figures, "publish", lambda *given: told.append(given[2]))
+    ends = {"alns": [3.0, -0.5], "eoh": [2.0, 1.0], "reevo": [NAN, NAN]}
+    searches = [
+        efficiency.Search(CONTENDERS[name], np.array([1, 2]), np.array([0.1, 0.2]), np.array(gaps))
+        for name, gaps in ends.items()
+    ]
+    about = efficiency.Told("tsp", UNIFORM, 3, BUDGETS["small"], ())
+    efficiency.tell_search(searches, about, tmp_path / "x")
+    assert "where a logarithmic axis shows nothing: ALNS." in told[0]
 
 
 def test_the_papers_g_lns_stands_beneath_its_own_operators(measured, on):
@@ -237,9 +256,15 @@ def test_scripts_end_to_end(script, tmp_path, capsys):
     evaluations = [int(row["evaluations"]) for row in rounds if row["method"] == "SPO"]
     assert len(evaluations) == 2
     assert evaluations == sorted(evaluations)
+    assert compared.ONCE in (out / "efficiency-tsp-search.txt").read_text()
     search = list(csv.DictReader((out / "efficiency-tsp-search.csv").open()))
     assert [row["step"] for row in search if row["method"] == "NN"] == ["0"]
     assert [row["step"] for row in search if row["method"] == "SPO"] == ["1", "2", "3", "4"]
+
+    # Tests of another table do not stay beside one that has none.
+    assert (out / "tables" / "tsp-significance.md").exists()
+    assert script(main_tables, "--problem", "tsp", "--contenders", "nearest-neighbor,alns") == 0
+    assert not list((out / "tables").glob("*significance*"))
 
     assert script(main_tables, "--problem", "tsp", "--discovery", "--rounds 3", *few) == 2
     assert "differs in rounds: choose another --out" in capsys.readouterr().err

@@ -3,6 +3,7 @@
 import json
 import math
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ from common import budgets, contenders, evaluated, kept
 from common.budgets import Group
 from common.evaluated import Evaluated
 
+from spo_jax.config import Config
 from spo_jax.envs import get_problem
 from spo_jax.envs.evaluator import Evaluator
 from spo_jax.envs.rollouts import Status
@@ -18,6 +20,7 @@ from spo_jax.envs.solvers.alns import Settings
 from spo_jax.envs.solvers.alns_tsp import alns_search
 from spo_jax.errors import InputError
 from spo_jax.program import Pair, Program
+from spo_jax.search import store
 
 NAN = math.nan
 TSP = get_problem("tsp")
@@ -170,6 +173,30 @@ def test_contenders_are_evaluated(instances, tmp_path):
     empty = Group("tsplib-200-", ">200", "TSPLIB", (), missing="no files")
     with pytest.raises(InputError, match="TSPLIB >200: no files"):
         evaluated.evaluate(nearest, TSP, empty, budget, tmp_path)
+
+
+def test_a_runs_pair_is_evaluated_as_it_was_discovered(instances, tmp_path, monkeypatch):
+    """Without the state, and with infeasible candidates skipped, whatever the contender says."""
+    falters = PAIR.repair.source.replace("return tour", "return tour[steps_since_improvement:]")
+    pair = Pair(PAIR.destroy, Program.from_source("repair", falters))
+    settings = [Config(), Config(state=False), Config(on_invalid="skip")]
+    runs = [SimpleNamespace(best=SimpleNamespace(pair=pair), config=each) for each in settings]
+    monkeypatch.setattr(evaluated, "runs_of", lambda *arguments: runs)
+    budget = replace(budgets.BUDGETS["smoke"], steps=5)
+    found = evaluated.evaluate(contenders.SPO, TSP, instances, budget, tmp_path)
+    assert [each.failed == 0 for each in found] == [False, True, True]
+    for each, options in zip(found[1:], ({"shown": HIDDEN}, {"on_invalid": "skip"}), strict=True):
+        with Evaluator(TSP, **options) as evaluator:
+            plain = evaluator.run([pair], instances, seeds=(0, 1), steps=5, fail_fast=False)
+        np.testing.assert_array_equal(each.best_cost, plain.best_cost[0])
+    # Kept apart, and a run folder that is given says the same of itself as one that was found.
+    again = evaluated.evaluate(contenders.SPO, TSP, instances, budget, tmp_path)
+    assert [each.failed for each in again] == [each.failed for each in found]
+    monkeypatch.setattr(store, "resolve_pair", lambda path: pair)
+    monkeypatch.setattr(store, "read_manifest", lambda path: {"config": settings[1].to_dict()})
+    given = contenders.asked("tsp", "spo", pair=str(tmp_path))[0]
+    (own,) = evaluated.evaluate(given, TSP, instances, budget, tmp_path)
+    np.testing.assert_array_equal(own.best_cost, found[1].best_cost)
 
 
 def test_chunks_have_one_limit_each():

@@ -2,8 +2,11 @@
 
 import csv
 import itertools
+import json
 import math
+import shutil
 import sys
+import warnings
 from argparse import Namespace
 from dataclasses import replace
 from pathlib import Path
@@ -22,9 +25,12 @@ from common.evaluated import Evaluated
 from matplotlib.colors import PowerNorm
 
 from spo_jax.envs import get_problem
+from spo_jax.envs.evaluator import Evaluator
 from spo_jax.envs.metrics import bootstrap_interval
-from spo_jax.envs.shown import INVERTED, fixed, given
+from spo_jax.envs.rollouts import Status
+from spo_jax.envs.shown import HIDDEN, INVERTED, OBSERVED, fixed, given
 from spo_jax.errors import InputError
+from spo_jax.program import load_pair
 from spo_jax.search import commands
 from spo_jax.search.store import dump, load_run
 
@@ -230,14 +236,18 @@ def run(tmp_path_factory):
 
 @pytest.fixture
 def script(run, monkeypatch):
-    """Runs a script with the tiny budget on the tiny run; its exit code. References are 2."""
+    """Runs a script with the tiny budget on the tiny run; its exit code.
+
+    References are 2, and of the effort that the budget says.
+    """
     tiny = Budget(
         "smoke", {"tsp": "smoke", "cvrp": "smoke"}, {"tsp": {9: 2}, "cvrp": {9: 2}},
-        evaluation_seeds=2, steps=12,
+        evaluation_seeds=2, steps=12, effort="quick",
     )  # fmt: skip
     monkeypatch.setitem(budgets.BUDGETS, "smoke", tiny)
 
-    def referenced(instances, *_, **__):
+    def referenced(instances, cache, progress, effort="standard", own=None):
+        assert effort == "quick"
         return [replace(each, reference=2.0, reference_source="two") for each in instances]
 
     for each in (figures, evaluation):
@@ -367,6 +377,58 @@ def test_anytime_on_a_pair_and_a_descent(run, script, files):
     curve = [float(r["gap_percent"]) for r in found if r["method"] == "SPO"]
     assert curve == sorted(curve, reverse=True)
     assert curve[-1] < curve[0]
+    assert (
+        "What draws nothing at random ran once"
+        in (run.parent / "anytime-tsp-uniform-9.txt").read_text()
+    )
+
+
+def test_what_a_logarithmic_axis_has_no_room_for():
+    """A free fleet beats some references: such curves end, and take no others with them."""
+    steps = np.array([1, 2, 4])
+
+    def curve(name, *means):
+        by_instance = np.array(means)[None] + np.array([[-0.1], [0.1]])
+        return anytime.Curve(contenders.CONTENDERS[name], steps, by_instance, 2, 0, 1)
+
+    curves = [curve("alns", 9.0, 3.0, 1.0), curve("spo", 5.0, 0.0, -2.0), curve("eoh", 8, 2, 0.01)]
+    curves.append(replace(curve("or-tools"), steps=np.zeros(1, int), by_instance=-np.ones((2, 1))))
+    with figures.look(), warnings.catch_warnings():
+        warnings.simplefilter("error")  # what matplotlib says when a layout collapses
+        figure = anytime.draw(curves)
+        figure.canvas.draw()
+    axes = figure.axes[0]
+    assert [text.get_text() for text in axes.texts] == ["ALNS", "EoH"]
+    assert axes.get_ylim()[0] > 1e-4
+    group = Budget("x", {}, {"tsp": {50: 2}}).uniform_groups("tsp")[0]
+    told = anytime.caption(
+        curves, group, 2, budgets.BUDGETS["small"], Namespace(pair=None, problem="tsp")
+    )
+    assert "Not above 0 at the end, where a logarithmic axis shows nothing: SPO, OR-Tools." in told
+    assert "At the end: ALNS 1.000, SPO -2.000, EoH 0.010, OR-Tools -1.000 (%)." in told
+
+
+def copied(run, folder, **settings):
+    """The run, as if it had been discovered with these settings."""
+    shutil.copytree(run, folder)
+    manifest = json.loads((folder / "manifest.json").read_text())
+    manifest["config"] |= settings
+    (folder / "manifest.json").write_text(json.dumps(manifest))
+    return folder
+
+
+def test_programs_meet_as_they_were_discovered(run, script, tmp_path, monkeypatch):
+    asked = []
+
+    def evaluate_pair(pair, problem, instances, **more):
+        asked.append((more["shown"], more["on_invalid"]))
+        return Namespace(gaps=np.ones((1, 1)))
+
+    monkeypatch.setattr(cross_play, "evaluate_pair", evaluate_pair)
+    hidden = copied(run, tmp_path / "hidden", state=False, on_invalid="skip")
+    line = ("--group", "uniform-9", "--programs", "1", "--run")
+    assert script(cross_play, *line, hidden) == script(cross_play, *line, run) == 0
+    assert asked == [(HIDDEN, "skip")] * 4 + [(OBSERVED, "fail")] * 4
 
 
 def test_cross_play_on_a_run(run, script):
@@ -395,7 +457,43 @@ def test_a_case_study_of_two_files(run, script, files, monkeypatch):
     assert Path(f"{stem}-pair.py").exists()
 
 
-def test_trouble_is_one_sentence(run, script, files, capsys):
+FALTERING = """
+def destroy(dist, current_tour, steps_since_improvement, rng):
+    return [v for v in current_tour if v != rng.choice(current_tour)], []
+
+
+def repair(dist, partial_tour, removed_nodes, steps_since_improvement, rng):
+    return partial_tour
+"""
+
+
+def test_a_case_without_a_reference_and_with_failures(files):
+    """The best of what was found is the goal, and a beginning that fails is no point."""
+    instance = TSP.sample(12, 1, 5)[0]
+    good = load_pair(files / "mine.py")
+    bad = replace(good, repair=replace(good.repair, source=FALTERING.partition("\n\n\n")[2]))
+    with Evaluator(TSP) as evaluator:
+        with pytest.raises(InputError, match="all these pairs fail here"):
+            case_study.points(evaluator, instance, [bad], 2)
+        found = case_study.points(evaluator, instance, [good, bad], 2)
+        assert found
+        assert {point.pair for point in found} == {good}
+        real = Evaluator.run
+
+        def slow(self, pairs, instances, seeds, steps, **more):
+            ran = real(self, pairs, instances, seeds, steps, **more)
+            if steps < case_study.STEPS:
+                ran.status[:], ran.walk[:] = Status.TIMEOUT, -1
+            return ran
+
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(Evaluator, "run", slow)
+            assert case_study.points(evaluator, instance, [good], 2) == []
+
+
+def test_trouble_is_one_sentence(run, script, files, tmp_path, capsys):
+    hidden = copied(run, tmp_path / "hidden", state=False)
+    other = copied(run, tmp_path / "other", problem="spo_jax.envs.tsp:TSP")
     complaints = [
         (dynamics, ("--run", run / "none"), "no such run folder"),
         (anytime, ("--group", "uniform-9", "--contenders", "spi"), "no contender 'spi'"),
@@ -403,6 +501,10 @@ def test_trouble_is_one_sentence(run, script, files, capsys):
         (cross_play, ("--run", run, "--rounds", "9", "--group", "uniform-9"), "no round 9"),
         (cross_play, ("--run", run, "--programs", "0"), "at least 1"),
         (case_study, ("--pair", files / "mine.py"), "--pair needs --other"),
+        (case_study, ("--run", hidden), "hidden was discovered without the LNS state"),
+        (interventions, ("--group", "uniform-9", "--pair", hidden), "there is none to change"),
+        (cross_play, ("--run", other), "has no columns: experiments are of tsp and cvrp"),
+        (case_study, ("--run", other), "solutions are drawn of tsp and cvrp"),
     ]
     for which, line, complaint in complaints:
         assert script(which, *line) == 2

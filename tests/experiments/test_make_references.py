@@ -53,6 +53,20 @@ def test_a_set_is_made_once_and_goes_on(tmp_path, monkeypatch, capsys):
     ]  # fmt: skip
 
 
+@pytest.mark.parametrize(
+    ("name", "digest", "effort"),
+    [("kroA100", "0" * 32, ""), ("uniform-9-0@1", "", ""), ("uniform-9-0@1", "0" * 32, "long")],
+)
+def test_a_file_of_the_users_own_is_left_alone(name, digest, effort, tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(script, "make", None)  # found out before the work
+    out = tmp_path / "mine.csv"
+    whole = f"name,digest,cost,effort\n{name},{digest},21282,{effort}\n"
+    out.write_text(whole)
+    assert script.main(["--sets", "tsp:9", "--out", str(out)]) == 2
+    assert "line 2: this row is none of the standard test sets'" in capsys.readouterr().err
+    assert out.read_text() == whole
+
+
 def test_a_set_that_is_none_is_one_sentence(tmp_path, capsys):
     argv = ["--out", str(tmp_path / "x.csv"), "--sets"]
     for name in ("tsp", "vrp:50", "tsp:x", "tsp:2"):

@@ -55,7 +55,9 @@ def test_all_against_one(tmp_path):
         "C": {"uniform-50": base + np.tile([1.0, -1.0], 6)},
         "D": {},
     }
-    tests = significance.against("SPO", gaps, [COLUMN, Column("uniform-100", "100", "Uniform")])
+    none = {name: dict.fromkeys(own, 0) for name, own in gaps.items()}
+    columns = [COLUMN, Column("uniform-100", "100", "Uniform")]
+    tests = significance.against("SPO", gaps, columns, none)
     assert [test.other for test in tests] == ["A", "B", "C"]
     extreme = 2 / 2**12
     assert [test.p for test in tests][:2] == pytest.approx([extreme, extreme])
@@ -72,3 +74,40 @@ def test_all_against_one(tmp_path):
     assert lines[2].endswith("**p = 0.0015** |")
     assert "**" not in lines[4]
     assert "Holm" in text.read_text()
+    assert "†" not in text.read_text()
+    significance.remove(tmp_path / "deep" / "tests")
+    significance.remove(tmp_path / "deep" / "tests")
+    assert not list((tmp_path / "deep").iterdir())
+
+
+def test_no_verdict_is_in_favour_of_failures(tmp_path):
+    """Both of two methods are as far from SPO on the instances that they solved."""
+    base = np.arange(12.0)
+    key = COLUMN.key
+    gaps = {
+        "SPO": {key: base},
+        "A": {key: np.where(base < 8, base - 1, NAN)},
+        "B": {key: np.where(base < 8, base + 1, NAN)},
+        "C": {key: np.full(12, NAN)},
+    }
+
+    def made(**failed):
+        counts = {name: {key: failed.get(name, 0)} for name in gaps}
+        return significance.against("SPO", gaps, [COLUMN], counts)
+
+    assert [t.verdict for t in made()] == ["better", "worse", "no difference shown"]
+    tests = made(A=4, B=4, C=12)
+    assert [t.verdict for t in tests] == ["failures", "worse", "no difference shown"]
+    assert [t.verdict for t in made(SPO=1)][:2] == ["better", "failures"]
+    table, text = significance.write(tests, "SPO", [COLUMN], tmp_path / "tests")
+    rows = list(csv.DictReader(table.open()))
+    assert [(row["failed"], row["failed_of_against"]) for row in rows] == [
+        ("4", "0"), ("4", "0"), ("12", "0"),
+    ]  # fmt: skip
+    lines = text.read_text().splitlines()
+    assert lines[2] == "| A | -1.000† (4 failed) (-1.000 to -1.000), p = 0.016 |"
+    assert lines[3] == "| B | +1.000† (4 failed) (+1.000 to +1.000), **p = 0.016** |"
+    assert lines[4] == "| C | –† (12 failed) |"
+    assert "†: rollouts that failed are in no mean" in lines[-1]
+    own = significance.markdown(made(SPO=3), "SPO", [COLUMN])
+    assert "| B | +1.000† (3 of SPO's failed) (+1.000 to +1.000), p = 0.016 |" in own

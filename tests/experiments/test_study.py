@@ -5,17 +5,20 @@ import math
 import sqlite3
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import credit_study
 import learning
 import numpy as np
 import pytest
-from common import study, study_report
+from common import discovered, study, study_report
 from common.outcomes import CURVES, STATE, Outcome, first_of_last_third, reads_state
 
-from spo_jax.envs.metrics import bootstrap_interval
+from spo_jax.config import Config
 from spo_jax.errors import InputError
+from spo_jax.program import Pair, Program
 from spo_jax.search import commands
+from spo_jax.search.manifest import model_of
 from spo_jax.search.store import DATABASE, dump, load_run
 
 NAN = math.nan
@@ -43,21 +46,32 @@ def test_the_table_by_hand():
     ]
     rows = study_report.table(outcomes)
     assert list(rows) == ["a", "b", "b - a"]
-    low, high = bootstrap_interval(np.array([0.5, 0.7]))
-    assert rows["a"]["best"] == (2, pytest.approx(0.6), low, high)
+    # t is 12.7062 for two values, and the standard error half of what they are apart.
+    assert rows["a"]["best"] == pytest.approx((2, 0.6, 0.6 - 1.27062, 0.6 + 1.27062), abs=1e-5)
     # Seed by seed: 0.6 - 0.5 and 0.9 - 0.7.
-    assert rows["b - a"]["best"][:2] == (2, pytest.approx(0.15))
-    assert rows["b - a"]["best"][2:] == pytest.approx(bootstrap_interval(np.array([0.1, 0.2])))
+    assert rows["b - a"]["best"] == pytest.approx((2, 0.15, -0.48531, 0.78531), abs=1e-5)
     count, mean, low, high = rows["b"]["fresh"]
     assert (count, mean, math.isnan(low), math.isnan(high)) == (1, 0.3, True, True)
     text = study_report.markdown(rows, 2).splitlines()
     assert text[0].startswith("| arm | best J | median, last third |")
-    assert text[2].startswith("| a | 0.60000 (0.50000 to 0.70000) | 0.40000 (0.40000 to 0.40000) |")
+    assert text[2].startswith(
+        "| a | 0.60000 (-0.67062 to 1.87062) | 0.40000 (0.40000 to 0.40000) |"
+    )
     assert text[2].endswith("| 0.30000, 1 of 2 seeds |")
-    assert "| 20.0% (10.0% to 30.0%) |" in text[3]
-    assert text[4].startswith("| b - a | +0.15000 (+0.10000 to +0.20000) | +0.00000")
+    assert "| 20.0% (-107.1% to 147.1%) |" in text[3]
+    assert text[4].startswith("| b - a | +0.15000 (-0.48531 to +0.78531) | +0.00000")
     nothing = study_report.table([made("a", 0, [NAN], best=NAN)])
     assert "| none, 0 of 1 seeds |" in study_report.markdown(nothing, 1)
+
+
+def test_intervals_of_five_seeds_cover():
+    """A percentile bootstrap covers the mean 84 times in 100; 2.776 is t's of four degrees."""
+    assert study_report.interval([1, 2, 3, 4, 5])[2] == pytest.approx(
+        3 - 2.776 * 0.5**0.5, abs=1e-3
+    )
+    draws = np.random.default_rng(0).normal(size=(2000, 5))
+    found = [study_report.interval(row)[2:] for row in draws]
+    assert np.mean([low < 0 < high for low, high in found]) == pytest.approx(0.95, abs=0.015)
 
 
 def test_seeds_are_aligned_at_round_1():
@@ -148,6 +162,102 @@ def test_a_study_runs_goes_on_and_tells(schemes, tmp_path, monkeypatch, capsys):
 
     assert schemes(["--schemes", "regret", *line, "--steps", "5"]) == 2
     assert "differs in steps: choose another --out" in capsys.readouterr().err
+
+    # A file that cannot be written is one sentence.
+    (out / "table.csv").unlink()
+    (out / "table.csv").mkdir()
+    assert schemes(["--schemes", "regret", *line]) == 2
+    assert "cannot write" in capsys.readouterr().err
+
+
+TAKE = """
+def destroy(dist, tour, steps_since_improvement, rng):
+    gone = tour[steps_since_improvement % len(tour)]
+    return [v for v in tour if v != gone], [gone]
+"""
+PUT = """
+def repair(dist, partial, removed, steps_since_improvement, rng):
+    if {fails}:
+        return partial
+    extra = [dist[a][removed[0]] for a in partial]
+    place = extra.index(min(extra))
+    return partial[:place] + removed + partial[place:]
+"""
+
+
+def test_a_fresh_j_is_of_the_pair_as_it_was_discovered(monkeypatch):
+    monkeypatch.setattr(study, "FRESH_INSTANCES", 2)
+
+    def of(fails):
+        repair = Program.from_source("repair", PUT.replace("{fails}", fails))
+        return SimpleNamespace(pair=Pair(Program.from_source("destroy", TAKE), repair))
+
+    def config(**settings):
+        return Config(size=9, steps=12, rollouts=1, workers=1, **settings)
+
+    moves, falters = of("False"), of("steps_since_improvement == 1")
+    settings = {
+        "with": config(),
+        "without": config(state=False),
+        "fail": config(),
+        "skip": config(on_invalid="skip"),
+        "blind": config(state=False),
+        "none": config(),
+    }
+    pairs = {"with": moves, "without": moves, "fail": falters, "skip": falters, "blind": falters}
+    found = study.fresh_utilities({**pairs, "none": None}, settings)
+    assert math.isnan(found["fail"])  # the pair fails where it first sees a 1
+    assert math.isnan(found["none"])
+    assert math.isfinite(found["skip"])
+    # Without the state it never sees one; and a destroy that sees 0 alone has one node to move.
+    assert found["blind"] == found["without"]
+    assert found["with"] != found["without"]
+
+
+def test_a_finished_run_is_of_the_same_model_and_prompts(tmp_path, monkeypatch):
+    """What it is called may change; what it is may not."""
+    for name, weights in (("a", b"1"), ("b", b"1"), ("c", b"2")):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "model.safetensors").write_bytes(weights)
+
+    def settings(name, **more):
+        return Config(generator="model", model=str(tmp_path / name), **more)
+
+    def found_in(began, wanted):
+        run = SimpleNamespace(path=tmp_path, config=began, status="finished", manifest={
+            "config": began.to_dict(), "model": made_by.get(Path(began.model).name),
+        })  # fmt: skip
+        monkeypatch.setattr(discovered, "load_run", lambda path: run)
+        return discovered.discover(wanted, "smoke", {}, tmp_path)
+
+    def asked(name, began="a"):
+        return found_in(settings(began), settings(name))
+
+    made_by = {name: model_of(settings(name)) for name in "ac"} | {"gone": model_of(settings("a"))}
+    assert asked("a") == asked("b") == asked("a") == 0
+    with pytest.raises(InputError, match=r"began with another model: the weights in .*c differ"):
+        asked("c")
+    with pytest.raises(InputError, match="began with another model"):
+        asked("a", began="c")
+    # A finished run can be used where its model is not, but not in the name of one that is not.
+    assert asked("gone", began="gone") == 0
+    with pytest.raises(InputError, match="no such folder"):
+        asked("gone", began="a")
+
+    # Nor may the prompts, which are known by their content, too.
+    (tmp_path / "own").mkdir()
+    (tmp_path / "own" / "rules.txt").write_text("$role")
+    assert found_in(settings("a"), settings("a")) == 0
+    with pytest.raises(InputError, match="began with the package's prompt templates"):
+        found_in(settings("a"), settings("a", prompts=str(tmp_path / "own")))
+
+    def endpoint(name):
+        return Config(generator="openai", model=name, base_url="http://127.0.0.1:1/v1")
+
+    made_by["gpt-a"] = model_of(endpoint("gpt-a"))
+    assert found_in(endpoint("gpt-a"), endpoint("gpt-a")) == 0
+    with pytest.raises(InputError, match="gpt-a then, gpt-b now"):
+        found_in(endpoint("gpt-a"), endpoint("gpt-b"))
 
 
 @pytest.mark.parametrize(

@@ -5,11 +5,16 @@ and adapters on the MLP alone: then a token's distribution follows from the toke
 --misbehave FILE it reads what to do wrong from a JSON file, before every request:
 
 crash, hang, slow: what to do with a completion; with `once` the file is deleted before it is done.
+pid: the process that it is for, else all.
 wrong: nats that are added to log-probabilities. other_text, no_stop, short: an answer that is none.
+abort: an answer that was broken off. processed: give log-probabilities after the temperature.
 stale: serve a role's adapter of before for the one that is loaded; "cached": only where it would
 have the beginning of a prompt from before. base: serve the base for it. other: serve a role's
 adapter for the other's.
 status: answer completions with this. insomnia: do not go to sleep. no_lora: know no adapters.
+blind: see no folder of an adapter.
+
+It asks for the key in VLLM_API_KEY, where there is one, as vLLM does.
 """
 
 import argparse
@@ -90,12 +95,7 @@ class Fake:
             told = json.loads(Path(path).read_text()) if path else {}
         except FileNotFoundError:
             return {}
-        return told
-
-    def note(self, line):
-        if self.args.diary:
-            with open(self.args.diary, "a") as file:
-                file.write(json.dumps({"pid": os.getpid(), **line}) + "\n")
+        return told if told.get("pid", os.getpid()) == os.getpid() else {}
 
     def answer(self, method, path, body):
         """(status, JSON)."""
@@ -108,7 +108,9 @@ class Fake:
             return 200, {"data": [{"id": name} for name in names]}
         if path == "/is_sleeping":
             return 200, {"is_sleeping": self.asleep}
-        self.note({"path": path, **{k: body[k] for k in ("lora_name", "model") if k in body}})
+        if path == "/version":
+            return 200, {"version": "0.0.1"}
+        note(self.args, {"path": path, **{k: body[k] for k in ("lora_name", "model") if k in body}})
         if path in ("/sleep", "/wake_up"):
             self.asleep = path == "/sleep" and not told.get("insomnia")
             return 200, {}
@@ -118,8 +120,8 @@ class Fake:
             return self.adapter(path, body, told)
         if path != "/v1/completions":
             return 404, {"detail": "Not Found"}
-        if self.asleep:
-            os._exit(9)  # as a real one may
+        while self.asleep:
+            time.sleep(0.02)
         if told and body["n"] >= told.get("from_n", 2):
             wrong = self.misbehave(told)
             if wrong is not None:
@@ -131,7 +133,10 @@ class Fake:
             return 404, {"detail": "Not Found"}
         name, adapters = body["lora_name"], self.model.adapters
         if path == "/v1/unload_lora_adapter":
-            return (200, {}) if adapters.pop(name, None) else (404, {"message": "no such adapter"})
+            found = adapters.pop(name, None)
+            return (200, {}) if found else (404, {"error": {"message": f"{name} cannot be found"}})
+        if told.get("blind"):
+            return 404, {"error": {"message": f"No adapter found for {body['lora_path']}"}}
         if name in adapters:
             return 400, {"error": {"message": f"{name} has already been loaded"}}
         if len(adapters) == self.args.max_loras - 1:
@@ -173,10 +178,12 @@ class Fake:
         afresh = "prompt_logprobs" in body
         instead = None if afresh else self.cached.get(model)
         table = self.model.logprobs(np.array(tokens), model, instead) + told.get("wrong", 0.0)
+        heat = body["temperature"] if told.get("processed") and body["temperature"] else 1.0
         choices = [self.choice(i, body, told, tokens[-1]) for i in range(body["n"])]
         if body["logprobs"] > 1:
             best = np.argsort(-table[-1])[: body["logprobs"]]
-            named = {f"token_id:{t}": float(table[-1, t]) for t in best}
+            row = log_softmax(table[-1] / heat) if heat != 1 else table[-1]
+            named = {f"token_id:{t}": float(row[t]) for t in best}
             choices[0]["logprobs"]["top_logprobs"] = [named]
         if afresh:
             rows = [
@@ -206,8 +213,14 @@ class Fake:
             "text": "something else" if told.get("other_text") else text,
             "token_ids": tokens,
             "logprobs": {"token_logprobs": logprobs[:-1] if told.get("short") else logprobs},
-            "finish_reason": finish,
+            "finish_reason": "abort" if told.get("abort") else finish,
         }
+
+
+def note(args, line):
+    if args.diary:
+        with open(args.diary, "a") as file:
+            file.write(json.dumps({"pid": os.getpid(), **line}) + "\n")
 
 
 def main():
@@ -217,6 +230,7 @@ def main():
     for name in ("port", "max-model-len", "max-loras", "seed"):
         parser.add_argument(f"--{name}", type=int, default=8)
     parser.add_argument("--generation-config")
+    parser.add_argument("--logprobs-mode")
     parser.add_argument("--kv-cache-memory-bytes", type=int)
     flags = ("enable-lora", "enable-sleep-mode")
     for name in (*flags, "no-enable-prefix-caching", "no-enable-chunked-prefill"):
@@ -225,6 +239,7 @@ def main():
     parser.add_argument("--diary")
     parser.add_argument("--fail", help="end at once, with these last words")
     args = parser.parse_args()
+    note(args, {"path": "start", "devices": os.environ.get("CUDA_VISIBLE_DEVICES")})
     if args.fail:
         sys.exit(args.fail)
     assert args.enable_lora
@@ -241,7 +256,15 @@ def main():
         def respond(self):
             size = int(self.headers.get("content-length") or 0)
             body = json.loads(self.rfile.read(size)) if size else {}
-            status, found = fake.answer(self.command, self.path, body)
+            key = os.environ.get("VLLM_API_KEY")
+            if (
+                key
+                and self.path.startswith("/v1")
+                and self.headers["authorization"] != f"Bearer {key}"
+            ):
+                status, found = 401, {"error": f"Unauthorized, {self.headers['authorization']}"}
+            else:
+                status, found = fake.answer(self.command, self.path, body)
             data = json.dumps(found).encode()
             self.send_response(status)
             self.send_header("content-length", str(len(data)))

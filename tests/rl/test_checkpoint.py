@@ -439,6 +439,31 @@ def test_a_kill_leaves_whole_checkpoints_and_all_that_were_finished(tmp_path):
     assert unfinished >= 4  # or the moments prove nothing
 
 
+def test_a_checkpoint_is_on_the_disk_when_it_counts(tmp_path, monkeypatch):
+    events = []
+    fsync, rename = os.fsync, Path.rename
+
+    def watched_fsync(descriptor):
+        events.append(Path(os.readlink(f"/proc/self/fd/{descriptor}")))
+        fsync(descriptor)
+
+    def watched_rename(path, target):
+        events.append("rename")
+        return rename(path, target)
+
+    with Checkpoints(tmp_path) as checkpoints:
+        checkpoints.save(1, numbered(1))
+        checkpoints._manager.wait_until_finished()
+        monkeypatch.setattr(os, "fsync", watched_fsync)
+        monkeypatch.setattr(Path, "rename", watched_rename)
+        checkpoints.wait()
+        monkeypatch.undo()
+    moment = events.index("rename")
+    below = {path for path in (tmp_path / "1").rglob("*") if path.name != "checksums.json"}
+    assert {*below, tmp_path / "1" / ".checksums.json"} <= set(events[:moment])
+    assert {tmp_path / "1", tmp_path} <= set(events[moment + 1 :])
+
+
 def test_leftovers_of_a_kill_do_not_confuse(tmp_path):
     with Checkpoints(tmp_path) as checkpoints:
         checkpoints.save(1, numbered(1))
@@ -485,7 +510,9 @@ LIKE = {"a": jnp.ones((4, 8)), "key": jax.random.key(0)}
 
 
 def test_a_missing_number(saved, tmp_path):
-    assert refuse(saved, 5, LIKE).endswith("has no checkpoint 5; there are 3, 4")
+    assert refuse(saved, 5, LIKE).endswith(
+        "there are 3, 4; --rewind goes back to the round of an earlier one"
+    )
     assert refuse(tmp_path, 0, LIKE).endswith("has no checkpoint 0; there are none")
 
 
@@ -526,11 +553,11 @@ def test_damage_to_any_file_is_told(saved, tmp_path, damage, capfd):
         shutil.copytree(saved, folder)
         damage(folder / file.relative_to(saved))
         if damage is Path.unlink and file.name == "checksums.json":
-            assert "has no checkpoint 4; there are 3" in refuse(folder, 4, LIKE)
+            assert "has no checkpoint 4; there are 3;" in refuse(folder, 4, LIKE)
         else:
             message = refuse(folder, 4, LIKE)
             assert "is damaged (" in message
-            assert message.endswith("; go back to an earlier one")
+            assert message.endswith("; --rewind goes back to the round of an earlier one")
         with Checkpoints(folder) as checkpoints:
             same(checkpoints.restore(3, LIKE), LIKE)
         shutil.rmtree(folder)

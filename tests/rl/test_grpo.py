@@ -22,6 +22,15 @@ def test_advantages_are_credits_minus_the_mean_of_the_group() -> None:
     np.testing.assert_allclose(got, [-2.0, -1.0, 0.0, 3.0])
 
 
+@pytest.mark.parametrize("wrong", [lambda c: c[1:], lambda c: c / 0.0, lambda c: 1.0])
+def test_an_advantage_that_is_none(wrong: Any) -> None:
+    with (
+        np.errstate(all="ignore"),
+        pytest.raises(InputError, match="advantage of 4 credits has the shape"),
+    ):
+        advantages(np.array([1.0, 2.0, 3.0, 6.0]), NONE, ALL, GrpoConfig(advantage=wrong))
+
+
 def test_samples_without_credit_or_logprobs_are_left_out_of_the_mean() -> None:
     credits = np.array([1.0, np.nan, 3.0, 100.0])
     usable = np.array([True, True, True, False])

@@ -21,7 +21,15 @@ from spo_jax.rl.batches import TokenGroup
 from spo_jax.rl.grpo import ADVANTAGES, RATIOS
 from spo_jax.rl.lora import TARGETS_OF
 from spo_jax.rl.peft import import_peft
-from spo_jax.rl.policy import Policy, export_adapters, fingerprint, lora_of, model_folder
+from spo_jax.rl.policy import (
+    OutOfMemory,
+    Policy,
+    export_adapters,
+    fingerprint,
+    grpo_of,
+    lora_of,
+    model_folder,
+)
 from spo_jax.rl.qwen3_5 import Qwen3_5Config
 from spo_jax.rl.sampling import sample
 from spo_jax.rl.trainer import NotFinite, Trainer
@@ -94,6 +102,7 @@ def test_answers_are_what_the_sampler_draws(policy: Policy, folder: Path) -> Non
                 assert np.array_equal(completion.tokens, own.tokens)
                 assert np.array_equal(completion.logprobs, own.logprobs)
                 assert completion.text == policy._tokenizer.decode(own.tokens)
+                assert completion.finished == own.finished
     texts = [completion.text for group in found for completion in group]
     programs = [text for text in texts if text.startswith("STRATEGY")]
     assert len(programs) >= 2
@@ -197,6 +206,26 @@ def test_an_objective_that_is_no_number_ends_the_run_in_one_sentence(policy: Pol
     assert equal(leaves(policy), before)
 
 
+@pytest.mark.parametrize(
+    ("code", "kind", "words"),
+    [("RESOURCE_EXHAUSTED: Out of memory", OutOfMemory, "not enough memory"),
+     ("INTERNAL: no", jax.errors.JaxRuntimeError, "INTERNAL: no")],
+)  # fmt: skip
+def test_a_full_device_is_told_with_what_helps(
+    policy: Policy, monkeypatch: pytest.MonkeyPatch, code: str, kind: Any, words: str
+) -> None:
+    def full(*args: Any) -> Any:
+        raise jax.errors.JaxRuntimeError(code)
+
+    known = kind is OutOfMemory
+    monkeypatch.setattr(module, "stream", full)
+    with pytest.raises(kind, match=words + (".*sample_rows or max_new_tokens" if known else "")):
+        policy.generate(PROMPTS, N, 0)
+    monkeypatch.setattr(policy._trainer, "update", full)
+    with pytest.raises(kind, match=words + (".*micro_batch or max_new_tokens" if known else "")):
+        policy.update({"destroy": [], "repair": []})
+
+
 def test_learners_are_kept_by_number(policy: Policy, config: Config, tmp_path: Path) -> None:
     policy.save(tmp_path, 1)
     first = leaves(policy)
@@ -236,6 +265,10 @@ def test_settings_become_those_of_the_parts(policy: Policy) -> None:
     assert lora_of(Config(lora_targets="out_proj,up_proj")).targets == ("out_proj", "up_proj")
     with pytest.raises(InputError, match="'atention' is no target"):
         lora_of(Config(lora_targets="atention"))
+    own = grpo_of(Config(advantage="numpy:sign"))
+    assert own.advantage is np.sign
+    with pytest.raises(InputError, match=r"cannot import advantage 'numpy:nothing'"):
+        grpo_of(Config(advantage="numpy:nothing"))
     for name, fields in (("ratio", RATIOS), ("advantage", ADVANTAGES)):
         assert set(Config.__dataclass_fields__[name].metadata["choices"]) == set(fields)
     with pytest.raises(InputError, match="the model's context of 1024 leaves nothing"):

@@ -134,3 +134,28 @@ def test_a_template_that_is_no_template(folder: Path, tmp_path: Path) -> None:
     other = changed(folder, tmp_path, chat_template=None, tokenizer_config=settings)
     with pytest.raises(InputError, match=r"chat template of .* cannot be read"):
         Tokenizer.load(other)
+
+
+@pytest.mark.parametrize(
+    ("source", "words"),
+    [("{{ raise_exception('no system message') }}", "no system message"),
+     ("{{ strftime_now('%d') }}", "'strftime_now' is undefined")],
+)  # fmt: skip
+def test_a_template_that_refuses(source: str, words: str, folder: Path, tmp_path: Path) -> None:
+    settings = {"chat_template": source, "eos_token": "<|im_end|>"}
+    other = changed(folder, tmp_path, chat_template=None, tokenizer_config=settings)
+    with pytest.raises(InputError, match=f"chat template cannot make a prompt: {words}"):
+        Tokenizer.load(other)
+
+
+def test_a_tokenizer_neither_cuts_nor_pads(folder: Path, tmp_path: Path) -> None:
+    stored = json.loads((folder / "tokenizer.json").read_text())
+    stored["truncation"] = {
+        "direction": "Right", "max_length": 8, "strategy": "LongestFirst", "stride": 0
+    }  # fmt: skip
+    stored["padding"] = {
+        "strategy": {"Fixed": 4096}, "direction": "Right", "pad_to_multiple_of": None,
+        "pad_id": 0, "pad_type_id": 0, "pad_token": "<|endoftext|>",
+    }  # fmt: skip
+    found = Tokenizer.load(changed(folder, tmp_path, tokenizer=stored)).prompt(TEXT)
+    np.testing.assert_array_equal(found, Tokenizer.load(folder).prompt(TEXT))

@@ -55,9 +55,9 @@ class Killer:
             self.now("checkpoint")  # the arrays are there, what makes them count is not
             checksums(folder)
 
-        def watch_commit(store_: Any, done: Any) -> None:
+        def watch_commit(*args: Any) -> None:
             self.now("commit")  # the checkpoint is there, the round is not
-            commit(store_, done)
+            commit(*args)
 
         Display.stage, Display.advance, policy.stream = watch_stage, watch_advance, watch_sample
         trainer.Trainer.update = watch_update  # type: ignore[method-assign]

@@ -16,7 +16,7 @@ import numpy as np
 
 from spo_jax.config import Config
 from spo_jax.envs import get_problem
-from spo_jax.envs.rollouts import Rollouts, Status
+from spo_jax.envs.rollouts import Refusal, Rollouts, Status
 from spo_jax.program import Completion, Program
 from spo_jax.search.population import Member
 from spo_jax.search.rounds import Observer, Updater
@@ -73,7 +73,8 @@ class Evaluator:
         self.batches = []
 
     def check(self, programs):
-        return ["seventeen" if self.refuse(number_in(p)) else None for p in programs]
+        seventeen = Refusal(Status.REJECTED, "seventeen")
+        return [seventeen if self.refuse(number_in(p)) else None for p in programs]
 
     def run(self, pairs, instances, seeds=(0, 1), steps=100, *, fail_fast=True, progress=None):
         self.batches.append(list(pairs))

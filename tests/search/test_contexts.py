@@ -7,7 +7,7 @@ import numpy as np
 from spo_fakes import Generator, member, number_in, play, small
 
 from spo_jax.program import Completion, Prompt
-from spo_jax.search.candidates import Answers
+from spo_jax.search.candidates import Answers, written
 from spo_jax.search.credit import Credits
 from spo_jax.search.groups import follower_groups, leader_groups
 from spo_jax.search.prompts import INITIALIZATION, MUTATIONS, render
@@ -89,6 +89,16 @@ def test_a_model_run_records_what_was_written():
         assert done.metrics["repair/cut"] == counts.repair_answers
     assert [done.metrics["destroy/shortened"] for done in rounds] == [0.0, 5.0]
     assert play(small(rounds=1))[0][0].metrics == {}
+
+
+def test_an_answer_whose_last_token_ends_it_is_not_cut():
+    tokens = np.zeros(7, np.int32)
+    completions = tuple(
+        Completion("", tokens[:n], finished=finished)
+        for n, finished in ((7, True), (7, False), (6, None), (7, None))
+    )
+    answers = Answers(Prompt("tsp", "repair", INITIALIZATION, ""), completions, (None,) * 4)
+    assert written([answers], small(max_new_tokens=7))["repair/cut"] == 2
 
 
 # --- whose fault it is ----------------------------------------------------------------------------

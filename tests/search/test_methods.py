@@ -20,7 +20,7 @@ from spo_jax.search import progress, prompts
 from spo_jax.search.best_of_n import BestOfN
 from spo_jax.search.methods import METHODS, get_method, rounds_of, settings_of, writes_prose
 from spo_jax.search.prompts import INITIALIZATION, render
-from spo_jax.search.rounds import State
+from spo_jax.search.rounds import State, Updater
 from spo_jax.search.spo import Parts, discover
 from spo_jax.search.store import Store, default_folder, dump, load_run
 from spo_jax.search.tables import has
@@ -56,11 +56,47 @@ class Mine(BestOfN):
     """A user's own."""
 
     share: float = 1.0
+    wild: bool = True
+    best: int | None = None
+
+
+class Learns(BestOfN):
+    """A user's own that teaches."""
+
+    def one_round(self, parts, instances, k, state):
+        done = super().one_round(parts, instances, k, state)
+        return replace(done, metrics=parts.updater.update({"destroy": [], "repair": []}))
+
+
+def test_a_method_of_the_users_own_can_teach():
+    class Updates(Updater):
+        def update(self, groups):
+            return {"roles": float(len(groups))}
+
+    config = small(
+        method=f"{__name__}:Learns", generator="model", update="grpo", responses=2, rounds=1
+    )
+    parts = Parts(config, get_problem("tsp"), Evaluator(), Generator(), updater=Updates())
+    rounds = []
+    discover(parts, None, rounds.append, get_method(config))
+    assert [done.metrics for done in rounds] == [{"roles": 2.0}]
+    assert small(method=f"{__name__}:Learns", generator="model").update == "none"
+
+
+def test_settings_of_a_method_have_the_kinds_of_its_fields():
+    def mine(text):
+        return get_method(small(method=f"{__name__}:Mine", method_settings=text))
+
+    assert (mine("wild=False").wild, mine("wild=true").wild) == (False, True)
+    with pytest.raises(InputError, match=r"wild is 'no' in .*; it must be true or false"):
+        mine("wild=no")
+    with pytest.raises(InputError, match="setting best of kind NoneType, which method_settings"):
+        mine("best=3")
 
 
 def test_a_method_of_the_users_own(tmp_path):
     method = get_method(small(method=f"{__name__}:Mine", method_settings="share=0.5"))
-    assert settings_of(method) == {"share": 0.5}
+    assert settings_of(method) == {"share": 0.5, "wild": True, "best": None}
     rounds, _, _ = run(f"{__name__}:Mine", rounds=2)
     assert len(rounds) == 2
     # A run is read where its method is not to be had, because its manifest has the rounds.

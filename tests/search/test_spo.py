@@ -1,6 +1,7 @@
 import math
 import threading
-from collections import defaultdict
+from collections import Counter, defaultdict
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -18,16 +19,16 @@ from spo_fakes import (
 
 from spo_jax.envs import get_problem
 from spo_jax.envs.evaluator import Evaluator as RealEvaluator
-from spo_jax.envs.rollouts import Status
+from spo_jax.envs.rollouts import Refusal, Status
 from spo_jax.errors import InputError
 from spo_jax.program import Completion, Pair, Program
 from spo_jax.search.candidates import draw_parents
 from spo_jax.search.credit import Credits
 from spo_jax.search.payoffs import cross_play_scores
-from spo_jax.search.plugins import get_generator, get_updater
-from spo_jax.search.population import jaccard, leader_panel
+from spo_jax.search.plugins import get_generator, get_panel, get_survivors, get_updater
+from spo_jax.search.population import jaccard, leader_panel, select
 from spo_jax.search.prompts import CROSSOVERS, INITIALIZATION, MUTATIONS
-from spo_jax.search.rounds import State, Updater
+from spo_jax.search.rounds import Played, State, Updater
 from spo_jax.search.spo import Parts, discover
 from spo_jax.seeding import python_rng
 
@@ -355,14 +356,53 @@ def test_a_leader_that_nobody_can_play_with_is_left_out_of_the_panel():
     panel = [member(n, 0.0, role="destroy").program for n in (3, 4, 5)]
     values = {(3, 1): 0.25, (3, 2): 0.5, (5, 1): 0.75}  # nobody plays with 4; 2 fails with 5
 
-    class Table:
-        def utility(self, destroy, repair):
-            return values.get((number_in(destroy), number_in(repair)), math.nan)
-
-    scored = cross_play_scores(candidates, panel, Table())
+    table = Verdicts({**values, (4, 1): "host_fault"})
+    scored = cross_play_scores(candidates, panel, table, 2)
     assert scored[0].score == 0.5
     assert math.isnan(scored[1].score)
-    assert all(math.isnan(m.score) for m in cross_play_scores(candidates, panel[1:2], Table()))
+    assert all(math.isnan(m.score) for m in cross_play_scores(candidates, panel[1:2], table, 1))
+
+
+class Verdicts:
+    """A table of the numbers in programs: a utility, or the status of a failure ("crash")."""
+
+    def __init__(self, values):
+        self.values = values
+
+    def verdict(self, destroy, repair):
+        value = self.values.get((number_in(destroy), number_in(repair)), "crash")
+        status, value = (value, math.nan) if isinstance(value, str) else ("ok", value)
+        return Played(destroy.digest, repair.digest, "cross-play", status, value)
+
+
+def test_a_fault_of_ours_takes_no_repair_out_of_the_population():
+    old, new = member(1, 0.375), replace(member(2, 0.875), round=2)
+    candidates = [old, new, member(3, 0.0)]
+    panel = [member(n, 0.0, role="destroy").program for n in (4, 5)]
+    values = {(4, 1): 0.25, (4, 2): 0.5, (4, 3): 0.5, (5, 2): 0.75}  # 3 fails with 5
+    scored = cross_play_scores(candidates, panel, Verdicts({**values, (5, 1): "host_fault"}), 2)
+    assert [m.score for m in scored[:2]] == [0.25, 0.625]
+    assert math.isnan(scored[2].score)
+
+    values |= dict.fromkeys([(4, 1), (5, 1), (4, 2), (5, 2)], "host_fault")
+    scored = cross_play_scores(candidates, panel, Verdicts(values), 2)
+    assert scored[0].score == 0.375  # what it had earned in the round before
+    assert math.isnan(scored[1].score)  # a credit is no cross-play score
+
+
+def test_a_pair_that_met_a_fault_has_another_try():
+    tries = Counter()
+
+    def verdict(pair):
+        tries[pair.digest] += 1
+        return (Status.HOST_FAULT, None) if tries[pair.digest] == 1 else (Status.OK, 0.25)
+
+    config = small(rounds=1)
+    rounds, end, _ = play(config, evaluator=Evaluator(verdict=verdict))
+    assert {p.status for p in rounds[0].pairs} == {"ok"}
+    assert len(end.repairs) == config.cross_play_candidates
+    assert set(tries.values()) == {2}
+    assert len({p.digests for p in rounds[0].pairs}) == len(rounds[0].pairs)
 
 
 # --- what is evaluated, and what is not -----------------------------------------------------------
@@ -431,13 +471,12 @@ def test_failures_are_data():
 
 
 def test_a_host_fault_earns_nothing_and_is_played_again():
-    faults = {"left": 12}
+    faults = Counter()
 
     def verdict(pair):
-        if faults["left"]:
-            faults["left"] -= 1
-            return Status.HOST_FAULT, None
-        return Status.OK, 0.25
+        if pair.digest in faults or len(faults) < 12:
+            faults[pair.digest] += 1
+        return (Status.HOST_FAULT, None) if 0 < faults[pair.digest] <= 2 else (Status.OK, 0.25)
 
     updater = Recorder()
     rounds, end, _ = play(
@@ -457,6 +496,21 @@ def test_a_host_fault_earns_nothing_and_is_played_again():
     assert faulty & later  # few programs: some come again
     assert all(end.payoffs[d].status == "ok" for d in faulty & later)
     assert not any(p.status == "host_fault" for p in end.payoffs.values())
+
+
+def test_a_program_that_the_gate_could_not_judge_has_not_failed():
+    class Faulty(Evaluator):
+        def check(self, programs):
+            return [Refusal(Status.HOST_FAULT, "cannot fork") for _ in programs]
+
+    updater = Recorder()
+    rounds, _, _ = play(
+        small(rounds=1), evaluator=Faulty(), generator=Generator(broken=0.4), updater=updater
+    )
+    tally = rounds[0].tally()
+    assert set(tally) == {"host_fault", "unparsable"}
+    failed = [failed for group in updater.groups[0]["destroy"] for failed in group.failed]
+    assert sum(failed) == tally["unparsable"] < len(failed)
 
 
 def test_a_round_in_which_nothing_works_goes_by():
@@ -554,6 +608,42 @@ def test_parts_are_found_by_name():
     assert play(small(rounds=1), updater=updater)[0][0].metrics == {"destroys": 5}
 
 
+def best_alone(candidates, size, diversity):
+    return select(candidates, 1, 0.0)
+
+
+def stranger(destroys, size, fixed, diversity):
+    return (answer_program("destroy"),)
+
+
+def nothing_known(candidates, size, diversity):
+    return [replace(member, score=math.nan) for member in candidates]
+
+
+def repairs_judge(destroys, size, fixed, diversity):
+    return (answer_program("repair"),)
+
+
+def answer_program(role):
+    return member(1, 0.0, role=role).program
+
+
+def test_who_survives_and_who_judges_are_found_by_name():
+    assert (get_survivors("diverse"), get_panel("evolved")) == (select, leader_panel)
+    config = small(rounds=1, survivors=f"{__name__}:best_alone", panel=f"{__name__}:stranger")
+    rules = {"select": get_survivors(config.survivors), "panel": get_panel(config.panel)}
+    fine = Evaluator(verdict=lambda pair: (Status.OK, 0.25))
+    rounds = play(config, evaluator=fine, **rules)[0]
+    assert (len(rounds[0].destroys), len(rounds[0].repairs)) == (1, 1)
+    judges = {p.destroy for p in rounds[0].pairs if p.kind == "cross-play"}
+    assert judges == {answer_program("destroy").digest}
+
+    with pytest.raises(InputError, match="it must return members of its candidates"):
+        play(small(rounds=1), select=get_survivors(f"{__name__}:nothing_known"))
+    with pytest.raises(InputError, match="it must return destroy programs"):
+        play(small(rounds=1), panel=get_panel(f"{__name__}:repairs_judge"))
+
+
 @pytest.mark.parametrize(
     ("get", "name", "words"),
     [
@@ -563,6 +653,8 @@ def test_parts_are_found_by_name():
         (get_updater, "no_such_module:f", "cannot import update .*ModuleNotFoundError"),
         (get_updater, ":f", "unknown update"),
         (get_updater, "math:pi", "is a float, neither Updater nor function"),
+        (get_survivors, "best", "unknown survivors 'best': use diverse, or 'package.module:NAME'"),
+        (get_panel, "math:pi", "panel 'math:pi' is a float, not a function"),
     ],
 )
 def test_parts_that_are_not_there(get, name, words):

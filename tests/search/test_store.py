@@ -3,6 +3,7 @@ import json
 import math
 import os
 import re
+import shutil
 import signal
 import sqlite3
 import subprocess
@@ -17,11 +18,21 @@ from rich.console import Console
 from spo_fakes import Evaluator, Generator, small
 
 from spo_jax.envs import get_problem
+from spo_jax.envs.rollouts import Status
 from spo_jax.errors import InputError
 from spo_jax.program import Pair, Program
 from spo_jax.program.pairfile import load_pair, save_pair
 from spo_jax.search import commands, progress
-from spo_jax.search.manifest import check_model, manifest, other_software, versions
+from spo_jax.search.manifest import (
+    check_model,
+    check_prompts,
+    idle_devices,
+    manifest,
+    model_of,
+    other_software,
+    versions,
+)
+from spo_jax.search.prompts import digest
 from spo_jax.search.rounds import Best, Failure
 from spo_jax.search.spo import Parts, discover
 from spo_jax.search.store import (
@@ -35,6 +46,7 @@ from spo_jax.search.store import (
     load_run,
     resolve_pair,
 )
+from spo_jax.search.validation import Finals
 
 ROOT = Path(spo_fakes.__file__).parents[2]
 
@@ -138,6 +150,28 @@ def test_a_round_that_cannot_be_written_leaves_nothing(tmp_path):
         assert dump(tmp_path / "run") == before
         Store.commit(store, third)  # and the store still works
         assert len(dump(tmp_path / "run")["rounds"]) == 3
+
+
+def test_a_reader_of_the_database_is_waited_for(tmp_path):
+    with start(tmp_path / "run") as store:
+        fill(store, rounds=2)
+        [third] = fill(replace_commit(store), rounds=3)
+        store._connection.execute("PRAGMA busy_timeout = 10")
+        reader = sqlite3.connect(tmp_path / "run" / "spo.sqlite")
+        rows = reader.execute("SELECT * FROM pairs")
+        rows.fetchone()  # half-way through
+        remarks = []
+
+        def remark(line):
+            remarks.append(line)
+            if len(remarks) == 2:
+                rows.close()
+                reader.close()
+
+        store.commit(third, remark)
+        assert len(remarks) == 2
+        assert "another process is reading" in remarks[0]
+        assert store.last_round() == 3
 
 
 def replace_commit(store):
@@ -281,6 +315,21 @@ def test_sigkill_in_many_moments_ends_like_the_uninterrupted_run(tmp_path, unint
     assert not list(folder.glob(f".{BEST}*"))
 
 
+def test_a_run_that_goes_back_ends_as_it_would_have(tmp_path, uninterrupted):
+    shutil.copytree(uninterrupted, folder := tmp_path / "run")
+    with Store.reopen(folder) as store:
+        store.commit_finals(Finals((store.best(),)))
+        for number in (0, 4):
+            with pytest.raises(InputError, match=f"cannot go back to round {number}: it has 3 rou"):
+                store.last_round(number)
+        assert (store.last_round(1), store.last_round()) == (1, 3)
+        store.rewind(1)
+        assert store.last_round() == 1
+        assert store.finals() == Finals()
+    assert script(folder, 3).returncode == 0
+    assert dump(folder) == dump(uninterrupted)
+
+
 # --- the display ----------------------------------------------------------------------------------
 
 
@@ -328,6 +377,17 @@ def test_lines_of_a_run(tmp_path, capsys):
     log = (tmp_path / "run" / "log.txt").read_text()
     assert all(line in log for line in lines)
     assert "round 1 failures: " in log
+
+
+def test_a_fault_of_the_machine_is_said(capsys):
+    evaluator = Evaluator(verdict=lambda pair: (Status.HOST_FAULT, None))
+    with progress.Display(small(), lambda line: None) as display:
+        parts = Parts(
+            small(rounds=1), get_problem("tsp"), evaluator, Generator(broken=0), observer=display
+        )
+        discover(parts)
+    [line] = [line for line in capsys.readouterr().out.splitlines() if "Warning" in line]
+    assert "could not be judged, by a fault of this machine (because host_fault)" in line
 
 
 def test_a_terminal_gets_a_live_bar():
@@ -379,6 +439,10 @@ def test_resume_keeps_its_settings(tmp_path):
     assert same == replace(stored, workers=7)
     with pytest.raises(InputError, match="generator is grammar there and model here"):
         commands.discover(args(resume=str(path), model="folder"))
+    with pytest.raises(InputError, match="--rewind goes back in a run: name it with --resume"):
+        commands.discover(args(rewind=1))
+    with pytest.raises(InputError, match="cannot go back to round 9: it has 0 rounds"):
+        commands.discover(args(resume=str(path), rewind=9))
     with pytest.raises(InputError, match="leave out --out"):
         commands.discover(args(resume=str(path), out="x"))
     with pytest.raises(InputError, match="no such run folder"):
@@ -398,6 +462,12 @@ def test_trouble_is_found_before_anything_is_written(tmp_path):
         with pytest.raises(InputError, match=words):
             commands.discover(args(problem="tsp", out=str(tmp_path / "run"), **given))
     assert list(tmp_path.iterdir()) == []
+
+
+def test_drafts_that_a_kill_left_are_no_runs(tmp_path):
+    start(tmp_path / "run").__exit__()
+    shutil.copytree(tmp_path / "run", tmp_path / ".run.abc")
+    assert list_runs(tmp_path) == [tmp_path / "run"]
 
 
 def test_runs_lists_every_folder(tmp_path, capsys):
@@ -452,6 +522,41 @@ def test_a_run_goes_on_with_the_model_it_began_with():
             check_model(MODEL, now, Path("runs/x"))
 
 
+def test_a_run_goes_on_with_the_prompts_it_began_with(tmp_path):
+    def folder(name, text):
+        (path := tmp_path / name).mkdir()
+        (path / "rules.txt").write_text(text)
+        return path
+
+    mine, same, other = (
+        digest(folder(name, text))
+        for name, text in (("a", "$role"), ("b", "$role"), ("c", "$role!"))
+    )
+    assert mine == same != other
+    assert digest(None) is None
+    stored = manifest(small(prompts="a"), "smoke", {}, prompts=mine)
+    check_prompts(stored, same, Path("run"))
+    for now in (other, None):
+        with pytest.raises(InputError, match="began with other prompt templates"):
+            check_prompts(stored, now, Path("run"))
+    with pytest.raises(InputError, match="leave out --prompts"):
+        check_prompts(manifest(small(), "smoke", {}), mine, Path("run"))
+    check_prompts(manifest(small(prompts="a"), "smoke", {}), mine, Path("run"))  # an older run's
+    check_prompts(manifest(small(), "smoke", {}), None, Path("run"))
+
+
+def test_prompts_are_found_from_any_folder(tmp_path, monkeypatch):
+    (tmp_path / "mine").mkdir()
+    monkeypatch.chdir(tmp_path)
+    seen = []
+    monkeypatch.setattr(commands, "_run", lambda settings, *rest, **new: seen.append(settings))
+    commands.discover(args(problem="tsp", prompts="mine"))
+    assert seen[0].prompts == str(tmp_path / "mine")
+    with start(tmp_path / "run", seen[0]) as store:
+        stored = store.config
+    assert commands.resumed(stored, "smoke", args(prompts="moved"), Path("run")).prompts == "moved"
+
+
 def test_other_software_and_devices_are_named():
     stored = {"versions": versions(), "model": MODEL}
     assert other_software(stored, MODEL) == ""
@@ -463,6 +568,38 @@ def test_other_software_and_devices_are_named():
     )  # of what a run did not record, nothing is said
     gpu = {**MODEL, "devices": "1 x H100"}
     assert "devices 1 x cpu -> 1 x H100" in other_software(stored, gpu)
+
+
+def test_code_that_was_changed_since_its_commit_is_other_code(monkeypatch):
+    now = {}
+    monkeypatch.setattr("spo_jax.search.manifest._checkout", lambda: now)
+
+    def warns(then, **changes):
+        now.clear()
+        now.update(commit="c" * 40, **changes)
+        return bool(other_software({"versions": versions(), "code": {"commit": "c" * 40, **then}}))
+
+    clean, mine = {"changed": False}, {"changed": True, "edits": "ab"}
+    assert not warns(clean, **clean)
+    assert not warns(mine, **mine)
+    assert warns(clean, **mine)
+    assert warns(mine, **clean)
+    assert warns(mine, changed=True, edits="cd")
+    assert warns({"changed": True}, **mine)  # of an older run, whose changes nobody knows
+
+
+def test_devices_that_lie_idle_are_named(monkeypatch):
+    import jax
+
+    settings = small(generator="model", update="none")
+    one = model_of(settings)
+    assert one["devices"] == f"1 x {jax.devices()[0].device_kind}"
+    assert idle_devices(one) == idle_devices(None) == ""
+    devices = jax.devices() * 2
+    monkeypatch.setattr(jax, "devices", lambda: devices)
+    two = model_of(settings)
+    assert two["devices"].startswith("1 of 2 x ")
+    assert two["devices"] in idle_devices(two)
 
 
 def test_the_manifest_says_the_peaks_of_memory(tmp_path):

@@ -2,9 +2,10 @@
 
 Prompts go as token ids and answers come back as such, so that no text is tokenised twice. Every
 sampling parameter is sent: what is left out a server takes from the model folder's generation
-config. Log-probabilities are of the server's default mode: at temperature 1 and before top-p.
+config. Log-probabilities are those of raw_logprobs, the default: at temperature 1 and before top-p.
 
-One connection a request: a server that has died is noticed, and one that hangs can be left.
+One connection a request: a server that has died is noticed, and one that hangs can be left. The key
+that a server may ask for is that of vLLM's own variable, `access.VLLM_KEYS`.
 """
 
 import json
@@ -21,6 +22,7 @@ import numpy as np
 
 from spo_jax.errors import InputError
 from spo_jax.program import Completion
+from spo_jax.rl.access import VLLM_KEYS, key, shown
 from spo_jax.rl.tokens import Tokenizer
 
 QUICK = 10.0  # seconds within which a server that is well says so
@@ -32,6 +34,18 @@ UNREADABLE = "\ufffd"  # in the place of bytes that are no text
 
 class Lost(Exception):
     """There was no answer, or one that says nothing of the request: it may be asked again."""
+
+
+class Late(Lost):
+    """There was no answer in time."""
+
+
+class Refused(InputError):
+    """A server's refusal. status: the one of HTTP."""
+
+    def __init__(self, message: str, status: int) -> None:
+        super().__init__(message)
+        self.status = status
 
 
 @dataclass(frozen=True)
@@ -50,11 +64,12 @@ class Client:
     """A server at `url`, http://HOST:PORT, with adapters that requests call by their names.
 
     All methods raise Lost where there is no answer, and InputError where the server refuses. They
-    may be called from several threads.
+    may be called from several threads. Raises InputError for a key that cannot be sent.
     """
 
     def __init__(self, url: str) -> None:
         self.url = url.rstrip("/").removesuffix("/v1")
+        key(VLLM_KEYS)
         self._open: set[HTTPConnection] = set()
         self._lock = threading.Lock()
 
@@ -67,6 +82,11 @@ class Client:
         except (Lost, InputError):
             return False
         return True
+
+    def version(self) -> str:
+        """The version of vLLM."""
+        found = self._ask("GET", "/version", timeout=QUICK)
+        return str(found.get("version", "")) if isinstance(found, dict) else ""
 
     def models(self) -> list[str]:
         """The names of the base and of the loaded adapters."""
@@ -81,7 +101,12 @@ class Client:
         self._control("/v1/load_lora_adapter", {"lora_name": name, "lora_path": path})
 
     def unload(self, name: str) -> None:
-        self._control("/v1/unload_lora_adapter", {"lora_name": name})
+        """Nothing where the server has no such adapter: it has been started again, say."""
+        try:
+            self._control("/v1/unload_lora_adapter", {"lora_name": name})
+        except Refused as error:
+            if error.status != 404:
+                raise
 
     def sleep(self) -> None:
         """Move the weights to the host and drop all that is cached (level 1)."""
@@ -93,6 +118,13 @@ class Client:
         self._control("/wake_up")
         self._check_asleep(False)
 
+    def asleep(self) -> bool:
+        """Whether it sleeps, and so keeps requests waiting; False where it cannot."""
+        try:
+            return self._sleeps() is True
+        except Refused:
+            return False
+
     def reset_cache(self) -> None:
         """Forget the beginnings of prompts that were computed before."""
         self._control("/reset_prefix_cache")
@@ -101,12 +133,15 @@ class Client:
         self._ask("POST", path, body, timeout=CONTROL)
 
     def _check_asleep(self, wanted: bool) -> None:
-        found = self._ask("GET", "/is_sleeping", timeout=QUICK)
-        if not isinstance(found, dict) or found.get("is_sleeping") is not wanted:
+        if self._sleeps() is not wanted:
             word = "does not go to sleep" if wanted else "does not wake up"
             raise InputError(
                 f"the vLLM server {word}; use residency restart, or one card for each of the two"
             )
+
+    def _sleeps(self) -> Any:
+        found = self._ask("GET", "/is_sleeping", timeout=QUICK)
+        return found.get("is_sleeping") if isinstance(found, dict) else None
 
     # --- tokens -----------------------------------------------------------------------------------
 
@@ -160,13 +195,14 @@ class Client:
         self, model: str, tokens: np.ndarray, timeout: float
     ) -> tuple[np.ndarray, np.ndarray]:
         """The most probable tokens after tokens [T], `LIKELY` int32, and their log-probabilities at
-        temperature 1, float32.
+        temperature 1, float32, and of one more token that is drawn.
 
-        The server may use what it has cached, as it does for an answer.
+        The server may use what it has cached, as it does for an answer. It is asked at another
+        temperature than 1, which changes nothing but in a mode of log-probabilities that is no use.
         """
         asked = {"logprobs": LIKELY, "return_tokens_as_token_ids": True}
         (choice,) = self._completion(
-            model, tokens, timeout, n=1, temperature=0.0, max_tokens=1, **asked
+            model, tokens, timeout, n=1, temperature=2.0, max_tokens=1, **asked
         )
         try:
             (given,) = choice["logprobs"]["top_logprobs"]
@@ -217,11 +253,14 @@ class Client:
             self._open.add(http)
         try:
             data = None if body is None else json.dumps(body).encode()
-            http.request(method, parts.path + path, data, {"content-type": "application/json"})
+            headers = {"content-type": "application/json"}
+            if own := key(VLLM_KEYS):
+                headers["authorization"] = f"Bearer {own}"
+            http.request(method, parts.path + path, data, headers)
             reply = http.getresponse()
             status, text = reply.status, reply.read().decode("utf-8", "replace")
         except TimeoutError:
-            raise Lost(f"gave no answer within {timeout:g} s") from None
+            raise Late(f"gave no answer within {timeout:g} s") from None
         except (OSError, HTTPException, AttributeError) as error:  # the last: closed by `abort`
             raise Lost(f"cannot be reached ({error or type(error).__name__})") from None
         finally:
@@ -231,22 +270,11 @@ class Client:
         if status in (408, 429) or status >= 500:
             raise Lost(f"answered {status}: {_shown(text)}")
         if status >= 400:
-            raise InputError(self._refusal(path, status, text))
+            raise Refused(_refusal(path, status, text, body or {}), status)
         try:
             return json.loads(text)
         except ValueError:
             return text
-
-    def _refusal(self, path: str, status: int, text: str) -> str:
-        if status == 404 and "lora_adapter" in path:
-            variable = "VLLM_ALLOW_RUNTIME_LORA_UPDATING=True"
-            return f"the vLLM server loads no adapters: start it with --enable-lora and {variable}"
-        if status == 404 and not path.startswith("/v1/"):
-            return (
-                f"the vLLM server knows no {path.partition('?')[0]}: start it with "
-                "VLLM_SERVER_DEV_MODE=1 and --enable-sleep-mode"
-            )
-        return f"the vLLM server refuses {path.partition('?')[0]} ({status}: {_shown(text)})"
 
     def abort(self) -> None:
         """Break off every request that is under way; each raises Lost."""
@@ -262,9 +290,12 @@ class Client:
 def read_choice(choice: Mapping[str, Any], tokenizer: Tokenizer, how: Sampling) -> Completion:
     """An answer as the trainer takes it: tokens with the stop token that ended them.
 
-    Raises InputError where the tokens are not those of the text by our tokenizer, there is not one
-    finite log-probability a token, or the end of the answer is not where a stop token says.
+    Raises Lost for an answer that was broken off, and InputError where the tokens are not those of
+    the text by our tokenizer, there is not one finite log-probability a token, or the end of the
+    answer is not where a stop token says.
     """
+    if (finish := choice.get("finish_reason")) not in ("stop", "length"):
+        raise Lost(f"broke off an answer ({finish})")
     tokens, logprobs = _tokens(choice)
     if tokens.min() < 0 or tokens.max() >= tokenizer.size:
         raise InputError(
@@ -279,7 +310,7 @@ def read_choice(choice: Mapping[str, Any], tokenizer: Tokenizer, how: Sampling) 
             "tokenizer of the model folder"
         )
     ends = np.isin(tokens, how.stop_tokens)
-    stopped, finish = bool(ends[-1]), choice.get("finish_reason")
+    stopped = bool(ends[-1])
     if ends[:-1].any() or (finish == "stop") != stopped:
         raise InputError(
             f"an answer of the vLLM server ended by {finish!r} and its stop token is "
@@ -308,13 +339,35 @@ def _tokens(choice: Mapping[str, Any]) -> tuple[np.ndarray, np.ndarray]:
     return np.array(tokens, np.int32), np.array(given, np.float32)
 
 
-def _shown(text: str) -> str:
-    """What a server says of an error, at most 300 characters on one line."""
+def _refusal(path: str, status: int, text: str, body: Mapping[str, Any]) -> str:
+    """What a refusal says, and what may be done."""
+    known = path.partition("?")[0]
+    if status == 401:
+        return f"the vLLM server asks for a key (401): put it into {VLLM_KEYS[0]}"
+    if status == 404 and _said(text) == "Not Found":  # of the address, whatever was asked there
+        if "lora_adapter" in path:
+            variable = "VLLM_ALLOW_RUNTIME_LORA_UPDATING=True"
+            return f"the vLLM server loads no adapters: start it with --enable-lora and {variable}"
+        if not path.startswith("/v1/"):
+            return (
+                f"the vLLM server knows no {known}: start it with VLLM_SERVER_DEV_MODE=1 and "
+                "--enable-sleep-mode"
+            )
+    hint = f"; it must see {body['lora_path']}" if "lora_path" in body else ""
+    return f"the vLLM server refuses {known} ({status}: {_shown(text)}){hint}"
+
+
+def _said(text: str) -> str:
+    """The message in what a server says of an error, or all of it."""
     try:
         said = json.loads(text)
-        said = said.get("error", said) if isinstance(said, dict) else said
-        text = str(said.get("message", said) if isinstance(said, dict) else said)
     except ValueError:
-        pass
-    line = " ".join(text.split())
-    return line if len(line) <= 300 else line[:297] + "..."
+        return text
+    said = said.get("error", said) if isinstance(said, dict) else said
+    if isinstance(said, dict):
+        said = said.get("message", said.get("detail", said))
+    return str(said)
+
+
+def _shown(text: str) -> str:
+    return shown(_said(text), VLLM_KEYS)

@@ -2,10 +2,12 @@
 
 A process that is killed cannot clean up, so another one does. It is a file of its own that needs
 the standard library alone: it is there at once, and has no threads, so that it may prepare a child
-between fork and exec. Ended by SIGTERM, by the death of OWNER, its parent, or with the server.
+between fork and exec. Ended by SIGTERM, by the death of OWNER, its parent, or with the server. When
+it has ended, so have all of the server's processes: the card is free.
 """
 
 import ctypes
+import glob
 import os
 import signal
 import subprocess
@@ -14,7 +16,8 @@ import time
 from contextlib import suppress
 
 TICK = 0.1  # seconds between two looks
-GRACE = 10.0  # seconds that a server may take to end by itself
+GRACE = 30.0  # seconds that a server may take to end by itself
+GONE = 30.0  # seconds that its processes may take to give up a card when they are killed
 PR_SET_PDEATHSIG = 1
 
 
@@ -44,7 +47,23 @@ def main(owner: int, command: list[str]) -> int:
     with suppress(ProcessLookupError):
         os.killpg(server.pid, signal.SIGKILL)  # and whoever is left of its processes
     server.wait()
+    until = time.monotonic() + GONE
+    while lives(server.pid) and time.monotonic() < until:
+        time.sleep(TICK)
     return 0 if code is None else code
+
+
+def lives(group: int) -> bool:
+    """Whether a thread of a process group runs; the others hold nothing any more."""
+    for path in glob.iglob("/proc/[0-9]*/task/[0-9]*/stat"):
+        try:
+            with open(path, errors="replace") as file:
+                state, _, found, *_ = file.read().rpartition(")")[2].split()
+        except (OSError, ValueError):  # it has just ended
+            continue
+        if int(found) == group and state not in "ZX":
+            return True
+    return False
 
 
 if __name__ == "__main__":

@@ -11,8 +11,8 @@ What is deliberate:
   Finished rounds are kept as they were.
 """
 
-import subprocess
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 
@@ -26,6 +26,7 @@ from spo_jax.rl.policy import Policy, model_folder
 from spo_jax.rl.qwen3_5 import Qwen3_5
 from spo_jax.rl.tokens import Tokenizer
 from spo_jax.rl.vllm.adapters import Versions
+from spo_jax.rl.vllm.cards import Peak, check_given_back
 from spo_jax.rl.vllm.client import Client, Sampling
 from spo_jax.rl.vllm.probe import Expected, Probe
 from spo_jax.rl.vllm.sampler import Sampler
@@ -49,6 +50,13 @@ class VllmPolicy(Policy):
         self._sampler: Sampler | None = None
         self._measured: dict[str, float] = {}
 
+    @classmethod
+    def load(cls, config: Config) -> Policy:
+        """As `Policy.load`. Raises InputError where server and trainer cannot take turns."""
+        if config.residency != "both":
+            check_given_back()
+        return super().load(config)
+
     def open(self, folder: Path, remark: Callable[[str], None]) -> None:
         """Keep adapters and the server's output in a run's folder. The server starts when there is
         something to ask.
@@ -68,8 +76,9 @@ class VllmPolicy(Policy):
         self._leave()
 
     def close(self) -> None:
-        """End the server, if it is ours."""
+        """End the server, if it is ours, else leave it as it was."""
         if self._sampler is not None:
+            self._leave()
             self._sampler.close()
 
     # --- it writes --------------------------------------------------------------------------------
@@ -100,16 +109,16 @@ class VllmPolicy(Policy):
         size = max(1, config.sample_rows // n)
         part: dict[int, tuple[Completion, ...]] = {}
         place = 0
-        for group in sampler.each([partial(ask, place) for place in range(len(prompts))]):
-            if group is None:
-                yield {}
-                continue
-            part[place] = group
-            place += 1
-            if len(part) == size or place == len(prompts):
-                yield part
-                part = {}
-        self._note("sampling")
+        with self._watched("sampling"):
+            for group in sampler.each([partial(ask, place) for place in range(len(prompts))]):
+                if group is None:
+                    yield {}
+                    continue
+                part[place] = group
+                place += 1
+                if len(part) == size or place == len(prompts):
+                    yield part
+                    part = {}
 
     # --- it learns --------------------------------------------------------------------------------
 
@@ -117,15 +126,15 @@ class VllmPolicy(Policy):
         """As `Policy.update`, while the server rests; then the new adapters are made ready for it.
 
         Metrics also say how far the server's log-probabilities are from the trainer's, what the
-        probe found, and the memory that was used, in GB, where the device says so.
+        probe found, and the memory that was used, in GB, where that is known.
         """
         self._opened().rest()
-        self._trainer.to_devices()
-        metrics = super().update(groups)
-        self._note("update")
-        self._round += 1
-        self._publish()
-        self._leave()
+        with self._watched("update"):
+            self._trainer.to_devices()
+            metrics = super().update(groups)
+            self._round += 1
+            self._publish()
+            self._leave()
         self._warn(metrics)
         measured, self._measured = self._measured, {}
         return metrics | measured
@@ -194,25 +203,16 @@ class VllmPolicy(Policy):
                     "(drift_warning)"
                 )
 
-    def _note(self, phase: str) -> None:
-        """Record the memory of a phase that ends."""
-        for name, value in memory().items():
-            key = f"memory/{phase}_{name}"
-            self._measured[key] = max(value, self._measured.get(key, 0.0))
-
-
-def memory() -> dict[str, float]:
-    """GB: the most that the trainer has used on a device so far, and what is used on a card now by
-    all processes; empty where neither is known.
-    """
-    found = {}
-    stats = [device.memory_stats() or {} for device in jax.local_devices()]
-    if peaks := [s["peak_bytes_in_use"] for s in stats if "peak_bytes_in_use" in s]:
-        found["trainer_peak"] = max(peaks) / 1e9
-        query = ["nvidia-smi", "--query-gpu=memory.used", "--format=csv,noheader,nounits"]
-        try:
-            said = subprocess.run(query, capture_output=True, text=True, check=True, timeout=10)
-            found["card"] = max(float(line) for line in said.stdout.split()) * 2**20 / 1e9
-        except (OSError, subprocess.SubprocessError, ValueError):
-            pass
-    return found
+    @contextmanager
+    def _watched(self, phase: str) -> Iterator[None]:
+        """Record the most memory that is used while a phase lasts: on the trainer's card by all,
+        and by the trainer in the whole run so far, where JAX counts it.
+        """
+        with Peak() as peak:
+            yield
+        stats = [device.memory_stats() or {} for device in jax.local_devices()]
+        most = max((s.get("peak_bytes_in_use", 0) for s in stats), default=0)
+        for name, value in (f"{phase}_card", peak.most), ("trainer", most):
+            if value:
+                key = f"memory/{name}"
+                self._measured[key] = max(value / 1e9, self._measured.get(key, 0.0))

@@ -45,6 +45,7 @@ ASKED = 3  # times each: a server may cache a beginning only when it has been as
 SEEN = 1e-3  # a mean change by an adapter that even a server in bfloat16 shows
 SURE = 12.0  # standard deviations between two weights that are held to be told apart
 EXACT = 1e-4  # nats; no server is nearer than that
+CACHED = "with its cache"  # how a server is asked for likely tokens
 
 
 @dataclass(frozen=True, eq=False)
@@ -154,9 +155,11 @@ class Probe:
                     )
                 mean = reading.distance(own)
                 if not mean <= tolerance:
+                    other = "; a server whose --logprobs-mode is another differs in this reading"
                     raise _wrong(
                         name, reading, f"{mean:.3g} nats a token from the trainer's, where "
-                        f"{tolerance:g} are expected at most (probe_tolerance)",
+                        f"{tolerance:g} are expected at most (probe_tolerance)"
+                        + (other if reading.what == CACHED else ""),
                     )  # fmt: skip
                 worst = max(worst, mean)
                 shares = {what: reading.share(own, other, sure) for what, other in rivals.items()}
@@ -172,7 +175,7 @@ class Probe:
             likely = [client.likely(name, self.tokens[:place], timeout) for place in self.places]
             ids, logprobs = (np.concatenate(x) for x in zip(*likely, strict=True))
             rows = np.repeat(np.arange(len(likely)), [len(x) for x, _ in likely])
-            yield Reading("with its cache", logprobs, partial(_at, rows, ids))
+            yield Reading(CACHED, logprobs, partial(_at, rows, ids))
 
 
 def _at(rows: np.ndarray, ids: np.ndarray, expected: Expected) -> np.ndarray:

@@ -2,19 +2,20 @@
 
 Work is given as functions of a client. Where the server has gone or hangs, it is started again with
 what it had loaded, and the work is done again. After every change of what the server holds, `check`
-looks at it before any work is done.
+looks at it before any work is done. A server that cannot be had ends all work of a call at once.
 """
 
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
+from contextlib import suppress
 from pathlib import Path
 from typing import TypeVar
 
 from spo_jax.config import Config
 from spo_jax.errors import InputError
-from spo_jax.rl.vllm.client import Client, Lost
+from spo_jax.rl.vllm.client import Client, Late, Lost
 from spo_jax.rl.vllm.server import Server, Stopped
 
 T = TypeVar("T")
@@ -46,6 +47,8 @@ class Sampler:
         self._asleep = False
         self._checked = False
         self._in_a_row = 0  # restarts since the last answer
+        self._late = 0  # requests that got no answer in time since the last start or answer
+        self._over: InputError | None = None  # why there is no point in going on with this call
 
     def want(self, adapters: Mapping[str, Path]) -> None:
         """From the next work on, these adapters are loaded, and those wanted before are not."""
@@ -59,6 +62,7 @@ class Sampler:
         cannot be had.
         """
         self._stopping.clear()
+        self._over = None
         pool = ThreadPoolExecutor(self._config.concurrency, "vllm")
         coming = [pool.submit(self.steadily, one) for one in work]
         try:
@@ -85,10 +89,9 @@ class Sampler:
                 client = self._ready()
                 found = work(client)
             except Lost as why:
-                failures += 1
-                self._failed(client, str(why), failures)
+                failures = self._failed(client, why, failures + 1)
                 continue
-            self._in_a_row = 0
+            self._in_a_row = self._late = 0
             return found
 
     def rest(self) -> None:
@@ -106,15 +109,15 @@ class Sampler:
                     self._lost_while_idle()
 
     def close(self) -> None:
-        """End the server if it is ours; else take our adapters from it."""
+        """End the server if it is ours; else leave it awake and without our adapters."""
         self._stopping.set()
         with self._lock:
             if self._client is not None and not self._server.owned:
-                for name in self._loaded:
-                    try:
+                with suppress(Lost, InputError):
+                    if self._asleep:
+                        self._client.wake()
+                    for name in self._loaded:
                         self._client.unload(name)
-                    except (Lost, InputError):
-                        break
             self._drop()
 
     # --- inside -----------------------------------------------------------------------------------
@@ -124,54 +127,73 @@ class Sampler:
         with self._lock:
             if self._stopping.is_set():
                 raise Stopped
-            if self._client is None:
-                self._client = self._server.start(self._stopping)
-                self._loaded, self._asleep, self._checked = set(), False, False
-            client = self._client
-            if self._asleep:
-                client.wake()
-                self._asleep = False
-            for name, folder in self._wanted.items():
-                if name not in self._loaded:
-                    client.load(name, str(folder.absolute()))
-                    self._loaded.add(name)
-                    self._checked = False
-            for name in sorted(self._loaded - self._wanted.keys()):
-                client.unload(name)
-                self._loaded.discard(name)
-            if not self._checked:
-                self._check(client, self._server.base)
-                self._checked = True
-            return client
+            if self._over is not None:
+                raise InputError(str(self._over))
+            try:
+                return self._prepared()
+            except InputError as error:
+                self._over = error
+                raise
 
-    def _failed(self, client: Client | None, why: str, failures: int) -> None:
-        """Returns when it may be tried again. Raises InputError where that has no point."""
+    def _prepared(self) -> Client:
+        if self._client is None:
+            self._client = self._server.start(self._stopping)
+            self._loaded, self._asleep, self._checked, self._late = set(), False, False, 0
+        client = self._client
+        if self._asleep:
+            client.wake()
+            self._asleep = False
+        for name, folder in self._wanted.items():
+            if name not in self._loaded:
+                client.load(name, str(folder.absolute()))
+                self._loaded.add(name)
+                self._checked = False
+        for name in sorted(self._loaded - self._wanted.keys()):
+            client.unload(name)
+            self._loaded.discard(name)
+        if not self._checked:
+            self._check(client, self._server.base)
+            self._checked = True
+        return client
+
+    def _failed(self, client: Client | None, why: Lost, failures: int) -> int:
+        """Returns when it may be tried again, with the failures on the server that is there then.
+
+        Raises InputError where that has no point.
+        """
+        retries = self._config.retries
         with self._lock:
             if self._stopping.is_set():
                 raise Stopped
             current = self._client
             if client is not None and client is not current:
-                return  # another request has seen it first, and the server is a new one
+                return 0  # another request has seen it first, and the server is a new one
+            self._late += isinstance(why, Late)
             well = current is not None and self._server.alive() and current.healthy()
-            if not well and self._server.owned:
+            if self._server.owned and (not well or self._late > retries):
                 self._in_a_row += 1
                 if self._in_a_row > RESTARTS:
-                    raise InputError(
+                    raise self._end(
                         f"the vLLM server {why} and was started {RESTARTS} times without giving an "
                         f"answer{self._server.last_lines()}"
                     )
                 self._remark(f"The vLLM server {why}; it is started again")
                 self._drop()
-                return
-            if failures > self._config.retries:
+                return 0
+            if failures > retries:
                 kept = "; finished rounds are kept, so mend it and go on with --resume"
-                raise InputError(
+                raise self._end(
                     f"the vLLM server {why}, {failures} times in a row"
                     f"{self._server.last_lines() or kept}"
                 )
             if well and current is not None:
                 self._look_again(current)
         self._stopping.wait(min(BACKOFF * 2 ** (failures - 1), LONGEST))
+        return failures
+
+    def _end(self, why: str) -> InputError:
+        self._over = InputError(why)
+        return self._over
 
     def _look_again(self, client: Client) -> None:
         """What a server holds after a call whose end is not known: it may be a new one."""

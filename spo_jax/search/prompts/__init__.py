@@ -11,6 +11,7 @@ the interface, described as always 0 and not to be used, so that all programs re
 interchangeable; nothing else in a prompt mentions it.
 """
 
+import hashlib
 from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib import resources
@@ -110,6 +111,19 @@ def templates(folder: str | Path | None = None, problem: str = "") -> dict[str, 
             raise InputError(f"{path} is no prompt template: name it one of {known}")
         texts[path.name] = _read(path, allowed[path.name])
     return texts
+
+
+def digest(folder: str | Path | None, problem: str = "") -> str | None:
+    """Hex digest of the templates that a user's `folder` leads to; None without one.
+
+    Equal ones ask alike. Raises InputError as `templates` does.
+    """
+    if folder is None:
+        return None
+    found = hashlib.blake2b(digest_size=16)
+    for name, text in sorted(templates(folder, problem).items()):
+        found.update(f"{name}\0{len(text)}\0{text}".encode())
+    return found.hexdigest()
 
 
 def render(
