@@ -18,7 +18,7 @@ from typing import Any
 from common.budgets import Budget
 from common.contenders import Contender
 
-from spo_jax import config, presets
+from spo_jax import presets
 from spo_jax.config import Config
 from spo_jax.envs import get_problem
 from spo_jax.errors import InputError
@@ -28,6 +28,7 @@ from spo_jax.search.manifest import check_model, check_prompts
 from spo_jax.search.prompts import digest
 from spo_jax.search.store import DATABASE, LOG, Run, load_run
 from spo_jax.search.tables import connect
+from spo_jax.words import SPO
 
 _TOOK = re.compile(r"round (\d+) took: all ([0-9.]+) s")
 
@@ -93,7 +94,7 @@ def runs_of(
     preset, runs = budget.presets[problem], []
     for seed in range(budget.discovery_seeds):
         own = {**budget.given(problem), **(contender.settings or {}), "seed": seed}
-        if own.get("method", config.SPO) != config.SPO:
+        if own.get("method", SPO) != SPO:
             own.pop("update", None)  # it teaches no model, whatever the budget says
         own["workers"] = workers
         path = folder(contender, problem, out, seed)

@@ -10,8 +10,9 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
-from spo_jax.config import EMBEDDED, LEARNERS, SPO, WITH_MODEL, Config, check_names, closest
+from spo_jax.config import Config, check_names, closest
 from spo_jax.errors import InputError
+from spo_jax.words import EMBEDDED, LEARNERS, SPO, WITH_MODEL
 
 PRESETS = ("smoke", "quick", "standard", "paper-tsp", "paper-cvrp")
 DEFAULT_PRESET = "quick"

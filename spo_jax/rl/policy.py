@@ -14,7 +14,7 @@ from pathlib import Path
 import jax
 import jax.numpy as jnp
 
-from spo_jax.config import EMBEDDED, VLLM, Config
+from spo_jax.config import Config
 from spo_jax.errors import InputError, SpoError
 from spo_jax.named import imported_function
 from spo_jax.program import ROLES, Completion, Group, Prompt, Role
@@ -29,6 +29,7 @@ from spo_jax.rl.tensor_files import fresh_folder
 from spo_jax.rl.tokens import Tokenizer
 from spo_jax.rl.trainer import Learner, NotFinite, Trainer, make_optimizer
 from spo_jax.seeding import derive
+from spo_jax.words import EMBEDDED, VLLM
 
 # What an answer depends on, by the word for it.
 FILES = {

@@ -20,6 +20,7 @@ from spo_jax.search.manifest import (
     model_of,
     other_software,
 )
+from spo_jax.words import LEARNERS, VLLM, WITH_MODEL
 
 INTERRUPTED = 130  # the shell's code for a program that Ctrl-C ended
 
@@ -46,7 +47,7 @@ def _start(args: argparse.Namespace) -> int:
             "which problem? e.g. spo discover tsp, or --resume RUN to go on with a run"
         )
     settings = presets.load(problem, preset, config.overrides_from(args))
-    if settings.generator in config.LEARNERS and Path(settings.model).is_dir():
+    if settings.generator in LEARNERS and Path(settings.model).is_dir():
         settings = dataclasses.replace(settings, model=str(Path(settings.model).resolve()))
     if settings.prompts is not None:
         settings = dataclasses.replace(settings, prompts=str(Path(settings.prompts).resolve()))
@@ -85,7 +86,7 @@ def resumed(
     given = config.overrides_from(args)
     if getattr(args, "problem", None) is not None:
         given["problem"] = args.problem
-    if "model" in given and stored.generator not in config.WITH_MODEL:
+    if "model" in given and stored.generator not in WITH_MODEL:
         given.setdefault("generator", "model")
     changes = [
         f"{name} is {getattr(stored, name)} there and {given[name]} here"
@@ -126,7 +127,7 @@ def _run(
         credit = get_credit(settings.credit)
         survivors, panel = get_survivors(settings.survivors), get_panel(settings.panel)
         method = get_method(settings)
-        if settings.generator == config.VLLM:
+        if settings.generator == VLLM:
             share_devices(in_turns=settings.residency != "both")
         uncached = keep_compiled(cache_folder() / "compiled")
         model = model_of(settings)

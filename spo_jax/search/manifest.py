@@ -14,8 +14,9 @@ from pathlib import Path
 from typing import Any
 
 from spo_jax import __version__
-from spo_jax.config import ENDPOINT, LEARNERS, VLLM, Config
+from spo_jax.config import Config
 from spo_jax.errors import InputError
+from spo_jax.words import ENDPOINT, LEARNERS, VLLM
 
 PACKAGES = ("jax", "jaxlib", "numpy", "flax", "optax", "orbax-checkpoint", "tokenizers")
 

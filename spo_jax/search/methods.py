@@ -5,10 +5,11 @@ import importlib
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from spo_jax.config import EMBEDDED, SPO, WITH_MODEL, Config, closest
+from spo_jax.config import Config, closest
 from spo_jax.errors import InputError
 from spo_jax.named import imported
 from spo_jax.search.rounds import Generator
+from spo_jax.words import EMBEDDED, SPO, WITH_MODEL
 
 if TYPE_CHECKING:
     from spo_jax.search.spo import Method

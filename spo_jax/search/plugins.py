@@ -4,12 +4,13 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from spo_jax.config import ENDPOINT, LEARNERS, VLLM, Config
+from spo_jax.config import Config
 from spo_jax.errors import InputError
 from spo_jax.named import imported, imported_function
 from spo_jax.program import Group, Program, Role
 from spo_jax.search.population import Member, Panel, Population, Select, leader_panel, select
 from spo_jax.search.rounds import Generator, NoUpdate, Updater
+from spo_jax.words import ENDPOINT, LEARNERS, VLLM
 
 
 def writer_and_learner(config: Config) -> tuple[Generator, Updater]:

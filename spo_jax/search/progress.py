@@ -12,12 +12,13 @@ from pathlib import Path
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn
 
-from spo_jax.config import SPO, Config
+from spo_jax.config import Config
 from spo_jax.envs.rollouts import Status
 from spo_jax.program import ROLES
 from spo_jax.search.methods import rounds_of
 from spo_jax.search.rounds import Best, Observer, Round
 from spo_jax.search.validation import Finals
+from spo_jax.words import SPO
 
 STAGES = {
     "destroy": "writing destroys",

@@ -21,7 +21,7 @@ from itertools import count
 from pathlib import Path
 from typing import IO, Any
 
-from spo_jax.config import SPO, Config
+from spo_jax.config import Config
 from spo_jax.envs.textfiles import sync_folder, write_atomically
 from spo_jax.errors import InputError
 from spo_jax.program import Pair, load_pair, save_pair
@@ -43,6 +43,7 @@ from spo_jax.search.tables import (
     write_round,
 )
 from spo_jax.search.validation import Finals
+from spo_jax.words import SPO
 
 MANIFEST, DATABASE, BEST, LOG, LOCK = "manifest.json", "spo.sqlite", "best.py", "log.txt", "lock"
 CHECKPOINTS = "checkpoints"

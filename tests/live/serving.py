@@ -16,7 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from spo_jax.config import EMBEDDED, Config
+from spo_jax.config import Config
 from spo_jax.presets import load
 from spo_jax.program import ROLES, Completion, Group, Program, Prompt
 from spo_jax.rl.lora import TARGETS, Adapter
@@ -26,6 +26,7 @@ from spo_jax.rl.vllm.client import Client
 from spo_jax.rl.vllm.policy import VllmPolicy
 from spo_jax.rl.vllm.server import LOG, Started
 from spo_jax.search.prompts import CROSSOVERS, INITIALIZATION, MUTATIONS, render
+from spo_jax.words import EMBEDDED
 
 PYTHON = os.environ.get("SPO_VLLM_PYTHON")
 MARKS = [

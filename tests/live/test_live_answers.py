@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 from spo_jax.cli import main
-from spo_jax.config import EMBEDDED
 from spo_jax.errors import InputError
 from spo_jax.rl.policy import model_folder
 from spo_jax.rl.request_log import REQUESTS
@@ -17,6 +16,7 @@ from spo_jax.rl.tokens import Tokenizer
 from spo_jax.rl.vllm.client import Client, Sampling
 from spo_jax.rl.vllm.policy import VllmPolicy
 from spo_jax.search.store import BEST, Store
+from spo_jax.words import EMBEDDED
 from tests.live.serving import (
     MARKS,
     PATIENCE,
