@@ -76,7 +76,7 @@ def study(args: Namespace, arms: Arms) -> int:
             return code
     afresh = fresh_utilities({key: load_run(path).best for key, path in paths.items()}, wanted)
     outcomes = [outcome(*key, path, afresh[key]) for key, path in paths.items()]
-    report(outcomes, next(iter(wanted.values())), args.preset, FRESH_INSTANCES, out)
+    report(outcomes, next(iter(wanted.values())), Path(args.preset).stem, FRESH_INSTANCES, out)
     return 0
 
 
