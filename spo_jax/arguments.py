@@ -93,6 +93,11 @@ def parser() -> argparse.ArgumentParser:
     sub.add_argument("run", metavar="RUN", help="a run folder")
     sub.add_argument("--out", metavar="FILE.py", help="write the best pair to this file")
     sub.add_argument(
+        "--select",
+        choices=("utility", "validation"),
+        help="of the finalists the highest J, or the best in validation (default: as the run)",
+    )
+    sub.add_argument(
         "--adapters", metavar="DIR", help="write both adapters to DIR/destroy and DIR/repair"
     )
 

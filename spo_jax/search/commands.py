@@ -266,19 +266,25 @@ def runs(args: argparse.Namespace) -> int:
 
 
 def export(args: argparse.Namespace) -> int:
-    """`spo export RUN [--out pair.py] [--adapters DIR]`: what a run found, and what it taught."""
+    """`spo export RUN [--out FILE.py] [--adapters DIR]`: what a run found, and what it taught."""
     from spo_jax.program import save_pair
     from spo_jax.search.store import CHECKPOINTS, Store, about, load_run
 
-    out, adapters = (getattr(args, name, None) for name in ("out", "adapters"))
+    out, adapters, select = (getattr(args, name, None) for name in ("out", "adapters", "select"))
     if out is None and adapters is None:
         raise InputError("nothing to export: give --out FILE.py, --adapters DIR, or both")
     run = load_run(args.run)
     if out is not None:
         if run.best is None:
             raise InputError(f"{args.run}: this run has found no valid pair yet")
-        written = save_pair(out, run.best.pair, about(run.path, run.best))
-        print(f"{written}: the pair of round {run.best.round}, J {run.best.utility:.4f}")
+        best = run.best if select is None else run.finals.chosen(select)
+        if best is None:
+            raise InputError(
+                f"{args.run}: no pair of this run was measured for --select {select}: its rounds "
+                "are not over, or finalists is 0; leave --select out"
+            )
+        written = save_pair(out, best.pair, about(run.path, best))
+        print(f"{written}: the pair of round {best.round}, J {best.utility:.4f}")
     if adapters is not None:
         if run.config.update != "grpo" or not run.rounds:
             raise InputError(f"{args.run}: this run has taught no adapters (yet)")

@@ -499,6 +499,21 @@ def test_export_writes_a_pair_file_once(tmp_path, capsys):
     capsys.readouterr()
 
 
+def test_export_gives_the_finalist_of_either_rule(tmp_path, capsys):
+    out = tmp_path / "pair.py"
+    with start(tmp_path / "run") as store:
+        fill(store, rounds=1)
+        first, second = store.candidates(2)
+        with pytest.raises(InputError, match="no pair of this run was measured for --select util"):
+            commands.export(args(run=str(tmp_path / "run"), out=str(out), select="utility"))
+        finals = (replace(first, validation=0.6), replace(second, validation=0.7))
+        store.commit_finals(Finals(finals))
+    for rule, best in (("utility", first), ("validation", second)):
+        assert commands.export(args(run=str(tmp_path / "run"), out=str(out), select=rule)) == 0
+        assert load_pair(out).repair.strategy == best.pair.repair.strategy
+        out.unlink()
+
+
 def test_the_manifest_says_what_a_run_ran_on():
     found = manifest(small(), "smoke", {"seccomp": True})
     assert found["sandbox"] == {"seccomp": True}
