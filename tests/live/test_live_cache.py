@@ -48,7 +48,7 @@ def test_a_name_that_is_used_again_has_stale_beginnings(tmp_path: Path) -> None:
             f"{far:.3f} nats a token from its weights, {near:.3f} from those before; "
             f"without the cache {afresh:.4f}"
         )
-        assert near < far / 2
+        assert far > 10 * afresh
         with pytest.raises(InputError, match=r"adapter used, with its cache, .* nats a token"):
             policy._probe.check(server, base, {"used": new}, {}, 0.15, PATIENCE)
         server.unload("used")

@@ -191,9 +191,15 @@ def test_a_name_or_folder_is_never_used_again(home: Home) -> None:
     again.generate(PROMPTS, N, 0)
     names = home.adapters("load")
     assert names[::2] == ["destroy-0.1", "destroy-1.1", "destroy-2.1", "destroy-1.2", "destroy-2.2"]
-    full = {p.name for p in (home.path / "adapters").iterdir() if any(p.iterdir())}
-    assert full == {"destroy-2.2", "repair-2.2"}  # what is not needed takes no room
     assert len([n for n in home.adapters("load") if n.startswith("repair")]) == 5
+
+    def full() -> set[str]:
+        return {p.name for p in (home.path / "adapters").iterdir() if any(p.iterdir())}
+
+    assert full() == {"destroy-2.2", "repair-2.2"}  # what is not needed takes no room
+    learn(again)
+    again.close()
+    assert full() == {"destroy-3.1", "repair-3.1"}
 
 
 def test_settings_that_do_not_go_together() -> None:

@@ -195,7 +195,7 @@ class Client:
         self, model: str, tokens: np.ndarray, timeout: float
     ) -> tuple[np.ndarray, np.ndarray]:
         """The most probable tokens after tokens [T], `LIKELY` int32, and their log-probabilities at
-        temperature 1, float32, and of one more token that is drawn.
+        temperature 1, float32.
 
         The server may use what it has cached, as it does for an answer. It is asked at another
         temperature than 1, which changes nothing but in a mode of log-probabilities that is no use.
@@ -207,7 +207,8 @@ class Client:
         try:
             (given,) = choice["logprobs"]["top_logprobs"]
             found = [(int(name.removeprefix(AS_ID)), float(x)) for name, x in given.items()]
-            ids, logprobs = zip(*found, strict=True)
+            found.sort(key=lambda each: -each[1])
+            ids, logprobs = zip(*found[:LIKELY], strict=True)  # one more is the token drawn
         except (LookupError, TypeError, ValueError, AttributeError):
             raise InputError(
                 "the vLLM server does not say which tokens are likely; use a newer version of vLLM"

@@ -80,6 +80,8 @@ class VllmPolicy(Policy):
         if self._sampler is not None:
             self._leave()
             self._sampler.close()
+            assert self._versions is not None
+            self._versions.tidy(self._names)  # the last round's were never asked for
 
     # --- it writes --------------------------------------------------------------------------------
 
