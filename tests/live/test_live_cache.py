@@ -51,6 +51,8 @@ def test_a_name_that_is_used_again_has_stale_beginnings(tmp_path: Path) -> None:
         assert far > 10 * afresh
         with pytest.raises(InputError, match=r"adapter used, with its cache, .* nats a token"):
             policy._probe.check(server, base, {"used": new}, {}, 0.15, PATIENCE)
+        server.reset_cache()  # the same name and folder are right once nothing is left from before
+        policy._probe.check(server, base, {"used": new}, {"used": old}, 0.15, PATIENCE)
         server.unload("used")
 
         # The same weights under names that the run makes.

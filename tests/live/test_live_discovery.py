@@ -68,7 +68,7 @@ def test_a_discovery_learns_through_vllm_and_goes_on_after_a_kill(tmp_path: Path
             assert metrics[f"{role}/gradient_norm"] > 0
         # The adapters of a first round change nothing yet, so that there is nothing to tell apart.
         assert ("probe_share" in metrics) == (number > 1)
-        assert metrics.get("probe_share", 1.0) > 0.7  # the run stops at 0.5
+        assert metrics.get("probe_share", 1.0) > 0.8
         note(
             f"round {number}: {valid} of {answers} answers valid, probe {metrics['probe']:.4f}, "
             f"share {metrics.get('probe_share', float('nan')):.3f}, drift "
