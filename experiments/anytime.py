@@ -171,7 +171,11 @@ def caption(
         for curve in curves
         if curve.failed
     ]
-    told += [curve.who.note for curve in curves if curve.who.note and curve.who.family != OURS]
+    told += [
+        f"{curve.who.label}: {curve.who.note}."
+        for curve in curves
+        if curve.who.note and curve.who.family != OURS
+    ]
     ends = {curve.who.label: float(curve.band()[-1, 1]) for curve in curves}
     if low := [label for label, end in ends.items() if end <= 0]:
         told += [figures.below(low)]

@@ -3,6 +3,7 @@
     python experiments/main_tables.py --problem tsp --budget smoke
     python experiments/main_tables.py --problem cvrp --budget small --paper --data DATA
     python experiments/main_tables.py --problem tsp --glns operators.py --contenders alns,g-lns,spo
+    python experiments/main_tables.py --problem tsp --also docs/pairs/tsp-standard.py mine.py
 
 --data (or SPO_DATA) names the folder that holds tsplib/ and cvrplib/; without it those columns are
 empty, and the table says so. --paper prints the paper's rows beneath ours, with what is comparable.
@@ -35,6 +36,9 @@ def main() -> int:
     parser.add_argument(
         "--pair", metavar="FILE", help="a pair, or a finished run, for SPO instead of its discovery"
     )
+    parser.add_argument(
+        "--also", nargs="+", default=(), metavar="FILE", help="pairs or runs as rows of their own"
+    )
     parser.add_argument("--paper", action="store_true", help="the paper's rows beneath ours")
     commandline.add_arguments(parser)
     return commandline.script("main_tables", parser, run)
@@ -49,7 +53,7 @@ def run(args: argparse.Namespace) -> None:
         commandline.folder(args),
         commandline.workers(args),
     )
-    methods = asked(args.problem, args.contenders, pair=args.pair, glns=args.glns)
+    methods = asked(args.problem, args.contenders, pair=args.pair, glns=args.glns, also=args.also)
     print(budget.told(args.problem))
     groups = budget.groups(args.problem, args.data)
     on = compared.ground(get_problem(args.problem), groups, budget.effort, args.references)

@@ -6,7 +6,7 @@ the strongest of them, with the widest line. How it is obtained is one of three 
 of `spo baseline`, a discovery with settings of `spo discover`, or the file of a pair.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -115,6 +115,15 @@ def released_glns(path: str | Path) -> Contender:
     )  # fmt: skip
 
 
+def given(path: str | Path) -> Contender:
+    """A pair or a finished run of the user's own, as a row under the name of its file."""
+    path = Path(path)
+    return Contender(
+        f"given-{path.stem}", path.stem, OURS, "#7B3F9E", "h", "-", 2.0, pair=path,
+        note=f"the pair of {path.name}, given",
+    )  # fmt: skip
+
+
 def contenders(problem: str, *more: Contender) -> list[Contender]:
     """Those of a problem in the paper's order; `more` stand after the last of their family."""
     found = [each for each in CONTENDERS.values() if problem in each.problems]
@@ -126,26 +135,38 @@ def contenders(problem: str, *more: Contender) -> list[Contender]:
 
 
 def asked(
-    problem: str, names: str | None = None, *, pair: str | None = None, glns: str | None = None
+    problem: str,
+    names: str | None = None,
+    *,
+    pair: str | None = None,
+    glns: str | None = None,
+    also: Sequence[str] = (),
 ) -> list[Contender]:
     """The contenders of a problem that a command line asks for, in the paper's order.
 
     names: with commas between them, all by default. pair: a file or run folder whose pair stands
-    for SPO's. glns: a file of G-LNS operators, as a row of its own, whatever the names.
-    Raises InputError for a name or a file that is not there, and a pair of nobody's.
+    for SPO's. glns, also: a file of G-LNS operators, and pairs, as rows of their own, whatever the
+    names. Raises InputError for a name or a file that is not there, a pair of nobody's, and one of
+    `also` that is called as another row is.
     """
-    for option, path in (("--pair", pair), ("--glns", glns)):
+    for option, path in (("--pair", pair), ("--glns", glns), *(("--also", each) for each in also)):
         if path is not None and not Path(path).exists():
             raise InputError(f"{option} {path}: there is no such file")
-    released = [released_glns(glns)] if glns is not None else []
-    found = contenders(problem, *released)
+    own_rows = [released_glns(glns)] if glns is not None else []
+    labels = {each.label for each in (*CONTENDERS.values(), *own_rows)}
+    for path in also:
+        own_rows.append(given(path))
+        if own_rows[-1].label in labels:  # by which tables and tests know a row
+            raise InputError(f"--also {path}: another row is called {own_rows[-1].label}, too")
+        labels.add(own_rows[-1].label)
+    found = contenders(problem, *own_rows)
     if names is not None:
         wanted = [name.strip() for name in names.split(",") if name.strip()]
         known = [each.name for each in found]
         for name in wanted:
             if name not in known:
                 raise InputError(f"no contender {name!r} for {problem}: use {', '.join(known)}")
-        found = [each for each in found if each.name in wanted or each in released]
+        found = [each for each in found if each.name in wanted or each in own_rows]
     if pair is not None:
         if SPO not in found:
             raise InputError(f"--pair {pair} is SPO's, and --contenders leaves out spo: add it")

@@ -92,11 +92,11 @@ def parsed(*arguments):
 
 def test_what_the_command_line_changes(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    budget = commandline.chosen(parsed("--seeds", "2", "--discovery", "--rounds 3 --no-state"))
+    budget = commandline.chosen(parsed("--seeds", "2", "--discovery", "--rounds 4 --no-state"))
     assert budget.discovery_seeds == 2
-    assert budget.given("cvrp") == {"rounds": 3, "state": False}
+    assert budget.given("cvrp") == {"rounds": 4, "finalists": 8, "state": False}
     told = budget.told("tsp")
-    assert "preset standard (rounds 3, state False), 2 discovery runs" in told
+    assert "preset standard (rounds 4, finalists 8, state False), 2 discovery runs" in told
     assert "500 steps, with 3 times the problem's CPU limit, more above 500 nodes." in told
     assert commandline.folder(parsed()) == Path("runs/experiments/small")
     assert Path("runs/experiments/small").is_dir()
@@ -153,6 +153,7 @@ def test_every_problem_has_a_look_for_each():
     """No two lines of one figure are alike, and the greys can be seen on white."""
     everyone = [*contenders.CONTENDERS.values(), contenders.NEITHER]
     everyone += [*contenders.ABLATIONS.values(), contenders.released_glns("f.py")]
+    everyone.append(contenders.given("f.py"))
     for problem in budgets.PROBLEMS:
         looks = {(e.colour, e.marker): e.name for e in everyone if problem in e.problems}
         assert len(looks) == len({e.name for e in everyone if problem in e.problems})
@@ -176,6 +177,14 @@ def test_asking_for_contenders(tmp_path):
     assert (given[0].pair, given[0].discovered, given[0].colour) == (
         file, False, contenders.SPO.colour,
     )  # fmt: skip
+    more = contenders.asked("tsp", "alns,spo", also=[str(file)])
+    assert [each.label for each in more] == ["ALNS", "SPO", "operators"]
+    assert (more[2].pair, more[2].discovered) == (file, False)
+    with pytest.raises(InputError, match="another row is called operators"):
+        contenders.asked("tsp", also=[str(file), str(file)])
+    (tmp_path / "ALNS.py").write_text("# mine\n")
+    with pytest.raises(InputError, match="another row is called ALNS"):
+        contenders.asked("tsp", "spo", also=[str(tmp_path / "ALNS.py")])
     with pytest.raises(InputError, match="no contender 'or-tools' for tsp: use nearest-neighbor"):
         contenders.asked("tsp", "or-tools")
     with pytest.raises(InputError, match=r"--glns .*none\.py: there is no such file"):

@@ -89,7 +89,7 @@ def test_the_small_print(measured, on):
     notes = compared.notes(measured, on, BUDGETS["small"])
     text = "\n".join(notes)
     for part in (
-        "Instances: Uniform 50: 3, none above 1000.",
+        "Instances: Uniform 50: 3, none above 500.",
         "References of uniform instances: LKH, 3 runs. 0 of 3 are proven optimal.",
         "Empty: TSPLIB >200 (no files).",
         "ALNS is missing: no such package.",

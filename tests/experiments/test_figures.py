@@ -392,20 +392,23 @@ def test_what_a_logarithmic_axis_has_no_room_for():
         return anytime.Curve(contenders.CONTENDERS[name], steps, by_instance, 2, 0, 1)
 
     curves = [curve("alns", 9.0, 3.0, 1.0), curve("spo", 5.0, 0.0, -2.0), curve("eoh", 8, 2, 0.01)]
+    curves.append(curve("g-lns", 8, 2, 0.02))
     curves.append(replace(curve("or-tools"), steps=np.zeros(1, int), by_instance=-np.ones((2, 1))))
     with figures.look(), warnings.catch_warnings():
         warnings.simplefilter("error")  # what matplotlib says when a layout collapses
         figure = anytime.draw(curves)
         figure.canvas.draw()
     axes = figure.axes[0]
-    assert [text.get_text() for text in axes.texts] == ["ALNS", "EoH"]
+    assert [text.get_text() for text in axes.texts] == ["ALNS", "EoH", "G-LNS"]
     assert axes.get_ylim()[0] > 1e-4
     group = Budget("x", {}, {"tsp": {50: 2}}).uniform_groups("tsp")[0]
     told = anytime.caption(
         curves, group, 2, budgets.BUDGETS["small"], Namespace(pair=None, problem="tsp")
     )
     assert "Not above 0 at the end, where a logarithmic axis shows nothing: SPO, OR-Tools." in told
-    assert "At the end: ALNS 1.000, SPO -2.000, EoH 0.010, OR-Tools -1.000 (%)." in told
+    final = "ALNS 1.000, SPO -2.000, EoH 0.010, G-LNS 0.020, OR-Tools -1.000 (%)."
+    assert f"At the end: {final}" in told
+    assert "G-LNS: the paper ran its released operators." in told
 
 
 def copied(run, folder, **settings):
