@@ -40,7 +40,7 @@ def destroy(dist, current_tour, steps_since_improvement, rng):
 
 """
 LENGTH = 1200  # tokens of it that are read; a cache is kept in blocks of up to some 550 tokens
-NEXT = 24  # beginnings of it after which the likely tokens are asked for, which err together
+NEXT = 24  # beginnings of it after which likely tokens are asked for: those of one err together
 ASKED = 3  # times each: a server may cache a beginning only when it has been asked for twice
 SEEN = 1e-3  # a mean change by an adapter that even a server in bfloat16 shows
 SURE = 12.0  # standard deviations between two weights that are held to be told apart
