@@ -185,6 +185,7 @@ def run_baseline(
         seconds=np.full(shape, math.nan),
         walk=np.full((*shape, longest), -1, np.int32),
         reason=np.full(shape, "", object),
+        role=np.full(shape, "", object),
     )
     tasks = [(instance, seed) for instance in instances for seed in seeds]
     for k, run in enumerate(_runs(method, problem, tasks, min(workers, len(tasks)))):

@@ -8,13 +8,15 @@ import select
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 from spo_jax.envs.problem import Instance, Problem
 from spo_jax.envs.results import Results
 from spo_jax.envs.rollouts import Refusal, Rollouts, Status
-from spo_jax.envs.sandbox.child import WHOLE_JOB, CheckJob, Job, RunJob, StepJob, Task
-from spo_jax.envs.sandbox.worker import Report, Worker
+from spo_jax.envs.sandbox.board import Board
+from spo_jax.envs.sandbox.confine import REQUIRED
+from spo_jax.envs.sandbox.jobs import WHOLE_JOB, CheckJob, Job, RunJob, Task
+from spo_jax.envs.sandbox.worker import Ended, Report, Worker
 from spo_jax.envs.shown import OBSERVED, Showing, of_rollout
 from spo_jax.errors import InputError, SandboxUnavailable
 from spo_jax.program import Pair, Program
@@ -32,7 +34,6 @@ class _Work:
     """A job and who it is for. attempts: how often our own side failed at it."""
 
     job: Job
-    instances: list[Instance] = field(default_factory=list)
     pair: int = -1
     attempts: int = 0
 
@@ -76,7 +77,8 @@ class Evaluator:
         self._skip = on_invalid == "skip"
         self._shown = shown
         self._unsafe = unsafe
-        self._workers = [Worker(problem.spec) for _ in range(workers)]
+        self._count = workers
+        self._workers: list[Worker] = []
         self._started = False
 
     def __enter__(self) -> "Evaluator":
@@ -87,6 +89,11 @@ class Evaluator:
         self.close()
 
     def _start(self) -> None:
+        self._board = Board()
+        self._workers = [
+            Worker(self.problem.spec, self._board.file.reader) for _ in range(self._count)
+        ]
+        self._started = True
         try:
             for worker in self._workers:
                 worker.launch()
@@ -95,18 +102,20 @@ class Evaluator:
         except BaseException:
             self.close()
             raise
-        self._started = True
-        if not self.layers["seccomp"] and not self._unsafe:
+        missing = [name for name in REQUIRED if not self.layers[name]]
+        if missing and not self._unsafe:
             self.close()
             raise SandboxUnavailable(
-                "this kernel offers no seccomp, without which generated programs are not run; "
-                "--unsafe-sandbox runs them all the same"
+                f"this machine offers no {' and no '.join(missing)}, without which generated "
+                "programs are not run; --unsafe-sandbox runs them all the same"
             )
 
     def close(self) -> None:
         """End all workers and whatever they run."""
-        for worker in self._workers:
-            worker.close()
+        if self._started:
+            for worker in self._workers:
+                worker.close()
+            self._board.close()
         self._started = False
 
     @property
@@ -145,9 +154,9 @@ class Evaluator:
         total = len(unique) * len(instances) * len(seeds)
         done = 0
 
-        def finished(work: _Work, reports: list[Report], verdict: Report | None) -> list[_Work]:
+        def finished(work: _Work, ended: Ended) -> list[_Work]:
             nonlocal done
-            again = _settle(work, reports, verdict, results, fail_fast)
+            again = _settle(work, ended, results, fail_fast)
             done += _size(work) - sum(map(_size, again))
             return again
 
@@ -163,7 +172,7 @@ class Evaluator:
             done += _size(work)
             return False
 
-        self._drain(deque(jobs), finished, wanted, running)
+        self._drain(deque(jobs), finished, wanted, running, instances)
         return results.rollouts([order[pair.digest] for pair in pairs], fail_fast)
 
     def check(self, programs: Sequence[Program]) -> list[Refusal | None]:
@@ -177,17 +186,17 @@ class Evaluator:
             places[id(job)] = list(chunk)
             jobs.append(_Work(job))
 
-        def finished(work: _Work, reports: list[Report], verdict: Report | None) -> list[_Work]:
+        def finished(work: _Work, ended: Ended) -> list[_Work]:
             where = places.pop(id(work.job))
-            for report in reports:
+            for report in ended.reports:
                 if report.reason:
                     refusals[where[report.index]] = Refusal(Status.REJECTED, report.reason)
-            left = where[len(reports) :]
-            attempts = work.attempts
-            fault = verdict is not None and verdict.status == Status.HOST_FAULT
-            if left and fault and attempts + 1 < TRIES:
+            left = where[len(ended.reports) :]
+            attempts, verdict = work.attempts, ended.verdict
+            if left and verdict is not None and verdict.again and attempts + 1 < TRIES:
                 attempts += 1
             elif left:
+                fault = verdict is not None and verdict.status == Status.HOST_FAULT
                 reason = verdict.reason if verdict else "the gate ended without a verdict"
                 status = Status.HOST_FAULT if fault else Status.REJECTED
                 refusals[left[0]] = Refusal(status, reason)
@@ -198,23 +207,23 @@ class Evaluator:
             places[id(job)] = left
             return [_Work(job, attempts=attempts)]
 
-        self._drain(deque(jobs), finished, lambda work: True, lambda busy: None)
+        self._drain(deque(jobs), finished)
         return refusals
 
-    def step(self, job: StepJob, instance: Instance) -> Report:
+    def step(self, job: RunJob, instance: Instance) -> Report:
         """What became of one step, not yet recomputed; see `spo_jax.envs.onestep`."""
         answers: list[Report] = []
 
-        def finished(work: _Work, reports: list[Report], verdict: Report | None) -> list[_Work]:
-            fault = verdict is not None and verdict.status == Status.HOST_FAULT
-            if not reports and fault and work.attempts + 1 < TRIES:
+        def finished(work: _Work, ended: Ended) -> list[_Work]:
+            verdict = ended.verdict
+            if ended.isolate:
+                return [replace(work, job=replace(job, isolate=True))]
+            if verdict is not None and verdict.again and work.attempts + 1 < TRIES:
                 return [replace(work, attempts=work.attempts + 1)]
-            silent = Report(0, Status.CRASH, "the process ended without reporting", 0.0)
-            answers.append(reports[0] if reports else verdict or silent)
+            answers.append(ended.reports[0] if ended.reports else verdict or _SILENT)
             return []
 
-        work = _Work(job, [instance])
-        self._drain(deque([work]), finished, lambda work: True, lambda busy: None)
+        self._drain(deque([_Work(job)]), finished, instances=[instance])
         return answers[0]
 
     # --- how it does it ---------------------------------------------------------------------------
@@ -231,19 +240,18 @@ class Evaluator:
         seconds: float | None,
         fail_fast: bool,
     ) -> list[_Work]:
-        """One job a pair; where pairs are few, several, so that every worker has something to do.
+        """One job per pair; where pairs are few, several, so that every worker has something to do.
 
         How rollouts are shared out cannot be seen in their results.
         """
-        tasks, lengths, owners = [], [], []
+        tasks = []
         for i, instance in enumerate(instances):
             for s, seed in enumerate(seeds):
                 name = (self.seed, instance.digest, seed)
                 start, rng = derive("start", *name), derive("programs", *name)
                 shown = of_rollout(self._shown, instance.digest, seed, steps)
-                tasks.append(Task(i * len(seeds) + s, instance.digest, start, rng, shown))
-                lengths.append(self.problem.walk_length(instance))
-                owners.append(instance)
+                index, length = i * len(seeds) + s, self.problem.walk_length(instance)
+                tasks.append(Task(index, instance.digest, length, start, rng, shown))
         workers = len(self._workers)
         shared = workers > 1 and 0 < len(pairs) < 4 * workers
         pieces = -(-4 * workers // len(pairs)) if shared else 1
@@ -258,7 +266,6 @@ class Evaluator:
                     destroy=pair.destroy.source,
                     repair=pair.repair.source,
                     tasks=tuple(tasks[k : k + size]),
-                    walk_lengths=tuple(lengths[k : k + size]),
                     steps=steps,
                     cpu_seconds=limit,
                     memory=self.memory,
@@ -266,24 +273,26 @@ class Evaluator:
                     skip_infeasible=self._skip,
                     fail_fast=fail_fast,
                 )
-                needed = list({o.digest: o for o in owners[k : k + size]}.values())
-                jobs.append(_Work(job, needed, p))
+                jobs.append(_Work(job, p))
         return jobs
 
     def _drain(
         self,
         queue: deque[_Work],
-        finished: Callable[[_Work, list[Report], Report | None], list[_Work]],
-        wanted: Callable[[_Work], bool],
-        running: Callable[[Iterable[Worker]], None],
+        finished: Callable[[_Work, Ended], list[_Work]],
+        wanted: Callable[[_Work], bool] = lambda work: True,
+        running: Callable[[Iterable[Worker]], None] = lambda busy: None,
+        instances: Sequence[Instance] = (),
     ) -> None:
         """Keep every worker busy until the queue is empty.
 
-        finished: takes a job's reports and may return more work. wanted: whether a job is still
-        worth starting. running: called with the busy workers whenever something has happened.
+        finished: takes what became of a job and may return more work. wanted: whether a job is
+        still worth starting. running: called with the busy workers whenever something has happened.
+        instances: those that the jobs name.
         """
         if not self._started:
             self._start()
+        self._board.hold(instances)
         idle = list(reversed(self._workers))
         busy: dict[Worker, _Work] = {}
         try:
@@ -294,10 +303,10 @@ class Evaluator:
                         worker = idle.pop()
                         busy[worker] = work
                         try:
-                            worker.submit(work.job, work.instances)
+                            worker.submit(work.job, self._board.places)
                         except OSError:  # its zygote has died since the last job
                             queue.appendleft(busy.pop(worker))
-                            self._relaunch(worker)
+                            worker.restart()
                             idle.append(worker)
                 if not busy:
                     continue
@@ -311,36 +320,20 @@ class Evaluator:
                     try:
                         if not worker.poll():
                             continue
-                        queue.extendleft(reversed(finished(busy.pop(worker), *worker.finish())))
-                        idle.append(worker)
-                    except ConnectionError:
-                        self._lost(worker, busy, queue, finished, idle)
+                        ended = worker.finish()
+                    except ConnectionError:  # its zygote died under the job
+                        fault = Report(0, Status.HOST_FAULT, *worker.lost(), again=True)
+                        ended = Ended(worker.reports, fault)
+                        worker.restart()
+                    queue.extendleft(reversed(finished(busy.pop(worker), ended)))
+                    idle.append(worker)
                 running(busy)
         except BaseException:
             self.close()  # a half-read job would confuse the next run
             raise
 
-    def _lost(
-        self,
-        worker: Worker,
-        busy: dict[Worker, _Work],
-        queue: deque[_Work],
-        finished: Callable[[_Work, list[Report], Report | None], list[_Work]],
-        idle: list[Worker],
-    ) -> None:
-        """A zygote died under its job: start another, keep what was reported."""
-        work = busy.pop(worker)
-        reports = worker.reports
-        self._relaunch(worker)
-        fault = Report(0, Status.HOST_FAULT, "the sandbox process died", 0.0)
-        queue.extendleft(reversed(finished(work, reports, fault)))
-        idle.append(worker)
 
-    @staticmethod
-    def _relaunch(worker: Worker) -> None:
-        worker.close()
-        worker.launch()
-        worker.start()
+_SILENT = Report(0, Status.CRASH, "the process ended without reporting", 0.0)
 
 
 def _size(work: _Work) -> int:
@@ -374,15 +367,9 @@ def _validate(
             )
 
 
-def _settle(
-    work: _Work,
-    reports: list[Report],
-    verdict: Report | None,
-    results: Results,
-    fail_fast: bool,
-) -> list[_Work]:
+def _settle(work: _Work, ended: Ended, results: Results, fail_fast: bool) -> list[_Work]:
     """Record a job's reports; what is left to do for it."""
-    job = work.job
+    job, reports = work.job, ended.reports
     assert isinstance(job, RunJob)
     for report in reports:
         if report.index == WHOLE_JOB:
@@ -393,15 +380,12 @@ def _settle(
     left = job.tasks[len(reports) :]
     if not left or (fail_fast and reports and reports[-1].status != Status.OK):
         return []
-    lengths = job.walk_lengths[len(reports) :]
-    if verdict is not None and verdict.status == Status.HOST_FAULT and work.attempts + 1 < TRIES:
-        again = replace(job, tasks=left, walk_lengths=lengths)
-        return [_Work(again, work.instances, work.pair, work.attempts + 1)]
-    if verdict is None:
-        verdict = Report(0, Status.CRASH, "the process ended without reporting", 0.0)
+    if ended.isolate:
+        return [replace(work, job=replace(job, tasks=left, isolate=True))]
+    verdict = ended.verdict or _SILENT
+    if verdict.again and work.attempts + 1 < TRIES:
+        return [replace(work, job=replace(job, tasks=left), attempts=work.attempts + 1)]
     results.fail(work.pair, replace(verdict, index=left[0].index))
     if fail_fast or not left[1:]:
         return []
-    return [
-        _Work(replace(job, tasks=left[1:], walk_lengths=lengths[1:]), work.instances, work.pair)
-    ]
+    return [_Work(replace(job, tasks=left[1:]), work.pair)]

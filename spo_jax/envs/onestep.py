@@ -10,7 +10,7 @@ import numpy as np
 from spo_jax.envs.evaluator import Evaluator
 from spo_jax.envs.problem import Infeasible, Instance, Solution
 from spo_jax.envs.rollouts import Status
-from spo_jax.envs.sandbox.child import StepJob
+from spo_jax.envs.sandbox.jobs import RunJob, StepTask
 from spo_jax.errors import InputError
 from spo_jax.program import Pair
 from spo_jax.seeding import derive
@@ -43,29 +43,33 @@ def take_step(
         solution = rules.repaired(solution)
     except Infeasible as error:
         raise InputError(f"there is no step from an infeasible solution: {error}") from None
-    job = StepJob(
-        destroy=pair.destroy.source,
-        repair=pair.repair.source,
+    task = StepTask(
         instance=instance.digest,
+        walk_length=problem.walk_length(instance),
+        size=instance.size,
         solution=solution,
         z=z,
         rng_seed=derive("step", evaluator.seed, instance.digest, seed),
-        size=instance.size,
-        walk_length=problem.walk_length(instance),
+    )
+    job = RunJob(
+        destroy=pair.destroy.source,
+        repair=pair.repair.source,
+        tasks=(task,),
+        steps=1,
         cpu_seconds=evaluator.cpu_seconds,
         memory=evaluator.memory,
     )
     report = evaluator.step(job, instance)
     if report.status != Status.OK:
         raise InputError(
-            f"the pair fails at this step ({report.status.label}: {report.reason}); choose another"
+            f"the pair fails at this step ({report.status.label}: {report.what}); choose another"
         )
     numbers = np.frombuffer(report.payload, "<i4").tolist()
-    removed = [node for node in numbers[: job.size] if node >= 0]
+    removed = [node for node in numbers[: task.size] if node >= 0]
     partial = _without(solution, set(removed))
     try:
         rules.destroyed(solution, (partial, removed))
-        candidate = problem.decode(instance, numbers[job.size :])
+        candidate = problem.decode(instance, numbers[task.size :])
     except (Infeasible, IndexError) as error:
         raise InputError(f"the pair reports a step that is none ({error})") from None
     return Step(removed, partial, candidate, problem.cost(instance, candidate))

@@ -34,6 +34,7 @@ class Results:
         self.seconds = np.full(shape, np.nan)
         self.walk = np.full((*shape, self.longest), -1, np.int32)
         self.reason = np.full(shape, "", object)
+        self.role = np.full(shape, "", object)
         self._starts: dict[int, float] = {}
 
     def failed_before(self, pair: int, index: int) -> bool:
@@ -41,7 +42,8 @@ class Results:
 
     def fail(self, pair: int, report: Report) -> None:
         self.status[pair, report.index] = report.status
-        self.reason[pair, report.index] = report.reason
+        self.role[pair, report.index] = report.role or ""
+        self.reason[pair, report.index] = report.what
         self.seconds[pair, report.index] = report.seconds
 
     def record(self, pair: int, report: Report) -> None:
@@ -107,6 +109,7 @@ class Results:
             seconds=take(self.seconds),
             walk=take(self.walk),
             reason=take(self.reason),
+            role=take(self.role),
         )
 
     def _spread_failures(self) -> None:
@@ -118,6 +121,7 @@ class Results:
                 rest = slice(first + 1, None)
                 self.status[p, rest] = self.status[p, first]
                 self.reason[p, rest] = self.reason[p, first]
+                self.role[p, rest] = self.role[p, first]
                 self.seconds[p, rest] = np.nan
                 self.best_cost[p, rest] = np.nan
                 self.state[p, rest] = -1

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from enum import IntEnum
+from typing import NamedTuple
 
 import numpy as np
 
@@ -34,6 +35,14 @@ class Refusal:
         return self.reason
 
 
+class Failed(NamedTuple):
+    """How a rollout failed. role: whose program did, empty where that is not known."""
+
+    status: Status
+    reason: str
+    role: str
+
+
 @dataclass(frozen=True, eq=False)
 class Rollouts:
     """Axes: P pair, I instance, S seed, T step, L the longest walk of any instance.
@@ -48,6 +57,8 @@ class Rollouts:
     walk: [P, I, S, L] int32, the best solution as a walk (Rules.encode), padded by repeating its
         last node, so that the padding costs nothing; -1 throughout a failed rollout.
     reason: [P, I, S] str, empty for OK.
+    role: [P, I, S] str, the role of the program that failed; empty for OK, and where that is not
+        known: a process that is killed at its CPU limit does not say in which program it was.
     """
 
     best_cost: np.ndarray
@@ -56,6 +67,7 @@ class Rollouts:
     seconds: np.ndarray
     walk: np.ndarray
     reason: np.ndarray
+    role: np.ndarray
 
     @property
     def initial_cost(self) -> np.ndarray:
@@ -72,10 +84,11 @@ class Rollouts:
         """[P] bool: pairs none of whose rollouts failed."""
         return (self.status == Status.OK).all(axis=(1, 2))
 
-    def failure(self, pair: int) -> tuple[Status, str] | None:
-        """The status and reason of a pair's first failed rollout, or None."""
+    def failure(self, pair: int) -> Failed | None:
+        """A pair's first failed rollout, or None."""
         bad = np.argwhere(self.status[pair] != Status.OK)
         if not len(bad):
             return None
         i, s = bad[0]
-        return Status(int(self.status[pair, i, s])), str(self.reason[pair, i, s])
+        status = Status(int(self.status[pair, i, s]))
+        return Failed(status, str(self.reason[pair, i, s]), str(self.role[pair, i, s]))

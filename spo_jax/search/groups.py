@@ -52,7 +52,7 @@ def follower_groups(
         earned = {repair.digest: float(credits.follower[i, j]) for j, repair in enumerate(repairs)}
 
         def failed(program: Program, destroy: Program = destroy) -> bool:
-            return _at_fault(table.verdict(destroy, program), "destroy")
+            return table.verdict(destroy, program).role == "repair"
 
         groups += [_group(answers, earned, failed) for answers in row]
     return groups
@@ -68,14 +68,11 @@ def _group(answers: Answers, earned: dict[str, float], failed: Callable[[Program
     return Group(answers.prompt, answers.completions, np.array(credits), np.array(faults, bool))
 
 
-def _at_fault(played: Played, other: str) -> bool:
-    """Whether a pair failed, and not by the fault of our side or, by name, of the `other` role."""
-    fine = (Status.OK.label, Status.HOST_FAULT.label)
-    return played.status not in fine and not played.reason.startswith(f"{other}:")
-
-
 def _leader_failed(row: Sequence[Played]) -> bool:
-    """A destroy has failed if it did with every repair, and these alone do not explain it."""
+    """A destroy has failed if every pair did, and at least one by the destroy's own fault.
+
+    A failure that names no role (a process killed at its CPU limit) counts against neither.
+    """
     if any(played.status in (Status.OK.label, Status.HOST_FAULT.label) for played in row):
         return False
-    return any(_at_fault(played, "repair") for played in row)
+    return any(played.role == "destroy" for played in row)

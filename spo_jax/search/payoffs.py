@@ -82,9 +82,9 @@ class Table:
         values = utility(rollouts.best_cost)
         found = {}
         for p, pair in enumerate(pairs):
-            status, reason = rollouts.failure(p) or (Status.OK, "")
+            status, reason, role = rollouts.failure(p) or (Status.OK, "", "")
             value = float(values[p]) if status == Status.OK else math.nan
-            found[_digests(pair)] = Played(*_digests(pair), kind, status.label, value, reason)
+            found[_digests(pair)] = Played(*_digests(pair), kind, status.label, value, reason, role)
             self._scores[_digests(pair)] = _by_instance(rollouts.best_cost[p])
         return found
 

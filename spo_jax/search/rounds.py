@@ -38,6 +38,7 @@ class Played:
     """One evaluated pair. utility: J (eq:pair-performance), NaN unless its status is "ok".
 
     kind: "response" for a repair with the destroy it answers, "cross-play" for the panel's.
+    role: of the program that failed; empty where none did or where that is not known.
     """
 
     destroy: str
@@ -46,6 +47,7 @@ class Played:
     status: str
     utility: float
     reason: str = ""
+    role: str = ""
 
     @property
     def digests(self) -> Digests:

@@ -141,9 +141,10 @@ def test_failures_are_data(mine):
     assert found.failure(0) == (
         Status.INVALID,
         "complete_tour does not visit every node exactly once",
+        "",
     )
     found = run_baseline(module.refusing, TSP, instances)
-    assert found.failure(0) == (Status.INVALID, "not today")
+    assert found.failure(0) == (Status.INVALID, "not today", "")
 
 
 def test_workers_change_nothing(mine):

@@ -13,7 +13,7 @@ from spo_jax.envs.lns import Failure, rollout
 from spo_jax.envs.results import Results
 from spo_jax.envs.rollouts import Refusal, Rollouts, Status
 from spo_jax.envs.sandbox.namespace import make_rng
-from spo_jax.envs.sandbox.worker import Report
+from spo_jax.envs.sandbox.worker import Ended, Report
 from spo_jax.envs.shown import OBSERVED
 from spo_jax.errors import InputError
 from spo_jax.program import Pair, Program
@@ -41,7 +41,7 @@ def pair(destroy: str = DESTROY, repair: str = REPAIR) -> Pair:
 
 
 def same(a: Rollouts, b: Rollouts, order: list[int] | None = None) -> None:
-    for name in ("best_cost", "state", "status", "walk", "reason"):
+    for name in ("best_cost", "state", "status", "walk", "reason", "role"):
         left, right = getattr(a, name), getattr(b, name)
         np.testing.assert_array_equal(left if order is None else left[order], right)
 
@@ -155,8 +155,11 @@ def test_statuses_and_shapes(alone: Rollouts) -> None:
     assert np.isfinite(alone.best_cost[~failed]).all()
     assert (np.diff(alone.best_cost[~failed]) <= 0).all()
     assert alone.failure(0) is None
-    status, reason = alone.failure(3)  # type: ignore[misc]
-    assert (status, reason) == (Status.REJECTED, "destroy: line 2: module 'os' is not available")
+    assert alone.failure(3) == (
+        Status.REJECTED,
+        "destroy: line 2: module 'os' is not available",
+        "destroy",
+    )
     same(replace_pairs(alone, [0]), replace_pairs(alone, [2]))
 
 
@@ -264,10 +267,11 @@ def test_the_gate_tells_a_fault_of_the_host_from_a_refusal(monkeypatch: pytest.M
         [worker] = e._workers
         finish, tries = worker.finish, []
 
-        def no_fork() -> tuple[list[Report], Report]:
+        def no_fork() -> Ended:
             tries.append(len(worker.reports))
             finish()
-            return [], Report(0, Status.HOST_FAULT, "cannot fork: try again", 0.0)
+            fault = Report(0, Status.HOST_FAULT, "cannot fork: try again", 0.0, again=True)
+            return Ended([], fault)
 
         monkeypatch.setattr(worker, "finish", no_fork)
         refusal = Refusal(Status.HOST_FAULT, "cannot fork: try again")
@@ -339,44 +343,41 @@ def test_forged_reports_are_tampered() -> None:
 
 
 def test_malformed_reports_mark_the_job(monkeypatch: pytest.MonkeyPatch) -> None:
-    from spo_jax.envs.sandbox import child
+    from spo_jax.envs.sandbox import jobs
     from spo_jax.envs.sandbox.worker import Worker
 
-    task = child.Task(0, "x", 0, 0, OBSERVED)
-    job = child.RunJob("", "", (task,), (7,), 2, 1.0, 1, None, False, True)
-    good = child.HEADER.pack(0, 0, 0, 0.1) + bytes(8 * 3 + 4 * 2 + 4 * 7)
-    for data, broken, reports in [
-        (good, False, 1),
-        (good[:-1], False, 0),
-        (good + good, True, 1),
-        (child.HEADER.pack(5, 0, 0, 0.1), True, 0),
-        (child.HEADER.pack(0, 77, 0, 0.1), True, 0),
-        (child.HEADER.pack(0, 6, 0, 0.1), True, 0),
-        (child.HEADER.pack(0, 3, 9999, 0.1), True, 0),
-        (child.HEADER.pack(0, 3, 0, float("nan")), True, 0),
-        (child.HEADER.pack(child.WHOLE_JOB, 3, 0, 0.1), True, 0),
-        (child.HEADER.pack(child.WHOLE_JOB, 1, 2, 0.1) + b"no", False, 1),
-    ]:
-        worker = Worker("spo_jax.envs.tsp:TSP")
-        worker.job, worker._buffer, worker._broken = job, bytearray(data), False
-        worker._parse()
-        assert (worker._broken, len(worker.reports)) == (broken, reports), data[:16]
-    assert replace(job, steps=3).steps == 3
-    step = child.StepJob("", "", "x", [], 0, 0, 6, 7, 1.0, 1)
-    whole = child.HEADER.pack(0, 0, 0, 0.1) + bytes(4 * 6 + 4 * 7)
-    refused = child.HEADER.pack(child.WHOLE_JOB, 1, 2, 0.1) + b"no"
-    gate = child.CheckJob((("destroy", ""),), 1.0, 1)
-    passed = child.HEADER.pack(0, 0, 0, 0.1)
-    for job, data, broken, reports in [
+    def header(index: int, status: int, length: int = 0, seconds: float = 0.1, role: int = 0):
+        return jobs.HEADER.pack(index, status, role, length, seconds)
+
+    task = jobs.Task(0, "x", 7, 0, 0, OBSERVED)
+    job = jobs.RunJob("", "", (task,), 2, 1.0, 1)
+    good = header(0, 0) + bytes(8 * 3 + 4 * 2 + 4 * 7)
+    refused = header(jobs.WHOLE_JOB, 1, 2, role=1) + b"no"
+    step = replace(job, tasks=(jobs.StepTask("x", 7, 6, [], 0, 0),))
+    whole = header(0, 0) + bytes(4 * 6 + 4 * 7)
+    gate = jobs.CheckJob((("destroy", ""),), 1.0, 1)
+    passed = header(0, 0)
+    for kind, data, broken, reports in [
+        (job, good, False, 1),
+        (job, good[:-1], False, 0),
+        (job, good + good, True, 1),
+        (job, header(5, 0), True, 0),
+        (job, header(0, 77), True, 0),
+        (job, header(0, 6), True, 0),
+        (job, header(0, 3, role=3), True, 0),
+        (job, header(0, 3, 9999), True, 0),
+        (job, header(0, 3, seconds=float("nan")), True, 0),
+        (job, header(jobs.WHOLE_JOB, 3), True, 0),
+        (job, refused, False, 1),
         (step, whole, False, 1),
         (step, whole[:-1], False, 0),
         (step, whole + whole, True, 1),
         (step, refused, False, 1),
         (gate, passed, False, 1),
-        (gate, passed + child.HEADER.pack(1, 0, 0, 0.1), True, 1),
+        (gate, passed + header(1, 0), True, 1),
         (gate, refused, True, 0),
     ]:
-        worker = Worker("spo_jax.envs.tsp:TSP")
-        worker.job, worker._buffer, worker._broken = job, bytearray(data), False
+        worker = Worker("spo_jax.envs.tsp:TSP", -1)
+        worker.job, worker._buffer, worker._broken = kind, bytearray(data), False
         worker._parse()
         assert (worker._broken, len(worker.reports)) == (broken, reports), data[:16]

@@ -92,7 +92,8 @@ class Evaluator:
             if progress is not None:
                 progress((p + 1) * shape[1] * shape[2], shape[0] * shape[1] * shape[2])
         none = np.zeros((*shape, 0))
-        return Rollouts(best_cost, none, status, np.ones(shape), none, reason)
+        role = np.full(shape, "", object)
+        return Rollouts(best_cost, none, status, np.ones(shape), none, reason, role)
 
 
 def number_in(program):

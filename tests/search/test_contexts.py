@@ -107,8 +107,8 @@ def test_an_answer_whose_last_token_ends_it_is_not_cut():
 def test_a_failure_is_the_fault_of_who_is_named():
     verdicts = {
         0: Played("d", "r", "response", "ok", 0.5),
-        1: Played("d", "r", "response", "crash", math.nan, "destroy: KeyError"),
-        2: Played("d", "r", "response", "crash", math.nan, "repair: KeyError"),
+        1: Played("d", "r", "response", "crash", math.nan, "destroy: KeyError", "destroy"),
+        2: Played("d", "r", "response", "crash", math.nan, "repair: KeyError", "repair"),
         3: Played("d", "r", "response", "timeout", math.nan, "used up 2 s of CPU time"),
         4: Played("d", "r", "response", "host_fault", math.nan, "the sandbox process died"),
     }
@@ -124,12 +124,12 @@ def test_a_failure_is_the_fault_of_who_is_named():
     row = [Answers(prompt, completions, (*repairs, None))]
     nothing = Credits(np.full(1, np.nan), np.array([[0.5, *[np.nan] * 4]]))
     [group] = follower_groups([row], destroys[:1], [repairs], nothing, Table())
-    assert group.failed.tolist() == [False, False, True, True, False, True]
+    assert group.failed.tolist() == [False, False, True, False, False, True]
     assert group.credits[0] == 0.5
 
-    # A destroy has failed where every pair did and its repairs alone do not explain it.
+    # A destroy has failed where every pair did, and one of them by its fault.
     rows = [[0, 1], [1, 2], [2, 2], [2, 3], [1, 4], []]
-    expected = [False, True, False, True, False, False]
+    expected = [False, True, False, False, False, False]
     asked = Answers(replace(prompt, role="destroy", destroy=None), completions, tuple(destroys))
     responses = [[repairs[k] for k in row] for row in rows]
     nothing = Credits(np.full(6, np.nan), np.full((6, 2), np.nan))

@@ -2,12 +2,14 @@
 
 The zygote confines itself once, as far as it can and still fork (`confine_zygote`): its children
 inherit fixed addresses, empty user and network namespaces, no_new_privs and a Landlock ruleset
-that denies everything. Each child adds what only it can bear (`confine_child`): its own session,
-resource limits, closed descriptors and a seccomp allow-list.
+that denies everything. A child that has taken a job (`confine_job`) adds its own session, resource
+limits, closed descriptors and a seccomp allow-list that still lets it read the job and fork. The
+process that is about to run a program (`confine_task`) gives up these too.
 """
 
 import contextlib
 import ctypes
+import mmap
 import os
 import platform
 import resource
@@ -17,7 +19,8 @@ import sys
 
 _libc = ctypes.CDLL(None, use_errno=True)
 
-RESULT_FD = 3
+# The descriptors of a child, each in its place: where reports go, the job, the instances.
+RESULT_FD, JOB_FD, BOARD_FD = 3, 4, 5
 
 _PR_SET_NO_NEW_PRIVS = 38
 _PR_SET_PDEATHSIG = 1
@@ -33,7 +36,9 @@ LAYERS = {
     "namespaces": "empty user and network namespaces",
     "no_new_privs": "no privilege can be gained",
     "fixed_addresses": "object addresses do not vary between runs",
+    "zeroed_arrays": "memory that NumPy hands out unwritten reads as zeros",
 }
+REQUIRED = ("seccomp", "zeroed_arrays")  # without these no program is run
 
 
 def _syscall(number: int, *arguments: object) -> int:
@@ -97,6 +102,24 @@ _ALWAYS = {
     "exit_group": (231, 94),
     "rseq": (334, 293),
 }
+# What a child needs beside that while it reads its job and forks: no file can be opened with it.
+_FOR_JOBS = {
+    "read": (0, 63),
+    "close": (3, 57),
+    "lseek": (8, 62),
+    "rt_sigaction": (13, 134),
+    "pread64": (17, 67),
+    "wait4": (61, 260),
+    "getppid": (110, 173),
+    "prctl": (157, 167),
+    "setrlimit": (160, 164),
+    "set_robust_list": (273, 99),
+    "prlimit64": (302, 261),
+    "getrandom": (318, 278),
+    "close_range": (436, 436),
+}
+_CLONE = (56, 220)
+_NO_FORK = 0x7E030100  # flags of clone: threads, shared memory, new namespaces
 _WRITE, _MMAP, _MPROTECT, _SETITIMER = (1, 64), (9, 222), (10, 226), (38, 103)
 _ARCHITECTURES = {"x86_64": (0, 0xC000003E), "aarch64": (1, 0xC00000B7)}
 
@@ -107,8 +130,11 @@ _PROT_EXEC = 4
 _ITIMER_PROF = 2
 
 
-def seccomp_filter() -> bytes | None:
-    """The BPF program: a short allow-list, `write` to one descriptor only; None if unsupported."""
+def seccomp_filter(*, forks: bool = False) -> bytes | None:
+    """The BPF program: a short allow-list, `write` to one descriptor only; None if unsupported.
+
+    forks: for a child that has yet to read its job and to fork; it never runs a program.
+    """
     if platform.machine() not in _ARCHITECTURES or sys.byteorder != "little":
         return None
     column, audit = _ARCHITECTURES[platform.machine()]
@@ -128,13 +154,14 @@ def seccomp_filter() -> bytes | None:
         op(_JGE, 0, 1, 0x40000000),  # the x32 interface has other numbers
         op(_RET, 0, 0, _KILL),
     ]
-    for numbers in _ALWAYS.values():
+    for numbers in (_ALWAYS | (_FOR_JOBS if forks else {})).values():
         program += [op(_JEQ, 0, 1, numbers[column]), allow]
-    for numbers in (_MMAP, _MPROTECT):
+    without = [(_MMAP, 2, _PROT_EXEC), (_MPROTECT, 2, _PROT_EXEC)]
+    for numbers, place, flags in without + ([(_CLONE, 0, _NO_FORK)] if forks else []):
         program += [
             op(_JEQ, 0, 4, numbers[column]),
-            argument(2, 0),
-            op(_JSET, 1, 0, _PROT_EXEC),
+            argument(place, 0),
+            op(_JSET, 1, 0, flags),
             allow,
             refuse,
         ]
@@ -163,29 +190,30 @@ def try_seccomp(program: bytes) -> bool:
     return _prctl(_PR_SET_SECCOMP, _SECCOMP_MODE_FILTER, ctypes.addressof(header))
 
 
-class AddressSpace:
-    """How much this process maps, also once files can no longer be opened."""
+def address_space() -> int:
+    """How many bytes this process maps, to the page, without a file to read it from.
 
-    def __init__(self) -> None:
-        self._file = os.open("/proc/self/statm", os.O_RDONLY)
+    The smallest limit under which one more page can be had, less that page.
+    """
+    _, hard = resource.getrlimit(resource.RLIMIT_AS)
+    page = mmap.PAGESIZE
+    low, high = 0, 1 << 35
+    while high - low > 1:
+        middle = (low + high) // 2
+        resource.setrlimit(resource.RLIMIT_AS, (middle * page, hard))
+        try:
+            mmap.mmap(-1, page, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS).close()
+            high = middle
+        except (OSError, MemoryError):
+            low = middle
+    resource.setrlimit(resource.RLIMIT_AS, (hard, hard))
+    return (high - 1) * page
 
-    def bytes(self) -> int:
-        return int(os.pread(self._file, 64, 0).split()[0]) * resource.getpagesize()
 
-
-def set_limits(address_space: int, cpu_seconds: int) -> None:
-    """Resource limits of a child; `address_space` in bytes, in all."""
-    for limit, value in (
-        (resource.RLIMIT_AS, address_space),
-        (resource.RLIMIT_CPU, cpu_seconds),
-        (resource.RLIMIT_CORE, 0),
-        (resource.RLIMIT_FSIZE, 0),
-        (resource.RLIMIT_NPROC, 0),
-        (resource.RLIMIT_MEMLOCK, 0),
-        (resource.RLIMIT_MSGQUEUE, 0),
-    ):
+def _set_limits(limits: dict[int, int | tuple[int, int]]) -> None:
+    for limit, value in limits.items():
         with contextlib.suppress(ValueError, OSError):  # a lower hard limit is as good
-            resource.setrlimit(limit, (value, value))
+            resource.setrlimit(limit, value if isinstance(value, tuple) else (value, value))
 
 
 def die_with_parent() -> None:
@@ -193,17 +221,49 @@ def die_with_parent() -> None:
     _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
-def confine_child(
-    result_fd: int, address_space: int, cpu_seconds: int, seccomp: bytes | None
-) -> None:
-    """The layers that only a child can bear. From here on, descriptor `RESULT_FD` is all it has.
+def confine_job(result: int, job: int, board: int, memory: int, seccomp: bytes | None) -> None:
+    """The layers of a child that has taken a job. From here on it holds three descriptors.
 
-    Exits with code 99 if the kernel refuses the filter that it accepted at start.
+    memory: bytes on top of what it maps now. Exits with code 99 if the kernel refuses the filter
+    that it accepted at start.
     """
-    if result_fd != RESULT_FD:
-        os.dup2(result_fd, RESULT_FD)
-    os.closerange(RESULT_FD + 1, 4096)
+    for source, spare in ((result, 200), (job, 201), (board, 202)):  # first out of each other's way
+        os.dup2(source, spare)
+    for place in (RESULT_FD, JOB_FD, BOARD_FD):
+        os.dup2(place - RESULT_FD + 200, place)
     os.closerange(0, RESULT_FD)
-    set_limits(address_space, cpu_seconds)
+    os.closerange(BOARD_FD + 1, 4096)
+    space = address_space()
+    _, hard = resource.getrlimit(resource.RLIMIT_AS)
+    _set_limits(
+        {
+            resource.RLIMIT_AS: (space + memory, hard),
+            resource.RLIMIT_CORE: 0,
+            resource.RLIMIT_FSIZE: 0,
+            resource.RLIMIT_MEMLOCK: 0,
+            resource.RLIMIT_MSGQUEUE: 0,
+        }
+    )
+    if seccomp is not None and not try_seccomp(seccomp):
+        os._exit(99)
+
+
+def confine_task(memory: int, cpu_seconds: int, seccomp: bytes | None) -> None:
+    """The layers of a process that is about to run a program: `RESULT_FD` is all that it keeps.
+
+    memory: bytes on top of what it maps now. cpu_seconds: only the last resort, for a process
+    whose timer did not end it; the signal comes a second before the kill, which is therefore
+    always from outside. Exits with code 99 if the kernel refuses the filter.
+    """
+    os.close(JOB_FD)
+    os.close(BOARD_FD)
+    space = address_space()
+    _set_limits(
+        {
+            resource.RLIMIT_AS: space + memory,
+            resource.RLIMIT_CPU: (cpu_seconds, cpu_seconds + 1),
+            resource.RLIMIT_NPROC: 0,
+        }
+    )
     if seccomp is not None and not try_seccomp(seccomp):
         os._exit(99)

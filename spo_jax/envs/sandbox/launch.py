@@ -1,4 +1,4 @@
-"""Start a zygote: `python launch.py FD PROBLEM SYS_PATH_JSON`.
+"""Start a zygote: `python launch.py CONTROL,JOBS,JOB,BOARD PROBLEM SYS_PATH_JSON`.
 
 A script of its own, because address randomisation is turned off by executing the interpreter
 again, and nothing should have been imported by then.
@@ -25,8 +25,8 @@ def fix_addresses() -> bool:
 
 if __name__ == "__main__":
     fixed = fix_addresses()
-    fd, problem, path = sys.argv[1:]
+    descriptors, problem, path = sys.argv[1:]
     sys.path[:] = json.loads(path)
-    from spo_jax.envs.sandbox.zygote import main
+    from spo_jax.envs.sandbox.zygote import Ends, main
 
-    main(int(fd), problem, fixed)
+    main(Ends(*map(int, descriptors.split(","))), problem, fixed)

@@ -35,22 +35,35 @@ class Rng:
     def __deepcopy__(self, memo: dict) -> "Rng":
         return self
 
+    def __hash__(self) -> int:
+        return 0  # not its address
 
-def make_rng(seed: int) -> Rng:
+
+class ArraysNeeded(BaseException):
+    """A program drew more than a plain number where it was taken for one that handles no arrays."""
+
+
+def make_rng(seed: int, *, arrays: bool = True) -> Rng:
     """Both dialects from one 64-bit seed.
 
     Scalars come from a Mersenne twister, arrays from a PCG64 made on first use. Where the dialects
     disagree, the standard library wins: `randint` includes its upper end; `integers` does not.
+    arrays: False has every draw of NumPy's that is no plain number raise ArraysNeeded.
     """
     core = random.Random(seed)
     unit = core.random
 
     @functools.cache
-    def arrays() -> np.random.Generator:
+    def generator() -> np.random.Generator:
         return np.random.Generator(np.random.PCG64(seed ^ 0x9E3779B97F4A7C15))
 
+    def given(value: Any) -> Any:
+        if arrays or type(value) in (int, float):
+            return value
+        raise ArraysNeeded
+
     def random_(size=None):
-        return unit() if size is None else arrays().random(size)
+        return unit() if size is None else given(generator().random(size))
 
     def choice(seq, size=None, replace=True, p=None, axis=0, shuffle=True):
         if size is None and p is None:
@@ -60,7 +73,7 @@ def make_rng(seed: int) -> Rng:
             if not count:
                 raise IndexError("cannot choose from an empty sequence")
             return seq[int(unit() * count)]
-        return arrays().choice(seq, size, replace, p, axis, shuffle)
+        return given(generator().choice(seq, size, replace, p, axis, shuffle))
 
     def sample(population, k, *, counts=None):
         if counts is not None:
@@ -79,7 +92,7 @@ def make_rng(seed: int) -> Rng:
 
     def shuffle(x, axis=0):
         if type(x) is np.ndarray:
-            arrays().shuffle(x, axis)
+            generator().shuffle(x, axis)
             return
         for i in range(len(x) - 1, 0, -1):
             j = int(unit() * (i + 1))
@@ -88,7 +101,7 @@ def make_rng(seed: int) -> Rng:
     def randint(a, b=None, size=None):
         if size is not None:
             low, high = (0, a) if b is None else (a, b)
-            return arrays().integers(low, high, size, endpoint=True)
+            return given(generator().integers(low, high, size, endpoint=True))
         if b is None:
             raise TypeError("randint needs two bounds")
         a, b = operator.index(a), operator.index(b)
@@ -99,11 +112,11 @@ def make_rng(seed: int) -> Rng:
     def uniform(low=0.0, high=1.0, size=None):
         if size is None:
             return low + (high - low) * unit()
-        return arrays().uniform(low, high, size)
+        return given(generator().uniform(low, high, size))
 
     def integers(low, high=None, size=None, dtype=np.int64, endpoint=False):
         if size is not None or isinstance(low, np.ndarray) or isinstance(high, np.ndarray):
-            return arrays().integers(low, high, size, dtype, endpoint)
+            return given(generator().integers(low, high, size, dtype, endpoint))
         if high is None:
             low, high = 0, low
         count = operator.index(high) - operator.index(low) + bool(endpoint)
@@ -123,7 +136,7 @@ def make_rng(seed: int) -> Rng:
 
     # Plain functions, not bound methods: copying one must not copy the generator behind it.
     def numpy_method(name: str) -> Any:
-        return lambda *args, **kwargs: getattr(arrays(), name)(*args, **kwargs)
+        return lambda *args, **kwargs: given(getattr(generator(), name)(*args, **kwargs))
 
     def standard_method(name: str) -> Any:
         return lambda *args, **kwargs: getattr(core, name)(*args, **kwargs)

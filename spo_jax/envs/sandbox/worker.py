@@ -7,55 +7,89 @@ an index that is due, and numbers that the evaluator recomputes.
 import contextlib
 import json
 import os
-import pickle
 import select
 import signal
 import socket
 import subprocess
 import sys
 import time
-from collections import OrderedDict
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from spo_jax.envs.problem import Instance
 from spo_jax.envs.rollouts import Status
-from spo_jax.envs.sandbox.child import (
-    EXIT_MEMORY,
+from spo_jax.envs.sandbox.board import MemoryFile
+from spo_jax.envs.sandbox.child import EXIT_ISOLATE, EXIT_MEMORY, EXIT_SIGNAL
+from spo_jax.envs.sandbox.jobs import (
     HEADER,
     MAX_REASON,
+    PID,
+    ROLES,
     WHOLE_JOB,
     CheckJob,
     Job,
+    Place,
     RunJob,
 )
-from spo_jax.envs.sandbox.zygote import EVENT, receive, send
+from spo_jax.envs.sandbox.zygote import FORK, ORDER, TAKE
 from spo_jax.errors import SandboxUnavailable
+from spo_jax.program import Role
 
 START_SECONDS = 60.0
+STARTS = 6  # how often a zygote is started that is killed while it starts
+PAUSE = 0.1  # seconds before the first new start; each later one waits twice as long
 GRACE_SECONDS = 0.75  # wall-clock time past the CPU limit in which a sleeping child is killed
 PATIENCE = 10.0  # a child that wants CPU and is not given it may take this many limits
-INSTANCE_BYTES = 256 << 20  # of distance matrices that a zygote keeps
+# How a program can end its own process; a child that dies of any other signal was killed.
+CPU_SIGNALS = (signal.SIGPROF, signal.SIGXCPU)
+CRASH_SIGNALS = (signal.SIGSEGV, signal.SIGBUS, signal.SIGFPE, signal.SIGILL, signal.SIGABRT)
 
 
 @dataclass(frozen=True)
 class Report:
-    """One parsed report of a child. payload: see `child.HEADER`."""
+    """One parsed report of a child. payload: see `jobs.RunJob.payload_size`.
+
+    role: whose fault a failure is, where that is known. again: whether another try might end
+    otherwise, because the failure may not be the program's.
+    """
 
     index: int
     status: Status
     reason: str
     seconds: float
     payload: bytes = b""
+    role: Role | None = None
+    again: bool = False
+
+    @property
+    def what(self) -> str:
+        """The reason for a person, with the role that it is about."""
+        return f"{self.role}: {self.reason}" if self.role else self.reason
+
+
+@dataclass(frozen=True)
+class Ended:
+    """What became of a job.
+
+    reports: in order. verdict: of its first unreported task; None where the child ended by itself
+    after reporting what it had to. isolate: the rest needs a process per task.
+    """
+
+    reports: list[Report]
+    verdict: Report | None = None
+    isolate: bool = False
 
 
 class Worker:
-    """One zygote and at most one job at a time. All methods are non-blocking but for `start`."""
+    """One zygote and at most one job at a time. All methods are non-blocking but for `start`.
 
-    def __init__(self, problem: str):
+    board: the descriptor that its children read instances from.
+    """
+
+    def __init__(self, problem: str, board: int):
         self._problem = problem
+        self._board = board
         self._process: subprocess.Popen[bytes] | None = None
-        self._known: OrderedDict[str, int] = OrderedDict()
         self.layers: dict[str, bool] = {}
         self.job: Job | None = None
         self.reports: list[Report] = []
@@ -64,42 +98,94 @@ class Worker:
 
     def launch(self) -> None:
         """Start the process; `start` waits until it is ready, so several can warm up at once."""
-        ours, theirs = socket.socketpair()
-        self._socket = ours
+        self._control, control = socket.socketpair()
+        self._jobs, jobs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self._file = MemoryFile("spo-job")
+        ends = (control.fileno(), jobs.fileno(), self._file.reader, self._board)
         command = [sys.executable, "-s", "-S", "-P", "-B"]
-        command += [str(Path(__file__).with_name("launch.py")), str(theirs.fileno())]
+        command += [str(Path(__file__).with_name("launch.py")), ",".join(map(str, ends))]
         command += [self._problem, json.dumps([os.path.abspath(p or ".") for p in sys.path])]
         single = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
         self._process = subprocess.Popen(
             command,
             env={"PYTHONHASHSEED": "0", **dict.fromkeys(single, "1")},
-            pass_fds=[theirs.fileno()],
+            pass_fds=ends,
             cwd="/",
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,
             start_new_session=True,
         )
-        theirs.close()
-        self._known.clear()
-        self._stale_exit = False
-        self._events = b""
+        control.close()
+        jobs.close()
+        assert self._process.stderr is not None
+        os.set_blocking(self._process.stderr.fileno(), False)
+        self._waiting: list[int] = []  # children that the zygote was told to wait for
+        self._statuses = b""
         self.job = None
 
     def start(self) -> None:
-        """Wait for the zygote's hello. Raises SandboxUnavailable with its last words."""
+        """Wait for the zygote's hello, and start it again where it is killed before that.
+
+        Raises SandboxUnavailable with its last words.
+        """
+        for attempt in range(STARTS):
+            hello = self._hello()
+            if hello is not None:
+                break
+            words, killed = self._last_words(), self._was_killed
+            self.close()
+            if not killed or attempt + 1 == STARTS:
+                times = f" ({STARTS} times)" if killed else ""
+                raise SandboxUnavailable(f"the sandbox process did not start{times}: {words}")
+            time.sleep(PAUSE * 2**attempt)
+            self.launch()
+        self.layers = json.loads(hello)
+        with contextlib.suppress(OSError):  # it died since: the first job will find out
+            self._control.sendall(FORK)
+
+    def lost(self) -> tuple[str, float]:
+        """Of a zygote that died under a job: what happened, and the seconds the job had taken."""
+        return f"the sandbox process died: {self._last_words()}", time.monotonic() - self._began
+
+    def restart(self) -> None:
+        """Replace a zygote that is gone. Raises SandboxUnavailable."""
+        self.close()
+        self.launch()
+        self.start()
+
+    def _hello(self) -> bytes | None:
+        """What the zygote says when it is ready; None if it ends or hangs before that."""
+        hello = b""
+        deadline = time.monotonic() + START_SECONDS
+        while not hello.endswith(b"\n"):
+            patience = max(0.0, deadline - time.monotonic())
+            ready, _, _ = select.select([self._control], [], [], patience)
+            data = self._control.recv(1 << 12) if ready else b""
+            if not data:
+                return None
+            hello += data
+        return hello
+
+    @property
+    def _was_killed(self) -> bool:
+        code = self._process.returncode if self._process is not None else None
+        return code is not None and code < 0
+
+    def _last_words(self) -> str:
+        """Why the zygote ended, or what can be said of it."""
         process = self._process
         assert process is not None
         assert process.stderr is not None
-        ready, _, _ = select.select([self._socket], [], [], START_SECONDS)
-        hello = receive(self._socket) if ready else None
-        if hello is None:
-            process.kill()
-            words = process.stderr.read().decode("utf-8", "replace").strip().splitlines()
-            last = words[-1] if words else "it said nothing"
-            raise SandboxUnavailable(f"the sandbox process did not start: {last}")
-        process.stderr.close()
-        self.layers = json.loads(hello[0])
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(1.0)
+        if process.returncode is None:
+            return f"it said nothing for {START_SECONDS:g} s"
+        lines = (process.stderr.read() or b"").decode("utf-8", "replace").strip().splitlines()
+        if lines:
+            return lines[-1]
+        code = process.returncode
+        return _killed(-code) if code < 0 else f"it ended with code {code}"
 
     def close(self) -> None:
         """Kill the zygote and what it runs."""
@@ -108,21 +194,24 @@ class Worker:
         if self.job is not None:
             self._kill_child()
             self._end_job()
-        self._socket.close()
+        self._control.close()
+        self._jobs.close()
+        self._file.close()
         self._process.kill()
         self._process.wait()
-        if self._process.stderr is not None:
-            self._process.stderr.close()
+        assert self._process.stderr is not None
+        self._process.stderr.close()
         self._process = None
 
     # --- a job's life -----------------------------------------------------------------------------
 
-    def submit(self, job: Job, instances: list[Instance]) -> None:
-        """Begin `job`; `instances` are those its tasks name."""
-        self._teach(instances)
+    def submit(self, job: Job, places: Mapping[str, Place]) -> None:
+        """Begin `job`; places: where its instances lie on the board. Raises OSError."""
+        self._file.write(job.frames(places), 0)
         read_end, write_end = os.pipe2(os.O_CLOEXEC)
         try:
-            send(self._socket, pickle.dumps(("job", job)), write_end)
+            socket.send_fds(self._jobs, [TAKE], [write_end])
+            self._control.sendall(FORK)  # the next child warms up while this one works
         except OSError:
             os.close(read_end)
             raise
@@ -134,25 +223,11 @@ class Worker:
         self._buffer = bytearray()
         self._pid: int | None = None
         self._exit: int | None = None
+        self._reaped = False
         self._killed = False
         self._broken = False
         self._began = time.monotonic()
         self._deadline = self._began + self._limit
-
-    def _teach(self, instances: list[Instance]) -> None:
-        """Make sure the zygote knows the instances, forgetting the oldest where room is short."""
-        for instance in instances:
-            if instance.digest not in self._known:
-                send(self._socket, pickle.dumps(("learn", instance)))
-                self._known[instance.digest] = instance.dist.nbytes * 5  # tuples of floats
-            self._known.move_to_end(instance.digest)
-        needed = {instance.digest for instance in instances}
-        for digest in list(self._known):
-            if sum(self._known.values()) <= INSTANCE_BYTES:
-                break
-            if digest not in needed:
-                send(self._socket, pickle.dumps(("forget", digest)))
-                del self._known[digest]
 
     @property
     def _limit(self) -> float:
@@ -163,7 +238,8 @@ class Worker:
     @property
     def descriptors(self) -> list[int]:
         """What to select on while a job runs."""
-        return [self._pipe, self._socket.fileno()] if self._open else [self._socket.fileno()]
+        control = self._control.fileno()
+        return [self._pipe, control] if self._open else [control]
 
     @property
     def deadline(self) -> float:
@@ -176,12 +252,17 @@ class Worker:
         Raises ConnectionError if the zygote itself is gone.
         """
         self._read_reports()
-        if self._reported_all() and self._pid is not None:
-            self._exit, self._stale_exit = 0, True  # the next job need not wait for its exit
+        complete = self._reported_all()
+        if self._pid is not None and not self._reaped and (complete or not self._open):
+            self._reap()
+        if complete:  # the next job need not wait for the end of the child
+            self._exit = 0
             return True
-        self._read_events()
+        self._read_statuses()
         if self._exit is not None:
-            self._read_reports()  # whatever was written before the child ended
+            return True
+        if not self._open and self._pid is None:
+            self._exit = -signal.SIGKILL  # it died before it said anything
             return True
         if self._broken and not self._killed:
             self._kill_child()
@@ -189,41 +270,38 @@ class Worker:
             self._watchdog()
         return False
 
-    def finish(self) -> tuple[list[Report], Report | None]:
-        """The reports of the job that ended, and what became of its first unreported rollout.
-
-        The second is None when the child ended by itself after reporting what it had to.
-        """
-        reports, code = self.reports, self._exit
+    def finish(self) -> Ended:
+        """What became of the job that ended."""
+        job, reports, code = self.job, self.reports, self._exit
         seconds = time.monotonic() - self._began
-        verdict: Report | None = None
-        if self._broken:
-            verdict = Report(0, Status.TAMPERED, "malformed report", seconds)
-        elif self._killed:
-            verdict = Report(0, Status.HOST_FAULT, "stalled without using CPU time", seconds)
-        elif code in (-signal.SIGPROF, -signal.SIGXCPU):
-            limit = self.job.cpu_seconds if self.job else 0.0
-            verdict = Report(0, Status.TIMEOUT, f"used up {limit:g} s of CPU time", limit)
-        elif code == EXIT_MEMORY:
-            verdict = Report(0, Status.MEMORY, "out of memory", seconds)
-        elif code == 99:
-            verdict = Report(0, Status.HOST_FAULT, "the kernel refused the seccomp filter", seconds)
-        elif code is not None and code < -1000:
-            verdict = Report(0, Status.HOST_FAULT, f"cannot fork: {os.strerror(-code - 1000)}", 0.0)
-        elif code == -signal.SIGKILL:
-            verdict = Report(0, Status.MEMORY, "killed by the kernel", seconds)
-        elif code is not None and code < 0:
-            name = signal.Signals(-code).name
-            verdict = Report(0, Status.CRASH, f"the process died of {name}", seconds)
-        elif code != 0:
-            verdict = Report(0, Status.HOST_FAULT, f"the child exited with code {code}", seconds)
+        killed, broken = self._killed, self._broken
         self._end_job()
-        return reports, verdict
+        assert job is not None
+        assert code is not None
+        if broken:
+            return Ended(reports, Report(0, Status.TAMPERED, "malformed report", seconds))
+        if killed:
+            return Ended(reports, _fault("stalled without using CPU time", seconds))
+        if code == EXIT_ISOLATE:
+            return Ended(reports, isolate=True)
+        if code == 0:
+            return Ended(reports)
+        return Ended(reports, _verdict(code, job.cpu_seconds, seconds))
 
     def _reported_all(self) -> bool:
         if not isinstance(self.job, RunJob) or self._broken or self._buffer:
             return False
         return len(self.reports) == len(self.job.tasks)
+
+    def _reap(self) -> None:
+        """Tell the zygote to wait for the child, and answer with how it ended."""
+        assert self._pid is not None
+        try:
+            self._control.sendall(ORDER.pack(self._pid))
+        except OSError:
+            raise ConnectionError("the sandbox process is gone") from None
+        self._waiting.append(self._pid)
+        self._reaped = True
 
     def _end_job(self) -> None:
         if self._open:
@@ -231,25 +309,19 @@ class Worker:
             self._open = False
         self.job = None
 
-    def _read_events(self) -> None:
+    def _read_statuses(self) -> None:
         try:
-            data = self._socket.recv(EVENT.size, socket.MSG_DONTWAIT)
+            data = self._control.recv(ORDER.size * 64, socket.MSG_DONTWAIT)
         except BlockingIOError:
             return
         if not data:
             raise ConnectionError("the sandbox process is gone")
-        self._events += data
-        while len(self._events) >= EVENT.size:
-            (value,) = EVENT.unpack(self._events[: EVENT.size])
-            self._events = self._events[EVENT.size :]
-            if self._stale_exit:
-                self._stale_exit = False
-            elif self._pid is None and value > 0:
-                self._pid = value
-            elif self._pid is None:
-                self._exit = value - 1000
-            else:
-                self._exit = value
+        self._statuses += data
+        while len(self._statuses) >= ORDER.size:
+            (status,) = ORDER.unpack(self._statuses[: ORDER.size])
+            self._statuses = self._statuses[ORDER.size :]
+            if self._waiting.pop(0) == self._pid:
+                self._exit = os.waitstatus_to_exitcode(status)
 
     def _read_reports(self) -> None:
         while self._open:
@@ -261,17 +333,22 @@ class Worker:
                 os.close(self._pipe)
                 self._open = False
             self._buffer += data
-            self._parse()
+            if self._pid is None and len(self._buffer) >= PID.size:
+                (self._pid,) = PID.unpack_from(self._buffer)
+                del self._buffer[: PID.size]
+            if self._pid is not None:
+                self._parse()
 
     def _parse(self) -> None:
         """Take whole reports off the buffer; anything unexpected marks the job as broken."""
         job = self.job
         assert job is not None
         while not self._broken and len(self._buffer) >= HEADER.size:
-            index, code, length, seconds = HEADER.unpack_from(self._buffer)
+            index, code, role, length, seconds = HEADER.unpack_from(self._buffer)
             size = HEADER.size + length
             ok = code == Status.OK
-            if code > Status.MEMORY or length > MAX_REASON or not seconds >= 0.0:
+            known = code <= Status.MEMORY and role < len(ROLES)
+            if not known or length > MAX_REASON or not seconds >= 0.0:
                 self._broken = True
                 return
             due = job.due(len(self.reports))
@@ -286,7 +363,8 @@ class Worker:
             start = HEADER.size + length
             reason = bytes(self._buffer[HEADER.size : start]).decode("ascii", "replace")
             payload = bytes(self._buffer[start:size])
-            self.reports.append(Report(index, Status(code), reason, seconds, payload))
+            report = Report(index, Status(code), reason, seconds, payload, ROLES[role])
+            self.reports.append(report)
             del self._buffer[:size]
             self._began = time.monotonic()
             self._deadline = self._began + self._limit
@@ -314,9 +392,41 @@ class Worker:
             self._process.kill()
 
 
-def _is_running(pid: int) -> bool:
+def _verdict(code: int, limit: float, seconds: float) -> Report:
+    """What an exit code says. limit: CPU seconds; seconds: of wall-clock time that it took."""
+    number = code - EXIT_SIGNAL if code > EXIT_SIGNAL else -code
+    if code == EXIT_MEMORY:
+        return Report(0, Status.MEMORY, "out of memory", seconds)
+    if code == 99:
+        return _fault("the kernel refused the seccomp filter", seconds)
+    if 0 < code < EXIT_SIGNAL:
+        return _fault(f"the child ended with code {code}", seconds)
+    if number in CPU_SIGNALS and seconds >= 0.9 * limit:
+        return Report(0, Status.TIMEOUT, f"used up {limit:g} s of CPU time", limit)
+    if number in CRASH_SIGNALS:
+        name = signal.Signals(number).name
+        return Report(0, Status.CRASH, f"the process died of {name}", seconds, again=True)
+    return _fault(_killed(number), seconds)
+
+
+def _fault(reason: str, seconds: float) -> Report:
+    return Report(0, Status.HOST_FAULT, reason, seconds, again=True)
+
+
+def _killed(number: int) -> str:
     try:
-        stat = Path(f"/proc/{pid}/stat").read_text()
+        name = signal.Signals(number).name
+    except ValueError:
+        name = f"signal {number}"
+    short = " (out of memory?)" if number == signal.SIGKILL else ""
+    return f"killed from outside by {name}{short}"
+
+
+def _is_running(pid: int) -> bool:
+    """Whether a child, or the process that works for it, is on a CPU or waits for one."""
+    try:
+        below = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+        stats = [Path(f"/proc/{p}/stat").read_text() for p in (pid, *below)]
     except OSError:
         return False
-    return stat.rpartition(")")[2].split()[0] == "R"
+    return any(stat.rpartition(")")[2].split()[0] == "R" for stat in stats)

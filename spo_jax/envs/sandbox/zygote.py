@@ -1,173 +1,109 @@
-"""The zygote: a warm, single-threaded process that forks one confined child a job.
+"""The zygote: a warm, single-threaded process that does nothing but fork.
 
-It is started by `worker.Worker` as a fresh interpreter with an empty environment and talks to it
-over one Unix socket. Towards it come pickles made by ourselves, with the write end of a pipe for a
-job's results; from it go fixed-width numbers only. It never touches a program.
+It is started by `worker.Worker` as a fresh interpreter with an empty environment. Every child takes
+one job and ends. The zygote never sees a job: the parent leaves it in a file that children read
+(`jobs`, `board`), and what it does for each is the same, so that every child starts from the same
+memory, whatever ran before. That makes results independent of a worker's history, even those of a
+program that looks at hashes of addresses.
 
 A child costs a few milliseconds to fork and to warm up (most of it copying pages it writes to), so
-the next one is forked while the present one works; it serves one job all the same.
+the next one is forked while the present one works.
 """
 
 import ast
-import contextlib
 import gc
 import importlib
 import json
 import os
-import pickle
-import select
 import signal
 import socket
 import struct
+import sys
 import warnings
 from dataclasses import dataclass
 
 import numpy as np
 
 from spo_jax.envs import get_problem
-from spo_jax.envs.problem import Problem, Rules
-from spo_jax.envs.sandbox import child, confine
+from spo_jax.envs.sandbox import child, confine, memory
 
-LENGTH = struct.Struct("<Q")
-EVENT = struct.Struct("<q")
-
-
-def receive(sock: socket.socket) -> tuple[bytes, int | None] | None:
-    """One message and the descriptor that came with it; None when the other end is gone."""
-    data, fds, _, _ = socket.recv_fds(sock, LENGTH.size, 1, socket.MSG_WAITALL)
-    if len(data) < LENGTH.size:
-        return None
-    (length,) = LENGTH.unpack(data)
-    buffer = bytearray(length)
-    view = memoryview(buffer)
-    while view:
-        count = sock.recv_into(view)
-        if not count:
-            return None
-        view = view[count:]
-    return bytes(buffer), fds[0] if fds else None
+ORDER = struct.Struct("<q")  # 0: fork a child; else: wait for this one and answer with its status
+FORK = ORDER.pack(0)
+TAKE = b"!"  # the message on the socket of jobs that comes with the pipe for a job's reports
 
 
-def send(sock: socket.socket, message: bytes, fd: int | None = None) -> None:
-    """One message, with a descriptor or without."""
-    header = LENGTH.pack(len(message))
-    if fd is None:
-        sock.sendall(header)
-    else:
-        socket.send_fds(sock, [header], [fd])
-    sock.sendall(message)
+@dataclass(frozen=True)
+class Ends:
+    """A zygote's descriptors. control: orders. jobs: who reads from it has the next job.
+
+    job, board: the files that jobs and instances are read from.
+    """
+
+    control: int
+    jobs: int
+    job: int
+    board: int
 
 
-@dataclass
-class _Spare:
-    """A child forked ahead of its job. knows: the instances that were there when it was forked."""
+def main(ends: Ends, problem: str, fixed_addresses: bool) -> None:
+    """The zygote's whole life. problem: a `get_problem` name."""
+    os.environ.clear()
+    warnings.simplefilter("ignore")
+    np.seterr(all="ignore")
+    _load_lazy_modules()
+    solved = get_problem(problem)
+    gc.disable()
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's to handle
+    layers = {"fixed_addresses": fixed_addresses, "zeroed_arrays": memory.zero_array_memory()}
+    layers |= confine.confine_zygote()
+    layers["seccomp"] = _seccomp_works()
+    filters = child.Filters(
+        job=confine.seccomp_filter(forks=True) if layers["seccomp"] else None,
+        task=confine.seccomp_filter() if layers["seccomp"] else None,
+    )
+    jobs = socket.socket(fileno=ends.jobs)
+    worked = child.Child(solved, jobs, ends.job, ends.board, filters)
+    os.write(ends.control, json.dumps(layers).encode() + b"\n")
+    gc.collect()
+    gc.freeze()
+    _serve(ends.control, worked)
 
-    pid: int
-    sock: socket.socket
-    knows: frozenset[str]
 
-    def discard(self) -> None:
-        os.kill(self.pid, signal.SIGKILL)
-        os.waitpid(self.pid, 0)
-        self.sock.close()
+def _serve(control: int, worked: child.Child) -> None:
+    """Fork and wait as told, until the parent is gone.
 
-
-class _Zygote:
-    def __init__(self, sock: socket.socket, problem: Problem, fixed_addresses: bool):
-        self.sock = sock
-        self.problem = problem
-        self.rules: dict[str, Rules] = {}
-        self.spare: _Spare | None = None
-        self.space = confine.AddressSpace()
-        layers = confine.confine_zygote()
-        self.seccomp = confine.seccomp_filter() if _seccomp_works() else None
-        layers |= {"seccomp": self.seccomp is not None, "fixed_addresses": fixed_addresses}
-        send(sock, json.dumps(layers).encode())
-
-    def serve(self) -> None:
-        while (received := receive(self.sock)) is not None:
-            message, fd = received
-            kind, body = pickle.loads(message)
-            if kind == "learn":
-                self.rules[body.digest] = self.problem.rules(body)
-            elif kind == "forget":
-                self.rules.pop(body, None)
-            elif fd is not None and not self.job(message, body, fd):
-                break
-        if self.spare is not None:
-            self.spare.discard()
-
-    def job(self, message: bytes, job: child.RunJob | child.CheckJob, fd: int) -> bool:
-        """Give the job to a fresh child and wait for it; False once the parent is gone."""
-        spare = self.spare
-        if spare is not None and not job.instances <= spare.knows:
-            spare.discard()
-            spare = None
-        try:
-            spare = spare or self.fork()
-        except OSError as error:
-            os.close(fd)
-            self.sock.sendall(EVENT.pack(-(error.errno or 1)))
-            return True
-        with contextlib.suppress(BrokenPipeError, ConnectionResetError):  # it died: waitpid tells
-            send(spare.sock, message, fd)
-        spare.sock.close()
-        os.close(fd)
-        self.sock.sendall(EVENT.pack(spare.pid))
-        with contextlib.suppress(OSError):
-            self.spare = None
-            self.spare = self.fork()  # it warms up while this job runs
-        watch = os.pidfd_open(spare.pid)
-        try:
-            ready, _, _ = select.select([watch, self.sock.fileno()], [], [])
-            if watch not in ready and self.sock.recv(1, socket.MSG_PEEK) == b"":
-                os.kill(spare.pid, signal.SIGKILL)
-                return False
-            _, status = os.waitpid(spare.pid, 0)
-        finally:
-            os.close(watch)
-        self.sock.sendall(EVENT.pack(os.waitstatus_to_exitcode(status)))
-        return True
-
-    def fork(self) -> _Spare:
-        ours, theirs = socket.socketpair()
-        space = self.space.bytes()
-        gc.freeze()
-        pid = os.fork()
-        if pid == 0:
+    Each turn gives back what it took, so that the next child finds the same free memory.
+    """
+    while True:
+        order = os.read(control, ORDER.size)
+        if not order:
+            return
+        if order == FORK:
             try:
-                ours.close()
-                self.be_child(theirs, space)
-            except MemoryError:
-                os._exit(child.EXIT_MEMORY)
-            finally:
-                os._exit(child.EXIT_FAULT)
-        theirs.close()
-        return _Spare(pid, ours, frozenset(self.rules))
+                if os.fork() == 0:
+                    _be(worked)
+            except OSError as error:
+                sys.exit(f"cannot fork: {error.strerror}")
+        else:
+            os.write(control, ORDER.pack(os.waitpid(ORDER.unpack(order)[0], 0)[1]))
+        del order
 
-    def be_child(self, sock: socket.socket, space: int) -> None:
-        """A child's whole life: warm up, wait for a job, give everything else up, work."""
-        confine.die_with_parent()
-        os.setsid()
-        child.warm_up(self.problem.arity, self.rules)
-        received = receive(sock)
-        message, fd = received or (b"", None)
-        if fd is None:
-            os._exit(0)
-        _, job = pickle.loads(message)
-        confine.confine_child(fd, space + job.memory, job.total_cpu_seconds, self.seccomp)
-        child.work(job, self.problem.arity, self.rules)
-        os._exit(0)
+
+def _be(worked: child.Child) -> None:
+    try:
+        worked.live()
+    finally:
+        os._exit(child.EXIT_FAULT)
 
 
 def _seccomp_works() -> bool:
-    """Whether a child accepts the filter."""
-    program = confine.seccomp_filter()
-    if program is None:
+    """Whether a child accepts both filters, one on top of the other."""
+    outer, inner = confine.seccomp_filter(forks=True), confine.seccomp_filter()
+    if outer is None or inner is None:
         return False
     pid = os.fork()
     if pid == 0:
-        os._exit(0 if confine.try_seccomp(program) else 1)
+        os._exit(0 if confine.try_seccomp(outer) and confine.try_seccomp(inner) else 1)
     _, status = os.waitpid(pid, 0)
     return status == 0
 
@@ -178,15 +114,3 @@ def _load_lazy_modules() -> None:
         importlib.import_module(name)
     np.random.default_rng(0)
     ast.parse("\u00e9 = 1")
-
-
-def main(fd: int, problem: str, fixed_addresses: bool) -> None:
-    """The zygote's whole life. fd: its end of the socket; problem: a `get_problem` name."""
-    os.environ.clear()
-    warnings.simplefilter("ignore")
-    np.seterr(all="ignore")
-    _load_lazy_modules()
-    gc.disable()
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's to handle
-    sock = socket.socket(fileno=fd)
-    _Zygote(sock, get_problem(problem), fixed_addresses).serve()
