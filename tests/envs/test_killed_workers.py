@@ -1,0 +1,127 @@
+"""What is done to a worker from outside is never held against a program."""
+
+import os
+import random
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+import numpy as np
+import pytest
+from program_collection import good_pair
+
+from spo_jax.envs import get_problem
+from spo_jax.envs.evaluator import Evaluator
+from spo_jax.envs.rollouts import Status
+from spo_jax.envs.sandbox import worker as worker_module
+from spo_jax.errors import SandboxUnavailable
+from spo_jax.program import Pair, Program
+
+TSP = get_problem("tsp")
+ARRAYS = "\nimport numpy as np  # so that each rollout has a process of its own\n"
+
+
+def below(pid: int) -> list[int]:
+    """All descendants of a process."""
+    found = []
+    with suppress(OSError):
+        for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split():
+            found += [int(child), *below(int(child))]
+    return found
+
+
+def zygotes() -> list[int]:
+    me = os.getpid()
+    tasks = Path(f"/proc/{me}/task").iterdir()
+    found = []
+    for task in tasks:
+        with suppress(OSError):
+            found += map(int, (task / "children").read_text().split())
+    return found
+
+
+@contextmanager
+def killing(
+    targets: Callable[[], list[int]], number: int, pause: float, most: int = 10**6
+) -> Iterator[list[int]]:
+    """Send a signal to one of `targets` after another, `most` times or until the body ends."""
+    over = threading.Event()
+    killed: list[int] = []
+    draw = random.Random(0)
+
+    def kill() -> None:
+        while len(killed) < most and not over.wait(pause):
+            if found := targets():
+                victim = draw.choice(found)
+                with suppress(ProcessLookupError):
+                    os.kill(victim, number)
+                    killed.append(victim)
+
+    thread = threading.Thread(target=kill)
+    thread.start()
+    try:
+        yield killed
+    finally:
+        over.set()
+        thread.join()
+
+
+@pytest.mark.parametrize(
+    ("number", "arrays"),
+    [
+        (signal.SIGKILL, False),
+        (signal.SIGKILL, True),
+        (signal.SIGTERM, False),
+        (signal.SIGPROF, True),
+    ],
+)
+def test_a_killed_child_is_no_fault_of_its_program(number: int, arrays: bool) -> None:
+    good = good_pair("tsp")
+    pairs = [
+        Pair(Program.from_source("destroy", good.destroy.source + f"# {k}\n"), good.repair)
+        for k in range(20)
+    ]
+    if arrays:
+        sources = [pair.destroy.source + ARRAYS for pair in pairs]
+        pairs = [Pair(Program.from_source("destroy", s), good.repair) for s in sources]
+    instances = TSP.sample(20, 2, 0)
+    with Evaluator(TSP, 2, cpu_seconds=100) as e:
+        expected = e.run(pairs, instances, (0, 1), 40)
+        children = lambda: [c for z in zygotes() for c in below(z)]  # noqa: E731
+        with killing(children, number, 0.02) as killed:
+            found = e.run(pairs, instances, (0, 1), 40)
+    assert len(killed) > 5
+    assert expected.ok.all()
+    assert set(np.unique(found.status)) <= {Status.OK, Status.HOST_FAULT}
+    fine = found.status == Status.OK
+    assert fine.mean() > 0.5
+    np.testing.assert_array_equal(found.best_cost[fine], expected.best_cost[fine])
+    reasons = set(found.reason[~fine])
+    assert all("killed" in reason or "died" in reason for reason in reasons), reasons
+
+
+def test_zygotes_that_are_killed_are_started_again() -> None:
+    instances = TSP.sample(20, 2, 0)
+    pairs = [good_pair("tsp")]
+    with Evaluator(TSP, 2, cpu_seconds=100) as e:
+        expected = e.run(pairs, instances)
+        with killing(zygotes, signal.SIGKILL, 0.4, most=6) as killed:
+            began = time.monotonic()
+            while len(killed) < 6 and time.monotonic() - began < 60.0:
+                e.run(pairs, instances)
+        assert len(killed) == 6
+        assert e.run(pairs, instances).ok.all()
+        np.testing.assert_array_equal(e.run(pairs, instances).best_cost, expected.best_cost)
+
+
+def test_a_sandbox_that_is_always_killed_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(worker_module, "PAUSE", 0.01)
+    with (
+        killing(zygotes, signal.SIGKILL, 0.01),
+        pytest.raises(SandboxUnavailable, match=r"did not start \(6 times\): killed .* SIGKILL"),
+        Evaluator(TSP),
+    ):
+        pass

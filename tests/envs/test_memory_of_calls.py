@@ -1,0 +1,154 @@
+"""Nothing remembers a call: a rollout's result is the same in whatever company it is run."""
+
+import numpy as np
+import pytest
+from program_collection import CPU_SECONDS, PROBLEMS, good_pair, specimens
+
+from spo_jax.envs import get_problem
+from spo_jax.envs.evaluator import Evaluator
+from spo_jax.envs.rollouts import Rollouts, Status
+from spo_jax.program import Pair, Program
+
+SIZE, STEPS, SEEDS = 20, 12, (0, 1, 2)
+LAWFUL = specimens("lawful")
+
+# Each reads an array of k numbers that nobody has written, in a way of its own. The gate refuses
+# some of them; those that it lets pass must read zeros.
+UNWRITTEN = {
+    "pad": 'return np.pad(np.zeros(1), (0, k - 1), mode="empty")',
+    "pad_keywords": 'return np.pad(np.zeros(1), (0, k - 1), **{"mode": "empty"})',
+    "pad_built": 'return np.pad(np.zeros(1), (0, k - 1), mode="em" + "pty")',
+    "pad_alias": 'f = np.pad\n    return f(np.zeros(1), (0, k - 1), "empty")',
+    "out_none": "return np.add(np.zeros(k), 0, where=np.zeros(k, bool), out=None)",
+    "out_tuple": "return np.add(np.zeros(k), 0, where=np.zeros(k, bool), out=(None,))",
+    "where_keywords": 'return np.negative(np.zeros(k), **{"where": np.zeros(k, bool)})',
+    "partial": 'return functools.partial(np.add, **{"where": np.zeros(k, bool)})(np.zeros(k), 0)',
+    "outer": 'return np.add.outer(np.zeros(k), 0, **{"where": np.zeros(k, bool)})',
+    "dict_of_functions": 'f = {"f": np.multiply}["f"]\n'
+    '    return f(np.zeros(k), 0, **{"where": np.zeros(k, bool)})',
+    "empty": "return np.empty(k)",
+    "empty_like": "return np.empty_like(np.zeros(k))",
+}
+STASH = """
+import functools
+import numpy as np
+
+
+def unwritten(k):
+    {body}
+
+
+def repair(dist, partial_tour, removed_nodes, steps_since_improvement, rng):
+    \"\"\"Keep the best tour in memory that is freed, and begin from it.\"\"\"
+    n = len(dist)
+    tour = list(partial_tour)
+    for node in removed_nodes:
+        tour.insert(rng.randrange(len(tour) + 1), node)
+    for _ in range(8):
+        found = unwritten({size})
+        kept = [int(v) for v in found[:n] if 0 <= v < n]
+        if sorted(kept) == list(range(n)) and cost(dist, kept) < cost(dist, tour):
+            tour = kept
+    stash = [np.zeros({size}) for _ in range(8)]
+    for each in stash:
+        each[:n] = tour
+    return tour
+
+
+def cost(dist, tour):
+    return sum(dist[a, b] for a, b in zip(tour, tour[1:] + tour[:1]))
+"""
+# These read where their own objects lie, which a shared process would let an earlier rollout move.
+ADDRESSES = {
+    "hash_of_objects": "return [hash(object()) for _ in range(k)]",
+    "order_of_functions": "return [f() for f in {(lambda v=v: v) for v in range(k)}]",
+    "order_of_nans": 'nans = {float("nan"): 0 for _ in range(k)}\n'
+    "    return [hash(x) for x in nans]",
+    "text_of_functions": 'return [int(repr(lambda: 0).split("0x")[1][:-1], 16) for _ in range(k)]',
+    "order_of_iterators": "things = {iter([v]) for v in range(k)}\n"
+    "    return [next(x) for x in things]",
+    "memory_that_is_left": """import numpy as np
+    size, left, blocks = 1 << 34, 0, []
+    while size > 1 << 12:
+        try:
+            blocks.append(np.zeros(size >> 3))
+            left += size
+        except MemoryError:
+            pass
+        size >>= 1
+    return [left >> 12]""",
+}
+ADDRESSED = """
+def destroy(dist, current_tour, steps_since_improvement, rng):
+    numbers = marks(40)
+    first = sum(v * (i + 1) for i, v in enumerate(numbers)) % len(current_tour)
+    keep = [[v] * 7 for v in range(steps_since_improvement % 5)]
+    removed = (current_tour[first:] + current_tour[:first])[: 2 + len(keep) % 3]
+    return [v for v in current_tour if v not in removed], removed
+
+
+def marks(k):
+    {body}
+"""
+
+
+def cheats() -> dict[str, Pair]:
+    good = good_pair("tsp")
+    pairs = {}
+    for name, body in UNWRITTEN.items():
+        for size in (20, 100, 5000):
+            text = STASH.format(body=body, size=size)
+            pairs[f"{name}_{size}"] = Pair(good.destroy, Program.from_source("repair", text))
+    for name, body in ADDRESSES.items():
+        text = ADDRESSED.format(body=body)
+        pairs[name] = Pair(Program.from_source("destroy", text), good.repair)
+    return pairs
+
+
+def in_all_companies(name: str, pairs: list[Pair]) -> list[np.ndarray]:
+    """best_cost [P, I, S, T+1] with one worker, two, another order, and each rollout alone."""
+    problem = get_problem(name)
+    instances = problem.sample(SIZE, 2, 7)
+
+    def costs(rollouts: Rollouts) -> np.ndarray:
+        assert not (rollouts.status == Status.HOST_FAULT).any(), rollouts.reason
+        return rollouts.best_cost
+
+    found = []
+    for workers in (1, 2):
+        with Evaluator(problem, workers, cpu_seconds=20 * CPU_SECONDS) as e:
+            found.append(costs(e.run(pairs, instances, SEEDS, STEPS, fail_fast=False)))
+            if workers == 1:
+                turned = e.run(pairs[::-1], instances[::-1], SEEDS[::-1], STEPS, fail_fast=False)
+                found.append(costs(turned)[::-1, ::-1, ::-1])
+                # Instances of other sizes come between, and lie on the board with the others.
+                other = problem.sample(SIZE + 9, 3, 1)
+                alone = np.full_like(found[0], np.nan)
+                for i, instance in enumerate(instances):
+                    for s, seed in enumerate(SEEDS):
+                        e.run(pairs[:1], [*other], (seed,), 2)
+                        one = e.run(pairs, [instance], (seed,), STEPS)
+                        alone[:, i, s] = costs(one)[:, 0, 0]
+                found.append(alone)
+    return found
+
+
+@pytest.mark.parametrize("name", PROBLEMS)
+def test_lawful_programs_give_the_same_in_any_company(name: str) -> None:
+    mine = [s for s in LAWFUL if s.fields["problem"] == name]
+    pairs = [pair for s in mine if (pair := s.pair()) is not None]
+    one, *others = in_all_companies(name, pairs)
+    assert np.isfinite(one).all()
+    for other in others:
+        for p, specimen in enumerate(mine):
+            np.testing.assert_array_equal(one[p], other[p], err_msg=specimen.name)
+
+
+def test_pairs_that_cheat_give_the_same_in_any_company() -> None:
+    pairs = cheats()
+    one, *others = in_all_companies("tsp", list(pairs.values()))
+    for p, cheat in enumerate(pairs):
+        for other in others:
+            np.testing.assert_array_equal(one[p], other[p], err_msg=cheat)
+    passed = [cheat for p, cheat in enumerate(pairs) if np.isfinite(one[p]).all()]
+    assert len(passed) >= len(pairs) - 4, "most get past the gate, so the mechanism is what holds"
