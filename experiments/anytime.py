@@ -4,7 +4,7 @@
     python experiments/anytime.py --pair docs/pairs/tsp-standard.py --contenders spo,alns,2-opt
 
 What searches has a curve; a construction or a descent has one value, a level line. A curve is the
-mean over instances of each one's mean over rollouts and discovery runs, its band the 95% bootstrap
+mean over instances of each one's mean over rollouts and discovery runs, its band the 95%
 interval over the instances. ALNS starts from its own first solution, LNS from a random one, which
 is why they do not begin together.
 """
@@ -26,6 +26,7 @@ from common.discovered import runs_of
 from common.evaluated import Evaluated, evaluate, load, mean_of_known
 
 from spo_jax.envs import get_problem
+from spo_jax.envs.intervals import TOLD
 from spo_jax.envs.reporting import Meter
 from spo_jax.errors import InputError, MissingExtra
 
@@ -162,7 +163,7 @@ def caption(
     told = ["Mean best reference gap after each LNS step on", f"{group.block} {group.label}:"]
     seeds = budget.evaluation_seeds
     told += [f"{count} instances, {seeds} rollouts of {budget.steps} steps of each method;"]
-    told += ["95% bootstrap intervals over the instances", f"({figures.RESAMPLES} resamples)."]
+    told += [f"95% intervals over the instances at each step for itself ({TOLD})."]
     told += [ONCE]
     if args.pair:
         told += [f"SPO is the pair in {Path(args.pair).name}."]

@@ -6,8 +6,10 @@
 Only the signal is changed (Appendix E): it is fixed at 0, 5 or 10; shuffled, a permutation of the
 sequence that the same rollout saw unmodified; or inverted, 30 below ten and 0 from ten on.
 Instances, starts and random streams stay the same, so differences are taken rollout by rollout: the
-change in the final gap, in percentage points, with a 95% interval from 2,000 bootstrap resamples of
-the instance-seed pairs. More than zero: the pair does worse without the true state.
+change in the final gap, in percentage points, as the mean over instances of their means over
+rollouts, with a 95% interval over the instances. (The paper resamples instance-seed pairs, as if
+rollouts of one instance were independent.) More than zero: the pair does worse without the true
+state.
 
 A program that does not read the state draws the same numbers whatever it is shown, and its
 differences are exactly zero.
@@ -25,9 +27,17 @@ from common import figures
 from common.budgets import PROBLEMS, Budget, Group, find_group
 from common.commandline import add_arguments, chosen, folder, script, workers
 from common.contenders import SPO
-from common.evaluated import Evaluated, evaluate_pair, load, pairs_of, read_pair
+from common.evaluated import (
+    Evaluated,
+    evaluate_pair,
+    load,
+    mean_of_known,
+    pairs_of,
+    read_pair,
+)
 
 from spo_jax.envs import get_problem
+from spo_jax.envs.intervals import TOLD
 from spo_jax.envs.problem import Instance
 from spo_jax.envs.reporting import Meter
 from spo_jax.envs.shown import INVERTED, OBSERVED, Showing, fixed, given
@@ -45,8 +55,13 @@ class Effect:
     differences: np.ndarray
 
     def interval(self) -> tuple[int, float, float, float]:
-        """Instance-seed pairs, their mean, and its bootstrap interval."""
-        return figures.interval(self.differences.ravel())
+        """Instances with a difference, the mean of their means, and its interval over instances."""
+        return figures.interval(mean_of_known(self.differences))
+
+    @property
+    def lost(self) -> int:
+        """Differences that are not there, because either rollout failed."""
+        return int((~np.isfinite(self.differences)).sum())
 
 
 def main() -> int:
@@ -126,8 +141,8 @@ def written(effects: Sequence[Effect], base: Evaluated, stem: Path) -> list[Path
         figures.write_csv(Path(f"{stem}.csv"), head, rows),
         figures.write_csv(
             Path(f"{stem}-means.csv"),
-            ("intervention", "pairs", "mean_pp", "low", "high"),
-            [(each.name, *each.interval()) for each in effects],
+            ("intervention", "instances", "mean_pp", "low", "high", "lost_rollouts"),
+            [(each.name, *each.interval(), each.lost) for each in effects],
         ),
     ]
 
@@ -165,19 +180,23 @@ def caption(
     problem: str,
 ) -> str:
     instances, seeds = base.gaps.shape
-    _, mean, low, high = figures.interval(base.gaps.ravel())
+    _, mean, low, high = figures.interval(base.by_instance)
     means = [
         "{0} {2:+.3f} ({3:+.3f} to {4:+.3f})".format(each.name, *each.interval())
         for each in effects
     ]
-    lost = sum(int((~np.isfinite(each.differences)).sum()) for each in effects)
-    left = f" {lost} rollouts failed and are left out with their partners." if lost else ""
+    lost = ", ".join(f"{each.name} {each.lost}" for each in effects if each.lost)
+    left = (
+        f" Left out, because one of the two rollouts failed, of {base.gaps.size}: {lost}."
+        if lost
+        else ""
+    )
     return (
         f"State interventions on the pair {name}: mean paired increase of the final reference gap "
-        f"over unmodified execution, in percentage points, with 95% intervals from "
-        f"{figures.RESAMPLES} bootstrap resamples of {instances * seeds} instance-seed pairs "
-        f"({instances} instances of {problem} {group.key}, {seeds} seeds, {budget.steps} steps); "
-        f"dots are the pairs.{left} Unmodified: {mean:.3f}% ({low:.3f} to {high:.3f}). "
+        f"over unmodified execution, in percentage points ({instances} instances of {problem} "
+        f"{group.key}, {seeds} seeds, {budget.steps} steps), with 95% intervals over the instances "
+        f"({TOLD}), each for itself; dots are rollouts.{left} "
+        f"Unmodified: {mean:.3f}% ({low:.3f} to {high:.3f}). "
         f"{'; '.join(means)}. {budget.told(problem)}"
     )
 

@@ -106,7 +106,7 @@ def parser() -> argparse.ArgumentParser:
         "evaluate",
         "measure a pair on instances",
         "Rolls a pair out on groups of instances and prints each group's mean gap to the reference "
-        "costs with a 95% bootstrap interval, mean cost, failures and seconds per rollout. "
+        "costs with a 95% interval, mean cost, failures and seconds per rollout. "
         "References of files come from beside them; those of uniform instances from the values "
         "that ship, else from LKH or PyVRP if the solvers extra is installed, and are kept for the "
         "next time; a file of yours (--references) may have better ones. The report (--json) "

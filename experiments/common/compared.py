@@ -18,6 +18,7 @@ from common.discovered import runs_of
 from common.evaluated import Evaluated, mean_of_known
 from common.tables import Column, Row, Table
 
+from spo_jax.envs.intervals import TOLD
 from spo_jax.envs.problem import Instance, Problem
 from spo_jax.envs.reporting import Meter
 from spo_jax.envs.textfiles import write_atomically
@@ -124,8 +125,8 @@ def notes(measured: Sequence[Measured], on: Ground, budget: Budget) -> list[str]
 ONCE = "What draws nothing at random ran once an instance, without steps."
 INTERVALS = (
     "Gaps are means over instances of an instance's mean over discovery runs and evaluation seeds; "
-    "intervals are 95% percentile bootstraps over the instances (2,000 resamples), and say nothing "
-    f"of other discovery runs. {ONCE}"
+    f"intervals are of 95% over the instances ({TOLD}), each for itself, and say nothing of other "
+    f"discovery runs. {ONCE}"
 )
 
 

@@ -21,7 +21,7 @@ from typing import Any, Literal, cast
 import numpy as np
 
 from spo_jax.envs.groups import cache_folder, own_references, with_references
-from spo_jax.envs.metrics import bootstrap_interval
+from spo_jax.envs.intervals import mean_interval
 from spo_jax.envs.plot import places
 from spo_jax.envs.problem import Instance, Solution
 from spo_jax.envs.textfiles import write_atomically
@@ -31,7 +31,6 @@ WIDTH, COLUMN = 5.5, 3.5  # inches
 SLIM = 0.8  # of a contender's line width, where the figure is a column wide
 INK, MUTED, PALE, GRID = "#1F2933", "#5F6B76", "#C9D1D8", "#E4E8EB"
 MINUS = "\u2212"
-RESAMPLES = 2000  # of every bootstrap, as in Appendix E
 SAVED = ".png", ".pdf"
 
 _LOOK: dict[str, Any] = {
@@ -256,13 +255,13 @@ def spread(heights: Sequence[float], apart: float) -> list[float]:
 
 
 def interval(values: np.ndarray) -> tuple[int, float, float, float]:
-    """How many of `values` there are, their mean, and its 95% bootstrap interval; NaN for none."""
+    """How many of `values` there are, their mean, and its 95% interval; NaN for what lacks."""
     known = values[np.isfinite(values)]
     if not known.size:
         return 0, math.nan, math.nan, math.nan
     low, high = math.nan, math.nan
     if known.size > 1:
-        low, high = bootstrap_interval(known, resamples=RESAMPLES)
+        low, high = mean_interval(known)
     return known.size, float(known.mean()), low, high
 
 

@@ -1,7 +1,7 @@
 """Tables as the paper has them: column groups, families of rows, the best of a column in bold.
 
 A table is data first; `write` puts it into a CSV file (long: one line a cell), a Markdown file and
-a LaTeX file (booktabs). Intervals are bootstraps over instances, see `cell`. The paper's own rows
+a LaTeX file (booktabs). Intervals are over instances, see `cell`. The paper's own rows
 can stand beneath ours; they are marked, and the bold is among ours alone. A cell with failed
 rollouts says so, and is never the best: its mean is over other rollouts than its neighbours'.
 """
@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from common.budgets import Group
 
-from spo_jax.envs.metrics import bootstrap_interval
+from spo_jax.envs.intervals import mean_interval
 from spo_jax.envs.textfiles import write_atomically
 
 OURS, PAPER = "ours", "paper"
@@ -93,7 +93,7 @@ class Table:
 
 
 def cell(values: Iterable[float], failed: int = 0) -> Cell:
-    """The mean of a group's instances with a 95% percentile bootstrap over them.
+    """The mean of a group's instances with a 95% interval over them (`mean_interval`).
 
     values: one an instance, NaN for one without any; those are in no mean. No interval for fewer
     than two.
@@ -101,7 +101,7 @@ def cell(values: Iterable[float], failed: int = 0) -> Cell:
     known = np.array([value for value in values if math.isfinite(value)], dtype=float)
     if not known.size:
         return Cell(failed=failed)
-    low, high = bootstrap_interval(known) if known.size > 1 else (math.nan, math.nan)
+    low, high = mean_interval(known) if known.size > 1 else (math.nan, math.nan)
     return Cell(float(known.mean()), low, high, known.size, failed)
 
 

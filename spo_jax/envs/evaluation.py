@@ -82,8 +82,8 @@ class Summary:
 
     rollouts, failed: counts. with_gap: instances that have a gap.
     mean_gap: percent; the mean of the instances' means over their successful rollouts.
-    gap_interval: 95% bootstrap interval of mean_gap, resampling instances (of a group of one
-        instance, its rollouts); None for fewer than two values.
+    gap_interval: 95% interval of mean_gap over instances (of a group of one instance, over its
+        rollouts), see `intervals.mean_interval`; None for fewer than two values.
     mean_cost, mean_seconds: over successful rollouts.
     """
 
@@ -300,7 +300,7 @@ def _rollout(
 
 def summarise(instances: Sequence[InstanceResult]) -> Summary:
     """The numbers of one group."""
-    from spo_jax.envs.metrics import bootstrap_interval
+    from spo_jax.envs.intervals import mean_interval
 
     every = [rollout for instance in instances for rollout in instance.rollouts]
     ok = [rollout for rollout in every if rollout.status == "ok"]
@@ -317,7 +317,7 @@ def summarise(instances: Sequence[InstanceResult]) -> Summary:
         failed=len(every) - len(ok),
         with_gap=len(means),
         mean_gap=_mean(means),
-        gap_interval=bootstrap_interval(np.array(values)) if len(values) > 1 else None,
+        gap_interval=mean_interval(np.array(values)) if len(values) > 1 else None,
         mean_cost=_mean([each.best_cost for each in ok if each.best_cost is not None]),
         mean_seconds=_mean([each.seconds for each in ok if each.seconds is not None]),
     )

@@ -1,4 +1,4 @@
-"""What rollouts are worth: objectives, utilities, gaps, credits and intervals, in JAX.
+"""What rollouts are worth: objectives, utilities, gaps and credits, in JAX.
 
 Every public function takes and returns NumPy arrays in float64; NaN means "there is none". Axes:
 P pair, I instance, S seed, T step, L walk, N node, D destroy, R repair, M panel member.
@@ -17,7 +17,7 @@ What is deliberately different from a plain jitted sum:
 """
 
 from collections.abc import Callable, Sequence
-from functools import partial, wraps
+from functools import wraps
 from typing import Any
 
 import chex
@@ -29,7 +29,6 @@ from jax import lax
 from spo_jax.errors import InputError
 
 Array = np.ndarray
-_LARGEST_SEED = 2**63 - 1  # of jax.random.key
 
 
 def _jit(function: Callable[..., Any], **options: Any) -> Callable[..., Array]:
@@ -243,54 +242,3 @@ def cross_play(payoff: Array) -> Array:
     total = _panel_total(_pad(payoff.T, (_bucket(repairs), _bucket(members)), 0.0))
     score = total[:repairs] / members
     return np.where(np.isfinite(score), score, np.nan)
-
-
-# --- intervals ------------------------------------------------------------------------------------
-
-
-@partial(_jit, static_argnames="resamples")
-def _resampled_totals(
-    values: jax.Array, count: jax.Array, seed: jax.Array, resamples: int
-) -> jax.Array:
-    """values [K], of which the first `count` are real -> [resamples]; the key is used up."""
-    key = jax.random.key(seed)
-
-    def draw(k: jax.Array, total: jax.Array) -> jax.Array:
-        chosen = jax.random.randint(jax.random.fold_in(key, k), (resamples,), 0, count)
-        return total + values[chosen]
-
-    return lax.fori_loop(0, count, draw, jnp.zeros(resamples, values.dtype))
-
-
-@_jit
-def _quantiles(values: jax.Array, at: jax.Array) -> jax.Array:
-    return jnp.quantile(values, at)
-
-
-def bootstrap_interval(
-    values: Array, resamples: int = 2000, level: float = 0.95, seed: int = 0
-) -> tuple[float, float]:
-    """Percentile bootstrap interval of the mean (Appendix E: 2,000 resamples, 95%).
-
-    values: [n] float64, finite; drop missing ones knowingly, before.
-    resamples: how many samples of size n, drawn with replacement. level: coverage in (0, 1).
-    seed: names the stream of draws; the same arguments give the same interval.
-    Returns (low, high), in the unit of the values.
-    Raises InputError for no values, values that are not finite, or options out of range.
-    """
-    values = _float64(values)
-    chex.assert_rank(values, 1)
-    if not len(values):
-        raise InputError("no values: an interval needs at least one")
-    if not np.isfinite(values).all():
-        bad = int((~np.isfinite(values)).sum())
-        raise InputError(f"{bad} of {len(values)} values are not finite: drop them first")
-    if not 0 < level < 1 or resamples < 1:
-        raise InputError(f"level is {level} and resamples {resamples}: use 0 < level < 1, >= 1")
-    padded = _pad(values, (_bucket(len(values)),), 0.0)
-    totals = _resampled_totals(
-        padded, np.int64(len(values)), np.int64(seed & _LARGEST_SEED), resamples=resamples
-    )
-    tail = (1 - level) / 2
-    low, high = _quantiles(totals / len(values), np.array([tail, 1 - tail]))
-    return float(low), float(high)

@@ -264,58 +264,6 @@ class TestCredits:
             metrics.leader_credit(self.PAYOFF, top=0)
 
 
-class TestBootstrap:
-    def test_by_hand(self):
-        assert metrics.bootstrap_interval(np.array([2.5])) == (2.5, 2.5)
-        assert metrics.bootstrap_interval(np.full(7, 0.5)) == (0.5, 0.5)
-        # Resampled means of (0, 1) are 0, 1/2, 1 with chances 1/4, 1/2, 1/4: the middle 95% runs
-        # from 0 to 1, the middle 40% (from the 30th to the 70th percentile) is all 1/2.
-        values = np.array([0.0, 1.0])
-        assert metrics.bootstrap_interval(values) == (0.0, 1.0)
-        assert metrics.bootstrap_interval(values, level=0.4) == (0.5, 0.5)
-
-    @pytest.mark.parametrize(("size", "seed"), [(1, 0), (5, 7), (8, 2**63 + 9), (33, 1)])
-    def test_is_the_plain_loop(self, size, seed):
-        values = np.random.default_rng(size).normal(size=size)
-        with jax.enable_x64(True):  # the same draws, one column of 300 resamples at a time
-            key = jax.random.key(seed % 2**63)
-            draws = [
-                np.asarray(jax.random.randint(jax.random.fold_in(key, k), (300,), 0, size))
-                for k in range(size)
-            ]
-        means = [sum(values[draws[k][r]] for k in range(size)) / size for r in range(300)]
-        got = metrics.bootstrap_interval(values, resamples=300, level=0.9, seed=seed)
-        assert got == pytest.approx(np.percentile(means, [5, 95]), abs=1e-14)
-
-    def test_close_to_the_normal_interval(self):
-        values = np.random.default_rng(5).normal(10.0, 2.0, size=400)
-        low, high = metrics.bootstrap_interval(values)
-        half = 1.96 * values.std() / 20  # 20 = sqrt(400)
-        assert low == pytest.approx(values.mean() - half, abs=0.03)
-        assert high == pytest.approx(values.mean() + half, abs=0.03)
-
-    def test_the_seed_is_all_that_decides(self):
-        values = np.random.default_rng(6).random(30)
-        first = metrics.bootstrap_interval(values, seed=1)
-        assert metrics.bootstrap_interval(values, seed=1) == first
-        assert metrics.bootstrap_interval(values, seed=2) != first
-
-    @pytest.mark.parametrize(
-        ("values", "options"),
-        [
-            ([], {}),
-            ([1.0, NAN], {}),
-            ([1.0, np.inf], {}),
-            ([1.0], {"level": 1.0}),
-            ([1.0], {"level": 0.0}),
-            ([1.0], {"resamples": 0}),
-        ],
-    )
-    def test_bad_input(self, values, options):
-        with pytest.raises(InputError):
-            metrics.bootstrap_interval(np.array(values), **options)
-
-
 class TestCompilation:
     def test_the_global_precision_stays(self):
         metrics.utility(np.ones((1, 1, 1, 2)))
@@ -354,7 +302,3 @@ class TestCompilation:
         assert programs(lambda: metrics.cross_play(np.ones((7, 30)))) == 0
         assert programs(lambda: metrics.reference_gap(np.ones(17), np.ones(17))) == 1
         assert programs(lambda: metrics.reference_gap(np.ones((5, 6)), np.ones(6))) == 0
-
-        first = programs(lambda: metrics.bootstrap_interval(np.ones(17)))
-        assert first >= 1
-        assert programs(lambda: metrics.bootstrap_interval(np.ones(30), seed=4, level=0.5)) == 0

@@ -26,7 +26,7 @@ from matplotlib.colors import PowerNorm
 
 from spo_jax.envs import get_problem
 from spo_jax.envs.evaluator import Evaluator
-from spo_jax.envs.metrics import bootstrap_interval
+from spo_jax.envs.intervals import mean_interval
 from spo_jax.envs.rollouts import Status
 from spo_jax.envs.shown import HIDDEN, INVERTED, OBSERVED, fixed, given
 from spo_jax.errors import InputError
@@ -76,7 +76,7 @@ def test_text_is_readable():
 
 
 def test_intervals_leave_out_what_lacks():
-    low, high = bootstrap_interval(np.array([1.0, 2.0, 6.0]), resamples=2000)
+    low, high = mean_interval(np.array([1.0, 2.0, 6.0]))
     assert figures.interval(np.array([1.0, NAN, 2.0, 6.0])) == (3, 3.0, low, high)
     count, mean, low, high = figures.interval(np.array([4.0]))
     assert (count, mean, math.isnan(low), math.isnan(high)) == (1, 4.0, True, True)
@@ -180,8 +180,20 @@ def test_interventions_by_hand():
     assert all(a != b for a, b in itertools.combinations([list(range(50)), *orders], 2))
     effect = interventions.Effect("it", np.array([[0.5, NAN], [-0.1, 0.2]]))
     count, mean, low, high = effect.interval()
-    assert (count, mean) == (3, pytest.approx(0.2))
-    assert (low, high) == bootstrap_interval(np.array([0.5, -0.1, 0.2]), resamples=2000)
+    # An instance counts once, whatever is left of its rollouts: 0.5, and the mean of -0.1 and 0.2.
+    assert (count, mean, effect.lost) == (2, pytest.approx(0.275), 1)
+    assert (low, high) == mean_interval(np.array([0.5, 0.05]))
+
+
+def test_an_intervention_is_judged_over_instances():
+    """Rollouts of an instance are alike: as many independent ones would say too much."""
+    rng = np.random.default_rng(5)
+    held = 0
+    for _ in range(400):
+        differences = rng.normal(size=(8, 1)) + 0.3 * rng.normal(size=(8, 4))
+        _, _, low, high = interventions.Effect("it", differences).interval()
+        held += low <= 0 <= high
+    assert 0.92 <= held / 400 <= 0.99
 
 
 def test_cross_play_by_hand():
@@ -348,7 +360,10 @@ def test_interventions_on_a_pair_that_reads_and_one_that_does_not(
     out = run.parent
     line = ("--group", "uniform-9", "--pair")
     assert script(interventions, *line, files / "mine.py") == 0
-    assert "4 instance-seed pairs (2 instances" in capsys.readouterr().out.replace("\n", " ")
+    assert (
+        "percentage points (2 instances of tsp uniform-9, 2 seeds"
+        in capsys.readouterr().out.replace("\n", " ")
+    )
     found = rows(out / "interventions-tsp-uniform-9-mine.csv")
     assert len(found) == 3 * 4
     assert any(float(row["difference_pp"]) for row in found)

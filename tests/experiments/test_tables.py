@@ -8,7 +8,7 @@ import pytest
 from common import paper_values, tables
 from common.tables import PAPER, Cell, Column, Row, Table
 
-from spo_jax.envs.metrics import bootstrap_interval
+from spo_jax.envs.intervals import mean_interval
 
 NAN = math.nan
 COLUMNS = (
@@ -37,7 +37,7 @@ def table():
 
 def test_a_cell_is_a_mean_over_what_is_there():
     found = tables.cell([1.0, NAN, 3.0, 5.0], failed=3)
-    low, high = bootstrap_interval(np.array([1.0, 3.0, 5.0]))
+    low, high = mean_interval(np.array([1.0, 3.0, 5.0]))
     assert found == Cell(3.0, low, high, 3, 3)
     one = tables.cell([2.0])
     assert (one.mean, one.count) == (2.0, 1)
