@@ -1,6 +1,7 @@
 """Tests between methods: p-values counted by hand, Holm's adjustment, and what is written."""
 
 import csv
+import itertools
 import math
 
 import numpy as np
@@ -8,19 +9,87 @@ import pytest
 from common import significance
 from common.tables import Column
 
-from spo_jax.envs.metrics import bootstrap_interval
+from spo_jax.envs.intervals import mean_interval
 
 NAN = math.nan
 COLUMN = Column("uniform-50", "50", "Uniform instances")
 
 
 def test_wilcoxon_by_counting_signs():
+    def found(*differences):
+        return pytest.approx(significance.signed_ranks(np.array(differences)))
+
     # All of five on one side: 2 of 2^5 patterns are as extreme.
-    assert significance.wilcoxon(np.array([1.0, 2.0, 3.0, 4.0, 5.0])) == pytest.approx(2 / 32)
+    assert found(1.0, 2.0, 3.0, 4.0, 5.0) == (2 / 32, 1)
     # Ranks 1, 2, 3 against 4: seven subsets of {1, 2, 3, 4} sum to at most 4.
-    assert significance.wilcoxon(np.array([1.0, 2.0, 3.0, -4.0])) == pytest.approx(2 * 7 / 16)
-    assert significance.wilcoxon(np.array([0.0, 1e-12, 0.0])) == 1.0
-    assert math.isnan(significance.wilcoxon(np.array([])))
+    assert found(1.0, 2.0, 3.0, -4.0) == (2 * 7 / 16, 0.2)
+    assert significance.signed_ranks(np.array([0.0, 1e-12, 0.0])) == (1.0, 0.0)
+    assert all(map(math.isnan, significance.signed_ranks(np.array([]))))
+
+
+def counted(differences):
+    """Two-sided p of the sum of signed ranks: all patterns of signs, ties with their mean rank."""
+    kept = [d for d in differences if abs(d) > 1e-9]
+    sizes = [round(abs(d), 6) for d in kept]
+    ranks = [np.mean([k + 1 for k, s in enumerate(sorted(sizes)) if s == size]) for size in sizes]
+    seen = abs(sum(math.copysign(r, d) for r, d in zip(ranks, kept, strict=True)))
+    sums = [
+        abs(sum(r * sign for r, sign in zip(ranks, signs, strict=True)))
+        for signs in itertools.product((1, -1), repeat=len(kept))
+    ]
+    return np.mean([total >= seen - 1e-9 for total in sums])
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_p_is_exact_with_ties_and_zeros(seed):
+    """SciPy takes a normal approximation where 14 or more values have zeros or ties."""
+    rng = np.random.default_rng(seed)
+    differences = np.round(rng.normal(0.2, 1, 11), 1)
+    differences[:3] = 0.0
+    differences[4] = differences[3]  # a tie at least
+    p, _ = significance.signed_ranks(differences + 1e-14 * rng.normal(size=11))
+    assert p == pytest.approx(counted(differences))
+    assert significance.signed_ranks(np.ones(5))[0] == pytest.approx(2 / 32)
+    sixteen = np.append(differences, [0.4, 0.4, -0.1, 0.9, 1.3])  # 13 that count, or fewer
+    assert significance.signed_ranks(sixteen)[0] == pytest.approx(counted(sixteen))
+
+
+def test_the_verdict_has_the_direction_of_the_ranks(tmp_path):
+    """15 of 16 instances are worse, and one outlier turns the mean."""
+    base = np.full(16, 20.0)
+    worse = base + np.append(np.linspace(0.1, 0.5, 15), -10.0)
+    found = significance.compare(COLUMN.key, "A", worse, base)
+    assert found.difference < 0 < found.ranks
+    # Only rank 16 is negative: as many subsets of {1, ..., 16} sum to at most 16, doubled.
+    assert found.p == pytest.approx(2 * SUBSETS_TO_16 / 2**16)
+    gaps = {"SPO": {COLUMN.key: base}, "A": {COLUMN.key: worse}, "B": {COLUMN.key: 40 - worse}}
+    none = {name: {COLUMN.key: 0} for name in gaps}
+    tests = significance.against("SPO", gaps, [COLUMN], none)
+    assert [t.verdict for t in tests] == [
+        "worse by ranks, not by the mean", "better by ranks, not by the mean",
+    ]  # fmt: skip
+    assert not any(t.agree for t in tests)
+    text = significance.markdown(tests, "SPO", [COLUMN])
+    assert "**p = 0.01**, worse by ranks |" in text
+    assert "By ranks: p and its direction are of the ranks" in text
+    # No verdict is in favour of who has failures, by the ranks either.
+    lost = {name: {COLUMN.key: 2 * (name != "SPO")} for name in gaps}
+    tests = significance.against("SPO", gaps, [COLUMN], lost)
+    assert [t.verdict for t in tests] == ["worse by ranks, not by the mean", "failures"]
+    even = significance.compare(COLUMN.key, "A", base + np.append(np.ones(15), -15.0), base)
+    assert (even.difference, even.agree) == (0.0, False)  # no mean at all
+
+
+def _subsets(total):
+    """How many subsets of {1, 2, ...} sum to at most `total`: partitions into distinct parts."""
+    ways = [1] + [0] * total
+    for part in range(1, total + 1):
+        for value in range(total, part - 1, -1):
+            ways[value] += ways[value - part]
+    return sum(ways)
+
+
+SUBSETS_TO_16 = _subsets(16)
 
 
 def test_holm_by_hand():
@@ -37,7 +106,7 @@ def test_a_comparison_is_paired_by_instance():
     base = np.array([1.0, 2.0, NAN, 4.0])
     theirs = np.array([1.5, 3.0, 9.0, NAN])
     found = significance.compare("uniform-50", "A", theirs, base)
-    low, high = bootstrap_interval(np.array([0.5, 1.0]))
+    low, high = mean_interval(np.array([0.5, 1.0]))
     assert (found.count, found.difference, found.low, found.high) == (2, 0.75, low, high)
     assert found.p == pytest.approx(2 / 4)
     nothing = significance.compare("uniform-50", "A", np.array([NAN]), np.array([1.0]))
@@ -70,10 +139,14 @@ def test_all_against_one(tmp_path):
     assert float(rows[0]["holm_p"]) == pytest.approx(3 * extreme)
     lines = text.read_text().splitlines()
     assert lines[0] == "| minus SPO | Uniform 50 |"
-    assert lines[2].startswith("| A | +1.500 (+1.")
+    assert lines[2].startswith("| A | +1.500 (+1.2")
     assert lines[2].endswith("**p = 0.0015** |")
     assert "**" not in lines[4]
-    assert "Holm" in text.read_text()
+    assert (
+        "A family that Holm corrects is the tests of all other methods against SPO on one column "
+        "(3 in each); nothing is corrected across columns."
+    ) in text.read_text()
+    assert {row["family"] for row in rows} == {"3"}
     assert "†" not in text.read_text()
     significance.remove(tmp_path / "deep" / "tests")
     significance.remove(tmp_path / "deep" / "tests")
