@@ -30,6 +30,7 @@ from common.evaluated import Evaluated, evaluate, evaluate_pair, load, mean_of_k
 from common.tables import Column, Row, Table
 
 from spo_jax.envs import get_problem
+from spo_jax.envs.intervals import TOLD
 from spo_jax.envs.problem import Instance, Problem
 from spo_jax.envs.shown import shown_with
 from spo_jax.errors import MissingExtra
@@ -40,7 +41,8 @@ PARTS = (0.25, 0.5, 1.0)  # of the evaluations that all runs have
 @dataclass(frozen=True, eq=False)
 class Discovery:
     """One discovery run, round by round. gaps: [K, I] percent on held-out instances, of the pair
-    with the highest J so far. evaluations, answers, seconds, utilities: [K], so far.
+    with the highest J so far; NaN while there is none. failed: [K] of its rollouts, which are in no
+    mean. evaluations, answers, seconds, utilities: [K], so far.
     """
 
     who: Contender
@@ -50,28 +52,33 @@ class Discovery:
     seconds: np.ndarray
     utilities: np.ndarray
     gaps: np.ndarray
+    failed: np.ndarray
 
     @property
     def mean(self) -> np.ndarray:
         """[K] percent, NaN while there is no pair."""
         return mean_of_known(self.gaps)
 
-    def at(self, evaluations: float) -> np.ndarray:
-        """[I] the gaps of the last round that had evaluated no more than so many pairs."""
+    def at(self, evaluations: float) -> int | None:
+        """The last round, from 0, that had evaluated no more than so many pairs; None without one,
+        or where no pair was valid by then.
+        """
         place = int(np.searchsorted(self.evaluations, evaluations, side="right")) - 1
-        return self.gaps[place] if place >= 0 else np.full(self.gaps.shape[1], math.nan)
+        return place if place >= 0 and np.isfinite(self.utilities[place]) else None
 
 
 @dataclass(frozen=True, eq=False)
 class Search:
     """One method at test time. seconds, gaps: [K] CPU seconds of a rollout so far and mean gap, one
-    point for what has no steps.
+    point for what has no steps. rollouts, failed: how many, and those of them that are in no mean.
     """
 
     who: Contender
     steps: np.ndarray
     seconds: np.ndarray
     gaps: np.ndarray
+    rollouts: int
+    failed: int
 
 
 def main() -> int:
@@ -164,14 +171,17 @@ def discoveries(
     for seed, each in enumerate(runs_of(who, problem.name, budget, out, workers)):
         rounds = best_by_round(each.path)
         gaps: dict[str, np.ndarray] = {}
+        lost: dict[str, int] = {}
         for best in rounds:
             if best.pair is not None and best.pair.digest not in gaps:
-                gaps[best.pair.digest] = evaluate_pair(
+                done = evaluate_pair(
                     best.pair, problem, instances,
                     steps=budget.steps, seeds=budget.evaluation_seeds, out=out, workers=workers,
                     who=f"{who.name}-seed{seed}", patience=budget.patience,
                     shown=shown_with(each.config.state), on_invalid=each.config.on_invalid,
-                ).by_instance  # fmt: skip
+                )  # fmt: skip
+                gaps[best.pair.digest] = done.by_instance
+                lost[best.pair.digest] = done.failed
         none = np.full(len(instances), math.nan)
         found.append(
             Discovery(
@@ -182,6 +192,7 @@ def discoveries(
                 seconds=np.array([best.seconds for best in rounds]),
                 utilities=np.array([best.utility for best in rounds]),
                 gaps=np.stack([none if b.pair is None else gaps[b.pair.digest] for b in rounds]),
+                failed=np.array([0 if b.pair is None else lost[b.pair.digest] for b in rounds]),
             )
         )
     return found
@@ -194,7 +205,10 @@ def search_of(who: Contender, found: Sequence[Evaluated]) -> Search:
     by_run = [mean_of_known(mean_of_known(one.curves[..., at], axis=1), axis=0) for one in found]
     whole = float(mean_of_known(np.array([mean_of_known(one.seconds.ravel()) for one in found])))
     parts = at / steps if steps else np.ones(1)
-    return Search(who, at, whole * parts, mean_of_known(np.stack(by_run), axis=0))
+    return Search(
+        who, at, whole * parts, mean_of_known(np.stack(by_run), axis=0),
+        rollouts=sum(one.statuses.size for one in found), failed=sum(one.failed for one in found),
+    )  # fmt: skip
 
 
 def equal_budgets(runs: Sequence[Discovery], told: Told) -> Table:
@@ -204,12 +218,7 @@ def equal_budgets(runs: Sequence[Discovery], told: Told) -> Table:
     rows = []
     for who in dict.fromkeys(each.who for each in runs):
         own = [each for each in runs if each.who is who]
-        cells = {
-            f"{part:g}": tables.cell(
-                mean_of_known(np.stack([e.at(round(part * shared)) for e in own]), axis=0)
-            )
-            for part in PARTS
-        }
+        cells = {f"{part:g}": mean_at(own, round(part * shared)) for part in PARTS}
         rows.append(Row(who.label, who.family, cells))
     counts = ", ".join(
         f"{each.who.label} {each.evaluations[-1]:,} ({each.seconds[-1]:,.0f} s)" for each in runs
@@ -221,12 +230,25 @@ def equal_budgets(runs: Sequence[Discovery], told: Told) -> Table:
         rows,
         [
             f"{told.where}. The pair is that of the last finished round within the number; empty "
-            "where no round was finished by then.",
+            "where a run of the method had no pair by then.",
             f"Pairs in all, and wall-clock seconds of the rounds: {counts}.",
-            "Intervals are 95% percentile bootstraps over the instances.",
+            f"Intervals are of 95% over the instances ({TOLD}), each for itself.",
             told.end,
         ],
     )
+
+
+def mean_at(runs: Sequence[Discovery], evaluations: int) -> tables.Cell:
+    """What the runs of a method had after so many pairs; empty unless all of them had a pair.
+
+    A mean over those that had one would be of fewer runs than its neighbours, and of the luckier.
+    """
+    places = [each.at(evaluations) for each in runs]
+    if None in places:
+        return tables.Cell()
+    had = [(each, place) for each, place in zip(runs, places, strict=True) if place is not None]
+    gaps = mean_of_known(np.stack([each.gaps[place] for each, place in had]), axis=0)
+    return tables.cell(gaps, sum(int(each.failed[place]) for each, place in had))
 
 
 # --- what is told ---------------------------------------------------------------------------------
@@ -243,9 +265,9 @@ def tell_discovery(runs: Sequence[Discovery], told: Told, stem: Path) -> None:
             gap = tables.cell(each.gaps[k])
             numbers = (int(each.evaluations[k]), int(each.answers[k]), float(each.seconds[k]))
             rows.append((each.who.label, each.seed, k + 1, *numbers, float(each.utilities[k]),
-                         gap.mean, gap.low, gap.high))  # fmt: skip
+                         gap.mean, gap.low, gap.high, int(each.failed[k])))  # fmt: skip
     head = ("method", "seed", "round", "evaluations", "answers", "wall_seconds", "best_utility",
-            "gap_percent", "low", "high")  # fmt: skip
+            "gap_percent", "low", "high", "failed")  # fmt: skip
     paths.append(figures.write_csv(Path(f"{stem}-discovery.csv"), head, rows))
     seeds = len({each.seed for each in runs})
     caption = (
@@ -256,6 +278,8 @@ def tell_discovery(runs: Sequence[Discovery], told: Told, stem: Path) -> None:
         "Wall-clock is of the machine as it was, with other jobs on it. J is of discovery's own "
         f"instances, so the held-out gap may rise; no pair is chosen by validation here. {told.end}"
     )
+    if any(each.failed.any() for each in runs):
+        caption += " Rollouts that failed are left out; the table of numbers counts them."
     with figures.look():
         figures.publish(draw_discovery(runs), Path(f"{stem}-discovery"), caption, paths)
 
@@ -275,6 +299,10 @@ def tell_search(searches: Sequence[Search], told: Told, stem: Path) -> None:
         f"end by themselves and are points; OR-Tools ends by its time limit. {compared.ONCE} "
         f"{told.end}"
     )
+    for each in (each for each in searches if each.failed):
+        caption += (
+            f" {each.who.label}: {each.failed} of {each.rollouts} rollouts failed and are left out."
+        )
     if low := [each.who.label for each in searches if each.gaps[-1] <= 0]:
         caption += f" {figures.below(low)}"
     with figures.look():

@@ -7,8 +7,10 @@
 
 The first line compares GRPO with the same search without updates, with the grammar in the model's
 place, and with best-of-N: the same model, no parents and no updates. The second is the paper's two
-ablations. --arm adds arms of your own. All of them also tell how many of each round's programs read
-steps_since_improvement. What runs, where, and how it is told: common/study.py.
+ablations. In them the shared credit teaches, and selects destroys and repairs, too; the arm
+shared-learning lets it teach alone, and shared-selection select alone. --arm adds arms of your own.
+All of them also tell how many of each round's programs read steps_since_improvement. What runs,
+where, and how it is told: common/study.py.
 """
 
 import argparse
@@ -27,6 +29,8 @@ ARMS: dict[str, dict[str, Any]] = {
     "grammar": {"generator": "grammar"},
     "best-of-n": {"update": "none", "parents": "none"},
     "shared": {"credit": "shared"},
+    "shared-learning": {"learning_credit": "shared"},
+    "shared-selection": {"credit": "shared", "learning_credit": "stackelberg"},
     "no-state": {"state": False},
     "shared-no-state": {"credit": "shared", "state": False},
 }

@@ -97,6 +97,10 @@ class Config:
         choices=("round", "run"),
     )  # fmt: skip
     credit: str = _knob("stackelberg", "credit scheme: a name or package.module:function")
+    learning_credit: str | None = _knob(
+        None, "credit scheme that the update alone learns from, while credit goes on selecting "
+        "programs (none: credit does both)",
+    )  # fmt: skip
     generator: str = _knob(
         "model", "who writes programs: model, vllm, openai, grammar or package.module:Class"
     )

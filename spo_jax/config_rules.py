@@ -38,6 +38,11 @@ def check_relations(config: "Config") -> None:
             f"update is grpo, which teaches a model, and generator is {config.generator}; "
             "leave out one of them"
         )
+    if config.learning_credit is not None and config.update == "none":
+        raise InputError(
+            f"learning_credit is {config.learning_credit}, and update is none, which learns "
+            "nothing; leave out one of them, or say credit for what selects programs"
+        )
     if config.method != SPO and ":" not in config.method and config.update != "none":
         raise InputError(
             f"update is {config.update}, and method is {config.method}, which teaches no model; "

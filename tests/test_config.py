@@ -310,6 +310,23 @@ def test_any_lawful_values_survive_the_dict(seed, diversity, state):
     assert Config.from_dict(config.to_dict()) == config
 
 
+def test_a_credit_to_learn_from_needs_an_update():
+    config = load("tsp", "quick", {"learning_credit": "shared"})
+    assert (config.credit, config.learning_credit, config.update) == (
+        "stackelberg",
+        "shared",
+        "grpo",
+    )
+    assert Config.from_dict(config.to_dict()) == config
+    assert config.changed({"learning_credit": None}) == ["learning_credit"]
+    assert config.changed({"learning_credit": "shared"}) == []
+    for more in ({"update": "none"}, {"generator": "grammar"}):
+        with pytest.raises(InputError, match="learning_credit is shared, and update is none"):
+            load("tsp", "quick", {"learning_credit": "shared", **more})
+    own = {"generator": "grammar", "update": "mine:updater", "learning_credit": "mine:credit"}
+    assert load("tsp", "quick", own).learning_credit == "mine:credit"
+
+
 def test_changes_that_forbid_a_resume():
     config = Config(workers=2)
     assert config.changed({"workers": 5, "model": "moved", "rounds": config.rounds}) == []

@@ -94,6 +94,11 @@ NO_STACKELBERG = Contender(
     "spo-shared", "w/o Stackelberg Credit", OURS, "#882255", "s", "--", 1.8,
     settings={"credit": "shared"},
 )  # fmt: skip
+SHARED_LEARNING = Contender(
+    "spo-shared-learning", "w/o Stackelberg in learning", OURS, "#AA4499", "D", "-.", 1.8,
+    settings={"learning_credit": "shared"},
+    note="shared credit teaches, and Stackelberg credit selects; not in the paper",
+)  # fmt: skip
 NO_STATE = Contender(
     "spo-no-state", "w/o State Conditioning", OURS, "#117733", "^", "-.", 1.8,
     settings={"state": False},

@@ -91,15 +91,11 @@ def runs_of(
     Raises InputError as `discover` does and for a run that found no pair, KeyboardInterrupt where
     Ctrl-C ended one.
     """
-    preset, runs = budget.presets[problem], []
+    runs = []
     for seed in range(budget.discovery_seeds):
-        own = {**budget.given(problem), **(contender.settings or {}), "seed": seed}
-        if own.get("method", SPO) != SPO:
-            own.pop("update", None)  # it teaches no model, whatever the budget says
-        own["workers"] = workers
+        settings, own = wanted(contender, problem, budget, seed, workers)
         path = folder(contender, problem, out, seed)
-        settings = presets.load(problem, preset, own)
-        if code := discover(settings, preset, own, path):
+        if code := discover(settings, budget.presets[problem], own, path):
             raise (
                 KeyboardInterrupt
                 if code == commands.INTERRUPTED
@@ -110,6 +106,19 @@ def runs_of(
             raise InputError(f"{path} found no valid pair: a larger budget, or another seed")
         runs.append(run)
     return runs
+
+
+def wanted(
+    contender: Contender, problem: str, budget: Budget, seed: int = 0, workers: int = 1
+) -> tuple[Config, dict[str, Any]]:
+    """The settings of a contender's run, and those of them that stand above the preset's.
+
+    Raises InputError where they do not go together.
+    """
+    own = {**budget.given(problem), **(contender.settings or {}), "seed": seed, "workers": workers}
+    if own.get("method", SPO) != SPO:
+        own.pop("update", None)  # it teaches no model, whatever the budget says
+    return presets.load(problem, budget.presets[problem], own), own
 
 
 def folder(contender: Contender, problem: str, out: Path, seed: int) -> Path:

@@ -9,9 +9,10 @@ The table is printed, and written beside its picture: table.md, table.csv, runs.
 curves.png. Its intervals are 95% Student t intervals over the seeds, too few for a bootstrap. A
 seed has its own training instances, and they move J by more than an arm does; runs of one seed
 share them, and arms with the same model share their first answers. So the table also has each arm
-minus the first one, seed by seed, and the picture aligns the seeds at round 1. Budgets are equal
-before failures: repairs are written for valid destroys alone, so an arm that teaches to fail
-samples fewer; the caption tells.
+minus the first one, seed by seed, and the picture aligns the seeds at round 1. Budgets are equal in
+name alone: repairs are written for valid destroys, and one set for a destroy that a round wrote
+twice, so an arm that teaches to fail or to repeat itself samples and evaluates fewer. The table's
+first columns tell, by arm.
 """
 
 import argparse
@@ -66,7 +67,9 @@ def study(args: Namespace, arms: Arms) -> int:
         for seed in range(args.seeds):
             settings = presets.load(args.problem, args.preset, {**given, **own, "seed": seed})
             wanted[arm, seed] = settings
-        get_credit(wanted[arm, 0].credit)
+        for name in (wanted[arm, 0].credit, wanted[arm, 0].learning_credit):
+            if name is not None:
+                get_credit(name)
     paths = {key: out / f"{folder_name(key[0])}-seed{key[1]}" for key in wanted}
     # Seed by seed, so that a study that was stopped has something to compare.
     for arm, seed in sorted(wanted, key=lambda key: key[1]):

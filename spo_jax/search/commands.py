@@ -125,6 +125,8 @@ def _run(
         problem = get_problem(settings.problem)
         prompts = digest(settings.prompts, problem.name)
         credit = get_credit(settings.credit)
+        taught = settings.learning_credit
+        learning_credit = None if taught is None else get_credit(taught)
         survivors, panel = get_survivors(settings.survivors), get_panel(settings.panel)
         method = get_method(settings)
         if settings.generator == VLLM:
@@ -187,6 +189,7 @@ def _run(
                     evaluator=evaluator,
                     generator=generator,
                     credit=credit,
+                    learning_credit=learning_credit,
                     updater=updater,
                     select=survivors,
                     panel=panel,

@@ -61,6 +61,7 @@ class Parts:
     evaluator: Evaluator
     generator: Generator
     credit: CreditScheme = stackelberg
+    learning_credit: CreditScheme | None = None  # what the update learns from, if not `credit`
     updater: Updater = field(default_factory=NoUpdate)
     select: Select = select
     panel: Panel = leader_panel
@@ -142,14 +143,17 @@ def one_round(parts: Parts, instances: Sequence[Instance], k: int, state: State)
         destroys, responses, table, config.repairs_per_destroy, state.destroys, state.repairs
     )
     credits = parts.credit(payoff, top=config.top_responses)
+    taught = credits
+    if parts.learning_credit is not None:
+        taught = parts.learning_credit(payoff, top=config.top_responses)
 
     # Line 11: the best pair so far.
     best = better(state.best, met, table, k)
 
     # Lines 12-13: credits by generation context (eq:grpo-advantage), and the update (eq:grpo).
     groups: dict[Role, list[Group]] = {
-        "destroy": leader_groups(leaders, destroys, responses, credits, table),
-        "repair": follower_groups(followers, destroys, responses, credits, table),
+        "destroy": leader_groups(leaders, destroys, responses, taught, table),
+        "repair": follower_groups(followers, destroys, responses, taught, table),
     }
     with beside(partial(_learn, parts, groups)) as learned:
         # Line 16: P_D^(k+1) from P_D^(k) and the new destroys, by C_D.

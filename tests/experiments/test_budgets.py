@@ -151,7 +151,7 @@ def test_contenders_are_the_papers_in_its_order(problem):
 
 def test_every_problem_has_a_look_for_each():
     """No two lines of one figure are alike, and the greys can be seen on white."""
-    everyone = [*contenders.CONTENDERS.values(), contenders.NEITHER]
+    everyone = [*contenders.CONTENDERS.values(), contenders.NEITHER, contenders.SHARED_LEARNING]
     everyone += [*contenders.ABLATIONS.values(), contenders.released_glns("f.py")]
     everyone.append(contenders.given("f.py"))
     for problem in budgets.PROBLEMS:

@@ -98,7 +98,7 @@ def test_the_small_print(measured, on):
         "Pairs evaluated in discovery: ReEvo 30; SPO 60 to 62.",
         "By discovery run, lowest to highest: SPO 3.000 to 4.000.",
         "ReEvo (2024), without reflections.",
-        "bootstraps over the instances (2,000 resamples)",
+        "intervals are of 95% over the instances (Student's t, widened for skewness by Hall's",
     ):
         assert part in text
     assert "same pair" not in text
@@ -164,13 +164,39 @@ def test_what_a_search_cost_names_what_it_cannot_show(tmp_path, monkeypatch):
     told = []
     monkeypatch.setattr(efficiency.figures, "publish", lambda *given: told.append(given[2]))
     ends = {"alns": [3.0, -0.5], "eoh": [2.0, 1.0], "reevo": [NAN, NAN]}
+    two = np.array([1, 2]), np.array([0.1, 0.2])
     searches = [
-        efficiency.Search(CONTENDERS[name], np.array([1, 2]), np.array([0.1, 0.2]), np.array(gaps))
+        efficiency.Search(CONTENDERS[name], *two, np.array(gaps), 6, failed=6 * math.isnan(gaps[0]))
         for name, gaps in ends.items()
     ]
     about = efficiency.Told("tsp", UNIFORM, 3, BUDGETS["small"], ())
     efficiency.tell_search(searches, about, tmp_path / "x")
     assert "where a logarithmic axis shows nothing: ALNS." in told[0]
+    assert "ReEvo: 6 of 6 rollouts failed and are left out." in told[0]
+    assert "EoH: " not in told[0]
+
+
+def test_equal_budgets_leave_no_run_and_no_failure_out_unsaid():
+    def run(who, seed, utilities, gaps, failed=(0, 0)):
+        numbers = np.array([10, 20])
+        return efficiency.Discovery(
+            CONTENDERS[who], seed, numbers, numbers, numbers * 1.0, np.array(utilities),
+            np.array(gaps), np.array(failed),
+        )  # fmt: skip
+
+    runs = [
+        run("spo", 0, [0.5, 0.6], [[1.0, 3.0], [1.0, 1.0]], (0, 1)),
+        run("spo", 1, [NAN, 0.6], [[NAN, NAN], [3.0, 5.0]]),
+        run("eoh", 0, [0.4, 0.4], [[2.0, 4.0], [2.0, 4.0]]),
+    ]
+    about = efficiency.Told("tsp", UNIFORM, 2, BUDGETS["small"], ())
+    spo, eoh = efficiency.equal_budgets(runs, about).rows
+    half, whole = "0.5", "1"
+    assert eoh.cells[half].mean == 3.0
+    assert math.isnan(spo.cells[half].mean)  # one of its two runs had no pair by then
+    assert (spo.cells[whole].mean, spo.cells[whole].failed) == (2.5, 1)
+    # Before the first round is over there is nothing.
+    assert not efficiency.mean_at(runs[2:], 9).known
 
 
 def test_the_papers_g_lns_stands_beneath_its_own_operators(measured, on):
@@ -282,6 +308,12 @@ def test_ablations_end_to_end(script, tmp_path):
     assert "| *w/o State Conditioning (paper)* |" in text
     assert "By discovery run, lowest to highest: SPO" in text
     assert "One discovery run" not in text
+
+
+def test_the_ablation_of_learning_alone_takes_a_writer_that_learns(script, tmp_path, capsys):
+    assert script(ablations, "--learning-alone") == 2
+    assert "learning_credit is shared, and update is none" in capsys.readouterr().err
+    assert not (tmp_path / "out" / "discovery").exists()  # nothing was run before that is said
 
 
 @pytest.mark.slow

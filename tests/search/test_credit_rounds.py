@@ -4,13 +4,15 @@ import math
 
 import numpy as np
 import pytest
-from spo_fakes import Evaluator, Generator, answer, small
+from spo_fakes import Evaluator, Generator, answer, number_in, small
 
 from spo_jax.envs import get_problem
+from spo_jax.envs.rollouts import Status
 from spo_jax.program import Program
 from spo_jax.search.credit import SCHEMES, Credits, Payoff, get_credit
 from spo_jax.search.payoffs import cross_play_candidates
 from spo_jax.search.population import Member
+from spo_jax.search.rounds import Updater
 from spo_jax.search.spo import Parts, discover
 
 TSP = get_problem("tsp")
@@ -104,3 +106,90 @@ def test_who_enters_cross_play():
     # What was chosen by another measure is not chosen by the credit itself.
     turned = Credits(np.zeros(2), utility, Credits(np.zeros(2), -utility))
     assert entered(turned) == ["2", "3", "4", "5"]
+
+
+# --- a credit that the update alone learns from ---------------------------------------------------
+
+# J of destroys 1 to 3 with four repairs each. The means of the best two are 0.75, 0.5 and 0.625,
+# those of all four 0.375, 0.5 and 0.4375: Stackelberg credit orders them 1, 3, 2, and shared credit
+# 2, 3, 1.
+HAND = [[1.0, 0.5, 0.0, 0.0], [0.5, 0.5, 0.5, 0.5], [0.75, 0.5, 0.25, 0.25]]
+BEST_TWO, ALL_FOUR = [0.75, 0.5, 0.625], [0.375, 0.5, 0.4375]
+
+
+class Scripted:
+    """Destroys 1 to 3 in one group, and for the i-th of them repairs 10 i to 10 i + 3."""
+
+    def generate(self, prompts, n, seed):
+        if prompts[0].role == "destroy":
+            return [tuple(answer("destroy", i) for i in (1, 2, 3, 3))]
+        rows = [number_in(prompt.destroy) for prompt in prompts]
+        return [tuple(answer("repair", 10 * i + j) for j in range(4)) for i in rows]
+
+
+class Taught(Updater):
+    def update(self, groups):
+        self.groups = groups
+        return {}
+
+
+def by_hand(learning=None, credit="stackelberg"):
+    """The round's groups of credits [destroys' samples], [repairs], and what was selected."""
+
+    def verdict(pair):
+        i, j = divmod(number_in(pair.repair), 10)
+        return Status.OK, HAND[i - 1][j] if number_in(pair.destroy) == i else 0.25
+
+    taught, rounds = Taught(), []
+    config = small(
+        rounds=1, mutation_groups=1, crossover_groups=0, responses=4, repairs_per_destroy=4,
+        population_size=2, panel_evolved=1, cross_play_candidates=4, diversity=0.0, top_responses=2,
+    )  # fmt: skip
+    parts = Parts(
+        config, TSP, Evaluator(verdict, refuse=lambda n: False), Scripted(), get_credit(credit),
+        learning_credit=None if learning is None else get_credit(learning), updater=taught,
+    )  # fmt: skip
+    discover(parts, None, rounds.append)
+    (done,) = rounds
+    survivors = {number_in(m.program): m.score for m in done.destroys}
+    role = {(p.role, p.digest): number_in(p) for p in done.programs}
+    met = [p for p in done.pairs if p.kind == "cross-play"]
+    crossed = {role["repair", p.repair] for p in met}  # but for those of the panel's own destroy
+    panel = {role["destroy", p.destroy] for p in met}
+    (leaders,) = taught.groups["destroy"]
+    followers = [list(group.credits) for group in taught.groups["repair"]]
+    return list(leaders.credits), followers, survivors, crossed, panel
+
+
+def test_the_update_alone_learns_from_another_credit():
+    """A round by hand: selection stays Stackelberg's while the samples earn shared credit."""
+    plain = by_hand()
+    assert plain[0] == [*BEST_TWO, BEST_TWO[2]]
+    assert plain[1] == HAND
+    assert plain[2] == {1: 0.75, 3: 0.625}
+    assert plain[4] == {1}
+
+    leaders, followers, *selected = by_hand("shared")
+    assert leaders == [*ALL_FOUR, ALL_FOUR[2]]
+    assert followers == HAND  # a follower earns its pair's J under both
+    assert tuple(selected) == plain[2:]
+    # GRPO's advantages (eq:grpo-advantage): the credits less their group's mean.
+    centred = np.array(leaders) - np.mean(leaders)
+    np.testing.assert_allclose(centred, [-0.0625, 0.0625, 0.0, 0.0])
+
+    # The paper's ablation as one setting: shared credit selects, too.
+    whole = by_hand(credit="shared")
+    assert (whole[0], whole[2], whole[4]) == (leaders, {2: 0.5, 3: 0.4375}, {2})
+    # And selection alone.
+    assert by_hand("stackelberg", credit="shared") == (*plain[:2], *whole[2:])
+
+
+def test_followers_too_learn_from_it_and_enter_cross_play_by_the_other():
+    """By rank the best answers to all destroys come before any second best; by J they do not."""
+    plain, ranked = by_hand(), by_hand(credit="rank")
+    # By J 10, 30, 11 and 20, of equal J the earlier; by rank 31 is a second, and 20 in the middle.
+    assert (plain[3], ranked[3]) == ({20, 30}, {30, 31})
+    leaders, followers, *selected = by_hand("rank")
+    assert (leaders, followers) == ranked[:2]
+    assert followers != plain[1]
+    assert tuple(selected) == plain[2:]

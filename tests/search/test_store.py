@@ -452,6 +452,7 @@ def test_resume_keeps_its_settings(tmp_path):
 def test_trouble_is_found_before_anything_is_written(tmp_path):
     for given, words in [
         ({"credit": "stackelbreg"}, "unknown credit 'stackelbreg'"),
+        ({"learning_credit": "shraed", "update": "math:floor"}, "unknown credit 'shraed'"),
         ({"generator": "no.such:Thing"}, "cannot import generator"),
         ({"generator": "grammar", "update": "grpo"}, "update is grpo, which teaches a model"),
         ({"model": "no/such/folder"}, "model no/such/folder: no such folder"),
