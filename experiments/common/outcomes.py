@@ -15,6 +15,8 @@ from spo_jax.search.tables import connect
 
 STATE = "steps_since_improvement"
 MEASURES = {  # name in the files: heading of the table
+    "answers": "answers",
+    "pairs": "pairs evaluated",
     "best": "best J",
     "median": "median, last third",
     "top_decile": "top decile, last third",
@@ -22,6 +24,7 @@ MEASURES = {  # name in the files: heading of the table
     "state_use": "use the state, last third",
     "fresh": "chosen pair, fresh J",
 }
+COUNTS = ("answers", "pairs")  # the measures that are whole numbers
 SHARES = ("failures", "state_use")  # the measures that are shares
 CURVES = {  # by round: name in the files, title of the panel
     "median": "median J of the round's new pairs",
@@ -34,10 +37,11 @@ CURVES = {  # by round: name in the files, title of the panel
 class Outcome:
     """One finished run. Everything is NaN where there is nothing to say it from.
 
-    answers: sampled in the run. pairs: evaluated. best: its highest J. median, top_decile: of J of
-    the pairs that the last third of the rounds found. failures: share of that third's answers that
-    came to nothing. state_use: share of its programs that read the LNS state. fresh: J of the run's
-    pair on instances that no run has seen. curves: [K] a round, by the names of CURVES.
+    answers: sampled in the run. pairs: evaluated, cross-play included. best: its highest J. median,
+    top_decile: of J of the pairs that the last third of the rounds found. failures: share of that
+    third's answers that came to nothing. state_use: share of its programs that read the LNS state.
+    fresh: J of the run's pair on instances that no run has seen. curves: [K] a round, by the names
+    of CURVES.
     """
 
     arm: str

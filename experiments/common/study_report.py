@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
-from common.outcomes import CURVES, MEASURES, SHARES, Outcome, first_of_last_third
+from common.outcomes import COUNTS, CURVES, MEASURES, SHARES, Outcome, first_of_last_third
 from common.tables import lines_of
 
 from spo_jax.config import Config
@@ -40,7 +40,7 @@ def report(
     rows = table(outcomes)
     text = markdown(rows, seeds) + "\n\n" + _caption(outcomes, settings, preset, fresh, seeds)
     print("\n" + text)
-    numbers = ("arm", "seed", "answers", "pairs", *MEASURES)
+    numbers = ("arm", "seed", *MEASURES)
     files: dict[str, str | bytes] = {
         "table.md": text + "\n",
         "table.csv": lines_of(
@@ -100,7 +100,7 @@ def markdown(rows: Mapping[str, Row], seeds: int) -> str:
         sign = "+" if " - " in name else ""
         cells = []
         for measure, (count, mean, low, high) in row.items():
-            form = f"{{:{sign}.1%}}" if measure in SHARES else f"{{:{sign}.5f}}"
+            form = f"{{:{sign}{_digits(measure)}}}"
             cell = form.format(mean) if count else "none"
             if count > 1:
                 cell += f" ({form.format(low)} to {form.format(high)})"
@@ -111,17 +111,21 @@ def markdown(rows: Mapping[str, Row], seeds: int) -> str:
     return "\n".join(lines)
 
 
+def _digits(measure: str) -> str:
+    return ".1%" if measure in SHARES else ",.0f" if measure in COUNTS else ".5f"
+
+
 def _caption(
     outcomes: Sequence[Outcome], settings: Config, preset: str, fresh: int, seeds: int
 ) -> str:
-    answers = [each.answers for each in outcomes]
-    spread = f"{min(answers)} to {max(answers)}" if len(set(answers)) > 1 else str(answers[0])
     first = first_of_last_third(settings.rounds)
     return (
         f"{settings.problem}, preset {preset}; {settings.rounds} rounds, the last third from round "
-        f"{first}; "
-        f"{seeds} seeds, {spread} answers a run. Means over seeds with 95% Student t intervals, "
-        "each for itself: nothing is corrected for their number. "
+        f"{first}; {seeds} seeds. Means over seeds with 95% Student t intervals, each for itself: "
+        "nothing is tested, and nothing corrected for their number. Arms have the same nominal "
+        "budget; what they spent is in the first columns: repairs are written for valid destroys "
+        "alone, one set for a destroy that a round wrote twice, and a pair that was met before is "
+        "not evaluated again. "
         f"Fresh J: {fresh} instances of size {settings.size} that no run has seen, "
         f"{settings.rollouts} rollouts of {settings.steps} steps on each; the pair is chosen by "
         f"{settings.select}."

@@ -23,13 +23,14 @@ from spo_jax.search.store import DATABASE, dump, load_run
 
 NAN = math.nan
 NUMBERS = {
+    "answers": 100, "pairs": 50,
     "best": 0.5, "median": 0.4, "top_decile": 0.45, "failures": 0.1, "state_use": 0.5, "fresh": 0.3,
 }  # fmt: skip
 
 
 def made(arm, seed, curve, **numbers):
     curves = {name: np.array(curve) for name in CURVES}
-    return Outcome(arm, seed, answers=100, pairs=50, curves=curves, **(NUMBERS | numbers))
+    return Outcome(arm, seed, curves=curves, **(NUMBERS | numbers))
 
 
 def test_the_last_third():
@@ -53,15 +54,35 @@ def test_the_table_by_hand():
     count, mean, low, high = rows["b"]["fresh"]
     assert (count, mean, math.isnan(low), math.isnan(high)) == (1, 0.3, True, True)
     text = study_report.markdown(rows, 2).splitlines()
-    assert text[0].startswith("| arm | best J | median, last third |")
+    assert text[0].startswith("| arm | answers | pairs evaluated | best J | median, last third |")
     assert text[2].startswith(
-        "| a | 0.60000 (-0.67062 to 1.87062) | 0.40000 (0.40000 to 0.40000) |"
+        "| a | 100 (100 to 100) | 50 (50 to 50) | 0.60000 (-0.67062 to 1.87062) | "
+        "0.40000 (0.40000 to 0.40000) |"
     )
     assert text[2].endswith("| 0.30000, 1 of 2 seeds |")
     assert "| 20.0% (-107.1% to 147.1%) |" in text[3]
-    assert text[4].startswith("| b - a | +0.15000 (-0.48531 to +0.78531) | +0.00000")
+    assert text[4].startswith(
+        "| b - a | +0 (+0 to +0) | +0 (+0 to +0) | +0.15000 (-0.48531 to +0.78531) | +0.00000"
+    )
     nothing = study_report.table([made("a", 0, [NAN], best=NAN)])
     assert "| none, 0 of 1 seeds |" in study_report.markdown(nothing, 1)
+
+
+def test_what_an_arm_spent_is_told_by_arm():
+    """Arms are equal in nominal answers alone: an arm that repeats itself spends less."""
+    outcomes = [
+        made("a", 0, [0.1], answers=2000, pairs=1500),
+        made("a", 1, [0.1], answers=2200, pairs=1700),
+        made("b", 0, [0.1], answers=1500, pairs=900),
+        made("b", 1, [0.1], answers=1700, pairs=1100),
+    ]
+    text = study_report.markdown(study_report.table(outcomes), 2).splitlines()
+    # The standard error of two values that are 200 apart is 100, t is 12.7062.
+    assert text[2].startswith("| a | 2,100 (829 to 3,371) | 1,600 (329 to 2,871) |")
+    assert text[4].startswith("| b - a | -500 (-500 to -500) | -600 (-600 to -600) |")
+    caption = study_report._caption(outcomes, Config(), "smoke", 2, 2)
+    assert "one set for a destroy that a round wrote twice" in caption
+    assert "nothing is tested, and nothing corrected for their number" in caption
 
 
 def test_intervals_of_five_seeds_cover():
@@ -132,7 +153,9 @@ def test_a_study_runs_goes_on_and_tells(schemes, tmp_path, monkeypatch, capsys):
     assert (out / "stackelberg-seed0" / DATABASE).stat().st_mtime_ns == kept
     assert dump(out / "stackelberg-seed1") == whole
     text = capsys.readouterr().out.split("| arm |")[-1]
-    assert "| regret - stackelberg | +0.00000" in text  # the same answers in round 1, the same best
+    assert "| regret - stackelberg |" in text
+    # The same answers in round 1, the same best.
+    assert text.split("| regret - stackelberg |")[1].split("|")[2].startswith(" +0.00000")
     assert (out / "table.md").read_text() == "| arm |" + text.rsplit("written to", 1)[0]
     assert (out / "curves.png").read_bytes().startswith(b"\x89PNG")
 
@@ -148,6 +171,7 @@ def test_a_study_runs_goes_on_and_tells(schemes, tmp_path, monkeypatch, capsys):
         assert float(run["median"]) == np.median(late)
         assert float(run["top_decile"]) == pytest.approx(np.quantile(late, 0.9))
         assert float(run["best"]) == known.best.utility
+        assert int(run["pairs"]) == len(rows["pairs"])
         assert int(run["answers"]) == sum(row[1] + row[4] for row in rows["rounds"])
         last = rows["rounds"][1]
         assert float(run["failures"]) == pytest.approx(
@@ -266,6 +290,7 @@ def test_a_finished_run_is_of_the_same_model_and_prompts(tmp_path, monkeypatch):
         (["--schemes", "regrets"], "unknown credit 'regrets'"),
         (["--schemes", "rank", "--credit", "rank"], "a study sets that itself"),
         (["--schemes", "rank", "--seed", "3"], "a study sets that itself"),
+        (["--schemes", "rank", "--learning-credit", "rnk"], "unknown credit 'rnk'"),
         (["--schemes", "rank,rank"], "rank is there twice"),
         (["--schemes", ","], "at least one seed"),
         (["--schemes", "rank", "--seeds", "0"], "at least one seed"),
@@ -287,6 +312,11 @@ def test_arms_of_learning():
         "no-update": {"update": "none"},
         "grammar": {"generator": "grammar"},
         "best-of-n": {"update": "none", "parents": "none"},
+    }
+    assert arms("shared,shared-learning,shared-selection") == {
+        "shared": {"credit": "shared"},
+        "shared-learning": {"learning_credit": "shared"},
+        "shared-selection": {"credit": "shared", "learning_credit": "stackelberg"},
     }
     own = arms("no-state", ["fast: --learning-rate 0.5 --no-state --credit gap"])
     assert own["fast"] == {"learning_rate": 0.5, "state": False, "credit": "gap"}
