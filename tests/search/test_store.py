@@ -432,6 +432,7 @@ def test_resume_keeps_its_settings(tmp_path):
         ({"rounds": "9"}, "rounds is 4 there and 9 here"),
         ({"preset": "quick"}, "the preset is smoke there and quick here"),
         ({"rounds": "9", "credit": "shared"}, "rounds is .*; credit is stackelberg there"),
+        ({"learning_credit": "shared"}, "learning_credit is None there and shared here"),
     ]:
         with pytest.raises(InputError, match=rf"cannot be resumed with other settings: .*{words}"):
             commands.discover(args(resume=str(path), **given))
