@@ -1,7 +1,8 @@
 """Call everything of NumPy that a program can reach, over memory full of poison, and look for it.
 
 `python poisoned.py zeroed|plain CALLS SEED` prints a line for each result that held poison, and at
-last how many calls returned; CALLS are wanted of each function. A script of its own: it changes NumPy's allocator.
+last how many calls returned; CALLS are wanted of each function. A script of its own: it changes
+NumPy's allocator.
 """
 
 import ctypes
@@ -19,6 +20,7 @@ from spo_jax.envs.sandbox.namespace import make_rng
 BYTE = 0x4B
 POISON = bytes([BYTE]) * 4  # no input holds it
 SIZES = [*range(8, 600, 8), *range(640, 5200, 160), 1 << 13, 1 << 15]
+KINDS = ["bool", "int8", "int64", "float32", "float64", "complex128", "U3", "S5", "V8", "object"]
 libc = ctypes.CDLL(None)
 libc.malloc.restype = ctypes.c_void_p
 libc.malloc.argtypes = [ctypes.c_size_t]
@@ -55,7 +57,7 @@ def inputs(draw: random.Random) -> list[object]:
     found: list[object] = []
     for _ in range(6):
         shape = draw.choice(shapes)
-        kind = draw.choice("bool int8 int64 float32 float64 complex128 U3 S5 V8 object".split())
+        kind = draw.choice(KINDS)
         values = np.arange(1, 1 + int(np.prod(shape)))
         found.append((values % 2 == 0 if kind == "bool" else values).astype(kind).reshape(shape))
     square = np.arange(9.0).reshape(3, 3) + np.eye(3)
