@@ -166,6 +166,27 @@ def alns_loop(
     return time.perf_counter() - began
 
 
+def apart(
+    evaluator: Evaluator, instances: Instances, seeds: Sequence[int], steps: int, turns: int
+) -> str:
+    """What a process per rollout costs: the cheapest pair with and without a need for it."""
+    together, alone = (
+        Pair(Program.from_source("destroy", text), Program.from_source("repair", GREEDY))
+        for text in (RANDOM_FIFTH, "import numpy as np\n" + RANDOM_FIFTH)
+    )
+    spent: dict[str, list[float]] = {"together": [], "alone": []}
+    for _ in range(turns):
+        for name, pair in (("together", together), ("alone", alone)):
+            began = time.perf_counter()
+            evaluator.run([pair], instances, seeds, steps)
+            spent[name].append(time.perf_counter() - began)
+    more = statistics.median(
+        1000 * (b - a) / (len(instances) * len(seeds))
+        for a, b in zip(spent["together"], spent["alone"], strict=True)
+    )
+    return f"a process per rollout, for programs that handle arrays: {more:.1f} ms more per rollout"
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--turns", type=int, default=7)
@@ -199,6 +220,7 @@ def main() -> None:
             if library:
                 other = statistics.median(b / a for b, a in zip(bare, library, strict=True))
                 print(f"{name}: the alns library, ratio {other:.2f}")
+        print(apart(evaluator, instances, seeds, steps, options.turns))
         pairs = [
             Pair(Program.from_source("destroy", f"{RANDOM_FIFTH}# {k}\n"), pair.repair)
             for k in range(60)

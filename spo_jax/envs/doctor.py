@@ -32,6 +32,8 @@ REMEDIES = {
     "namespaces": "optional: allow unprivileged user namespaces "
     "(sysctl kernel.unprivileged_userns_clone=1, or user.max_user_namespaces above 0)",
     "no_new_privs": "needs Linux 3.5 or newer",
+    "zeroed_arrays": "needs CPython and a NumPy whose memory handler has version 1 (2.0 to 2.4 do); "
+    "spo runs without only if told --unsafe-sandbox",
     "fixed_addresses": "needs the right to switch address randomisation off (personality)",
 }
 
@@ -67,7 +69,7 @@ def sandbox() -> tuple[Finding, ...]:
     """The layers that hold, found by building a sandbox."""
     from spo_jax.envs import get_problem
     from spo_jax.envs.evaluator import Evaluator
-    from spo_jax.envs.sandbox.confine import LAYERS
+    from spo_jax.envs.sandbox.confine import LAYERS, REQUIRED
 
     try:
         with Evaluator(get_problem("tsp"), workers=1, unsafe=True) as evaluator:
@@ -79,7 +81,7 @@ def sandbox() -> tuple[Finding, ...]:
         Finding(
             "sandbox",
             name,
-            True if layers.get(name) else False if name == "seccomp" else None,
+            True if layers.get(name) else False if name in REQUIRED else None,
             LAYERS.get(name, ""),
             "" if layers.get(name) else REMEDIES.get(name, ""),
         )

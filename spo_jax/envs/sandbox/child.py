@@ -89,13 +89,14 @@ class Child:
     """A child's whole life: warm up, wait for a job, give everything else up, work.
 
     jobs: the socket on which the pipe for a job's reports comes. job, board: descriptors of the
-    files of jobs and of instances.
+    files of jobs and of instances. space: bytes that the zygote maps.
     """
 
     problem: Problem
     jobs: socket.socket
     job: int
     board: int
+    space: int
     filters: Filters
 
     def live(self) -> NoReturn:
@@ -108,7 +109,8 @@ class Child:
         os.write(pipes[0], PID.pack(os.getpid()))
         _, body = _read_head(self.job)
         job = pickle.loads(body)
-        confine.confine_job(pipes[0], self.job, self.board, job.memory, self.filters.job)
+        limit = self.space + job.memory
+        confine.confine_job(pipes[0], self.job, self.board, limit, self.filters.job)
         if isinstance(job, CheckJob):
             self.check(job)
         else:

@@ -197,7 +197,7 @@ def address_space() -> int:
     """
     _, hard = resource.getrlimit(resource.RLIMIT_AS)
     page = mmap.PAGESIZE
-    low, high = 0, 1 << 35
+    low, high = 0, 1 << 30
     while high - low > 1:
         middle = (low + high) // 2
         resource.setrlimit(resource.RLIMIT_AS, (middle * page, hard))
@@ -221,11 +221,13 @@ def die_with_parent() -> None:
     _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
-def confine_job(result: int, job: int, board: int, memory: int, seccomp: bytes | None) -> None:
+def confine_job(
+    result: int, job: int, board: int, address_space: int, seccomp: bytes | None
+) -> None:
     """The layers of a child that has taken a job. From here on it holds three descriptors.
 
-    memory: bytes on top of what it maps now. Exits with code 99 if the kernel refuses the filter
-    that it accepted at start.
+    address_space: bytes in all. Exits with code 99 if the kernel refuses the filter that it
+    accepted at start.
     """
     for source, spare in ((result, 200), (job, 201), (board, 202)):  # first out of each other's way
         os.dup2(source, spare)
@@ -233,11 +235,10 @@ def confine_job(result: int, job: int, board: int, memory: int, seccomp: bytes |
         os.dup2(place - RESULT_FD + 200, place)
     os.closerange(0, RESULT_FD)
     os.closerange(BOARD_FD + 1, 4096)
-    space = address_space()
     _, hard = resource.getrlimit(resource.RLIMIT_AS)
     _set_limits(
         {
-            resource.RLIMIT_AS: (space + memory, hard),
+            resource.RLIMIT_AS: (address_space, hard),
             resource.RLIMIT_CORE: 0,
             resource.RLIMIT_FSIZE: 0,
             resource.RLIMIT_MEMLOCK: 0,

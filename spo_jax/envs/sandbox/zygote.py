@@ -62,7 +62,8 @@ def main(ends: Ends, problem: str, fixed_addresses: bool) -> None:
         task=confine.seccomp_filter() if layers["seccomp"] else None,
     )
     jobs = socket.socket(fileno=ends.jobs)
-    worked = child.Child(solved, jobs, ends.job, ends.board, filters)
+    space = confine.address_space()
+    worked = child.Child(solved, jobs, ends.job, ends.board, space, filters)
     os.write(ends.control, json.dumps(layers).encode() + b"\n")
     gc.collect()
     gc.freeze()
