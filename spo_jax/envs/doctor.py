@@ -32,7 +32,7 @@ REMEDIES = {
     "namespaces": "optional: allow unprivileged user namespaces "
     "(sysctl kernel.unprivileged_userns_clone=1, or user.max_user_namespaces above 0)",
     "no_new_privs": "needs Linux 3.5 or newer",
-    "zeroed_arrays": "needs CPython and a NumPy whose memory handler has version 1 (2.0 to 2.4 do); "
+    "zeroed_arrays": "needs CPython and a NumPy from 2.0 on with its own memory handler; "
     "spo runs without only if told --unsafe-sandbox",
     "fixed_addresses": "needs the right to switch address randomisation off (personality)",
 }
