@@ -1,22 +1,29 @@
 """Problems, the sandbox that runs programs on them, and what a run is worth."""
 
-import importlib
-
 from spo_jax.envs.problem import Problem
 from spo_jax.errors import InputError
+from spo_jax.named import imported, require_members
 
 PROBLEMS = {"tsp": "spo_jax.envs.tsp:TSP", "cvrp": "spo_jax.envs.cvrp:CVRP"}
 
 
 def get_problem(name: str) -> Problem:
-    """The problem called "tsp" or "cvrp", or any other by "package.module:OBJECT"."""
+    """The problem called "tsp" or "cvrp", or any other by "package.module:OBJECT".
+
+    Raises InputError where there is none, and for what is no `Problem`.
+    """
     spec = PROBLEMS.get(name, name)
-    module, colon, attribute = spec.partition(":")
-    if not colon:
-        known = ", ".join(PROBLEMS)
-        raise InputError(f"unknown problem {name!r}: use {known}, or 'package.module:OBJECT'")
-    try:
-        problem = getattr(importlib.import_module(module), attribute)
-    except (ImportError, AttributeError) as error:
-        raise InputError(f"cannot find problem {name!r}: {error}") from None
-    return problem() if isinstance(problem, type) else problem
+    problem = imported("problem", spec, ", ".join(PROBLEMS), "OBJECT")
+    if spec == name:
+        _require_problem(name, problem)
+    return problem
+
+
+def _require_problem(name: str, problem: Problem) -> None:
+    what = f"problem {name!r}"
+    require_members(what, problem, Problem)
+    if problem.spec == name:
+        return
+    again = imported("problem", problem.spec, ", ".join(PROBLEMS), "OBJECT")
+    if type(again) is not type(problem):  # or the workers would play another problem's rules
+        raise InputError(f"{what}: its spec is {problem.spec!r}, by which another one is found")

@@ -30,6 +30,7 @@ from spo_jax.envs.groups import parse_specs, reference_settings
 from spo_jax.envs.problem import Infeasible, Instance, Problem, Solution
 from spo_jax.envs.rollouts import Rollouts, Status
 from spo_jax.errors import InputError, MissingExtra
+from spo_jax.named import imported, imported_function
 
 Method = Callable[..., Solution]  # of (instance, seed), and of steps if it has such a parameter
 
@@ -89,20 +90,17 @@ def get_baseline(name: str, problem: Problem) -> Baseline:
                 importlib.import_module(package)
             except ImportError:
                 raise MissingExtra(package, extra) from None
-        return Baseline(name, _imported(name, spec), spec, name in SEEDED)
+        return Baseline(name, imported("baseline", spec, ""), spec, name in SEEDED)
     if ":" not in name:
         raise InputError(
             f"unknown baseline {name!r}: use {_names(problem.name) or 'one of your own'}, "
             "or 'package.module:function'"
         )
-    found = _imported(name, name)
-    if not callable(found):
-        raise InputError(f"baseline {name!r} is of type {type(found).__name__}, not a function")
-    try:
-        inspect.signature(found).bind(None, 0)
-    except (TypeError, ValueError):
-        raise InputError(f"baseline {name!r} must take (instance, seed)") from None
-    return Baseline(name, found, name)
+    return Baseline(name, imported_function("baseline", name, _names(problem.name), _like), name)
+
+
+def _like(instance: Instance, seed: int) -> Solution:
+    """What a baseline of the user's own is called as."""
 
 
 def _names(problem: str) -> str:
@@ -111,17 +109,6 @@ def _names(problem: str) -> str:
 
 def _listed(words: Sequence[str]) -> str:
     return ", ".join([*words[:-2], " or ".join(words[-2:])]) if words else ""
-
-
-def _imported(name: str, spec: str) -> Method:
-    module, _, attribute = spec.partition(":")
-    try:
-        return getattr(importlib.import_module(module), attribute)
-    except Exception as error:  # a user's module may raise anything while it is imported
-        raise InputError(
-            f"cannot import baseline {name!r} ({type(error).__name__}: {error}); "
-            "its folder must be on PYTHONPATH"
-        ) from error
 
 
 def evaluate_baseline(

@@ -139,13 +139,21 @@ def advantages(
 
 def _checked(found: Any, credits: np.ndarray) -> np.ndarray:
     """Advantages [B] of credits [B]. Raises InputError unless that is what they are."""
-    found = np.asarray(found)
-    if found.shape != credits.shape or not np.isfinite(found).all():
+    try:
+        if np.iscomplexobj(found):
+            raise TypeError
+        array = np.array(found, dtype=np.float64)
+    except (TypeError, ValueError, OverflowError):
         raise InputError(
-            f"the advantage of {len(credits)} credits has the shape {found.shape} or is not "
+            f"the advantage returned {found!r:.80}: it must return an array of numbers, one for "
+            f"each of {len(credits)} credits"
+        ) from None
+    if array.shape != credits.shape or not np.isfinite(array).all():
+        raise InputError(
+            f"the advantage of {len(credits)} credits has the shape {array.shape} or is not "
             "finite; it must be one number for each"
         )
-    return found
+    return array
 
 
 @jax.tree_util.register_dataclass

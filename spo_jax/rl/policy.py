@@ -20,7 +20,7 @@ from spo_jax.named import imported_function
 from spo_jax.program import ROLES, Completion, Group, Prompt, Role
 from spo_jax.rl.batches import TokenGroup
 from spo_jax.rl.checkpoint import Checkpoints
-from spo_jax.rl.grpo import ADVANTAGES, RATIOS, SCHEDULES, GrpoConfig
+from spo_jax.rl.grpo import ADVANTAGES, RATIOS, SCHEDULES, GrpoConfig, centred
 from spo_jax.rl.lora import TARGETS_OF, LoraConfig, init_adapter
 from spo_jax.rl.peft import export_peft
 from spo_jax.rl.qwen3_5 import Qwen3_5, Qwen3_5Config, load_pretrained
@@ -213,7 +213,7 @@ def grpo_of(config: Config) -> GrpoConfig:
         micro_batch=config.micro_batch,
         temperature=config.temperature,
         advantage=ADVANTAGES.get(config.advantage)
-        or imported_function("advantage", config.advantage, ", ".join(ADVANTAGES)),
+        or imported_function("advantage", config.advantage, ", ".join(ADVANTAGES), centred),
         ratio=RATIOS[config.ratio],
         failure_penalty=config.failure_penalty,
         share_prompts=config.share_prompts,

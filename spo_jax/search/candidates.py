@@ -211,10 +211,9 @@ def _parts(
     stream = getattr(generator, "stream", None)
     given: dict[int, int] = {}
     for part in (
-        stream(prompts, n, seed)
-        if stream is not None
-        else [dict(enumerate(generator.generate(prompts, n, seed)))]
+        stream(prompts, n, seed) if stream is not None else _whole(generator, prompts, n, seed)
     ):
+        _require_completions(part)
         given |= {place: len(group) for place, group in part.items()}
         if not (set(given.values()) <= {n} and given.keys() <= set(range(len(prompts)))):
             break
@@ -224,6 +223,33 @@ def _parts(
             f"the generator answered {len(prompts)} prompts with "
             f"{[given[place] for place in sorted(given)]} answers; it must give {n} to each"
         )
+
+
+def _whole(
+    generator: Generator, prompts: Sequence[Prompt], n: int, seed: int
+) -> Iterator[Mapping[int, tuple[Completion, ...]]]:
+    """What `generate` returns, as a stream of one part."""
+    found = generator.generate(prompts, n, seed)
+    if not isinstance(found, Sequence):
+        raise InputError(
+            f"the generator returned {found!r:.80}; {_DUE}, in a list in the order of the prompts"
+        )
+    yield dict(enumerate(found))
+
+
+_DUE = "its answers to a prompt must be a tuple of spo_jax.program.Completion"
+
+
+def _require_completions(part: object) -> None:
+    """Raises InputError unless a part is completions by the places of their prompts."""
+    if not isinstance(part, Mapping):
+        raise InputError(f"the generator's stream gave {part!r:.80}; it must give a dict: {_DUE}")
+    for group in part.values():
+        if not isinstance(group, Sequence) or isinstance(group, str):
+            raise InputError(f"the generator answered with {group!r:.80}; {_DUE}")
+        for each in group:
+            if not isinstance(each, Completion) or not isinstance(each.text, str):
+                raise InputError(f"the generator answered with {each!r:.80}; {_DUE}")
 
 
 def _gated(

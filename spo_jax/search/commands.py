@@ -110,7 +110,7 @@ def _run(
     from spo_jax.rl.backend import keep_compiled, share_devices
     from spo_jax.search import progress
     from spo_jax.search.credit import get_credit
-    from spo_jax.search.methods import get_method, writes_prose
+    from spo_jax.search.methods import get_method, rounds_in, variant_of
     from spo_jax.search.plugins import get_panel, get_survivors, writer_and_learner
     from spo_jax.search.prompts import digest
     from spo_jax.search.rounds import Round
@@ -134,7 +134,7 @@ def _run(
         uncached = keep_compiled(cache_folder() / "compiled")
         model = model_of(settings)
         generator, updater = writer_and_learner(settings)
-        variant = method.variant(writes_prose(settings, generator)) if method else None
+        variant = variant_of(method, settings, generator) if method else None
         with (
             ended(generator),
             Evaluator(
@@ -149,7 +149,7 @@ def _run(
             ) as evaluator,
         ):
             if new:
-                rounds = method.rounds(settings) if method else None
+                rounds = rounds_in(method, settings) if method else None
                 what = manifest(settings, preset, evaluator.layers, model, variant, rounds, prompts)
                 store = Store.create(path, what)
                 exists = True

@@ -288,7 +288,7 @@ def get_credit(name: str) -> CreditScheme:
     """
     if name in SCHEMES:
         return _checked(name, SCHEMES[name])
-    return _checked(name, imported_function("credit", name, ", ".join(SCHEMES)))
+    return _checked(name, imported_function("credit", name, ", ".join(SCHEMES), stackelberg))
 
 
 def _checked(name: str, scheme: Callable[..., object]) -> CreditScheme:
@@ -326,9 +326,13 @@ def _lawful(name: str, found: Credits, payoff: Payoff) -> Credits:
 
 def _floats(name: str, field: str, values: object, shape: tuple[int, ...]) -> np.ndarray:
     try:
+        if np.iscomplexobj(values):
+            raise TypeError
         array = np.array(values, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise InputError(f"credit {name!r} returned a {field} that is no array") from None
+    except (TypeError, ValueError, OverflowError):
+        raise InputError(
+            f"credit {name!r} returned a {field} that is no array of numbers"
+        ) from None
     if array.shape != shape:
         raise InputError(f"credit {name!r} returned a {field} of shape {array.shape}, not {shape}")
     if np.isinf(array).any():

@@ -1,18 +1,18 @@
 """Methods by name: SPO, its baselines, and a user's own as "package.module:NAME"."""
 
 import dataclasses
-import importlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from spo_jax.config import Config, closest
+from spo_jax.envs.problem import Instance
 from spo_jax.errors import InputError
-from spo_jax.named import imported
-from spo_jax.search.rounds import Generator
+from spo_jax.named import imported, require_members
+from spo_jax.search.rounds import Generator, Method, Round, State
 from spo_jax.words import EMBEDDED, SPO, WITH_MODEL
 
 if TYPE_CHECKING:
-    from spo_jax.search.spo import Method
+    from spo_jax.search.spo import Parts
 
 METHODS = {
     "funsearch": "spo_jax.search.funsearch:FunSearch",
@@ -23,22 +23,17 @@ METHODS = {
 }
 
 
-def get_method(config: Config) -> "Method | None":
+def get_method(config: Config) -> Method | None:
     """The method of a run, with the run's settings for it; None for SPO, which is Algorithm 1.
 
     Raises InputError for one that is not there, and for settings that it has not.
     """
     if config.method == SPO:
         return None
-    where = METHODS.get(config.method)
-    if where is not None:
-        module, _, name = where.partition(":")
-        found = getattr(importlib.import_module(module), name)()
-    else:
-        found = imported("method", config.method, ", ".join((SPO, *METHODS)))
-    for name in ("variant", "rounds", "one_round"):
-        if not callable(getattr(found, name, None)):
-            raise InputError(f"method {config.method!r} has no method {name}")
+    own = METHODS.get(config.method, config.method)
+    found = imported("method", own, ", ".join((SPO, *METHODS)))
+    if own == config.method:
+        require_members(f"method {own!r}", found, Method)
     if config.method_settings is None:
         return found
     return _with_settings(found, config)
@@ -47,7 +42,43 @@ def get_method(config: Config) -> "Method | None":
 def rounds_of(config: Config) -> int:
     """How many rounds a run has. Raises InputError as `get_method` does."""
     method = get_method(config)
-    return method.rounds(config) if method else config.rounds
+    return rounds_in(method, config) if method else config.rounds
+
+
+def rounds_in(method: Method, config: Config) -> int:
+    """How many rounds a method says it takes. Raises InputError unless that is a number of them."""
+    found = method.rounds(config)
+    if type(found) is not int or found < 1:
+        raise InputError(
+            f"method {config.method!r}: its rounds(config) returned {found!r:.80}, where a whole "
+            "number of at least 1 is due"
+        )
+    return found
+
+
+def round_of(
+    method: Method, parts: "Parts", instances: Sequence[Instance], k: int, state: State
+) -> Round:
+    """Round k of a method. Raises InputError unless it returns that."""
+    done = method.one_round(parts, instances, k, state)
+    if not isinstance(done, Round) or done.number != k:
+        found = f"round {done.number}" if isinstance(done, Round) else f"{done!r:.80}"
+        raise InputError(
+            f"method {parts.config.method!r}: its one_round returned {found}, where round {k} is "
+            "due, as a spo_jax.search.rounds.Round"
+        )
+    return done
+
+
+def variant_of(method: Method, config: Config, generator: Generator) -> str:
+    """The sentence in which a method says what it is. Raises InputError unless that is a text."""
+    found = method.variant(writes_prose(config, generator))
+    if not isinstance(found, str):
+        raise InputError(
+            f"method {config.method!r}: its variant(prose) returned {found!r:.80}, where a text "
+            "is due"
+        )
+    return found
 
 
 def writes_prose(config: Config, generator: Generator) -> bool:

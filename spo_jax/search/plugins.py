@@ -1,12 +1,14 @@
 """Parts of a run found by name: ours by their words, a user's own as "package.module:NAME"."""
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from numbers import Real
 from typing import Any
 
 from spo_jax.config import Config
 from spo_jax.errors import InputError
-from spo_jax.named import imported, imported_function
+from spo_jax.named import imported, imported_function, require_members, require_parameters
 from spo_jax.program import Group, Program, Role
 from spo_jax.search.population import Member, Panel, Population, Select, leader_panel, select
 from spo_jax.search.rounds import Generator, NoUpdate, Updater
@@ -46,8 +48,7 @@ def get_generator(name: str) -> Generator:
 
         return GrammarGenerator()
     generator = imported("generator", name, "model, vllm, openai, grammar")
-    if not callable(getattr(generator, "generate", None)):
-        raise InputError(f"generator {name!r} has no method generate(prompts, n, seed)")
+    require_members(f"generator {name!r}", generator, Generator)
     return generator
 
 
@@ -60,10 +61,16 @@ def get_updater(name: str) -> Updater:
         return NoUpdate()
     updater = imported("update", name, "grpo, none")
     if isinstance(updater, Updater):
+        require_members(f"update {name!r}", updater, Updater)
         return updater
     if callable(updater):
+        require_parameters(f"update {name!r}", updater, _update)
         return FunctionUpdater(updater)
     raise InputError(f"update {name!r} is a {type(updater).__name__}, neither Updater nor function")
+
+
+def _update(groups: Mapping[Role, Sequence[Group]]) -> Mapping[str, float] | None:
+    """What an update by a function is called as."""
 
 
 class FunctionUpdater(Updater):
@@ -73,7 +80,8 @@ class FunctionUpdater(Updater):
         self._function = function
 
     def update(self, groups: Mapping[Role, Sequence[Group]]) -> dict[str, float]:
-        return dict(self._function(groups) or {})
+        found = self._function(groups)
+        return {} if found is None else found
 
 
 def get_survivors(name: str) -> Select:
@@ -84,19 +92,18 @@ def get_survivors(name: str) -> Select:
     """
     if name == "diverse":
         return select
-    function = imported_function("survivors", name, "diverse")
+    function = imported_function("survivors", name, "diverse", select)
+    due = "it must return members of its candidates, with finite scores"
 
     def checked(candidates: Sequence[Member], size: int, diversity: float) -> Population:
-        chosen = tuple(function(candidates, size, diversity))
+        chosen = _several(f"survivors {name!r}", function(candidates, size, diversity), due)
         programs = [member.program for member in candidates]
         for each in chosen:
             lawful = isinstance(each, Member) and each.program in programs
+            lawful = lawful and isinstance(each.score, Real) and type(each.round) is int
             if not (lawful and math.isfinite(each.score)):
-                raise InputError(
-                    f"survivors {name!r} returned {each!r:.80}: it must return members of its "
-                    "candidates, with finite scores"
-                )
-        return chosen
+                raise InputError(f"survivors {name!r} returned {each!r:.80}: {due}")
+        return tuple(replace(each, score=float(each.score)) for each in chosen)
 
     return checked
 
@@ -109,17 +116,23 @@ def get_panel(name: str) -> Panel:
     """
     if name == "evolved":
         return leader_panel
-    function = imported_function("panel", name, "evolved")
+    function = imported_function("panel", name, "evolved", leader_panel)
+    due = "it must return destroy programs"
 
     def checked(
         destroys: Population, size: int, fixed: tuple[Program, ...], diversity: float
     ) -> tuple[Program, ...]:
-        chosen = tuple(function(destroys, size, fixed, diversity))
+        chosen = _several(f"panel {name!r}", function(destroys, size, fixed, diversity), due)
         for each in chosen:
             if not isinstance(each, Program) or each.role != "destroy":
-                raise InputError(
-                    f"panel {name!r} returned {each!r:.80}: it must return destroy programs"
-                )
+                raise InputError(f"panel {name!r} returned {each!r:.80}: {due}")
         return chosen
 
     return checked
+
+
+def _several(what: str, found: Any, due: str) -> tuple[Any, ...]:
+    """The things in what a function returned. Raises InputError for what holds none."""
+    if not isinstance(found, Iterable):
+        raise InputError(f"{what} returned {found!r:.80}: {due}")
+    return tuple(found)

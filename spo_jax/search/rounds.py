@@ -4,12 +4,19 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
+from numbers import Real
 from pathlib import Path
-from typing import Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
+from spo_jax.config import Config
+from spo_jax.envs.problem import Instance
 from spo_jax.envs.rollouts import Status
+from spo_jax.errors import InputError
 from spo_jax.program import Completion, Group, Pair, Program, Prompt, Role
 from spo_jax.search.population import Population
+
+if TYPE_CHECKING:
+    from spo_jax.search.spo import Parts
 
 Digests = tuple[str, str]  # a destroy's and a repair's
 
@@ -220,11 +227,48 @@ class Updater(Protocol):
         return None
 
 
+def metrics_of(
+    name: str, updater: Updater, groups: Mapping[Role, Sequence[Group]]
+) -> dict[str, float]:
+    """What an update returns. Raises InputError unless it is numbers by name. name: the option."""
+    found = updater.update(groups)
+    known = isinstance(found, Mapping) and all(
+        isinstance(key, str) and isinstance(value, Real) for key, value in found.items()
+    )
+    if not known:
+        raise InputError(
+            f"update {name!r} returned {found!r:.80}: it must return metrics, numbers by their name"
+        )
+    return {key: float(value) for key, value in found.items()}
+
+
 class NoUpdate(Updater):
     """Learns nothing."""
 
     def update(self, groups: Mapping[Role, Sequence[Group]]) -> dict[str, float]:
         return {}
+
+
+class Method(Protocol):
+    """A method that is run in the place of Algorithm 1, on its parts and its budget.
+
+    Its rounds are pure functions of the config and the state that they start from, as Algorithm 1's
+    are, given deterministic parts.
+    """
+
+    def variant(self, prose: bool) -> str:
+        """A sentence that names what it is. prose: whether its writer understands any request."""
+        ...
+
+    def rounds(self, config: Config) -> int:
+        """How many rounds it takes to use up the config's `nominal_pairs`; at least 1."""
+        ...
+
+    def one_round(
+        self, parts: "Parts", instances: Sequence[Instance], k: int, state: State
+    ) -> Round:
+        """Round k, from 1 on."""
+        ...
 
 
 class Observer:

@@ -19,7 +19,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import islice
-from typing import Protocol
 
 import numpy as np
 
@@ -31,6 +30,7 @@ from spo_jax.search.beside import beside
 from spo_jax.search.candidates import Answers, ask, contexts, distinct, shortage, written
 from spo_jax.search.credit import CreditScheme, Payoff, stackelberg
 from spo_jax.search.groups import follower_groups, leader_groups
+from spo_jax.search.methods import round_of, rounds_in
 from spo_jax.search.payoffs import (
     Table,
     better,
@@ -43,11 +43,13 @@ from spo_jax.search.rounds import (
     Counts,
     Failure,
     Generator,
+    Method,
     NoUpdate,
     Observer,
     Round,
     State,
     Updater,
+    metrics_of,
 )
 from spo_jax.seeding import derive, python_rng
 
@@ -73,26 +75,6 @@ class Parts:
         return fits is None or fits(text)
 
 
-class Method(Protocol):
-    """A method that is run in the place of Algorithm 1, on its parts and its budget.
-
-    Its rounds are pure functions of the config and the state that they start from, as Algorithm 1's
-    are, given deterministic parts.
-    """
-
-    def variant(self, prose: bool) -> str:
-        """A sentence that names what it is. prose: whether its writer understands any request."""
-        ...
-
-    def rounds(self, config: Config) -> int:
-        """How many rounds it takes to use up the config's `nominal_pairs`."""
-        ...
-
-    def one_round(self, parts: Parts, instances: Sequence[Instance], k: int, state: State) -> Round:
-        """Round k, from 1 on."""
-        ...
-
-
 def discover(
     parts: Parts,
     state: State | None = None,
@@ -109,10 +91,13 @@ def discover(
     config, problem = parts.config, parts.problem
     state = state or State()
     instances = problem.sample(config.size, config.instances, derive(config.seed, "instances"))
-    last = method.rounds(config) if method else config.rounds
-    step = method.one_round if method else one_round
+    last = rounds_in(method, config) if method else config.rounds
     for k in range(state.round + 1, last + 1):
-        done = step(parts, instances, k, state)
+        done = (
+            round_of(method, parts, instances, k, state)
+            if method
+            else one_round(parts, instances, k, state)
+        )
         commit(done)
         state = state.after(done)
         parts.observer.finished(done)
@@ -293,7 +278,7 @@ def _fresh(programs: Sequence[Program], state: State, config: Config) -> tuple[P
 
 def _learn(parts: Parts, groups: Mapping[Role, Sequence[Group]]) -> dict[str, float]:
     with parts.observer.working("update"):
-        return parts.updater.update(groups)
+        return metrics_of(parts.config.update, parts.updater, groups)
 
 
 def _cross_play(parts: Parts, k: int, met: Sequence[Pair], table: Table) -> None:

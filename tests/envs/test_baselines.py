@@ -96,7 +96,7 @@ def test_every_baseline_solves(name, problem):
         ("mine:missing", TSP, "cannot import baseline 'mine:missing'"),
         ("mine:VALUE", TSP, "is of type int, not a function"),
         ("mine:needy", TSP, "must take (instance, seed)"),
-        (":", TSP, "cannot import"),
+        (":", TSP, "unknown baseline ':': use "),
     ],
 )
 def test_what_is_not_a_baseline(mine, name, problem, says):

@@ -654,7 +654,7 @@ def test_who_survives_and_who_judges_are_found_by_name():
         (get_updater, ":f", "unknown update"),
         (get_updater, "math:pi", "is a float, neither Updater nor function"),
         (get_survivors, "best", "unknown survivors 'best': use diverse, or 'package.module:NAME'"),
-        (get_panel, "math:pi", "panel 'math:pi' is a float, not a function"),
+        (get_panel, "math:pi", "panel 'math:pi' is of type float, not a function"),
     ],
 )
 def test_parts_that_are_not_there(get, name, words):

@@ -1,0 +1,254 @@
+"""A user's own parts: what does not fit is told in a sentence, and a bug keeps its traceback."""
+
+import re
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+SEARCH = str(Path(__file__).parent / "search")
+sys.path.insert(0, SEARCH)  # for the fakes, as pytest does for the tests there
+from spo_fakes import Evaluator, Generator, play, small  # noqa: E402
+
+import spo_jax  # noqa: E402
+from spo_jax.config import Config  # noqa: E402
+from spo_jax.envs import get_problem  # noqa: E402
+from spo_jax.envs.baselines import get_baseline  # noqa: E402
+from spo_jax.envs.rollouts import Status  # noqa: E402
+from spo_jax.errors import InputError, SpoError  # noqa: E402
+from spo_jax.rl.grpo import GrpoConfig, advantages  # noqa: E402
+from spo_jax.rl.policy import grpo_of  # noqa: E402
+from spo_jax.search.credit import get_credit  # noqa: E402
+from spo_jax.search.methods import get_method, round_of, rounds_of, variant_of  # noqa: E402
+from spo_jax.search.plugins import (  # noqa: E402
+    get_generator,
+    get_panel,
+    get_survivors,
+    get_updater,
+)
+
+TAKERS = {
+    "problem": get_problem,
+    "credit": get_credit,
+    "generator": get_generator,
+    "update": get_updater,
+    "survivors": get_survivors,
+    "panel": get_panel,
+    "method": lambda name: get_method(Config(method=name)),
+    "advantage": lambda name: grpo_of(Config(advantage=name)),
+    "baseline": lambda name: get_baseline(name, get_problem("tsp")),
+}
+MODULES = {
+    "raising": "def f():\n    raise KeyError('deep')\n\n\nf()\n",
+    "leaving": "import sys\nsys.exit(3)\n",
+    "wrong_syntax": "def f(:\n",
+    "needy": "import no_such_thing\n",
+    "nul": "x = '\0'\n",
+    "kinds": "class Needs:\n    def __init__(self, more):\n        pass\n\n"
+    "class Breaks:\n    def __init__(self):\n        raise OSError(5, 'deep')\n\n"
+    "_hidden = print\n\ndef nothing():\n    pass\n\nVALUE = 3\n",
+}
+NAMES = [
+    ":", ":X", "X:", ".a:B", "..:B", "a..b:C", "a.:C", "m:", "m:a.b", "m:a:b", "m :a", "m: a",
+    "3:f", "m:3", "no_such_module:f", "no.such:f", "json:loads.x", "m\0:f", "m:\0", "\udcff:f",
+    "os:system", "os:nothing", "os.path:sep", "json:loads", "math:pi", "builtins:print",
+    "builtins:object", "__main__:nothing", "raising:f", "leaving:f", "wrong_syntax:f", "needy:f",
+    "nul:f", "kinds:Needs", "kinds:Breaks", "kinds:VALUE", "kinds:nothing", "kinds:missing",
+]  # fmt: skip
+# Of these nothing can be known before they are called.
+UNKNOWABLE = {("builtins:print", "baseline"), ("builtins:print", "survivors")}
+UNKNOWABLE |= {("builtins:print", what) for what in ("update", "panel", "advantage")}
+UNKNOWABLE |= {
+    (name, what) for name in ("os:system", "json:loads") for what in ("update", "advantage")
+}
+UNKNOWABLE |= {("json:loads", "credit")}
+
+
+@pytest.fixture
+def modules(tmp_path, monkeypatch):
+    for name, text in MODULES.items():
+        (tmp_path / f"{name}.py").write_text(text)
+    monkeypatch.syspath_prepend(tmp_path)
+    yield
+    for name in MODULES:
+        sys.modules.pop(name, None)
+
+
+@pytest.mark.parametrize("what", TAKERS)
+@pytest.mark.parametrize("name", NAMES)
+def test_a_name_that_leads_nowhere_is_one_sentence(modules, what, name):
+    if (name, what) in UNKNOWABLE:
+        TAKERS[what](name)
+        return
+    with pytest.raises(SpoError) as caught:
+        TAKERS[what](name)
+    assert what in str(caught.value)
+    assert name.partition(":")[0] in str(caught.value) or repr(name) in str(caught.value)
+
+
+def test_the_sentence_says_where_a_module_broke(modules):
+    with pytest.raises(InputError, match=r"KeyError: 'deep'\) in .*raising\.py, line 2$"):
+        get_credit("raising:f")
+    with pytest.raises(InputError, match=r"wrong_syntax\.py, line 1"):
+        get_credit("wrong_syntax:f")
+    with pytest.raises(InputError, match=r"no_such_thing'\) in .*needy\.py, line 1$"):
+        get_credit("needy:f")
+    with pytest.raises(InputError, match=r"its folder must be on PYTHONPATH$"):
+        get_credit("no.such:f")
+    with pytest.raises(InputError, match=r"must take \(payoff, \*, top\); it takes \(\)$"):
+        get_credit("kinds:nothing")
+    with pytest.raises(InputError, match="problem 'json:loads' has no attribute name"):
+        get_problem("json:loads")
+
+
+def test_there_is_one_importer():
+    """Of names that a user gives: what else imports by name imports what is ours."""
+    ours = {"named.py", "zygote.py"}
+    for path in Path(spo_jax.__file__).parent.rglob("*.py"):
+        if path.name not in ours:
+            text = path.read_text()
+            assert not re.search(
+                r"getattr\(\s*importlib|importlib\.import_module\(module", text
+            ) or (path.parent.name == "grammar"), path
+
+
+class Elsewhere(type(get_problem("tsp"))):
+    """A problem whose workers would play the TSP itself."""
+
+    name = "elsewhere"
+
+
+def test_a_problem_must_be_what_its_workers_find():
+    with pytest.raises(InputError, match=r"its spec is 'spo_jax.envs.tsp:TSP', by which another"):
+        get_problem(f"{__name__}:Elsewhere")
+
+
+# --- what parts return ----------------------------------------------------------------------------
+
+ODD = [
+    None,
+    3,
+    "text",
+    b"bytes",
+    [None],
+    {"a": object()},
+    ["x"],
+    [[1], [2, 3]],
+    1j,
+    {3: 4},
+    object(),
+]
+
+
+def returning(value):
+    return lambda *args, **kwargs: value
+
+
+@pytest.fixture
+def given(monkeypatch):
+    """A function that returns what it is told to, under the name `given:f`."""
+    module = type(sys)("given")
+    monkeypatch.setitem(sys.modules, "given", module)
+
+    def give(function):
+        module.f = function
+        return "given:f"
+
+    return give
+
+
+def fine(pair):
+    return Status.OK, 0.25
+
+
+@pytest.mark.parametrize("value", ODD, ids=repr)
+@pytest.mark.parametrize("what", ["credit", "survivors", "panel", "update"])
+def test_what_a_function_returns_is_checked(given, what, value):
+    if (what, value) == ("update", None):
+        return  # no metrics
+    name = given(returning(value))
+    config = small(rounds=1, **{what: name})
+    parts = {
+        "credit": lambda: {"credit": get_credit(name)},
+        "survivors": lambda: {"select": get_survivors(name)},
+        "panel": lambda: {"panel": get_panel(name)},
+        "update": lambda: {"updater": get_updater(name)},
+    }
+    with pytest.raises(InputError, match=rf"^{what} 'given:f' returned .*must return"):
+        play(config, evaluator=Evaluator(verdict=fine), **parts[what]())
+
+
+@pytest.mark.parametrize(
+    "value", [*ODD, [np.inf] * 3, [1.0, 2.0], [1j] * 3, [10**400] * 3], ids=repr
+)
+def test_an_advantage_is_one_finite_number_a_credit(value):
+    config = GrpoConfig(advantage=returning(value))
+    usable, failed = np.ones(3, bool), np.zeros(3, bool)
+    with pytest.raises(InputError, match="the advantage"):
+        advantages(np.array([1.0, 2.0, 3.0]), failed, usable, config)
+
+
+@pytest.mark.parametrize(
+    "value", [None, 3, "text", [None] * 40, [("text",) * 6] * 40, {}], ids=repr
+)
+def test_a_generator_answers_with_completions(value):
+    class Odd(Generator):
+        def generate(self, prompts, n, seed):
+            return value
+
+    with pytest.raises(InputError, match=r"the generator (returned|answered)"):
+        play(small(rounds=1), generator=Odd())
+
+    class OddStream(Generator):
+        def stream(self, prompts, n, seed):
+            yield value
+
+    if value != {}:
+        with pytest.raises(InputError, match=r"the generator('s stream gave| answered)"):
+            play(small(rounds=1), generator=OddStream())
+
+
+def test_a_method_returns_what_is_asked(given):
+    class Odd:
+        def variant(self, prose):
+            return 3
+
+        def rounds(self, config):
+            return 2.0
+
+        def one_round(self, parts, instances, k, state):
+            return None
+
+    config = small(method=given(Odd))
+    method = get_method(config)
+    with pytest.raises(InputError, match=r"rounds\(config\) returned 2.0, where a whole number"):
+        rounds_of(config)
+    with pytest.raises(InputError, match=r"variant\(prose\) returned 3"):
+        variant_of(method, config, Generator())
+    parts = replace_parts(config)
+    with pytest.raises(InputError, match=r"one_round returned None, where round 1 is due"):
+        round_of(method, parts, [], 1, None)
+
+
+def replace_parts(config):
+    from spo_jax.search.spo import Parts
+
+    return replace(Parts(small(), get_problem("tsp"), Evaluator(), Generator()), config=config)
+
+
+@pytest.mark.parametrize("what", ["credit", "survivors", "panel", "update"])
+def test_a_bug_in_a_users_function_keeps_its_traceback(given, what):
+    def buggy(*args, **kwargs):
+        raise TypeError("mine")
+
+    name = given(buggy)
+    parts = {
+        "credit": lambda: {"credit": get_credit(name)},
+        "survivors": lambda: {"select": get_survivors(name)},
+        "panel": lambda: {"panel": get_panel(name)},
+        "update": lambda: {"updater": get_updater(name)},
+    }
+    with pytest.raises(TypeError, match="mine"):
+        play(small(rounds=1), evaluator=Evaluator(verdict=fine), **parts[what]())
