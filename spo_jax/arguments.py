@@ -4,12 +4,18 @@ import argparse
 
 from spo_jax import __version__, config, presets
 
+LARGEST = 10**9  # more than any count can be used for
 
-def _count(text: str) -> int:
+
+def _count(text: str, most: int = LARGEST) -> int:
     value = int(text)
-    if value < 1:
-        raise argparse.ArgumentTypeError(f"{text} is not at least 1")
+    if not 1 <= value <= most:
+        raise argparse.ArgumentTypeError(f"{text:.40} is not from 1 to {most}")
     return value
+
+
+def _workers(text: str) -> int:
+    return _count(text, config.MAX_WORKERS)
 
 
 def _seconds(text: str) -> float:
@@ -26,7 +32,12 @@ def _seed(text: str) -> int:
     return value
 
 
-for _kind, _name in ((_count, "whole number"), (_seconds, "number"), (_seed, "whole number")):
+for _kind, _name in (
+    (_count, "whole number"),
+    (_workers, "whole number"),
+    (_seconds, "number"),
+    (_seed, "whole number"),
+):
     _kind.__name__ = _name  # argparse puts it into "invalid ... value"
 
 
@@ -232,7 +243,7 @@ def _report_options(sub: argparse.ArgumentParser) -> None:
 
 def _workers_option(sub: argparse.ArgumentParser) -> None:
     sub.add_argument(
-        "--workers", type=_count, metavar="N", help="processes (default: one a usable core)"
+        "--workers", type=_workers, metavar="N", help="processes (default: one a usable core)"
     )
 
 

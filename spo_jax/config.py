@@ -8,8 +8,8 @@ is one line here and one use elsewhere.
 import argparse
 import dataclasses
 import difflib
-import math
 import os
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, get_args, get_type_hints
@@ -38,7 +38,8 @@ def _knob(
 ) -> Any:
     """A field with its help and lawful range; a volatile one may change when a run is resumed.
 
-    own: beside the choices a user's own, as package.module:function, is lawful.
+    A number has both bounds, or one that no use has would overflow somewhere. own: beside the
+    choices a user's own, as package.module:function, is lawful.
     """
     metadata = {
         "help": help,
@@ -81,9 +82,13 @@ class Config:
         30, "repair candidates generated for a valid destroy; a multiple of responses",
         low=1, high=100_000,
     )  # fmt: skip
-    top_responses: int = _knob(2, "L: best responses averaged in a leader credit", low=1)
+    top_responses: int = _knob(
+        2, "L: best responses averaged in a leader credit", low=1, high=100_000
+    )
     population_size: int = _knob(10, "most programs kept per role", low=1, high=10_000)
-    diversity: float = _knob(0.1, "weight of strategy distance in survivor selection", low=0.0)
+    diversity: float = _knob(
+        0.1, "weight of strategy distance in survivor selection", low=0.0, high=1e6
+    )
     survivors: str = _knob(
         "diverse", "who survives a round: the paper's rule, or a function like `select`",
         choices=("diverse",), own=True,
@@ -118,7 +123,7 @@ class Config:
         False, "add the problem's fixed classical destroys to the panel (CVRP: yes)"
     )
     cross_play_candidates: int = _knob(
-        20, "a round's best repairs that join the population's in cross-play", low=1
+        20, "a round's best repairs that join the population's in cross-play", low=1, high=100_000
     )
     best_from: str = _knob(
         "responses", "pairs the best pair is chosen from: responses only, or cross-play too",
@@ -145,11 +150,15 @@ class Config:
     )  # fmt: skip
     temperature: float = _knob(0.8, "sampling temperature", low=0.01, high=100.0)
     top_p: float = _knob(0.95, "probability mass that is sampled from", low=0.001, high=1.0)
-    max_new_tokens: int = _knob(1200, "longest answer in tokens (CVRP: 2048)", low=1)
-    context: int = _knob(8192, "longest prompt and answer together, in tokens", low=2)
+    max_new_tokens: int = _knob(
+        1200, "longest answer in tokens (CVRP: 2048)", low=1, high=1_000_000
+    )
+    context: int = _knob(
+        8192, "longest prompt and answer together, in tokens", low=2, high=10_000_000
+    )
     sample_rows: int = _knob(64, "answers sampled side by side", low=1, high=100_000)
     lora_rank: int = _knob(16, "rank of the adapters", low=1, high=4096)
-    lora_alpha: float = _knob(32.0, "adapters count alpha / rank times", low=0.001)
+    lora_alpha: float = _knob(32.0, "adapters count alpha / rank times", low=0.001, high=1e6)
     lora_targets: str = _knob(
         "tsp", "matrices with adapters: tsp or cvrp (the paper's), or names with commas"
     )
@@ -160,7 +169,7 @@ class Config:
         choices=("constant", "inverse-sqrt"),
     )  # fmt: skip
     weight_decay: float = _knob(0.01, "AdamW's weight decay", low=0.0, high=1.0)
-    max_gradient_norm: float = _knob(1.0, "gradients are clipped to this norm", low=1e-6)
+    max_gradient_norm: float = _knob(1.0, "gradients are clipped to this norm", low=1e-6, high=1e12)
     clip: float = _knob(0.2, "epsilon of the clipped ratio", low=0.001, high=0.999)
     ratio: str = _knob(
         "sequence", "probability ratio of a whole answer, of its tokens' mean, or of each token",
@@ -172,7 +181,7 @@ class Config:
     )  # fmt: skip
     failure_penalty: float | None = _knob(
         None, "a failed answer earns this much less than its group's worst (none: it is left out)",
-        low=0.0,
+        low=0.0, high=1e6,
     )  # fmt: skip
     micro_batch: int = _knob(3, "answers in one gradient (CVRP: 2)", low=1, high=100_000)
     share_prompts: bool = _knob(True, "compute a group's prompt once; the same gradient")
@@ -195,10 +204,14 @@ class Config:
         None, """more fields of each request, as JSON: '{"reasoning_effort": "low"}'"""
     )
     prompt_price: float = _knob(
-        0.0, "price of a million prompt tokens, for the record", low=0.0, volatile=True
+        0.0, "price of a million prompt tokens, for the record", low=0.0, high=1e9, volatile=True
     )
     completion_price: float = _knob(
-        0.0, "price of a million completion tokens, for the record", low=0.0, volatile=True
+        0.0,
+        "price of a million completion tokens, for the record",
+        low=0.0,
+        high=1e9,
+        volatile=True,
     )
 
     # A vLLM server that samples from the adapters that learn: generator vllm. It also reads
@@ -225,17 +238,18 @@ class Config:
         choices=("both", "sleep", "restart"), volatile=True,
     )  # fmt: skip
     probe_tolerance: float = _knob(
-        0.15, "nats a token that server and trainer may differ by on a fixed text", low=1e-6,
-        volatile=True,
+        0.15, "nats a token that server and trainer may differ by on a fixed text",
+        low=1e-6, high=1e6, volatile=True,
     )  # fmt: skip
     drift_warning: float = _knob(
-        0.1, "nats a token between server and trainer from which the log warns", low=0.0,
+        0.1, "nats a token between server and trainer from which the log warns", low=0.0, high=1e6,
         volatile=True,
     )  # fmt: skip
     importance_cap: float | None = _knob(
         None,
         "weigh samples by trainer over server, at most by this (none: alike)",
         low=1e-6,
+        high=1e6,
     )
 
     # What a pair is judged on: Appendices B.1 and B.2.
@@ -327,13 +341,12 @@ def _range(field: "dataclasses.Field[Any]") -> str:
     kind, optional = _kind(field.name)
     low, high = field.metadata["low"], field.metadata["high"]
     words = {int: "a whole number", float: "a number", bool: "true or false", str: "a text"}[kind]
+    words += " without null characters, in UTF-8" if kind is str else ""
     if field.metadata["choices"]:
         words = "one of " + ", ".join(field.metadata["choices"])
         words += ", or package.module:function" if field.metadata["own"] else ""
-    elif low is not None and high is not None:
-        words += f" from {low} to {high}"
     elif low is not None:
-        words += f" of at least {low}"
+        words += f" from {low} to {high}"
     return words + (" or none" if optional else "")
 
 
@@ -342,21 +355,24 @@ def _checked(field: "dataclasses.Field[Any]", value: Any) -> Any:
     kind, optional = _kind(field.name)
     if optional and (value is None or value == "none"):  # TOML has no word for it
         return None
-    if kind is float and type(value) is int:
+    if kind is float and type(value) is int and abs(value) < 2**63:
         value = float(value)
     if type(value) is not kind or not _in_range(field.metadata, value):
-        raise InputError(f"{field.name} is {value!r}; it must be {_range(field)}")
+        raise InputError(f"{field.name} is {value!r:.80}; it must be {_range(field)}")
     return value
 
 
 def _in_range(metadata: Mapping[str, Any], value: Any) -> bool:
     if isinstance(value, str):
         if not metadata["choices"]:
-            return bool(value.strip())
+            return bool(value.strip()) and _plain(value)
         return value in metadata["choices"] or (metadata["own"] and ":" in value)
-    low = -math.inf if metadata["low"] is None else metadata["low"]
-    high = math.inf if metadata["high"] is None else metadata["high"]
-    return math.isfinite(value) and low <= value <= high
+    return metadata["low"] is None or metadata["low"] <= value <= metadata["high"]
+
+
+def _plain(text: str) -> bool:
+    """Whether a text holds neither a null character nor half a surrogate pair."""
+    return not re.search("[\0\ud800-\udfff]", text)
 
 
 def check_names(values: Mapping[str, Any], where: str) -> None:
@@ -412,5 +428,5 @@ def _converted(field: "dataclasses.Field[Any]", text: Any) -> Any:
     try:
         value = kind(text)
     except ValueError:
-        raise InputError(f"{field.name} is {text!r}; it must be {_range(field)}") from None
+        raise InputError(f"{field.name} is {text!r:.80}; it must be {_range(field)}") from None
     return _checked(field, value)

@@ -490,6 +490,11 @@ def test_version(capsys):
         [*SOLVE, "--see", "1"],  # no guessing at what an abbreviation means
         ["solve", "ten.tsp", "--pair", "pair.py", "--time", "nan"],
         ["solve", "ten.tsp", "--pair", "pair.py", "--seed", "-1"],
+        ["solve", "ten.tsp", "--pair", "pair.py", "--seed", "9" * 5000],
+        ["solve", "ten.tsp", "--pair", "pair.py", "--workers", "9999"],
+        *([*SOLVE[:4], f"--{name}", "9" * 20] for name in ("steps", "time", "seed", "seeds")),
+        *([*SOLVE[:4], f"--{name}", "9" * 20] for name in ("workers", "cpu-seconds")),
+        *([*EVALUATE, "--on", "ten.tsp", f"--{name}", "9" * 20] for name in ("steps", "seeds")),
         [*EVALUATE, "--on", "ten.tsp", "--steps", "x"],
         [*EVALUATE, "--on", "ten.tsp", "--on-invalid", "ignore"],
         ["export"],

@@ -1,7 +1,9 @@
 import argparse
 import ast
+import contextlib
 import tomllib
 from pathlib import Path
+from typing import get_args
 
 import pytest
 from hypothesis import given
@@ -200,16 +202,55 @@ def test_the_lower_boundary_of_every_number(field):
         Config(**{field.name: low - step})
 
 
-@pytest.mark.parametrize(
-    "field", [f for f in NUMBERS if f.metadata["high"] is not None], ids=lambda f: f.name
-)
+@pytest.mark.parametrize("field", NUMBERS, ids=lambda f: f.name)
 def test_the_upper_boundary_of_every_number(field):
     high = field.metadata["high"]
     company = {"repairs_per_destroy": high} if field.name == "responses" else {}
     company |= {"responses": 1} if field.name == "repairs_per_destroy" else {}
+    company |= {"context": 10 * high} if field.name == "max_new_tokens" else {}
+    if field.name == "importance_cap":
+        company |= {"generator": "vllm", "vllm_url": "http://x"}
     Config(**{field.name: high} | company)
     with pytest.raises(InputError, match=rf"^{field.name} is .*must be"):
         Config(**{field.name: high + 1})
+
+
+ODD_TEXTS = ["9" * 20, "9" * 5000, "-" + "9" * 20, "1e400", "inf", "-inf", "nan", "0x10", "1_0", ""]
+ODD_TEXTS += ["\u0663", "1e308", "-0.0", "0", "\0", "\udc80", "none"]
+ODD_NUMBERS = [10**20, -(10**20), 10**400, float("inf"), -float("inf"), 1e308]
+
+
+@pytest.mark.parametrize("field", FIELDS.values(), ids=lambda f: f.name)
+def test_no_value_is_too_odd_for_a_sentence(field):
+    """On the command line and in a file: refused in a sentence, or within the field's bounds."""
+
+    def typed(text):
+        if field.name == "problem":
+            return Config(problem=text).problem
+        return overrides_from(argparse.Namespace(**{field.name: text}))[field.name]
+
+    taken = []
+    for odd in ODD_TEXTS:
+        with contextlib.suppress(InputError):
+            taken.append(typed(odd))
+    for odd in ODD_NUMBERS:
+        with contextlib.suppress(InputError):
+            taken.append(getattr(Config(**{field.name: odd}), field.name))
+    low, high = field.metadata["low"], field.metadata["high"]
+    for value in taken:
+        if low is not None and value is not None:
+            assert low <= value <= high
+        if isinstance(value, str) and not field.metadata["choices"]:
+            value.encode("utf-8")
+            assert "\0" not in value
+
+
+def test_every_number_has_bounds():
+    for field in FIELDS.values():
+        basic = set(get_args(field.type)) or {field.type}
+        for bound in ("low", "high"):
+            known = field.metadata[bound] is not None
+            assert known == bool(basic & {int, float}), field.name
 
 
 @pytest.mark.parametrize("field", FIELDS.values(), ids=lambda f: f.name)

@@ -45,8 +45,10 @@ def read_preset(preset: str, problem: str) -> dict[str, Any]:
     """
     if preset.endswith(".toml"):
         try:
+            if Path(preset).exists() and not Path(preset).is_file():
+                raise OSError("not a regular file")
             text = Path(preset).read_text("utf-8")
-        except (OSError, UnicodeDecodeError) as error:
+        except (OSError, ValueError) as error:
             raise InputError(f"cannot read preset {preset}: {error}") from None
     elif preset in PRESETS:
         text = _packaged(preset)
@@ -63,7 +65,7 @@ def _settings(text: str, preset: str, problem: str) -> dict[str, Any]:
     """The settings in a TOML text, those of `problem` merged in."""
     try:
         values = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+    except (ValueError, RecursionError) as error:
         raise InputError(f"preset {preset} is not TOML: {error}") from None
     tables = {name: values.pop(name) for name in list(values) if isinstance(values[name], dict)}
     for name, table in tables.items():
