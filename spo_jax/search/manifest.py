@@ -80,6 +80,37 @@ def model_of(settings: Config) -> dict[str, str] | None:
     return found
 
 
+def require_manifest(found: object) -> None:
+    """Raises InputError unless everything in a manifest is of its kind; older ones have less."""
+    if not isinstance(found, dict) or not isinstance(found.get("config"), dict):
+        raise InputError("it holds no config")
+    for name, kind in _KINDS.items():
+        value = found.get(name)
+        if value is not None and type(value) is not kind:
+            raise InputError(f"{name} is {value!r:.80}, where a {kind.__name__} is due")
+    for name in ("versions", "model"):
+        for key, value in found.get(name, {}).items():
+            if not isinstance(value, str):
+                raise InputError(f"{key} of {name} is {value!r:.80}, where a text is due")
+    model, code = found.get("model", {}), found.get("code", {})
+    if model and "name" not in model and not {"folder", "weights", "tokenizer"} <= model.keys():
+        raise InputError("model has no folder, weights and tokenizer")
+    if "commit" in code and not isinstance(code["commit"], str):
+        raise InputError(f"commit of code is {code['commit']!r:.80}, where a text is due")
+
+
+_KINDS = {
+    "preset": str,
+    "versions": dict,
+    "code": dict,
+    "model": dict,
+    "variant": str,
+    "rounds": int,
+    "prompts": str,
+    "peak_memory_gb": dict,
+}
+
+
 def idle_devices(model: Mapping[str, str] | None) -> str:
     """A sentence where a model has more devices than it uses, or nothing."""
     used = (model or {}).get("devices", "")

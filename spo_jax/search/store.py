@@ -25,6 +25,8 @@ from spo_jax.config import Config
 from spo_jax.envs.textfiles import sync_folder, write_atomically
 from spo_jax.errors import InputError
 from spo_jax.program import Pair, load_pair, save_pair
+from spo_jax.search.intact import REMEDY, require_intact, require_settings
+from spo_jax.search.manifest import require_manifest
 from spo_jax.search.methods import rounds_of
 from spo_jax.search.rounds import Best, Round, State
 from spo_jax.search.tables import (
@@ -39,6 +41,7 @@ from spo_jax.search.tables import (
     read_peaks,
     read_state,
     read_totals,
+    write_config,
     write_finals,
     write_round,
 )
@@ -62,7 +65,7 @@ class Store:
         self.manifest = dict(manifest)
         self.config = Config.from_dict(self.manifest["config"])
         self._lock = lock
-        self._connection = connect(path / DATABASE)
+        self._connection = _opened(path, self.config)
 
     def __enter__(self) -> "Store":
         return self
@@ -87,8 +90,8 @@ class Store:
             draft = Path(tempfile.mkdtemp(dir=path.parent, prefix=f".{path.name}."))
             try:
                 _write_new(draft / MANIFEST, json.dumps(manifest, indent=2) + "\n")
-                connection = connect(draft / DATABASE, create=True)
-                connection.close()
+                with contextlib.closing(connect(draft / DATABASE, create=True)) as connection:
+                    write_config(connection, Config.from_dict(manifest["config"]))
                 draft.chmod(0o777 & ~_umask())
                 draft.rename(path)
                 sync_folder(path.parent)
@@ -245,7 +248,8 @@ def load_run(path: str | Path) -> Run:
     path = Path(path)
     manifest = read_manifest(path)
     config = Config.from_dict(manifest["config"])
-    with _storage(path), contextlib.closing(connect(path / DATABASE)) as db:
+    with _storage(path), contextlib.closing(_opened(path, config)) as db:
+        db.execute("BEGIN")  # what is read is of one moment
         finals = read_finals(db)
         best = _best(db, config)
         rows = db.execute("SELECT best_utility FROM rounds ORDER BY round").fetchall()
@@ -258,6 +262,26 @@ def load_run(path: str | Path) -> Run:
     curve = tuple(math.nan if value is None else value for (value,) in rows)
     preset = str(manifest.get("preset", ""))
     return Run(path, config, preset, manifest, best, finals, curve, pairs, status, planned)
+
+
+def _opened(path: Path, config: Config) -> sqlite3.Connection:
+    """The database of the run in `path`. Raises InputError unless it is whole and `config`'s."""
+    db = connect(path / DATABASE)
+    try:
+        db.execute("BEGIN")
+        try:
+            require_intact(db)
+        except InputError as error:
+            raise InputError(f"{path / DATABASE}: {error}") from None
+        try:
+            require_settings(db, config)
+        except InputError as error:
+            raise InputError(f"{path}: {error}") from None
+        db.execute("COMMIT")
+    except BaseException:
+        db.close()
+        raise
+    return db
 
 
 def _best(db: sqlite3.Connection, config: Config) -> Best | None:
@@ -348,8 +372,9 @@ def read_manifest(path: str | Path) -> dict[str, Any]:
         raise InputError(f"{path} holds no run (no {MANIFEST} and {DATABASE} in it)")
     try:
         manifest = json.loads((path / MANIFEST).read_text("utf-8"))
+        require_manifest(manifest)
         Config.from_dict(manifest["config"])
-    except (OSError, ValueError, KeyError, TypeError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise InputError(f"{path / MANIFEST} cannot be read: {error}") from None
     return manifest
 
@@ -390,7 +415,10 @@ def _storage(path: Path) -> Iterator[None]:
             raise _Locked(f"{path}: another process is using the run database") from None
         if "full" in str(error):
             raise InputError(f"{path}: {_NO_SPACE}") from None
-        raise InputError(f"{path}: the run database cannot be used: {error}") from None
+        code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_CORRUPT) & 0xFF
+        damaged = code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
+        remedy = f"; {REMEDY}" if damaged else ""
+        raise InputError(f"{path}: the run database cannot be used: {error}{remedy}") from None
     except OSError as error:
         if error.errno in (errno.ENOSPC, errno.EDQUOT):
             raise InputError(f"{path}: {_NO_SPACE}") from None

@@ -10,6 +10,7 @@ from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
+from spo_jax.config import FIELDS, Config
 from spo_jax.errors import InputError
 from spo_jax.program import Pair, Program
 from spo_jax.search.population import Member, Population
@@ -18,8 +19,10 @@ from spo_jax.search.validation import Finals
 from spo_jax.seeding import derive, python_rng
 
 MEMORY = "memory/"  # how metrics of memory begin
-SCHEMA_VERSION = 3
-READABLE = (2, SCHEMA_VERSION)  # 2 has finalists without `fresh` and `kind`
+SCHEMA_VERSION = 4
+READABLE = (2, 3, SCHEMA_VERSION)
+FRESH = 3  # from this version on finalists have `fresh` and `kind`
+LATER = {"individuals": 4, "notes": 4, "config": 4}  # tables that every run has from then on
 
 # programs.id is a hash of the whole program, so that a row is one Program object exactly; digest,
 # destroy and repair are digests of normalised source, by which payoffs are known.
@@ -63,9 +66,11 @@ CREATE TABLE individuals (
     PRIMARY KEY (round, number)
 ) WITHOUT ROWID;
 CREATE TABLE notes (round INTEGER PRIMARY KEY, text TEXT NOT NULL);
+CREATE TABLE config (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 """
 TABLES = (
-    "programs", "pairs", "rounds", "members", "failures", "finalists", "individuals", "notes"
+    "programs", "pairs", "rounds", "members", "failures", "finalists", "individuals", "notes",
+    "config",
 )  # fmt: skip
 
 
@@ -87,11 +92,20 @@ def connect(path: Path, create: bool = False) -> sqlite3.Connection:
                 f"BEGIN; {SCHEMA} PRAGMA user_version = {SCHEMA_VERSION}; COMMIT;"
             )
         elif version not in READABLE:
-            raise InputError(f"{path} has format {version}; this spo-jax reads {SCHEMA_VERSION}")
+            raise InputError(
+                f"{path} has format {version}, and this spo-jax reads {READABLE[0]} to "
+                f"{SCHEMA_VERSION}: it is of another version, or no run database"
+            )
     except BaseException:
         connection.close()
         raise
     return connection
+
+
+def write_config(db: sqlite3.Connection, config: Config) -> None:
+    """Keep the settings that make a run what it is: all but the volatile ones."""
+    kept = {n: v for n, v in config.to_dict().items() if not FIELDS[n].metadata["volatile"]}
+    _insert(db, "INSERT INTO config", [(name, json.dumps(v)) for name, v in kept.items()])
 
 
 def program_id(program: Program) -> str:
@@ -148,7 +162,7 @@ def forget_after(db: sqlite3.Connection, number: int) -> None:
     for table in TABLES:
         if table == "finalists":
             db.execute("DELETE FROM finalists")
-        elif has(db, table):
+        elif table != "config" and has(db, table):
             db.execute(f"DELETE FROM {table} WHERE round > ?", (number,))
 
 
@@ -188,7 +202,7 @@ def _round_row(done: Round) -> tuple[Any, ...]:
     if done.best is not None:
         pair = done.best.pair
         best = (done.best.utility, done.best.round, *map(program_id, (pair.destroy, pair.repair)))
-    known = {name: None if value != value else value for name, value in done.metrics.items()}
+    known = {name: v if math.isfinite(v) else None for name, v in done.metrics.items()}
     metrics = json.dumps(known, sort_keys=True)
     return (done.number, *asdict(done.counts).values(), *best, metrics)
 
@@ -288,7 +302,7 @@ def write_finals(db: sqlite3.Connection, finals: Finals) -> None:
     if not _has_fresh(db):
         db.execute("ALTER TABLE finalists ADD COLUMN fresh REAL")
         db.execute("ALTER TABLE finalists ADD COLUMN kind TEXT NOT NULL DEFAULT 'finalist'")
-        db.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
+        db.execute(f"PRAGMA user_version = {FRESH}")
     kinds = ["finalist"] * len(finals.finalists) + ["control"] * len(finals.controls)
     rows = []
     for rank, f in enumerate((*finals.finalists, *finals.controls)):
@@ -311,7 +325,7 @@ def read_finals(db: sqlite3.Connection) -> Finals:
 
 
 def _has_fresh(db: sqlite3.Connection) -> bool:
-    return bool(db.execute("PRAGMA user_version").fetchone()[0] > 2)
+    return bool(db.execute("PRAGMA user_version").fetchone()[0] >= FRESH)
 
 
 def read_state(db: sqlite3.Connection) -> State:

@@ -259,6 +259,7 @@ class TestFolder:
             ("rules.txt", "$role $name", r"unknown placeholder \$name"),
             ("rules.txt", "$role costs $ 5", r"stray \$"),
             ("rules.txt", b"$role \xff", "UTF-8"),
+            ("rules.txt", "$role \0", "null character"),
         ],
     )
     def test_bad_templates(self, tmp_path, name, text, complaint):

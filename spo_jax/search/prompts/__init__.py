@@ -270,11 +270,15 @@ def _files(folder: Path) -> list[Path]:
 
 def _read(path: Path, names: set[str]) -> str:
     try:
+        if path.exists() and not path.is_file():  # a pipe would be waited for
+            raise InputError(f"cannot read prompt template {path}: not a regular file")
         text = path.read_text("utf-8")
     except OSError as error:
         raise InputError(f"cannot read prompt template {path}: {error.strerror}") from None
     except UnicodeDecodeError:
         raise InputError(f"prompt template {path} is not UTF-8 text") from None
+    if "\0" in text:
+        raise InputError(f"prompt template {path} holds a null character")
     template = Template(text)
     if not template.is_valid():
         raise InputError(f"prompt template {path} has a stray $: write $$ for a dollar sign")

@@ -1,0 +1,257 @@
+"""Run folders that somebody edited or damaged: each is one sentence, and none is half read."""
+
+import contextlib
+import json
+import shutil
+import sqlite3
+from dataclasses import replace
+
+import pytest
+from spo_fakes import Evaluator, Generator, small
+
+from spo_jax.cli import main
+from spo_jax.config import FIELDS, Config
+from spo_jax.envs import get_problem
+from spo_jax.errors import InputError
+from spo_jax.search.rounds import Individual
+from spo_jax.search.spo import Parts, discover
+from spo_jax.search.store import DATABASE, MANIFEST, Store, load_run
+from spo_jax.search.tables import TABLES
+from spo_jax.search.validation import Finals
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory):
+    """A finished run with something in every table."""
+    path = tmp_path_factory.mktemp("whole") / "run"
+    config = small(finalists=2)
+    with Store.create(path, {"config": config.to_dict(), "preset": "smoke"}) as store:
+
+        def commit(done):
+            best = done.best
+            child = Individual(best.pair, best.utility, done.number, "first", 0, (0.5,))
+            store.commit(replace(done, individuals=(child,), note="[1]", metrics={"a": 1.0}))
+
+        parts = Parts(config, get_problem("tsp"), Evaluator(), Generator(broken=0.2))
+        discover(parts, None, commit)
+        named = store.candidates(2)
+        named = [replace(each, validation=0.5, fresh=0.25) for each in named]
+        store.commit_finals(Finals(tuple(named), tuple(named[:1])))
+        store.export_best(store.best())
+    return path
+
+
+@pytest.fixture
+def run(whole, tmp_path):
+    return shutil.copytree(whole, tmp_path / "run")
+
+
+def edit(path, *commands):
+    with sqlite3.connect(path / DATABASE) as db:
+        db.execute("PRAGMA ignore_check_constraints = ON")
+        for command in commands:
+            db.execute(*command) if isinstance(command, tuple) else db.execute(command)
+    db.close()
+
+
+def read_all(path):
+    """Everything that any command reads of a run."""
+    load_run(path)
+    with Store.reopen(path) as store:
+        state = store.state()
+        store.candidates(3)
+        store.controls(3, [])
+        store.totals()
+        store.best()
+        store.finals()
+        store.last_round()
+        return state
+
+
+def columns():
+    empty = sqlite3.connect(":memory:")
+    from spo_jax.search.tables import SCHEMA
+
+    empty.executescript(SCHEMA)
+    return [
+        (table, row[1]) for table in TABLES for row in empty.execute(f"PRAGMA table_info({table})")
+    ]
+
+
+VALUES = [
+    None, "x", "", "[", "{}", '{"a": []}', '{"a": "b"}', "[1e999]", '["a"]', "[[]]", "null",
+    "[" * 20_000, "9" * 5000, -1, 0, 10**15, 2**63 - 1, 3.5, 9e999, -9e999, b"\xff\xfe", "\0",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("table", "column"), columns())
+def test_no_value_is_too_odd_for_a_sentence(whole, tmp_path, table, column):
+    """Every column, in its first row, by values of every kind: it is refused, or can be read."""
+    refused = 0
+    for number, value in enumerate(VALUES):
+        path = shutil.copytree(whole, tmp_path / str(number))
+        with sqlite3.connect(path / DATABASE) as db:
+            first = f"SELECT {column} FROM {table} LIMIT 1"
+            try:
+                db.execute(f"UPDATE {table} SET {column} = ? WHERE {column} = ({first})", (value,))
+            except sqlite3.IntegrityError:
+                continue
+            finally:
+                db.commit()
+        db.close()
+        try:
+            read_all(path)
+        except InputError as error:
+            refused += 1
+            assert str(path) in str(error)  # noqa: PT017
+            assert "\n" not in str(error)  # noqa: PT017
+    free = {"condition", "form", "strategy", "source", "derivation", "reason", "digest", "status"}
+    free |= {"subject", "destroy", "repair", "text", "operator"}
+    assert refused or column in free
+
+
+@pytest.mark.parametrize("table", TABLES)
+def test_a_missing_table_or_column_is_named(whole, tmp_path, table):
+    path = shutil.copytree(whole, tmp_path / "dropped")
+    edit(path, f"DROP TABLE {table}")
+    with pytest.raises(InputError, match=rf"spo\.sqlite: there is no table {table}: .*restore it"):
+        read_all(path)
+    path = shutil.copytree(whole, tmp_path / "foreign")
+    edit(path, f"DROP TABLE {table}", f"CREATE TABLE {table} (mine TEXT)")
+    with pytest.raises(InputError, match=rf"the table {table} has no column"):
+        read_all(path)
+
+
+@pytest.mark.parametrize(
+    ("command", "says"),
+    [
+        ("DELETE FROM programs", r"names a (destroy|repair) program .*that is not there"),
+        ("DELETE FROM programs WHERE role = 'repair'", "names a repair program"),
+        ("DELETE FROM rounds WHERE round = 1", "lacks a round"),
+        ("DELETE FROM rounds WHERE round = (SELECT MAX(round) FROM rounds)", "has a round that"),
+        ("UPDATE rounds SET best_round = NULL", "half of a best pair"),
+        ("UPDATE pairs SET utility = NULL WHERE status = 'ok'", "is ok and has no utility"),
+        ("UPDATE members SET role = 'repair', rank = rank + 99 WHERE role = 'destroy'", "names a"),
+        ("UPDATE finalists SET kind = 'mine'", "value of kind that cannot be"),
+        ("PRAGMA user_version = 77", "has format 77"),
+    ],
+)
+def test_what_is_missing_is_said(run, command, says):
+    edit(run, command)
+    with pytest.raises(InputError, match=says):
+        read_all(run)
+
+
+def test_a_file_that_was_cut_or_overwritten_is_one_sentence(whole, tmp_path):
+    raw = (whole / DATABASE).read_bytes()
+    cuts = [raw[: len(raw) * k // 10] for k in range(10)]
+    noise = [raw[: 512 * k] + b"\xa5" * 700 + raw[512 * k + 700 :] for k in range(8)]
+    for number, data in enumerate([*cuts, b"x" * 5000, *noise]):
+        path = shutil.copytree(whole, tmp_path / str(number))
+        (path / DATABASE).write_bytes(data)
+        # Noise may lie in a page that holds nothing.
+        with pytest.raises(InputError) if data not in noise else contextlib.suppress(InputError):
+            read_all(path)
+    other = shutil.copytree(whole, tmp_path / "other")
+    (other / DATABASE).unlink()
+    edit(other, "CREATE TABLE mine (a)")
+    with pytest.raises(InputError, match=r"has format 0, .* or no run database"):
+        read_all(other)
+
+
+# --- the manifest ---------------------------------------------------------------------------------
+
+
+def rewrite(path, change):
+    manifest = json.loads((path / MANIFEST).read_text())
+    change(manifest)
+    (path / MANIFEST).write_text(json.dumps(manifest))
+
+
+OTHERS = {"steps": 7, "seed": 5, "size": 9, "credit": "shared", "state": False, "rounds": 9}
+
+
+@pytest.mark.parametrize(("name", "value"), OTHERS.items())
+def test_an_edited_setting_is_noticed(run, name, value):
+    was = getattr(load_run(run).config, name)
+    rewrite(run, lambda manifest: manifest["config"].update({name: value}))
+    for read in (load_run, Store.reopen):
+        with pytest.raises(InputError, match=rf"\({name} is {value!r} there and was {was!r}\)"):
+            read(run)
+
+
+def test_a_setting_that_was_taken_out_is_noticed(run):
+    rewrite(run, lambda manifest: manifest["config"].pop("steps"))
+    with pytest.raises(InputError, match="steps is 100 there and was"):
+        load_run(run)
+
+
+def test_what_may_change_may_be_edited(run):
+    rewrite(run, lambda manifest: manifest["config"].update(workers=7))
+    assert load_run(run).config.workers == 7
+    kept = dict(sqlite3.connect(run / DATABASE).execute("SELECT name, value FROM config"))
+    assert kept.keys() == {n for n, f in FIELDS.items() if not f.metadata["volatile"]}
+    assert {n: json.loads(v) for n, v in kept.items()}.items() <= small(
+        finalists=2
+    ).to_dict().items()
+
+
+def test_runs_that_did_not_keep_their_settings_go_on(run):
+    edit(run, "DROP TABLE config", "PRAGMA user_version = 3")
+    rewrite(run, lambda manifest: manifest["config"].update(seed=5))
+    assert read_all(run).round == small().rounds
+    edit(run, "DROP TABLE individuals", "DROP TABLE notes", "PRAGMA user_version = 2")
+    edit(run, "ALTER TABLE finalists DROP COLUMN fresh", "ALTER TABLE finalists DROP COLUMN kind")
+    assert read_all(run).round == small().rounds
+    with Store.reopen(run) as store:  # what it writes now is readable by what wrote it
+        finals = store.finals()
+        edit(run, "DELETE FROM finalists")
+        store.commit_finals(finals)
+    assert load_run(run).finals == finals
+
+
+MANIFESTS = [
+    "", "[]", "3", "null", '"x"', "{}", '{"config": 3}', '{"config": {}, "rounds": "many"}',
+    '{"config": {"steps": 1e400}}', '{"config": {"nothing": 1}}', '{"config": {}, "model": {}}',
+    '{"config": {}, "versions": 3}', '{"config": {}, "versions": {"jax": 3}}', "[" * 100_000,
+    '{"config": {}, "model": {"folder": "x"}}', '{"config": {}, "code": {"commit": 3}}',
+    '{"config": {}, "preset": {}}', '{"config": {"steps": ' + "9" * 5000 + "}}",
+    '{"config": {"prompts": "\\ud800"}}', '{"config": {"prompts": "a\\u0000"}}', b"\xff\xfe",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("text", MANIFESTS, ids=lambda text: text[:30])
+def test_no_manifest_is_too_odd_for_a_sentence(run, text):
+    (run / MANIFEST).write_bytes(text if isinstance(text, bytes) else text.encode())
+    with pytest.raises(InputError):
+        load_run(run)
+
+
+@pytest.mark.parametrize("damage", ["database", "manifest"])
+def test_every_command_says_it(run, capsys, monkeypatch, damage):
+    monkeypatch.chdir(run.parent)
+    (run.parent / "ten.tsp").write_text("NAME: a\n")
+    if damage == "database":
+        edit(run, "UPDATE rounds SET metrics = '['")
+    else:
+        rewrite(run, lambda manifest: manifest["config"].update(seed=5))
+    says = "metrics that is not a JSON object" if damage == "database" else "seed is 5 there"
+    for argv in (
+        ["discover", "--resume", "run"],
+        ["export", "run", "--out", "pair.py"],
+        ["evaluate", "run", "--on", "uniform:10x1"],
+        ["solve", "ten.tsp", "--pair", "run"],
+    ):
+        assert main(argv) == 2
+        told = capsys.readouterr()
+        assert says in told.err
+        assert told.err.count("\n") == 1
+    assert main(["runs", "."]) == 0
+    assert "unreadable" in capsys.readouterr().out
+
+
+def test_the_config_of_a_run_may_be_any(tmp_path):
+    """What the database keeps is what a config says again, for every kind of value."""
+    config = Config(learning_rate=1e-7, failure_penalty=None, request_extra=None, diversity=0.1)
+    Store.create(tmp_path / "run", {"config": config.to_dict()}).__exit__()
+    assert load_run(tmp_path / "run").config == config
