@@ -9,6 +9,7 @@ import argparse
 import errno
 import os
 import sys
+import threading
 import warnings
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -16,6 +17,7 @@ from typing import TYPE_CHECKING
 
 from spo_jax.arguments import parser
 from spo_jax.errors import InputError, SpoError
+from spo_jax.stopping import STOPPED, exit_code, say_farewell, stoppable
 
 if TYPE_CHECKING:
     from spo_jax.config import Config
@@ -23,7 +25,7 @@ if TYPE_CHECKING:
     from spo_jax.envs.problem import Problem
     from spo_jax.program import Pair
 
-FAILED, INTERRUPTED, BROKEN_PIPE = 2, 130, 141
+FAILED, BROKEN_PIPE = 2, 141
 
 # What the file system or the machine refuses, and the user can mend.
 _REFUSED = {
@@ -44,7 +46,23 @@ _REFUSED = {
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one command; the exit code. 2 for bad input, 130 after Ctrl-C."""
+    """Run one command; the exit code. 2 for bad input, 130 after Ctrl-C, 143 after SIGTERM.
+
+    A stopped command of this process (no `argv`) does not return while threads still write: they
+    are not waited for.
+    """
+    try:
+        with stoppable(_stopped):
+            code = _main(argv)
+    except KeyboardInterrupt as stop:
+        say_farewell(_stopped)
+        code = exit_code(stop)
+    if argv is None and code in STOPPED and threading.active_count() > 1:
+        os._exit(code)
+    return code
+
+
+def _main(argv: Sequence[str] | None) -> int:
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="replace")  # a name that the terminal cannot show
@@ -61,9 +79,6 @@ def main(argv: Sequence[str] | None = None) -> int:
         return code
     except SpoError as error:
         return _complain(str(error))
-    except KeyboardInterrupt:
-        _complain("stopped")
-        return INTERRUPTED
     except BrokenPipeError:
         # The reader has gone; keep the interpreter from complaining when it flushes at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -73,6 +88,10 @@ def main(argv: Sequence[str] | None = None) -> int:
             raise
         where = f"{error.filename}: " if error.filename else ""
         return _complain(f"{where}{error.strerror}")
+
+
+def _stopped() -> None:
+    _complain("stopped")
 
 
 def _complain(sentence: str) -> int:

@@ -1,5 +1,6 @@
 """The command line: what it refuses, what it writes, how fast it answers."""
 
+import contextlib
 import json
 import os
 import shutil
@@ -12,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from spo_jax import __version__, cli
+from spo_jax import __version__, cli, stopping
 from spo_jax.cli import main
 from spo_jax.errors import InputError
 
@@ -530,7 +531,8 @@ def test_a_bug_keeps_its_traceback(monkeypatch, bug):
         main(["doctor"])
 
 
-def test_interrupt(folder):
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_interrupt(folder, number):
     argv = ["evaluate", "pair.py", "--problem", "tsp", "--references", "none"]
     argv += ["--on", "uniform:40x1", "uniform:90x9", "--steps", "5000", "--json", "r.json"]
     with subprocess.Popen(
@@ -540,19 +542,74 @@ def test_interrupt(folder):
         text=True,
         env=environment(),
         # Whoever runs the tests in the background may have had Ctrl-C ignored, which is inherited.
-        preexec_fn=partial(signal.signal, signal.SIGINT, signal.SIG_DFL),
+        preexec_fn=partial(signal.signal, number, signal.SIG_DFL),
     ) as process:
         assert process.stdout is not None
         assert process.stderr is not None
         assert process.stdout.readline() == "uniform:40x1: rollouts: 3 done\n"
         while not Path("r.json").exists():
             time.sleep(0.01)
-        process.send_signal(signal.SIGINT)
+        workers = children(process.pid)
+        process.send_signal(number)
         rest = process.stderr.read()
-    assert process.returncode == 130
+    assert process.returncode == 128 + number
+    assert len(workers) == len(os.sched_getaffinity(0))
+    wait_for_the_end_of(workers)
     assert rest == "spo: stopped\n"
     report = json.loads(Path("r.json").read_text())  # the first group, whole
     assert (len(report["groups"]), report["complete"]) == (1, False)
+
+
+def children(pid):
+    return list(map(int, Path(f"/proc/{pid}/task/{pid}/children").read_text().split()))
+
+
+def wait_for_the_end_of(processes):
+    """Nobody is left; the test's own time limit is the only one."""
+
+    def alive(pid):
+        with contextlib.suppress(OSError):
+            return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
+        return False
+
+    while any(map(alive, processes)):
+        time.sleep(0.02)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_search_or_a_baseline_that_is_stopped_leaves_nobody(folder, number):
+    big = TSP[: TSP.index("1 0 0")].replace(": 10", ": 300")
+    rows = "".join(f"{k} {37 * k % 211} {53 * k % 199}\n" for k in range(1, 301))
+    Path("big.tsp").write_text(f"{big}{rows}EOF\n")
+    solve = ["solve", "big.tsp", "--pair", "pair.py", "--time", "200", "--seeds", "4"]
+    on = ["--problem", "tsp", "--on", "big.tsp", "--references", "none", "--steps", "1000000"]
+    for argv, others in ((solve, 0), (["baseline", "alns", *on], 1)):  # one tracks resources
+        with subprocess.Popen(
+            [sys.executable, "-m", "spo_jax", *argv, "--workers", "2"],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            env=environment(),
+            preexec_fn=partial(signal.signal, number, signal.SIG_DFL),
+        ) as process:
+            while len(workers := children(process.pid)) < 2 + others:
+                time.sleep(0.02)
+            process.send_signal(number)
+            out, rest = process.communicate()
+        assert (process.returncode, out, rest) == (128 + number, "", "spo: stopped\n")
+        wait_for_the_end_of(workers)
+    assert not list(Path().glob("*.tour"))
+
+
+def test_a_hangup_that_nohup_ignores_stays_ignored(folder):
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        with stopping.stoppable(lambda: None):
+            assert signal.getsignal(signal.SIGHUP) == signal.SIG_IGN
+            assert signal.getsignal(signal.SIGTERM) != signal.SIG_DFL
+        assert signal.getsignal(signal.SIGTERM) == signal.SIG_DFL
+    finally:
+        signal.signal(signal.SIGHUP, before)
 
 
 def test_a_closed_pipe_is_quiet(folder):

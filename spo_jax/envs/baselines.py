@@ -29,8 +29,10 @@ from spo_jax.envs.evaluation import Progress, Report, filled
 from spo_jax.envs.groups import parse_specs, reference_settings
 from spo_jax.envs.problem import Infeasible, Instance, Problem, Solution
 from spo_jax.envs.rollouts import Rollouts, Status
+from spo_jax.envs.sandbox.confine import die_with_parent
 from spo_jax.errors import InputError, MissingExtra
 from spo_jax.named import imported, imported_function
+from spo_jax.stopping import held
 
 Method = Callable[..., Solution]  # of (instance, seed), and of steps if it has such a parameter
 
@@ -212,15 +214,27 @@ def _runs(
     pool = ProcessPoolExecutor(
         workers,
         multiprocessing.get_context("spawn"),
-        signal.signal,
-        (signal.SIGINT, signal.SIG_DFL),
+        _begin_worker,
     )
+    others = set(multiprocessing.active_children())
     try:
-        yield from pool.map(partial(_run, method, problem), *zip(*tasks, strict=True))
+        with held():  # a worker that is half started would complain
+            runs = pool.map(partial(_run, method, problem), *zip(*tasks, strict=True))
+        yield from runs
     except BrokenProcessPool:
         raise InputError("a worker died, perhaps for lack of memory: use fewer workers") from None
+    except BaseException:  # whatever ends the command, or who reads the runs
+        for worker in set(multiprocessing.active_children()) - others:
+            worker.kill()
+        raise
     finally:
-        pool.shutdown(wait=False, cancel_futures=True)
+        pool.shutdown(cancel_futures=True)
+
+
+def _begin_worker() -> None:
+    """Ctrl-C just ends a worker, and so does the end of the command, however it ends."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    die_with_parent()
 
 
 def _run(method: Method, problem: Problem, instance: Instance, seed: int) -> _Run:

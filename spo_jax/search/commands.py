@@ -20,6 +20,7 @@ from spo_jax.search.manifest import (
     model_of,
     other_software,
 )
+from spo_jax.stopping import exit_code, last_words, say_farewell, take_time
 from spo_jax.words import LEARNERS, VLLM, WITH_MODEL
 
 INTERRUPTED = 130  # the shell's code for a program that Ctrl-C ended
@@ -28,7 +29,8 @@ INTERRUPTED = 130  # the shell's code for a program that Ctrl-C ended
 def discover(args: argparse.Namespace) -> int:
     """`spo discover [PROBLEM] [--preset P] [--out RUN] [--resume RUN [--rewind K]] [settings]`.
 
-    Returns the exit code: 0, or 130 after Ctrl-C. Raises SpoError for what the user can mend.
+    Returns the exit code: 0, or 130 after Ctrl-C, 143 after SIGTERM. Raises SpoError for what
+    the user can mend.
     """
     if getattr(args, "resume", None) is not None:
         return _resume(args)
@@ -103,25 +105,34 @@ def resumed(
 def _run(
     settings: config.Config, preset: str, path: Path, *, new: bool, rewind: int | None = None
 ) -> int:
-    from spo_jax.envs import get_problem
-    from spo_jax.envs.evaluation import cache_folder
-    from spo_jax.envs.evaluator import Evaluator
-    from spo_jax.envs.shown import HIDDEN, OBSERVED
-    from spo_jax.rl.backend import keep_compiled, share_devices
     from spo_jax.search import progress
-    from spo_jax.search.credit import get_credit
-    from spo_jax.search.methods import get_method, rounds_in, variant_of
-    from spo_jax.search.plugins import get_panel, get_survivors, writer_and_learner
-    from spo_jax.search.prompts import digest
-    from spo_jax.search.rounds import Round
-    from spo_jax.search.spo import Parts
-    from spo_jax.search.spo import discover as algorithm
-    from spo_jax.search.store import BEST, CHECKPOINTS, Store
-    from spo_jax.search.validation import FEWEST_CONTROLS, validate
 
     committed = 0
     exists = not new
+
+    def farewell() -> None:
+        if exists:
+            print("\n" + progress.stopped(settings, path, committed))
+        else:
+            print("\nStopped before the run began; nothing was written.")
+
+    last_words(farewell)
     try:
+        from spo_jax.envs import get_problem
+        from spo_jax.envs.evaluation import cache_folder
+        from spo_jax.envs.evaluator import Evaluator
+        from spo_jax.envs.shown import HIDDEN, OBSERVED
+        from spo_jax.rl.backend import keep_compiled, share_devices
+        from spo_jax.search.credit import get_credit
+        from spo_jax.search.methods import get_method, rounds_in, variant_of
+        from spo_jax.search.plugins import get_panel, get_survivors, writer_and_learner
+        from spo_jax.search.prompts import digest
+        from spo_jax.search.rounds import Round
+        from spo_jax.search.spo import Parts
+        from spo_jax.search.spo import discover as algorithm
+        from spo_jax.search.store import BEST, CHECKPOINTS, Store
+        from spo_jax.search.validation import FEWEST_CONTROLS, validate
+
         problem = get_problem(settings.problem)
         prompts = digest(settings.prompts, problem.name)
         credit = get_credit(settings.credit)
@@ -209,12 +220,9 @@ def _run(
             for line in progress.closing(best, settings, path, path / BEST, finals):
                 print(line)
         return 0
-    except KeyboardInterrupt:
-        if exists:
-            print("\n" + progress.stopped(settings, path, committed))
-        else:
-            print("\nStopped before the run began; nothing was written.")
-        return INTERRUPTED
+    except KeyboardInterrupt as stop:
+        say_farewell(farewell)
+        return exit_code(stop)
 
 
 @contextlib.contextmanager
@@ -224,6 +232,7 @@ def ended(generator: Any) -> Iterator[None]:
         yield
     finally:
         if (close := getattr(generator, "close", None)) is not None:
+            take_time()  # a server of ours ends, and gives the card back
             close()
 
 

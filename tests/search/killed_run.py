@@ -2,12 +2,14 @@
 
 The arguments are those of the command line. MOMENT is "ROUND:WHERE", or "never"; WHERE is one of
 the names below. SIGKILL leaves no time to tidy up, as a power cut or the kernel's out-of-memory
-killer would.
+killer would. END_BY in the environment names another signal, and CHILDREN a file that gets the
+process ids of the children of that moment.
 """
 
 import os
 import signal
 import sys
+from pathlib import Path
 from typing import Any
 
 from spo_jax.cli import main
@@ -22,7 +24,10 @@ class Killer:
 
     def now(self, where: str) -> None:
         if f"{self.round}:{where}" == self.moment:
-            os.kill(os.getpid(), signal.SIGKILL)
+            if "CHILDREN" in os.environ:
+                own = Path(f"/proc/{os.getpid()}/task/{os.getpid()}/children").read_text()
+                Path(os.environ["CHILDREN"]).write_text(own)
+            os.kill(os.getpid(), getattr(signal, os.environ.get("END_BY", "SIGKILL")))
 
     def arm(self) -> None:
         """Put a `now` into the places that the moments name."""

@@ -25,6 +25,7 @@ from spo_jax.envs.textfiles import load_json, write_atomically
 from spo_jax.envs.tsplib import check_tour, cost_text, tour_cost
 from spo_jax.errors import InputError, MissingExtra
 from spo_jax.seeding import derive, numpy_rng
+from spo_jax.stopping import at_once
 
 
 @dataclass(frozen=True)
@@ -78,7 +79,8 @@ def lkh(instance: Instance, seed: int | None = None, runs: int = 3) -> tuple[lis
     order = np.arange(n) if seed is None else numpy_rng("lkh", seed).permutation(n)
     # Floats would be read too, and silently answered with a bad tour.
     weights = scaled(instance.dist, _LKH_LARGEST)[np.ix_(order, order)]
-    closed = DistanceMatrix(weights.tolist()).solve_tsp(runs=runs)
+    with at_once():
+        closed = DistanceMatrix(weights.tolist()).solve_tsp(runs=runs)
     tour = [int(order[k]) for k in closed[:-1]]
     check_tour(instance, tour)
     return tour, tour_cost(instance.dist, tour)
