@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 
 from spo_jax.arguments import parser
 from spo_jax.errors import InputError, SpoError
+from spo_jax.limits import WITH_XLA, WITHOUT_XLA, needed, require_address_space
 from spo_jax.stopping import STOPPED, exit_code, say_farewell, stoppable
 
 if TYPE_CHECKING:
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from spo_jax.program import Pair
 
 FAILED, BROKEN_PIPE = 2, 141
+HEAVY = {"discover", "evaluate", "baseline"}  # compute with JAX
 
 # What the file system or the machine refuses, and the user can mend.
 _REFUSED = {
@@ -74,6 +76,8 @@ def _main(argv: Sequence[str] | None) -> int:
         with warnings.catch_warnings():
             # What Python thinks of the text of a program is not this command's to say.
             warnings.filterwarnings("ignore", ".*invalid (escape sequence|decimal literal)")
+            if args.command != "doctor":  # which says it among other things
+                require_address_space(needed(WITH_XLA if args.command in HEAVY else WITHOUT_XLA))
             code = COMMANDS[args.command](args)
         sys.stdout.flush()
         return code
@@ -83,6 +87,8 @@ def _main(argv: Sequence[str] | None) -> int:
         # The reader has gone; keep the interpreter from complaining when it flushes at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return BROKEN_PIPE
+    except MemoryError as error:
+        return _complain(f"there is not enough memory for this: {error or 'use smaller instances'}")
     except OSError as error:
         if error.errno not in _REFUSED:
             raise

@@ -601,6 +601,34 @@ def test_a_search_or_a_baseline_that_is_stopped_leaves_nobody(folder, number):
     assert not list(Path().glob("*.tour"))
 
 
+@pytest.mark.parametrize(
+    ("mebibytes", "argv"),
+    [
+        (700, [*EVALUATE, "--on", "ten.tsp"]),
+        (1200, ["discover", "tsp", "--preset", "smoke", "--out", "run"]),
+        (1400, ["baseline", "2-opt", "--problem", "tsp", "--on", "ten.tsp"]),
+        (400, SOLVE),
+        (400, ["runs", "."]),
+    ],
+)
+def test_too_little_address_space_is_one_sentence(folder, mebibytes, argv):
+    before = listing(folder)
+    limit = f"ulimit -v {mebibytes * 1024}; exec {sys.executable} -m spo_jax {' '.join(argv)}"
+    done = subprocess.run(
+        ["bash", "-c", limit], capture_output=True, text=True, env=environment(), timeout=120
+    )
+    assert done.returncode == 2
+    assert done.stderr.startswith(f"spo: this shell limits address space to {mebibytes} MiB, and")
+    assert done.stderr.count("\n") == 1
+    assert listing(folder) == before
+
+
+def test_memory_that_runs_out_is_one_sentence(monkeypatch, capsys):
+    monkeypatch.setitem(cli.COMMANDS, "doctor", lambda args: bytearray(2**62))
+    assert main(["doctor"]) == 2
+    assert "not enough memory" in capsys.readouterr().err
+
+
 def test_a_hangup_that_nohup_ignores_stays_ignored(folder):
     before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
     try:

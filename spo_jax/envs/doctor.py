@@ -12,6 +12,7 @@ from pathlib import Path
 from spo_jax import __version__
 from spo_jax.envs.evaluation import cache_folder
 from spo_jax.errors import SpoError
+from spo_jax.limits import address_space, needed
 
 # Import name, distribution, extra, what for.
 EXTRAS = (
@@ -105,8 +106,17 @@ def machine() -> tuple[Finding, ...]:
             True,
             f"{platform.system()} {platform.release()} {platform.machine()}",
         ),
+        _address_space(),
         _cache(folder),
     )
+
+
+def _address_space() -> Finding:
+    limit, due = address_space(), needed()
+    text = "no limit" if limit is None else f"limited to {limit} MiB (ulimit -v)"
+    remedy = f"about {due} MiB are needed: ulimit -v unlimited"
+    enough = limit is None or limit >= due
+    return Finding("machine", "memory", enough, text, "" if enough else remedy)
 
 
 def _jax() -> Finding:

@@ -12,6 +12,7 @@ from typing import Any
 
 from spo_jax import config, presets
 from spo_jax.errors import InputError
+from spo_jax.limits import needed, require_address_space
 from spo_jax.search.manifest import (
     check_model,
     check_prompts,
@@ -133,6 +134,7 @@ def _run(
         from spo_jax.search.store import BEST, CHECKPOINTS, Store
         from spo_jax.search.validation import FEWEST_CONTROLS, validate
 
+        require_address_space(needed(program=settings.memory_mb))
         problem = get_problem(settings.problem)
         prompts = digest(settings.prompts, problem.name)
         credit = get_credit(settings.credit)
