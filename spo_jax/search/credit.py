@@ -12,7 +12,7 @@ keeps its score and meets the candidates of all later rounds.
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -324,7 +324,7 @@ def _lawful(name: str, found: Credits, payoff: Payoff) -> Credits:
     return Credits(leader, follower)
 
 
-def _floats(name: str, field: str, values: object, shape: tuple[int, ...]) -> np.ndarray:
+def _floats(name: str, field: str, values: Any, shape: tuple[int, ...]) -> np.ndarray:
     try:
         if np.iscomplexobj(values):
             raise TypeError

@@ -202,7 +202,7 @@ class Store:
 
     def log(self, line: str) -> None:
         """Add a line to log.txt."""
-        with _storage(self.path), open(self.path / LOG, "a", encoding="utf-8") as file:
+        with _storage(self.path), _appended(self.path / LOG) as file:
             file.write(line + "\n")
 
     def totals(self) -> dict[str, float]:
@@ -308,9 +308,10 @@ def settings_of(path: str | Path) -> Config:
 
 def about(path: Path, best: Best) -> str:
     """What an exported pair says about where it comes from."""
+    name = path.name.encode("utf-8", "backslashreplace").decode()  # any bytes can name a folder
     validated = "" if best.validation is None else f", validated at {best.validation:.6f}"
     return (
-        f"Discovered by spo-jax: run {path.name}, round {best.round}, "
+        f"Discovered by spo-jax: run {name}, round {best.round}, "
         f"discovery utility J = {best.utility:.6f}{validated}."
     )
 
@@ -377,6 +378,11 @@ def read_manifest(path: str | Path) -> dict[str, Any]:
     except (OSError, ValueError, RecursionError) as error:
         raise InputError(f"{path / MANIFEST} cannot be read: {error}") from None
     return manifest
+
+
+def _appended(path: Path) -> IO[str]:
+    """A text file to add lines to, whatever names of files they quote."""
+    return open(path, "a", encoding="utf-8", errors="backslashreplace")
 
 
 def _write_new(path: Path, text: str) -> None:

@@ -675,6 +675,16 @@ def test_adapters_of_a_run_that_has_none(tmp_path):
     assert not (tmp_path / "out").exists()
 
 
+def test_a_folder_may_have_any_name(tmp_path):
+    path = tmp_path / "u\udcff"  # a byte that is no UTF-8
+    with start(path, small(rounds=1)) as store:
+        rounds = fill(store)
+        store.log(f"in {path}")
+    assert load_run(path).best == rounds[-1].best
+    assert resolve_pair(path / BEST).destroy.source
+    assert "in " in (path / "log.txt").read_text("utf-8")
+
+
 def test_ids_tell_programs_apart_that_differ_in_anything():
     from spo_jax.search.tables import program_id
 
