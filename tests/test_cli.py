@@ -5,6 +5,7 @@ import json
 import os
 import shutil
 import signal
+import sqlite3
 import subprocess
 import sys
 import time
@@ -304,6 +305,9 @@ def test_a_runs_pair_runs_as_it_was_discovered(finished, folder, capsys):
     manifest = json.loads(Path("run/manifest.json").read_text())
     manifest["config"] |= {"state": False, "on_invalid": "skip"}
     Path("run/manifest.json").write_text(json.dumps(manifest))
+    with contextlib.closing(sqlite3.connect("run/spo.sqlite", isolation_level=None)) as db:
+        db.execute("UPDATE config SET value = 'false' WHERE name = 'state'")
+        db.execute("UPDATE config SET value = '\"skip\"' WHERE name = 'on_invalid'")
     argv = ["--on", "ten.tsp", "--steps", "5", "--json", "report.json"]
     known = []
     for pair in (["run"], ["run", "--on-invalid", "fail"], ["pair.py", "--problem", "tsp"]):

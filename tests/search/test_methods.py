@@ -232,9 +232,9 @@ def test_equal_runs_are_equal_and_parts_do_not_matter(method):
 
 
 def test_a_run_of_spo_writes_what_it_wrote_before(tmp_path):
-    """A database from before there were methods has two tables less, and is gone on with."""
+    """A database from before there were methods has three tables less, and is gone on with."""
     with Store.create(tmp_path / "run", {"config": small(rounds=2).to_dict()}) as store:
-        for table in ("individuals", "notes"):
+        for table in ("individuals", "notes", "config"):
             assert has(store._connection, table)
             store._connection.execute(f"DROP TABLE {table}")
         parts = Parts(small(rounds=2), get_problem("tsp"), Evaluator(), Generator())
