@@ -1,10 +1,12 @@
 """Figures: numbers by hand, equal files for equal data, and each script once on a tiny run."""
 
+import contextlib
 import csv
 import itertools
 import json
 import math
 import shutil
+import sqlite3
 import sys
 import warnings
 from argparse import Namespace
@@ -32,7 +34,7 @@ from spo_jax.envs.shown import HIDDEN, INVERTED, OBSERVED, fixed, given
 from spo_jax.errors import InputError
 from spo_jax.program import load_pair
 from spo_jax.search import commands
-from spo_jax.search.store import dump, load_run
+from spo_jax.search.store import DATABASE, dump, load_run
 
 NAN = math.nan
 TSP, CVRP = get_problem("tsp"), get_problem("cvrp")
@@ -432,6 +434,9 @@ def copied(run, folder, **settings):
     manifest = json.loads((folder / "manifest.json").read_text())
     manifest["config"] |= settings
     (folder / "manifest.json").write_text(json.dumps(manifest))
+    with contextlib.closing(sqlite3.connect(folder / DATABASE, isolation_level=None)) as db:
+        for name, value in settings.items():
+            db.execute("UPDATE config SET value = ? WHERE name = ?", (json.dumps(value), name))
     return folder
 
 
