@@ -13,7 +13,7 @@ from typing import Any
 from spo_jax.config import FIELDS, Config
 from spo_jax.errors import InputError
 from spo_jax.program import ROLES
-from spo_jax.search.tables import FRESH, LATER, SCHEMA, TABLES, has
+from spo_jax.search.tables import LATER, LATER_COLUMNS, SCHEMA, TABLES, has
 
 REMEDY = "it was edited or damaged; restore it from a copy, or begin a new run"
 
@@ -21,6 +21,7 @@ _WORDS = {
     ("programs", "role"): ROLES,
     ("members", "role"): ROLES,
     ("pairs", "kind"): ("response", "cross-play"),
+    ("pairs", "role"): ("", *ROLES),
     ("finalists", "kind"): ("finalist", "control"),
 }
 _TYPES = {"TEXT": "'text'", "INTEGER": "'integer'", "REAL": "'real', 'integer'"}
@@ -92,7 +93,7 @@ def _columns(db: sqlite3.Connection, table: str, version: int) -> Iterator[str]:
     found = {row[1] for row in db.execute(f"PRAGMA table_info({table})")}
     for column, (kind, needed) in _expected()[table].items():
         if column not in found:
-            if not (table == "finalists" and column in ("fresh", "kind") and version < FRESH):
+            if version >= LATER_COLUMNS.get((table, column), 0):
                 yield f"the table {table} has no column {column}"
             continue
         types = _TYPES[kind] + ("" if needed else ", 'null'")

@@ -12,7 +12,7 @@ from typing import Any
 
 from spo_jax.config import FIELDS, Config
 from spo_jax.errors import InputError
-from spo_jax.program import Pair, Program
+from spo_jax.program import ROLES, Pair, Program
 from spo_jax.search.population import Member, Population
 from spo_jax.search.rounds import Best, Individual, Played, Round, State, stands
 from spo_jax.search.validation import Finals
@@ -21,7 +21,9 @@ from spo_jax.seeding import derive, python_rng
 MEMORY = "memory/"  # how metrics of memory begin
 SCHEMA_VERSION = 4
 READABLE = (2, 3, SCHEMA_VERSION)
-FRESH = 3  # from this version on finalists have `fresh` and `kind`
+FRESH, BLAMED = 3, 4  # from these versions on finalists have `fresh` and `kind`, pairs a `role`
+LATER_COLUMNS = {("finalists", "fresh"): FRESH, ("finalists", "kind"): FRESH}
+LATER_COLUMNS |= {("pairs", "role"): BLAMED}
 LATER = {"individuals": 4, "notes": 4, "config": 4}  # tables that every run has from then on
 
 # programs.id is a hash of the whole program, so that a row is one Program object exactly; digest,
@@ -35,7 +37,7 @@ CREATE TABLE programs (
 CREATE INDEX programs_by_digest ON programs (digest);
 CREATE TABLE pairs (
     destroy TEXT NOT NULL, repair TEXT NOT NULL, round INTEGER NOT NULL, kind TEXT NOT NULL,
-    status TEXT NOT NULL, utility REAL, reason TEXT NOT NULL,
+    status TEXT NOT NULL, utility REAL, reason TEXT NOT NULL, role TEXT NOT NULL,
     PRIMARY KEY (destroy, repair)
 ) WITHOUT ROWID;
 CREATE TABLE rounds (
@@ -132,7 +134,7 @@ def write_round(db: sqlite3.Connection, done: Round) -> None:
     _insert(
         db,
         "INSERT OR REPLACE INTO pairs",
-        [_pair_row(played, done.number) for played in done.pairs],
+        [_pair_row(played, done.number, _version(db)) for played in done.pairs],
     )
     for role, population in (("destroy", done.destroys), ("repair", done.repairs)):
         _insert(
@@ -184,11 +186,26 @@ def _program_row(program: Program, number: int) -> tuple[Any, ...]:
     )  # fmt: skip
 
 
-def _pair_row(played: Played, number: int) -> tuple[Any, ...]:
+def _pair_row(played: Played, number: int, version: int) -> tuple[Any, ...]:
     value = None if math.isnan(played.utility) else played.utility
     return (
         played.destroy, played.repair, number, played.kind, played.status, value, played.reason,
+        *([played.role] if version >= BLAMED else []),
     )  # fmt: skip
+
+
+def _read_pairs(db: sqlite3.Connection) -> list[Played]:
+    """All pairs of a run. Those of older versions name a role by how their reason begins."""
+    role = "role" if _version(db) >= BLAMED else "NULL"
+    rows = db.execute(f"SELECT destroy, repair, kind, status, utility, reason, {role} FROM pairs")
+    found = []
+    for destroy, repair, kind, status, value, reason, blamed in rows:
+        if blamed is None:
+            named = reason.partition(":")[0]
+            blamed = named if named in ROLES else ""
+        value = math.nan if value is None else value
+        found.append(Played(destroy, repair, kind, status, value, reason, blamed))
+    return found
 
 
 def _individual_row(each: Individual, number: int) -> tuple[Any, ...]:
@@ -325,23 +342,21 @@ def read_finals(db: sqlite3.Connection) -> Finals:
 
 
 def _has_fresh(db: sqlite3.Connection) -> bool:
-    return bool(db.execute("PRAGMA user_version").fetchone()[0] >= FRESH)
+    return _version(db) >= FRESH
+
+
+def _version(db: sqlite3.Connection) -> int:
+    return int(db.execute("PRAGMA user_version").fetchone()[0])
 
 
 def read_state(db: sqlite3.Connection) -> State:
     number = db.execute("SELECT COALESCE(MAX(round), 0) FROM rounds").fetchone()[0]
-    played = [
-        Played(destroy, repair, kind, status, math.nan if value is None else value, reason)
-        for destroy, repair, kind, status, value, reason in db.execute(
-            "SELECT destroy, repair, kind, status, utility, reason FROM pairs"
-        )
-    ]
     return State(
         round=number,
         destroys=_population(db, number, "destroy"),
         repairs=_population(db, number, "repair"),
         best=read_best(db),
-        payoffs={each.digests: each for each in played if stands(each)},
+        payoffs={each.digests: each for each in _read_pairs(db) if stands(each)},
         individuals=_individuals(db),
         note=_note(db, number),
     )

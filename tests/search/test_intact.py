@@ -197,7 +197,8 @@ def test_what_may_change_may_be_edited(run):
 
 
 def test_runs_that_did_not_keep_their_settings_go_on(run):
-    edit(run, "DROP TABLE config", "PRAGMA user_version = 3")
+    edit(run, "DROP TABLE config", "ALTER TABLE pairs DROP COLUMN role")
+    edit(run, "PRAGMA user_version = 3")
     rewrite(run, lambda manifest: manifest["config"].update(seed=5))
     assert read_all(run).round == small().rounds
     edit(run, "DROP TABLE individuals", "DROP TABLE notes", "PRAGMA user_version = 2")
