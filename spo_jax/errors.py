@@ -4,6 +4,8 @@ The command line prints a `SpoError` as one sentence and exits with code 2; anyt
 and keeps its traceback. Each class also inherits the standard one, so callers need not know ours.
 """
 
+LONGEST_REASON = 300  # characters
+
 
 class SpoError(Exception):
     """Something the user can mend; the message says what, where and how."""
@@ -14,11 +16,14 @@ class InputError(SpoError, ValueError):
 
 
 class Rejection(SpoError, ValueError):
-    """A program was refused before it ran; `reason` is one short clause."""
+    """A program was refused before it ran; `reason` is one short clause.
+
+    It may quote the program, whose names can be as long as it is, so it is cut.
+    """
 
     def __init__(self, reason: str):
-        super().__init__(reason)
-        self.reason = reason
+        self.reason = reason if len(reason) <= LONGEST_REASON else f"{reason[:LONGEST_REASON]}..."
+        super().__init__(self.reason)
 
 
 class MissingExtra(SpoError, ImportError):

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from spo_jax.program import parse_tree
 from spo_jax.search.store import DATABASE, load_run
 from spo_jax.search.tables import connect
 
@@ -104,7 +105,7 @@ def by_round(rounds: int, rows: Sequence[tuple[int, float]]) -> list[np.ndarray]
 
 def reads_state(source: str) -> bool:
     """Whether a program reads steps_since_improvement, which is in its parameters anyway."""
-    return any(isinstance(n, ast.Name) and n.id == STATE for n in ast.walk(ast.parse(source)))
+    return any(isinstance(n, ast.Name) and n.id == STATE for n in ast.walk(parse_tree(source)))
 
 
 def first_of_last_third(rounds: int) -> int:

@@ -23,6 +23,7 @@ from spo_jax.errors import InputError, Rejection
 from spo_jax.program import ROLES, Pair, Role, parse_tree
 from spo_jax.program.pairfile import parse_pair, read_file
 from spo_jax.program.scopes import rename, split
+from spo_jax.program.syntax import flat, unparse
 
 FRACTION = 0.2  # of the nodes is what destroy_cnt asks for, as published
 PREFIXES: dict[Role, tuple[str, ...]] = {"destroy": ("destroy",), "repair": ("repair", "insert")}
@@ -142,20 +143,26 @@ def load_operators(path: str | Path, problem: str) -> Pair:
         known = ", ".join(_WRAPPERS)
         raise InputError(f"{path} has operators of G-LNS, which are for {known}, not for {problem}")
     try:
-        tree = parse_tree(read_file(path))
+        return parse_pair(_wrapped(parse_tree(read_file(path)), path, problem), str(path))
     except Rejection as error:
         raise InputError(f"{path}: {error.reason}") from None
+
+
+def _wrapped(tree: ast.Module, path: Path, problem: str) -> str:
+    """The text of a pair file that uses the operators in `tree`. Raises Rejection for a text that
+    cannot be written anew, else as `load_operators`.
+    """
     found = _operators(tree)
     for role in ROLES:
         if not found[role]:
             names = " or ".join(f"{prefix}..." for prefix in PREFIXES[role])
             raise InputError(f"{path} has no {role} of G-LNS: a function {names} of 3 parameters")
-    _check_imports(tree, path)
+    _check_imports(tree)
     coordinates = any(
         isinstance(node, ast.Constant) and node.value == "coordinates" for node in ast.walk(tree)
     )
     own = {name: f"operator_{name}" for names in found.values() for name in names}
-    text = _narrow(_without_collisions(ast.unparse(_Rewriter(tree).run()), own))
+    text = _narrow(_without_collisions(unparse(_Rewriter(tree).run()), own))
     wrapper = _COMMON + _WRAPPERS[problem].format(
         fraction=FRACTION,
         coordinates=', "coordinates": adapter_coordinates(matrix)' if coordinates else "",
@@ -163,7 +170,7 @@ def load_operators(path: str | Path, problem: str) -> Pair:
         **{f"{role}_strategy": _strategy(path, found[role]) for role in ROLES},
     )
     imports = f"import random as {_RNG}\n\nimport numpy as adapter_np\n"
-    return parse_pair(f"{imports}\n{text}\n{wrapper}", str(path))
+    return f"{imports}\n{text}\n{wrapper}"
 
 
 def _operators(tree: ast.Module) -> dict[Role, list[str]]:
@@ -181,7 +188,7 @@ def _takes_three(args: ast.arguments) -> bool:
     return len(args.posonlyargs) + len(args.args) == 3 and not args.vararg
 
 
-def _check_imports(tree: ast.Module, path: Path) -> None:
+def _check_imports(tree: ast.Module) -> None:
     """Some of the published operators use a package that programs may not; say which."""
     for top in tree.body:
         for node in ast.walk(top):
@@ -191,8 +198,8 @@ def _check_imports(tree: ast.Module, path: Path) -> None:
             for module in modules:
                 if module not in MODULES and module != "numpy.random":
                     where = f"function {top.name}" if isinstance(top, ast.FunctionDef) else "file"
-                    raise InputError(
-                        f"{path}: its {where} imports {module}, which programs may not use; "
+                    raise Rejection(
+                        f"its {where} imports {module}, which programs may not use; "
                         "take that out of the file"
                     )
 
@@ -201,7 +208,7 @@ def _narrow(text: str) -> str:
     """The text indented by single spaces: the published operators together are long."""
     lines = [(line.lstrip(" "), len(line) - len(line.lstrip(" "))) for line in text.split("\n")]
     narrow = "\n".join(" " * (indent // 4) + line for line, indent in lines)
-    return narrow if ast.dump(ast.parse(narrow)) == ast.dump(ast.parse(text)) else text
+    return narrow if flat(parse_tree(narrow)) == flat(parse_tree(text)) else text
 
 
 def _drawn(names: list[str]) -> str:
@@ -217,8 +224,8 @@ def _strategy(path: Path, names: list[str]) -> str:
 def _without_collisions(text: str, own: dict[str, str]) -> str:
     """A module's text with its operators under names that leave `destroy` and `repair` free."""
     imports = "\n".join(
-        ast.unparse(node)
-        for node in ast.parse(text).body
+        unparse(node)
+        for node in parse_tree(text).body
         if isinstance(node, ast.Import | ast.ImportFrom)
     )
     _, statements = split(text)
@@ -248,7 +255,7 @@ class _Rewriter(ast.NodeTransformer):
 
     def run(self) -> ast.Module:
         self.tree.body = [node for node in self.tree.body if not _is_script(node)]
-        return ast.fix_missing_locations(self.visit(self.tree))
+        return self.visit(self.tree)
 
     def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
         if ast.get_docstring(node) is not None:

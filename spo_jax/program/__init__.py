@@ -14,9 +14,9 @@ from spo_jax.program.nouns import (
     entry_function,
     normalise,
     one_line,
-    parse_tree,
 )
-from spo_jax.program.pairfile import format_pair, load_pair, save_pair
+from spo_jax.program.pairfile import Unwritable, format_pair, load_pair, save_pair
+from spo_jax.program.syntax import parse_tree
 
 __all__ = [
     "MAX_SOURCE",
@@ -27,6 +27,7 @@ __all__ = [
     "Program",
     "Prompt",
     "Role",
+    "Unwritable",
     "Usage",
     "entry_function",
     "format_pair",

@@ -5,11 +5,10 @@ import re
 from spo_jax.errors import Rejection
 from spo_jax.program.nouns import Program, Role, decode, entry_function, one_line, parse_tree
 
-_THINK = re.compile(r"<think>.*?</think>", re.DOTALL)
 _LABEL = r"^[ \t>#*_]*{}[ \t*_]*:[ \t*_]*"
 _STRATEGY = re.compile(_LABEL.format("STRATEGY"), re.MULTILINE | re.IGNORECASE)
 _CODE = re.compile(_LABEL.format("CODE"), re.MULTILINE | re.IGNORECASE)
-_FENCE = re.compile(r"^[ \t]*(```+|~~~+)[^\n`]*\n(.*?)^[ \t]*\1[ \t]*$", re.MULTILINE | re.DOTALL)
+_FENCE = re.compile(r"^[ \t]*(```+|~~~+)([^\n`]*)$", re.MULTILINE)
 
 
 def parse_response(role: Role, text: str | bytes, **origin: object) -> Program:
@@ -19,7 +18,7 @@ def parse_response(role: Role, text: str | bytes, **origin: object) -> Program:
     around a fence are ignored. `origin` (parents, form, condition, derivation) goes to the program.
     Raises Rejection with the first thing that is missing.
     """
-    answer = _THINK.sub("", decode(text))
+    answer = _without_thoughts(decode(text))
     strategy = _STRATEGY.search(answer)
     if strategy is None:
         raise Rejection("no STRATEGY: line")
@@ -30,9 +29,9 @@ def parse_response(role: Role, text: str | bytes, **origin: object) -> Program:
     if not sentence:
         raise Rejection("the STRATEGY: sentence is empty")
     body = answer[code.end() :]
-    fence = _FENCE.search(body)
-    if fence is not None:
-        body = fence.group(2)
+    fenced = _fenced(body)
+    if fenced is not None:
+        body = fenced
     elif "```" in body:
         raise Rejection("the code fence is not closed (answer cut off?)")
     if not body.strip():
@@ -40,3 +39,36 @@ def parse_response(role: Role, text: str | bytes, **origin: object) -> Program:
     source = body.strip("\n") + "\n"
     entry_function(parse_tree(source), role)
     return Program.from_source(role, source, sentence, **origin)  # type: ignore[arg-type]
+
+
+# Both read a text once from its start to its end: an expression that says the same looks for an end
+# from each beginning anew, which takes seconds for an answer made of beginnings.
+
+
+def _without_thoughts(text: str) -> str:
+    """`text` without what stands between <think> and the next </think>."""
+    kept: list[str] = []
+    at = 0
+    while True:
+        begin = text.find("<think>", at)
+        end = text.find("</think>", begin) if begin >= 0 else -1
+        if end < 0:
+            return "".join([*kept, text[at:]])
+        kept.append(text[at:begin])
+        at = end + len("</think>")
+
+
+def _fenced(text: str) -> str | None:
+    """What the first fence encloses that is closed by a line of the same characters."""
+    opened: dict[str, int] = {}  # characters -> where the text begins that they enclose
+    closed: dict[str, int] = {}
+    for line in _FENCE.finditer(text):
+        characters, rest = line.groups()
+        if characters not in opened:
+            opened[characters] = line.end() + 1
+        elif not rest.strip():
+            closed.setdefault(characters, line.start())
+    if not closed:
+        return None
+    first = min(closed, key=opened.__getitem__)
+    return text[opened[first] : closed[first]]

@@ -7,8 +7,8 @@ Nothing here runs a program or judges whether it is safe: that is the sandbox's 
 import ast
 import hashlib
 import io
+import re
 import tokenize
-import warnings
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Literal, get_args
@@ -16,10 +16,12 @@ from typing import Literal, get_args
 import numpy as np
 
 from spo_jax.errors import InputError, Rejection
+from spo_jax.program.syntax import parse_tree
 
 Role = Literal["destroy", "repair"]
 ROLES: tuple[Role, ...] = get_args(Role)
 
+_UNFIT = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
 MAX_SOURCE = 32_768  # characters; the longest completion of the paper is 2,048 tokens
 
 
@@ -162,7 +164,8 @@ class Group:
 
 
 def _hash(*parts: str) -> str:
-    return hashlib.blake2b("\0".join(parts).encode(), digest_size=16).hexdigest()
+    text = "\0".join(parts).encode("utf-8", "surrogatepass")  # any text can be given
+    return hashlib.blake2b(text, digest_size=16).hexdigest()
 
 
 def decode(source: str | bytes) -> str:
@@ -185,8 +188,10 @@ def decode(source: str | bytes) -> str:
 
 
 def one_line(text: str) -> str:
-    """`text` with every run of white space made one space."""
-    return " ".join(text.split())
+    """`text` with every run of white space made one space, and what no file or terminal should get
+    (unpaired surrogates, control characters) written as an escape.
+    """
+    return _UNFIT.sub(lambda found: f"\\u{ord(found[0]):04x}", " ".join(text.split()))
 
 
 def normalise(source: str) -> str:
@@ -205,20 +210,6 @@ def normalise(source: str) -> str:
         )
     except (tokenize.TokenError, SyntaxError):
         return "\n".join(line.rstrip() for line in source.splitlines() if line.strip())
-
-
-def parse_tree(source: str) -> ast.Module:
-    """The syntax tree of `source`. Raises Rejection where Python's parser gives up."""
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # an invalid escape is the program's business
-            return ast.parse(source)
-    except SyntaxError as error:
-        raise Rejection(f"syntax error in line {error.lineno}: {error.msg}") from None
-    except (RecursionError, MemoryError):
-        raise Rejection("nested too deeply") from None
-    except ValueError as error:
-        raise Rejection(f"unreadable source: {error}") from None
 
 
 def entry_function(tree: ast.Module, role: Role) -> ast.FunctionDef:

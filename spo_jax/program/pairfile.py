@@ -11,8 +11,10 @@ import builtins
 import keyword
 import os
 import tempfile
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 
 from spo_jax.errors import InputError, Rejection
@@ -23,12 +25,16 @@ from spo_jax.program.nouns import (
     Program,
     Role,
     entry_function,
-    parse_tree,
 )
 from spo_jax.program.pairtext import acts_unnamed, defines, head, layout, with_docstring
 from spo_jax.program.scopes import Import, Statement, identifiers, module_names, rename, split
+from spo_jax.program.syntax import parse_tree
 
 MAX_FILE = 4 * MAX_SOURCE  # bytes; two programs and what surrounds them
+
+
+class Unwritable(InputError):
+    """A pair that no pair file can hold."""
 
 
 @dataclass(frozen=True)
@@ -38,16 +44,21 @@ class _Module:
     imports: tuple[Import, ...]
     statements: tuple[Statement, ...]
 
-    @property
+    @cached_property
     def names(self) -> frozenset[str]:
         """Names that it binds."""
         return frozenset(each.name for each in self.imports).union(
             *(each.binds for each in self.statements)
         )
 
-    @property
+    @cached_property
     def uses(self) -> frozenset[str]:
         return frozenset().union(*(each.uses for each in self.statements))
+
+    @cached_property
+    def binders(self) -> Mapping[str, list[int]]:
+        """The places of the statements that bind each name."""
+        return _places(each.binds for each in self.statements)
 
     def rename(self, names: dict[str, str]) -> "_Module":
         return _Module(
@@ -96,7 +107,7 @@ def read_file(path: Path) -> str:
 def parse_pair(text: str, where: str) -> Pair:
     """The pair in a pair file's text; `where` names it in errors. Raises InputError for none."""
     try:
-        module = _parse(text.replace("\r\n", "\n").replace("\r", "\n"))
+        module = _Module(*split(text))
         functions = [each.name for each in _functions(module)]
         for role in ROLES:
             if functions.count(role) != 1:
@@ -106,14 +117,6 @@ def parse_pair(text: str, where: str) -> Pair:
         return Pair(*(Program.from_source(role, _cut(module, role)) for role in ROLES))
     except Rejection as error:
         raise InputError(f"{where}: {error.reason}") from None
-
-
-def _parse(text: str) -> _Module:
-    parse_tree(text)  # for its rejections
-    try:
-        return _Module(*split(text))
-    except RecursionError:
-        raise Rejection("nested too deeply") from None
 
 
 def _functions(module: _Module) -> Iterator[ast.FunctionDef]:
@@ -129,14 +132,15 @@ def _reached(module: _Module, role: Role) -> _Module:
     """
     reached: set[str] = {role}
     taken: set[int] = set()
-    grown = True
-    while grown:
-        grown = False
-        for index, each in enumerate(module.statements):
-            if index not in taken and (not each.binds or each.binds & reached):
-                taken.add(index)
-                reached |= each.uses
-                grown = True
+    pending = [k for k, each in enumerate(module.statements) if not each.binds]
+    pending += module.binders.get(role, ())
+    while pending:
+        index = pending.pop()
+        if index not in taken:
+            taken.add(index)
+            new = module.statements[index].uses - reached
+            reached |= new
+            pending += [place for name in new for place in module.binders.get(name, ())]
     imports = (each for each in module.imports if each.name in reached or acts_unnamed(each))
     return _Module(tuple(imports), tuple(module.statements[index] for index in sorted(taken)))
 
@@ -154,14 +158,26 @@ def format_pair(pair: Pair, about: str = "") -> str:
     """A module with both programs that depends on nothing of ours.
 
     `about` (where it comes from, how good it is) goes to the head of the module's docstring.
+    Raises Unwritable for a program that the contract forbids: no such function, nested too deeply.
     """
-    destroy, repair = (_named(getattr(pair, role), role) for role in ROLES)
-    destroy, repair = _apart(destroy, repair)
+    modules = []
+    for role in ROLES:
+        try:
+            modules.append(_named(getattr(pair, role), role))
+        except Rejection as error:
+            raise Unwritable(f"the {role} program cannot be written: {error.reason}") from None
+    try:
+        return _joined(*_apart(*modules), about)
+    except Rejection as error:
+        raise Unwritable(f"the pair cannot be written: {error.reason}") from None
+
+
+def _joined(destroy: _Module, repair: _Module, about: str) -> str:
     shared = _shared(destroy, repair)
     imports = {*destroy.imports, *repair.imports}
-    acts = {each.dump for each in destroy.statements if not each.binds}
+    acts = {each.flat for each in destroy.statements if not each.binds}
     own = [
-        each for each in repair.statements if not (_is_shared(each, shared) or each.dump in acts)
+        each for each in repair.statements if not (_is_shared(each, shared) or each.flat in acts)
     ]
     statements = [*destroy.statements, *own]
     body = layout(imports, statements, ROLES)
@@ -169,7 +185,9 @@ def format_pair(pair: Pair, about: str = "") -> str:
 
 
 def save_pair(path: str | Path, pair: Pair, about: str = "", *, overwrite: bool = False) -> Path:
-    """Write a pair file, all of it or nothing. Raises InputError if the file exists."""
+    """Write a pair file, all of it or nothing. Raises InputError if the file exists, and
+    Unwritable as `format_pair` does.
+    """
     path = Path(path)
     text = format_pair(pair, about)
     if path.is_dir():
@@ -197,12 +215,12 @@ def _umask() -> int:
 
 
 def _named(program: Program, role: Role) -> _Module:
-    """A program's module with its entry function named after its role, the strategy in it."""
-    try:
-        module = _parse(program.source)
-        entry = entry_function(parse_tree(program.source), role).name
-    except Rejection as error:
-        raise InputError(f"the {role} program cannot be written: {error.reason}") from None
+    """A program's module with its entry function named after its role, the strategy in it.
+
+    Raises Rejection for a text that holds no such program.
+    """
+    module = _Module(*split(program.source))
+    entry = entry_function(parse_tree(program.source), role).name
     taken = set(identifiers(program.source))
     if entry != role:
         if role in module.names:  # a constant or an import of that name
@@ -259,32 +277,42 @@ def _apart(destroy: _Module, repair: _Module) -> tuple[_Module, _Module]:
 
 def _shared(first: _Module, second: _Module) -> frozenset[str]:
     """Names that mean the same in both: equal definitions, of equal meaning all the way down."""
-    shared = {
-        name
-        for name in first.names & second.names
-        if _meaning(first, name) == _meaning(second, name) is not None
-    }
-    while True:
-        # A name falls out when something it uses, or is bound together with, differs.
-        differing = (first.names | second.names) - shared
-        lost = {
-            name
-            for name in shared
-            for each in first.statements
-            if name in each.binds and (each.uses | each.binds) & differing
-        }
-        if not lost:
-            return frozenset(shared)
-        shared -= lost
+    ours, theirs = _meanings(first), _meanings(second)
+    shared = {name for name in ours.keys() & theirs.keys() if ours[name] == theirs[name]}
+    # A name falls out when something it uses, or is bound together with, differs.
+    mentions = _places(each.uses | each.binds for each in first.statements)
+    differing = list((first.names | second.names) - shared)
+    seen: set[int] = set()
+    while differing:
+        for place in mentions.get(differing.pop(), ()):
+            if place not in seen:
+                seen.add(place)
+                lost = first.statements[place].binds & shared
+                shared -= lost
+                differing += lost
+    return frozenset(shared)
 
 
-def _meaning(module: _Module, name: str) -> object:
-    """What a name is bound to, by text; None if it is bound more than once."""
-    targets: set[object] = {each.target for each in module.imports if each.name == name}
-    dumps = [each.dump for each in module.statements if name in each.binds]
-    if len(targets) + len(dumps) != 1:
-        return None
-    return dumps[0] if dumps else targets.pop()
+def _meanings(module: _Module) -> dict[str, object]:
+    """What each name is bound to, for those that are bound once."""
+    targets: dict[str, set[object]] = defaultdict(set)
+    for each in module.imports:
+        targets[each.name].add(each.target)
+    found: dict[str, object] = {}
+    for name in module.names:
+        places = module.binders.get(name, ())
+        if len(targets[name]) + len(places) == 1:
+            found[name] = module.statements[places[0]].flat if places else targets[name].pop()
+    return found
+
+
+def _places(names: Iterable[Iterable[str]]) -> dict[str, list[int]]:
+    """Where each name occurs in a row of sets of names."""
+    found: dict[str, list[int]] = defaultdict(list)
+    for place, each in enumerate(names):
+        for name in each:
+            found[name].append(place)
+    return found
 
 
 def _is_shared(statement: Statement, shared: frozenset[str]) -> bool:

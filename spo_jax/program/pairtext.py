@@ -3,10 +3,11 @@
 import ast
 import random
 import textwrap
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from spo_jax.program.nouns import one_line
 from spo_jax.program.scopes import Import, Statement, checked, offset
+from spo_jax.program.syntax import parse_tree
 
 WIDTH = 96  # columns of a docstring's lines
 
@@ -33,20 +34,30 @@ def layout(
 
 
 def _after_needs(statements: list[Statement]) -> list[Statement]:
-    """The statements in their order, but each after those it needs when it runs."""
-    placed: dict[int, Statement] = {}
+    """The statements in their order, but each after those it needs when it runs.
 
-    def place(statement: Statement, waiting: frozenset[int]) -> None:
-        if id(statement) in placed or id(statement) in waiting:
-            return
-        for each in statements:
-            if each.binds & statement.needs:
-                place(each, waiting | {id(statement)})
-        placed[id(statement)] = statement
+    No name is bound twice in them.
+    """
+    binder = {name: place for place, each in enumerate(statements) for name in each.binds}
 
-    for each in statements:
-        place(each, frozenset())
-    return list(placed.values())
+    def needed(place: int) -> Iterator[int]:
+        return iter(sorted({binder[name] for name in statements[place].needs if name in binder}))
+
+    placed: list[Statement] = []
+    begun: set[int] = set()
+    for first in range(len(statements)):
+        waiting = [] if first in begun else [(first, needed(first))]
+        begun.add(first)
+        while waiting:
+            place, before = waiting[-1]
+            following = next((each for each in before if each not in begun), None)
+            if following is None:
+                waiting.pop()
+                placed.append(statements[place])
+            else:
+                begun.add(following)
+                waiting.append((following, needed(following)))
+    return placed
 
 
 def _import_lines(imports: Iterable[Import]) -> str:
@@ -93,7 +104,8 @@ def with_docstring(function: Statement, strategy: str) -> Statement:
     if old is not None:
         start = offset(lines, body[0].lineno, body[0].col_offset)
         end = offset(lines, body[0].end_lineno or 0, body[0].end_col_offset or 0)
-        comment = "".join(f"\n{indent}# {line}".rstrip() for line in old.split("\n"))
+        kept = (_printable(line) for line in old.split("\n"))
+        comment = "".join(f"\n{indent}# {line}".rstrip() for line in kept)
         new, body = quoted + comment, body[1:]
     else:
         first = body[0]
@@ -104,10 +116,10 @@ def with_docstring(function: Statement, strategy: str) -> Statement:
         new = f"{indent}{quoted}\n"
     raw = function.text.encode()
     text = (raw[:start] + new.encode() + raw[end:]).decode("utf-8", "replace")
-    tree = ast.parse(function.text)
+    tree = parse_tree(function.text)
     documented = tree.body[0]
     assert isinstance(documented, ast.FunctionDef)
-    docstring = ast.parse(quoted).body[0]
+    docstring = parse_tree(quoted).body[0]
     documented.body = [docstring, *documented.body[len(documented.body) - len(body) :]]
     return checked(text, tree)
 
@@ -116,11 +128,15 @@ def _quoted(text: str, indent: str) -> str:
     """A triple-quoted literal of one-line `text`, wrapped; white space aside it reads as `text`."""
     body, last = (text[:-1], '\\"') if text.endswith('"') else (text, "")
     escaped = body.replace("\\", "\\\\").replace('"""', '\\"\\"\\"') + last
-    escaped = "".join(each if each.isprintable() else f"\\U{ord(each):08x}" for each in escaped)
     lines = textwrap.wrap(
-        escaped, WIDTH - len(indent) - 6, break_long_words=False, break_on_hyphens=False
+        _printable(escaped), WIDTH - len(indent) - 6, break_long_words=False, break_on_hyphens=False
     )
     return '"""' + f"\n{indent}".join(lines) + '"""'
+
+
+def _printable(text: str) -> str:
+    """`text` with what cannot be seen, or not be written to a file, as an escape."""
+    return "".join(each if each.isprintable() else f"\\U{ord(each):08x}" for each in text)
 
 
 _RANDOM = frozenset(
@@ -135,7 +151,9 @@ def head(destroy: Statement, statements: Sequence[Statement], about: str) -> str
     destroy: the entry function, whose arity tells the problem. statements: of both programs.
     """
     instance, current = _arguments(destroy.node)
-    title = one_line(about) or "A destroy and a repair program for large neighbourhood search."
+    title = _printable(one_line(about)) or (
+        "A destroy and a repair program for large neighbourhood search."
+    )
     demands = (
         " demands[i] is the demand of node i; node 0 is the depot." if "demands" in instance else ""
     )

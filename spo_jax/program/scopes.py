@@ -10,6 +10,10 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import accumulate
+
+from spo_jax.errors import Rejection
+from spo_jax.program.syntax import flat, parse_tree, unparse
 
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 _DEFINITIONS = (*_FUNCTIONS, ast.ClassDef)
@@ -42,16 +46,16 @@ class Statement:
 
     @cached_property
     def node(self) -> ast.stmt:
-        return ast.parse(self.text).body[0]
+        return parse_tree(self.text).body[0]
 
     @property
     def is_function(self) -> bool:
         return isinstance(self.node, _DEFINITIONS)
 
     @cached_property
-    def dump(self) -> str:
+    def flat(self) -> tuple[object, ...]:
         """The statement without its layout and comments."""
-        return ast.dump(self.node)
+        return flat(self.node)
 
     @cached_property
     def binds(self) -> frozenset[str]:
@@ -87,57 +91,64 @@ class Statement:
 def split(text: str) -> tuple[tuple[Import, ...], tuple[Statement, ...]]:
     """The imports and the other top-level statements of a module, docstrings left out.
 
-    Raises SyntaxError as ast.parse does.
+    Raises Rejection as `parse_tree` does.
     """
+    text = text.replace("\r\n", "\n").replace("\r", "\n")
+    tree = parse_tree(text)
     lines = text.encode().split(b"\n")
     imports: list[Import] = []
     statements: list[Statement] = []
     previous_end = 0  # lines already taken
-    for node in ast.parse(text).body:
+    for node in tree.body:
         if isinstance(node, ast.Import | ast.ImportFrom):
             imports.extend(_imported(node))
         elif not _is_idle(node):
-            statements.append(Statement(_slice(lines, node, previous_end)))
+            alone = ast.Module([node], [])
+            statements.append(checked(_slice(lines, node, previous_end), alone))
         previous_end = node.end_lineno or previous_end
     return tuple(imports), tuple(statements)
 
 
-def module_names(
-    node: ast.AST, local: frozenset[str] = frozenset()
-) -> Iterator[tuple[ast.AST, str]]:
+def module_names(node: ast.AST) -> Iterator[tuple[ast.AST, str]]:
     """(node, name) of every occurrence of a name that no scope inside `node` binds.
 
     The node is a Name, a definition (its own name) or a Global statement.
     """
-    if isinstance(node, ast.Name):
-        if node.id not in local:
-            yield node, node.id
-    elif isinstance(node, ast.Global):
-        yield from ((node, name) for name in node.names)
-    elif isinstance(node, ast.Lambda):
-        yield from _walk(_defaults(node.args), local)
-        inner = local | _parameters(node.args) | _bound([node.body])[0]
-        yield from module_names(node.body, inner)
-    elif isinstance(node, _DEFINITIONS):
-        if node.name not in local:
-            yield node, node.name
-        yield from _walk(_header(node), local)
-        bound, declared_global = _bound(node.body)
-        if not isinstance(node, ast.ClassDef):
-            bound |= _parameters(node.args)
-        yield from _walk(node.body, (local | bound) - declared_global)
-    elif isinstance(node, _COMPREHENSIONS):
-        first = node.generators[0].iter  # evaluated outside the comprehension's own scope
-        yield from module_names(first, local)
-        inner = local | _targets(node)
-        for child in ast.iter_child_nodes(node):
-            if isinstance(child, ast.comprehension):
-                parts = [child.target, *child.ifs, *([] if child.iter is first else [child.iter])]
-                yield from _walk(parts, inner)
-            else:
-                yield from module_names(child, inner)
-    else:
-        yield from _walk(ast.iter_child_nodes(node), local)
+    pending: list[tuple[ast.AST, frozenset[str]]] = [(node, frozenset())]  # with the local names
+
+    def visit(nodes: Iterable[ast.AST], local: frozenset[str]) -> None:
+        pending.extend((each, local) for each in nodes)
+
+    while pending:
+        node, local = pending.pop()
+        if isinstance(node, ast.Name):
+            if node.id not in local:
+                yield node, node.id
+        elif isinstance(node, ast.Global):
+            yield from ((node, name) for name in node.names)
+        elif isinstance(node, ast.Lambda):
+            visit(_defaults(node.args), local)
+            visit([node.body], local | _parameters(node.args) | _bound([node.body])[0])
+        elif isinstance(node, _DEFINITIONS):
+            if node.name not in local:
+                yield node, node.name
+            visit(_header(node), local)
+            bound, declared_global = _bound(node.body)
+            if not isinstance(node, ast.ClassDef):
+                bound |= _parameters(node.args)
+            visit(node.body, (local | bound) - declared_global)
+        elif isinstance(node, _COMPREHENSIONS):
+            first = node.generators[0].iter  # evaluated outside the comprehension's own scope
+            visit([first], local)
+            inner = local | _targets(node)
+            for child in ast.iter_child_nodes(node):
+                if isinstance(child, ast.comprehension):
+                    parts = [child.target, *child.ifs]
+                    visit(parts if child.iter is first else [*parts, child.iter], inner)
+                else:
+                    visit([child], inner)
+        else:
+            visit(ast.iter_child_nodes(node), local)
 
 
 def identifiers(text: str) -> frozenset[str]:
@@ -149,7 +160,7 @@ def rename(statement: Statement, names: Mapping[str, str]) -> Statement:
     """The statement with its module names renamed; the new names must be free in its scopes."""
     if not (statement.uses & names.keys()):
         return statement
-    tree = ast.parse(statement.text)
+    tree = parse_tree(statement.text)
     places = list(module_names(tree.body[0]))
     text = _edit(statement.text, places, names)
     for node, name in places:
@@ -165,14 +176,16 @@ def rename(statement: Statement, names: Mapping[str, str]) -> Statement:
 def checked(text: str, tree: ast.Module) -> Statement:
     """`text` if it reads as `tree`, else `tree` written anew (comments are lost then).
 
-    Python 3.11 gives wrong positions inside f-strings, so an edited text must be checked.
+    Python 3.11 gives wrong positions inside f-strings, and a decorator may begin below its "@", so
+    a text that was cut or edited by positions must be checked. Raises Rejection where `tree` cannot
+    be written.
     """
     try:
-        if ast.dump(ast.parse(text)) == ast.dump(tree):
+        if flat(parse_tree(text)) == flat(tree):
             return Statement(text)
-    except SyntaxError:
+    except Rejection:
         pass
-    return Statement(ast.unparse(ast.fix_missing_locations(tree)))
+    return Statement(unparse(tree))
 
 
 def offset(lines: list[bytes], line: int, column: int) -> int:
@@ -182,12 +195,13 @@ def offset(lines: list[bytes], line: int, column: int) -> int:
 
 def _edit(text: str, places: list[tuple[ast.AST, str]], names: Mapping[str, str]) -> str:
     raw = text.encode()
-    lines = raw.split(b"\n")
+    starts = list(accumulate((len(each) + 1 for each in raw.split(b"\n")), initial=0))
     edits: set[tuple[int, int, bytes]] = set()
     for node, name in places:
         if name not in names:
             continue
-        start = offset(lines, node.lineno, node.col_offset)  # type: ignore[attr-defined]
+        line, column = node.lineno, node.col_offset  # type: ignore[attr-defined]
+        start = starts[min(max(line, 1), len(starts)) - 1] + column
         if isinstance(node, ast.Name):
             edits.add((start, start + len(name.encode()), names[name].encode()))
             continue
@@ -195,9 +209,14 @@ def _edit(text: str, places: list[tuple[ast.AST, str]], names: Mapping[str, str]
         found = re.compile(rb"\b" + re.escape(name.encode()) + rb"\b").search(raw, start)
         if found:
             edits.add((*found.span(), names[name].encode()))
-    for start, end, new in sorted(edits, reverse=True):
-        raw = raw[:start] + new + raw[end:]
-    return raw.decode("utf-8", "replace")
+    parts, at = [], 0
+    for start, end, new in sorted(edits):
+        parts += [raw[at:start], new]
+        at = end
+    return b"".join([*parts, raw[at:]]).decode("utf-8", "replace")
+
+
+_COMMENT = re.compile(rb"[ \t\f]*#.*")
 
 
 def _slice(lines: list[bytes], node: ast.stmt, previous_end: int) -> str:
@@ -209,17 +228,17 @@ def _slice(lines: list[bytes], node: ast.stmt, previous_end: int) -> str:
     above = first - 1
     while column == 0 and above > previous_end and lines[above - 1].startswith(b"#"):
         above -= 1
-    behind = lines[last - 1][end:]
-    comment = behind.rstrip() if behind.lstrip().startswith(b"#") else b""
-    body = lines[first - 1 : last]
-    body[-1] = body[-1][:end] + comment
-    body[0] = body[0][column:]
+    behind = _COMMENT.match(lines[last - 1], end)
+    comment = behind[0].rstrip() if behind else b""
+    body = [lines[last - 1][column if first == last else 0 : end] + comment]
+    if first < last:
+        body = [lines[first - 1][column:], *lines[first : last - 1], *body]
     below = last
     while below < len(lines) and re.match(rb"[ \t]+#", lines[below]):
         below += 1
     around = [line.rstrip() for line in lines[above : first - 1]]
     taken = [*around, *body, *(line.rstrip() for line in lines[last:below])]
-    return b"\n".join(taken).decode()
+    return b"\n".join(taken).decode("utf-8", "replace")
 
 
 def _imported(node: ast.Import | ast.ImportFrom) -> Iterator[Import]:
@@ -244,11 +263,6 @@ def _is_idle(node: ast.stmt) -> bool:
             and test.left.id == "__name__"
         )
     return isinstance(node, ast.Pass)
-
-
-def _walk(nodes: Iterable[ast.AST], local: frozenset[str]) -> Iterator[tuple[ast.AST, str]]:
-    for node in nodes:
-        yield from module_names(node, local)
 
 
 def _defaults(args: ast.arguments) -> list[ast.AST]:

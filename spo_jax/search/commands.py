@@ -72,9 +72,9 @@ def _resume(args: argparse.Namespace) -> int:
     rewind = getattr(args, "rewind", None)
     if run.status == "finished" and rewind is None:
         with Store.reopen(path) as store:  # a kill may have come before the last export
-            store.export_best(store.best())
+            where = store.export_best(store.best()) or path / BEST
         print(f"{path} is finished: {run.rounds} of {run.planned} rounds.")
-        print("\n".join(progress.closing(run.best, settings, path, path / BEST, run.finals)))
+        print("\n".join(progress.closing(run.best, settings, path, where, run.finals)))
         return 0
     return _run(settings, run.preset, path, new=False, rewind=rewind)
 
@@ -180,12 +180,12 @@ def _run(
                 state = store.state()
                 if (open_in := getattr(generator, "open", None)) is not None:
                     open_in(path, display.remark)
-                store.export_best(state.best)
+                unwritten = store.export_best(state.best)
                 display.say(progress.opening(settings, preset, path, committed + 1))
                 if variant is not None:
                     display.say(f"Method: {variant}")
                 other = other_software(store.manifest, model)
-                for warning in (uncached, idle_devices(model), other):
+                for warning in (uncached, idle_devices(model), other, unwritten):
                     if warning:
                         display.say(warning)
 
@@ -216,10 +216,10 @@ def _run(
                     measured = validate(settings, problem, evaluator, named, others, display)
                     store.commit_finals(measured, display.remark)
                 best, finals = store.best(), store.finals()
-                store.export_best(best)
+                where = store.export_best(best) or path / BEST
                 if bill := progress.bill(store.totals()):
                     display.say(bill)
-            for line in progress.closing(best, settings, path, path / BEST, finals):
+            for line in progress.closing(best, settings, path, where, finals):
                 print(line)
         return 0
     except KeyboardInterrupt as stop:

@@ -120,9 +120,9 @@ def fault_line(done: Round) -> str:
 
 
 def closing(
-    best: Best | None, config: Config, path: Path, pair: Path, finals: Finals = NOT_MEASURED
+    best: Best | None, config: Config, path: Path, pair: Path | str, finals: Finals = NOT_MEASURED
 ) -> list[str]:
-    """What came of a run, and what to do next."""
+    """What came of a run, and what to do next. pair: its file, or why there is none."""
     if best is None:
         return [f"No valid pair was found; the failures table of {path}/spo.sqlite says why."]
     suffix = "vrp" if config.problem == "cvrp" else "tsp"

@@ -24,7 +24,7 @@ from typing import IO, Any
 from spo_jax.config import Config
 from spo_jax.envs.textfiles import sync_folder, write_atomically
 from spo_jax.errors import InputError
-from spo_jax.program import Pair, load_pair, save_pair
+from spo_jax.program import Pair, Unwritable, load_pair, save_pair
 from spo_jax.search.intact import REMEDY, require_intact, require_settings
 from spo_jax.search.manifest import require_manifest
 from spo_jax.search.methods import rounds_of
@@ -194,11 +194,21 @@ class Store:
         with _storage(self.path):
             return _best(self._connection, self.config)
 
-    def export_best(self, best: Best | None) -> None:
-        """Write best.py, or leave it out as long as there is no pair."""
-        if best is not None:
-            with _storage(self.path):
+    def export_best(self, best: Best | None) -> str:
+        """Write best.py, or leave it out as long as there is no pair.
+
+        Returns why there is none of a pair that no file can hold, as an older version may have
+        committed; else nothing. That is no reason for a run to end.
+        """
+        if best is None:
+            return ""
+        with _storage(self.path):
+            try:
                 save_pair(self.path / BEST, best.pair, about(self.path, best), overwrite=True)
+            except Unwritable as error:
+                (self.path / BEST).unlink(missing_ok=True)  # an earlier pair's
+                return f"no {BEST}, because {error}"
+        return ""
 
     def log(self, line: str) -> None:
         """Add a line to log.txt."""

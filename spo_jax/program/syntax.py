@@ -1,0 +1,82 @@
+"""Syntax trees of texts that nobody vouches for: parsed within bounds, compared, written again.
+
+Python's own `ast.dump`, `ast.unparse`, `ast.NodeTransformer` and compiler recurse, some of them six
+frames for each level of the tree, so that a text that parses can still end whoever looks at it. A
+tree from here is at most MAX_DEPTH levels deep, which they all bear.
+"""
+
+import ast
+import warnings
+
+from spo_jax.errors import Rejection
+
+# Levels of the tree, the module being the first. `ast.unparse` then needs 600 of the 1,000 frames
+# that Python allows at most. Of 13,000 files of Python's library and of packages three are deeper,
+# with formulas that a machine wrote; handwritten functions have 15 levels, seldom 40.
+MAX_DEPTH = 100
+MAX_BITS = 2_048  # of a written integer: fewer digits than the 640 that Python always prints
+_TOO_DEEP = f"nested too deeply (at most {MAX_DEPTH} levels of syntax)"
+
+
+def parse_tree(source: str) -> ast.Module:
+    """The syntax tree of `source`. Raises Rejection where Python's parser gives up, and for a tree
+    of more than MAX_DEPTH levels or with an integer of more than MAX_BITS bits.
+    """
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # an invalid escape is the program's business
+            tree = ast.parse(source)
+    except SyntaxError as error:
+        where = f" in line {error.lineno}" if error.lineno else ""
+        raise Rejection(f"syntax error{where}: {error.msg}") from None
+    except (RecursionError, MemoryError):
+        raise Rejection(_TOO_DEEP) from None
+    except ValueError as error:
+        raise Rejection(f"unreadable source: {error}") from None
+    _check_bounds(tree)
+    return tree
+
+
+def _check_bounds(tree: ast.Module) -> None:
+    level: list[ast.AST] = [tree]
+    for _ in range(MAX_DEPTH):
+        level = [child for node in level for child in ast.iter_child_nodes(node)]
+        if not level:
+            return
+        for node in level:
+            if (
+                isinstance(node, ast.Constant)
+                and isinstance(node.value, int)
+                and node.value.bit_length() > MAX_BITS
+            ):
+                raise Rejection(f"line {node.lineno}: an integer of more than {MAX_BITS} bits")
+    raise Rejection(_TOO_DEEP)
+
+
+def flat(tree: ast.AST) -> tuple[object, ...]:
+    """A tree without its positions, as one flat tuple: equal for equal trees, and for no others."""
+    found: list[object] = []
+    pending: list[object] = [tree]
+    while pending:
+        each = pending.pop()
+        if isinstance(each, ast.AST):
+            found.append(type(each))
+            pending += [getattr(each, name, None) for name in reversed(each._fields)]
+        elif isinstance(each, list):
+            found.append((list, len(each)))
+            pending += reversed(each)
+        else:
+            found.append((type(each), each))
+    return tuple(found)
+
+
+def unparse(tree: ast.AST) -> str:
+    """A text that reads as `tree`. Raises Rejection where Python cannot write one, as for some
+    strings inside f-strings.
+    """
+    try:
+        return ast.unparse(ast.fix_missing_locations(tree))
+    except RecursionError:
+        raise Rejection(_TOO_DEEP) from None
+    except ValueError as error:
+        raise Rejection(f"it cannot be written anew: {error}") from None
