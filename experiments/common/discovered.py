@@ -25,7 +25,7 @@ from spo_jax.errors import InputError
 from spo_jax.program import Pair, Program
 from spo_jax.search import commands
 from spo_jax.search.manifest import check_model, check_prompts
-from spo_jax.search.prompts import digest
+from spo_jax.search.prompts import digest, templates
 from spo_jax.search.store import DATABASE, LOG, Run, load_run
 from spo_jax.search.tables import connect
 from spo_jax.words import SPO
@@ -60,8 +60,10 @@ def _require_alike(found: Run, settings: Config) -> None:
 
     Nothing is said against a model of the same name that is not on this machine: it is not needed.
     """
-    templates = digest(settings.prompts, get_problem(settings.problem).name)
-    check_prompts(found.manifest, templates, found.path)
+    prompts = None
+    if settings.prompts is not None:
+        prompts = digest(templates(settings.prompts, get_problem(settings.problem).name))
+    check_prompts(found.manifest, prompts, found.path)
     began, name = found.manifest.get("model"), settings.model
     if began is None:
         return

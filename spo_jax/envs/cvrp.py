@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 
 from spo_jax.envs import cvrplib, tsplib
-from spo_jax.envs.problem import Infeasible, Instance, Layout
+from spo_jax.envs.problem import DIST, Infeasible, Instance, Layout
 from spo_jax.envs.views import frozen, node_list, rows
 from spo_jax.errors import InputError
-from spo_jax.program import Program, Role
+from spo_jax.program import Argument, Interface, Program
 from spo_jax.seeding import numpy_rng
 
 Routes = list[list[int]]
@@ -118,7 +118,14 @@ class CVRP:
 
     name = "cvrp"
     spec = "spo_jax.envs.cvrp:CVRP"
-    arity: dict[Role, int] = {"destroy": 6, "repair": 7}  # noqa: RUF012
+    interface = Interface(
+        (
+            DIST,
+            Argument("demands", "row", "the demand of node i; node 0 is the depot"),
+            Argument("capacity", "scalar"),
+        ),
+        "current_routes",
+    )
     cpu_seconds = 30.0
 
     def sample(self, size: int, count: int, seed: int) -> list[Instance]:

@@ -41,7 +41,7 @@ def read(path: str | Path) -> Instance:
     """A CVRP instance with one depot and EUC_2D coordinates.
 
     Node 0 is the depot and nodes 1..n are the customers in the file's order: the numbers that .sol
-    files use. `extra` keeps the file's ids in our order (list of n + 1 ints). The reference is the
+    files use. `file` keeps the file's ids in our order (list of n + 1 ints). The reference is the
     cost of the `.sol` beside the file or the `bks` of an `index.json` in its folder or the two
     above, the lower of the two if both exist.
 
@@ -68,7 +68,7 @@ def read(path: str | Path) -> Instance:
         dist=tsplib.distance_matrix(coords, weight),
         demands=demands,
         capacity=capacity,
-        extra={"ids": [ids[k] for k in order], "edge_weight_type": weight},
+        file={"ids": [ids[k] for k in order], "edge_weight_type": weight},
     )
     reference, source = _reference(document.path, instance)
     return replace(instance, reference=reference, reference_source=source)

@@ -67,7 +67,7 @@ def _rounded(cost: float) -> str:
 
 def places(instance: Instance) -> np.ndarray:
     """[N, 2] float64 positions, x to the right and y upwards."""
-    if instance.extra.get("edge_weight_type") == "GEO":
+    if instance.file.get("edge_weight_type") == "GEO":
         return degrees(instance.coords)[:, ::-1]
     return np.asarray(instance.coords)
 

@@ -17,10 +17,16 @@ from typing import Any, Literal, Protocol
 
 import numpy as np
 
-from spo_jax.program import Program, Role
+from spo_jax.envs.canonical import canonical
+from spo_jax.errors import InputError
+from spo_jax.program import Argument, Interface, Program
 
 Solution = Any  # TSP: list of N nodes. CVRP: list of routes, each a list of customers.
 Layout = Literal["rows", "array"]
+# Problems whose rules read the distances, demands and capacity of fixed types, and no coordinates;
+# the references that ship are found by digests of these alone.
+_BY_DISTANCES = ("tsp", "cvrp")
+DIST = Argument("dist", "matrix", "the square matrix of distances")
 
 
 class Infeasible(Exception):
@@ -38,7 +44,10 @@ class Instance:
     demands: [N] int64, demands[0] = 0; None where the problem has none.
     capacity: vehicle capacity in units of demand; None where the problem has none.
     reference: best known cost, or None; reference_source says where it comes from, or why none.
+    extra: whatever else the problem's rules read, as time windows; see `canonical` for what it may
+        hold. It must not be changed.
     certified: whether the reference is proven optimal.
+    file: what the instance's file says besides, as the ids of its nodes; no rule may read it.
     """
 
     problem: str
@@ -52,20 +61,31 @@ class Instance:
     reference_source: str = "unknown"
     extra: dict[str, Any] = field(default_factory=dict)
     certified: bool = False
+    file: dict[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        for array in (self.coords, self.dist, self.demands):
-            if array is not None:
+        for array in (self.coords, self.dist, self.demands, *self.extra.values()):
+            if isinstance(array, np.ndarray):
                 array.setflags(write=False)
 
     @cached_property
     def digest(self) -> str:
-        """Hex digest of what a rollout can see; names and references do not count."""
+        """Hex digest of what a rollout can see; names, references and `file` do not count.
+
+        Workers find an instance by it, and seeds and references depend on it. Raises InputError
+        for an `extra` that has no digest.
+        """
         h = hashlib.blake2b(digest_size=16)
-        h.update(f"{self.problem}:{self.dist.shape}:{self.capacity}".encode())
-        h.update(np.ascontiguousarray(self.dist, dtype="<f8").tobytes())
-        if self.demands is not None:
-            h.update(np.ascontiguousarray(self.demands, dtype="<i8").tobytes())
+        if self.problem not in _BY_DISTANCES:
+            seen = (self.size, self.coords, self.dist, self.demands, self.capacity)
+            h.update(canonical((self.problem, *seen), f"the instance {self.name}"))
+        else:
+            h.update(f"{self.problem}:{self.dist.shape}:{self.capacity}".encode())
+            h.update(np.ascontiguousarray(self.dist, dtype="<f8").tobytes())
+            if self.demands is not None:
+                h.update(np.ascontiguousarray(self.demands, dtype="<i8").tobytes())
+        if self.extra:
+            h.update(canonical(self.extra, f"`extra` of the instance {self.name}"))
         return h.hexdigest()
 
 
@@ -77,7 +97,12 @@ class Rules(Protocol):
     """
 
     def arguments(self, layout: Layout) -> tuple[Any, ...]:
-        """The instance's leading arguments of both roles, e.g. (dist, demands, capacity)."""
+        """The instance's leading arguments of both roles, e.g. (dist, demands, capacity).
+
+        They are as the problem's `interface` declares them: a matrix is a tuple of tuples of Python
+        numbers in "rows" and a read-only ndarray in "array", a row a tuple or an ndarray, and
+        anything else the same in both.
+        """
 
     def start(self, rng: random.Random) -> Solution:
         """A seeded random feasible solution."""
@@ -103,7 +128,7 @@ class Problem(Protocol):
 
     name: str
     spec: str  # "module:NAME", by which a worker finds this object
-    arity: dict[Role, int]  # positional parameters of each role's function
+    interface: Interface  # what its programs are called with
     cpu_seconds: float  # CPU-time limit of a rollout of 500 steps
 
     def sample(self, size: int, count: int, seed: int) -> list[Instance]:
@@ -129,3 +154,15 @@ class Problem(Protocol):
 
     def classical_destroys(self) -> tuple[Program, ...]:
         """Fixed classical destroy programs for the repair panel (Appendix A.5); may be empty."""
+
+
+def declared(problem: Problem) -> Problem:
+    """`problem`, which says what its programs are called with. Raises InputError for one that does
+    not, as those written for older versions.
+    """
+    if not isinstance(getattr(problem, "interface", None), Interface):
+        raise InputError(
+            f"the problem {type(problem).__name__} declares no `interface`: say what its programs "
+            "are called with, e.g. interface = Interface((Argument('dist', 'matrix'),))"
+        )
+    return problem

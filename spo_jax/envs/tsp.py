@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from spo_jax.envs import tsplib
-from spo_jax.envs.problem import Infeasible, Instance, Layout
+from spo_jax.envs.problem import DIST, Infeasible, Instance, Layout
 from spo_jax.envs.views import frozen, node_list, rows
 from spo_jax.errors import InputError
-from spo_jax.program import Program, Role
+from spo_jax.program import Interface, Program
 from spo_jax.seeding import numpy_rng
 
 
@@ -77,7 +77,7 @@ class TSP:
 
     name = "tsp"
     spec = "spo_jax.envs.tsp:TSP"
-    arity: dict[Role, int] = {"destroy": 4, "repair": 5}  # noqa: RUF012
+    interface = Interface((DIST,), "current_tour")
     cpu_seconds = 10.0
 
     def sample(self, size: int, count: int, seed: int) -> list[Instance]:

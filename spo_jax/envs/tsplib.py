@@ -153,7 +153,7 @@ def cost_text(cost: float) -> str:
 def read(path: str | Path) -> Instance:
     """A symmetric TSP instance with coordinates (EUC_2D, CEIL_2D, ATT or GEO).
 
-    Node k is the k-th line of NODE_COORD_SECTION; `extra` keeps the file's ids (list of N ints) and
+    Node k is the k-th line of NODE_COORD_SECTION; `file` keeps the file's ids (list of N ints) and
     its edge_weight_type. The reference is the cost of the `.opt.tour` beside the file or the value
     in a `solutions.json` beside it, the lower of the two if both exist.
 
@@ -165,8 +165,8 @@ def read(path: str | Path) -> Instance:
     weight = require_kind(document, "TSP", EDGE_WEIGHT_TYPES, known)
     ids, coords = document.nodes(document.dimension(least=3))
     name = instance_name(document, ".tsp")
-    extra = {"ids": ids, "edge_weight_type": weight}
-    instance = Instance("tsp", name, len(ids), coords, distance_matrix(coords, weight), extra=extra)
+    file = {"ids": ids, "edge_weight_type": weight}
+    instance = Instance("tsp", name, len(ids), coords, distance_matrix(coords, weight), file=file)
     reference, source = _reference(document.path, instance)
     return replace(instance, reference=reference, reference_source=source)
 
@@ -236,7 +236,7 @@ def _complete(document: Document, tour: list[int], instance: Instance) -> list[i
 
 
 def _ids(instance: Instance) -> list[int]:
-    return instance.extra.get("ids") or list(range(1, instance.size + 1))
+    return instance.file.get("ids") or list(range(1, instance.size + 1))
 
 
 def write_tour(path: str | Path, instance: Instance, tour: Sequence[int]) -> None:

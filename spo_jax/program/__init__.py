@@ -1,6 +1,7 @@
 """Programs and pairs, and the texts they come from: a model's answer or a pair file."""
 
 from spo_jax.program.answers import parse_response
+from spo_jax.program.interface import Argument, Interface
 from spo_jax.program.nouns import (
     MAX_SOURCE,
     ROLES,
@@ -21,8 +22,10 @@ from spo_jax.program.syntax import parse_tree
 __all__ = [
     "MAX_SOURCE",
     "ROLES",
+    "Argument",
     "Completion",
     "Group",
+    "Interface",
     "Pair",
     "Program",
     "Prompt",

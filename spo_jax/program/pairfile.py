@@ -18,6 +18,7 @@ from functools import cached_property
 from pathlib import Path
 
 from spo_jax.errors import InputError, Rejection
+from spo_jax.program.interface import Interface
 from spo_jax.program.nouns import (
     MAX_SOURCE,
     ROLES,
@@ -154,10 +155,11 @@ def _cut(module: _Module, role: Role) -> str:
 # --- writing --------------------------------------------------------------------------------------
 
 
-def format_pair(pair: Pair, about: str = "") -> str:
+def format_pair(pair: Pair, about: str = "", interface: Interface | None = None) -> str:
     """A module with both programs that depends on nothing of ours.
 
-    `about` (where it comes from, how good it is) goes to the head of the module's docstring.
+    `about` (where it comes from, how good it is) goes to the head of the module's docstring, and
+    what the problem's `interface` says of the arguments.
     Raises Unwritable for a program that the contract forbids: no such function, nested too deeply.
     """
     modules = []
@@ -167,12 +169,12 @@ def format_pair(pair: Pair, about: str = "") -> str:
         except Rejection as error:
             raise Unwritable(f"the {role} program cannot be written: {error.reason}") from None
     try:
-        return _joined(*_apart(*modules), about)
+        return _joined(*_apart(*modules), about, interface)
     except Rejection as error:
         raise Unwritable(f"the pair cannot be written: {error.reason}") from None
 
 
-def _joined(destroy: _Module, repair: _Module, about: str) -> str:
+def _joined(destroy: _Module, repair: _Module, about: str, interface: Interface | None) -> str:
     shared = _shared(destroy, repair)
     imports = {*destroy.imports, *repair.imports}
     acts = {each.flat for each in destroy.statements if not each.binds}
@@ -181,15 +183,22 @@ def _joined(destroy: _Module, repair: _Module, about: str) -> str:
     ]
     statements = [*destroy.statements, *own]
     body = layout(imports, statements, ROLES)
-    return f"{head(destroy.function('destroy'), statements, about)}\n\n{body}"
+    return f"{head(destroy.function('destroy'), statements, about, interface)}\n\n{body}"
 
 
-def save_pair(path: str | Path, pair: Pair, about: str = "", *, overwrite: bool = False) -> Path:
+def save_pair(
+    path: str | Path,
+    pair: Pair,
+    about: str = "",
+    interface: Interface | None = None,
+    *,
+    overwrite: bool = False,
+) -> Path:
     """Write a pair file, all of it or nothing. Raises InputError if the file exists, and
     Unwritable as `format_pair` does.
     """
     path = Path(path)
-    text = format_pair(pair, about)
+    text = format_pair(pair, about, interface)
     if path.is_dir():
         raise InputError(f"{path}: a folder; give the name of a file")
     if not path.parent.is_dir():

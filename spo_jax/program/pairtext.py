@@ -5,6 +5,7 @@ import random
 import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 
+from spo_jax.program.interface import Argument, Interface
 from spo_jax.program.nouns import one_line
 from spo_jax.program.scopes import Import, Statement, checked, offset
 from spo_jax.program.syntax import parse_tree
@@ -145,42 +146,60 @@ _RANDOM = frozenset(
 _NUMPY_WORDS = frozenset({"size", "p", "replace", "axis", "endpoint", "dtype"})
 
 
-def head(destroy: Statement, statements: Sequence[Statement], about: str) -> str:
+def head(
+    destroy: Statement, statements: Sequence[Statement], about: str, interface: Interface | None
+) -> str:
     """The module's docstring: what it is and how one step uses it.
 
-    destroy: the entry function, whose arity tells the problem. statements: of both programs.
+    destroy: the entry function, whose own names serve where the interface is not known.
+    statements: of both programs.
     """
-    instance, current = _arguments(destroy.node)
+    names, current = _arguments(destroy.node, interface)
+    instance = "".join(f"{name}, " for name in names)
     title = _printable(one_line(about)) or (
         "A destroy and a repair program for large neighbourhood search."
     )
-    demands = (
-        " demands[i] is the demand of node i; node 0 is the depot." if "demands" in instance else ""
-    )
-    notes = (
-        "dist is the square matrix of distances: a NumPy array, or nested lists where the code "
-        f"only writes dist[i][j].{demands} steps counts the steps since the best cost last fell. "
-        f"rng is {_rng(statements)}. The file needs nothing of spo_jax; `spo solve` reads it."
+    notes = " ".join(
+        [
+            *(_note(each) for each in (interface.arguments if interface else ()) if each.about),
+            "steps counts the steps since the best cost last fell.",
+            f"rng is {_rng(statements)}.",
+            "The file needs nothing of spo_jax; `spo solve` reads it.",
+        ]
     )
     paragraphs = (
         *textwrap.wrap(title.replace("\\", "/").replace('"', "'"), WIDTH - 3),
         "",
         "One step of the search makes a candidate from the current solution:",
         "",
-        f"    rest, removed = destroy({instance}, {current}, steps, rng)",
-        f"    candidate = repair({instance}, rest, removed, steps, rng)",
+        f"    rest, removed = destroy({instance}{current}, steps, rng)",
+        f"    candidate = repair({instance}rest, removed, steps, rng)",
         "",
         *textwrap.wrap(notes, WIDTH),
     )
     return '"""' + "\n".join(paragraphs) + '\n"""'
 
 
-def _arguments(destroy: ast.stmt) -> tuple[str, str]:
-    """Names for (the instance's arguments, the current solution), told by the arity."""
+def _arguments(destroy: ast.stmt, interface: Interface | None) -> tuple[list[str], str]:
+    """Names for the instance's arguments and for the current solution."""
+    if interface is not None:
+        return [each.name for each in interface.arguments], interface.current
     assert isinstance(destroy, ast.FunctionDef)
     names = [each.arg for each in (*destroy.args.posonlyargs, *destroy.args.args)]
-    known = {4: ("dist", "current_tour"), 6: ("dist, demands, capacity", "current_routes")}
-    return known.get(len(names), (", ".join(names[:-3]) or "*instance", "current"))
+    return (names[:-3], names[-3]) if len(names) > 3 else (["*instance"], "current")
+
+
+def _note(argument: Argument) -> str:
+    """A sentence on what an argument is."""
+    name = argument.name
+    if argument.kind == "matrix":
+        view = f"a NumPy array, or nested lists where the code only writes {name}[i][j]"
+        return f"{name} is {argument.about}: {view}."
+    return (
+        f"{name}[i] is {argument.about}."
+        if argument.kind == "row"
+        else f"{name} is {argument.about}."
+    )
 
 
 def _rng(statements: Sequence[Statement]) -> str:

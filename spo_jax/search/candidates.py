@@ -59,17 +59,18 @@ def contexts(
     first: int = 0,
     destroy: Program | None = None,
     fits: Fits = lambda text: True,
+    texts: Mapping[str, str] | None = None,
 ) -> list[Prompt]:
     """`groups` prompts for one role: the mutation and crossover forms in turn, from the `first` on.
 
     A form with too few eligible parents in the population becomes parent-free (Appendix A.5), as
     all of them do in the first round. `destroy` is the program that repairs are to answer. A prompt
-    that does not fit shows less, see `fitted`.
+    that does not fit shows less, see `fitted`. texts: the run's prompt templates.
     """
     prompts = []
     for form in islice(cycle(_forms(config)), first, first + groups):
         parents = draw_parents(population, parents_of(form), config.parents, rng)
-        prompts.append(fitted(config, problem, role, form, parents, destroy, fits))
+        prompts.append(fitted(config, problem, role, form, parents, destroy, fits, texts=texts))
     return prompts
 
 
@@ -82,11 +83,12 @@ def fitted(
     destroy: Program | None,
     fits: Fits,
     reflection: str = "",
+    texts: Mapping[str, str] | None = None,
 ) -> Prompt:
     """The first of these that fits, else the last: everything; parents without their sources; no
     parents; and the destroy program without its source.
 
-    reflection: for the forms that show one.
+    reflection: for the forms that show one. texts: the run's prompt templates.
     """
     wanted = cast(ShowDestroy, config.show_destroy)
     tries: list[tuple[str, tuple[Program, ...], ShowDestroy, ShowDestroy]] = [
@@ -107,7 +109,7 @@ def fitted(
             show_destroy=show_destroy,
             show_parents=show_parents,
             reflection=reflection,
-            folder=config.prompts,
+            texts=texts,
         )
         prompt = replace(prompt, shortened=shortened)
         if fits(prompt.text):

@@ -127,7 +127,7 @@ def _run(
         from spo_jax.search.credit import get_credit
         from spo_jax.search.methods import get_method, rounds_in, variant_of
         from spo_jax.search.plugins import get_panel, get_survivors, writer_and_learner
-        from spo_jax.search.prompts import digest
+        from spo_jax.search.prompts import digest, templates
         from spo_jax.search.rounds import Round
         from spo_jax.search.spo import Parts
         from spo_jax.search.spo import discover as algorithm
@@ -136,7 +136,8 @@ def _run(
 
         require_address_space(needed(program=settings.memory_mb))
         problem = get_problem(settings.problem)
-        prompts = digest(settings.prompts, problem.name)
+        texts = templates(settings.prompts, problem.name)  # read once, and compared by their digest
+        prompts = digest(texts) if settings.prompts is not None else None
         credit = get_credit(settings.credit)
         taught = settings.learning_credit
         learning_credit = None if taught is None else get_credit(taught)
@@ -207,6 +208,7 @@ def _run(
                     select=survivors,
                     panel=panel,
                     observer=display,
+                    templates=texts,
                 )
                 algorithm(parts, state, commit, method)
                 display.ended()
@@ -281,6 +283,7 @@ def runs(args: argparse.Namespace) -> int:
 
 def export(args: argparse.Namespace) -> int:
     """`spo export RUN [--out FILE.py] [--adapters DIR]`: what a run found, and what it taught."""
+    from spo_jax.envs import get_problem
     from spo_jax.program import save_pair
     from spo_jax.search.store import CHECKPOINTS, Store, about, load_run
 
@@ -297,7 +300,8 @@ def export(args: argparse.Namespace) -> int:
                 f"{args.run}: no pair of this run was measured for --select {select}: its rounds "
                 "are not over, or finalists is 0; leave --select out"
             )
-        written = save_pair(out, best.pair, about(run.path, best))
+        interface = get_problem(run.config.problem).interface
+        written = save_pair(out, best.pair, about(run.path, best), interface)
         print(f"{written}: the pair of round {best.round}, J {best.utility:.4f}")
     if adapters is not None:
         if run.config.update != "grpo" or not run.rounds:

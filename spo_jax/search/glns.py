@@ -240,7 +240,9 @@ def crossed(population: Population, rng: random.Random) -> Asked:
 
 
 def _prompt(parts: Parts, role: Role, asked: Asked, destroy: Program | None = None) -> Prompt:
-    return fitted(parts.config, parts.problem.name, role, *asked, destroy, parts.fits)
+    return fitted(
+        parts.config, parts.problem.name, role, *asked, destroy, parts.fits, texts=parts.templates
+    )
 
 
 def _answered(

@@ -121,7 +121,7 @@ def _prompt(parts: Parts, role: Role, request: Request, destroy: Program | None 
     form = request.form if halves else INITIALIZATION
     return fitted(
         parts.config, parts.problem.name, role, form, halves, destroy, parts.fits,
-        request.reflection,
+        request.reflection, parts.templates,
     )  # fmt: skip
 
 

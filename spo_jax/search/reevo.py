@@ -158,11 +158,11 @@ class Reflector:
         """A hint on each match."""
         if not self._able:
             return [""] * len(matches)
-        name, folder = self._parts.problem.name, self._parts.config.prompts
+        name, texts = self._parts.problem.name, self._parts.templates
         words = self._rules.short_words
         prompts = []
         for worse, better in matches:
-            ask = partial(short_reflection, name, worse.pair, better.pair, words, folder=folder)
+            ask = partial(short_reflection, name, worse.pair, better.pair, words, texts=texts)
             prompt = ask()
             prompts.append(prompt if self._parts.fits(prompt.text) else ask(show="strategy"))
         self._hints = self._ask(prompts, "short")
@@ -171,8 +171,8 @@ class Reflector:
     def long(self, hints: Sequence[str]) -> str:
         """The advice of before, folded with the hints; unchanged without any."""
         if hints := [hint for hint in hints if hint]:
-            name, folder = self._parts.problem.name, self._parts.config.prompts
-            prompt = long_reflection(name, self._advice, hints, self._rules.long_words, folder)
+            name, texts = self._parts.problem.name, self._parts.templates
+            prompt = long_reflection(name, self._advice, hints, self._rules.long_words, texts)
             [advice] = self._ask([prompt], "long")
             self._advice = advice or self._advice
         return self._advice

@@ -39,6 +39,7 @@ from spo_jax.search.payoffs import (
     payoff_of,
 )
 from spo_jax.search.population import Member, Panel, Population, Select, leader_panel, select
+from spo_jax.search.prompts import templates
 from spo_jax.search.rounds import (
     Counts,
     Failure,
@@ -56,7 +57,10 @@ from spo_jax.seeding import derive, python_rng
 
 @dataclass(frozen=True, eq=False)
 class Parts:
-    """What a discovery is composed of."""
+    """What a discovery is composed of.
+
+    templates: its prompts', read once: by default those of the config's folder when this is made.
+    """
 
     config: Config
     problem: Problem
@@ -68,6 +72,12 @@ class Parts:
     select: Select = select
     panel: Panel = leader_panel
     observer: Observer = field(default_factory=Observer)
+    templates: Mapping[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if not self.templates:
+            read = templates(self.config.prompts, self.problem.name)
+            object.__setattr__(self, "templates", read)
 
     def fits(self, text: str) -> bool:
         """Whether a prompt is short enough for the generator."""
@@ -186,7 +196,14 @@ def _destroy_contexts(parts: Parts, k: int, population: Population) -> list[Prom
     config, name = parts.config, parts.problem.name
     rng = python_rng(config.seed, "round", k, "parents", "destroy")
     return contexts(
-        config, name, "destroy", population, rng, groups=config.group_forms, fits=parts.fits
+        config,
+        name,
+        "destroy",
+        population,
+        rng,
+        groups=config.group_forms,
+        fits=parts.fits,
+        texts=parts.templates,
     )
 
 
@@ -205,7 +222,7 @@ def _repair_contexts(
         rng = python_rng(config.seed, "round", k, "parents", "repair", i)
         row = contexts(
             config, name, "repair", population, rng,
-            groups=groups, first=i, destroy=destroy, fits=parts.fits,
+            groups=groups, first=i, destroy=destroy, fits=parts.fits, texts=parts.templates,
         )  # fmt: skip
         rows.append(row)
     return rows

@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from spo_jax.config import Config
+from spo_jax.envs import get_problem
 from spo_jax.envs.textfiles import sync_folder, write_atomically
 from spo_jax.errors import InputError
 from spo_jax.program import Pair, Unwritable, load_pair, save_pair
@@ -204,7 +205,9 @@ class Store:
             return ""
         with _storage(self.path):
             try:
-                save_pair(self.path / BEST, best.pair, about(self.path, best), overwrite=True)
+                interface = get_problem(self.config.problem).interface
+                said = about(self.path, best)
+                save_pair(self.path / BEST, best.pair, said, interface, overwrite=True)
             except Unwritable as error:
                 (self.path / BEST).unlink(missing_ok=True)  # an earlier pair's
                 return f"no {BEST}, because {error}"

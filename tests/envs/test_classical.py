@@ -8,6 +8,7 @@ import pytest
 
 from spo_jax.envs import get_problem
 from spo_jax.envs.classical import CVRP_DESTROYS
+from spo_jax.envs.cvrp import CVRP
 from spo_jax.envs.sandbox.policy import check
 
 RANDOM, WORST, RADIAL, RELATED, STRING = CVRP_DESTROYS
@@ -31,7 +32,7 @@ def world(n: int, seed: int = 0):  # type: ignore[no-untyped-def]
 @pytest.mark.parametrize("program", CVRP_DESTROYS)
 @pytest.mark.parametrize("n", [3, 5, 10, 50, 200])
 def test_the_contract(program, n: int) -> None:  # type: ignore[no-untyped-def]
-    assert check(program.source, "destroy", 6).layout == "rows"
+    assert check(program.source, "destroy", CVRP.interface).layout == "rows"
     assert program.strategy
     instance, routes = world(n)
     rng = random.Random(n)

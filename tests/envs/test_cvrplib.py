@@ -102,7 +102,7 @@ def test_a_small_instance(tmp_path):
     assert (instance.problem, instance.name, instance.size) == ("cvrp", "small", 4)
     assert instance.dist[0].tolist() == [0, 3, 5, 4, 10]
     assert instance.demands.tolist() == [0, 5, 5, 5, 10]
-    assert instance.extra["ids"] == [1, 2, 3, 4, 5]
+    assert instance.file["ids"] == [1, 2, 3, 4, 5]
     assert instance.reference is None
     assert instance.reference_source == "no .sol or index.json beside the file"
 
@@ -111,7 +111,7 @@ def test_a_depot_that_is_not_the_first_node_comes_first(tmp_path):
     text = SMALL.replace("\n1 0\n2 5\n", "\n1 5\n2 5\n").replace("\n3 5\n", "\n3 0\n")
     text = text.replace("DEPOT_SECTION\n1\n", "DEPOT_SECTION\n3\n")
     instance = cvrplib.read(instance_file(tmp_path, text))
-    assert instance.extra["ids"] == [3, 1, 2, 4, 5]
+    assert instance.file["ids"] == [3, 1, 2, 4, 5]
     assert instance.coords.tolist() == [[4, 3], [0, 0], [0, 3], [4, 0], [-6, -8]]
     assert instance.demands.tolist() == [0, 5, 5, 5, 10]
     assert instance.dist[0].tolist() == [0, 5, 4, 3, 15]

@@ -11,9 +11,9 @@ from spo_jax.envs.problem import Instance
 from spo_jax.errors import InputError
 
 
-def tsp(n, **extra):
+def tsp(n, **file):
     coords = np.random.default_rng(n).random((n, 2))
-    return Instance("tsp", f"t{n}", n, coords, tsplib.euclidean(coords), extra=extra)
+    return Instance("tsp", f"t{n}", n, coords, tsplib.euclidean(coords), file=file)
 
 
 def cvrp(n):
@@ -88,7 +88,7 @@ def test_geographic_instances_have_north_up(tmp_path):
     """Nodes are (latitude, longitude); the lone node far in the north must be at the top."""
     coords = np.array([[10.0, 20.0], [10.0, 30.0], [12.0, 25.0], [40.0, 25.0]])
     dist = tsplib.distance_matrix(coords, "GEO")
-    instance = Instance("tsp", "geo", 4, coords, dist, extra={"edge_weight_type": "GEO"})
+    instance = Instance("tsp", "geo", 4, coords, dist, file={"edge_weight_type": "GEO"})
     plot.plot_solution(instance, [0, 1, 2, 3], tmp_path / "geo.png", title="")
     dark = (pixels(tmp_path / "geo.png") < 0.9).any(axis=2)
     rows = np.flatnonzero(dark.any(axis=1))

@@ -48,7 +48,7 @@ def test_every_instance_parses_and_every_tour_has_the_recorded_length(spo_data):
         instance = tsplib.read(path)
         entry = index[path.stem]
         assert instance.size == entry["n"]
-        assert instance.extra["edge_weight_type"] == entry["edge_weight_type"]
+        assert instance.file["edge_weight_type"] == entry["edge_weight_type"]
         assert instance.reference == optima[path.stem] == entry["optimum"]
         off_diagonal = instance.dist[~np.eye(instance.size, dtype=bool)]
         assert (np.diagonal(instance.dist) == 0).all()
@@ -168,7 +168,7 @@ def test_white_space_does_not_matter(tmp_path_factory, data):
     text = draw(st.sampled_from(["\n", "\r\n"])).join(lines)
     instance = tsplib.read(instance_file(tmp_path_factory.mktemp("t"), text))
     assert instance.coords.tolist() == [list(point) for point in coords]
-    assert instance.extra["ids"] == ids
+    assert instance.file["ids"] == ids
     assert (instance.name, instance.size) == ("x", len(ids))
 
 

@@ -1,10 +1,11 @@
 """A problem that the package does not know: the shortest Hamiltonian path from node 0.
 
 A solution is the order of the other nodes. Nothing of TSP or CVRP is reused, so that the test says
-what a third problem has to bring.
+what a third problem has to bring. `TimedPath` adds a second matrix, which is the instance's own.
 """
 
 import json
+from dataclasses import replace
 from itertools import pairwise
 from math import fsum
 from pathlib import Path
@@ -12,6 +13,7 @@ from pathlib import Path
 from spo_jax.envs.problem import Infeasible, Instance
 from spo_jax.envs.tsplib import euclidean
 from spo_jax.envs.views import frozen, node_list, rows
+from spo_jax.program import Argument, Interface
 from spo_jax.seeding import numpy_rng
 
 
@@ -55,7 +57,7 @@ class PathRules:
 class PathProblem:
     name = "path"
     spec = "third_problem:PathProblem"
-    arity = {"destroy": 4, "repair": 5}  # noqa: RUF012
+    interface = Interface((Argument("dist", "matrix"),), "order")
     cpu_seconds = 5.0
 
     def sample(self, size, count, seed):
@@ -85,3 +87,52 @@ class PathProblem:
 
     def classical_destroys(self):
         return ()
+
+
+class TimedRules(PathRules):
+    """A step from a to b also costs times[a][b], which the instance keeps in `extra`."""
+
+    def __init__(self, instance):
+        super().__init__(instance)
+        times, limit = instance.extra["times"], instance.extra["limit"]
+        self.times = rows(times)
+        self.views = {
+            "rows": (self.rows, self.times, limit),
+            "array": (frozen(instance.dist), frozen(times), limit),
+        }
+
+    def cost(self, solution):
+        walk = self.encode(solution)
+        return fsum(self.rows[a][b] + self.times[a][b] for a, b in pairwise(walk))
+
+
+class TimedPath(PathProblem):
+    name = "timed-path"
+    spec = "third_problem:TimedPath"
+    interface = Interface(
+        (
+            Argument("dist", "matrix"),
+            Argument("times", "matrix", "minutes"),
+            Argument("limit", "scalar"),
+        ),
+        "order",
+    )
+
+    def sample(self, size, count, seed):
+        return [
+            replace(
+                each,
+                problem=self.name,
+                extra={"times": numpy_rng("times", seed, k).random((size, size)), "limit": 5},
+            )
+            for k, each in enumerate(super().sample(size, count, seed))
+        ]
+
+    def rules(self, instance):
+        return TimedRules(instance)
+
+    def cost(self, instance, solution):
+        return TimedRules(instance).cost(solution)
+
+    def decode(self, instance, walk):
+        return TimedRules(instance).repaired(list(walk[1:]))

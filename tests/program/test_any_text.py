@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from spo_jax.envs.glns_operators import is_operators, load_operators
 from spo_jax.envs.sandbox.policy import check
+from spo_jax.envs.tsp import TSP
 from spo_jax.errors import InputError, Rejection, SpoError
 from spo_jax.program import Pair, Program, format_pair, load_pair, parse_response, save_pair
 from spo_jax.program.answers import _fenced, _without_thoughts
@@ -71,7 +72,7 @@ def everything(text: str, folder=None) -> None:
                 attempt(lambda each=each: format_pair(each, "\ud800 \0 about").encode())
             shown = render("tsp", "repair", INITIALIZATION, (), program, show_destroy="both")
             assert program.source.strip("\n") in shown.text
-            attempt(lambda program=program: check(program.source, "destroy", 4))
+            attempt(lambda program=program: check(program.source, "destroy", TSP.interface))
         attempt(lambda: parse_pair(text + "\n" + REPAIR, "f.py"))
         attempt(lambda: parse_pair(text, "f.py"))
         if folder is not None:
@@ -177,7 +178,7 @@ def test_too_deep_says_so():
     reason = f"nested too deeply (at most {MAX_DEPTH} levels of syntax)"
     for do in (
         lambda: parse_response("destroy", f"STRATEGY: a.\nCODE:\n{text}"),
-        lambda: check(text, "destroy", 4),
+        lambda: check(text, "destroy", TSP.interface),
     ):
         with pytest.raises(Rejection, match=re.escape(reason)):
             do()

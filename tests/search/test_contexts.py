@@ -135,3 +135,29 @@ def test_a_failure_is_the_fault_of_who_is_named():
     nothing = Credits(np.full(6, np.nan), np.full((6, 2), np.nan))
     [group] = leader_groups([asked], destroys, responses, nothing, Table())
     assert group.failed.tolist() == expected
+
+
+# --- the user's templates -------------------------------------------------------------------------
+
+
+class Editor(Generator):
+    """Edits the templates after each call, as somebody may who plans the next run."""
+
+    def __init__(self, folder):
+        super().__init__(broken=0)
+        self.folder, self.texts = folder, []
+
+    def generate(self, prompts, n, seed):
+        self.texts += [prompt.text for prompt in prompts]
+        (self.folder / "rules.txt").write_text(f"Rules of call {len(self.calls) + 1} for $role.")
+        return super().generate(prompts, n, seed)
+
+
+def test_templates_are_read_once_when_the_run_is_opened(tmp_path):
+    (tmp_path / "rules.txt").write_text("Rules of the beginning for $role.")
+    writer = Editor(tmp_path)
+    play(small(prompts=str(tmp_path)), generator=writer)
+    assert len(writer.calls) == 8  # destroys and repairs of four rounds
+    for text in writer.texts:
+        assert "Rules of the beginning for" in text
+        assert "Rules of call" not in text

@@ -10,13 +10,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from spo_jax.envs.cvrp import CVRP
 from spo_jax.envs.sandbox.policy import check
 from spo_jax.program import ROLES, Role, normalise, parse_response
 from spo_jax.search.grammar import get_grammar
 from spo_jax.search.grammar.base import FORMS, Choices, Grammar
 from spo_jax.search.grammar.generator import answer, derivation
 
-ARITY: dict[Role, int] = {"destroy": 6, "repair": 7}
 SIZES = (3, 5, 10, 50, 100)
 STAGNATION = (0, 1, 7, 60, 1000)
 FLEETS = ("usual", "tight", "loose", "alone")
@@ -125,7 +125,7 @@ def test_samples_pass_the_gate_and_read_well(role: Role) -> None:
     lengths = []
     for choices in sampled(role, 400):
         strategy, source = grammar.render(choices)
-        assert check(source, role, ARITY[role]).layout == "rows"
+        assert check(source, role, CVRP.interface).layout == "rows"
         assert strategy.endswith(".")
         assert "\n" not in strategy
         lines = source.splitlines()
@@ -234,7 +234,7 @@ def test_edits_give_new_valid_programs(seed: int, role: Role, form: str, state: 
     parents = [grammar.sample(rng), grammar.sample(rng)]
     child = grammar.edit(form, parents, rng, state)
     source = grammar.render(child)[1]
-    check(source, role, ARITY[role])
+    check(source, role, CVRP.interface)
     assert source not in [grammar.render(parent)[1] for parent in parents]
     assert grammar.mend(child, rng, state) == child
     assert state or not reads_state(source)

@@ -12,12 +12,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from spo_jax.envs.sandbox.policy import check
+from spo_jax.envs.tsp import TSP
 from spo_jax.program import ROLES, Program, Prompt, Role, normalise, parse_response
 from spo_jax.search.grammar import get_grammar
 from spo_jax.search.grammar.base import FORMS, Choices, Grammar
 from spo_jax.search.grammar.generator import GrammarGenerator, answer, derivation, read_derivation
 
-ARITY: dict[Role, int] = {"destroy": 4, "repair": 5}
 SIZES = (3, 5, 10, 50, 120)
 STAGNATION = (0, 1, 7, 60, 1000)
 seeds = st.integers(0, 10**9)
@@ -75,7 +75,10 @@ def test_destroy_programs_keep_their_contract() -> None:
     grammar = get_grammar("tsp", "destroy")
     for k, choices in enumerate(sampled("destroy", 150)):
         source = grammar.render(choices)[1]
-        program, layout = function(source, "destroy"), check(source, "destroy", 4).layout
+        program, layout = (
+            function(source, "destroy"),
+            check(source, "destroy", TSP.interface).layout,
+        )
         rng = Rng(k)
         for n in SIZES:
             for z in STAGNATION:
@@ -88,7 +91,7 @@ def test_repair_programs_keep_their_contract() -> None:
     grammar = get_grammar("tsp", "repair")
     for k, choices in enumerate(sampled("repair", 150)):
         source = grammar.render(choices)[1]
-        program, layout = function(source, "repair"), check(source, "repair", 5).layout
+        program, layout = function(source, "repair"), check(source, "repair", TSP.interface).layout
         rng = Rng(k)
         for n in SIZES:
             for z in STAGNATION:
@@ -108,7 +111,7 @@ def test_samples_pass_the_gate_and_read_well(role: Role) -> None:
     lengths = []
     for choices in sampled(role, 400):
         strategy, source = grammar.render(choices)
-        check(source, role, ARITY[role])
+        check(source, role, TSP.interface)
         assert strategy.endswith(".")
         assert "\n" not in strategy
         lines = source.splitlines()
@@ -199,7 +202,7 @@ def test_edits_give_new_programs_that_pass_the_gate(seed: int, role: Role, form:
     parents = [grammar.sample(rng), grammar.sample(rng)]
     child = grammar.edit(form, parents, rng)
     source = grammar.render(child)[1]
-    check(source, role, ARITY[role])
+    check(source, role, TSP.interface)
     assert source not in [grammar.render(parent)[1] for parent in parents]
     assert grammar.mend(child, rng) == child
 

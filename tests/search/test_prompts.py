@@ -24,12 +24,13 @@ REPAIRS = (
 STATE = "steps_since_improvement"
 
 
-def ask(problem, role, form=INITIALIZATION, **options):
+def ask(problem, role, form=INITIALIZATION, folder=None, **options):
     family = DESTROYS if role == "destroy" else REPAIRS
     parents = family[: prompts.parents_of(form)]
     return render(
-        problem, role, form, parents, DESTROY if role == "repair" else None, **options
-    ).text
+        problem, role, form, parents, DESTROY if role == "repair" else None,
+        texts=None if folder is None else templates(folder, problem), **options,
+    ).text  # fmt: skip
 
 
 def every_prompt(**options):

@@ -32,7 +32,7 @@ from spo_jax.search.manifest import (
     other_software,
     versions,
 )
-from spo_jax.search.prompts import digest
+from spo_jax.search.prompts import digest, templates
 from spo_jax.search.rounds import Best, Failure
 from spo_jax.search.spo import Parts, discover
 from spo_jax.search.store import (
@@ -546,11 +546,10 @@ def test_a_run_goes_on_with_the_prompts_it_began_with(tmp_path):
         return path
 
     mine, same, other = (
-        digest(folder(name, text))
+        digest(templates(folder(name, text)))
         for name, text in (("a", "$role"), ("b", "$role"), ("c", "$role!"))
     )
     assert mine == same != other
-    assert digest(None) is None
     stored = manifest(small(prompts="a"), "smoke", {}, prompts=mine)
     check_prompts(stored, same, Path("run"))
     for now in (other, None):

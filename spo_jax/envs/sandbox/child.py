@@ -46,7 +46,7 @@ from spo_jax.envs.sandbox.jobs import (
 from spo_jax.envs.sandbox.namespace import ArraysNeeded, make_globals, make_rng
 from spo_jax.envs.sandbox.policy import check
 from spo_jax.errors import Rejection
-from spo_jax.program import Role
+from spo_jax.program import Interface, Role
 
 # Exit codes. A task's process says by them what its child should do next.
 EXIT_NEXT, EXIT_DONE, EXIT_STOP = 0, 90, 91
@@ -102,7 +102,7 @@ class Child:
     def live(self) -> NoReturn:
         confine.die_with_parent()
         os.setsid()
-        _warm_up(self.problem.arity)
+        _warm_up(self.problem.interface)
         _, pipes, _, _ = socket.recv_fds(self.jobs, 1, 1)
         if not pipes:
             os._exit(0)
@@ -131,14 +131,14 @@ class Child:
     def load(self, role: Role, source: str) -> _Loaded:
         """Judge and compile a program. Raises Rejection."""
         try:
-            verdict = check(source, role, self.problem.arity[role])
+            verdict = check(source, role, self.problem.interface)
             closed = isolation.is_closed(verdict)
             code = compile(verdict.tree, f"<{role}>", "exec")
             return _Loaded(code, verdict.entry, verdict.layout, closed)
         except SyntaxError as error:
             raise Rejection(f"line {error.lineno}: {error.msg}") from None
         except (RecursionError, MemoryError):
-            raise Rejection("nested too deeply") from None
+            raise Rejection("too large to compile") from None
         except Rejection:
             raise
         except ValueError as error:
@@ -228,13 +228,13 @@ class Child:
 _ROLE_OF = {code: role for role, code in EXIT_ARRAY.items()}
 
 
-def _warm_up(arity: Mapping[Role, int]) -> None:
+def _warm_up(interface: Interface) -> None:
     """Write to the pages that any job writes to, before there is a job to wait for them."""
     role: Role = "destroy"
     with contextlib.suppress(Rejection):
-        names = ", ".join(f"a{k}" for k in range(arity[role]))
+        names = ", ".join(f"a{k}" for k in range(interface.arity(role)))
         text = f"def destroy({names}):\n    return [v for v in a1 if v], a1[:1]\n"
-        compile(check(text, role, arity[role]).tree, "<warm>", "exec")
+        compile(check(text, role, interface).tree, "<warm>", "exec")
 
 
 def _read_head(fd: int) -> tuple[bytes, bytes]:

@@ -11,6 +11,7 @@ import ast
 from typing import Literal
 
 from spo_jax.envs.problem import Layout
+from spo_jax.program import Interface
 
 _Kind = Literal["matrix", "row"]
 
@@ -23,14 +24,17 @@ class _NeedsArray(Exception):
     pass
 
 
-def choose_layout(tree: ast.Module, entry: ast.FunctionDef) -> Layout:
-    """Rows if every use of the first parameter (and of `demands`) allows it, else the array."""
+def choose_layout(tree: ast.Module, entry: ast.FunctionDef, interface: Interface) -> Layout:
+    """Rows if every use of every parameter that is declared a matrix or a row allows it, else the
+    array; the array too where one of them is not a parameter of its own (`*args`).
+    """
     parameters = [a.arg for a in (*entry.args.posonlyargs, *entry.args.args)]
-    if not parameters:
-        return "array"
-    kinds: dict[str, _Kind] = {parameters[0]: "matrix"}
-    if len(parameters) >= 6:  # CVRP: (dist, demands, capacity, ...)
-        kinds[parameters[1]] = "row"
+    kinds: dict[str, _Kind] = {}
+    for place, argument in enumerate(interface.arguments):
+        if argument.kind == "matrix" or argument.kind == "row":
+            if place >= len(parameters):
+                return "array"
+            kinds[parameters[place]] = argument.kind
     try:
         _Flow(tree, kinds).run()
     except _NeedsArray:
@@ -39,7 +43,7 @@ def choose_layout(tree: ast.Module, entry: ast.FunctionDef) -> Layout:
 
 
 class _Flow:
-    """Where the matrix and its rows go, by name.
+    """Where the matrices and their rows go, by name.
 
     Names are tracked for the whole module at once: a name that is a row anywhere counts as one
     everywhere, which can only make the answer more careful.

@@ -11,7 +11,7 @@ from spo_jax.envs.problem import Layout
 from spo_jax.envs.sandbox.layout import choose_layout
 from spo_jax.envs.sandbox.names import ATTRIBUTES, BUILTINS, HINTS, MODULES
 from spo_jax.errors import Rejection
-from spo_jax.program import Role, entry_function, parse_tree
+from spo_jax.program import Interface, Role, entry_function, parse_tree
 
 MAX_NODES = 20_000
 
@@ -56,15 +56,18 @@ class Verdict:
     layout: Layout
 
 
-def check(source: str, role: Role, arity: int) -> Verdict:
-    """Judge a program. Raises Rejection with the first thing that is refused."""
+def check(source: str, role: Role, interface: Interface) -> Verdict:
+    """Judge a program of a problem that calls it with `interface`.
+
+    Raises Rejection with the first thing that is refused.
+    """
     tree = parse_tree(source)
     entry = entry_function(tree, role)
     gate = _Gate()
     gate.run(tree)
     _check_module_level(tree, gate.own)
-    _check_arity(entry, arity)
-    return Verdict(tree, entry.name, choose_layout(tree, entry))
+    _check_arity(entry, interface.arity(role))
+    return Verdict(tree, entry.name, choose_layout(tree, entry, interface))
 
 
 class _Gate:

@@ -5,6 +5,7 @@ rules of the language, the request of the prompt form with its parents, and the 
 answer (`layout.txt` says in which order). All of them are `string.Template`s: `$name` is a
 placeholder, `$$` a dollar sign. A folder of the user's may replace any of them by a file of the
 same name, and add `PROBLEM-destroy.txt` and `PROBLEM-repair.txt` for a problem of their own.
+A run reads it once, when it is opened (`templates`), and makes all of its prompts of those texts.
 
 Without state (the paper's ablation "w/o State Conditioning") `steps_since_improvement` stays in
 the interface, described as always 0 and not to be used, so that all programs remain
@@ -113,15 +114,10 @@ def templates(folder: str | Path | None = None, problem: str = "") -> dict[str, 
     return texts
 
 
-def digest(folder: str | Path | None, problem: str = "") -> str | None:
-    """Hex digest of the templates that a user's `folder` leads to; None without one.
-
-    Equal ones ask alike. Raises InputError as `templates` does.
-    """
-    if folder is None:
-        return None
+def digest(texts: Mapping[str, str]) -> str:
+    """Hex digest of some templates: equal ones ask alike."""
     found = hashlib.blake2b(digest_size=16)
-    for name, text in sorted(templates(folder, problem).items()):
+    for name, text in sorted(texts.items()):
         found.update(f"{name}\0{len(text)}\0{text}".encode())
     return found.hexdigest()
 
@@ -137,22 +133,22 @@ def render(
     show_destroy: ShowDestroy = "strategy",
     show_parents: ShowDestroy = "both",
     reflection: str = "",
-    folder: str | Path | None = None,
+    texts: Mapping[str, str] | None = None,
 ) -> Prompt:
     """The prompt that asks for one program.
 
     problem: its name, as in "tsp". form: one of FORMS, or of the baselines' own; parents: as many
     programs of the same role as the form needs, shown as `show_parents` says. destroy: for a
     repair, the program it answers, shown as `show_destroy` says. state: whether the program may use
-    steps_since_improvement. reflection: for the forms that show one. folder: templates of the
-    user's, see `templates`.
+    steps_since_improvement. reflection: for the forms that show one. texts: all templates, see
+    `templates`; ours by default.
     Raises InputError where these do not fit together.
     """
     _check(role, form, parents, destroy)
     for name, how in (("show_destroy", show_destroy), ("show_parents", show_parents)):
         if how not in SHOW_DESTROY:
             raise InputError(f"{name} is {how!r}: use {', '.join(SHOW_DESTROY)}")
-    texts = templates(folder, problem)
+    texts = _built_in() if texts is None else texts
     contract = f"{problem}-{role}.txt"
     if contract not in texts:
         raise InputError(
@@ -194,13 +190,13 @@ def short_reflection(
     better: Pair,
     words: int,
     show: ShowDestroy = "both",
-    folder: str | Path | None = None,
+    texts: Mapping[str, str] | None = None,
 ) -> Prompt:
     """The prompt that asks for one hint, of fewer than `words` words, on what makes a difference.
 
     Its answer is prose. show: what it shows of the programs.
     """
-    texts = templates(folder, problem)
+    texts = _built_in() if texts is None else texts
 
     def both(pair: Pair) -> str:
         return "\n".join(_shown(texts, program, show) for program in (pair.destroy, pair.repair))
@@ -211,7 +207,11 @@ def short_reflection(
 
 
 def long_reflection(
-    problem: str, before: str, hints: Sequence[str], words: int, folder: str | Path | None = None
+    problem: str,
+    before: str,
+    hints: Sequence[str],
+    words: int,
+    texts: Mapping[str, str] | None = None,
 ) -> Prompt:
     """The prompt that asks for advice of fewer than `words` words. Its answer is prose.
 
@@ -219,7 +219,8 @@ def long_reflection(
     """
     values = {"problem": problem.upper(), "words": str(words), "before": before or "(nothing yet)"}
     listed = "\n".join(f"- {hint}" for hint in hints) or "(none)"
-    text = _fill(templates(folder, problem), "long-reflection.txt", hints=listed, **values)
+    texts = _built_in() if texts is None else texts
+    text = _fill(texts, "long-reflection.txt", hints=listed, **values)
     return Prompt(problem, "destroy", "long-reflection", text + "\n")
 
 
