@@ -10,6 +10,7 @@ from deep_texts import DESTROY, NESTS, REPAIR, RETURN, STRANGE, holding, nested,
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from spo_jax.envs.evaluator import Evaluator
 from spo_jax.envs.glns_operators import is_operators, load_operators
 from spo_jax.envs.sandbox.policy import check
 from spo_jax.envs.tsp import TSP
@@ -243,3 +244,15 @@ def test_fences_and_thoughts_are_those_of_the_plain_expressions(text):
     if not re.search(r"`{4}|~{4}", text):
         found = re.search(fence, text, re.MULTILINE | re.DOTALL)
         assert _fenced(text) == (found[2] if found else None)
+
+
+def test_the_compiler_works_within_the_memory_of_a_program():
+    """Sums of texts are added up as they are compiled, each sum of sums kept until the end."""
+    sums = "+".join(["'a'*4096"] * 90)
+    lines = "".join(f"    x{k} = {sums}\n" for k in range(30))  # 0.5 GB of sums, from 25 kB
+    texts = [DESTROY + lines + RETURN, DESTROY + RETURN]
+    programs = [Program.from_source("destroy", text) for text in texts]
+    with Evaluator(TSP(), memory_mb=64) as evaluator:
+        large, plain = evaluator.check(programs)
+    assert str(large) == "too large to compile"
+    assert plain is None
