@@ -1,8 +1,8 @@
 """What settings must be to one another."""
 
-import json
 from typing import TYPE_CHECKING
 
+from spo_jax import jsontext
 from spo_jax.errors import InputError
 from spo_jax.words import EMBEDDED, ENDPOINT, LEARNERS, SPO, VLLM
 
@@ -100,7 +100,7 @@ def check_relations(config: "Config") -> None:
 def _check_extra(text: str) -> None:
     """Raises InputError unless `text` is a JSON object of fields that are free."""
     try:
-        fields = json.loads(text)
+        fields = jsontext.parse(text)
     except ValueError:
         fields = None
     if not isinstance(fields, dict):

@@ -6,7 +6,6 @@ strictly, and every complaint is one sentence with file and line. `spo_jax.envs.
 """
 
 import contextlib
-import json
 import os
 import re
 import threading
@@ -17,6 +16,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
+from spo_jax import jsontext
 from spo_jax.errors import InputError
 
 MAX_BYTES = 64 * 2**20
@@ -90,9 +90,10 @@ def sync_folder(folder: str | Path) -> None:
 
 def load_json(path: Path) -> Any:
     """The value in a JSON file. Raises InputError."""
+    text = read_text(path)
     try:
-        return json.loads(read_text(path))
-    except (json.JSONDecodeError, RecursionError):
+        return jsontext.parse(text)
+    except ValueError:
         raise InputError(f"{path} is not valid JSON") from None
 
 

@@ -4,7 +4,12 @@ A run keeps addresses and shows what servers say, so neither may hold a secret. 
 environment, each time one is wanted, and are no attribute of anything.
 """
 
+import html
 import os
+import re
+import unicodedata
+from base64 import b64encode
+from typing import Any
 from urllib.parse import urlsplit
 
 from spo_jax.errors import InputError
@@ -12,6 +17,15 @@ from spo_jax.errors import InputError
 ENDPOINT_KEYS = ("SPO_API_KEY", "OPENAI_API_KEY")  # environment variables, the first that is set
 VLLM_KEYS = ("VLLM_API_KEY",)  # which vLLM itself reads, as the key that it asks for
 LONGEST = 300  # characters that are shown of what a server says
+LEAST = 6  # characters of a secret; a shorter key (none, EMPTY) is a word that any text may hold
+STRUCK = "..."  # in the place of a key
+SURE = 16  # characters of a key that is not a server's or a model's name by chance
+WITHHELD = "(withheld, because it holds the key in disguise)"
+NESTED = 3  # escapes inside each other that are undone
+PERCENT = re.compile(r"%(?:25)*([0-9a-f]{2})", re.IGNORECASE)
+BACKSLASH = re.compile(r"\\+(?:u\{?0*([0-9a-f]{2})\}?|x([0-9a-f]{2})|([0-7]{3}))", re.IGNORECASE)
+BREAK = re.compile(r"\\+[nrtbfv]|=\r?\n")
+OTHER = re.compile(r"[^0-9a-z]+")
 
 
 def address(url: str, setting: str, names: tuple[str, ...]) -> str:
@@ -51,9 +65,113 @@ def key(names: tuple[str, ...]) -> str:
     return ""
 
 
-def shown(text: str, names: tuple[str, ...]) -> str:
-    """At most `LONGEST` characters on one line, without the key."""
-    if own := key(names):
-        text = text.replace(own, "...")
-    line = " ".join(text.split())
+def cleaned(value: Any) -> Any:
+    """A JSON value whose texts, names of fields too, hold no key of ours and no half characters.
+
+    A key is struck out as it is, in other case, backwards, and in base64 or hexadecimal. A text in
+    which it stands otherwise disguised, by escapes or with something between its letters, is
+    withheld. All that servers say comes through here, before it is read, kept or shown.
+    """
+    return _cleaned(value, [_forms(own) for own in _keys()])
+
+
+def check_kept(text: str, setting: str, names: tuple[str, ...]) -> None:
+    """Raises InputError for a setting that holds the key, since a run keeps its settings."""
+    forms = [_forms(own) for own in _keys() if len(own) >= SURE]
+    if _cleaned(text, forms) != _cleaned(text, []):
+        raise InputError(
+            f"{setting} holds the key, and a run keeps it; leave the key to the environment "
+            f"variable {names[0]}"
+        )
+
+
+def shown(text: str) -> str:
+    """At most `LONGEST` characters on one line, without the key, for a terminal."""
+    start = cleaned(text)[: 10 * LONGEST]
+    line = " ".join("".join(c if c.isprintable() else " " for c in start).split())
     return line if len(line) <= LONGEST else line[: LONGEST - 3] + "..."
+
+
+# --- the key in a text ----------------------------------------------------------------------------
+
+
+def _cleaned(value: Any, keys: list[list[str]]) -> Any:
+    """keys: the forms of each."""
+    if isinstance(value, str):
+        return _clean(value, keys)
+    if isinstance(value, list):
+        return [_cleaned(each, keys) for each in value]
+    if isinstance(value, dict):
+        return {_clean(name, keys): _cleaned(each, keys) for name, each in value.items()}
+    return value
+
+
+def _clean(text: str, keys: list[list[str]]) -> str:
+    text = _whole(text)
+    for forms in keys:
+        if len(text) < min(map(len, forms)):
+            continue
+        low = text.lower()
+        for form in forms:
+            if form in low:
+                text = re.sub(re.escape(form), STRUCK, text, flags=re.IGNORECASE)
+        if _disguised(text, forms):
+            return WITHHELD
+    return text
+
+
+def _whole(text: str) -> str:
+    """`text` with a replacement for halves of characters, which no file and no terminal takes."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    return text
+
+
+def _keys() -> list[str]:
+    """The keys that are set, also those that cannot be sent."""
+    found = {os.environ.get(name, "").strip() for name in (*ENDPOINT_KEYS, *VLLM_KEYS)}
+    return sorted(own for own in found if len(own) >= LEAST)
+
+
+def _forms(own: str) -> list[str]:
+    """How a key may stand in a text, in lower case, the longest first."""
+    found = set()
+    for each in (own, own[::-1], own.lower(), own.upper(), own.swapcase()):
+        raw = each.encode("utf-8", "replace")
+        found |= {each, raw.hex()}
+        for before in range(3):  # bytes in front of it, which share its first base64 digit
+            code = b64encode(b"\0" * before + raw).decode()
+            code = code[-(-8 * before // 6) : 8 * (before + len(raw)) // 6]
+            found |= {code, code.translate(str.maketrans("+/", "-_"))}
+    low = {form.lower() for form in found}
+    return sorted(low | {form[::-1] for form in low}, key=lambda form: (-len(form), form))
+
+
+def _disguised(text: str, forms: list[str]) -> bool:
+    """Whether letters and digits of a text, as they are or with escapes undone, hold a form's."""
+    bare = {short for form in forms if len(short := OTHER.sub("", form)) >= LEAST}
+    for _ in range(NESTED + 1):
+        plain = unicodedata.normalize("NFKC", text).lower()
+        letters = OTHER.sub("", plain)
+        if any(form in letters for form in bare) or any(form in plain for form in forms):
+            return True
+        before, text = text, _unescaped(text)
+        if text == before:
+            return False
+    return False
+
+
+def _unescaped(text: str) -> str:
+    """With one level of percent, backslash and HTML escapes undone."""
+    if "\\" in text:
+        text = BREAK.sub("", BACKSLASH.sub(_letter, text))
+    if "%" in text:
+        text = PERCENT.sub(_letter, text)
+    return html.unescape(text) if "&" in text else text
+
+
+def _letter(found: re.Match[str]) -> str:
+    code = found[found.lastindex or 0]
+    return chr(int(code, 8 if found.lastindex == 3 else 16))

@@ -6,8 +6,8 @@ One request a completion, so a server needs neither n nor log-probabilities. Wha
   goes on takes from there what it has asked before.
 - Requests are made in a thread of their own, in the order of the prompts, and answers are handed
   on in that order in parts of a fixed size, so nothing depends on which comes first.
-- The key is read from the environment when a client is made (`access`), and is struck out of what a
-  server says before that is shown.
+- The key is read from the environment when a client is made (`access`), and is struck out of all
+  that a server says before that is read (`wire`), so it is in nothing that is kept or shown.
 - A request that fails for good counts as settled when all of its call's are: if the endpoint turns
   out to be gone, the run ends and asks again for what it could not have.
 """
@@ -25,14 +25,16 @@ from typing import Any
 from spo_jax.config import Config
 from spo_jax.errors import InputError, MissingExtra
 from spo_jax.program import Completion, Prompt
-from spo_jax.rl.access import ENDPOINT_KEYS, address, key, shown
+from spo_jax.rl import wire
+from spo_jax.rl.access import ENDPOINT_KEYS, address, check_kept, key, shown
 from spo_jax.rl.request_log import LOST, REQUESTS, Request, RequestLog, requests
 
 NO_KEY = "none"  # what a server that asks for no key is sent
 GIVE_UP = 20  # requests that fail one after another, none answered between, before a run ends
 GIVE_UP_AT_FIRST = 3  # the same as long as nothing was ever answered
 PATIENCE = 0.5  # seconds, after which it is looked whether anyone still waits
-LONGEST_WAIT = 120.0  # seconds that the client waits because a server's Retry-After says so
+MOST = 2**31  # tokens of a request; a server that counts more does not count
+ROOM, EACH = 2**16, 64  # characters of an answer: so many, and so many more for each token
 
 
 class Endpoint:
@@ -50,6 +52,8 @@ class Endpoint:
         self._config = config
         self._url = address(str(config.base_url), "base_url", ENDPOINT_KEYS)
         key(ENDPOINT_KEYS)
+        for name in ("base_url", "model", "request_extra"):
+            check_kept(str(getattr(config, name)), name, ENDPOINT_KEYS)
         self._extra = json.loads(config.request_extra or "{}")
         self._log = RequestLog()
         self._remark: Callable[[str], None] = lambda line: None
@@ -100,38 +104,38 @@ class Endpoint:
 
     def client(self) -> Any:
         """A client of the endpoint. It repeats requests: what a server says of when, is obeyed."""
-        from openai import AsyncOpenAI, Timeout
+        from openai import AsyncOpenAI
 
-        limit = self._config.request_timeout
+        http = wire.http_client(self._config.request_timeout)
         return AsyncOpenAI(
             base_url=self._url,
             api_key=key(ENDPOINT_KEYS) or NO_KEY,
             max_retries=self._config.retries,
-            timeout=Timeout(limit, connect=min(limit, 10.0)),
+            timeout=http.timeout,
+            http_client=http,
         )
 
     async def ask(self, client: Any, request: Request) -> None:
         """Have one answer, and keep it. Raises Failed where it cannot be had."""
         from openai import APIConnectionError, APIStatusError, APITimeoutError, OpenAIError
 
-        config = self._config
-        longest = (config.retries + 1) * config.request_timeout + config.retries * LONGEST_WAIT
+        config, response = self._config, wire.openai_http().Response
         while True:
             asked = self._parameters(request)
             try:
-                async with asyncio.timeout(longest):  # a server may send blanks for ever
-                    reply = await client.chat.completions.create(**asked)
-                self._log.answer(request, **_read(reply))
-                return
-            except (APITimeoutError, TimeoutError):
+                reply = await client.post("/chat/completions", body=asked, cast_to=response)
+            except APITimeoutError:
                 raise Failed(f"gave no answer within {config.request_timeout:g} s") from None
             except APIConnectionError as error:
-                raise Failed(f"cannot be reached ({_cause(error)})") from None
+                raise Failed(_unreached(error.__cause__ or error)) from None
             except APIStatusError as error:
                 if not self._reworded(error, asked):
                     raise self._refused(error, asked) from None
-            except (OpenAIError, ValueError) as error:
-                raise Failed(f"answered with no chat completion ({_cause(error)})") from None
+            except OpenAIError as error:
+                raise Failed(_unreached(error)) from None
+            else:
+                self._log.answer(request, **self._read(reply))
+                return
 
     def _parameters(self, request: Request) -> dict[str, Any]:
         config = self._config
@@ -142,7 +146,7 @@ class Endpoint:
             "top_p": config.top_p,
             self._length: config.max_new_tokens,
             **({"seed": request.seed} if self._seeded else {}),
-            **({"extra_body": self._extra} if self._extra else {}),
+            **self._extra,
         }
 
     def _reworded(self, error: Any, asked: dict[str, Any]) -> bool:
@@ -178,11 +182,55 @@ class Endpoint:
                 True,
             )
         if code in (400, 422):
-            plain = {k: v for k, v in asked.items() if k not in ("messages", "seed", "extra_body")}
-            sent = ", ".join(f"{k} {v}" for k, v in (plain | self._extra).items())
+            plain = {k: v for k, v in asked.items() if k not in ("messages", "seed")}
+            sent = ", ".join(f"{k} {v}" for k, v in plain.items())
             return Failed(f"refuses a request ({code}: {said}), which says {sent}", True)
+        if 300 <= code < 400:
+            to = shown(error.response.headers.get("location", "")) or "nowhere"
+            return Failed(
+                f"answered {code}, which sends requests on to {to}; give --base-url the address "
+                "that answers by itself",
+                True,
+            )
         again = code in (408, 409, 429) or code >= 500
         return Failed(f"answered {code}: {said}", not again)
+
+    def _read(self, reply: Any) -> dict[str, Any]:
+        """What is kept of a reply. Raises Failed for one that is no chat completion."""
+        if flaw := reply.extensions[wire.FLAW]:
+            raise Failed(flaw)
+        try:
+            return self._completion(wire.value(reply.content))
+        except ValueError as error:
+            raise Failed(f"answered with no chat completion ({shown(str(error))})") from None
+
+    def _completion(self, reply: Any) -> dict[str, Any]:
+        """The fields of a log entry. Raises ValueError."""
+        if isinstance(reply, dict) and reply.get("error") and not reply.get("choices"):
+            raise ValueError(wire.words(reply))
+        try:
+            choice = reply["choices"][0]
+            text, finish = choice["message"].get("content"), choice.get("finish_reason")
+        except (AttributeError, LookupError, TypeError):
+            raise ValueError("no choices in it") from None
+        if text is None:
+            text = ""  # all of the answer's length went into thinking, or it was withheld
+        if not isinstance(text, str):
+            raise ValueError("its content is no text")
+        if len(text) > (most := ROOM + EACH * self._config.max_new_tokens):
+            raise ValueError(f"{len(text)} characters, where {most} were expected at most")
+        usage = reply.get("usage")
+        counts = {
+            name: value if type(value) is int and 0 <= value <= MOST else None
+            for name in ("prompt_tokens", "completion_tokens")
+            for value in [usage.get(name) if isinstance(usage, dict) else None]
+        }
+        names = {"finish": finish, "model": reply.get("model")}
+        return {
+            "text": text,
+            **counts,
+            **{k: shown(v) if isinstance(v, str) else None for k, v in names.items()},
+        }
 
     # --- all requests of a call -------------------------------------------------------------------
 
@@ -292,40 +340,18 @@ class _Call:
                 self._coming[request.key].set_result(LOST)
 
 
-# --- texts ----------------------------------------------------------------------------------------
-
-
-def _read(reply: Any) -> dict[str, Any]:
-    """What is kept of a reply. Raises ValueError for one that is no chat completion."""
-    try:
-        choice = reply.choices[0]
-        text = choice.message.content
-    except (AttributeError, LookupError, TypeError):
-        raise ValueError("no choices in it") from None
-    if text is None:
-        text = ""  # all of the answer's length went into thinking, or it was withheld
-    if not isinstance(text, str):
-        raise ValueError("its content is no text")
-    usage = getattr(reply, "usage", None)
-    counts = {
-        name: value if type(value := getattr(usage, name, None)) is int and value >= 0 else None
-        for name in ("prompt_tokens", "completion_tokens")
-    }
-    words = {"finish": getattr(choice, "finish_reason", None), "model": getattr(reply, "model", "")}
-    return {
-        "text": text,
-        **counts,
-        **{k: v if isinstance(v, str) else None for k, v in words.items()},
-    }
+# --- what a failure says --------------------------------------------------------------------------
 
 
 def _said(error: Any) -> str:
     """The words of a refusal."""
-    body = error.body
-    said = body.get("message") if isinstance(body, dict) else None
-    return shown(said if isinstance(said, str) else error.message, ENDPOINT_KEYS)
+    reply = error.response
+    return shown(reply.extensions[wire.FLAW] or wire.said(reply.content))
 
 
-def _cause(error: BaseException) -> str:
-    cause = error.__cause__ or error
-    return shown(str(cause) or type(cause).__name__, ENDPOINT_KEYS)
+def _unreached(cause: BaseException) -> str:
+    """Why there is no whole answer. Words of a server may be in it, as in a status line."""
+    why = shown(str(cause) or type(cause).__name__)
+    if type(cause).__name__ == "ConnectError":
+        return f"cannot be reached ({why})"
+    return f"broke off, or answered with what is no HTTP ({why})"

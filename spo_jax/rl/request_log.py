@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from spo_jax import jsontext
 from spo_jax.program import Completion, Prompt, Role, Usage
 from spo_jax.seeding import derive
 
@@ -75,7 +76,7 @@ class RequestLog:
             file.truncate(whole)
         for line in data[:whole].splitlines():
             try:
-                entry = json.loads(line)
+                entry = jsontext.parse(line)
                 self._settled[entry["key"]] = _completion(entry)
             except (ValueError, TypeError, KeyError):
                 continue
@@ -118,6 +119,8 @@ def _name(request: Request) -> dict[str, Any]:
 def _completion(entry: dict[str, Any]) -> Completion:
     if "error" in entry:
         return LOST
+    if not isinstance(entry["text"], str):
+        raise TypeError("an answer is a text")
     usage = Usage(
         prompt_tokens=entry["prompt_tokens"],
         completion_tokens=entry["completion_tokens"],

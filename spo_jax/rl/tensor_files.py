@@ -11,6 +11,7 @@ from typing import Any
 import ml_dtypes  # noqa: F401  (numpy knows bfloat16 from it, and safetensors asks numpy)
 from safetensors import SafetensorError, safe_open
 
+from spo_jax import jsontext
 from spo_jax.errors import InputError
 
 FLOATS = ("BF16", "F16", "F32")  # what is read; others are quantised or no weights at all
@@ -60,7 +61,7 @@ def opened(file: Path) -> Iterator[Any]:
 def read_json(file: Path) -> dict[str, Any]:
     """Raises InputError for a file that is missing or no JSON object."""
     try:
-        values = json.loads(file.read_text("utf-8"))
+        values = jsontext.parse(file.read_bytes())
     except FileNotFoundError:
         raise InputError(f"{file} is missing; fetch or write the folder again") from None
     except (OSError, ValueError) as error:

@@ -21,6 +21,7 @@ from itertools import count
 from pathlib import Path
 from typing import IO, Any
 
+from spo_jax import jsontext
 from spo_jax.config import Config
 from spo_jax.envs import get_problem
 from spo_jax.envs.textfiles import sync_folder, write_atomically
@@ -385,7 +386,7 @@ def read_manifest(path: str | Path) -> dict[str, Any]:
     if not (path / MANIFEST).is_file() or not (path / DATABASE).is_file():
         raise InputError(f"{path} holds no run (no {MANIFEST} and {DATABASE} in it)")
     try:
-        manifest = json.loads((path / MANIFEST).read_text("utf-8"))
+        manifest = jsontext.parse((path / MANIFEST).read_bytes())
         require_manifest(manifest)
         Config.from_dict(manifest["config"])
     except (OSError, ValueError, RecursionError) as error:

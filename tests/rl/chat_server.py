@@ -103,8 +103,8 @@ def serving(reply):
 
 
 def config(url, **given):
-    given = {"responses": 2, "repairs_per_destroy": 2, "retries": 0} | given
-    return Config(generator="openai", base_url=url, model="fake", **given)
+    given = {"responses": 2, "repairs_per_destroy": 2, "retries": 0, "model": "fake"} | given
+    return Config(generator="openai", base_url=url, **given)
 
 
 def prompts(*texts):

@@ -10,11 +10,10 @@ that a server may ask for is that of vLLM's own variable, `access.VLLM_KEYS`.
 
 import json
 import math
-import socket
 import threading
 from collections.abc import Mapping
 from dataclasses import dataclass
-from http.client import HTTPConnection, HTTPException, HTTPSConnection
+from http.client import HTTPException
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -22,13 +21,16 @@ import numpy as np
 
 from spo_jax.errors import InputError
 from spo_jax.program import Completion
+from spo_jax.rl import wire
 from spo_jax.rl.access import VLLM_KEYS, key, shown
 from spo_jax.rl.tokens import Tokenizer
+from spo_jax.rl.vllm.connection import Connection
 
 QUICK = 10.0  # seconds within which a server that is well says so
 CONTROL = 300.0  # seconds that loading an adapter, sleeping or waking may take
 LIKELY = 20  # tokens whose log-probabilities are asked for; what a server gives at most by default
 AS_ID = "token_id:"  # what stands before the number of a token that is named by it
+EACH = 1024  # bytes that a server may say of one token, in JSON
 UNREADABLE = "\ufffd"  # in the place of bytes that are no text
 
 
@@ -70,7 +72,7 @@ class Client:
     def __init__(self, url: str) -> None:
         self.url = url.rstrip("/").removesuffix("/v1")
         key(VLLM_KEYS)
-        self._open: set[HTTPConnection] = set()
+        self._open: set[Connection] = set()
         self._lock = threading.Lock()
 
     # --- the server -------------------------------------------------------------------------------
@@ -86,7 +88,7 @@ class Client:
     def version(self) -> str:
         """The version of vLLM."""
         found = self._ask("GET", "/version", timeout=QUICK)
-        return str(found.get("version", "")) if isinstance(found, dict) else ""
+        return shown(str(found.get("version", ""))) if isinstance(found, dict) else ""
 
     def models(self) -> list[str]:
         """The names of the base and of the loaded adapters."""
@@ -163,10 +165,6 @@ class Client:
             stop_token_ids=list(how.stop_tokens),
             seed=seed % 2**31,
         )
-        if len(found) != how.n:
-            raise InputError(
-                f"the vLLM server gave {len(found)} answers where {how.n} were asked for"
-            )
         order = sorted(found, key=lambda choice: choice.get("index", 0))
         return tuple(read_choice(choice, tokenizer, how) for choice in order)
 
@@ -184,7 +182,7 @@ class Client:
                 float(row[str(int(token))]["logprob"])
                 for row, token in zip(given[1:], tokens[1:], strict=True)
             ]
-        except (LookupError, TypeError, ValueError):
+        except (LookupError, TypeError, ValueError, OverflowError):
             raise InputError(
                 "the vLLM server gave no log-probabilities of a prompt; they are what shows that "
                 "it serves the right weights"
@@ -209,11 +207,12 @@ class Client:
             found = [(int(name.removeprefix(AS_ID)), float(x)) for name, x in given.items()]
             found.sort(key=lambda each: -each[1])
             ids, logprobs = zip(*found[:LIKELY], strict=True)  # one more is the token drawn
-        except (LookupError, TypeError, ValueError, AttributeError):
+            tokens = np.array(ids, np.int32)
+        except (LookupError, TypeError, ValueError, AttributeError, OverflowError):
             raise InputError(
                 "the vLLM server does not say which tokens are likely; use a newer version of vLLM"
             ) from None
-        return np.array(ids, np.int32), np.array(logprobs, np.float32)
+        return tokens, np.array(logprobs, np.float32)
 
     def _completion(
         self, model: str, prompt: np.ndarray, timeout: float, **given: Any
@@ -231,25 +230,36 @@ class Client:
             "repetition_penalty": 1.0,
             **given,
         }
-        found = self._ask("POST", "/v1/completions", body, timeout=timeout)
-        try:
-            choices = found["choices"]
-            returned = choices[0].get("prompt_token_ids")
-        except (LookupError, TypeError, AttributeError):
-            raise InputError(f"{self.url} answered with no completion") from None
-        if returned is not None and list(returned) != body["prompt"]:
+        tokens = len(body["prompt"]) + body["n"] * body["max_tokens"]
+        found = self._ask(
+            "POST", "/v1/completions", body, timeout=timeout, limit=wire.LIMIT + EACH * tokens
+        )
+        choices = found.get("choices") if isinstance(found, dict) else None
+        if not (isinstance(choices, list) and choices and all(map(_is_choice, choices))):
+            raise InputError(f"{self.url} answered with no completion")
+        if len(choices) != body["n"]:
+            raise InputError(
+                f"the vLLM server gave {len(choices)} answers where {body['n']} were asked for"
+            )
+        returned = choices[0].get("prompt_token_ids")
+        if returned is not None and returned != body["prompt"]:
             raise InputError("the vLLM server changed a prompt, so its answers are to another one")
-        return list(choices)
+        return choices
 
     # --- requests ---------------------------------------------------------------------------------
 
     def _ask(
-        self, method: str, path: str, body: Mapping[str, Any] | None = None, *, timeout: float
+        self,
+        method: str,
+        path: str,
+        body: Mapping[str, Any] | None = None,
+        *,
+        timeout: float,
+        limit: int = wire.LIMIT,
     ) -> Any:
-        """What the server says, from JSON; its text where that is none."""
+        """What the server says, from JSON; its text where that is none. Cleaned of the key."""
         parts = urlsplit(self.url)
-        kind = HTTPSConnection if parts.scheme == "https" else HTTPConnection
-        http = kind(str(parts.hostname), parts.port, timeout=timeout)
+        http = Connection(parts, timeout)
         with self._lock:
             self._open.add(http)
         try:
@@ -257,33 +267,31 @@ class Client:
             headers = {"content-type": "application/json"}
             if own := key(VLLM_KEYS):
                 headers["authorization"] = f"Bearer {own}"
-            http.request(method, parts.path + path, data, headers)
-            reply = http.getresponse()
-            status, text = reply.status, reply.read().decode("utf-8", "replace")
+            status, found = http.exchange(method, parts.path + path, data, headers, limit)
         except TimeoutError:
             raise Late(f"gave no answer within {timeout:g} s") from None
-        except (OSError, HTTPException, AttributeError) as error:  # the last: closed by `abort`
-            raise Lost(f"cannot be reached ({error or type(error).__name__})") from None
+        except (OSError, HTTPException) as error:
+            why = shown(str(error)) or type(error).__name__
+            raise Lost(f"cannot be reached, or gave no whole answer ({why})") from None
         finally:
             with self._lock:
                 self._open.discard(http)
             http.close()
         if status in (408, 429) or status >= 500:
-            raise Lost(f"answered {status}: {_shown(text)}")
-        if status >= 400:
-            raise Refused(_refusal(path, status, text, body or {}), status)
+            raise Lost(f"answered {status}: {shown(wire.said(found))}")
+        if status >= 300:
+            raise Refused(_refusal(path, status, wire.said(found), body or {}), status)
         try:
-            return json.loads(text)
+            return wire.value(found)
         except ValueError:
-            return text
+            return wire.said(found)
 
     def abort(self) -> None:
         """Break off every request that is under way; each raises Lost."""
         with self._lock:
             for http in self._open:
                 try:
-                    if http.sock is not None:
-                        http.sock.shutdown(socket.SHUT_RDWR)
+                    http.abort()
                 except OSError:
                     continue
 
@@ -296,7 +304,7 @@ def read_choice(choice: Mapping[str, Any], tokenizer: Tokenizer, how: Sampling) 
     answer is not where a stop token says.
     """
     if (finish := choice.get("finish_reason")) not in ("stop", "length"):
-        raise Lost(f"broke off an answer ({finish})")
+        raise Lost(f"broke off an answer ({shown(str(finish))})")
     tokens, logprobs = _tokens(choice)
     if tokens.min() < 0 or tokens.max() >= tokenizer.size:
         raise InputError(
@@ -328,10 +336,11 @@ def read_choice(choice: Mapping[str, Any], tokenizer: Tokenizer, how: Sampling) 
 def _tokens(choice: Mapping[str, Any]) -> tuple[np.ndarray, np.ndarray]:
     """A choice's tokens [T] int32 and log-probabilities [T] float32, T at least one."""
     tokens = choice.get("token_ids")
-    if not isinstance(tokens, list) or not tokens:
+    if not isinstance(tokens, list) or not tokens or not all(map(_is_small, tokens)):
         raise InputError("the vLLM server returns no token ids; use a newer version of vLLM")
-    given: Any = (choice.get("logprobs") or {}).get("token_logprobs")
-    known = isinstance(given, list) and all(isinstance(x, int | float) for x in given)
+    said: Any = choice.get("logprobs")
+    given: Any = said.get("token_logprobs") if isinstance(said, dict) else None
+    known = isinstance(given, list) and all(_is_small(x) or type(x) is float for x in given)
     if not known or len(given) != len(tokens) or not all(map(math.isfinite, given)):
         raise InputError(
             f"the vLLM server gave {len(given) if known else 'no'} log-probabilities to "
@@ -340,12 +349,16 @@ def _tokens(choice: Mapping[str, Any]) -> tuple[np.ndarray, np.ndarray]:
     return np.array(tokens, np.int32), np.array(given, np.float32)
 
 
-def _refusal(path: str, status: int, text: str, body: Mapping[str, Any]) -> str:
+def _is_choice(given: Any) -> bool:
+    return isinstance(given, dict) and type(given.get("index", 0)) is int
+
+
+def _refusal(path: str, status: int, said: str, body: Mapping[str, Any]) -> str:
     """What a refusal says, and what may be done."""
     known = path.partition("?")[0]
     if status == 401:
         return f"the vLLM server asks for a key (401): put it into {VLLM_KEYS[0]}"
-    if status == 404 and _said(text) == "Not Found":  # of the address, whatever was asked there
+    if status == 404 and said == "Not Found":  # of the address, whatever was asked there
         if "lora_adapter" in path:
             variable = "VLLM_ALLOW_RUNTIME_LORA_UPDATING=True"
             return f"the vLLM server loads no adapters: start it with --enable-lora and {variable}"
@@ -355,20 +368,9 @@ def _refusal(path: str, status: int, text: str, body: Mapping[str, Any]) -> str:
                 "--enable-sleep-mode"
             )
     hint = f"; it must see {body['lora_path']}" if "lora_path" in body else ""
-    return f"the vLLM server refuses {known} ({status}: {_shown(text)}){hint}"
+    return f"the vLLM server refuses {known} ({status}: {shown(said)}){hint}"
 
 
-def _said(text: str) -> str:
-    """The message in what a server says of an error, or all of it."""
-    try:
-        said = json.loads(text)
-    except ValueError:
-        return text
-    said = said.get("error", said) if isinstance(said, dict) else said
-    if isinstance(said, dict):
-        said = said.get("message", said.get("detail", said))
-    return str(said)
-
-
-def _shown(text: str) -> str:
-    return shown(_said(text), VLLM_KEYS)
+def _is_small(given: Any) -> bool:
+    """Whether it is a whole number that NumPy can hold."""
+    return type(given) is int and abs(given) < 2**31

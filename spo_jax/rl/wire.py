@@ -1,0 +1,167 @@
+"""What a server sends, within bounds of time and size, whoever asks it and however.
+
+A server may send for ever, a byte at a time or as fast as it can, and compressed bytes may be a
+thousand times as many. So there is one deadline for a whole request, and one limit for a body as it
+comes and as it is decompressed. What is read is cleaned of the key before anybody sees it.
+"""
+
+import asyncio
+import logging
+import re
+import zlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from http.cookiejar import CookieJar
+from importlib import import_module
+from typing import Any
+
+from spo_jax import jsontext
+from spo_jax.rl.access import cleaned
+
+MB = 2**20
+LIMIT = 4 * MB  # bytes of a body, before and after decompression
+CODINGS = 3  # of a body, one over the other
+KEPT = {  # headers that are read, and what they may be
+    "retry-after": re.compile(
+        r"[0-9]{1,9}(\.[0-9]{1,9})?|[A-Z][a-z]{2}, \d\d [A-Z][a-z]{2} \d{4} \d\d:\d\d:\d\d GMT"
+    ),
+    "retry-after-ms": re.compile(r"[0-9]{1,12}(\.[0-9]{1,9})?"),
+    "location": re.compile(r"[!-~]{1,500}"),
+}
+FLAW = "spo_flaw"  # in a response's extensions, why its body is not whole
+
+
+@dataclass(frozen=True)
+class Body:
+    """The bytes of an answer. flaw: why they are not all, as the end of a sentence, or ""."""
+
+    data: bytes
+    flaw: str = ""
+
+
+def decoded(data: bytes, codings: str, limit: int = LIMIT) -> Body:
+    """A body without the codings of a Content-Encoding header, no longer than `limit` bytes."""
+    names = [name for each in codings.split(",") if (name := each.strip().lower())]
+    names = [name for name in names if name != "identity"]
+    if len(names) > CODINGS or not {"gzip", "x-gzip", "deflate"}.issuperset(names):
+        return Body(b"", "answered in an encoding that was not asked for")
+    for name in reversed(names):
+        try:
+            data, whole = _inflated(data, name, limit)
+        except zlib.error:
+            return Body(b"", f"answered with {name} that cannot be decompressed")
+        if len(data) > limit:
+            return Body(data[:limit], too_much(limit))
+        if not whole:
+            return Body(data, f"answered with {name} that breaks off")
+    return Body(data)
+
+
+def _inflated(data: bytes, name: str, limit: int) -> tuple[bytes, bool]:
+    """At most `limit` + 1 bytes, and whether the stream came to its end."""
+    if name != "deflate":
+        window = zlib.MAX_WBITS | 16
+    elif len(data) > 1 and data[0] & 15 == 8 and (data[0] * 256 + data[1]) % 31 == 0:
+        window = zlib.MAX_WBITS
+    else:  # without zlib's header, as some send it
+        window = -zlib.MAX_WBITS
+    machine = zlib.decompressobj(window)
+    return machine.decompress(data, limit + 1), machine.eof
+
+
+def too_much(limit: int) -> str:
+    return f"answered with more than {limit / MB:g} MB"
+
+
+def value(data: bytes) -> Any:
+    """What a JSON body says, cleaned of the key. Raises ValueError for one that is none."""
+    return cleaned(jsontext.parse(data))
+
+
+def said(data: bytes) -> str:
+    """The message in what a server says of an error, or all of it, cleaned of the key."""
+    try:
+        found = value(data)
+    except ValueError:
+        return str(cleaned(data.decode("utf-8", "replace")))
+    return words(found)
+
+
+def words(found: Any) -> str:
+    """The message in a value that says of an error, or all of it."""
+    if isinstance(found, dict):
+        found = found.get("error", found)
+    if isinstance(found, dict):
+        found = found.get("message", found.get("detail", found))
+    return str(found)
+
+
+# --- with the client of the package openai --------------------------------------------------------
+
+
+def openai_http() -> Any:
+    """The module whose client, responses and errors the package openai uses."""
+    from openai import DefaultAsyncHttpxClient
+
+    return import_module(DefaultAsyncHttpxClient.__mro__[1].__module__.partition(".")[0])
+
+
+def http_client(seconds: float) -> Any:
+    """A client for AsyncOpenAI, whose every request ends within `seconds`, with its whole body.
+
+    It follows no redirect, which could take the key elsewhere, keeps no cookie and no connection,
+    on which an answer could come before its question.
+    """
+    from openai import DefaultAsyncHttpxClient
+
+    http = openai_http()
+    for name in (http.__name__, http.__name__.replace("httpx", "httpcore")):
+        logging.getLogger(name).setLevel(logging.WARNING)  # below, they write what a server says
+
+    class NoCookies(CookieJar):
+        def extract_cookies(self, response: Any, request: Any) -> None:
+            return None
+
+    class Bounded(DefaultAsyncHttpxClient):  # type: ignore[misc, valid-type, unused-ignore]
+        async def send(self, request: Any, **how: Any) -> Any:
+            how |= {"stream": True, "follow_redirects": False}
+            try:
+                async with asyncio.timeout(seconds):
+                    response = await super().send(request, **how)
+                    try:
+                        body = await _received(response)
+                    finally:
+                        await response.aclose()
+            except TimeoutError:
+                raise http.ReadTimeout("the deadline has passed", request=request) from None
+            return http.Response(
+                response.status_code,
+                headers=_kept(response.headers),
+                content=body.data,
+                request=request,
+                extensions={FLAW: body.flaw},
+            )
+
+    return Bounded(
+        timeout=http.Timeout(seconds, connect=min(seconds, 10.0)),
+        limits=http.Limits(max_keepalive_connections=0),
+        cookies=NoCookies(),
+        headers={"accept-encoding": "identity"},
+    )
+
+
+async def _received(response: Any) -> Body:
+    data = bytearray()
+    async for part in response.aiter_raw():
+        data += part
+        if len(data) > LIMIT:
+            return Body(b"", too_much(LIMIT))
+    return decoded(bytes(data), response.headers.get("content-encoding", ""))
+
+
+def _kept(headers: Mapping[str, str]) -> dict[str, str]:
+    return {
+        name: cleaned(found)
+        for name, form in KEPT.items()
+        if (found := headers.get(name)) is not None and form.fullmatch(found)
+    }
