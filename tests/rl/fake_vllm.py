@@ -109,7 +109,7 @@ class Fake:
         if path == "/is_sleeping":
             return 200, {"is_sleeping": self.asleep}
         if path == "/version":
-            return 200, {"version": "0.0.1"}
+            return 200, {"version": told.get("version", "0.32.1")}
         note(self.args, {"path": path, **{k: body[k] for k in ("lora_name", "model") if k in body}})
         if path in ("/sleep", "/wake_up"):
             self.asleep = path == "/sleep" and not told.get("insomnia")

