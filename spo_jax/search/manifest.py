@@ -13,12 +13,41 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from spo_jax import __version__
+from spo_jax import __version__, jsontext
 from spo_jax.config import Config
 from spo_jax.errors import InputError
 from spo_jax.words import ENDPOINT, LEARNERS, VLLM
 
 PACKAGES = ("jax", "jaxlib", "numpy", "flax", "optax", "orbax-checkpoint", "tokenizers")
+
+SHAPES: dict[str, type] = {  # what is read of a manifest; all but the config may be missing
+    **dict.fromkeys(("config", "versions", "code", "model"), dict),
+    **dict.fromkeys(("preset", "variant", "prompts"), str),
+    "rounds": int,
+}
+
+
+def parse(data: bytes) -> dict[str, Any]:
+    """The contents of a manifest.json. Raises ValueError where they are no manifest."""
+    found = jsontext.parse(data)
+    if not isinstance(found, dict) or not isinstance(found.get("config"), dict):
+        raise ValueError("it holds no config")
+    for name, kind in SHAPES.items():
+        value = found.get(name)
+        if value is not None and type(value) is not kind:
+            raise ValueError(f"its {name} is {_brief(value)}, which it cannot be")
+    for name, value in (found.get("model") or {}).items():
+        if not isinstance(value, str):
+            raise ValueError(f"its model's {name} is {_brief(value)}, which it cannot be")
+    if (rounds := found.get("rounds")) is not None and not 0 <= rounds < 2**31:
+        raise ValueError(f"its rounds are {_brief(rounds)}")
+    Config.from_dict(found["config"])
+    return found
+
+
+def _brief(value: Any) -> str:
+    text = ascii(value)
+    return text if len(text) <= 40 else text[:37] + "..."
 
 
 def manifest(
@@ -123,18 +152,18 @@ def check_model(began: Mapping[str, str] | None, now: Mapping[str, str] | None, 
     """Raises InputError where a run in `path` would go on with another model than it began with."""
     if began is None or now is None:
         return
-    if "name" in began and began["name"] != now["name"]:
+    if "name" in now and (then := began.get("name")) != now["name"]:
         raise InputError(
-            f"{path} began with another model: {began['name']} then, {now['name']} now; "
+            f"{path} began with another model: {then} then, {now['name']} now; "
             "go on with that one, or begin a new run"
         )
-    if "name" in began:
+    if "name" in now:
         return
     for what in ("weights", "tokenizer"):
-        if began[what] != now[what]:
+        if began.get(what) != now[what]:
             raise InputError(
                 f"{path} began with another model: the {what} in {now['folder']} differ from those "
-                f"of then in {began['folder']}; name a folder that holds them with --model"
+                f"of then in {began.get('folder')}; name a folder that holds them with --model"
             )
 
 
@@ -167,10 +196,10 @@ def versions() -> dict[str, str]:
 
 def other_software(stored: Mapping[str, Any], model: Mapping[str, str] | None = None) -> str:
     """A warning where a run goes on with other software or devices than it began with, or none."""
-    began, now = dict(stored.get("versions", {})), versions()
-    if "commit" in stored.get("code", {}) and "commit" in (code := _checkout()):
+    began, now = dict(stored.get("versions") or {}), versions()
+    if "commit" in (stored.get("code") or {}) and "commit" in (code := _checkout()):
         began["commit"], now["commit"] = _named(stored["code"]), _named(code)
-    if model is not None and "model" in stored:
+    if model is not None and stored.get("model"):
         for what in ("devices", "base_url", "vllm"):
             if what in stored["model"] and what in model:
                 began[what], now[what] = stored["model"][what], model[what]

@@ -21,14 +21,13 @@ from itertools import count
 from pathlib import Path
 from typing import IO, Any
 
-from spo_jax import jsontext
 from spo_jax.config import Config
 from spo_jax.envs import get_problem
 from spo_jax.envs.textfiles import sync_folder, write_atomically
 from spo_jax.errors import InputError
 from spo_jax.program import Pair, Unwritable, load_pair, save_pair
 from spo_jax.search.intact import REMEDY, require_intact, require_settings
-from spo_jax.search.manifest import require_manifest
+from spo_jax.search.manifest import parse
 from spo_jax.search.methods import rounds_of
 from spo_jax.search.rounds import Best, Round, State
 from spo_jax.search.tables import (
@@ -386,12 +385,9 @@ def read_manifest(path: str | Path) -> dict[str, Any]:
     if not (path / MANIFEST).is_file() or not (path / DATABASE).is_file():
         raise InputError(f"{path} holds no run (no {MANIFEST} and {DATABASE} in it)")
     try:
-        manifest = jsontext.parse((path / MANIFEST).read_bytes())
-        require_manifest(manifest)
-        Config.from_dict(manifest["config"])
-    except (OSError, ValueError, RecursionError) as error:
+        return parse((path / MANIFEST).read_bytes())
+    except (OSError, ValueError) as error:
         raise InputError(f"{path / MANIFEST} cannot be read: {error}") from None
-    return manifest
 
 
 def _appended(path: Path) -> IO[str]:

@@ -1,0 +1,153 @@
+"""A manifest that was edited or damaged is a sentence, or is read as it is."""
+
+import json
+from contextlib import suppress
+
+import pytest
+from spo_fakes import small
+
+from spo_jax.cli import main
+from spo_jax.config import FIELDS
+from spo_jax.errors import InputError
+from spo_jax.jsontext import DEPTH, parse
+from spo_jax.search.manifest import (
+    check_model,
+    check_prompts,
+    idle_devices,
+    manifest,
+    other_software,
+)
+from spo_jax.search.store import MANIFEST, Store, load_run, read_manifest
+
+MODEL = {"name": "m", "base_url": "http://x/v1"}
+LOCAL = {"folder": "/f", "weights": "w", "tokenizer": "t", "devices": "1 of 2 x gpu"}
+WEIRD = [
+    None,
+    1,
+    -1.5,
+    True,
+    "x",
+    "",
+    [],
+    [1],
+    {},
+    {"a": 1},
+    [[[]]],
+    float("nan"),
+    10**30,
+    "\ud800",
+]
+
+
+def nested(text, depth):
+    return text * depth
+
+
+def whole():
+    return manifest(small(), "smoke", {"seccomp": True}, MODEL, "v", 3, "digest")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        nested("[", 100_000),
+        nested('{"a":', 100_000),
+        nested("[", 100_000) + nested("]", 100_000),
+        json.dumps(whole())[:-1] + ', "more": ' + nested("[", 500) + nested("]", 500) + "}",
+        json.dumps(whole())[:-1] + ', "config": ' + nested('{"a":', 500) + nested("}", 501),
+        "",
+        "\0",
+        "[]",
+        "null",
+        "1" * 10_000,
+        '{"config": null}',
+        "\ufeff{}",
+    ],
+)
+def test_what_is_no_manifest_is_a_sentence_of_every_command(tmp_path, capsys, text):
+    run = tmp_path / "run"
+    with Store.create(run, whole()):
+        pass
+    (run / MANIFEST).write_text(text)
+    with pytest.raises(InputError, match=r"manifest.json cannot be read: "):
+        load_run(run)
+    for line in (
+        ["discover", "--resume", str(run)],
+        ["evaluate", str(run), "--problem", "tsp", "--on", "uniform:5x1"],
+        ["export", str(run), "--out", str(tmp_path / "x.py")],
+    ):
+        assert main(line) == 2
+        said = capsys.readouterr().err
+        assert said.startswith(f"spo: {run / MANIFEST} cannot be read: ")
+        assert said.count("\n") == 1
+        assert len(said) < 500
+    assert main(["runs", str(tmp_path)]) in (0, 2)
+    assert "Traceback" not in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name", ["more", *whole()])
+@pytest.mark.parametrize("value", WEIRD, ids=repr)
+def test_whatever_a_field_is_a_run_can_be_looked_at_or_says_why(tmp_path, name, value):
+    run = tmp_path / "run"
+    with Store.create(run, whole()):
+        pass
+    data = whole()
+    edits = [{**data, name: value}]
+    if isinstance(data.get(name), dict):
+        edits += [{**data, name: {**data[name], inner: value}} for inner in data[name]]
+    for edited in edits:
+        (run / MANIFEST).write_text(json.dumps(edited))
+        try:
+            found = read_manifest(run)
+            load_run(run)
+        except InputError:
+            continue
+        idle_devices(found.get("model"))
+        for now in (MODEL, LOCAL, None):
+            other_software(found, now)
+            with suppress(InputError):
+                check_model(found.get("model"), now, run)
+            with suppress(InputError):
+                check_prompts(found, "digest", run)
+
+
+def test_a_manifest_says_what_is_wrong_in_it(tmp_path):
+    run = tmp_path / "run"
+    with Store.create(run, whole()):
+        pass
+    for changed, why in (
+        ({"rounds": "x"}, "its rounds is 'x', which it cannot be"),
+        ({"rounds": -1}, "its rounds are -1"),
+        ({"versions": [1]}, r"its versions is \[1\], which it cannot be"),
+        ({"model": {"name": 3}}, "its model's name is 3, which it cannot be"),
+        ({"config": {**small().to_dict(), "seed": "x"}}, "seed"),
+    ):
+        (run / MANIFEST).write_text(json.dumps({**whole(), **changed}))
+        with pytest.raises(InputError, match=f"cannot be read: .*{why}"):
+            read_manifest(run)
+
+
+def test_json_is_walked_as_deep_as_it_may_be():
+    for text in (
+        nested("[", DEPTH) + nested("]", DEPTH),
+        nested('{"a":', DEPTH - 1) + "[" + "]" + nested("}", DEPTH - 1),
+    ):
+        assert json.dumps(parse(text)).replace(" ", "") == text
+        with pytest.raises(ValueError, match=f"it is nested more than {DEPTH} levels deep"):
+            parse(f"[{text}]")
+    flat = json.dumps([[], {}] * 10_000)
+    assert len(parse(flat)) == 20_000
+    assert parse(b'{"a": "\xc3\xa9"}') == {"a": "\u00e9"}
+    with pytest.raises(ValueError, match="utf-8"):
+        parse(b'"\xff"')
+
+
+def test_more_fields_of_a_request_may_not_be_nested_for_ever():
+    assert "request_extra" in FIELDS
+    with pytest.raises(InputError, match="it must be a JSON object"):
+        small(
+            generator="openai",
+            base_url="http://x/v1",
+            model="m",
+            request_extra=nested("[", 100_000),
+        )
