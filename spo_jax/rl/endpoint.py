@@ -26,7 +26,7 @@ from spo_jax.config import Config
 from spo_jax.errors import InputError, MissingExtra
 from spo_jax.program import Completion, Prompt
 from spo_jax.rl import wire
-from spo_jax.rl.access import ENDPOINT_KEYS, address, check_kept, key, shown
+from spo_jax.rl.access import ENDPOINT_KEYS, LONGEST, address, check_kept, key, shown
 from spo_jax.rl.request_log import LOST, REQUESTS, Request, RequestLog, requests
 
 NO_KEY = "none"  # what a server that asks for no key is sent
@@ -200,12 +200,13 @@ class Endpoint:
         if flaw := reply.extensions[wire.FLAW]:
             raise Failed(flaw)
         try:
-            return self._completion(wire.value(reply.content))
+            found: dict[str, Any] = wire.value(reply.content, self._picked)
         except ValueError as error:
             raise Failed(f"answered with no chat completion ({shown(str(error))})") from None
+        return found
 
-    def _completion(self, reply: Any) -> dict[str, Any]:
-        """The fields of a log entry. Raises ValueError."""
+    def _picked(self, reply: Any) -> dict[str, Any]:
+        """The fields of a log entry, not cleaned yet. Raises ValueError."""
         if isinstance(reply, dict) and reply.get("error") and not reply.get("choices"):
             raise ValueError(wire.words(reply))
         try:
@@ -229,7 +230,10 @@ class Endpoint:
         return {
             "text": text,
             **counts,
-            **{k: shown(v) if isinstance(v, str) else None for k, v in names.items()},
+            **{
+                name: word if isinstance(word, str) and len(word) <= LONGEST else None
+                for name, word in names.items()
+            },
         }
 
     # --- all requests of a call -------------------------------------------------------------------

@@ -20,8 +20,8 @@ from spo_jax.words import ENDPOINT, LEARNERS, VLLM
 
 PACKAGES = ("jax", "jaxlib", "numpy", "flax", "optax", "orbax-checkpoint", "tokenizers")
 
-SHAPES: dict[str, type] = {  # what is read of a manifest; all but the config may be missing
-    **dict.fromkeys(("config", "versions", "code", "model"), dict),
+_KINDS: dict[str, type] = {  # what is read of a manifest; all but the config may be missing
+    **dict.fromkeys(("config", "versions", "code", "model", "peak_memory_gb"), dict),
     **dict.fromkeys(("preset", "variant", "prompts"), str),
     "rounds": int,
 }
@@ -32,15 +32,20 @@ def parse(data: bytes) -> dict[str, Any]:
     found = jsontext.parse(data)
     if not isinstance(found, dict) or not isinstance(found.get("config"), dict):
         raise ValueError("it holds no config")
-    for name, kind in SHAPES.items():
+    for name, kind in _KINDS.items():
         value = found.get(name)
         if value is not None and type(value) is not kind:
-            raise ValueError(f"its {name} is {_brief(value)}, which it cannot be")
-    for name, value in (found.get("model") or {}).items():
+            raise ValueError(f"{name} is {_brief(value)}, where a {kind.__name__} is due")
+    texts = {**(found.get("versions") or {}), **(found.get("model") or {})}
+    texts["commit"] = (found.get("code") or {}).get("commit", "")
+    for name, value in texts.items():
         if not isinstance(value, str):
-            raise ValueError(f"its model's {name} is {_brief(value)}, which it cannot be")
+            raise ValueError(f"{name} is {_brief(value)}, where a text is due")
+    model = found.get("model") or {}
+    if model and "name" not in model and not {"folder", "weights", "tokenizer"} <= model.keys():
+        raise ValueError("model has no folder, weights and tokenizer")
     if (rounds := found.get("rounds")) is not None and not 0 <= rounds < 2**31:
-        raise ValueError(f"its rounds are {_brief(rounds)}")
+        raise ValueError(f"rounds is {_brief(rounds)}")
     Config.from_dict(found["config"])
     return found
 
@@ -107,37 +112,6 @@ def model_of(settings: Config) -> dict[str, str] | None:
         if sampler := version(settings):
             found["vllm"] = sampler
     return found
-
-
-def require_manifest(found: object) -> None:
-    """Raises InputError unless everything in a manifest is of its kind; older ones have less."""
-    if not isinstance(found, dict) or not isinstance(found.get("config"), dict):
-        raise InputError("it holds no config")
-    for name, kind in _KINDS.items():
-        value = found.get(name)
-        if value is not None and type(value) is not kind:
-            raise InputError(f"{name} is {value!r:.80}, where a {kind.__name__} is due")
-    for name in ("versions", "model"):
-        for key, value in found.get(name, {}).items():
-            if not isinstance(value, str):
-                raise InputError(f"{key} of {name} is {value!r:.80}, where a text is due")
-    model, code = found.get("model", {}), found.get("code", {})
-    if model and "name" not in model and not {"folder", "weights", "tokenizer"} <= model.keys():
-        raise InputError("model has no folder, weights and tokenizer")
-    if "commit" in code and not isinstance(code["commit"], str):
-        raise InputError(f"commit of code is {code['commit']!r:.80}, where a text is due")
-
-
-_KINDS = {
-    "preset": str,
-    "versions": dict,
-    "code": dict,
-    "model": dict,
-    "variant": str,
-    "rounds": int,
-    "prompts": str,
-    "peak_memory_gb": dict,
-}
 
 
 def idle_devices(model: Mapping[str, str] | None) -> str:

@@ -246,6 +246,17 @@ def test_a_request_is_repeated_within_its_own_deadline(tmp_path):
     assert len(server.requests) == 3
 
 
+@pytest.mark.parametrize("wait", ["121", "999999999", "99999999999999999999", "1e999", "nan", "-5"])
+def test_a_server_is_waited_for_no_longer_than_is_said(tmp_path, wait):
+    with hostile(sends(answer({}, "429 Busy", [f"retry-after: {wait}"]))) as server:
+        endpoint, _ = opened(server, tmp_path, retries=1, concurrency=1)
+        start = time.monotonic()
+        with pytest.raises(InputError, match="answered 429"):
+            endpoint.generate(prompts("a"), 1, seed=0)
+        assert time.monotonic() - start < 0.5 + LATE
+        assert len(server.requests) == (1 if wait.isdigit() else 2)
+
+
 FINE = {  # what is an answer all the same, and its text and counts
     "gzip": (
         sends(answer(gzip.compress(BODY), headers=["content-encoding: gzip"])), "x", None, None,
@@ -341,3 +352,21 @@ def test_no_connection_and_no_cookie_is_used_again(tmp_path):
         opened(server, tmp_path, concurrency=1)[0].generate(prompts("a"), 3, seed=0)
         assert len(server.requests) == 3
         assert not [request for request in server.requests if b"cookie" in request.lower()]
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {"choices": [{"message": {"content": "x"}}], "more": ["%73" * 9] * 110_000},
+        {"choices": [{"message": {"content": "x"}, "more": {str(i): {} for i in range(300_000)}}]},
+        {"choices": [{"message": {"content": "x"}}], "model": "%73" * 1_200_000},
+        {"choices": [{"message": {"content": "x"}}], "usage": {"prompt_tokens": ["sk-"] * 500_000}},
+    ],
+    ids=["texts", "objects", "a name", "counts"],
+)
+def test_what_is_not_wanted_takes_no_time(tmp_path, body):
+    with hostile(sends(answer(body))) as server:
+        endpoint, _ = opened(server, tmp_path, request_timeout=TIMEOUT, concurrency=1)
+        start = time.monotonic()
+        assert texts(endpoint.generate(prompts("a"), 1, seed=0)) == [["x"]]
+        assert time.monotonic() - start < TIMEOUT + LATE

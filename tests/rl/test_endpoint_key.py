@@ -6,11 +6,15 @@ import re
 
 import pytest
 
+from spo_jax.cli import main
 from spo_jax.errors import InputError
 from spo_jax.rl.request_log import REQUESTS
+from spo_jax.search.store import MANIFEST
 from tests.rl.chat_server import KEY, opened, prompts
 from tests.rl.disguises import WAYS, leaks
 from tests.rl.hostile_server import answer, chat, hostile, sends
+from tests.rl.test_endpoint_hostile import FINE, LOST
+from tests.rl.test_endpoint_runs import programs
 
 pytestmark = pytest.mark.usefixtures("chat_key")
 
@@ -98,3 +102,41 @@ def test_settings_that_a_run_keeps_hold_no_key(tmp_path):
         ):
             opened(server, tmp_path, **setting)
         assert KEY not in str(error.value)
+
+
+@pytest.mark.parametrize("rotten", [False, True])
+def test_a_whole_run_holds_no_key_and_ends_in_a_sentence(tmp_path, capfd, rotten):
+    """Half of the answers are programs; rotten: the others are what `test_endpoint_hostile` has."""
+    run, ways = tmp_path / "run", [WAYS[name](KEY) for name in WAYS if "\n" not in WAYS[name](KEY)]
+    acts = [act for act, _ in LOST.values()] + [act for act, *_ in FINE.values()]
+
+    def act(peer):
+        _, _, body = peer.request.partition(b"\r\n\r\n")
+        body = json.loads(body)
+        if rotten and body["seed"] % 2:
+            return acts[body["seed"] % len(acts)](peer)
+        word = ways[body["seed"] % len(ways)]
+        found = programs(body, 0)
+        text = found if isinstance(found, str) else "nothing"
+        text = text.replace("STRATEGY:", f"STRATEGY: {word} ")
+        said = chat(text + f"\n# {word}", model=word, id=word)
+        peer.send(answer(said, headers=[f"x-request-id: {KEY}", f"set-cookie: a={KEY}"]))
+
+    with hostile(act) as server:
+        line = ["discover", "tsp", "--preset", "smoke", "--generator", "openai", "--model", "fake"]
+        line += ["--base-url", server.url(), "--workers", "1", "--retries", "0", "--steps", "5"]
+        line += ["--finalists", "0", "--select", "utility", "--size", "12", "--sample-rows", "8"]
+        line += ["--request-timeout", "0.5", "--concurrency", "8", "--out", str(run)]
+        code = main(line)
+        if rotten:
+            assert main(["discover", "--resume", str(run)]) in (0, 2)
+    out, err = capfd.readouterr()
+    assert "Traceback" not in out + err
+    assert code == 0 or (rotten and code == 2 and err.startswith("spo: the endpoint "))
+    files = [path for path in run.rglob("*") if path.is_file()]
+    assert {MANIFEST, REQUESTS, "log.txt"} <= {path.name for path in files}
+    texts = [path.read_bytes().decode("latin-1") for path in files]
+    assert [found for text in [*texts, out, err] for found in leaks(text)] == []
+    said = [json.loads(line) for line in (run / REQUESTS).read_text().splitlines()]
+    assert len([entry for entry in said if "error" not in entry]) > 5
+    assert not rotten or len({entry["error"] for entry in said if "error" in entry}) > 3
