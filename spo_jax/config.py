@@ -195,7 +195,11 @@ class Config:
         8, "requests that the endpoint gets at a time", low=1, high=1000, volatile=True
     )
     request_timeout: float = _knob(
-        600.0, "seconds that the endpoint may take for an answer", low=0.01, high=1e6, volatile=True
+        600.0,
+        "seconds that the endpoint may take for a whole answer",
+        low=0.01,
+        high=1e6,
+        volatile=True,
     )
     retries: int = _knob(
         5, "how often a request that failed is repeated", low=0, high=1000, volatile=True

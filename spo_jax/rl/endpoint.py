@@ -106,11 +106,12 @@ class Endpoint:
         """A client of the endpoint. It repeats requests: what a server says of when, is obeyed."""
         from openai import AsyncOpenAI
 
-        http = wire.http_client(self._config.request_timeout)
+        config = self._config
+        http = wire.http_client(config.request_timeout)
         return AsyncOpenAI(
             base_url=self._url,
             api_key=key(ENDPOINT_KEYS) or NO_KEY,
-            max_retries=self._config.retries,
+            max_retries=config.retries,
             timeout=http.timeout,
             http_client=http,
         )
