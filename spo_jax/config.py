@@ -196,7 +196,7 @@ class Config:
     )
     request_timeout: float = _knob(
         600.0,
-        "seconds that the endpoint may take for a whole answer",
+        "seconds that an endpoint may take for a whole answer",
         low=0.01,
         high=1e6,
         volatile=True,
