@@ -116,10 +116,10 @@ def test_a_manifest_says_what_is_wrong_in_it(tmp_path):
     with Store.create(run, whole()):
         pass
     for changed, why in (
-        ({"rounds": "x"}, "its rounds is 'x', which it cannot be"),
-        ({"rounds": -1}, "its rounds are -1"),
-        ({"versions": [1]}, r"its versions is \[1\], which it cannot be"),
-        ({"model": {"name": 3}}, "its model's name is 3, which it cannot be"),
+        ({"rounds": "x"}, "rounds is 'x', where a int is due"),
+        ({"rounds": -1}, "rounds is -1"),
+        ({"versions": [1]}, r"versions is \[1\], where a dict is due"),
+        ({"model": {"name": 3}}, "name is 3, where a text is due"),
         ({"config": {**small().to_dict(), "seed": "x"}}, "seed"),
     ):
         (run / MANIFEST).write_text(json.dumps({**whole(), **changed}))
