@@ -100,7 +100,8 @@ def stream(
     """What `sample` returns, by the prompts' places, each as soon as its samples are there."""
     _check(model, prompts, n, config)
     graph, weights = nnx.split(model)
-    run = _Run(graph, config, weights, tuple(adapter) if adapter else None, key)
+    graphs, layers = zip(*map(nnx.split, model.unstacked()), strict=True)
+    run = _Run(graph, graphs, config, weights, layers, tuple(adapter) if adapter else None, key)
     drawn: dict[int, dict[int, Sample]] = {}
     for pieces, groups, width in _batches([len(prompt) for prompt in prompts], n, config.max_rows):
         rows = [(prompt, first + i) for prompt, first in pieces for i in range(width)]
@@ -164,11 +165,13 @@ class _Carry:
 
 @dataclass(frozen=True)
 class _Run:
-    """What all batches of a call share."""
+    """What all batches of a call share. graphs, layers: of the layers by themselves."""
 
     graph: Any
+    graphs: tuple[Any, ...]
     config: SamplingConfig
     weights: Any
+    layers: tuple[Any, ...]
     adapter: tuple[LowRanks, ...] | None
     key: jax.Array
 
@@ -194,8 +197,9 @@ class _Run:
         inside = np.arange(len(numbers))  # which rows the batch still holds
         while True:
             carry, drawn = _segment(
-                self.graph, self.config, capacity - start, self.weights, self.adapter, carry
-            )
+                (self.graph, self.graphs), self.config, capacity - start,
+                self.weights, self.layers, self.adapter, carry,
+            )  # fmt: skip
             (*values, emitted), live = jax.device_get((drawn, carry.live))
             for column, row in enumerate(inside):
                 collected[row].append(tuple(v[emitted[:, column], column] for v in values))
@@ -252,21 +256,24 @@ def _next(capacity: int, carry: _Carry, rows: jax.Array | None) -> _Carry:
     return _Carry(carry.hidden[rows], state, carry.keys[rows], carry.live[rows])
 
 
-@partial(jax.jit, static_argnums=(0, 1, 2), donate_argnums=(5,))
+@partial(jax.jit, static_argnums=(0, 1, 2), donate_argnums=(6,))
 def _segment(
-    graph: Any,
+    graphs: tuple[Any, tuple[Any, ...]],
     config: SamplingConfig,
     steps: int,
     weights: Any,
+    own: tuple[Any, ...],
     adapter: tuple[LowRanks, ...] | None,
     carry: _Carry,
 ) -> tuple[_Carry, tuple[jax.Array, ...]]:
     """At most `steps` tokens of each row, fewer where all rows stop.
 
+    graphs: of the model and of its layers by themselves, whose weights are `own`; the layers in
+    `weights` are not used, and so not given to the device.
     Returns tokens, logprobs, sampling_logprobs and whether the row still lived, each [steps, R].
     """
-    model = nnx.merge(graph, weights)
-    layers = model.unstacked()
+    model = nnx.merge(graphs[0], weights)
+    layers = [nnx.merge(graph, one) for graph, one in zip(graphs[1], own, strict=True)]
     low_ranks = decode.low_ranks_by_layer(adapter, len(layers), model.config.repeats)
     begun, rows = carry.state.steps, carry.live.shape[0]
     uniforms = jax.vmap(lambda i: _uniforms(carry.keys, i))(begun + jnp.arange(steps))

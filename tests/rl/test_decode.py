@@ -24,11 +24,17 @@ def prefill(graph, capacity, weights, adapter, tokens, mask):
     return model.logits(hidden[:, -1]), decode.start(past, EACH * len(tokens), capacity)
 
 
-@partial(jax.jit, static_argnums=0)
 def decoded(graph, weights, adapter, state, forced):
     """Logits [T, R, V] after each of forced [T, R], and the state."""
+    layers = nnx.merge(graph, weights).unstacked()
+    graphs, own = zip(*map(nnx.split, layers), strict=True)
+    return _decoded(graph, graphs, weights, own, adapter, state, forced)
+
+
+@partial(jax.jit, static_argnums=(0, 1))
+def _decoded(graph, graphs, weights, own, adapter, state, forced):
     model = nnx.merge(graph, weights)
-    layers = model.unstacked()
+    layers = [nnx.merge(graph, one) for graph, one in zip(graphs, own, strict=True)]
     low_ranks = decode.low_ranks_by_layer(adapter, len(layers), model.config.repeats)
 
     def step(state, tokens):

@@ -19,6 +19,7 @@ from spo_jax.rl.qwen3_5.attention import GatedAttention, KeyValues
 from spo_jax.rl.qwen3_5.config import FULL, Qwen3_5Config
 from spo_jax.rl.qwen3_5.deltanet import DeltaState, GatedDeltaNet
 from spo_jax.rl.qwen3_5.layers import MLP, LowRanks, Make, RMSNorm, Rotation
+from spo_jax.rl.qwen3_5.rows import rows
 from spo_jax.rl.sharding import gathered, split_rows
 
 Kept = KeyValues | DeltaState  # what a layer hands to the tokens that follow
@@ -191,13 +192,17 @@ class Qwen3_5(nnx.Module):
         return self.norm(x), Past(kept, mask, jnp.sum(mask, axis=1, dtype=jnp.int32))
 
     def unstacked(self) -> list[Layer]:
-        """Every layer by itself, its weights sliced out of the stack; for decoding."""
-        splits = [nnx.split(layer) for layer in self.block.layers()]
-        return [
-            nnx.merge(graph, jax.tree.map(lambda w, r=r: w[r], weights))
-            for r in range(self.config.repeats)
-            for graph, weights in splits
-        ]
+        """Every layer by itself, its weights in the memory of the stack; for decoding.
+
+        Call it outside jit and give the layers' weights to what is compiled: see `rows`.
+        """
+        blocks: list[list[Layer]] = []
+        for layer in self.block.layers():
+            graph, weights = nnx.split(layer)
+            stacks, form = jax.tree.flatten(weights)
+            repeats = zip(*map(rows, stacks), strict=True)
+            blocks.append([nnx.merge(graph, jax.tree.unflatten(form, own)) for own in repeats])
+        return [layer for repeat in zip(*blocks, strict=True) for layer in repeat]
 
 
 def _first(stacked: nnx.Param) -> nnx.Param:
