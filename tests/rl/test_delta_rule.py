@@ -1,11 +1,13 @@
 """The delta rule in both forms against a plain loop in float64, its gradients against torch's."""
 
 from functools import cache, partial
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+import tf32
 import tiny
 
 from spo_jax.rl.qwen3_5.delta_rule import (
@@ -198,3 +200,63 @@ def test_the_gradient_of_the_inverse_is_that_of_torch(kind: str) -> None:
     (inverse * torch.tensor(direction)).sum().backward()
     want = theirs.grad.numpy()
     assert np.abs(ours(strict) - want).max() < 1e-5 * np.abs(want).max()
+
+
+# --- on a card that shortens operands -------------------------------------------------------------
+
+
+def over_tokens(queries, keys, values, decay, beta, memory):  # type: ignore[no-untyped-def]
+    def step(memory: jax.Array, token: Arrays) -> tuple[jax.Array, jax.Array]:
+        out, memory = recurrent_step(*token, memory)
+        return memory, out
+
+    tokens = [jnp.swapaxes(x, 0, 1) for x in (queries, keys, values, decay, beta)]
+    end, outs = jax.lax.scan(step, memory, tokens)
+    return jnp.swapaxes(outs, 0, 1), end
+
+
+@pytest.mark.parametrize("form", [chunked, over_tokens])
+@pytest.mark.parametrize(("length", "rep", "hard"), [CASES[3], HARD[1]])
+def test_the_rule_is_exact_on_a_card(form: Any, length: int, rep: int, hard: bool) -> None:
+    """Correlated keys at default precision would cost 1e-3, as the next test shows."""
+    for got, want in zip(
+        tf32.emulated(form)(*inputs(length, rep, hard)), oracle(length, rep, hard)[0], strict=True
+    ):
+        np.testing.assert_allclose(got, want, atol=4e-6)
+
+
+def test_what_the_emulation_does_to_products_at_default_precision() -> None:
+    """One product, in a loop and in its gradient, and a chunk whose precision was left open."""
+    fine = np.float32(1 + 2**-12)
+
+    def twice(x: jax.Array, precision: Any) -> jax.Array:
+        once = partial(jnp.dot, precision=precision)
+        return jax.lax.fori_loop(0, 2, lambda _, y: once(y, jnp.ones((1, 1))), x)[0, 0]
+
+    for precision, kept in ((None, 1.0), ("default", 1.0), ("highest", fine)):
+        product = partial(twice, precision=precision)
+        assert tf32.emulated(product)(jnp.full((1, 1), fine)) == kept
+        weight = partial(lambda w, x, p: jnp.dot(x, w, precision=p)[0, 0], p=precision)
+        gradient = tf32.emulated(jax.grad(weight))(jnp.ones((1, 1)), jnp.full((1, 1), fine))
+        assert gradient == kept
+
+    def careless(*arrays: jax.Array) -> Any:
+        program = jax.make_jaxpr(chunked)(*arrays)
+        return tf32.careless(program)(*arrays)
+
+    given = inputs(130, 2, True)
+    out, _ = tf32.emulated(careless)(*given)
+    assert np.abs(out - oracle(130, 2, True)[0][0]).max() > 3e-4
+
+
+def test_every_product_of_the_rule_and_of_its_gradient_asks_for_all_bits() -> None:
+    def loss(form: Any, *arrays: jax.Array) -> jax.Array:
+        return sum((jnp.sum(x * x) for x in form(*arrays)), jnp.float32(0))
+
+    highest = (jax.lax.Precision.HIGHEST,) * 2
+    for form, forward in ((chunked, 7 + 2 * 6), (over_tokens, 1)):
+        assert tf32.products(form, *inputs(65)) == [highest] * forward
+        gradient = jax.grad(partial(loss, form), argnums=range(6))
+        both = tf32.products(gradient, *inputs(65))
+        assert len(both) > 2 * forward
+        assert set(both) == {highest}
