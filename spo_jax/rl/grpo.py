@@ -72,17 +72,18 @@ SCHEDULES: dict[str, Schedule] = {"constant": constant, "inverse-sqrt": inverse_
 class GrpoConfig:
     """The update's settings; the defaults are the paper's for the TSP (Appendices A.2 and A.4).
 
-    temperature: that of the log-probabilities which the sampler recorded.
+    temperature: that of the ratio's log-probabilities.
+    sampled_at: that of those which the sampler recorded; None: the same.
     failure_penalty: None leaves failed samples out, as the paper does; a number gives them the
         group's lowest credit minus it.
     micro_batch: samples on a device at one time (CVRP: 2).
     share_prompts: compute a group's prompt once instead of once a sample; the same gradient.
     coarse: pad lengths to powers of two and groups to the largest, for models that take longer to
         compile than to compute.
-    on_policy: the adapter that is updated is the one that sampled, by another program, whose
-        log-probabilities are at temperature 1. The trainer's own stand for the sampler's then.
+    on_policy: the adapter that is updated is the one that sampled, by a program that rounds
+        otherwise. The trainer's own log-probabilities stand for the sampler's then.
     importance_cap: with on_policy, weigh each sample by its probability under the trainer over that
-        under the sampler, both at temperature 1, this much at most; None weighs all alike.
+        under the sampler, both at `sampled_at`, this much at most; None weighs all alike.
     Raises InputError for a number out of range.
     """
 
@@ -93,6 +94,7 @@ class GrpoConfig:
     weight_decay: float = 0.01
     micro_batch: int = 3
     temperature: float = 0.8
+    sampled_at: float | None = None
     advantage: Advantage = centred
     ratio: LogRatio = sequence
     failure_penalty: float | None = None
@@ -106,6 +108,13 @@ class GrpoConfig:
         for name in positive:
             if not getattr(self, name) > 0:
                 raise InputError(f"{name} is {getattr(self, name)}; it must be above 0")
+        if self.sampled_at is not None and not self.sampled_at > 0:
+            raise InputError(f"sampled_at is {self.sampled_at}; it must be above 0")
+        if self.sampled_at not in (None, self.temperature) and not self.on_policy:
+            raise InputError(
+                f"sampled_at is {self.sampled_at} and temperature {self.temperature}; without "
+                "on_policy the ratio compares both, so they must be equal"
+            )
         if not 0 < self.clip < 1:
             raise InputError(f"clip is {self.clip}; it must be between 0 and 1")
         if self.importance_cap is not None and not self.importance_cap > 0:
@@ -163,7 +172,8 @@ class Outcome:
     log_ratio: of the whole sequence. clipped: share of its tokens at which the clip holds.
     kl: sum over tokens of an estimate of KL(sampler, policy), never negative. tokens: how many.
     drift, drift_size, drift_max: of the trainer's log-probabilities less the sampler's, the sum
-    over tokens, that of their sizes and the largest size.
+    over tokens, that of their sizes and the largest size. drift_clipped: share of its tokens at
+    which the clip would hold if the sampler's were the old ones.
     """
 
     value: jax.Array
@@ -174,6 +184,7 @@ class Outcome:
     drift: jax.Array
     drift_size: jax.Array
     drift_max: jax.Array
+    drift_clipped: jax.Array
 
 
 def clipped_objective(
@@ -194,9 +205,8 @@ def clipped_objective(
     delta = jnp.where(mask, logprobs - old, 0.0)
     log_ratio = ratio(delta, mask)
     A = advantage[:, None]
-    above, below = log_ratio > jnp.log1p(clip), log_ratio < jnp.log1p(-clip)
-    held = (above & (A > 0)) | (below & (A < 0))
-    bound = jnp.where(above, 1 + clip, 1 - clip)
+    held = _held(log_ratio, A, clip)
+    bound = jnp.where(log_ratio > 0, 1 + clip, 1 - clip)
     # exp is kept from where its value is not used: infinity times a gradient of zero is no number.
     free = jnp.exp(jnp.where(held | (A == 0), 0.0, log_ratio))
     value = jnp.where(held, bound, free) * A
@@ -213,4 +223,11 @@ def clipped_objective(
         drift=drift.sum(axis=1),
         drift_size=jnp.abs(drift).sum(axis=1),
         drift_max=jnp.abs(drift).max(axis=1),
+        drift_clipped=jnp.sum(_held(ratio(drift, mask), A, clip) & mask, axis=1) / count,
     )
+
+
+def _held(log_ratio: jax.Array, advantage: jax.Array, clip: float) -> jax.Array:
+    """Where a step that would go on in its direction is stopped, bool [B, T]."""
+    above, below = log_ratio > jnp.log1p(clip), log_ratio < jnp.log1p(-clip)
+    return (above & (advantage > 0)) | (below & (advantage < 0))

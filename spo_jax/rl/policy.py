@@ -218,7 +218,9 @@ def grpo_of(config: Config) -> GrpoConfig:
         failure_penalty=config.failure_penalty,
         share_prompts=config.share_prompts,
         coarse=jax.default_backend() == "cpu",
-        on_policy=config.generator == VLLM,
+        # A round is one step of the adapters that wrote it, and neither sampler rounds as we do.
+        on_policy=True,
+        sampled_at=1.0 if config.generator == VLLM else None,
         importance_cap=config.importance_cap,
     )
 

@@ -179,10 +179,13 @@ def _loss(
         )
         return -jnp.sum(outcome.value * rows.weight), outcome
     fixed = jax.lax.stop_gradient((hidden, head, logprobs))
-    drift = token_logprobs(fixed[0], rows.tokens, fixed[1], 1.0) - rows.logprobs
+    told = fixed[2]  # what the sampler would have said, were it the trainer
+    if config.sampled_at not in (None, config.temperature):
+        told = token_logprobs(fixed[0], rows.tokens, fixed[1], config.sampled_at)
     outcome = clipped_objective(
-        logprobs, fixed[2], rows.mask, rows.advantage, config.clip, config.ratio, drift
-    )
+        logprobs, fixed[2], rows.mask, rows.advantage, config.clip, config.ratio,
+        told - rows.logprobs,
+    )  # fmt: skip
     weight = rows.weight
     if config.importance_cap is not None:
         weight *= jnp.exp(jnp.minimum(outcome.drift, jnp.log(config.importance_cap)))
@@ -313,18 +316,22 @@ def _metrics(judged: Judged) -> dict[str, float]:
 
 
 def _drift(judged: Judged) -> dict[str, float]:
-    """How far the sampler is from the trainer, at temperature 1; NaN without a sample.
+    """How far the sampler is from the trainer, at the sampler's temperature; NaN without a sample.
 
-    drift_mean, drift_max: size of a token's difference, in nats. effective: share of the samples
-    that would be left if each were weighed by its probability here over that there.
+    drift_mean, drift_max: size of a token's difference, in nats. drift_clipped: share of the
+    samples at which the clip would hold if the sampler's log-probabilities were the old ones.
+    effective: share of the samples that would be left if each were weighed by its probability here
+    over that there.
     """
     if not judged:
-        return dict.fromkeys(("drift_mean", "drift_max", "effective"), np.nan)
+        names = ("drift_mean", "drift_max", "drift_clipped", "effective")
+        return dict.fromkeys(names, np.nan)
     total = np.array([outcome.drift for _, outcome in judged])
     tokens = sum(outcome.tokens for _, outcome in judged)
     weights = np.exp(total - total.max())
     return {
         "drift_mean": float(sum(outcome.drift_size for _, outcome in judged) / tokens),
         "drift_max": float(max(outcome.drift_max for _, outcome in judged)),
+        "drift_clipped": float(np.mean([outcome.drift_clipped for _, outcome in judged])),
         "effective": float(weights.sum() ** 2 / (weights**2).sum() / len(weights)),
     }
