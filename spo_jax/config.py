@@ -183,6 +183,10 @@ class Config:
         None, "a failed answer earns this much less than its group's worst (none: it is left out)",
         low=0.0, high=1e6,
     )  # fmt: skip
+    deterministic: bool = _knob(
+        False, "ask a GPU for operations that give the same bits each time, which are slower; "
+        "without them a resumed run ends as it would have to rounding only"
+    )  # fmt: skip
     micro_batch: int = _knob(3, "answers in one gradient (CVRP: 2)", low=1, high=100_000)
     share_prompts: bool = _knob(True, "compute a group's prompt once; the same gradient")
 

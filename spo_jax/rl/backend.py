@@ -6,6 +6,8 @@ from pathlib import Path
 
 import jax
 
+SAME_BITS = "--xla_gpu_deterministic_ops=true"
+
 
 def keep_compiled(folder: str | Path) -> str:
     """Keep compiled programs in `folder` from now on, and take what is there instead of compiling.
@@ -44,6 +46,21 @@ def share_devices(in_turns: bool) -> None:
         wanted["XLA_PYTHON_CLIENT_ALLOCATOR"] = "platform"
     for name, value in wanted.items():
         os.environ.setdefault(name, value)
+
+
+def ask_same_bits() -> None:
+    """Ask for GPU programs that give the same bits whenever they are run or compiled: no sums in
+    the order in which threads come, no kernels chosen by timing.
+
+    Call it before anything looks at a device; XLA reads its flags once, and the last one counts.
+    """
+    os.environ["XLA_FLAGS"] = f"{os.environ.get('XLA_FLAGS', '')} {SAME_BITS}".strip()
+
+
+def repeats() -> str:
+    """How well this backend does again what it did: "bit for bit" or "to rounding"."""
+    asked = SAME_BITS in os.environ.get("XLA_FLAGS", "").split()
+    return "to rounding" if jax.default_backend() == "gpu" and not asked else "bit for bit"
 
 
 def devices() -> str:

@@ -2,7 +2,8 @@
 
 It is generator and updater in one, so that what writes the next round is what this one taught.
 Its random keys are derived from the seeds it is given and its adapters are all that it carries from
-round to round, so a run that was cut and restored goes on bit for bit.
+round to round, so a run that was cut and restored goes on bit for bit where the backend repeats
+itself so: see `backend.repeats`.
 """
 
 import hashlib

@@ -17,6 +17,7 @@ from spo_jax.search.manifest import (
     check_model,
     check_prompts,
     idle_devices,
+    inexact_resume,
     manifest,
     model_of,
     other_software,
@@ -123,7 +124,7 @@ def _run(
         from spo_jax.envs.evaluation import cache_folder
         from spo_jax.envs.evaluator import Evaluator
         from spo_jax.envs.shown import HIDDEN, OBSERVED
-        from spo_jax.rl.backend import keep_compiled, share_devices
+        from spo_jax.rl.backend import ask_same_bits, keep_compiled, share_devices
         from spo_jax.search.credit import get_credit
         from spo_jax.search.methods import get_method, rounds_in, variant_of
         from spo_jax.search.plugins import get_panel, get_survivors, writer_and_learner
@@ -135,6 +136,8 @@ def _run(
         from spo_jax.search.validation import FEWEST_CONTROLS, validate
 
         require_address_space(needed(program=settings.memory_mb))
+        if settings.deterministic:  # before a module of the user's can look at a device
+            ask_same_bits()
         problem = get_problem(settings.problem)
         texts = templates(settings.prompts, problem.name)  # read once, and compared by their digest
         prompts = digest(texts) if settings.prompts is not None else None
@@ -186,7 +189,8 @@ def _run(
                 if variant is not None:
                     display.say(f"Method: {variant}")
                 other = other_software(store.manifest, model)
-                for warning in (uncached, idle_devices(model), other, unwritten):
+                warnings = (uncached, idle_devices(model), inexact_resume(model), other, unwritten)
+                for warning in warnings:
                     if warning:
                         display.say(warning)
 

@@ -90,8 +90,8 @@ def manifest(
 
 def model_of(settings: Config) -> dict[str, str] | None:
     """The model that writes a run's programs: its folder, digests of its weights and tokenizer, and
-    the devices it runs on, and vLLM's version where that is known; of one at an endpoint, its name
-    and where that is. None where no model writes. Raises InputError where it is not there.
+    the devices it runs on, how well these repeat what they did, or vLLM's version where that is
+    known; of one at an endpoint, its name and where that is. None where no model writes. Raises InputError where it is not there.
     """
     if settings.generator == ENDPOINT:
         return {"name": settings.model, "base_url": str(settings.base_url)}
@@ -99,7 +99,7 @@ def model_of(settings: Config) -> dict[str, str] | None:
         return None
     import jax
 
-    from spo_jax.rl.backend import devices
+    from spo_jax.rl.backend import devices, repeats
     from spo_jax.rl.policy import fingerprint, model_folder
 
     folder = model_folder(settings.model)
@@ -111,6 +111,8 @@ def model_of(settings: Config) -> dict[str, str] | None:
 
         if sampler := version(settings):
             found["vllm"] = sampler
+    else:
+        found["repeats"] = repeats()
     return found
 
 
@@ -120,6 +122,16 @@ def idle_devices(model: Mapping[str, str] | None) -> str:
     if not used.startswith("1 of "):
         return ""
     return f"The model uses {used}; hide the others (CUDA_VISIBLE_DEVICES) to use them elsewhere"
+
+
+def inexact_resume(model: Mapping[str, str] | None) -> str:
+    """A sentence where a resumed run does not end bit for bit as it would have, or nothing."""
+    if (model or {}).get("repeats", "bit for bit") == "bit for bit":
+        return ""
+    return (
+        "On a GPU a run that is stopped and resumed ends as it would have to rounding, not bit for "
+        "bit; --deterministic, given when a run begins, makes it so, and slower"
+    )
 
 
 def check_model(began: Mapping[str, str] | None, now: Mapping[str, str] | None, path: Path) -> None:

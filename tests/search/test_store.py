@@ -22,11 +22,13 @@ from spo_jax.envs.rollouts import Status
 from spo_jax.errors import InputError
 from spo_jax.program import Pair, Program
 from spo_jax.program.pairfile import load_pair, save_pair
+from spo_jax.rl.backend import SAME_BITS, ask_same_bits
 from spo_jax.search import commands, progress
 from spo_jax.search.manifest import (
     check_model,
     check_prompts,
     idle_devices,
+    inexact_resume,
     manifest,
     model_of,
     other_software,
@@ -616,6 +618,58 @@ def test_devices_that_lie_idle_are_named(monkeypatch):
     two = model_of(settings)
     assert two["devices"].startswith("1 of 2 x ")
     assert two["devices"] in idle_devices(two)
+
+
+def test_a_card_that_does_not_repeat_itself_is_named(monkeypatch):
+    import jax
+
+    settings = small(generator="model", update="none")
+    monkeypatch.setenv("XLA_FLAGS", "--xla_other=1")
+    on_cpu = model_of(settings)
+    monkeypatch.setattr(jax, "default_backend", lambda: "gpu")
+    on_gpu = model_of(settings)
+    ask_same_bits()
+    asked = model_of(settings)
+    found = [model["repeats"] for model in (on_cpu, on_gpu, asked)]
+    assert found == ["bit for bit", "to rounding", "bit for bit"]
+    assert os.environ["XLA_FLAGS"] == "--xla_other=1 --xla_gpu_deterministic_ops=true"
+    assert "not bit for bit; --deterministic" in inexact_resume(on_gpu)
+    assert inexact_resume(on_cpu) == inexact_resume(asked) == inexact_resume(None) == ""
+
+
+def test_the_same_bits_are_asked_for_before_anything_looks_at_a_device(tmp_path, monkeypatch):
+    """By a new run, and by every resume of one that began so."""
+    seen = []
+
+    def look(name):
+        seen.append(os.environ.get("XLA_FLAGS", ""))
+        raise InputError("enough")
+
+    monkeypatch.setattr("spo_jax.envs.get_problem", look)
+    flag, path = "--xla_gpu_deterministic_ops=true", tmp_path / "run"
+    with start(path, small(deterministic=True)) as store:
+        stored = store.config
+    with start(tmp_path / "plain", small()):
+        pass
+    for resume, times in ((path, 1), (tmp_path / "plain", 0)):
+        monkeypatch.setenv("XLA_FLAGS", "")
+        with pytest.raises(InputError, match="enough"):
+            commands.discover(args(resume=str(resume)))
+        assert seen.pop().split().count(flag) == times
+    monkeypatch.setenv("XLA_FLAGS", "")
+    with pytest.raises(InputError, match="enough"):
+        commands.discover(args(problem="tsp", deterministic=True, out=str(tmp_path / "new")))
+    assert flag in seen.pop()
+    with pytest.raises(InputError, match="deterministic is True there and False here"):
+        commands.resumed(stored, "smoke", args(deterministic=False), path)
+
+
+def test_xla_knows_what_is_asked_of_it():
+    """It ends a process that gives it an unknown flag."""
+    environment = {**os.environ, "XLA_FLAGS": SAME_BITS, "JAX_PLATFORMS": "cpu"}
+    program = [sys.executable, "-c", "import jax; print(jax.jit(lambda x: x + 1)(1))"]
+    done = subprocess.run(program, env=environment, capture_output=True, text=True, timeout=200)
+    assert done.stdout == "2\n", done.stderr
 
 
 def test_the_manifest_says_the_peaks_of_memory(tmp_path):
