@@ -1,13 +1,13 @@
-"""What one GRPO update needs on a card, in bytes, without the card and without the weights.
+"""What sampling and a GRPO update need on a card, in bytes, without the card and the weights.
 
     python experiments/bench/memory.py                         # 9B, compiled for this device
     python experiments/bench/memory.py --card a100-40          # compiled for that card
 
 Shapes alone: nothing is allocated. What lives from round to round is counted from the shapes; what
-an update adds is XLA's own plan for the compiled program. `--card` compiles for a GPU that is not
+an update adds, or the programs of the sampler, is XLA's own plan for them. `--card` compiles for a GPU that is not
 there, from its description in cards/; it needs the packages jax-cuda12-plugin and
 jax-cuda12-pjrt of jaxlib's version, and no CUDA. A CPU's plan is larger than a GPU's: it computes
-in float32 and keeps converted copies of bfloat16 arrays.
+in float32 and keeps converted copies of bfloat16 arrays, of all weights where it samples.
 """
 
 import argparse
@@ -18,17 +18,19 @@ from typing import Any
 
 # Without a card there is nothing to try kernels on, and compiling must not claim a device.
 os.environ["XLA_FLAGS"] = "--xla_gpu_autotune_level=0 " + os.environ.get("XLA_FLAGS", "")
+os.environ.setdefault("JAX_SKIP_CUDA_CONSTRAINTS_CHECK", "1")  # nor look for CUDA
 
 import jax
 import jax.numpy as jnp
 import shapes
 from flax import nnx
 
-from spo_jax.rl import logprobs
+from spo_jax.rl import logprobs, sampling
 from spo_jax.rl.batches import Batch
 from spo_jax.rl.grpo import GrpoConfig
 from spo_jax.rl.lora import TARGETS_OF, LoraConfig, init_adapter
 from spo_jax.rl.qwen3_5 import Qwen3_5
+from spo_jax.rl.sampling import SamplingConfig
 from spo_jax.rl.trainer import Trainer, accumulate
 
 CARDS = Path(__file__).parent / "cards"
@@ -42,14 +44,25 @@ def main() -> None:
     parser.add_argument("--card", choices=sorted(path.stem for path in CARDS.glob("*.txt")))
     parser.add_argument("--prompt", type=int, default=6144, help="tokens of a prompt")
     parser.add_argument("--completion", type=int, default=2048, help="tokens of a completion")
+    parser.add_argument("--rows", type=int, default=48, help="completions decoded side by side")
+    parser.add_argument("--only", choices=["sampling", "update"], help="one of the two tables")
     options = parser.parse_args()
+    if options.rows % GROUP:
+        parser.error(f"--rows must be a multiple of {GROUP}, the completions of a prompt")
     device = described(options.card) if options.card else jax.devices()[0]
     config = shapes.config_of(options.size)
     model = nnx.eval_shape(lambda: Qwen3_5(config, dtype=jnp.bfloat16, rngs=nnx.Rngs(0)))
     parameters = sum(leaf.size for leaf in jax.tree.leaves(nnx.state(model)))
     print(f"{options.size}: {parameters:,} parameters in bfloat16; {options.prompt} tokens of a")
     print(f"prompt and {options.completion} of a completion; compiled for {device.device_kind}; GB")
-    print()
+    if options.only != "update":
+        tables = [
+            sampling_table(model, LoraConfig(targets=TARGETS_OF[problem]), options, device)
+            for problem, _ in CASES
+        ]
+        show(f"sampling, {options.rows} rows", [problem for problem, _ in CASES], tables)
+    if options.only == "sampling":
+        return
     columns = [
         (f"{problem}, {size}" + (" shared" if share else ""), problem, size, share)
         for problem, size in CASES
@@ -59,8 +72,12 @@ def main() -> None:
         table(model, LoraConfig(targets=TARGETS_OF[problem]), size, share, options, device)
         for _, problem, size, share in columns
     ]
-    print("| at the problem's micro-batch | " + " | ".join(name for name, *_ in columns) + " |")
-    print("| --- |" + " ---: |" * len(columns))
+    show("at the problem's micro-batch", [name for name, *_ in columns], tables)
+
+
+def show(title: str, names: list[str], tables: list[dict[str, int]]) -> None:
+    print(f"\n| {title} | {' | '.join(names)} |")
+    print("| --- |" + " ---: |" * len(names))
     for row in tables[0]:
         values = " | ".join(f"{one[row] / 1e9:.2f}" for one in tables)
         print(f"| {row} | {values} |")
@@ -78,12 +95,7 @@ def table(
     config = model.config
     trainer = Trainer(model, lora, GrpoConfig(share_prompts=share, micro_batch=micro_batch))
     adapter = jax.eval_shape(lambda: init_adapter(jax.random.key(0), lora, config))
-    placed = partial(
-        jax.tree.map,
-        lambda x: jax.ShapeDtypeStruct(
-            x.shape, x.dtype, sharding=jax.sharding.SingleDeviceSharding(device)
-        ),
-    )
+    placed = partial(on, device)
     weights = placed(nnx.state(model))
     batch = placed(batch_shapes(micro_batch, share, options.prompt, options.completion))
     program = accumulate.trace(
@@ -109,6 +121,86 @@ def table(
         "of which a block of logits": logits,
         "together": resident + size_of(batch) + temporary,
     }
+
+
+def sampling_table(
+    model: Qwen3_5, lora: LoraConfig, options: argparse.Namespace, device: Any
+) -> dict[str, int]:
+    """Bytes by what they are for, when completions are near their longest."""
+    config = model.config
+    adapter = jax.eval_shape(lambda: init_adapter(jax.random.key(0), lora, config))
+    prefill, grow, segment, carry = sampling_plans(
+        model, jax.eval_shape(lambda own: own.scaled(lora.scale), adapter), options, device
+    )
+    base, one, held = size_of(nnx.state(model)), size_of(adapter), size_of(carry)
+    growing = grow.argument_size_in_bytes + grow.output_size_in_bytes + grow.temp_size_in_bytes
+    steps = segment.output_size_in_bytes - held  # what each step has drawn
+    phases = (
+        prefill.output_size_in_bytes + prefill.temp_size_in_bytes,
+        growing,
+        held + steps + segment.temp_size_in_bytes,
+    )
+    return {
+        "frozen base": base,
+        "two adapters": 2 * one,
+        "their optimizer states": 4 * one,
+        "keys, values and states of the rows": held,
+        "a prefill's temporaries": prefill.temp_size_in_bytes,
+        "while the rows' buffers grow": growing,
+        "a segment's temporaries": segment.temp_size_in_bytes,
+        "together": base + 7 * one + max(phases),  # one adapter is there scaled, too
+    }
+
+
+def sampling_plans(
+    model: Qwen3_5, adapter: Any, options: argparse.Namespace, device: Any
+) -> tuple[Any, Any, Any, Any]:
+    """The plans of a prefill, of the last growth and of the last segment, and its carry's shapes.
+
+    model, adapter (scaled): shapes will do.
+    """
+    placed = partial(on, device)
+    graph, abstract = nnx.split(model)
+    splits = [nnx.split(layer) for layer in model.block.layers()]
+    graphs = tuple(one for one, _ in splits) * model.config.repeats
+    unstacked = [
+        jax.tree.map(lambda w: jax.ShapeDtypeStruct(w.shape[1:], w.dtype), own) for _, own in splits
+    ]
+    layers = placed(tuple(unstacked) * model.config.repeats)
+    weights, adapter = placed(abstract), placed(adapter)
+    rows, limit = options.rows, options.completion
+    prompt = (rows // GROUP, options.prompt)
+    ids, valid = jnp.int32, jnp.bool_
+    given = [
+        *(jax.ShapeDtypeStruct(prompt, kind) for kind in (ids, valid)),
+        jax.eval_shape(lambda: jax.random.key(0)),
+        jax.ShapeDtypeStruct((rows, 2), ids),
+        jax.ShapeDtypeStruct((rows,), valid),
+    ]
+    sizes = sampling.capacities(limit)
+    settings = SamplingConfig(max_new_tokens=limit, stop_tokens=(0,))
+
+    def plan(program: Any, *arguments: Any) -> Any:
+        return program.trace(*arguments).lower().compile().memory_analysis()
+
+    first = (graph, sizes[0], weights, adapter, *placed(given))
+    carry = sampling._prefill.eval_shape(*first)
+    prefill = plan(sampling._prefill, *first)
+    for size in sizes[1:-1]:
+        carry = sampling._next.eval_shape(size, carry, None)
+    last = sampling._next.eval_shape(limit, carry, None)
+    grow = plan(sampling._next, limit, placed(carry), None)
+    steps = limit - sizes[-2] if len(sizes) > 1 else limit
+    segment = plan(
+        sampling._segment, (graph, graphs), settings, steps, weights, layers, adapter, placed(last)
+    )
+    return prefill, grow, segment, last
+
+
+def on(device: Any, tree: Any) -> Any:
+    """Shapes as if the arrays were on a device."""
+    sharding = jax.sharding.SingleDeviceSharding(device)
+    return jax.tree.map(lambda x: jax.ShapeDtypeStruct(x.shape, x.dtype, sharding=sharding), tree)
 
 
 def batch_shapes(micro_batch: int, share: bool, prompt: int, completion: int) -> Batch:

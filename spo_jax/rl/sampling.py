@@ -152,6 +152,15 @@ def _batches(
         yield own, min(rung(len(own)), most), width
 
 
+def capacities(limit: int) -> list[int]:
+    """After how many tokens a segment ends, the last of them at `limit`."""
+    found = [min(FIRST_SEGMENT, limit)]
+    while found[-1] < limit:
+        # No segment for a short rest: a program takes longer to compile than it would save.
+        found.append(limit if limit <= 3 * found[-1] else 2 * found[-1])
+    return found
+
+
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True)
 class _Carry:
@@ -188,14 +197,14 @@ class _Run:
         more = ((0, groups - len(prompts)), (0, 0))
         tokens, mask = np.pad(tokens, more), np.pad(mask, more)
 
-        limit = self.config.max_new_tokens
-        capacity, start = min(FIRST_SEGMENT, limit), 0
+        sizes = capacities(self.config.max_new_tokens)
+        capacity, start = sizes[0], 0
         carry = _prefill(
             self.graph, capacity, self.weights, self.adapter, tokens, mask, self.key, numbers, live
         )
         collected: list[list[tuple[np.ndarray, ...]]] = [[] for _ in numbers]
         inside = np.arange(len(numbers))  # which rows the batch still holds
-        while True:
+        for following in (*sizes[1:], None):
             carry, drawn = _segment(
                 (self.graph, self.graphs), self.config, capacity - start,
                 self.weights, self.layers, self.adapter, carry,
@@ -203,10 +212,9 @@ class _Run:
             (*values, emitted), live = jax.device_get((drawn, carry.live))
             for column, row in enumerate(inside):
                 collected[row].append(tuple(v[emitted[:, column], column] for v in values))
-            if capacity == limit or not live.any():
+            if following is None or not live.any():
                 break
-            # No segment for a short rest: a program takes longer to compile than it would save.
-            capacity, start = (limit if limit <= 3 * capacity else 2 * capacity), capacity
+            capacity, start = following, capacity
             fewer = max(1 << (int(live.sum()) - 1).bit_length(), FEWEST_ROWS)
             kept = None
             if 3 * fewer <= 2 * len(live):

@@ -2,8 +2,9 @@
 
 The prompts' keys and values are read where the prefill left them, once for all samples of a
 prompt; what each row adds goes into a buffer of its own, written in place. Layers are unrolled, and
-their weights are arguments: a slice of stacked ones would be a copy (`rows`). Keys lie with the sequence
-last, since a product of few queries with rows of keys runs at a fraction of the speed on a CPU.
+their weights are arguments: a slice of stacked ones would be a copy (`rows`). Keys lie with the
+sequence last, since a product of few queries with rows of keys runs at a fraction of the speed on a
+CPU.
 """
 
 from collections.abc import Sequence

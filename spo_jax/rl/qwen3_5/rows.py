@@ -43,7 +43,8 @@ class _Row:
     """What `from_dlpack` takes: row `index` of `stacked`, an array on one device."""
 
     def __init__(self, stacked: jax.Array, index: int) -> None:
-        self._stacked, self._index = stacked, index
+        self._stacked: Any = stacked  # JAX declares less of DLPack than it has
+        self._index = index
 
     def __dlpack_device__(self) -> Any:
         return self._stacked.__dlpack_device__()
