@@ -4,8 +4,8 @@
     python experiments/bench/memory.py --card a100-40          # compiled for that card
 
 Shapes alone: nothing is allocated. What lives from round to round is counted from the shapes; what
-an update adds, or the programs of the sampler, is XLA's own plan for them. `--card` compiles for a GPU that is not
-there, from its description in cards/; it needs the packages jax-cuda12-plugin and
+an update adds, or the programs of the sampler, is XLA's own plan for them. `--card` compiles for a
+GPU that is not there, from its description in cards/; it needs the packages jax-cuda12-plugin and
 jax-cuda12-pjrt of jaxlib's version, and no CUDA. A CPU's plan is larger than a GPU's: it computes
 in float32 and keeps converted copies of bfloat16 arrays, of all weights where it samples.
 """

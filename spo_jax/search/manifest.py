@@ -91,7 +91,8 @@ def manifest(
 def model_of(settings: Config) -> dict[str, str] | None:
     """The model that writes a run's programs: its folder, digests of its weights and tokenizer, and
     the devices it runs on, how well these repeat what they did, or vLLM's version where that is
-    known; of one at an endpoint, its name and where that is. None where no model writes. Raises InputError where it is not there.
+    known; of one at an endpoint, its name and where that is. None where no model writes. Raises
+    InputError where it is not there.
     """
     if settings.generator == ENDPOINT:
         return {"name": settings.model, "base_url": str(settings.base_url)}
