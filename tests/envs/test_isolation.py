@@ -21,7 +21,7 @@ def repair(dist, partial_tour, removed_nodes, steps_since_improvement, rng):
 
 def closed(body: str, imports: str) -> bool:
     text = SHELL.format(imports=imports, body=body.replace("\n", "\n    "))
-    return is_closed(check(text, "repair", 5))
+    return is_closed(check(text, "repair", get_problem("tsp").interface))
 
 
 @pytest.mark.parametrize(
@@ -129,7 +129,7 @@ def destroy(dist, current_tour, steps_since_improvement, rng):
     removed = list(rng.choice(current_tour, counts[1], False))
     return [v for v in current_tour if v not in removed], removed
 """
-    assert is_closed(check(text, "destroy", 4))
+    assert is_closed(check(text, "destroy", get_problem("tsp").interface))
     repair = Program.from_source("repair", PARTNERS["tsp", "repair"])
     problem = get_problem("tsp")
     costs = []

@@ -264,6 +264,7 @@ def _attempt(
 
     shared: whether this process carries out other tasks too.
     """
+    end: tuple[Status, str, Role | None] = Status.OK, "", None
     _arm(job.cpu_seconds)
     began = time.process_time()
     try:
@@ -284,8 +285,6 @@ def _attempt(
             raise _Again(EXIT_ARRAY[failure.role]) from None
         end = failure.status, str(failure), failure.role
         payload = b""
-    else:
-        end = Status.OK, "", None
     seconds = time.process_time() - began
     _arm(0.0)  # no report is cut off in the middle
     _report(PREFIX.unpack(prefix)[1], *end, seconds, payload)

@@ -12,7 +12,7 @@ see: the order of a set that holds several NaNs made by arithmetic.
 """
 
 import ast
-from collections.abc import Iterable
+from collections.abc import Sequence
 
 from spo_jax.envs.sandbox.names import BUILTINS
 from spo_jax.envs.sandbox.policy import Verdict
@@ -33,15 +33,15 @@ _USED_UP_BY |= _ITERATORS - {"values", "elements"}
 _TAKES_FUNCTIONS = {"map", "filter", "reduce", "defaultdict"}  # and calls them, or keeps them
 
 
-def is_plain(arguments: Iterable[object]) -> bool:
+_PLAIN = {int, float, bool, str, type(None)}
+
+
+def is_plain(arguments: Sequence[object]) -> bool:
     """Whether what a problem hands to programs is numbers, texts and tuples of these alone."""
-    for argument in arguments:
-        if type(argument) is tuple:
-            if not is_plain(argument):
-                return False
-        elif type(argument) not in (int, float, bool, str, type(None)):
-            return False
-    return True
+    kinds = set(map(type, arguments)) - _PLAIN
+    return not kinds or (
+        kinds == {tuple} and all(is_plain(each) for each in arguments if type(each) is tuple)
+    )
 
 
 def is_closed(verdict: Verdict) -> bool:

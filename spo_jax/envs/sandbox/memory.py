@@ -37,7 +37,7 @@ def zero_array_memory() -> bool:
     NumPy calls `malloc(context, size)`: with 1 as the context, that is `calloc(1, size)`. What
     `realloc` adds is not zeroed, but only `np.fromiter` uses it, and cuts off what it did not fill.
     """
-    from numpy._core import _multiarray_umath
+    from numpy._core import _multiarray_umath  # type: ignore[attr-defined]
 
     pointer = ctypes.pythonapi.PyCapsule_GetPointer
     pointer.restype, pointer.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]

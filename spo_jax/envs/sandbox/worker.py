@@ -140,6 +140,7 @@ class Worker:
                 raise SandboxUnavailable(f"the sandbox process did not start{times}: {words}")
             time.sleep(PAUSE * 2**attempt)
             self.launch()
+        assert hello is not None
         self.layers = json.loads(hello)
         with contextlib.suppress(OSError):  # it died since: the first job will find out
             self._control.sendall(FORK)
