@@ -10,6 +10,7 @@ import importlib
 import inspect
 import math
 import multiprocessing
+import os
 import pickle
 import signal
 import time
@@ -215,6 +216,7 @@ def _runs(
         workers,
         multiprocessing.get_context("spawn"),
         _begin_worker,
+        (os.getpid(),),
     )
     others = set(multiprocessing.active_children())
     try:
@@ -231,10 +233,10 @@ def _runs(
         pool.shutdown(cancel_futures=True)
 
 
-def _begin_worker() -> None:
+def _begin_worker(parent: int) -> None:
     """Ctrl-C just ends a worker, and so does the end of the command, however it ends."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)
-    die_with_parent()
+    die_with_parent(parent)
 
 
 def _run(method: Method, problem: Problem, instance: Instance, seed: int) -> _Run:

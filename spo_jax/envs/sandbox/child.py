@@ -89,18 +89,19 @@ class Child:
     """A child's whole life: warm up, wait for a job, give everything else up, work.
 
     jobs: the socket on which the pipe for a job's reports comes. job, board: descriptors of the
-    files of jobs and of instances. space: bytes that the zygote maps.
+    files of jobs and of instances. zygote: its process; space: the bytes that it maps.
     """
 
     problem: Problem
     jobs: socket.socket
     job: int
     board: int
+    zygote: int
     space: int
     filters: Filters
 
     def live(self) -> NoReturn:
-        confine.die_with_parent()
+        confine.die_with_parent(self.zygote)
         os.setsid()
         _warm_up(self.problem.interface)
         _, pipes, _, _ = socket.recv_fds(self.jobs, 1, 1)
@@ -174,10 +175,11 @@ class Child:
 
         Gives back what it took: the next process finds the same free memory.
         """
-        position = os.lseek(JOB_FD, 0, os.SEEK_CUR)
+        position, child = os.lseek(JOB_FD, 0, os.SEEK_CUR), os.getpid()
         pid = os.fork()
         if pid == 0:
             try:
+                confine.die_with_parent(child)
                 self.be_task(job, loaded, layouts)
             finally:
                 os._exit(EXIT_FAULT)
@@ -187,7 +189,6 @@ class Child:
         return code
 
     def be_task(self, job: RunJob, loaded: Mapping[Role, _Loaded], layouts: Layouts) -> NoReturn:
-        confine.die_with_parent()
         prefix, body = read_frame(JOB_FD)
         task, place = pickle.loads(body)
         rules = self.problem.rules(_read_instance(place))

@@ -216,9 +216,11 @@ def _set_limits(limits: dict[int, int | tuple[int, int]]) -> None:
             resource.setrlimit(limit, value if isinstance(value, tuple) else (value, value))
 
 
-def die_with_parent() -> None:
-    """Have the kernel kill this process when the one that forked it ends."""
+def die_with_parent(parent: int) -> None:
+    """Have the kernel kill this process when `parent`, which forked it, ends; or has already."""
     _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != parent:
+        os._exit(0)
 
 
 def confine_job(

@@ -63,7 +63,7 @@ def main(ends: Ends, problem: str, fixed_addresses: bool) -> None:
     )
     jobs = socket.socket(fileno=ends.jobs)
     space = confine.address_space()
-    worked = child.Child(solved, jobs, ends.job, ends.board, space, filters)
+    worked = child.Child(solved, jobs, ends.job, ends.board, os.getpid(), space, filters)
     os.write(ends.control, json.dumps(layers).encode() + b"\n")
     gc.collect()
     gc.freeze()
@@ -82,6 +82,7 @@ def _serve(control: int, worked: child.Child) -> None:
         if order == FORK:
             try:
                 if os.fork() == 0:
+                    os.close(control)  # so that its end means the zygote's
                     _be(worked)
             except OSError as error:
                 sys.exit(f"cannot fork: {error.strerror}")
