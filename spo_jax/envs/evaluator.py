@@ -16,7 +16,8 @@ from spo_jax.envs.rollouts import Refusal, Rollouts, Status
 from spo_jax.envs.sandbox.board import Board
 from spo_jax.envs.sandbox.confine import REQUIRED
 from spo_jax.envs.sandbox.jobs import WHOLE_JOB, CheckJob, Job, RunJob, Task
-from spo_jax.envs.sandbox.worker import Ended, Report, Worker
+from spo_jax.envs.sandbox.outcome import Ended, Report, fault
+from spo_jax.envs.sandbox.worker import Worker
 from spo_jax.envs.shown import OBSERVED, Showing, of_rollout
 from spo_jax.errors import InputError, SandboxUnavailable
 from spo_jax.program import Pair, Program
@@ -196,9 +197,9 @@ class Evaluator:
             if left and verdict is not None and verdict.again and attempts + 1 < TRIES:
                 attempts += 1
             elif left:
-                fault = verdict is not None and verdict.status == Status.HOST_FAULT
+                ours = verdict is not None and verdict.status == Status.HOST_FAULT
                 reason = verdict.reason if verdict else "the gate ended without a verdict"
-                status = Status.HOST_FAULT if fault else Status.REJECTED
+                status = Status.HOST_FAULT if ours else Status.REJECTED
                 refusals[left[0]] = Refusal(status, reason)
                 left, attempts = left[1:], 0
             if not left:
@@ -322,8 +323,7 @@ class Evaluator:
                             continue
                         ended = worker.finish()
                     except ConnectionError:  # its zygote died under the job
-                        fault = Report(0, Status.HOST_FAULT, *worker.lost(), again=True)
-                        ended = Ended(worker.reports, fault)
+                        ended = Ended(worker.reports, fault(*worker.lost()))
                         worker.restart()
                     queue.extendleft(reversed(finished(busy.pop(worker), ended)))
                     idle.append(worker)

@@ -8,7 +8,7 @@ import numpy as np
 
 from spo_jax.envs.problem import Infeasible, Instance, Problem
 from spo_jax.envs.rollouts import Rollouts, Status
-from spo_jax.envs.sandbox.worker import Report
+from spo_jax.envs.sandbox.outcome import Report
 from spo_jax.seeding import python_rng
 
 

@@ -13,7 +13,7 @@ from spo_jax.envs.lns import Failure, rollout
 from spo_jax.envs.results import Results
 from spo_jax.envs.rollouts import Refusal, Rollouts, Status
 from spo_jax.envs.sandbox.namespace import make_rng
-from spo_jax.envs.sandbox.worker import Ended, Report
+from spo_jax.envs.sandbox.outcome import Ended, Report
 from spo_jax.envs.shown import OBSERVED
 from spo_jax.errors import InputError
 from spo_jax.program import Pair, Program
@@ -381,3 +381,9 @@ def test_malformed_reports_mark_the_job(monkeypatch: pytest.MonkeyPatch) -> None
         worker.job, worker._buffer, worker._broken = kind, bytearray(data), False
         worker._parse()
         assert (worker._broken, len(worker.reports)) == (broken, reports), data[:16]
+
+
+def test_an_instance_may_be_larger_than_what_a_program_may_have() -> None:
+    instances = TSP.sample(600, 1, 0)  # tuples of 360,000 floats
+    with Evaluator(TSP, memory_mb=8) as e:
+        assert e.run([pair()], instances, seeds=(0,), steps=2).ok.all()

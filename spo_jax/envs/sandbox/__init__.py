@@ -11,6 +11,7 @@ board       the memory file that instances are read from
 zygote      the warm process that forks one confined child per job, and nothing else
 child       what runs in that child: gate, compile, rollouts, results as fixed-width numbers
 worker      the parent's end of a zygote
+outcome     what the reports and the end of a child mean
 
 What it does not stop: a flaw in the CPU or the kernel. The gate alone would leave the disk one
 mistake away, and the kernel alone would leave the clock and the interpreter's state readable, so

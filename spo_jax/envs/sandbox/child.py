@@ -159,6 +159,7 @@ class Child:
                 _report(WHOLE_JOB, Status.REJECTED, error.reason, role)
                 return
         _arm(0.0)
+        confine.free_address_space()  # an instance may need more than a program may have
         layouts: Layouts = {role: program.layout for role, program in loaded.items()}
         if not job.isolate and all(program.closed for program in loaded.values()):
             os._exit(self.run_together(job, loaded, layouts))
@@ -198,6 +199,8 @@ class Child:
             fine = _attempt(job, task, prefix, rules, loaded, layouts, shared=False)
         except _Again as again:
             os._exit(again.code)
+        except MemoryError:  # the program left too little for our own work
+            os._exit(EXIT_MEMORY)
         last = PREFIX.unpack(prefix)[2]
         stop = job.fail_fast and not fine
         os._exit(EXIT_STOP if stop else EXIT_DONE if last else EXIT_NEXT)
@@ -221,6 +224,8 @@ class Child:
                 fine = _attempt(job, task, prefix, rules[place], loaded, layouts, shared=True)
             except _Again:
                 return EXIT_ISOLATE
+            except MemoryError:
+                return EXIT_MEMORY
             if job.fail_fast and not fine:
                 break
         return 0

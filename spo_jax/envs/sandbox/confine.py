@@ -21,6 +21,7 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 # The descriptors of a child, each in its place: where reports go, the job, the instances.
 RESULT_FD, JOB_FD, BOARD_FD = 3, 4, 5
+EXIT_SECCOMP = 99  # the exit code of a process that the kernel refuses its filter
 
 _PR_SET_NO_NEW_PRIVS = 38
 _PR_SET_PDEATHSIG = 1
@@ -206,8 +207,14 @@ def address_space() -> int:
             high = middle
         except (OSError, MemoryError):
             low = middle
-    resource.setrlimit(resource.RLIMIT_AS, (hard, hard))
+    free_address_space()
     return (high - 1) * page
+
+
+def free_address_space() -> None:
+    """Lift the limit on address space, as far as that was not for good."""
+    _, hard = resource.getrlimit(resource.RLIMIT_AS)
+    resource.setrlimit(resource.RLIMIT_AS, (hard, hard))
 
 
 def _set_limits(limits: dict[int, int | tuple[int, int]]) -> None:
@@ -228,8 +235,8 @@ def confine_job(
 ) -> None:
     """The layers of a child that has taken a job. From here on it holds three descriptors.
 
-    address_space: bytes in all. Exits with code 99 if the kernel refuses the filter that it
-    accepted at start.
+    address_space: bytes in all, for as long as programs are judged. Exits with EXIT_SECCOMP if the
+    kernel refuses the filter that it accepted at start.
     """
     for source, spare in ((result, 200), (job, 201), (board, 202)):  # first out of each other's way
         os.dup2(source, spare)
@@ -248,7 +255,7 @@ def confine_job(
         }
     )
     if seccomp is not None and not try_seccomp(seccomp):
-        os._exit(99)
+        os._exit(EXIT_SECCOMP)
 
 
 def confine_task(memory: int, cpu_seconds: int, seccomp: bytes | None) -> None:
@@ -256,7 +263,7 @@ def confine_task(memory: int, cpu_seconds: int, seccomp: bytes | None) -> None:
 
     memory: bytes on top of what it maps now. cpu_seconds: only the last resort, for a process
     whose timer did not end it; the signal comes a second before the kill, which is therefore
-    always from outside. Exits with code 99 if the kernel refuses the filter.
+    always from outside. Exits with EXIT_SECCOMP if the kernel refuses the filter.
     """
     os.close(JOB_FD)
     os.close(BOARD_FD)
@@ -269,4 +276,4 @@ def confine_task(memory: int, cpu_seconds: int, seccomp: bytes | None) -> None:
         }
     )
     if seccomp is not None and not try_seccomp(seccomp):
-        os._exit(99)
+        os._exit(EXIT_SECCOMP)

@@ -14,12 +14,11 @@ import subprocess
 import sys
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
 from spo_jax.envs.rollouts import Status
 from spo_jax.envs.sandbox.board import MemoryFile
-from spo_jax.envs.sandbox.child import EXIT_ISOLATE, EXIT_MEMORY, EXIT_SIGNAL
+from spo_jax.envs.sandbox.child import EXIT_ISOLATE
 from spo_jax.envs.sandbox.jobs import (
     HEADER,
     MAX_REASON,
@@ -31,53 +30,15 @@ from spo_jax.envs.sandbox.jobs import (
     Place,
     RunJob,
 )
+from spo_jax.envs.sandbox.outcome import Ended, Report, fault, killed, verdict
 from spo_jax.envs.sandbox.zygote import FORK, ORDER, TAKE
 from spo_jax.errors import SandboxUnavailable
-from spo_jax.program import Role
 
 START_SECONDS = 60.0
 STARTS = 6  # how often a zygote is started that is killed while it starts
 PAUSE = 0.1  # seconds before the first new start; each later one waits twice as long
 GRACE_SECONDS = 0.75  # wall-clock time past the CPU limit in which a sleeping child is killed
 PATIENCE = 10.0  # a child that wants CPU and is not given it may take this many limits
-# How a program can end its own process; a child that dies of any other signal was killed.
-CPU_SIGNALS = (signal.SIGPROF, signal.SIGXCPU)
-CRASH_SIGNALS = (signal.SIGSEGV, signal.SIGBUS, signal.SIGFPE, signal.SIGILL, signal.SIGABRT)
-
-
-@dataclass(frozen=True)
-class Report:
-    """One parsed report of a child. payload: see `jobs.RunJob.payload_size`.
-
-    role: whose fault a failure is, where that is known. again: whether another try might end
-    otherwise, because the failure may not be the program's.
-    """
-
-    index: int
-    status: Status
-    reason: str
-    seconds: float
-    payload: bytes = b""
-    role: Role | None = None
-    again: bool = False
-
-    @property
-    def what(self) -> str:
-        """The reason for a person, with the role that it is about."""
-        return f"{self.role}: {self.reason}" if self.role else self.reason
-
-
-@dataclass(frozen=True)
-class Ended:
-    """What became of a job.
-
-    reports: in order. verdict: of its first unreported task; None where the child ended by itself
-    after reporting what it had to. isolate: the rest needs a process per task.
-    """
-
-    reports: list[Report]
-    verdict: Report | None = None
-    isolate: bool = False
 
 
 class Worker:
@@ -186,7 +147,7 @@ class Worker:
         if lines:
             return lines[-1]
         code = process.returncode
-        return _killed(-code) if code < 0 else f"it ended with code {code}"
+        return killed(-code) if code < 0 else f"it ended with code {code}"
 
     def close(self) -> None:
         """Kill the zygote and what it runs."""
@@ -282,12 +243,12 @@ class Worker:
         if broken:
             return Ended(reports, Report(0, Status.TAMPERED, "malformed report", seconds))
         if killed:
-            return Ended(reports, _fault("stalled without using CPU time", seconds))
+            return Ended(reports, fault("stalled without using CPU time", seconds))
         if code == EXIT_ISOLATE:
             return Ended(reports, isolate=True)
         if code == 0:
             return Ended(reports)
-        return Ended(reports, _verdict(code, job.cpu_seconds, seconds))
+        return Ended(reports, verdict(code, job.cpu_seconds, seconds))
 
     def _reported_all(self) -> bool:
         if not isinstance(self.job, RunJob) or self._broken or self._buffer:
@@ -391,36 +352,6 @@ class Worker:
             self._killed = True
         elif self._process is not None:  # it never forked: the zygote itself hangs
             self._process.kill()
-
-
-def _verdict(code: int, limit: float, seconds: float) -> Report:
-    """What an exit code says. limit: CPU seconds; seconds: of wall-clock time that it took."""
-    number = code - EXIT_SIGNAL if code > EXIT_SIGNAL else -code
-    if code == EXIT_MEMORY:
-        return Report(0, Status.MEMORY, "out of memory", seconds)
-    if code == 99:
-        return _fault("the kernel refused the seccomp filter", seconds)
-    if 0 < code < EXIT_SIGNAL:
-        return _fault(f"the child ended with code {code}", seconds)
-    if number in CPU_SIGNALS and seconds >= 0.9 * limit:
-        return Report(0, Status.TIMEOUT, f"used up {limit:g} s of CPU time", limit)
-    if number in CRASH_SIGNALS:
-        name = signal.Signals(number).name
-        return Report(0, Status.CRASH, f"the process died of {name}", seconds, again=True)
-    return _fault(_killed(number), seconds)
-
-
-def _fault(reason: str, seconds: float) -> Report:
-    return Report(0, Status.HOST_FAULT, reason, seconds, again=True)
-
-
-def _killed(number: int) -> str:
-    try:
-        name = signal.Signals(number).name
-    except ValueError:
-        name = f"signal {number}"
-    short = " (out of memory?)" if number == signal.SIGKILL else ""
-    return f"killed from outside by {name}{short}"
 
 
 def _is_running(pid: int) -> bool:
