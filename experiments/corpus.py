@@ -17,7 +17,7 @@ import keyword
 import random
 from dataclasses import dataclass
 
-from spo_jax.program import ROLES, Program, Prompt, Role
+from spo_jax.program import ROLES, Program, Prompt, Role, parse_tree
 from spo_jax.search.grammar import PROBLEMS, get_grammar
 from spo_jax.search.grammar.base import Choices, Grammar
 from spo_jax.search.grammar.generator import answer
@@ -186,7 +186,7 @@ _WORDS = tuple(_SPARE.split())
 
 def rewritten(program: Program, rng: random.Random) -> Program:
     """The same program with other local names, laid out anew, under a vaguer strategy."""
-    tree = ast.parse(program.source)
+    tree = parse_tree(program.source)
     entry = {program.role}
     fixed = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)} - _bound(tree)
     fixed |= {

@@ -6,6 +6,7 @@ tree from here is at most MAX_DEPTH levels deep, which they all bear.
 """
 
 import ast
+import threading
 import warnings
 
 from spo_jax.errors import Rejection
@@ -15,6 +16,9 @@ from spo_jax.errors import Rejection
 # with formulas that a machine wrote; handwritten functions have 15 levels, seldom 40.
 MAX_DEPTH = 100
 MAX_BITS = 2_048  # of a written integer: fewer digits than the 640 that Python always prints
+# One thread at a time: up to Python 3.12 two that parse at once can end each other's with a
+# SystemError, since they count their depth in the same place; warnings are filtered for all, too.
+_parser = threading.Lock()
 _TOO_DEEP = f"nested too deeply (at most {MAX_DEPTH} levels of syntax)"
 
 
@@ -23,7 +27,7 @@ def parse_tree(source: str) -> ast.Module:
     of more than MAX_DEPTH levels or with an integer of more than MAX_BITS bits.
     """
     try:
-        with warnings.catch_warnings():
+        with _parser, warnings.catch_warnings():
             warnings.simplefilter("ignore")  # an invalid escape is the program's business
             tree = ast.parse(source)
     except SyntaxError as error:
