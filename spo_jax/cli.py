@@ -78,7 +78,12 @@ def _main(argv: Sequence[str] | None) -> int:
             warnings.filterwarnings("ignore", ".*invalid (escape sequence|decimal literal)")
             if args.command != "doctor":  # which says it among other things
                 require_address_space(needed(WITH_XLA if args.command in HEAVY else WITHOUT_XLA))
-            code = COMMANDS[args.command](args)
+            try:
+                code = COMMANDS[args.command](args)
+            except SystemExit as stop:  # a user's part; it must not pass for success
+                if isinstance(stop.__context__, BrokenPipeError):  # rich gives up by it
+                    raise
+                raise RuntimeError(f"a part of the run ended it (exit code {stop.code})") from stop
         sys.stdout.flush()
         return code
     except SpoError as error:

@@ -349,7 +349,7 @@ def _range(field: "dataclasses.Field[Any]") -> str:
     kind, optional = _kind(field.name)
     low, high = field.metadata["low"], field.metadata["high"]
     words = {int: "a whole number", float: "a number", bool: "true or false", str: "a text"}[kind]
-    words += " without null characters, in UTF-8" if kind is str else ""
+    words += ", not empty, without null characters, in UTF-8" if kind is str else ""
     if field.metadata["choices"]:
         words = "one of " + ", ".join(field.metadata["choices"])
         words += ", or package.module:function" if field.metadata["own"] else ""

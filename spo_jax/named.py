@@ -25,13 +25,15 @@ def imported(what: str, name: str, known: str, noun: str = "NAME") -> Any:
     try:
         found = getattr(importlib.import_module(module), attribute)
         return found() if isinstance(found, type) else found
-    except (Exception, SystemExit) as error:  # a user's module may raise anything on import
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # a user's module may raise anything on import
         absent = isinstance(error, ModuleNotFoundError) and f"{module}.".startswith(
             f"{error.name}."
         )
         hint = "; its folder must be on PYTHONPATH" if absent else _raised_in(error)
         raise InputError(
-            f"cannot import {what} {name!r} ({type(error).__name__}: {error}){hint}"
+            f"cannot import {what} {name!r} ({type(error).__name__}: {_message(error)}){hint}"
         ) from error
 
 
@@ -47,14 +49,17 @@ def imported_function(what: str, name: str, known: str, like: Callable[..., Any]
 def require_members(what: str, found: Any, protocol: type) -> None:
     """Raises InputError unless `found` has the attributes and methods that `protocol` declares.
 
-    Attributes of a basic type must have it; methods must take the parameters. what: names `found`.
+    Attributes must be of their type where that is a class; methods must take the parameters.
+    what: names `found`.
     """
-    basic: dict[Any, tuple[type, ...]] = {str: (str,), float: (int, float)}
+    wider: dict[Any, tuple[type, ...]] = {float: (int, float)}
     for name, kind in protocol.__annotations__.items():
         if not hasattr(found, name):
             raise InputError(f"{what} has no attribute {name}, as {_told(protocol)} has")
         value = getattr(found, name)
-        if kind in basic and (not isinstance(value, basic[kind]) or isinstance(value, bool)):
+        if isinstance(kind, type) and (
+            not isinstance(value, wider.get(kind, kind)) or isinstance(value, bool)
+        ):
             raise InputError(f"{what}: its {name} is {value!r:.80}, where a {kind.__name__} is due")
     for name, like in vars(protocol).items():
         if name.startswith("_") or not inspect.isfunction(like):
@@ -82,6 +87,13 @@ def require_parameters(what: str, function: Callable[..., Any], like: Callable[.
         has = ", ".join(str(each.replace(annotation=each.empty))
                         for each in signature.parameters.values())  # fmt: skip
         raise InputError(f"{what} must take ({due}); it takes ({has})") from None
+
+
+def _message(error: BaseException) -> str:
+    try:
+        return str(error)
+    except Exception:
+        return "no message"
 
 
 def _told(protocol: type) -> str:

@@ -101,6 +101,12 @@ def stoppable(otherwise: Callable[[], None]) -> Iterator[None]:
                 _deadline.daemon = True
                 _deadline.start()
 
+    def unraised(what: Any) -> None:
+        """A library's callback cannot raise: the deadline ends the process, without a traceback."""
+        if not isinstance(what.exc_value, KeyboardInterrupt):
+            hook(what)
+
+    hook, sys.unraisablehook = sys.unraisablehook, unraised
     heard = [each for each in _SIGNALS if signal.getsignal(each) not in (signal.SIG_IGN, None)]
     before = {each: signal.signal(each, stop) for each in heard if each != signal.SIGINT}
     ours, theirs = os.pipe2(os.O_CLOEXEC)
@@ -111,6 +117,7 @@ def stoppable(otherwise: Callable[[], None]) -> Iterator[None]:
     try:
         yield
     finally:
+        sys.unraisablehook = hook
         signal.set_wakeup_fd(wakeup)
         for number, handler in before.items():
             signal.signal(number, handler)

@@ -71,7 +71,7 @@ def test_the_command_of_the_example(folder: Path) -> None:
     # The score of each survivor is its second best response: nobody has it with one response.
     rows = dump(folder / "run")
     utilities: dict[str, list[float]] = {}
-    for destroy, _, _, kind, status, value, _ in rows["pairs"]:
+    for destroy, _, _, kind, status, value, *_ in rows["pairs"]:
         if kind == "response" and status == "ok":
             utilities.setdefault(destroy, []).append(value)
     digest = {row[0]: row[3] for row in rows["programs"]}

@@ -1,6 +1,6 @@
 """Problems, the sandbox that runs programs on them, and what a run is worth."""
 
-from spo_jax.envs.problem import Problem, declared
+from spo_jax.envs.problem import Problem
 from spo_jax.errors import InputError
 from spo_jax.named import imported, require_members
 
@@ -21,7 +21,7 @@ def get_problem(name: str) -> Problem:
 
 def _require_problem(name: str, problem: Problem) -> None:
     what = f"problem {name!r}"
-    require_members(what, declared(problem), Problem)
+    require_members(what, problem, Problem)
     if problem.spec == name:
         return
     again = imported("problem", problem.spec, ", ".join(PROBLEMS), "OBJECT")

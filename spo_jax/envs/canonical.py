@@ -1,5 +1,6 @@
-"""Bytes that tell values apart: equal for equal values whatever their order in memory or their
-dictionaries' order, different for different ones and for equal ones of different types.
+"""Bytes that tell values apart, as far as a program could: equal for equal values whatever their
+order in memory, different for different ones, for equal ones of different types, and for equal
+dictionaries in different order. The order of a set depends on how it was made, so there are none.
 
 Each value is written as a letter for its type, the length of what follows, and that.
 """
@@ -16,7 +17,7 @@ DEEPEST = 50  # containers within each other
 
 def canonical(value: Any, where: str) -> bytes:
     """The bytes of None, booleans, numbers, texts, bytes, NumPy's numbers and arrays, and lists,
-    tuples, sets and dicts of these.
+    tuples and dicts of these.
 
     where: names the value in errors. Raises InputError for anything else: its bytes are not known.
     """
@@ -47,11 +48,9 @@ def _written(value: Any, where: str, depth: int) -> bytes:
         return _tagged(b"y", value)
     if kind is list or kind is tuple:
         return _tagged(b"l" if kind is list else b"t", *parts(value))
-    if kind is set or kind is frozenset:
-        return _tagged(b"e" if kind is set else b"z", *sorted(parts(value)))
-    if kind is dict:
+    if kind is dict:  # in its order, which a program can see
         items = zip(parts(value), parts(value.values()), strict=True)
-        return _tagged(b"d", *(part for item in sorted(items) for part in item))
+        return _tagged(b"d", *(part for item in items for part in item))
     if kind is np.ndarray or (isinstance(value, np.generic) and kind.__module__ == "numpy"):
         # Bytes of objects are addresses; those of records and long doubles hold padding.
         if value.dtype.kind not in "biufcSUmM" or value.dtype in (np.longdouble, np.clongdouble):
@@ -70,5 +69,5 @@ def _tagged(letter: bytes, *parts: bytes) -> bytes:
 def _unknown(kind: str, where: str) -> InputError:
     return InputError(
         f"{where} holds a {kind}, which cannot be told from another one: use numbers, "
-        "texts, NumPy arrays of them, and lists, tuples, sets and dicts"
+        "texts, NumPy arrays of them, and lists, tuples (sorted, in place of a set) and dicts"
     )

@@ -103,7 +103,7 @@ class Evaluator:
         except BaseException:
             self.close()
             raise
-        missing = [name for name in REQUIRED if not self.layers[name]]
+        missing = [name for name in REQUIRED if not self.layers.get(name)]
         if missing and not self._unsafe:
             self.close()
             raise SandboxUnavailable(
@@ -270,6 +270,7 @@ class Evaluator:
                     steps=steps,
                     cpu_seconds=limit,
                     memory=self.memory,
+                    gate_seconds=2 * CHECK_SECONDS,
                     seconds=seconds,
                     skip_infeasible=self._skip,
                     fail_fast=fail_fast,

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from spo_jax.envs.evaluator import Evaluator
+from spo_jax.envs.evaluator import CHECK_SECONDS, Evaluator
 from spo_jax.envs.problem import Infeasible, Instance, Solution
 from spo_jax.envs.rollouts import Status
 from spo_jax.envs.sandbox.jobs import RunJob, StepTask
@@ -58,6 +58,7 @@ def take_step(
         steps=1,
         cpu_seconds=evaluator.cpu_seconds,
         memory=evaluator.memory,
+        gate_seconds=2 * CHECK_SECONDS,
     )
     report = evaluator.step(job, instance)
     if report.status != Status.OK:

@@ -18,7 +18,6 @@ from typing import Any, Literal, Protocol
 import numpy as np
 
 from spo_jax.envs.canonical import canonical
-from spo_jax.errors import InputError
 from spo_jax.program import Argument, Interface, Program
 
 Solution = Any  # TSP: list of N nodes. CVRP: list of routes, each a list of customers.
@@ -154,15 +153,3 @@ class Problem(Protocol):
 
     def classical_destroys(self) -> tuple[Program, ...]:
         """Fixed classical destroy programs for the repair panel (Appendix A.5); may be empty."""
-
-
-def declared(problem: Problem) -> Problem:
-    """`problem`, which says what its programs are called with. Raises InputError for one that does
-    not, as those written for older versions.
-    """
-    if not isinstance(getattr(problem, "interface", None), Interface):
-        raise InputError(
-            f"the problem {type(problem).__name__} declares no `interface`: say what its programs "
-            "are called with, e.g. interface = Interface((Argument('dist', 'matrix'),))"
-        )
-    return problem

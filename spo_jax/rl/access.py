@@ -21,10 +21,16 @@ LEAST = 6  # characters of a secret; a shorter key (none, EMPTY) is a word that 
 STRUCK = "..."  # in the place of a key
 SURE = 16  # characters of a key that is not a server's or a model's name by chance
 WITHHELD = "(withheld, because it holds the key in disguise)"
+TOO_LONG = "(withheld, because it is too long to be searched for the key)"
 NESTED = 3  # escapes inside each other that are undone
-PERCENT = re.compile(r"%(?:25)*([0-9a-f]{2})", re.IGNORECASE)
-BACKSLASH = re.compile(r"\\+(?:u\{?0*([0-9a-f]{2})\}?|x([0-9a-f]{2})|([0-7]{3}))", re.IGNORECASE)
-BREAK = re.compile(r"\\+[nrtbfv]|=\r?\n")
+MOST = 1 << 18  # characters that are searched; a longer text is withheld
+PERCENT = re.compile(r"%(?:25)*(?:u00)?([0-9a-f]{2})", re.IGNORECASE)
+# From the first of a run of backslashes alone, and without going back: a run may be long.
+BACKSLASH = re.compile(
+    r"(?<!\\)\\++(?:u\{?0{0,8}([0-9a-f]{2})\}?|x\{?0{0,8}([0-9a-f]{2})\}?|([0-7]{3}))",
+    re.IGNORECASE,
+)
+BREAK = re.compile(r"(?<!\\)\\++[nrtbfv]|=\r?\n")
 OTHER = re.compile(r"[^0-9a-z]+")
 
 
@@ -108,6 +114,8 @@ def _cleaned(value: Any, keys: list[list[str]]) -> Any:
 
 def _clean(text: str, keys: list[list[str]]) -> str:
     text = _whole(text)
+    if keys and len(text) > MOST:
+        return TOO_LONG
     for forms in keys:
         if len(text) < min(map(len, forms)):
             continue
@@ -153,7 +161,7 @@ def _disguised(text: str, forms: list[str]) -> bool:
     """Whether letters and digits of a text, as they are or with escapes undone, hold a form's."""
     bare = {short for form in forms if len(short := OTHER.sub("", form)) >= LEAST}
     for _ in range(NESTED + 1):
-        plain = unicodedata.normalize("NFKC", text).lower()
+        plain = _folded(text)
         letters = OTHER.sub("", plain)
         if any(form in letters for form in bare) or any(form in plain for form in forms):
             return True
@@ -161,6 +169,19 @@ def _disguised(text: str, forms: list[str]) -> bool:
         if text == before:
             return False
     return False
+
+
+def _folded(text: str) -> str:
+    """In lower case, with the plain letters of wide and accented ones."""
+    if not text.isascii():
+        # Before, because it takes time to put a long run of accents in order, and after.
+        text = unicodedata.normalize("NFKD", _without_accents(text))
+        text = _without_accents(text)
+    return text.lower()
+
+
+def _without_accents(text: str) -> str:
+    return "".join(c for c in text if not unicodedata.combining(c))
 
 
 def _unescaped(text: str) -> str:

@@ -20,6 +20,7 @@ from spo_jax.rl.access import cleaned
 
 MB = 2**20
 LIMIT = 4 * MB  # bytes of a body, before and after decompression
+SAID = 10_000  # characters of what a server says of an error
 CODINGS = 3  # of a body, one over the other
 KEPT = {  # headers that are read, and what they may be
     "retry-after": re.compile(
@@ -87,7 +88,7 @@ def said(data: bytes) -> str:
         found = words(jsontext.parse(data))
     except ValueError:
         found = data.decode("utf-8", "replace")
-    return str(cleaned(found))
+    return str(cleaned(found[:SAID]))
 
 
 def words(found: Any) -> str:

@@ -13,7 +13,7 @@ from typing import Any
 from spo_jax.config import FIELDS, Config
 from spo_jax.errors import InputError
 from spo_jax.program import ROLES
-from spo_jax.search.tables import LATER, LATER_COLUMNS, SCHEMA, TABLES, has
+from spo_jax.search.tables import LATER, LATER_COLUMNS, SCHEMA, SIGNED, TABLES, has, identity
 
 REMEDY = "it was edited or damaged; restore it from a copy, or begin a new run"
 
@@ -51,6 +51,19 @@ def _faults(db: sqlite3.Connection, version: int) -> Iterator[str]:
             yield from _columns(db, table, version)
         elif version >= LATER.get(table, 0):
             yield f"there is no table {table}"
+    others = db.execute("SELECT type, name FROM sqlite_schema WHERE type IN ('trigger', 'view')")
+    for kind, name in others:
+        yield f"there is a {kind} {name:.40}, which no run has"
+    if version >= SIGNED:
+        if not db.execute("SELECT COUNT(*) FROM config").fetchone()[0]:
+            yield "the table config is empty"
+        rows = db.execute(
+            "SELECT id, role, source, strategy, parents, form, condition, derivation FROM programs"
+        )
+        for name, *fields in rows:
+            if identity(*fields) != name:
+                yield f"the table programs has a program ({name:.20}) that is not what it was"
+                break
     last = db.execute("SELECT COUNT(*) FROM rounds").fetchone()[0]
     if db.execute("SELECT COALESCE(MAX(round), 0) FROM rounds").fetchone()[0] != last or (
         last and db.execute("SELECT MIN(round) FROM rounds").fetchone()[0] != 1

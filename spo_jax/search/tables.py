@@ -22,6 +22,7 @@ MEMORY = "memory/"  # how metrics of memory begin
 SCHEMA_VERSION = 4
 READABLE = (2, 3, SCHEMA_VERSION)
 FRESH, BLAMED = 3, 4  # from these versions on finalists have `fresh` and `kind`, pairs a `role`
+SIGNED = 4  # from this one on there is a config, and a program's id is of its row as it is stored
 LATER_COLUMNS = {("finalists", "fresh"): FRESH, ("finalists", "kind"): FRESH}
 LATER_COLUMNS |= {("pairs", "role"): BLAMED}
 LATER = {"individuals": 4, "notes": 4, "config": 4}  # tables that every run has from then on
@@ -111,8 +112,13 @@ def write_config(db: sqlite3.Connection, config: Config) -> None:
 
 
 def program_id(program: Program) -> str:
-    """A hash of everything in a program."""
-    return f"{derive('program', *map(str, _fields(program))):016x}"
+    """A hash of everything in a program, as it is stored."""
+    return identity(*map(_storable, _fields(program)))
+
+
+def identity(*fields: str) -> str:
+    """The id of a row of programs; fields: those of `Program`, in its order."""
+    return f"{derive('program', *fields):016x}"
 
 
 def _fields(program: Program) -> tuple[str, ...]:

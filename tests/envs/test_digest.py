@@ -48,15 +48,16 @@ def test_what_a_file_says_besides_does_not_count() -> None:
 WINDOWS = np.array([[0.0, 5.0], [1.0, 2.0]])
 EXTRAS = [
     {}, {"a": None}, {"a": 0}, {"a": False}, {"a": 0.0}, {"a": -0.0}, {"a": float("nan")},
-    {"a": 0j}, {"a": ""}, {"a": b""}, {"a": "0"}, {"a": b"0"}, {"a": []}, {"a": ()}, {"a": set()},
-    {"a": frozenset()}, {"a": {}}, {"a": [0]}, {"a": [0, 0]}, {"a": [[0], 0]}, {"a": [[0, 0]]},
+    {"a": 0j}, {"a": ""}, {"a": b""}, {"a": "0"}, {"a": b"0"}, {"a": []}, {"a": ()},
+    {"a": {}}, {"a": [0]}, {"a": [0, 0]}, {"a": [[0], 0]}, {"a": [[0, 0]]},
     {"b": 0}, {0: 0}, {"0": 0}, {"a": 0, "b": 1}, {"a": 1, "b": 0}, {"a": {"b": 0}},
     {"a": WINDOWS}, {"a": WINDOWS.T}, {"a": WINDOWS.ravel()}, {"a": WINDOWS.tolist()},
     {"a": WINDOWS.astype("f4")}, {"a": WINDOWS.astype(">f8")}, {"a": WINDOWS.astype(int)},
     {"a": WINDOWS.astype("i4")}, {"a": WINDOWS + 1e-16}, {"a": WINDOWS + 1e-9},
     {"a": np.float64(0)}, {"a": np.float32(0)}, {"a": np.int64(0)}, {"a": np.bool_(False)},
     {"a": np.zeros(())}, {"a": np.zeros(0)}, {"a": np.zeros((0, 3))}, {"a": np.array(["x"])},
-    {"a": 10**400}, {"a": "\ud800"}, {"a": (1, "2")}, {"a": ("1", 2)}, {"a": {1, 2}},
+    {"a": 10**400}, {"a": "\ud800"}, {"a": (1, "2")}, {"a": ("1", 2)},
+    {"a": {1: 0, 2: 0}}, {"a": {2: 0, 1: 0}},
 ]  # fmt: skip
 
 
@@ -92,9 +93,9 @@ VALUES = st.recursive(
 
 
 def spelled(value) -> str:
-    """An independent text of a value that says all of its types, dictionaries in a fixed order."""
+    """An independent text of a value that says all of its types, dictionaries in their order."""
     if isinstance(value, dict):
-        return f"dict{sorted((spelled(k), spelled(v)) for k, v in value.items())}"
+        return f"dict{[(spelled(k), spelled(v)) for k, v in value.items()]}"
     if isinstance(value, list | tuple):
         return f"{type(value).__name__}[{','.join(map(spelled, value))}]"
     if isinstance(value, np.ndarray | np.generic):
@@ -107,14 +108,6 @@ def spelled(value) -> str:
 def test_equal_bytes_are_equal_values(first, second) -> None:
     equal = spelled(first) == spelled(second)
     assert (canonical(first, "") == canonical(second, "")) == equal
-
-
-@given(st.dictionaries(st.text(), VALUES, max_size=5), st.randoms())
-def test_the_order_of_a_dictionary_does_not_count(extra, rng) -> None:
-    items = list(extra.items())
-    rng.shuffle(items)
-    assert canonical(dict(items), "") == canonical(extra, "")
-    assert instance(extra=dict(items)).digest == instance(extra=extra).digest
 
 
 def test_the_order_in_memory_does_not_count() -> None:

@@ -350,15 +350,20 @@ def test_malformed_reports_mark_the_job(monkeypatch: pytest.MonkeyPatch) -> None
         return jobs.HEADER.pack(index, status, role, length, seconds)
 
     task = jobs.Task(0, "x", 7, 0, 0, OBSERVED)
-    job = jobs.RunJob("", "", (task,), 2, 1.0, 1)
+    job = jobs.RunJob("", "", (task,), 2, 1.0, 1, 1.0)
     good = header(0, 0) + bytes(8 * 3 + 4 * 2 + 4 * 7)
     refused = header(jobs.WHOLE_JOB, 1, 2, role=1) + b"no"
     step = replace(job, tasks=(jobs.StepTask("x", 7, 6, [], 0, 0),))
     whole = header(0, 0) + bytes(4 * 6 + 4 * 7)
     gate = jobs.CheckJob((("destroy", ""),), 1.0, 1)
     passed = header(0, 0)
+    judged = header(jobs.JUDGED, 0)
     for kind, data, broken, reports in [
         (job, good, False, 1),
+        (job, judged + good, False, 1),
+        (job, judged + judged + good, True, 0),
+        (job, good + judged, True, 1),
+        (gate, judged, True, 0),
         (job, good[:-1], False, 0),
         (job, good + good, True, 1),
         (job, header(5, 0), True, 0),
@@ -379,6 +384,7 @@ def test_malformed_reports_mark_the_job(monkeypatch: pytest.MonkeyPatch) -> None
     ]:
         worker = Worker("spo_jax.envs.tsp:TSP", -1)
         worker.job, worker._buffer, worker._broken = kind, bytearray(data), False
+        worker._judged = False
         worker._parse()
         assert (worker._broken, len(worker.reports)) == (broken, reports), data[:16]
 

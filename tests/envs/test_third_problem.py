@@ -104,5 +104,5 @@ def test_a_pair_file_says_what_the_problem_declares() -> None:
 
 def test_a_problem_that_declares_nothing_is_refused_in_a_sentence(monkeypatch) -> None:
     monkeypatch.delattr(third_problem.PathProblem, "interface")
-    with pytest.raises(InputError, match="PathProblem declares no `interface`"):
+    with pytest.raises(InputError, match="has no attribute interface"):
         get_problem("third_problem:PathProblem")

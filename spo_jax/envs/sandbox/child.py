@@ -30,6 +30,7 @@ from spo_jax.envs.sandbox import confine, isolation
 from spo_jax.envs.sandbox.confine import BOARD_FD, JOB_FD, RESULT_FD
 from spo_jax.envs.sandbox.jobs import (
     HEADER,
+    JUDGED,
     MAX_REASON,
     PID,
     PREFIX,
@@ -149,7 +150,7 @@ class Child:
 
     def run(self, job: RunJob) -> None:
         """Carry out a job's tasks, each in a process of its own where the programs need that."""
-        _arm(job.cpu_seconds)
+        _arm(job.gate_seconds)
         loaded: dict[Role, _Loaded] = {}
         sources: dict[Role, str] = {"destroy": job.destroy, "repair": job.repair}
         for role, source in sources.items():
@@ -159,22 +160,23 @@ class Child:
                 _report(WHOLE_JOB, Status.REJECTED, error.reason, role)
                 return
         _arm(0.0)
+        _report(JUDGED, Status.OK)  # what comes now is the programs' time
         confine.free_address_space()  # an instance may need more than a program may have
         layouts: Layouts = {role: program.layout for role, program in loaded.items()}
         if not job.isolate and all(program.closed for program in loaded.values()):
             os._exit(self.run_together(job, loaded, layouts))
         gc.collect()
         gc.freeze()
-        while (code := self.fork_task(job, loaded, layouts)) == EXIT_NEXT or code in _ROLE_OF:
-            if code in _ROLE_OF:
-                layouts[_ROLE_OF[code]] = "array"
+        while (code := self.fork_task(job, loaded, layouts)) == EXIT_NEXT:
+            pass
         if code not in (EXIT_DONE, EXIT_STOP):
             os._exit(code if code >= 0 else EXIT_SIGNAL - code)
 
     def fork_task(self, job: RunJob, loaded: Mapping[Role, _Loaded], layouts: Layouts) -> int:
         """Carry out the next task in a process of its own; how that ended.
 
-        Gives back what it took: the next process finds the same free memory.
+        Gives back what it took: the next process finds the same free memory, and the layouts that
+        the gate chose, whatever this task needed.
         """
         position, child = os.lseek(JOB_FD, 0, os.SEEK_CUR), os.getpid()
         pid = os.fork()
@@ -187,6 +189,7 @@ class Child:
         code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
         if code in _ROLE_OF:
             os.lseek(JOB_FD, position, os.SEEK_SET)
+            return self.fork_task(job, loaded, {**layouts, _ROLE_OF[code]: "array"})
         return code
 
     def be_task(self, job: RunJob, loaded: Mapping[Role, _Loaded], layouts: Layouts) -> NoReturn:
@@ -194,6 +197,7 @@ class Child:
         task, place = pickle.loads(body)
         rules = self.problem.rules(_read_instance(place))
         confine.confine_task(job.memory, int(job.cpu_seconds) + 2, self.filters.task)
+        gc.collect()  # and with it the lists of free objects, which differ after the first fork
         gc.enable()
         try:
             fine = _attempt(job, task, prefix, rules, loaded, layouts, shared=False)
@@ -218,8 +222,11 @@ class Child:
             return EXIT_ISOLATE
         cpu_seconds = int(job.cpu_seconds * len(tasks)) + 2
         confine.confine_task(job.memory, cpu_seconds, self.filters.task)
+        gc.collect()
+        gc.freeze()
         gc.enable()
         for prefix, task, place in tasks:
+            gc.collect()  # what an earlier task left counts against no other's memory
             try:
                 fine = _attempt(job, task, prefix, rules[place], loaded, layouts, shared=True)
             except _Again:

@@ -199,6 +199,8 @@ def address_space() -> int:
     _, hard = resource.getrlimit(resource.RLIMIT_AS)
     page = mmap.PAGESIZE
     low, high = 0, 1 << 30
+    if hard != resource.RLIM_INFINITY:
+        high = min(high, hard // page)
     while high - low > 1:
         middle = (low + high) // 2
         resource.setrlimit(resource.RLIMIT_AS, (middle * page, hard))

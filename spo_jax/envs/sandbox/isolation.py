@@ -21,7 +21,8 @@ from spo_jax.envs.sandbox.policy import Verdict
 _MODULES = {"math", "random", "heapq", "bisect", "collections", "operator", "copy", "itertools"}
 _MODULES |= {"functools", "typing", "collections.abc", "__future__"}
 _REFUSED_MEMBERS = {"nan", "partial", "cache", "lru_cache", "cmp_to_key", "merge", "ChainMap"}
-_REFUSED_NAMES = {"hash", "object", "repr", "str", "callable", "nan", "NotImplemented", "Ellipsis"}
+_REFUSED_NAMES = {"hash", "object", "repr", "str", "chr", "hex", "callable", "nan"}
+_REFUSED_NAMES |= {"NotImplemented", "Ellipsis"}
 _REFUSED_NODES = (ast.Try, ast.JoinedStr, ast.Yield, ast.YieldFrom, ast.With)
 
 # What makes iterators: known by their identity, so they may only be used up where they are made.
@@ -30,7 +31,16 @@ _ITERATORS |= {"elements"}
 _USED_UP_BY = {"list", "tuple", "set", "frozenset", "dict", "sorted", "sum", "min", "max", "any"}
 _USED_UP_BY |= {"all", "next", "deque", "extend", "update", "join", "Counter", "fsum", "prod"}
 _USED_UP_BY |= _ITERATORS - {"values", "elements"}
+_ANY_PLACE = {
+    "zip",
+    "map",
+    "chain",
+    "product",
+}  # not the first place alone
 _TAKES_FUNCTIONS = {"map", "filter", "reduce", "defaultdict"}  # and calls them, or keeps them
+_TAKES_KEYS = {"sort", "sorted", "min", "max", "nsmallest", "nlargest"}  # and calls them
+_TAKES_KEYS |= {"bisect", "bisect_left", "bisect_right", "insort", "insort_left", "insort_right"}
+_MEANT = _USED_UP_BY | _ANY_PLACE | _TAKES_FUNCTIONS | _TAKES_KEYS | {"itemgetter", "float"}
 
 
 _PLAIN = {int, float, bool, str, type(None)}
@@ -49,6 +59,20 @@ def is_closed(verdict: Verdict) -> bool:
     return verdict.layout == "rows" and _Judge(verdict.tree).closed()
 
 
+def _bound(node: ast.AST) -> tuple[str | None, ...]:
+    """The names that a node gives a meaning, but for members of modules."""
+    match node:
+        case ast.Name(id=name, ctx=ast.Store() | ast.Del()):
+            return (name,)
+        case ast.arg(arg=name) | ast.FunctionDef(name=name):
+            return (name,)
+        case ast.MatchAs(name=name) | ast.MatchStar(name=name) | ast.MatchMapping(rest=name):
+            return (name,)
+        case ast.Import(names=aliases):
+            return tuple(alias.asname for alias in aliases)
+    return ()
+
+
 class _Judge:
     def __init__(self, tree: ast.Module):
         self.nodes = list(ast.walk(tree))
@@ -63,6 +87,8 @@ class _Judge:
                 return False
             if isinstance(node, ast.Import | ast.ImportFrom) and not self.import_(node):
                 return False
+            if not _MEANT.isdisjoint(_bound(node)):
+                return False  # a name that is judged by has another meaning here
         # Names that stand for functions: those of the program, and what they are assigned to.
         for node in self.nodes:
             match node:
@@ -85,9 +111,12 @@ class _Judge:
 
     def harmless(self, node: ast.AST) -> bool:
         match node:
-            case ast.Constant(value=str(text)):  # no formatting, no float("nan")
-                documents = id(node) in self.docstrings
-                return documents or not ("%" in text or "nan" in text.lower())
+            case ast.Constant(value=str(text)):
+                return id(node) in self.docstrings or self.is_text_place(node, text)
+            case ast.arguments(kwarg=kwarg):
+                return kwarg is None  # its keys are texts
+            case ast.Call(func=ast.Name(id="dict"), keywords=keywords):
+                return not keywords
             case ast.Lambda():
                 return self.is_function_place(node)
             case ast.GeneratorExp():
@@ -147,7 +176,24 @@ class _Judge:
             case ast.Starred():
                 return True
             case ast.Call(func=ast.Name(id=name) | ast.Attribute(attr=name), args=args):
-                return node in args and name in _USED_UP_BY and name not in self.functions
+                if name in _ANY_PLACE:
+                    return node in args
+                alone = name not in ("min", "max") or len(args) == 1
+                return node is args[0] and alone and name in _USED_UP_BY if args else False
+        return False
+
+    def is_text_place(self, node: ast.Constant, text: str) -> bool:
+        """Whether a text goes nowhere but to people, or is a number: texts can be put together to
+        a NaN, or to a format that shows an address.
+        """
+        up = self.parent[node]
+        match up:
+            case ast.Assert(msg=message):
+                return message is node
+            case ast.Call(func=ast.Name(id="float"), args=[argument]):
+                return argument is node and "nan" not in text.lower()
+            case ast.Call():
+                return isinstance(self.parent[up], ast.Raise)
         return False
 
     def is_function_place(self, node: ast.expr) -> bool:
@@ -156,9 +202,11 @@ class _Judge:
             case ast.Call(func=func) if func is node:
                 return True
             case ast.Call(func=ast.Name(id=name) | ast.Attribute(attr=name), args=args):
-                return node in args[:1] and name in _TAKES_FUNCTIONS and name not in self.functions
-            case ast.keyword(arg="key"):
-                return True
+                return node in args[:1] and name in _TAKES_FUNCTIONS
+            case ast.keyword(arg="key") as keyword:
+                match self.parent[keyword]:
+                    case ast.Call(func=ast.Name(id=name) | ast.Attribute(attr=name)):
+                        return name in _TAKES_KEYS
             case ast.Assign(targets=[ast.Name()]):
                 return isinstance(node, ast.Lambda) or self.is_method(node)
         return False

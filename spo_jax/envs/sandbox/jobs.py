@@ -21,6 +21,7 @@ HEADER = struct.Struct("<IBBHd")
 ROLES: tuple[Role | None, ...] = (None, "destroy", "repair")
 MAX_REASON = 390
 WHOLE_JOB = 0xFFFFFFFF  # the index of a report that concerns every rollout of the job
+JUDGED = 0xFFFFFFFE  # the index of a report that both programs of a RunJob have passed the gate
 PID = struct.Struct("<q")  # what a child says first: which process has taken the job
 
 PREFIX = struct.Struct("<QI?")  # length of the pickle, index of the task, whether it is the last
@@ -62,7 +63,8 @@ class StepTask:
 class RunJob:
     """One pair on some tasks, in order; see `lns.rollout` for what is not explained here.
 
-    cpu_seconds: per task. memory: bytes on top of what the interpreter and the instance take.
+    cpu_seconds: per task. gate_seconds: CPU time to judge and compile both programs. memory: bytes
+    on top of what the interpreter and the instance take.
     fail_fast: stop at the first failure. isolate: a process per task, whatever the programs are.
     """
 
@@ -72,15 +74,11 @@ class RunJob:
     steps: int
     cpu_seconds: float
     memory: int
+    gate_seconds: float
     seconds: float | None = None
     skip_infeasible: bool = False
     fail_fast: bool = True
     isolate: bool = False
-
-    @property
-    def total_cpu_seconds(self) -> int:
-        """For RLIMIT_CPU, which is in whole seconds and for the process: only the last resort."""
-        return int(self.cpu_seconds * len(self.tasks)) + 2
 
     def due(self, k: int) -> int | None:
         """The index of report k, or None if there is to be none."""
@@ -114,10 +112,6 @@ class CheckJob:
     programs: tuple[tuple[Role, str], ...]
     cpu_seconds: float
     memory: int
-
-    @property
-    def total_cpu_seconds(self) -> int:
-        return int(self.cpu_seconds * len(self.programs)) + 2
 
     def due(self, k: int) -> int | None:
         return k if k < len(self.programs) else None

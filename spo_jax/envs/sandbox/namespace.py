@@ -38,6 +38,9 @@ class Rng:
     def __hash__(self) -> int:
         return 0  # not its address
 
+    def __repr__(self) -> str:
+        return "rng"
+
 
 class ArraysNeeded(BaseException):
     """A program drew more than a plain number where it was taken for one that handles no arrays."""

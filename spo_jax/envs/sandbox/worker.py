@@ -21,6 +21,7 @@ from spo_jax.envs.sandbox.board import MemoryFile
 from spo_jax.envs.sandbox.child import EXIT_ISOLATE
 from spo_jax.envs.sandbox.jobs import (
     HEADER,
+    JUDGED,
     MAX_REASON,
     PID,
     ROLES,
@@ -185,6 +186,7 @@ class Worker:
         self._buffer = bytearray()
         self._pid: int | None = None
         self._exit: int | None = None
+        self._judged = False
         self._reaped = False
         self._killed = False
         self._broken = False
@@ -194,8 +196,16 @@ class Worker:
     @property
     def _limit(self) -> float:
         """Wall-clock seconds between two signs of life, before the watchdog looks closer."""
-        assert self.job is not None
-        return self.job.cpu_seconds + GRACE_SECONDS
+        return self._cpu_limit + GRACE_SECONDS
+
+    @property
+    def _cpu_limit(self) -> float:
+        """CPU seconds that a child may use up until its next report."""
+        job = self.job
+        assert job is not None
+        if isinstance(job, RunJob) and not self._judged:
+            return job.gate_seconds
+        return job.cpu_seconds
 
     @property
     def descriptors(self) -> list[int]:
@@ -234,11 +244,10 @@ class Worker:
 
     def finish(self) -> Ended:
         """What became of the job that ended."""
-        job, reports, code = self.job, self.reports, self._exit
+        reports, code, limit = self.reports, self._exit, self._cpu_limit
         seconds = time.monotonic() - self._began
         killed, broken = self._killed, self._broken
         self._end_job()
-        assert job is not None
         assert code is not None
         if broken:
             return Ended(reports, Report(0, Status.TAMPERED, "malformed report", seconds))
@@ -248,7 +257,7 @@ class Worker:
             return Ended(reports, isolate=True)
         if code == 0:
             return Ended(reports)
-        return Ended(reports, verdict(code, job.cpu_seconds, seconds))
+        return Ended(reports, verdict(code, limit, seconds))
 
     def _reported_all(self) -> bool:
         if not isinstance(self.job, RunJob) or self._broken or self._buffer:
@@ -313,6 +322,13 @@ class Worker:
             if not known or length > MAX_REASON or not seconds >= 0.0:
                 self._broken = True
                 return
+            news = isinstance(job, RunJob) and not (self._judged or self.reports)
+            if index == JUDGED and news and ok and not length:
+                self._judged = True
+                del self._buffer[:size]
+                self._began = time.monotonic()
+                self._deadline = self._began + self._limit
+                continue
             due = job.due(len(self.reports))
             whole = index == WHOLE_JOB and code == Status.REJECTED
             if due is None or not (index == due or (whole and not isinstance(job, CheckJob))):

@@ -75,6 +75,12 @@ def _serve(control: int, worked: child.Child) -> None:
 
     Each turn gives back what it took, so that the next child finds the same free memory.
     """
+    for _ in range(3):  # the first turns leave lists of free objects that they did not find
+        pid = os.fork()
+        if pid == 0:
+            os._exit(0)
+        ORDER.pack(os.waitpid(ORDER.unpack(ORDER.pack(pid))[0], 0)[1])
+        del pid
     while True:
         order = os.read(control, ORDER.size)
         if not order:
