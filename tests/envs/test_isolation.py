@@ -39,7 +39,7 @@ def closed(body: str, imports: str) -> bool:
         ("x = defaultdict(list)\nx[1].append(2)", "from collections import defaultdict"),
         ("x = sorted([(1, 2)], key=itemgetter(1))", "from operator import itemgetter"),
         ("x = rng.choice(tour)\ny = rng.normal(0, 1)", ""),
-        ("x = list(chain.product(tour, tour))", "import itertools as chain"),
+        ("x = list(it.product(tour, tour))", "import itertools as it"),
         ("x = reduce(lambda a, b: a + b, tour)", "from functools import reduce"),
         ("assert tour, 'nothing left'", ""),
         ("x = [a + b for a, b in zip(tour, map(abs, tour))]", ""),

@@ -67,6 +67,8 @@ ADDRESSES = {
     "text_of_functions": 'return [int(repr(lambda: 0).split("0x")[1][:-1], 16) for _ in range(k)]',
     "order_of_iterators": "things = {iter([v]) for v in range(k)}\n"
     "    return [next(x) for x in things]",
+    "order_of_methods": """lists = [[v] for v in range(k)]
+    return [v for f in {each.count for each in lists} for v in range(k) if f(v)]""",
     "memory_that_is_left": """import numpy as np
     size, left, blocks = 1 << 34, 0, []
     while size > 1 << 12:
@@ -152,3 +154,100 @@ def test_pairs_that_cheat_give_the_same_in_any_company() -> None:
             np.testing.assert_array_equal(one[p], other[p], err_msg=cheat)
     passed = [cheat for p, cheat in enumerate(pairs) if np.isfinite(one[p]).all()]
     assert len(passed) >= len(pairs) - 4, "most get past the gate, so the mechanism is what holds"
+
+
+def test_the_same_call_gives_the_same_from_the_first() -> None:
+    pair = cheats()["order_of_methods"]
+    instances = get_problem("tsp").sample(SIZE, 1, 7)
+    for _ in range(2):
+        with Evaluator(get_problem("tsp"), cpu_seconds=20 * CPU_SECONDS) as e:
+            found = [e.run([pair], instances, (0,), STEPS).best_cost for _ in range(4)]
+        for other in found[1:]:
+            np.testing.assert_array_equal(found[0], other)
+
+
+def test_the_view_that_one_rollout_needs_is_not_seen_by_another() -> None:
+    """A matrix in tuples raises where it is divided by its zeros; an array gives infinity."""
+    instances = get_problem("tsp").sample(SIZE, 2, 7)
+    near, far = sorted(instances, key=lambda each: each.dist[0, 1])
+    between = float(near.dist[0, 1] + far.dist[0, 1]) / 2
+    text = f"""
+import numpy as np
+
+
+def destroy(dist, current_tour, steps_since_improvement, rng):
+    index = np.array([1, 2]) if dist[0][1] > {between!r} else 1
+    row, other = dist[0][index], 1.0 / dist[0][0]
+    return current_tour[1:], current_tour[:1]
+"""
+    pair = Pair(Program.from_source("destroy", text), good_pair("tsp").repair)
+    found = []
+    with Evaluator(get_problem("tsp"), cpu_seconds=20 * CPU_SECONDS) as e:
+        for order in ([far, near], [near, far], [near], [far]):
+            rollouts = e.run([pair], order, (0,), 3, fail_fast=False)
+            found.append(rollouts.status[0, :, 0].tolist())
+    ok, crash = int(Status.OK), int(Status.CRASH)
+    assert found == [[ok, crash], [crash, ok], [crash], [ok]]
+
+
+def test_what_a_rollout_leaves_counts_against_no_other() -> None:
+    """Garbage in cycles, 64 MB in each rollout of a program that shares a process."""
+    text = """
+def destroy(dist, current_tour, steps_since_improvement, rng):
+    large = [0] * 8_000_000
+    large.append(large)
+    small = [[] for _ in range(10_000)]
+    return current_tour[1:], current_tour[:1]
+"""
+    pair = Pair(Program.from_source("destroy", text), good_pair("tsp").repair)
+    with Evaluator(get_problem("tsp"), cpu_seconds=50_000 * CPU_SECONDS) as e:
+        found = e.run([pair], get_problem("tsp").sample(SIZE, 10, 7), (0,), 1, fail_fast=False)
+    assert (found.status == Status.OK).all(), found.reason
+
+
+def test_a_program_that_leaves_no_memory_has_used_it_up() -> None:
+    """Our own work fails then, which is no fault of the host."""
+    text = """
+import numpy as np
+
+
+def repair(dist, partial_tour, removed_nodes, steps_since_improvement, rng):
+    kept = []
+    kept.append(kept)
+    size = 1 << 26
+    while size:
+        try:
+            while True:
+                kept.append(np.zeros(size, dtype=np.int8))
+        except MemoryError:
+            size = size // 2
+    nested = None
+    try:
+        while True:
+            nested = [nested]
+    except MemoryError:
+        pass
+    numbers = None
+    try:
+        while True:
+            numbers = [numbers, 1.5 * len(kept)]
+    except MemoryError:
+        pass
+    kept[0] = kept, nested, numbers
+    return partial_tour + removed_nodes
+"""
+    pair = Pair(good_pair("tsp").destroy, Program.from_source("repair", text))
+    with Evaluator(get_problem("tsp"), cpu_seconds=5000, memory_mb=32) as e:
+        failure = e.run([pair], get_problem("tsp").sample(SIZE, 1, 7), (0,), 5).failure(0)
+    assert failure is not None
+    assert failure.status == Status.MEMORY
+
+
+def test_the_time_of_the_gate_is_not_the_programs() -> None:
+    """A long text is slow to judge; that takes nothing from the time of a short run."""
+    unused = "".join(f"    x = n + {k % 10}\n" for k in range(2000))
+    good = good_pair("tsp")
+    text = f"{good.destroy.source}\n\ndef unused(n):\n{unused}    return x\n"
+    pair = Pair(Program.from_source("destroy", text), good.repair)
+    with Evaluator(get_problem("tsp")) as e:  # 10 s for 500 steps, so 0.02 for one
+        assert e.run([pair], get_problem("tsp").sample(SIZE, 1, 7), (0,), 1).ok.all()

@@ -8,6 +8,7 @@ import pytest
 
 from spo_jax.cli import main
 from spo_jax.errors import InputError
+from spo_jax.rl.access import cleaned
 from spo_jax.rl.request_log import REQUESTS
 from spo_jax.search.store import MANIFEST
 from tests.rl.chat_server import KEY, opened, prompts
@@ -22,6 +23,30 @@ pytestmark = pytest.mark.usefixtures("chat_key")
 @pytest.mark.parametrize("name", WAYS)
 def test_the_ways_hold_the_key(name):
     assert leaks(f"some {WAYS[name](KEY)} text")
+
+
+@pytest.mark.timeout(60)  # what takes the square of a text's length takes a quarter of an hour
+@pytest.mark.parametrize(
+    "part",
+    [
+        "\\",
+        "\\\\u{",
+        "\\u{0",
+        "&",
+        "&amp;",
+        "%25",
+        "=\r",
+        "\u0315\u0316",
+        "\ufdfa",
+        "a\u0301",
+        "\u0301a",
+    ],
+)
+def test_no_text_takes_long_to_clean(part):
+    for text in (part * (140_000 // len(part)), part[0] * 70_000 + part[-1] * 70_000):
+        assert cleaned(text) == text
+    assert KEY not in cleaned(part * 1000 + KEY)
+    assert cleaned("x" * 300_000) != "x" * 300_000
 
 
 def everywhere(way):
