@@ -7,7 +7,7 @@ seeds, derived from (run seed, instance, rollout seed), the same for every pair.
 import select
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from spo_jax.envs.problem import Instance, Problem
@@ -27,6 +27,7 @@ FULL_STEPS = 500  # Problem.cpu_seconds is for this many steps
 CHECKS_PER_JOB = 32
 CHECK_SECONDS = 5.0  # of CPU time for one program's gate
 TRIES = 3  # of a job at which our own side fails, before it is a host fault
+JOB_BYTES = 64 << 20  # of distance matrices in one job; a child keeps them all, as tuples of floats
 Progress = Callable[[int, int], None]
 
 
@@ -253,7 +254,7 @@ class Evaluator:
                 shown = of_rollout(self._shown, instance.digest, seed, steps)
                 index, length = i * len(seeds) + s, self.problem.walk_length(instance)
                 tasks.append(Task(index, instance.digest, length, start, rng, shown))
-        workers = len(self._workers)
+        workers = self._count
         shared = workers > 1 and 0 < len(pairs) < 4 * workers
         pieces = -(-4 * workers // len(pairs)) if shared else 1
         size = -(-len(tasks) // pieces)
@@ -261,12 +262,13 @@ class Evaluator:
         if seconds is not None:
             limit = seconds + 10.0  # a step begun in time may end late, but not forever
         jobs = []
+        portions = _portions(tasks, size, {each.digest: each.dist.nbytes for each in instances})
         for p, pair in enumerate(pairs):
-            for k in range(0, len(tasks), size):
+            for portion in portions:
                 job = RunJob(
                     destroy=pair.destroy.source,
                     repair=pair.repair.source,
-                    tasks=tuple(tasks[k : k + size]),
+                    tasks=portion,
                     steps=steps,
                     cpu_seconds=limit,
                     memory=self.memory,
@@ -335,6 +337,26 @@ class Evaluator:
 
 
 _SILENT = Report(0, Status.CRASH, "the process ended without reporting", 0.0)
+
+
+def _portions(
+    tasks: Sequence[Task], size: int, weights: Mapping[str, int]
+) -> list[tuple[Task, ...]]:
+    """The tasks in order, at most `size` in one portion and no more instances than JOB_BYTES hold.
+
+    weights: bytes of each instance's matrix, by digest.
+    """
+    portions: list[list[Task]] = []
+    held: set[str] = set()
+    for task in tasks:
+        held.add(task.instance)
+        room = sum(weights[digest] for digest in held) <= JOB_BYTES or len(held) == 1
+        if portions and len(portions[-1]) < size and room:
+            portions[-1].append(task)
+        else:
+            portions.append([task])
+            held = {task.instance}
+    return [tuple(portion) for portion in portions]
 
 
 def _size(work: _Work) -> int:

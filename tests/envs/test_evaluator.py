@@ -8,10 +8,11 @@ import numpy as np
 import pytest
 
 from spo_jax.envs import get_problem
-from spo_jax.envs.evaluator import TRIES, Evaluator
+from spo_jax.envs.evaluator import JOB_BYTES, TRIES, Evaluator, _portions
 from spo_jax.envs.lns import Failure, rollout
 from spo_jax.envs.results import Results
 from spo_jax.envs.rollouts import Refusal, Rollouts, Status
+from spo_jax.envs.sandbox.jobs import Task
 from spo_jax.envs.sandbox.namespace import make_rng
 from spo_jax.envs.sandbox.outcome import Ended, Report
 from spo_jax.envs.shown import OBSERVED
@@ -387,6 +388,20 @@ def test_malformed_reports_mark_the_job(monkeypatch: pytest.MonkeyPatch) -> None
         worker._judged = False
         worker._parse()
         assert (worker._broken, len(worker.reports)) == (broken, reports), data[:16]
+
+
+def test_a_job_holds_few_large_instances() -> None:
+    tasks = [Task(k, "abcde"[k // 2], 0, 0, 0, OBSERVED) for k in range(10)]
+
+    def shared(size: int, weight: int) -> list[list[int]]:
+        weights = dict.fromkeys("abcde", weight)
+        return [[task.index for task in part] for part in _portions(tasks, size, weights)]
+
+    assert shared(10, 1) == [list(range(10))]
+    assert shared(4, 1) == [[0, 1, 2, 3], [4, 5, 6, 7], [8, 9]]
+    assert shared(10, JOB_BYTES // 2) == [[0, 1, 2, 3], [4, 5, 6, 7], [8, 9]]
+    assert shared(10, JOB_BYTES * 2) == [[0, 1], [2, 3], [4, 5], [6, 7], [8, 9]]
+    assert shared(1, JOB_BYTES * 2) == [[k] for k in range(10)]
 
 
 def test_an_instance_may_be_larger_than_what_a_program_may_have() -> None:
