@@ -105,13 +105,20 @@ def _be(worked: child.Child) -> None:
 
 
 def _seccomp_works() -> bool:
-    """Whether a child accepts both filters, one on top of the other."""
+    """Whether a child under the first filter can fork one that adds the second."""
     outer, inner = confine.seccomp_filter(forks=True), confine.seccomp_filter()
     if outer is None or inner is None:
         return False
     pid = os.fork()
     if pid == 0:
-        os._exit(0 if confine.try_seccomp(outer) and confine.try_seccomp(inner) else 1)
+        try:
+            if confine.try_seccomp(outer):
+                below = os.fork()
+                if below == 0:
+                    os._exit(0 if confine.try_seccomp(inner) else 1)
+                os._exit(os.waitstatus_to_exitcode(os.waitpid(below, 0)[1]))
+        finally:
+            os._exit(1)
     _, status = os.waitpid(pid, 0)
     return status == 0
 
