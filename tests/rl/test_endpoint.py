@@ -73,7 +73,8 @@ def test_leaving_early_stops_asking():
 
 
 def test_no_more_requests_at_a_time_than_allowed():
-    with serving(lambda body, count: time.sleep(0.03) or "x") as server:
+    three = threading.Barrier(3, timeout=60)  # each answer waits for two more requests
+    with serving(lambda body, count: f"x{three.wait()}") as server:
         Endpoint(config(server.url(), concurrency=3)).generate(prompts(*"abcdef"), 2, seed=0)
     assert (server.most, len(server.asked)) == (3, 12)
 
