@@ -2,6 +2,7 @@
 
 import random
 from collections.abc import Sequence
+from itertools import filterfalse
 from math import fsum
 from operator import getitem, itemgetter
 from pathlib import Path
@@ -51,7 +52,7 @@ class TSPRules:
             raise Infeasible(f"removed {len(gone)} of {self._n} nodes (at most {self._most})")
         # Equality here and in the count leaves removed no room for a node that is not in the tour.
         if (
-            partial != [node for node in current if node not in gone]
+            partial != list(filterfalse(gone.__contains__, current))
             or len(partial) + len(gone) != self._n
         ):
             raise Infeasible("partial_tour is not the tour without removed_nodes, in its order")
