@@ -109,7 +109,8 @@ class Child:
         if not pipes:
             os._exit(0)
         os.write(pipes[0], PID.pack(os.getpid()))
-        _, body = _read_head(self.job)
+        os.lseek(self.job, 0, os.SEEK_SET)
+        _, body = read_frame(self.job)
         job = pickle.loads(body)
         limit = self.space + job.memory
         confine.confine_job(pipes[0], self.job, self.board, limit, self.filters.job)
@@ -248,11 +249,6 @@ def _warm_up(interface: Interface) -> None:
         names = ", ".join(f"a{k}" for k in range(interface.arity(role)))
         text = f"def destroy({names}):\n    return [v for v in a1 if v], a1[:1]\n"
         compile(check(text, role, interface).tree, "<warm>", "exec")
-
-
-def _read_head(fd: int) -> tuple[bytes, bytes]:
-    os.lseek(fd, 0, os.SEEK_SET)
-    return read_frame(fd)
 
 
 def _read_instance(place: Place) -> Instance:
