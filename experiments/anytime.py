@@ -25,9 +25,9 @@ from common.contenders import OURS, Contender, asked
 from common.discovered import runs_of
 from common.evaluated import Evaluated, evaluate, load, mean_of_known
 
-from spo_jax.envs import get_problem
-from spo_jax.envs.intervals import TOLD
-from spo_jax.envs.reporting import Meter
+from spo_jax.envs.problems import get_problem
+from spo_jax.envs.report.intervals import TOLD
+from spo_jax.envs.report.reporting import Meter
 from spo_jax.errors import InputError, MissingExtra
 
 

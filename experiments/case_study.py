@@ -33,16 +33,16 @@ from common.discovered import runs_of
 from common.evaluated import read_pair
 from common.outcomes import reads_state
 
-from spo_jax.envs import get_problem
-from spo_jax.envs.evaluator import Evaluator
-from spo_jax.envs.onestep import Step, take_step
-from spo_jax.envs.plot import places
 from spo_jax.envs.problem import Instance, Solution
-from spo_jax.envs.rollouts import Status
+from spo_jax.envs.problems import get_problem
+from spo_jax.envs.report.plot import places
+from spo_jax.envs.run.evaluator import Evaluator
+from spo_jax.envs.run.onestep import Step, take_step
+from spo_jax.envs.run.rollouts import Status
 from spo_jax.errors import InputError
 from spo_jax.program import Pair, save_pair
-from spo_jax.search.store import DATABASE, Run, load_run
-from spo_jax.search.tables import candidates, connect
+from spo_jax.search.runs.store import DATABASE, Run, load_run
+from spo_jax.search.runs.tables import candidates, connect
 
 STEPS = 100  # of the rollouts whose points are looked at
 POINTS = 2  # of a rollout that are looked at, the last ones

@@ -18,11 +18,11 @@ import random
 from dataclasses import dataclass
 
 from spo_jax.program import ROLES, Program, Prompt, Role, parse_tree
-from spo_jax.search.grammar import PROBLEMS, get_grammar
-from spo_jax.search.grammar.base import Choices, Grammar
-from spo_jax.search.grammar.generator import answer
-from spo_jax.search.grammar.pieces import at_most
-from spo_jax.search.prompts import FORMS, INITIALIZATION, ShowDestroy, parents_of, render
+from spo_jax.program.grammar.base import Choices, Grammar
+from spo_jax.program.grammar.pieces import at_most
+from spo_jax.search.writing.grammar import answer
+from spo_jax.search.writing.grammars import PROBLEMS, get_grammar
+from spo_jax.search.writing.prompts import FORMS, INITIALIZATION, ShowDestroy, parents_of, render
 from spo_jax.seeding import python_rng
 
 REDRAWS = 30  # attempts at a program that is not costly

@@ -27,12 +27,12 @@ from common.evaluated import evaluate_pair, load, mean_of_known
 from common.figures import count as counted
 from common.rounds import Found, best_programs
 
-from spo_jax.envs import get_problem
-from spo_jax.envs.reporting import Meter
-from spo_jax.envs.shown import shown_with
+from spo_jax.envs.problems import get_problem
+from spo_jax.envs.report.reporting import Meter
+from spo_jax.envs.run.shown import shown_with
 from spo_jax.errors import InputError
 from spo_jax.program import Pair
-from spo_jax.search.store import Run, load_run
+from spo_jax.search.runs.store import Run, load_run
 
 GAMMA = 0.5  # of the colours' power norm
 COLUMNS = 6  # rounds that are shown, at most, unless they are named

@@ -36,15 +36,15 @@ from common.figures import count
 from common.rounds import typical_pairs
 
 from spo_jax import __version__
-from spo_jax.envs import get_problem
-from spo_jax.envs.evaluator import Evaluator
 from spo_jax.envs.metrics import reference_gap, utility
 from spo_jax.envs.problem import Instance
-from spo_jax.envs.shown import shown_with
+from spo_jax.envs.problems import get_problem
+from spo_jax.envs.run.evaluator import Evaluator
+from spo_jax.envs.run.shown import shown_with
 from spo_jax.envs.textfiles import write_atomically
 from spo_jax.errors import InputError
 from spo_jax.program import Pair
-from spo_jax.search.store import Run, load_run
+from spo_jax.search.runs.store import Run, load_run
 from spo_jax.seeding import derive
 
 

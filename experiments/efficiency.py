@@ -29,10 +29,10 @@ from common.discovered import best_by_round, runs_of
 from common.evaluated import Evaluated, evaluate, evaluate_pair, load, mean_of_known
 from common.tables import Column, Row, Table
 
-from spo_jax.envs import get_problem
-from spo_jax.envs.intervals import TOLD
 from spo_jax.envs.problem import Instance, Problem
-from spo_jax.envs.shown import shown_with
+from spo_jax.envs.problems import get_problem
+from spo_jax.envs.report.intervals import TOLD
+from spo_jax.envs.run.shown import shown_with
 from spo_jax.errors import MissingExtra
 
 PARTS = (0.25, 0.5, 1.0)  # of the evaluations that all runs have

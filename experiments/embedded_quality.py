@@ -23,9 +23,9 @@ import corpus
 import jax
 import numpy as np
 
-from spo_jax.envs import get_problem
-from spo_jax.envs.evaluator import Evaluator
 from spo_jax.envs.metrics import utility
+from spo_jax.envs.problems import get_problem
+from spo_jax.envs.run.evaluator import Evaluator
 from spo_jax.errors import Rejection
 from spo_jax.program import Pair, Program, Prompt, Role, parse_response
 from spo_jax.program.nouns import normalise
@@ -33,7 +33,7 @@ from spo_jax.rl import embedded
 from spo_jax.rl.qwen3_5 import load_pretrained
 from spo_jax.rl.sampling import SamplingConfig, sample
 from spo_jax.rl.tokens import Tokenizer
-from spo_jax.search.prompts import FORMS, parents_of, render
+from spo_jax.search.writing.prompts import FORMS, parents_of, render
 from spo_jax.seeding import derive, python_rng
 
 Answer = tuple[Prompt, Program | str]  # a program, or why there is none

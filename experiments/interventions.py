@@ -36,11 +36,11 @@ from common.evaluated import (
     read_pair,
 )
 
-from spo_jax.envs import get_problem
-from spo_jax.envs.intervals import TOLD
 from spo_jax.envs.problem import Instance
-from spo_jax.envs.reporting import Meter
-from spo_jax.envs.shown import INVERTED, OBSERVED, Showing, fixed, given
+from spo_jax.envs.problems import get_problem
+from spo_jax.envs.report.intervals import TOLD
+from spo_jax.envs.report.reporting import Meter
+from spo_jax.envs.run.shown import INVERTED, OBSERVED, Showing, fixed, given
 from spo_jax.errors import InputError
 from spo_jax.seeding import numpy_rng
 

@@ -46,7 +46,7 @@ def main() -> int:
 
 def run(args: argparse.Namespace) -> None:
     """Measure what is missing, then tell of all."""
-    from spo_jax.envs import get_problem
+    from spo_jax.envs.problems import get_problem
 
     budget, out, workers = (
         commandline.chosen(args),

@@ -1,4 +1,4 @@
-"""The reference values of the standard test sets, which ship in spo_jax/envs/solvers.
+"""The reference values of the standard test sets, which ship in spo_jax/envs/report.
 
     python experiments/make_references.py                        # all sets, hours
     python experiments/make_references.py --sets tsp:100 cvrp:50 --effort paper
@@ -17,16 +17,16 @@ from pathlib import Path
 
 from common.commandline import script
 
-from spo_jax.envs import get_problem
-from spo_jax.envs.groups import cache_folder
 from spo_jax.envs.problem import Instance
-from spo_jax.envs.solvers.reference_files import (
+from spo_jax.envs.problems import get_problem
+from spo_jax.envs.report.reference_files import (
     SHIPPED,
     Row,
     read_references,
     write_references,
 )
-from spo_jax.envs.solvers.references import EFFORTS, solved
+from spo_jax.envs.report.references import EFFORTS, solved
+from spo_jax.envs.specs import cache_folder
 from spo_jax.errors import InputError
 
 SEED, COUNT = 2026, 32

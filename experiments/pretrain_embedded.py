@@ -39,7 +39,7 @@ from spo_jax.rl.qwen3_5 import Qwen3_5, Qwen3_5Config, load_pretrained, save_pre
 from spo_jax.rl.qwen3_5.config import FULL, LINEAR
 from spo_jax.rl.qwen3_5.layers import linear
 from spo_jax.rl.tokens import Tokenizer
-from spo_jax.search.prompts import FORMS, SHOW_DESTROY, parents_of, render
+from spo_jax.search.writing.prompts import FORMS, SHOW_DESTROY, parents_of, render
 
 VOCABULARY = 4096
 SPECIAL = ("<|endoftext|>", "<|im_start|>", "<|im_end|>")

@@ -22,8 +22,8 @@ from spo_jax.stopping import STOPPED, exit_code, say_farewell, stoppable
 
 if TYPE_CHECKING:
     from spo_jax.config import Config
-    from spo_jax.envs.evaluation import Report
     from spo_jax.envs.problem import Problem
+    from spo_jax.envs.report.evaluation import Report
     from spo_jax.program import Pair
 
 FAILED, BROKEN_PIPE = 2, 141
@@ -115,13 +115,13 @@ def _complain(sentence: str) -> int:
 
 
 def _discover(args: argparse.Namespace) -> int:
-    from spo_jax.search.commands import discover
+    from spo_jax.search.runs.commands import discover
 
     return discover(args)
 
 
 def _runs(args: argparse.Namespace) -> int:
-    from spo_jax.search.commands import runs
+    from spo_jax.search.runs.commands import runs
 
     if args.folder is not None and not Path(args.folder).is_dir():
         raise InputError(f"{args.folder}: no such folder")
@@ -129,7 +129,7 @@ def _runs(args: argparse.Namespace) -> int:
 
 
 def _export(args: argparse.Namespace) -> int:
-    from spo_jax.search.commands import export
+    from spo_jax.search.runs.commands import export
 
     return export(args)
 
@@ -137,7 +137,7 @@ def _export(args: argparse.Namespace) -> int:
 def _evaluate(args: argparse.Namespace) -> int:
     from functools import partial
 
-    from spo_jax.envs.evaluation import evaluate
+    from spo_jax.envs.report.evaluation import evaluate
 
     problem, pair, config = _problem_and_pair(args.pair, args.problem)
     run = partial(
@@ -161,8 +161,8 @@ def _evaluate(args: argparse.Namespace) -> int:
 def _baseline(args: argparse.Namespace) -> int:
     from functools import partial
 
-    from spo_jax.envs import get_problem
-    from spo_jax.envs.baselines import evaluate_baseline, get_baseline
+    from spo_jax.envs.problems import get_problem
+    from spo_jax.envs.report.baselines import evaluate_baseline, get_baseline
 
     problem = get_problem(args.problem)
     baseline = get_baseline(args.name, problem)
@@ -185,8 +185,8 @@ def _baseline(args: argparse.Namespace) -> int:
 
 def _report(run: Callable[..., "Report"], json: str | None, *inputs: str) -> int:
     """Print what `run` reports, having kept it in the file `json` after each group."""
-    from spo_jax.envs.evaluation import Report
-    from spo_jax.envs.reporting import Meter, console, show_report
+    from spo_jax.envs.report.evaluation import Report
+    from spo_jax.envs.report.reporting import Meter, console, show_report
     from spo_jax.envs.textfiles import write_atomically
 
     if json is not None:
@@ -207,9 +207,9 @@ def _report(run: Callable[..., "Report"], json: str | None, *inputs: str) -> int
 def _solve(args: argparse.Namespace) -> int:
     from functools import partial
 
-    from spo_jax.envs.plot import SUFFIXES, plot_solution
-    from spo_jax.envs.reporting import Meter, conditions, solved_lines
-    from spo_jax.envs.solve import default_output, problem_of, solve
+    from spo_jax.envs.report.plot import SUFFIXES, plot_solution
+    from spo_jax.envs.report.reporting import Meter, conditions, solved_lines
+    from spo_jax.envs.report.solve import default_output, problem_of, solve
 
     name = args.problem or problem_of(args.instance)
     problem, pair, config = _problem_and_pair(args.pair, name)
@@ -248,8 +248,8 @@ def _solve(args: argparse.Namespace) -> int:
 
 
 def _doctor(args: argparse.Namespace) -> int:
-    from spo_jax.envs.doctor import examine, healthy
-    from spo_jax.envs.reporting import console, show_findings
+    from spo_jax.envs.report.doctor import examine, healthy
+    from spo_jax.envs.report.reporting import console, show_findings
 
     findings = examine()
     show_findings(findings, console(sys.stdout))
@@ -260,9 +260,9 @@ def _problem_and_pair(path: str, problem: str | None) -> tuple["Problem", "Pair"
     """The problem asked for, by default that of the run; the pair at `path`, and what it was
     discovered with.
     """
-    from spo_jax.envs import get_problem
     from spo_jax.envs.glns_operators import is_operators, load_operators
-    from spo_jax.search.store import resolve_pair, settings_of
+    from spo_jax.envs.problems import get_problem
+    from spo_jax.search.runs.store import resolve_pair, settings_of
 
     pair = None if is_operators(path) else resolve_pair(path)
     settings = settings_of(path)

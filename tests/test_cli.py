@@ -429,7 +429,8 @@ def test_doctor_survives_a_broken_jax(folder, tmp_path):
 
 
 def test_doctor_says_what_to_do_about_a_missing_layer(monkeypatch):
-    from spo_jax.envs import doctor, evaluator
+    from spo_jax.envs.report import doctor
+    from spo_jax.envs.run import evaluator
 
     class Bare(evaluator.Evaluator):
         layers = property(lambda self: {"seccomp": False, "landlock": False})

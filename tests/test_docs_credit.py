@@ -13,7 +13,7 @@ import pytest
 
 from spo_jax.config import Config
 from spo_jax.search.credit import SCHEMES, Payoff, get_credit
-from spo_jax.search.store import dump, load_run
+from spo_jax.search.runs.store import dump, load_run
 
 TEXT = (Path(__file__).parents[1] / "docs" / "credit_schemes.md").read_text("utf-8")
 

@@ -8,7 +8,7 @@ import sys
 from importlib.resources import files
 from pathlib import Path
 
-from spo_jax.search.store import dump, load_run
+from spo_jax.search.runs.store import dump, load_run
 
 TEXT = (Path(__file__).parents[1] / "docs" / "extending.md").read_text("utf-8")
 
@@ -51,7 +51,7 @@ def test_one_discovery_with_all_of_them(tmp_path: Path) -> None:
     for stem, text in ANSWERS.items():
         (tmp_path / "shelf" / f"{stem}.txt").write_text(text)
     (tmp_path / "prompts").mkdir()
-    ours = files("spo_jax.search.prompts")
+    ours = files("spo_jax.search.writing.prompts")
     for role in ("destroy", "repair"):
         template = ours.joinpath(f"tsp-{role}.txt").read_text("utf-8")
         (tmp_path / "prompts" / f"path-{role}.txt").write_text(template)

@@ -15,8 +15,10 @@ from pathlib import Path
 import pytest
 
 from spo_jax.cli import main
-from spo_jax.envs import cvrplib, get_problem, tsplib
-from spo_jax.search.store import BEST, dump, load_run
+from spo_jax.envs.problems import get_problem
+from spo_jax.envs.problems.cvrp import files as cvrplib
+from spo_jax.envs.problems.tsp import files as tsplib
+from spo_jax.search.runs.store import BEST, dump, load_run
 
 SMOKE = ["--preset", "smoke", "--generator", "grammar"]
 GOLDEN = {"tsp": 0.720337068967869, "cvrp": 0.6306634538697673}

@@ -45,8 +45,8 @@ def loaded_by(code: str) -> set[str]:
 
 def test_a_worker_never_imports_jax() -> None:
     modules = loaded_by(
-        "import spo_jax.envs.sandbox.zygote\n"
-        "from spo_jax.envs import get_problem\n"
+        "import spo_jax.envs.run.sandbox.zygote\n"
+        "from spo_jax.envs.problems import get_problem\n"
         "get_problem('tsp').classical_destroys(), get_problem('cvrp').classical_destroys()"
     )
     heavy = {"jax", "jaxlib", "flax", "optax", "orbax", "chex", "matplotlib", "rich", "vrplib"}

@@ -14,9 +14,9 @@ from spo_fakes import Evaluator, Generator, play, small  # noqa: E402
 
 import spo_jax  # noqa: E402
 from spo_jax.config import Config  # noqa: E402
-from spo_jax.envs import get_problem  # noqa: E402
-from spo_jax.envs.baselines import get_baseline  # noqa: E402
-from spo_jax.envs.rollouts import Status  # noqa: E402
+from spo_jax.envs.problems import get_problem  # noqa: E402
+from spo_jax.envs.report.baselines import get_baseline  # noqa: E402
+from spo_jax.envs.run.rollouts import Status  # noqa: E402
 from spo_jax.errors import InputError, SpoError  # noqa: E402
 from spo_jax.rl.grpo import GrpoConfig, advantages  # noqa: E402
 from spo_jax.rl.policy import grpo_of  # noqa: E402
@@ -121,7 +121,9 @@ class Elsewhere(type(get_problem("tsp"))):
 
 
 def test_a_problem_must_be_what_its_workers_find():
-    with pytest.raises(InputError, match=r"its spec is 'spo_jax.envs.tsp:TSP', by which another"):
+    with pytest.raises(
+        InputError, match=r"its spec is 'spo_jax.envs.problems.tsp.rules:TSP', by which another"
+    ):
         get_problem(f"{__name__}:Elsewhere")
 
 

@@ -18,9 +18,9 @@ from typing import Any
 
 import numpy as np
 
-from spo_jax.envs import get_problem
-from spo_jax.envs.evaluator import Evaluator
 from spo_jax.envs.problem import Instance
+from spo_jax.envs.problems import get_problem
+from spo_jax.envs.run.evaluator import Evaluator
 from spo_jax.program import Pair, Program
 
 RANDOM_FIFTH = '''

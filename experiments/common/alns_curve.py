@@ -9,8 +9,8 @@ from pathlib import Path
 import numpy as np
 
 from spo_jax.envs.problem import Instance, Solution
-from spo_jax.envs.rollouts import Rollouts, Status
-from spo_jax.envs.solvers.alns import Settings
+from spo_jax.envs.problems.alns import Settings
+from spo_jax.envs.run.rollouts import Rollouts, Status
 
 
 @dataclass(frozen=True)

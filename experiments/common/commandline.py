@@ -14,7 +14,7 @@ from common.budgets import BUDGETS, PROBLEMS, Budget
 from spo_jax import config
 from spo_jax.config import MAX_WORKERS, Config
 from spo_jax.errors import InputError, SpoError
-from spo_jax.search.commands import INTERRUPTED
+from spo_jax.search.runs.commands import INTERRUPTED
 
 
 def script(

@@ -18,12 +18,12 @@ from common.discovered import runs_of
 from common.evaluated import Evaluated, mean_of_known
 from common.tables import Column, Row, Table
 
-from spo_jax.envs.intervals import TOLD
 from spo_jax.envs.problem import Instance, Problem
-from spo_jax.envs.reporting import Meter
+from spo_jax.envs.report.intervals import TOLD
+from spo_jax.envs.report.reporting import Meter
 from spo_jax.envs.textfiles import write_atomically
 from spo_jax.errors import MissingExtra
-from spo_jax.search.store import Run
+from spo_jax.search.runs.store import Run
 
 FREE_FLEET = "a free fleet reaches"  # what a reference source says of a cheaper solution
 

@@ -23,9 +23,9 @@ class Contender:
 
     name: in files and on the command line. label: as in the paper's tables. family: one of
     FAMILIES. colour, marker, line, width: of its curve, for matplotlib. problems: that it is for.
-    One of these says how it is obtained: baseline, a name of spo_jax.envs.baselines; settings, what
-    `spo discover` is told besides the budget; pair, a file that `spo evaluate` takes. note: what a
-    table with it must say besides what a run says of its own method.
+    One of these says how it is obtained: baseline, a name of spo_jax.envs.report.baselines;
+    settings, what `spo discover` is told besides the budget; pair, a file that `spo evaluate`
+    takes. note: what a table with it must say besides what a run says of its own method.
     """
 
     name: str

@@ -20,14 +20,14 @@ from common.contenders import Contender
 
 from spo_jax import presets
 from spo_jax.config import Config
-from spo_jax.envs import get_problem
+from spo_jax.envs.problems import get_problem
 from spo_jax.errors import InputError
 from spo_jax.program import Pair, Program
-from spo_jax.search import commands
-from spo_jax.search.manifest import check_model, check_prompts
-from spo_jax.search.prompts import digest, templates
-from spo_jax.search.store import DATABASE, LOG, Run, load_run
-from spo_jax.search.tables import connect
+from spo_jax.search.runs import commands
+from spo_jax.search.runs.manifest import check_model, check_prompts
+from spo_jax.search.runs.store import DATABASE, LOG, Run, load_run
+from spo_jax.search.runs.tables import connect
+from spo_jax.search.writing.prompts import digest, templates
 from spo_jax.words import SPO
 
 _TOOK = re.compile(r"round (\d+) took: all ([0-9.]+) s")

@@ -30,13 +30,13 @@ from common.kept import ROW, Entry, Row
 
 from spo_jax import __version__
 from spo_jax.config import Config
-from spo_jax.envs.baselines import get_baseline, run_baseline
-from spo_jax.envs.evaluation import Progress, require_lawful
-from spo_jax.envs.evaluator import Evaluator
-from spo_jax.envs.groups import cache_folder, own_references, parse_specs, with_references
 from spo_jax.envs.problem import Instance, Problem
-from spo_jax.envs.rollouts import Rollouts, Status
-from spo_jax.envs.shown import OBSERVED, Showing, Shown, shown_with
+from spo_jax.envs.report.baselines import get_baseline, run_baseline
+from spo_jax.envs.report.evaluation import Progress, require_lawful
+from spo_jax.envs.run.evaluator import Evaluator
+from spo_jax.envs.run.rollouts import Rollouts, Status
+from spo_jax.envs.run.shown import OBSERVED, Showing, Shown, shown_with
+from spo_jax.envs.specs import cache_folder, own_references, parse_specs, with_references
 from spo_jax.errors import InputError
 from spo_jax.program import Pair
 
@@ -131,7 +131,7 @@ def load(
     uniform instances out. own: a file of better ones.
     Raises InputError for a group without specs, saying why it has none, and for a bad file.
     """
-    from spo_jax.envs.solvers.references import known
+    from spo_jax.envs.report.references import known
 
     if not group.specs:
         raise InputError(f"{group.block} {group.label}: {group.missing}")
@@ -206,7 +206,7 @@ def read_pair(path: str | Path, problem: str) -> tuple[Pair, Config]:
     it was discovered with, as `settings_of` says.
     """
     from spo_jax.envs.glns_operators import is_operators, load_operators
-    from spo_jax.search.store import resolve_pair, settings_of
+    from spo_jax.search.runs.store import resolve_pair, settings_of
 
     pair = load_operators(path, problem) if is_operators(path) else resolve_pair(path)
     return pair, settings_of(path)

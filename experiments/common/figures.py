@@ -20,10 +20,10 @@ from typing import Any, Literal, cast
 
 import numpy as np
 
-from spo_jax.envs.groups import cache_folder, own_references, with_references
-from spo_jax.envs.intervals import mean_interval
-from spo_jax.envs.plot import places
 from spo_jax.envs.problem import Instance, Solution
+from spo_jax.envs.report.intervals import mean_interval
+from spo_jax.envs.report.plot import places
+from spo_jax.envs.specs import cache_folder, own_references, with_references
 from spo_jax.envs.textfiles import write_atomically
 from spo_jax.errors import InputError
 

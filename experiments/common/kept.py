@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from spo_jax.envs.rollouts import Status
+from spo_jax.envs.run.rollouts import Status
 from spo_jax.envs.textfiles import write_atomically
 from spo_jax.errors import InputError
 

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from spo_jax.program import parse_tree
-from spo_jax.search.store import DATABASE, load_run
-from spo_jax.search.tables import connect
+from spo_jax.search.runs.store import DATABASE, load_run
+from spo_jax.search.runs.tables import connect
 
 STATE = "steps_since_improvement"
 MEASURES = {  # name in the files: heading of the table

@@ -11,8 +11,8 @@ import numpy as np
 from spo_jax.envs.metrics import leader_credit
 from spo_jax.errors import InputError
 from spo_jax.program import Pair, Program, Role
-from spo_jax.search.store import DATABASE, load_run
-from spo_jax.search.tables import connect
+from spo_jax.search.runs.store import DATABASE, load_run
+from spo_jax.search.runs.tables import connect
 
 
 @dataclass(frozen=True)

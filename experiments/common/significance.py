@@ -6,8 +6,9 @@ exact up to 16 instances, with ties too; gaps that are equal to rounding are dro
 differences are symmetric about zero. Its direction is that of the ranks: the mean, which one
 instance can turn, may say otherwise, and the verdict tells where it does. Holm's step-down holds
 the chance of any false alarm at the level within a family: the tests of all other methods against
-one on one column. Nothing is corrected across columns. The interval is of the mean difference, see
-spo_jax.envs.intervals. None of it speaks of other discovery runs: the programs are held fixed.
+one on one column. Nothing is corrected across columns. The interval is of the mean difference,
+see spo_jax.envs.report.intervals. None of it speaks of other discovery runs: the programs are held
+fixed.
 
 A rollout that failed is in no mean, which favours the method that fails. So a difference with
 failures is marked, and no verdict is in favour of the method that has them.
@@ -21,7 +22,7 @@ from pathlib import Path
 import numpy as np
 from common.tables import FAILED, Column, lines_of
 
-from spo_jax.envs.intervals import TOLD, mean_interval
+from spo_jax.envs.report.intervals import TOLD, mean_interval
 from spo_jax.envs.textfiles import write_atomically
 
 LEVEL = 0.05

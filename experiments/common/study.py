@@ -30,14 +30,14 @@ from common.study_report import report
 
 from spo_jax import config, presets
 from spo_jax.config import Config
-from spo_jax.envs import get_problem
-from spo_jax.envs.evaluator import Evaluator
 from spo_jax.envs.metrics import utility
-from spo_jax.envs.shown import shown_with
+from spo_jax.envs.problems import get_problem
+from spo_jax.envs.run.evaluator import Evaluator
+from spo_jax.envs.run.shown import shown_with
 from spo_jax.errors import InputError
 from spo_jax.program import Pair
 from spo_jax.search.credit import get_credit
-from spo_jax.search.store import load_run
+from spo_jax.search.runs.store import load_run
 from spo_jax.seeding import derive
 
 Arms = Mapping[str, Mapping[str, Any]]  # name -> the settings that the arm changes

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from common.budgets import Group
 
-from spo_jax.envs.intervals import mean_interval
+from spo_jax.envs.report.intervals import mean_interval
 from spo_jax.envs.textfiles import write_atomically
 
 OURS, PAPER = "ours", "paper"

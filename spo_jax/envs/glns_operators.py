@@ -18,7 +18,7 @@ to where the plane lies, and are off where distances are rounded or no distances
 import ast
 from pathlib import Path
 
-from spo_jax.envs.sandbox.names import MODULES
+from spo_jax.envs.run.sandbox.names import MODULES
 from spo_jax.errors import InputError, Rejection
 from spo_jax.program import ROLES, Pair, Role, parse_tree
 from spo_jax.program.pairfile import parse_pair, read_file

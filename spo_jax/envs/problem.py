@@ -4,7 +4,7 @@ A problem has two halves. `Problem` lives in the parent process: it makes and re
 recomputes costs and writes solutions. `Rules` lives in the sandboxed worker: it holds one
 instance, calls a program with the arguments of its interface and checks what it returns. Neither
 may import JAX. A third problem is a module that implements both and is found by
-`spo_jax.envs.get_problem("package.module:NAME")`.
+`spo_jax.envs.problems.get_problem("package.module:NAME")`.
 """
 
 import hashlib

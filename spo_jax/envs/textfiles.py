@@ -1,8 +1,8 @@
 """Text files: reading and writing them whole, and the scanner of TSPLIB-like formats.
 
 Layout is read tolerantly (white space, colons, a missing EOF line); what the words say is checked
-strictly, and every complaint is one sentence with file and line. `spo_jax.envs.tsplib` and
-`spo_jax.envs.cvrplib`, whose format is a dialect, say which fields and sections there are.
+strictly, and every complaint is one sentence with file and line. Which fields and sections there
+are, the reader of each problem says.
 """
 
 import contextlib

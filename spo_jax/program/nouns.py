@@ -1,7 +1,7 @@
 """The nouns: Program, Pair, Prompt, Completion, Group; digests; reading source without running it.
 
 Nothing here runs a program or judges whether it is safe: that is the sandbox's gate
-(`spo_jax.envs.sandbox.policy`), which runs in a worker.
+(`spo_jax.envs.run.sandbox.policy`), which runs in a worker.
 """
 
 import ast

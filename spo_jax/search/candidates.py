@@ -12,12 +12,13 @@ from itertools import cycle, islice
 from typing import cast
 
 from spo_jax.config import Config
-from spo_jax.envs.rollouts import Refusal, Status
+from spo_jax.envs.run.rollouts import Refusal, Status
 from spo_jax.errors import InputError, Rejection
 from spo_jax.program import Completion, Program, Prompt, Role, Usage, parse_response
 from spo_jax.search.beside import ahead
 from spo_jax.search.population import Population
-from spo_jax.search.prompts import (
+from spo_jax.search.rounds import UNPARSABLE, Failure, Generator
+from spo_jax.search.writing.prompts import (
     CROSSOVERS,
     INITIALIZATION,
     MUTATIONS,
@@ -25,7 +26,6 @@ from spo_jax.search.prompts import (
     parents_of,
     render,
 )
-from spo_jax.search.rounds import UNPARSABLE, Failure, Generator
 
 Gate = Callable[[Sequence[Program]], Sequence[Refusal | None]]
 Fits = Callable[[str], bool]

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from spo_jax.envs.rollouts import Status
+from spo_jax.envs.run.rollouts import Status
 from spo_jax.program import Group, Program
 from spo_jax.search.candidates import Answers
 from spo_jax.search.credit import Credits

@@ -9,10 +9,10 @@ from collections.abc import Iterable, Mapping, Sequence
 import numpy as np
 
 from spo_jax.config import Config
-from spo_jax.envs.evaluator import Evaluator, Progress
 from spo_jax.envs.metrics import cross_play, utility
 from spo_jax.envs.problem import Instance
-from spo_jax.envs.rollouts import Status
+from spo_jax.envs.run.evaluator import Evaluator, Progress
+from spo_jax.envs.run.rollouts import Status
 from spo_jax.program import Pair, Program
 from spo_jax.search.credit import Credits, Payoff
 from spo_jax.search.population import Member, Population

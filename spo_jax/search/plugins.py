@@ -44,7 +44,7 @@ def get_generator(name: str) -> Generator:
     Raises InputError where nothing like that is found under the name.
     """
     if name == "grammar":
-        from spo_jax.search.grammar.generator import GrammarGenerator
+        from spo_jax.search.writing.grammar import GrammarGenerator
 
         return GrammarGenerator()
     generator = imported("generator", name, "model, vllm, openai, grammar")

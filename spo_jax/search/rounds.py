@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from spo_jax.config import Config
 from spo_jax.envs.problem import Instance
-from spo_jax.envs.rollouts import Status
+from spo_jax.envs.run.rollouts import Status
 from spo_jax.errors import InputError
 from spo_jax.program import Completion, Group, Pair, Program, Prompt, Role
 from spo_jax.search.population import Population

@@ -23,8 +23,8 @@ from itertools import islice
 import numpy as np
 
 from spo_jax.config import Config
-from spo_jax.envs.evaluator import Evaluator, Progress
 from spo_jax.envs.problem import Instance, Problem
+from spo_jax.envs.run.evaluator import Evaluator, Progress
 from spo_jax.program import Group, Pair, Program, Prompt, Role
 from spo_jax.search.beside import beside
 from spo_jax.search.candidates import Answers, ask, contexts, distinct, shortage, written
@@ -39,7 +39,6 @@ from spo_jax.search.payoffs import (
     payoff_of,
 )
 from spo_jax.search.population import Member, Panel, Population, Select, leader_panel, select
-from spo_jax.search.prompts import templates
 from spo_jax.search.rounds import (
     Counts,
     Failure,
@@ -52,6 +51,7 @@ from spo_jax.search.rounds import (
     Updater,
     metrics_of,
 )
+from spo_jax.search.writing.prompts import templates
 from spo_jax.seeding import derive, python_rng
 
 

@@ -22,9 +22,9 @@ from dataclasses import dataclass, replace
 from statistics import median
 
 from spo_jax.config import Config
-from spo_jax.envs.evaluator import Evaluator
 from spo_jax.envs.metrics import utility
 from spo_jax.envs.problem import Instance, Problem
+from spo_jax.envs.run.evaluator import Evaluator
 from spo_jax.search.methods import rounds_of
 from spo_jax.search.rounds import Best, Observer
 from spo_jax.seeding import derive

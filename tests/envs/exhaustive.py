@@ -4,8 +4,8 @@ from itertools import permutations
 
 import numpy as np
 
-from spo_jax.envs import tsplib
 from spo_jax.envs.problem import Instance
+from spo_jax.envs.problems.tsp import files as tsplib
 
 
 def tsp(n, seed=0, scale=1.0):

@@ -7,10 +7,9 @@ import numpy as np
 import pytest
 from exhaustive import cheapest_routes, cvrp, shortest_tour, tsp
 
-from spo_jax.envs import get_problem, tsplib
 from spo_jax.envs.problem import Instance
-from spo_jax.envs.solvers import alns_cvrp, alns_tsp
-from spo_jax.envs.solvers.alns import (
+from spo_jax.envs.problems import get_problem
+from spo_jax.envs.problems.alns import (
     Roulette,
     Settings,
     accepts,
@@ -20,6 +19,9 @@ from spo_jax.envs.solvers.alns import (
     temperatures,
     worst,
 )
+from spo_jax.envs.problems.cvrp import alns as alns_cvrp
+from spo_jax.envs.problems.tsp import alns as alns_tsp
+from spo_jax.envs.problems.tsp import files as tsplib
 
 TSP, CVRP = get_problem("tsp"), get_problem("cvrp")
 

@@ -9,16 +9,16 @@ from pathlib import Path
 import pytest
 
 from spo_jax.cli import main
-from spo_jax.envs import get_problem
-from spo_jax.envs.baselines import (
+from spo_jax.envs.problems import get_problem
+from spo_jax.envs.report.baselines import (
     BASELINES,
     Baseline,
     evaluate_baseline,
     get_baseline,
     run_baseline,
 )
-from spo_jax.envs.evaluation import Report
-from spo_jax.envs.rollouts import Status
+from spo_jax.envs.report.evaluation import Report
+from spo_jax.envs.run.rollouts import Status
 from spo_jax.errors import InputError, MissingExtra
 
 TSP, CVRP = get_problem("tsp"), get_problem("cvrp")

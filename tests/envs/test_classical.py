@@ -6,10 +6,10 @@ from itertools import chain
 import numpy as np
 import pytest
 
-from spo_jax.envs import get_problem
-from spo_jax.envs.classical import CVRP_DESTROYS
-from spo_jax.envs.cvrp import CVRP
-from spo_jax.envs.sandbox.policy import check
+from spo_jax.envs.problems import get_problem
+from spo_jax.envs.problems.cvrp.classical import CVRP_DESTROYS
+from spo_jax.envs.problems.cvrp.rules import CVRP
+from spo_jax.envs.run.sandbox.policy import check
 
 RANDOM, WORST, RADIAL, RELATED, STRING = CVRP_DESTROYS
 Routes = list[list[int]]

@@ -9,8 +9,9 @@ import vrplib
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from spo_jax.envs import cvrplib, tsplib
 from spo_jax.envs.problem import Instance
+from spo_jax.envs.problems.cvrp import files as cvrplib
+from spo_jax.envs.problems.tsp import files as tsplib
 from spo_jax.errors import InputError
 
 SMALL = """NAME : small

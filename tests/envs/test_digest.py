@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from spo_jax.envs import get_problem
 from spo_jax.envs.canonical import canonical
 from spo_jax.envs.problem import Instance
+from spo_jax.envs.problems import get_problem
 from spo_jax.errors import InputError
 
 

@@ -9,8 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from spo_jax.envs import get_problem
-from spo_jax.envs.evaluation import (
+from spo_jax.envs.problems import get_problem
+from spo_jax.envs.report.evaluation import (
     GroupResult,
     InstanceResult,
     Report,
@@ -18,8 +18,7 @@ from spo_jax.envs.evaluation import (
     evaluate,
     summarise,
 )
-from spo_jax.envs.groups import cache_folder, parse_spec
-from spo_jax.envs.reporting import (
+from spo_jax.envs.report.reporting import (
     below_references,
     conditions,
     console,
@@ -28,7 +27,8 @@ from spo_jax.envs.reporting import (
     show_report,
     solved_lines,
 )
-from spo_jax.envs.solve import cpu_limit, default_output, problem_of, solve
+from spo_jax.envs.report.solve import cpu_limit, default_output, problem_of, solve
+from spo_jax.envs.specs import cache_folder, parse_spec
 from spo_jax.errors import InputError
 from spo_jax.program import Pair, Program
 

@@ -7,15 +7,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from spo_jax.envs import get_problem
-from spo_jax.envs.evaluator import JOB_BYTES, TRIES, Evaluator, _portions
-from spo_jax.envs.lns import Failure, rollout
-from spo_jax.envs.results import Results
-from spo_jax.envs.rollouts import Refusal, Rollouts, Status
-from spo_jax.envs.sandbox.jobs import Task
-from spo_jax.envs.sandbox.namespace import make_rng
-from spo_jax.envs.sandbox.outcome import Ended, Report
-from spo_jax.envs.shown import OBSERVED
+from spo_jax.envs.problems import get_problem
+from spo_jax.envs.run.evaluator import JOB_BYTES, TRIES, Evaluator, _portions
+from spo_jax.envs.run.lns import Failure, rollout
+from spo_jax.envs.run.results import Results
+from spo_jax.envs.run.rollouts import Refusal, Rollouts, Status
+from spo_jax.envs.run.sandbox.jobs import Task
+from spo_jax.envs.run.sandbox.namespace import make_rng
+from spo_jax.envs.run.sandbox.outcome import Ended, Report
+from spo_jax.envs.run.shown import OBSERVED
 from spo_jax.errors import InputError
 from spo_jax.program import Pair, Program
 from spo_jax.seeding import python_rng
@@ -344,8 +344,8 @@ def test_forged_reports_are_tampered() -> None:
 
 
 def test_malformed_reports_mark_the_job(monkeypatch: pytest.MonkeyPatch) -> None:
-    from spo_jax.envs.sandbox import jobs
-    from spo_jax.envs.sandbox.worker import Worker
+    from spo_jax.envs.run.sandbox import jobs
+    from spo_jax.envs.run.sandbox.worker import Worker
 
     def header(index: int, status: int, length: int = 0, seconds: float = 0.1, role: int = 0):
         return jobs.HEADER.pack(index, status, role, length, seconds)
@@ -383,7 +383,7 @@ def test_malformed_reports_mark_the_job(monkeypatch: pytest.MonkeyPatch) -> None
         (gate, passed + header(1, 0), True, 1),
         (gate, refused, True, 0),
     ]:
-        worker = Worker("spo_jax.envs.tsp:TSP", -1)
+        worker = Worker("spo_jax.envs.problems.tsp.rules:TSP", -1)
         worker.job, worker._buffer, worker._broken = kind, bytearray(data), False
         worker._judged = False
         worker._parse()

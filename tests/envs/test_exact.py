@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 from exhaustive import shortest_tour, shortest_tour_by_sets, tsp
 
-from spo_jax.envs import tsplib
 from spo_jax.envs.problem import Instance
-from spo_jax.envs.solvers import exact
-from spo_jax.envs.solvers.exact import prove
-from spo_jax.envs.solvers.local_search import two_opt
-from spo_jax.envs.tsp import TSP
+from spo_jax.envs.problems.local_search import two_opt
+from spo_jax.envs.problems.tsp import branch_and_cut as exact
+from spo_jax.envs.problems.tsp import files as tsplib
+from spo_jax.envs.problems.tsp.branch_and_cut import prove
+from spo_jax.envs.problems.tsp.rules import TSP
 from spo_jax.errors import InputError
 
 
@@ -68,7 +68,7 @@ def test_no_distance_at_all():
 @pytest.mark.parametrize("name", ["burma14", "att48", "berlin52"])
 def test_recorded_optima_are_proven(spo_data, name):
     pytest.importorskip("elkai")
-    from spo_jax.envs.solvers.references import lkh
+    from spo_jax.envs.report.references import lkh
 
     path = spo_data / "tsplib" / f"{name}.tsp"
     if not path.exists():

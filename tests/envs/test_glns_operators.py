@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from spo_jax.cli import main
-from spo_jax.envs import get_problem
-from spo_jax.envs.evaluator import Evaluator
 from spo_jax.envs.glns_operators import is_operators, load_operators
-from spo_jax.envs.sandbox.namespace import make_globals, make_rng
+from spo_jax.envs.problems import get_problem
+from spo_jax.envs.run.evaluator import Evaluator
+from spo_jax.envs.run.sandbox.namespace import make_globals, make_rng
 from spo_jax.errors import InputError
 from spo_jax.program import load_pair, save_pair
 

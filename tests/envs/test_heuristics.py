@@ -9,14 +9,14 @@ import numpy as np
 import pytest
 from exhaustive import cheapest_routes, cvrp, shortest_tour, tsp
 
-from spo_jax.envs import get_problem, tsplib
 from spo_jax.envs.problem import Instance
-from spo_jax.envs.solvers.construction import (
+from spo_jax.envs.problems import get_problem
+from spo_jax.envs.problems.construction import (
     clarke_wright,
     farthest_insertion,
     nearest_neighbor,
 )
-from spo_jax.envs.solvers.local_search import (
+from spo_jax.envs.problems.local_search import (
     local_search,
     route_moves,
     three_opt,
@@ -24,6 +24,7 @@ from spo_jax.envs.solvers.local_search import (
     two_opt,
     two_opt_moves,
 )
+from spo_jax.envs.problems.tsp import files as tsplib
 from spo_jax.errors import InputError
 
 TSP, CVRP = get_problem("tsp"), get_problem("cvrp")

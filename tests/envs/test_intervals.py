@@ -8,7 +8,7 @@ import pytest
 from scipy.optimize import brentq
 from scipy.stats import t
 
-from spo_jax.envs.intervals import mean_interval
+from spo_jax.envs.report.intervals import mean_interval
 from spo_jax.errors import InputError
 
 SIZES = (8, 12, 16)

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 from program_collection import PARTNERS, specimens
 
-from spo_jax.envs import get_problem
-from spo_jax.envs.evaluator import Evaluator
-from spo_jax.envs.sandbox.isolation import is_closed, is_plain
-from spo_jax.envs.sandbox.policy import check
+from spo_jax.envs.problems import get_problem
+from spo_jax.envs.run.evaluator import Evaluator
+from spo_jax.envs.run.sandbox.isolation import is_closed, is_plain
+from spo_jax.envs.run.sandbox.policy import check
 from spo_jax.program import Pair, Program
 
 SHELL = """{imports}

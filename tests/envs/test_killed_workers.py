@@ -13,10 +13,10 @@ import numpy as np
 import pytest
 from program_collection import good_pair
 
-from spo_jax.envs import get_problem
-from spo_jax.envs.evaluator import Evaluator
-from spo_jax.envs.rollouts import Status
-from spo_jax.envs.sandbox import worker as worker_module
+from spo_jax.envs.problems import get_problem
+from spo_jax.envs.run.evaluator import Evaluator
+from spo_jax.envs.run.rollouts import Status
+from spo_jax.envs.run.sandbox import worker as worker_module
 from spo_jax.errors import SandboxUnavailable
 from spo_jax.program import Pair, Program
 

@@ -5,9 +5,9 @@ import textwrap
 
 import pytest
 
-from spo_jax.envs.cvrp import CVRP
-from spo_jax.envs.sandbox.layout import choose_layout
-from spo_jax.envs.tsp import TSP
+from spo_jax.envs.problems.cvrp.rules import CVRP
+from spo_jax.envs.problems.tsp.rules import TSP
+from spo_jax.envs.run.sandbox.layout import choose_layout
 from spo_jax.errors import InputError
 from spo_jax.program import Argument, Interface, entry_function
 

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from program_collection import CPU_SECONDS, PROBLEMS, good_pair, specimens
 
-from spo_jax.envs import get_problem
-from spo_jax.envs.evaluator import Evaluator
-from spo_jax.envs.rollouts import Rollouts, Status
+from spo_jax.envs.problems import get_problem
+from spo_jax.envs.run.evaluator import Evaluator
+from spo_jax.envs.run.rollouts import Rollouts, Status
 from spo_jax.program import Pair, Program
 
 SIZE, STEPS, SEEDS = 20, 12, (0, 1, 2)

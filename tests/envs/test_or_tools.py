@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 from exhaustive import cheapest_routes, cvrp
 
-from spo_jax.envs import get_problem
 from spo_jax.envs.problem import Instance
-from spo_jax.envs.solvers.or_tools import fleet, or_tools, time_limit
+from spo_jax.envs.problems import get_problem
+from spo_jax.envs.problems.cvrp.or_tools import fleet, or_tools, time_limit
 from spo_jax.errors import MissingExtra
 
 CVRP = get_problem("cvrp")

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from program_collection import CPU_SECONDS, SIZE, STEPS, specimens
 
-from spo_jax.envs import get_problem
-from spo_jax.envs.evaluator import Evaluator
+from spo_jax.envs.problems import get_problem
+from spo_jax.envs.run.evaluator import Evaluator
 from spo_jax.errors import Rejection
 from spo_jax.program import Pair, Program, Role
 from spo_jax.program.pairfile import format_pair, load_pair

@@ -6,8 +6,9 @@ import sys
 import numpy as np
 import pytest
 
-from spo_jax.envs import plot, tsplib
 from spo_jax.envs.problem import Instance
+from spo_jax.envs.problems.tsp import files as tsplib
+from spo_jax.envs.report import plot
 from spo_jax.errors import InputError
 
 

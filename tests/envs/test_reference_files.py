@@ -5,9 +5,9 @@ import json
 import pytest
 from exhaustive import cheapest_routes, cvrp, shortest_tour, tsp
 
-from spo_jax.envs import get_problem
-from spo_jax.envs.solvers.construction import clarke_wright, nearest_neighbor
-from spo_jax.envs.solvers.reference_files import (
+from spo_jax.envs.problems import get_problem
+from spo_jax.envs.problems.construction import clarke_wright, nearest_neighbor
+from spo_jax.envs.report.reference_files import (
     FIELDS,
     SHIPPED,
     ReferenceFile,
@@ -162,8 +162,8 @@ def test_what_ships_is_of_the_instances_of_today():
 
 
 def test_a_proven_value_is_what_a_search_from_elsewhere_finds():
-    from spo_jax.envs.solvers.exact import prove
-    from spo_jax.envs.solvers.local_search import three_opt
+    from spo_jax.envs.problems.local_search import three_opt
+    from spo_jax.envs.problems.tsp.branch_and_cut import prove
 
     instance = get_problem("tsp").sample(50, 1, 2026)[0]
     row = shipped().by_digest(instance)

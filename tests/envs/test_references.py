@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 from exhaustive import cheapest_routes, cvrp, shortest_tour, tsp
 
-from spo_jax.envs import tsplib
 from spo_jax.envs.problem import Instance
-from spo_jax.envs.solvers import references
-from spo_jax.envs.solvers.reference_files import ReferenceFile, Row
+from spo_jax.envs.problems.tsp import files as tsplib
+from spo_jax.envs.report import references
+from spo_jax.envs.report.reference_files import ReferenceFile, Row
 from spo_jax.errors import InputError, MissingExtra
 
 

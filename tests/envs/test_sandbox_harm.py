@@ -22,9 +22,9 @@ from program_collection import (
     specimens,
 )
 
-from spo_jax.envs import get_problem
-from spo_jax.envs.evaluator import Evaluator
-from spo_jax.envs.rollouts import Rollouts, Status
+from spo_jax.envs.problems import get_problem
+from spo_jax.envs.run.evaluator import Evaluator
+from spo_jax.envs.run.rollouts import Rollouts, Status
 from spo_jax.program import Pair, Program
 
 HOSTILE = specimens("hostile")

@@ -17,9 +17,9 @@ from program_collection import (
     specimens,
 )
 
-from spo_jax.envs import get_problem
-from spo_jax.envs.evaluator import Evaluator
-from spo_jax.envs.rollouts import Refusal, Rollouts, Status
+from spo_jax.envs.problems import get_problem
+from spo_jax.envs.run.evaluator import Evaluator
+from spo_jax.envs.run.rollouts import Refusal, Rollouts, Status
 from spo_jax.errors import Rejection
 
 HOSTILE, LAWFUL = specimens("hostile"), specimens("lawful")

@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from spo_jax.envs import get_problem
-from spo_jax.envs.evaluator import Evaluator
-from spo_jax.envs.lns import rollout
-from spo_jax.envs.onestep import take_step
-from spo_jax.envs.rollouts import Rollouts
-from spo_jax.envs.shown import HIDDEN, INVERTED, OBSERVED, Shown, fixed, given, of_rollout
+from spo_jax.envs.problems import get_problem
+from spo_jax.envs.run.evaluator import Evaluator
+from spo_jax.envs.run.lns import rollout
+from spo_jax.envs.run.onestep import take_step
+from spo_jax.envs.run.rollouts import Rollouts
+from spo_jax.envs.run.shown import HIDDEN, INVERTED, OBSERVED, Shown, fixed, given, of_rollout
 from spo_jax.errors import InputError
 from spo_jax.program import Pair, Program
 from spo_jax.seeding import python_rng

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 import third_problem
 
-from spo_jax.envs import get_problem
-from spo_jax.envs.evaluator import Evaluator
+from spo_jax.envs.problems import get_problem
+from spo_jax.envs.run.evaluator import Evaluator
 from spo_jax.errors import InputError
 from spo_jax.program import Pair, Program, format_pair
 

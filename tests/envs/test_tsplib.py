@@ -11,8 +11,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from spo_jax.envs import textfiles, tsplib
+from spo_jax.envs import textfiles
 from spo_jax.envs.problem import Instance
+from spo_jax.envs.problems.tsp import files as tsplib
 from spo_jax.errors import InputError
 
 SQUARE = """NAME : square

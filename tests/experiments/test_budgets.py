@@ -8,9 +8,9 @@ import pytest
 from common import budgets, commandline, contenders, paper_values
 
 from spo_jax import presets
-from spo_jax.envs import get_problem
-from spo_jax.envs.baselines import BASELINES
-from spo_jax.envs.evaluation import parse_specs
+from spo_jax.envs.problems import get_problem
+from spo_jax.envs.report.baselines import BASELINES
+from spo_jax.envs.report.evaluation import parse_specs
 from spo_jax.errors import InputError
 
 

@@ -18,8 +18,8 @@ from common.contenders import CONTENDERS
 from common.evaluated import Evaluated
 
 from spo_jax.config import Config
-from spo_jax.envs import get_problem
-from spo_jax.envs.rollouts import Status
+from spo_jax.envs.problems import get_problem
+from spo_jax.envs.run.rollouts import Status
 from spo_jax.errors import MissingExtra
 
 NAN = math.nan

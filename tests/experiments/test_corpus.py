@@ -9,12 +9,12 @@ import numpy as np
 import pretrain_embedded
 import pytest
 
-from spo_jax.envs import get_problem
-from spo_jax.envs.evaluator import Evaluator
+from spo_jax.envs.problems import get_problem
+from spo_jax.envs.run.evaluator import Evaluator
 from spo_jax.program import Pair, parse_response
 from spo_jax.rl.tokens import Tokenizer
-from spo_jax.search.grammar import PROBLEMS, get_grammar
-from spo_jax.search.prompts import FORMS, parents_of
+from spo_jax.search.writing.grammars import PROBLEMS, get_grammar
+from spo_jax.search.writing.prompts import FORMS, parents_of
 
 COUNT = 300
 

@@ -12,15 +12,15 @@ from common.budgets import Group
 from common.evaluated import Evaluated
 
 from spo_jax.config import Config
-from spo_jax.envs import get_problem
-from spo_jax.envs.evaluator import Evaluator
-from spo_jax.envs.rollouts import Status
-from spo_jax.envs.shown import HIDDEN
-from spo_jax.envs.solvers.alns import Settings
-from spo_jax.envs.solvers.alns_tsp import alns_search
+from spo_jax.envs.problems import get_problem
+from spo_jax.envs.problems.alns import Settings
+from spo_jax.envs.problems.tsp.alns import alns_search
+from spo_jax.envs.run.evaluator import Evaluator
+from spo_jax.envs.run.rollouts import Status
+from spo_jax.envs.run.shown import HIDDEN
 from spo_jax.errors import InputError
 from spo_jax.program import Pair, Program
-from spo_jax.search import store
+from spo_jax.search.runs import store
 
 NAN = math.nan
 TSP = get_problem("tsp")

@@ -26,15 +26,15 @@ from common.budgets import Budget
 from common.evaluated import Evaluated
 from matplotlib.colors import PowerNorm
 
-from spo_jax.envs import get_problem
-from spo_jax.envs.evaluator import Evaluator
-from spo_jax.envs.intervals import mean_interval
-from spo_jax.envs.rollouts import Status
-from spo_jax.envs.shown import HIDDEN, INVERTED, OBSERVED, fixed, given
+from spo_jax.envs.problems import get_problem
+from spo_jax.envs.report.intervals import mean_interval
+from spo_jax.envs.run.evaluator import Evaluator
+from spo_jax.envs.run.rollouts import Status
+from spo_jax.envs.run.shown import HIDDEN, INVERTED, OBSERVED, fixed, given
 from spo_jax.errors import InputError
 from spo_jax.program import load_pair
-from spo_jax.search import commands
-from spo_jax.search.store import DATABASE, dump, load_run
+from spo_jax.search.runs import commands
+from spo_jax.search.runs.store import DATABASE, dump, load_run
 
 NAN = math.nan
 TSP, CVRP = get_problem("tsp"), get_problem("cvrp")
@@ -516,7 +516,7 @@ def test_a_case_without_a_reference_and_with_failures(files):
 
 def test_trouble_is_one_sentence(run, script, files, tmp_path, capsys):
     hidden = copied(run, tmp_path / "hidden", state=False)
-    other = copied(run, tmp_path / "other", problem="spo_jax.envs.tsp:TSP")
+    other = copied(run, tmp_path / "other", problem="spo_jax.envs.problems.tsp.rules:TSP")
     complaints = [
         (dynamics, ("--run", run / "none"), "no such run folder"),
         (anytime, ("--group", "uniform-9", "--contenders", "spi"), "no contender 'spi'"),

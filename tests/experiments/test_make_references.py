@@ -3,9 +3,9 @@
 import make_references as script
 import pytest
 
-from spo_jax.envs import get_problem
-from spo_jax.envs.solvers import references
-from spo_jax.envs.solvers.reference_files import Row, read_references
+from spo_jax.envs.problems import get_problem
+from spo_jax.envs.report import references
+from spo_jax.envs.report.reference_files import Row, read_references
 
 
 def row(cost: float, effort: str = "standard", certified: bool = False) -> Row:

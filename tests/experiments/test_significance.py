@@ -9,7 +9,7 @@ import pytest
 from common import significance
 from common.tables import Column
 
-from spo_jax.envs.intervals import mean_interval
+from spo_jax.envs.report.intervals import mean_interval
 
 NAN = math.nan
 COLUMN = Column("uniform-50", "50", "Uniform instances")

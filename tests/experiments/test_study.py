@@ -17,9 +17,9 @@ from common.outcomes import CURVES, STATE, Outcome, first_of_last_third, reads_s
 from spo_jax.config import Config
 from spo_jax.errors import InputError
 from spo_jax.program import Pair, Program
-from spo_jax.search import commands
-from spo_jax.search.manifest import model_of
-from spo_jax.search.store import DATABASE, dump, load_run
+from spo_jax.search.runs import commands
+from spo_jax.search.runs.manifest import model_of
+from spo_jax.search.runs.store import DATABASE, dump, load_run
 
 NAN = math.nan
 NUMBERS = {

@@ -8,7 +8,7 @@ import pytest
 from common import paper_values, tables
 from common.tables import PAPER, Cell, Column, Row, Table
 
-from spo_jax.envs.intervals import mean_interval
+from spo_jax.envs.report.intervals import mean_interval
 
 NAN = math.nan
 COLUMNS = (

@@ -25,7 +25,7 @@ from spo_jax.rl.trainer import Learner
 from spo_jax.rl.vllm.client import Client
 from spo_jax.rl.vllm.policy import VllmPolicy
 from spo_jax.rl.vllm.server import LOG, Started
-from spo_jax.search.prompts import CROSSOVERS, INITIALIZATION, MUTATIONS, render
+from spo_jax.search.writing.prompts import CROSSOVERS, INITIALIZATION, MUTATIONS, render
 from spo_jax.words import EMBEDDED
 
 PYTHON = os.environ.get("SPO_VLLM_PYTHON")

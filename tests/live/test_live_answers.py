@@ -15,7 +15,7 @@ from spo_jax.rl.request_log import REQUESTS
 from spo_jax.rl.tokens import Tokenizer
 from spo_jax.rl.vllm.client import Client, Sampling
 from spo_jax.rl.vllm.policy import VllmPolicy
-from spo_jax.search.store import BEST, Store
+from spo_jax.search.runs.store import BEST, Store
 from spo_jax.words import EMBEDDED
 from tests.live.serving import (
     MARKS,

@@ -10,16 +10,16 @@ from deep_texts import DESTROY, NESTS, REPAIR, RETURN, STRANGE, holding, nested,
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from spo_jax.envs.evaluator import Evaluator
 from spo_jax.envs.glns_operators import is_operators, load_operators
-from spo_jax.envs.sandbox.policy import check
-from spo_jax.envs.tsp import TSP
+from spo_jax.envs.problems.tsp.rules import TSP
+from spo_jax.envs.run.evaluator import Evaluator
+from spo_jax.envs.run.sandbox.policy import check
 from spo_jax.errors import InputError, Rejection, SpoError
 from spo_jax.program import Pair, Program, format_pair, load_pair, parse_response, save_pair
 from spo_jax.program.answers import _fenced, _without_thoughts
 from spo_jax.program.pairfile import parse_pair
 from spo_jax.program.syntax import MAX_BITS, MAX_DEPTH, parse_tree
-from spo_jax.search.prompts import INITIALIZATION, render
+from spo_jax.search.writing.prompts import INITIALIZATION, render
 
 
 def programs(text: str) -> list[Program]:

@@ -7,14 +7,14 @@ import numpy as np
 import pytest
 import tiny
 
-from spo_jax.envs import get_problem
-from spo_jax.envs.evaluator import Evaluator
+from spo_jax.envs.problems import get_problem
+from spo_jax.envs.run.evaluator import Evaluator
 from spo_jax.program import Program, parse_response
 from spo_jax.rl.embedded import FOLDER
 from spo_jax.rl.qwen3_5 import Qwen3_5, load_pretrained
 from spo_jax.rl.sampling import SamplingConfig, sample
 from spo_jax.rl.tokens import Tokenizer
-from spo_jax.search.prompts import FORMS, INITIALIZATION, render
+from spo_jax.search.writing.prompts import FORMS, INITIALIZATION, render
 
 PLAIN = Program.from_source(
     "destroy",

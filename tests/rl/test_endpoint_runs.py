@@ -18,12 +18,12 @@ from spo_jax.program import ROLES
 from spo_jax.rl.access import ENDPOINT_KEYS, address
 from spo_jax.rl.endpoint import Endpoint
 from spo_jax.rl.request_log import REQUESTS, RequestLog, requests
-from spo_jax.search.grammar import get_grammar
-from spo_jax.search.grammar.generator import answer
-from spo_jax.search.manifest import check_model, model_of
 from spo_jax.search.plugins import writer_and_learner
 from spo_jax.search.rounds import NoUpdate
-from spo_jax.search.store import BEST, Store, dump, load_run
+from spo_jax.search.runs.manifest import check_model, model_of
+from spo_jax.search.runs.store import BEST, Store, dump, load_run
+from spo_jax.search.writing.grammar import answer
+from spo_jax.search.writing.grammars import get_grammar
 from spo_jax.seeding import python_rng
 from tests.rl.chat_server import KEY, config, echo, opened, prompts, serving, texts
 

@@ -14,7 +14,7 @@ from typing import Any
 
 from spo_jax.cli import main
 from spo_jax.rl import checkpoint, policy, trainer
-from spo_jax.search import progress, store
+from spo_jax.search.runs import progress, store
 
 
 class Killer:

@@ -5,8 +5,8 @@ from dataclasses import astuple, replace
 
 from spo_fakes import Evaluator, Generator, answer, number_in, small
 
-from spo_jax.envs import get_problem
-from spo_jax.envs.rollouts import Status
+from spo_jax.envs.problems import get_problem
+from spo_jax.envs.run.rollouts import Status
 from spo_jax.program import Completion, Pair, Program
 from spo_jax.search.methods import get_method
 from spo_jax.search.rounds import Individual

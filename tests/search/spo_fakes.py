@@ -15,8 +15,8 @@ import sys
 import numpy as np
 
 from spo_jax.config import Config
-from spo_jax.envs import get_problem
-from spo_jax.envs.rollouts import Refusal, Rollouts, Status
+from spo_jax.envs.problems import get_problem
+from spo_jax.envs.run.rollouts import Refusal, Rollouts, Status
 from spo_jax.program import Completion, Program
 from spo_jax.search.population import Member
 from spo_jax.search.rounds import Observer, Updater
@@ -177,7 +177,7 @@ class Killer(Observer):
 
 
 def main(folder, rounds, moment=""):
-    from spo_jax.search.store import CHECKPOINTS, Store
+    from spo_jax.search.runs.store import CHECKPOINTS, Store
 
     config = small(rounds=int(rounds))
     killer, learner = Killer(moment), Learner()

@@ -10,8 +10,8 @@ from spo_jax.program import Completion, Prompt
 from spo_jax.search.candidates import Answers, written
 from spo_jax.search.credit import Credits
 from spo_jax.search.groups import follower_groups, leader_groups
-from spo_jax.search.prompts import INITIALIZATION, MUTATIONS, render
 from spo_jax.search.rounds import Observer, Played
+from spo_jax.search.writing.prompts import INITIALIZATION, MUTATIONS, render
 
 # --- prompts that are too long --------------------------------------------------------------------
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from spo_fakes import Evaluator, Generator, answer, number_in, small
 
-from spo_jax.envs import get_problem
-from spo_jax.envs.rollouts import Status
+from spo_jax.envs.problems import get_problem
+from spo_jax.envs.run.rollouts import Status
 from spo_jax.program import Program
 from spo_jax.search.credit import SCHEMES, Credits, Payoff, get_credit
 from spo_jax.search.payoffs import cross_play_candidates

@@ -10,9 +10,9 @@ from spo_fakes import Evaluator, number_in, small
 
 from spo_jax.errors import InputError
 from spo_jax.program import Pair
-from spo_jax.search import funsearch
-from spo_jax.search.funsearch import FunSearch, Island, draw_short, request, reset, softmax
-from spo_jax.search.prompts import INITIALIZATION, NEXT_VERSION
+from spo_jax.search.methods import funsearch
+from spo_jax.search.methods.funsearch import FunSearch, Island, draw_short, request, reset, softmax
+from spo_jax.search.writing.prompts import INITIALIZATION, NEXT_VERSION
 
 RULES = FunSearch()
 

@@ -8,9 +8,9 @@ import pytest
 from method_fakes import by_numbers, program, rng, run
 from spo_fakes import Evaluator, Generator, number_in, small
 
-from spo_jax.envs.rollouts import Status
+from spo_jax.envs.run.rollouts import Status
 from spo_jax.errors import InputError
-from spo_jax.search.glns import Glns, Tally, adaptive_run, closest, crossed, mutated
+from spo_jax.search.methods.glns import Glns, Tally, adaptive_run, closest, crossed, mutated
 from spo_jax.search.population import Member
 from spo_jax.search.rounds import State
 

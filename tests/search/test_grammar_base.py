@@ -8,9 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spo_jax.errors import InputError
-from spo_jax.search import prompts
-from spo_jax.search.grammar import base, get_grammar
-from spo_jax.search.grammar.base import FORMS, STATE, Choices, Grammar, Slot, choice, uses_state
+from spo_jax.program.grammar import base
+from spo_jax.program.grammar.base import FORMS, STATE, Choices, Grammar, Slot, choice, uses_state
+from spo_jax.search.writing import prompts
+from spo_jax.search.writing.grammars import get_grammar
 
 AB = ("a", "b")
 SLOTS = (

@@ -10,12 +10,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from spo_jax.envs.cvrp import CVRP
-from spo_jax.envs.sandbox.policy import check
+from spo_jax.envs.problems.cvrp.rules import CVRP
+from spo_jax.envs.run.sandbox.policy import check
 from spo_jax.program import ROLES, Role, normalise, parse_response
-from spo_jax.search.grammar import get_grammar
-from spo_jax.search.grammar.base import FORMS, Choices, Grammar
-from spo_jax.search.grammar.generator import answer, derivation
+from spo_jax.program.grammar.base import FORMS, Choices, Grammar
+from spo_jax.search.writing.grammar import answer, derivation
+from spo_jax.search.writing.grammars import get_grammar
 
 SIZES = (3, 5, 10, 50, 100)
 STAGNATION = (0, 1, 7, 60, 1000)

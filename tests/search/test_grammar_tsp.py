@@ -11,12 +11,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from spo_jax.envs.sandbox.policy import check
-from spo_jax.envs.tsp import TSP
+from spo_jax.envs.problems.tsp.rules import TSP
+from spo_jax.envs.run.sandbox.policy import check
 from spo_jax.program import ROLES, Program, Prompt, Role, normalise, parse_response
-from spo_jax.search.grammar import get_grammar
-from spo_jax.search.grammar.base import FORMS, Choices, Grammar
-from spo_jax.search.grammar.generator import GrammarGenerator, answer, derivation, read_derivation
+from spo_jax.program.grammar.base import FORMS, Choices, Grammar
+from spo_jax.search.writing.grammar import GrammarGenerator, answer, derivation, read_derivation
+from spo_jax.search.writing.grammars import get_grammar
 
 SIZES = (3, 5, 10, 50, 120)
 STAGNATION = (0, 1, 7, 60, 1000)

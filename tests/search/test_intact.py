@@ -11,12 +11,12 @@ from spo_fakes import Evaluator, Generator, small
 
 from spo_jax.cli import main
 from spo_jax.config import FIELDS, Config
-from spo_jax.envs import get_problem
+from spo_jax.envs.problems import get_problem
 from spo_jax.errors import InputError
 from spo_jax.search.rounds import Individual
+from spo_jax.search.runs.store import DATABASE, MANIFEST, Store, load_run
+from spo_jax.search.runs.tables import TABLES
 from spo_jax.search.spo import Parts, discover
-from spo_jax.search.store import DATABASE, MANIFEST, Store, load_run
-from spo_jax.search.tables import TABLES
 from spo_jax.search.validation import Finals
 
 
@@ -70,7 +70,7 @@ def read_all(path):
 
 def columns():
     empty = sqlite3.connect(":memory:")
-    from spo_jax.search.tables import SCHEMA
+    from spo_jax.search.runs.tables import SCHEMA
 
     empty.executescript(SCHEMA)
     return [

@@ -10,14 +10,14 @@ from spo_jax.cli import main
 from spo_jax.config import FIELDS
 from spo_jax.errors import InputError
 from spo_jax.jsontext import DEPTH, parse
-from spo_jax.search.manifest import (
+from spo_jax.search.runs.manifest import (
     check_model,
     check_prompts,
     idle_devices,
     manifest,
     other_software,
 )
-from spo_jax.search.store import MANIFEST, Store, load_run, read_manifest
+from spo_jax.search.runs.store import MANIFEST, Store, load_run, read_manifest
 
 MODEL = {"name": "m", "base_url": "http://x/v1"}
 LOCAL = {"folder": "/f", "weights": "w", "tokenizer": "t", "devices": "1 of 2 x gpu"}

@@ -13,17 +13,18 @@ from spo_fakes import Evaluator, Generator, small
 from spo_jax import presets
 from spo_jax.cli import main
 from spo_jax.config import Config
-from spo_jax.envs import get_problem
+from spo_jax.envs.problems import get_problem
 from spo_jax.errors import InputError
 from spo_jax.program import Pair, Program
-from spo_jax.search import progress, prompts
-from spo_jax.search.best_of_n import BestOfN
 from spo_jax.search.methods import METHODS, get_method, rounds_of, settings_of, writes_prose
-from spo_jax.search.prompts import INITIALIZATION, render
+from spo_jax.search.methods.best_of_n import BestOfN
 from spo_jax.search.rounds import State, Updater
+from spo_jax.search.runs import progress
+from spo_jax.search.runs.store import Store, default_folder, dump, load_run
+from spo_jax.search.runs.tables import has
 from spo_jax.search.spo import Parts, discover
-from spo_jax.search.store import Store, default_folder, dump, load_run
-from spo_jax.search.tables import has
+from spo_jax.search.writing import prompts
+from spo_jax.search.writing.prompts import INITIALIZATION, render
 
 SETTINGS = {
     "funsearch": "islands=3, prompts=2, samples=2, reset=8",

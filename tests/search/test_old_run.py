@@ -5,11 +5,11 @@ from spo_fakes import Evaluator, Generator, small
 
 from spo_jax.cli import main
 from spo_jax.config import Config
-from spo_jax.envs import get_problem
+from spo_jax.envs.problems import get_problem
 from spo_jax.program import Completion, syntax
 from spo_jax.program.pairfile import parse_pair
+from spo_jax.search.runs.store import BEST, Store, dump
 from spo_jax.search.spo import Parts, discover
-from spo_jax.search.store import BEST, Store, dump
 
 DEEP = "    deep = " + "+".join(["1"] * 490) + "\n"
 

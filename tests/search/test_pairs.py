@@ -7,17 +7,17 @@ import pytest
 from method_fakes import by_numbers, everything, individual, run
 from spo_fakes import Evaluator, Generator, number_in, small
 
-from spo_jax.envs import get_problem
-from spo_jax.envs.evaluator import Evaluator as RealEvaluator
-from spo_jax.envs.rollouts import Status
+from spo_jax.envs.problems import get_problem
+from spo_jax.envs.run.evaluator import Evaluator as RealEvaluator
+from spo_jax.envs.run.rollouts import Status
 from spo_jax.program import Completion
 from spo_jax.search.methods import get_method
-from spo_jax.search.pairs import Budget, Request, best_of, breed, table_of, with_scores
+from spo_jax.search.methods.pairs import Budget, Request, best_of, breed, table_of, with_scores
 from spo_jax.search.payoffs import Table
 from spo_jax.search.plugins import get_generator
-from spo_jax.search.prompts import INITIALIZATION, MUTATIONS
 from spo_jax.search.rounds import Observer, State
 from spo_jax.search.spo import Parts, discover
+from spo_jax.search.writing.prompts import INITIALIZATION, MUTATIONS
 
 PARENTS = (individual(3, 0.5).pair, individual(4, 0.4).pair)
 

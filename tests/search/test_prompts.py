@@ -9,8 +9,15 @@ import pytest
 
 from spo_jax.errors import InputError
 from spo_jax.program import ROLES, Program
-from spo_jax.search import prompts
-from spo_jax.search.prompts import CROSSOVERS, FORMS, INITIALIZATION, MUTATIONS, render, templates
+from spo_jax.search.writing import prompts
+from spo_jax.search.writing.prompts import (
+    CROSSOVERS,
+    FORMS,
+    INITIALIZATION,
+    MUTATIONS,
+    render,
+    templates,
+)
 
 PROBLEMS = ("tsp", "cvrp")
 DESTROY = Program(

@@ -7,11 +7,11 @@ import pytest
 from method_fakes import Writer, individual, rng, run
 from spo_fakes import Evaluator, Generator, number_in
 
-from spo_jax.envs.rollouts import Status
+from spo_jax.envs.run.rollouts import Status
 from spo_jax.errors import InputError
-from spo_jax.search.prompts import INITIALIZATION
-from spo_jax.search.reevo import ReEvo, parents, request, select
+from spo_jax.search.methods.reevo import ReEvo, parents, request, select
 from spo_jax.search.rounds import State
+from spo_jax.search.writing.prompts import INITIALIZATION
 
 SETTINGS = "initial=8"
 

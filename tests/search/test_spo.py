@@ -17,9 +17,9 @@ from spo_fakes import (
     small,
 )
 
-from spo_jax.envs import get_problem
-from spo_jax.envs.evaluator import Evaluator as RealEvaluator
-from spo_jax.envs.rollouts import Refusal, Status
+from spo_jax.envs.problems import get_problem
+from spo_jax.envs.run.evaluator import Evaluator as RealEvaluator
+from spo_jax.envs.run.rollouts import Refusal, Status
 from spo_jax.errors import InputError
 from spo_jax.program import Completion, Pair, Program
 from spo_jax.search.candidates import draw_parents
@@ -27,9 +27,9 @@ from spo_jax.search.credit import Credits
 from spo_jax.search.payoffs import cross_play_scores
 from spo_jax.search.plugins import get_generator, get_panel, get_survivors, get_updater
 from spo_jax.search.population import jaccard, leader_panel, select
-from spo_jax.search.prompts import CROSSOVERS, INITIALIZATION, MUTATIONS
 from spo_jax.search.rounds import Played, State, Updater
 from spo_jax.search.spo import Parts, discover
+from spo_jax.search.writing.prompts import CROSSOVERS, INITIALIZATION, MUTATIONS
 from spo_jax.seeding import python_rng
 
 

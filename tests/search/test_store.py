@@ -17,14 +17,15 @@ import spo_fakes
 from rich.console import Console
 from spo_fakes import Evaluator, Generator, small
 
-from spo_jax.envs import get_problem
-from spo_jax.envs.rollouts import Status
+from spo_jax.envs.problems import get_problem
+from spo_jax.envs.run.rollouts import Status
 from spo_jax.errors import InputError
 from spo_jax.program import Pair, Program
 from spo_jax.program.pairfile import load_pair, save_pair
 from spo_jax.rl.backend import SAME_BITS, ask_same_bits
-from spo_jax.search import commands, progress
-from spo_jax.search.manifest import (
+from spo_jax.search.rounds import Best, Failure
+from spo_jax.search.runs import commands, progress
+from spo_jax.search.runs.manifest import (
     check_model,
     check_prompts,
     idle_devices,
@@ -34,10 +35,7 @@ from spo_jax.search.manifest import (
     other_software,
     versions,
 )
-from spo_jax.search.prompts import digest, templates
-from spo_jax.search.rounds import Best, Failure
-from spo_jax.search.spo import Parts, discover
-from spo_jax.search.store import (
+from spo_jax.search.runs.store import (
     BEST,
     MANIFEST,
     Store,
@@ -48,7 +46,9 @@ from spo_jax.search.store import (
     load_run,
     resolve_pair,
 )
+from spo_jax.search.spo import Parts, discover
 from spo_jax.search.validation import Finals
+from spo_jax.search.writing.prompts import digest, templates
 
 ROOT = Path(spo_fakes.__file__).parents[2]
 
@@ -590,7 +590,7 @@ def test_other_software_and_devices_are_named():
 
 def test_code_that_was_changed_since_its_commit_is_other_code(monkeypatch):
     now = {}
-    monkeypatch.setattr("spo_jax.search.manifest._checkout", lambda: now)
+    monkeypatch.setattr("spo_jax.search.runs.manifest._checkout", lambda: now)
 
     def warns(then, **changes):
         now.clear()
@@ -645,7 +645,7 @@ def test_the_same_bits_are_asked_for_before_anything_looks_at_a_device(tmp_path,
         seen.append(os.environ.get("XLA_FLAGS", ""))
         raise InputError("enough")
 
-    monkeypatch.setattr("spo_jax.envs.get_problem", look)
+    monkeypatch.setattr("spo_jax.envs.problems.get_problem", look)
     flag, path = "--xla_gpu_deterministic_ops=true", tmp_path / "run"
     with start(path, small(deterministic=True)) as store:
         stored = store.config
@@ -739,7 +739,7 @@ def test_a_folder_may_have_any_name(tmp_path):
 
 
 def test_ids_tell_programs_apart_that_differ_in_anything():
-    from spo_jax.search.tables import program_id
+    from spo_jax.search.runs.tables import program_id
 
     base = Program("repair", "def repair():\n    pass\n", "a", ("p",), "form", "c", "d")
     others = [

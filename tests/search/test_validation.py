@@ -9,17 +9,17 @@ import pytest
 from spo_fakes import Evaluator, Generator, small
 
 from spo_jax.config import Config
-from spo_jax.envs import evaluator as real
-from spo_jax.envs import get_problem
-from spo_jax.envs.groups import parse_spec
+from spo_jax.envs.problems import get_problem
+from spo_jax.envs.run import evaluator as real
+from spo_jax.envs.specs import parse_spec
 from spo_jax.errors import InputError
 from spo_jax.presets import PRESETS, load
 from spo_jax.program import Pair, Program
-from spo_jax.search import progress
 from spo_jax.search.rounds import Best, Observer
+from spo_jax.search.runs import progress
+from spo_jax.search.runs.store import Store, load_run
+from spo_jax.search.runs.tables import connect
 from spo_jax.search.spo import Parts, discover
-from spo_jax.search.store import Store, load_run
-from spo_jax.search.tables import connect
 from spo_jax.search.validation import (
     FRESH,
     Finals,

@@ -1,0 +1,1 @@
+"""The capacitated vehicle routing problem."""

@@ -1,0 +1,304 @@
+"""The removal mechanisms of the CVRP destroy grammar: each a helper function and its phrase.
+
+A helper gets `routes`, the non-empty routes of the customers that are still there, and `count`, at
+most their number, and returns between one and `count` distinct customers of them.
+"""
+
+from spo_jax.program.grammar.base import Choices, Weights
+from spo_jax.program.grammar.pieces import NEAREST, STATE, amount, function, indent
+
+MECHANISMS: Weights = {
+    "string": 6.0,
+    "shaw": 2.0,
+    "radial": 2.0,
+    "border": 1.2,
+    "spoke": 1.0,
+    "tail": 1.0,
+    "segment": 1.0,
+    "thinned": 1.0,
+    "route": 0.4,
+    "worst": 0.6,
+    "random": 0.4,
+}
+UNSEEDED = ("random",)
+
+_LEFT = "left = [node for route in routes for node in route]"
+_HOME = "home = {node: r for r, route in enumerate(routes) for node in route}"
+
+
+def removal(name: str, choices: Choices) -> tuple[str, str, str]:
+    """(helper function, its call, phrase) of a mechanism."""
+    around = ""
+    seed: list[str] = []
+    if name not in UNSEEDED and not (name == "worst" and choices["area"] == 0):
+        seed, around = _seed(str(choices["seed"]))
+    if name == "route" and choices["pick"] != "near":
+        seed = []
+    body, phrase = _BODIES[name](choices, seed, around)
+    text = "\n".join(body)
+    names = ["dist", "demands", "routes", "count", STATE, "rng"]
+    used = [n for n in names if n in ("dist", "routes", "count", "rng") or n in text]
+    signature = f"take_{name}({', '.join(used)})"
+    return function(f"def {signature}:", body), signature, phrase
+
+
+def _seed(rule: str) -> tuple[list[str], str]:
+    """(lines that set `seed` from `left` or `routes`, phrase)."""
+    kind, _, value = rule.partition(" ")
+    if kind == "random":
+        return ["seed = rng.choice(left)"], "a random customer"
+    if kind == "far":
+        line = f"seed = max(rng.choices(left, k={value}), key=lambda node: dist[0][node])"
+        return [line], f"the one of {value} random customers that is farthest from the depot"
+    if kind == "small":
+        line = f"seed = rng.choice(min(rng.choices(routes, k={value}), key=len))"
+        return [line], f"a customer of the route with fewest stops among {value} random ones"
+    if kind == "leg":
+        return [
+            "route = [0] + rng.choice(routes)",
+            "legs = zip(route, route[1:])",
+            "seed = max(legs, key=lambda leg: dist[leg[0]][leg[1]])[1]",
+        ], "the end of the longest leg of a random route"
+    if kind == "sweep":
+        return (
+            [f"seed = left[({value} * {STATE} + rng.randrange({value})) % len(left)]"],
+            f"a seed that moves {value} customers along the routes with every step without"
+            " improvement",
+        )
+    return [
+        f"draws = 1 if {STATE} < {value} else 4",
+        "seed = max(rng.choices(left, k=draws), key=lambda node: dist[0][node])",
+    ], (
+        f"a random customer, or after {value} steps without improvement the one of 4 that is"
+        " farthest from the depot"
+    )
+
+
+def _radial(choices: Choices, seed: list[str], around: str) -> tuple[list[str], str]:
+    return [_LEFT, *seed, *NEAREST, "return left[:count]"], f"the customers nearest to {around}"
+
+
+def _thinned(choices: Choices, seed: list[str], around: str) -> tuple[list[str], str]:
+    spread = choices["spread"]
+    pool = f"left = left[: {spread} * count]"
+    body = [_LEFT, *seed, *NEAREST, pool, "return rng.sample(left, count)"]
+    return body, f"a random one in {spread} of the customers around {around}"
+
+
+def _by_route(seed: list[str], take: list[str]) -> list[str]:
+    """Lines that `take` stops of one route after the other, those near the seed first.
+
+    take: lines that extend `chosen` with stops of `route`, whose stop nearest to the seed has the
+        index `where`.
+    """
+    return [
+        _HOME,
+        "left = list(home)",
+        *seed,
+        *NEAREST,
+        "chosen, cut = [], set()",
+        "for node in left:",
+        "    if home[node] in cut:",
+        "        continue",
+        "    cut.add(home[node])",
+        "    route = routes[home[node]]",
+        "    where = route.index(node)",
+        *indent(take),
+        "    if len(chosen) >= count:",
+        "        break",
+        "return chosen",
+    ]
+
+
+def _string(choices: Choices, seed: list[str], around: str) -> tuple[list[str], str]:
+    length, length_phrase = amount(choices, "length")
+    take = [f"length = min({length}, len(route), count - len(chosen))"]
+    phrase = (
+        f"strings of consecutive stops (length {length_phrase}) through the routes around {around}"
+    )
+    if choices["gap"] == 0:
+        take += [
+            "start = rng.randint(max(0, where - length + 1), min(where, len(route) - length))",
+            "chosen += route[start : start + length]",
+        ]
+    else:
+        gap = choices["gap"]
+        take += [
+            f"gap = min({gap}, len(route) - length) if rng.random() < 0.5 else 0",
+            "window = length + gap",
+            "start = rng.randint(max(0, where - window + 1), min(where, len(route) - window))",
+            "split = rng.randint(1, length)",
+            "chosen += route[start : start + split]",
+            "chosen += route[start + split + gap : start + window]",
+        ]
+        phrase += f", half of them with up to {gap} stops kept inside"
+    return _by_route(seed, take), phrase
+
+
+def _segment(choices: Choices, seed: list[str], around: str) -> tuple[list[str], str]:
+    body = [
+        _LEFT,
+        *seed,
+        "row = dist[seed]",
+        "chosen = []",
+        "for route in sorted(routes, key=lambda route: min(row[node] for node in route)):",
+        "    length = min(len(route), count - len(chosen))",
+        "    start = rng.randint(0, len(route) - length)",
+        "    chosen += route[start : start + length]",
+        "    if len(chosen) >= count:",
+        "        break",
+        "return chosen",
+    ]
+    return body, (
+        f"the longest stretch that fits from the route of {around}, going on in the next nearest"
+        " routes"
+    )
+
+
+def _tail(choices: Choices, seed: list[str], around: str) -> tuple[list[str], str]:
+    length, length_phrase = amount(choices, "length")
+    take = [
+        "tail = route[where:] if rng.random() < 0.5 else route[where::-1]",
+        f"length = min({length}, count - len(chosen))",
+        "chosen += tail[:length]",
+    ]
+    return _by_route(seed, take), (
+        f"up to so many stops (length {length_phrase}) from the point of each route that is nearest"
+        f" to {around} towards one of its ends"
+    )
+
+
+def _route(choices: Choices, seed: list[str], around: str) -> tuple[list[str], str]:
+    if choices["pick"] == "near":
+        rank = [_LEFT, *seed, "row = dist[seed]"]
+        rank += ["routes = sorted(routes, key=lambda route: min(row[node] for node in route))"]
+        which = f"nearest to {around}"
+    elif choices["pick"] == "small":
+        rank = ["routes = sorted(routes, key=lambda route: len(route) * (0.5 + rng.random()))"]
+        which = "with few stops (drawn with a random factor)"
+    else:
+        rank = ["def load(route):", "    return sum(demands[node] for node in route)", ""]
+        rank += ["routes = sorted(routes, key=lambda route: load(route) * (0.5 + rng.random()))"]
+        which = "with little load (drawn with a random factor)"
+    body = [
+        *rank,
+        "chosen = routes[0][:count]",
+        "for route in routes[1:]:",
+        "    if len(chosen) + len(route) > count:",
+        "        break",
+        "    chosen += route",
+        "return chosen",
+    ]
+    return body, f"as many whole routes as fit, those {which}"
+
+
+def _shaw(choices: Choices, seed: list[str], around: str) -> tuple[list[str], str]:
+    by_demand, by_route = float(choices["by_demand"]), float(choices["by_route"])
+    key, words = ["key[node] = row[node]"], ["distance"]
+    scale: list[str] = []
+    if by_demand:
+        scale = ["scale = dist[seed][pool[-1]] / max(demands)"]
+        key.append(f"key[node] += {by_demand} * scale * abs(demands[node] - demands[pivot])")
+        words.append("demand")
+    if by_route:
+        scale += ["bonus = 0.3 * dist[seed][pool[-1]]"]
+        key.append(
+            f"key[node] += bonus * (home[node] {'!=' if by_route > 0 else '=='} home[pivot])"
+        )
+        words.append("membership of the same route" if by_route > 0 else "being on another route")
+    rank = ["    pool.sort(key=lambda node: row[node])"]
+    if len(key) > 1:
+        rank = [
+            "key = {}",
+            "for node in pool:",
+            *indent(key),
+            "pool.sort(key=lambda node: key[node])",
+        ]
+        rank = indent(rank)
+    body = [
+        *([_HOME, "left = list(home)"] if by_route else [_LEFT]),
+        *seed,
+        *NEAREST,
+        "pool = left[: 4 * count]",
+        *scale,
+        "chosen = [seed]",
+        "pool.remove(seed)",
+        "while pool and len(chosen) < count:",
+        "    pivot = rng.choice(chosen)",
+        "    row = dist[pivot]",
+        *rank,
+        f"    chosen.append(pool.pop(int(len(pool) * rng.random() ** {choices['power']})))",
+        "return chosen",
+    ]
+    how = words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"
+    return body, f"customers related by {how} to those chosen before, starting from {around}"
+
+
+def _border(choices: Choices, seed: list[str], around: str) -> tuple[list[str], str]:
+    spread = choices["spread"]
+    body = [
+        _HOME,
+        "left = list(home)",
+        *seed,
+        *NEAREST,
+        f"left = left[: {spread} * count]",
+        "gap = {}",
+        "for node in left:",
+        "    row = dist[node]",
+        "    others = [row[other] for other in left if home[other] != home[node]]",
+        '    gap[node] = min(others, default=float("inf"))',
+        "left.sort(key=lambda node: gap[node])",
+        "return left[:count]",
+    ]
+    return body, (
+        f"of the {spread} times as many customers around {around}, those that lie closest to a stop"
+        " of another route"
+    )
+
+
+def _spoke(choices: Choices, seed: list[str], around: str) -> tuple[list[str], str]:
+    body = [
+        _LEFT,
+        *seed,
+        "row, hub = dist[seed], dist[0]",
+        "left.sort(key=lambda node: row[node] + hub[node])",
+        "return left[:count]",
+    ]
+    return body, f"the customers closest to the line from the depot to {around}"
+
+
+def _worst(choices: Choices, seed: list[str], around: str) -> tuple[list[str], str]:
+    area = int(choices["area"])
+    body = [
+        "gain = {}",
+        "for route in routes:",
+        "    for before, node, after in zip([0] + route, route, route[1:] + [0]):",
+        "        saving = dist[before][node] + dist[node][after] - dist[before][after]",
+        f"        gain[node] = saving * (1 + {choices['noise']} * rng.random())",
+        "left = list(gain)",
+    ]
+    where = ""
+    if area:
+        body += [*seed, *NEAREST, f"left = left[: {area} * count]"]
+        where = f" among the {area} times as many around {around}"
+    body += ["left.sort(key=lambda node: -gain[node])", "return left[:count]"]
+    return body, f"the customers whose removal saves most{where}, ranked with noise"
+
+
+def _random(choices: Choices, seed: list[str], around: str) -> tuple[list[str], str]:
+    return [_LEFT, "return rng.sample(left, count)"], "customers drawn uniformly from all routes"
+
+
+_BODIES = {
+    "radial": _radial,
+    "thinned": _thinned,
+    "segment": _segment,
+    "string": _string,
+    "tail": _tail,
+    "route": _route,
+    "shaw": _shaw,
+    "border": _border,
+    "spoke": _spoke,
+    "worst": _worst,
+    "random": _random,
+}

@@ -1,0 +1,1 @@
+"""The travelling salesperson problem."""

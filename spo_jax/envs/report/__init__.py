@@ -1,0 +1,1 @@
+"""What a person is told: evaluations, baselines, references, solutions, pictures, the machine."""

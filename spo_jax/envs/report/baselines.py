@@ -1,0 +1,273 @@
+"""`spo baseline`: the handcrafted and solver baselines of Appendix C on groups of instances.
+
+A baseline is one function (instance, seed) -> solution. Ours are listed in BASELINES; any other is
+named as "package.module:function". It runs outside the sandbox, since it is no generated program,
+but its solutions are checked and their costs computed as those of programs are, and the report is
+that of `spo evaluate`.
+"""
+
+import importlib
+import inspect
+import math
+import multiprocessing
+import os
+import pickle
+import signal
+import time
+import traceback
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from spo_jax import __version__
+from spo_jax.envs.problem import Infeasible, Instance, Problem, Solution
+from spo_jax.envs.report.evaluation import Progress, Report, filled
+from spo_jax.envs.run.rollouts import Rollouts, Status
+from spo_jax.envs.run.sandbox.confine import die_with_parent
+from spo_jax.envs.specs import parse_specs, reference_settings
+from spo_jax.errors import InputError, MissingExtra
+from spo_jax.named import imported, imported_function
+from spo_jax.stopping import held
+
+Method = Callable[..., Solution]  # of (instance, seed), and of steps if it has such a parameter
+
+_SOLVERS = "spo_jax.envs.problems"
+# name -> problem -> function
+BASELINES: dict[str, dict[str, str]] = {
+    "nearest-neighbor": {"tsp": f"{_SOLVERS}.construction:nearest_neighbor"},
+    "farthest-insertion": {"tsp": f"{_SOLVERS}.construction:farthest_insertion"},
+    "2-opt": {"tsp": f"{_SOLVERS}.local_search:two_opt"},
+    "3-opt": {"tsp": f"{_SOLVERS}.local_search:three_opt"},
+    "alns": {"tsp": f"{_SOLVERS}.tsp.alns:alns", "cvrp": f"{_SOLVERS}.cvrp.alns:alns"},
+    "clarke-wright": {"cvrp": f"{_SOLVERS}.construction:clarke_wright"},
+    "local-search": {"cvrp": f"{_SOLVERS}.local_search:local_search"},
+    "or-tools": {"cvrp": f"{_SOLVERS}.cvrp.or_tools:or_tools"},
+}
+SEEDED = {"alns"}  # of ours, those whose result depends on the seed
+EXTRAS = {"or-tools": ("ortools", "solvers")}  # name -> package, extra
+SEEDS = 3  # rollouts of an instance, where the seed matters and none are asked for
+
+
+@dataclass(frozen=True)
+class Baseline:
+    """A method and what a report says of it.
+
+    solve: with several workers something that can be pickled, such as a function of a module.
+    function: where it is from, as "package.module:function". seeded: whether the seed matters.
+    """
+
+    name: str
+    solve: Method
+    function: str = ""
+    seeded: bool = True
+
+    @property
+    def takes_steps(self) -> bool:
+        """Whether `solve` has a parameter `steps`, which --steps sets."""
+        return "steps" in inspect.signature(self.solve).parameters
+
+
+def get_baseline(name: str, problem: Problem) -> Baseline:
+    """One of ours by name, or "package.module:function".
+
+    Raises InputError where there is none for `problem`, MissingExtra where it is not installed.
+    """
+    if name in BASELINES:
+        ours = BASELINES[name]
+        if problem.name not in ours:
+            others = _names(problem.name)
+            offer = f"; for {problem.name} there is {others}" if others else ""
+            raise InputError(
+                f"{name} is a baseline of {_listed([*ours])}, not of {problem.name}{offer}"
+            )
+        spec = ours[problem.name]
+        package, extra = EXTRAS.get(name, ("", ""))
+        if package:
+            try:
+                importlib.import_module(package)
+            except ImportError:
+                raise MissingExtra(package, extra) from None
+        return Baseline(name, imported("baseline", spec, ""), spec, name in SEEDED)
+    if ":" not in name:
+        raise InputError(
+            f"unknown baseline {name!r}: use {_names(problem.name) or 'one of your own'}, "
+            "or 'package.module:function'"
+        )
+    return Baseline(name, imported_function("baseline", name, _names(problem.name), _like), name)
+
+
+def _like(instance: Instance, seed: int) -> Solution:
+    """What a baseline of the user's own is called as."""
+
+
+def _names(problem: str) -> str:
+    return _listed([name for name, ours in BASELINES.items() if problem in ours])
+
+
+def _listed(words: Sequence[str]) -> str:
+    return ", ".join([*words[:-2], " or ".join(words[-2:])]) if words else ""
+
+
+def evaluate_baseline(
+    baseline: Baseline,
+    problem: Problem,
+    specs: Sequence[str],
+    *,
+    steps: int | None = None,
+    seeds: int | None = None,
+    workers: int = 1,
+    references: str = "solve",
+    effort: str = "standard",
+    cache: str | Path | None = None,
+    progress: Progress = lambda what, done, total: None,
+    save: Callable[[Report], None] = lambda report: None,
+) -> Report:
+    """Run `baseline` on every instance of every spec with seeds 0, 1, ..., seeds - 1.
+
+    steps: passed on to a baseline that takes steps; its own default unless given. seeds: 3 unless
+    given; 1, whatever is given, where the seed changes nothing. The rest is as in
+    `spo_jax.envs.report.evaluation.evaluate`. The same for any number of workers.
+    """
+    if steps is not None and not baseline.takes_steps:
+        raise InputError(f"{baseline.name} takes no steps: leave --steps out")
+    if min(workers, 1 if steps is None else steps, 1 if seeds is None else seeds) < 1:
+        raise InputError("steps, seeds and workers must be at least 1")
+    count = (SEEDS if seeds is None else seeds) if baseline.seeded else 1
+    plans = parse_specs(specs, problem, references)
+    settings: dict[str, Any] = {"seeds": list(range(count))}
+    settings |= reference_settings(references, effort)
+    method = baseline.solve
+    if steps is not None:
+        method = partial(method, steps=steps)
+    if baseline.takes_steps:
+        settings["steps"] = inspect.signature(method).parameters["steps"].default
+    told = {"name": baseline.name, "function": baseline.function}
+    report = Report(__version__, problem.name, None, settings, baseline=told)
+    run = partial(run_baseline, method, problem, seeds=range(count), workers=workers)
+    return filled(report, problem, plans, run, cache=cache, progress=progress, save=save)
+
+
+def run_baseline(
+    method: Method,
+    problem: Problem,
+    instances: Sequence[Instance],
+    progress: Callable[[int, int], None] = lambda done, total: None,
+    *,
+    seeds: Sequence[int] = (0,),
+    workers: int = 1,
+) -> Rollouts:
+    """The runs as rollouts [1, I, S] of one step, which starts from nothing.
+
+    So the initial cost is NaN and state is -1. workers: processes; the result is the same for any.
+    """
+    shape = (1, len(instances), len(seeds))
+    longest = max(map(problem.walk_length, instances))
+    found = Rollouts(
+        best_cost=np.full((*shape, 2), math.nan),
+        state=np.full((*shape, 1), -1, np.int32),
+        status=np.zeros(shape, np.int8),
+        seconds=np.full(shape, math.nan),
+        walk=np.full((*shape, longest), -1, np.int32),
+        reason=np.full(shape, "", object),
+        role=np.full(shape, "", object),
+    )
+    tasks = [(instance, seed) for instance in instances for seed in seeds]
+    for k, run in enumerate(_runs(method, problem, tasks, min(workers, len(tasks)))):
+        at = (0, *divmod(k, len(seeds)))
+        found.status[at], found.reason[at], found.seconds[at] = run.status, run.reason, run.seconds
+        if run.status == Status.OK:
+            found.best_cost[at][-1] = run.cost
+            found.walk[at] = run.walk + run.walk[-1:] * (longest - len(run.walk))
+        progress(k + 1, len(tasks))
+    return found
+
+
+@dataclass(frozen=True)
+class _Run:
+    """One run. seconds: of CPU time. walk: as `Rules.encode` gives it."""
+
+    status: Status
+    reason: str
+    seconds: float
+    cost: float = math.nan
+    walk: tuple[int, ...] = ()
+
+
+def _runs(
+    method: Method, problem: Problem, tasks: Sequence[tuple[Instance, int]], workers: int
+) -> Iterator[_Run]:
+    """The runs of `tasks`, in their order."""
+    if workers <= 1:
+        for instance, seed in tasks:
+            yield _run(method, problem, instance, seed)
+        return
+    try:
+        pickle.dumps((method, problem))
+    except Exception as error:  # whatever the user's objects raise
+        raise InputError(f"the baseline cannot be sent to workers, use one: {error}") from None
+    # Fresh processes: forking one in which JAX has started threads may hang. Ctrl-C just ends them.
+    pool = ProcessPoolExecutor(
+        workers,
+        multiprocessing.get_context("spawn"),
+        _begin_worker,
+        (os.getpid(),),
+    )
+    others = set(multiprocessing.active_children())
+    try:
+        with held():  # a worker that is half started would complain
+            runs = pool.map(partial(_run, method, problem), *zip(*tasks, strict=True))
+        yield from runs
+    except BrokenProcessPool:
+        raise InputError("a worker died, perhaps for lack of memory: use fewer workers") from None
+    except BaseException:  # whatever ends the command, or who reads the runs
+        for worker in set(multiprocessing.active_children()) - others:
+            worker.kill()
+        raise
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+def _begin_worker(parent: int) -> None:
+    """Ctrl-C just ends a worker, and so does the end of the command, however it ends."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    die_with_parent(parent)
+
+
+def _run(method: Method, problem: Problem, instance: Instance, seed: int) -> _Run:
+    """One run; what the method raises becomes a status with its reason, as with programs."""
+    rules = problem.rules(instance)
+    start = time.process_time()
+    try:
+        output = method(instance, seed)
+    except Exception as error:
+        return _Run(_status(error), _reason(error), time.process_time() - start)
+    seconds = time.process_time() - start
+    try:
+        solution = rules.repaired(output)
+    except Infeasible as error:
+        return _Run(Status.INVALID, str(error), seconds)
+    return _Run(
+        Status.OK, "", seconds, problem.cost(instance, solution), tuple(rules.encode(solution))
+    )
+
+
+def _status(error: Exception) -> Status:
+    if isinstance(error, Infeasible):
+        return Status.INVALID
+    return Status.MEMORY if isinstance(error, MemoryError) else Status.CRASH
+
+
+def _reason(error: Exception) -> str:
+    """One line; with where it was raised, unless the method refused on purpose."""
+    text = " ".join(str(error).split())
+    if isinstance(error, Infeasible):
+        return text
+    last = traceback.extract_tb(error.__traceback__)[-1]
+    named = f"{type(error).__name__}: {text}" if text else type(error).__name__
+    return f"{named} ({Path(last.filename).name}, line {last.lineno})"

@@ -1,0 +1,1 @@
+"""Rollouts: the search, the evaluator, and the sandbox that programs run in."""

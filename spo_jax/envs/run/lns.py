@@ -1,0 +1,141 @@
+"""Large neighbourhood search with one destroy and one repair function (Section 3.1).
+
+Accept if not worse; z_t is the number of steps since the last strict improvement, 0 at the start;
+the best-so-far objective is recorded at every step. Runs inside the sandboxed worker.
+"""
+
+import random
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from spo_jax.envs.problem import Infeasible, Rules, Solution
+from spo_jax.envs.run.rollouts import Status
+from spo_jax.envs.run.shown import OBSERVED, Shown
+from spo_jax.program import Role
+
+
+@dataclass(frozen=True)
+class Trace:
+    """best_cost: T+1 floats. state: T ints, the true z_t, whatever was shown. best: a solution."""
+
+    best_cost: list[float]
+    state: list[int]
+    best: Solution
+
+
+class Failure(Exception):
+    """A program failed; `cause` is the exception it raised, if it raised one."""
+
+    def __init__(self, status: Status, role: Role, what: str, cause: BaseException | None = None):
+        super().__init__(what)
+        self.status = status
+        self.role = role
+        self.cause = cause
+
+
+def rollout(
+    rules: Rules,
+    destroy: Callable[..., Any],
+    repair: Callable[..., Any],
+    arguments: tuple[tuple[Any, ...], tuple[Any, ...]],
+    start: random.Random,
+    rng: Any,
+    steps: int,
+    *,
+    seconds: float | None = None,
+    skip_infeasible: bool = False,
+    shown: Shown = OBSERVED,
+) -> Trace:
+    """One rollout of `steps` steps, or until `seconds` of CPU time are gone.
+
+    arguments: the instance's leading arguments for destroy and for repair. start: seeds the first
+    solution. rng: what the programs draw from. skip_infeasible: a candidate that breaks the
+    contract is a rejected step instead of a failure. shown: what the programs see of z_t. Raises
+    Failure.
+    """
+    for_destroy, for_repair = arguments
+    copy, cost, destroyed, repaired = rules.copy, rules.cost, rules.destroyed, rules.repaired
+    show = shown.at
+    current = rules.start(start)
+    current_cost = cost(current)
+    best_cost = [current_cost]
+    state: list[int] = []
+    stagnation = 0
+    role: Role = "destroy"
+    deadline = None if seconds is None else time.process_time() + seconds
+    for t in range(steps):
+        if deadline is not None and time.process_time() >= deadline:
+            break
+        state.append(stagnation)
+        z = show(stagnation, t)
+        stagnation += 1
+        try:
+            role = "destroy"
+            partial, removed = destroyed(current, destroy(*for_destroy, copy(current), z, rng))
+            role = "repair"
+            candidate = repaired(repair(*for_repair, partial, removed, z, rng))
+        except Infeasible as error:
+            if not skip_infeasible:
+                raise _failure(role, error) from None
+        except BaseException as error:
+            raise _failure(role, error) from None
+        else:
+            candidate_cost = cost(candidate)
+            if candidate_cost <= current_cost:
+                if candidate_cost < current_cost:
+                    stagnation = 0
+                current, current_cost = candidate, candidate_cost
+        best_cost.append(current_cost)  # the incumbent never worsens, so it is the best so far
+    missing = steps - len(state)
+    return Trace(best_cost + best_cost[-1:] * missing, state + [-1] * missing, current)
+
+
+def one_step(
+    rules: Rules,
+    destroy: Callable[..., Any],
+    repair: Callable[..., Any],
+    arguments: tuple[tuple[Any, ...], tuple[Any, ...]],
+    current: Solution,
+    z: int,
+    rng: Any,
+) -> tuple[list[int], Solution]:
+    """What one step from `current` removes, and the candidate that it makes (eq:lns-update).
+
+    z: the state that is shown. The rest is as in `rollout`. Raises Failure.
+    """
+    for_destroy, for_repair = arguments
+    role: Role = "destroy"
+    try:
+        output = destroy(*for_destroy, rules.copy(current), z, rng)
+        partial, removed = rules.destroyed(current, output)
+        told = removed[:]  # the repair may use its list up
+        role = "repair"
+        return told, rules.repaired(repair(*for_repair, partial, removed, z, rng))
+    except BaseException as error:
+        raise _failure(role, error) from None
+
+
+def _failure(role: Role, error: BaseException) -> Failure:
+    if isinstance(error, Infeasible):
+        return Failure(Status.INVALID, role, str(error))
+    if isinstance(error, MemoryError):
+        return Failure(Status.MEMORY, role, "out of memory", error)
+    return Failure(Status.CRASH, role, _describe(error), error)
+
+
+def _describe(error: BaseException) -> str:
+    """The exception's type and the start of its message, whatever it carries."""
+    try:
+        message = " ".join(str(error)[:500].split())
+    except BaseException:
+        message = ""
+    line = None
+    trace = error.__traceback__
+    while trace is not None:
+        if trace.tb_frame.f_code.co_filename in ("<destroy>", "<repair>"):
+            line = trace.tb_lineno
+        trace = trace.tb_next
+    where = f" (line {line})" if line else ""
+    return f"{type(error).__name__}: {message}{where}" if message else type(error).__name__ + where

@@ -1,0 +1,85 @@
+"""One LNS step taken apart, to look at what a destroy removes and what a repair makes of it.
+
+The programs run in the sandbox as ever, and what they report is checked by the problem's rules.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from spo_jax.envs.problem import Infeasible, Instance, Solution
+from spo_jax.envs.run.evaluator import CHECK_SECONDS, Evaluator
+from spo_jax.envs.run.rollouts import Status
+from spo_jax.envs.run.sandbox.jobs import RunJob, StepTask
+from spo_jax.errors import InputError
+from spo_jax.program import Pair
+from spo_jax.seeding import derive
+
+
+@dataclass(frozen=True)
+class Step:
+    """removed: nodes, as the destroy listed them. partial: the solution without them, in its order.
+    candidate: what the repair made of it, and its cost.
+    """
+
+    removed: list[int]
+    partial: Solution
+    candidate: Solution
+    cost: float
+
+
+def take_step(
+    evaluator: Evaluator, pair: Pair, instance: Instance, solution: Solution, z: int, seed: int = 0
+) -> Step:
+    """One step of `pair` from `solution`, shown the state `z`.
+
+    seed: of what the programs draw. Two pairs with the same destroy, the same z and the same seed
+    destroy alike. The step may take as long as a rollout. Raises InputError if the solution is
+    infeasible or the pair fails.
+    """
+    problem = evaluator.problem
+    rules = problem.rules(instance)
+    try:
+        solution = rules.repaired(solution)
+    except Infeasible as error:
+        raise InputError(f"there is no step from an infeasible solution: {error}") from None
+    task = StepTask(
+        instance=instance.digest,
+        walk_length=problem.walk_length(instance),
+        size=instance.size,
+        solution=solution,
+        z=z,
+        rng_seed=derive("step", evaluator.seed, instance.digest, seed),
+    )
+    job = RunJob(
+        destroy=pair.destroy.source,
+        repair=pair.repair.source,
+        tasks=(task,),
+        steps=1,
+        cpu_seconds=evaluator.cpu_seconds,
+        memory=evaluator.memory,
+        gate_seconds=2 * CHECK_SECONDS,
+    )
+    report = evaluator.step(job, instance)
+    if report.status != Status.OK:
+        raise InputError(
+            f"the pair fails at this step ({report.status.label}: {report.what}); choose another"
+        )
+    numbers = np.frombuffer(report.payload, "<i4").tolist()
+    removed = [node for node in numbers[: task.size] if node >= 0]
+    partial = _without(solution, set(removed))
+    try:
+        rules.destroyed(solution, (partial, removed))
+        candidate = problem.decode(instance, numbers[task.size :])
+    except (Infeasible, IndexError) as error:
+        raise InputError(f"the pair reports a step that is none ({error})") from None
+    return Step(removed, partial, candidate, problem.cost(instance, candidate))
+
+
+def _without(solution: Solution, gone: set[int]) -> Solution:
+    """A tour or routes without some nodes."""
+    return [
+        _without(part, gone) if isinstance(part, list) else part
+        for part in solution
+        if isinstance(part, list) or part not in gone
+    ]

@@ -1,0 +1,95 @@
+"""What an evaluation returns: arrays over [pair, instance, seed], failures included as data."""
+
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import NamedTuple
+
+import numpy as np
+
+
+class Status(IntEnum):
+    """How a rollout ended. Everything but OK has a reason and no score."""
+
+    OK = 0
+    REJECTED = 1  # refused by the static gate; never ran
+    INVALID = 2  # returned something its contract forbids
+    CRASH = 3  # raised, or died
+    TIMEOUT = 4  # used up its CPU time
+    MEMORY = 5  # ran out of its memory
+    TAMPERED = 6  # reported a result that does not recompute
+    HOST_FAULT = 7  # our side failed, each time it was tried; never trained on
+
+    @property
+    def label(self) -> str:
+        return self.name.lower()
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """Why the gate let a program not pass: REJECTED, or HOST_FAULT where it could not judge it."""
+
+    status: Status
+    reason: str
+
+    def __str__(self) -> str:
+        return self.reason
+
+
+class Failed(NamedTuple):
+    """How a rollout failed. role: whose program did, empty where that is not known."""
+
+    status: Status
+    reason: str
+    role: str
+
+
+@dataclass(frozen=True, eq=False)
+class Rollouts:
+    """Axes: P pair, I instance, S seed, T step, L the longest walk of any instance.
+
+    best_cost: [P, I, S, T+1] float64, best-so-far objective before each step and at the end;
+        NaN throughout a failed rollout.
+    state: [P, I, S, T] int32, z_t, the steps since best_cost last fell; it is the true one even
+        where programs were shown another (`spo_jax.envs.run.shown`). -1 throughout a failed
+        rollout.
+    status: [P, I, S] int8, a Status.
+    seconds: [P, I, S] float64, CPU seconds inside the worker; NaN where the rollout never ran
+        or did not report.
+    walk: [P, I, S, L] int32, the best solution as a walk (Rules.encode), padded by repeating its
+        last node, so that the padding costs nothing; -1 throughout a failed rollout.
+    reason: [P, I, S] str, empty for OK.
+    role: [P, I, S] str, the role of the program that failed; empty for OK, and where that is not
+        known: a process that is killed at its CPU limit does not say in which program it was.
+    """
+
+    best_cost: np.ndarray
+    state: np.ndarray
+    status: np.ndarray
+    seconds: np.ndarray
+    walk: np.ndarray
+    reason: np.ndarray
+    role: np.ndarray
+
+    @property
+    def initial_cost(self) -> np.ndarray:
+        """[P, I, S] float64"""
+        return self.best_cost[..., 0]
+
+    @property
+    def final_cost(self) -> np.ndarray:
+        """[P, I, S] float64, the best objective of each rollout."""
+        return self.best_cost[..., -1]
+
+    @property
+    def ok(self) -> np.ndarray:
+        """[P] bool: pairs none of whose rollouts failed."""
+        return (self.status == Status.OK).all(axis=(1, 2))
+
+    def failure(self, pair: int) -> Failed | None:
+        """A pair's first failed rollout, or None."""
+        bad = np.argwhere(self.status[pair] != Status.OK)
+        if not len(bad):
+            return None
+        i, s = bad[0]
+        status = Status(int(self.status[pair, i, s]))
+        return Failed(status, str(self.reason[pair, i, s]), str(self.role[pair, i, s]))

@@ -1,0 +1,61 @@
+"""Where workers find instances: one memory file that all of them may read and only we may write."""
+
+import contextlib
+import os
+import pickle
+from collections.abc import Iterable
+
+from spo_jax.envs.problem import Instance
+from spo_jax.envs.run.sandbox.jobs import Place
+
+LIMIT = 256 << 20  # bytes, past which instances that a run does not need are dropped
+START = 1 << 12  # offsets are large enough to take the same memory in a child, whatever they are
+
+
+class MemoryFile:
+    """An anonymous file in memory. reader: a descriptor that can only read, for children."""
+
+    def __init__(self, name: str):
+        self._writer = os.memfd_create(name, os.MFD_CLOEXEC)
+        self.reader = os.open(f"/proc/self/fd/{self._writer}", os.O_RDONLY | os.O_CLOEXEC)
+
+    def write(self, data: bytes, offset: int) -> None:
+        """All of `data`. Raises OSError where memory is short."""
+        view = memoryview(data)
+        while view:
+            count = os.pwrite(self._writer, view, offset)
+            view, offset = view[count:], offset + count
+
+    def truncate(self, size: int) -> None:
+        os.ftruncate(self._writer, size)
+
+    def close(self) -> None:
+        for fd in (self._writer, self.reader):
+            with contextlib.suppress(OSError):
+                os.close(fd)
+
+
+class Board:
+    """Instances by digest. `hold` may only be called while no job runs."""
+
+    def __init__(self) -> None:
+        self.file = MemoryFile("spo-instances")
+        self.places: dict[str, Place] = {}
+        self._end = START
+
+    def hold(self, instances: Iterable[Instance]) -> None:
+        """Make room for the instances of a run, and write those that are not there yet."""
+        wanted = {instance.digest: instance for instance in instances}
+        fresh = {d: pickle.dumps(i) for d, i in wanted.items() if d not in self.places}
+        if self._end + sum(map(len, fresh.values())) > LIMIT and self.places.keys() - wanted:
+            self.file.truncate(0)
+            self.places.clear()
+            self._end = START
+            fresh = {digest: pickle.dumps(instance) for digest, instance in wanted.items()}
+        for digest, data in fresh.items():
+            self.file.write(data, self._end)
+            self.places[digest] = (self._end, len(data))
+            self._end += len(data)
+
+    def close(self) -> None:
+        self.file.close()

@@ -1,0 +1,382 @@
+"""What runs in a confined child: gate, compile, roll out, report.
+
+A child takes one job. It judges and compiles the two programs and forks a process for each task,
+which alone executes them: rollouts share nothing that a program could have written, and each starts
+from the same memory, whatever ran before it. Programs that cannot tell (`isolation`) run all their
+tasks in the child itself, which costs them no fork.
+
+Reports are frames of fixed-width numbers on one descriptor. Nothing a program made is pickled.
+"""
+
+import contextlib
+import gc
+import os
+import pickle
+import random
+import signal
+import socket
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from types import CodeType
+from typing import Any, NoReturn
+
+import numpy as np
+
+from spo_jax.envs.problem import Instance, Layout, Problem, Rules, Solution
+from spo_jax.envs.run.lns import Failure, one_step, rollout
+from spo_jax.envs.run.rollouts import Status
+from spo_jax.envs.run.sandbox import confine, isolation
+from spo_jax.envs.run.sandbox.confine import BOARD_FD, JOB_FD, RESULT_FD
+from spo_jax.envs.run.sandbox.jobs import (
+    HEADER,
+    JUDGED,
+    MAX_REASON,
+    PID,
+    PREFIX,
+    ROLES,
+    WHOLE_JOB,
+    CheckJob,
+    Place,
+    RunJob,
+    StepTask,
+    Task,
+    read_frame,
+    read_frames,
+)
+from spo_jax.envs.run.sandbox.namespace import ArraysNeeded, make_globals, make_rng
+from spo_jax.envs.run.sandbox.policy import check
+from spo_jax.errors import Rejection
+from spo_jax.program import Interface, Role
+
+# Exit codes. A task's process says by them what its child should do next.
+EXIT_NEXT, EXIT_DONE, EXIT_STOP = 0, 90, 91
+EXIT_ARRAY: dict[Role, int] = {"destroy": 92, "repair": 93}  # again, with arrays for this role
+EXIT_ISOLATE = 94  # again, with a process per task
+EXIT_MEMORY, EXIT_FAULT = 97, 98  # out of memory; our own side failed
+EXIT_SIGNAL = 128  # plus the signal that ended a task's process
+
+Function = Callable[..., Any]
+Arguments = tuple[tuple[Any, ...], tuple[Any, ...]]  # the instance's, for destroy and for repair
+Layouts = dict[Role, Layout]
+
+
+@dataclass(frozen=True)
+class Filters:
+    """The seccomp filters of a child and of a task's process; None where the kernel has none."""
+
+    job: bytes | None
+    task: bytes | None
+
+
+@dataclass(frozen=True)
+class _Loaded:
+    code: CodeType
+    entry: str
+    layout: Layout
+    closed: bool
+
+
+class _Again(Exception):
+    """A task has to be begun again in another process; code: how, as an exit code."""
+
+    def __init__(self, code: int):
+        super().__init__(code)
+        self.code = code
+
+
+@dataclass(frozen=True)
+class Child:
+    """A child's whole life: warm up, wait for a job, give everything else up, work.
+
+    jobs: the socket on which the pipe for a job's reports comes. job, board: descriptors of the
+    files of jobs and of instances. zygote: its process; space: the bytes that it maps.
+    """
+
+    problem: Problem
+    jobs: socket.socket
+    job: int
+    board: int
+    zygote: int
+    space: int
+    filters: Filters
+
+    def live(self) -> NoReturn:
+        confine.die_with_parent(self.zygote)
+        os.setsid()
+        _warm_up(self.problem.interface)
+        _, pipes, _, _ = socket.recv_fds(self.jobs, 1, 1)
+        if not pipes:
+            os._exit(0)
+        os.write(pipes[0], PID.pack(os.getpid()))
+        os.lseek(self.job, 0, os.SEEK_SET)
+        _, body = read_frame(self.job)
+        job = pickle.loads(body)
+        limit = self.space + job.memory
+        confine.confine_job(pipes[0], self.job, self.board, limit, self.filters.job)
+        if isinstance(job, CheckJob):
+            self.check(job)
+        else:
+            self.run(job)
+        os._exit(0)
+
+    # --- the gate ---------------------------------------------------------------------------------
+
+    def check(self, job: CheckJob) -> None:
+        for index, (role, source) in enumerate(job.programs):
+            _arm(job.cpu_seconds)
+            try:
+                self.load(role, source)
+                _report(index, Status.OK)
+            except Rejection as error:
+                _report(index, Status.REJECTED, error.reason)
+
+    def load(self, role: Role, source: str) -> _Loaded:
+        """Judge and compile a program. Raises Rejection."""
+        try:
+            verdict = check(source, role, self.problem.interface)
+            closed = isolation.is_closed(verdict)
+            code = compile(verdict.tree, f"<{role}>", "exec")
+            return _Loaded(code, verdict.entry, verdict.layout, closed)
+        except SyntaxError as error:
+            raise Rejection(f"line {error.lineno}: {error.msg}") from None
+        except (RecursionError, MemoryError):
+            raise Rejection("too large to compile") from None
+        except Rejection:
+            raise
+        except ValueError as error:
+            raise Rejection(f"does not compile: {error}") from None
+
+    # --- rollouts ---------------------------------------------------------------------------------
+
+    def run(self, job: RunJob) -> None:
+        """Carry out a job's tasks, each in a process of its own where the programs need that."""
+        _arm(job.gate_seconds)
+        loaded: dict[Role, _Loaded] = {}
+        sources: dict[Role, str] = {"destroy": job.destroy, "repair": job.repair}
+        for role, source in sources.items():
+            try:
+                loaded[role] = self.load(role, source)
+            except Rejection as error:
+                _report(WHOLE_JOB, Status.REJECTED, error.reason, role)
+                return
+        _arm(0.0)
+        _report(JUDGED, Status.OK)  # what comes now is the programs' time
+        confine.free_address_space()  # an instance may need more than a program may have
+        layouts: Layouts = {role: program.layout for role, program in loaded.items()}
+        if not job.isolate and all(program.closed for program in loaded.values()):
+            os._exit(self.run_together(job, loaded, layouts))
+        gc.collect()
+        gc.freeze()
+        while (code := self.fork_task(job, loaded, layouts)) == EXIT_NEXT:
+            pass
+        if code not in (EXIT_DONE, EXIT_STOP):
+            os._exit(code if code >= 0 else EXIT_SIGNAL - code)
+
+    def fork_task(self, job: RunJob, loaded: Mapping[Role, _Loaded], layouts: Layouts) -> int:
+        """Carry out the next task in a process of its own; how that ended.
+
+        Gives back what it took: the next process finds the same free memory, and the layouts that
+        the gate chose, whatever this task needed.
+        """
+        position, child = os.lseek(JOB_FD, 0, os.SEEK_CUR), os.getpid()
+        pid = os.fork()
+        if pid == 0:
+            try:
+                confine.die_with_parent(child)
+                self.be_task(job, loaded, layouts)
+            finally:
+                os._exit(EXIT_FAULT)
+        code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+        if code in _ROLE_OF:
+            os.lseek(JOB_FD, position, os.SEEK_SET)
+            return self.fork_task(job, loaded, {**layouts, _ROLE_OF[code]: "array"})
+        return code
+
+    def be_task(self, job: RunJob, loaded: Mapping[Role, _Loaded], layouts: Layouts) -> NoReturn:
+        prefix, body = read_frame(JOB_FD)
+        task, place = pickle.loads(body)
+        rules = self.problem.rules(_read_instance(place))
+        confine.confine_task(job.memory, int(job.cpu_seconds) + 2, self.filters.task)
+        gc.collect()  # and with it the lists of free objects, which differ after the first fork
+        gc.enable()
+        try:
+            fine = _attempt(job, task, prefix, rules, loaded, layouts, shared=False)
+        except _Again as again:
+            os._exit(again.code)
+        except MemoryError:  # the program left too little for our own work
+            os._exit(EXIT_MEMORY)
+        last = PREFIX.unpack(prefix)[2]
+        stop = job.fail_fast and not fine
+        os._exit(EXIT_STOP if stop else EXIT_DONE if last else EXIT_NEXT)
+
+    def run_together(self, job: RunJob, loaded: Mapping[Role, _Loaded], layouts: Layouts) -> int:
+        """Carry out all tasks in this process; its exit code."""
+        rules: dict[Place, Rules] = {}
+        tasks: list[tuple[bytes, Task | StepTask, Place]] = []
+        for prefix, body in read_frames(JOB_FD):
+            task, place = pickle.loads(body)
+            tasks.append((prefix, task, place))
+            if place not in rules:
+                rules[place] = self.problem.rules(_read_instance(place))
+        if not all(isolation.is_plain(known.arguments("rows")) for known in rules.values()):
+            return EXIT_ISOLATE
+        cpu_seconds = int(job.cpu_seconds * len(tasks)) + 2
+        confine.confine_task(job.memory, cpu_seconds, self.filters.task)
+        gc.collect()
+        gc.freeze()
+        gc.enable()
+        for prefix, task, place in tasks:
+            gc.collect()  # what an earlier task left counts against no other's memory
+            try:
+                fine = _attempt(job, task, prefix, rules[place], loaded, layouts, shared=True)
+            except _Again:
+                return EXIT_ISOLATE
+            except MemoryError:
+                return EXIT_MEMORY
+            if job.fail_fast and not fine:
+                break
+        return 0
+
+
+_ROLE_OF = {code: role for role, code in EXIT_ARRAY.items()}
+
+
+def _warm_up(interface: Interface) -> None:
+    """Write to the pages that any job writes to, before there is a job to wait for them."""
+    role: Role = "destroy"
+    with contextlib.suppress(Rejection):
+        names = ", ".join(f"a{k}" for k in range(interface.arity(role)))
+        text = f"def destroy({names}):\n    return [v for v in a1 if v], a1[:1]\n"
+        compile(check(text, role, interface).tree, "<warm>", "exec")
+
+
+def _read_instance(place: Place) -> Instance:
+    offset, length = place
+    data = os.pread(BOARD_FD, length, offset)
+    while len(data) < length:
+        data += os.pread(BOARD_FD, length - len(data), offset + len(data))
+    return pickle.loads(data)
+
+
+def _attempt(
+    job: RunJob,
+    task: Task | StepTask,
+    prefix: bytes,
+    rules: Rules,
+    loaded: Mapping[Role, _Loaded],
+    layouts: Layouts,
+    *,
+    shared: bool,
+) -> bool:
+    """Carry out a task and report what comes of it; whether it succeeded. Raises _Again.
+
+    shared: whether this process carries out other tasks too.
+    """
+    end: tuple[Status, str, Role | None] = Status.OK, "", None
+    _arm(job.cpu_seconds)
+    began = time.process_time()
+    try:
+        rng = make_rng(task.rng_seed, arrays=not shared)
+        destroy = _define(loaded["destroy"], "destroy", rng)
+        repair = _define(loaded["repair"], "repair", rng)
+        arguments = rules.arguments(layouts["destroy"]), rules.arguments(layouts["repair"])
+        if isinstance(task, StepTask):
+            payload = _step(task, rules, destroy, repair, arguments, rng)
+        else:
+            payload = _run(task, job, rules, destroy, repair, arguments, rng)
+    except Failure as failure:
+        if isinstance(failure.cause, ArraysNeeded):
+            raise _Again(EXIT_ISOLATE) from None
+        # The gate guessed that tuples would do; where they do not, start again on the array.
+        guessed = layouts[failure.role] == "rows"
+        if guessed and isinstance(failure.cause, TypeError | AttributeError):
+            raise _Again(EXIT_ARRAY[failure.role]) from None
+        end = failure.status, str(failure), failure.role
+        payload = b""
+    seconds = time.process_time() - began
+    _arm(0.0)  # no report is cut off in the middle
+    _report(PREFIX.unpack(prefix)[1], *end, seconds, payload)
+    return end[0] == Status.OK
+
+
+def _run(
+    task: Task,
+    job: RunJob,
+    rules: Rules,
+    destroy: Function,
+    repair: Function,
+    arguments: Arguments,
+    rng: Any,
+) -> bytes:
+    trace = rollout(
+        rules,
+        destroy,
+        repair,
+        arguments,
+        random.Random(task.start_seed),
+        rng,
+        job.steps,
+        seconds=job.seconds,
+        skip_infeasible=job.skip_infeasible,
+        shown=task.shown,
+    )
+    return (
+        np.asarray(trace.best_cost, "<f8").tobytes()
+        + np.asarray(trace.state, "<i4").tobytes()
+        + _walk(rules, trace.best, task.walk_length)
+    )
+
+
+def _step(
+    task: StepTask,
+    rules: Rules,
+    destroy: Function,
+    repair: Function,
+    arguments: Arguments,
+    rng: Any,
+) -> bytes:
+    removed, candidate = one_step(rules, destroy, repair, arguments, task.solution, task.z, rng)
+    padded = removed + [-1] * (task.size - len(removed))
+    return np.asarray(padded, "<i4").tobytes() + _walk(rules, candidate, task.walk_length)
+
+
+def _walk(rules: Rules, solution: Solution, length: int) -> bytes:
+    walk = rules.encode(solution)
+    return np.asarray(walk + walk[-1:] * (length - len(walk)), "<i4").tobytes()
+
+
+def _define(program: _Loaded, role: Role, rng: Any) -> Function:
+    """Execute the module in a fresh namespace, so that no rollout sees another."""
+    namespace = make_globals(rng)
+    try:
+        exec(program.code, namespace)  # a gated, compiled program in a confined process
+        return namespace[program.entry]
+    except MemoryError as error:
+        raise Failure(Status.MEMORY, role, "out of memory", error) from None
+    except BaseException as error:
+        raise Failure(Status.CRASH, role, f"{type(error).__name__} at import", error) from None
+
+
+def _arm(seconds: float) -> None:
+    """Have the kernel kill this process after `seconds` of CPU time; no handler, so C loops too.
+
+    0 takes that back.
+    """
+    signal.setitimer(signal.ITIMER_PROF, seconds)
+
+
+def _report(
+    index: int,
+    status: Status,
+    reason: str = "",
+    role: Role | None = None,
+    seconds: float = 0.0,
+    payload: bytes = b"",
+) -> None:
+    plain = "".join(c if " " <= c <= "~" else "?" for c in reason[:MAX_REASON])
+    text = plain.encode("ascii")
+    header = HEADER.pack(index, status, ROLES.index(role), len(text), seconds)
+    view = memoryview(header + text + payload)
+    while view:
+        view = view[os.write(RESULT_FD, view) :]

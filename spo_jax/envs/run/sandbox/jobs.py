@@ -1,0 +1,153 @@
+"""What crosses between a worker and its children: jobs one way, reports the other.
+
+A job is a file of frames, each a prefix and a pickle made by ourselves: first the job without its
+tasks, then one frame per task. Children read it front to back through one shared file position, so
+that no child needs to know how many there are. A report is fixed-width numbers and capped ASCII.
+"""
+
+import os
+import pickle
+import struct
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+
+from spo_jax.envs.problem import Solution
+from spo_jax.envs.run.shown import Shown
+from spo_jax.program import Role
+
+# A report: index, status, role at fault (a place in ROLES), length of the reason, CPU seconds; then
+# the reason, then (if OK) what the job's `payload_size` counts.
+HEADER = struct.Struct("<IBBHd")
+ROLES: tuple[Role | None, ...] = (None, "destroy", "repair")
+MAX_REASON = 390
+WHOLE_JOB = 0xFFFFFFFF  # the index of a report that concerns every rollout of the job
+JUDGED = 0xFFFFFFFE  # the index of a report that both programs of a RunJob have passed the gate
+PID = struct.Struct("<q")  # what a child says first: which process has taken the job
+
+PREFIX = struct.Struct("<QI?")  # length of the pickle, index of the task, whether it is the last
+Place = tuple[int, int]  # where an instance lies on the board: offset and length in bytes
+
+
+@dataclass(frozen=True)
+class Task:
+    """One rollout of a job. instance: its digest. shown: what its programs see of z_t.
+
+    index: its place among the rollouts of the pair. walk_length: of its encoded solution.
+    """
+
+    index: int
+    instance: str
+    walk_length: int
+    start_seed: int
+    rng_seed: int
+    shown: Shown
+
+
+@dataclass(frozen=True)
+class StepTask:
+    """One step from a given solution, to see what the programs do; see `lns.one_step`.
+
+    size: of the instance, which no removal exceeds. walk_length: of an encoded solution.
+    """
+
+    instance: str
+    walk_length: int
+    size: int
+    solution: Solution
+    z: int
+    rng_seed: int
+    index: int = 0
+
+
+@dataclass(frozen=True)
+class RunJob:
+    """One pair on some tasks, in order; see `lns.rollout` for what is not explained here.
+
+    cpu_seconds: per task. gate_seconds: CPU time to judge and compile both programs. memory: bytes
+    on top of what the interpreter and the instance take.
+    fail_fast: stop at the first failure. isolate: a process per task, whatever the programs are.
+    """
+
+    destroy: str
+    repair: str
+    tasks: tuple[Task | StepTask, ...]
+    steps: int
+    cpu_seconds: float
+    memory: int
+    gate_seconds: float
+    seconds: float | None = None
+    skip_infeasible: bool = False
+    fail_fast: bool = True
+    isolate: bool = False
+
+    def due(self, k: int) -> int | None:
+        """The index of report k, or None if there is to be none."""
+        return self.tasks[k].index if k < len(self.tasks) else None
+
+    def payload_size(self, k: int) -> int:
+        """Bytes of report k.
+
+        A rollout's: best_cost [T+1] float64, state [T] int32 and walk [L] int32. A step's: removed
+        [size] int32, -1 where there are fewer, and the candidate's walk [L] int32.
+        """
+        task = self.tasks[k]
+        if isinstance(task, StepTask):
+            return 4 * (task.size + task.walk_length)
+        return 12 * self.steps + 8 + 4 * task.walk_length
+
+    def frames(self, places: Mapping[str, Place]) -> bytes:
+        """The job's file. places: where each instance that a task names lies on the board."""
+        head = pickle.dumps(replace(self, tasks=()))
+        frames = [PREFIX.pack(len(head), 0, not self.tasks), head]
+        for k, task in enumerate(self.tasks):
+            body = pickle.dumps((task, places[task.instance]))
+            frames += [PREFIX.pack(len(body), task.index, k + 1 == len(self.tasks)), body]
+        return b"".join(frames)
+
+
+@dataclass(frozen=True)
+class CheckJob:
+    """Programs to pass through the static gate and the compiler; cpu_seconds for each."""
+
+    programs: tuple[tuple[Role, str], ...]
+    cpu_seconds: float
+    memory: int
+
+    def due(self, k: int) -> int | None:
+        return k if k < len(self.programs) else None
+
+    def payload_size(self, k: int) -> int:
+        return 0
+
+    def frames(self, places: Mapping[str, Place]) -> bytes:
+        body = pickle.dumps(self)
+        return PREFIX.pack(len(body), 0, True) + body
+
+
+Job = RunJob | CheckJob
+
+
+def read_frame(fd: int) -> tuple[bytes, bytes]:
+    """The next frame: its prefix, still packed, and its pickle."""
+    prefix = read_exactly(fd, PREFIX.size)
+    return prefix, read_exactly(fd, PREFIX.unpack(prefix)[0])
+
+
+def read_frames(fd: int) -> Iterator[tuple[bytes, bytes]]:
+    """All frames that are left, to the last one."""
+    last = False
+    while not last:
+        prefix, body = read_frame(fd)
+        last = PREFIX.unpack(prefix)[2]
+        yield prefix, body
+
+
+def read_exactly(fd: int, length: int) -> bytes:
+    """`length` bytes from the file position of `fd`. Raises EOFError."""
+    data = os.read(fd, length)
+    while len(data) < length:
+        more = os.read(fd, length - len(data))
+        if not more:
+            raise EOFError("the job's file is cut off")
+        data += more
+    return data

@@ -1,0 +1,80 @@
+"""What became of a job: the reports that came, and what the end of its child means."""
+
+import signal
+from dataclasses import dataclass
+
+from spo_jax.envs.run.rollouts import Status
+from spo_jax.envs.run.sandbox.child import EXIT_MEMORY, EXIT_SIGNAL
+from spo_jax.envs.run.sandbox.confine import EXIT_SECCOMP
+from spo_jax.program import Role
+
+# How a program can end its own process; a child that dies of any other signal was killed.
+CPU_SIGNALS = (signal.SIGPROF, signal.SIGXCPU)
+CRASH_SIGNALS = (signal.SIGSEGV, signal.SIGBUS, signal.SIGFPE, signal.SIGILL, signal.SIGABRT)
+
+
+@dataclass(frozen=True)
+class Report:
+    """One parsed report of a child. payload: see `jobs.RunJob.payload_size`.
+
+    role: whose fault a failure is, where that is known. again: whether another try might end
+    otherwise, because the failure may not be the program's.
+    """
+
+    index: int
+    status: Status
+    reason: str
+    seconds: float
+    payload: bytes = b""
+    role: Role | None = None
+    again: bool = False
+
+    @property
+    def what(self) -> str:
+        """The reason for a person, with the role that it is about."""
+        return f"{self.role}: {self.reason}" if self.role else self.reason
+
+
+@dataclass(frozen=True)
+class Ended:
+    """What became of a job.
+
+    reports: in order. verdict: of its first unreported task; None where the child ended by itself
+    after reporting what it had to. isolate: the rest needs a process per task.
+    """
+
+    reports: list[Report]
+    verdict: Report | None = None
+    isolate: bool = False
+
+
+def verdict(code: int, limit: float, seconds: float) -> Report:
+    """What an exit code says. limit: CPU seconds; seconds: of wall-clock time that it took."""
+    number = code - EXIT_SIGNAL if code > EXIT_SIGNAL else -code
+    if code == EXIT_MEMORY:
+        return Report(0, Status.MEMORY, "out of memory", seconds)
+    if code == EXIT_SECCOMP:
+        return fault("the kernel refused the seccomp filter", seconds)
+    if 0 < code < EXIT_SIGNAL:
+        return fault(f"the child ended with code {code}", seconds)
+    if number in CPU_SIGNALS and seconds >= 0.9 * limit:
+        return Report(0, Status.TIMEOUT, f"used up {limit:g} s of CPU time", limit)
+    if number in CRASH_SIGNALS:
+        name = signal.Signals(number).name
+        return Report(0, Status.CRASH, f"the process died of {name}", seconds, again=True)
+    return fault(killed(number), seconds)
+
+
+def fault(reason: str, seconds: float) -> Report:
+    """A failure of our own side."""
+    return Report(0, Status.HOST_FAULT, reason, seconds, again=True)
+
+
+def killed(number: int) -> str:
+    """A signal that no program sends itself, in words."""
+    try:
+        name = signal.Signals(number).name
+    except ValueError:
+        name = f"signal {number}"
+    short = " (out of memory?)" if number == signal.SIGKILL else ""
+    return f"killed from outside by {name}{short}"

@@ -1,0 +1,380 @@
+"""The parent's end of a zygote: send a job, read its reports, enforce the wall clock.
+
+A worker never trusts what comes through a job's pipe: a report has a fixed length for its status,
+an index that is due, and numbers that the evaluator recomputes.
+"""
+
+import contextlib
+import json
+import os
+import select
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Mapping
+from pathlib import Path
+
+from spo_jax.envs.run.rollouts import Status
+from spo_jax.envs.run.sandbox.board import MemoryFile
+from spo_jax.envs.run.sandbox.child import EXIT_ISOLATE
+from spo_jax.envs.run.sandbox.jobs import (
+    HEADER,
+    JUDGED,
+    MAX_REASON,
+    PID,
+    ROLES,
+    WHOLE_JOB,
+    CheckJob,
+    Job,
+    Place,
+    RunJob,
+)
+from spo_jax.envs.run.sandbox.outcome import Ended, Report, fault, killed, verdict
+from spo_jax.envs.run.sandbox.zygote import FORK, ORDER, TAKE
+from spo_jax.errors import SandboxUnavailable
+
+START_SECONDS = 60.0
+STARTS = 6  # how often a zygote is started that is killed while it starts
+PAUSE = 0.1  # seconds before the first new start; each later one waits twice as long
+GRACE_SECONDS = 0.75  # wall-clock time past the CPU limit in which a sleeping child is killed
+PATIENCE = 10.0  # a child that wants CPU and is not given it may take this many limits
+
+
+class Worker:
+    """One zygote and at most one job at a time. All methods are non-blocking but for `start`.
+
+    board: the descriptor that its children read instances from.
+    """
+
+    def __init__(self, problem: str, board: int):
+        self._problem = problem
+        self._board = board
+        self._process: subprocess.Popen[bytes] | None = None
+        self.layers: dict[str, bool] = {}
+        self.job: Job | None = None
+        self.reports: list[Report] = []
+
+    # --- the zygote's life ------------------------------------------------------------------------
+
+    def launch(self) -> None:
+        """Start the process; `start` waits until it is ready, so several can warm up at once."""
+        self._control, control = socket.socketpair()
+        self._jobs, jobs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self._file = MemoryFile("spo-job")
+        ends = (control.fileno(), jobs.fileno(), self._file.reader, self._board)
+        command = [sys.executable, "-s", "-S", "-P", "-B"]
+        command += [str(Path(__file__).with_name("launch.py")), ",".join(map(str, ends))]
+        command += [self._problem, json.dumps([os.path.abspath(p or ".") for p in sys.path])]
+        single = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
+        self._process = subprocess.Popen(
+            command,
+            env={"PYTHONHASHSEED": "0", **dict.fromkeys(single, "1")},
+            pass_fds=ends,
+            cwd="/",
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            start_new_session=True,
+        )
+        control.close()
+        jobs.close()
+        assert self._process.stderr is not None
+        os.set_blocking(self._process.stderr.fileno(), False)
+        self._waiting: list[int] = []  # children that the zygote was told to wait for
+        self._statuses = b""
+        self.job = None
+
+    def start(self) -> None:
+        """Wait for the zygote's hello, and start it again where it is killed before that.
+
+        Raises SandboxUnavailable with its last words.
+        """
+        for attempt in range(STARTS):
+            hello = self._hello()
+            if hello is not None:
+                break
+            words, killed = self._last_words(), self._was_killed
+            self.close()
+            if not killed or attempt + 1 == STARTS:
+                times = f" ({STARTS} times)" if killed else ""
+                raise SandboxUnavailable(f"the sandbox process did not start{times}: {words}")
+            time.sleep(PAUSE * 2**attempt)
+            self.launch()
+        assert hello is not None
+        self.layers = json.loads(hello)
+        with contextlib.suppress(OSError):  # it died since: the first job will find out
+            self._control.sendall(FORK)
+
+    def lost(self) -> tuple[str, float]:
+        """Of a zygote that died under a job: what happened, and the seconds the job had taken."""
+        return f"the sandbox process died: {self._last_words()}", time.monotonic() - self._began
+
+    def restart(self) -> None:
+        """Replace a zygote that is gone. Raises SandboxUnavailable."""
+        self.close()
+        self.launch()
+        self.start()
+
+    def _hello(self) -> bytes | None:
+        """What the zygote says when it is ready; None if it ends or hangs before that."""
+        hello = b""
+        deadline = time.monotonic() + START_SECONDS
+        while not hello.endswith(b"\n"):
+            patience = max(0.0, deadline - time.monotonic())
+            ready, _, _ = select.select([self._control], [], [], patience)
+            data = self._control.recv(1 << 12) if ready else b""
+            if not data:
+                return None
+            hello += data
+        return hello
+
+    @property
+    def _was_killed(self) -> bool:
+        code = self._process.returncode if self._process is not None else None
+        return code is not None and code < 0
+
+    def _last_words(self) -> str:
+        """Why the zygote ended, or what can be said of it."""
+        process = self._process
+        assert process is not None
+        assert process.stderr is not None
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(1.0)
+        if process.returncode is None:
+            return f"it said nothing for {START_SECONDS:g} s"
+        lines = (process.stderr.read() or b"").decode("utf-8", "replace").strip().splitlines()
+        if lines:
+            return lines[-1]
+        code = process.returncode
+        return killed(-code) if code < 0 else f"it ended with code {code}"
+
+    def close(self) -> None:
+        """Kill the zygote and what it runs."""
+        if self._process is None:
+            return
+        if self.job is not None:
+            self._kill_child()
+            self._end_job()
+        self._control.close()
+        self._jobs.close()
+        self._file.close()
+        self._process.kill()
+        self._process.wait()
+        assert self._process.stderr is not None
+        self._process.stderr.close()
+        self._process = None
+
+    # --- a job's life -----------------------------------------------------------------------------
+
+    def submit(self, job: Job, places: Mapping[str, Place]) -> None:
+        """Begin `job`; places: where its instances lie on the board. Raises OSError."""
+        self._file.write(job.frames(places), 0)
+        read_end, write_end = os.pipe2(os.O_CLOEXEC)
+        try:
+            socket.send_fds(self._jobs, [TAKE], [write_end])
+            self._control.sendall(FORK)  # the next child warms up while this one works
+        except OSError:
+            os.close(read_end)
+            raise
+        finally:
+            os.close(write_end)
+        os.set_blocking(read_end, False)
+        self.job, self.reports = job, []
+        self._pipe, self._open = read_end, True
+        self._buffer = bytearray()
+        self._pid: int | None = None
+        self._exit: int | None = None
+        self._judged = False
+        self._reaped = False
+        self._killed = False
+        self._broken = False
+        self._began = time.monotonic()
+        self._deadline = self._began + self._limit
+
+    @property
+    def _limit(self) -> float:
+        """Wall-clock seconds between two signs of life, before the watchdog looks closer."""
+        return self._cpu_limit + GRACE_SECONDS
+
+    @property
+    def _cpu_limit(self) -> float:
+        """CPU seconds that a child may use up until its next report."""
+        job = self.job
+        assert job is not None
+        if isinstance(job, RunJob) and not self._judged:
+            return job.gate_seconds
+        return job.cpu_seconds
+
+    @property
+    def descriptors(self) -> list[int]:
+        """What to select on while a job runs."""
+        control = self._control.fileno()
+        return [self._pipe, control] if self._open else [control]
+
+    @property
+    def deadline(self) -> float:
+        """time.monotonic() at which `poll` must be called even if nothing is readable."""
+        return self._deadline
+
+    def poll(self) -> bool:
+        """Read what there is and look at the clock; True once the job has ended.
+
+        Raises ConnectionError if the zygote itself is gone.
+        """
+        self._read_reports()
+        complete = self._reported_all()
+        if self._pid is not None and not self._reaped and (complete or not self._open):
+            self._reap()
+        if complete:  # the next job need not wait for the end of the child
+            self._exit = 0
+            return True
+        self._read_statuses()
+        if self._exit is not None:
+            return True
+        if not self._open and self._pid is None:
+            self._exit = -signal.SIGKILL  # it died before it said anything
+            return True
+        if self._broken and not self._killed:
+            self._kill_child()
+        if time.monotonic() >= self._deadline:
+            self._watchdog()
+        return False
+
+    def finish(self) -> Ended:
+        """What became of the job that ended."""
+        reports, code, limit = self.reports, self._exit, self._cpu_limit
+        seconds = time.monotonic() - self._began
+        killed, broken = self._killed, self._broken
+        self._end_job()
+        assert code is not None
+        if broken:
+            return Ended(reports, Report(0, Status.TAMPERED, "malformed report", seconds))
+        if killed:
+            return Ended(reports, fault("stalled without using CPU time", seconds))
+        if code == EXIT_ISOLATE:
+            return Ended(reports, isolate=True)
+        if code == 0:
+            return Ended(reports)
+        return Ended(reports, verdict(code, limit, seconds))
+
+    def _reported_all(self) -> bool:
+        if not isinstance(self.job, RunJob) or self._broken or self._buffer:
+            return False
+        return len(self.reports) == len(self.job.tasks)
+
+    def _reap(self) -> None:
+        """Tell the zygote to wait for the child, and answer with how it ended."""
+        assert self._pid is not None
+        try:
+            self._control.sendall(ORDER.pack(self._pid))
+        except OSError:
+            raise ConnectionError("the sandbox process is gone") from None
+        self._waiting.append(self._pid)
+        self._reaped = True
+
+    def _end_job(self) -> None:
+        if self._open:
+            os.close(self._pipe)
+            self._open = False
+        self.job = None
+
+    def _read_statuses(self) -> None:
+        try:
+            data = self._control.recv(ORDER.size * 64, socket.MSG_DONTWAIT)
+        except BlockingIOError:
+            return
+        if not data:
+            raise ConnectionError("the sandbox process is gone")
+        self._statuses += data
+        while len(self._statuses) >= ORDER.size:
+            (status,) = ORDER.unpack(self._statuses[: ORDER.size])
+            self._statuses = self._statuses[ORDER.size :]
+            if self._waiting.pop(0) == self._pid:
+                self._exit = os.waitstatus_to_exitcode(status)
+
+    def _read_reports(self) -> None:
+        while self._open:
+            try:
+                data = os.read(self._pipe, 1 << 16)
+            except BlockingIOError:
+                break
+            if not data:
+                os.close(self._pipe)
+                self._open = False
+            self._buffer += data
+            if self._pid is None and len(self._buffer) >= PID.size:
+                (self._pid,) = PID.unpack_from(self._buffer)
+                del self._buffer[: PID.size]
+            if self._pid is not None:
+                self._parse()
+
+    def _parse(self) -> None:
+        """Take whole reports off the buffer; anything unexpected marks the job as broken."""
+        job = self.job
+        assert job is not None
+        while not self._broken and len(self._buffer) >= HEADER.size:
+            index, code, role, length, seconds = HEADER.unpack_from(self._buffer)
+            size = HEADER.size + length
+            ok = code == Status.OK
+            known = code <= Status.MEMORY and role < len(ROLES)
+            if not known or length > MAX_REASON or not seconds >= 0.0:
+                self._broken = True
+                return
+            news = isinstance(job, RunJob) and not (self._judged or self.reports)
+            if index == JUDGED and news and ok and not length:
+                self._judged = True
+                del self._buffer[:size]
+                self._began = time.monotonic()
+                self._deadline = self._began + self._limit
+                continue
+            due = job.due(len(self.reports))
+            whole = index == WHOLE_JOB and code == Status.REJECTED
+            if due is None or not (index == due or (whole and not isinstance(job, CheckJob))):
+                self._broken = True
+                return
+            if ok:
+                size += job.payload_size(len(self.reports))
+            if len(self._buffer) < size:
+                return
+            start = HEADER.size + length
+            reason = bytes(self._buffer[HEADER.size : start]).decode("ascii", "replace")
+            payload = bytes(self._buffer[start:size])
+            report = Report(index, Status(code), reason, seconds, payload, ROLES[role])
+            self.reports.append(report)
+            del self._buffer[:size]
+            self._began = time.monotonic()
+            self._deadline = self._began + self._limit
+
+    def _watchdog(self) -> None:
+        """A rollout is past its limit and the kernel has not killed it: see whether it runs.
+
+        A child that is runnable is only short of CPU on a busy machine and is given more time; one
+        that sleeps does what no program may do. Either way there is an end.
+        """
+        now = time.monotonic()
+        waited = now - self._began
+        if self._pid is not None and waited < PATIENCE * self._limit and _is_running(self._pid):
+            self._deadline = now + 0.25
+            return
+        self._kill_child()
+        self._deadline = now + 5.0
+
+    def _kill_child(self) -> None:
+        if self._pid is not None:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.killpg(self._pid, signal.SIGKILL)
+            self._killed = True
+        elif self._process is not None:  # it never forked: the zygote itself hangs
+            self._process.kill()
+
+
+def _is_running(pid: int) -> bool:
+    """Whether a child, or the process that works for it, is on a CPU or waits for one."""
+    try:
+        below = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+        stats = [Path(f"/proc/{p}/stat").read_text() for p in (pid, *below)]
+    except OSError:
+        return False
+    return any(stat.rpartition(")")[2].split()[0] == "R" for stat in stats)

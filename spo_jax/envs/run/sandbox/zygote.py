@@ -1,0 +1,131 @@
+"""The zygote: a warm, single-threaded process that does nothing but fork.
+
+It is started by `worker.Worker` as a fresh interpreter with an empty environment. Every child takes
+one job and ends. The zygote never sees a job: the parent leaves it in a file that children read
+(`jobs`, `board`), and what it does for each is the same, so that every child starts from the same
+memory, whatever ran before. That makes results independent of a worker's history, even those of a
+program that looks at hashes of addresses.
+
+A child costs a few milliseconds to fork and to warm up (most of it copying pages it writes to), so
+the next one is forked while the present one works.
+"""
+
+import ast
+import gc
+import importlib
+import json
+import os
+import signal
+import socket
+import struct
+import sys
+import warnings
+from dataclasses import dataclass
+
+import numpy as np
+
+from spo_jax.envs.problems import get_problem
+from spo_jax.envs.run.sandbox import child, confine, memory
+
+ORDER = struct.Struct("<q")  # 0: fork a child; else: wait for this one and answer with its status
+FORK = ORDER.pack(0)
+TAKE = b"!"  # the message on the socket of jobs that comes with the pipe for a job's reports
+
+
+@dataclass(frozen=True)
+class Ends:
+    """A zygote's descriptors. control: orders. jobs: who reads from it has the next job.
+
+    job, board: the files that jobs and instances are read from.
+    """
+
+    control: int
+    jobs: int
+    job: int
+    board: int
+
+
+def main(ends: Ends, problem: str, fixed_addresses: bool) -> None:
+    """The zygote's whole life. problem: a `get_problem` name."""
+    os.environ.clear()
+    warnings.simplefilter("ignore")
+    np.seterr(all="ignore")
+    _load_lazy_modules()
+    solved = get_problem(problem)
+    gc.disable()
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's to handle
+    layers = {"fixed_addresses": fixed_addresses, "zeroed_arrays": memory.zero_array_memory()}
+    layers |= confine.confine_zygote()
+    layers["seccomp"] = _seccomp_works()
+    filters = child.Filters(
+        job=confine.seccomp_filter(forks=True) if layers["seccomp"] else None,
+        task=confine.seccomp_filter() if layers["seccomp"] else None,
+    )
+    jobs = socket.socket(fileno=ends.jobs)
+    space = confine.address_space()
+    worked = child.Child(solved, jobs, ends.job, ends.board, os.getpid(), space, filters)
+    os.write(ends.control, json.dumps(layers).encode() + b"\n")
+    gc.collect()
+    gc.freeze()
+    _serve(ends.control, worked)
+
+
+def _serve(control: int, worked: child.Child) -> None:
+    """Fork and wait as told, until the parent is gone.
+
+    Each turn gives back what it took, so that the next child finds the same free memory.
+    """
+    for _ in range(3):  # the first turns leave lists of free objects that they did not find
+        pid = os.fork()
+        if pid == 0:
+            os._exit(0)
+        ORDER.pack(os.waitpid(ORDER.unpack(ORDER.pack(pid))[0], 0)[1])
+        del pid
+    while True:
+        order = os.read(control, ORDER.size)
+        if not order:
+            return
+        if order == FORK:
+            try:
+                if os.fork() == 0:
+                    os.close(control)  # so that its end means the zygote's
+                    _be(worked)
+            except OSError as error:
+                sys.exit(f"cannot fork: {error.strerror}")
+        else:
+            os.write(control, ORDER.pack(os.waitpid(ORDER.unpack(order)[0], 0)[1]))
+        del order
+
+
+def _be(worked: child.Child) -> None:
+    try:
+        worked.live()
+    finally:
+        os._exit(child.EXIT_FAULT)
+
+
+def _seccomp_works() -> bool:
+    """Whether a child under the first filter can fork one that adds the second."""
+    outer, inner = confine.seccomp_filter(forks=True), confine.seccomp_filter()
+    if outer is None or inner is None:
+        return False
+    pid = os.fork()
+    if pid == 0:
+        try:
+            if confine.try_seccomp(outer):
+                below = os.fork()
+                if below == 0:
+                    os._exit(0 if confine.try_seccomp(inner) else 1)
+                os._exit(os.waitstatus_to_exitcode(os.waitpid(below, 0)[1]))
+        finally:
+            os._exit(1)
+    _, status = os.waitpid(pid, 0)
+    return status == 0
+
+
+def _load_lazy_modules() -> None:
+    """Import what Python and NumPy import on first use: later nothing can be opened."""
+    for name in ("numpy._core._methods", "numpy.linalg", "numpy.ma", "numpy.random", "unicodedata"):
+        importlib.import_module(name)
+    np.random.default_rng(0)
+    ast.parse("\u00e9 = 1")

@@ -1,0 +1,184 @@
+"""The groups of instances that `spo evaluate` and `spo baseline` run on, and their references.
+
+A group is what one SPEC names: `uniform:SIZExCOUNT[@SEED]`, an instance file, or a folder of them.
+References come from the user's own file, the instance's, the values that ship, or a solver.
+"""
+
+import os
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from spo_jax.envs.problem import Instance, Problem
+from spo_jax.envs.report.reference_files import ReferenceFile, read_references
+from spo_jax.errors import InputError, MissingExtra
+
+SUFFIXES = {"tsp": ".tsp", "cvrp": ".vrp"}
+LARGEST_GROUP = 8 << 30  # bytes of distance matrices, or of recorded costs and states
+
+_UNIFORM = re.compile(r"uniform:([0-9]{1,6})x([0-9]{1,6})(?:@([0-9]{1,18}))?", re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class Spec:
+    """One group of instances before it is loaded; text is how the user named it.
+
+    Either uniform (size, count, seed) or the paths of instance files.
+    """
+
+    text: str
+    uniform: tuple[int, int, int] | None = None
+    paths: tuple[Path, ...] = ()
+
+    @property
+    def count(self) -> int:
+        return len(self.paths) if self.uniform is None else self.uniform[1]
+
+    def load(self, problem: Problem) -> list[Instance]:
+        if self.uniform is not None:
+            size, count, seed = self.uniform
+            return problem.sample(size, count, seed)
+        return [problem.read(path) for path in self.paths]
+
+
+def parse_spec(text: str, problem: Problem) -> Spec:
+    """The group that `text` names. Raises InputError if there is no such thing."""
+    if text.lower().startswith("uniform:"):
+        found = _UNIFORM.fullmatch(text)
+        if found is None:
+            raise InputError(f"{text!r} is not uniform:SIZExCOUNT[@SEED], e.g. uniform:50x32@1")
+        size, count, seed = (int(part or 0) for part in found.groups())
+        if count < 1:
+            raise InputError(f"{text!r} asks for no instance: COUNT is at least 1")
+        if 8 * count * size * size > LARGEST_GROUP:
+            raise InputError(
+                f"{text!r} needs more than {LARGEST_GROUP >> 30} GB: use smaller groups"
+            )
+        problem.sample(size, 0, seed)  # for its own limits on the size
+        return Spec(text, uniform=(size, count, seed))
+    path = Path(text)
+    try:
+        if path.is_dir():
+            return Spec(text, paths=_files(path, problem))
+        if path.exists():
+            return Spec(text, paths=(path,))
+    except (OSError, ValueError) as error:
+        raise InputError(f"cannot read {text!r}: {error}") from None
+    raise InputError(
+        f"{text} does not exist; --on takes uniform:SIZExCOUNT[@SEED], an instance file or a folder"
+    )
+
+
+def _files(folder: Path, problem: Problem) -> tuple[Path, ...]:
+    """The problem's instance files in a folder and below, by path."""
+    suffix = SUFFIXES.get(problem.name, getattr(problem, "suffix", None))
+    if suffix is None:
+        raise InputError(f"{folder}: name the files, as {problem.name!r} has no file suffix")
+    found = sorted(path for path in folder.rglob("*") if path.suffix.lower() == suffix)
+    if not found:
+        raise InputError(f"{folder} holds no instance of {problem.name} (no {suffix} file)")
+    return tuple(path for path in found if path.is_file())
+
+
+def parse_specs(specs: Sequence[str], problem: Problem, references: str) -> list[Spec]:
+    """The groups that `specs` name, their files and that of references read once.
+
+    Raises InputError.
+    """
+    own_references(references)
+    if not specs:
+        raise InputError(
+            "there is nothing to evaluate on: name an instance, a folder or uniform:..."
+        )
+    plans = [parse_spec(text, problem) for text in specs]
+    for plan in plans:
+        if plan.uniform is None:
+            plan.load(problem)  # a bad file must not be found out an hour later
+    return plans
+
+
+# --- references -----------------------------------------------------------------------------------
+
+
+def with_references(
+    instances: list[Instance],
+    cache: Path,
+    progress: Callable[[int, int], None],
+    effort: str = "standard",
+    own: ReferenceFile | None = None,
+) -> list[Instance]:
+    """Instances with reference costs (`solvers.references.reference`), or without and with why."""
+    from spo_jax.envs.report.references import reference
+
+    known = []
+    for done, instance in enumerate(instances, 1):
+        try:
+            known.append(reference(instance, effort, cache, own))
+        except MissingExtra as error:
+            known.append(replace(instance, reference_source=f"none: {error}"))
+        progress(done, len(instances))
+    return known
+
+
+def cache_folder() -> Path:
+    """Where references are kept: $SPO_CACHE, else the user's cache folder."""
+    if named := os.environ.get("SPO_CACHE"):
+        return Path(named)
+    home = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
+    return Path(home) / "spo-jax"
+
+
+def own_references(references: str) -> ReferenceFile | None:
+    """The user's references, if `references` names a file of them. Raises InputError."""
+    if references in ("solve", "none"):
+        return None
+    if not os.path.exists(references):
+        raise InputError(
+            f"{references} does not exist: references are solve, none or a file of references"
+        )
+    return read_references(references)
+
+
+def reference_settings(references: str, effort: str) -> dict[str, str]:
+    """What a report's settings say of references. Raises InputError."""
+    from spo_jax.envs.report.references import EFFORTS
+
+    if effort not in EFFORTS:
+        raise InputError(f"unknown effort {effort!r}: use {', '.join(EFFORTS)}")
+    if references == "none":
+        return {"references": references}
+    return {"references": references, "reference_effort": effort}
+
+
+def remarks_on(
+    own: ReferenceFile | None, plans: Sequence[Spec], problem: Problem
+) -> tuple[str, ...]:
+    """How far the user's references are of use, found out before anything runs.
+
+    Raises InputError for one that is of another instance.
+    """
+    from spo_jax.envs.report.references import known, worse
+
+    if own is None:
+        return ()
+    found, refused = 0, []
+    for plan in plans:
+        for instance in plan.load(problem):
+            row, best = own.find(instance), known(instance, own=own)
+            if row is None or best is None or best.reference is None:
+                continue
+            found += 1
+            if worse(row.cost, best.reference):
+                refused.append(
+                    f"{row.where}: {row.cost:.9g} for {instance.name}, where "
+                    f"{best.reference:.9g} is known"
+                )
+    total = sum(plan.count for plan in plans)
+    lines = [f"{own.label} has references of {found} of {total} instances"]
+    if refused:
+        lines.append(
+            f"{len(refused)} of them are worse than what is known and are not used; the first, "
+            f"{refused[0]}"
+        )
+    return tuple(lines)

@@ -1,0 +1,1 @@
+"""Stochastic grammars of operator programs: what those of every problem share."""

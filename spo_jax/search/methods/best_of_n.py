@@ -1,0 +1,35 @@
+"""Best-of-N: pairs from the first prompt alone, without parents. What evolution is measured by."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from spo_jax.config import Config
+from spo_jax.envs.problem import Instance
+from spo_jax.search.methods.pairs import Budget, Request, best_of, breed, round_of, table_of
+from spo_jax.search.rounds import Round, State
+from spo_jax.search.spo import Parts
+from spo_jax.search.writing.prompts import INITIALIZATION
+
+
+@dataclass(frozen=True)
+class BestOfN:
+    """As many rounds as SPO's, and of all pairs the best."""
+
+    def variant(self, prose: bool) -> str:
+        return "best-of-N: every pair from the initialization prompts, no parents"
+
+    def rounds(self, config: Config) -> int:
+        return _budget(config).rounds
+
+    def one_round(self, parts: Parts, instances: Sequence[Instance], k: int, state: State) -> Round:
+        table = table_of(parts, instances, state)
+        request = Request(INITIALIZATION, operator="initialization")
+        brood = breed(parts, k, state, table, [request], n=_budget(parts.config).of(k))
+        best = best_of((*state.individuals, *brood.individuals))
+        return round_of(parts, k, state, table, [brood], [best] if best else [])
+
+
+def _budget(config: Config) -> Budget:
+    each = math.ceil(config.nominal_pairs / config.rounds)
+    return Budget(config.nominal_pairs, each, each)

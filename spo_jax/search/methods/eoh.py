@@ -1,0 +1,117 @@
+"""EoH, Evolution of Heuristics (Liu et al. 2024): thoughts and programs, five operators, N survive.
+
+The variant: a generation as the paper has it, in which each of the five operators bears N pairs
+from one population and the N best of old and new survive (the released code selects after every
+operator). The thought is the strategy sentence. The operators, by the form that asks for them:
+
+    I1  a first pair                                     initialization
+    E1  unlike all of p parents                          divergent crossover
+    E2  on the backbone that p parents share             shared-principle crossover
+    M1  a modified parent                                mechanism replacement
+    M2  a parent with other parameters                   state-control redesign
+    M3  a parent without what is redundant               simplification
+
+p is 5, as in the paper's runs, where the writer reads prose, else 2, as in the released default:
+the forms that the grammar and the model that ships know show two. N is `population_size`.
+"""
+
+import random
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import cycle, islice
+
+from spo_jax.config import Config
+from spo_jax.envs.problem import Instance
+from spo_jax.errors import InputError
+from spo_jax.search.methods import writes_prose
+from spo_jax.search.methods.pairs import Budget, Request, breed, round_of, table_of
+from spo_jax.search.rounds import Individual, Round, State
+from spo_jax.search.spo import Parts
+from spo_jax.search.writing.prompts import CROSSOVERS, INITIALIZATION, MUTATIONS
+from spo_jax.seeding import python_rng
+
+# In this order, so that a last generation that is cut short has of each the same.
+OPERATORS = {
+    "e1": CROSSOVERS[0],
+    "e2": CROSSOVERS[1],
+    "m1": MUTATIONS[0],
+    "m2": MUTATIONS[1],
+    "m3": MUTATIONS[2],
+}
+DECIMALS = 5  # to which two objectives are the same
+
+
+@dataclass(frozen=True)
+class Eoh:
+    """parents: p, the parents of E1 and E2."""
+
+    parents: int = 5
+
+    def __post_init__(self) -> None:
+        if not 2 <= self.parents <= 10:
+            raise InputError(f"parents is {self.parents}; EoH's crossovers show from 2 to 10")
+
+    def variant(self, prose: bool) -> str:
+        return (
+            "EoH (Liu et al. 2024): generations of N pairs by each of E1, E2, M1, M2 and M3, "
+            f"parents by rank, p = {self._p(prose)}; the N best of old and new survive"
+        )
+
+    def rounds(self, config: Config) -> int:
+        return _budget(config).rounds
+
+    def one_round(self, parts: Parts, instances: Sequence[Instance], k: int, state: State) -> Round:
+        config = parts.config
+        size, p = config.population_size, self._p(writes_prose(config, parts.generator))
+        table = table_of(parts, instances, state)
+        population = survivors(state.individuals, size)
+        rng = python_rng(config.seed, "round", k, "parents")
+        names = ["i1"] * size if k == 1 else cycle(OPERATORS)
+        requests = [
+            request(name, population, p, rng) for name in islice(names, _budget(config).of(k))
+        ]
+        brood = breed(parts, k, state, table, requests)
+        alive = survivors((*population, *brood.individuals), size)
+        return round_of(parts, k, state, table, [brood], alive)
+
+    def _p(self, prose: bool) -> int:
+        return self.parents if prose else 2
+
+
+def request(operator: str, population: Sequence[Individual], p: int, rng: random.Random) -> Request:
+    """A request by an operator, parent-free where the population is too small for it."""
+    form = OPERATORS.get(operator, INITIALIZATION)
+    wanted = 0 if form == INITIALIZATION else p if form in CROSSOVERS else 1
+    parents = draw(population, min(wanted, len(population)), rng)
+    if len(parents) < min(wanted, 2):
+        return Request(INITIALIZATION, (), operator)
+    many = "-many" if len(parents) > 2 else ""
+    return Request(form + many, tuple(each.pair for each in parents), operator)
+
+
+def draw(population: Sequence[Individual], count: int, rng: random.Random) -> list[Individual]:
+    """`count` different individuals, one after another with p ~ 1 / (rank + N).
+
+    population: N individuals, the best first; its rank is 1. Raises ValueError for too few.
+    """
+    left = list(range(len(population)))
+    weight = [1 / (place + 1 + len(population)) for place in left]
+    drawn: list[Individual] = []
+    while len(drawn) < count:
+        place = rng.choices(left, [weight[each] for each in left])[0]
+        left.remove(place)
+        drawn.append(population[place])
+    return drawn
+
+
+def survivors(individuals: Iterable[Individual], size: int) -> list[Individual]:
+    """The `size` best, the best first; of equal objectives, the one that was born first."""
+    different: dict[float, Individual] = {}
+    for each in individuals:
+        different.setdefault(round(each.utility, DECIMALS), each)
+    return sorted(different.values(), key=lambda each: -each.utility)[:size]
+
+
+def _budget(config: Config) -> Budget:
+    size = config.population_size
+    return Budget(config.nominal_pairs, size, size * len(OPERATORS))

@@ -1,0 +1,316 @@
+"""G-LNS (Zhao et al. 2026): two populations of operators that are judged by working together.
+
+An epoch: the operators of both populations work in adaptive LNS runs, where they are drawn by
+weights that follow their scores; after ten generations of that the worst two of each population are
+pruned, and two new ones are written: half of the time each from one parent, in four cases of ten
+each from two parents of its role, and else both together from the pair that worked best.
+
+The variant, where it is not the released code:
+
+- Programs cannot report step by step, and nothing outlives a call of them. So what is run is pairs,
+  as everywhere here: each new pair of the two populations gets the rollouts of J, and the adaptive
+  runs are played on those payoffs. One iteration draws a destroy and a repair by their weights, and
+  its outcome is the pair's utility on the run's instance. The scores are the published ones: 1.5
+  for a new best, 1.2 for better than the draw before, 0.8 for a valid pair that is no better (at
+  the released temperature nearly every such step is accepted), 0.1 for one that fails; weights keep
+  0.5 of themselves, and begin at 1 in every run.
+- An epoch is a round. What it costs is the pairs it evaluates, 25 and then 16, not the programs.
+- There are no first operators by hand, and nothing is asked again with an error message.
+- The result is the pair with the highest J, not the populations.
+
+A repair is asked for with a destroy shown: a first one with the destroy of its place, one of a
+joint pair with the new destroy, others with the best. Mutations redesign the control of the best
+operator, replace a mechanism of the worst, and do one of the two to others, as published; joint
+ones replace a mechanism in both halves; crossovers are those of the shared principle.
+"""
+
+import json
+import math
+import random
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from statistics import median
+
+from spo_jax.config import Config
+from spo_jax.envs.problem import Instance
+from spo_jax.program import Pair, Program, Prompt, Role
+from spo_jax.search.candidates import Answers, distinct, fitted, written
+from spo_jax.search.methods import check_range
+from spo_jax.search.methods.pairs import Budget, table_of
+from spo_jax.search.payoffs import Table, better
+from spo_jax.search.population import Member, Population
+from spo_jax.search.rounds import Counts, Digests, Individual, Round, State
+from spo_jax.search.spo import Parts, sample
+from spo_jax.search.writing.prompts import CROSSOVERS, INITIALIZATION, MUTATIONS
+from spo_jax.seeding import python_rng
+
+REPLACE, REDESIGN, SHARE = MUTATIONS[0], MUTATIONS[1], CROSSOVERS[1]
+NEW_BEST, IMPROVED, ACCEPTED, FAILED = 1.5, 1.2, 0.8, 0.1
+KEPT = 0.5  # lambda: what a weight keeps of itself
+
+Asked = tuple[str, tuple[Program, ...]]  # a form, and the parents that it shows
+Scores = Mapping[Digests, tuple[float, ...]]  # of each valid pair, on each training instance
+
+
+@dataclass(frozen=True)
+class Glns:
+    """size: operators of each population. prune: of them, after an epoch of `generations` times
+    one run of `iterations` draws on each instance. mutation, crossover: shares of the new ones.
+    """
+
+    size: int = 5
+    prune: int = 2
+    generations: int = 10
+    iterations: int = 100
+    mutation: float = 0.5
+    crossover: float = 0.4
+
+    def __post_init__(self) -> None:
+        check_range("size", self.size, 2, 1000)
+        check_range("prune", self.prune, 1, self.size - 1)
+        check_range("generations", self.generations, 1, 10_000)
+        check_range("iterations", self.iterations, 1, 10_000)
+        check_range("mutation", self.mutation, 0, 1)
+        check_range("crossover", self.crossover, 0, 1 - self.mutation)
+
+    def variant(self, prose: bool) -> str:
+        return (
+            f"G-LNS (Zhao et al. 2026) on the payoffs of pairs: {self.size} destroys and "
+            f"{self.size} repairs, scored in {self.generations} generations of adaptive runs; the "
+            f"worst {self.prune} of each are then written anew"
+        )
+
+    def rounds(self, config: Config) -> int:
+        kept = self.size - self.prune
+        return Budget(config.nominal_pairs, self.size**2, self.size**2 - kept**2).rounds
+
+    def one_round(self, parts: Parts, instances: Sequence[Instance], k: int, state: State) -> Round:
+        config, table = parts.config, table_of(parts, instances, state)
+        rng = python_rng(config.seed, "round", k, "parents")
+        plans = [self.plan(state, rng) for _ in range(self.size if k == 1 else self.prune)]
+        leaders, failures = sample(
+            parts, k, [_prompt(parts, "destroy", plan.destroy) for plan in plans], n=1
+        )
+        answered = [
+            _answered(plan, answers, leaders, state.destroys)
+            for plan, answers in zip(plans, leaders, strict=True)
+        ]
+        prompts = [
+            _prompt(parts, "repair", plan.repair, destroy)
+            for plan, destroy in zip(plans, answered, strict=True)
+            if destroy is not None
+        ]
+        followers, refused = sample(parts, k, prompts, n=1)
+
+        destroys = _grown(state.destroys, distinct(leaders), k)
+        repairs = _grown(state.repairs, distinct(followers), k)
+        born = _play(parts, k, destroys, repairs, table)
+        scores = {
+            (each.pair.destroy.digest, each.pair.repair.digest): each.scores
+            for each in (*state.individuals, *born)
+        }
+        tally = self.judge(destroys, repairs, scores, python_rng(config.seed, "round", k, "draws"))
+        kept = self.size - self.prune
+        survivors = (_pruned(destroys, tally.destroys, kept), _pruned(repairs, tally.repairs, kept))
+        return Round(
+            number=k,
+            programs=(*distinct(leaders), *distinct(followers)),
+            pairs=tuple(table.played),
+            failures=(*failures, *refused, *table.failures()),
+            destroys=survivors[0],
+            repairs=survivors[1],
+            best=better(state.best, [each.pair for each in born], table, k),
+            counts=_counts(leaders, followers, born, scores, table),
+            metrics={**written(leaders, config), **written(followers, config)},
+            individuals=born,
+            note=json.dumps(closest(*survivors, tally.pairs)),
+        )
+
+    def plan(self, state: State, rng: random.Random) -> "Plan":
+        """How one new destroy and one new repair are asked for."""
+        draw = rng.random()
+        if not (state.destroys and state.repairs):
+            return Plan("initialization", (INITIALIZATION, ()), (INITIALIZATION, ()))
+        if draw < self.mutation:
+            return Plan("mutation", mutated(state.destroys, rng), mutated(state.repairs, rng))
+        if draw < self.mutation + self.crossover:
+            return Plan("crossover", crossed(state.destroys, rng), crossed(state.repairs, rng))
+        destroy, repair = json.loads(state.note)
+        return Plan(
+            "joint",
+            (REPLACE, (_named(state.destroys, destroy),)),
+            (REPLACE, (_named(state.repairs, repair),)),
+        )
+
+    def judge(
+        self, destroys: Population, repairs: Population, scores: Scores, rng: random.Random
+    ) -> "Tally":
+        """What operators and pairs score in an epoch's adaptive runs on their payoffs."""
+        tally = Tally(
+            {member.program.digest: 0.0 for member in destroys},
+            {member.program.digest: 0.0 for member in repairs},
+        )
+        pairs = [(d, r) for d in tally.destroys for r in tally.repairs if (d, r) in scores]
+        if not pairs:
+            return tally
+        for _ in range(self.generations):
+            for instance in range(len(scores[pairs[0]])):
+                value = {pair: scores[pair][instance] for pair in pairs}
+                adaptive_run(value, self.iterations, rng, tally)
+        return tally
+
+
+# --- what operators score -------------------------------------------------------------------------
+
+
+@dataclass
+class Tally:
+    """Scores added up, by digest: of every destroy and repair, and of the pairs that were drawn."""
+
+    destroys: dict[str, float]
+    repairs: dict[str, float]
+    pairs: dict[Digests, float] = field(default_factory=dict)
+
+
+def adaptive_run(
+    value: Mapping[Digests, float], iterations: int, rng: random.Random, tally: Tally
+) -> None:
+    """One run: draws by weights, whose scores are added to `tally`.
+
+    value: what a draw of the pair is worth; a pair without one fails.
+    """
+    destroys, repairs = dict.fromkeys(tally.destroys, 1.0), dict.fromkeys(tally.repairs, 1.0)
+    best = current = -math.inf
+    for _ in range(iterations):
+        [d] = rng.choices(list(destroys), list(destroys.values()))
+        [r] = rng.choices(list(repairs), list(repairs.values()))
+        found = value.get((d, r))
+        if found is None:
+            score = FAILED
+        else:
+            score = NEW_BEST if found > best else IMPROVED if found > current else ACCEPTED
+            best, current = max(best, found), found
+        destroys[d] = KEPT * destroys[d] + (1 - KEPT) * score
+        repairs[r] = KEPT * repairs[r] + (1 - KEPT) * score
+        tally.destroys[d] += score
+        tally.repairs[r] += score
+        tally.pairs[d, r] = tally.pairs.get((d, r), 0.0) + score
+
+
+def closest(
+    destroys: Population, repairs: Population, pairs: Mapping[Digests, float]
+) -> tuple[str, ...]:
+    """Digests of the two survivors that scored most together; of those that never met, the best."""
+    living = [(d.program.digest, r.program.digest) for d in destroys for r in repairs]
+    return max(living, key=lambda pair: pairs.get(pair, 0.0), default=())
+
+
+# --- how new operators are asked for --------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A new destroy and a new repair: what bears them, and how each is asked for."""
+
+    operator: str
+    destroy: Asked
+    repair: Asked
+
+
+def mutated(population: Population, rng: random.Random) -> Asked:
+    """One parent, drawn uniformly; what is asked goes by its rank. The best comes first."""
+    place = rng.randrange(len(population))
+    either = rng.choice((REPLACE, REDESIGN))
+    form = REDESIGN if place == 0 else REPLACE if place == len(population) - 1 else either
+    return form, (population[place].program,)
+
+
+def crossed(population: Population, rng: random.Random) -> Asked:
+    """Two different parents, drawn by their scores; a mutation where there is only one."""
+    if len(population) < 2:
+        return mutated(population, rng)
+    left = list(population)
+    drawn = []
+    for _ in range(2):
+        weights = [member.score for member in left]
+        [member] = rng.choices(left, weights if any(weights) else None)
+        left.remove(member)
+        drawn.append(member.program)
+    return SHARE, tuple(drawn)
+
+
+def _prompt(parts: Parts, role: Role, asked: Asked, destroy: Program | None = None) -> Prompt:
+    return fitted(
+        parts.config, parts.problem.name, role, *asked, destroy, parts.fits, texts=parts.templates
+    )
+
+
+def _answered(
+    plan: Plan, own: Answers, leaders: Sequence[Answers], survivors: Population
+) -> Program | None:
+    """The destroy that a plan's repair is to answer; None where there is none at all."""
+    [new] = own.programs
+    others = [*(member.program for member in survivors), *distinct(leaders)]
+    best = others[0] if others else None
+    return new or best if plan.operator in ("initialization", "joint") else best
+
+
+# --- populations ----------------------------------------------------------------------------------
+
+
+def _grown(population: Population, new: Sequence[Program], k: int) -> Population:
+    """With the new programs whose source is not there yet."""
+    known = {member.program.digest for member in population}
+    return (*population, *(Member(p, 0.0, k) for p in new if p.digest not in known))
+
+
+def _pruned(population: Population, scores: Mapping[str, float], size: int) -> Population:
+    """The best by score, the best first; of equals the older."""
+    scored = [Member(m.program, scores[m.program.digest], m.round) for m in population]
+    return tuple(sorted(scored, key=lambda member: -member.score)[:size])
+
+
+def _named(population: Population, digest: str) -> Program:
+    return next(member.program for member in population if member.program.digest == digest)
+
+
+def _play(
+    parts: Parts, k: int, destroys: Population, repairs: Population, table: Table
+) -> tuple[Individual, ...]:
+    """Evaluate the pairs that no round has; the valid ones among them."""
+    new = table.missing([Pair(d.program, r.program) for d in destroys for r in repairs])
+    look, count = parts.observer, len(new)
+    look.stage(k, "cross-play", count)
+    table.play(new, "response", lambda done, total: look.advance(count * done // total))
+    values = [(pair, table.utility(pair.destroy, pair.repair)) for pair in new]
+    return tuple(
+        Individual(pair, value, k, "met", scores=table.scores(pair))
+        for pair, value in values
+        if not math.isnan(value)
+    )
+
+
+def _counts(
+    leaders: Sequence[Answers],
+    followers: Sequence[Answers],
+    born: Sequence[Individual],
+    scores: Scores,
+    table: Table,
+) -> Counts:
+    """A round in numbers. A repair answer is valid if its program is with any destroy."""
+    valid = {repair for _, repair in scores}
+    values = [each.utility for each in born]
+    return Counts(
+        destroy_answers=len(leaders),
+        destroys=len(distinct(leaders)),
+        valid_destroys=sum(answers.programs != (None,) for answers in leaders),
+        repair_answers=len(followers),
+        repairs=len(distinct(followers)),
+        valid_repairs=sum(
+            p is not None and p.digest in valid for a in followers for p in a.programs
+        ),
+        pairs=len(table.played),
+        reused=table.reused,
+        top=max(values, default=None),
+        median=median(values) if values else None,
+    )

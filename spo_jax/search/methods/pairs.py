@@ -1,0 +1,224 @@
+"""What the baselines share: their individuals are pairs, and a pair is asked for half by half.
+
+A generator answers for one role at a time. So a pair's destroy is asked for first, then its repair
+with that destroy shown, by the same form and from the same parents. It costs two answers, and a
+pair whose destroy is refused is spent all the same, as it would be if one answer held both.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+
+import numpy as np
+
+from spo_jax.envs.problem import Instance
+from spo_jax.program import Pair, Program, Prompt, Role
+from spo_jax.search.candidates import Answers, distinct, fitted, written
+from spo_jax.search.payoffs import Table, better
+from spo_jax.search.population import Member, Population
+from spo_jax.search.rounds import Counts, Failure, Individual, Round, State
+from spo_jax.search.spo import Parts, play_responses, sample
+from spo_jax.search.writing.prompts import INITIALIZATION
+
+NOTHING: Mapping[str, float] = {}
+
+
+@dataclass(frozen=True)
+class Request:
+    """A context in which pairs are asked for.
+
+    form: what both halves are asked by; without parents it is the initialization. operator, place:
+    those of the individuals that come of it. reflection: for the forms that show one.
+    """
+
+    form: str
+    parents: tuple[Pair, ...] = ()
+    operator: str = ""
+    place: int = 0
+    reflection: str = ""
+
+
+@dataclass(frozen=True, eq=False)
+class Brood:
+    """What came of some requests.
+
+    individuals: the valid pairs, in the order of the requests. destroys, repairs: the answers.
+    """
+
+    individuals: tuple[Individual, ...]
+    destroys: tuple[Answers, ...]
+    repairs: tuple[Answers, ...]
+    failures: tuple[Failure, ...]
+
+
+@dataclass(frozen=True)
+class Budget:
+    """So many pairs in all: `first` of them in round 1, and `each` in every later one."""
+
+    total: int
+    first: int
+    each: int
+
+    @property
+    def rounds(self) -> int:
+        return 1 + math.ceil(max(self.total - self.first, 0) / self.each)
+
+    def before(self, k: int) -> int:
+        """Pairs of the rounds before k."""
+        return min(self.total, self.first + (k - 2) * self.each) if k > 1 else 0
+
+    def of(self, k: int) -> int:
+        """Pairs of round k; the last one has what is left."""
+        return self.before(k + 1) - self.before(k)
+
+
+def table_of(parts: Parts, instances: Sequence[Instance], state: State) -> Table:
+    """The payoffs that a round begins with."""
+    return Table(parts.config, parts.evaluator, instances, state.payoffs, parts.observer)
+
+
+def breed(
+    parts: Parts,
+    k: int,
+    state: State,
+    table: Table,
+    requests: Sequence[Request],
+    *,
+    n: int = 1,
+    stream: Sequence[str] = (),
+) -> Brood:
+    """Ask for `n` pairs by each request, pass them by the gate, and evaluate them.
+
+    stream: names the random stream, where a round breeds more than once.
+    """
+    prompts = [_prompt(parts, "destroy", request) for request in requests]
+    destroys, failures = sample(parts, k, prompts, n=n, stream=stream)
+    asked = [
+        (request, destroy)
+        for request, answers in zip(requests, destroys, strict=True)
+        for destroy in answers.programs
+        if destroy is not None
+    ]
+    prompts = [_prompt(parts, "repair", request, destroy) for request, destroy in asked]
+    play = partial(play_responses, table)
+    repairs, refused = sample(parts, k, prompts, play, n=1, stream=stream)
+    born = [
+        _individual(Pair(destroy, repair), request, k, table)
+        for (request, destroy), answers in zip(asked, repairs, strict=True)
+        for repair in answers.programs
+        if repair is not None
+    ]
+    valid = [each for each in born if not math.isnan(each.utility)]
+    return Brood(
+        with_scores(valid, state.individuals), tuple(destroys), tuple(repairs),
+        (*failures, *refused),
+    )  # fmt: skip
+
+
+def _prompt(parts: Parts, role: Role, request: Request, destroy: Program | None = None) -> Prompt:
+    halves = tuple(_half(pair, role) for pair in request.parents)
+    form = request.form if halves else INITIALIZATION
+    return fitted(
+        parts.config, parts.problem.name, role, form, halves, destroy, parts.fits,
+        request.reflection, parts.templates,
+    )  # fmt: skip
+
+
+def _half(pair: Pair, role: Role) -> Program:
+    return pair.destroy if role == "destroy" else pair.repair
+
+
+def _individual(pair: Pair, request: Request, k: int, table: Table) -> Individual:
+    value = table.utility(pair.destroy, pair.repair)
+    return Individual(pair, value, k, request.operator, request.place, table.scores(pair))
+
+
+def with_scores(
+    born: Sequence[Individual], earlier: Sequence[Individual]
+) -> tuple[Individual, ...]:
+    """The individuals with the scores of earlier ones, where their pair was played for those."""
+    known = {each.pair.digest: each.scores for each in earlier}
+    return tuple(
+        each if each.scores else replace(each, scores=known.get(each.pair.digest, ()))
+        for each in born
+    )
+
+
+def best_of(individuals: Sequence[Individual]) -> Individual | None:
+    """The one with the highest J; of equal ones, the one that was born first."""
+    return max(individuals, key=lambda each: each.utility, default=None)
+
+
+# --- the record -----------------------------------------------------------------------------------
+
+
+def round_of(
+    parts: Parts,
+    k: int,
+    state: State,
+    table: Table,
+    broods: Sequence[Brood],
+    population: Sequence[Individual],
+    *,
+    note: str = "",
+    metrics: Mapping[str, float] = NOTHING,
+) -> Round:
+    """Round k of a method that bore `broods`, after which `population` is alive.
+
+    Both halves of a pair have its rank in the populations of the record.
+    """
+    born = [each for brood in broods for each in brood.individuals]
+    destroys = [answers for brood in broods for answers in brood.destroys]
+    repairs = [answers for brood in broods for answers in brood.repairs]
+    failures = [failure for brood in broods for failure in brood.failures]
+    halves = [program for each in born for program in (each.pair.destroy, each.pair.repair)]
+    return Round(
+        number=k,
+        programs=tuple(dict.fromkeys((*distinct(destroys), *distinct(repairs), *halves))),
+        pairs=tuple(table.played),
+        failures=(*failures, *table.failures()),
+        destroys=_members(population, "destroy"),
+        repairs=_members(population, "repair"),
+        best=better(state.best, [each.pair for each in born], table, k),
+        counts=counts_of(destroys, repairs, born, table),
+        metrics={
+            **written(destroys, parts.config),
+            **written(repairs, parts.config),
+            **metrics,
+        },
+        individuals=tuple(born),
+        note=note,
+    )
+
+
+def _members(population: Sequence[Individual], role: Role) -> Population:
+    return tuple(Member(_half(each.pair, role), each.utility, each.round) for each in population)
+
+
+def counts_of(
+    destroys: Sequence[Answers],
+    repairs: Sequence[Answers],
+    born: Sequence[Individual],
+    table: Table,
+) -> Counts:
+    """A round in numbers. born: its valid pairs."""
+    answered = {
+        (answers.prompt.destroy.digest, program.digest)
+        for answers in repairs
+        for program in answers.programs
+        if program is not None and answers.prompt.destroy is not None
+    }
+    values = list({each.pair.digest: each.utility for each in born}.values())
+    return Counts(
+        destroy_answers=sum(len(answers.completions) for answers in destroys),
+        destroys=len(distinct(destroys)),
+        valid_destroys=sum(program is not None for each in destroys for program in each.programs),
+        repair_answers=sum(len(answers.completions) for answers in repairs),
+        repairs=len(answered),
+        valid_repairs=len(born),
+        pairs=len(table.played),
+        reused=table.reused,
+        top=max(values, default=None),
+        median=float(np.median(values)) if values else None,
+    )

@@ -1,0 +1,197 @@
+"""ReEvo (Ye et al. 2024): evolution with reflections, which tell the writer what made a difference.
+
+A generation: pairs of parents of unequal objective, drawn uniformly; a short-term reflection on
+each; a crossover of each, worse first, with its reflection, which together replace the population;
+a long-term reflection that folds the one before with the new hints; and mutations of the elitist,
+the best so far, with the long-term reflection, which join the population.
+
+The variant: the elitist is drawn as a parent too, wherever it lives. There is no seed function by
+hand and one sampling temperature throughout, where the released code adds 0.3 to it for the first
+population. `population_size` is the population. Reflections need a writer of prose: without one
+the same evolution goes on without them, crossovers by the form of the shared principle and
+mutations by the mechanism replacement. Reflections are answers on top of the budget of programs.
+"""
+
+import json
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from itertools import combinations
+
+from spo_jax.config import Config
+from spo_jax.envs.problem import Instance
+from spo_jax.program import Prompt
+from spo_jax.search.candidates import Answers, complete, written
+from spo_jax.search.methods import check_range, writes_prose
+from spo_jax.search.methods.pairs import Budget, Request, best_of, breed, round_of, table_of
+from spo_jax.search.rounds import Individual, Round, State
+from spo_jax.search.spo import Parts
+from spo_jax.search.writing.prompts import (
+    CROSSOVERS,
+    INITIALIZATION,
+    MUTATIONS,
+    REFLECTED,
+    long_reflection,
+    short_reflection,
+)
+from spo_jax.seeding import derive, python_rng
+
+Match = tuple[Individual, Individual]  # the worse first
+LONGEST = 600  # characters of a reflection that are kept
+
+
+@dataclass(frozen=True)
+class ReEvo:
+    """initial: pairs of the first population. mutation_rate: mutants to a member of a later one.
+    short_words, long_words: that a reflection has fewer of.
+    """
+
+    initial: int = 30
+    mutation_rate: float = 0.5
+    short_words: int = 20
+    long_words: int = 50
+
+    def __post_init__(self) -> None:
+        check_range("initial", self.initial, 2, 100_000)
+        check_range("mutation_rate", self.mutation_rate, 0, 100)
+        check_range("short_words", self.short_words, 2, 1000)
+        check_range("long_words", self.long_words, 2, 1000)
+
+    def variant(self, prose: bool) -> str:
+        how = "with short- and long-term reflections"
+        if not prose:
+            how = "without reflections, because who writes its programs writes no prose"
+        return (
+            f"ReEvo (Ye et al. 2024), {how}: {self.initial} first pairs; then crossovers of "
+            f"unequal parents replace the population, and {self.mutation_rate:g} mutants of the "
+            "elitist to each of them join it"
+        )
+
+    def rounds(self, config: Config) -> int:
+        return self._budget(config).rounds
+
+    def one_round(self, parts: Parts, instances: Sequence[Instance], k: int, state: State) -> Round:
+        config, count = parts.config, self._budget(parts.config).of(k)
+        table = table_of(parts, instances, state)
+        if k == 1:
+            requests = [Request(INITIALIZATION, operator="initialization")]
+            brood = breed(parts, k, state, table, requests, n=count)
+            return round_of(parts, k, state, table, [brood], brood.individuals)
+
+        reflect = Reflector(self, parts, k, state)
+        crossings = min(count, config.population_size)
+        rng = python_rng(config.seed, "round", k, "parents")
+        matches = select(parents(state, k), crossings, rng)
+        hints = reflect.short(matches)
+        requests = [
+            request("crossover", match, hint) for match, hint in zip(matches, hints, strict=True)
+        ]
+        lacking = crossings - len(requests)
+        requests += [Request(INITIALIZATION, operator="initialization")] * lacking
+        broods = [breed(parts, k, state, table, requests)]
+
+        advice = reflect.long(hints)
+        elitist = best_of((*state.individuals, *broods[0].individuals))
+        if mutants := count - crossings:
+            asked = request("mutation", () if elitist is None else (elitist,), advice)
+            broods.append(breed(parts, k, state, table, [asked], n=mutants, stream=("mutation",)))
+        alive = [each for brood in broods for each in brood.individuals]
+        return round_of(
+            parts, k, state, table, broods, alive, note=reflect.note, metrics=reflect.metrics
+        )
+
+    def _budget(self, config: Config) -> Budget:
+        size = config.population_size
+        return Budget(config.nominal_pairs, self.initial, size + int(size * self.mutation_rate))
+
+
+def parents(state: State, k: int) -> list[Individual]:
+    """Who may be drawn in round k: the last population, and the elitist, which may have left it."""
+    last = [each for each in state.individuals if each.round == k - 1]
+    elitist = best_of(state.individuals)
+    return last if elitist is None or elitist in last else [elitist, *last]
+
+
+def select(population: Sequence[Individual], count: int, rng: random.Random) -> list[Match]:
+    """`count` pairs of parents with unequal objectives, uniformly; none if there are none."""
+    unequal = [
+        (a, b) if a.utility < b.utility else (b, a)
+        for a, b in combinations(population, 2)
+        if a.utility != b.utility
+    ]
+    return [rng.choice(unequal) for _ in range(count)] if unequal else []
+
+
+def request(operator: str, shown: Sequence[Individual], reflection: str) -> Request:
+    """A crossover of a match or a mutation of the elitist, reflected upon or not."""
+    crossover = operator == "crossover"
+    form = CROSSOVERS[1] if crossover else MUTATIONS[0]
+    if reflection:
+        form = REFLECTED[0] if crossover else REFLECTED[1]
+    return Request(form, tuple(each.pair for each in shown), operator, reflection=reflection)
+
+
+class Reflector:
+    """The reflections of one round; empty ones where the writer writes no prose."""
+
+    def __init__(self, rules: ReEvo, parts: Parts, k: int, state: State):
+        self._rules, self._parts, self._k = rules, parts, k
+        self._able = writes_prose(parts.config, parts.generator)
+        before = json.loads(state.note) if state.note else {}
+        self._hints: list[str] = []
+        self._advice = str(before.get("long", ""))
+        self._answers: list[Answers] = []
+
+    @property
+    def note(self) -> str:
+        """Both kinds, as the run keeps them."""
+        if not self._able:
+            return ""
+        return json.dumps({"short": self._hints, "long": self._advice})
+
+    @property
+    def metrics(self) -> dict[str, float]:
+        return written(self._answers, self._parts.config, "reflection")
+
+    def short(self, matches: Sequence[Match]) -> list[str]:
+        """A hint on each match."""
+        if not self._able:
+            return [""] * len(matches)
+        name, texts = self._parts.problem.name, self._parts.templates
+        words = self._rules.short_words
+        prompts = []
+        for worse, better in matches:
+            ask = partial(short_reflection, name, worse.pair, better.pair, words, texts=texts)
+            prompt = ask()
+            prompts.append(prompt if self._parts.fits(prompt.text) else ask(show="strategy"))
+        self._hints = self._ask(prompts, "short")
+        return self._hints
+
+    def long(self, hints: Sequence[str]) -> str:
+        """The advice of before, folded with the hints; unchanged without any."""
+        if hints := [hint for hint in hints if hint]:
+            name, texts = self._parts.problem.name, self._parts.templates
+            prompt = long_reflection(name, self._advice, hints, self._rules.long_words, texts)
+            [advice] = self._ask([prompt], "long")
+            self._advice = advice or self._advice
+        return self._advice
+
+    def _ask(self, prompts: Sequence[Prompt], term: str) -> list[str]:
+        if not prompts:
+            return []
+        parts, look = self._parts, self._parts.observer
+        look.stage(self._k, "reflection", len(prompts))
+        seed = derive(parts.config.seed, "round", self._k, "reflections", term)
+        with look.working("sampling"):
+            completions = complete(parts.generator, prompts, 1, seed)
+        self._answers += [
+            Answers(prompt, group, (None,) * len(group))
+            for prompt, group in zip(prompts, completions, strict=True)
+        ]
+        return [_tidy(group[0].text) for group in completions]
+
+
+def _tidy(text: str) -> str:
+    """A reflection on one line, without what a model thought before it."""
+    return " ".join(text.rpartition("</think>")[2].split())[:LONGEST]

@@ -1,0 +1,199 @@
+"""Whether a run's database is as it was written, before anything is read from it.
+
+Whoever edits it, or copies half of it, is told what is wrong in a sentence; and what reads it need
+not doubt a type, a JSON text or a reference.
+"""
+
+import json
+import sqlite3
+from collections.abc import Callable, Iterator
+from functools import cache
+from typing import Any
+
+from spo_jax.config import FIELDS, Config
+from spo_jax.errors import InputError
+from spo_jax.program import ROLES
+from spo_jax.search.runs.tables import LATER, LATER_COLUMNS, SCHEMA, SIGNED, TABLES, has, identity
+
+REMEDY = "it was edited or damaged; restore it from a copy, or begin a new run"
+
+_WORDS = {
+    ("programs", "role"): ROLES,
+    ("members", "role"): ROLES,
+    ("pairs", "kind"): ("response", "cross-play"),
+    ("pairs", "role"): ("", *ROLES),
+    ("finalists", "kind"): ("finalist", "control"),
+}
+_TYPES = {"TEXT": "'text'", "INTEGER": "'integer'", "REAL": "'real', 'integer'"}
+_LARGEST = "1.7976931348623157e308"
+
+# What a row calls a program by, and the role that this must have; where the last is a condition.
+_NAMED = (
+    *(("rounds", f"best_{role}", role, f"best_{role} IS NOT NULL") for role in ROLES),
+    *(("members", "program", role, f"role = '{role}'") for role in ROLES),
+    *((table, role, role, "1") for table in ("individuals", "finalists") for role in ROLES),
+)
+
+
+def require_intact(db: sqlite3.Connection) -> None:
+    """Raises InputError, with the first thing that is wrong, unless all of it can be read."""
+    version = db.execute("PRAGMA user_version").fetchone()[0]
+    for wrong in _faults(db, version):
+        raise InputError(f"{wrong}: {REMEDY}")
+
+
+def _faults(db: sqlite3.Connection, version: int) -> Iterator[str]:
+    """What is wrong, one clause each."""
+    present = []
+    for table in TABLES:
+        if has(db, table):
+            present.append(table)
+            yield from _columns(db, table, version)
+        elif version >= LATER.get(table, 0):
+            yield f"there is no table {table}"
+    others = db.execute("SELECT type, name FROM sqlite_schema WHERE type IN ('trigger', 'view')")
+    for kind, name in others:
+        yield f"there is a {kind} {name:.40}, which no run has"
+    if version >= SIGNED:
+        if not db.execute("SELECT COUNT(*) FROM config").fetchone()[0]:
+            yield "the table config is empty"
+        rows = db.execute(
+            "SELECT id, role, source, strategy, parents, form, condition, derivation FROM programs"
+        )
+        for name, *fields in rows:
+            if identity(*fields) != name:
+                yield f"the table programs has a program ({name:.20}) that is not what it was"
+                break
+    last = db.execute("SELECT COUNT(*) FROM rounds").fetchone()[0]
+    if db.execute("SELECT COALESCE(MAX(round), 0) FROM rounds").fetchone()[0] != last or (
+        last and db.execute("SELECT MIN(round) FROM rounds").fetchone()[0] != 1
+    ):
+        yield "the table rounds lacks a round"
+    for table in present:
+        if "round" in _expected()[table]:
+            found = db.execute(
+                f"SELECT COUNT(*) FROM {table} WHERE round NOT BETWEEN 1 AND ?", (last,)
+            )
+            if found.fetchone()[0]:
+                yield f"the table {table} has a round that the table rounds has not"
+    if _any(db, "rounds", "(best_utility IS NULL) + (best_round IS NULL) + (best_destroy IS NULL)"
+            " + (best_repair IS NULL) NOT IN (0, 4)"):  # fmt: skip
+        yield "the table rounds has half of a best pair"
+    for table, column, role, where in _NAMED:
+        if table in present and _any(
+            db, table, f"{where} AND NOT EXISTS"
+            f" (SELECT 1 FROM programs WHERE id = {table}.{column} AND role = '{role}')",
+        ):  # fmt: skip
+            yield f"the table {table} names a {role} program ({column}) that is not there"
+    for role in ROLES:
+        if _any(
+            db, "pairs", "status = 'ok' AND NOT EXISTS (SELECT 1 FROM programs"
+            f" WHERE digest = pairs.{role} AND programs.role = '{role}')",
+        ):  # fmt: skip
+            yield f"the table pairs names a {role} program that is not there"
+    if _any(db, "pairs", "status = 'ok' AND utility IS NULL"):
+        yield "the table pairs has a pair that is ok and has no utility"
+    for table, column, lawful, kind in _JSON:
+        if table in present:
+            for (text,) in db.execute(f"SELECT DISTINCT {column} FROM {table}"):
+                if not _is_json(text, lawful):
+                    yield f"the table {table} has a value of {column} that is not {kind}"
+                    break
+
+
+def _columns(db: sqlite3.Connection, table: str, version: int) -> Iterator[str]:
+    """What is wrong with the columns of a table and the types in them."""
+    found = {row[1] for row in db.execute(f"PRAGMA table_info({table})")}
+    for column, (kind, needed) in _expected()[table].items():
+        if column not in found:
+            if version >= LATER_COLUMNS.get((table, column), 0):
+                yield f"the table {table} has no column {column}"
+            continue
+        types = _TYPES[kind] + ("" if needed else ", 'null'")
+        wrong = f"typeof({column}) NOT IN ({types})"
+        if kind == "REAL":
+            wrong += f" OR ABS({column}) > {_LARGEST}"
+        if kind == "INTEGER":
+            wrong += f" OR {column} NOT BETWEEN 0 AND {2**53}"
+        if (table, column) in _WORDS:
+            wrong += f" OR {column} NOT IN {_WORDS[table, column]}"
+        if _any(db, table, wrong):
+            yield f"the table {table} has a value of {column} that cannot be"
+
+
+def _any(db: sqlite3.Connection, table: str, where: str) -> bool:
+    return bool(db.execute(f"SELECT EXISTS (SELECT 1 FROM {table} WHERE {where})").fetchone()[0])
+
+
+@cache
+def _expected() -> dict[str, dict[str, tuple[str, bool]]]:
+    """Table -> column -> its type, and whether it must have a value."""
+    empty = sqlite3.connect(":memory:")
+    empty.executescript(SCHEMA)
+    found = {
+        table: {
+            name: (kind, bool(needed) or bool(key))
+            for _, name, kind, needed, _, key in empty.execute(f"PRAGMA table_info({table})")
+        }
+        for table in TABLES
+    }
+    empty.close()
+    return found
+
+
+# --- JSON -----------------------------------------------------------------------------------------
+
+
+def _is_json(text: str, lawful: Callable[[Any], bool]) -> bool:
+    try:
+        return lawful(json.loads(text))
+    except (ValueError, RecursionError):
+        return False
+
+
+def _is_number(value: Any) -> bool:
+    return type(value) is float or (type(value) is int and abs(value) < 2**1000)
+
+
+def _texts(value: Any) -> bool:
+    return isinstance(value, list) and all(isinstance(each, str) for each in value)
+
+
+def _numbers(value: Any) -> bool:
+    return isinstance(value, list) and all(map(_is_number, value))
+
+
+def _metrics(value: Any) -> bool:
+    known = isinstance(value, dict) and [each for each in value.values() if each is not None]
+    return known is not False and all(map(_is_number, known))
+
+
+_JSON: tuple[tuple[str, str, Callable[[Any], bool], str], ...] = (
+    ("programs", "parents", _texts, "a JSON list of texts"),
+    ("individuals", "scores", _numbers, "a JSON list of numbers"),
+    ("rounds", "metrics", _metrics, "a JSON object of numbers"),
+    ("config", "value", lambda value: True, "JSON"),
+)
+
+
+# --- settings -------------------------------------------------------------------------------------
+
+
+def require_settings(db: sqlite3.Connection, config: Config) -> None:
+    """Raises InputError where a run's manifest says other settings than it began with.
+
+    Volatile ones may change. Runs of older versions did not keep them in the database.
+    """
+    if not has(db, "config"):
+        return
+    now = config.to_dict()
+    changes = [
+        f"{name} is {now[name]!r:.80} there and was {json.loads(value)!r:.80}"
+        for name, value in db.execute("SELECT name, value FROM config ORDER BY name")
+        if name in FIELDS and now[name] != json.loads(value)
+    ]
+    if changes:
+        raise InputError(
+            f"its manifest has other settings than the run began with ({'; '.join(changes)}); "
+            "undo that, or begin a new run with them"
+        )

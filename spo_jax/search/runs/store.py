@@ -1,0 +1,441 @@
+"""The run folder: manifest.json, spo.sqlite, best.py, log.txt, and what a learner keeps.
+
+A round is one transaction, so a run that is killed at any moment leaves exactly its committed
+rounds. Everything in the database is a function of the config: no times, no order of workers, so
+that two equal runs have equal tables.
+"""
+
+import contextlib
+import errno
+import fcntl
+import json
+import math
+import os
+import shutil
+import sqlite3
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from itertools import count
+from pathlib import Path
+from typing import IO, Any
+
+from spo_jax.config import Config
+from spo_jax.envs.problems import get_problem
+from spo_jax.envs.textfiles import sync_folder, write_atomically
+from spo_jax.errors import InputError
+from spo_jax.program import Pair, Unwritable, load_pair, save_pair
+from spo_jax.search.runs.intact import REMEDY, require_intact, require_settings
+from spo_jax.search.runs.manifest import parse
+from spo_jax.search.methods import rounds_of
+from spo_jax.search.rounds import Best, Round, State
+from spo_jax.search.runs.tables import (
+    TABLES,
+    candidates,
+    connect,
+    controls,
+    forget_after,
+    has,
+    read_best,
+    read_finals,
+    read_peaks,
+    read_state,
+    read_totals,
+    write_config,
+    write_finals,
+    write_round,
+)
+from spo_jax.search.validation import Finals
+from spo_jax.words import SPO
+
+MANIFEST, DATABASE, BEST, LOG, LOCK = "manifest.json", "spo.sqlite", "best.py", "log.txt", "lock"
+CHECKPOINTS = "checkpoints"
+_NO_SPACE = "no space left on the disk; finished rounds are kept, so free some and use --resume"
+
+
+class _Locked(InputError):
+    """Another process is using the database."""
+
+
+class Store:
+    """One run folder, held by one process. Made by `create` or `reopen`; a context manager."""
+
+    def __init__(self, path: Path, manifest: Mapping[str, Any], lock: IO[str]):
+        self.path = path
+        self.manifest = dict(manifest)
+        self.config = Config.from_dict(self.manifest["config"])
+        self._lock = lock
+        self._connection = _opened(path, self.config)
+
+    def __enter__(self) -> "Store":
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self._connection.close()
+        self._lock.close()  # and with it the lock
+
+    # --- opening ----------------------------------------------------------------------------------
+
+    @classmethod
+    def create(cls, path: str | Path, manifest: Mapping[str, Any]) -> "Store":
+        """A new run folder, which appears complete or not at all.
+
+        manifest: what `manifest.json` says; "config" is the run's config as a dict.
+        Raises InputError if `path` exists (an empty folder may), or cannot be written.
+        """
+        path = Path(path)
+        check_new(path)
+        with _storage(path):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            draft = Path(tempfile.mkdtemp(dir=path.parent, prefix=f".{path.name}."))
+            try:
+                _write_new(draft / MANIFEST, json.dumps(manifest, indent=2) + "\n")
+                with contextlib.closing(connect(draft / DATABASE, create=True)) as connection:
+                    write_config(connection, Config.from_dict(manifest["config"]))
+                draft.chmod(0o777 & ~_umask())
+                draft.rename(path)
+                sync_folder(path.parent)
+            except BaseException:
+                shutil.rmtree(draft, ignore_errors=True)
+                raise
+        return cls.reopen(path)
+
+    @classmethod
+    def reopen(cls, path: str | Path) -> "Store":
+        """An existing run folder, to go on with. Raises InputError if another process has it."""
+        path = Path(path)
+        manifest = read_manifest(path)
+        with _storage(path):
+            lock = open(path / LOCK, "a")  # noqa: SIM115 - held as long as the store
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            lock.close()
+            raise InputError(f"{path} is being run by another process") from None
+        try:
+            with _storage(path):
+                for unfinished in path.glob(f".{BEST}.*"):
+                    unfinished.unlink()
+                return cls(path, manifest, lock)
+        except BaseException:
+            lock.close()
+            raise
+
+    # --- rounds -----------------------------------------------------------------------------------
+
+    def commit(self, done: Round, remark: Callable[[str], None] = lambda line: None) -> None:
+        """Write one round: all of it, or nothing. Raises InputError for no space, say.
+
+        A reader of the database is waited for, however long; each half minute it is remarked on.
+        The manifest then says the peaks of memory so far, where the metrics have any.
+        """
+        self._write(partial(write_round, done=done), remark)
+        with _storage(self.path):
+            if peaks := read_peaks(self._connection):
+                self.manifest["peak_memory_gb"] = peaks
+                write_atomically(self.path / MANIFEST, json.dumps(self.manifest, indent=2) + "\n")
+
+    def last_round(self, rewind: int | None = None) -> int:
+        """The round to go on from: the last one committed, 0 without any, or the one to go back to.
+
+        Raises InputError unless there is a round `rewind`.
+        """
+        rounds = self.state().round
+        if rewind is not None and not 1 <= rewind <= rounds:
+            raise InputError(
+                f"{self.path} cannot go back to round {rewind}: it has {rounds} rounds"
+            )
+        return rounds if rewind is None else rewind
+
+    def rewind(self, number: int) -> None:
+        """Forget the rounds after `number`, and what was measured when they were over."""
+        self._write(partial(forget_after, number=number), lambda line: None)
+
+    def candidates(self, count: int) -> list[Best]:
+        """The pairs to validate: the run's `count` best by J, one a destroy."""
+        with _storage(self.path):
+            return candidates(self._connection, count, self.config.best_from)
+
+    def controls(self, count: int, but: Sequence[Best]) -> list[Best]:
+        """`count` valid pairs of the run that are drawn whatever their J, other than `but`."""
+        config = self.config
+        with _storage(self.path):
+            return controls(self._connection, count, config.best_from, config.seed, but)
+
+    def commit_finals(
+        self, finals: Finals, remark: Callable[[str], None] = lambda line: None
+    ) -> None:
+        """Write what was measured when the rounds were over, which ends the run; as `commit`."""
+        self._write(partial(write_finals, finals=finals), remark)
+
+    def _write(
+        self, write: Callable[[sqlite3.Connection], None], remark: Callable[[str], None]
+    ) -> None:
+        """One transaction, begun anew as long as another process keeps it from its end."""
+        while True:
+            try:
+                with _storage(self.path), self._connection as db:
+                    db.execute("BEGIN IMMEDIATE")
+                    write(db)
+                return
+            except _Locked:
+                remark(
+                    f"Waiting: another process is reading {self.path / DATABASE}, so the round "
+                    "cannot be written; end its query"
+                )
+
+    def finals(self) -> Finals:
+        """What was measured when the rounds were over."""
+        with _storage(self.path):
+            return read_finals(self._connection)
+
+    def best(self) -> Best | None:
+        """The pair that `select` chooses, or as long as none is measured that of the highest J."""
+        with _storage(self.path):
+            return _best(self._connection, self.config)
+
+    def export_best(self, best: Best | None) -> str:
+        """Write best.py, or leave it out as long as there is no pair.
+
+        Returns why there is none of a pair that no file can hold, as an older version may have
+        committed; else nothing. That is no reason for a run to end.
+        """
+        if best is None:
+            return ""
+        with _storage(self.path):
+            try:
+                interface = get_problem(self.config.problem).interface
+                said = about(self.path, best)
+                save_pair(self.path / BEST, best.pair, said, interface, overwrite=True)
+            except Unwritable as error:
+                (self.path / BEST).unlink(missing_ok=True)  # an earlier pair's
+                return f"no {BEST}, because {error}"
+        return ""
+
+    def log(self, line: str) -> None:
+        """Add a line to log.txt."""
+        with _storage(self.path), _appended(self.path / LOG) as file:
+            file.write(line + "\n")
+
+    def totals(self) -> dict[str, float]:
+        """The metrics of all rounds, added up."""
+        with _storage(self.path):
+            return read_totals(self._connection)
+
+    def state(self) -> State:
+        """The state after the last committed round."""
+        with _storage(self.path):
+            return read_state(self._connection)
+
+
+@dataclass(frozen=True, eq=False)
+class Run:
+    """A run as its folder tells it.
+
+    best: the pair that `select` chooses, else the one with the highest utility, or None. finals:
+    what was measured when the rounds were over. best_by_round: [K] best J so far after each round,
+    NaN while there is none. pairs: evaluated so far. status: "finished", "running" (another process
+    has it) or "interrupted". planned: how many rounds it is to have.
+    """
+
+    path: Path
+    config: Config
+    preset: str
+    manifest: Mapping[str, Any]
+    best: Best | None
+    finals: Finals
+    best_by_round: tuple[float, ...]
+    pairs: int
+    status: str
+    planned: int
+
+    @property
+    def rounds(self) -> int:
+        """Committed rounds."""
+        return len(self.best_by_round)
+
+
+def load_run(path: str | Path) -> Run:
+    """Read a run folder without changing it. Raises InputError if there is no run in it."""
+    path = Path(path)
+    manifest = read_manifest(path)
+    config = Config.from_dict(manifest["config"])
+    with _storage(path), contextlib.closing(_opened(path, config)) as db:
+        db.execute("BEGIN")  # what is read is of one moment
+        finals = read_finals(db)
+        best = _best(db, config)
+        rows = db.execute("SELECT best_utility FROM rounds ORDER BY round").fetchall()
+        pairs = db.execute("SELECT COALESCE(SUM(pairs), 0) FROM rounds").fetchone()[0]
+    planned = int(manifest.get("rounds") or rounds_of(config))
+    if len(rows) >= planned and (finals.finalists or not config.finalists or best is None):
+        status = "finished"
+    else:
+        status = "running" if _locked(path) else "interrupted"
+    curve = tuple(math.nan if value is None else value for (value,) in rows)
+    preset = str(manifest.get("preset", ""))
+    return Run(path, config, preset, manifest, best, finals, curve, pairs, status, planned)
+
+
+def _opened(path: Path, config: Config) -> sqlite3.Connection:
+    """The database of the run in `path`. Raises InputError unless it is whole and `config`'s."""
+    db = connect(path / DATABASE)
+    try:
+        db.execute("BEGIN")
+        try:
+            require_intact(db)
+        except InputError as error:
+            raise InputError(f"{path / DATABASE}: {error}") from None
+        try:
+            require_settings(db, config)
+        except InputError as error:
+            raise InputError(f"{path}: {error}") from None
+        db.execute("COMMIT")
+    except BaseException:
+        db.close()
+        raise
+    return db
+
+
+def _best(db: sqlite3.Connection, config: Config) -> Best | None:
+    finals = read_finals(db)
+    return finals.chosen(config.select) or finals.highest or read_best(db)
+
+
+def resolve_pair(path: str | Path) -> Pair:
+    """The pair of a pair file, or the best pair of a run folder."""
+    path = Path(path)
+    if not path.is_dir():
+        return load_pair(path)
+    run = load_run(path)
+    if run.best is None:
+        raise InputError(f"{path}: this run has found no valid pair yet")
+    return run.best.pair
+
+
+def settings_of(path: str | Path) -> Config:
+    """What the pair of `resolve_pair` was discovered with; the defaults where a file has it."""
+    path = Path(path)
+    return Config.from_dict(read_manifest(path)["config"]) if path.is_dir() else Config()
+
+
+def about(path: Path, best: Best) -> str:
+    """What an exported pair says about where it comes from."""
+    name = path.name.encode("utf-8", "backslashreplace").decode()  # any bytes can name a folder
+    validated = "" if best.validation is None else f", validated at {best.validation:.6f}"
+    return (
+        f"Discovered by spo-jax: run {name}, round {best.round}, "
+        f"discovery utility J = {best.utility:.6f}{validated}."
+    )
+
+
+def dump(path: str | Path) -> dict[str, list[tuple[Any, ...]]]:
+    """All tables of a run, rows in the order of their keys: equal runs have equal dumps."""
+    with contextlib.closing(connect(Path(path) / DATABASE)) as db:
+        return {table: sorted(db.execute(f"SELECT * FROM {table}"), key=lambda row: row[:3])
+                for table in TABLES if has(db, table)}  # fmt: skip
+
+
+# --- folders --------------------------------------------------------------------------------------
+
+
+def check_new(path: str | Path) -> None:
+    """Raises InputError unless a run folder can be made at `path`: missing, or an empty folder."""
+    path = Path(path)
+    if path.is_symlink() or path.exists():
+        if not path.is_dir():
+            raise InputError(f"{path} exists and is not a folder; choose another --out")
+        if (path / MANIFEST).exists():
+            raise InputError(f"{path} holds a run already; use --resume {path}, or another --out")
+        if any(path.iterdir()):
+            raise InputError(f"{path} exists and is not empty; choose another --out")
+
+
+def default_folder(config: Config, preset: str, root: str | Path = "runs") -> Path:
+    """runs/PROBLEM-PRESET-seedS, or runs/PROBLEM-METHOD-PRESET-seedS for a method other than SPO,
+    with -2, -3, ... added while that is taken.
+    """
+    problem = config.problem.rpartition(":")[2].lower()
+    preset = Path(preset).stem
+    stem = preset if preset.endswith(f"-{problem}") else f"{problem}-{preset}"
+    if config.method != SPO:
+        stem = f"{problem}-{config.method.rpartition(':')[2].lower()}-{preset}"
+    name = f"{stem}-seed{config.seed}"
+    tries = (Path(root) / (name if k == 1 else f"{name}-{k}") for k in count(1))
+    return next(path for path in tries if not (path.exists() or path.is_symlink()))
+
+
+def list_runs(root: str | Path = "runs") -> list[Path]:
+    """The run folders in `root`, by name."""
+    root = Path(root)
+    if not root.is_dir():
+        return []
+    return sorted(
+        path
+        for path in root.iterdir()
+        if not path.name.startswith(".") and (path / MANIFEST).is_file()  # a draft has a dot
+    )
+
+
+def read_manifest(path: str | Path) -> dict[str, Any]:
+    """A run's manifest. Raises InputError unless `path` is a run folder of this version."""
+    path = Path(path)
+    if not path.is_dir():
+        raise InputError(f"{path}: no such run folder")
+    if not (path / MANIFEST).is_file() or not (path / DATABASE).is_file():
+        raise InputError(f"{path} holds no run (no {MANIFEST} and {DATABASE} in it)")
+    try:
+        return parse((path / MANIFEST).read_bytes())
+    except (OSError, ValueError) as error:
+        raise InputError(f"{path / MANIFEST} cannot be read: {error}") from None
+
+
+def _appended(path: Path) -> IO[str]:
+    """A text file to add lines to, whatever names of files they quote."""
+    return open(path, "a", encoding="utf-8", errors="backslashreplace")
+
+
+def _write_new(path: Path, text: str) -> None:
+    """A file that is on the disk when this returns."""
+    with open(path, "x", encoding="utf-8") as file:
+        file.write(text)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def _locked(path: Path) -> bool:
+    """Whether another process holds the run."""
+    try:
+        with open(path / LOCK) as lock:
+            fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except FileNotFoundError:
+        return False
+    except OSError:
+        return True
+    return False
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
+
+
+@contextlib.contextmanager
+def _storage(path: Path) -> Iterator[None]:
+    """Trouble with the disk is the user's to mend, so it becomes one sentence."""
+    try:
+        yield
+    except sqlite3.Error as error:
+        if getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_BUSY:
+            raise _Locked(f"{path}: another process is using the run database") from None
+        if "full" in str(error):
+            raise InputError(f"{path}: {_NO_SPACE}") from None
+        code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_CORRUPT) & 0xFF
+        damaged = code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
+        remedy = f"; {REMEDY}" if damaged else ""
+        raise InputError(f"{path}: the run database cannot be used: {error}{remedy}") from None
+    except OSError as error:
+        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+            raise InputError(f"{path}: {_NO_SPACE}") from None
+        raise InputError(f"{path}: the run cannot be written: {error.strerror or error}") from None

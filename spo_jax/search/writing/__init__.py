@@ -1,0 +1,1 @@
+"""What asks for programs, and the grammar that writes some."""

@@ -1,0 +1,76 @@
+"""A generator without a language model: samples and edits of the grammar's derivations.
+
+It answers the same prompts as a model does, in the same format, so that discovery does not know
+the difference. A parent is edited through its derivation; one without (typed by hand or written by
+a model) says nothing to the grammar, which then draws afresh.
+"""
+
+import hashlib
+import json
+import random
+from collections.abc import Sequence
+
+from spo_jax.program import Completion, Program, Prompt
+from spo_jax.program.grammar.base import Choice, Choices, Grammar
+from spo_jax.search.writing.grammars import get_grammar
+from spo_jax.seeding import python_rng
+
+
+class GrammarGenerator:
+    """Answers prompts for the problems that have a grammar. It keeps no state."""
+
+    def generate(
+        self, prompts: Sequence[Prompt], n: int, seed: int
+    ) -> list[tuple[Completion, ...]]:
+        """`n` completions of each prompt, in the format that `program.parse_response` reads.
+
+        Sample k of prompt p is drawn from a stream named by the seed, what the prompt asks, p and
+        k, so it does not depend on the other prompts. Raises InputError for a problem without a
+        grammar and for an unknown prompt form.
+        """
+        return [
+            tuple(_complete(prompt, python_rng(seed, _digest(prompt), p, k)) for k in range(n))
+            for p, prompt in enumerate(prompts)
+        ]
+
+
+def derivation(choices: Choices) -> str:
+    """A derivation as the text that a Program carries."""
+    return json.dumps(choices)
+
+
+def read_derivation(program: Program, grammar: Grammar) -> Choices | None:
+    """The choices that a program was rendered from, or None unless it is `grammar`'s own."""
+    try:
+        choices = json.loads(program.derivation)
+    except ValueError:
+        return None
+    if not isinstance(choices, dict) or not choices:
+        return None
+    names = {slot.name for slot in grammar.slots}
+    own = {k: v for k, v in choices.items() if k in names and isinstance(v, Choice)}
+    return own if program.role == grammar.role and own else None
+
+
+def answer(grammar: Grammar, choices: Choices) -> Completion:
+    """A derivation as a model's answer."""
+    strategy, source = grammar.render(choices)
+    text = f"STRATEGY: {strategy}\nCODE:\n```python\n{source}```"
+    return Completion(text, derivation=derivation(choices))
+
+
+def _complete(prompt: Prompt, rng: random.Random) -> Completion:
+    grammar = get_grammar(prompt.problem, prompt.role)
+    read = [read_derivation(parent, grammar) for parent in prompt.parents]
+    parents = [choices for choices in read if choices is not None]
+    return answer(grammar, grammar.edit(prompt.form, parents, rng, prompt.state))
+
+
+def _digest(prompt: Prompt) -> str:
+    """What a prompt asks, whatever the wording of its templates."""
+    digest = hashlib.blake2b(digest_size=16)
+    parents = [parent.digest for parent in prompt.parents]
+    destroy = prompt.destroy.digest if prompt.destroy else ""
+    for part in (prompt.problem, prompt.role, prompt.form, str(prompt.state), destroy, *parents):
+        digest.update(part.encode() + b"\0")
+    return digest.hexdigest()
