@@ -204,7 +204,7 @@ def points(evaluator: Evaluator, instance: Instance, pairs: Sequence[Pair], z: i
             at = evaluator.run([pairs[p]], [instance], seeds[s : s + 1], t)
             if at.status[0, 0, 0] != Status.OK:
                 continue  # limits of time scale with the steps
-            incumbent = evaluator.problem.decode(instance, at.walk[0, 0, 0].tolist())
+            incumbent = evaluator.problem.decode(instance, at.code_of(0, 0, 0))
             found.append(Point(pairs[p], incumbent, seeds[s], z, t))
     return found
 

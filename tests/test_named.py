@@ -122,7 +122,7 @@ class Elsewhere(type(get_problem("tsp"))):
 
 def test_a_problem_must_be_what_its_workers_find():
     with pytest.raises(
-        InputError, match=r"its spec is 'spo_jax.envs.problems.tsp.rules:TSP', by which another"
+        InputError, match=r"its spec is 'spo_jax.envs.problems.tsp:TSP', by which another"
     ):
         get_problem(f"{__name__}:Elsewhere")
 

@@ -1,31 +1,34 @@
 """What a problem is to the rest of the system.
 
 A problem has two halves. `Problem` lives in the parent process: it makes and reads instances,
-recomputes costs and writes solutions. `Rules` lives in the sandboxed worker: it holds one
-instance, calls a program with the arguments of its interface and checks what it returns. Neither
-may import JAX. A third problem is a module that implements both and is found by
-`spo_jax.envs.problems.get_problem("package.module:NAME")`.
+recomputes costs and says what else it offers. `Rules` lives in the sandboxed worker: it holds one
+instance, calls a program with the arguments of its interface and checks what it returns. Both are
+base classes; a new problem is a module that subclasses them, found by
+`spo_jax.envs.problems.get_problem("package.module:NAME")`. It may not import JAX.
 """
 
 import hashlib
+import json
 import random
-from collections.abc import Sequence
-from dataclasses import dataclass, field
-from functools import cached_property
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property, lru_cache
+from itertools import chain, filterfalse
 from pathlib import Path
-from typing import Any, Literal, Protocol
+from types import MappingProxyType
+from typing import Any, Literal
 
 import numpy as np
 
 from spo_jax.envs.canonical import canonical
-from spo_jax.program import Argument, Interface, Program
+from spo_jax.envs.views import frozen, node_list, nodes_of, rows
+from spo_jax.errors import InputError
+from spo_jax.program import Argument, Interface, Program, Role
 
-Solution = Any  # TSP: list of N nodes. CVRP: list of routes, each a list of customers.
+Solution = Any  # a list of integers (a tour), or a list of such lists (routes); or what you like
 Layout = Literal["rows", "array"]
-# Problems whose rules read the distances, demands and capacity of fixed types, and no coordinates;
-# the references that ship are found by digests of these alone.
-_BY_DISTANCES = ("tsp", "cvrp")
 DIST = Argument("dist", "matrix", "the square matrix of distances")
+_NONE: Mapping[str, Any] = MappingProxyType({})
 
 
 class Infeasible(Exception):
@@ -37,23 +40,27 @@ class Instance:
     """One problem instance. Arrays are read-only.
 
     name: as in the file, or "uniform-50-0@1" (size, index, seed).
-    size: nodes (TSP) or customers (CVRP).
-    coords: [N, 2] float64; N = size for TSP, size + 1 for CVRP (the depot is node 0).
-    dist: [N, N] float64, symmetric, zero diagonal, in the instance's own edge-weight convention.
+    size: what the problem counts (`Problem.unit`): nodes, customers, jobs.
+    coords: [N, 2] float64, or None; for pictures only: no rules can read them (see `seen`).
+    dist: [N, N] float64 in the instance's own edge-weight convention, or None. N = size, or
+        size + 1 with a depot as node 0.
     demands: [N] int64, demands[0] = 0; None where the problem has none.
     capacity: vehicle capacity in units of demand; None where the problem has none.
     reference: best known cost, or None; reference_source says where it comes from, or why none.
     extra: whatever else the problem's rules read, as time windows; see `canonical` for what it may
         hold. It must not be changed.
     certified: whether the reference is proven optimal.
-    file: what the instance's file says besides, as the ids of its nodes; no rule may read it.
+    file: what the instance's file says besides, as the ids of its nodes; no rules can read it.
+
+    Raises InputError for demands that are not whole numbers.
     """
 
     problem: str
     name: str
     size: int
-    coords: np.ndarray
-    dist: np.ndarray
+    # May be None; declared as those see them who read them, whose problems have them.
+    coords: np.ndarray = None  # type: ignore[assignment]
+    dist: np.ndarray = None  # type: ignore[assignment]
     demands: np.ndarray | None = None
     capacity: int | None = None
     reference: float | None = None
@@ -63,93 +70,276 @@ class Instance:
     file: dict[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
+        # `digest` writes the bytes of one dtype, so there is no other.
+        for name, dtype in (("coords", np.float64), ("dist", np.float64), ("demands", np.int64)):
+            given = getattr(self, name)
+            if given is not None:
+                array = np.asarray(given, dtype)
+                if name == "demands" and not np.array_equal(array, given):
+                    raise InputError(f"{self.name}: demands must be whole numbers")
+                object.__setattr__(self, name, array)
         for array in (self.coords, self.dist, self.demands, *self.extra.values()):
             if isinstance(array, np.ndarray):
                 array.setflags(write=False)
 
     @cached_property
     def digest(self) -> str:
-        """Hex digest of what a rollout can see; names, references and `file` do not count.
+        """Hex digest of what rules can read: no coordinates, names, references or `file`.
 
         Workers find an instance by it, and seeds and references depend on it. Raises InputError
         for an `extra` that has no digest.
         """
         h = hashlib.blake2b(digest_size=16)
-        if self.problem not in _BY_DISTANCES:
-            seen = (self.size, self.coords, self.dist, self.demands, self.capacity)
-            h.update(canonical((self.problem, *seen), f"the instance {self.name}"))
-        else:
-            h.update(f"{self.problem}:{self.dist.shape}:{self.capacity}".encode())
+        shape = None if self.dist is None else self.dist.shape
+        head = f"{self.problem}:{shape}:{self.capacity}"
+        # References that ship are found by digests without the next two, of the common instances
+        # whose size follows from the distances and that have nothing extra.
+        if shape is None or shape[0] != self.size + (self.demands is not None):
+            head += f":{self.size}:{None if self.demands is None else len(self.demands)}"
+        if self.extra:
+            head += ":extra"
+        h.update(head.encode())
+        if self.dist is not None:
             h.update(np.ascontiguousarray(self.dist, dtype="<f8").tobytes())
-            if self.demands is not None:
-                h.update(np.ascontiguousarray(self.demands, dtype="<i8").tobytes())
+        if self.demands is not None:
+            h.update(np.ascontiguousarray(self.demands, dtype="<i8").tobytes())
         if self.extra:
             h.update(canonical(self.extra, f"`extra` of the instance {self.name}"))
         return h.hexdigest()
 
+    @property
+    def nbytes(self) -> int:
+        """Of the arrays that rules can read."""
+        arrays = (self.dist, self.demands, *self.extra.values())
+        return sum(array.nbytes for array in arrays if isinstance(array, np.ndarray))
 
-class Rules(Protocol):
-    """One instance inside a worker: interface, checks and objective, in plain Python.
+    def seen(self) -> "Instance":
+        """The instance as rules see it: without whatever does not count in its digest."""
+        return replace(self, coords=None, file={}, reference=None, certified=False)  # type: ignore[arg-type]
 
-    Everything here runs once a step or more, so it is written for speed. Checks raise
-    `Infeasible`. Outputs of programs are hostile: exact types are checked before anything else.
+
+class Rules:
+    """One instance inside a worker: what programs are given, checks and objective, in plain Python.
+
+    A subclass writes `start`, `repaired` and `cost`; the rest is here for solutions that are lists
+    of integers of at least 0, or lists of such lists. Everything runs once a step or more, so it is
+    written for speed. Checks raise `Infeasible`. Outputs of programs are hostile: exact types are
+    checked before anything else (`spo_jax.envs.views.node_list`, `nodes_of`).
+
+    arguments: the instance's leading arguments of both roles, e.g. (dist, demands, capacity), as
+    the problem's `interface` declares them: arrays [N, M] or [N], or anything else.
     """
 
-    def arguments(self, layout: Layout) -> tuple[Any, ...]:
-        """The instance's leading arguments of both roles, e.g. (dist, demands, capacity).
+    partial = "the partial solution"  # what destroy returns first, and what it removes: for reasons
+    item = "item"
 
-        They are as the problem's `interface` declares them: a matrix is a tuple of tuples of Python
-        numbers in "rows" and a read-only ndarray in "array", a row a tuple or an ndarray, and
-        anything else the same in both.
+    def __init__(self, instance: Instance, *arguments: Any):
+        self._most = instance.size * 35 // 100
+        self._size = instance.size
+        self._arguments: dict[Layout, tuple[Any, ...]] = {
+            "rows": tuple(map(rows, arguments)),
+            "array": tuple(map(frozen, arguments)),
+        }
+
+    def arguments(self, layout: Layout) -> tuple[Any, ...]:
+        """A matrix is a tuple of tuples of Python numbers in "rows" and a read-only ndarray in
+        "array", a row a tuple or an ndarray, and anything else the same in both.
         """
+        return self._arguments[layout]
 
     def start(self, rng: random.Random) -> Solution:
         """A seeded random feasible solution."""
-
-    def copy(self, solution: Solution) -> Solution:
-        """A copy that a program may mutate."""
-
-    def destroyed(self, current: Solution, output: Any) -> tuple[Solution, list[int]]:
-        """The checked (partial solution, removed) that a destroy program returned."""
+        raise NotImplementedError
 
     def repaired(self, output: Any) -> Solution:
         """The checked complete solution that a repair program returned."""
+        raise NotImplementedError
 
     def cost(self, solution: Solution) -> float:
-        """Exact float64 objective: the correctly rounded sum (math.fsum), whatever the order."""
+        """Exact float64 objective, to be minimised: a sum correctly rounded (math.fsum)."""
+        raise NotImplementedError
+
+    def copy(self, solution: Solution) -> Solution:
+        """A copy that a program may mutate."""
+        return [part[:] for part in solution] if _nested(solution) else solution[:]
+
+    def destroyed(self, current: Solution, output: Any) -> tuple[Solution, list[int]]:
+        """The checked (partial solution, removed) that a destroy program returned.
+
+        Removed are 1 to floor(0.35 size) items of the solution; the others keep their order. A list
+        that is emptied may stay as [] or be dropped.
+        """
+        if type(output) not in (tuple, list) or len(output) != 2:
+            raise Infeasible(f"returned no ({self.partial}, removed_{self.item}s)")
+        nested = _nested(current)
+        partial = (nodes_of if nested else node_list)(output[0])
+        removed = node_list(output[1])
+        if partial is None:
+            kind = "a list of lists" if nested else "a list"
+            raise Infeasible(f"{self.partial} must be {kind} of integers")
+        if removed is None:
+            raise Infeasible(f"removed_{self.item}s must be a list of integers")
+        gone = set(removed)
+        if len(gone) != len(removed):
+            raise Infeasible(f"removed_{self.item}s repeats one")
+        if not gone:
+            raise Infeasible(f"removed no {self.item}")
+        if len(gone) > self._most:
+            raise Infeasible(
+                f"removed {len(gone)} of {self._size} {self.item}s (at most {self._most})"
+            )
+        kept = without(current, gone)
+        # Equality here and in the count leaves no room for an item that is not in the solution.
+        if nested:
+            same = partial == kept or [*filter(None, partial)] == [*filter(None, kept)]
+            count = sum(map(len, current)) - sum(map(len, kept))
+        else:
+            same, count = partial == kept, len(current) - len(kept)
+        if not same or count != len(gone):
+            raise Infeasible(
+                f"{self.partial} is not the solution without removed_{self.item}s, in its order"
+            )
+        return partial, removed
 
     def encode(self, solution: Solution) -> list[int]:
-        """The walk of node indices, at most `walk_length` long, whose steps sum to the cost."""
+        """The code of a solution: at most `Problem.code_length` integers from 0 to 2**31 - 1."""
+        if _nested(solution):
+            return [*chain.from_iterable([*(v + 1 for v in part), 0] for part in solution)]
+        return [v + 1 for v in solution]
 
 
-class Problem(Protocol):
-    """The parent's half of a problem."""
+def _nested(solution: Solution) -> bool:
+    return bool(solution) and type(solution[0]) is list
+
+
+def without(solution: Solution, gone: set[int]) -> Solution:
+    """A list, or a list of lists, without some items; emptied lists stay."""
+    if _nested(solution):
+        return [[*filterfalse(gone.__contains__, part)] for part in solution]
+    return [*filterfalse(gone.__contains__, solution)]
+
+
+def decoded(code: Iterable[int]) -> Solution:
+    """The list, or list of lists, that `Rules.encode` writes as `code`."""
+    flat: list[int] = []
+    nested: list[list[int]] = []
+    for number in code:
+        if number:
+            flat.append(number - 1)
+        else:
+            nested.append(flat)
+            flat = []
+    return [*nested, flat] if nested and flat else nested or flat
+
+
+class Problem:
+    """The parent's half of a problem: subclass it.
+
+    Required are `name`, `interface`, `sample` and `rules`. Of the rest, whatever is not overridden
+    is either right for solutions that `Rules` itself can handle, or says in a clear sentence that
+    this problem has none (InputError); `offers` says which before work begins.
+
+    name: a word. unit: what an instance's size counts. cpu_seconds: CPU-time limit of a rollout of
+    500 steps. suffixes: of its instance files, as ".tsp"; solution_suffix: of what `write` writes.
+    settings: by which its discoveries differ from the defaults.
+    baselines: what its pairs are compared with, by name. references: the file of known best costs.
+    """
 
     name: str
-    spec: str  # "module:NAME", by which a worker finds this object
     interface: Interface  # what its programs are called with
-    cpu_seconds: float  # CPU-time limit of a rollout of 500 steps
+    unit: str = "nodes"
+    cpu_seconds: float = 10.0
+    suffixes: tuple[str, ...] = ()
+    solution_suffix: str = ".json"
+    settings: Mapping[str, Any] = _NONE
+    baselines: Mapping[str, Any] = _NONE
+    references: str = ""
+    found_as: str = ""  # "module:NAME" of an object that is found in its module
+
+    @property
+    def spec(self) -> str:
+        """The "module:NAME" by which a worker finds the problem: `found_as`, or that of its class.
+
+        Raises InputError for a class that no worker can import.
+        """
+        if self.found_as:
+            return self.found_as
+        kind = type(self)
+        if kind.__module__ == "__main__" or "." in kind.__qualname__:
+            raise InputError(
+                f"problem {self.name}: workers cannot import {kind.__qualname__} of "
+                f"{kind.__module__}; define it at the top of a module on PYTHONPATH"
+            )
+        return f"{kind.__module__}:{kind.__qualname__}"
+
+    # --- required -----------------------------------------------------------------------------
 
     def sample(self, size: int, count: int, seed: int) -> list[Instance]:
-        """`count` uniform instances of `size`; instance k is the same whatever the count."""
-
-    def read(self, path: str | Path) -> Instance:
-        """Read an instance file. Raises InputError with one clear sentence."""
+        """`count` random instances of `size`; instance k is the same whatever the count."""
+        raise NotImplementedError
 
     def rules(self, instance: Instance) -> Rules:
         """The worker's half."""
+        raise NotImplementedError
+
+    # --- solutions, recomputed by the parent ----------------------------------------------------
+
+    def code_length(self, instance: Instance) -> int:
+        """The longest code of a solution (`Rules.encode`)."""
+        return 2 * instance.size
+
+    def decode(self, instance: Instance, code: Sequence[int]) -> Solution:
+        """The solution of a code. Raises Infeasible unless it is complete and feasible."""
+        return _rules(self, instance).repaired(decoded(code))
 
     def cost(self, instance: Instance, solution: Solution) -> float:
         """The exact float64 objective of a feasible solution."""
+        return _rules(self, instance).cost(solution)
 
-    def walk_length(self, instance: Instance) -> int:
-        """The longest encoding of a solution."""
+    # --- optional -------------------------------------------------------------------------------
 
-    def decode(self, instance: Instance, walk: Sequence[int]) -> Solution:
-        """The solution of a walk. Raises Infeasible unless it is complete and feasible."""
+    def offers(self, what: str) -> bool:
+        """Whether the problem has its own `what`: a method or an attribute named here."""
+        return getattr(type(self), what) is not getattr(Problem, what)
+
+    def read(self, path: str | Path) -> Instance:
+        """Read an instance file. Raises InputError with one clear sentence."""
+        raise self._without("instance files", "implement read")
 
     def write(self, path: str | Path, instance: Instance, solution: Solution) -> None:
-        """Write a solution in the format that the field's other tools read."""
+        """Write a solution in the format that the field's other tools read; JSON by default."""
+        from spo_jax.envs.textfiles import write_atomically
+
+        text = json.dumps(solution, allow_nan=False, default=lambda number: number.item())
+        write_atomically(path, text + "\n")
+
+    def draw(self, axes: Any, instance: Instance, solution: Solution) -> None:
+        """Draw a solution on matplotlib axes."""
+        raise self._without("picture", "implement draw")
+
+    def solve_reference(self, instance: Instance, effort: float) -> tuple[float, str]:
+        """A best known cost, and how it was found."""
+        raise self._without("reference solver", "implement solve_reference")
 
     def classical_destroys(self) -> tuple[Program, ...]:
         """Fixed classical destroy programs for the repair panel (Appendix A.5); may be empty."""
+        return ()
+
+    def contract(self, role: Role) -> str:
+        """The text of a role's contract for prompts: a string.Template with the placeholders of
+        spo_jax/search/writing/prompts.
+        """
+        hint = f"implement contract, or write {self.name}-{role}.txt into a folder of --prompts"
+        raise self._without(f"contract of a {role}", hint)
+
+    def grammar(self, role: Role) -> Any:
+        """The grammar that writes programs of a role without a model."""
+        raise self._without("grammar", "use another generator, or implement grammar")
+
+    def _without(self, what: str, hint: str) -> InputError:
+        return InputError(f"problem {self.name} has no {what}: {hint}")
+
+
+@lru_cache(maxsize=16)  # rules are large
+def _rules(problem: Problem, instance: Instance) -> Rules:
+    return problem.rules(instance.seen())

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from spo_jax.envs.problems import get_problem
+from spo_jax.envs.problems.cvrp import CVRP
 from spo_jax.envs.problems.cvrp.classical import CVRP_DESTROYS
-from spo_jax.envs.problems.cvrp.rules import CVRP
 from spo_jax.envs.run.sandbox.policy import check
 
 RANDOM, WORST, RADIAL, RELATED, STRING = CVRP_DESTROYS

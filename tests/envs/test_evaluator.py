@@ -42,7 +42,7 @@ def pair(destroy: str = DESTROY, repair: str = REPAIR) -> Pair:
 
 
 def same(a: Rollouts, b: Rollouts, order: list[int] | None = None) -> None:
-    for name in ("best_cost", "state", "status", "walk", "reason", "role"):
+    for name in ("best_cost", "state", "status", "code", "reason", "role"):
         left, right = getattr(a, name), getattr(b, name)
         np.testing.assert_array_equal(left if order is None else left[order], right)
 
@@ -148,11 +148,11 @@ def test_statuses_and_shapes(alone: Rollouts) -> None:
     assert [Status(s).name for s in alone.status[:, -1, -1]] == expected
     assert alone.best_cost.shape == (8, 2, 2, 41)
     assert alone.state.shape == (8, 2, 2, 40)
-    assert alone.walk.shape == (8, 2, 2, 15)
+    assert alone.code.shape == (8, 2, 2, 15)
     assert alone.ok.tolist() == [True] * 3 + [False] * 5
     failed = ~alone.ok
     assert np.isnan(alone.best_cost[6:]).all()
-    assert (alone.walk[3] == -1).all()
+    assert (alone.code[3] == -1).all()
     assert np.isfinite(alone.best_cost[~failed]).all()
     assert (np.diff(alone.best_cost[~failed]) <= 0).all()
     assert alone.failure(0) is None
@@ -186,7 +186,7 @@ def test_results_do_not_depend_on_workers_or_order(
 def test_reported_costs_are_those_of_the_reported_solutions(alone: Rollouts) -> None:
     for i, instance in enumerate(TSP.sample(14, 2, 0)):
         for s in range(2):
-            tour = TSP.decode(instance, alone.walk[0, i, s].tolist())
+            tour = TSP.decode(instance, alone.code[0, i, s].tolist())
             assert TSP.cost(instance, tour) == alone.final_cost[0, i, s]
             start = TSP.rules(instance).start(python_rng("start", 0, instance.digest, s))
             assert TSP.cost(instance, start) == alone.initial_cost[0, i, s]
@@ -383,7 +383,7 @@ def test_malformed_reports_mark_the_job(monkeypatch: pytest.MonkeyPatch) -> None
         (gate, passed + header(1, 0), True, 1),
         (gate, refused, True, 0),
     ]:
-        worker = Worker("spo_jax.envs.problems.tsp.rules:TSP", -1)
+        worker = Worker("spo_jax.envs.problems.tsp:TSP", -1)
         worker.job, worker._buffer, worker._broken = kind, bytearray(data), False
         worker._judged = False
         worker._parse()

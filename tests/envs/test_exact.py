@@ -8,10 +8,10 @@ from exhaustive import shortest_tour, shortest_tour_by_sets, tsp
 
 from spo_jax.envs.problem import Instance
 from spo_jax.envs.problems.local_search import two_opt
+from spo_jax.envs.problems.tsp import TSP
 from spo_jax.envs.problems.tsp import branch_and_cut as exact
 from spo_jax.envs.problems.tsp import files as tsplib
 from spo_jax.envs.problems.tsp.branch_and_cut import prove
-from spo_jax.envs.problems.tsp.rules import TSP
 from spo_jax.errors import InputError
 
 

@@ -5,8 +5,8 @@ import textwrap
 
 import pytest
 
-from spo_jax.envs.problems.cvrp.rules import CVRP
-from spo_jax.envs.problems.tsp.rules import TSP
+from spo_jax.envs.problems.cvrp import CVRP
+from spo_jax.envs.problems.tsp import TSP
 from spo_jax.envs.run.sandbox.layout import choose_layout
 from spo_jax.errors import InputError
 from spo_jax.program import Argument, Interface, entry_function

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from spo_jax.envs.problem import Infeasible
 from spo_jax.envs.problems import get_problem
-from spo_jax.envs.problems.views import node_list
+from spo_jax.envs.views import node_list
 from spo_jax.errors import InputError
 
 TSP, CVRP = get_problem("tsp"), get_problem("cvrp")
@@ -56,8 +56,8 @@ def test_arrays_are_read_only_and_sizes_checked(problem: Any) -> None:
 
 
 def test_problems_are_found_by_name() -> None:
-    assert get_problem("spo_jax.envs.problems.tsp.rules:TSP").name == "tsp"
-    for name in ("vrp", "spo_jax.envs.problems.tsp.rules:Nothing", "no.such.module:X"):
+    assert get_problem("spo_jax.envs.problems.tsp:TSP").name == "tsp"
+    for name in ("vrp", "spo_jax.envs.problems.tsp:Nothing", "no.such.module:X"):
         with pytest.raises(InputError):
             get_problem(name)
 

@@ -98,7 +98,7 @@ def assert_equal(a: Rollouts, b: Rollouts, order: np.ndarray | None = None) -> N
     assert np.array_equal(ok, b.status[rows] == Status.OK)
     assert np.array_equal(a.best_cost, b.best_cost[rows], equal_nan=True)
     assert np.array_equal(a.state, b.state[rows])
-    assert np.array_equal(a.walk, b.walk[rows])
+    assert np.array_equal(a.code, b.code[rows])
 
 
 @pytest.mark.parametrize("name", PROBLEMS)

@@ -31,7 +31,7 @@ class Outcome:
     status: str
     reason: str
     best_cost: np.ndarray  # [T+1]
-    walk: np.ndarray  # [L]
+    code: np.ndarray  # [L]
     verdict: Refusal | None  # of Evaluator.check
 
 
@@ -59,7 +59,7 @@ def outcome(rollouts: Rollouts, k: int, verdict: Refusal | None) -> Outcome:
     status = Status(int(rollouts.status[k, 0, 0]))
     reason = str(rollouts.reason[k, 0, 0])
     return Outcome(
-        status.label, reason, rollouts.best_cost[k, 0, 0], rollouts.walk[k, 0, 0], verdict
+        status.label, reason, rollouts.best_cost[k, 0, 0], rollouts.code[k, 0, 0], verdict
     )
 
 
@@ -117,7 +117,7 @@ def test_lawful(specimen: Specimen, lawful: dict[str, Outcome]) -> None:
 def test_lawful_without_influence(specimen: Specimen, lawful: dict[str, Outcome]) -> None:
     base = plain(specimen, lawful)
     assert np.array_equal(lawful[specimen.name].best_cost, base.best_cost)
-    assert np.array_equal(lawful[specimen.name].walk, base.walk)
+    assert np.array_equal(lawful[specimen.name].code, base.code)
 
 
 @pytest.mark.parametrize("twin", TWINS)
@@ -126,7 +126,7 @@ def test_arithmetic_on_what_is_given(twin: str, lawful: dict[str, Outcome]) -> N
     given, array = lawful[f"{twin}_given"], lawful[f"{twin}_array"]
     assert given.status == array.status == "ok"
     assert np.array_equal(given.best_cost, array.best_cost)
-    assert np.array_equal(given.walk, array.walk)
+    assert np.array_equal(given.code, array.code)
 
 
 @pytest.mark.parametrize("specimen", HOSTILE, ids=lambda s: s.name)
@@ -141,7 +141,7 @@ def test_hostile(
     if specimen.expect in FAILURES:
         assert found.status == specimen.expect, found.reason
     assert np.isnan(found.best_cost).all()
-    assert (found.walk == -1).all()
+    assert (found.code == -1).all()
     if found.status == "rejected":
         assert found.verdict is not None, "check() lets through what run() refuses"
     word = specimen.fields.get("reason")
@@ -171,7 +171,7 @@ def test_lawful_results_do_not_depend_on_order_or_run(
         first = lawful[name]
         assert again[name].status == first.status, name
         assert np.array_equal(again[name].best_cost, first.best_cost, equal_nan=True), name
-        assert np.array_equal(again[name].walk, first.walk), name
+        assert np.array_equal(again[name].code, first.code), name
 
 
 @pytest.mark.parametrize("name", PROBLEMS)

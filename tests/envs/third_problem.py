@@ -12,7 +12,7 @@ from pathlib import Path
 
 from spo_jax.envs.problem import Infeasible, Instance
 from spo_jax.envs.problems.tsp.files import euclidean
-from spo_jax.envs.problems.views import frozen, node_list, rows
+from spo_jax.envs.views import frozen, node_list, rows
 from spo_jax.program import Argument, Interface
 from spo_jax.seeding import numpy_rng
 

@@ -506,7 +506,7 @@ def test_a_case_without_a_reference_and_with_failures(files):
         def slow(self, pairs, instances, seeds, steps, **more):
             ran = real(self, pairs, instances, seeds, steps, **more)
             if steps < case_study.STEPS:
-                ran.status[:], ran.walk[:] = Status.TIMEOUT, -1
+                ran.status[:], ran.code[:] = Status.TIMEOUT, -1
             return ran
 
         with pytest.MonkeyPatch.context() as patch:
@@ -516,7 +516,7 @@ def test_a_case_without_a_reference_and_with_failures(files):
 
 def test_trouble_is_one_sentence(run, script, files, tmp_path, capsys):
     hidden = copied(run, tmp_path / "hidden", state=False)
-    other = copied(run, tmp_path / "other", problem="spo_jax.envs.problems.tsp.rules:TSP")
+    other = copied(run, tmp_path / "other", problem="spo_jax.envs.problems.tsp:TSP")
     complaints = [
         (dynamics, ("--run", run / "none"), "no such run folder"),
         (anytime, ("--group", "uniform-9", "--contenders", "spi"), "no contender 'spi'"),

@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from spo_jax.envs.glns_operators import is_operators, load_operators
-from spo_jax.envs.problems.tsp.rules import TSP
+from spo_jax.envs.problems.tsp import TSP
 from spo_jax.envs.run.evaluator import Evaluator
 from spo_jax.envs.run.sandbox.policy import check
 from spo_jax.errors import InputError, Rejection, SpoError

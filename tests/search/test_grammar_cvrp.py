@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from spo_jax.envs.problems.cvrp.rules import CVRP
+from spo_jax.envs.problems.cvrp import CVRP
 from spo_jax.envs.run.sandbox.policy import check
 from spo_jax.program import ROLES, Role, normalise, parse_response
 from spo_jax.program.grammar.base import FORMS, Choices, Grammar

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from spo_jax.envs.problems.tsp.rules import TSP
+from spo_jax.envs.problems.tsp import TSP
 from spo_jax.envs.run.sandbox.policy import check
 from spo_jax.program import ROLES, Program, Prompt, Role, normalise, parse_response
 from spo_jax.program.grammar.base import FORMS, Choices, Grammar

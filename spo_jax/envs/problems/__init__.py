@@ -1,32 +1,58 @@
 """Problems, found by name."""
 
+import sys
+from importlib.metadata import entry_points
+
 from spo_jax.envs.problem import Problem
 from spo_jax.errors import InputError
 from spo_jax.named import imported, require_members
 
-PROBLEMS = {
-    "tsp": "spo_jax.envs.problems.tsp.rules:TSP",
-    "cvrp": "spo_jax.envs.problems.cvrp.rules:CVRP",
-}
+GROUP = "spo_jax.problems"  # of the entry points by which other packages bring problems
+# Not entry points of ours: those of a source tree are as old as its installation.
+_OURS = {"tsp": "spo_jax.envs.problems.tsp:TSP", "cvrp": "spo_jax.envs.problems.cvrp:CVRP"}
+_REQUIRED = ("sample", "rules")
+
+
+def known_problems() -> dict[str, str]:
+    """The "package.module:NAME" of each problem that has a name: ours, and those of other packages.
+
+    Raises InputError where two packages bring a problem of the same name.
+    """
+    found = dict(_OURS)
+    for point in entry_points(group=GROUP):
+        if found.setdefault(point.name, point.value) != point.value and point.name not in _OURS:
+            raise InputError(
+                f"two packages bring a problem {point.name!r} ({found[point.name]} and "
+                f"{point.value}): uninstall one, or name problems as 'package.module:NAME'"
+            )
+    return found
 
 
 def get_problem(name: str) -> Problem:
-    """The problem called "tsp" or "cvrp", or any other by "package.module:OBJECT".
+    """The problem of a name ("tsp", or an entry point's), or any other by "package.module:NAME".
 
     Raises InputError where there is none, and for what is no `Problem`.
     """
-    spec = PROBLEMS.get(name, name)
-    problem = imported("problem", spec, ", ".join(PROBLEMS), "OBJECT")
-    if spec == name:
-        _require_problem(name, problem)
+    if ":" in name or name in _OURS:
+        known, spec = _OURS, _OURS.get(name, name)
+    else:
+        known = known_problems()
+        spec = known.get(name, name)
+    problem = imported("problem", spec, ", ".join(known))
+    if spec not in _OURS.values():
+        _require_problem(f"problem {name!r}", problem)
+        module, _, attribute = spec.partition(":")
+        if getattr(sys.modules[module], attribute) is problem:  # not its class
+            problem.found_as = spec
     return problem
 
 
-def _require_problem(name: str, problem: Problem) -> None:
-    what = f"problem {name!r}"
+def _require_problem(what: str, problem: Problem) -> None:
+    if not isinstance(problem, Problem):
+        raise InputError(
+            f"{what} is of type {type(problem).__name__}, not a spo_jax.envs.problem.Problem"
+        )
     require_members(what, problem, Problem)
-    if problem.spec == name:
-        return
-    again = imported("problem", problem.spec, ", ".join(PROBLEMS), "OBJECT")
-    if type(again) is not type(problem):  # or the workers would play another problem's rules
-        raise InputError(f"{what}: its spec is {problem.spec!r}, by which another one is found")
+    for method in _REQUIRED:
+        if not problem.offers(method):
+            raise InputError(f"{what} has no method {method}, which every problem has")

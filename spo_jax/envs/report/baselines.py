@@ -167,13 +167,13 @@ def run_baseline(
     So the initial cost is NaN and state is -1. workers: processes; the result is the same for any.
     """
     shape = (1, len(instances), len(seeds))
-    longest = max(map(problem.walk_length, instances))
+    longest = max(map(problem.code_length, instances))
     found = Rollouts(
         best_cost=np.full((*shape, 2), math.nan),
         state=np.full((*shape, 1), -1, np.int32),
         status=np.zeros(shape, np.int8),
         seconds=np.full(shape, math.nan),
-        walk=np.full((*shape, longest), -1, np.int32),
+        code=np.full((*shape, longest), -1, np.int32),
         reason=np.full(shape, "", object),
         role=np.full(shape, "", object),
     )
@@ -183,20 +183,20 @@ def run_baseline(
         found.status[at], found.reason[at], found.seconds[at] = run.status, run.reason, run.seconds
         if run.status == Status.OK:
             found.best_cost[at][-1] = run.cost
-            found.walk[at] = run.walk + run.walk[-1:] * (longest - len(run.walk))
+            found.code[at][: len(run.code)] = run.code
         progress(k + 1, len(tasks))
     return found
 
 
 @dataclass(frozen=True)
 class _Run:
-    """One run. seconds: of CPU time. walk: as `Rules.encode` gives it."""
+    """One run. seconds: of CPU time. code: as `Rules.encode` gives it."""
 
     status: Status
     reason: str
     seconds: float
     cost: float = math.nan
-    walk: tuple[int, ...] = ()
+    code: tuple[int, ...] = ()
 
 
 def _runs(

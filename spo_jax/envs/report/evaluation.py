@@ -284,8 +284,7 @@ def _rollout(
     status = Status(int(rollouts.status[0, i, s]))
     solution = None
     if status is Status.OK:
-        walk = rollouts.walk[0, i, s, : problem.walk_length(instance)]
-        solution = problem.decode(instance, walk.tolist())
+        solution = problem.decode(instance, rollouts.code_of(0, i, s))
     return RolloutResult(
         seed=seed,
         status=status.label,

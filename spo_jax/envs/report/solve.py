@@ -131,11 +131,10 @@ def solve(
     final = rollouts.final_cost[0, 0]
     best = int(np.nanargmin(final))
     cost = float(final[best])
-    walk = rollouts.walk[0, 0, best, : problem.walk_length(instance)]
     reference = instance.reference
     return Solved(
         instance=instance,
-        solution=problem.decode(instance, walk.tolist()),
+        solution=problem.decode(instance, rollouts.code_of(0, 0, best)),
         cost=cost,
         gap=100 * (cost - reference) / reference
         if reference is not None and reference > 0

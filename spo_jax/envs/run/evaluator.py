@@ -27,7 +27,7 @@ FULL_STEPS = 500  # Problem.cpu_seconds is for this many steps
 CHECKS_PER_JOB = 32
 CHECK_SECONDS = 5.0  # of CPU time for one program's gate
 TRIES = 3  # of a job at which our own side fails, before it is a host fault
-JOB_BYTES = 64 << 20  # of distance matrices in one job; a child keeps them all, as tuples of floats
+JOB_BYTES = 64 << 20  # of instances in one job; a child keeps them all, as tuples of floats
 Progress = Callable[[int, int], None]
 
 
@@ -252,7 +252,7 @@ class Evaluator:
                 name = (self.seed, instance.digest, seed)
                 start, rng = derive("start", *name), derive("programs", *name)
                 shown = of_rollout(self._shown, instance.digest, seed, steps)
-                index, length = i * len(seeds) + s, self.problem.walk_length(instance)
+                index, length = i * len(seeds) + s, self.problem.code_length(instance)
                 tasks.append(Task(index, instance.digest, length, start, rng, shown))
         workers = self._count
         shared = workers > 1 and 0 < len(pairs) < 4 * workers
@@ -262,7 +262,7 @@ class Evaluator:
         if seconds is not None:
             limit = seconds + 10.0  # a step begun in time may end late, but not forever
         jobs = []
-        portions = _portions(tasks, size, {each.digest: each.dist.nbytes for each in instances})
+        portions = _portions(tasks, size, {each.digest: each.nbytes for each in instances})
         for p, pair in enumerate(pairs):
             for portion in portions:
                 job = RunJob(
@@ -344,7 +344,7 @@ def _portions(
 ) -> list[tuple[Task, ...]]:
     """The tasks in order, at most `size` in one portion and no more instances than JOB_BYTES hold.
 
-    weights: bytes of each instance's matrix, by digest.
+    weights: bytes of each instance, by digest.
     """
     portions: list[list[Task]] = []
     held: set[str] = set()

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from spo_jax.envs.problem import Infeasible, Instance, Solution
+from spo_jax.envs.problem import Infeasible, Instance, Solution, without
 from spo_jax.envs.run.evaluator import CHECK_SECONDS, Evaluator
-from spo_jax.envs.run.rollouts import Status
+from spo_jax.envs.run.rollouts import Status, unpadded
 from spo_jax.envs.run.sandbox.jobs import RunJob, StepTask
 from spo_jax.errors import InputError
 from spo_jax.program import Pair
@@ -38,14 +38,14 @@ def take_step(
     infeasible or the pair fails.
     """
     problem = evaluator.problem
-    rules = problem.rules(instance)
+    rules = problem.rules(instance.seen())
     try:
         solution = rules.repaired(solution)
     except Infeasible as error:
         raise InputError(f"there is no step from an infeasible solution: {error}") from None
     task = StepTask(
         instance=instance.digest,
-        walk_length=problem.walk_length(instance),
+        code_length=problem.code_length(instance),
         size=instance.size,
         solution=solution,
         z=z,
@@ -65,21 +65,12 @@ def take_step(
         raise InputError(
             f"the pair fails at this step ({report.status.label}: {report.what}); choose another"
         )
-    numbers = np.frombuffer(report.payload, "<i4").tolist()
-    removed = [node for node in numbers[: task.size] if node >= 0]
-    partial = _without(solution, set(removed))
+    numbers = np.frombuffer(report.payload, "<i4")
+    removed = unpadded(numbers[: task.size])
+    partial = without(solution, set(removed))
     try:
         rules.destroyed(solution, (partial, removed))
-        candidate = problem.decode(instance, numbers[task.size :])
+        candidate = problem.decode(instance, unpadded(numbers[task.size :]))
     except (Infeasible, IndexError) as error:
         raise InputError(f"the pair reports a step that is none ({error})") from None
     return Step(removed, partial, candidate, problem.cost(instance, candidate))
-
-
-def _without(solution: Solution, gone: set[int]) -> Solution:
-    """A tour or routes without some nodes."""
-    return [
-        _without(part, gone) if isinstance(part, list) else part
-        for part in solution
-        if isinstance(part, list) or part not in gone
-    ]

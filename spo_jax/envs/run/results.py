@@ -6,8 +6,8 @@ from math import isclose
 
 import numpy as np
 
-from spo_jax.envs.problem import Infeasible, Instance, Problem
-from spo_jax.envs.run.rollouts import Rollouts, Status
+from spo_jax.envs.problem import Instance, Problem
+from spo_jax.envs.run.rollouts import Rollouts, Status, unpadded
 from spo_jax.envs.run.sandbox.outcome import Report
 from spo_jax.seeding import python_rng
 
@@ -27,12 +27,12 @@ class Results:
         self.problem, self.instances, self.seeds, self.steps = problem, instances, seeds, steps
         self.run_seed = run_seed
         shape = (pairs, len(instances) * len(seeds))
-        self.longest = max(map(problem.walk_length, instances))
+        self.longest = max(map(problem.code_length, instances))
         self.best_cost = np.full((*shape, steps + 1), np.nan)
         self.state = np.full((*shape, steps), -1, np.int32)
         self.status = np.full(shape, -1, np.int8)
         self.seconds = np.full(shape, np.nan)
-        self.walk = np.full((*shape, self.longest), -1, np.int32)
+        self.code = np.full((*shape, self.longest), -1, np.int32)
         self.reason = np.full(shape, "", object)
         self.role = np.full(shape, "", object)
         self._starts: dict[int, float] = {}
@@ -55,30 +55,28 @@ class Results:
         instance = self.instances[k // len(self.seeds)]
         best = np.frombuffer(report.payload, "<f8", steps + 1)
         state = np.frombuffer(report.payload, "<i4", steps, 8 * (steps + 1))
-        walk = np.frombuffer(report.payload, "<i4", offset=8 * (steps + 1) + 4 * steps)
-        lie = self._lie(k, instance, best, walk)
+        code = np.frombuffer(report.payload, "<i4", offset=8 * (steps + 1) + 4 * steps)
+        lie = self._lie(k, instance, best, unpadded(code))
         if lie is not None:
             self.fail(pair, replace(report, status=Status.TAMPERED, reason=lie))
             return
         self.best_cost[pair, k] = best
         self.state[pair, k] = state
-        self.walk[pair, k] = np.concatenate(
-            [walk, np.full(self.longest - len(walk), walk[-1], np.int32)]
-        )
+        self.code[pair, k, : len(code)] = code
         self.status[pair, k] = Status.OK
         self.seconds[pair, k] = report.seconds
 
-    def _lie(self, k: int, instance: Instance, best: np.ndarray, walk: np.ndarray) -> str | None:
-        """What in a report contradicts our own matrix, or None."""
+    def _lie(self, k: int, instance: Instance, best: np.ndarray, code: list[int]) -> str | None:
+        """What in a report contradicts our own instance, or None."""
         if not np.isfinite(best).all() or (np.diff(best) > 0).any():
             return "the best costs are not a falling sequence"
         if not isclose(best[0], self._start_cost(k, instance), rel_tol=1e-9, abs_tol=1e-9):
             return "the initial cost is not that of the seeded start"
         try:
-            solution = self.problem.decode(instance, walk.tolist())
-        except (Infeasible, IndexError) as error:
+            solution = self.problem.decode(instance, code)
+            cost = self.problem.cost(instance, solution)
+        except Exception as error:  # a hostile code may break any problem's decoding
             return f"the best solution is infeasible: {error}"
-        cost = self.problem.cost(instance, solution)
         if not isclose(best[-1], cost, rel_tol=1e-9, abs_tol=1e-9):
             return f"the best solution costs {cost:.9g}, not {best[-1]:.9g}"
         return None
@@ -86,7 +84,7 @@ class Results:
     def _start_cost(self, k: int, instance: Instance) -> float:
         if k not in self._starts:
             # All seeds of an instance at once: its rules are large and not kept.
-            rules = self.problem.rules(instance)
+            rules = self.problem.rules(instance.seen())
             first = k - k % len(self.seeds)
             for s, seed in enumerate(self.seeds):
                 rng = python_rng("start", self.run_seed, instance.digest, seed)
@@ -107,7 +105,7 @@ class Results:
             state=take(self.state),
             status=take(self.status),
             seconds=take(self.seconds),
-            walk=take(self.walk),
+            code=take(self.code),
             reason=take(self.reason),
             role=take(self.role),
         )
@@ -125,4 +123,4 @@ class Results:
                 self.seconds[p, rest] = np.nan
                 self.best_cost[p, rest] = np.nan
                 self.state[p, rest] = -1
-                self.walk[p, rest] = -1
+                self.code[p, rest] = -1

@@ -45,7 +45,7 @@ class Failed(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Rollouts:
-    """Axes: P pair, I instance, S seed, T step, L the longest walk of any instance.
+    """Axes: P pair, I instance, S seed, T step, L the longest code of any instance.
 
     best_cost: [P, I, S, T+1] float64, best-so-far objective before each step and at the end;
         NaN throughout a failed rollout.
@@ -55,8 +55,8 @@ class Rollouts:
     status: [P, I, S] int8, a Status.
     seconds: [P, I, S] float64, CPU seconds inside the worker; NaN where the rollout never ran
         or did not report.
-    walk: [P, I, S, L] int32, the best solution as a walk (Rules.encode), padded by repeating its
-        last node, so that the padding costs nothing; -1 throughout a failed rollout.
+    code: [P, I, S, L] int32, the best solution as a code (`Rules.encode`), and -1 after its end;
+        -1 throughout a failed rollout.
     reason: [P, I, S] str, empty for OK.
     role: [P, I, S] str, the role of the program that failed; empty for OK, and where that is not
         known: a process that is killed at its CPU limit does not say in which program it was.
@@ -66,7 +66,7 @@ class Rollouts:
     state: np.ndarray
     status: np.ndarray
     seconds: np.ndarray
-    walk: np.ndarray
+    code: np.ndarray
     reason: np.ndarray
     role: np.ndarray
 
@@ -85,6 +85,10 @@ class Rollouts:
         """[P] bool: pairs none of whose rollouts failed."""
         return (self.status == Status.OK).all(axis=(1, 2))
 
+    def code_of(self, pair: int, instance: int, seed: int) -> list[int]:
+        """The code of a rollout's best solution, for `Problem.decode`; empty for a failed one."""
+        return unpadded(self.code[pair, instance, seed])
+
     def failure(self, pair: int) -> Failed | None:
         """A pair's first failed rollout, or None."""
         bad = np.argwhere(self.status[pair] != Status.OK)
@@ -93,3 +97,9 @@ class Rollouts:
         i, s = bad[0]
         status = Status(int(self.status[pair, i, s]))
         return Failed(status, str(self.reason[pair, i, s]), str(self.role[pair, i, s]))
+
+
+def unpadded(code: np.ndarray) -> list[int]:
+    """The integers [L] of a code before the first that is negative."""
+    end = np.flatnonzero(code < 0)
+    return code[: end[0] if len(end) else None].tolist()

@@ -1,1 +1,92 @@
-"""The capacitated vehicle routing problem."""
+"""The capacitated vehicle routing problem, with a free fleet as in the paper.
+
+Workers import this module, so it imports little.
+"""
+
+from collections.abc import Sequence
+from itertools import chain
+from math import fsum
+from pathlib import Path
+
+import numpy as np
+
+from spo_jax.envs.problem import DIST, Infeasible, Instance, Problem, decoded
+from spo_jax.envs.problems.cvrp.rules import CVRPRules, Routes
+from spo_jax.errors import InputError
+from spo_jax.program import Argument, Interface, Program
+from spo_jax.seeding import numpy_rng
+
+
+class CVRP(Problem):
+    """The parent's half; see `spo_jax.envs.problem.Problem`."""
+
+    name = "cvrp"
+    interface = Interface(
+        (
+            DIST,
+            Argument("demands", "row", "the demand of node i; node 0 is the depot"),
+            Argument("capacity", "scalar"),
+        ),
+        "current_routes",
+    )
+    unit = "customers"
+    cpu_seconds = 30.0
+    suffixes = (".vrp",)
+    solution_suffix = ".sol"
+
+    def sample(self, size: int, count: int, seed: int) -> list[Instance]:
+        """`count` instances of `size` customers, uniform in [0, 1)^2 around a central depot.
+
+        Demands are uniform integers 1..9, the capacity is 50.
+        """
+        from spo_jax.envs.problems.tsp.files import euclidean
+
+        if size < 3:
+            raise InputError(f"a CVRP instance needs at least 3 customers, not {size}")
+        instances = []
+        for k in range(count):
+            rng = numpy_rng("cvrp", "uniform", size, seed, k)
+            coords = np.concatenate([[[0.5, 0.5]], rng.random((size, 2))])
+            demands = np.concatenate([[0], rng.integers(1, 10, size)]).astype(np.int64)
+            name = f"uniform-{size}-{k}@{seed}"
+            instances.append(Instance("cvrp", name, size, coords, euclidean(coords), demands, 50))
+        return instances
+
+    def read(self, path: str | Path) -> Instance:
+        """A CVRPLIB .vrp file. Raises InputError."""
+        from spo_jax.envs.problems.cvrp import files
+
+        return files.read(path)
+
+    def rules(self, instance: Instance) -> CVRPRules:
+        return CVRPRules(instance)
+
+    def cost(self, instance: Instance, solution: Sequence[Sequence[int]]) -> float:
+        """The exact float64 length of all routes, depot to depot."""
+        walk = [0, *chain.from_iterable([*route, 0] for route in solution)]
+        return fsum(instance.dist[walk[:-1], walk[1:]].tolist())
+
+    def decode(self, instance: Instance, code: Sequence[int]) -> Routes:
+        if len(code) == 0 or code[-1] != 0:
+            raise Infeasible("the last route has no end")
+        routes = [route for route in decoded(code) if route]
+        if sorted(chain.from_iterable(routes)) != list(range(1, instance.size + 1)):
+            raise Infeasible("not every customer is visited exactly once")
+        assert instance.demands is not None
+        assert instance.capacity is not None
+        if any(instance.demands[route].sum() > instance.capacity for route in routes):
+            raise Infeasible("a route exceeds the capacity")
+        return routes
+
+    def write(
+        self, path: str | Path, instance: Instance, solution: Sequence[Sequence[int]]
+    ) -> None:
+        """A CVRPLIB .sol file."""
+        from spo_jax.envs.problems.cvrp.files import write_solution
+
+        write_solution(path, instance, solution)
+
+    def classical_destroys(self) -> tuple[Program, ...]:
+        from spo_jax.envs.problems.cvrp.classical import CVRP_DESTROYS
+
+        return CVRP_DESTROYS

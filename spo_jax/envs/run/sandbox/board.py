@@ -46,12 +46,12 @@ class Board:
     def hold(self, instances: Iterable[Instance]) -> None:
         """Make room for the instances of a run, and write those that are not there yet."""
         wanted = {instance.digest: instance for instance in instances}
-        fresh = {d: pickle.dumps(i) for d, i in wanted.items() if d not in self.places}
+        fresh = {d: pickle.dumps(i.seen()) for d, i in wanted.items() if d not in self.places}
         if self._end + sum(map(len, fresh.values())) > LIMIT and self.places.keys() - wanted:
             self.file.truncate(0)
             self.places.clear()
             self._end = START
-            fresh = {digest: pickle.dumps(instance) for digest, instance in wanted.items()}
+            fresh = {digest: pickle.dumps(instance.seen()) for digest, instance in wanted.items()}
         for digest, data in fresh.items():
             self.file.write(data, self._end)
             self.places[digest] = (self._end, len(data))

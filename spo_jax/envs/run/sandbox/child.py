@@ -324,7 +324,7 @@ def _run(
     return (
         np.asarray(trace.best_cost, "<f8").tobytes()
         + np.asarray(trace.state, "<i4").tobytes()
-        + _walk(rules, trace.best, task.walk_length)
+        + _code(rules, trace.best, task.code_length)
     )
 
 
@@ -338,12 +338,12 @@ def _step(
 ) -> bytes:
     removed, candidate = one_step(rules, destroy, repair, arguments, task.solution, task.z, rng)
     padded = removed + [-1] * (task.size - len(removed))
-    return np.asarray(padded, "<i4").tobytes() + _walk(rules, candidate, task.walk_length)
+    return np.asarray(padded, "<i4").tobytes() + _code(rules, candidate, task.code_length)
 
 
-def _walk(rules: Rules, solution: Solution, length: int) -> bytes:
-    walk = rules.encode(solution)
-    return np.asarray(walk + walk[-1:] * (length - len(walk)), "<i4").tobytes()
+def _code(rules: Rules, solution: Solution, length: int) -> bytes:
+    code = rules.encode(solution)
+    return np.asarray(code + [-1] * (length - len(code)), "<i4").tobytes()
 
 
 def _define(program: _Loaded, role: Role, rng: Any) -> Function:

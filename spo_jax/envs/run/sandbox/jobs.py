@@ -32,12 +32,12 @@ Place = tuple[int, int]  # where an instance lies on the board: offset and lengt
 class Task:
     """One rollout of a job. instance: its digest. shown: what its programs see of z_t.
 
-    index: its place among the rollouts of the pair. walk_length: of its encoded solution.
+    index: its place among the rollouts of the pair. code_length: of its best solution.
     """
 
     index: int
     instance: str
-    walk_length: int
+    code_length: int
     start_seed: int
     rng_seed: int
     shown: Shown
@@ -47,11 +47,11 @@ class Task:
 class StepTask:
     """One step from a given solution, to see what the programs do; see `lns.one_step`.
 
-    size: of the instance, which no removal exceeds. walk_length: of an encoded solution.
+    size: of the instance, which no removal exceeds. code_length: of the candidate.
     """
 
     instance: str
-    walk_length: int
+    code_length: int
     size: int
     solution: Solution
     z: int
@@ -87,13 +87,13 @@ class RunJob:
     def payload_size(self, k: int) -> int:
         """Bytes of report k.
 
-        A rollout's: best_cost [T+1] float64, state [T] int32 and walk [L] int32. A step's: removed
-        [size] int32, -1 where there are fewer, and the candidate's walk [L] int32.
+        A rollout's: best_cost [T+1] float64, state [T] int32 and code [L] int32. A step's: removed
+        [size] int32 and the candidate's code [L] int32. Codes and removed end in -1 where shorter.
         """
         task = self.tasks[k]
         if isinstance(task, StepTask):
-            return 4 * (task.size + task.walk_length)
-        return 12 * self.steps + 8 + 4 * task.walk_length
+            return 4 * (task.size + task.code_length)
+        return 12 * self.steps + 8 + 4 * task.code_length
 
     def frames(self, places: Mapping[str, Place]) -> bytes:
         """The job's file. places: where each instance that a task names lies on the board."""

@@ -1,21 +1,25 @@
-"""Read-only views of an instance's numbers, as programs see them.
+"""Read-only views of an instance's numbers, as programs see them, and lists that they return.
 
 A program that indexes element by element is four times faster on tuples than on an ndarray, and
 a vectorised one needs the ndarray; `spo_jax.envs.run.sandbox.layout` decides which it gets.
 """
 
+from typing import Any
+
 import numpy as np
 
-Rows = tuple[tuple[float, ...], ...]
+
+def rows(array: Any) -> Any:
+    """[N, M] as a tuple of tuples of Python numbers, [N] as a tuple; not an array: as it is."""
+    if not isinstance(array, np.ndarray):
+        return array
+    return tuple(map(tuple, array.tolist()) if array.ndim == 2 else array.tolist())
 
 
-def rows(matrix: np.ndarray) -> Rows:
-    """[N, N] float64 as a tuple of tuples of floats."""
-    return tuple(map(tuple, matrix.tolist()))
-
-
-def frozen(array: np.ndarray) -> np.ndarray:
-    """A copy over immutable bytes: no flag can make it writable again."""
+def frozen(array: Any) -> Any:
+    """A copy over immutable bytes: no flag can make it writable again. Not an array: as it is."""
+    if not isinstance(array, np.ndarray):
+        return array
     return np.frombuffer(array.tobytes(), dtype=array.dtype).reshape(array.shape)
 
 
@@ -45,3 +49,11 @@ def node_list(value: object) -> list[int] | None:
 
 _INTEGERS = {int, np.int8, np.int16, np.int32, np.int64, np.uint8, np.uint16, np.uint32, np.uint64}
 _INTEGERS |= {np.longlong, np.ulonglong, np.intc, np.uintc}
+
+
+def nodes_of(value: object) -> list[list[int]] | None:
+    """A list or tuple of what `node_list` accepts, as a list of such lists, or None."""
+    if type(value) not in (list, tuple):
+        return None
+    parts = [node_list(part) for part in value]  # type: ignore[attr-defined]
+    return None if None in parts else parts  # type: ignore[return-value]
