@@ -124,7 +124,7 @@ def test_runs_are_rollouts_of_one_step():
     )  # fmt: skip
     assert told == [(1, 4), (2, 4), (3, 4), (4, 4)]
     assert (found.status == Status.OK).all()
-    assert found.code[0, 0, 0].tolist() == [0, 1, 2, 3, 4, 0, 0, 0, 0]
+    assert found.code[0, 0, 0].tolist() == [1, 2, 3, 4, 5, -1, -1, -1]
     for i, instance in enumerate(instances):
         assert found.final_cost[0, i].tolist() == [TSP.cost(instance, range(instance.size))] * 2
     assert (found.seconds >= 0).all()
@@ -155,7 +155,7 @@ def test_workers_change_nothing(mine):
     two = run_baseline(baseline.solve, TSP, instances, seeds=(0, 1), workers=2)
     assert one.status.tolist() == two.status.tolist()
     assert one.reason.tolist() == two.reason.tolist()
-    assert one.code.tolist() == two.walk.tolist()
+    assert one.code.tolist() == two.code.tolist()
     with pytest.raises(InputError, match="use one"):
         run_baseline(lambda instance, seed: [], TSP, instances, workers=2)
 

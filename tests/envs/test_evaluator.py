@@ -148,7 +148,7 @@ def test_statuses_and_shapes(alone: Rollouts) -> None:
     assert [Status(s).name for s in alone.status[:, -1, -1]] == expected
     assert alone.best_cost.shape == (8, 2, 2, 41)
     assert alone.state.shape == (8, 2, 2, 40)
-    assert alone.code.shape == (8, 2, 2, 15)
+    assert alone.code.shape == (8, 2, 2, 14)
     assert alone.ok.tolist() == [True] * 3 + [False] * 5
     failed = ~alone.ok
     assert np.isnan(alone.best_cost[6:]).all()
@@ -186,7 +186,7 @@ def test_results_do_not_depend_on_workers_or_order(
 def test_reported_costs_are_those_of_the_reported_solutions(alone: Rollouts) -> None:
     for i, instance in enumerate(TSP.sample(14, 2, 0)):
         for s in range(2):
-            tour = TSP.decode(instance, alone.code[0, i, s].tolist())
+            tour = TSP.decode(instance, alone.code_of(0, i, s))
             assert TSP.cost(instance, tour) == alone.final_cost[0, i, s]
             start = TSP.rules(instance).start(python_rng("start", 0, instance.digest, s))
             assert TSP.cost(instance, start) == alone.initial_cost[0, i, s]
@@ -318,29 +318,32 @@ def test_forged_reports_are_tampered() -> None:
     start = rules.start(python_rng("start", 0, instance.digest, 0))
     true = rules.cost(start)
 
-    def record(best: list[float], walk: list[int]) -> Status:
+    def record(best: list[float], code: list[int]) -> Status:
         results = Results(TSP, 1, [instance], (0,), 2, 0)
         payload = (
             np.array(best, "<f8").tobytes()
             + np.array([0, 1], "<i4").tobytes()
-            + np.array(walk, "<i4").tobytes()
+            + np.array(code, "<i4").tobytes()
         )
         results.record(0, Report(0, Status.OK, "", 0.0, payload))
         return Status(int(results.status[0, 0]))
 
-    walk = [*start, start[0]]
-    assert record([true] * 3, walk) == Status.OK
+    code = rules.encode(start)
+    assert record([true] * 3, code) == Status.OK
     lies = [
-        ([true, true, true - 0.1], walk),
-        ([true + 1, true, true], walk),
-        ([true, true - 0.1, true], walk),
-        ([true, float("nan"), true], walk),
-        ([true] * 3, [*start[:-1], start[0], start[0]]),
-        ([true] * 3, [*start, start[1]]),
-        ([true] * 3, [99, *start[1:], 99]),
+        ([true, true, true - 0.1], code),
+        ([true + 1, true, true], code),
+        ([true, true - 0.1, true], code),
+        ([true, float("nan"), true], code),
+        ([true] * 3, [*code[:-1], code[0]]),
+        ([true] * 3, [*code[:-1], 0]),
+        ([true] * 3, [*code[:-1], -1]),
+        ([true] * 3, [-1, *code[1:]]),
+        ([true] * 3, [99, *code[1:]]),
+        ([true] * 3, [2**31 - 1] * 6),
     ]
-    for best, path in lies:
-        assert record(best, path) == Status.TAMPERED
+    for best, forged in lies:
+        assert record(best, forged) == Status.TAMPERED
 
 
 def test_malformed_reports_mark_the_job(monkeypatch: pytest.MonkeyPatch) -> None:

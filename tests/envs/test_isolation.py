@@ -134,7 +134,7 @@ def test_a_process_of_its_own_changes_no_result(name: str) -> None:
     together, apart = results
     assert together.ok.all()
     np.testing.assert_array_equal(together.best_cost, apart.best_cost)
-    np.testing.assert_array_equal(together.code, apart.walk)
+    np.testing.assert_array_equal(together.code, apart.code)
 
 
 def test_an_array_drawn_where_none_was_expected_changes_no_result() -> None:

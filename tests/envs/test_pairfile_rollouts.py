@@ -55,4 +55,4 @@ def test_lawful_programs_survive_the_round_trip(problem: str, tmp_path: Path) ->
         failure = after.failure(number)
         assert before.failure(number) == failure, (pair.destroy.source, pair.repair.source, failure)
     np.testing.assert_array_equal(before.best_cost, after.best_cost)
-    np.testing.assert_array_equal(before.code, after.walk)
+    np.testing.assert_array_equal(before.code, after.code)

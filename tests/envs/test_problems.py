@@ -93,20 +93,23 @@ def test_cvrp_starts_are_feasible_and_costs_include_the_depot(n: int, seed: int)
             plain += instance.dist[a, b]
     assert rules.cost(routes) == pytest.approx(plain, rel=1e-12)
     assert CVRP.cost(instance, routes) == rules.cost(routes) == rules.cost(routes[::-1])
-    walk = rules.encode(routes)
-    assert len(walk) <= CVRP.walk_length(instance)
-    assert CVRP.decode(instance, [*walk, 0, 0]) == routes
+    code = rules.encode(routes)
+    assert len(code) <= CVRP.code_length(instance)
+    assert CVRP.decode(instance, [*code, 0, 0]) == routes
 
 
-def test_a_forged_walk_is_not_decoded() -> None:
+def test_a_forged_code_is_not_decoded() -> None:
     tsp, cvrp = TSP.sample(4, 1, 0)[0], CVRP.sample(30, 1, 0)[0]
-    for walk in ([0, 1, 2, 3, 1], [0, 1, 2, 2, 0], [0, 1, 2, 9, 0], [0, 1, 2, -1, 0]):
+    for code in ([1, 2, 3, 3], [1, 2, 3, 9], [1, 2, 3, 0], [0, 1, 2, 3], [1, 2, 3, 4, 1], [1], []):
         with pytest.raises(Infeasible):
-            TSP.decode(tsp, walk)
-    everything_in_one_route = [0, *range(1, 31), 0]
-    for walk in (everything_in_one_route, [0, 1, 2, 0], list(range(1, 31)), []):
+            TSP.decode(tsp, code)
+    everything_in_one_route = [*range(2, 32), 0]
+    each = [v for c in range(2, 32) for v in (c, 0)]
+    assert CVRP.decode(cvrp, each) == [[c] for c in range(1, 31)]
+    no_depot = [1, *each[1:]]
+    for code in (everything_in_one_route, each[2:], each[:-1], no_depot, [*each, 2, 0], [0], []):
         with pytest.raises(Infeasible):
-            CVRP.decode(cvrp, walk)
+            CVRP.decode(cvrp, code)
 
 
 # --- what programs may return ---------------------------------------------------------------------

@@ -6,9 +6,10 @@ from math import isclose
 
 import numpy as np
 
-from spo_jax.envs.problem import Instance, Problem
+from spo_jax.envs.problem import Infeasible, Instance, Problem
 from spo_jax.envs.run.rollouts import Rollouts, Status, unpadded
 from spo_jax.envs.run.sandbox.outcome import Report
+from spo_jax.errors import InputError
 from spo_jax.seeding import python_rng
 
 
@@ -36,6 +37,7 @@ class Results:
         self.reason = np.full(shape, "", object)
         self.role = np.full(shape, "", object)
         self._starts: dict[int, float] = {}
+        self._start_cost(0, instances[0])  # a problem's mistake is told before any program runs
 
     def failed_before(self, pair: int, index: int) -> bool:
         return bool((self.status[pair, :index] > Status.OK).any())
@@ -55,8 +57,8 @@ class Results:
         instance = self.instances[k // len(self.seeds)]
         best = np.frombuffer(report.payload, "<f8", steps + 1)
         state = np.frombuffer(report.payload, "<i4", steps, 8 * (steps + 1))
-        code = np.frombuffer(report.payload, "<i4", offset=8 * (steps + 1) + 4 * steps)
-        lie = self._lie(k, instance, best, unpadded(code))
+        code = unpadded(np.frombuffer(report.payload, "<i4", offset=12 * steps + 8))
+        lie = self._lie(k, instance, best, code)
         if lie is not None:
             self.fail(pair, replace(report, status=Status.TAMPERED, reason=lie))
             return
@@ -88,8 +90,25 @@ class Results:
             first = k - k % len(self.seeds)
             for s, seed in enumerate(self.seeds):
                 rng = python_rng("start", self.run_seed, instance.digest, seed)
-                self._starts[first + s] = rules.cost(rules.start(rng))
+                start = rules.start(rng)
+                self._starts[first + s] = rules.cost(start)
+            self._require_agreement(instance, rules.encode(start), rules.cost(start))
         return self._starts[k]
+
+    def _require_agreement(self, instance: Instance, code: list[int], cost: float) -> None:
+        """Raises InputError where the two halves of a problem differ about a solution."""
+        what = f"problem {self.problem.name}: a start of {instance.name}"
+        longest = self.problem.code_length(instance)
+        if len(code) > longest or any(not 0 <= number < 2**31 for number in code):
+            raise InputError(
+                f"{what} has a code that is no list of at most {longest} integers of at least 0"
+            )
+        try:
+            again = self.problem.cost(instance, self.problem.decode(instance, code))
+        except Infeasible as error:
+            raise InputError(f"{what} is infeasible once decoded ({error})") from None
+        if not isclose(again, cost, rel_tol=1e-9, abs_tol=1e-9):
+            raise InputError(f"{what} costs {cost:.9g} by its rules and {again:.9g} once decoded")
 
     def rollouts(self, positions: list[int], fail_fast: bool) -> Rollouts:
         """The arrays for all pairs asked for, identical ones repeated."""
