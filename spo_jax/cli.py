@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from spo_jax.program import Pair
 
 FAILED, BROKEN_PIPE = 2, 141
-HEAVY = {"discover", "evaluate", "baseline"}  # compute with JAX
+HEAVY = {"discover"}  # compute with JAX
 
 # What the file system or the machine refuses, and the user can mend.
 _REFUSED = {

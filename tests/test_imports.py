@@ -53,6 +53,13 @@ def test_a_worker_never_imports_jax() -> None:
     assert not modules & heavy
 
 
+def test_nothing_that_evaluates_imports_jax() -> None:
+    """XLA takes a gigabyte of address space and, for small sums, most of the time."""
+    rooms = ("envs.metrics", "envs.report.evaluation", "envs.report.baselines", "envs.report.solve")
+    modules = loaded_by("\n".join(f"import spo_jax.{room}" for room in rooms))
+    assert not modules & {"jax", "jaxlib", "flax", "chex", "matplotlib"}
+
+
 def test_the_command_line_loads_nothing_heavy_before_it_knows_the_command() -> None:
     modules = loaded_by(
         "from spo_jax.cli import main\ntry: main(['--help'])\nexcept SystemExit: pass"

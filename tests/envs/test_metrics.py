@@ -1,11 +1,7 @@
 """Every metric against a plain loop, a hand-computed example, and its promises on bits."""
 
-import itertools
-import logging
 import math
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -20,18 +16,6 @@ NAN = math.nan
 
 
 # Plain loops, from left to right. The comparisons below are exact: same bits, not "close".
-
-
-def loop_objectives(matrices, walk):
-    out = np.full(walk.shape[:3], NAN)
-    for p, i, s in np.ndindex(out.shape):
-        nodes = walk[p, i, s].tolist()
-        if all(0 <= node < len(matrices[i]) for node in nodes):
-            total = 0.0
-            for a, b in itertools.pairwise(nodes):
-                total += float(matrices[i][a][b])
-            out[p, i, s] = total
-    return out
 
 
 def loop_utility(best_cost, eps):
@@ -62,74 +46,12 @@ def loop_cross_play(payoff):
     return np.array(out)
 
 
-def random_dist(rng, size):
-    points = rng.random((size, 2))
-    return np.sqrt(((points[:, None] - points[None]) ** 2).sum(-1))
-
-
 @st.composite
 def payoffs(draw, least=0):
     rows = draw(st.integers(least, 9))
     columns = draw(st.integers(least, 9))
-    utilities = st.one_of(
-        st.just(NAN), st.floats(-1.0, 1.0, allow_subnormal=False), st.sampled_from([0.5, 0.75])
-    )
+    utilities = st.one_of(st.just(NAN), st.floats(-1.0, 1.0), st.sampled_from([0.5, 0.75]))
     return draw(arrays(np.float64, (rows, columns), elements=utilities))
-
-
-class TestObjectives:
-    def test_by_hand(self):
-        dist = np.array([[[0, 3, 4], [3, 0, 5], [4, 5, 0.5]]])
-        walk = np.array([[[[0, 1, 2, 0, 0], [2, 2, 1, 1, 1], [-1, -1, -1, -1, -1]]]])
-        # 3 + 5 + 4 + 0 = 12; the loop at node 2 counts once: 0.5 + 5 + 0 + 0 = 5.5; missing.
-        np.testing.assert_array_equal(metrics.objectives(dist, walk), [[[12.0, 5.5, NAN]]])
-
-    @QUICK
-    @given(st.integers(0, 4), st.integers(1, 4), st.integers(0, 3), st.integers(1, 9), st.data())
-    def test_is_the_plain_loop(self, pairs, instances, seeds, length, data):
-        rng = np.random.default_rng(data.draw(st.integers(0, 99)))
-        dist = np.stack([random_dist(rng, 7) for _ in range(instances)])
-        walk = rng.integers(0, 7, (pairs, instances, seeds, length)).astype(np.int32)
-        walk[rng.random(walk.shape) < 0.02] = -1
-        got = metrics.objectives(dist, walk)
-        assert got.dtype == np.float64
-        np.testing.assert_array_equal(got, loop_objectives(dist, walk))
-
-    def test_instances_of_many_sizes(self):
-        rng = np.random.default_rng(1)
-        matrices = [random_dist(rng, n) for n in (3, 20, 5, 17, 4)]
-        walk = np.stack(
-            [rng.integers(0, len(m), (3, 2, 24)) for m in matrices], axis=1, dtype=np.int32
-        )
-        walk[1, 0, 1, 5] = 3  # one past the nodes of the first instance
-        walk[2, 3, 0] = -1
-        walk[0, 4, 0, 2] = 1000
-        got = metrics.recompute(matrices, walk)
-        assert np.isnan(got[1, 0, 1])
-        assert np.isnan(got[2, 3, 0])
-        assert np.isnan(got[0, 4, 0])
-        assert np.isnan(got).sum() == 3
-        np.testing.assert_array_equal(got, loop_objectives(matrices, walk))
-        padded = metrics.pad_dist(matrices)
-        assert padded.shape == (5, 20, 20)
-        np.testing.assert_array_equal(metrics.objectives(padded, walk), got)
-
-    def test_padding_a_walk_costs_nothing(self):
-        rng = np.random.default_rng(2)
-        dist = random_dist(rng, 9)[None]
-        walk = rng.permutation(9)[None, None, None]
-        longer = np.concatenate([walk, np.repeat(walk[..., -1:], 40, -1)], axis=-1)
-        np.testing.assert_array_equal(
-            metrics.objectives(dist, walk), metrics.objectives(dist, longer)
-        )
-
-    def test_shapes_that_do_not_match_are_refused(self):
-        with pytest.raises(AssertionError):
-            metrics.objectives(np.zeros((2, 3, 3)), np.zeros((1, 3, 1, 4), np.int32))
-        with pytest.raises(AssertionError):
-            metrics.objectives(np.zeros((3, 3)), np.zeros((1, 3, 1, 4), np.int32))
-        with pytest.raises(InputError):
-            metrics.objectives(np.zeros((3, 3, 3)), np.zeros((1, 3, 1, 0), np.int32))
 
 
 class TestUtility:
@@ -148,7 +70,7 @@ class TestUtility:
     @QUICK
     @given(st.integers(0, 9), st.integers(1, 4), st.integers(1, 3), st.integers(1, 5), st.data())
     def test_is_the_plain_loop(self, pairs, instances, seeds, times, data):
-        costs = st.one_of(st.just(NAN), st.floats(0.0, 100.0, allow_subnormal=False))
+        costs = st.one_of(st.just(NAN), st.floats(0.0, 100.0))
         shape = (pairs, instances, seeds, times)
         best_cost = data.draw(arrays(np.float64, shape, elements=costs))
         got = metrics.utility(best_cost)
@@ -262,43 +184,3 @@ class TestCredits:
     def test_top_must_be_positive(self):
         with pytest.raises(InputError):
             metrics.leader_credit(self.PAYOFF, top=0)
-
-
-class TestCompilation:
-    def test_the_global_precision_stays(self):
-        metrics.utility(np.ones((1, 1, 1, 2)))
-        assert jnp.zeros(1).dtype == jnp.float32
-        with jax.enable_x64(True):
-            metrics.utility(np.ones((1, 1, 1, 2)))
-            assert jnp.zeros(1).dtype == jnp.float64
-
-    def test_one_program_a_bucket(self, caplog):
-        """Sizes 17..32 share a program; 33 needs a new one."""
-        jax.clear_caches()
-
-        def programs(call):
-            caplog.clear()
-            with jax.log_compiles(), caplog.at_level(logging.WARNING):
-                call()
-            return sum(
-                "Finished XLA compilation" in record.getMessage() for record in caplog.records
-            )
-
-        def walk(pairs, length, size):
-            dist = np.ones((3, size, size))
-            metrics.objectives(dist, np.zeros((pairs, 3, 1, length), np.int32))
-
-        assert programs(lambda: walk(17, 33, 17)) == 1
-        assert programs(lambda: [walk(p, 30 + p, p) for p in (18, 25, 32)]) == 0
-        assert programs(lambda: walk(33, 34, 17)) == 1
-
-        assert programs(lambda: metrics.utility(np.ones((17, 3, 2, 5)))) == 1
-        assert programs(lambda: metrics.utility(np.ones((32, 4, 2, 9)), eps=0.1)) == 0
-        assert programs(lambda: metrics.utility(np.ones((33, 4, 2, 9)))) == 1
-
-        assert programs(lambda: metrics.leader_credit(np.ones((17, 30)), top=2)) == 1
-        assert programs(lambda: metrics.leader_credit(np.ones((30, 17)), top=3)) == 0
-        assert programs(lambda: metrics.cross_play(np.ones((5, 17)))) == 1
-        assert programs(lambda: metrics.cross_play(np.ones((7, 30)))) == 0
-        assert programs(lambda: metrics.reference_gap(np.ones(17), np.ones(17))) == 1
-        assert programs(lambda: metrics.reference_gap(np.ones((5, 6)), np.ones(6))) == 0
