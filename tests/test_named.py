@@ -14,6 +14,7 @@ from spo_fakes import Evaluator, Generator, play, small  # noqa: E402
 
 import spo_jax  # noqa: E402
 from spo_jax.config import Config  # noqa: E402
+from spo_jax.envs.problem import Problem  # noqa: E402
 from spo_jax.envs.problems import get_problem  # noqa: E402
 from spo_jax.envs.report.baselines import get_baseline  # noqa: E402
 from spo_jax.envs.run.rollouts import Status  # noqa: E402
@@ -99,7 +100,7 @@ def test_the_sentence_says_where_a_module_broke(modules):
         get_credit("no.such:f")
     with pytest.raises(InputError, match=r"must take \(payoff, \*, top\); it takes \(\)$"):
         get_credit("kinds:nothing")
-    with pytest.raises(InputError, match="problem 'json:loads' has no attribute name"):
+    with pytest.raises(InputError, match="problem 'json:loads' is of type function, not a spo_jax"):
         get_problem("json:loads")
 
 
@@ -114,17 +115,79 @@ def test_there_is_one_importer():
             ) or (path.parent.name == "grammar"), path
 
 
-class Elsewhere(type(get_problem("tsp"))):
-    """A problem whose workers would play the TSP itself."""
+TSP = type(get_problem("tsp"))
 
+
+class Elsewhere(TSP):
     name = "elsewhere"
 
 
-def test_a_problem_must_be_what_its_workers_find():
-    with pytest.raises(
-        InputError, match=r"its spec is 'spo_jax.envs.problems.tsp:TSP', by which another"
-    ):
-        get_problem(f"{__name__}:Elsewhere")
+class Nameless(Problem):
+    interface = TSP.interface
+
+
+class Ruleless(Nameless):
+    name = "ruleless"
+    sample = TSP.sample
+
+
+class Sampled(Ruleless):
+    rules, sample = TSP.rules, lambda self, size: []
+
+
+HERE = Elsewhere()
+
+
+def test_a_problem_is_what_its_workers_find():
+    for name in ("Elsewhere", "HERE"):
+        problem = get_problem(f"{__name__}:{name}")
+        assert problem.spec == f"{__name__}:{name}"
+        assert type(get_problem(problem.spec)) is Elsewhere
+
+    class Hidden(Elsewhere):
+        pass
+
+    with pytest.raises(InputError, match=r"problem elsewhere: workers cannot import .*Hidden"):
+        Hidden().spec  # noqa: B018
+
+
+@pytest.mark.parametrize(
+    ("name", "says"),
+    [
+        ("Nameless", "has no attribute name"),
+        ("Ruleless", "has no method rules, which every problem has"),
+        ("Sampled", r"its method sample must take \(size, count, seed\); it takes \(size\)"),
+    ],
+)
+def test_what_a_problem_lacks_is_told_when_it_is_loaded(name, says):
+    with pytest.raises(InputError, match=f"problem '{__name__}:{name}'.*{says}") as caught:
+        get_problem(f"{__name__}:{name}")
+    assert "\n" not in str(caught.value)
+
+
+# --- problems that another package brings ---------------------------------------------------------
+
+
+def brings(folder: Path, distribution: str, *lines: str) -> None:
+    """As if `pip install distribution` had put it into the folder."""
+    info = folder / f"{distribution}-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {distribution}\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text("[spo_jax.problems]\n" + "\n".join(lines) + "\n")
+
+
+def test_a_package_can_bring_a_problem(tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(tmp_path)
+    brings(tmp_path, "elsewhere", f"elsewhere = {__name__}:Elsewhere", "tsp = no.such:X")
+    problem = get_problem("elsewhere")
+    assert (problem.name, problem.spec) == ("elsewhere", f"{__name__}:Elsewhere")
+    assert type(get_problem("tsp")) is TSP  # no package replaces ours
+    with pytest.raises(InputError, match="unknown problem 'vrp': use tsp, cvrp, elsewhere, or"):
+        get_problem("vrp")
+    brings(tmp_path, "again", "elsewhere = other.module:X")
+    with pytest.raises(InputError, match="two packages bring a problem 'elsewhere'"):
+        get_problem("elsewhere")
+    assert type(get_problem(f"{__name__}:HERE")) is Elsewhere
 
 
 # --- what parts return ----------------------------------------------------------------------------

@@ -134,8 +134,8 @@ class Rules:
     item = "item"
 
     def __init__(self, instance: Instance, *arguments: Any):
-        self._most = instance.size * 35 // 100
-        self._size = instance.size
+        self.most = instance.size * 35 // 100
+        self.size = instance.size
         self._arguments: dict[Layout, tuple[Any, ...]] = {
             "rows": tuple(map(rows, arguments)),
             "array": tuple(map(frozen, arguments)),
@@ -184,9 +184,9 @@ class Rules:
             raise Infeasible(f"removed_{self.item}s repeats one")
         if not gone:
             raise Infeasible(f"removed no {self.item}")
-        if len(gone) > self._most:
+        if len(gone) > self.most:
             raise Infeasible(
-                f"removed {len(gone)} of {self._size} {self.item}s (at most {self._most})"
+                f"removed {len(gone)} of {self.size} {self.item}s (at most {self.most})"
             )
         kept = without(current, gone)
         # Equality here and in the count leaves no room for an item that is not in the solution.

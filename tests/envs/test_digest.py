@@ -70,17 +70,34 @@ def test_different_extras_are_different_instances(problem) -> None:
 @pytest.mark.parametrize(
     "change",
     [
-        {"size": 4}, {"coords": np.ones((3, 2))}, {"demands": None}, {"capacity": 8},
-        {"capacity": None}, {"capacity": 9.0}, {"demands": np.array([0, 1, 2.5])},
-        {"demands": np.array([0, 1, 3])}, {"dist": np.zeros((3, 3))},
-        {"dist": np.zeros((3, 3), np.float32)},
+        {"size": 4}, {"size": 2}, {"demands": None}, {"capacity": 8}, {"capacity": None},
+        {"capacity": 9.0}, {"demands": np.array([0, 1, 3])}, {"dist": np.zeros((3, 3))},
+        {"demands": np.array([0, 1])}, {"dist": None}, {"dist": None, "size": 4},
+        {"dist": None, "demands": None}, {"dist": np.ones((2, 3))}, {"dist": np.ones((4, 4))},
+        {"demands": None, "size": 2}, {"demands": None, "extra": {"a": 0}},
     ],
 )  # fmt: skip
-def test_whatever_the_rules_of_a_third_problem_can_read_counts(change) -> None:
-    digests = [instance(**(change if k else {})).digest for k in (0, 1)]
-    assert digests[0] != digests[1]
-    truncated = {"demands": np.array([0, 1, 2])}
-    assert instance(**truncated).digest == digests[0]
+def test_whatever_rules_can_read_counts(change) -> None:
+    assert instance(**change).digest != instance().digest
+    assert instance(**change).digest == instance(**change).seen().digest
+
+
+@pytest.mark.parametrize("problem", ["tsp", "cvrp", "path"])
+def test_rules_see_nothing_that_does_not_count(problem) -> None:
+    """Two instances of one digest are one to the workers, so they must be the same to rules."""
+    plain = instance(problem)
+    other = replace(plain, coords=np.ones((3, 2)), file={"a": 1}, reference=1.0, certified=True)
+    assert plain.digest == other.digest
+    for name, value in vars(plain.seen()).items():
+        np.testing.assert_equal(vars(other.seen())[name], value)
+
+
+def test_numbers_of_another_type_are_converted_or_refused() -> None:
+    same = instance(dist=instance().dist.astype(int).tolist(), demands=[0.0, 1.0, 2.0])
+    assert same.digest == instance().digest
+    assert (same.dist.dtype, same.demands.dtype) == (np.float64, np.int64)
+    with pytest.raises(InputError, match="a: demands must be whole numbers"):
+        instance(demands=[0, 1, 2.5])
 
 
 VALUES = st.recursive(

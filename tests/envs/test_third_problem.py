@@ -14,7 +14,7 @@ from spo_jax.program import Pair, Program, format_pair
 
 DESTROY = """
 def destroy(dist, order, z, rng):
-    removed = rng.sample(order, 3)
+    removed = rng.sample(order, 2)
     return [v for v in order if v not in removed], removed
 """
 REPAIR = """
@@ -90,7 +90,7 @@ def test_instances_that_differ_in_extra_alone_are_each_scored_with_their_own(wor
     assert found.ok.all(), found.reason
     for i, instance in enumerate(instances):
         for s in range(3):
-            solution = problem.decode(instance, found.walk[0, i, s].tolist())
+            solution = problem.decode(instance, found.code_of(0, i, s))
             assert found.final_cost[0, i, s] == problem.cost(instance, solution)
     assert (found.final_cost[0, 1] > 2 * found.final_cost[0, 0]).all()
 

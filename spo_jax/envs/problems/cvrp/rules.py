@@ -27,7 +27,7 @@ class CVRPRules(Rules):
 
     def start(self, rng: random.Random) -> Routes:
         """Customers in random order, cut greedily where a vehicle is full."""
-        customers = list(range(1, self._size + 1))
+        customers = list(range(1, self.size + 1))
         rng.shuffle(customers)
         routes: Routes = [[]]
         load = 0
@@ -46,7 +46,7 @@ class CVRPRules(Rules):
             raise Infeasible("complete_routes must be a list of lists of integers")
         routes = [route for route in lists if route]
         customers = list(chain.from_iterable(routes))
-        if len(customers) != self._size or self._customers != set(customers):
+        if len(customers) != self.size or self._customers != set(customers):
             raise Infeasible("complete_routes do not visit every customer exactly once")
         demand = self._demands.__getitem__
         for route in routes:

@@ -20,7 +20,7 @@ class TSPRules(Rules):
         [self._rows] = self.arguments("rows")
 
     def start(self, rng: random.Random) -> list[int]:
-        tour = list(range(self._size))
+        tour = list(range(self.size))
         rng.shuffle(tour)
         return tour
 
@@ -28,7 +28,7 @@ class TSPRules(Rules):
         tour = node_list(output)
         if tour is None:
             raise Infeasible("complete_tour must be a list of integers")
-        if len(tour) != self._size or self._nodes != set(tour):
+        if len(tour) != self.size or self._nodes != set(tour):
             raise Infeasible("complete_tour does not visit every node exactly once")
         return tour
 
