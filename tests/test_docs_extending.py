@@ -5,7 +5,6 @@ import re
 import shlex
 import subprocess
 import sys
-from importlib.resources import files
 from pathlib import Path
 
 from spo_jax.search.runs.store import dump, load_run
@@ -13,27 +12,32 @@ from spo_jax.search.runs.store import dump, load_run
 TEXT = (Path(__file__).parents[1] / "docs" / "extending.md").read_text("utf-8")
 
 ANSWERS = {
-    "destroy-random": """STRATEGY: remove random nodes.
+    "destroy-random": """STRATEGY: remove random jobs.
 CODE:
-def destroy(dist, current_tour, steps_since_improvement, rng):
-    removed = rng.sample(current_tour, 2)
-    return [v for v in current_tour if v not in removed], removed
+def destroy(times, current_order, steps_since_improvement, rng):
+    removed = rng.sample(current_order, 2)
+    return [v for v in current_order if v not in removed], removed
 """,
-    "destroy-front": """STRATEGY: remove the first two nodes.
+    "destroy-front": """STRATEGY: remove the first two jobs.
 CODE:
-def destroy(dist, current_tour, steps_since_improvement, rng):
-    return current_tour[2:], current_tour[:2]
+def destroy(times, current_order, steps_since_improvement, rng):
+    return current_order[2:], current_order[:2]
 """,
-    "repair-append": """STRATEGY: put every node at the nearer end.
+    "repair-append": """STRATEGY: put long jobs at the end and others anywhere.
 CODE:
-def repair(dist, partial_tour, removed_nodes, steps_since_improvement, rng):
-    for v in removed_nodes:
-        if dist[v][partial_tour[0]] < dist[v][partial_tour[-1]]:
-            partial_tour = [v] + partial_tour
+def repair(times, partial_order, removed_jobs, steps_since_improvement, rng):
+    for v in removed_jobs:
+        if sum(times[v]) > 300:
+            partial_order.append(v)
         else:
-            partial_tour = partial_tour + [v]
-    return partial_tour
+            partial_order.insert(rng.randrange(len(partial_order) + 1), v)
+    return partial_order
 """,
+}
+# A contract of the least that it may say.
+CONTRACTS = {
+    "destroy": "Write one destroy function for the flow shop.\n$state_input\n$adaptation\n",
+    "repair": "Write one repair function.\n$state_input\n$adaptation\n$paired_destroy\n",
 }
 
 
@@ -51,10 +55,8 @@ def test_one_discovery_with_all_of_them(tmp_path: Path) -> None:
     for stem, text in ANSWERS.items():
         (tmp_path / "shelf" / f"{stem}.txt").write_text(text)
     (tmp_path / "prompts").mkdir()
-    ours = files("spo_jax.search.writing.prompts")
-    for role in ("destroy", "repair"):
-        template = ours.joinpath(f"tsp-{role}.txt").read_text("utf-8")
-        (tmp_path / "prompts" / f"path-{role}.txt").write_text(template)
+    for role, text in CONTRACTS.items():
+        (tmp_path / "prompts" / f"flow-shop-{role}.txt").write_text(text)
 
     [line] = blocks("")
     setting, command, *arguments = shlex.split(line.replace("\\\n", " "))
@@ -65,7 +67,7 @@ def test_one_discovery_with_all_of_them(tmp_path: Path) -> None:
         cwd=tmp_path, check=True, stdout=subprocess.DEVNULL, timeout=120,
         env=os.environ | {"PYTHONPATH": os.pathsep.join([".", str(Path(__file__).parents[1])])},
     )  # fmt: skip
-    out = tmp_path / "runs" / "path"
+    out = tmp_path / "runs" / "flow-shop"
     assert load_run(out).status == "finished"
     tables = dump(out)
     strategies = {row[7] for row in tables["programs"]}
