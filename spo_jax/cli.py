@@ -211,7 +211,13 @@ def _solve(args: argparse.Namespace) -> int:
     from spo_jax.envs.report.reporting import Meter, conditions, solved_lines
     from spo_jax.envs.report.solve import default_output, problem_of, solve
 
-    name = args.problem or problem_of(args.instance)
+    name = args.problem
+    if name is None:
+        try:
+            name = problem_of(args.instance)
+        except InputError:
+            if not Path(args.pair).is_dir():  # a run knows its problem
+                raise
     problem, pair, config = _problem_and_pair(args.pair, name)
     on_invalid = args.on_invalid or config.on_invalid
     instance = problem.read(args.instance)

@@ -611,7 +611,7 @@ def test_a_search_or_a_baseline_that_is_stopped_leaves_nobody(folder, number):
     [
         (700, [*EVALUATE, "--on", "ten.tsp"]),
         (1200, ["discover", "tsp", "--preset", "smoke", "--out", "run"]),
-        (1400, ["baseline", "2-opt", "--problem", "tsp", "--on", "ten.tsp"]),
+        (700, ["baseline", "2-opt", "--problem", "tsp", "--on", "ten.tsp"]),
         (400, SOLVE),
         (400, ["runs", "."]),
     ],
