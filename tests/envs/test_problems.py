@@ -2,6 +2,7 @@
 
 import itertools
 import random
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -9,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spo_jax.envs.problem import Infeasible
+from spo_jax.envs.problem import Infeasible, Instance, Problem, Rules, decoded
 from spo_jax.envs.problems import get_problem
 from spo_jax.envs.views import node_list
 from spo_jax.errors import InputError
@@ -110,6 +111,51 @@ def test_a_forged_code_is_not_decoded() -> None:
     for code in (everything_in_one_route, each[2:], each[:-1], no_depot, [*each, 2, 0], [0], []):
         with pytest.raises(Infeasible):
             CVRP.decode(cvrp, code)
+
+
+LISTS = st.lists(st.integers(0, 2**31 - 2), max_size=5)
+
+
+@given(LISTS | st.lists(LISTS, min_size=1, max_size=5))
+def test_codes_of_lists_and_lists_of_lists(solution: Any) -> None:
+    code = Rules(TSP.sample(3, 1, 0)[0]).encode(solution)
+    assert all(0 <= number < 2**31 for number in code)
+    assert decoded(code) == solution
+
+
+@given(st.lists(st.integers(0, 3), max_size=8))
+def test_any_code_is_decoded_to_all_of_its_items(code: list[int]) -> None:
+    found = decoded(code)
+    flat = list(itertools.chain(*found)) if 0 in code else found
+    assert flat == [number - 1 for number in code if number]
+
+
+# --- what a problem offers ------------------------------------------------------------------------
+
+
+class Bare(Problem):
+    name = "bare"
+
+
+def test_what_a_problem_does_not_have_is_a_sentence(tmp_path: Path) -> None:
+    bare, instance = Bare(), Instance("bare", "a", 3)
+    for call, says in (
+        (lambda: bare.read("a"), "no instance files"),
+        (lambda: bare.draw(None, instance, []), "no picture"),
+        (lambda: bare.contract("repair"), "no contract of a repair: .*bare-repair.txt"),
+        (lambda: bare.grammar("destroy"), "no grammar"),
+        (lambda: bare.solve_reference(instance, "quick"), "no reference solver"),
+    ):
+        with pytest.raises(InputError, match=f"problem bare has {says}"):
+            call()  # type: ignore[no-untyped-call]
+    assert not any(map(bare.offers, ("draw", "read", "grammar", "baselines", "settings")))
+    assert TSP.offers("read")
+    assert CVRP.offers("classical_destroys")
+    bare.write(tmp_path / "a.json", instance, [[np.int64(1), 2], []])
+    assert (tmp_path / "a.json").read_text() == "[[1, 2], []]\n"
+    with pytest.raises(ValueError, match="not JSON"):
+        bare.write(tmp_path / "b.json", instance, [float("nan")])
+    assert [path.name for path in tmp_path.iterdir()] == ["a.json"]
 
 
 # --- what programs may return ---------------------------------------------------------------------

@@ -135,7 +135,7 @@ def test_from_discovery_to_a_solution(run: Path, tmp_path, monkeypatch, capsys) 
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        (("solve", "c101.txt", "--pair", "RUN", "--plot", "a.png"), "no picture .*vrptw|vrptw has no picture"),
+        (("solve", "c101.txt", "--pair", "RUN", "--plot", "a.png"), "no picture"),
         (("baseline", "alns", "--problem", NAME, "--on", "uniform:8x1"), "alns|baseline"),
         (("discover", NAME, "--generator", "grammar", "--out", "r"), "no grammar"),
         (("solve", "none.txt", "--pair", "RUN"), "none.txt is not in Solomon's format"),
@@ -147,7 +147,7 @@ def test_what_it_has_not_is_one_sentence(run, tmp_path, monkeypatch, capsys, arg
     code, _, errors = spo(capsys, *(run if each == "RUN" else each for each in arguments))
     assert code == 2
     assert re.search(says, errors), errors
-    assert "Traceback" not in errors
+    assert errors.count("\n") == 1
     assert not list(tmp_path.glob("*.png"))
 
 
