@@ -160,7 +160,7 @@ class Config:
     lora_rank: int = _knob(16, "rank of the adapters", low=1, high=4096)
     lora_alpha: float = _knob(32.0, "adapters count alpha / rank times", low=0.001, high=1e6)
     lora_targets: str = _knob(
-        "tsp", "matrices with adapters: tsp or cvrp (the paper's), or names with commas"
+        "mixers", "matrices with adapters: mixers, mixers+mlp, or names with commas"
     )
     learning_rate: float = _knob(5e-6, "AdamW's learning rate", low=1e-9, high=1.0)
     schedule: str = _knob(

@@ -44,14 +44,15 @@ def test_defaults_are_the_numbers_of_the_paper():
 
 
 @pytest.mark.parametrize(
-    ("problem", "tokens", "micro_batch"), [("tsp", 1200, 3), ("cvrp", 2048, 2)]
+    ("problem", "tokens", "micro_batch", "targets"),
+    [("tsp", 1200, 3, "mixers"), ("cvrp", 2048, 2, "mixers+mlp")],
 )
-def test_what_the_paper_sets_for_each_problem(problem, tokens, micro_batch):
+def test_what_the_paper_sets_for_each_problem(problem, tokens, micro_batch, targets):
     # Appendices A.2 and A.4: longest answers, adapters' targets, optimization micro-batches.
     for preset in ("smoke", f"paper-{problem}"):
         config = load(problem, preset)
         assert (config.max_new_tokens, config.micro_batch) == (tokens, micro_batch)
-        assert config.lora_targets == problem
+        assert config.lora_targets == targets
 
 
 def test_a_preset_for_one_problem_names_it(tmp_path):
@@ -79,7 +80,8 @@ def test_paper_presets_say_what_the_paper_says(problem):
         "parents": "uniform", "deduplicate": "round", "credit": "stackelberg", "select": "utility",
         "validation_steps": 500, "size": 50, "instances": 6, "rollouts": 2, "steps": 100,
         "generator": "model", "update": "auto", "temperature": 0.8, "top_p": 0.95, "context": 8192,
-        "lora_rank": 16, "lora_alpha": 32.0, "lora_targets": problem, "learning_rate": 5e-6,
+        "lora_rank": 16, "lora_alpha": 32.0, "learning_rate": 5e-6,
+        "lora_targets": {"tsp": "mixers", "cvrp": "mixers+mlp"}[problem],
         "schedule": "constant", "clip": 0.2, "max_gradient_norm": 1.0, "ratio": "sequence",
         "advantage": "centred", "failure_penalty": "none", "residency": "restart",
     }  # fmt: skip

@@ -21,7 +21,7 @@ import shapes
 from spo_jax.errors import MissingExtra
 from spo_jax.rl.batches import TokenGroup
 from spo_jax.rl.grpo import GrpoConfig
-from spo_jax.rl.lora import TARGETS_OF, LoraConfig
+from spo_jax.rl.lora import TARGET_SETS, LoraConfig
 from spo_jax.rl.qwen3_5 import Qwen3_5Config
 from spo_jax.rl.trainer import Trainer
 
@@ -29,7 +29,7 @@ from spo_jax.rl.trainer import Trainer
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--size", default="small", help="tiny, small, 0.8B, 4B, 9B or 27B")
-    parser.add_argument("--problem", default="tsp", choices=sorted(TARGETS_OF), help="its targets")
+    parser.add_argument("--targets", default="mixers", choices=sorted(TARGET_SETS))
     parser.add_argument("--prompt", type=int, default=384, help="tokens of a prompt")
     parser.add_argument("--completion", type=int, default=128, help="tokens of a completion")
     parser.add_argument("--samples", type=int, default=6, help="samples of the group")
@@ -41,7 +41,7 @@ def main() -> None:
 
 def run(options: argparse.Namespace) -> None:
     config = shapes.config_of(options.size)
-    lora = LoraConfig(targets=TARGETS_OF[options.problem])
+    lora = LoraConfig(targets=TARGET_SETS[options.targets])
     dtype = shapes.compute_dtype()
     tokens = options.samples * (options.prompt + options.completion)
     work = options.samples * shapes.step_flops(config, lora, options.prompt, options.completion)

@@ -28,14 +28,14 @@ from flax import nnx
 from spo_jax.rl import logprobs, sampling
 from spo_jax.rl.batches import Batch
 from spo_jax.rl.grpo import GrpoConfig
-from spo_jax.rl.lora import TARGETS_OF, LoraConfig, init_adapter
+from spo_jax.rl.lora import TARGET_SETS, LoraConfig, init_adapter
 from spo_jax.rl.qwen3_5 import Qwen3_5
 from spo_jax.rl.sampling import SamplingConfig
 from spo_jax.rl.trainer import Trainer, accumulate
 
 CARDS = Path(__file__).parent / "cards"
 GROUP = 6  # samples of a prompt in the paper
-CASES = (("tsp", 3), ("cvrp", 2))  # Appendix A.4: the problem's micro-batch
+CASES = (("mixers", 3), ("mixers+mlp", 2))  # Appendix A.4: the micro-batch, TSP and CVRP
 
 
 def main() -> None:
@@ -57,22 +57,22 @@ def main() -> None:
     print(f"prompt and {options.completion} of a completion; compiled for {device.device_kind}; GB")
     if options.only != "update":
         tables = [
-            sampling_table(model, LoraConfig(targets=TARGETS_OF[problem]), options, device)
-            for problem, _ in CASES
+            sampling_table(model, LoraConfig(targets=TARGET_SETS[targets]), options, device)
+            for targets, _ in CASES
         ]
-        show(f"sampling, {options.rows} rows", [problem for problem, _ in CASES], tables)
+        show(f"sampling, {options.rows} rows", [targets for targets, _ in CASES], tables)
     if options.only == "sampling":
         return
     columns = [
-        (f"{problem}, {size}" + (" shared" if share else ""), problem, size, share)
-        for problem, size in CASES
+        (f"{targets}, {size}" + (" shared" if share else ""), targets, size, share)
+        for targets, size in CASES
         for share in (False, True)
     ]
     tables = [
-        table(model, LoraConfig(targets=TARGETS_OF[problem]), size, share, options, device)
-        for _, problem, size, share in columns
+        table(model, LoraConfig(targets=TARGET_SETS[targets]), size, share, options, device)
+        for _, targets, size, share in columns
     ]
-    show("at the problem's micro-batch", [name for name, *_ in columns], tables)
+    show("at the paper's micro-batches", [name for name, *_ in columns], tables)
 
 
 def show(title: str, names: list[str], tables: list[dict[str, int]]) -> None:

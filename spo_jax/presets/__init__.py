@@ -23,7 +23,7 @@ PROBLEM_DEFAULTS: dict[str, dict[str, Any]] = {
         "panel_evolved": 2,
         "panel_classical": True,
         "max_new_tokens": 2048,
-        "lora_targets": "cvrp",
+        "lora_targets": "mixers+mlp",
         "micro_batch": 2,
     }
 }

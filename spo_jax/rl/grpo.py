@@ -70,13 +70,13 @@ SCHEDULES: dict[str, Schedule] = {"constant": constant, "inverse-sqrt": inverse_
 
 @dataclass(frozen=True)
 class GrpoConfig:
-    """The update's settings; the defaults are the paper's for the TSP (Appendices A.2 and A.4).
+    """The update's settings; the defaults are the paper's (Appendices A.2 and A.4).
 
     temperature: that of the ratio's log-probabilities.
     sampled_at: that of those which the sampler recorded; None: the same.
     failure_penalty: None leaves failed samples out, as the paper does; a number gives them the
         group's lowest credit minus it.
-    micro_batch: samples on a device at one time (CVRP: 2).
+    micro_batch: samples on a device at one time.
     share_prompts: compute a group's prompt once instead of once a sample; the same gradient.
     coarse: pad lengths to powers of two and groups to the largest, for models that take longer to
         compile than to compute.

@@ -18,20 +18,21 @@ TARGETS = ATTENTION + DELTA_NET + MLP
 # Appendix A.2 names "query, key, value and output projections". Three layers of four are delta
 # nets, whose queries, keys and values are one matrix; without it most layers would not learn.
 MIXERS = (*ATTENTION, "in_proj_qkv", "out_proj")
-TARGETS_OF = {"tsp": MIXERS, "cvrp": (*MIXERS, *MLP)}
+TARGET_SETS = {"mixers": MIXERS, "mixers+mlp": (*MIXERS, *MLP)}  # the paper's, of its two problems
 
 
 @dataclass(frozen=True)
 class LoraConfig:
     """rank: r. alpha: the correction is scaled by alpha / r. targets: names out of `TARGETS`.
 
-    The defaults are the paper's for the TSP (Appendix A.2); dropout is zero there and absent here.
+    The defaults are the paper's for its first problem (Appendix A.2); dropout is zero there and
+    absent here.
     Raises InputError for an unknown target or a rank below one.
     """
 
     rank: int = 16
     alpha: float = 32.0
-    targets: tuple[str, ...] = TARGETS_OF["tsp"]
+    targets: tuple[str, ...] = MIXERS
 
     def __post_init__(self) -> None:
         if self.rank < 1:
@@ -41,7 +42,7 @@ class LoraConfig:
         unknown = [name for name in self.targets if name not in TARGETS]
         if unknown or not self.targets:
             wrong = f"{unknown[0]!r} is no target" if unknown else "an adapter needs a target"
-            raise InputError(f"{wrong} (known: {', '.join(TARGETS)})")
+            raise InputError(f"{wrong} (known: {', '.join((*TARGET_SETS, *TARGETS))})")
 
     @property
     def scale(self) -> float:

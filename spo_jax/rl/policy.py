@@ -22,7 +22,7 @@ from spo_jax.program import ROLES, Completion, Group, Prompt, Role
 from spo_jax.rl.batches import TokenGroup
 from spo_jax.rl.checkpoint import Checkpoints
 from spo_jax.rl.grpo import ADVANTAGES, RATIOS, SCHEDULES, GrpoConfig, centred
-from spo_jax.rl.lora import TARGETS_OF, LoraConfig, init_adapter
+from spo_jax.rl.lora import TARGET_SETS, LoraConfig, init_adapter
 from spo_jax.rl.peft import export_peft
 from spo_jax.rl.qwen3_5 import Qwen3_5, Qwen3_5Config, load_pretrained
 from spo_jax.rl.sampling import Sample, SamplingConfig, stream
@@ -199,7 +199,7 @@ class Policy:
 def lora_of(config: Config) -> LoraConfig:
     """The adapters of a run. Raises InputError for an unknown target."""
     names = tuple(name.strip() for name in config.lora_targets.split(","))
-    targets = TARGETS_OF.get(config.lora_targets, names)
+    targets = TARGET_SETS.get(config.lora_targets, names)
     return LoraConfig(config.lora_rank, config.lora_alpha, targets)
 
 

@@ -19,7 +19,7 @@ from flax import nnx
 from safetensors.numpy import load_file, save_file
 
 from spo_jax.errors import InputError
-from spo_jax.rl.lora import TARGETS, TARGETS_OF, Adapter, LoraConfig, init_adapter
+from spo_jax.rl.lora import TARGET_SETS, TARGETS, Adapter, LoraConfig, init_adapter
 from spo_jax.rl.peft import CONFIG, TENSORS, TEXT_KEYS, export_peft, import_peft
 from spo_jax.rl.qwen3_5 import Qwen3_5
 
@@ -178,17 +178,17 @@ def test_export_and_import_are_inverse(exported: tuple[Path, Adapter]) -> None:
     assert same(adapter, exported[1])
 
 
-@pytest.mark.parametrize("problem", TARGETS_OF)
+@pytest.mark.parametrize("name", TARGET_SETS)
 @pytest.mark.parametrize("multimodal", [False, True])
-def test_what_peft_writes_is_imported(problem: str, multimodal: bool, tmp_path: Path) -> None:
+def test_what_peft_writes_is_imported(name: str, multimodal: bool, tmp_path: Path) -> None:
     import torch
 
     settings = peft.LoraConfig(
         r=3,
         lora_alpha=8,
         lora_dropout=0.1,
-        target_modules=list(TARGETS_OF[problem]),
-        use_rslora=problem == "cvrp",
+        target_modules=list(TARGET_SETS[name]),
+        use_rslora=name == "mixers+mlp",
         init_lora_weights=False,
     )
     torch.manual_seed(0)
@@ -197,7 +197,7 @@ def test_what_peft_writes_is_imported(problem: str, multimodal: bool, tmp_path: 
     written = load_file(tmp_path / TENSORS)
     assert all(("language_model" in key) == multimodal for key in written)
     adapter, lora = import_peft(tmp_path, tiny.config())
-    assert lora.targets == tuple(name for name in TARGETS if name in TARGETS_OF[problem])
+    assert lora.targets == tuple(each for each in TARGETS if each in TARGET_SETS[name])
     near(our_logits(adapter, lora), tiny.torch_logits(model, TOKENS, MASK)[MASK])
 
 

@@ -19,7 +19,7 @@ from spo_jax.rl import policy as module
 from spo_jax.rl.backend import devices, keep_compiled
 from spo_jax.rl.batches import TokenGroup
 from spo_jax.rl.grpo import ADVANTAGES, RATIOS
-from spo_jax.rl.lora import TARGETS_OF
+from spo_jax.rl.lora import TARGET_SETS
 from spo_jax.rl.peft import import_peft
 from spo_jax.rl.policy import (
     OutOfMemory,
@@ -260,8 +260,8 @@ def test_adapters_leave_as_peft_folders(policy: Policy, config: Config, tmp_path
 
 
 def test_settings_become_those_of_the_parts(policy: Policy) -> None:
-    for name in ("tsp", "cvrp"):
-        assert lora_of(Config(lora_targets=name)).targets == TARGETS_OF[name]
+    for name in ("mixers", "mixers+mlp"):
+        assert lora_of(Config(lora_targets=name)).targets == TARGET_SETS[name]
     assert lora_of(Config(lora_targets="out_proj,up_proj")).targets == ("out_proj", "up_proj")
     with pytest.raises(InputError, match="'atention' is no target"):
         lora_of(Config(lora_targets="atention"))
