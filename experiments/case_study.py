@@ -35,7 +35,7 @@ from common.outcomes import reads_state
 
 from spo_jax.envs.problem import Instance, Solution
 from spo_jax.envs.problems import get_problem
-from spo_jax.envs.report.plot import places
+from spo_jax.envs.problems.tsp.picture import places
 from spo_jax.envs.run.evaluator import Evaluator
 from spo_jax.envs.run.onestep import Step, take_step
 from spo_jax.envs.run.rollouts import Status

@@ -17,11 +17,11 @@ import keyword
 import random
 from dataclasses import dataclass
 
+from spo_jax.envs.problems import get_problem
 from spo_jax.program import ROLES, Program, Prompt, Role, parse_tree
 from spo_jax.program.grammar.base import Choices, Grammar
 from spo_jax.program.grammar.pieces import at_most
 from spo_jax.search.writing.grammar import answer
-from spo_jax.search.writing.grammars import PROBLEMS, get_grammar
 from spo_jax.search.writing.prompts import FORMS, INITIALIZATION, ShowDestroy, parents_of, render
 from spo_jax.seeding import python_rng
 
@@ -41,6 +41,14 @@ class Example:
     answer: str
     choices: Choices
     near: tuple[Choices, ...] = ()
+
+
+PROBLEMS = ("tsp", "cvrp")
+
+
+def get_grammar(problem: str, role: Role) -> Grammar:
+    grammar: Grammar = get_problem(problem).grammar(role)
+    return grammar
 
 
 def draw(seed: int, number: int) -> Example:

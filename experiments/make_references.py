@@ -1,4 +1,4 @@
-"""The reference values of the standard test sets, which ship in spo_jax/envs/report.
+"""The reference values of the standard test sets, which ship in the packages of their problems.
 
     python experiments/make_references.py                        # all sets, hours
     python experiments/make_references.py --sets tsp:100 cvrp:50 --effort paper
@@ -17,14 +17,9 @@ from pathlib import Path
 
 from common.commandline import script
 
-from spo_jax.envs.problem import Instance
+from spo_jax.envs.problem import Instance, Problem
 from spo_jax.envs.problems import get_problem
-from spo_jax.envs.report.reference_files import (
-    SHIPPED,
-    Row,
-    read_references,
-    write_references,
-)
+from spo_jax.envs.report.reference_files import Row, read_references, write_references
 from spo_jax.envs.report.references import EFFORTS, solved
 from spo_jax.envs.specs import cache_folder
 from spo_jax.errors import InputError
@@ -36,12 +31,16 @@ SETS = tuple(f"tsp:{n}" for n in (50, 100, 200, 500)) + tuple(
 )
 
 
-def instances_of(name: str) -> list[Instance]:
-    """The instances of the set "PROBLEM:SIZE", those of uniform:SIZEx32@2026. Raises InputError."""
+def instances_of(name: str) -> tuple[Problem, list[Instance]]:
+    """Of the set "PROBLEM:SIZE" the problem and the instances, those of uniform:SIZEx32@2026.
+
+    Raises InputError.
+    """
     problem, _, size = name.partition(":")
     if problem not in ("tsp", "cvrp") or not size.isdigit():
         raise InputError(f"{name!r} is no set: use PROBLEM:SIZE, e.g. {SETS[0]}")
-    return get_problem(problem).sample(int(size), COUNT, SEED)
+    found = get_problem(problem)
+    return found, found.sample(int(size), COUNT, SEED)
 
 
 def better(new: Row, old: Row | None) -> Row:
@@ -82,9 +81,10 @@ def merged(rows: Sequence[Row], made: Sequence[Row]) -> list[Row]:
 def make(name: str, effort: str, cache: Path) -> list[Row]:
     """The rows of one set; tells of each instance."""
     rows = []
-    for instance in instances_of(name):
+    problem, instances = instances_of(name)
+    for instance in instances:
         start = time.process_time()
-        found = solved(instance, effort, cache)
+        found = solved(problem, instance, effort, cache)
         rows.append(
             Row(
                 problem=instance.problem,
@@ -104,21 +104,22 @@ def make(name: str, effort: str, cache: Path) -> list[Row]:
 def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description="Make the references of the standard test sets.")
     parser.add_argument("--sets", nargs="+", default=SETS, metavar="PROBLEM:SIZE")
-    parser.add_argument("--effort", choices=tuple(EFFORTS), default="standard")
-    parser.add_argument("--out", type=Path, default=SHIPPED)
+    parser.add_argument("--effort", choices=EFFORTS, default="standard")
+    parser.add_argument("--out", type=Path, help="instead of those that ship")
     parser.add_argument("--cache", type=Path, default=cache_folder())
     return script("make_references", parser, run, argv)
 
 
 def run(args: argparse.Namespace) -> None:
     """Make set after set; what is complete is written."""
-    for name in args.sets:
-        instances_of(name)  # for its complaints, before hours of work
-    read_own(args.out)  # likewise
-    for name in args.sets:
+    files = {}
+    for name in args.sets:  # for the complaints, before hours of work
+        files[name] = args.out or Path(instances_of(name)[0].references)
+        read_own(files[name])
+    for name, out in files.items():
         made = make(name, args.effort, args.cache)
-        write_references(args.out, merged(read_own(args.out), made))
-        print(f"{args.out}: {name} is complete", flush=True)
+        write_references(out, merged(read_own(out), made))
+        print(f"{out}: {name} is complete", flush=True)
 
 
 if __name__ == "__main__":

@@ -207,7 +207,7 @@ def _report(run: Callable[..., "Report"], json: str | None, *inputs: str) -> int
 def _solve(args: argparse.Namespace) -> int:
     from functools import partial
 
-    from spo_jax.envs.report.plot import SUFFIXES, plot_solution
+    from spo_jax.envs.report.plot import plot_solution, require_picture
     from spo_jax.envs.report.reporting import Meter, conditions, solved_lines
     from spo_jax.envs.report.solve import default_output, problem_of, solve
 
@@ -221,11 +221,10 @@ def _solve(args: argparse.Namespace) -> int:
     problem, pair, config = _problem_and_pair(args.pair, name)
     on_invalid = args.on_invalid or config.on_invalid
     instance = problem.read(args.instance)
-    out = Path(args.out) if args.out else default_output(args.instance, problem.name)
+    out = Path(args.out) if args.out else default_output(args.instance, problem)
     _check_output(out, args.instance, args.pair)
     if args.plot is not None:
-        if Path(args.plot).suffix.lower() not in SUFFIXES:
-            raise InputError(f"{args.plot}: a picture ends in {' or '.join(SUFFIXES)}")
+        require_picture(problem, args.plot)
         _check_output(args.plot, args.instance, args.pair, out)
     with Meter(sys.stderr, None) as meter:
         found = solve(
@@ -248,7 +247,7 @@ def _solve(args: argparse.Namespace) -> int:
     for line in (*solved_lines(found), *terms, f"solution: {out}"):
         print(line)
     if args.plot is not None:
-        plot_solution(instance, found.solution, args.plot)
+        plot_solution(problem, instance, found.solution, args.plot)
         print(f"picture: {args.plot}")
     return 0
 
@@ -267,7 +266,7 @@ def _problem_and_pair(path: str, problem: str | None) -> tuple["Problem", "Pair"
     discovered with.
     """
     from spo_jax.envs.glns_operators import is_operators, load_operators
-    from spo_jax.envs.problems import get_problem
+    from spo_jax.envs.problems import get_problem, known_problems
     from spo_jax.search.runs.store import resolve_pair, settings_of
 
     pair = None if is_operators(path) else resolve_pair(path)
@@ -278,9 +277,10 @@ def _problem_and_pair(path: str, problem: str | None) -> tuple["Problem", "Pair"
             raise InputError(f"{path} is a run for {found}, not for {problem}")
         problem = found
     if problem is None:
-        raise InputError(f"{path} does not say which problem it is for: add --problem tsp or cvrp")
+        listed = ", ".join(known_problems())
+        raise InputError(f"{path} does not say which problem it is for: add --problem ({listed})")
     known = get_problem(problem)
-    return known, load_operators(path, known.name) if pair is None else pair, settings
+    return known, load_operators(path, known) if pair is None else pair, settings
 
 
 def _check_output(path: str | Path, *others: str | Path) -> None:

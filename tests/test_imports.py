@@ -37,6 +37,24 @@ def test_data_flows_one_way() -> None:
                 assert top in allowed.get(part, set()), f"{path} imports {name}"
 
 
+def test_problems_are_known_by_their_packages_alone() -> None:
+    """No code outside names a problem; the table of names and the default of a run do."""
+    known = ("tsp", "cvrp")
+    named = ("envs/problems/__init__.py", "config.py", "presets/")
+    named += tuple(f"envs/problems/{name}/" for name in known)
+    for path in ROOT.rglob("*.py"):
+        place = path.relative_to(ROOT).as_posix()
+        if place in named or place.startswith(
+            ("presets/", *(f"envs/problems/{n}/" for n in known))
+        ):
+            continue
+        for name in imports(path):
+            assert not name.startswith(tuple(f"spo_jax.envs.problems.{n}" for n in known)), path
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Constant) and isinstance(node.value, str):
+                assert node.value.lower() not in known, path
+
+
 def loaded_by(code: str) -> set[str]:
     script = f"import sys\n{code}\nprint(*sys.modules)"
     out = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)

@@ -62,7 +62,7 @@ def _require_alike(found: Run, settings: Config) -> None:
     """
     prompts = None
     if settings.prompts is not None:
-        prompts = digest(templates(settings.prompts, get_problem(settings.problem).name))
+        prompts = digest(templates(settings.prompts, get_problem(settings.problem)))
     check_prompts(found.manifest, prompts, found.path)
     began, name = found.manifest.get("model"), settings.model
     if began is None:

@@ -31,6 +31,7 @@ from common.kept import ROW, Entry, Row
 from spo_jax import __version__
 from spo_jax.config import Config
 from spo_jax.envs.problem import Instance, Problem
+from spo_jax.envs.problems import get_problem
 from spo_jax.envs.report.baselines import get_baseline, run_baseline
 from spo_jax.envs.report.evaluation import Progress, require_lawful
 from spo_jax.envs.run.evaluator import Evaluator
@@ -141,9 +142,10 @@ def load(
         instances = plan.load(problem)
         if references and plan.uniform is not None:
             told = partial(progress, f"{plan.text}: references")
-            instances = with_references(instances, cache_folder(), told, effort, better)
+            folder = cache_folder()
+            instances = with_references(problem, instances, folder, told, effort, better)
         elif better is not None:
-            instances = [known(each, own=better) or each for each in instances]
+            instances = [known(problem, each, own=better) or each for each in instances]
         found += instances
     return found
 
@@ -208,7 +210,7 @@ def read_pair(path: str | Path, problem: str) -> tuple[Pair, Config]:
     from spo_jax.envs.glns_operators import is_operators, load_operators
     from spo_jax.search.runs.store import resolve_pair, settings_of
 
-    pair = load_operators(path, problem) if is_operators(path) else resolve_pair(path)
+    pair = load_operators(path, get_problem(problem)) if is_operators(path) else resolve_pair(path)
     return pair, settings_of(path)
 
 

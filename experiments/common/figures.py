@@ -21,8 +21,9 @@ from typing import Any, Literal, cast
 import numpy as np
 
 from spo_jax.envs.problem import Instance, Solution
+from spo_jax.envs.problems import get_problem
+from spo_jax.envs.problems.tsp.picture import places
 from spo_jax.envs.report.intervals import mean_interval
-from spo_jax.envs.report.plot import places
 from spo_jax.envs.specs import cache_folder, own_references, with_references
 from spo_jax.envs.textfiles import write_atomically
 from spo_jax.errors import InputError
@@ -277,7 +278,10 @@ def referenced(instances: list[Instance], effort: str, own: str | None) -> list[
     effort: of the solvers, where none of that effort ship. own: a file of better references.
     """
     better = None if own is None else own_references(own)
-    return with_references(instances, cache_folder(), lambda done, total: None, effort, better)
+    problem = get_problem(instances[0].problem)
+    return with_references(
+        problem, instances, cache_folder(), lambda done, total: None, effort, better
+    )
 
 
 def require_references(instances: Sequence[Instance]) -> None:

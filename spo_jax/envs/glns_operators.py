@@ -3,8 +3,8 @@
     destroy(x, destroy_cnt, problem_data) -> (removed, partial)
     repair(x, removed, problem_data) -> solution
 
-x is a tour (a list of nodes) or a list of routes without the depot; problem_data a dict with
-distance_matrix and coordinates, for the CVRP also demands, capacity and depot_idx; numbers come
+x is a solution and problem_data a dict with distance_matrix and coordinates, and whatever else the
+problem has; how programs are made of that, each problem says (`Problem.operators`). Numbers come
 from the global generators of `random` and `numpy.random`. A file may hold several of each role, by
 names that begin with destroy and with repair or insert: one of them is then drawn for each call.
 
@@ -18,6 +18,7 @@ to where the plane lies, and are off where distances are rounded or no distances
 import ast
 from pathlib import Path
 
+from spo_jax.envs.problem import Problem
 from spo_jax.envs.run.sandbox.names import MODULES
 from spo_jax.errors import InputError, Rejection
 from spo_jax.program import ROLES, Pair, Role, parse_tree
@@ -60,65 +61,6 @@ def adapter_coordinates(matrix):
     return adapter_np.column_stack((x, adapter_np.where(mirrored < same, -y, y)))
 """
 
-_TSP = '''
-def adapter_data(dist):
-    matrix = adapter_np.asarray(dist)
-    return {{"distance_matrix": matrix{coordinates}}}
-
-
-def destroy(dist, current_tour, steps_since_improvement, rng):
-    """{destroy_strategy}"""
-    operator = {destroy}
-    count = max(1, int({fraction} * len(current_tour)))
-    removed = operator(list(current_tour), count, adapter_data(dist))[0]
-    taken = adapter_taken(removed, current_tour, rng)
-    gone = set(taken)
-    return [node for node in current_tour if node not in gone], taken
-
-
-def repair(dist, partial_tour, removed_nodes, steps_since_improvement, rng):
-    """{repair_strategy}"""
-    operator = {repair}
-    tour = operator(list(partial_tour), list(removed_nodes), adapter_data(dist))
-    return [int(node) for node in tour]
-'''
-
-_CVRP = '''
-def adapter_data(dist, demands, capacity):
-    matrix = adapter_np.asarray(dist)
-    return {{
-        "distance_matrix": matrix,
-        "demands": adapter_np.asarray(demands),
-        "capacity": capacity,
-        "depot_idx": 0{coordinates},
-    }}
-
-
-def destroy(dist, demands, capacity, current_routes, steps_since_improvement, rng):
-    """{destroy_strategy}"""
-    operator = {destroy}
-    customers = [node for route in current_routes for node in route]
-    count = max(1, int({fraction} * len(customers)))
-    routes = [list(route) for route in current_routes]
-    removed = operator(routes, count, adapter_data(dist, demands, capacity))[0]
-    taken = adapter_taken(removed, customers, rng)
-    gone = set(taken)
-    kept = [[node for node in route if node not in gone] for route in current_routes]
-    return [route for route in kept if route], taken
-
-
-def repair(
-    dist, demands, capacity, partial_routes, removed_customers, steps_since_improvement, rng
-):
-    """{repair_strategy}"""
-    operator = {repair}
-    routes = [list(route) for route in partial_routes]
-    data = adapter_data(dist, demands, capacity)
-    routes = operator(routes, list(removed_customers), data)
-    return [[int(node) for node in route] for route in routes if len(route)]
-'''
-_WRAPPERS = {"tsp": _TSP, "cvrp": _CVRP}
-
 
 def is_operators(path: str | Path) -> bool:
     """Whether a file holds operators of that interface: three parameters, both roles."""
@@ -132,23 +74,20 @@ def is_operators(path: str | Path) -> bool:
     return all(found[role] for role in ROLES)
 
 
-def load_operators(path: str | Path, problem: str) -> Pair:
-    """The operators in a file as a pair of programs for a problem ("tsp" or "cvrp").
+def load_operators(path: str | Path, problem: Problem) -> Pair:
+    """The operators in a file as a pair of programs for `problem`.
 
-    Raises InputError for a file that cannot be read or holds no such operators, and for another
-    problem. What the programs may do is decided by the sandbox, as for every pair.
+    Raises InputError for a file that cannot be read or holds no such operators, and for a problem
+    that takes none. What the programs may do is decided by the sandbox, as for every pair.
     """
-    path = Path(path)
-    if problem not in _WRAPPERS:
-        known = ", ".join(_WRAPPERS)
-        raise InputError(f"{path} has operators of G-LNS, which are for {known}, not for {problem}")
+    path, adapter = Path(path), problem.operators()
     try:
-        return parse_pair(_wrapped(parse_tree(read_file(path)), path, problem), str(path))
+        return parse_pair(_wrapped(parse_tree(read_file(path)), path, adapter), str(path))
     except Rejection as error:
         raise InputError(f"{path}: {error.reason}") from None
 
 
-def _wrapped(tree: ast.Module, path: Path, problem: str) -> str:
+def _wrapped(tree: ast.Module, path: Path, adapter: str) -> str:
     """The text of a pair file that uses the operators in `tree`. Raises Rejection for a text that
     cannot be written anew, else as `load_operators`.
     """
@@ -163,7 +102,7 @@ def _wrapped(tree: ast.Module, path: Path, problem: str) -> str:
     )
     own = {name: f"operator_{name}" for names in found.values() for name in names}
     text = _narrow(_without_collisions(unparse(_Rewriter(tree).run()), own))
-    wrapper = _COMMON + _WRAPPERS[problem].format(
+    wrapper = _COMMON + adapter.format(
         fraction=FRACTION,
         coordinates=', "coordinates": adapter_coordinates(matrix)' if coordinates else "",
         **{role: _drawn([own[name] for name in found[role]]) for role in ROLES},

@@ -9,6 +9,7 @@ base classes; a new problem is a module that subclasses them, found by
 
 import hashlib
 import json
+import math
 import random
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -232,6 +233,19 @@ def decoded(code: Iterable[int]) -> Solution:
     return [*nested, flat] if nested and flat else nested or flat
 
 
+@dataclass(frozen=True)
+class Baseline:
+    """What the pairs of a problem are compared with.
+
+    function: "package.module:NAME" of (instance, seed) -> solution, and of steps if it has such a
+    parameter. seeded: whether the seed matters. needs: a package, and the extra that installs it.
+    """
+
+    function: str
+    seeded: bool = False
+    needs: tuple[str, str] | None = None
+
+
 class Problem:
     """The parent's half of a problem: subclass it.
 
@@ -242,7 +256,8 @@ class Problem:
     name: a word. unit: what an instance's size counts. cpu_seconds: CPU-time limit of a rollout of
     500 steps. suffixes: of its instance files, as ".tsp"; solution_suffix: of what `write` writes.
     settings: by which its discoveries differ from the defaults.
-    baselines: what its pairs are compared with, by name. references: the file of known best costs.
+    baselines: what its pairs are compared with, by name. references: the path of the
+    file of the best costs known, of instances found by their digests.
     """
 
     name: str
@@ -252,7 +267,7 @@ class Problem:
     suffixes: tuple[str, ...] = ()
     solution_suffix: str = ".json"
     settings: Mapping[str, Any] = _NONE
-    baselines: Mapping[str, Any] = _NONE
+    baselines: Mapping[str, Baseline] = _NONE
     references: str = ""
     found_as: str = ""  # "module:NAME" of an object that is found in its module
 
@@ -317,8 +332,15 @@ class Problem:
         """Draw a solution on matplotlib axes."""
         raise self._without("picture", "implement draw")
 
-    def solve_reference(self, instance: Instance, effort: float) -> tuple[float, str]:
-        """A best known cost, and how it was found."""
+    def lower_bound(self, instance: Instance) -> float:
+        """A cost that no solution is below: a reference under it is of another instance."""
+        return -math.inf
+
+    def solve_reference(self, instance: Instance, effort: str) -> tuple[Solution, str, bool]:
+        """A solution to measure others by, who found it how, and whether it is proven optimal.
+
+        effort: "quick", "standard" or "paper".
+        """
         raise self._without("reference solver", "implement solve_reference")
 
     def classical_destroys(self) -> tuple[Program, ...]:
@@ -335,6 +357,12 @@ class Problem:
     def grammar(self, role: Role) -> Any:
         """The grammar that writes programs of a role without a model."""
         raise self._without("grammar", "use another generator, or implement grammar")
+
+    def operators(self) -> str:
+        """How operators written for G-LNS become programs: a template that
+        spo_jax.envs.glns_operators fills.
+        """
+        raise self._without("way to take operators of G-LNS", "implement operators")
 
     def _without(self, what: str, hint: str) -> InputError:
         return InputError(f"problem {self.name} has no {what}: {hint}")

@@ -14,7 +14,6 @@ from spo_jax.envs.problem import Instance, Problem
 from spo_jax.envs.report.reference_files import ReferenceFile, read_references
 from spo_jax.errors import InputError, MissingExtra
 
-SUFFIXES = {"tsp": ".tsp", "cvrp": ".vrp"}
 LARGEST_GROUP = 8 << 30  # bytes of distance matrices, or of recorded costs and states
 
 _UNIFORM = re.compile(r"uniform:([0-9]{1,6})x([0-9]{1,6})(?:@([0-9]{1,18}))?", re.IGNORECASE)
@@ -72,12 +71,13 @@ def parse_spec(text: str, problem: Problem) -> Spec:
 
 def _files(folder: Path, problem: Problem) -> tuple[Path, ...]:
     """The problem's instance files in a folder and below, by path."""
-    suffix = SUFFIXES.get(problem.name, getattr(problem, "suffix", None))
-    if suffix is None:
+    suffixes = problem.suffixes
+    if not suffixes:
         raise InputError(f"{folder}: name the files, as {problem.name!r} has no file suffix")
-    found = sorted(path for path in folder.rglob("*") if path.suffix.lower() == suffix)
+    found = sorted(path for path in folder.rglob("*") if path.suffix.lower() in suffixes)
     if not found:
-        raise InputError(f"{folder} holds no instance of {problem.name} (no {suffix} file)")
+        listed = " or ".join(suffixes)
+        raise InputError(f"{folder} holds no instance of {problem.name} (no {listed} file)")
     return tuple(path for path in found if path.is_file())
 
 
@@ -102,19 +102,20 @@ def parse_specs(specs: Sequence[str], problem: Problem, references: str) -> list
 
 
 def with_references(
+    problem: Problem,
     instances: list[Instance],
     cache: Path,
     progress: Callable[[int, int], None],
     effort: str = "standard",
     own: ReferenceFile | None = None,
 ) -> list[Instance]:
-    """Instances with reference costs (`solvers.references.reference`), or without and with why."""
+    """Instances with reference costs (`report.references.reference`), or without and with why."""
     from spo_jax.envs.report.references import reference
 
     known = []
     for done, instance in enumerate(instances, 1):
         try:
-            known.append(reference(instance, effort, cache, own))
+            known.append(reference(problem, instance, effort, cache, own))
         except MissingExtra as error:
             known.append(replace(instance, reference_source=f"none: {error}"))
         progress(done, len(instances))
@@ -142,10 +143,9 @@ def own_references(references: str) -> ReferenceFile | None:
 
 def reference_settings(references: str, effort: str) -> dict[str, str]:
     """What a report's settings say of references. Raises InputError."""
-    from spo_jax.envs.report.references import EFFORTS
+    from spo_jax.envs.report.references import require_effort
 
-    if effort not in EFFORTS:
-        raise InputError(f"unknown effort {effort!r}: use {', '.join(EFFORTS)}")
+    require_effort(effort)
     if references == "none":
         return {"references": references}
     return {"references": references, "reference_effort": effort}
@@ -165,7 +165,7 @@ def remarks_on(
     found, refused = 0, []
     for plan in plans:
         for instance in plan.load(problem):
-            row, best = own.find(instance), known(instance, own=own)
+            row, best = own.find(problem, instance), known(problem, instance, own=own)
             if row is None or best is None or best.reference is None:
                 continue
             found += 1

@@ -1,4 +1,4 @@
-"""Text files: reading and writing them whole, and the scanner of TSPLIB-like formats.
+"""Text files: reading and writing them whole, and the scanner of files of fields and sections.
 
 Layout is read tolerantly (white space, colons, a missing EOF line); what the words say is checked
 strictly, and every complaint is one sentence with file and line. Which fields and sections there
@@ -97,6 +97,11 @@ def load_json(path: Path) -> Any:
         raise InputError(f"{path} is not valid JSON") from None
 
 
+def cost_text(cost: float) -> str:
+    """A cost as the field's files write it: without a point if it is whole."""
+    return str(int(cost)) if float(cost).is_integer() and abs(cost) < 2**53 else repr(float(cost))
+
+
 def _why(error: Exception) -> str:
     return getattr(error, "strerror", None) or str(error)
 
@@ -119,7 +124,7 @@ class Row:
 
 @dataclass(frozen=True)
 class Document:
-    """A TSPLIB-like file, cut into fields (key -> line number, value) and sections of rows."""
+    """A file cut into fields (key -> line number, value) and sections of rows."""
 
     path: Path
     fields: dict[str, tuple[int, str]]

@@ -7,6 +7,7 @@ from numbers import Real
 from typing import Any
 
 from spo_jax.config import Config
+from spo_jax.envs.problems import get_problem
 from spo_jax.errors import InputError
 from spo_jax.named import imported, imported_function, require_members, require_parameters
 from spo_jax.program import Group, Program, Role
@@ -25,7 +26,7 @@ def writer_and_learner(config: Config) -> tuple[Generator, Updater]:
 
         return Endpoint(config), get_updater(config.update)
     if config.generator not in LEARNERS:
-        return get_generator(config.generator), get_updater(config.update)
+        return get_generator(config.generator, config.problem), get_updater(config.update)
     updater = None if config.update == "grpo" else get_updater(config.update)
     from spo_jax.rl.policy import Policy
 
@@ -38,15 +39,17 @@ def writer_and_learner(config: Config) -> tuple[Generator, Updater]:
     return policy, policy if updater is None else updater
 
 
-def get_generator(name: str) -> Generator:
-    """The grammar, or any object with `generate(prompts, n, seed)`; a class is called first.
+def get_generator(name: str, problem: str = "") -> Generator:
+    """The grammar of `problem`, or any object with `generate(prompts, n, seed)`.
+
+    A class is called first.
 
     Raises InputError where nothing like that is found under the name.
     """
     if name == "grammar":
         from spo_jax.search.writing.grammar import GrammarGenerator
 
-        return GrammarGenerator()
+        return GrammarGenerator(get_problem(problem) if problem else None)
     generator = imported("generator", name, "model, vllm, openai, grammar")
     require_members(f"generator {name!r}", generator, Generator)
     return generator

@@ -76,7 +76,7 @@ class Parts:
 
     def __post_init__(self) -> None:
         if not self.templates:
-            read = templates(self.config.prompts, self.problem.name)
+            read = templates(self.config.prompts, self.problem)
             object.__setattr__(self, "templates", read)
 
     def fits(self, text: str) -> bool:

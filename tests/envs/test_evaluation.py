@@ -428,7 +428,7 @@ def test_names():
     assert problem_of("b.vrp") == "cvrp"
     with pytest.raises(InputError, match="--problem"):
         problem_of("b.txt")
-    assert default_output("/data/a280.tsp", "tsp") == Path("a280.spo.tour")
-    assert default_output("A-n32-k5.vrp", "cvrp") == Path("A-n32-k5.spo.sol")
+    assert default_output("/data/a280.tsp", get_problem("tsp")) == Path("a280.spo.tour")
+    assert default_output("A-n32-k5.vrp", get_problem("cvrp")) == Path("A-n32-k5.spo.sol")
     small, large = TSP.sample(10, 1, 0)[0], TSP.sample(1000, 1, 0)[0]
     assert cpu_limit(TSP, large) == 4 * cpu_limit(TSP, small) == 40 * TSP.cpu_seconds

@@ -7,11 +7,11 @@ import pytest
 from exhaustive import shortest_tour, shortest_tour_by_sets, tsp
 
 from spo_jax.envs.problem import Instance
-from spo_jax.envs.problems.local_search import two_opt
 from spo_jax.envs.problems.tsp import TSP
 from spo_jax.envs.problems.tsp import branch_and_cut as exact
 from spo_jax.envs.problems.tsp import files as tsplib
 from spo_jax.envs.problems.tsp.branch_and_cut import prove
+from spo_jax.envs.problems.tsp.heuristics import two_opt
 from spo_jax.errors import InputError
 
 
@@ -68,13 +68,13 @@ def test_no_distance_at_all():
 @pytest.mark.parametrize("name", ["burma14", "att48", "berlin52"])
 def test_recorded_optima_are_proven(spo_data, name):
     pytest.importorskip("elkai")
-    from spo_jax.envs.report.references import lkh
+    from spo_jax.envs.problems.tsp.references import lkh
 
     path = spo_data / "tsplib" / f"{name}.tsp"
     if not path.exists():
         pytest.skip(f"{name}.tsp is not in SPO_DATA")
     instance = tsplib.read(path)
-    found = prove(instance, lkh(instance)[0])
+    found = prove(instance, lkh(instance))
     assert found.proven
     assert found.cost == instance.reference
 

@@ -112,7 +112,7 @@ def rolled_out(problem, pair, steps=60, seed=0):
 
 @pytest.mark.parametrize(("problem", "text"), [("tsp", TSP), ("cvrp", CVRP)])
 def test_operators_run_and_repeat(file, problem, text):
-    pair = load_operators(file(text), problem)
+    pair = load_operators(file(text), get_problem(problem))
     first = rolled_out(problem, pair)
     assert first.ok.all(), first.reason
     assert (first.final_cost < 0.6 * first.initial_cost).all()
@@ -129,7 +129,7 @@ def run_alone(program, *arguments):
 
 
 def test_a_destroy_is_made_to_keep_the_contract(file):
-    pair = load_operators(file(TSP), "tsp")
+    pair = load_operators(file(TSP), get_problem("tsp"))
     dist = get_problem("tsp").sample(40, 1, 0)[0].dist
     tour = random.Random(1).sample(range(40), 40)
     sizes = set()
@@ -142,12 +142,13 @@ def test_a_destroy_is_made_to_keep_the_contract(file):
     assert sizes <= {8, 14}  # a fifth, or 35% of those that asked for more
     nothing = TSP.replace("    return removed, new", "    return [], new")
     nothing = nothing.replace("def destroy_near", "def near_destroy")
-    partial, removed = run_alone(load_operators(file(nothing), "tsp").destroy, dist, tour, 0)
+    pair = load_operators(file(nothing), get_problem("tsp"))
+    partial, removed = run_alone(pair.destroy, dist, tour, 0)
     assert (len(partial), len(removed)) == (39, 1)
 
 
 def test_coordinates_are_recovered_from_distances(file):
-    source = load_operators(file(TSP), "tsp").destroy.source
+    source = load_operators(file(TSP), get_problem("tsp")).destroy.source
     names = make_globals(make_rng(0))
     exec(source, names)
     for seed in range(5):
@@ -160,7 +161,7 @@ def test_coordinates_are_recovered_from_distances(file):
 
 
 def test_operators_that_need_no_coordinates_pay_for_none(file):
-    pair = load_operators(file(CVRP), "cvrp")
+    pair = load_operators(file(CVRP), get_problem("cvrp"))
     assert "coordinates" not in pair.destroy.source
     assert pair.destroy.strategy == "The G-LNS operators of operators.py: destroy_v1."
 
@@ -187,14 +188,14 @@ def test_global_generators_become_the_rollouts(file, theirs, ours):
         f"def destroy(x, n, data):\n    value = {theirs}\n    return [x[0]], x[1:]\n"
         "def repair(x, removed, data):\n    return x + removed\n"
     )
-    pair = load_operators(file(text), "tsp")
+    pair = load_operators(file(text), get_problem("tsp"))
     assert f"value = {ours}\n" in pair.destroy.source
     rollouts = rolled_out("tsp", pair, steps=2) if "npr" in theirs else None
     assert rollouts is None or rollouts.ok.all()
 
 
 def test_a_pair_file_can_be_written(file, tmp_path):
-    pair = load_operators(file(CVRP), "cvrp")
+    pair = load_operators(file(CVRP), get_problem("cvrp"))
     path = save_pair(tmp_path / "pair.py", pair)
     again = load_pair(path)
     assert np.array_equal(
@@ -217,7 +218,7 @@ def test_they_are_told_from_pair_files(file, tmp_path):
 @pytest.mark.parametrize(
     ("text", "problem", "complaint"),
     [
-        (TSP, "knapsack", "are for tsp, cvrp, not for knapsack"),
+        (TSP, "third_problem:PathProblem", "path has no way to take operators of G-LNS"),
         (CVRP.replace("repair_v1", "fix"), "cvrp", "has no repair of G-LNS: a function repair"),
         (TSP.replace("import copy", "import sklearn.cluster, copy"), "tsp", "file imports sklearn"),
         (CVRP.replace("    import random", "    import time"), "cvrp", "destroy_v1 imports time"),
@@ -226,13 +227,13 @@ def test_they_are_told_from_pair_files(file, tmp_path):
 )
 def test_what_cannot_be_loaded_is_one_sentence(file, text, problem, complaint):
     with pytest.raises(InputError, match=complaint):
-        load_operators(file(text), problem)
+        load_operators(file(text), get_problem(problem))
 
 
 def test_the_command_line_takes_them(file, capsys):
     argv = ["evaluate", str(file(CVRP)), "--on", "uniform:10x1", "--steps", "5", "--seeds", "1",
             "--workers", "1", "--references", "none"]  # fmt: skip
     assert main(argv) == 2
-    assert "add --problem tsp or cvrp" in capsys.readouterr().err
+    assert "add --problem (tsp, cvrp)" in capsys.readouterr().err
     assert main([*argv, "--problem", "cvrp"]) == 0
     assert "0/1" in capsys.readouterr().out

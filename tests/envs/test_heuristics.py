@@ -11,20 +11,16 @@ from exhaustive import cheapest_routes, cvrp, shortest_tour, tsp
 
 from spo_jax.envs.problem import Instance
 from spo_jax.envs.problems import get_problem
-from spo_jax.envs.problems.construction import (
-    clarke_wright,
+from spo_jax.envs.problems.cvrp.heuristics import clarke_wright, local_search, route_moves
+from spo_jax.envs.problems.tsp import files as tsplib
+from spo_jax.envs.problems.tsp.heuristics import (
     farthest_insertion,
     nearest_neighbor,
-)
-from spo_jax.envs.problems.local_search import (
-    local_search,
-    route_moves,
     three_opt,
     three_opt_moves,
     two_opt,
     two_opt_moves,
 )
-from spo_jax.envs.problems.tsp import files as tsplib
 from spo_jax.errors import InputError
 
 TSP, CVRP = get_problem("tsp"), get_problem("cvrp")

@@ -7,6 +7,8 @@ import numpy as np
 import pytest
 
 from spo_jax.envs.problem import Instance
+from spo_jax.envs.problems import get_problem
+from spo_jax.envs.problems.cvrp.picture import route_colour
 from spo_jax.envs.problems.tsp import files as tsplib
 from spo_jax.envs.report import plot
 from spo_jax.errors import InputError
@@ -23,6 +25,10 @@ def cvrp(n):
     return Instance("cvrp", f"c{n}", n, coords, tsplib.euclidean(coords), demands, 10)
 
 
+def draw(instance, *what, **named):
+    plot.plot_solution(get_problem(instance.problem), instance, *what, **named)
+
+
 def pixels(path):
     from matplotlib.image import imread
 
@@ -32,7 +38,7 @@ def pixels(path):
 @pytest.mark.parametrize("suffix", [".png", ".PNG", ".pdf"])
 def test_the_suffix_decides_the_format(tmp_path, suffix):
     path = tmp_path / f"tour{suffix}"
-    plot.plot_solution(tsp(12), list(range(12)), path)
+    draw(tsp(12), list(range(12)), path)
     magic = b"%PDF" if suffix == ".pdf" else b"\x89PNG"
     assert path.read_bytes().startswith(magic)
     assert [f.name for f in tmp_path.iterdir()] == [path.name]
@@ -41,7 +47,7 @@ def test_the_suffix_decides_the_format(tmp_path, suffix):
 @pytest.mark.parametrize("name", ["tour.jpg", "tour", "tour.png.txt", ".png"])
 def test_other_suffixes_are_refused(tmp_path, name):
     with pytest.raises(InputError, match=r"a picture ends in \.png or \.pdf"):
-        plot.plot_solution(tsp(5), list(range(5)), tmp_path / name)
+        draw(tsp(5), list(range(5)), tmp_path / name)
     assert not list(tmp_path.iterdir())
 
 
@@ -49,35 +55,35 @@ def test_other_suffixes_are_refused(tmp_path, name):
 def test_equal_pictures_are_equal_files(tmp_path, suffix):
     routes = [[1, 2, 3, 4], [5, 6], [7]]
     for name in ("a", "b"):
-        plot.plot_solution(cvrp(7), routes, tmp_path / f"{name}{suffix}")
+        draw(cvrp(7), routes, tmp_path / f"{name}{suffix}")
     assert (tmp_path / f"a{suffix}").read_bytes() == (tmp_path / f"b{suffix}").read_bytes()
 
 
 def test_another_tour_is_another_picture(tmp_path):
-    plot.plot_solution(tsp(12), list(range(12)), tmp_path / "a.png", title="")
-    plot.plot_solution(tsp(12), [1, 0, *range(2, 12)], tmp_path / "b.png", title="")
+    draw(tsp(12), list(range(12)), tmp_path / "a.png", title="")
+    draw(tsp(12), [1, 0, *range(2, 12)], tmp_path / "b.png", title="")
     assert (pixels(tmp_path / "a.png") != pixels(tmp_path / "b.png")).any()
 
 
 def test_a_title_takes_room_and_an_empty_one_takes_none(tmp_path):
     for name, title in (("none", ""), ("own", "my title"), ("default", None)):
-        plot.plot_solution(tsp(12), list(range(12)), tmp_path / f"{name}.png", title=title)
+        draw(tsp(12), list(range(12)), tmp_path / f"{name}.png", title=title)
     heights = {name: len(pixels(tmp_path / f"{name}.png")) for name in ("none", "own", "default")}
     assert heights["none"] < heights["own"] == heights["default"]
     assert (pixels(tmp_path / "own.png") != pixels(tmp_path / "default.png")).any()
 
 
 def test_unusual_input_is_drawn(tmp_path):
-    plot.plot_solution(cvrp(3), [[1], [], (2, 3)], tmp_path / "a.png", title="50$ of $ {x}_")
-    plot.plot_solution(tsp(5), np.arange(5), tmp_path / "b.png")
-    plot.plot_solution(cvrp(3), [[1], (2, 3)], tmp_path / "c.png", title="50$ of $ {x}_")
+    draw(cvrp(3), [[1], [], (2, 3)], tmp_path / "a.png", title="50$ of $ {x}_")
+    draw(tsp(5), np.arange(5), tmp_path / "b.png")
+    draw(cvrp(3), [[1], (2, 3)], tmp_path / "c.png", title="50$ of $ {x}_")
     assert (tmp_path / "a.png").read_bytes() == (tmp_path / "c.png").read_bytes()
 
 
 def test_one_unit_is_as_long_in_both_directions(tmp_path):
     coords = np.array([[0.0, 0], [4, 0], [4, 1], [0, 1]])
     instance = Instance("tsp", "flat", 4, coords, tsplib.euclidean(coords))
-    plot.plot_solution(instance, [0, 1, 2, 3], tmp_path / "flat.png", title="")
+    draw(instance, [0, 1, 2, 3], tmp_path / "flat.png", title="")
     dark = (pixels(tmp_path / "flat.png") < 0.9).any(axis=2)
     rows, columns = np.flatnonzero(dark.any(axis=1)), np.flatnonzero(dark.any(axis=0))
     marker = 14  # pixels that the outermost markers add, roughly
@@ -90,7 +96,7 @@ def test_geographic_instances_have_north_up(tmp_path):
     coords = np.array([[10.0, 20.0], [10.0, 30.0], [12.0, 25.0], [40.0, 25.0]])
     dist = tsplib.distance_matrix(coords, "GEO")
     instance = Instance("tsp", "geo", 4, coords, dist, file={"edge_weight_type": "GEO"})
-    plot.plot_solution(instance, [0, 1, 2, 3], tmp_path / "geo.png", title="")
+    draw(instance, [0, 1, 2, 3], tmp_path / "geo.png", title="")
     dark = (pixels(tmp_path / "geo.png") < 0.9).any(axis=2)
     rows = np.flatnonzero(dark.any(axis=1))
     third = len(rows) // 3
@@ -99,10 +105,10 @@ def test_geographic_instances_have_north_up(tmp_path):
 
 @pytest.mark.parametrize("n", [3, 50, 2000])
 def test_any_size(tmp_path, n):
-    plot.plot_solution(tsp(n), list(range(n)), tmp_path / "t.png")
+    draw(tsp(n), list(range(n)), tmp_path / "t.png")
     customers = list(range(1, n + 1))
     routes = [customers[k : k + 10] for k in range(0, n, 10)]
-    plot.plot_solution(cvrp(n), routes, tmp_path / "c.png")
+    draw(cvrp(n), routes, tmp_path / "c.png")
     for name in ("t", "c"):
         shown = pixels(tmp_path / f"{name}.png")
         assert 0.001 < (shown < 0.9).any(axis=2).mean() < 0.9  # neither empty nor a blot
@@ -120,25 +126,26 @@ def test_any_size(tmp_path, n):
 def test_degenerate_shapes(tmp_path, coords):
     places = np.array(coords, float)
     instance = Instance("tsp", "d", 4, places, tsplib.euclidean(places))
-    plot.plot_solution(instance, [0, 1, 2, 3], tmp_path / "d.png")
+    draw(instance, [0, 1, 2, 3], tmp_path / "d.png")
     assert max(pixels(tmp_path / "d.png").shape) < 4000
 
 
 def test_what_cannot_be_drawn(tmp_path):
     with pytest.raises(InputError, match="every node exactly once"):
-        plot.plot_solution(tsp(5), [0, 1, 2], tmp_path / "x.png")
+        draw(tsp(5), [0, 1, 2], tmp_path / "x.png")
     with pytest.raises(InputError, match="customer 2 is not visited"):
-        plot.plot_solution(cvrp(2), [[1]], tmp_path / "x.png")
+        draw(cvrp(2), [[1]], tmp_path / "x.png")
     with pytest.raises(InputError, match="cannot write"):
-        plot.plot_solution(tsp(5), list(range(5)), tmp_path / "no" / "x.png")
-    other = Instance("knapsack", "k", 3, np.zeros((3, 2)), np.zeros((3, 3)))
-    with pytest.raises(InputError, match="no picture is defined for the problem 'knapsack'"):
-        plot.plot_solution(other, [], tmp_path / "x.png")
+        draw(tsp(5), list(range(5)), tmp_path / "no" / "x.png")
+    path = get_problem("third_problem:PathProblem")
+    (instance,) = path.sample(5, 1, 0)
+    with pytest.raises(InputError, match="no picture is defined for the problem path: leave"):
+        plot.plot_solution(path, instance, [], tmp_path / "x.png")
     assert not list(tmp_path.iterdir())
 
 
 def test_no_global_figure_is_left_behind(tmp_path):
-    plot.plot_solution(tsp(5), list(range(5)), tmp_path / "x.png")
+    draw(tsp(5), list(range(5)), tmp_path / "x.png")
     assert "matplotlib.pyplot" not in sys.modules or not (
         sys.modules["matplotlib.pyplot"].get_fignums()
     )
@@ -146,7 +153,7 @@ def test_no_global_figure_is_left_behind(tmp_path):
 
 @pytest.mark.parametrize("count", [1, 2, 7, 40])
 def test_colours_are_lawful_and_neighbours_differ(count):
-    colours = [plot.route_colour(rank, count) for rank in range(count)]
+    colours = [route_colour(rank, count) for rank in range(count)]
     assert all(0 <= part <= 1 for colour in colours for part in colour)
     assert len(set(colours)) == count
     for a, b in itertools.pairwise(colours):

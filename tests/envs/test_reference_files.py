@@ -1,24 +1,25 @@
 """Files of references: what they may say, what they may not, and those that ship."""
 
 import json
+from pathlib import Path
 
 import pytest
 from exhaustive import cheapest_routes, cvrp, shortest_tour, tsp
 
 from spo_jax.envs.problems import get_problem
-from spo_jax.envs.problems.construction import clarke_wright, nearest_neighbor
+from spo_jax.envs.problems.cvrp.heuristics import clarke_wright
+from spo_jax.envs.problems.tsp.heuristics import nearest_neighbor, three_opt
 from spo_jax.envs.report.reference_files import (
     FIELDS,
-    SHIPPED,
     ReferenceFile,
     Row,
-    lower_bound,
     read_references,
     shipped,
     write_references,
 )
 from spo_jax.errors import InputError
 
+TSP, CVRP = get_problem("tsp"), get_problem("cvrp")
 DIGEST = tsp(8).digest
 
 
@@ -44,7 +45,7 @@ def file(tmp_path, text, name="refs.csv"):
     ],
 )
 def test_ways_to_name_an_instance(tmp_path, name, text):
-    row = read_references(file(tmp_path, text, name)).find(tsp(8))
+    row = read_references(file(tmp_path, text, name)).find(TSP, tsp(8))
     assert row is not None
     assert (row.cost, row.certified, row.source) == (40.5, False, "")
 
@@ -60,7 +61,7 @@ def test_what_else_a_row_says(tmp_path):
 def test_names_belong_to_problems(tmp_path):
     text = "problem,name,cost\ncvrp,t8,50\ntsp,c8,60\n,both,70\n"
     found = read_references(file(tmp_path, text))
-    assert found.find(tsp(8)) is None
+    assert found.find(TSP, tsp(8)) is None
 
 
 def test_what_is_written_is_read(tmp_path):
@@ -114,59 +115,60 @@ def test_the_digest_of_another_instance():
     rows = [Row("tsp", "t8", tsp(8, seed=1).digest, 40.0, where="refs.csv, line 2")]
     says = rf"refs\.csv, line 2: the digest is of another instance than the t8 .*{DIGEST}"
     with pytest.raises(InputError, match=says):
-        ReferenceFile("refs.csv", rows).find(tsp(8))
+        ReferenceFile("refs.csv", rows).find(TSP, tsp(8))
 
 
 def test_a_cost_in_another_unit():
     row = Row("", "t8", "", shortest_tour(tsp(8)) / 1000, where="refs.csv, line 2")
     with pytest.raises(InputError, match=r"line 2: .* less than any solution of t8 costs"):
-        ReferenceFile("refs.csv", [row]).find(tsp(8))
+        ReferenceFile("refs.csv", [row]).find(TSP, tsp(8))
 
 
 @pytest.mark.parametrize("n", [3, 5, 7])
 def test_no_solution_is_below_the_bound(n):
     for seed in range(5):
-        assert 0 < lower_bound(tsp(n, seed)) <= shortest_tour(tsp(n, seed)) * (1 + 1e-12)
+        assert 0 < TSP.lower_bound(tsp(n, seed)) <= shortest_tour(tsp(n, seed)) * (1 + 1e-12)
     for seed in range(2):
-        assert 0 < lower_bound(cvrp(n, seed)) <= cheapest_routes(cvrp(n, seed)) * (1 + 1e-12)
+        assert 0 < CVRP.lower_bound(cvrp(n, seed)) <= cheapest_routes(cvrp(n, seed)) * (1 + 1e-12)
 
 
 # --- what ships -----------------------------------------------------------------------------------
 
 
-def test_what_ships_is_small_and_says_where_it_is_from():
-    assert SHIPPED.stat().st_size < 100_000
-    rows = shipped().rows
-    assert len({row.digest for row in rows}) == len(rows) > 0
+@pytest.mark.parametrize(("problem", "solver"), [(TSP, "LKH (elkai "), (CVRP, "PyVRP ")])
+def test_what_ships_is_small_and_says_where_it_is_from(problem, solver):
+    assert Path(problem.references).stat().st_size < 50_000
+    rows = shipped(problem).rows
+    assert len({row.digest for row in rows}) == len(rows) == 128
     for row in rows:
         assert row.effort in ("standard", "paper")
-        assert row.source.startswith("LKH (elkai " if row.problem == "tsp" else "PyVRP ")
+        assert row.source.startswith(solver)
         assert row.certified == (
             "proven by branch and cut" in row.source and "not proven" not in row.source
         )
 
 
-def test_what_ships_is_of_the_instances_of_today():
-    sets: dict[tuple[str, int], list[Row]] = {}
-    for row in shipped().rows:
-        sets.setdefault((row.problem, int(row.name.split("-")[1])), []).append(row)
-    for (problem, size), rows in sets.items():
-        instances = get_problem(problem).sample(size, 32, 2026)  # as docs/results.md has them
+@pytest.mark.parametrize(("problem", "heuristic"), [(TSP, nearest_neighbor), (CVRP, clarke_wright)])
+def test_what_ships_is_of_the_instances_of_today(problem, heuristic):
+    sets: dict[int, list[Row]] = {}
+    for row in shipped(problem).rows:
+        assert row.problem == problem.name
+        sets.setdefault(int(row.name.split("-")[1]), []).append(row)
+    for size, rows in sets.items():
+        instances = problem.sample(size, 32, 2026)  # as docs/results.md has them
         assert [row.digest for row in rows] == [instance.digest for instance in instances]
         assert [row.name for row in rows] == [instance.name for instance in instances]
-        heuristic = {"tsp": nearest_neighbor, "cvrp": clarke_wright}[problem]
         for row, instance in zip(rows[:3], instances, strict=False):
-            assert shipped().find(instance) is row
-            cost = get_problem(problem).cost(instance, heuristic(instance))
-            assert lower_bound(instance) < row.cost < cost
+            assert shipped(problem).find(problem, instance) is row
+            cost = problem.cost(instance, heuristic(instance))
+            assert problem.lower_bound(instance) < row.cost < cost
 
 
 def test_a_proven_value_is_what_a_search_from_elsewhere_finds():
-    from spo_jax.envs.problems.local_search import three_opt
     from spo_jax.envs.problems.tsp.branch_and_cut import prove
 
-    instance = get_problem("tsp").sample(50, 1, 2026)[0]
-    row = shipped().by_digest(instance)
+    instance = TSP.sample(50, 1, 2026)[0]
+    row = shipped(TSP).by_digest(instance)
     assert row is not None
     assert row.certified
     assert prove(instance, three_opt(instance)).cost == pytest.approx(row.cost, rel=1e-12)

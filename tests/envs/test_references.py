@@ -11,10 +11,28 @@ import pytest
 from exhaustive import cheapest_routes, cvrp, shortest_tour, tsp
 
 from spo_jax.envs.problem import Instance
+from spo_jax.envs.problems import get_problem
+from spo_jax.envs.problems.cvrp import references as routing
 from spo_jax.envs.problems.tsp import files as tsplib
+from spo_jax.envs.problems.tsp import references as lkh
 from spo_jax.envs.report import references
 from spo_jax.envs.report.reference_files import ReferenceFile, Row
 from spo_jax.errors import InputError, MissingExtra
+
+
+def reference(instance, *options, **named):
+    return references.reference(get_problem(instance.problem), instance, *options, **named)
+
+
+def cost_of(instance, solution):
+    return get_problem(instance.problem).cost(instance, solution)
+
+
+@pytest.fixture
+def unsolved(monkeypatch):
+    """No solver can be called."""
+    for each in (lkh, routing):
+        monkeypatch.setattr(each, "solve_reference", None)
 
 
 @pytest.fixture
@@ -34,7 +52,8 @@ def pyvrp():
 @pytest.mark.parametrize("scale", [1e-7, 1.0, 1e7])
 def test_lkh_finds_the_optimum_of_tiny_instances(elkai, n, scale):
     instance = tsp(n, seed=n, scale=scale)
-    tour, cost = references.lkh(instance)
+    tour = lkh.lkh(instance)
+    cost = cost_of(instance, tour)
     assert sorted(tour) == list(range(n))
     length = sum(
         math.dist(instance.coords[tour[k]], instance.coords[tour[k - 1]]) for k in range(n)
@@ -45,27 +64,28 @@ def test_lkh_finds_the_optimum_of_tiny_instances(elkai, n, scale):
 
 def test_lkh_is_repeatable_and_a_seed_reorders_the_nodes(elkai):
     instance = tsp(60)
-    first = references.lkh(instance, runs=1)
-    references.lkh(tsp(30), runs=1)  # whatever was solved in between
-    assert references.lkh(instance, runs=1) == first
-    other, cost = references.lkh(instance, seed=1, runs=1)
-    assert other != first[0]
-    assert cost == pytest.approx(first[1], rel=0.01)
+    first = lkh.lkh(instance, runs=1)
+    lkh.lkh(tsp(30), runs=1)  # whatever was solved in between
+    assert lkh.lkh(instance, runs=1) == first
+    other = lkh.lkh(instance, seed=1, runs=1)
+    assert other != first
+    assert cost_of(instance, other) == pytest.approx(cost_of(instance, first), rel=0.01)
 
 
 def test_the_solvers_say_nothing(elkai, pyvrp, capfd, recwarn):
-    references.lkh(tsp(20), runs=2)
-    references.pyvrp(cvrp(20), iterations=1500)
+    lkh.lkh(tsp(20), runs=2)
+    routing.pyvrp(cvrp(20), iterations=1500)
     assert capfd.readouterr() == ("", "")
     assert not recwarn.list
 
 
 def test_lkh_on_degenerate_instances(elkai):
     same = replace(tsp(6), dist=np.zeros((6, 6)))
-    assert references.lkh(same)[1] == 0
+    assert cost_of(same, lkh.lkh(same)) == 0
     doubled = np.repeat(tsp(4).coords, 2, axis=0)
     instance = Instance("tsp", "doubled", 8, doubled, tsplib.euclidean(doubled))
-    assert references.lkh(instance)[1] == pytest.approx(shortest_tour(instance), rel=1e-12)
+    cost = cost_of(instance, lkh.lkh(instance))
+    assert cost == pytest.approx(shortest_tour(instance), rel=1e-12)
 
 
 @pytest.mark.parametrize("name", ["burma14", "att48", "berlin52", "gr137"])
@@ -74,7 +94,7 @@ def test_lkh_reaches_recorded_optima(elkai, spo_data, name):
     if not path.exists():
         pytest.skip(f"{name}.tsp is not in SPO_DATA")
     instance = tsplib.read(path)
-    assert references.lkh(instance)[1] == instance.reference
+    assert cost_of(instance, lkh.lkh(instance)) == instance.reference
 
 
 # --- PyVRP --------------------------------------------------------------------------------------
@@ -84,7 +104,8 @@ def test_lkh_reaches_recorded_optima(elkai, spo_data, name):
 @pytest.mark.parametrize("scale", [1e-7, 1.0, 1e7])
 def test_pyvrp_finds_the_optimum_of_tiny_instances(pyvrp, n, scale):
     instance = cvrp(n, seed=n, scale=scale)
-    routes, cost = references.pyvrp(instance, iterations=300)
+    routes = routing.pyvrp(instance, iterations=300)
+    cost = cost_of(instance, routes)
     assert sorted(c for route in routes for c in route) == list(range(1, n + 1))
     assert all(instance.demands[route].sum() <= 15 for route in routes)
     length = 0.0
@@ -97,16 +118,14 @@ def test_pyvrp_finds_the_optimum_of_tiny_instances(pyvrp, n, scale):
 
 def test_pyvrp_may_use_a_vehicle_for_each_customer(pyvrp):
     instance = replace(cvrp(5), demands=np.array([0, 15, 15, 15, 15, 15]))
-    routes, cost = references.pyvrp(instance, iterations=50)
-    assert sorted(routes) == [[1], [2], [3], [4], [5]]
-    assert cost == pytest.approx(2 * instance.dist[0].sum(), rel=1e-14)
+    assert sorted(routing.pyvrp(instance, iterations=50)) == [[1], [2], [3], [4], [5]]
 
 
 def test_pyvrp_is_repeatable(pyvrp):
     instance = cvrp(40)
-    first = references.pyvrp(instance, seed=3, iterations=200)
-    assert references.pyvrp(instance, seed=3, iterations=200) == first
-    costs = {references.pyvrp(instance, seed=s, iterations=1)[1] for s in range(4)}
+    first = routing.pyvrp(instance, seed=3, iterations=200)
+    assert routing.pyvrp(instance, seed=3, iterations=200) == first
+    costs = {cost_of(instance, routing.pyvrp(instance, s, iterations=1)) for s in range(4)}
     assert len(costs) > 1
 
 
@@ -115,29 +134,28 @@ def test_pyvrp_is_repeatable(pyvrp):
 
 def test_integers_stay_and_floats_are_spread_over_the_range():
     whole = np.array([[0.0, 7], [7, 0]])
-    assert references.scaled(whole, 1000).tolist() == [[0, 7], [7, 0]]
-    assert references.scaled(whole * 1e6, 1000).tolist() == [[0, 1000], [1000, 0]]
+    assert tsplib.scaled(whole, 1000).tolist() == [[0, 7], [7, 0]]
+    assert tsplib.scaled(whole * 1e6, 1000).tolist() == [[0, 1000], [1000, 0]]
     parts = np.array([[0.0, 0.25], [0.25, 0]])
-    assert references.scaled(parts, 1000).tolist() == [[0, 1000], [1000, 0]]
-    assert references.scaled(np.zeros((2, 2)), 1000).tolist() == [[0, 0], [0, 0]]
+    assert tsplib.scaled(parts, 1000).tolist() == [[0, 1000], [1000, 0]]
+    assert tsplib.scaled(np.zeros((2, 2)), 1000).tolist() == [[0, 0], [0, 0]]
 
 
 # --- references and their cache -----------------------------------------------------------------
 
 
-def test_a_known_reference_stays(monkeypatch):
-    monkeypatch.setattr(references, "lkh", None)
+def test_a_known_reference_stays(unsolved):
     known = replace(tsp(10), reference=1.0, reference_source="file")
-    assert references.reference(known) is known
+    assert reference(known) is known
 
 
 def test_the_sources_name_their_solver(elkai, pyvrp):
-    tour = references.reference(tsp(8), "quick")
+    tour = reference(tsp(8), "quick")
     assert tour.reference == pytest.approx(shortest_tour(tsp(8)), rel=1e-12)
     assert tour.reference_source.startswith("LKH (elkai 2.")
     assert "proven by branch and cut (scipy 1." in tour.reference_source
     assert tour.certified
-    routes = references.reference(cvrp(6), "quick")
+    routes = reference(cvrp(6), "quick")
     assert routes.reference == pytest.approx(cheapest_routes(cvrp(6)), rel=1e-12)
     assert routes.reference_source.startswith("PyVRP 0.")
     assert "120 iterations" in routes.reference_source
@@ -146,9 +164,9 @@ def test_the_sources_name_their_solver(elkai, pyvrp):
 
 def test_the_best_of_several_seeds_is_kept(pyvrp, monkeypatch):
     instance = cvrp(40)
-    monkeypatch.setitem(references.EFFORTS, "several", references.Effort(1, 1, 4, 0))
-    found = references.reference(instance, "several")
-    each = [references.pyvrp(instance, seed, 40)[1] for seed in range(4)]
+    monkeypatch.setitem(routing.EFFORTS, "quick", (1, 4))
+    found = reference(instance, "quick")
+    each = [cost_of(instance, routing.pyvrp(instance, seed, 40)) for seed in range(4)]
     assert len(set(each)) > 1
     assert found.reference == min(each)
     assert "best of 4 seeds, 40 iterations each" in found.reference_source
@@ -156,22 +174,18 @@ def test_the_best_of_several_seeds_is_kept(pyvrp, monkeypatch):
 
 def test_a_tour_that_is_not_the_shortest_is_improved(elkai, monkeypatch):
     instance = tsp(8)
-    monkeypatch.setattr(references, "lkh", lambda instance, runs: in_order(instance))
-    found = references.reference(instance, "quick")
+    in_order = list(range(8))
+    monkeypatch.setattr(lkh, "lkh", lambda instance, runs: in_order)
+    found = reference(instance, "quick")
     assert found.reference == pytest.approx(shortest_tour(instance), rel=1e-12)
-    assert found.reference < in_order(instance)[1]
+    assert found.reference < cost_of(instance, in_order)
     assert ", improved, proven" in found.reference_source
 
 
-def in_order(instance):
-    tour = list(range(instance.size))
-    return tour, tsplib.tour_cost(instance.dist, tour)
-
-
 def test_a_tour_that_is_too_large_is_not_proven(elkai, monkeypatch):
-    monkeypatch.setitem(references.EFFORTS, "tiny", references.Effort(1, 1, 1, 7))
-    assert references.reference(tsp(7), "tiny").certified
-    found = references.reference(tsp(8), "tiny")
+    monkeypatch.setitem(lkh.EFFORTS, "quick", (1, 7))
+    assert reference(tsp(7), "quick").certified
+    found = reference(tsp(8), "quick")
     assert not found.certified
     assert "proven" not in found.reference_source
 
@@ -179,10 +193,11 @@ def test_a_tour_that_is_too_large_is_not_proven(elkai, monkeypatch):
 @pytest.mark.parametrize("make", [tsp, cvrp])
 def test_the_cache_answers_the_second_time(elkai, pyvrp, tmp_path, monkeypatch, make):
     cache = tmp_path / "made" / "on demand"
-    first = references.reference(make(7), "quick", cache)
+    first = reference(make(7), "quick", cache)
     assert len(list(cache.iterdir())) == 1
-    monkeypatch.setattr(references, "_solve", None)
-    again = references.reference(replace(make(7), name="another name"), "quick", cache)
+    for each in (lkh, routing):
+        monkeypatch.setattr(each, "solve_reference", None)
+    again = reference(replace(make(7), name="another name"), "quick", cache)
     assert (again.reference, again.reference_source) == (first.reference, first.reference_source)
     assert again.certified == first.certified == (make is tsp)
 
@@ -194,65 +209,68 @@ def test_the_cache_answers_the_second_time(elkai, pyvrp, tmp_path, monkeypatch, 
         lambda record: "{",
         lambda record: "[]",
         lambda record: "null",
-        lambda record: json.dumps({**record, "solution": record["solution"][:-1]}),
-        lambda record: json.dumps({**record, "solution": "abc"}),
-        lambda record: json.dumps({**record, "solution": [float(k) for k in range(7)]}),
+        lambda record: json.dumps({**record, "code": record["code"][:-1]}),
+        lambda record: json.dumps({**record, "code": "abc"}),
+        lambda record: json.dumps({**record, "code": [float(k) for k in range(1, 8)]}),
         lambda record: json.dumps({"cost": 0.0, "source": "?"}),
-        lambda record: json.dumps({**record, "effort": {**record["effort"], "lkh_runs": 0}}),
+        lambda record: json.dumps({**record, "version": "0"}),
     ],
 )
 def test_a_damaged_entry_is_made_anew(elkai, tmp_path, damage):
-    first = references.reference(tsp(7), "quick", tmp_path)
+    first = reference(tsp(7), "quick", tmp_path)
     (entry,) = tmp_path.iterdir()
     whole = entry.read_text()
     entry.write_text(damage(json.loads(whole)))
-    assert references.reference(tsp(7), "quick", tmp_path).reference == first.reference
+    assert reference(tsp(7), "quick", tmp_path).reference == first.reference
     assert entry.read_text() == whole
 
 
 def test_a_cached_cost_is_not_believed(elkai, tmp_path):
-    first = references.reference(tsp(7), "quick", tmp_path)
+    first = reference(tsp(7), "quick", tmp_path)
     (entry,) = tmp_path.iterdir()
     entry.write_text(json.dumps({**json.loads(entry.read_text()), "cost": 0.001}))
-    assert references.reference(tsp(7), "quick", tmp_path).reference == first.reference
+    assert reference(tsp(7), "quick", tmp_path).reference == first.reference
 
 
 def test_efforts_and_instances_do_not_share_entries(elkai, tmp_path):
     for instance in (tsp(7), tsp(7, seed=1)):
         for effort in ("quick", "standard"):
-            references.reference(instance, effort, tmp_path)
+            reference(instance, effort, tmp_path)
     assert len(list(tmp_path.iterdir())) == 4
 
 
 def test_what_the_caller_did_wrong(tmp_path):
     with pytest.raises(InputError, match="unknown effort 'huge': use quick, standard, paper"):
-        references.reference(tsp(5), "huge")
+        reference(tsp(5), "huge")
     with pytest.raises(InputError, match="no CVRP instance"):
-        references.pyvrp(tsp(5))
+        routing.pyvrp(tsp(5))
     (tmp_path / "file").touch()
     with pytest.raises(InputError, match="cannot make the folder"):
-        references.reference(tsp(3), "quick", tmp_path / "file" / "cache")
+        reference(tsp(3), "quick", tmp_path / "file" / "cache")
 
 
 def test_a_problem_without_a_solver_says_so():
-    knapsack = replace(tsp(5), problem="knapsack")
-    found = references.reference(knapsack)
+    path = get_problem("third_problem:PathProblem")
+    (instance,) = path.sample(5, 1, 0)
+    found = references.reference(path, instance)
     assert found.reference is None
-    assert found.reference_source == "no reference solver for knapsack"
+    assert found.reference_source == "no reference solver for path"
+    with pytest.raises(InputError, match="problem path has no reference solver"):
+        references.solved(path, instance)
 
 
 @pytest.mark.parametrize(("module", "make"), [("elkai", tsp), ("pyvrp", cvrp)])
 def test_a_missing_solver_says_how_to_get_it(monkeypatch, module, make):
     monkeypatch.setitem(sys.modules, module, None)
     with pytest.raises(MissingExtra, match=rf"{module}.*pip install 'spo-jax\[solvers\]'"):
-        references.reference(make(6))
+        reference(make(6))
 
 
 # --- what ships, and what the user brings ---------------------------------------------------------
 
 
 def shipping(monkeypatch, *rows):
-    monkeypatch.setattr(references, "shipped", lambda: ReferenceFile("shipped.csv", rows))
+    monkeypatch.setattr(references, "shipped", lambda problem: ReferenceFile("shipped.csv", rows))
 
 
 def row_of(instance, cost, **said):
@@ -265,14 +283,13 @@ def mine(instance, cost, **said):
     )
 
 
-def test_what_ships_is_found_by_content_alone(monkeypatch):
+def test_what_ships_is_found_by_content_alone(monkeypatch, unsolved):
     instance = replace(tsp(8), name="a")
     shipping(monkeypatch, row_of(instance, 3.0, certified=True, source="Solver 1.0"))
-    monkeypatch.setattr(references, "_solve", None)
-    found = references.reference(replace(instance, name="b"))
+    found = reference(replace(instance, name="b"))
     assert (found.reference, found.certified) == (3.0, True)
     assert found.reference_source == "Solver 1.0 (shipped)"
-    assert references.known(replace(tsp(8, seed=1), name="a")) is None
+    assert references.known(get_problem("tsp"), replace(tsp(8, seed=1), name="a")) is None
 
 
 def test_what_ships_counts_by_its_effort(elkai, monkeypatch):
@@ -285,35 +302,34 @@ def test_what_ships_counts_by_its_effort(elkai, monkeypatch):
         (0.5 * best, "paper", 0.5 * best),  # not enough, but better
     ]:
         shipping(monkeypatch, row_of(instance, cost, effort="standard"))
-        assert references.reference(instance, asked).reference == pytest.approx(expected)
+        assert reference(instance, asked).reference == pytest.approx(expected)
     monkeypatch.setitem(sys.modules, "elkai", None)
     shipping(monkeypatch, row_of(instance, 2 * best, effort="quick"))
-    assert references.reference(instance, "paper").reference == 2 * best  # better than none
+    assert reference(instance, "paper").reference == 2 * best  # better than none
 
 
-def test_the_users_references_come_first(monkeypatch):
-    monkeypatch.setattr(references, "_solve", None)
+def test_the_users_references_come_first(monkeypatch, unsolved):
     instance = tsp(8)
     shipping(monkeypatch, row_of(instance, 9.0, effort="paper", source="Solver 1.0"))
-    better = references.reference(instance, own=mine(instance, 8.0, certified=True, source="Mine"))
+    better = reference(instance, own=mine(instance, 8.0, certified=True, source="Mine"))
     assert (better.reference, better.certified) == (8.0, True)
     assert better.reference_source == "Mine (my.csv, line 2)"
-    same = references.reference(instance, own=mine(instance, 9.0000001))
+    same = reference(instance, own=mine(instance, 9.0000001))
     assert (same.reference, same.reference_source) == (9.0, "Solver 1.0 (shipped)")
-    worse = references.reference(instance, own=mine(instance, 9.5))
+    worse = reference(instance, own=mine(instance, 9.5))
     assert worse.reference == 9.0
     assert worse.reference_source == "Solver 1.0 (shipped) (my.csv, line 2 says 9.5)"
     of_file = replace(instance, reference=7.0, reference_source="x.sol")
-    assert references.reference(of_file, own=mine(instance, 6.5)).reference == 6.5
-    assert references.reference(of_file, own=mine(instance, 7.5)).reference == 7.0
+    assert reference(of_file, own=mine(instance, 6.5)).reference == 6.5
+    assert reference(of_file, own=mine(instance, 7.5)).reference == 7.0
     shipping(monkeypatch)
-    assert references.reference(instance, own=mine(instance, 9.5)).reference == 9.5
+    assert reference(instance, own=mine(instance, 9.5)).reference == 9.5
 
 
 def test_nothing_is_below_a_proven_optimum(monkeypatch):
     instance = tsp(8)
     shipping(monkeypatch, row_of(instance, 9.0, certified=True))
-    rounded = references.reference(instance, own=mine(instance, 8.999999))
+    rounded = reference(instance, own=mine(instance, 8.999999))
     assert (rounded.reference, rounded.certified) == (9.0, True)
     with pytest.raises(InputError, match=r"my\.csv, line 2: 8\.9 is below 9, .* the optimum of t8"):
-        references.reference(instance, own=mine(instance, 8.9))
+        reference(instance, own=mine(instance, 8.9))

@@ -13,9 +13,9 @@ from spo_jax.envs.problems import get_problem
 from spo_jax.envs.run.evaluator import Evaluator
 from spo_jax.program import Pair, parse_response
 from spo_jax.rl.tokens import Tokenizer
-from spo_jax.search.writing.grammars import PROBLEMS, get_grammar
 from spo_jax.search.writing.prompts import FORMS, parents_of
 
+PROBLEMS, get_grammar = corpus.PROBLEMS, corpus.get_grammar
 COUNT = 300
 
 

@@ -260,7 +260,7 @@ def script(run, monkeypatch):
     )  # fmt: skip
     monkeypatch.setitem(budgets.BUDGETS, "smoke", tiny)
 
-    def referenced(instances, cache, progress, effort="standard", own=None):
+    def referenced(problem, instances, cache, progress, effort="standard", own=None):
         assert effort == "quick"
         return [replace(each, reference=2.0, reference_source="two") for each in instances]
 

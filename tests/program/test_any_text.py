@@ -11,6 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from spo_jax.envs.glns_operators import is_operators, load_operators
+from spo_jax.envs.problems import get_problem
 from spo_jax.envs.problems.tsp import TSP
 from spo_jax.envs.run.evaluator import Evaluator
 from spo_jax.envs.run.sandbox.policy import check
@@ -84,7 +85,7 @@ def everything(text: str, folder=None) -> None:
             operators = three.sub(r"\1(a, b, c)", f"{text}\n{REPAIR}")
             path.write_bytes(operators.encode("utf-8", "surrogatepass"))
             attempt(lambda: is_operators(path))
-            attempt(lambda: load_operators(path, "tsp"))
+            attempt(lambda: load_operators(path, get_problem("tsp")))
 
 
 @pytest.mark.parametrize("times", [90, 490, 2500])

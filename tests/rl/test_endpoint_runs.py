@@ -12,6 +12,7 @@ import pytest
 
 from spo_jax.cli import main
 from spo_jax.config import Config
+from spo_jax.envs.problems import get_problem
 from spo_jax.errors import InputError, MissingExtra
 from spo_jax.presets import load
 from spo_jax.program import ROLES
@@ -23,7 +24,6 @@ from spo_jax.search.rounds import NoUpdate
 from spo_jax.search.runs.manifest import check_model, model_of
 from spo_jax.search.runs.store import BEST, Store, dump, load_run
 from spo_jax.search.writing.grammar import answer
-from spo_jax.search.writing.grammars import get_grammar
 from spo_jax.seeding import python_rng
 from tests.rl.chat_server import KEY, config, echo, opened, prompts, serving, texts
 
@@ -180,7 +180,7 @@ def programs(body, count):
     assert role in ROLES
     if rng.random() < 0.1:
         return 500, "not this one", {}
-    grammar = get_grammar("tsp", role)
+    grammar = get_problem("tsp").grammar(role)
     return answer(grammar, grammar.edit("initialization", [], rng, True)).text
 
 

@@ -11,7 +11,6 @@ from spo_jax.errors import InputError
 from spo_jax.program.grammar import base
 from spo_jax.program.grammar.base import FORMS, STATE, Choices, Grammar, Slot, choice, uses_state
 from spo_jax.search.writing import prompts
-from spo_jax.search.writing.grammars import get_grammar
 
 AB = ("a", "b")
 SLOTS = (
@@ -169,7 +168,3 @@ def test_without_parents_every_form_samples() -> None:
 def test_errors_name_what_is_known() -> None:
     with pytest.raises(InputError, match="unknown prompt form 'sideways'"):
         TOY.edit("sideways", [sample(0)], random.Random(0))
-    with pytest.raises(InputError, match="no grammar for problem 'knapsack'"):
-        get_grammar("knapsack", "destroy")
-    with pytest.raises(InputError, match="unknown role"):
-        get_grammar("tsp", "mend")  # type: ignore[arg-type]

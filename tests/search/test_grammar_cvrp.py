@@ -10,12 +10,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from spo_jax.envs.problems import get_problem
 from spo_jax.envs.problems.cvrp import CVRP
 from spo_jax.envs.run.sandbox.policy import check
 from spo_jax.program import ROLES, Role, normalise, parse_response
 from spo_jax.program.grammar.base import FORMS, Choices, Grammar
 from spo_jax.search.writing.grammar import answer, derivation
-from spo_jax.search.writing.grammars import get_grammar
 
 SIZES = (3, 5, 10, 50, 100)
 STAGNATION = (0, 1, 7, 60, 1000)
@@ -79,7 +79,7 @@ WORLDS = [World(n, fleet) for n in SIZES for fleet in FLEETS]
 
 
 def sampled(role: Role, count: int, state: bool = True) -> list[Choices]:
-    grammar = get_grammar("cvrp", role)
+    grammar = get_problem("cvrp").grammar(role)
     return [grammar.sample(random.Random(seed), state) for seed in range(count)]
 
 
@@ -114,14 +114,14 @@ RUN = {"destroy": run_destroy, "repair": run_repair}
 
 @pytest.mark.parametrize("role", ROLES)
 def test_programs_keep_their_contract(role: Role) -> None:
-    grammar = get_grammar("cvrp", role)
+    grammar = get_problem("cvrp").grammar(role)
     for k, choices in enumerate(sampled(role, 300)):
         RUN[role](grammar.render(choices)[1], k, WORLDS[k % 2 :: 2])
 
 
 @pytest.mark.parametrize("role", ROLES)
 def test_samples_pass_the_gate_and_read_well(role: Role) -> None:
-    grammar = get_grammar("cvrp", role)
+    grammar = get_problem("cvrp").grammar(role)
     lengths = []
     for choices in sampled(role, 400):
         strategy, source = grammar.render(choices)
@@ -182,7 +182,7 @@ CORNERS: dict[Role, Choices] = {
 def test_a_corner_of_the_grammar_alone_has_a_hundred_thousand_programs(
     role: Role, fixed: Choices
 ) -> None:
-    grammar = get_grammar("cvrp", role)
+    grammar = get_problem("cvrp").grammar(role)
     assert count_derivations(grammar, fixed) >= 100_000
     corner = [grammar.mend({**fixed}, random.Random(k)) for k in range(1000)]
     assert all(fixed.items() <= choices.items() for choices in corner)
@@ -193,7 +193,7 @@ def test_a_corner_of_the_grammar_alone_has_a_hundred_thousand_programs(
 
 @pytest.mark.parametrize("role", ROLES)
 def test_large_samples_hardly_repeat(role: Role) -> None:
-    grammar = get_grammar("cvrp", role)
+    grammar = get_problem("cvrp").grammar(role)
     choices = sampled(role, 5000)
     assert len({derivation(c) for c in choices}) >= 4700
     assert len({normalise(grammar.render(c)[1]) for c in choices[:1000]}) >= 960
@@ -201,7 +201,7 @@ def test_large_samples_hardly_repeat(role: Role) -> None:
 
 @pytest.mark.parametrize("role", ROLES)
 def test_without_state_the_programs_ignore_it(role: Role) -> None:
-    grammar = get_grammar("cvrp", role)
+    grammar = get_problem("cvrp").grammar(role)
     for choices in sampled(role, 200, state=False):
         strategy, source = grammar.render(choices)
         names = [n.id for n in ast.walk(ast.parse(source)) if isinstance(n, ast.Name)]
@@ -217,7 +217,7 @@ def reads_state(source: str) -> bool:
 
 def test_every_destroy_program_and_most_repairs_read_the_state() -> None:
     for role, least in (("destroy", 1.0), ("repair", 0.5)):
-        grammar = get_grammar("cvrp", role)  # type: ignore[arg-type]
+        grammar = get_problem("cvrp").grammar(role)  # type: ignore[arg-type]
         sources = [grammar.render(c) for c in sampled(role, 300)]  # type: ignore[arg-type]
         reading = [reads_state(source) for _, source in sources]
         assert np.mean(reading) >= least
@@ -229,7 +229,7 @@ def test_every_destroy_program_and_most_repairs_read_the_state() -> None:
 @settings(deadline=None, max_examples=60)
 @given(seeds, st.sampled_from(ROLES), st.sampled_from(FORMS), st.booleans())
 def test_edits_give_new_valid_programs(seed: int, role: Role, form: str, state: bool) -> None:
-    grammar = get_grammar("cvrp", role)
+    grammar = get_problem("cvrp").grammar(role)
     rng = random.Random(seed)
     parents = [grammar.sample(rng), grammar.sample(rng)]
     child = grammar.edit(form, parents, rng, state)
@@ -244,7 +244,7 @@ def test_edits_give_new_valid_programs(seed: int, role: Role, form: str, state: 
 @settings(deadline=None, max_examples=30)
 @given(seeds, st.sampled_from(ROLES))
 def test_simplification_brings_no_new_mechanism(seed: int, role: Role) -> None:
-    grammar = get_grammar("cvrp", role)
+    grammar = get_problem("cvrp").grammar(role)
     parent = grammar.sample(random.Random(seed))
     child = grammar.edit("simplification", [parent], random.Random(seed))
     for slot in grammar.slots:
@@ -254,7 +254,7 @@ def test_simplification_brings_no_new_mechanism(seed: int, role: Role) -> None:
 
 @pytest.mark.parametrize("role", ROLES)
 def test_answers_parse_back(role: Role) -> None:
-    grammar = get_grammar("cvrp", role)
+    grammar = get_problem("cvrp").grammar(role)
     for choices in sampled(role, 50):
         completion = answer(grammar, choices)
         program = parse_response(role, completion.text, derivation=completion.derivation)
@@ -263,7 +263,7 @@ def test_answers_parse_back(role: Role) -> None:
 
 def test_a_plain_repair_inserts_where_it_is_cheapest() -> None:
     """Against a plain search of every place, one customer at a time (farthest first)."""
-    grammar = get_grammar("cvrp", "repair")
+    grammar = get_problem("cvrp").grammar("repair")
     plain: Choices = {"build": "sequence", "retry": "once", "order": "far", "order_2": "none"}
     plain |= {"jitter": 0, "scope": "all", "fit": "none", "noise": "0", "fresh": "1"}
     program = function(grammar.render(grammar.mend(plain, random.Random(0)))[1], "repair")

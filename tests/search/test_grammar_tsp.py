@@ -11,12 +11,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from spo_jax.envs.problems import get_problem
 from spo_jax.envs.problems.tsp import TSP
 from spo_jax.envs.run.sandbox.policy import check
 from spo_jax.program import ROLES, Program, Prompt, Role, normalise, parse_response
 from spo_jax.program.grammar.base import FORMS, Choices, Grammar
 from spo_jax.search.writing.grammar import GrammarGenerator, answer, derivation, read_derivation
-from spo_jax.search.writing.grammars import get_grammar
 
 SIZES = (3, 5, 10, 50, 120)
 STAGNATION = (0, 1, 7, 60, 1000)
@@ -67,12 +67,12 @@ def check_repair(partial: list[int], complete: list[int], n: int) -> None:
 
 
 def sampled(role: Role, count: int, state: bool = True) -> list[Choices]:
-    grammar = get_grammar("tsp", role)
+    grammar = get_problem("tsp").grammar(role)
     return [grammar.sample(random.Random(seed), state) for seed in range(count)]
 
 
 def test_destroy_programs_keep_their_contract() -> None:
-    grammar = get_grammar("tsp", "destroy")
+    grammar = get_problem("tsp").grammar("destroy")
     for k, choices in enumerate(sampled("destroy", 150)):
         source = grammar.render(choices)[1]
         program, layout = (
@@ -88,7 +88,7 @@ def test_destroy_programs_keep_their_contract() -> None:
 
 
 def test_repair_programs_keep_their_contract() -> None:
-    grammar = get_grammar("tsp", "repair")
+    grammar = get_problem("tsp").grammar("repair")
     for k, choices in enumerate(sampled("repair", 150)):
         source = grammar.render(choices)[1]
         program, layout = function(source, "repair"), check(source, "repair", TSP.interface).layout
@@ -107,7 +107,7 @@ def test_repair_programs_keep_their_contract() -> None:
 
 @pytest.mark.parametrize("role", ROLES)
 def test_samples_pass_the_gate_and_read_well(role: Role) -> None:
-    grammar = get_grammar("tsp", role)
+    grammar = get_problem("tsp").grammar(role)
     lengths = []
     for choices in sampled(role, 400):
         strategy, source = grammar.render(choices)
@@ -161,12 +161,12 @@ def count_derivations(grammar: Grammar, fixed: Choices) -> int:
 def test_a_corner_of_the_grammar_alone_has_a_hundred_thousand_programs(
     role: Role, fixed: Choices
 ) -> None:
-    assert count_derivations(get_grammar("tsp", role), fixed) >= 100_000
+    assert count_derivations(get_problem("tsp").grammar(role), fixed) >= 100_000
 
 
 @pytest.mark.parametrize("role", ROLES)
 def test_large_samples_hardly_repeat(role: Role) -> None:
-    grammar = get_grammar("tsp", role)
+    grammar = get_problem("tsp").grammar(role)
     choices = sampled(role, 5000)
     distinct = {derivation(c): c for c in choices}
     assert len(distinct) >= 4800
@@ -176,7 +176,7 @@ def test_large_samples_hardly_repeat(role: Role) -> None:
 
 @pytest.mark.parametrize("role", ROLES)
 def test_without_state_the_programs_ignore_it(role: Role) -> None:
-    grammar = get_grammar("tsp", role)
+    grammar = get_problem("tsp").grammar(role)
     for choices in sampled(role, 200, state=False):
         strategy, source = grammar.render(choices)
         names = [n.id for n in ast.walk(ast.parse(source)) if isinstance(n, ast.Name)]
@@ -186,7 +186,7 @@ def test_without_state_the_programs_ignore_it(role: Role) -> None:
 
 
 def test_every_destroy_program_reads_the_state() -> None:
-    grammar = get_grammar("tsp", "destroy")
+    grammar = get_problem("tsp").grammar("destroy")
     for choices in sampled("destroy", 300):
         names = [
             n.id for n in ast.walk(ast.parse(grammar.render(choices)[1])) if type(n) is ast.Name
@@ -197,7 +197,7 @@ def test_every_destroy_program_reads_the_state() -> None:
 @settings(deadline=None, max_examples=40)
 @given(seeds, st.sampled_from(ROLES), st.sampled_from(FORMS))
 def test_edits_give_new_programs_that_pass_the_gate(seed: int, role: Role, form: str) -> None:
-    grammar = get_grammar("tsp", role)
+    grammar = get_problem("tsp").grammar(role)
     rng = random.Random(seed)
     parents = [grammar.sample(rng), grammar.sample(rng)]
     child = grammar.edit(form, parents, rng)
@@ -210,7 +210,7 @@ def test_edits_give_new_programs_that_pass_the_gate(seed: int, role: Role, form:
 @settings(deadline=None, max_examples=30)
 @given(seeds, st.sampled_from(ROLES))
 def test_simplification_adds_no_mechanism_and_no_lines_of_options(seed: int, role: Role) -> None:
-    grammar = get_grammar("tsp", role)
+    grammar = get_problem("tsp").grammar(role)
     parent = grammar.sample(random.Random(seed))
     child = grammar.edit("simplification", [parent], random.Random(seed))
     for slot in grammar.slots:
@@ -226,14 +226,14 @@ def prompt(role: Role, form: str, parents: tuple[Program, ...] = (), state: bool
 
 
 def program_of(role: Role, seed: int) -> Program:
-    grammar = get_grammar("tsp", role)
+    grammar = get_problem("tsp").grammar(role)
     completion = answer(grammar, grammar.sample(random.Random(seed)))
     return parse_response(role, completion.text, derivation=completion.derivation)
 
 
 @pytest.mark.parametrize("role", ROLES)
 def test_answers_parse_and_carry_their_derivation(role: Role) -> None:
-    grammar = get_grammar("tsp", role)
+    grammar = get_problem("tsp").grammar(role)
     parents = (program_of(role, 1), program_of(role, 2))
     prompts = [prompt(role, form, parents) for form in FORMS]
     groups = GrammarGenerator().generate(prompts, 4, seed=7)
@@ -258,7 +258,7 @@ def test_the_same_seed_gives_the_same_answers_and_another_does_not() -> None:
 
 def test_a_parent_without_a_derivation_leads_to_a_fresh_sample() -> None:
     typed = Program.from_source("destroy", "def destroy(a, b, c, d):\n    return b[1:], b[:1]\n")
-    grammar = get_grammar("tsp", "destroy")
+    grammar = get_problem("tsp").grammar("destroy")
     for text in ("", "{}", "[1]", '{"first": ["radial"]}', "{broken"):
         assert (
             read_derivation(typed.__class__(**{**vars(typed), "derivation": text}), grammar) is None

@@ -329,7 +329,9 @@ def test_prompts_for_reflections(tmp_path):
     assert "(nothing yet)" in long.text
     assert "- a\n- b" in long.text
     (tmp_path / "long-reflection.txt").write_text("$problem $before $hints $words")
-    mine = prompts.long_reflection("tsp", "old", ["a"], 9, prompts.templates(tmp_path, "tsp"))
+    mine = prompts.long_reflection(
+        "tsp", "old", ["a"], 9, prompts.templates(tmp_path, get_problem("tsp"))
+    )
     assert mine.text == "TSP old - a 9\n"
 
 

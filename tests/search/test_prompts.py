@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from spo_jax.envs.problem import Problem
+from spo_jax.envs.problems import get_problem
 from spo_jax.errors import InputError
 from spo_jax.program import ROLES, Program
 from spo_jax.search.writing import prompts
@@ -15,6 +17,7 @@ from spo_jax.search.writing.prompts import (
     FORMS,
     INITIALIZATION,
     MUTATIONS,
+    digest,
     render,
     templates,
 )
@@ -31,12 +34,19 @@ REPAIRS = (
 STATE = "steps_since_improvement"
 
 
+def problem_of(name):
+    """One of ours, or one of the user's that has no contract of its own."""
+    if name in PROBLEMS:
+        return get_problem(name)
+    return type("Own", (Problem,), {"name": name})()
+
+
 def ask(problem, role, form=INITIALIZATION, folder=None, **options):
     family = DESTROYS if role == "destroy" else REPAIRS
     parents = family[: prompts.parents_of(form)]
     return render(
         problem, role, form, parents, DESTROY if role == "repair" else None,
-        texts=None if folder is None else templates(folder, problem), **options,
+        texts=None if folder is None else templates(folder, problem_of(problem)), **options,
     ).text  # fmt: skip
 
 
@@ -243,10 +253,17 @@ class TestFolder:
         assert ask("tsp", "destroy", folder=tmp_path) == ask("tsp", "destroy")
 
     def test_our_own_templates_as_a_folder_change_nothing(self, tmp_path):
-        for name, text in templates().items():
-            (tmp_path / name).write_text(text)
-        assert templates(tmp_path) == templates()
-        assert list(every_prompt(folder=tmp_path)) == list(every_prompt())
+        for problem in map(get_problem, PROBLEMS):
+            folder = tmp_path / problem.name
+            folder.mkdir()
+            ours = templates(problem=problem)
+            for name, text in ours.items():
+                (folder / name).write_text(text)
+            assert templates(folder, problem) == ours
+            assert digest(templates(folder, problem)) == digest(ours)
+            for role, form in itertools.product(ROLES, FORMS):
+                asked = ask(problem.name, role, form)
+                assert ask(problem.name, role, form, folder=folder) == asked
 
     def test_a_problem_of_the_users(self, tmp_path):
         (tmp_path / "knapsack-destroy.txt").write_text("Unpack.\n$state_input\n$adaptation\n")
@@ -304,8 +321,11 @@ class TestArguments:
             render("tsp", role, form, parents, destroy)
 
     def test_unknown_problem_and_view(self):
-        with pytest.raises(InputError, match="knapsack-destroy"):
+        with pytest.raises(InputError, match="unknown problem 'knapsack'"):
             render("knapsack", "destroy", INITIALIZATION)
+        own = templates(problem=problem_of("knapsack"))
+        with pytest.raises(InputError, match=r"'knapsack': write knapsack-destroy\.txt into"):
+            render("knapsack", "destroy", INITIALIZATION, texts=own)
         with pytest.raises(InputError, match="show_destroy"):
             ask("tsp", "repair", show_destroy="everything")
 
@@ -330,5 +350,8 @@ def test_our_words_are_not_the_papers():
     appendix = paper.read_text("utf-8").partition(r"\label{app:prompts}")[2]
     theirs = runs(appendix.partition(r"\label{app:state-intervention}")[0])
     assert len(theirs) > 1000
-    for name, text in templates().items():
+    ours = templates()
+    for problem in map(get_problem, PROBLEMS):
+        ours |= templates(problem=problem)
+    for name, text in ours.items():
         assert not runs(text) & theirs, name

@@ -1,7 +1,7 @@
 """Adaptive large neighbourhood search (Ropke and Pisinger, Transportation Science 40, 2006).
 
 The search itself: operators drawn by weights that follow their success, and simulated annealing.
-The operators are in `spo_jax.envs.problems.tsp.alns` and `alns_cvrp`. All parameters are the
+The operators are in each problem's own `alns`. All parameters are the
 published ones but two: 500 iterations as in Appendix C instead of 25,000, and a cooling rate that
 reaches in them the same fraction of the start temperature as the published one in 25,000.
 """

@@ -1,6 +1,6 @@
 """`spo baseline`: the handcrafted and solver baselines of Appendix C on groups of instances.
 
-A baseline is one function (instance, seed) -> solution. Ours are listed in BASELINES; any other is
+A baseline is one function (instance, seed) -> solution. A problem declares its own; any other is
 named as "package.module:function". It runs outside the sandbox, since it is no generated program,
 but its solutions are checked and their costs computed as those of programs are, and the report is
 that of `spo evaluate`.
@@ -37,26 +37,12 @@ from spo_jax.stopping import held
 
 Method = Callable[..., Solution]  # of (instance, seed), and of steps if it has such a parameter
 
-_SOLVERS = "spo_jax.envs.problems"
-# name -> problem -> function
-BASELINES: dict[str, dict[str, str]] = {
-    "nearest-neighbor": {"tsp": f"{_SOLVERS}.construction:nearest_neighbor"},
-    "farthest-insertion": {"tsp": f"{_SOLVERS}.construction:farthest_insertion"},
-    "2-opt": {"tsp": f"{_SOLVERS}.local_search:two_opt"},
-    "3-opt": {"tsp": f"{_SOLVERS}.local_search:three_opt"},
-    "alns": {"tsp": f"{_SOLVERS}.tsp.alns:alns", "cvrp": f"{_SOLVERS}.cvrp.alns:alns"},
-    "clarke-wright": {"cvrp": f"{_SOLVERS}.construction:clarke_wright"},
-    "local-search": {"cvrp": f"{_SOLVERS}.local_search:local_search"},
-    "or-tools": {"cvrp": f"{_SOLVERS}.cvrp.or_tools:or_tools"},
-}
-SEEDED = {"alns"}  # of ours, those whose result depends on the seed
-EXTRAS = {"or-tools": ("ortools", "solvers")}  # name -> package, extra
 SEEDS = 3  # rollouts of an instance, where the seed matters and none are asked for
 
 
 @dataclass(frozen=True)
-class Baseline:
-    """A method and what a report says of it.
+class Heuristic:
+    """A baseline that is ready to run and what a report says of it.
 
     solve: with several workers something that can be pickled, such as a function of a module.
     function: where it is from, as "package.module:function". seeded: whether the seed matters.
@@ -73,49 +59,38 @@ class Baseline:
         return "steps" in inspect.signature(self.solve).parameters
 
 
-def get_baseline(name: str, problem: Problem) -> Baseline:
-    """One of ours by name, or "package.module:function".
+def get_baseline(name: str, problem: Problem) -> Heuristic:
+    """One that `problem` declares, by name, or "package.module:function".
 
-    Raises InputError where there is none for `problem`, MissingExtra where it is not installed.
+    Raises InputError where there is none, MissingExtra where its package is not installed.
     """
-    if name in BASELINES:
-        ours = BASELINES[name]
-        if problem.name not in ours:
-            others = _names(problem.name)
-            offer = f"; for {problem.name} there is {others}" if others else ""
-            raise InputError(
-                f"{name} is a baseline of {_listed([*ours])}, not of {problem.name}{offer}"
-            )
-        spec = ours[problem.name]
-        package, extra = EXTRAS.get(name, ("", ""))
-        if package:
+    known = list(problem.baselines)
+    listed = ", ".join([*known[:-2], " or ".join(known[-2:])])
+    declared = problem.baselines.get(name)
+    if declared is not None:
+        if declared.needs:
+            package, extra = declared.needs
             try:
                 importlib.import_module(package)
             except ImportError:
                 raise MissingExtra(package, extra) from None
-        return Baseline(name, imported("baseline", spec, ""), spec, name in SEEDED)
+        solve = imported("baseline", declared.function, listed)
+        return Heuristic(name, solve, declared.function, declared.seeded)
     if ":" not in name:
+        offer = f"there is {listed}" if known else "it has none of its own"
         raise InputError(
-            f"unknown baseline {name!r}: use {_names(problem.name) or 'one of your own'}, "
-            "or 'package.module:function'"
+            f"{name!r} is no baseline of {problem.name}: {offer}; "
+            "name any other as 'package.module:function'"
         )
-    return Baseline(name, imported_function("baseline", name, _names(problem.name), _like), name)
+    return Heuristic(name, imported_function("baseline", name, listed, _like), name)
 
 
 def _like(instance: Instance, seed: int) -> Solution:
     """What a baseline of the user's own is called as."""
 
 
-def _names(problem: str) -> str:
-    return _listed([name for name, ours in BASELINES.items() if problem in ours])
-
-
-def _listed(words: Sequence[str]) -> str:
-    return ", ".join([*words[:-2], " or ".join(words[-2:])]) if words else ""
-
-
 def evaluate_baseline(
-    baseline: Baseline,
+    baseline: Heuristic,
     problem: Problem,
     specs: Sequence[str],
     *,

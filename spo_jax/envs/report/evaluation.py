@@ -224,9 +224,9 @@ def filled(
             folder = cache_folder() if cache is None else Path(cache)
             effort = report.settings["reference_effort"]
             told = partial(progress, f"{plan.text}: references")
-            instances = with_references(instances, folder, told, effort, own)
+            instances = with_references(problem, instances, folder, told, effort, own)
         elif own is not None:
-            instances = [known(instance, own=own) or instance for instance in instances]
+            instances = [known(problem, instance, own=own) or instance for instance in instances]
         rollouts = run(instances, partial(progress, f"{plan.text}: rollouts"))
         group = group_result(plan.text, problem, instances, report.settings["seeds"], rollouts)
         report = replace(report, groups=(*report.groups, group), complete=number == len(plans))

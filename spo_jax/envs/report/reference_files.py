@@ -16,13 +16,10 @@ from functools import cache
 from pathlib import Path
 from typing import Any, NoReturn
 
-import numpy as np
-
-from spo_jax.envs.problem import Instance
+from spo_jax.envs.problem import Instance, Problem
 from spo_jax.envs.textfiles import load_json, read_text, shown, write_atomically
 from spo_jax.errors import InputError
 
-SHIPPED = Path(__file__).with_name("references.csv")
 FIELDS = ("problem", "name", "digest", "cost", "certified", "effort", "source")
 
 _WORDS = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False, "": False}
@@ -32,7 +29,7 @@ _WORDS = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0"
 class Row:
     """One reference. Empty texts are what the file does not say.
 
-    certified: whether `cost` is proven optimal. effort: a key of `references.EFFORTS`. source: the
+    certified: whether `cost` is proven optimal. effort: one of `references.EFFORTS`. source: the
     solver with its version and settings. where: the file and the line.
     """
 
@@ -62,15 +59,15 @@ class ReferenceFile:
     def by_digest(self, instance: Instance) -> Row | None:
         return self._by_digest.get(instance.digest)
 
-    def find(self, instance: Instance) -> Row | None:
+    def find(self, problem: Problem, instance: Instance) -> Row | None:
         """The row of `instance`, by digest or by name.
 
         Raises InputError for one that is of another instance: because its digest says so, or its
         cost is below what any solution costs.
         """
         row = self.by_digest(instance)
-        for problem in (instance.problem, ""):
-            row = row or self._by_name.get((problem, instance.name))
+        for named in (instance.problem, ""):
+            row = row or self._by_name.get((named, instance.name))
         if row is None:
             return None
         if row.digest not in ("", instance.digest):
@@ -78,27 +75,13 @@ class ReferenceFile:
                 f"{row.where}: the digest is of another instance than the {instance.name} that is "
                 f"evaluated, whose digest is {instance.digest}: correct or remove the row"
             )
-        least = lower_bound(instance)
+        least = problem.lower_bound(instance)
         if row.cost < least * (1 - 1e-9):
             raise InputError(
                 f"{row.where}: {row.cost:.9g} is less than any solution of {instance.name} costs "
                 f"(at least {least:.9g}): it is of another instance or in another unit"
             )
         return row
-
-
-def lower_bound(instance: Instance) -> float:
-    """A cost that no solution is below, from the shortest edges of each node; 0 if none is known.
-
-    TSP: half of each node's two shortest edges. CVRP: each customer's shortest edge, as half of
-    two, which may be the same one.
-    """
-    if instance.problem not in ("tsp", "cvrp") or instance.size < 3:
-        return 0.0
-    nearest = np.partition(instance.dist + np.diag(np.full(len(instance.dist), np.inf)), 1)
-    if instance.problem == "tsp":
-        return float(nearest[:, :2].sum() / 2)
-    return float(nearest[1:, 0].sum())
 
 
 def read_references(path: str | Path) -> ReferenceFile:
@@ -111,10 +94,14 @@ def read_references(path: str | Path) -> ReferenceFile:
     return ReferenceFile(path.name, rows)
 
 
+def shipped(problem: Problem) -> ReferenceFile:
+    """The references that ship with a problem; none where it has none."""
+    return _shipped(problem.references)
+
+
 @cache
-def shipped() -> ReferenceFile:
-    """The references of the standard test sets, made by experiments/make_references.py."""
-    return read_references(SHIPPED) if SHIPPED.exists() else ReferenceFile(SHIPPED.name, ())
+def _shipped(path: str) -> ReferenceFile:
+    return read_references(path) if path else ReferenceFile("", ())
 
 
 def write_references(path: str | Path, rows: Iterable[Row]) -> None:

@@ -10,10 +10,10 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
-from spo_jax.envs.problems.tsp.files import cost_text
 from spo_jax.envs.report.doctor import Finding, healthy
 from spo_jax.envs.report.evaluation import GroupResult, InstanceResult, Report
 from spo_jax.envs.report.solve import MOST_STEPS, Solved
+from spo_jax.envs.textfiles import cost_text
 
 PIPE_WIDTH = 200  # columns where there is no terminal: one group stays on one line
 

@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from spo_jax.envs.problem import Instance, Problem, Solution
+from spo_jax.envs.problems import get_problem, known_problems
 from spo_jax.envs.report.evaluation import require_lawful
 from spo_jax.envs.run.evaluator import Evaluator
 from spo_jax.envs.run.rollouts import Status
@@ -14,8 +15,6 @@ from spo_jax.envs.run.shown import shown_with
 from spo_jax.errors import InputError
 from spo_jax.program import Pair
 
-PROBLEMS = {".tsp": "tsp", ".vrp": "cvrp"}  # by the suffix of an instance file
-OUTPUTS = {"tsp": ".tour", "cvrp": ".sol"}
 STEPS = 500  # of a rollout that is given neither steps nor time
 STEPS_PER_SECOND = 40_000  # more than any rollout does: the bound where time decides
 MOST_STEPS = 2_000_000  # what a rollout has room to record
@@ -43,17 +42,21 @@ class Solved:
 
 
 def problem_of(path: str | Path) -> str:
-    """The name of the problem that an instance file is of, by its suffix. Raises InputError."""
-    suffix = Path(path).suffix.lower()
-    if suffix not in PROBLEMS:
-        known = " or ".join(PROBLEMS)
-        raise InputError(f"{path}: the suffix is not {known}, so name the problem with --problem")
-    return PROBLEMS[suffix]
+    """The name of the known problem that an instance file is of, by its suffix. Raises InputError.
+
+    Of problems with equal suffixes it is the first by which `known_problems` lists them.
+    """
+    suffixes = {name: get_problem(name).suffixes for name in known_problems()}
+    for name, own in suffixes.items():
+        if Path(path).suffix.lower() in own:
+            return name
+    listed = " or ".join(suffix for own in suffixes.values() for suffix in own)
+    raise InputError(f"{path}: the suffix is not {listed}, so name the problem with --problem")
 
 
-def default_output(path: str | Path, problem: str) -> Path:
+def default_output(path: str | Path, problem: Problem) -> Path:
     """Where the solution goes by default: here, under a name that no benchmark file has."""
-    return Path(f"{Path(path).stem}.spo{OUTPUTS.get(problem, '.txt')}")
+    return Path(f"{Path(path).stem}.spo{problem.solution_suffix}")
 
 
 def cpu_limit(problem: Problem, instance: Instance) -> float:

@@ -139,7 +139,7 @@ def _run(
         if settings.deterministic:  # before a module of the user's can look at a device
             ask_same_bits()
         problem = get_problem(settings.problem)
-        texts = templates(settings.prompts, problem.name)  # read once, and compared by their digest
+        texts = templates(settings.prompts, problem)  # read once, and compared by their digest
         prompts = digest(texts) if settings.prompts is not None else None
         credit = get_credit(settings.credit)
         taught = settings.learning_credit

@@ -13,6 +13,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn
 
 from spo_jax.config import Config
+from spo_jax.envs.problems import get_problem
 from spo_jax.envs.run.rollouts import Status
 from spo_jax.program import ROLES
 from spo_jax.search.methods import rounds_of
@@ -125,7 +126,7 @@ def closing(
     """What came of a run, and what to do next. pair: its file, or why there is none."""
     if best is None:
         return [f"No valid pair was found; the failures table of {path}/spo.sqlite says why."]
-    suffix = "vrp" if config.problem == "cvrp" else "tsp"
+    suffix = next(iter(get_problem(config.problem).suffixes), "")
     validated = config.select == "validation" and best.validation is not None
     how = "Validated best," if validated else "Best"
     return [
@@ -133,7 +134,7 @@ def closing(
         *choice(best, finals),
         "Try next:",
         f"  spo evaluate {path} --problem {config.problem} --on uniform:{config.size}x8",
-        f"  spo solve FILE.{suffix} --pair {path}",
+        f"  spo solve FILE{suffix} --pair {path}",
     ]
 
 

@@ -10,14 +10,18 @@ import json
 import random
 from collections.abc import Sequence
 
+from spo_jax.envs.problem import Problem
+from spo_jax.envs.problems import get_problem
 from spo_jax.program import Completion, Program, Prompt
 from spo_jax.program.grammar.base import Choice, Choices, Grammar
-from spo_jax.search.writing.grammars import get_grammar
 from spo_jax.seeding import python_rng
 
 
 class GrammarGenerator:
-    """Answers prompts for the problems that have a grammar. It keeps no state."""
+    """Answers prompts by the grammar of `problem`, by default of the one that a prompt names."""
+
+    def __init__(self, problem: Problem | None = None):
+        self._problem = problem
 
     def generate(
         self, prompts: Sequence[Prompt], n: int, seed: int
@@ -29,9 +33,16 @@ class GrammarGenerator:
         grammar and for an unknown prompt form.
         """
         return [
-            tuple(_complete(prompt, python_rng(seed, _digest(prompt), p, k)) for k in range(n))
+            tuple(self._complete(prompt, python_rng(seed, _digest(prompt), p, k)) for k in range(n))
             for p, prompt in enumerate(prompts)
         ]
+
+    def _complete(self, prompt: Prompt, rng: random.Random) -> Completion:
+        problem = self._problem or get_problem(prompt.problem)
+        grammar = problem.grammar(prompt.role)
+        read = [read_derivation(parent, grammar) for parent in prompt.parents]
+        parents = [choices for choices in read if choices is not None]
+        return answer(grammar, grammar.edit(prompt.form, parents, rng, prompt.state))
 
 
 def derivation(choices: Choices) -> str:
@@ -57,13 +68,6 @@ def answer(grammar: Grammar, choices: Choices) -> Completion:
     strategy, source = grammar.render(choices)
     text = f"STRATEGY: {strategy}\nCODE:\n```python\n{source}```"
     return Completion(text, derivation=derivation(choices))
-
-
-def _complete(prompt: Prompt, rng: random.Random) -> Completion:
-    grammar = get_grammar(prompt.problem, prompt.role)
-    read = [read_derivation(parent, grammar) for parent in prompt.parents]
-    parents = [choices for choices in read if choices is not None]
-    return answer(grammar, grammar.edit(prompt.form, parents, rng, prompt.state))
 
 
 def _digest(prompt: Prompt) -> str:

@@ -7,14 +7,19 @@ from collections.abc import Sequence
 from itertools import chain
 from math import fsum
 from pathlib import Path
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from spo_jax.envs.problem import DIST, Infeasible, Instance, Problem, decoded
+from spo_jax.envs.problem import DIST, Baseline, Infeasible, Instance, Problem, decoded
 from spo_jax.envs.problems.cvrp.rules import CVRPRules, Routes
 from spo_jax.errors import InputError
-from spo_jax.program import Argument, Interface, Program
+from spo_jax.program import Argument, Interface, Program, Role
 from spo_jax.seeding import numpy_rng
+
+if TYPE_CHECKING:
+    from spo_jax.program.grammar.base import Grammar
 
 
 class CVRP(Problem):
@@ -33,6 +38,25 @@ class CVRP(Problem):
     cpu_seconds = 30.0
     suffixes = (".vrp",)
     solution_suffix = ".sol"
+    baselines = MappingProxyType(
+        {
+            "alns": Baseline(f"{__name__}.alns:alns", seeded=True),
+            "clarke-wright": Baseline(f"{__name__}.heuristics:clarke_wright"),
+            "local-search": Baseline(f"{__name__}.heuristics:local_search"),
+            "or-tools": Baseline(f"{__name__}.or_tools:or_tools", needs=("ortools", "solvers")),
+        }
+    )
+    references = str(Path(__file__).with_name("references.csv"))
+    # Where the paper's CVRP settings differ from its TSP settings (Appendices A.2, A.4 and A.5).
+    settings = MappingProxyType(
+        {
+            "panel_evolved": 2,
+            "panel_classical": True,
+            "max_new_tokens": 2048,
+            "lora_targets": "mixers+mlp",
+            "micro_batch": 2,
+        }
+    )
 
     def sample(self, size: int, count: int, seed: int) -> list[Instance]:
         """`count` instances of `size` customers, uniform in [0, 1)^2 around a central depot.
@@ -90,3 +114,32 @@ class CVRP(Problem):
         from spo_jax.envs.problems.cvrp.classical import CVRP_DESTROYS
 
         return CVRP_DESTROYS
+
+    def lower_bound(self, instance: Instance) -> float:
+        from spo_jax.envs.problems.cvrp.files import lower_bound
+
+        return lower_bound(instance)
+
+    def draw(self, axes: Any, instance: Instance, solution: Sequence[Sequence[int]]) -> None:
+        from spo_jax.envs.problems.cvrp.picture import draw
+
+        draw(axes, instance, solution)
+
+    def solve_reference(self, instance: Instance, effort: str) -> tuple[Routes, str, bool]:
+        """The best routes of several runs of PyVRP. Raises MissingExtra."""
+        from spo_jax.envs.problems.cvrp.references import solve_reference
+
+        return solve_reference(instance, effort)
+
+    def contract(self, role: Role) -> str:
+        return Path(__file__).with_name(f"contract-{role}.txt").read_text("utf-8")
+
+    def grammar(self, role: Role) -> "Grammar":
+        from spo_jax.envs.problems.cvrp.grammar import destroy, repair
+
+        return destroy.GRAMMAR if role == "destroy" else repair.GRAMMAR
+
+    def operators(self) -> str:
+        from spo_jax.envs.problems.cvrp.operators import ADAPTER
+
+        return ADAPTER

@@ -14,7 +14,7 @@ import numpy as np
 
 from spo_jax.envs.problem import Instance
 from spo_jax.envs.problems.alns import Found, Insertion, Removal, Settings, related, search, worst
-from spo_jax.envs.problems.construction import demands_of
+from spo_jax.envs.problems.cvrp.files import demands_of
 from spo_jax.seeding import numpy_rng
 
 Routes = list[list[int]]

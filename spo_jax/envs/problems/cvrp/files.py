@@ -21,6 +21,7 @@ from spo_jax.envs.problem import Instance
 from spo_jax.envs.problems.tsp import files as tsplib
 from spo_jax.envs.textfiles import (
     Document,
+    cost_text,
     instance_name,
     read_text,
     require_kind,
@@ -35,6 +36,13 @@ _SECTIONS = {"NODE_COORD_SECTION", "DEMAND_SECTION", "DEPOT_SECTION", "DISPLAY_D
 _LIMITS = ("DISTANCE", "DURATION", "MAX_DURATION", "SERVICE_TIME", "DISTANCE_LIMIT")
 _MAX_CAPACITY = 10**12  # so that loads cannot overflow an int64
 _INDEX_LEVELS = 3  # folders searched for index.json: the file's own and two above it
+
+
+def demands_of(instance: Instance) -> tuple[np.ndarray, int]:
+    """[N] int64 demands and the capacity. Raises InputError where the instance has none."""
+    if instance.demands is None or instance.capacity is None:
+        raise InputError(f"{instance.name} has no demands or no capacity: it is no CVRP instance")
+    return instance.demands, int(instance.capacity)
 
 
 def read(path: str | Path) -> Instance:
@@ -141,7 +149,7 @@ def _reference(path: Path, instance: Instance) -> tuple[float | None, str]:
             cost = routes_cost(instance.dist, routes)
             found.append((cost, solution.name))
             if stated is not None and stated != cost:
-                notes.append(f"its Cost line says {tsplib.cost_text(stated)}")
+                notes.append(f"its Cost line says {cost_text(stated)}")
         except InputError as error:
             notes.append(f"unusable: {error}")
     names = (path.stem, instance.name)
@@ -154,7 +162,7 @@ def _reference(path: Path, instance: Instance) -> tuple[float | None, str]:
         else:
             found.append((bks[0], index.name))
         if not isinstance(free, str):
-            notes.append(f"a free fleet reaches {tsplib.cost_text(free[0])}")
+            notes.append(f"a free fleet reaches {cost_text(free[0])}")
     elif not solution.exists():
         notes.append("no .sol or index.json beside the file")
     return tsplib.best_reference(found, notes)
@@ -172,6 +180,14 @@ def routes_cost(dist: np.ndarray, routes: Iterable[Sequence[int]]) -> float:
     """The exact float64 length of all routes, depot to depot: the correctly rounded sum."""
     walk = [0, *chain.from_iterable([*route, 0] for route in routes)]
     return math.fsum(dist[walk[:-1], walk[1:]].tolist())
+
+
+def lower_bound(instance: Instance) -> float:
+    """A length that no routes are below: each customer's shortest edge, as half of two, which may
+    be the same one.
+    """
+    others = instance.dist + np.diag(np.full(len(instance.dist), np.inf))
+    return float(others[1:].min(axis=1).sum())
 
 
 def read_solution(path: str | Path, instance: Instance) -> Routes:
@@ -202,8 +218,7 @@ def _load(path: str | Path, instance: Instance) -> tuple[Routes, float | None]:
 
 def check_routes(instance: Instance, routes: Iterable[Sequence[int]]) -> None:
     """Raises InputError unless `routes` serve every customer once, within the capacity."""
-    if instance.demands is None or instance.capacity is None:
-        raise InputError(f"{instance.name} has no demands or no capacity: it is no CVRP instance")
+    demands, capacity = demands_of(instance)
 
     def fail(problem: str) -> NoReturn:
         raise InputError(f"no solution of {instance.name}: {problem}")
@@ -216,9 +231,9 @@ def check_routes(instance: Instance, routes: Iterable[Sequence[int]]) -> None:
             if customer in seen:
                 fail(f"customer {customer} is visited twice")
             seen.add(customer)
-        load = sum(int(instance.demands[customer]) for customer in route)
-        if load > instance.capacity:
-            fail(f"route {number} carries {load}, more than the capacity {instance.capacity}")
+        load = sum(int(demands[customer]) for customer in route)
+        if load > capacity:
+            fail(f"route {number} carries {load}, more than the capacity {capacity}")
     if len(seen) != instance.size:
         fail(f"customer {min(set(range(1, instance.size + 1)) - seen)} is not visited")
 
@@ -228,5 +243,5 @@ def write_solution(path: str | Path, instance: Instance, routes: Sequence[Sequen
     full = [[int(customer) for customer in route] for route in routes if len(route)]
     check_routes(instance, full)
     lines = [f"Route #{k}: {' '.join(map(str, route))}" for k, route in enumerate(full, 1)]
-    lines.append(f"Cost {tsplib.cost_text(routes_cost(instance.dist, full))}")
+    lines.append(f"Cost {cost_text(routes_cost(instance.dist, full))}")
     write_atomically(path, "\n".join(lines) + "\n")

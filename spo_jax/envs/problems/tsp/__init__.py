@@ -3,12 +3,17 @@
 from collections.abc import Sequence
 from math import fsum
 from pathlib import Path
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
 
-from spo_jax.envs.problem import DIST, Infeasible, Instance, Problem, decoded
+from spo_jax.envs.problem import DIST, Baseline, Infeasible, Instance, Problem, decoded
 from spo_jax.envs.problems.tsp.rules import TSPRules
 from spo_jax.errors import InputError
-from spo_jax.program import Interface
+from spo_jax.program import Interface, Role
 from spo_jax.seeding import numpy_rng
+
+if TYPE_CHECKING:
+    from spo_jax.program.grammar.base import Grammar
 
 
 class TSP(Problem):
@@ -18,6 +23,16 @@ class TSP(Problem):
     interface = Interface((DIST,), "current_tour")
     suffixes = (".tsp",)
     solution_suffix = ".tour"
+    baselines = MappingProxyType(
+        {
+            "nearest-neighbor": Baseline(f"{__name__}.heuristics:nearest_neighbor"),
+            "farthest-insertion": Baseline(f"{__name__}.heuristics:farthest_insertion"),
+            "2-opt": Baseline(f"{__name__}.heuristics:two_opt"),
+            "3-opt": Baseline(f"{__name__}.heuristics:three_opt"),
+            "alns": Baseline(f"{__name__}.alns:alns", seeded=True),
+        }
+    )
+    references = str(Path(__file__).with_name("references.csv"))
 
     def sample(self, size: int, count: int, seed: int) -> list[Instance]:
         """`count` instances of `size` nodes, uniform in [0, 1)^2, Euclidean distances."""
@@ -59,3 +74,32 @@ class TSP(Problem):
         from spo_jax.envs.problems.tsp.files import write_tour
 
         write_tour(path, instance, solution)
+
+    def lower_bound(self, instance: Instance) -> float:
+        from spo_jax.envs.problems.tsp.files import lower_bound
+
+        return lower_bound(instance)
+
+    def draw(self, axes: Any, instance: Instance, solution: Sequence[int]) -> None:
+        from spo_jax.envs.problems.tsp.picture import draw
+
+        draw(axes, instance, solution)
+
+    def solve_reference(self, instance: Instance, effort: str) -> tuple[list[int], str, bool]:
+        """A tour by LKH, proven or improved where that is affordable. Raises MissingExtra."""
+        from spo_jax.envs.problems.tsp.references import solve_reference
+
+        return solve_reference(instance, effort)
+
+    def contract(self, role: Role) -> str:
+        return Path(__file__).with_name(f"contract-{role}.txt").read_text("utf-8")
+
+    def grammar(self, role: Role) -> "Grammar":
+        from spo_jax.envs.problems.tsp.grammar import destroy, repair
+
+        return destroy.GRAMMAR if role == "destroy" else repair.GRAMMAR
+
+    def operators(self) -> str:
+        from spo_jax.envs.problems.tsp.operators import ADAPTER
+
+        return ADAPTER

@@ -6,7 +6,7 @@ both are summed up anew from dual values, over every edge of the graph, and are 
 values these have. The effort is limited by nodes of the search tree and not by time, so that a
 proof that is found is found again.
 
-A good tour comes from elsewhere (`spo_jax.envs.report.references.lkh`): what is left is the
+A good tour comes from elsewhere (`spo_jax.envs.problems.tsp.references.lkh`): what is left is the
 proof. Uniform instances take about half a second at 100 nodes and ten seconds at 200.
 """
 

@@ -16,6 +16,7 @@ import numpy as np
 from spo_jax.envs.problem import Instance
 from spo_jax.envs.textfiles import (
     Document,
+    cost_text,
     instance_name,
     load_json,
     require_kind,
@@ -88,6 +89,17 @@ def distance_matrix(coords: np.ndarray, edge_weight_type: str) -> np.ndarray:
     return _matrix(coords, _METRICS[edge_weight_type])
 
 
+def scaled(dist: np.ndarray, largest: int) -> np.ndarray:
+    """[N, N] int64 for solvers on integers: `dist` scaled so that its largest entry is `largest`.
+
+    A matrix of integers that are small enough is left as it is.
+    """
+    top = float(dist.max(initial=0.0))
+    if top <= largest and (dist == np.rint(dist)).all():
+        return dist.astype(np.int64)
+    return np.rint(dist * (largest / top)).astype(np.int64)
+
+
 def _matrix(
     coords: np.ndarray, metric: Callable[[np.ndarray, np.ndarray], np.ndarray]
 ) -> np.ndarray:
@@ -140,11 +152,6 @@ def best_reference(
     others = [f"{name} says {cost_text(value)}" for value, name in found if value != cost]
     remarks = [*others, *notes]
     return cost, source + (f" ({'; '.join(remarks)})" if remarks else "")
-
-
-def cost_text(cost: float) -> str:
-    """A cost as the field's files write it: without a point if it is whole."""
-    return str(int(cost)) if float(cost).is_integer() and abs(cost) < 2**53 else repr(float(cost))
 
 
 # --- instances and tours ------------------------------------------------------------------------
@@ -202,6 +209,14 @@ def check_tour(instance: Instance, tour: Sequence[int]) -> None:
     """Raises InputError unless `tour` visits every node of `instance` exactly once."""
     if sorted(tour) != list(range(instance.size)):
         raise InputError(f"not a tour of {instance.name}: it must visit every node exactly once")
+
+
+def lower_bound(instance: Instance) -> float:
+    """A length that no tour is below: half of each node's two shortest edges."""
+    if instance.size < 3:
+        return 0.0
+    others = instance.dist + np.diag(np.full(instance.size, np.inf))
+    return float(np.partition(others, 1)[:, :2].sum() / 2)
 
 
 def read_tour(path: str | Path, instance: Instance) -> list[int]:

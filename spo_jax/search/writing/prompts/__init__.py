@@ -1,10 +1,11 @@
 """Prompts: the generation contexts gamma_D and gamma_R (Section 4.4, Appendix D).
 
-A prompt is assembled from text files in this package: the contract of the problem and role, the
-rules of the language, the request of the prompt form with its parents, and the format of the
-answer (`layout.txt` says in which order). All of them are `string.Template`s: `$name` is a
-placeholder, `$$` a dollar sign. A folder of the user's may replace any of them by a file of the
-same name, and add `PROBLEM-destroy.txt` and `PROBLEM-repair.txt` for a problem of their own.
+A prompt is assembled from the contract of the problem and role, which the problem brings, and text
+files in this package: the rules of the language, the request of the prompt form with its parents,
+and the format of the answer (`layout.txt` says in which order). All of them are
+`string.Template`s: `$name` is a placeholder, `$$` a dollar sign. A folder of the user's may replace
+any of them by a file of the same name, and the contracts by `NAME-destroy.txt` and
+`NAME-repair.txt`, NAME being the problem's.
 A run reads it once, when it is opened (`templates`), and makes all of its prompts of those texts.
 
 Without state (the paper's ablation "w/o State Conditioning") `steps_since_improvement` stays in
@@ -20,6 +21,8 @@ from pathlib import Path
 from string import Template
 from typing import Literal, get_args
 
+from spo_jax.envs.problem import Problem
+from spo_jax.envs.problems import get_problem
 from spo_jax.errors import InputError
 from spo_jax.program import ROLES, Pair, Program, Prompt, Role
 
@@ -53,10 +56,6 @@ _CONTRACT: dict[Role, set[str]] = {
 _FORM = {"role", "parents"}
 PLACEHOLDERS: dict[str, set[str]] = {
     "layout.txt": {"contract", "rules", "request", "output"},
-    "tsp-destroy.txt": _CONTRACT["destroy"],
-    "tsp-repair.txt": _CONTRACT["repair"],
-    "cvrp-destroy.txt": _CONTRACT["destroy"],
-    "cvrp-repair.txt": _CONTRACT["repair"],
     "rules.txt": {"role"},
     "output.txt": {"role"},
     "state-input.txt": set(),
@@ -93,19 +92,20 @@ def parents_of(form: str) -> int:
     return 0 if form == INITIALIZATION else 1 if form in MUTATIONS else 2
 
 
-def templates(folder: str | Path | None = None, problem: str = "") -> dict[str, str]:
-    """Every template by file name: ours, and in their place those of the user's `folder`.
+def templates(folder: str | Path | None = None, problem: Problem | None = None) -> dict[str, str]:
+    """Every template by file name: ours, the contracts of `problem` where it has any, and in their
+    place those of the user's `folder`.
 
-    problem: a problem of the user's own, whose two contracts `folder` may hold.
     Raises InputError for a folder or file that cannot be read, an unknown file name (a misspelt
     one would silently change nothing), and placeholders that are missing, unknown or malformed.
     """
-    texts = dict(_built_in())
+    texts, allowed = dict(_built_in()), dict(PLACEHOLDERS)
+    if problem is not None:
+        allowed |= {f"{problem.name}-{role}.txt": names for role, names in _CONTRACT.items()}
+        if problem.offers("contract"):
+            texts |= {f"{problem.name}-{role}.txt": problem.contract(role) for role in ROLES}
     if folder is None:
         return texts
-    allowed = dict(PLACEHOLDERS)
-    if problem:
-        allowed |= {f"{problem}-{role}.txt": names for role, names in _CONTRACT.items()}
     for path in _files(Path(folder)):
         if path.name not in allowed:
             known = ", ".join(sorted(allowed))
@@ -137,18 +137,18 @@ def render(
 ) -> Prompt:
     """The prompt that asks for one program.
 
-    problem: its name, as in "tsp". form: one of FORMS, or of the baselines' own; parents: as many
+    problem: its name. form: one of FORMS, or of the baselines' own; parents: as many
     programs of the same role as the form needs, shown as `show_parents` says. destroy: for a
     repair, the program it answers, shown as `show_destroy` says. state: whether the program may use
     steps_since_improvement. reflection: for the forms that show one. texts: all templates, see
-    `templates`; ours by default.
+    `templates`; without a folder by default.
     Raises InputError where these do not fit together.
     """
     _check(role, form, parents, destroy)
     for name, how in (("show_destroy", show_destroy), ("show_parents", show_parents)):
         if how not in SHOW_DESTROY:
             raise InputError(f"{name} is {how!r}: use {', '.join(SHOW_DESTROY)}")
-    texts = _built_in() if texts is None else texts
+    texts = templates(problem=get_problem(problem)) if texts is None else texts
     contract = f"{problem}-{role}.txt"
     if contract not in texts:
         raise InputError(

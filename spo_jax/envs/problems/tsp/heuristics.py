@@ -1,28 +1,62 @@
-"""Local searches of Appendix C: 2-opt and 3-opt for the TSP; 2-opt, relocate and swap for the CVRP.
+"""The TSP's heuristics of Appendix C: nearest neighbour, farthest insertion, 2-opt and 3-opt.
 
-All of them take the best move of their whole neighbourhood at every step (the paper does not say
-first or best), of equally good ones the first found, so their results depend on nothing but the
-instance. A move counts as improving if it gains more than a millionth of a millionth of the
-longest edge: less than that may be rounding, and could go round in circles.
+The local searches take the best move of their whole neighbourhood at every step (the paper does not
+say first or best), of equally good ones the first found. None of these draws a random number: they
+take a seed because every baseline does, and ignore it.
 """
 
-from collections.abc import Callable, Iterator
-from itertools import chain, groupby
+from collections.abc import Iterator
 
 import numpy as np
 
 from spo_jax.envs.problem import Instance
-from spo_jax.envs.problems.construction import clarke_wright, demands_of, nearest_neighbor
 
-MOST_MOVES = 500  # of 3-opt and of the CVRP's local search (Appendix C)
+MOST_MOVES = 500  # of 3-opt (Appendix C)
 
 
 def least_gain(dist: np.ndarray) -> float:
-    """What a move has to gain, and more, to count as improving."""
+    """What a move has to gain, and more, to count as improving.
+
+    Less than a millionth of a millionth of the longest edge may be rounding, and go in circles.
+    """
     return 1e-12 * float(dist.max())
 
 
-# --- TSP ------------------------------------------------------------------------------------------
+def nearest_neighbor(instance: Instance, seed: int = 0) -> list[int]:
+    """A tour from node 0 that always goes on to the nearest node it has not visited.
+
+    Of equally near nodes the one of smaller number is taken. O(n^2).
+    """
+    dist = instance.dist
+    visited = np.zeros(len(dist))  # infinity where visited: added to the distances
+    tour = [0]
+    for _ in range(len(dist) - 1):
+        visited[tour[-1]] = np.inf
+        tour.append(int((dist[tour[-1]] + visited).argmin()))
+    return tour
+
+
+def farthest_insertion(instance: Instance, seed: int = 0) -> list[int]:
+    """A tour grown from the two nodes that are farthest apart.
+
+    Each step takes the node whose distance to the nearest node of the tour is largest, and inserts
+    it where the tour grows least. O(n^2).
+    """
+    dist = instance.dist
+    first, second = divmod(int(dist.argmax()), len(dist))
+    if first == second:  # all nodes lie on one spot
+        return list(range(len(dist)))
+    tour = np.array([first, second])
+    to_tour = np.minimum(dist[first], dist[second])
+    to_tour[tour] = -np.inf
+    for _ in range(len(dist) - 2):
+        node = int(to_tour.argmax())
+        after = np.roll(tour, -1)
+        place = int((dist[node, tour] + dist[node, after] - dist[tour, after]).argmin())
+        tour = np.insert(tour, place + 1, node)
+        np.minimum(to_tour, dist[node], out=to_tour)
+        to_tour[node] = -np.inf
+    return tour.tolist()
 
 
 def two_opt(instance: Instance, seed: int = 0) -> list[int]:
@@ -176,127 +210,3 @@ class _ThreeOpt:
             "swap, turn second": second[::-1] + first,
             "turn both": first[::-1] + second[::-1],
         }[kind] + rest
-
-
-# --- CVRP -----------------------------------------------------------------------------------------
-
-
-def local_search(instance: Instance, seed: int = 0) -> list[list[int]]:
-    """Clarke-Wright, then at most 500 moves of `route_moves`. The seed changes nothing."""
-    routes, _ = route_moves(instance, clarke_wright(instance), MOST_MOVES)
-    return routes
-
-
-def route_moves(
-    instance: Instance, routes: list[list[int]], most: int
-) -> tuple[list[list[int]], int]:
-    """`routes` after at most `most` improving moves, and how many there were.
-
-    A move reverses a part of one route (2-opt), moves one customer to another place of any route
-    or into a route of its own (relocate), or exchanges two customers of any routes (swap).
-    """
-    routes = [list(route) for route in routes if route]
-    least = least_gain(instance.dist)
-    for moves in range(most):
-        layout = _Layout(instance, routes)
-        best = max((layout.turn(), layout.relocate(), layout.swap()), key=lambda found: found[0])
-        if best[0] <= least:
-            return routes, moves
-        routes = best[1]()
-    return routes, most
-
-
-_Found = tuple[float, Callable[[], list[list[int]]]]  # what the best move gains, and its making
-
-
-class _Layout:
-    """All moves of some routes at once, as arrays over a walk through them.
-
-    The walk is depot, first route, depot, second route, ..., depot, depot: E edges, of which the
-    last is an empty route. K customers stand at places `at` in it, in the order of the walk.
-    """
-
-    def __init__(self, instance: Instance, routes: list[list[int]]):
-        demands, capacity = demands_of(instance)
-        self._walk = [0, *chain.from_iterable([*route, 0] for route in routes), 0]
-        walk = np.array(self._walk)
-        self._dist = instance.dist[np.ix_(walk, walk)]  # [E+1, E+1]
-        self._edge = self._dist.diagonal(1)  # [E]
-        self._route = np.repeat(np.arange(len(routes) + 1), [*(len(r) + 1 for r in routes), 1])
-        self._at = np.flatnonzero(walk)  # [K]
-        self._home = self._route[self._at]
-        self._demand = demands[walk[self._at]]
-        load = np.bincount(self._home, weights=self._demand, minlength=len(routes) + 1)
-        self._room = capacity - load  # [routes + 1]
-
-    def turn(self) -> _Found:
-        """2-opt within a route."""
-        edge = self._edge
-        gain = edge[:, None] + edge - self._dist[:-1, :-1] - self._dist[1:, 1:]
-        gain[self._route[:, None] != self._route] = -np.inf
-        np.fill_diagonal(gain, -np.inf)  # an edge with itself is no move
-        best, (i, j) = _largest(gain)
-        i, j = min(i, j), max(i, j)
-
-        def made() -> list[list[int]]:
-            walk = self._walk
-            return _routes(walk[: i + 1] + walk[i + 1 : j + 1][::-1] + walk[j + 1 :])
-
-        return best, made
-
-    def relocate(self) -> _Found:
-        """One customer to another edge."""
-        at, dist = self._at, self._dist
-        near = dist[at]  # [K, E+1]
-        leaves = self._edge[at - 1] + self._edge[at] - dist[at - 1, at + 1]
-        gain = leaves[:, None] + self._edge - near[:, :-1] - near[:, 1:]
-        fits = self._demand[:, None] <= self._room[self._route]
-        gain[~(fits | (self._home[:, None] == self._route))] = -np.inf
-        every = np.arange(len(at))
-        gain[every, at - 1] = gain[every, at] = -np.inf  # where it stands
-        best, (k, place) = _largest(gain)
-
-        def made() -> list[list[int]]:
-            walk, here = self._walk, int(at[k])
-            if place < here:
-                return _routes(
-                    [*walk[: place + 1], walk[here], *walk[place + 1 : here], *walk[here + 1 :]]
-                )
-            return _routes(
-                [*walk[:here], *walk[here + 1 : place + 1], walk[here], *walk[place + 1 :]]
-            )
-
-        return best, made
-
-    def swap(self) -> _Found:
-        """Two customers with each other."""
-        at, dist = self._at, self._dist
-        # [K, K]: what the second costs in the place of the first.
-        takes = dist[np.ix_(at - 1, at)] + dist[np.ix_(at + 1, at)]
-        stands = self._edge[at - 1] + self._edge[at]
-        gain = stands[:, None] + stands - takes - takes.T
-        # The edge between neighbours stays, but was taken out twice and put in as two zeros.
-        beside = np.flatnonzero(np.diff(at) == 1)
-        gain[beside, beside + 1] -= 2 * self._edge[at[beside]]
-        gain[beside + 1, beside] = -np.inf  # the same move
-        more = self._demand - self._demand[:, None]  # load that the route of the first gets
-        fits = more <= self._room[self._home][:, None]
-        gain[~((fits & fits.T) | (self._home[:, None] == self._home))] = -np.inf
-        np.fill_diagonal(gain, -np.inf)
-        best, (k, other) = _largest(gain)
-
-        def made() -> list[list[int]]:
-            walk, i, j = self._walk.copy(), int(at[k]), int(at[other])
-            walk[i], walk[j] = walk[j], walk[i]
-            return _routes(walk)
-
-        return best, made
-
-
-def _largest(gain: np.ndarray) -> tuple[float, tuple[int, int]]:
-    row, column = divmod(int(gain.argmax()), gain.shape[1])
-    return float(gain[row, column]), (row, column)
-
-
-def _routes(walk: list[int]) -> list[list[int]]:
-    return [list(group) for away, group in groupby(walk, key=bool) if away]
