@@ -85,18 +85,21 @@ def make(name: str, effort: str, cache: Path) -> list[Row]:
     for instance in instances:
         start = time.process_time()
         found = solved(problem, instance, effort, cache)
+        assert found.reference is not None
         rows.append(
             Row(
                 problem=instance.problem,
                 name=instance.name,
                 digest=instance.digest,
-                cost=found.cost,
+                cost=found.reference,
                 certified=found.certified,
                 effort=effort,
-                source=found.source,
+                source=found.reference_source,
             )
         )
-        told = f"{instance.problem} {instance.name}: {found.cost:.6f}, {found.source}"
+        told = (
+            f"{instance.problem} {instance.name}: {found.reference:.6f}, {found.reference_source}"
+        )
         print(f"{told} ({time.process_time() - start:.1f} CPU s)", flush=True)
     return rows
 
@@ -114,7 +117,8 @@ def run(args: argparse.Namespace) -> None:
     """Make set after set; what is complete is written."""
     files = {}
     for name in args.sets:  # for the complaints, before hours of work
-        files[name] = args.out or Path(instances_of(name)[0].references)
+        problem, _ = instances_of(name)
+        files[name] = args.out or Path(problem.references)
         read_own(files[name])
     for name, out in files.items():
         made = make(name, args.effort, args.cache)

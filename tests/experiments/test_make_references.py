@@ -4,7 +4,7 @@ import make_references as script
 import pytest
 
 from spo_jax.envs.problems import get_problem
-from spo_jax.envs.report import references
+from spo_jax.envs.problems.tsp import references
 from spo_jax.envs.report.reference_files import Row, read_references
 
 
@@ -42,7 +42,7 @@ def test_a_set_is_made_once_and_goes_on(tmp_path, monkeypatch, capsys):
     assert all(each.certified and each.effort == "quick" for each in first)
     assert "runs=1, proven by branch and cut" in first[0].source
     whole = out.read_text()
-    monkeypatch.setattr(references, "_solve", None)  # all from the cache from here on
+    monkeypatch.setattr(references, "solve_reference", None)  # all from the cache from here on
     assert script.main(["--sets", "tsp:9", *argv]) == 0
     assert out.read_text() == whole
     monkeypatch.undo()

@@ -5,11 +5,11 @@ The cost that counts is ours: the float64 cost of the solution in the instance's
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 from spo_jax import __version__
-from spo_jax.envs.problem import Infeasible, Instance, Problem, Solution
+from spo_jax.envs.problem import Infeasible, Instance, Problem
 from spo_jax.envs.report.reference_files import ReferenceFile, Row, shipped
 from spo_jax.envs.textfiles import cost_text, load_json, write_atomically
 from spo_jax.errors import InputError, MissingExtra
@@ -47,9 +47,9 @@ def reference(
         if row is None:
             raise
         return _shipped(instance, row)
-    if row is not None and row.cost < mine.cost:
+    if row is not None and mine.reference is not None and row.cost < mine.reference:
         return _shipped(instance, row)
-    return _with(instance, mine.cost, mine.source, mine.certified)
+    return mine
 
 
 def known(
@@ -114,26 +114,17 @@ def _shipped(instance: Instance, row: Row) -> Instance:
 # --- solving --------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class Solved:
-    """What a solver found: the solution, its float64 cost, and who found it how."""
-
-    solution: Solution
-    cost: float
-    source: str
-    certified: bool = False
-
-
 def solved(
     problem: Problem,
     instance: Instance,
     effort: str = "standard",
     cache: str | Path | None = None,
-) -> Solved:
-    """What the problem's reference solver finds with one of EFFORTS.
+) -> Instance:
+    """`instance` with the reference that the problem's solver finds with one of EFFORTS.
 
-    `cache`, if given, is a folder of one JSON file an instance and effort, made on demand; an entry
-    counts only if this version made it and its solution is feasible, and its cost is computed anew.
+    `cache`, if given, is a folder of one JSON file per instance and effort, made on demand; an
+    entry counts only if this version made it and its solution is feasible, and its cost is computed
+    anew.
 
     Raises InputError where there is no solver, MissingExtra if it is not installed.
     """
@@ -142,30 +133,30 @@ def solved(
     found = None if entry is None else _load(entry, problem, instance)
     if found is None:
         solution, source, certified = problem.solve_reference(instance, effort)
-        found = Solved(solution, problem.cost(instance, solution), source, certified)
+        found = _with(instance, problem.cost(instance, solution), source, certified)
         if entry is not None:
             _store(entry, problem.rules(instance).encode(solution), found)
     return found
 
 
-def _load(entry: Path, problem: Problem, instance: Instance) -> Solved | None:
-    """A cache entry, or None if there is none that holds."""
+def _load(entry: Path, problem: Problem, instance: Instance) -> Instance | None:
+    """What a cache entry says, or None if there is none that holds."""
     try:
         record = load_json(entry)
         code, source = record["code"], str(record["source"])
         if record["version"] != __version__ or any(type(number) is not int for number in code):
             return None
-        solution = problem.decode(instance, code)
-        cost = problem.cost(instance, solution)
-        return Solved(solution, cost, source, record["certified"] is True)
+        cost = problem.cost(instance, problem.decode(instance, code))
+        return _with(instance, cost, source, record["certified"] is True)
     except (InputError, Infeasible, KeyError, TypeError, ValueError, IndexError):
         return None  # absent, damaged, or another instance's
 
 
-def _store(entry: Path, code: Sequence[int], found: Solved) -> None:
+def _store(entry: Path, code: Sequence[int], found: Instance) -> None:
     try:
         entry.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise InputError(f"cannot make the folder {entry.parent}: {error.strerror}") from None
-    said = {"source": found.source, "certified": found.certified, "version": __version__}
-    write_atomically(entry, json.dumps({"code": list(code), **said}) + "\n")
+    said = {"source": found.reference_source, "certified": found.certified}
+    record = {"code": list(code), **said, "version": __version__}
+    write_atomically(entry, json.dumps(record) + "\n")

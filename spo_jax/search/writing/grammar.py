@@ -21,6 +21,9 @@ class GrammarGenerator:
     """Answers prompts by the grammar of `problem`, by default of the one that a prompt names."""
 
     def __init__(self, problem: Problem | None = None):
+        """Raises InputError for a problem without a grammar."""
+        if problem is not None:
+            problem.grammar("destroy")  # complains before any work begins
         self._problem = problem
 
     def generate(
