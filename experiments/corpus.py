@@ -19,10 +19,10 @@ from dataclasses import dataclass
 
 from spo_jax.envs.problems import get_problem
 from spo_jax.program import ROLES, Program, Prompt, Role, parse_tree
-from spo_jax.program.grammar.base import Choices, Grammar
+from spo_jax.program.grammar.base import FORMS, INITIALIZATION, Choices, Grammar
 from spo_jax.program.grammar.pieces import at_most
 from spo_jax.search.writing.grammar import answer
-from spo_jax.search.writing.prompts import FORMS, INITIALIZATION, ShowDestroy, parents_of, render
+from spo_jax.search.writing.prompts import ShowDestroy, built_in, templates_of
 from spo_jax.seeding import python_rng
 
 REDRAWS = 30  # attempts at a program that is not costly
@@ -62,7 +62,7 @@ def draw(seed: int, number: int) -> Example:
 def example(rng: random.Random, problem: str, role: Role, form: str, state: bool) -> Example:
     """One example of a form for a problem's role. Consumes `rng`."""
     grammar = get_grammar(problem, role)
-    derived = [lineage(grammar, rng, state) for _ in range(parents_of(form))]
+    derived = [lineage(grammar, rng, state) for _ in range(built_in().form(form).parents[0])]
     parents = [program(grammar, choices) for choices in derived]
     if parents and rng.random() < FOREIGN:
         parents, derived = [rewritten(parent, rng) for parent in parents], []
@@ -73,7 +73,9 @@ def example(rng: random.Random, problem: str, role: Role, form: str, state: bool
         destroy = program(leaders, removal)
     choices = _child(grammar, form, derived, removal, rng, state)
     shown = rng.choices(list(SHOWN), list(SHOWN.values()))[0]
-    prompt = render(problem, role, form, parents, destroy, state=state, show_destroy=shown)
+    prompt = templates_of(problem).render(
+        problem, role, form, parents, destroy, state=state, show_destroy=shown
+    )
     return Example(prompt, answer(grammar, choices).text, choices, tuple(derived))
 
 
@@ -82,7 +84,7 @@ def lineage(grammar: Grammar, rng: random.Random, state: bool) -> Choices:
     choices = _edited(grammar, INITIALIZATION, [], rng, state)
     while rng.random() < 2 / 3:
         form = rng.choice([form for form in FORMS if form != INITIALIZATION])
-        others = [grammar.sample(rng, state)] if parents_of(form) == 2 else []
+        others = [grammar.sample(rng, state)] if built_in().form(form).parents[0] == 2 else []
         choices = _edited(grammar, form, [choices, *others], rng, state)
     return choices
 

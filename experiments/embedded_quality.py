@@ -28,12 +28,13 @@ from spo_jax.envs.problems import get_problem
 from spo_jax.envs.run.evaluator import Evaluator
 from spo_jax.errors import Rejection
 from spo_jax.program import Pair, Program, Prompt, Role, parse_response
+from spo_jax.program.grammar.base import FORMS
 from spo_jax.program.nouns import normalise
 from spo_jax.rl import embedded
 from spo_jax.rl.qwen3_5 import load_pretrained
 from spo_jax.rl.sampling import SamplingConfig, sample
 from spo_jax.rl.tokens import Tokenizer
-from spo_jax.search.writing.prompts import FORMS, parents_of, render
+from spo_jax.search.writing.prompts import built_in, templates_of
 from spo_jax.seeding import derive, python_rng
 
 Answer = tuple[Prompt, Program | str]  # a program, or why there is none
@@ -208,7 +209,7 @@ def family(good: Sequence[Answer]) -> None:
     """Children against their own parents and against those of the next prompt of the same kind."""
     for form in FORMS:
         some = [(p, c) for p, c in good if p.form == form and isinstance(c, Program)]
-        if not parents_of(form) or not some:
+        if not built_in().form(form).parents[0] or not some:
             continue
         kin: list[Answer] = []
         closer, both = [], []
@@ -226,7 +227,7 @@ def family(good: Sequence[Answer]) -> None:
             closer.append(max(own) > max(strange))
             both.append(len(own) == 2 and _draws_from_both(child, prompt.parents))
         row(f"closer to its parent, {form}", kin, closer)
-        if parents_of(form) == 2:
+        if built_in().form(form).parents[0] == 2:
             row(f"has lines of each parent alone, {form}", kin, both)
 
 
@@ -249,7 +250,11 @@ def foreign(writer: Writer, options: argparse.Namespace) -> None:
             continue
         destroy = plain(fields["problem"], "destroy") if parent.role == "repair" else None
         form = FORMS[1 + len(prompts) % 3]
-        prompts.append(render(fields["problem"], parent.role, form, [parent], destroy))
+        prompts.append(
+            templates_of(fields["problem"]).render(
+                fields["problem"], parent.role, form, [parent], destroy
+            )
+        )
     prompts = [p for p in prompts if len(writer.tokenizer.prompt(p.text)) < 3000]
     answers = writer.write(prompts, 2, options.seed)
     print(f"\n{len(prompts)} programs typed by hand as parents, two children each")

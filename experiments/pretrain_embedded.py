@@ -34,12 +34,13 @@ from flax import nnx
 from optax.contrib import MuonDimensionNumbers, muon
 
 from spo_jax.program import Program
+from spo_jax.program.grammar.base import FORMS
 from spo_jax.rl.checkpoint import Checkpoints
 from spo_jax.rl.qwen3_5 import Qwen3_5, Qwen3_5Config, load_pretrained, save_pretrained
 from spo_jax.rl.qwen3_5.config import FULL, LINEAR
 from spo_jax.rl.qwen3_5.layers import linear
 from spo_jax.rl.tokens import Tokenizer
-from spo_jax.search.writing.prompts import FORMS, SHOW_DESTROY, parents_of, render
+from spo_jax.search.writing.prompts import SHOW_DESTROY, built_in, templates_of
 
 VOCABULARY = 4096
 SPECIAL = ("<|endoftext|>", "<|im_start|>", "<|im_end|>")
@@ -162,9 +163,11 @@ def template_lines() -> list[str]:
             for form in FORMS:
                 for state in (True, False):
                     for shown in SHOW_DESTROY:
-                        parents = [program(role, 2 * i) for i in range(parents_of(form))]
+                        parents = [
+                            program(role, 2 * i) for i in range(built_in().form(form).parents[0])
+                        ]
                         destroy = program("destroy", 4) if role == "repair" else None
-                        prompt = render(
+                        prompt = templates_of(problem).render(
                             problem, role, form, parents, destroy, state=state, show_destroy=shown
                         )
                         lines = re.findall(r"[^\n]+\n+", prompt.text)

@@ -58,7 +58,8 @@ def require_members(what: str, found: Any, protocol: type) -> None:
             raise InputError(f"{what} has no attribute {name}, as {_told(protocol)} has")
         value = getattr(found, name)
         if isinstance(kind, type) and (
-            not isinstance(value, wider.get(kind, kind)) or isinstance(value, bool)
+            not isinstance(value, wider.get(kind, kind))
+            or (isinstance(value, bool) and kind is not bool)
         ):
             raise InputError(f"{what}: its {name} is {value!r:.80}, where a {kind.__name__} is due")
     for name, like in vars(protocol).items():

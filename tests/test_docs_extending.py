@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 from spo_jax.search.runs.store import dump, load_run
+from spo_jax.search.writing.prompts import Templates
 
 TEXT = (Path(__file__).parents[1] / "docs" / "extending.md").read_text("utf-8")
 
@@ -57,6 +58,10 @@ def test_one_discovery_with_all_of_them(tmp_path: Path) -> None:
     (tmp_path / "prompts").mkdir()
     for role, text in CONTRACTS.items():
         (tmp_path / "prompts" / f"flow-shop-{role}.txt").write_text(text)
+
+    [form] = blocks("text")
+    (tmp_path / "prompts" / "analogy.txt").write_text(form)
+    assert Templates.read(tmp_path / "prompts").in_turn("mutation", "repair")[3:] == ["analogy"]
 
     [line] = blocks("")
     setting, command, *arguments = shlex.split(line.replace("\\\n", " "))

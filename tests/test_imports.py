@@ -3,6 +3,7 @@
 import ast
 import subprocess
 import sys
+from graphlib import TopologicalSorter
 from pathlib import Path
 
 import spo_jax
@@ -12,10 +13,19 @@ PACKAGES = ("envs", "rl", "search")
 COMMAND_LINE = {"cli", "__main__", "arguments"}  # the one place that sees everything
 
 
-def imports(path: Path) -> set[str]:
-    """Modules of ours that a file imports anywhere in it."""
+def imports(path: Path, inside: bool = True) -> set[str]:
+    """Modules of ours that a file imports. inside: also inside its functions."""
     found = set()
-    for node in ast.walk(ast.parse(path.read_text())):
+    tree = ast.parse(path.read_text())
+    within = {
+        each
+        for function in ast.walk(tree)
+        if isinstance(function, ast.FunctionDef) and not inside
+        for each in ast.walk(function)
+    }
+    for node in ast.walk(tree):
+        if node in within:
+            continue
         if isinstance(node, ast.Import):
             found |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
@@ -53,6 +63,19 @@ def test_problems_are_known_by_their_packages_alone() -> None:
         for node in ast.walk(ast.parse(path.read_text())):
             if isinstance(node, ast.Constant) and isinstance(node.value, str):
                 assert node.value.lower() not in known, path
+
+
+def test_search_has_no_circle_of_imports() -> None:
+    """Of modules, with the imports for type checkers, without those inside functions."""
+    modules = {}
+    for path in (ROOT / "search").rglob("*.py"):
+        name = ".".join(path.relative_to(ROOT.parent).with_suffix("").parts)
+        modules[name.removesuffix(".__init__")] = path
+    graph = {
+        name: {each for each in imports(path, inside=False) if each in modules} - {name}
+        for name, path in modules.items()
+    }
+    tuple(TopologicalSorter(graph).static_order())  # raises CycleError
 
 
 def loaded_by(code: str) -> set[str]:

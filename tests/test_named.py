@@ -237,7 +237,7 @@ def test_what_a_function_returns_is_checked(given, what, value):
     config = small(rounds=1, **{what: name})
     parts = {
         "credit": lambda: {"credit": get_credit(name)},
-        "survivors": lambda: {"select": get_survivors(name)},
+        "survivors": lambda: {"survivors": get_survivors(name)},
         "panel": lambda: {"panel": get_panel(name)},
         "update": lambda: {"updater": get_updater(name)},
     }
@@ -298,7 +298,7 @@ def test_a_method_returns_what_is_asked(given):
 
 
 def replace_parts(config):
-    from spo_jax.search.spo import Parts
+    from spo_jax.search.parts import Parts
 
     return replace(Parts(small(), get_problem("tsp"), Evaluator(), Generator()), config=config)
 
@@ -311,7 +311,7 @@ def test_a_bug_in_a_users_function_keeps_its_traceback(given, what):
     name = given(buggy)
     parts = {
         "credit": lambda: {"credit": get_credit(name)},
-        "survivors": lambda: {"select": get_survivors(name)},
+        "survivors": lambda: {"survivors": get_survivors(name)},
         "panel": lambda: {"panel": get_panel(name)},
         "update": lambda: {"updater": get_updater(name)},
     }

@@ -27,7 +27,7 @@ from spo_jax.search.runs import commands
 from spo_jax.search.runs.manifest import check_model, check_prompts
 from spo_jax.search.runs.store import DATABASE, LOG, Run, load_run
 from spo_jax.search.runs.tables import connect
-from spo_jax.search.writing.prompts import digest, templates
+from spo_jax.search.writing.prompts import Templates
 from spo_jax.words import SPO
 
 _TOOK = re.compile(r"round (\d+) took: all ([0-9.]+) s")
@@ -62,7 +62,7 @@ def _require_alike(found: Run, settings: Config) -> None:
     """
     prompts = None
     if settings.prompts is not None:
-        prompts = digest(templates(settings.prompts, get_problem(settings.problem)))
+        prompts = Templates.read(settings.prompts, get_problem(settings.problem)).digest
     check_prompts(found.manifest, prompts, found.path)
     began, name = found.manifest.get("model"), settings.model
     if began is None:

@@ -24,6 +24,7 @@ from typing import Any
 
 from spo_jax.config import Config
 from spo_jax.errors import InputError, MissingExtra
+from spo_jax.generator import Generator
 from spo_jax.program import Completion, Prompt
 from spo_jax.rl import wire
 from spo_jax.rl.access import ENDPOINT_KEYS, LONGEST, address, check_kept, key, shown
@@ -37,12 +38,14 @@ MOST = 2**31  # tokens of a request; a server that counts more does not count
 ROOM, EACH = 2**16, 64  # characters of an answer: so many, and so many more for each token
 
 
-class Endpoint:
+class Endpoint(Generator):
     """Asks `config.model` at `config.base_url`.
 
     Raises MissingExtra without the package `openai`, and InputError for an address that is none, or
     that holds a secret, and for a key that cannot be sent.
     """
+
+    writes_prose = True
 
     def __init__(self, config: Config) -> None:
         try:

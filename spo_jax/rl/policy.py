@@ -17,6 +17,7 @@ import jax.numpy as jnp
 
 from spo_jax.config import Config
 from spo_jax.errors import InputError, SpoError
+from spo_jax.generator import Generator
 from spo_jax.named import imported_function
 from spo_jax.program import ROLES, Completion, Group, Prompt, Role
 from spo_jax.rl.batches import TokenGroup
@@ -60,7 +61,7 @@ def _enough_memory(what: str, settings: str) -> Iterator[None]:
         ) from error
 
 
-class Policy:
+class Policy(Generator):
     """Writes programs with the adapter of their role, and updates both.
 
     config: the run's. model: the base, used by both roles. Prompts go through the tokenizer's chat
@@ -74,6 +75,7 @@ class Policy:
                 f"max_new_tokens is {config.max_new_tokens}; the model's context of {context} "
                 "leaves nothing for a prompt"
             )
+        self.writes_prose = config.model != EMBEDDED  # which knows the forms of SPO's prompts alone
         self._model, self._tokenizer = model, tokenizer
         self._room = context - config.max_new_tokens
         self._prompt_tokens = lru_cache(4096)(tokenizer.prompt)

@@ -1,34 +1,18 @@
-"""From a population to new programs: generation contexts, sampling, reading and gating.
+"""Answers: sampling them, reading the programs in them, and passing these by the gate."""
 
-Contexts follow Appendix D: a form and as many parents as it needs, drawn from the population.
-"""
-
-import random
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, closing, nullcontext
-from dataclasses import dataclass, replace
-from itertools import cycle, islice
-from typing import cast
+from dataclasses import dataclass
 
 from spo_jax.config import Config
 from spo_jax.envs.run.rollouts import Refusal, Status
 from spo_jax.errors import InputError, Rejection
-from spo_jax.program import Completion, Program, Prompt, Role, Usage, parse_response
+from spo_jax.generator import Generator
+from spo_jax.program import Completion, Program, Prompt, Usage, parse_response
 from spo_jax.search.beside import ahead
-from spo_jax.search.population import Population
-from spo_jax.search.rounds import UNPARSABLE, Failure, Generator
-from spo_jax.search.writing.prompts import (
-    CROSSOVERS,
-    INITIALIZATION,
-    MUTATIONS,
-    ShowDestroy,
-    parents_of,
-    render,
-)
+from spo_jax.search.rounds import UNPARSABLE, Failure
 
 Gate = Callable[[Sequence[Program]], Sequence[Refusal | None]]
-Fits = Callable[[str], bool]
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,124 +27,6 @@ class Answers:
     completions: tuple[Completion, ...]
     programs: tuple[Program | None, ...]
     unjudged: frozenset[int] = frozenset()
-
-
-# --- contexts -------------------------------------------------------------------------------------
-
-
-def contexts(
-    config: Config,
-    problem: str,
-    role: Role,
-    population: Population,
-    rng: random.Random,
-    *,
-    groups: int,
-    first: int = 0,
-    destroy: Program | None = None,
-    fits: Fits = lambda text: True,
-    texts: Mapping[str, str] | None = None,
-) -> list[Prompt]:
-    """`groups` prompts for one role: the mutation and crossover forms in turn, from the `first` on.
-
-    A form with too few eligible parents in the population becomes parent-free (Appendix A.5), as
-    all of them do in the first round. `destroy` is the program that repairs are to answer. A prompt
-    that does not fit shows less, see `fitted`. texts: the run's prompt templates.
-    """
-    prompts = []
-    for form in islice(cycle(_forms(config)), first, first + groups):
-        parents = draw_parents(population, parents_of(form), config.parents, rng)
-        prompts.append(fitted(config, problem, role, form, parents, destroy, fits, texts=texts))
-    return prompts
-
-
-def fitted(
-    config: Config,
-    problem: str,
-    role: Role,
-    form: str,
-    parents: tuple[Program, ...],
-    destroy: Program | None,
-    fits: Fits,
-    reflection: str = "",
-    texts: Mapping[str, str] | None = None,
-) -> Prompt:
-    """The first of these that fits, else the last: everything; parents without their sources; no
-    parents; and the destroy program without its source.
-
-    reflection: for the forms that show one. texts: the run's prompt templates.
-    """
-    wanted = cast(ShowDestroy, config.show_destroy)
-    tries: list[tuple[str, tuple[Program, ...], ShowDestroy, ShowDestroy]] = [
-        ("", parents, "both", wanted)
-    ]
-    if parents:
-        tries += [("sources", parents, "strategy", wanted), ("parents", (), "both", wanted)]
-    if destroy and wanted != "strategy":
-        tries += [("all", (), "both", "strategy")]
-    for shortened, shown, show_parents, show_destroy in tries:
-        prompt = render(
-            problem,
-            role,
-            form if shown else INITIALIZATION,
-            shown,
-            destroy,
-            state=config.state,
-            show_destroy=show_destroy,
-            show_parents=show_parents,
-            reflection=reflection,
-            texts=texts,
-        )
-        prompt = replace(prompt, shortened=shortened)
-        if fits(prompt.text):
-            break
-    return prompt
-
-
-def shortage(prompts: Sequence[Prompt]) -> str:
-    """A sentence on prompts that had to leave something out; an empty one where none had."""
-    short = Counter(prompt.shortened for prompt in prompts if prompt.shortened)
-    if not short:
-        return ""
-    words = {
-        "sources": "show their parents' strategies alone",
-        "parents": "no parents",
-        "all": "no parents and only the strategy of their destroy",
-    }
-    left = ", ".join(f"{short[name]} {text}" for name, text in words.items() if short[name])
-    return (
-        f"{sum(short.values())} of {len(prompts)} {prompts[0].role} prompts are too long for the "
-        f"context: {left}"
-    )
-
-
-def _forms(config: Config) -> list[str]:
-    """One role's forms: mutations, then crossovers (Table 3)."""
-    mutations = islice(cycle(MUTATIONS), config.mutation_groups)
-    crossovers = islice(cycle(CROSSOVERS), config.crossover_groups)
-    return [*mutations, *crossovers]
-
-
-def draw_parents(
-    population: Population, needed: int, how: str, rng: random.Random
-) -> tuple[Program, ...]:
-    """`needed` parents with different sources, or none if there are not as many.
-
-    how: "uniform", "rank" with weights 1, 1/2, 1/3, ... from the best score down, or "none".
-    """
-    if how == "none":
-        return ()
-    pool = sorted(population, key=lambda member: (-member.score, member.program.digest))
-    weights = {id(m): 1.0 if how == "uniform" else 1 / (k + 1) for k, m in enumerate(pool)}
-    parents: list[Program] = []
-    while pool and len(parents) < needed:
-        parent = rng.choices(pool, [weights[id(member)] for member in pool])[0].program
-        parents.append(parent)
-        pool = [member for member in pool if member.program.digest != parent.digest]
-    return tuple(parents) if len(parents) == needed else ()
-
-
-# --- answers --------------------------------------------------------------------------------------
 
 
 def ask(
@@ -210,11 +76,8 @@ def _parts(
     """The completions by their prompts' places, in one part unless the generator streams them."""
     if not prompts:
         return
-    stream = getattr(generator, "stream", None)
     given: dict[int, int] = {}
-    for part in (
-        stream(prompts, n, seed) if stream is not None else _whole(generator, prompts, n, seed)
-    ):
+    for part in generator.stream(prompts, n, seed):
         _require_completions(part)
         given |= {place: len(group) for place, group in part.items()}
         if not (set(given.values()) <= {n} and given.keys() <= set(range(len(prompts)))):
@@ -225,18 +88,6 @@ def _parts(
             f"the generator answered {len(prompts)} prompts with "
             f"{[given[place] for place in sorted(given)]} answers; it must give {n} to each"
         )
-
-
-def _whole(
-    generator: Generator, prompts: Sequence[Prompt], n: int, seed: int
-) -> Iterator[Mapping[int, tuple[Completion, ...]]]:
-    """What `generate` returns, as a stream of one part."""
-    found = generator.generate(prompts, n, seed)
-    if not isinstance(found, Sequence):
-        raise InputError(
-            f"the generator returned {found!r:.80}; {_DUE}, in a list in the order of the prompts"
-        )
-    yield dict(enumerate(found))
 
 
 _DUE = "its answers to a prompt must be a tuple of spo_jax.program.Completion"

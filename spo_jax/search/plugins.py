@@ -9,10 +9,20 @@ from typing import Any
 from spo_jax.config import Config
 from spo_jax.envs.problems import get_problem
 from spo_jax.errors import InputError
+from spo_jax.generator import Generator
 from spo_jax.named import imported, imported_function, require_members, require_parameters
-from spo_jax.program import Group, Program, Role
-from spo_jax.search.population import Member, Panel, Population, Select, leader_panel, select
-from spo_jax.search.rounds import Generator, NoUpdate, Updater
+from spo_jax.program import Completion, Group, Program, Prompt, Role
+from spo_jax.search.population import (
+    Member,
+    Panel,
+    PanelContext,
+    Population,
+    SurvivorContext,
+    Survivors,
+    diverse_survivors,
+    leader_panel,
+)
+from spo_jax.search.rounds import NoUpdate, Updater
 from spo_jax.words import ENDPOINT, LEARNERS, VLLM
 
 
@@ -40,9 +50,7 @@ def writer_and_learner(config: Config) -> tuple[Generator, Updater]:
 
 
 def get_generator(name: str, problem: str = "") -> Generator:
-    """The grammar of `problem`, or any object with `generate(prompts, n, seed)`.
-
-    A class is called first.
+    """The grammar of `problem`, or a user's own generator; a class is called first.
 
     Raises InputError where nothing like that is found under the name.
     """
@@ -50,9 +58,38 @@ def get_generator(name: str, problem: str = "") -> Generator:
         from spo_jax.search.writing.grammar import GrammarGenerator
 
         return GrammarGenerator(get_problem(problem) if problem else None)
-    generator = imported("generator", name, "model, vllm, openai, grammar")
-    require_members(f"generator {name!r}", generator, Generator)
-    return generator
+    known = "model, vllm, openai, grammar"
+    return as_generator(imported("generator", name, known), f"generator {name!r}")
+
+
+def as_generator(found: Any, what: str = "the generator") -> Generator:
+    """A Generator as it is; what has at least a `generate` like a Generator's is adapted to one.
+
+    what: names it in a sentence. Raises InputError for methods that are not as a Generator's.
+    """
+    if not isinstance(found, Generator):
+        if not callable(getattr(found, "generate", None)):
+            raise InputError(f"{what} has no method generate, as spo_jax.generator.Generator has")
+        require_parameters(f"{what}: its method generate", found.generate, Generator.generate)
+        found = _Adapted(found)
+    require_members(what, found, Generator)
+    return found
+
+
+class _Adapted(Generator):
+    """An object that does not subclass Generator; what it does not have is a Generator's."""
+
+    def __init__(self, own: Any):
+        self._own = own
+        for name in ("writes_prose", "stream", "fits", "open", "close"):
+            if hasattr(own, name):
+                setattr(self, name, getattr(own, name))
+
+    def generate(
+        self, prompts: Sequence[Prompt], n: int, seed: int
+    ) -> list[tuple[Completion, ...]]:
+        found: list[tuple[Completion, ...]] = self._own.generate(prompts, n, seed)
+        return found
 
 
 def get_updater(name: str) -> Updater:
@@ -87,19 +124,19 @@ class FunctionUpdater(Updater):
         return {} if found is None else found
 
 
-def get_survivors(name: str) -> Select:
-    """The rule of who survives a round: "diverse", or a function with the signature of `select`.
+def get_survivors(name: str) -> Survivors:
+    """The rule of survivors: "diverse", or a function with the signature of `diverse_survivors`.
 
-    What comes back of a user's own is checked: an InputError says where it returned something else
-    than candidates with finite scores. Raises InputError where there is no such function.
+    What a user's own returns is checked: an InputError says where it returned something else than
+    candidates with finite scores. Raises InputError where there is no such function.
     """
     if name == "diverse":
-        return select
-    function = imported_function("survivors", name, "diverse", select)
+        return diverse_survivors
+    function = imported_function("survivors", name, "diverse", diverse_survivors)
     due = "it must return members of its candidates, with finite scores"
 
-    def checked(candidates: Sequence[Member], size: int, diversity: float) -> Population:
-        chosen = _several(f"survivors {name!r}", function(candidates, size, diversity), due)
+    def checked(candidates: Sequence[Member], context: SurvivorContext) -> Population:
+        chosen = _several(f"survivors {name!r}", function(candidates, context), due)
         programs = [member.program for member in candidates]
         for each in chosen:
             lawful = isinstance(each, Member) and each.program in programs
@@ -114,18 +151,16 @@ def get_survivors(name: str) -> Select:
 def get_panel(name: str) -> Panel:
     """Who judges repairs: "evolved", or a function with the signature of `leader_panel`.
 
-    What comes back of a user's own is checked: an InputError says where it returned something else
-    than destroy programs. Raises InputError where there is no such function.
+    What a user's own returns is checked: an InputError says where it returned something else than
+    destroy programs. Raises InputError where there is no such function.
     """
     if name == "evolved":
         return leader_panel
     function = imported_function("panel", name, "evolved", leader_panel)
     due = "it must return destroy programs"
 
-    def checked(
-        destroys: Population, size: int, fixed: tuple[Program, ...], diversity: float
-    ) -> tuple[Program, ...]:
-        chosen = _several(f"panel {name!r}", function(destroys, size, fixed, diversity), due)
+    def checked(destroys: Population, context: PanelContext) -> tuple[Program, ...]:
+        chosen = _several(f"panel {name!r}", function(destroys, context), due)
         for each in chosen:
             if not isinstance(each, Program) or each.role != "destroy":
                 raise InputError(f"panel {name!r} returned {each!r:.80}: {due}")

@@ -5,13 +5,15 @@ broken by digest.
 """
 
 import math
+import random
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import astuple, dataclass
 from typing import Any
 
+from spo_jax.config import Config
 from spo_jax.errors import InputError
-from spo_jax.program import Program
+from spo_jax.program import Program, Role
 
 _WORD = re.compile(r"\w+")
 
@@ -30,8 +32,41 @@ class Member:
 
 
 Population = tuple[Member, ...]
-Select = Callable[[Sequence[Member], int, float], Population]  # see `select`
-Panel = Callable[[Population, int, tuple[Program, ...], float], tuple[Program, ...]]
+
+
+@dataclass(frozen=True, eq=False)
+class SurvivorContext:
+    """What a rule of survivors may go by, besides its candidates.
+
+    size: survivors wanted. diversity: weight of the Jaccard distance. round: from 1 on. role: of
+    the candidates. rng: a stream of this call alone, so that a rule that draws from it gives the
+    same result whenever the run is repeated or resumed. settings: the run's.
+    """
+
+    size: int
+    diversity: float
+    round: int
+    role: Role
+    rng: random.Random
+    settings: Config
+
+
+Survivors = Callable[[Sequence[Member], SurvivorContext], Population]  # see `diverse_survivors`
+
+
+@dataclass(frozen=True, eq=False)
+class PanelContext(SurvivorContext):
+    """What a choice of leaders may go by, besides the surviving destroys.
+
+    size: evolved leaders wanted. survivors: the run's rule of survivors. classical: the problem's
+    classical destroys; empty where the run leaves them out.
+    """
+
+    survivors: Survivors
+    classical: tuple[Program, ...]
+
+
+Panel = Callable[[Population, PanelContext], tuple[Program, ...]]  # see `leader_panel`
 
 
 def tokens(strategy: str) -> frozenset[str]:
@@ -52,17 +87,18 @@ def _distance(a: frozenset[str], b: frozenset[str]) -> float:
     return 1 - len(a & b) / union if union else 0.0
 
 
-def select(candidates: Sequence[Member], size: int = 10, diversity: float = 0.1) -> Population:
-    """At most `size` survivors, in the order of their selection (Appendix A.5).
+def diverse_survivors(candidates: Sequence[Member], context: SurvivorContext) -> Population:
+    """At most `context.size` survivors, in the order of their selection (Appendix A.5).
 
     The best score comes first; then, one by one, the candidate p with the highest
     s(p) + diversity * (smallest Jaccard distance to a survivor). Duplicates count once: destroys
     by source digest, repairs by source digest and the destroy strategy that they were written for;
     the best score of a duplicate is kept, and of equal scores the oldest. So a destroy that is
     sampled again has the highest C_D of all its rounds, each from other repairs, and what is often
-    sampled is favoured.
+    sampled is favoured. The rule is deterministic: it draws nothing from `context.rng`.
     Raises InputError for candidates of both roles, a negative size or a diversity below zero.
     """
+    size, diversity = context.size, context.diversity
     if size < 0 or not (diversity >= 0 and math.isfinite(diversity)):
         raise InputError(f"size is {size} and diversity {diversity}: neither may be negative")
     if len({member.program.role for member in candidates}) > 1:
@@ -83,20 +119,16 @@ def select(candidates: Sequence[Member], size: int = 10, diversity: float = 0.1)
     return tuple(chosen)
 
 
-def leader_panel(
-    destroys: Population,
-    size: int,
-    fixed: tuple[Program, ...] = (),
-    diversity: float = 0.1,
-) -> tuple[Program, ...]:
+def leader_panel(destroys: Population, context: PanelContext) -> tuple[Program, ...]:
     """The panel of eq:repair-population-credit: evolved destroys, then the fixed classical ones.
 
-    Up to `size` of the surviving destroys are chosen as survivors are (`select`); a fixed program
-    that is already there is not repeated.
+    The rule of survivors chooses up to `context.size` of the surviving destroys; a classical
+    program that is already there is not repeated.
+    Raises InputError for a program of the other role.
     """
-    evolved = (member.program for member in select(destroys, size, diversity))
+    evolved = (member.program for member in context.survivors(destroys, context))
     panel: dict[str, Program] = {}
-    for program in (*evolved, *fixed):
+    for program in (*evolved, *context.classical):
         if program.role != "destroy":
             raise InputError(f"a leader panel holds destroy programs, not a {program.role}")
         panel.setdefault(program.digest, program)

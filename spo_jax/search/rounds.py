@@ -6,17 +6,12 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from numbers import Real
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol, runtime_checkable
+from typing import Protocol, runtime_checkable
 
-from spo_jax.config import Config
-from spo_jax.envs.problem import Instance
 from spo_jax.envs.run.rollouts import Status
 from spo_jax.errors import InputError
-from spo_jax.program import Completion, Group, Pair, Program, Prompt, Role
+from spo_jax.program import Group, Pair, Program, Role
 from spo_jax.search.population import Population
-
-if TYPE_CHECKING:
-    from spo_jax.search.spo import Parts
 
 Digests = tuple[str, str]  # a destroy's and a repair's
 
@@ -184,24 +179,6 @@ def stands(played: Played) -> bool:
 # --- the parts that can be exchanged --------------------------------------------------------------
 
 
-class Generator(Protocol):
-    """Who writes programs: a language model, or the grammar.
-
-    Four more methods are used where a generator has them. `fits(text) -> bool`: whether a prompt
-    is short enough; one that is not shows less of its parents. `stream(prompts, n, seed)`: the
-    answers of `generate` as an iterator of {place of a prompt: its answers}, so that the first are
-    evaluated while others are being written; an empty part lets a run that is to stop do so while
-    the next is awaited. `open(folder, remark)`: called once before the first of a run's rounds,
-    with the run's folder, for what a generator keeps there, and with a function that shows a person
-    a line. `close()`: called when the run ends. What answers cost is told by their `usage`.
-    """
-
-    def generate(
-        self, prompts: Sequence[Prompt], n: int, seed: int
-    ) -> list[tuple[Completion, ...]]:
-        """`n` answers to each prompt, in the order of the prompts; the same for the same seed."""
-
-
 @runtime_checkable
 class Updater(Protocol):
     """Learns from a round's groups.
@@ -247,28 +224,6 @@ class NoUpdate(Updater):
 
     def update(self, groups: Mapping[Role, Sequence[Group]]) -> dict[str, float]:
         return {}
-
-
-class Method(Protocol):
-    """A method that is run in the place of Algorithm 1, on its parts and its budget.
-
-    Its rounds are pure functions of the config and the state that they start from, as Algorithm 1's
-    are, given deterministic parts.
-    """
-
-    def variant(self, prose: bool) -> str:
-        """A sentence that names what it is. prose: whether its writer understands any request."""
-        ...
-
-    def rounds(self, config: Config) -> int:
-        """How many rounds it takes to use up the config's `nominal_pairs`; at least 1."""
-        ...
-
-    def one_round(
-        self, parts: "Parts", instances: Sequence[Instance], k: int, state: State
-    ) -> Round:
-        """Round k, from 1 on."""
-        ...
 
 
 class Observer:

@@ -16,21 +16,20 @@ What is deliberately different from the paper's listing:
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import partial
 from itertools import islice
 
 import numpy as np
 
 from spo_jax.config import Config
-from spo_jax.envs.problem import Instance, Problem
-from spo_jax.envs.run.evaluator import Evaluator, Progress
+from spo_jax.envs.problem import Instance
 from spo_jax.program import Group, Pair, Program, Prompt, Role
 from spo_jax.search.beside import beside
-from spo_jax.search.candidates import Answers, ask, contexts, distinct, shortage, written
-from spo_jax.search.credit import CreditScheme, Payoff, stackelberg
+from spo_jax.search.candidates import Answers, distinct, written
+from spo_jax.search.credit import Payoff
 from spo_jax.search.groups import follower_groups, leader_groups
 from spo_jax.search.methods import round_of, rounds_in
+from spo_jax.search.parts import Method, Parts
 from spo_jax.search.payoffs import (
     Table,
     better,
@@ -38,51 +37,10 @@ from spo_jax.search.payoffs import (
     cross_play_scores,
     payoff_of,
 )
-from spo_jax.search.population import Member, Panel, Population, Select, leader_panel, select
-from spo_jax.search.rounds import (
-    Counts,
-    Failure,
-    Generator,
-    Method,
-    NoUpdate,
-    Observer,
-    Round,
-    State,
-    Updater,
-    metrics_of,
-)
-from spo_jax.search.writing.prompts import templates
+from spo_jax.search.population import Member, PanelContext, Population, SurvivorContext
+from spo_jax.search.rounds import Counts, Round, State, metrics_of
+from spo_jax.search.sampling import play_responses, sample
 from spo_jax.seeding import derive, python_rng
-
-
-@dataclass(frozen=True, eq=False)
-class Parts:
-    """What a discovery is composed of.
-
-    templates: its prompts', read once: by default those of the config's folder when this is made.
-    """
-
-    config: Config
-    problem: Problem
-    evaluator: Evaluator
-    generator: Generator
-    credit: CreditScheme = stackelberg
-    learning_credit: CreditScheme | None = None  # what the update learns from, if not `credit`
-    updater: Updater = field(default_factory=NoUpdate)
-    select: Select = select
-    panel: Panel = leader_panel
-    observer: Observer = field(default_factory=Observer)
-    templates: Mapping[str, str] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        if not self.templates:
-            read = templates(self.config.prompts, self.problem)
-            object.__setattr__(self, "templates", read)
-
-    def fits(self, text: str) -> bool:
-        """Whether a prompt is short enough for the generator."""
-        fits = getattr(self.generator, "fits", None)
-        return fits is None or fits(text)
 
 
 def discover(
@@ -154,14 +112,11 @@ def one_round(parts: Parts, instances: Sequence[Instance], k: int, state: State)
         # Line 16: P_D^(k+1) from P_D^(k) and the new destroys, by C_D.
         scores = credits.selected_by.leader
         scored = [Member(d, float(c), k) for d, c in zip(destroys, scores, strict=True)]
-        next_destroys = parts.select(
-            (*state.destroys, *scored), config.population_size, config.diversity
-        )
+        next_destroys = _survivors(parts, k, "destroy", (*state.destroys, *scored))
 
         # Lines 14-15: the leader panel E_D, and C_R^pop of old and new repairs against it
         # (eq:repair-population-credit).
-        classical = parts.problem.classical_destroys() if config.panel_classical else ()
-        panel = parts.panel(next_destroys, config.panel_evolved, classical, config.diversity)
+        panel = _panel(parts, k, next_destroys)
         rivals = cross_play_candidates(state.repairs, responses, payoff, credits, config, k)
         met = [Pair(leader, member.program) for leader in panel for member in rivals]
         _cross_play(parts, k, met, table)
@@ -169,9 +124,8 @@ def one_round(parts: Parts, instances: Sequence[Instance], k: int, state: State)
             best = better(best, met, table, k)
 
         # Line 17: P_R^(k+1), by C_R^pop.
-        next_repairs = parts.select(
-            cross_play_scores(rivals, panel, table, k), config.population_size, config.diversity
-        )
+        judged = cross_play_scores(rivals, panel, table, k)
+        next_repairs = _survivors(parts, k, "repair", judged)
         look.stage(k, "update", 0)
         metrics = learned()
 
@@ -192,19 +146,10 @@ def one_round(parts: Parts, instances: Sequence[Instance], k: int, state: State)
 
 
 def _destroy_contexts(parts: Parts, k: int, population: Population) -> list[Prompt]:
-    """The round's destroy prompts: one a group."""
-    config, name = parts.config, parts.problem.name
-    rng = python_rng(config.seed, "round", k, "parents", "destroy")
-    return contexts(
-        config,
-        name,
-        "destroy",
-        population,
-        rng,
-        groups=config.group_forms,
-        fits=parts.fits,
-        texts=parts.templates,
-    )
+    """The round's destroy prompts: one per group."""
+    rng = python_rng(parts.config.seed, "round", k, "parents", "destroy")
+    groups = parts.config.group_forms
+    return parts.prompts.contexts("destroy", population, rng, k=k, groups=groups)
 
 
 def _repair_contexts(
@@ -215,65 +160,16 @@ def _repair_contexts(
     The forms start one further for each destroy, so that a budget of fewer groups than there are
     forms leaves no form out of the round.
     """
-    config, name = parts.config, parts.problem.name
+    config, prompts = parts.config, parts.prompts
     groups = config.repairs_per_destroy // config.responses
     rows = []
     for i, destroy in enumerate(destroys):
         rng = python_rng(config.seed, "round", k, "parents", "repair", i)
-        row = contexts(
-            config, name, "repair", population, rng,
-            groups=groups, first=i, destroy=destroy, fits=parts.fits, texts=parts.templates,
-        )  # fmt: skip
+        row = prompts.contexts(
+            "repair", population, rng, k=k, groups=groups, first=i, destroy=destroy
+        )
         rows.append(row)
     return rows
-
-
-def sample(
-    parts: Parts,
-    k: int,
-    prompts: Sequence[Prompt],
-    play: Callable[[Sequence[Answers], Progress], None] = lambda new, progress: None,
-    *,
-    n: int | None = None,
-    stream: Sequence[str] = (),
-) -> tuple[list[Answers], list[Failure]]:
-    """The answers to the prompts of one role; `play` gets them part by part, in a fixed order.
-
-    n: answers to each prompt, by default `responses`. stream: what else names the random stream,
-    where a round asks for one role more than once.
-    """
-    if not prompts:
-        return [], []
-    config, look, role = parts.config, parts.observer, prompts[0].role
-    n = config.responses if n is None else n
-    if short := shortage(prompts):
-        look.remark(f"round {k}: {short}")
-    look.stage(k, role, len(prompts) * n)
-    seed = derive(config.seed, "round", k, "answers", role, *stream)
-    settled = 0
-
-    def then(new: list[Answers]) -> None:
-        nonlocal settled
-        size = len(new) * n
-        play(new, lambda done, total: look.advance(settled + size * done // total))
-        settled += size
-        look.advance(settled)
-
-    return ask(
-        parts.generator, parts.evaluator.check, prompts, n, seed,
-        then=then, around=partial(look.working, "sampling"),
-    )  # fmt: skip
-
-
-def play_responses(table: Table, new: Sequence[Answers], progress: Progress) -> None:
-    """Play every repair in some answers with the destroy that it answers."""
-    met = [
-        Pair(answers.prompt.destroy, repair)
-        for answers in new
-        for repair in answers.programs
-        if answers.prompt.destroy is not None and repair is not None
-    ]
-    table.play(met, "response", progress)
 
 
 def _in_rows(answers: Sequence[Answers], rows: Sequence[Sequence[Prompt]]) -> list[list[Answers]]:
@@ -290,7 +186,7 @@ def _fresh(programs: Sequence[Program], state: State, config: Config) -> tuple[P
     return tuple(program for program in programs if program.digest not in seen)
 
 
-# --- lines 13 to 15: the update and cross-play ----------------------------------------------------
+# --- lines 13 to 17: the update, survivors and cross-play -----------------------------------------
 
 
 def _learn(parts: Parts, groups: Mapping[Role, Sequence[Group]]) -> dict[str, float]:
@@ -302,6 +198,28 @@ def _cross_play(parts: Parts, k: int, met: Sequence[Pair], table: Table) -> None
     look, count = parts.observer, len(table.missing(met))
     look.stage(k, "cross-play", count)
     table.play(met, "cross-play", lambda done, total: look.advance(count * done // total))
+
+
+def _survivors(parts: Parts, k: int, role: Role, candidates: Sequence[Member]) -> Population:
+    config = parts.config
+    rng = python_rng(config.seed, "round", k, "survivors", role)
+    size, diversity = config.population_size, config.diversity
+    return parts.survivors(candidates, SurvivorContext(size, diversity, k, role, rng, config))
+
+
+def _panel(parts: Parts, k: int, destroys: Population) -> tuple[Program, ...]:
+    config = parts.config
+    context = PanelContext(
+        size=config.panel_evolved,
+        diversity=config.diversity,
+        round=k,
+        role="destroy",
+        rng=python_rng(config.seed, "round", k, "panel"),
+        settings=config,
+        survivors=parts.survivors,
+        classical=parts.problem.classical_destroys() if config.panel_classical else (),
+    )
+    return parts.panel(destroys, context)
 
 
 # --- the record -----------------------------------------------------------------------------------

@@ -12,8 +12,9 @@ import pytest
 from spo_jax.envs.problems import get_problem
 from spo_jax.envs.run.evaluator import Evaluator
 from spo_jax.program import Pair, parse_response
+from spo_jax.program.grammar.base import FORMS
 from spo_jax.rl.tokens import Tokenizer
-from spo_jax.search.writing.prompts import FORMS, parents_of
+from spo_jax.search.writing.prompts import built_in
 
 PROBLEMS, get_grammar = corpus.PROBLEMS, corpus.get_grammar
 COUNT = 300
@@ -43,7 +44,7 @@ def test_answers_are_programs_and_prompts_are_of_every_kind(examples: list[corpu
         prompt = example.prompt
         program = parse_response(prompt.role, example.answer)
         assert program.strategy
-        assert len(prompt.parents) == parents_of(prompt.form)
+        assert len(prompt.parents) == built_in().form(prompt.form).parents[0]
         assert (prompt.destroy is not None) == (prompt.role == "repair")
         if not prompt.state:
             names = {n.id for n in ast.walk(ast.parse(program.source)) if isinstance(n, ast.Name)}

@@ -19,13 +19,14 @@ import pytest
 from spo_jax.config import Config
 from spo_jax.presets import load
 from spo_jax.program import ROLES, Completion, Group, Program, Prompt
+from spo_jax.program.grammar.base import CROSSOVERS, MUTATIONS
 from spo_jax.rl.lora import TARGETS, Adapter
 from spo_jax.rl.policy import model_folder
 from spo_jax.rl.trainer import Learner
 from spo_jax.rl.vllm.client import Client
 from spo_jax.rl.vllm.policy import VllmPolicy
 from spo_jax.rl.vllm.server import LOG, Started
-from spo_jax.search.writing.prompts import CROSSOVERS, INITIALIZATION, MUTATIONS, render
+from spo_jax.search.writing.prompts import INITIALIZATION, templates_of
 from spo_jax.words import EMBEDDED
 
 PYTHON = os.environ.get("SPO_VLLM_PYTHON")
@@ -56,7 +57,9 @@ _REPAIRS = tuple(
 def prompts() -> list[Prompt]:
     """Of each role, without a parent and with one and two."""
     return [
-        render("tsp", role, form, parents[:count], _DESTROYS[0] if role == "repair" else None)
+        templates_of("tsp").render(
+            "tsp", role, form, parents[:count], _DESTROYS[0] if role == "repair" else None
+        )
         for role, parents in (("destroy", _DESTROYS), ("repair", _REPAIRS))
         for count, form in enumerate((INITIALIZATION, MUTATIONS[0], CROSSOVERS[0]))
     ]

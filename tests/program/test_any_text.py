@@ -20,7 +20,7 @@ from spo_jax.program import Pair, Program, format_pair, load_pair, parse_respons
 from spo_jax.program.answers import _fenced, _without_thoughts
 from spo_jax.program.pairfile import parse_pair
 from spo_jax.program.syntax import MAX_BITS, MAX_DEPTH, parse_tree
-from spo_jax.search.writing.prompts import INITIALIZATION, render
+from spo_jax.search.writing.prompts import INITIALIZATION, templates_of
 
 
 def programs(text: str) -> list[Program]:
@@ -72,7 +72,9 @@ def everything(text: str, folder=None) -> None:
             other = Program("repair", text.replace("destroy", "repair"), "Its twin.")
             for each in (pair, Pair(program, other)):
                 attempt(lambda each=each: format_pair(each, "\ud800 \0 about").encode())
-            shown = render("tsp", "repair", INITIALIZATION, (), program, show_destroy="both")
+            shown = templates_of("tsp").render(
+                "tsp", "repair", INITIALIZATION, (), program, show_destroy="both"
+            )
             assert program.source.strip("\n") in shown.text
             attempt(lambda program=program: check(program.source, "destroy", TSP.interface))
         attempt(lambda: parse_pair(text + "\n" + REPAIR, "f.py"))

@@ -10,11 +10,12 @@ import tiny
 from spo_jax.envs.problems import get_problem
 from spo_jax.envs.run.evaluator import Evaluator
 from spo_jax.program import Program, parse_response
+from spo_jax.program.grammar.base import FORMS
 from spo_jax.rl.embedded import FOLDER
 from spo_jax.rl.qwen3_5 import Qwen3_5, load_pretrained
 from spo_jax.rl.sampling import SamplingConfig, sample
 from spo_jax.rl.tokens import Tokenizer
-from spo_jax.search.writing.prompts import FORMS, INITIALIZATION, render
+from spo_jax.search.writing.prompts import INITIALIZATION, templates_of
 
 PLAIN = Program.from_source(
     "destroy",
@@ -45,7 +46,7 @@ def test_transformers_reads_the_folder_and_agrees(model: Qwen3_5, tokenizer: Tok
 
     theirs: Any = hf.AutoModelForCausalLM.from_pretrained(FOLDER, dtype="float32").eval()
     reader = hf.AutoTokenizer.from_pretrained(FOLDER)
-    text = render("tsp", "repair", INITIALIZATION, (), PLAIN).text
+    text = templates_of("tsp").render("tsp", "repair", INITIALIZATION, (), PLAIN).text
     tokens = tokenizer.prompt(text)
     message = [{"role": "user", "content": text}]
     expected = reader.apply_chat_template(message, add_generation_prompt=True, return_dict=False)
@@ -58,7 +59,7 @@ def test_transformers_reads_the_folder_and_agrees(model: Qwen3_5, tokenizer: Tok
 def test_its_answers_are_programs(model: Qwen3_5, tokenizer: Tokenizer) -> None:
     """One answer to every form for a parent that it did not write; all but few pass the gate."""
     prompts = [
-        render("tsp", "destroy", form, [PLAIN] * count)
+        templates_of("tsp").render("tsp", "destroy", form, [PLAIN] * count)
         for form, count in zip(FORMS, (0, 1, 1, 1, 2, 2), strict=True)
     ]
     settings = SamplingConfig(max_new_tokens=400, context=4096, stop_tokens=tokenizer.stops)

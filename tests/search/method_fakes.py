@@ -9,8 +9,9 @@ from spo_jax.envs.problems import get_problem
 from spo_jax.envs.run.rollouts import Status
 from spo_jax.program import Completion, Pair, Program
 from spo_jax.search.methods import get_method
+from spo_jax.search.parts import Parts
 from spo_jax.search.rounds import Individual
-from spo_jax.search.spo import Parts, discover
+from spo_jax.search.spo import discover
 
 
 def program(role, n, words="radial"):

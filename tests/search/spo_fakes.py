@@ -17,10 +17,12 @@ import numpy as np
 from spo_jax.config import Config
 from spo_jax.envs.problems import get_problem
 from spo_jax.envs.run.rollouts import Refusal, Rollouts, Status
+from spo_jax.generator import Generator as BaseGenerator
 from spo_jax.program import Completion, Program
+from spo_jax.search.parts import Parts
 from spo_jax.search.population import Member
 from spo_jax.search.rounds import Observer, Updater
-from spo_jax.search.spo import Parts, discover
+from spo_jax.search.spo import discover
 
 CODE = {
     "destroy": "def destroy(dist, current_tour, steps_since_improvement, rng):\n"
@@ -42,7 +44,7 @@ def answer(role, n, words="radial"):
     return Completion(f"STRATEGY: {words} number {n}.\nCODE:\n```python\n{code}```")
 
 
-class Generator:
+class Generator(BaseGenerator):
     """Programs with a number in them, now and then broken, now and then repeated."""
 
     def __init__(self, numbers=1000, broken=0.1):

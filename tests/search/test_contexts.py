@@ -1,17 +1,24 @@
 """What a long prompt leaves out, what is recorded of a model, and whose fault a failure is."""
 
 import math
+import random
+from collections import Counter
 from dataclasses import replace
 
 import numpy as np
+import pytest
 from spo_fakes import Generator, member, number_in, play, small
 
+from spo_jax.errors import InputError
 from spo_jax.program import Completion, Prompt
+from spo_jax.program.grammar.base import MUTATIONS
 from spo_jax.search.candidates import Answers, written
+from spo_jax.search.contexts import PromptMaker
 from spo_jax.search.credit import Credits
 from spo_jax.search.groups import follower_groups, leader_groups
+from spo_jax.search.plugins import get_generator
 from spo_jax.search.rounds import Observer, Played
-from spo_jax.search.writing.prompts import INITIALIZATION, MUTATIONS, render
+from spo_jax.search.writing.prompts import INITIALIZATION, Templates, built_in, templates_of
 
 # --- prompts that are too long --------------------------------------------------------------------
 
@@ -30,7 +37,11 @@ class Short(Generator):
 def length(prompts, **show):
     """The longest of these prompts, if it showed of its programs what `show` says."""
     return max(
-        len(render(p.problem, p.role, p.form, p.parents, p.destroy, state=p.state, **show).text)
+        len(
+            templates_of(p.problem)
+            .render(p.problem, p.role, p.form, p.parents, p.destroy, state=p.state, **show)
+            .text
+        )
         for p in prompts
     )
 
@@ -54,7 +65,12 @@ def test_a_long_prompt_drops_sources_before_strategies_and_parents_last():
     for p, whole in zip(prompts, destroys, strict=True):
         assert (p.form, p.parents) == (whole.form, whole.parents)
         shown = "both" if not p.shortened else "strategy"
-        assert p.text == render("tsp", "destroy", p.form, p.parents, show_parents=shown).text
+        assert (
+            p.text
+            == templates_of("tsp")
+            .render("tsp", "destroy", p.form, p.parents, show_parents=shown)
+            .text
+        )
         assert all(parent.strategy in p.text for parent in p.parents)
     assert remarks[0] == (
         "round 2: 2 of 5 destroy prompts are too long for the context: 2 show their parents' "
@@ -65,7 +81,10 @@ def test_a_long_prompt_drops_sources_before_strategies_and_parents_last():
 
     # Where not even strategies fit there are no parents, and then the destroy's source goes.
     bare = parts.generator.calls[1][0]
-    most = len(render("tsp", "repair", INITIALIZATION, (), bare[0].destroy).text) + 40
+    most = (
+        len(templates_of("tsp").render("tsp", "repair", INITIALIZATION, (), bare[0].destroy).text)
+        + 40
+    )
     remarks.clear()
     _, _, parts = play(config, generator=Short(most), observer=Watch())
     later = parts.generator.calls[3][0]
@@ -135,6 +154,49 @@ def test_a_failure_is_the_fault_of_who_is_named():
     nothing = Credits(np.full(6, np.nan), np.full((6, 2), np.nan))
     [group] = leader_groups([asked], destroys, responses, nothing, Table())
     assert group.failed.tolist() == expected
+
+
+# --- forms ----------------------------------------------------------------------------------------
+
+
+def test_forms_of_the_users_own_take_turns_with_the_papers(tmp_path):
+    """Every form is asked equally often in as many rounds as there are forms of its kind."""
+    population = tuple(member(n, n / 10, role="destroy") for n in range(4))
+    ours = built_in().in_turn("mutation", "destroy")
+    crossovers = built_in().in_turn("crossover", "destroy")
+
+    def asked(texts, k, config):
+        make = PromptMaker(config, "tsp", texts)
+        prompts = make.contexts(
+            "destroy", population, random.Random(k), k=k, groups=config.group_forms
+        )
+        return [prompt.form for prompt in prompts]
+
+    for groups in (2, 3, 4):  # with the package's forms alone every round is the same
+        config = small(mutation_groups=groups)
+        for k in (1, 2, 3):
+            assert asked(built_in(), k, config) == [*(ours * 2)[:groups], *crossovers]
+
+    (tmp_path / "analogy.txt").write_text("#form kind=mutation parents=1\n$parents\n")
+    (tmp_path / "trio.txt").write_text("#form kind=crossover parents=3 role=repair\n$parents\n")
+    texts = Templates.read(tmp_path)
+    rounds = [asked(texts, k, small()) for k in range(1, 5)]
+    due = {**dict.fromkeys([*ours, "analogy"], 3), **dict.fromkeys(crossovers, 4)}
+    assert Counter(form for forms in rounds for form in forms) == due
+    assert rounds[0] == [*ours, *crossovers]
+    assert rounds[1][0] == "analogy"
+
+
+def test_a_run_asks_a_form_of_the_users_own(tmp_path):
+    (tmp_path / "trio.txt").write_text("#form kind=crossover parents=3 role=repair\n$parents\n")
+    rounds, _, parts = play(small(prompts=str(tmp_path)), generator=Generator(broken=0))
+    asked = [prompt for call in parts.generator.calls for prompt in call[0]]
+    assert {prompt.role for prompt in asked if prompt.form == "trio"} == {"repair"}
+    assert {len(prompt.parents) for prompt in asked if prompt.form == "trio"} == {3}
+    assert any(program.form == "trio" for done in rounds for program in done.programs)
+    grammar = get_generator("grammar")
+    with pytest.raises(InputError, match="unknown prompt form 'trio': the grammar knows only"):
+        grammar.generate([prompt for prompt in asked if prompt.form == "trio"], 1, 0)
 
 
 # --- the user's templates -------------------------------------------------------------------------

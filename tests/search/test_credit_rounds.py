@@ -10,10 +10,11 @@ from spo_jax.envs.problems import get_problem
 from spo_jax.envs.run.rollouts import Status
 from spo_jax.program import Program
 from spo_jax.search.credit import SCHEMES, Credits, Payoff, get_credit
+from spo_jax.search.parts import Parts
 from spo_jax.search.payoffs import cross_play_candidates
 from spo_jax.search.population import Member
 from spo_jax.search.rounds import Updater
-from spo_jax.search.spo import Parts, discover
+from spo_jax.search.spo import discover
 
 TSP = get_problem("tsp")
 
@@ -117,7 +118,7 @@ HAND = [[1.0, 0.5, 0.0, 0.0], [0.5, 0.5, 0.5, 0.5], [0.75, 0.5, 0.25, 0.25]]
 BEST_TWO, ALL_FOUR = [0.75, 0.5, 0.625], [0.375, 0.5, 0.4375]
 
 
-class Scripted:
+class Scripted(Generator):
     """Destroys 1 to 3 in one group, and for the i-th of them repairs 10 i to 10 i + 3."""
 
     def generate(self, prompts, n, seed):

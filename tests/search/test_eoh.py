@@ -7,8 +7,9 @@ from method_fakes import individual, rng, run
 from spo_fakes import Generator, number_in
 
 from spo_jax.errors import InputError
+from spo_jax.program.grammar.base import CROSSOVERS, MUTATIONS
 from spo_jax.search.methods.eoh import Eoh, draw, request, survivors
-from spo_jax.search.writing.prompts import CROSSOVERS, INITIALIZATION, MUTATIONS
+from spo_jax.search.writing.prompts import INITIALIZATION
 
 POPULATION = [individual(n, 0.9 - n / 10) for n in range(4)]
 

@@ -12,7 +12,7 @@ from spo_jax.errors import InputError
 from spo_jax.program import Pair
 from spo_jax.search.methods import funsearch
 from spo_jax.search.methods.funsearch import FunSearch, Island, draw_short, request, reset, softmax
-from spo_jax.search.writing.prompts import INITIALIZATION, NEXT_VERSION
+from spo_jax.search.writing.prompts import INITIALIZATION
 
 RULES = FunSearch()
 
@@ -128,8 +128,8 @@ def test_ties_between_islands_are_broken_at_random():
     ("shown", "prose", "form"),
     [
         (0, True, INITIALIZATION),
-        (1, True, NEXT_VERSION),
-        (2, True, NEXT_VERSION),
+        (1, True, "next-version"),
+        (2, True, "next-version"),
         (0, False, INITIALIZATION),
         (1, False, "mechanism-replacement"),
         (2, False, "shared-principle-crossover"),

@@ -13,10 +13,11 @@ from spo_jax.cli import main
 from spo_jax.config import FIELDS, Config
 from spo_jax.envs.problems import get_problem
 from spo_jax.errors import InputError
+from spo_jax.search.parts import Parts
 from spo_jax.search.rounds import Individual
 from spo_jax.search.runs.store import DATABASE, MANIFEST, Store, load_run
 from spo_jax.search.runs.tables import TABLES
-from spo_jax.search.spo import Parts, discover
+from spo_jax.search.spo import discover
 from spo_jax.search.validation import Finals
 
 

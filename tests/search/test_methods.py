@@ -16,15 +16,17 @@ from spo_jax.config import Config
 from spo_jax.envs.problems import get_problem
 from spo_jax.errors import InputError
 from spo_jax.program import Pair, Program
-from spo_jax.search.methods import METHODS, get_method, rounds_of, settings_of, writes_prose
+from spo_jax.rl.endpoint import Endpoint
+from spo_jax.search.methods import METHODS, get_method, rounds_of, settings_of
 from spo_jax.search.methods.best_of_n import BestOfN
+from spo_jax.search.parts import Parts
+from spo_jax.search.plugins import get_generator
 from spo_jax.search.rounds import State, Updater
 from spo_jax.search.runs import progress
 from spo_jax.search.runs.store import Store, default_folder, dump, load_run
 from spo_jax.search.runs.tables import has
-from spo_jax.search.spo import Parts, discover
-from spo_jax.search.writing import prompts
-from spo_jax.search.writing.prompts import INITIALIZATION, render
+from spo_jax.search.spo import discover
+from spo_jax.search.writing.prompts import INITIALIZATION, Templates, built_in, templates_of
 
 SETTINGS = {
     "funsearch": "islands=3, prompts=2, samples=2, reset=8",
@@ -158,17 +160,10 @@ def test_the_baselines_choose_by_validation():
 
 
 def test_who_writes_prose():
-    plain = Generator()
-    for generator, model, prose in (
-        ("model", "embedded", False),
-        ("model", "folder", True),
-        ("grammar", "embedded", False),
-        ("spo_fakes:Generator", "embedded", False),
-    ):
-        assert writes_prose(Config(generator=generator, model=model), plain) == prose
-    assert writes_prose(Config(generator="spo_fakes:Generator"), Writer())
-    api = Config(generator="openai", model="any", base_url="http://127.0.0.1:1/v1")
-    assert writes_prose(api, plain)
+    assert not Generator().writes_prose
+    assert not get_generator("grammar").writes_prose
+    assert Writer().writes_prose
+    assert Endpoint.writes_prose
 
 
 # --- the same whatever happens --------------------------------------------------------------------
@@ -308,30 +303,31 @@ PARENTS = tuple(
     ],
 )
 def test_prompts_of_the_baselines(form, count, words):
-    prompt = render("tsp", "destroy", form, PARENTS[:count], reflection="Look at the ends.")
-    plain = render("tsp", "destroy", INITIALIZATION)
+    prompt = templates_of("tsp").render(
+        "tsp", "destroy", form, PARENTS[:count], reflection="Look at the ends."
+    )
+    plain = templates_of("tsp").render("tsp", "destroy", INITIALIZATION)
     assert words in prompt.text
     assert all(parent.source in prompt.text for parent in PARENTS[:count])
     # The contract, the rules and the format of the answer are SPO's.
     assert prompt.text.partition("Task")[0] == plain.text.partition("Task")[0]
     assert prompt.text.split("\n")[-4:] == plain.text.split("\n")[-4:]
     with pytest.raises(InputError, match="parents, not 0"):
-        render("tsp", "destroy", form)
+        templates_of("tsp").render("tsp", "destroy", form)
 
 
 def test_prompts_for_reflections(tmp_path):
     repair = Program("repair", "def repair(dist, partial, removed, z, rng):\n    return 1", "Put.")
     worse, better = (Pair(destroy, repair) for destroy in PARENTS[:2])
-    short = prompts.short_reflection("tsp", worse, better, 20)
+    short = built_in().short_reflection("tsp", worse, better, 20)
     assert short.text.index("return 0") < short.text.index("return 1")
     assert "fewer than 20 words" in short.text
-    long = prompts.long_reflection("tsp", "", ["a", "b"], 50)
+    long = built_in().long_reflection("tsp", "", ["a", "b"], 50)
     assert "(nothing yet)" in long.text
     assert "- a\n- b" in long.text
     (tmp_path / "long-reflection.txt").write_text("$problem $before $hints $words")
-    mine = prompts.long_reflection(
-        "tsp", "old", ["a"], 9, prompts.templates(tmp_path, get_problem("tsp"))
-    )
+    own = Templates.read(tmp_path, get_problem("tsp"))
+    mine = own.long_reflection("tsp", "old", ["a"], 9)
     assert mine.text == "TSP old - a 9\n"
 
 

@@ -8,8 +8,9 @@ from spo_jax.config import Config
 from spo_jax.envs.problems import get_problem
 from spo_jax.program import Completion, syntax
 from spo_jax.program.pairfile import parse_pair
+from spo_jax.search.parts import Parts
 from spo_jax.search.runs.store import BEST, Store, dump
-from spo_jax.search.spo import Parts, discover
+from spo_jax.search.spo import discover
 
 DEEP = "    deep = " + "+".join(["1"] * 490) + "\n"
 

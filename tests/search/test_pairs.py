@@ -11,13 +11,15 @@ from spo_jax.envs.problems import get_problem
 from spo_jax.envs.run.evaluator import Evaluator as RealEvaluator
 from spo_jax.envs.run.rollouts import Status
 from spo_jax.program import Completion
+from spo_jax.program.grammar.base import MUTATIONS
 from spo_jax.search.methods import get_method
 from spo_jax.search.methods.pairs import Budget, Request, best_of, breed, table_of, with_scores
+from spo_jax.search.parts import Parts
 from spo_jax.search.payoffs import Table
 from spo_jax.search.plugins import get_generator
 from spo_jax.search.rounds import Observer, State
-from spo_jax.search.spo import Parts, discover
-from spo_jax.search.writing.prompts import INITIALIZATION, MUTATIONS
+from spo_jax.search.spo import discover
+from spo_jax.search.writing.prompts import INITIALIZATION
 
 PARENTS = (individual(3, 0.5).pair, individual(4, 0.4).pair)
 

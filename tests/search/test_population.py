@@ -1,15 +1,24 @@
 """Survivor selection against a brute-force oracle, and what it must never depend on."""
 
 import math
+import random
 from dataclasses import astuple
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from spo_jax.config import Config
 from spo_jax.errors import InputError
 from spo_jax.program import Program
-from spo_jax.search.population import Member, jaccard, leader_panel, select
+from spo_jax.search.population import (
+    Member,
+    PanelContext,
+    SurvivorContext,
+    diverse_survivors,
+    jaccard,
+    leader_panel,
+)
 
 NAN = math.nan
 
@@ -72,6 +81,21 @@ def oracle(candidates, size, diversity):
         survivors.append(pick)
         distinct.remove(pick)
     return tuple(survivors)
+
+
+def context(size=10, diversity=0.1, k=1, role="destroy"):
+    return SurvivorContext(size, diversity, k, role, random.Random(0), Config())
+
+
+def select(candidates, size=10, diversity=0.1):
+    return diverse_survivors(candidates, context(size, diversity))
+
+
+def lead(destroys, size, fixed=(), survivors=diverse_survivors):
+    rng = random.Random(0)
+    return leader_panel(
+        destroys, PanelContext(size, 0.1, 1, "destroy", rng, Config(), survivors, fixed)
+    )
 
 
 class TestJaccard:
@@ -165,31 +189,31 @@ class TestLeaderPanel:
     POPULATION = tuple(Member(destroy(n, f"idea {n}"), n / 10, 1) for n in range(5))
 
     def test_evolved_ones_first_then_the_fixed(self):
-        panel = leader_panel(self.POPULATION, 2, self.FIXED)
+        panel = lead(self.POPULATION, 2, self.FIXED)
         assert panel == (destroy(4, "idea 4"), destroy(3, "idea 3"), *self.FIXED)
 
     def test_fewer_than_asked_for(self):
-        assert len(leader_panel(self.POPULATION, 9)) == 5
-        assert leader_panel((), 5, self.FIXED) == self.FIXED
-        assert leader_panel(self.POPULATION, 0) == ()
+        assert len(lead(self.POPULATION, 9)) == 5
+        assert lead((), 5, self.FIXED) == self.FIXED
+        assert lead(self.POPULATION, 0) == ()
 
     def test_evolved_ones_are_diverse(self):
         same = tuple(Member(destroy(n, "one idea"), 0.9 - n / 1000, 1) for n in range(3))
         other = Member(destroy(7, "quite another"), 0.85, 1)
-        assert leader_panel((*same, other), 2) == (same[0].program, other.program)
+        assert lead((*same, other), 2) == (same[0].program, other.program)
 
     def test_nobody_sits_twice(self):
         evolved = Member(destroy(11, "rediscovered", layout="  "), 0.9, 4)
-        panel = leader_panel((evolved,), 3, (*self.FIXED, self.FIXED[0]))
+        panel = lead((evolved,), 3, (*self.FIXED, self.FIXED[0]))
         assert panel == (evolved.program, self.FIXED[0])
 
     def test_repairs_are_refused(self):
         with pytest.raises(InputError, match="destroy"):
-            leader_panel((), 3, (repair(1),))
+            lead((), 3, (repair(1),))
 
     @given(members(role="destroy"), st.integers(0, 5), st.randoms())
     def test_any_order_of_the_population(self, population, size, random):
-        panel = leader_panel(tuple(population), size, self.FIXED)
+        panel = lead(tuple(population), size, self.FIXED)
         random.shuffle(population)
-        assert leader_panel(tuple(population), size, self.FIXED) == panel
+        assert lead(tuple(population), size, self.FIXED) == panel
         assert len({program.digest for program in panel}) == len(panel) <= size + 2

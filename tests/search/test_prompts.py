@@ -1,5 +1,6 @@
 """Prompts say everything that the paper's ask for, in our words, and follow a user's folder."""
 
+import hashlib
 import itertools
 import os
 import re
@@ -10,17 +11,10 @@ import pytest
 from spo_jax.envs.problem import Problem
 from spo_jax.envs.problems import get_problem
 from spo_jax.errors import InputError
-from spo_jax.program import ROLES, Program
+from spo_jax.program import ROLES, Pair, Program
+from spo_jax.program.grammar.base import FORMS
 from spo_jax.search.writing import prompts
-from spo_jax.search.writing.prompts import (
-    CROSSOVERS,
-    FORMS,
-    INITIALIZATION,
-    MUTATIONS,
-    digest,
-    render,
-    templates,
-)
+from spo_jax.search.writing.prompts import INITIALIZATION, Templates, built_in, templates_of
 
 PROBLEMS = ("tsp", "cvrp")
 DESTROY = Program(
@@ -32,6 +26,7 @@ REPAIRS = (
     Program("repair", "def repair(b):\n    return 4\n", "Insert the farthest first."),
 )
 STATE = "steps_since_improvement"
+FOLDER = Path(prompts.__file__).parent
 
 
 def problem_of(name):
@@ -43,11 +38,10 @@ def problem_of(name):
 
 def ask(problem, role, form=INITIALIZATION, folder=None, **options):
     family = DESTROYS if role == "destroy" else REPAIRS
-    parents = family[: prompts.parents_of(form)]
-    return render(
-        problem, role, form, parents, DESTROY if role == "repair" else None,
-        texts=None if folder is None else templates(folder, problem_of(problem)), **options,
-    ).text  # fmt: skip
+    texts = Templates.read(folder, problem_of(problem))
+    parents = family[: texts.form(form).parents[0]]
+    paired = DESTROY if role == "repair" else None
+    return texts.render(problem, role, form, parents, paired, **options).text
 
 
 def every_prompt(**options):
@@ -191,14 +185,18 @@ class TestWhatPromptsSay:
             assert "$" not in text, (role, form)
 
     def test_forms_are_those_of_table_3(self):
-        assert (INITIALIZATION, *MUTATIONS, *CROSSOVERS) == FORMS
-        assert [prompts.parents_of(form) for form in FORMS] == [0, 1, 1, 1, 2, 2]
+        for role in ROLES:
+            turns = [built_in().in_turn(kind, role) for kind in ("mutation", "crossover")]
+            assert (INITIALIZATION, *turns[0], *turns[1]) == FORMS
+        assert [templates_of("tsp").form(form).parents[0] for form in FORMS] == [0, 1, 1, 1, 2, 2]
 
     @pytest.mark.parametrize("form", FORMS)
     @pytest.mark.parametrize("role", ROLES)
     def test_parents_are_shown_with_strategy_and_source(self, role, form):
         text = ask("tsp", role, form, show_destroy="strategy")
-        shown = (DESTROYS if role == "destroy" else REPAIRS)[: prompts.parents_of(form)]
+        shown = (DESTROYS if role == "destroy" else REPAIRS)[
+            : templates_of("tsp").form(form).parents[0]
+        ]
         for number, parent in enumerate(shown, 1):
             block = f"Parent {number}\nStrategy: {parent.strategy}\n```python\n{parent.source}```"
             assert block in text
@@ -215,7 +213,9 @@ class TestWhatPromptsSay:
         assert (DESTROY.source in text) == source
 
     def test_a_prompt_records_what_it_was_made_of(self):
-        prompt = render("tsp", "repair", "simplification", REPAIRS[:1], DESTROY, state=False)
+        prompt = templates_of("tsp").render(
+            "tsp", "repair", "simplification", REPAIRS[:1], DESTROY, state=False
+        )
         assert (prompt.problem, prompt.role, prompt.form) == ("tsp", "repair", "simplification")
         assert prompt.parents == REPAIRS[:1]
         assert prompt.destroy is DESTROY
@@ -223,7 +223,10 @@ class TestWhatPromptsSay:
 
     def test_a_program_without_a_strategy(self):
         silent = Program("destroy", "def destroy(): pass\n")
-        assert "Strategy: (none given)" in render("tsp", "repair", INITIALIZATION, (), silent).text
+        assert (
+            "Strategy: (none given)"
+            in templates_of("tsp").render("tsp", "repair", INITIALIZATION, (), silent).text
+        )
 
 
 class TestWithoutState:
@@ -253,14 +256,20 @@ class TestFolder:
         assert ask("tsp", "destroy", folder=tmp_path) == ask("tsp", "destroy")
 
     def test_our_own_templates_as_a_folder_change_nothing(self, tmp_path):
+        for path in FOLDER.glob("*.txt"):  # with the declarations of forms, or without
+            (tmp_path / path.name).write_text(path.read_text())
+        for name in ("simplification.txt", "next-version.txt"):
+            (tmp_path / name).write_text(built_in().texts[name])
         for problem in map(get_problem, PROBLEMS):
             folder = tmp_path / problem.name
             folder.mkdir()
-            ours = templates(problem=problem)
-            for name, text in ours.items():
-                (folder / name).write_text(text)
-            assert templates(folder, problem) == ours
-            assert digest(templates(folder, problem)) == digest(ours)
+            for path in tmp_path.glob("*.txt"):
+                (folder / path.name).write_text(path.read_text())
+            for role in ROLES:
+                (folder / f"{problem.name}-{role}.txt").write_text(problem.contract(role))
+            ours, mine = Templates.read(None, problem), Templates.read(folder, problem)
+            assert (mine.texts, mine.forms) == (ours.texts, ours.forms)
+            assert (mine.digest, mine.own_forms) == (ours.digest, False)
             for role, form in itertools.product(ROLES, FORMS):
                 asked = ask(problem.name, role, form)
                 assert ask(problem.name, role, form, folder=folder) == asked
@@ -295,10 +304,60 @@ class TestFolder:
 
     def test_folders_that_cannot_be_read(self, tmp_path):
         with pytest.raises(InputError, match="cannot read the folder"):
-            templates(tmp_path / "missing")
+            Templates.read(tmp_path / "missing")
         (tmp_path / "rules.txt").mkdir()
         with pytest.raises(InputError, match="cannot read prompt template"):
-            templates(tmp_path)
+            Templates.read(tmp_path)
+
+
+class TestNewForms:
+    def test_a_file_that_declares_a_form_is_asked_in_turn(self, tmp_path):
+        (tmp_path / "analogy.txt").write_text(
+            "#form kind=mutation parents=1\nTask: an analogy for $role\n$parents\n"
+        )
+        (tmp_path / "analogy-stateless.txt").write_text("Task: without state\n$parents\n")
+        (tmp_path / "blend.txt").write_text(
+            "#form kind=crossover parents=3 role=repair turn=0\nTask: blend\n$parents\n"
+        )
+        texts = Templates.read(tmp_path)
+        ours = built_in().in_turn("mutation", "destroy")
+        assert texts.in_turn("mutation", "destroy") == [*ours, "analogy"]
+        assert texts.in_turn("crossover", "destroy") == built_in().in_turn("crossover", "destroy")
+        assert texts.in_turn("crossover", "repair")[0] == "blend"
+        assert "Task: an analogy for destroy\nParent 1" in ask(
+            "tsp", "destroy", "analogy", folder=tmp_path
+        )
+        assert "Task: without state\n" in ask(
+            "tsp", "destroy", "analogy", folder=tmp_path, state=False
+        )
+        assert "#form" not in ask("tsp", "repair", "analogy", folder=tmp_path)
+        with pytest.raises(InputError, match="'blend' is for repair prompts only"):
+            texts.render("tsp", "destroy", "blend", DESTROYS)
+        (tmp_path / "blend.txt").write_text("#form kind=other parents=3\nTask: blend\n$parents\n")
+        assert Templates.read(tmp_path).digest != texts.digest
+
+    @pytest.mark.parametrize(
+        ("name", "text", "complaint"),
+        [
+            ("new.txt", "#form kind=mutatoin parents=1\n$parents", "kind=mutation|crossover"),
+            ("new.txt", "#form kind=mutation\n$parents", "parents=N"),
+            ("new.txt", "#form kind=mutation parents=0\n", "show at least 1 parent"),
+            ("new.txt", "#form kind=crossover parents=3-2\n$parents", "parents=N"),
+            ("new.txt", "#form kind=crossover parents=2 rôle=repair\n$parents", "role=destroy"),
+            ("new.txt", "#form kind=other parents=1 turn=-1\n$parents", "turn=N"),
+            ("new.txt", "#form kind=mutation parents=1\nTask", r"lacks placeholder \$parents"),
+            ("new.txt", "#form kind=mutation parents=1\n$parents $reflection", r"\$reflection"),
+            ("new.md", "#form kind=mutation parents=1\n$parents", "no prompt template"),
+            ("new-stateless.txt", "$parents", "no prompt template"),
+            ("rules.txt", "#form kind=mutation parents=1\n$role", "is no prompt form"),
+            ("tsp-destroy.txt", "#form kind=other parents=0\n", "is no prompt form"),
+            ("simplification.txt", "#form kind=mutation parents=2\n$role $parents", "anew"),
+        ],
+    )
+    def test_wrong_declarations(self, tmp_path, name, text, complaint):
+        (tmp_path / name).write_text(text)
+        with pytest.raises(InputError, match=complaint):
+            Templates.read(tmp_path, get_problem("tsp"))
 
 
 class TestArguments:
@@ -318,22 +377,14 @@ class TestArguments:
     )
     def test_what_does_not_fit_is_refused(self, role, form, parents, destroy, complaint):
         with pytest.raises(InputError, match=complaint):
-            render("tsp", role, form, parents, destroy)
+            templates_of("tsp").render("tsp", role, form, parents, destroy)
 
     def test_unknown_problem_and_view(self):
-        with pytest.raises(InputError, match="unknown problem 'knapsack'"):
-            render("knapsack", "destroy", INITIALIZATION)
-        own = templates(problem=problem_of("knapsack"))
+        own = Templates.read(None, problem_of("knapsack"))
         with pytest.raises(InputError, match=r"'knapsack': write knapsack-destroy\.txt into"):
-            render("knapsack", "destroy", INITIALIZATION, texts=own)
+            own.render("knapsack", "destroy", INITIALIZATION)
         with pytest.raises(InputError, match="show_destroy"):
             ask("tsp", "repair", show_destroy="everything")
-
-
-def test_every_text_file_of_the_package_is_a_template():
-    folder = Path(prompts.__file__).parent
-    assert {path.name for path in folder.glob("*.txt")} == set(prompts.PLACEHOLDERS)
-    assert templates(folder=None) is not templates(folder=None)  # callers may change their copy
 
 
 def test_our_words_are_not_the_papers():
@@ -350,8 +401,47 @@ def test_our_words_are_not_the_papers():
     appendix = paper.read_text("utf-8").partition(r"\label{app:prompts}")[2]
     theirs = runs(appendix.partition(r"\label{app:state-intervention}")[0])
     assert len(theirs) > 1000
-    ours = templates()
+    ours = {}
     for problem in map(get_problem, PROBLEMS):
-        ours |= templates(problem=problem)
+        ours |= Templates.read(None, problem).texts
     for name, text in ours.items():
         assert not runs(text) & theirs, name
+
+
+# Digests of what every form asked before forms were declared by their files.
+ASKED = {
+    "initialization": "c278e29917695fff",
+    "mechanism-replacement": "ec0847c2fd302f42",
+    "state-control-redesign": "ee9c8f01eca6adb5",
+    "simplification": "d523587146fa350e",
+    "divergent-crossover": "ee0a67976b7d0e7c",
+    "shared-principle-crossover": "bbd3bd5394ed2b7e",
+    "next-version": "e8b97b72098d700d",
+    "divergent-crossover-many": "7622b0c2a4ef3a41",
+    "shared-principle-crossover-many": "352edf2e2e7eac63",
+    "reflected-crossover": "dad2f77ef4a21191",
+    "reflected-mutation": "81595537aff31eea",
+    "reflections": "11d07b605719fe72",
+}
+
+
+@pytest.mark.parametrize("form", ASKED)
+def test_the_packages_prompts_are_what_they_were(form):
+    asked = hashlib.sha256()
+    shows = ("strategy", "source", "both")
+    if form == "reflections":
+        pairs = [Pair(*both) for both in zip(DESTROYS, REPAIRS, strict=True)]
+        for show in shows:
+            asked.update(built_in().short_reflection("tsp", *pairs, 20, show).text.encode())
+        asked.update(built_in().long_reflection("cvrp", "", ["a", "b"], 50).text.encode())
+    else:
+        count = templates_of("tsp").form(form).parents[0]
+        said = "Stay local." if form.startswith("reflected") else ""
+        for problem, role, state, show in itertools.product(PROBLEMS, ROLES, (True, False), shows):
+            family = (DESTROYS if role == "destroy" else REPAIRS) * 2
+            prompt = templates_of(problem).render(
+                problem, role, form, family[:count], DESTROY if role == "repair" else None,
+                state=state, show_destroy=show, show_parents=show, reflection=said,
+            )  # fmt: skip
+            asked.update(prompt.text.encode())
+    assert asked.hexdigest()[:16] == ASKED[form]

@@ -28,7 +28,7 @@ def test_a_round_ends_with_the_error_of_either_side():
             finished.set()
             return {}
 
-    def panel(destroys, size, fixed, diversity):
+    def panel(destroys, context):
         raise LookupError("no panel")
 
     with pytest.raises(LookupError, match="no panel"):

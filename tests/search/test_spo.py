@@ -22,14 +22,22 @@ from spo_jax.envs.run.evaluator import Evaluator as RealEvaluator
 from spo_jax.envs.run.rollouts import Refusal, Status
 from spo_jax.errors import InputError
 from spo_jax.program import Completion, Pair, Program
-from spo_jax.search.candidates import draw_parents
+from spo_jax.program.grammar.base import CROSSOVERS, MUTATIONS
+from spo_jax.search.contexts import draw_parents
 from spo_jax.search.credit import Credits
+from spo_jax.search.parts import Parts
 from spo_jax.search.payoffs import cross_play_scores
-from spo_jax.search.plugins import get_generator, get_panel, get_survivors, get_updater
-from spo_jax.search.population import jaccard, leader_panel, select
+from spo_jax.search.plugins import (
+    as_generator,
+    get_generator,
+    get_panel,
+    get_survivors,
+    get_updater,
+)
+from spo_jax.search.population import diverse_survivors, jaccard, leader_panel
 from spo_jax.search.rounds import Played, State, Updater
-from spo_jax.search.spo import Parts, discover
-from spo_jax.search.writing.prompts import CROSSOVERS, INITIALIZATION, MUTATIONS
+from spo_jax.search.spo import discover
+from spo_jax.search.writing.prompts import INITIALIZATION
 from spo_jax.seeding import python_rng
 
 
@@ -200,18 +208,18 @@ def test_the_updater_sees_the_round_before_the_populations_change():
             assert panel_chosen.wait(20)  # cross-play goes on beside the update
             return {"loss": 0.25}
 
-    def select(candidates, size, diversity):
+    def survivors(candidates, context):
         assert begun.wait(20)
-        order.append("select")
+        order.append("survivors")
         return ()
 
-    def panel(destroys, size, fixed, diversity):
+    def panel(destroys, context):
         order.append("panel")
         panel_chosen.set()
-        return fixed
+        return context.classical
 
-    rounds, _, _ = play(small(rounds=1), updater=Watch(), select=select, panel=panel)
-    assert order == ["update", "select", "panel", "select"]
+    rounds, _, _ = play(small(rounds=1), updater=Watch(), survivors=survivors, panel=panel)
+    assert order == ["update", "survivors", "panel", "survivors"]
     assert rounds[0].metrics == {"loss": 0.25}
 
 
@@ -308,8 +316,8 @@ def test_cross_play_takes_the_best_of_the_round_and_the_old_population():
     config = small(rounds=2, cross_play_candidates=3)
     panels = []
 
-    def panel(destroys, size, fixed, diversity):
-        panels.append(leader_panel(destroys, size, fixed, diversity))
+    def panel(destroys, context):
+        panels.append(leader_panel(destroys, context))
         return panels[-1]
 
     rounds, end, parts = play(config, panel=panel)
@@ -608,19 +616,19 @@ def test_parts_are_found_by_name():
     assert play(small(rounds=1), updater=updater)[0][0].metrics == {"destroys": 5}
 
 
-def best_alone(candidates, size, diversity):
-    return select(candidates, 1, 0.0)
+def best_alone(candidates, context):
+    return diverse_survivors(candidates, replace(context, size=1, diversity=0.0))
 
 
-def stranger(destroys, size, fixed, diversity):
+def stranger(destroys, context):
     return (answer_program("destroy"),)
 
 
-def nothing_known(candidates, size, diversity):
+def nothing_known(candidates, context):
     return [replace(member, score=math.nan) for member in candidates]
 
 
-def repairs_judge(destroys, size, fixed, diversity):
+def repairs_judge(destroys, context):
     return (answer_program("repair"),)
 
 
@@ -629,9 +637,9 @@ def answer_program(role):
 
 
 def test_who_survives_and_who_judges_are_found_by_name():
-    assert (get_survivors("diverse"), get_panel("evolved")) == (select, leader_panel)
+    assert (get_survivors("diverse"), get_panel("evolved")) == (diverse_survivors, leader_panel)
     config = small(rounds=1, survivors=f"{__name__}:best_alone", panel=f"{__name__}:stranger")
-    rules = {"select": get_survivors(config.survivors), "panel": get_panel(config.panel)}
+    rules = {"survivors": get_survivors(config.survivors), "panel": get_panel(config.panel)}
     fine = Evaluator(verdict=lambda pair: (Status.OK, 0.25))
     rounds = play(config, evaluator=fine, **rules)[0]
     assert (len(rounds[0].destroys), len(rounds[0].repairs)) == (1, 1)
@@ -639,9 +647,80 @@ def test_who_survives_and_who_judges_are_found_by_name():
     assert judges == {answer_program("destroy").digest}
 
     with pytest.raises(InputError, match="it must return members of its candidates"):
-        play(small(rounds=1), select=get_survivors(f"{__name__}:nothing_known"))
+        play(small(rounds=1), survivors=get_survivors(f"{__name__}:nothing_known"))
     with pytest.raises(InputError, match="it must return destroy programs"):
         play(small(rounds=1), panel=get_panel(f"{__name__}:repairs_judge"))
+
+
+def tournament(candidates, context):
+    """The best of two, drawn by the rng of the context."""
+    seen.append((context.round, context.role, context.size, type(context).__name__))
+    left = [m for m in candidates if math.isfinite(m.score)]
+    chosen = []
+    while left and len(chosen) < context.size:
+        winner = max(context.rng.sample(left, min(2, len(left))), key=lambda m: m.score)
+        left = [m for m in left if m.program.digest != winner.program.digest]
+        chosen.append(winner)
+    return chosen
+
+
+seen = []
+
+
+def test_a_rule_with_its_rng_repeats_itself_and_chooses_the_panel():
+    config = small(survivors=f"{__name__}:tournament")
+    rule = get_survivors(config.survivors)
+    whole, end, _ = play(config, survivors=rule)
+    assert fingerprint(play(config, survivors=rule)[0]) == fingerprint(whole)
+    assert fingerprint(whole) != fingerprint(play(small())[0])
+    half, state, _ = play(small(survivors=config.survivors, rounds=2), survivors=rule)
+    rest, resumed, _ = play(config, state=state, survivors=rule)
+    assert fingerprint(half + rest) == fingerprint(whole)
+    assert (resumed.destroys, resumed.repairs) == (end.destroys, end.repairs)
+    due = [
+        (k, role, size, kind)
+        for k in range(1, config.rounds + 1)
+        for role, size, kind in (
+            ("destroy", config.population_size, "SurvivorContext"),
+            ("destroy", config.panel_evolved, "PanelContext"),
+            ("repair", config.population_size, "SurvivorContext"),
+        )
+    ]
+    assert seen[: len(due)] == due
+    for done in whole:  # what the tournament chose judges the repairs, not the best by score
+        judges = {p.destroy for p in done.pairs if p.kind == "cross-play"}
+        assert judges <= {m.program.digest for m in done.destroys}
+
+
+def test_an_object_that_only_generates_is_adapted():
+    class Plain:
+        def generate(self, prompts, n, seed):
+            return Generator().generate(prompts, n, seed)
+
+    class Prose(Plain):
+        writes_prose = True
+
+        def fits(self, text):
+            return False
+
+    adapted = as_generator(Plain())
+    assert adapted.fits("x")
+    assert not adapted.writes_prose
+    adapted.open(None, print)
+    adapted.close()
+    assert fingerprint(play(generator=adapted)[0]) == fingerprint(play()[0])
+    assert as_generator(adapted) is adapted
+    assert as_generator(Prose()).writes_prose
+    assert not as_generator(Prose()).fits("x")
+
+    class Wrong(Plain):
+        def fits(self):
+            return True
+
+    with pytest.raises(InputError, match=r"its method fits must take \(text\)"):
+        as_generator(Wrong())
+    with pytest.raises(InputError, match=r"has no method generate, as spo_jax\.generator"):
+        as_generator(object())
 
 
 @pytest.mark.parametrize(

@@ -23,6 +23,7 @@ from spo_jax.errors import InputError
 from spo_jax.program import Pair, Program
 from spo_jax.program.pairfile import load_pair, save_pair
 from spo_jax.rl.backend import SAME_BITS, ask_same_bits
+from spo_jax.search.parts import Parts
 from spo_jax.search.rounds import Best, Failure
 from spo_jax.search.runs import commands, progress
 from spo_jax.search.runs.manifest import (
@@ -46,9 +47,9 @@ from spo_jax.search.runs.store import (
     load_run,
     resolve_pair,
 )
-from spo_jax.search.spo import Parts, discover
+from spo_jax.search.spo import discover
 from spo_jax.search.validation import Finals
-from spo_jax.search.writing.prompts import digest, templates
+from spo_jax.search.writing.prompts import Templates
 
 ROOT = Path(spo_fakes.__file__).parents[2]
 
@@ -548,7 +549,7 @@ def test_a_run_goes_on_with_the_prompts_it_began_with(tmp_path):
         return path
 
     mine, same, other = (
-        digest(templates(folder(name, text)))
+        Templates.read(folder(name, text)).digest
         for name, text in (("a", "$role"), ("b", "$role"), ("c", "$role!"))
     )
     assert mine == same != other

@@ -15,11 +15,12 @@ from spo_jax.envs.specs import parse_spec
 from spo_jax.errors import InputError
 from spo_jax.presets import PRESETS, load
 from spo_jax.program import Pair, Program
+from spo_jax.search.parts import Parts
 from spo_jax.search.rounds import Best, Observer
 from spo_jax.search.runs import progress
 from spo_jax.search.runs.store import Store, load_run
 from spo_jax.search.runs.tables import connect
-from spo_jax.search.spo import Parts, discover
+from spo_jax.search.spo import discover
 from spo_jax.search.validation import (
     FRESH,
     Finals,

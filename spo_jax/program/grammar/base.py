@@ -131,7 +131,8 @@ class Grammar:
         Raises InputError for an unknown form.
         """
         if form not in FORMS:
-            raise InputError(f"unknown prompt form {form!r}: use one of {', '.join(FORMS)}")
+            known = ", ".join(FORMS)
+            raise InputError(f"unknown prompt form {form!r}: the grammar knows only {known}")
         if form == INITIALIZATION or not parents:
             return self.sample(rng, state)
         mended = [self.mend(parent, rng, state) for parent in parents]

@@ -2,17 +2,16 @@
 
 import dataclasses
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from spo_jax.config import Config, closest
 from spo_jax.envs.problem import Instance
 from spo_jax.errors import InputError
+from spo_jax.generator import Generator
 from spo_jax.named import imported, require_members
-from spo_jax.search.rounds import Generator, Method, Round, State
-from spo_jax.words import EMBEDDED, SPO, WITH_MODEL
-
-if TYPE_CHECKING:
-    from spo_jax.search.spo import Parts
+from spo_jax.search.parts import Method, Parts
+from spo_jax.search.rounds import Round, State
+from spo_jax.words import SPO
 
 METHODS = {
     "funsearch": "spo_jax.search.methods.funsearch:FunSearch",
@@ -57,7 +56,7 @@ def rounds_in(method: Method, config: Config) -> int:
 
 
 def round_of(
-    method: Method, parts: "Parts", instances: Sequence[Instance], k: int, state: State
+    method: Method, parts: Parts, instances: Sequence[Instance], k: int, state: State
 ) -> Round:
     """Round k of a method. Raises InputError unless it returns that."""
     done = method.one_round(parts, instances, k, state)
@@ -72,25 +71,13 @@ def round_of(
 
 def variant_of(method: Method, config: Config, generator: Generator) -> str:
     """The sentence in which a method says what it is. Raises InputError unless that is a text."""
-    found = method.variant(writes_prose(config, generator))
+    found = method.variant(generator.writes_prose)
     if not isinstance(found, str):
         raise InputError(
             f"method {config.method!r}: its variant(prose) returned {found!r:.80}, where a text "
             "is due"
         )
     return found
-
-
-def writes_prose(config: Config, generator: Generator) -> bool:
-    """Whether who writes the programs understands any request, and answers with prose where asked.
-
-    The grammar and the model that ships know the forms of SPO's prompts and nothing else. A
-    generator of the user's own says it by an attribute `writes_prose`.
-    """
-    own = getattr(generator, "writes_prose", None)
-    if own is not None:
-        return bool(own)
-    return config.generator in WITH_MODEL and config.model != EMBEDDED
 
 
 def _with_settings(method: Any, config: Config) -> Any:

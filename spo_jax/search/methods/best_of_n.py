@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from spo_jax.config import Config
 from spo_jax.envs.problem import Instance
 from spo_jax.search.methods.pairs import Budget, Request, best_of, breed, round_of, table_of
+from spo_jax.search.parts import Parts
 from spo_jax.search.rounds import Round, State
-from spo_jax.search.spo import Parts
 from spo_jax.search.writing.prompts import INITIALIZATION
 
 

@@ -23,20 +23,19 @@ from itertools import cycle, islice
 from spo_jax.config import Config
 from spo_jax.envs.problem import Instance
 from spo_jax.errors import InputError
-from spo_jax.search.methods import writes_prose
 from spo_jax.search.methods.pairs import Budget, Request, breed, round_of, table_of
+from spo_jax.search.parts import Parts
 from spo_jax.search.rounds import Individual, Round, State
-from spo_jax.search.spo import Parts
-from spo_jax.search.writing.prompts import CROSSOVERS, INITIALIZATION, MUTATIONS
+from spo_jax.search.writing.prompts import INITIALIZATION
 from spo_jax.seeding import python_rng
 
 # In this order, so that a last generation that is cut short has of each the same.
 OPERATORS = {
-    "e1": CROSSOVERS[0],
-    "e2": CROSSOVERS[1],
-    "m1": MUTATIONS[0],
-    "m2": MUTATIONS[1],
-    "m3": MUTATIONS[2],
+    "e1": "divergent-crossover",
+    "e2": "shared-principle-crossover",
+    "m1": "mechanism-replacement",
+    "m2": "state-control-redesign",
+    "m3": "simplification",
 }
 DECIMALS = 5  # to which two objectives are the same
 
@@ -62,7 +61,7 @@ class Eoh:
 
     def one_round(self, parts: Parts, instances: Sequence[Instance], k: int, state: State) -> Round:
         config = parts.config
-        size, p = config.population_size, self._p(writes_prose(config, parts.generator))
+        size, p = config.population_size, self._p(parts.generator.writes_prose)
         table = table_of(parts, instances, state)
         population = survivors(state.individuals, size)
         rng = python_rng(config.seed, "round", k, "parents")
@@ -81,7 +80,7 @@ class Eoh:
 def request(operator: str, population: Sequence[Individual], p: int, rng: random.Random) -> Request:
     """A request by an operator, parent-free where the population is too small for it."""
     form = OPERATORS.get(operator, INITIALIZATION)
-    wanted = 0 if form == INITIALIZATION else p if form in CROSSOVERS else 1
+    wanted = 0 if form == INITIALIZATION else p if operator in ("e1", "e2") else 1
     parents = draw(population, min(wanted, len(population)), rng)
     if len(parents) < min(wanted, 2):
         return Request(INITIALIZATION, (), operator)

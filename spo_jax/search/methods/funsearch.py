@@ -27,11 +27,11 @@ from dataclasses import dataclass, field, replace
 from spo_jax.config import Config
 from spo_jax.envs.problem import Instance
 from spo_jax.errors import InputError
-from spo_jax.search.methods import check_range, writes_prose
+from spo_jax.search.methods import check_range
 from spo_jax.search.methods.pairs import Budget, Request, breed, round_of, table_of
+from spo_jax.search.parts import Parts
 from spo_jax.search.rounds import Individual, Round, State
-from spo_jax.search.spo import Parts
-from spo_jax.search.writing.prompts import CROSSOVERS, INITIALIZATION, MUTATIONS, NEXT_VERSION
+from spo_jax.search.writing.prompts import INITIALIZATION
 from spo_jax.seeding import python_rng
 
 SHOWN = 2  # versions in a prompt, at most
@@ -75,7 +75,7 @@ class FunSearch:
 
     def one_round(self, parts: Parts, instances: Sequence[Instance], k: int, state: State) -> Round:
         config = parts.config
-        prose = writes_prose(config, parts.generator)
+        prose = parts.generator.writes_prose
         table = table_of(parts, instances, state)
         islands = self.database(state.individuals, config, k)
         rng = python_rng(config.seed, "round", k, "parents")
@@ -179,6 +179,6 @@ def request(shown: Sequence[Individual], place: int, prose: bool) -> Request:
     """The request for the next version of what is shown."""
     if not shown:
         return Request(INITIALIZATION, (), "initialization", place)
-    known = {1: MUTATIONS[0], 2: CROSSOVERS[1]}
-    form = NEXT_VERSION if prose else known[len(shown)]
+    known = {1: "mechanism-replacement", 2: "shared-principle-crossover"}
+    form = "next-version" if prose else known[len(shown)]
     return Request(form, tuple(each.pair for each in shown), "version", place)

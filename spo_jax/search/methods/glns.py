@@ -34,17 +34,19 @@ from statistics import median
 from spo_jax.config import Config
 from spo_jax.envs.problem import Instance
 from spo_jax.program import Pair, Program, Prompt, Role
-from spo_jax.search.candidates import Answers, distinct, fitted, written
+from spo_jax.search.candidates import Answers, distinct, written
 from spo_jax.search.methods import check_range
 from spo_jax.search.methods.pairs import Budget, table_of
+from spo_jax.search.parts import Parts
 from spo_jax.search.payoffs import Table, better
 from spo_jax.search.population import Member, Population
 from spo_jax.search.rounds import Counts, Digests, Individual, Round, State
-from spo_jax.search.spo import Parts, sample
-from spo_jax.search.writing.prompts import CROSSOVERS, INITIALIZATION, MUTATIONS
+from spo_jax.search.sampling import sample
+from spo_jax.search.writing.prompts import INITIALIZATION
 from spo_jax.seeding import python_rng
 
-REPLACE, REDESIGN, SHARE = MUTATIONS[0], MUTATIONS[1], CROSSOVERS[1]
+REPLACE, REDESIGN = "mechanism-replacement", "state-control-redesign"
+SHARE = "shared-principle-crossover"
 NEW_BEST, IMPROVED, ACCEPTED, FAILED = 1.5, 1.2, 0.8, 0.1
 KEPT = 0.5  # lambda: what a weight keeps of itself
 
@@ -240,9 +242,7 @@ def crossed(population: Population, rng: random.Random) -> Asked:
 
 
 def _prompt(parts: Parts, role: Role, asked: Asked, destroy: Program | None = None) -> Prompt:
-    return fitted(
-        parts.config, parts.problem.name, role, *asked, destroy, parts.fits, texts=parts.templates
-    )
+    return parts.prompts.fitted(role, *asked, destroy)
 
 
 def _answered(

@@ -14,11 +14,12 @@ import numpy as np
 
 from spo_jax.envs.problem import Instance
 from spo_jax.program import Pair, Program, Prompt, Role
-from spo_jax.search.candidates import Answers, distinct, fitted, written
+from spo_jax.search.candidates import Answers, distinct, written
+from spo_jax.search.parts import Parts
 from spo_jax.search.payoffs import Table, better
 from spo_jax.search.population import Member, Population
 from spo_jax.search.rounds import Counts, Failure, Individual, Round, State
-from spo_jax.search.spo import Parts, play_responses, sample
+from spo_jax.search.sampling import play_responses, sample
 from spo_jax.search.writing.prompts import INITIALIZATION
 
 NOTHING: Mapping[str, float] = {}
@@ -119,10 +120,7 @@ def breed(
 def _prompt(parts: Parts, role: Role, request: Request, destroy: Program | None = None) -> Prompt:
     halves = tuple(_half(pair, role) for pair in request.parents)
     form = request.form if halves else INITIALIZATION
-    return fitted(
-        parts.config, parts.problem.name, role, form, halves, destroy, parts.fits,
-        request.reflection, parts.templates,
-    )  # fmt: skip
+    return parts.prompts.fitted(role, form, halves, destroy, request.reflection)
 
 
 def _half(pair: Pair, role: Role) -> Program:

@@ -16,25 +16,17 @@ import json
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
 from itertools import combinations
 
 from spo_jax.config import Config
 from spo_jax.envs.problem import Instance
 from spo_jax.program import Prompt
 from spo_jax.search.candidates import Answers, complete, written
-from spo_jax.search.methods import check_range, writes_prose
+from spo_jax.search.methods import check_range
 from spo_jax.search.methods.pairs import Budget, Request, best_of, breed, round_of, table_of
+from spo_jax.search.parts import Parts
 from spo_jax.search.rounds import Individual, Round, State
-from spo_jax.search.spo import Parts
-from spo_jax.search.writing.prompts import (
-    CROSSOVERS,
-    INITIALIZATION,
-    MUTATIONS,
-    REFLECTED,
-    long_reflection,
-    short_reflection,
-)
+from spo_jax.search.writing.prompts import INITIALIZATION
 from spo_jax.seeding import derive, python_rng
 
 Match = tuple[Individual, Individual]  # the worse first
@@ -126,9 +118,10 @@ def select(population: Sequence[Individual], count: int, rng: random.Random) -> 
 def request(operator: str, shown: Sequence[Individual], reflection: str) -> Request:
     """A crossover of a match or a mutation of the elitist, reflected upon or not."""
     crossover = operator == "crossover"
-    form = CROSSOVERS[1] if crossover else MUTATIONS[0]
     if reflection:
-        form = REFLECTED[0] if crossover else REFLECTED[1]
+        form = "reflected-crossover" if crossover else "reflected-mutation"
+    else:
+        form = "shared-principle-crossover" if crossover else "mechanism-replacement"
     return Request(form, tuple(each.pair for each in shown), operator, reflection=reflection)
 
 
@@ -137,7 +130,7 @@ class Reflector:
 
     def __init__(self, rules: ReEvo, parts: Parts, k: int, state: State):
         self._rules, self._parts, self._k = rules, parts, k
-        self._able = writes_prose(parts.config, parts.generator)
+        self._able = parts.generator.writes_prose
         before = json.loads(state.note) if state.note else {}
         self._hints: list[str] = []
         self._advice = str(before.get("long", ""))
@@ -158,21 +151,16 @@ class Reflector:
         """A hint on each match."""
         if not self._able:
             return [""] * len(matches)
-        name, texts = self._parts.problem.name, self._parts.templates
-        words = self._rules.short_words
-        prompts = []
-        for worse, better in matches:
-            ask = partial(short_reflection, name, worse.pair, better.pair, words, texts=texts)
-            prompt = ask()
-            prompts.append(prompt if self._parts.fits(prompt.text) else ask(show="strategy"))
+        make, words = self._parts.prompts.short_reflection, self._rules.short_words
+        prompts = [make(worse.pair, better.pair, words) for worse, better in matches]
         self._hints = self._ask(prompts, "short")
         return self._hints
 
     def long(self, hints: Sequence[str]) -> str:
         """The advice of before, folded with the hints; unchanged without any."""
         if hints := [hint for hint in hints if hint]:
-            name, texts = self._parts.problem.name, self._parts.templates
-            prompt = long_reflection(name, self._advice, hints, self._rules.long_words, texts)
+            words = self._rules.long_words
+            prompt = self._parts.prompts.long_reflection(self._advice, hints, words)
             [advice] = self._ask([prompt], "long")
             self._advice = advice or self._advice
         return self._advice

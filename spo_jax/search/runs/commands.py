@@ -128,9 +128,9 @@ def _run(
         from spo_jax.search.credit import get_credit
         from spo_jax.search.methods import get_method, rounds_in, variant_of
         from spo_jax.search.plugins import get_panel, get_survivors, writer_and_learner
-        from spo_jax.search.writing.prompts import digest, templates
+        from spo_jax.search.writing.prompts import Templates
         from spo_jax.search.rounds import Round
-        from spo_jax.search.spo import Parts
+        from spo_jax.search.parts import Parts
         from spo_jax.search.spo import discover as algorithm
         from spo_jax.search.runs.store import BEST, CHECKPOINTS, Store
         from spo_jax.search.validation import FEWEST_CONTROLS, validate
@@ -139,8 +139,8 @@ def _run(
         if settings.deterministic:  # before a module of the user's can look at a device
             ask_same_bits()
         problem = get_problem(settings.problem)
-        texts = templates(settings.prompts, problem)  # read once, and compared by their digest
-        prompts = digest(texts) if settings.prompts is not None else None
+        templates = Templates.read(settings.prompts, problem)  # once for the whole run
+        prompts = templates.digest if settings.prompts is not None else None
         credit = get_credit(settings.credit)
         taught = settings.learning_credit
         learning_credit = None if taught is None else get_credit(taught)
@@ -182,8 +182,7 @@ def _run(
                     store.rewind(rewind)
                     display.note(f"went back to round {rewind}")
                 state = store.state()
-                if (open_in := getattr(generator, "open", None)) is not None:
-                    open_in(path, display.remark)
+                generator.open(path, display.remark)
                 unwritten = store.export_best(state.best)
                 display.say(progress.opening(settings, preset, path, committed + 1))
                 if variant is not None:
@@ -209,10 +208,10 @@ def _run(
                     credit=credit,
                     learning_credit=learning_credit,
                     updater=updater,
-                    select=survivors,
+                    survivors=survivors,
                     panel=panel,
                     observer=display,
-                    templates=texts,
+                    templates=templates,
                 )
                 algorithm(parts, state, commit, method)
                 display.ended()
@@ -235,13 +234,12 @@ def _run(
 
 @contextlib.contextmanager
 def ended(generator: Any) -> Iterator[None]:
-    """Closes a generator that has something to close."""
+    """Closes a generator at the end."""
     try:
         yield
     finally:
-        if (close := getattr(generator, "close", None)) is not None:
-            take_time()  # a server of ours ends, and gives the card back
-            close()
+        take_time()  # a server of ours ends, and gives the card back
+        generator.close()
 
 
 # --- runs and export ------------------------------------------------------------------------------

@@ -12,12 +12,13 @@ from collections.abc import Sequence
 
 from spo_jax.envs.problem import Problem
 from spo_jax.envs.problems import get_problem
+from spo_jax.generator import Generator
 from spo_jax.program import Completion, Program, Prompt
 from spo_jax.program.grammar.base import Choice, Choices, Grammar
 from spo_jax.seeding import python_rng
 
 
-class GrammarGenerator:
+class GrammarGenerator(Generator):
     """Answers prompts by the grammar of `problem`, by default of the one that a prompt names."""
 
     def __init__(self, problem: Problem | None = None):

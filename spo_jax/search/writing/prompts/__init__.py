@@ -6,7 +6,18 @@ and the format of the answer (`layout.txt` says in which order). All of them are
 `string.Template`s: `$name` is a placeholder, `$$` a dollar sign. A folder of the user's may replace
 any of them by a file of the same name, and the contracts by `NAME-destroy.txt` and
 `NAME-repair.txt`, NAME being the problem's.
-A run reads it once, when it is opened (`templates`), and makes all of its prompts of those texts.
+A run reads it once, when it is opened (`Templates.read`), and makes all of its prompts of it.
+
+A prompt form is a file whose first line declares it, so that a new file in the user's folder is a
+new form:
+
+    #form kind=mutation parents=1 [role=destroy|repair|both] [turn=1]
+
+kind: mutations and crossovers are asked in turn, `mutation_groups` and `crossover_groups` of them
+in a round; "other" is for methods that ask by name. parents: how many the form shows, as 2 or 1-2.
+role: whose prompts it is for, by default both. turn: its place among its kind, by default the last;
+equal ones go by name. The grammar refuses forms that are not the paper's; the model that ships was
+not trained on others. `FORM-stateless.txt` takes the form's place in runs without state.
 
 Without state (the paper's ablation "w/o State Conditioning") `steps_since_improvement` stays in
 the interface, described as always 0 and not to be used, so that all programs remain
@@ -14,249 +25,304 @@ interchangeable; nothing else in a prompt mentions it.
 """
 
 import hashlib
+import math
+import re
 from collections.abc import Mapping, Sequence
-from functools import cache
+from dataclasses import dataclass
+from functools import cache, cached_property
 from importlib import resources
 from pathlib import Path
 from string import Template
-from typing import Literal, get_args
+from typing import Literal, cast, get_args
 
 from spo_jax.envs.problem import Problem
 from spo_jax.envs.problems import get_problem
 from spo_jax.errors import InputError
 from spo_jax.program import ROLES, Pair, Program, Prompt, Role
 
-INITIALIZATION = "initialization"
-MUTATIONS = ("mechanism-replacement", "state-control-redesign", "simplification")
-CROSSOVERS = ("divergent-crossover", "shared-principle-crossover")
-FORMS = (INITIALIZATION, *MUTATIONS, *CROSSOVERS)
-
-# What only the baselines ask, and only of a model that reads prose: the grammar and the model that
-# ships know FORMS alone.
-NEXT_VERSION = "next-version"
-REFLECTED = ("reflected-crossover", "reflected-mutation")
-_PARENTS: dict[str, tuple[int, ...]] = {
-    INITIALIZATION: (0,),
-    **dict.fromkeys(MUTATIONS, (1,)),
-    **dict.fromkeys(CROSSOVERS, (2,)),
-    NEXT_VERSION: (1, 2),
-    **{f"{form}-many": (3, 4, 5, 6, 7, 8, 9, 10) for form in CROSSOVERS},
-    "reflected-crossover": (2,),
-    "reflected-mutation": (1,),
-}
+INITIALIZATION = "initialization"  # the form that shows no parents
 
 ShowDestroy = Literal["strategy", "source", "both"]
 SHOW_DESTROY: tuple[ShowDestroy, ...] = get_args(ShowDestroy)
+Kind = Literal["mutation", "crossover", "other"]
 
-# The placeholders of each file. A template must have them all and no other.
+_HEADER = "#form "
+_STATELESS = "-stateless"
 _CONTRACT: dict[Role, set[str]] = {
     "destroy": {"state_input", "adaptation"},
     "repair": {"state_input", "adaptation", "paired_destroy"},
 }
-_FORM = {"role", "parents"}
-PLACEHOLDERS: dict[str, set[str]] = {
-    "layout.txt": {"contract", "rules", "request", "output"},
-    "rules.txt": {"role"},
-    "output.txt": {"role"},
-    "state-input.txt": set(),
-    "state-input-stateless.txt": set(),
-    "adaptation-destroy.txt": set(),
-    "adaptation-repair.txt": set(),
-    "adaptation-stateless.txt": set(),
-    "shown-strategy.txt": {"strategy"},
-    "shown-source.txt": {"source"},
-    "shown-both.txt": {"strategy", "source"},
-    "paired-destroy.txt": {"program"},
-    "parent.txt": {"number", "program"},
-    "initialization.txt": {"role"},
-    "mechanism-replacement.txt": _FORM,
-    "state-control-redesign.txt": _FORM,
-    "state-control-redesign-stateless.txt": _FORM,
-    "simplification.txt": _FORM,
-    "divergent-crossover.txt": _FORM,
-    "shared-principle-crossover.txt": _FORM,
-    "next-version.txt": _FORM,
-    "divergent-crossover-many.txt": _FORM,
-    "shared-principle-crossover-many.txt": _FORM,
-    "reflected-crossover.txt": _FORM | {"reflection"},
-    "reflected-mutation.txt": _FORM | {"reflection"},
-    "short-reflection.txt": {"problem", "worse", "better", "words"},
-    "long-reflection.txt": {"problem", "before", "hints", "words"},
-}
 
 
-def parents_of(form: str) -> int:
-    """How many parents a prompt form shows (Table 3): none, one or two."""
-    if form not in FORMS:
-        raise InputError(f"unknown prompt form {form!r}: use {', '.join(FORMS)}")
-    return 0 if form == INITIALIZATION else 1 if form in MUTATIONS else 2
+@dataclass(frozen=True)
+class Form:
+    """A prompt form as its file declares it. parents: the fewest and the most that it shows."""
+
+    name: str
+    kind: Kind
+    parents: tuple[int, int]
+    role: Role | Literal["both"] = "both"
+    turn: float = math.inf
 
 
-def templates(folder: str | Path | None = None, problem: Problem | None = None) -> dict[str, str]:
-    """Every template by file name: ours, the contracts of `problem` where it has any, and in their
-    place those of the user's `folder`.
+@dataclass(frozen=True, eq=False)
+class Templates:
+    """All prompt templates of a run.
 
-    Raises InputError for a folder or file that cannot be read, an unknown file name (a misspelt
-    one would silently change nothing), and placeholders that are missing, unknown or malformed.
+    texts: by file name, without the line that declares a form. forms: by name. own_forms: whether
+    the user's folder declares forms.
     """
-    texts, allowed = dict(_built_in()), dict(PLACEHOLDERS)
-    if problem is not None:
-        allowed |= {f"{problem.name}-{role}.txt": names for role, names in _CONTRACT.items()}
-        if problem.offers("contract"):
-            texts |= {f"{problem.name}-{role}.txt": problem.contract(role) for role in ROLES}
-    if folder is None:
-        return texts
-    for path in _files(Path(folder)):
-        if path.name not in allowed:
-            known = ", ".join(sorted(allowed))
-            raise InputError(f"{path} is no prompt template: name it one of {known}")
-        texts[path.name] = _read(path, allowed[path.name])
-    return texts
 
+    texts: Mapping[str, str]
+    forms: Mapping[str, Form]
+    own_forms: bool = False
 
-def digest(texts: Mapping[str, str]) -> str:
-    """Hex digest of some templates: equal ones ask alike."""
-    found = hashlib.blake2b(digest_size=16)
-    for name, text in sorted(texts.items()):
-        found.update(f"{name}\0{len(text)}\0{text}".encode())
-    return found.hexdigest()
+    @classmethod
+    def read(cls, folder: str | Path | None = None, problem: Problem | None = None) -> "Templates":
+        """The package's templates and the contracts of `problem` where it has any, and in their
+        place or beside them those of the user's `folder`.
 
+        Raises InputError for a folder or file that cannot be read, a file that neither has a known
+        name nor declares a form (a misspelt one would silently change nothing), a wrong
+        declaration, and placeholders that are missing, unknown or malformed.
+        """
+        ours = built_in()
+        contracts = {}
+        texts = dict(ours.texts)
+        if problem is not None:
+            contracts = {f"{problem.name}-{role}.txt": names for role, names in _CONTRACT.items()}
+            if problem.offers("contract"):
+                texts |= {f"{problem.name}-{role}.txt": problem.contract(role) for role in ROLES}
+        if folder is None:
+            return cls(texts, ours.forms)
+        found = {path: _parted(path, _text(path)) for path in _files(Path(folder))}
+        forms = {**ours.forms, **{form.name: form for form, _ in found.values() if form}}
+        for path, (form, text) in found.items():
+            known = contracts.get(path.name)
+            if path.name in ours.texts:
+                known = _identifiers(ours.texts[path.name])
+            request = forms.get(path.stem.removesuffix(_STATELESS))
+            if known is None and request is None:
+                names = ", ".join(sorted({*ours.texts, *contracts}))
+                raise InputError(
+                    f"{path} is no prompt template: name it one of {names}; or declare a new "
+                    "prompt form in its first line, as in '#form kind=mutation parents=1'"
+                )
+            if form and (known is not None or path.stem.endswith(_STATELESS)):
+                _require_same(path, form, ours.forms.get(form.name))
+            _require_placeholders(path, text, known, request)
+        texts |= {path.name: text for path, (_, text) in found.items()}
+        return cls(texts, forms, any(name not in ours.forms for name in forms))
 
-def render(
-    problem: str,
-    role: Role,
-    form: str,
-    parents: Sequence[Program] = (),
-    destroy: Program | None = None,
-    *,
-    state: bool = True,
-    show_destroy: ShowDestroy = "strategy",
-    show_parents: ShowDestroy = "both",
-    reflection: str = "",
-    texts: Mapping[str, str] | None = None,
-) -> Prompt:
-    """The prompt that asks for one program.
+    @cached_property
+    def digest(self) -> str:
+        """Hex digest: equal templates ask alike."""
+        found = hashlib.blake2b(digest_size=16)
+        for name, text in sorted(self.texts.items()):
+            form = str(self.forms.get(name.removesuffix(".txt"), ""))
+            found.update(f"{name}\0{form}\0{len(text)}\0{text}".encode())
+        return found.hexdigest()
 
-    problem: its name. form: one of FORMS, or of the baselines' own; parents: as many
-    programs of the same role as the form needs, shown as `show_parents` says. destroy: for a
-    repair, the program it answers, shown as `show_destroy` says. state: whether the program may use
-    steps_since_improvement. reflection: for the forms that show one. texts: all templates, see
-    `templates`; without a folder by default.
-    Raises InputError where these do not fit together.
-    """
-    _check(role, form, parents, destroy)
-    for name, how in (("show_destroy", show_destroy), ("show_parents", show_parents)):
-        if how not in SHOW_DESTROY:
-            raise InputError(f"{name} is {how!r}: use {', '.join(SHOW_DESTROY)}")
-    texts = templates(problem=get_problem(problem)) if texts is None else texts
-    contract = f"{problem}-{role}.txt"
-    if contract not in texts:
-        raise InputError(
-            f"no prompt for the {role} role of problem {problem!r}: "
-            f"write {contract} into a folder of prompt templates"
+    def form(self, name: str) -> Form:
+        """A form by name. Raises InputError where there is none."""
+        if name not in self.forms:
+            raise InputError(f"unknown prompt form {name!r}: use {', '.join(self.forms)}")
+        return self.forms[name]
+
+    def in_turn(self, kind: Kind, role: Role) -> list[str]:
+        """The forms of a kind for one role, in the order in which they are asked; at least one."""
+        forms = self.forms.values()
+        due = [form for form in forms if form.kind == kind and form.role in ("both", role)]
+        return [form.name for form in sorted(due, key=lambda form: (form.turn, form.name))]
+
+    def render(
+        self,
+        problem: str,
+        role: Role,
+        form: str,
+        parents: Sequence[Program] = (),
+        destroy: Program | None = None,
+        *,
+        state: bool = True,
+        show_destroy: ShowDestroy = "strategy",
+        show_parents: ShowDestroy = "both",
+        reflection: str = "",
+    ) -> Prompt:
+        """The prompt that asks for one program.
+
+        problem: its name. form: one of `forms`; parents: as many programs of the same
+        role as the form shows, each shown as `show_parents` says. destroy: for a repair, the
+        program it answers, shown as `show_destroy` says. state: whether the program may use
+        steps_since_improvement. reflection: for the forms that show one.
+        Raises InputError where these do not fit together.
+        """
+        self._check(role, form, parents, destroy)
+        for name, how in (("show_destroy", show_destroy), ("show_parents", show_parents)):
+            if how not in SHOW_DESTROY:
+                raise InputError(f"{name} is {how!r}: use {', '.join(SHOW_DESTROY)}")
+        contract = f"{problem}-{role}.txt"
+        if contract not in self.texts:
+            raise InputError(
+                f"no prompt for the {role} role of problem {problem!r}: "
+                f"write {contract} into a folder of prompt templates"
+            )
+        fill, variant = self._fill, "" if state else _STATELESS
+        paired = ""
+        if destroy:
+            paired = fill("paired-destroy.txt", program=self._shown(destroy, show_destroy))
+        family = [
+            fill("parent.txt", number=str(number), program=self._shown(parent, show_parents))
+            for number, parent in enumerate(parents, 1)
+        ]
+        request = f"{form}{variant}.txt" if f"{form}{variant}.txt" in self.texts else f"{form}.txt"
+        text = fill(
+            "layout.txt",
+            contract=fill(
+                contract,
+                state_input=fill(f"state-input{variant}.txt"),
+                adaptation=fill(f"adaptation-{role}.txt" if state else "adaptation-stateless.txt"),
+                paired_destroy=paired,
+            ),
+            rules=fill("rules.txt", role=role),
+            request=fill(request, role=role, parents="\n\n".join(family), reflection=reflection),
+            output=fill("output.txt", role=role),
         )
-    variant = "" if state else "-stateless"
+        return Prompt(problem, role, form, text + "\n", tuple(parents), destroy, state)
 
-    def fill(name: str, **values: str) -> str:
-        return _fill(texts, name, **values)
+    def short_reflection(
+        self, problem: str, worse: Pair, better: Pair, words: int, show: ShowDestroy = "both"
+    ) -> Prompt:
+        """The prompt that asks for one hint, of under `words` words, on what makes a difference.
 
-    paired = ""
-    if destroy:
-        paired = fill("paired-destroy.txt", program=_shown(texts, destroy, show_destroy))
-    family = [
-        fill("parent.txt", number=str(number), program=_shown(texts, parent, show_parents))
-        for number, parent in enumerate(parents, 1)
-    ]
-    extra = {"reflection": reflection} if form in REFLECTED else {}
-    request = f"{form}{variant if form == 'state-control-redesign' else ''}.txt"
-    text = fill(
-        "layout.txt",
-        contract=fill(
-            contract,
-            state_input=fill(f"state-input{variant}.txt"),
-            adaptation=fill(f"adaptation-{role}.txt" if state else "adaptation-stateless.txt"),
-            paired_destroy=paired,
-        ),
-        rules=fill("rules.txt", role=role),
-        request=fill(request, role=role, parents="\n\n".join(family), **extra),
-        output=fill("output.txt", role=role),
-    )
-    return Prompt(problem, role, form, text + "\n", tuple(parents), destroy, state)
+        Its answer is prose. show: what it shows of the programs.
+        """
 
+        def both(pair: Pair) -> str:
+            return "\n".join(self._shown(program, show) for program in (pair.destroy, pair.repair))
 
-def short_reflection(
-    problem: str,
-    worse: Pair,
-    better: Pair,
-    words: int,
-    show: ShowDestroy = "both",
-    texts: Mapping[str, str] | None = None,
-) -> Prompt:
-    """The prompt that asks for one hint, of fewer than `words` words, on what makes a difference.
+        values = {"problem": problem.upper(), "words": str(words)}
+        text = self._fill("short-reflection.txt", worse=both(worse), better=both(better), **values)
+        return Prompt(problem, "destroy", "short-reflection", text + "\n")
 
-    Its answer is prose. show: what it shows of the programs.
-    """
-    texts = _built_in() if texts is None else texts
+    def long_reflection(
+        self, problem: str, before: str, hints: Sequence[str], words: int
+    ) -> Prompt:
+        """The prompt that asks for advice of fewer than `words` words. Its answer is prose.
 
-    def both(pair: Pair) -> str:
-        return "\n".join(_shown(texts, program, show) for program in (pair.destroy, pair.repair))
+        before: the advice of the round before, if there was any. hints: of this round.
+        """
+        text = self._fill(
+            "long-reflection.txt",
+            problem=problem.upper(),
+            words=str(words),
+            before=before or "(nothing yet)",
+            hints="\n".join(f"- {hint}" for hint in hints) or "(none)",
+        )
+        return Prompt(problem, "destroy", "long-reflection", text + "\n")
 
-    values = {"problem": problem.upper(), "words": str(words)}
-    text = _fill(texts, "short-reflection.txt", worse=both(worse), better=both(better), **values)
-    return Prompt(problem, "destroy", "short-reflection", text + "\n")
+    def _fill(self, name: str, **values: str) -> str:
+        return Template(self.texts[name]).substitute(values).strip("\n")
 
+    def _shown(self, program: Program, how: ShowDestroy) -> str:
+        return self._fill(
+            f"shown-{how}.txt",
+            strategy=program.strategy or "(none given)",
+            source=program.source.strip("\n"),
+        )
 
-def long_reflection(
-    problem: str,
-    before: str,
-    hints: Sequence[str],
-    words: int,
-    texts: Mapping[str, str] | None = None,
-) -> Prompt:
-    """The prompt that asks for advice of fewer than `words` words. Its answer is prose.
-
-    before: the advice of the round before, if there was any. hints: of this round.
-    """
-    values = {"problem": problem.upper(), "words": str(words), "before": before or "(nothing yet)"}
-    listed = "\n".join(f"- {hint}" for hint in hints) or "(none)"
-    texts = _built_in() if texts is None else texts
-    text = _fill(texts, "long-reflection.txt", hints=listed, **values)
-    return Prompt(problem, "destroy", "long-reflection", text + "\n")
-
-
-def _fill(texts: Mapping[str, str], name: str, **values: str) -> str:
-    return Template(texts[name]).substitute(values).strip("\n")
-
-
-def _shown(texts: Mapping[str, str], program: Program, how: ShowDestroy) -> str:
-    return _fill(
-        texts,
-        f"shown-{how}.txt",
-        strategy=program.strategy or "(none given)",
-        source=program.source.strip("\n"),
-    )
-
-
-def _check(role: Role, form: str, parents: Sequence[Program], destroy: Program | None) -> None:
-    if role not in ROLES:
-        raise InputError(f"unknown role {role!r}: a role is 'destroy' or 'repair'")
-    if form not in _PARENTS:
-        parents_of(form)  # says which there are
-    if len(parents) not in _PARENTS[form]:
-        few = " or ".join(str(count) for count in _PARENTS[form])
-        raise InputError(f"form {form!r} shows {few} parents, not {len(parents)}")
-    if any(parent.role != role for parent in parents):
-        raise InputError(f"the parents of a {role} program must be {role} programs")
-    if (destroy is None) != (role == "destroy"):
-        raise InputError("a repair prompt needs its paired destroy, a destroy prompt has none")
-    if destroy is not None and destroy.role != "destroy":
-        raise InputError("the paired program of a repair prompt must be a destroy program")
+    def _check(
+        self, role: Role, form: str, parents: Sequence[Program], destroy: Program | None
+    ) -> None:
+        if role not in ROLES:
+            raise InputError(f"unknown role {role!r}: a role is 'destroy' or 'repair'")
+        declared = self.form(form)
+        if declared.role not in ("both", role):
+            raise InputError(f"form {form!r} is for {declared.role} prompts only")
+        fewest, most = declared.parents
+        if not fewest <= len(parents) <= most:
+            few = str(most) if fewest == most else f"{fewest} to {most}"
+            raise InputError(f"form {form!r} shows {few} parents, not {len(parents)}")
+        if any(parent.role != role for parent in parents):
+            raise InputError(f"the parents of a {role} program must be {role} programs")
+        if (destroy is None) != (role == "destroy"):
+            raise InputError("a repair prompt needs its paired destroy, a destroy prompt has none")
+        if destroy is not None and destroy.role != "destroy":
+            raise InputError("the paired program of a repair prompt must be a destroy program")
 
 
 @cache
-def _built_in() -> dict[str, str]:
-    ours = resources.files(__name__)
-    return {name: ours.joinpath(name).read_text("utf-8") for name in PLACEHOLDERS}
+def built_in() -> Templates:
+    """The package's own templates, without the contracts of any problem."""
+    ours = [path for path in resources.files(__name__).iterdir() if path.name.endswith(".txt")]
+    found = [(_parted(Path(path.name), path.read_text("utf-8")), path.name) for path in ours]
+    forms = {form.name: form for (form, _), _ in found if form}
+    return Templates({name: text for (_, text), name in found}, forms)
+
+
+@cache
+def templates_of(problem: str) -> Templates:
+    """The package's own templates with the contracts of a problem."""
+    return Templates.read(None, get_problem(problem))
+
+
+# --- reading --------------------------------------------------------------------------------------
+
+
+def _parted(path: Path, text: str) -> tuple[Form | None, str]:
+    """The declaration of a form, if a template begins with one, and the text after it."""
+    if not text.startswith(_HEADER) or path.suffix != ".txt":
+        return None, text
+    header, _, text = text.partition("\n")
+    given = dict(part.partition("=")[::2] for part in header.removeprefix(_HEADER).split())
+    few = re.fullmatch(r"(\d{1,3})(?:-(\d{1,3}))?", given.get("parents", ""))
+    fewest = int(few[1]) if few else -1
+    most = int(few[2] or few[1]) if few else -1
+    role, turn = given.get("role", "both"), given.get("turn", "")
+    if not (
+        given.keys() <= {"kind", "parents", "role", "turn"}
+        and given.get("kind") in get_args(Kind)
+        and (0 if given["kind"] == "other" else 1) <= fewest <= most
+        and role in (*ROLES, "both")
+        and ("turn" not in given or turn.isdecimal())
+    ):
+        raise InputError(
+            f"prompt template {path} begins with {header!r}; write '#form kind=mutation|crossover|"
+            "other parents=N or N-M [role=destroy|repair|both] [turn=N]', where mutations and "
+            "crossovers show at least 1 parent"
+        )
+    kind, rank = cast(Kind, given["kind"]), float(turn or math.inf)
+    return Form(path.stem, kind, (fewest, most), cast(Role, role), rank), text
+
+
+def _require_same(path: Path, form: Form, ours: Form | None) -> None:
+    """Raises InputError for a declaration that methods which ask for a form could not follow."""
+    if ours is None:
+        raise InputError(f"prompt template {path} is no prompt form: leave out its line {_HEADER}")
+    if (form.kind, form.parents, form.role) != (ours.kind, ours.parents, ours.role):
+        raise InputError(
+            f"prompt template {path} declares a form of the package anew: leave out its line "
+            f"{_HEADER}, or give the file another name"
+        )
+
+
+def _require_placeholders(path: Path, text: str, known: set[str] | None, form: Form | None) -> None:
+    """known: what the file must have, where it replaces one; else it is a request of `form`."""
+    template = Template(text)
+    if not template.is_valid():
+        raise InputError(f"prompt template {path} has a stray $: write $$ for a dollar sign")
+    needed = allowed = known or set()
+    if known is None and form is not None:
+        needed = {"parents"} if form.parents[1] else set()
+        allowed = needed | {"role"} | ({"reflection"} if form.kind == "other" else set())
+    found = _identifiers(text)
+    for problem, wrong in (("lacks", needed - found), ("has unknown", found - allowed)):
+        if wrong:
+            listed = ", ".join(f"${name}" for name in sorted(wrong))
+            raise InputError(f"prompt template {path} {problem} placeholder {listed}")
+
+
+def _identifiers(text: str) -> set[str]:
+    return set(Template(text).get_identifiers())
 
 
 def _files(folder: Path) -> list[Path]:
@@ -269,7 +335,7 @@ def _files(folder: Path) -> list[Path]:
         ) from None
 
 
-def _read(path: Path, names: set[str]) -> str:
+def _text(path: Path) -> str:
     try:
         if path.exists() and not path.is_file():  # a pipe would be waited for
             raise InputError(f"cannot read prompt template {path}: not a regular file")
@@ -280,12 +346,4 @@ def _read(path: Path, names: set[str]) -> str:
         raise InputError(f"prompt template {path} is not UTF-8 text") from None
     if "\0" in text:
         raise InputError(f"prompt template {path} holds a null character")
-    template = Template(text)
-    if not template.is_valid():
-        raise InputError(f"prompt template {path} has a stray $: write $$ for a dollar sign")
-    found = set(template.get_identifiers())
-    for problem, wrong in (("lacks", names - found), ("has unknown", found - names)):
-        if wrong:
-            listed = ", ".join(f"${name}" for name in sorted(wrong))
-            raise InputError(f"prompt template {path} {problem} placeholder {listed}")
     return text

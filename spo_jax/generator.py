@@ -1,0 +1,56 @@
+"""The base class of generators: who writes programs."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+
+from spo_jax.errors import InputError
+from spo_jax.program import Completion, Prompt
+
+
+class Generator(ABC):
+    """Who writes programs: a language model, the grammar, or a class of the user's.
+
+    Only `generate` is required. What an answer costs is told by its `usage`.
+    writes_prose: whether it understands any request and answers with prose where asked. One that
+        does not is asked for programs by the forms of SPO's prompts alone.
+    """
+
+    writes_prose: bool = False
+
+    @abstractmethod
+    def generate(
+        self, prompts: Sequence[Prompt], n: int, seed: int
+    ) -> list[tuple[Completion, ...]]:
+        """`n` answers to each prompt, in the order of the prompts; the same for the same seed."""
+
+    def stream(
+        self, prompts: Sequence[Prompt], n: int, seed: int
+    ) -> Iterator[Mapping[int, tuple[Completion, ...]]]:
+        """The answers of `generate` in parts, each {index of a prompt: its answers}.
+
+        The first answers are evaluated while later ones are written. An empty part lets a run that
+        is to stop do so while the next one is awaited. The default is one part with everything.
+        """
+        answers = self.generate(prompts, n, seed)
+        if not isinstance(answers, Sequence):
+            raise InputError(
+                f"the generator returned {answers!r:.80}; it must return a list that holds, for "
+                "each prompt in order, a tuple of spo_jax.program.Completion"
+            )
+        yield dict(enumerate(answers))
+
+    def fits(self, text: str) -> bool:
+        """Whether a prompt is short enough; one that is not shows less of its parents."""
+        return True
+
+    def open(self, folder: Path, remark: Callable[[str], None]) -> None:
+        """Called once before the first of a run's rounds.
+
+        folder: the run's, for what a generator keeps there. remark: shows a person a line.
+        """
+        return None
+
+    def close(self) -> None:
+        """Called when the run ends, however it ends."""
+        return None
