@@ -19,8 +19,8 @@ Gate = Callable[[Sequence[Program]], Sequence[Refusal | None]]
 class Answers:
     """The samples of one context.
 
-    programs: one a completion, None where it was refused. unjudged: the places of those that were
-    not refused, but lost by a fault of our side.
+    programs: one per completion, None where it was refused. unjudged: the indices of those that
+    were not refused, but lost by a fault on our side.
     """
 
     prompt: Prompt
@@ -39,7 +39,7 @@ def ask(
     then: Callable[[list[Answers]], None] = lambda new: None,
     around: Callable[[], AbstractContextManager[None]] = nullcontext,
 ) -> tuple[list[Answers], list[Failure]]:
-    """Sample `n` answers to each prompt, read the programs in them and pass them by the gate.
+    """Sample `n` answers to each prompt, parse the programs in them and check them by the gate.
 
     Returns one Answers for each prompt, and a Failure for every answer that was refused. `then` is
     called with the answers in the parts that the generator makes, while it makes the next one;
@@ -117,8 +117,8 @@ def _gated(
         place: [_read(prompts[place], completion, failures) for completion in group]
         for place, group in part.items()
     }
-    met = {p.digest: p for programs in parsed.values() for p in programs if p is not None}
-    new = [program for digest, program in met.items() if digest not in verdicts]
+    every = {p.digest: p for programs in parsed.values() for p in programs if p is not None}
+    new = [program for digest, program in every.items() if digest not in verdicts]
     verdicts |= zip((p.digest for p in new), gate(new), strict=True)
     answers = {}
     for place, programs in parsed.items():
@@ -175,9 +175,9 @@ def distinct(answers: Sequence[Answers]) -> tuple[Program, ...]:
 
 
 def written(answers: Sequence[Answers], config: Config, what: str = "") -> dict[str, float]:
-    """What a language model wrote for a role, for the record; nothing of another generator.
+    """Metrics of what a language model wrote for a role; none for other generators.
 
-    what: the record's name for it, by default the role. The numbers:
+    what: the prefix of their names, by default the role. The numbers:
     tokens: of all answers. cut: answers that ended at `max_new_tokens`, most likely unfinished.
     shortened: prompts that had to leave something out. Of an endpoint also prompt_tokens, cost (at
     the config's prices), lost (answers that could not be had) and uncounted (answers whose tokens

@@ -1,6 +1,6 @@
-"""What the update is given: the samples of each context, their credits, and whose fault is none.
+"""The groups of an update: the samples of each context, their credits, and which of them failed.
 
-Line 12 of Algorithm 1. A sample without a credit is left out of the update; whether it has none by
+Line 12 of Algorithm 1. A sample without a credit is left out of the update; whether it failed by
 its own fault matters only where failures are punished (`failure_penalty`).
 """
 
@@ -24,16 +24,16 @@ def leader_groups(
     credits: Credits,
     table: Table,
 ) -> list[Group]:
-    """One group a destroy context; samples of one program earn the same.
+    """One group per destroy context; samples of one program have the same credit.
 
-    leaders: the round's destroy answers. destroys, responses: those that took part, and to each the
-    distinct repairs that it met.
+    leaders: the round's destroy answers. destroys, responses: the destroys that were evaluated, and
+    the distinct repairs of each.
     """
     earned = {destroy.digest: float(c) for destroy, c in zip(destroys, credits.leader, strict=True)}
-    met = {d.digest: (d, row) for d, row in zip(destroys, responses, strict=True)}
+    evaluated = {d.digest: (d, row) for d, row in zip(destroys, responses, strict=True)}
 
     def failed(program: Program) -> bool:
-        destroy, row = met.get(program.digest, (program, ()))
+        destroy, row = evaluated.get(program.digest, (program, ()))
         return _leader_failed([table.verdict(destroy, repair) for repair in row])
 
     return [_group(answers, earned, failed) for answers in leaders]
@@ -46,7 +46,7 @@ def follower_groups(
     credits: Credits,
     table: Table,
 ) -> list[Group]:
-    """One group a repair context. rows: to each destroy the answers of its contexts."""
+    """One group per repair context. rows: the answers of each destroy's contexts."""
     groups = []
     for i, (row, destroy, repairs) in enumerate(zip(rows, destroys, responses, strict=True)):
         earned = {repair.digest: float(credits.follower[i, j]) for j, repair in enumerate(repairs)}
@@ -59,7 +59,7 @@ def follower_groups(
 
 
 def _group(answers: Answers, earned: dict[str, float], failed: Callable[[Program], bool]) -> Group:
-    """An answer without a program, or with one that the gate refused, has itself failed."""
+    """An answer without a program, or with one that the gate refused, failed by its own fault."""
     credits = [math.nan if p is None else earned.get(p.digest, math.nan) for p in answers.programs]
     faults = [
         math.isnan(credit) and (i not in answers.unjudged if program is None else failed(program))

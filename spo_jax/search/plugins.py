@@ -1,4 +1,4 @@
-"""Parts of a run found by name: ours by their words, a user's own as "package.module:NAME"."""
+"""Parts of a run by name: ours by a word, a user's own as "package.module:NAME"."""
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -110,7 +110,7 @@ def get_updater(name: str) -> Updater:
 
 
 def _update(groups: Mapping[Role, Sequence[Group]]) -> Mapping[str, float] | None:
-    """What an update by a function is called as."""
+    """The signature of an update by a function."""
 
 
 class FunctionUpdater(Updater):
@@ -170,7 +170,7 @@ def get_panel(name: str) -> Panel:
 
 
 def _several(what: str, found: Any, due: str) -> tuple[Any, ...]:
-    """The things in what a function returned. Raises InputError for what holds none."""
+    """What a function returned, as a tuple. Raises InputError for what is not iterable."""
     if not isinstance(found, Iterable):
         raise InputError(f"{what} returned {found!r:.80}: {due}")
     return tuple(found)

@@ -20,7 +20,7 @@ _WORD = re.compile(r"\w+")
 
 @dataclass(frozen=True)
 class Member:
-    """A program with its population-selection score and the round it was found in.
+    """A program with its population-selection score and the round that generated it first.
 
     score: C_D of a destroy, C_R^pop of a repair (Section 4.4); higher is better. Candidates whose
         score is not finite are never selected.
@@ -36,7 +36,7 @@ Population = tuple[Member, ...]
 
 @dataclass(frozen=True, eq=False)
 class SurvivorContext:
-    """What a rule of survivors may go by, besides its candidates.
+    """What a rule of survivors may depend on, besides its candidates.
 
     size: survivors wanted. diversity: weight of the Jaccard distance. round: from 1 on. role: of
     the candidates. rng: a stream of this call alone, so that a rule that draws from it gives the
@@ -56,7 +56,7 @@ Survivors = Callable[[Sequence[Member], SurvivorContext], Population]  # see `di
 
 @dataclass(frozen=True, eq=False)
 class PanelContext(SurvivorContext):
-    """What a choice of leaders may go by, besides the surviving destroys.
+    """What a choice of leaders may depend on, besides the surviving destroys.
 
     size: evolved leaders wanted. survivors: the run's rule of survivors. classical: the problem's
     classical destroys; empty where the run leaves them out.
@@ -143,7 +143,7 @@ def _identity(program: Program) -> tuple[str, ...]:
 
 
 def _distinct(candidates: Sequence[Member]) -> list[Member]:
-    """One member an identity, finite scores only, sorted by identity."""
+    """One member per identity, finite scores only, sorted by identity."""
 
     def preference(member: Member) -> tuple[Any, ...]:
         # The program itself comes last: a complete order makes the choice independent of theirs.

@@ -1,4 +1,4 @@
-"""What the loop hands on: the outcome of a round, and the state the next round starts from."""
+"""The record of a round, the state that the next round starts from, and who watches or learns."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -20,7 +20,7 @@ UNPARSABLE = "unparsable"  # an answer without a program; a program's own status
 
 @dataclass(frozen=True)
 class Failure:
-    """An answer or a pair that earned nothing.
+    """An answer or a pair without a utility.
 
     subject: "destroy" or "repair" for an answer that never ran, "pair" for failed rollouts.
     status: "unparsable", or the label of a Status. text: the answer as it was sampled.
@@ -58,7 +58,7 @@ class Played:
 
 @dataclass(frozen=True)
 class Best:
-    """A pair with its discovery utility J and the round that found it.
+    """A pair with its discovery utility J and the round that evaluated it first.
 
     validation: its utility on the validation instances; None where it was not validated.
     fresh: its J on instances that discovery has not seen; None where it was not measured.
@@ -73,10 +73,10 @@ class Best:
 
 @dataclass(frozen=True)
 class Individual:
-    """A valid pair as a method bore it that varies pairs as a whole.
+    """A valid pair of a method whose individuals are pairs.
 
-    utility: J. round: when it was born. operator: what bore it, in the method's own words. place:
-    where it lives, for a method with islands. scores: its utility on each training instance.
+    utility: J. round: when it was created. operator: of the method, which created it. place: the
+    island, for a method with islands. scores: its utility on each training instance.
     """
 
     pair: Pair
@@ -117,8 +117,8 @@ class Round:
 
     programs: candidates that passed the gate, and the panel. pairs: evaluated in this round.
     destroys, repairs: the populations P^(k+1). metrics: what the model wrote, and the updater's own
-    numbers. individuals: what a method other than SPO bore, and note: what it wants to remember of
-    the round besides, in a form of its own.
+    numbers. individuals: the new pairs of a method other than SPO. note: what that method keeps of
+    the round for the next one, in a format of its own.
     """
 
     number: int
@@ -145,7 +145,7 @@ class State:
 
     round: the last finished one, k. destroys, repairs: P^(k+1).
     payoffs: every pair evaluated so far whose verdict stands (a host fault is no verdict).
-    individuals: those of all rounds, in the order of their birth. note: that of round k.
+    individuals: those of all rounds, the oldest first. note: that of round k.
     """
 
     round: int = 0
@@ -176,7 +176,7 @@ def stands(played: Played) -> bool:
     return played.status != Status.HOST_FAULT.label
 
 
-# --- the parts that can be exchanged --------------------------------------------------------------
+# --- who learns and who watches -------------------------------------------------------------------
 
 
 @runtime_checkable
@@ -227,7 +227,7 @@ class NoUpdate(Updater):
 
 
 class Observer:
-    """Watches a run; this one looks away. Nothing that it does may change the run.
+    """Watches a run; this one does nothing. Nothing that it does may change the run.
 
     `working` is called from several threads, the rest from the run's own.
     """

@@ -109,6 +109,12 @@ def test_answers_are_what_the_sampler_draws(policy: Policy, folder: Path) -> Non
     assert parse_response("destroy", programs[0]).strategy.startswith("A ")
 
 
+def test_all_models_but_the_one_that_ships_write_prose(policy: Policy, config: Config) -> None:
+    assert policy.writes_prose
+    shipped = replace(config, model="embedded")
+    assert not Policy(shipped, policy._model, policy._tokenizer).writes_prose
+
+
 def test_parts_are_the_whole_in_batches(policy: Policy) -> None:
     parts = list(policy.stream(PROMPTS, N, 7))
     assert [sorted(part) for part in parts] == [[1, 3], [0, 2]]  # four rows side by side

@@ -10,7 +10,7 @@ from spo_fakes import Evaluator, Generator, number_in, small
 
 from spo_jax.envs.run.rollouts import Status
 from spo_jax.errors import InputError
-from spo_jax.search.methods.glns import Glns, Tally, adaptive_run, closest, crossed, mutated
+from spo_jax.search.methods.glns import Glns, Tally, adaptive_run, best_together, crossed, mutated
 from spo_jax.search.population import Member
 from spo_jax.search.rounds import State
 
@@ -113,12 +113,12 @@ def test_the_closest_pair_has_scored_most_among_those_that_live():
     destroys, repairs = members("destroy", 2.0, 1.0), members("repair", 2.0)
     d = [m.program.digest for m in destroys]
     r = repairs[0].program.digest
-    assert closest(destroys, repairs, {(d[0], r): 1.0, (d[1], r): 2.0, ("gone", r): 9.0}) == (
+    assert best_together(destroys, repairs, {(d[0], r): 1.0, (d[1], r): 2.0, ("gone", r): 9.0}) == (
         d[1],
         r,
     )
-    assert closest(destroys, repairs, {}) == (d[0], r)
-    assert closest((), repairs, {}) == ()
+    assert best_together(destroys, repairs, {}) == (d[0], r)
+    assert best_together((), repairs, {}) == ()
 
 
 def test_an_epoch_prunes_and_refills():

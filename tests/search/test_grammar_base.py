@@ -8,9 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spo_jax.errors import InputError
-from spo_jax.program.grammar import base
 from spo_jax.program.grammar.base import FORMS, STATE, Choices, Grammar, Slot, choice, uses_state
-from spo_jax.search.writing import prompts
 
 AB = ("a", "b")
 SLOTS = (
@@ -43,12 +41,6 @@ def sample(seed: int) -> Choices:
 
 def differing(child: Choices, parent: Choices) -> set[str]:
     return {name for name in {*child, *parent} if child.get(name) != parent.get(name)}
-
-
-def test_forms_are_those_of_the_prompts() -> None:
-    assert base.FORMS == prompts.FORMS
-    assert base.MUTATIONS == prompts.MUTATIONS
-    assert base.CROSSOVERS == prompts.CROSSOVERS
 
 
 @given(seeds)

@@ -13,7 +13,7 @@ from spo_jax.envs.run.rollouts import Status
 from spo_jax.program import Completion
 from spo_jax.program.grammar.base import MUTATIONS
 from spo_jax.search.methods import get_method
-from spo_jax.search.methods.pairs import Budget, Request, best_of, breed, table_of, with_scores
+from spo_jax.search.methods.pairs import Budget, Request, best_of, generate, table_of, with_scores
 from spo_jax.search.parts import Parts
 from spo_jax.search.payoffs import Table
 from spo_jax.search.plugins import get_generator
@@ -25,13 +25,13 @@ PARENTS = (individual(3, 0.5).pair, individual(4, 0.4).pair)
 
 
 def bred(requests, n=1, generator=None, evaluator=None, state=None):
-    """A brood, its table, and the calls of the generator."""
+    """The offspring, the table, and the calls of the generator."""
     generator = generator or Generator(broken=0)
     evaluator = evaluator or Evaluator(by_numbers, refuse=lambda n: False)
     parts = Parts(small(), get_problem("tsp"), evaluator, generator)
     state = state or State()
     table = table_of(parts, parts.problem.sample(6, 2, 0), state)
-    return breed(parts, 1, state, table, requests, n=n), table, generator.calls
+    return generate(parts, 1, state, table, requests, n=n), table, generator.calls
 
 
 def test_a_pair_is_asked_for_half_by_half():
@@ -40,7 +40,7 @@ def test_a_pair_is_asked_for_half_by_half():
         Request(MUTATIONS[0], PARENTS[:1], "m1"),
         Request(INITIALIZATION),
     ]
-    brood, table, calls = bred(requests, n=2)
+    offspring, table, calls = bred(requests, n=2)
     (destroys, n, _), (repairs, m, _) = calls
     assert (len(destroys), n, len(repairs), m) == (3, 2, 6, 1)
     assert [p.form for p in destroys] == [each.form for each in requests]
@@ -51,10 +51,10 @@ def test_a_pair_is_asked_for_half_by_half():
         )  # fmt: skip
         both = zip(destroy.parents, repair.parents, strict=True)
         assert all(number_in(d) == number_in(r) for d, r in both)  # halves of one pair
-        assert repair.destroy is brood.destroys[i // 2].programs[i % 2]
-    assert [each.operator for each in brood.individuals] == ["e2", "e2", "m1", "m1", "", ""]
-    assert [each.place for each in brood.individuals] == [7, 7, 0, 0, 0, 0]
-    for each in brood.individuals:
+        assert repair.destroy is offspring.destroys[i // 2].programs[i % 2]
+    assert [each.operator for each in offspring.individuals] == ["e2", "e2", "m1", "m1", "", ""]
+    assert [each.place for each in offspring.individuals] == [7, 7, 0, 0, 0, 0]
+    for each in offspring.individuals:
         assert each.utility == table.utility(each.pair.destroy, each.pair.repair)
         # Every rollout of a fake pair gains the same.
         assert each.scores == (each.utility, each.utility)
@@ -69,21 +69,21 @@ def test_what_fails_is_spent_and_no_individual():
 
     evaluator = Evaluator(by_numbers, refuse=lambda n: n % 3 == 0)
     half = Half(numbers=20, broken=0)
-    brood, table, calls = bred([Request(INITIALIZATION)], 200, half, evaluator)
-    valid = [p for answers in brood.destroys for p in answers.programs if p is not None]
+    offspring, table, calls = bred([Request(INITIALIZATION)], 200, half, evaluator)
+    valid = [p for answers in offspring.destroys for p in answers.programs if p is not None]
     assert 20 < len(valid) < 120
     assert len(calls[1][0]) == len(valid)  # one repair to each destroy that passed
-    assert {f.status for f in brood.failures} == {"unparsable", "rejected"}
+    assert {f.status for f in offspring.failures} == {"unparsable", "rejected"}
     crashed = {p.digests for p in table.played if p.status == "crash"}
     assert crashed
-    born = {(e.pair.destroy.digest, e.pair.repair.digest) for e in brood.individuals}
+    born = {(e.pair.destroy.digest, e.pair.repair.digest) for e in offspring.individuals}
     assert not born & crashed
-    assert all(not math.isnan(each.utility) for each in brood.individuals)
+    assert all(not math.isnan(each.utility) for each in offspring.individuals)
 
 
 def test_no_requests_are_no_brood():
-    brood, table, calls = bred([])
-    assert (brood.individuals, brood.destroys, brood.failures, table.played, calls) == (
+    offspring, table, calls = bred([])
+    assert (offspring.individuals, offspring.destroys, offspring.failures, table.played, calls) == (
         (), (), (), [], [],
     )  # fmt: skip
 
@@ -92,7 +92,7 @@ def test_streams_of_one_round_differ():
     parts = Parts(small(), get_problem("tsp"), Evaluator(), Generator(broken=0))
     table = table_of(parts, parts.problem.sample(6, 2, 0), State())
     for stream in ((), ("mutation",)):
-        breed(parts, 1, State(), table, [Request(INITIALIZATION)], stream=stream)
+        generate(parts, 1, State(), table, [Request(INITIALIZATION)], stream=stream)
     seeds = [seed for _, _, seed in parts.generator.calls]
     assert len(set(seeds)) == 4
 

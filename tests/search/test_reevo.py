@@ -9,7 +9,7 @@ from spo_fakes import Evaluator, Generator, number_in
 
 from spo_jax.envs.run.rollouts import Status
 from spo_jax.errors import InputError
-from spo_jax.search.methods.reevo import ReEvo, parents, request, select
+from spo_jax.search.methods.reevo import ReEvo, draw_matches, parents, request
 from spo_jax.search.rounds import State
 from spo_jax.search.writing.prompts import INITIALIZATION
 
@@ -22,15 +22,15 @@ def number(individual):
 
 def test_matches_are_unequal_uniform_and_worse_first():
     population = [individual(n, u) for n, u in ((1, 0.5), (2, 0.5), (3, 0.25), (4, 0.75))]
-    matches = select(population, 5000, rng())
+    matches = draw_matches(population, 5000, rng())
     assert len(matches) == 5000
     assert all(worse.utility < better.utility for worse, better in matches)
     drawn = Counter((number(worse), number(better)) for worse, better in matches)
     # All pairs but 1 and 2, which are equal.
     assert set(drawn) == {(3, 1), (3, 2), (1, 4), (2, 4), (3, 4)}
     assert all(count / 5000 == pytest.approx(1 / 5, abs=0.03) for count in drawn.values())
-    assert select(population[:2], 3, rng()) == []
-    assert select([], 3, rng()) == []
+    assert draw_matches(population[:2], 3, rng()) == []
+    assert draw_matches([], 3, rng()) == []
 
 
 def test_the_elitist_is_drawn_as_a_parent_wherever_it_lives():

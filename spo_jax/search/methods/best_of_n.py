@@ -1,4 +1,4 @@
-"""Best-of-N: pairs from the first prompt alone, without parents. What evolution is measured by."""
+"""Best-of-N: pairs from the initialization prompt, without parents; a baseline for evolution."""
 
 import math
 from collections.abc import Sequence
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from spo_jax.config import Config
 from spo_jax.envs.problem import Instance
-from spo_jax.search.methods.pairs import Budget, Request, best_of, breed, round_of, table_of
+from spo_jax.search.methods.pairs import Budget, Request, best_of, generate, record, table_of
 from spo_jax.search.parts import Parts
 from spo_jax.search.rounds import Round, State
 from spo_jax.search.writing.prompts import INITIALIZATION
@@ -14,7 +14,7 @@ from spo_jax.search.writing.prompts import INITIALIZATION
 
 @dataclass(frozen=True)
 class BestOfN:
-    """As many rounds as SPO's, and of all pairs the best."""
+    """As many rounds as SPO's; the result is the best of all pairs."""
 
     def variant(self, prose: bool) -> str:
         return "best-of-N: every pair from the initialization prompts, no parents"
@@ -25,9 +25,9 @@ class BestOfN:
     def one_round(self, parts: Parts, instances: Sequence[Instance], k: int, state: State) -> Round:
         table = table_of(parts, instances, state)
         request = Request(INITIALIZATION, operator="initialization")
-        brood = breed(parts, k, state, table, [request], n=_budget(parts.config).of(k))
-        best = best_of((*state.individuals, *brood.individuals))
-        return round_of(parts, k, state, table, [brood], [best] if best else [])
+        new = generate(parts, k, state, table, [request], n=_budget(parts.config).of(k))
+        best = best_of((*state.individuals, *new.individuals))
+        return record(parts, k, state, table, [new], [best] if best else [])
 
 
 def _budget(config: Config) -> Budget:

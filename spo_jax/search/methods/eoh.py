@@ -1,8 +1,8 @@
 """EoH, Evolution of Heuristics (Liu et al. 2024): thoughts and programs, five operators, N survive.
 
-The variant: a generation as the paper has it, in which each of the five operators bears N pairs
-from one population and the N best of old and new survive (the released code selects after every
-operator). The thought is the strategy sentence. The operators, by the form that asks for them:
+The variant follows the paper's generation: each of the five operators creates N pairs from one
+population, and the N best of old and new survive (the released code selects after every operator).
+The thought is the strategy sentence. The operators and their prompt forms:
 
     I1  a first pair                                     initialization
     E1  unlike all of p parents                          divergent crossover
@@ -11,8 +11,8 @@ operator). The thought is the strategy sentence. The operators, by the form that
     M2  a parent with other parameters                   state-control redesign
     M3  a parent without what is redundant               simplification
 
-p is 5, as in the paper's runs, where the writer reads prose, else 2, as in the released default:
-the forms that the grammar and the model that ships know show two. N is `population_size`.
+p is 5, as in the paper's runs, with a generator that writes prose, else 2, as in the released
+default: the forms that the grammar and the model that ships know show two. N is `population_size`.
 """
 
 import random
@@ -23,13 +23,13 @@ from itertools import cycle, islice
 from spo_jax.config import Config
 from spo_jax.envs.problem import Instance
 from spo_jax.errors import InputError
-from spo_jax.search.methods.pairs import Budget, Request, breed, round_of, table_of
+from spo_jax.search.methods.pairs import Budget, Request, generate, record, table_of
 from spo_jax.search.parts import Parts
 from spo_jax.search.rounds import Individual, Round, State
 from spo_jax.search.writing.prompts import INITIALIZATION
 from spo_jax.seeding import python_rng
 
-# In this order, so that a last generation that is cut short has of each the same.
+# In this order, so that a last generation that is cut short has equal numbers of each.
 OPERATORS = {
     "e1": "divergent-crossover",
     "e2": "shared-principle-crossover",
@@ -37,7 +37,7 @@ OPERATORS = {
     "m2": "state-control-redesign",
     "m3": "simplification",
 }
-DECIMALS = 5  # to which two objectives are the same
+DECIMALS = 5  # objectives that agree to so many decimals count as equal
 
 
 @dataclass(frozen=True)
@@ -69,9 +69,9 @@ class Eoh:
         requests = [
             request(name, population, p, rng) for name in islice(names, _budget(config).of(k))
         ]
-        brood = breed(parts, k, state, table, requests)
-        alive = survivors((*population, *brood.individuals), size)
-        return round_of(parts, k, state, table, [brood], alive)
+        new = generate(parts, k, state, table, requests)
+        population = survivors((*population, *new.individuals), size)
+        return record(parts, k, state, table, [new], population)
 
     def _p(self, prose: bool) -> int:
         return self.parents if prose else 2
@@ -104,7 +104,7 @@ def draw(population: Sequence[Individual], count: int, rng: random.Random) -> li
 
 
 def survivors(individuals: Iterable[Individual], size: int) -> list[Individual]:
-    """The `size` best, the best first; of equal objectives, the one that was born first."""
+    """The `size` best, the best first; of equal objectives, the oldest."""
     different: dict[float, Individual] = {}
     for each in individuals:
         different.setdefault(round(each.utility, DECIMALS), each)

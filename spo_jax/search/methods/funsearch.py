@@ -1,22 +1,23 @@
-"""FunSearch (Romera-Paredes et al. 2024): a database of islands, whose programs beget versions.
+"""FunSearch (Romera-Paredes et al. 2024): islands of programs, and prompts for the next version.
 
-Islands live apart. On each, programs with the same scores on all tests form a cluster. A prompt is
-drawn on one island, uniformly: two clusters by softmax(score / T), with T falling as the island
-fills; of each cluster one program, the shorter the likelier; shown with the weaker first, with the
-request for the next version. Children go to their prompt's island, and nothing is ever dropped,
-but from time to time the worse half of the islands begins again from a survivor's best.
+Islands do not exchange programs. On each, programs with the same scores on all tests form a
+cluster. A prompt draws an island uniformly; on it two clusters by softmax(score / T), where T falls
+as the island fills; and from each cluster one program, shorter ones with higher probability. It
+shows them, the weaker first, and asks for the next version. New programs join their prompt's
+island, and none is dropped, but from time to time the worse half of the islands is reset, each to
+the best program of a surviving island.
 
-The variant, where it is not the released code:
+Where the variant differs from the released code:
 
-- Islands are reset by evaluations (every `reset` pairs, checked after each round) where that has
-  four hours: nothing here may depend on a clock.
-- The score of a cluster is J, the mean over the tests, in per cent. (There it is the last test's,
-  the largest; ours are alike. `score=last` takes the last one's.) The unit is what T refers to.
-- There is no first program by hand: an empty island is asked for first pairs.
+- Islands are reset every `reset` pairs (checked after each round), there every four hours: nothing
+  here may depend on a clock.
+- The score of a cluster is J, the mean over the tests, in per cent, the unit of T. There it is the
+  score of the last and largest test; ours are of one size. `score=last` takes the last one's.
+- There is no hand-written first program: prompts of an empty island are initialization prompts.
 - `prompts` prompts are drawn from the database before any is answered, as with that many samplers.
 
-A writer that knows SPO's forms alone is asked for the next version of two by the shared-principle
-crossover, and of one by the mechanism replacement.
+Generators that write no prose know SPO's forms only. For them the prompt is the shared-principle
+crossover for two programs, the mechanism replacement for one.
 """
 
 import math
@@ -28,7 +29,7 @@ from spo_jax.config import Config
 from spo_jax.envs.problem import Instance
 from spo_jax.errors import InputError
 from spo_jax.search.methods import check_range
-from spo_jax.search.methods.pairs import Budget, Request, breed, round_of, table_of
+from spo_jax.search.methods.pairs import Budget, Request, generate, record, table_of
 from spo_jax.search.parts import Parts
 from spo_jax.search.rounds import Individual, Round, State
 from spo_jax.search.writing.prompts import INITIALIZATION
@@ -83,10 +84,10 @@ class FunSearch:
         for _ in range(self._budget(config).of(k) // self.samples):
             place = rng.randrange(self.islands)
             requests.append(request(islands[place].draw(self, rng), place, prose))
-        brood = breed(parts, k, state, table, requests, n=self.samples)
-        after = self.database((*state.individuals, *brood.individuals), config, k + 1)
+        new = generate(parts, k, state, table, requests, n=self.samples)
+        after = self.database((*state.individuals, *new.individuals), config, k + 1)
         best = [island.best for island in after if island.best is not None]
-        return round_of(parts, k, state, table, [brood], best)
+        return record(parts, k, state, table, [new], best)
 
     def _budget(self, config: Config) -> Budget:
         """Whole prompts, at least one."""
@@ -98,11 +99,11 @@ class FunSearch:
         """The islands that round k begins with, from the individuals of the rounds before."""
         budget = self._budget(config)
         islands = [Island() for _ in range(self.islands)]
-        born: dict[int, list[Individual]] = {}
+        by_round: dict[int, list[Individual]] = {}
         for each in individuals:
-            born.setdefault(each.round, []).append(each)
+            by_round.setdefault(each.round, []).append(each)
         for number in range(1, k):
-            for each in born.get(number, ()):
+            for each in by_round.get(number, ()):
                 islands[each.place].register(each, self)
             if budget.before(number) // self.reset < budget.before(number + 1) // self.reset:
                 reset(islands, self, python_rng(config.seed, "round", number, "reset"))
@@ -115,7 +116,7 @@ class FunSearch:
 
 @dataclass
 class Island:
-    """Clusters by the scores that their programs have in common, in the order of their birth."""
+    """Clusters by the scores that their programs share, the oldest first."""
 
     clusters: dict[Signature, list[Individual]] = field(default_factory=dict)
     best: Individual | None = None

@@ -1,27 +1,27 @@
-"""G-LNS (Zhao et al. 2026): two populations of operators that are judged by working together.
+"""G-LNS (Zhao et al. 2026): a population of each role, scored by how well operators work together.
 
-An epoch: the operators of both populations work in adaptive LNS runs, where they are drawn by
-weights that follow their scores; after ten generations of that the worst two of each population are
-pruned, and two new ones are written: half of the time each from one parent, in four cases of ten
-each from two parents of its role, and else both together from the pair that worked best.
+An epoch: adaptive LNS runs draw operators of both populations by weights that follow their scores;
+after ten generations the worst two of each population are pruned and replaced by new ones: with
+probability 0.5 each from one parent, with 0.4 each from two parents of its role, else both together
+from the pair that worked best.
 
-The variant, where it is not the released code:
+Where the variant differs from the released code:
 
-- Programs cannot report step by step, and nothing outlives a call of them. So what is run is pairs,
+- Programs cannot report single steps, and no state outlives a call of them. So pairs are evaluated,
   as everywhere here: each new pair of the two populations gets the rollouts of J, and the adaptive
-  runs are played on those payoffs. One iteration draws a destroy and a repair by their weights, and
+  runs are simulated on those payoffs. One iteration draws a destroy and a repair by their weights;
   its outcome is the pair's utility on the run's instance. The scores are the published ones: 1.5
   for a new best, 1.2 for better than the draw before, 0.8 for a valid pair that is no better (at
   the released temperature nearly every such step is accepted), 0.1 for one that fails; weights keep
   0.5 of themselves, and begin at 1 in every run.
-- An epoch is a round. What it costs is the pairs it evaluates, 25 and then 16, not the programs.
-- There are no first operators by hand, and nothing is asked again with an error message.
+- An epoch is a round. Its cost is the pairs that it evaluates, 25 and then 16, not the programs.
+- There are no hand-written first operators, and no second try with an error message.
 - The result is the pair with the highest J, not the populations.
 
-A repair is asked for with a destroy shown: a first one with the destroy of its place, one of a
-joint pair with the new destroy, others with the best. Mutations redesign the control of the best
-operator, replace a mechanism of the worst, and do one of the two to others, as published; joint
-ones replace a mechanism in both halves; crossovers are those of the shared principle.
+The prompt of a repair shows a destroy: in the first round the new destroy at the same index, for a
+joint pair the new destroy, else the best one. As published, mutations redesign the control of the
+best operator, replace a mechanism of the worst, and do one of the two to others. Joint pairs
+replace a mechanism in both programs; crossovers have the shared-principle form.
 """
 
 import json
@@ -50,14 +50,15 @@ SHARE = "shared-principle-crossover"
 NEW_BEST, IMPROVED, ACCEPTED, FAILED = 1.5, 1.2, 0.8, 0.1
 KEPT = 0.5  # lambda: what a weight keeps of itself
 
-Asked = tuple[str, tuple[Program, ...]]  # a form, and the parents that it shows
+Request = tuple[str, tuple[Program, ...]]  # a form, and the parents that it shows
 Scores = Mapping[Digests, tuple[float, ...]]  # of each valid pair, on each training instance
 
 
 @dataclass(frozen=True)
 class Glns:
-    """size: operators of each population. prune: of them, after an epoch of `generations` times
-    one run of `iterations` draws on each instance. mutation, crossover: shares of the new ones.
+    """size: operators of each population. prune: how many of them are replaced after an epoch.
+    generations: of an epoch, each with one run of `iterations` draws on each instance. mutation,
+    crossover: shares of the new operators.
     """
 
     size: int = 5
@@ -104,12 +105,12 @@ class Glns:
         ]
         followers, refused = sample(parts, k, prompts, n=1)
 
-        destroys = _grown(state.destroys, distinct(leaders), k)
-        repairs = _grown(state.repairs, distinct(followers), k)
-        born = _play(parts, k, destroys, repairs, table)
+        destroys = _extended(state.destroys, distinct(leaders), k)
+        repairs = _extended(state.repairs, distinct(followers), k)
+        new = _play(parts, k, destroys, repairs, table)
         scores = {
             (each.pair.destroy.digest, each.pair.repair.digest): each.scores
-            for each in (*state.individuals, *born)
+            for each in (*state.individuals, *new)
         }
         tally = self.judge(destroys, repairs, scores, python_rng(config.seed, "round", k, "draws"))
         kept = self.size - self.prune
@@ -121,15 +122,15 @@ class Glns:
             failures=(*failures, *refused, *table.failures()),
             destroys=survivors[0],
             repairs=survivors[1],
-            best=better(state.best, [each.pair for each in born], table, k),
-            counts=_counts(leaders, followers, born, scores, table),
+            best=better(state.best, [each.pair for each in new], table, k),
+            counts=_counts(leaders, followers, new, scores, table),
             metrics={**written(leaders, config), **written(followers, config)},
-            individuals=born,
-            note=json.dumps(closest(*survivors, tally.pairs)),
+            individuals=new,
+            note=json.dumps(best_together(*survivors, tally.pairs)),
         )
 
     def plan(self, state: State, rng: random.Random) -> "Plan":
-        """How one new destroy and one new repair are asked for."""
+        """Plan one new destroy and one new repair."""
         draw = rng.random()
         if not (state.destroys and state.repairs):
             return Plan("initialization", (INITIALIZATION, ()), (INITIALIZATION, ()))
@@ -147,7 +148,7 @@ class Glns:
     def judge(
         self, destroys: Population, repairs: Population, scores: Scores, rng: random.Random
     ) -> "Tally":
-        """What operators and pairs score in an epoch's adaptive runs on their payoffs."""
+        """The scores of operators and pairs in an epoch's adaptive runs on their payoffs."""
         tally = Tally(
             {member.program.digest: 0.0 for member in destroys},
             {member.program.digest: 0.0 for member in repairs},
@@ -162,12 +163,12 @@ class Glns:
         return tally
 
 
-# --- what operators score -------------------------------------------------------------------------
+# --- the scores of operators ----------------------------------------------------------------------
 
 
 @dataclass
 class Tally:
-    """Scores added up, by digest: of every destroy and repair, and of the pairs that were drawn."""
+    """Sums of scores by digest, of every destroy and repair and of the pairs that were drawn."""
 
     destroys: dict[str, float]
     repairs: dict[str, float]
@@ -199,35 +200,35 @@ def adaptive_run(
         tally.pairs[d, r] = tally.pairs.get((d, r), 0.0) + score
 
 
-def closest(
+def best_together(
     destroys: Population, repairs: Population, pairs: Mapping[Digests, float]
 ) -> tuple[str, ...]:
-    """Digests of the two survivors that scored most together; of those that never met, the best."""
-    living = [(d.program.digest, r.program.digest) for d in destroys for r in repairs]
-    return max(living, key=lambda pair: pairs.get(pair, 0.0), default=())
+    """Digests of the two survivors with the highest score as a pair; without one, the best two."""
+    left = [(d.program.digest, r.program.digest) for d in destroys for r in repairs]
+    return max(left, key=lambda pair: pairs.get(pair, 0.0), default=())
 
 
-# --- how new operators are asked for --------------------------------------------------------------
+# --- requests for new operators -------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class Plan:
-    """A new destroy and a new repair: what bears them, and how each is asked for."""
+    """A new destroy and a new repair: the operator that creates them, and the request for each."""
 
     operator: str
-    destroy: Asked
-    repair: Asked
+    destroy: Request
+    repair: Request
 
 
-def mutated(population: Population, rng: random.Random) -> Asked:
-    """One parent, drawn uniformly; what is asked goes by its rank. The best comes first."""
+def mutated(population: Population, rng: random.Random) -> Request:
+    """One parent, drawn uniformly; the form depends on its rank. The best comes first."""
     place = rng.randrange(len(population))
     either = rng.choice((REPLACE, REDESIGN))
     form = REDESIGN if place == 0 else REPLACE if place == len(population) - 1 else either
     return form, (population[place].program,)
 
 
-def crossed(population: Population, rng: random.Random) -> Asked:
+def crossed(population: Population, rng: random.Random) -> Request:
     """Two different parents, drawn by their scores; a mutation where there is only one."""
     if len(population) < 2:
         return mutated(population, rng)
@@ -241,14 +242,14 @@ def crossed(population: Population, rng: random.Random) -> Asked:
     return SHARE, tuple(drawn)
 
 
-def _prompt(parts: Parts, role: Role, asked: Asked, destroy: Program | None = None) -> Prompt:
-    return parts.prompts.fitted(role, *asked, destroy)
+def _prompt(parts: Parts, role: Role, request: Request, destroy: Program | None = None) -> Prompt:
+    return parts.prompts.fitted(role, *request, destroy)
 
 
 def _answered(
     plan: Plan, own: Answers, leaders: Sequence[Answers], survivors: Population
 ) -> Program | None:
-    """The destroy that a plan's repair is to answer; None where there is none at all."""
+    """The destroy that a plan's repair answers; None where there is none at all."""
     [new] = own.programs
     others = [*(member.program for member in survivors), *distinct(leaders)]
     best = others[0] if others else None
@@ -258,14 +259,14 @@ def _answered(
 # --- populations ----------------------------------------------------------------------------------
 
 
-def _grown(population: Population, new: Sequence[Program], k: int) -> Population:
-    """With the new programs whose source is not there yet."""
+def _extended(population: Population, new: Sequence[Program], k: int) -> Population:
+    """The population with the new programs whose source it does not have yet."""
     known = {member.program.digest for member in population}
     return (*population, *(Member(p, 0.0, k) for p in new if p.digest not in known))
 
 
 def _pruned(population: Population, scores: Mapping[str, float], size: int) -> Population:
-    """The best by score, the best first; of equals the older."""
+    """The `size` best by score, the best first; of equals the older."""
     scored = [Member(m.program, scores[m.program.digest], m.round) for m in population]
     return tuple(sorted(scored, key=lambda member: -member.score)[:size])
 
@@ -277,12 +278,12 @@ def _named(population: Population, digest: str) -> Program:
 def _play(
     parts: Parts, k: int, destroys: Population, repairs: Population, table: Table
 ) -> tuple[Individual, ...]:
-    """Evaluate the pairs that no round has; the valid ones among them."""
-    new = table.missing([Pair(d.program, r.program) for d in destroys for r in repairs])
-    look, count = parts.observer, len(new)
+    """Evaluate the pairs that no round has evaluated; return the valid ones."""
+    missing = table.missing([Pair(d.program, r.program) for d in destroys for r in repairs])
+    look, count = parts.observer, len(missing)
     look.stage(k, "cross-play", count)
-    table.play(new, "response", lambda done, total: look.advance(count * done // total))
-    values = [(pair, table.utility(pair.destroy, pair.repair)) for pair in new]
+    table.play(missing, "response", lambda done, total: look.advance(count * done // total))
+    values = [(pair, table.utility(pair.destroy, pair.repair)) for pair in missing]
     return tuple(
         Individual(pair, value, k, "met", scores=table.scores(pair))
         for pair, value in values
@@ -293,13 +294,13 @@ def _play(
 def _counts(
     leaders: Sequence[Answers],
     followers: Sequence[Answers],
-    born: Sequence[Individual],
+    new: Sequence[Individual],
     scores: Scores,
     table: Table,
 ) -> Counts:
-    """A round in numbers. A repair answer is valid if its program is with any destroy."""
+    """A round in numbers. A repair answer is valid if its program is valid with any destroy."""
     valid = {repair for _, repair in scores}
-    values = [each.utility for each in born]
+    values = [each.utility for each in new]
     return Counts(
         destroy_answers=len(leaders),
         destroys=len(distinct(leaders)),

@@ -1,8 +1,8 @@
-"""What the baselines share: their individuals are pairs, and a pair is asked for half by half.
+"""What the baselines share: their individuals are pairs, generated in two steps.
 
-A generator answers for one role at a time. So a pair's destroy is asked for first, then its repair
-with that destroy shown, by the same form and from the same parents. It costs two answers, and a
-pair whose destroy is refused is spent all the same, as it would be if one answer held both.
+A generator answers for one role at a time. The destroy of a pair is generated first, then its
+repair, in a prompt that shows the destroy and has the same form and parents. A pair costs two
+answers; one whose destroy is refused counts against the budget, as if one answer held both.
 """
 
 import math
@@ -27,10 +27,10 @@ NOTHING: Mapping[str, float] = {}
 
 @dataclass(frozen=True)
 class Request:
-    """A context in which pairs are asked for.
+    """The context of new pairs.
 
-    form: what both halves are asked by; without parents it is the initialization. operator, place:
-    those of the individuals that come of it. reflection: for the forms that show one.
+    form: of the prompts for both programs; without parents it is the initialization. operator,
+    place: recorded with the individuals. reflection: for the forms that show one.
     """
 
     form: str
@@ -41,8 +41,8 @@ class Request:
 
 
 @dataclass(frozen=True, eq=False)
-class Brood:
-    """What came of some requests.
+class Offspring:
+    """The result of some requests.
 
     individuals: the valid pairs, in the order of the requests. destroys, repairs: the answers.
     """
@@ -55,7 +55,7 @@ class Brood:
 
 @dataclass(frozen=True)
 class Budget:
-    """So many pairs in all: `first` of them in round 1, and `each` in every later one."""
+    """`total` pairs: `first` of them in round 1, `each` in every later round."""
 
     total: int
     first: int
@@ -75,11 +75,11 @@ class Budget:
 
 
 def table_of(parts: Parts, instances: Sequence[Instance], state: State) -> Table:
-    """The payoffs that a round begins with."""
+    """The payoffs known at the start of a round."""
     return Table(parts.config, parts.evaluator, instances, state.payoffs, parts.observer)
 
 
-def breed(
+def generate(
     parts: Parts,
     k: int,
     state: State,
@@ -88,10 +88,10 @@ def breed(
     *,
     n: int = 1,
     stream: Sequence[str] = (),
-) -> Brood:
-    """Ask for `n` pairs by each request, pass them by the gate, and evaluate them.
+) -> Offspring:
+    """Sample `n` pairs for each request, check them by the gate, and evaluate them.
 
-    stream: names the random stream, where a round breeds more than once.
+    stream: names the random stream, for a round that calls this more than once.
     """
     prompts = [_prompt(parts, "destroy", request) for request in requests]
     destroys, failures = sample(parts, k, prompts, n=n, stream=stream)
@@ -104,14 +104,14 @@ def breed(
     prompts = [_prompt(parts, "repair", request, destroy) for request, destroy in asked]
     play = partial(play_responses, table)
     repairs, refused = sample(parts, k, prompts, play, n=1, stream=stream)
-    born = [
+    pairs = [
         _individual(Pair(destroy, repair), request, k, table)
         for (request, destroy), answers in zip(asked, repairs, strict=True)
         for repair in answers.programs
         if repair is not None
     ]
-    valid = [each for each in born if not math.isnan(each.utility)]
-    return Brood(
+    valid = [each for each in pairs if not math.isnan(each.utility)]
+    return Offspring(
         with_scores(valid, state.individuals), tuple(destroys), tuple(repairs),
         (*failures, *refused),
     )  # fmt: skip
@@ -132,45 +132,43 @@ def _individual(pair: Pair, request: Request, k: int, table: Table) -> Individua
     return Individual(pair, value, k, request.operator, request.place, table.scores(pair))
 
 
-def with_scores(
-    born: Sequence[Individual], earlier: Sequence[Individual]
-) -> tuple[Individual, ...]:
-    """The individuals with the scores of earlier ones, where their pair was played for those."""
+def with_scores(new: Sequence[Individual], earlier: Sequence[Individual]) -> tuple[Individual, ...]:
+    """New individuals; a pair that was evaluated in an earlier round has its scores from there."""
     known = {each.pair.digest: each.scores for each in earlier}
     return tuple(
         each if each.scores else replace(each, scores=known.get(each.pair.digest, ()))
-        for each in born
+        for each in new
     )
 
 
 def best_of(individuals: Sequence[Individual]) -> Individual | None:
-    """The one with the highest J; of equal ones, the one that was born first."""
+    """The one with the highest J; of equals, the oldest."""
     return max(individuals, key=lambda each: each.utility, default=None)
 
 
 # --- the record -----------------------------------------------------------------------------------
 
 
-def round_of(
+def record(
     parts: Parts,
     k: int,
     state: State,
     table: Table,
-    broods: Sequence[Brood],
+    offspring: Sequence[Offspring],
     population: Sequence[Individual],
     *,
     note: str = "",
     metrics: Mapping[str, float] = NOTHING,
 ) -> Round:
-    """Round k of a method that bore `broods`, after which `population` is alive.
+    """The record of round k, which created `offspring` and ended with `population`.
 
-    Both halves of a pair have its rank in the populations of the record.
+    In the recorded populations both programs of a pair have the pair's rank.
     """
-    born = [each for brood in broods for each in brood.individuals]
-    destroys = [answers for brood in broods for answers in brood.destroys]
-    repairs = [answers for brood in broods for answers in brood.repairs]
-    failures = [failure for brood in broods for failure in brood.failures]
-    halves = [program for each in born for program in (each.pair.destroy, each.pair.repair)]
+    new = [each for batch in offspring for each in batch.individuals]
+    destroys = [answers for batch in offspring for answers in batch.destroys]
+    repairs = [answers for batch in offspring for answers in batch.repairs]
+    failures = [failure for batch in offspring for failure in batch.failures]
+    halves = [program for each in new for program in (each.pair.destroy, each.pair.repair)]
     return Round(
         number=k,
         programs=tuple(dict.fromkeys((*distinct(destroys), *distinct(repairs), *halves))),
@@ -178,14 +176,14 @@ def round_of(
         failures=(*failures, *table.failures()),
         destroys=_members(population, "destroy"),
         repairs=_members(population, "repair"),
-        best=better(state.best, [each.pair for each in born], table, k),
-        counts=counts_of(destroys, repairs, born, table),
+        best=better(state.best, [each.pair for each in new], table, k),
+        counts=counts_of(destroys, repairs, new, table),
         metrics={
             **written(destroys, parts.config),
             **written(repairs, parts.config),
             **metrics,
         },
-        individuals=tuple(born),
+        individuals=tuple(new),
         note=note,
     )
 
@@ -197,24 +195,24 @@ def _members(population: Sequence[Individual], role: Role) -> Population:
 def counts_of(
     destroys: Sequence[Answers],
     repairs: Sequence[Answers],
-    born: Sequence[Individual],
+    new: Sequence[Individual],
     table: Table,
 ) -> Counts:
-    """A round in numbers. born: its valid pairs."""
+    """A round in numbers. new: its valid pairs."""
     answered = {
         (answers.prompt.destroy.digest, program.digest)
         for answers in repairs
         for program in answers.programs
         if program is not None and answers.prompt.destroy is not None
     }
-    values = list({each.pair.digest: each.utility for each in born}.values())
+    values = list({each.pair.digest: each.utility for each in new}.values())
     return Counts(
         destroy_answers=sum(len(answers.completions) for answers in destroys),
         destroys=len(distinct(destroys)),
         valid_destroys=sum(program is not None for each in destroys for program in each.programs),
         repair_answers=sum(len(answers.completions) for answers in repairs),
         repairs=len(answered),
-        valid_repairs=len(born),
+        valid_repairs=len(new),
         pairs=len(table.played),
         reused=table.reused,
         top=max(values, default=None),

@@ -1,15 +1,15 @@
-"""ReEvo (Ye et al. 2024): evolution with reflections, which tell the writer what made a difference.
+"""ReEvo (Ye et al. 2024): evolution with reflections on what makes one program better.
 
-A generation: pairs of parents of unequal objective, drawn uniformly; a short-term reflection on
-each; a crossover of each, worse first, with its reflection, which together replace the population;
-a long-term reflection that folds the one before with the new hints; and mutations of the elitist,
-the best so far, with the long-term reflection, which join the population.
+A generation: draw pairs of parents with unequal objectives uniformly; write a short-term reflection
+on each pair; generate a crossover of each pair, the worse first, with its reflection (these replace
+the population); merge the new hints into the long-term reflection; and generate mutations of the
+elitist, the best so far, with the long-term reflection (these join the population).
 
-The variant: the elitist is drawn as a parent too, wherever it lives. There is no seed function by
-hand and one sampling temperature throughout, where the released code adds 0.3 to it for the first
-population. `population_size` is the population. Reflections need a writer of prose: without one
-the same evolution goes on without them, crossovers by the form of the shared principle and
-mutations by the mechanism replacement. Reflections are answers on top of the budget of programs.
+The variant: the elitist may be drawn as a parent even after it left the population. There is no
+hand-written seed function, and one sampling temperature throughout, where the released code adds
+0.3 for the first population. `population_size` is the population. With a generator that writes no
+prose there are no reflections: crossovers use the shared-principle form, mutations the mechanism
+replacement. Reflections are not counted in the budget of programs.
 """
 
 import json
@@ -23,7 +23,7 @@ from spo_jax.envs.problem import Instance
 from spo_jax.program import Prompt
 from spo_jax.search.candidates import Answers, complete, written
 from spo_jax.search.methods import check_range
-from spo_jax.search.methods.pairs import Budget, Request, best_of, breed, round_of, table_of
+from spo_jax.search.methods.pairs import Budget, Request, best_of, generate, record, table_of
 from spo_jax.search.parts import Parts
 from spo_jax.search.rounds import Individual, Round, State
 from spo_jax.search.writing.prompts import INITIALIZATION
@@ -68,30 +68,31 @@ class ReEvo:
         table = table_of(parts, instances, state)
         if k == 1:
             requests = [Request(INITIALIZATION, operator="initialization")]
-            brood = breed(parts, k, state, table, requests, n=count)
-            return round_of(parts, k, state, table, [brood], brood.individuals)
+            new = generate(parts, k, state, table, requests, n=count)
+            return record(parts, k, state, table, [new], new.individuals)
 
         reflect = Reflector(self, parts, k, state)
         crossings = min(count, config.population_size)
         rng = python_rng(config.seed, "round", k, "parents")
-        matches = select(parents(state, k), crossings, rng)
+        matches = draw_matches(parents(state, k), crossings, rng)
         hints = reflect.short(matches)
         requests = [
             request("crossover", match, hint) for match, hint in zip(matches, hints, strict=True)
         ]
         lacking = crossings - len(requests)
         requests += [Request(INITIALIZATION, operator="initialization")] * lacking
-        broods = [breed(parts, k, state, table, requests)]
+        offspring = [generate(parts, k, state, table, requests)]
 
         advice = reflect.long(hints)
-        elitist = best_of((*state.individuals, *broods[0].individuals))
+        elitist = best_of((*state.individuals, *offspring[0].individuals))
         if mutants := count - crossings:
-            asked = request("mutation", () if elitist is None else (elitist,), advice)
-            broods.append(breed(parts, k, state, table, [asked], n=mutants, stream=("mutation",)))
-        alive = [each for brood in broods for each in brood.individuals]
-        return round_of(
-            parts, k, state, table, broods, alive, note=reflect.note, metrics=reflect.metrics
-        )
+            requests = [request("mutation", () if elitist is None else (elitist,), advice)]
+            offspring.append(
+                generate(parts, k, state, table, requests, n=mutants, stream=("mutation",))
+            )
+        population = [each for batch in offspring for each in batch.individuals]
+        note, metrics = reflect.note, reflect.metrics
+        return record(parts, k, state, table, offspring, population, note=note, metrics=metrics)
 
     def _budget(self, config: Config) -> Budget:
         size = config.population_size
@@ -99,13 +100,13 @@ class ReEvo:
 
 
 def parents(state: State, k: int) -> list[Individual]:
-    """Who may be drawn in round k: the last population, and the elitist, which may have left it."""
+    """The candidates of round k: the last population and the elitist, which may have left it."""
     last = [each for each in state.individuals if each.round == k - 1]
     elitist = best_of(state.individuals)
     return last if elitist is None or elitist in last else [elitist, *last]
 
 
-def select(population: Sequence[Individual], count: int, rng: random.Random) -> list[Match]:
+def draw_matches(population: Sequence[Individual], count: int, rng: random.Random) -> list[Match]:
     """`count` pairs of parents with unequal objectives, uniformly; none if there are none."""
     unequal = [
         (a, b) if a.utility < b.utility else (b, a)
@@ -116,7 +117,7 @@ def select(population: Sequence[Individual], count: int, rng: random.Random) -> 
 
 
 def request(operator: str, shown: Sequence[Individual], reflection: str) -> Request:
-    """A crossover of a match or a mutation of the elitist, reflected upon or not."""
+    """A crossover of a match or a mutation of the elitist, with a reflection or without."""
     crossover = operator == "crossover"
     if reflection:
         form = "reflected-crossover" if crossover else "reflected-mutation"
@@ -126,7 +127,7 @@ def request(operator: str, shown: Sequence[Individual], reflection: str) -> Requ
 
 
 class Reflector:
-    """The reflections of one round; empty ones where the writer writes no prose."""
+    """The reflections of one round; empty where the generator writes no prose."""
 
     def __init__(self, rules: ReEvo, parts: Parts, k: int, state: State):
         self._rules, self._parts, self._k = rules, parts, k
@@ -157,7 +158,7 @@ class Reflector:
         return self._hints
 
     def long(self, hints: Sequence[str]) -> str:
-        """The advice of before, folded with the hints; unchanged without any."""
+        """The last advice merged with the hints; unchanged without any."""
         if hints := [hint for hint in hints if hint]:
             words = self._rules.long_words
             prompt = self._parts.prompts.long_reflection(self._advice, hints, words)
@@ -181,5 +182,5 @@ class Reflector:
 
 
 def _tidy(text: str) -> str:
-    """A reflection on one line, without what a model thought before it."""
+    """A reflection on one line, without the thinking before it."""
     return " ".join(text.rpartition("</think>")[2].split())[:LONGEST]
