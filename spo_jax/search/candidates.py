@@ -1,16 +1,22 @@
 """Answers: sampling them, reading the programs in them, and passing these by the gate."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, closing, nullcontext
+from contextlib import closing
 from dataclasses import dataclass
+from functools import partial
 
 from spo_jax.config import Config
+from spo_jax.envs.run.evaluator import Progress
 from spo_jax.envs.run.rollouts import Refusal, Status
 from spo_jax.errors import InputError, Rejection
 from spo_jax.generator import Generator
-from spo_jax.program import Completion, Program, Prompt, Usage, parse_response
+from spo_jax.program import Completion, Pair, Program, Prompt, Usage, parse_response
 from spo_jax.search.beside import ahead
+from spo_jax.search.contexts import shortage
+from spo_jax.search.parts import Parts
+from spo_jax.search.payoffs import Table
 from spo_jax.search.rounds import UNPARSABLE, Failure
+from spo_jax.seeding import derive
 
 Gate = Callable[[Sequence[Program]], Sequence[Refusal | None]]
 
@@ -29,48 +35,73 @@ class Answers:
     unjudged: frozenset[int] = frozenset()
 
 
-def ask(
-    generator: Generator,
-    gate: Gate,
+def sample(
+    parts: Parts,
+    k: int,
     prompts: Sequence[Prompt],
-    n: int,
-    seed: int,
+    play: Callable[[Sequence[Answers], Progress], None] = lambda new, progress: None,
     *,
-    then: Callable[[list[Answers]], None] = lambda new: None,
-    around: Callable[[], AbstractContextManager[None]] = nullcontext,
+    n: int | None = None,
+    stream: Sequence[str] = (),
 ) -> tuple[list[Answers], list[Failure]]:
-    """Sample `n` answers to each prompt, parse the programs in them and check them by the gate.
+    """The answers to the prompts of one role, parsed and checked by the gate.
 
-    Returns one Answers for each prompt, and a Failure for every answer that was refused. `then` is
-    called with the answers in the parts that the generator makes, while it makes the next one;
-    `around` wraps the making of each.
+    Returns one Answers per prompt, and a Failure for every answer that was refused. play: called
+    with the answers in the parts that the generator makes, while it makes the next one. n: answers
+    to each prompt, by default `responses`. stream: names the random stream besides round and role,
+    for a round that samples one role more than once.
     Raises InputError for a generator that does not return `n` answers to each prompt.
     """
+    if not prompts:
+        return [], []
+    config, look, role = parts.config, parts.observer, prompts[0].role
+    n = config.responses if n is None else n
+    if short := shortage(prompts):
+        look.remark(f"round {k}: {short}")
+    look.stage(k, role, len(prompts) * n)
+    seed = derive(config.seed, "round", k, "answers", role, *stream)
     answers: dict[int, Answers] = {}
     failures: list[Failure] = []
     verdicts: dict[str, Refusal | None] = {}
-    with closing(ahead(_parts(generator, prompts, n, seed), around)) as parts:
-        for part in parts:
+
+    def played(done: int, total: int) -> None:
+        look.advance(n * len(answers) + n * len(new) * done // total)
+
+    streamed = _streamed(parts.generator, prompts, n, seed)
+    with closing(ahead(streamed, partial(look.working, "sampling"))) as found:
+        for part in found:
             if not part:
                 continue
-            new, refused = _gated(gate, prompts, part, verdicts)
-            answers |= new
+            new, refused = _gated(parts.evaluator.check, prompts, part, verdicts)
             failures += refused
-            then(list(new.values()))
+            play(list(new.values()), played)
+            answers |= new
+            look.advance(n * len(answers))
     return [answers[place] for place in range(len(prompts))], failures
+
+
+def play_responses(table: Table, new: Sequence[Answers], progress: Progress) -> None:
+    """Evaluate every repair in some answers with the destroy that it answers."""
+    pairs = [
+        Pair(answers.prompt.destroy, repair)
+        for answers in new
+        for repair in answers.programs
+        if answers.prompt.destroy is not None and repair is not None
+    ]
+    table.play(pairs, "response", progress)
 
 
 def complete(
     generator: Generator, prompts: Sequence[Prompt], n: int, seed: int
 ) -> list[tuple[Completion, ...]]:
-    """`n` completions of each prompt, whatever they say. Raises InputError as `ask` does."""
+    """`n` completions of each prompt, whatever they say. Raises InputError as `sample` does."""
     found: dict[int, tuple[Completion, ...]] = {}
-    for part in _parts(generator, prompts, n, seed):
+    for part in _streamed(generator, prompts, n, seed):
         found |= part
     return [found[place] for place in range(len(prompts))]
 
 
-def _parts(
+def _streamed(
     generator: Generator, prompts: Sequence[Prompt], n: int, seed: int
 ) -> Iterator[Mapping[int, tuple[Completion, ...]]]:
     """The completions by their prompts' places, in one part unless the generator streams them."""

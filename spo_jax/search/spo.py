@@ -25,7 +25,7 @@ from spo_jax.config import Config
 from spo_jax.envs.problem import Instance
 from spo_jax.program import Group, Pair, Program, Prompt, Role
 from spo_jax.search.beside import beside
-from spo_jax.search.candidates import Answers, distinct, written
+from spo_jax.search.candidates import Answers, distinct, play_responses, sample, written
 from spo_jax.search.credit import Payoff
 from spo_jax.search.groups import follower_groups, leader_groups
 from spo_jax.search.methods import round_of, rounds_in
@@ -39,7 +39,6 @@ from spo_jax.search.payoffs import (
 )
 from spo_jax.search.population import Member, PanelContext, Population, SurvivorContext
 from spo_jax.search.rounds import Counts, Round, State, metrics_of
-from spo_jax.search.sampling import play_responses, sample
 from spo_jax.seeding import derive, python_rng
 
 

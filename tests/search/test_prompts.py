@@ -348,6 +348,7 @@ class TestNewForms:
             ("new.txt", "#form kind=mutation parents=1\nTask", r"lacks placeholder \$parents"),
             ("new.txt", "#form kind=mutation parents=1\n$parents $reflection", r"\$reflection"),
             ("new.md", "#form kind=mutation parents=1\n$parents", "no prompt template"),
+            ("simplification.md", "$role $parents", "no prompt template"),
             ("new-stateless.txt", "$parents", "no prompt template"),
             ("rules.txt", "#form kind=mutation parents=1\n$role", "is no prompt form"),
             ("tsp-destroy.txt", "#form kind=other parents=0\n", "is no prompt form"),

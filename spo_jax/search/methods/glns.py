@@ -34,14 +34,13 @@ from statistics import median
 from spo_jax.config import Config
 from spo_jax.envs.problem import Instance
 from spo_jax.program import Pair, Program, Prompt, Role
-from spo_jax.search.candidates import Answers, distinct, written
+from spo_jax.search.candidates import Answers, distinct, sample, written
 from spo_jax.search.methods import check_range
 from spo_jax.search.methods.pairs import Budget, table_of
 from spo_jax.search.parts import Parts
 from spo_jax.search.payoffs import Table, better
 from spo_jax.search.population import Member, Population
 from spo_jax.search.rounds import Counts, Digests, Individual, Round, State
-from spo_jax.search.sampling import sample
 from spo_jax.search.writing.prompts import INITIALIZATION
 from spo_jax.seeding import python_rng
 
@@ -285,7 +284,7 @@ def _play(
     table.play(missing, "response", lambda done, total: look.advance(count * done // total))
     values = [(pair, table.utility(pair.destroy, pair.repair)) for pair in missing]
     return tuple(
-        Individual(pair, value, k, "met", scores=table.scores(pair))
+        Individual(pair, value, k, "cross-play", scores=table.scores(pair))
         for pair, value in values
         if not math.isnan(value)
     )

@@ -14,12 +14,11 @@ import numpy as np
 
 from spo_jax.envs.problem import Instance
 from spo_jax.program import Pair, Program, Prompt, Role
-from spo_jax.search.candidates import Answers, distinct, written
+from spo_jax.search.candidates import Answers, distinct, play_responses, sample, written
 from spo_jax.search.parts import Parts
 from spo_jax.search.payoffs import Table, better
 from spo_jax.search.population import Member, Population
 from spo_jax.search.rounds import Counts, Failure, Individual, Round, State
-from spo_jax.search.sampling import play_responses, sample
 from spo_jax.search.writing.prompts import INITIALIZATION
 
 NOTHING: Mapping[str, float] = {}

@@ -95,13 +95,13 @@ class Templates:
                 texts |= {f"{problem.name}-{role}.txt": problem.contract(role) for role in ROLES}
         if folder is None:
             return cls(texts, ours.forms)
-        found = {path: _parted(path, _text(path)) for path in _files(Path(folder))}
+        found = {path: _declaration(path, _text(path)) for path in _files(Path(folder))}
         forms = {**ours.forms, **{form.name: form for form, _ in found.values() if form}}
         for path, (form, text) in found.items():
             known = contracts.get(path.name)
             if path.name in ours.texts:
                 known = _identifiers(ours.texts[path.name])
-            request = forms.get(path.stem.removesuffix(_STATELESS))
+            request = forms.get(path.name.removesuffix(".txt").removesuffix(_STATELESS))
             if known is None and request is None:
                 names = ", ".join(sorted({*ours.texts, *contracts}))
                 raise InputError(
@@ -116,7 +116,7 @@ class Templates:
 
     @cached_property
     def digest(self) -> str:
-        """Hex digest: equal templates ask alike."""
+        """Hex digest of texts and forms; equal digests make equal prompts."""
         found = hashlib.blake2b(digest_size=16)
         for name, text in sorted(self.texts.items()):
             form = str(self.forms.get(name.removesuffix(".txt"), ""))
@@ -253,10 +253,11 @@ class Templates:
 @cache
 def built_in() -> Templates:
     """The package's own templates, without the contracts of any problem."""
-    ours = [path for path in resources.files(__name__).iterdir() if path.name.endswith(".txt")]
-    found = [(_parted(Path(path.name), path.read_text("utf-8")), path.name) for path in ours]
-    forms = {form.name: form for (form, _), _ in found if form}
-    return Templates({name: text for (_, text), name in found}, forms)
+    files = resources.files(__name__).iterdir()
+    ours = sorted((path.name, path) for path in files if path.name.endswith(".txt"))
+    found = {name: _declaration(Path(name), path.read_text("utf-8")) for name, path in ours}
+    forms = {form.name: form for form, _ in found.values() if form}
+    return Templates({name: text for name, (_, text) in found.items()}, forms)
 
 
 @cache
@@ -268,7 +269,7 @@ def templates_of(problem: str) -> Templates:
 # --- reading --------------------------------------------------------------------------------------
 
 
-def _parted(path: Path, text: str) -> tuple[Form | None, str]:
+def _declaration(path: Path, text: str) -> tuple[Form | None, str]:
     """The declaration of a form, if a template begins with one, and the text after it."""
     if not text.startswith(_HEADER) or path.suffix != ".txt":
         return None, text
