@@ -7,6 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+from spo_jax.envs.problem import Problem
 from spo_jax.search.runs.store import dump, load_run
 from spo_jax.search.writing.prompts import Templates
 
@@ -61,7 +62,9 @@ def test_one_discovery_with_all_of_them(tmp_path: Path) -> None:
 
     [form] = blocks("text")
     (tmp_path / "prompts" / "analogy.txt").write_text(form)
-    assert Templates.read(tmp_path / "prompts").in_turn("mutation", "repair")[3:] == ["analogy"]
+    problem = type("FlowShop", (Problem,), {"name": "flow-shop"})()
+    templates = Templates.read(tmp_path / "prompts", problem)
+    assert templates.in_turn("mutation", "repair")[3:] == ["analogy"]
 
     [line] = blocks("")
     setting, command, *arguments = shlex.split(line.replace("\\\n", " "))

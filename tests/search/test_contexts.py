@@ -175,11 +175,11 @@ def test_forms_of_the_users_own_take_turns_with_the_papers(tmp_path):
     for groups in (2, 3, 4):  # with the package's forms alone every round is the same
         config = small(mutation_groups=groups)
         for k in (1, 2, 3):
-            assert asked(built_in(), k, config) == [*(ours * 2)[:groups], *crossovers]
+            assert asked(templates_of("tsp"), k, config) == [*(ours * 2)[:groups], *crossovers]
 
     (tmp_path / "analogy.txt").write_text("#form kind=mutation parents=1\n$parents\n")
     (tmp_path / "trio.txt").write_text("#form kind=crossover parents=3 role=repair\n$parents\n")
-    texts = Templates.read(tmp_path)
+    texts = Templates.read(tmp_path, get_problem("tsp"))
     rounds = [asked(texts, k, small()) for k in range(1, 5)]
     due = {**dict.fromkeys([*ours, "analogy"], 3), **dict.fromkeys(crossovers, 4)}
     assert Counter(form for forms in rounds for form in forms) == due
