@@ -36,7 +36,7 @@ from common.outcomes import reads_state
 from spo_jax.envs.problem import Instance, Solution
 from spo_jax.envs.problems import get_problem
 from spo_jax.envs.problems.tsp.picture import places
-from spo_jax.envs.run.evaluator import Evaluator
+from spo_jax.envs.run.local import LocalEvaluator
 from spo_jax.envs.run.onestep import Step, take_step
 from spo_jax.envs.run.rollouts import Status
 from spo_jax.errors import InputError
@@ -115,7 +115,7 @@ def run(args: argparse.Namespace) -> None:
     if not settings.state:
         raise InputError(f"{name} was discovered without the LNS state, which this is about")
     instance = one_instance(problem, args.size, args.instance, budget.effort, args.references)
-    with Evaluator(get_problem(problem), hands, on_invalid=settings.on_invalid) as evaluator:
+    with LocalEvaluator(get_problem(problem), hands, on_invalid=settings.on_invalid) as evaluator:
         case = chosen_case(evaluator, instance, first, rest, args.state, args.counter)
     stem = out / f"case-study-{problem}-{name}"
     files = [written(case, Path(f"{stem}.csv"))]
@@ -144,7 +144,7 @@ def one_instance(problem: str, size: int, k: int, effort: str, own: str | None) 
 
 
 def chosen_case(
-    evaluator: Evaluator,
+    evaluator: LocalEvaluator,
     instance: Instance,
     first: Sequence[Pair],
     rest: Sequence[Pair],
@@ -182,7 +182,9 @@ def chosen_case(
     return Case(instance, point, counter, second, true, told, other)
 
 
-def points(evaluator: Evaluator, instance: Instance, pairs: Sequence[Pair], z: int) -> list[Point]:
+def points(
+    evaluator: LocalEvaluator, instance: Instance, pairs: Sequence[Pair], z: int
+) -> list[Point]:
     """The last points of the pairs' rollouts at which the state is z and the gap neither 0 nor
     above ROUGH. Raises InputError if every rollout fails.
     """
@@ -210,7 +212,7 @@ def points(evaluator: Evaluator, instance: Instance, pairs: Sequence[Pair], z: i
 
 
 def other_repair(
-    evaluator: Evaluator,
+    evaluator: LocalEvaluator,
     instance: Instance,
     point: Point,
     counter: int,
@@ -229,7 +231,7 @@ def other_repair(
 
 
 def _tried(
-    evaluator: Evaluator, pair: Pair, instance: Instance, point: Point, z: int, draw: int = 0
+    evaluator: LocalEvaluator, pair: Pair, instance: Instance, point: Point, z: int, draw: int = 0
 ) -> Step | None:
     """A step of a pair, None where it fails. draw: which random numbers it draws."""
     try:

@@ -39,7 +39,7 @@ from spo_jax import __version__
 from spo_jax.envs.metrics import reference_gap, utility
 from spo_jax.envs.problem import Instance
 from spo_jax.envs.problems import get_problem
-from spo_jax.envs.run.evaluator import Evaluator
+from spo_jax.envs.run.local import LocalEvaluator
 from spo_jax.envs.run.shown import shown_with
 from spo_jax.envs.textfiles import write_atomically
 from spo_jax.errors import InputError
@@ -160,7 +160,7 @@ def discovery_gaps(
     """The rollouts of the discovery once more. utilities: J by digest, as it was."""
     config = found.config
     print(f"{found.path.name}: {len(pairs)} pairs on {len(instances)} instances")
-    with Evaluator(
+    with LocalEvaluator(
         get_problem(config.problem),
         hands,
         seed=config.seed,

@@ -25,7 +25,7 @@ import numpy as np
 
 from spo_jax.envs.metrics import utility
 from spo_jax.envs.problems import get_problem
-from spo_jax.envs.run.evaluator import Evaluator
+from spo_jax.envs.run.local import LocalEvaluator
 from spo_jax.errors import Rejection
 from spo_jax.program import Pair, Program, Prompt, Role, parse_response
 from spo_jax.program.grammar.base import FORMS
@@ -130,7 +130,7 @@ def judged(answers: Sequence[Answer]) -> list[str | None]:
             i for i, (prompt, _) in enumerate(answers)
             if prompt.problem == problem and out[i] is None
         ]  # fmt: skip
-        with Evaluator(get_problem(problem), 2, seed=0) as evaluator:
+        with LocalEvaluator(get_problem(problem), 2, seed=0) as evaluator:
             verdicts = evaluator.check([answers[i][1] for i in own])  # type: ignore[misc]
         for i, verdict in zip(own, verdicts, strict=True):
             out[i] = None if verdict is None else str(verdict)
@@ -153,7 +153,7 @@ def runs(answers: Sequence[Answer], reasons: Sequence[str | None]) -> list[bool]
             if isinstance(program, Program)
         ]
         instances = problem.sample(50, 1, derive(0, "quality"))
-        with Evaluator(problem, 2, seed=0) as evaluator:
+        with LocalEvaluator(problem, 2, seed=0) as evaluator:
             rollouts = evaluator.run(pairs, instances, seeds=range(1), steps=100)
         for i, value in zip(own, utility(rollouts.best_cost), strict=True):
             out[i] = bool(np.isfinite(value))

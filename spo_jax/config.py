@@ -274,6 +274,10 @@ class Config:
         "fail", "an infeasible candidate fails the pair, or is a rejected step",
         choices=("fail", "skip"),
     )  # fmt: skip
+    evaluator: str = _knob(
+        "local", "what runs programs: local (sandboxed processes on this machine), or a class or "
+        "function like `LocalEvaluator`", choices=("local",), own=True,
+    )  # fmt: skip
     unsafe_sandbox: bool = _knob(
         False, "run programs even where the sandbox is incomplete", volatile=True
     )

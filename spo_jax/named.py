@@ -14,8 +14,8 @@ from typing import Any
 from spo_jax.errors import InputError
 
 
-def imported(what: str, name: str, known: str, noun: str = "NAME") -> Any:
-    """What "package.module:NAME" names; a class is called. Raises InputError for nothing.
+def imported(what: str, name: str, known: str, noun: str = "NAME", call: bool = True) -> Any:
+    """What "package.module:NAME" names; a class is called if `call`. Raises InputError for nothing.
 
     what: the option, for the sentence. known: the words that the option takes besides.
     """
@@ -24,7 +24,7 @@ def imported(what: str, name: str, known: str, noun: str = "NAME") -> Any:
         raise InputError(f"unknown {what} {name!r}: use {known}, or 'package.module:{noun}'")
     try:
         found = getattr(importlib.import_module(module), attribute)
-        return found() if isinstance(found, type) else found
+        return found() if call and isinstance(found, type) else found
     except KeyboardInterrupt:
         raise
     except BaseException as error:  # a user's module may raise anything on import

@@ -430,12 +430,12 @@ def test_doctor_survives_a_broken_jax(folder, tmp_path):
 
 def test_doctor_says_what_to_do_about_a_missing_layer(monkeypatch):
     from spo_jax.envs.report import doctor
-    from spo_jax.envs.run import evaluator
+    from spo_jax.envs.run import local
 
-    class Bare(evaluator.Evaluator):
+    class Bare(local.LocalEvaluator):
         layers = property(lambda self: {"seccomp": False, "landlock": False})
 
-    monkeypatch.setattr(evaluator, "Evaluator", Bare)
+    monkeypatch.setattr(local, "LocalEvaluator", Bare)
     found = {each.name: each for each in doctor.sandbox()}
     assert found["seccomp"].ok is False  # nothing runs without
     assert found["landlock"].ok is None  # the others stand

@@ -20,7 +20,7 @@ import numpy as np
 
 from spo_jax.envs.problem import Instance
 from spo_jax.envs.problems import get_problem
-from spo_jax.envs.run.evaluator import Evaluator
+from spo_jax.envs.run.local import LocalEvaluator
 from spo_jax.program import Pair, Program
 
 RANDOM_FIFTH = '''
@@ -167,7 +167,7 @@ def alns_loop(
 
 
 def apart(
-    evaluator: Evaluator, instances: Instances, seeds: Sequence[int], steps: int, turns: int
+    evaluator: LocalEvaluator, instances: Instances, seeds: Sequence[int], steps: int, turns: int
 ) -> str:
     """What a process per rollout costs: the cheapest pair with and without a need for it."""
     together, alone = (
@@ -194,7 +194,7 @@ def main() -> None:
     problem = get_problem("tsp")
     instances, seeds, steps = problem.sample(50, 6, seed=0), (0, 1), 100
     count = len(instances) * len(seeds) * steps
-    with Evaluator(problem, workers=1) as evaluator:
+    with LocalEvaluator(problem, workers=1) as evaluator:
         for name, (destroy, repair, target) in CASES.items():
             pair = Pair(
                 Program.from_source("destroy", destroy), Program.from_source("repair", repair)

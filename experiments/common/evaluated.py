@@ -34,7 +34,7 @@ from spo_jax.envs.problem import Instance, Problem
 from spo_jax.envs.problems import get_problem
 from spo_jax.envs.report.baselines import get_baseline, run_baseline
 from spo_jax.envs.report.evaluation import Progress, require_lawful
-from spo_jax.envs.run.evaluator import Evaluator
+from spo_jax.envs.run.local import LocalEvaluator
 from spo_jax.envs.run.rollouts import Rollouts, Status
 from spo_jax.envs.run.shown import OBSERVED, Showing, Shown, shown_with
 from spo_jax.envs.specs import cache_folder, own_references, parse_specs, with_references
@@ -231,8 +231,8 @@ def evaluate_pair(
 ) -> Evaluated:
     """Rollouts of a pair from seeds 0, ..., seeds - 1, kept under `out`.
 
-    shown, on_invalid: as `Evaluator` has them. patience: CPU limit over the problem's own, more
-    above 500 nodes. Raises InputError for a program that the gate refuses.
+    shown, on_invalid: as `LocalEvaluator` has them. patience: CPU limit over the problem's own,
+    more above 500 nodes. Raises InputError for a program that the gate refuses.
     """
     key: dict[str, Any] = {
         "pair": pair.digest,
@@ -246,10 +246,10 @@ def evaluate_pair(
 
     def run(some: Sequence[Instance], told: Callable[[int, int], None]) -> Rollouts:
         limit = patience * problem.cpu_seconds * _larger(some)
-        with Evaluator(
+        with LocalEvaluator(
             problem, workers, cpu_seconds=limit, shown=shown, on_invalid=on_invalid
         ) as evaluator:
-            require_lawful(evaluator, pair)
+            require_lawful(evaluator, problem, pair)
             return evaluator.run(
                 [pair], some, seeds=range(seeds), steps=steps, fail_fast=False, progress=told
             )

@@ -32,7 +32,7 @@ from spo_jax import config, presets
 from spo_jax.config import Config
 from spo_jax.envs.metrics import utility
 from spo_jax.envs.problems import get_problem
-from spo_jax.envs.run.evaluator import Evaluator
+from spo_jax.envs.run.local import LocalEvaluator
 from spo_jax.envs.run.shown import shown_with
 from spo_jax.errors import InputError
 from spo_jax.program import Pair
@@ -119,7 +119,7 @@ def fresh_utilities(pairs: Mapping[Any, Any], settings: Mapping[Any, Config]) ->
     values = dict.fromkeys(pairs, math.nan)
     for (state, on_invalid), found in alike.items():
         distinct = {pair.digest: pair for pair in found.values()}
-        with Evaluator(
+        with LocalEvaluator(
             problem,
             first.workers,
             cpu_seconds=first.cpu_seconds,

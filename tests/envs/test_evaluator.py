@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 from spo_jax.envs.problems import get_problem
-from spo_jax.envs.run.evaluator import JOB_BYTES, TRIES, Evaluator, _portions
 from spo_jax.envs.run.lns import Failure, rollout
+from spo_jax.envs.run.local import TRIES, LocalEvaluator
 from spo_jax.envs.run.results import Results
 from spo_jax.envs.run.rollouts import Refusal, Rollouts, Status
-from spo_jax.envs.run.sandbox.jobs import Task
+from spo_jax.envs.run.sandbox.jobs import JOB_BYTES, Task, portions
 from spo_jax.envs.run.sandbox.namespace import make_rng
 from spo_jax.envs.run.sandbox.outcome import Ended, Report
 from spo_jax.envs.run.shown import OBSERVED
@@ -139,7 +139,7 @@ def mixed() -> list[Pair]:
 
 @pytest.fixture(scope="module")
 def alone(mixed: list[Pair]) -> Rollouts:
-    with Evaluator(TSP, workers=1, cpu_seconds=5) as e:
+    with LocalEvaluator(TSP, workers=1, cpu_seconds=5) as e:
         return e.run(mixed, TSP.sample(14, 2, 0), seeds=(0, 1), steps=40)
 
 
@@ -174,7 +174,7 @@ def test_results_do_not_depend_on_workers_or_order(
 ) -> None:
     order = [5, 0, 7, 3, 1, 6, 2, 4]
     instances = TSP.sample(14, 2, 0)
-    with Evaluator(TSP, workers=workers, cpu_seconds=5) as e:
+    with LocalEvaluator(TSP, workers=workers, cpu_seconds=5) as e:
         same(alone, e.run([mixed[k] for k in order], instances, seeds=(0, 1), steps=40), order)
         first = e.run(mixed[:1], instances, seeds=(0, 1), steps=40)
         same(alone, first, [0])
@@ -201,7 +201,7 @@ def test_without_fail_fast_each_rollout_has_its_own_status() -> None:
     )
     expected = [Status.OK if i.dist[0][1] < middle else Status.CRASH for i in instances]
     for workers in (1, 2):
-        with Evaluator(TSP, workers=workers) as e:
+        with LocalEvaluator(TSP, workers=workers) as e:
             slow = e.run([choosy], instances, seeds=(0,), steps=5, fail_fast=False)
             assert slow.status[0, :, 0].tolist() == expected
             fast = e.run([choosy], instances, seeds=(0,), steps=5)
@@ -213,7 +213,7 @@ def test_without_fail_fast_each_rollout_has_its_own_status() -> None:
 
 
 def test_a_time_limit_ends_a_rollout_normally() -> None:
-    with Evaluator(TSP) as e:
+    with LocalEvaluator(TSP) as e:
         r = e.run([pair()], TSP.sample(30, 1, 0), seeds=(0,), steps=10**6, seconds=0.2)
     assert r.status[0, 0, 0] == Status.OK
     taken = int((r.state[0, 0, 0] >= 0).sum())
@@ -225,9 +225,9 @@ def test_on_invalid_skip_goes_on() -> None:
     sometimes = pair(
         DESTROY.replace("    removed =", "    if z == 3: return tour, []\n    removed =")
     )
-    with Evaluator(TSP, on_invalid="skip") as e:
+    with LocalEvaluator(TSP, on_invalid="skip") as e:
         assert e.run([sometimes], TSP.sample(12, 1, 0), steps=60).ok[0]
-    with Evaluator(TSP) as e:
+    with LocalEvaluator(TSP) as e:
         assert e.run([sometimes], TSP.sample(12, 1, 0), steps=60).failure(0) is not None
 
 
@@ -236,7 +236,7 @@ def test_the_gate_answers_for_many_programs() -> None:
     deep = Program.from_source(
         "destroy", "def destroy(a, b, c, d):\n    return " + "-" * 9000 + "1"
     )
-    with Evaluator(TSP, workers=2) as e:
+    with LocalEvaluator(TSP, workers=2) as e:
         verdicts = e.check([good, bad, deep] * 30)
     assert verdicts[0] is None
     assert "takes 3 arguments" in str(verdicts[1])
@@ -246,7 +246,7 @@ def test_the_gate_answers_for_many_programs() -> None:
 
 def test_progress_reaches_the_total(mixed: list[Pair]) -> None:
     seen = []
-    with Evaluator(TSP, workers=2, cpu_seconds=5) as e:
+    with LocalEvaluator(TSP, workers=2, cpu_seconds=5) as e:
         e.run(mixed[:6], TSP.sample(14, 2, 0), steps=10, progress=lambda *now: seen.append(now))
     assert seen[-1] == (20, 20)  # two of the six are one
     assert [done for done, _ in seen] == sorted(done for done, _ in seen)
@@ -254,7 +254,7 @@ def test_progress_reaches_the_total(mixed: list[Pair]) -> None:
 
 def test_a_dead_zygote_is_replaced() -> None:
     instances = TSP.sample(14, 2, 0)
-    with Evaluator(TSP, workers=2) as e:
+    with LocalEvaluator(TSP, workers=2) as e:
         before = e.run([pair()], instances)
         for worker in e._workers:
             assert worker._process is not None
@@ -264,7 +264,7 @@ def test_a_dead_zygote_is_replaced() -> None:
 
 
 def test_the_gate_tells_a_fault_of_the_host_from_a_refusal(monkeypatch: pytest.MonkeyPatch) -> None:
-    with Evaluator(TSP, workers=1) as e:
+    with LocalEvaluator(TSP, workers=1) as e:
         [worker] = e._workers
         finish, tries = worker.finish, []
 
@@ -292,18 +292,18 @@ def test_the_gate_tells_a_fault_of_the_host_from_a_refusal(monkeypatch: pytest.M
         lambda e, i: e.run([pair()], i, steps=0),
         lambda e, i: e.run([pair()], i, seconds=0.0),
         lambda e, i: e.run([pair()], get_problem("cvrp").sample(5, 1, 0)),
-        lambda e, i: Evaluator(TSP, workers=0),
-        lambda e, i: Evaluator(TSP, on_invalid="ignore"),
-        lambda e, i: Evaluator(TSP, cpu_seconds=-1),
+        lambda e, i: LocalEvaluator(TSP, workers=0),
+        lambda e, i: LocalEvaluator(TSP, on_invalid="ignore"),
+        lambda e, i: LocalEvaluator(TSP, cpu_seconds=-1),
     ],
 )
 def test_wrong_arguments_are_named(call: Any) -> None:
     with pytest.raises(InputError):
-        call(Evaluator(TSP), TSP.sample(5, 1, 0))
+        call(LocalEvaluator(TSP), TSP.sample(5, 1, 0))
 
 
 def test_no_pairs_give_empty_rollouts() -> None:
-    with Evaluator(TSP) as e:
+    with LocalEvaluator(TSP) as e:
         r = e.run([], TSP.sample(5, 1, 0), steps=7)
     assert r.best_cost.shape == (0, 1, 2, 8)
 
@@ -398,7 +398,7 @@ def test_a_job_holds_few_large_instances() -> None:
 
     def shared(size: int, weight: int) -> list[list[int]]:
         weights = dict.fromkeys("abcde", weight)
-        return [[task.index for task in part] for part in _portions(tasks, size, weights)]
+        return [[task.index for task in part] for part in portions(tasks, size, weights)]
 
     assert shared(10, 1) == [list(range(10))]
     assert shared(4, 1) == [[0, 1, 2, 3], [4, 5, 6, 7], [8, 9]]
@@ -409,5 +409,5 @@ def test_a_job_holds_few_large_instances() -> None:
 
 def test_an_instance_may_be_larger_than_what_a_program_may_have() -> None:
     instances = TSP.sample(600, 1, 0)  # tuples of 360,000 floats
-    with Evaluator(TSP, memory_mb=8) as e:
+    with LocalEvaluator(TSP, memory_mb=8) as e:
         assert e.run([pair()], instances, seeds=(0,), steps=2).ok.all()

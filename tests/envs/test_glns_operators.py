@@ -8,7 +8,7 @@ import pytest
 from spo_jax.cli import main
 from spo_jax.envs.glns_operators import is_operators, load_operators
 from spo_jax.envs.problems import get_problem
-from spo_jax.envs.run.evaluator import Evaluator
+from spo_jax.envs.run.local import LocalEvaluator
 from spo_jax.envs.run.sandbox.namespace import make_globals, make_rng
 from spo_jax.errors import InputError
 from spo_jax.program import load_pair, save_pair
@@ -105,7 +105,7 @@ def file(tmp_path):
 
 def rolled_out(problem, pair, steps=60, seed=0):
     known = get_problem(problem)
-    with Evaluator(known, 1, seed=seed) as evaluator:
+    with LocalEvaluator(known, 1, seed=seed) as evaluator:
         assert evaluator.check([pair.destroy, pair.repair]) == [None, None]
         return evaluator.run([pair], known.sample(30, 1, 7), seeds=(0, 1), steps=steps)
 

@@ -5,7 +5,7 @@ import pytest
 from program_collection import PARTNERS, specimens
 
 from spo_jax.envs.problems import get_problem
-from spo_jax.envs.run.evaluator import Evaluator
+from spo_jax.envs.run.local import LocalEvaluator
 from spo_jax.envs.run.sandbox.isolation import is_closed, is_plain
 from spo_jax.envs.run.sandbox.policy import check
 from spo_jax.program import Pair, Program
@@ -129,7 +129,7 @@ def test_a_process_of_its_own_changes_no_result(name: str) -> None:
             other = "repair" if role == "destroy" else "destroy"
             partner = Program.from_source(other, PARTNERS[name, other] + imports)
             pairs.append(Pair(*((program, partner) if role == "destroy" else (partner, program))))
-        with Evaluator(problem, 2, cpu_seconds=100) as e:
+        with LocalEvaluator(problem, 2, cpu_seconds=100) as e:
             results.append(e.run(pairs, instances, (0, 1), 12))
     together, apart = results
     assert together.ok.all()
@@ -151,7 +151,7 @@ def destroy(dist, current_tour, steps_since_improvement, rng):
     costs = []
     for imports in ("", "\nimport numpy\n"):
         pair = Pair(Program.from_source("destroy", text + imports), repair)
-        with Evaluator(problem, cpu_seconds=100) as e:
+        with LocalEvaluator(problem, cpu_seconds=100) as e:
             found = e.run([pair], problem.sample(20, 2, 7), (0, 1), 12)
         assert found.ok.all(), found.failure(0)
         costs.append(found.best_cost)

@@ -14,7 +14,7 @@ import pytest
 from program_collection import good_pair
 
 from spo_jax.envs.problems import get_problem
-from spo_jax.envs.run.evaluator import Evaluator
+from spo_jax.envs.run.local import LocalEvaluator
 from spo_jax.envs.run.rollouts import Status
 from spo_jax.envs.run.sandbox import worker as worker_module
 from spo_jax.errors import SandboxUnavailable
@@ -88,7 +88,7 @@ def test_a_killed_child_is_no_fault_of_its_program(number: int, arrays: bool) ->
         sources = [pair.destroy.source + ARRAYS for pair in pairs]
         pairs = [Pair(Program.from_source("destroy", s), good.repair) for s in sources]
     instances = TSP.sample(20, 2, 0)
-    with Evaluator(TSP, 2, cpu_seconds=100) as e:
+    with LocalEvaluator(TSP, 2, cpu_seconds=100) as e:
         expected = e.run(pairs, instances, (0, 1), 40)
         children = lambda: [c for z in zygotes() for c in below(z)]  # noqa: E731
         with killing(children, number, 0.02) as killed:
@@ -106,7 +106,7 @@ def test_a_killed_child_is_no_fault_of_its_program(number: int, arrays: bool) ->
 def test_zygotes_that_are_killed_are_started_again() -> None:
     instances = TSP.sample(20, 2, 0)
     pairs = [good_pair("tsp")]
-    with Evaluator(TSP, 2, cpu_seconds=100) as e:
+    with LocalEvaluator(TSP, 2, cpu_seconds=100) as e:
         expected = e.run(pairs, instances)
         with killing(zygotes, signal.SIGKILL, 0.4, most=6) as killed:
             began = time.monotonic()
@@ -122,6 +122,6 @@ def test_a_sandbox_that_is_always_killed_says_so(monkeypatch: pytest.MonkeyPatch
     with (
         killing(zygotes, signal.SIGKILL, 0.01),
         pytest.raises(SandboxUnavailable, match=r"did not start \(6 times\): killed .* SIGKILL"),
-        Evaluator(TSP),
+        LocalEvaluator(TSP),
     ):
         pass

@@ -5,7 +5,7 @@ import pytest
 from program_collection import CPU_SECONDS, PROBLEMS, good_pair, specimens
 
 from spo_jax.envs.problems import get_problem
-from spo_jax.envs.run.evaluator import Evaluator
+from spo_jax.envs.run.local import LocalEvaluator
 from spo_jax.envs.run.rollouts import Rollouts, Status
 from spo_jax.program import Pair, Program
 
@@ -118,7 +118,7 @@ def in_all_companies(name: str, pairs: list[Pair]) -> list[np.ndarray]:
 
     found = []
     for workers in (1, 2):
-        with Evaluator(problem, workers, cpu_seconds=20 * CPU_SECONDS) as e:
+        with LocalEvaluator(problem, workers, cpu_seconds=20 * CPU_SECONDS) as e:
             found.append(costs(e.run(pairs, instances, SEEDS, STEPS, fail_fast=False)))
             if workers == 1:
                 turned = e.run(pairs[::-1], instances[::-1], SEEDS[::-1], STEPS, fail_fast=False)
@@ -160,7 +160,7 @@ def test_the_same_call_gives_the_same_from_the_first() -> None:
     pair = cheats()["order_of_methods"]
     instances = get_problem("tsp").sample(SIZE, 1, 7)
     for _ in range(2):
-        with Evaluator(get_problem("tsp"), cpu_seconds=20 * CPU_SECONDS) as e:
+        with LocalEvaluator(get_problem("tsp"), cpu_seconds=20 * CPU_SECONDS) as e:
             found = [e.run([pair], instances, (0,), STEPS).best_cost for _ in range(4)]
         for other in found[1:]:
             np.testing.assert_array_equal(found[0], other)
@@ -182,7 +182,7 @@ def destroy(dist, current_tour, steps_since_improvement, rng):
 """
     pair = Pair(Program.from_source("destroy", text), good_pair("tsp").repair)
     found = []
-    with Evaluator(get_problem("tsp"), cpu_seconds=20 * CPU_SECONDS) as e:
+    with LocalEvaluator(get_problem("tsp"), cpu_seconds=20 * CPU_SECONDS) as e:
         for order in ([far, near], [near, far], [near], [far]):
             rollouts = e.run([pair], order, (0,), 3, fail_fast=False)
             found.append(rollouts.status[0, :, 0].tolist())
@@ -200,7 +200,7 @@ def destroy(dist, current_tour, steps_since_improvement, rng):
     return current_tour[1:], current_tour[:1]
 """
     pair = Pair(Program.from_source("destroy", text), good_pair("tsp").repair)
-    with Evaluator(get_problem("tsp"), cpu_seconds=50_000 * CPU_SECONDS) as e:
+    with LocalEvaluator(get_problem("tsp"), cpu_seconds=50_000 * CPU_SECONDS) as e:
         found = e.run([pair], get_problem("tsp").sample(SIZE, 10, 7), (0,), 1, fail_fast=False)
     assert (found.status == Status.OK).all(), found.reason
 
@@ -237,7 +237,7 @@ def repair(dist, partial_tour, removed_nodes, steps_since_improvement, rng):
     return partial_tour + removed_nodes
 """
     pair = Pair(good_pair("tsp").destroy, Program.from_source("repair", text))
-    with Evaluator(get_problem("tsp"), cpu_seconds=5000, memory_mb=32) as e:
+    with LocalEvaluator(get_problem("tsp"), cpu_seconds=5000, memory_mb=32) as e:
         failure = e.run([pair], get_problem("tsp").sample(SIZE, 1, 7), (0,), 5).failure(0)
     assert failure is not None
     assert failure.status == Status.MEMORY
@@ -249,5 +249,5 @@ def test_the_time_of_the_gate_is_not_the_programs() -> None:
     good = good_pair("tsp")
     text = f"{good.destroy.source}\n\ndef unused(n):\n{unused}    return x\n"
     pair = Pair(Program.from_source("destroy", text), good.repair)
-    with Evaluator(get_problem("tsp")) as e:  # 10 s for 500 steps, so 0.02 for one
+    with LocalEvaluator(get_problem("tsp")) as e:  # 10 s for 500 steps, so 0.02 for one
         assert e.run([pair], get_problem("tsp").sample(SIZE, 1, 7), (0,), 1).ok.all()

@@ -8,7 +8,7 @@ import pytest
 from program_collection import CPU_SECONDS, SIZE, STEPS, specimens
 
 from spo_jax.envs.problems import get_problem
-from spo_jax.envs.run.evaluator import Evaluator
+from spo_jax.envs.run.local import LocalEvaluator
 from spo_jax.errors import Rejection
 from spo_jax.program import Pair, Program, Role
 from spo_jax.program.pairfile import format_pair, load_pair
@@ -48,7 +48,7 @@ def test_lawful_programs_survive_the_round_trip(problem: str, tmp_path: Path) ->
         again.append(load_pair(path))
         assert format_pair(again[-1]) == path.read_text("utf-8")
     instances = get_problem(problem).sample(SIZE, 1, 0)
-    with Evaluator(get_problem(problem), cpu_seconds=CPU_SECONDS) as evaluator:
+    with LocalEvaluator(get_problem(problem), cpu_seconds=CPU_SECONDS) as evaluator:
         before = evaluator.run(pairs, instances, seeds=(0,), steps=STEPS)
         after = evaluator.run(again, instances, seeds=(0,), steps=STEPS)
     for number, pair in enumerate(pairs):

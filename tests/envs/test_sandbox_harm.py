@@ -23,7 +23,7 @@ from program_collection import (
 )
 
 from spo_jax.envs.problems import get_problem
-from spo_jax.envs.run.evaluator import Evaluator
+from spo_jax.envs.run.local import LocalEvaluator
 from spo_jax.envs.run.rollouts import Rollouts, Status
 from spo_jax.program import Pair, Program
 
@@ -86,7 +86,7 @@ def pairs_of(collection: list[Specimen], tmp: str = "/nowhere", port: int = 9) -
     return [pair for s in collection if (pair := s.pair(tmp, port)) is not None]
 
 
-def run(e: Evaluator, pairs: list[Pair], **options: object) -> Rollouts:
+def run(e: LocalEvaluator, pairs: list[Pair], **options: object) -> Rollouts:
     instances = e.problem.sample(SIZE, 1, 7)
     return e.run(pairs, instances, seeds=SEEDS, steps=STEPS, **options)  # type: ignore[arg-type]
 
@@ -112,7 +112,7 @@ def test_nothing_reaches_the_outside(
         server.bind(("127.0.0.1", 0))
         server.listen()
         port = server.getsockname()[1]
-        with Evaluator(get_problem(name), workers=1, cpu_seconds=CPU_SECONDS) as e:
+        with LocalEvaluator(get_problem(name), workers=1, cpu_seconds=CPU_SECONDS) as e:
             run(e, pairs_of(of(name, REACHING + ATTACKS), str(forbidden), port))
         connected, _, _ = select.select([server], [], [], 0)
     assert not connected
@@ -129,7 +129,7 @@ def test_no_process_or_descriptor_is_left(name: str) -> None:
     me = os.getpid()
     before, old = descendants(me), children(me)
     descriptors = set(os.listdir("/proc/self/fd"))
-    with Evaluator(get_problem(name), workers=2, cpu_seconds=CPU_SECONDS / 2) as e:
+    with LocalEvaluator(get_problem(name), workers=2, cpu_seconds=CPU_SECONDS / 2) as e:
         zygotes = children(me) - old
         run(e, [good_pair(name)] * 2 + pairs_of(of(name, LAWFUL[:8])))
         served, open_while = descendants(me) - before, set(os.listdir("/proc/self/fd"))
@@ -151,7 +151,7 @@ def test_no_process_or_descriptor_is_left(name: str) -> None:
 @pytest.mark.parametrize("name", PROBLEMS)
 def test_a_good_pair_is_unharmed_before_between_and_after(name: str) -> None:
     attacks = pairs_of(of(name, ATTACKS))
-    with Evaluator(get_problem(name), workers=1, cpu_seconds=CPU_SECONDS) as e:
+    with LocalEvaluator(get_problem(name), workers=1, cpu_seconds=CPU_SECONDS) as e:
         before = run(e, [good_pair(name)])
         for k in range(0, len(attacks), 10):
             batch = attacks[k : k + 10]
@@ -160,13 +160,13 @@ def test_a_good_pair_is_unharmed_before_between_and_after(name: str) -> None:
             assert_equal(before, among, place)
             assert_equal(before, run(e, [good_pair(name)]))
     assert before.ok.all()
-    with Evaluator(get_problem(name), workers=1, cpu_seconds=CPU_SECONDS) as e:
+    with LocalEvaluator(get_problem(name), workers=1, cpu_seconds=CPU_SECONDS) as e:
         assert_equal(before, run(e, [good_pair(name)]))
 
 
 @pytest.mark.parametrize("specimen", ENDLESS, ids=lambda s: s.name)
 def test_endless_programs_cost_the_limit_and_no_more(
-    specimen: Specimen, clocked: dict[str, Evaluator]
+    specimen: Specimen, clocked: dict[str, LocalEvaluator]
 ) -> None:
     e = clocked[specimen.fields["problem"]]
     pair = specimen.pair()
@@ -200,9 +200,10 @@ def fastest(action: Callable[[], object]) -> float:
 
 
 @pytest.fixture(scope="module")
-def clocked() -> Iterator[dict[str, Evaluator]]:
+def clocked() -> Iterator[dict[str, LocalEvaluator]]:
     evaluators = {
-        name: Evaluator(get_problem(name), workers=1, cpu_seconds=CPU_SECONDS) for name in PROBLEMS
+        name: LocalEvaluator(get_problem(name), workers=1, cpu_seconds=CPU_SECONDS)
+        for name in PROBLEMS
     }
     for name, e in evaluators.items():
         e.__enter__()
@@ -212,7 +213,7 @@ def clocked() -> Iterator[dict[str, Evaluator]]:
         e.close()
 
 
-def test_a_failure_in_one_rollout_costs_the_limit_once(clocked: dict[str, Evaluator]) -> None:
+def test_a_failure_in_one_rollout_costs_the_limit_once(clocked: dict[str, LocalEvaluator]) -> None:
     problem = get_problem("tsp")
     endless = next(s for s in ENDLESS if s.name == "endless_python").pair()
     assert endless is not None
@@ -235,7 +236,7 @@ def test_results_do_not_depend_on_workers_or_order(name: str) -> None:
     orders.append(np.random.default_rng(5).permutation(len(pairs)))
     first: Rollouts | None = None
     for workers, order in zip((1, 2, 3), orders, strict=True):
-        with Evaluator(get_problem(name), workers=workers, cpu_seconds=CPU_SECONDS) as e:
+        with LocalEvaluator(get_problem(name), workers=workers, cpu_seconds=CPU_SECONDS) as e:
             rollouts = run(e, [pairs[k] for k in order])
         inverse = np.argsort(order)
         if first is None:
@@ -249,9 +250,9 @@ def test_results_do_not_depend_on_what_a_worker_did_before(name: str) -> None:
     """The same programs after other instances were learnt, and with other rollouts beside."""
     problem = get_problem(name)
     pairs = pairs_of([s for s in of(name, LAWFUL) if s.name.startswith(("hash_", "np_empty"))])
-    with Evaluator(problem, workers=1, cpu_seconds=CPU_SECONDS) as e:
+    with LocalEvaluator(problem, workers=1, cpu_seconds=CPU_SECONDS) as e:
         fresh = run(e, pairs)
-    with Evaluator(problem, workers=2, cpu_seconds=CPU_SECONDS) as e:
+    with LocalEvaluator(problem, workers=2, cpu_seconds=CPU_SECONDS) as e:
         e.run([good_pair(name)], problem.sample(50, 4, 3), seeds=(0, 1), steps=STEPS)
         run(e, pairs_of(of(name, ATTACKS)[:10]))
         assert_equal(fresh, run(e, pairs[::-1]), np.arange(len(pairs))[::-1])
@@ -270,7 +271,7 @@ def test_the_gate_survives_what_it_refuses(name: str) -> None:
         pair = s.pair()
         if pair is not None:
             programs += [getattr(pair, s.fields["role"]), lawful[len(programs) // 2 % 2].program()]
-    with Evaluator(get_problem(name), workers=2, cpu_seconds=CPU_SECONDS) as e:
+    with LocalEvaluator(get_problem(name), workers=2, cpu_seconds=CPU_SECONDS) as e:
         verdicts = e.check(programs)
     assert set(verdicts[1::2]) == {None}
     assert sum(verdict is not None for verdict in verdicts[::2]) > len(verdicts) // 4
@@ -285,7 +286,7 @@ def test_a_verdict_does_not_depend_on_the_company() -> None:
     )
     programs = [Program.from_source("destroy", slow + f"# {k}\n") for k in range(6)]
     quick = [s.program() for s in of("tsp", LAWFUL) if s.name == "base_tsp_destroy"]
-    with Evaluator(get_problem("tsp"), workers=1) as e:
+    with LocalEvaluator(get_problem("tsp"), workers=1) as e:
         verdicts = e.check([*programs, *quick])
     assert len(set(verdicts[:6])) == 1
     assert verdicts[6] is None

@@ -18,7 +18,7 @@ from program_collection import (
 )
 
 from spo_jax.envs.problems import get_problem
-from spo_jax.envs.run.evaluator import Evaluator
+from spo_jax.envs.run.local import LocalEvaluator
 from spo_jax.envs.run.rollouts import Refusal, Rollouts, Status
 from spo_jax.errors import Rejection
 
@@ -32,7 +32,7 @@ class Outcome:
     reason: str
     best_cost: np.ndarray  # [T+1]
     code: np.ndarray  # [L]
-    verdict: Refusal | None  # of Evaluator.check
+    verdict: Refusal | None  # of LocalEvaluator.check
 
 
 def evaluate(collection: list[Specimen], tmp: str) -> dict[str, Outcome]:
@@ -43,7 +43,7 @@ def evaluate(collection: list[Specimen], tmp: str) -> dict[str, Outcome]:
         instances = problem.sample(SIZE, 1, 7)
         mine = [s for s in collection if s.fields["problem"] == name]
         pairs = {s.name: pair for s in mine if (pair := s.pair(tmp)) is not None}
-        with Evaluator(problem, workers=2, cpu_seconds=CPU_SECONDS) as e:
+        with LocalEvaluator(problem, workers=2, cpu_seconds=CPU_SECONDS) as e:
             rollouts = e.run(list(pairs.values()), instances, seeds=SEEDS, steps=STEPS)
             roles = {s.name: s.fields["role"] for s in mine}
             verdicts = e.check([getattr(pair, roles[key]) for key, pair in pairs.items()])
@@ -177,7 +177,7 @@ def test_lawful_results_do_not_depend_on_order_or_run(
 @pytest.mark.parametrize("name", PROBLEMS)
 def test_the_partners_are_good(name: str) -> None:
     problem = get_problem(name)
-    with Evaluator(problem, workers=1, cpu_seconds=CPU_SECONDS) as e:
+    with LocalEvaluator(problem, workers=1, cpu_seconds=CPU_SECONDS) as e:
         rollouts = e.run([good_pair(name)], problem.sample(SIZE, 1, 7), seeds=SEEDS, steps=STEPS)
     assert rollouts.ok.all()
     assert rollouts.final_cost[0, 0, 0] < rollouts.initial_cost[0, 0, 0]

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from spo_jax.envs.problems import get_problem
-from spo_jax.envs.run.evaluator import Evaluator
 from spo_jax.envs.run.lns import rollout
+from spo_jax.envs.run.local import LocalEvaluator
 from spo_jax.envs.run.onestep import take_step
 from spo_jax.envs.run.rollouts import Rollouts
 from spo_jax.envs.run.shown import HIDDEN, INVERTED, OBSERVED, Shown, fixed, given, of_rollout
@@ -122,7 +122,7 @@ def test_it_reaches_the_sandbox() -> None:
     ]
     endings = set()
     for shown, rule in cases:
-        with Evaluator(TSP, shown=shown) as evaluator:
+        with LocalEvaluator(TSP, shown=shown) as evaluator:
             found = evaluator.run([PAIR], [instance], seeds=(4,), steps=STEPS)
         best, states = by_hand(instance.dist.tolist(), start, rule, STEPS)
         assert found.best_cost[0, 0, 0].tolist() == best
@@ -140,7 +140,7 @@ def test_each_rollout_is_shown_its_own() -> None:
     }
 
     def run(shown: Any, workers: int = 1) -> Rollouts:
-        with Evaluator(TSP, workers, shown=shown) as evaluator:
+        with LocalEvaluator(TSP, workers, shown=shown) as evaluator:
             return evaluator.run([PAIR], instances, seeds=(0, 1), steps=STEPS)
 
     mixed = run(own, workers=2)
@@ -164,7 +164,7 @@ def test_one_step_by_hand() -> None:
     behind = Program.from_source(
         "repair", "def repair(d, p, removed, z, rng):\n    return p[:z] + removed + p[z:]\n"
     )
-    with Evaluator(TSP) as evaluator:
+    with LocalEvaluator(TSP) as evaluator:
         step = take_step(evaluator, Pair(PAIR.destroy, behind), instance, tour, z=2)
         assert (step.removed, step.partial) == ([4], [3, 1, 0, 5, 2])
         assert step.candidate == [3, 1, 4, 0, 5, 2]
@@ -199,7 +199,7 @@ def test_one_step_draws_alike_for_the_same_seed() -> None:
     )
     instance = CVRP.sample(12, 1, 0)[0]
     start = CVRP.rules(instance).start(random.Random(0))
-    with Evaluator(CVRP) as evaluator:
+    with LocalEvaluator(CVRP) as evaluator:
         first, second, other = (
             take_step(evaluator, Pair(draws, repair), instance, start, z=0, seed=seed)
             for repair, seed in ((alone, 0), (ahead, 0), (alone, 1))

@@ -8,7 +8,7 @@ import pytest
 import third_problem
 
 from spo_jax.envs.problems import get_problem
-from spo_jax.envs.run.evaluator import Evaluator
+from spo_jax.envs.run.local import LocalEvaluator
 from spo_jax.errors import InputError
 from spo_jax.program import Pair, Program, format_pair
 
@@ -34,7 +34,7 @@ def test_a_third_problem_needs_no_change_elsewhere() -> None:
     assert isinstance(problem, third_problem.PathProblem)
     instances = problem.sample(7, 2, 0)
     pair = Pair(Program.from_source("destroy", DESTROY), Program.from_source("repair", REPAIR))
-    with Evaluator(problem, workers=2) as evaluator:
+    with LocalEvaluator(problem, workers=2) as evaluator:
         rollouts = evaluator.run([pair], instances, seeds=(0, 1), steps=150)
     assert rollouts.ok.all(), rollouts.failure(0)
     for i, instance in enumerate(instances):
@@ -72,7 +72,7 @@ def test_a_second_matrix_is_handed_as_it_is_used() -> None:
         "sum(times[:2])",
     )
     pairs = [timed(view) for view in views]
-    with Evaluator(problem, workers=1) as evaluator:
+    with LocalEvaluator(problem, workers=1) as evaluator:
         found = evaluator.run(pairs, instances, seeds=(0, 1), steps=30)
     assert found.ok.all(), found.reason
     for k in range(1, len(pairs)):
@@ -85,7 +85,7 @@ def test_instances_that_differ_in_extra_alone_are_each_scored_with_their_own(wor
     [first] = problem.sample(8, 1, 0)
     times = first.extra["times"]
     instances = [first, replace(first, extra=first.extra | {"times": 10 * times})]
-    with Evaluator(problem, workers=workers) as evaluator:
+    with LocalEvaluator(problem, workers=workers) as evaluator:
         found = evaluator.run([timed("times[0]")], instances, seeds=(0, 1, 2), steps=20)
     assert found.ok.all(), found.reason
     for i, instance in enumerate(instances):

@@ -10,7 +10,7 @@ import pretrain_embedded
 import pytest
 
 from spo_jax.envs.problems import get_problem
-from spo_jax.envs.run.evaluator import Evaluator
+from spo_jax.envs.run.local import LocalEvaluator
 from spo_jax.program import Pair, parse_response
 from spo_jax.program.grammar.base import FORMS
 from spo_jax.rl.tokens import Tokenizer
@@ -103,7 +103,7 @@ def test_rewritten_programs_do_what_they_did() -> None:
             assert all(a.digest != b.digest for a, b in zip(own, other, strict=True))
             pairs += [Pair(*own), Pair(*other)]
         world = get_problem(problem)
-        with Evaluator(world, 1, seed=0) as evaluator:
+        with LocalEvaluator(world, 1, seed=0) as evaluator:
             rollouts = evaluator.run(pairs, world.sample(20, 1, 5), seeds=range(1), steps=20)
         assert np.isfinite(rollouts.best_cost).all()
         np.testing.assert_array_equal(rollouts.best_cost[::2], rollouts.best_cost[1::2])

@@ -15,7 +15,7 @@ from spo_jax.config import Config
 from spo_jax.envs.problems import get_problem
 from spo_jax.envs.problems.alns import Settings
 from spo_jax.envs.problems.tsp.alns import alns_search
-from spo_jax.envs.run.evaluator import Evaluator
+from spo_jax.envs.run.local import LocalEvaluator
 from spo_jax.envs.run.rollouts import Status
 from spo_jax.envs.run.shown import HIDDEN
 from spo_jax.errors import InputError
@@ -54,7 +54,7 @@ def run(instances, out, **more):
 
 def test_a_pair_is_rolled_out_once(instances, tmp_path, monkeypatch):
     found = run(instances, tmp_path)
-    with Evaluator(TSP) as evaluator:
+    with LocalEvaluator(TSP) as evaluator:
         plain = evaluator.run([PAIR], instances, seeds=(0, 1), steps=5, fail_fast=False)
     np.testing.assert_array_equal(found.best_cost, plain.best_cost[0])
     np.testing.assert_array_equal(found.state, plain.state[0])
@@ -63,7 +63,7 @@ def test_a_pair_is_rolled_out_once(instances, tmp_path, monkeypatch):
     assert (found.failed, found.failure, found.names[0]) == (0, "", "uniform-8-0@1")
 
     # Nothing runs again: other references, another order, fewer of them, are joined to the rows.
-    monkeypatch.setattr(evaluated, "Evaluator", None)
+    monkeypatch.setattr(evaluated, "LocalEvaluator", None)
     fewer = [replace(instances[3], reference=1.0), replace(instances[0], reference=None)]
     again = run(fewer, tmp_path)
     np.testing.assert_array_equal(again.best_cost, plain.best_cost[0, [3, 0]])
@@ -80,7 +80,7 @@ def test_a_pair_is_rolled_out_once(instances, tmp_path, monkeypatch):
 
 def test_a_killed_evaluation_goes_on(instances, tmp_path, monkeypatch):
     monkeypatch.setattr(evaluated, "CHUNK", 8)  # an instance at a time
-    real, asked = Evaluator.run, []
+    real, asked = LocalEvaluator.run, []
 
     def killed(self, pairs, some, **more):
         asked.append([instance.name for instance in some])
@@ -88,7 +88,7 @@ def test_a_killed_evaluation_goes_on(instances, tmp_path, monkeypatch):
             raise KeyboardInterrupt
         return real(self, pairs, some, **more)
 
-    monkeypatch.setattr(Evaluator, "run", killed)
+    monkeypatch.setattr(LocalEvaluator, "run", killed)
     with pytest.raises(KeyboardInterrupt):
         run(instances, tmp_path)
     found = run(instances, tmp_path)
@@ -116,7 +116,7 @@ def test_baselines_have_curves_where_they_search(instances, tmp_path):
 
 
 def test_failures_are_data_and_our_own_are_tried_again(instances, tmp_path, monkeypatch):
-    real, fault = Evaluator.run, [Status.HOST_FAULT, Status.TIMEOUT]
+    real, fault = LocalEvaluator.run, [Status.HOST_FAULT, Status.TIMEOUT]
 
     def failing(self, pairs, some, **more):
         found = real(self, pairs, some, **more)
@@ -124,18 +124,18 @@ def test_failures_are_data_and_our_own_are_tried_again(instances, tmp_path, monk
         found.best_cost[0, 1, 0] = NAN
         return found
 
-    monkeypatch.setattr(Evaluator, "run", failing)
+    monkeypatch.setattr(LocalEvaluator, "run", failing)
     first = run(instances[:2], tmp_path)
     assert (first.failed, first.failure) == (1, "uniform-8-1@1 seed 0: host_fault: why")
     # Only the instance whose rollout failed by our fault runs again, and alone this time.
-    monkeypatch.setattr(Evaluator, "run", real)
+    monkeypatch.setattr(LocalEvaluator, "run", real)
     again = run(instances[:2], tmp_path)
     assert again.failed == 0
     np.testing.assert_array_equal(again.best_cost[0], first.best_cost[0])
 
-    monkeypatch.setattr(Evaluator, "run", failing)
+    monkeypatch.setattr(LocalEvaluator, "run", failing)
     late = run(instances[:2], tmp_path, steps=4)
-    monkeypatch.setattr(Evaluator, "run", None)
+    monkeypatch.setattr(LocalEvaluator, "run", None)
     kept_late = run(instances[:2], tmp_path, steps=4)
     assert kept_late.failure == late.failure == "uniform-8-1@1 seed 0: timeout: why"
     # An instance is worth the mean of the rollouts that gave a solution.
@@ -186,7 +186,7 @@ def test_a_runs_pair_is_evaluated_as_it_was_discovered(instances, tmp_path, monk
     found = evaluated.evaluate(contenders.SPO, TSP, instances, budget, tmp_path)
     assert [each.failed == 0 for each in found] == [False, True, True]
     for each, options in zip(found[1:], ({"shown": HIDDEN}, {"on_invalid": "skip"}), strict=True):
-        with Evaluator(TSP, **options) as evaluator:
+        with LocalEvaluator(TSP, **options) as evaluator:
             plain = evaluator.run([pair], instances, seeds=(0, 1), steps=5, fail_fast=False)
         np.testing.assert_array_equal(each.best_cost, plain.best_cost[0])
     # Kept apart, and a run folder that is given says the same of itself as one that was found.

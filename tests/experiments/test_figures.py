@@ -28,7 +28,7 @@ from matplotlib.colors import PowerNorm
 
 from spo_jax.envs.problems import get_problem
 from spo_jax.envs.report.intervals import mean_interval
-from spo_jax.envs.run.evaluator import Evaluator
+from spo_jax.envs.run.local import LocalEvaluator
 from spo_jax.envs.run.rollouts import Status
 from spo_jax.envs.run.shown import HIDDEN, INVERTED, OBSERVED, fixed, given
 from spo_jax.errors import InputError
@@ -319,7 +319,7 @@ def test_dynamics_repeats_the_discovery(run, script, monkeypatch, capsys):
     assert "1 run (seeds 3), 2 rounds" in (out / "dynamics-tsp.txt").read_text().replace("\n", " ")
     # Nothing is rolled out again, and the figure comes out the same.
     before = (out / "dynamics-tsp.png").read_bytes()
-    monkeypatch.setattr(dynamics, "Evaluator", None)
+    monkeypatch.setattr(dynamics, "LocalEvaluator", None)
     assert script(dynamics, "--run", run) == 0
     assert (out / "dynamics-tsp.png").read_bytes() == before
 
@@ -495,13 +495,13 @@ def test_a_case_without_a_reference_and_with_failures(files):
     instance = TSP.sample(12, 1, 5)[0]
     good = load_pair(files / "mine.py")
     bad = replace(good, repair=replace(good.repair, source=FALTERING.partition("\n\n\n")[2]))
-    with Evaluator(TSP) as evaluator:
+    with LocalEvaluator(TSP) as evaluator:
         with pytest.raises(InputError, match="all these pairs fail here"):
             case_study.points(evaluator, instance, [bad], 2)
         found = case_study.points(evaluator, instance, [good, bad], 2)
         assert found
         assert {point.pair for point in found} == {good}
-        real = Evaluator.run
+        real = LocalEvaluator.run
 
         def slow(self, pairs, instances, seeds, steps, **more):
             ran = real(self, pairs, instances, seeds, steps, **more)
@@ -510,7 +510,7 @@ def test_a_case_without_a_reference_and_with_failures(files):
             return ran
 
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(Evaluator, "run", slow)
+            patch.setattr(LocalEvaluator, "run", slow)
             assert case_study.points(evaluator, instance, [good], 2) == []
 
 

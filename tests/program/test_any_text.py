@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from spo_jax.envs.glns_operators import is_operators, load_operators
 from spo_jax.envs.problems import get_problem
 from spo_jax.envs.problems.tsp import TSP
-from spo_jax.envs.run.evaluator import Evaluator
+from spo_jax.envs.run.local import LocalEvaluator
 from spo_jax.envs.run.sandbox.policy import check
 from spo_jax.errors import InputError, Rejection, SpoError
 from spo_jax.program import Pair, Program, format_pair, load_pair, parse_response, save_pair
@@ -255,7 +255,7 @@ def test_the_compiler_works_within_the_memory_of_a_program():
     lines = "".join(f"    x{k} = {sums}\n" for k in range(30))  # 0.5 GB of sums, from 25 kB
     texts = [DESTROY + lines + RETURN, DESTROY + RETURN]
     programs = [Program.from_source("destroy", text) for text in texts]
-    with Evaluator(TSP(), memory_mb=64) as evaluator:
+    with LocalEvaluator(TSP(), memory_mb=64) as evaluator:
         large, plain = evaluator.check(programs)
     assert str(large) == "too large to compile"
     assert plain is None

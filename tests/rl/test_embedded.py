@@ -8,7 +8,7 @@ import pytest
 import tiny
 
 from spo_jax.envs.problems import get_problem
-from spo_jax.envs.run.evaluator import Evaluator
+from spo_jax.envs.run.local import LocalEvaluator
 from spo_jax.program import Program, parse_response
 from spo_jax.program.grammar.base import FORMS
 from spo_jax.rl.embedded import FOLDER
@@ -69,6 +69,6 @@ def test_its_answers_are_programs(model: Qwen3_5, tokenizer: Tokenizer) -> None:
         parse_response("destroy", tokenizer.decode(one.tokens)) for group in drawn for one in group
     ]
     assert len({program.digest for program in programs}) > 20
-    with Evaluator(get_problem("tsp"), 1, seed=0) as evaluator:
+    with LocalEvaluator(get_problem("tsp"), 1, seed=0) as evaluator:
         verdicts = evaluator.check(programs)
     assert sum(verdict is None for verdict in verdicts) >= 23

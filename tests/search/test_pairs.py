@@ -8,7 +8,7 @@ from method_fakes import by_numbers, everything, individual, run
 from spo_fakes import Evaluator, Generator, number_in, small
 
 from spo_jax.envs.problems import get_problem
-from spo_jax.envs.run.evaluator import Evaluator as RealEvaluator
+from spo_jax.envs.run.local import LocalEvaluator
 from spo_jax.envs.run.rollouts import Status
 from spo_jax.program import Completion
 from spo_jax.program.grammar.base import MUTATIONS
@@ -190,7 +190,7 @@ def test_the_number_of_workers_changes_nothing(method):
             method=method, method_settings=settings.get(method), rounds=1, size=8, steps=5
         )
         problem = get_problem("tsp")
-        with RealEvaluator(problem, workers, seed=config.seed) as evaluator:
+        with LocalEvaluator(problem, workers, seed=config.seed) as evaluator:
             parts = Parts(config, problem, evaluator, get_generator("grammar"))
             rounds = []
             discover(parts, None, rounds.append, get_method(config))

@@ -18,7 +18,7 @@ from spo_fakes import (
 )
 
 from spo_jax.envs.problems import get_problem
-from spo_jax.envs.run.evaluator import Evaluator as RealEvaluator
+from spo_jax.envs.run.local import LocalEvaluator
 from spo_jax.envs.run.rollouts import Refusal, Status
 from spo_jax.errors import InputError
 from spo_jax.program import Completion, Pair, Program
@@ -565,7 +565,7 @@ def test_the_number_of_workers_changes_nothing():
     for workers in (1, 3):
         config = small(rounds=2, size=8, steps=5, responses=2, repairs_per_destroy=2)
         problem = get_problem("tsp")
-        with RealEvaluator(problem, workers, seed=config.seed) as evaluator:
+        with LocalEvaluator(problem, workers, seed=config.seed) as evaluator:
             parts = Parts(config, problem, evaluator, get_generator("grammar"))
             rounds = []
             discover(parts, None, rounds.append)

@@ -10,7 +10,7 @@ from spo_fakes import Evaluator, Generator, small
 
 from spo_jax.config import Config
 from spo_jax.envs.problems import get_problem
-from spo_jax.envs.run import evaluator as real
+from spo_jax.envs.run.local import LocalEvaluator
 from spo_jax.envs.specs import parse_spec
 from spo_jax.errors import InputError
 from spo_jax.presets import PRESETS, load
@@ -59,7 +59,7 @@ def test_finalists_meet_on_instances_no_round_has_seen() -> None:
     )
     finalists = [best(BACK, 0.9), best(SHUFFLED, 0.8), best(BROKEN, 0.7)]
     control = best(SHUFFLED, 0.3, 2)
-    with real.Evaluator(TSP) as evaluator:
+    with LocalEvaluator(TSP) as evaluator:
         finals = validate(config, TSP, evaluator, finalists, [control], Observer())
         pair, size = finalists[1].pair, config.size
         final = TSP.sample(14, 2, derive(config.seed, "validation"))

@@ -69,12 +69,12 @@ def healthy(findings: tuple[Finding, ...]) -> bool:
 def sandbox() -> tuple[Finding, ...]:
     """The layers that hold, found by building a sandbox."""
     from spo_jax.envs.problems import get_problem, known_problems
-    from spo_jax.envs.run.evaluator import Evaluator
+    from spo_jax.envs.run.local import LocalEvaluator
     from spo_jax.envs.run.sandbox.confine import LAYERS, REQUIRED
 
     try:
         any_problem = get_problem(next(iter(known_problems())))
-        with Evaluator(any_problem, workers=1, unsafe=True) as evaluator:
+        with LocalEvaluator(any_problem, workers=1, unsafe=True) as evaluator:
             layers = evaluator.layers
     except (SpoError, OSError) as error:
         remedy = "programs cannot be run here: see the message"

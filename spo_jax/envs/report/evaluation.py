@@ -19,7 +19,8 @@ import numpy as np
 
 from spo_jax import __version__
 from spo_jax.envs.problem import Instance, Problem
-from spo_jax.envs.run.evaluator import Evaluator
+from spo_jax.envs.run.evaluator import Evaluator, EvaluatorFactory
+from spo_jax.envs.run.local import LocalEvaluator
 from spo_jax.envs.run.rollouts import Rollouts, Status
 from spo_jax.envs.run.shown import shown_with
 from spo_jax.envs.specs import (
@@ -143,6 +144,7 @@ def evaluate(
     effort: str = "standard",
     cache: str | Path | None = None,
     unsafe: bool = False,
+    evaluator: EvaluatorFactory = LocalEvaluator,
     progress: Progress = lambda what, done, total: None,
     save: Callable[[Report], None] = lambda report: None,
 ) -> Report:
@@ -154,6 +156,7 @@ def evaluate(
         `cache`, else solves for them with `effort` where a solver is installed; "none" does not.
         Instance files bring their own. Anything else is a file of references, which may be better
         than either (`solvers.reference_files`).
+    evaluator: makes what runs the pair.
     progress: called as things get done. save: called with the report so far after each group.
 
     All specs are read before anything runs. Raises InputError for what cannot be read and
@@ -174,19 +177,19 @@ def evaluate(
         **reference_settings(references, effort),
     }
     told = {"destroy": pair.destroy.strategy, "repair": pair.repair.strategy, "digest": pair.digest}
-    with Evaluator(
+    with evaluator(
         problem,
         workers,
         cpu_seconds=cpu_seconds,
         on_invalid=on_invalid,
         shown=shown_with(state),
         unsafe=unsafe,
-    ) as evaluator:
-        require_lawful(evaluator, pair)
-        report = Report(__version__, problem.name, told, settings, sandbox=evaluator.layers)
+    ) as started:
+        require_lawful(started, problem, pair)
+        report = Report(__version__, problem.name, told, settings, sandbox=dict(started.layers))
 
         def run(instances: list[Instance], progress: Callable[[int, int], None]) -> Rollouts:
-            return evaluator.run(
+            return started.run(
                 [pair],
                 instances,
                 seeds=range(seeds),
@@ -234,13 +237,12 @@ def filled(
     return report
 
 
-def require_lawful(evaluator: Evaluator, pair: Pair) -> None:
+def require_lawful(evaluator: Evaluator, problem: Problem, pair: Pair) -> None:
     """Raises InputError if the sandbox's gate refuses a program of `pair` for this problem."""
     programs = (pair.destroy, pair.repair)
     for program, reason in zip(programs, evaluator.check(programs), strict=True):
         if reason is not None:
-            problem = evaluator.problem.name
-            raise InputError(f"the {program.role} program cannot run on {problem}: {reason}")
+            raise InputError(f"the {program.role} program cannot run on {problem.name}: {reason}")
 
 
 def group_result(

@@ -9,7 +9,8 @@ import numpy as np
 from spo_jax.envs.problem import Instance, Problem, Solution
 from spo_jax.envs.problems import get_problem, known_problems
 from spo_jax.envs.report.evaluation import require_lawful
-from spo_jax.envs.run.evaluator import Evaluator
+from spo_jax.envs.run.evaluator import EvaluatorFactory
+from spo_jax.envs.run.local import LocalEvaluator
 from spo_jax.envs.run.rollouts import Status
 from spo_jax.envs.run.shown import shown_with
 from spo_jax.errors import InputError
@@ -82,13 +83,14 @@ def solve(
     on_invalid: str = "fail",
     state: bool = True,
     unsafe: bool = False,
+    evaluator: EvaluatorFactory = LocalEvaluator,
     progress: Callable[[int, int], None] | None = None,
 ) -> Solved:
     """Rollouts with seeds seed, seed + 1, ..., spread over the workers; the best one's solution.
 
     steps: LNS steps of a rollout; seconds: CPU seconds of a rollout, instead. cpu_seconds: CPU
     limit of 500 steps, by default `cpu_limit`. state: whether the programs see
-    steps_since_improvement; else they see 0 at every step.
+    steps_since_improvement; else they see 0 at every step. evaluator: makes what runs the pair.
 
     Raises InputError if no rollout gave a solution, SandboxUnavailable where none can run.
     """
@@ -105,16 +107,16 @@ def solve(
     elif not 1 <= steps <= MOST_STEPS:
         raise InputError(f"steps must be from 1 to {MOST_STEPS}, not {steps}")
     limit = cpu_limit(problem, instance) if cpu_seconds is None else cpu_seconds
-    with Evaluator(
+    with evaluator(
         problem,
         min(workers, seeds),
         cpu_seconds=limit,
         on_invalid=on_invalid,
         shown=shown_with(state),
         unsafe=unsafe,
-    ) as evaluator:
-        require_lawful(evaluator, pair)
-        rollouts = evaluator.run(
+    ) as started:
+        require_lawful(started, problem, pair)
+        rollouts = started.run(
             [pair],
             [instance],
             seeds=range(seed, seed + seeds),

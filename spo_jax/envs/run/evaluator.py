@@ -1,131 +1,38 @@
-"""Run pairs on instances in sandboxed workers and collect what happened.
+"""What runs programs: the protocol of evaluators, and how a run finds the one that it is to use."""
 
-Results are the same for any number of workers and any order of pairs: every rollout has its own
-seeds, derived from (run seed, instance, rollout seed), the same for every pair.
-"""
-
-import select
-import time
-from collections import deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from typing import Any, Protocol, Self
 
 from spo_jax.envs.problem import Instance, Problem
-from spo_jax.envs.run.results import Results
-from spo_jax.envs.run.rollouts import Refusal, Rollouts, Status
-from spo_jax.envs.run.sandbox.board import Board
-from spo_jax.envs.run.sandbox.confine import REQUIRED
-from spo_jax.envs.run.sandbox.jobs import WHOLE_JOB, CheckJob, Job, RunJob, Task
-from spo_jax.envs.run.sandbox.outcome import Ended, Report, fault
-from spo_jax.envs.run.sandbox.worker import Worker
-from spo_jax.envs.run.shown import OBSERVED, Showing, of_rollout
-from spo_jax.errors import InputError, SandboxUnavailable
+from spo_jax.envs.run.rollouts import Refusal, Rollouts
+from spo_jax.envs.run.shown import OBSERVED, Showing
+from spo_jax.errors import InputError
+from spo_jax.named import imported, require_members, require_parameters
 from spo_jax.program import Pair, Program
-from spo_jax.seeding import derive
 
-FULL_STEPS = 500  # Problem.cpu_seconds is for this many steps
-CHECKS_PER_JOB = 32
-CHECK_SECONDS = 5.0  # of CPU time for one program's gate
-TRIES = 3  # of a job at which our own side fails, before it is a host fault
-JOB_BYTES = 64 << 20  # of instances in one job; a child keeps them all, as tuples of floats
-Progress = Callable[[int, int], None]
+LOCAL = "local"
+Progress = Callable[[int, int], None]  # (done, in all)
 
 
-@dataclass
-class _Work:
-    """A job and who it is for. attempts: how often our own side failed at it."""
+class Evaluator(Protocol):
+    """Runs the programs of one problem; a context manager, which starts and ends what it needs.
 
-    job: Job
-    pair: int = -1
-    attempts: int = 0
-
-
-class Evaluator:
-    """Sandboxed workers for one problem; a context manager.
-
-    problem: a `Problem`. workers: processes. seed: the run seed of all rollouts.
-    cpu_seconds: CPU-time limit of a rollout of 500 steps, scaled to the steps of a run; the
-        problem's own by default. memory_mb: what a program may map on top of the interpreter.
-    on_invalid: "fail" (an infeasible candidate fails the pair) or "skip" (a rejected step).
-    shown: what programs see as steps_since_improvement; HIDDEN is the paper's second ablation.
-    unsafe: run even where the kernel offers no seccomp.
-
-    Raises SandboxUnavailable on entry if the sandbox cannot be built here.
+    `spo_jax.envs.run.local.LocalEvaluator` runs them in sandboxed processes on this machine.
     """
 
-    def __init__(
-        self,
-        problem: Problem,
-        workers: int = 1,
-        *,
-        seed: int = 0,
-        cpu_seconds: float | None = None,
-        memory_mb: int = 512,
-        on_invalid: str = "fail",
-        shown: Showing = OBSERVED,
-        unsafe: bool = False,
-    ):
-        if workers < 1:
-            raise InputError(f"workers must be at least 1, not {workers}")
-        if on_invalid not in ("fail", "skip"):
-            raise InputError(f"on_invalid must be 'fail' or 'skip', not {on_invalid!r}")
-        limit = problem.cpu_seconds if cpu_seconds is None else cpu_seconds
-        if not limit > 0 or memory_mb < 1:
-            raise InputError("cpu_seconds and memory_mb must be positive")
-        self.problem = problem
-        self.seed = seed
-        self.cpu_seconds = limit
-        self.memory = memory_mb << 20
-        self._skip = on_invalid == "skip"
-        self._shown = shown
-        self._unsafe = unsafe
-        self._count = workers
-        self._workers: list[Worker] = []
-        self._started = False
+    def __enter__(self) -> Self: ...
 
-    def __enter__(self) -> "Evaluator":
-        self._start()
-        return self
-
-    def __exit__(self, *exc: object) -> None:
-        self.close()
-
-    def _start(self) -> None:
-        self._board = Board()
-        self._workers = [
-            Worker(self.problem.spec, self._board.file.reader) for _ in range(self._count)
-        ]
-        self._started = True
-        try:
-            for worker in self._workers:
-                worker.launch()
-            for worker in self._workers:
-                worker.start()
-        except BaseException:
-            self.close()
-            raise
-        missing = [name for name in REQUIRED if not self.layers.get(name)]
-        if missing and not self._unsafe:
-            self.close()
-            raise SandboxUnavailable(
-                f"this machine offers no {' and no '.join(missing)}, without which generated "
-                "programs are not run; --unsafe-sandbox runs them all the same"
-            )
-
-    def close(self) -> None:
-        """End all workers and whatever they run."""
-        if self._started:
-            for worker in self._workers:
-                worker.close()
-            self._board.close()
-        self._started = False
+    def __exit__(self, *exc: object) -> None: ...
 
     @property
-    def layers(self) -> dict[str, bool]:
-        """Which sandbox layers hold (the names are in `confine.LAYERS`)."""
-        return dict(self._workers[0].layers)
+    def layers(self) -> Mapping[str, bool]:
+        """Which layers of its sandbox hold, for the record."""
+        ...
 
-    # --- what it is for ---------------------------------------------------------------------------
+    def check(self, programs: Sequence[Program]) -> list[Refusal | None]:
+        """Whether programs may run: None, or why each may not."""
+        ...
 
     def run(
         self,
@@ -138,7 +45,7 @@ class Evaluator:
         fail_fast: bool = True,
         progress: Progress | None = None,
     ) -> Rollouts:
-        """Roll every pair out on every instance with every seed.
+        """Every pair on every instance with every seed; the same whatever else is in the batch.
 
         seconds: end each rollout after this CPU time at the latest; the rest of best_cost repeats
             the last value, the rest of state is -1. It also raises the CPU-time limit to match.
@@ -146,269 +53,49 @@ class Evaluator:
             for all that come after it, which are not run; otherwise each has its own status.
         progress: called with (rollouts done, rollouts in all).
         """
-        _validate(self.problem, instances, seeds, steps, seconds)
-        order: dict[str, int] = {}
-        for pair in pairs:
-            order.setdefault(pair.digest, len(order))
-        unique = [pairs[k] for k in _first_positions([pair.digest for pair in pairs])]
-        results = Results(self.problem, len(unique), instances, seeds, steps, self.seed)
-        jobs = self._plan(unique, instances, seeds, steps, seconds, fail_fast)
-        total = len(unique) * len(instances) * len(seeds)
-        done = 0
+        ...
 
-        def finished(work: _Work, ended: Ended) -> list[_Work]:
-            nonlocal done
-            again = _settle(work, ended, results, fail_fast)
-            done += _size(work) - sum(map(_size, again))
-            return again
 
-        def running(busy: Iterable[Worker]) -> None:
-            if progress is not None:
-                progress(done + sum(len(worker.reports) for worker in busy), total)
+class EvaluatorFactory(Protocol):
+    """Makes the evaluator of a problem; its settings are those of `LocalEvaluator`."""
 
-        def wanted(work: _Work) -> bool:
-            nonlocal done
-            assert isinstance(work.job, RunJob)
-            if not fail_fast or not results.failed_before(work.pair, work.job.tasks[0].index):
-                return True
-            done += _size(work)
-            return False
-
-        self._drain(deque(jobs), finished, wanted, running, instances)
-        return results.rollouts([order[pair.digest] for pair in pairs], fail_fast)
-
-    def check(self, programs: Sequence[Program]) -> list[Refusal | None]:
-        """Pass programs through the static gate: None, or why each did not pass."""
-        refusals: list[Refusal | None] = [None] * len(programs)
-        places: dict[int, list[int]] = {}
-        jobs = []
-        for first in range(0, len(programs), CHECKS_PER_JOB):
-            chunk = range(first, min(first + CHECKS_PER_JOB, len(programs)))
-            job = self._check_job([programs[k] for k in chunk])
-            places[id(job)] = list(chunk)
-            jobs.append(_Work(job))
-
-        def finished(work: _Work, ended: Ended) -> list[_Work]:
-            where = places.pop(id(work.job))
-            for report in ended.reports:
-                if report.reason:
-                    refusals[where[report.index]] = Refusal(Status.REJECTED, report.reason)
-            left = where[len(ended.reports) :]
-            attempts, verdict = work.attempts, ended.verdict
-            if left and verdict is not None and verdict.again and attempts + 1 < TRIES:
-                attempts += 1
-            elif left:
-                ours = verdict is not None and verdict.status == Status.HOST_FAULT
-                reason = verdict.reason if verdict else "the gate ended without a verdict"
-                status = Status.HOST_FAULT if ours else Status.REJECTED
-                refusals[left[0]] = Refusal(status, reason)
-                left, attempts = left[1:], 0
-            if not left:
-                return []
-            job = self._check_job([programs[k] for k in left])
-            places[id(job)] = left
-            return [_Work(job, attempts=attempts)]
-
-        self._drain(deque(jobs), finished)
-        return refusals
-
-    def step(self, job: RunJob, instance: Instance) -> Report:
-        """What became of one step, not yet recomputed; see `spo_jax.envs.run.onestep`."""
-        answers: list[Report] = []
-
-        def finished(work: _Work, ended: Ended) -> list[_Work]:
-            verdict = ended.verdict
-            if ended.isolate:
-                return [replace(work, job=replace(job, isolate=True))]
-            if verdict is not None and verdict.again and work.attempts + 1 < TRIES:
-                return [replace(work, attempts=work.attempts + 1)]
-            answers.append(ended.reports[0] if ended.reports else verdict or _SILENT)
-            return []
-
-        self._drain(deque([_Work(job)]), finished, instances=[instance])
-        return answers[0]
-
-    # --- how it does it ---------------------------------------------------------------------------
-
-    def _check_job(self, programs: Sequence[Program]) -> CheckJob:
-        return CheckJob(tuple((p.role, p.source) for p in programs), CHECK_SECONDS, self.memory)
-
-    def _plan(
+    def __call__(
         self,
-        pairs: Sequence[Pair],
-        instances: Sequence[Instance],
-        seeds: Sequence[int],
-        steps: int,
-        seconds: float | None,
-        fail_fast: bool,
-    ) -> list[_Work]:
-        """One job per pair; where pairs are few, several, so that every worker has something to do.
-
-        How rollouts are shared out cannot be seen in their results.
-        """
-        tasks = []
-        for i, instance in enumerate(instances):
-            for s, seed in enumerate(seeds):
-                name = (self.seed, instance.digest, seed)
-                start, rng = derive("start", *name), derive("programs", *name)
-                shown = of_rollout(self._shown, instance.digest, seed, steps)
-                index, length = i * len(seeds) + s, self.problem.code_length(instance)
-                tasks.append(Task(index, instance.digest, length, start, rng, shown))
-        workers = self._count
-        shared = workers > 1 and 0 < len(pairs) < 4 * workers
-        pieces = -(-4 * workers // len(pairs)) if shared else 1
-        size = -(-len(tasks) // pieces)
-        limit = self.cpu_seconds * steps / FULL_STEPS
-        if seconds is not None:
-            limit = seconds + 10.0  # a step begun in time may end late, but not forever
-        jobs = []
-        portions = _portions(tasks, size, {each.digest: each.nbytes for each in instances})
-        for p, pair in enumerate(pairs):
-            for portion in portions:
-                job = RunJob(
-                    destroy=pair.destroy.source,
-                    repair=pair.repair.source,
-                    tasks=portion,
-                    steps=steps,
-                    cpu_seconds=limit,
-                    memory=self.memory,
-                    gate_seconds=2 * CHECK_SECONDS,
-                    seconds=seconds,
-                    skip_infeasible=self._skip,
-                    fail_fast=fail_fast,
-                )
-                jobs.append(_Work(job, p))
-        return jobs
-
-    def _drain(
-        self,
-        queue: deque[_Work],
-        finished: Callable[[_Work, Ended], list[_Work]],
-        wanted: Callable[[_Work], bool] = lambda work: True,
-        running: Callable[[Iterable[Worker]], None] = lambda busy: None,
-        instances: Sequence[Instance] = (),
-    ) -> None:
-        """Keep every worker busy until the queue is empty.
-
-        finished: takes what became of a job and may return more work. wanted: whether a job is
-        still worth starting. running: called with the busy workers whenever something has happened.
-        instances: those that the jobs name.
-        """
-        if not self._started:
-            self._start()
-        self._board.hold(instances)
-        idle = list(reversed(self._workers))
-        busy: dict[Worker, _Work] = {}
-        try:
-            while queue or busy:
-                while queue and idle:
-                    work = queue.popleft()
-                    if wanted(work):
-                        worker = idle.pop()
-                        busy[worker] = work
-                        try:
-                            worker.submit(work.job, self._board.places)
-                        except OSError:  # its zygote has died since the last job
-                            queue.appendleft(busy.pop(worker))
-                            worker.restart()
-                            idle.append(worker)
-                if not busy:
-                    continue
-                owners = {fd: worker for worker in busy for fd in worker.descriptors}
-                patience = min(worker.deadline for worker in busy) - time.monotonic()
-                ready, _, _ = select.select(list(owners), [], [], max(0.0, patience))
-                now = time.monotonic()
-                awake = {owners[fd] for fd in ready}
-                awake |= {worker for worker in busy if worker.deadline <= now}
-                for worker in [w for w in busy if w in awake]:
-                    try:
-                        if not worker.poll():
-                            continue
-                        ended = worker.finish()
-                    except ConnectionError:  # its zygote died under the job
-                        ended = Ended(worker.reports, fault(*worker.lost()))
-                        worker.restart()
-                    queue.extendleft(reversed(finished(busy.pop(worker), ended)))
-                    idle.append(worker)
-                running(busy)
-        except BaseException:
-            self.close()  # a half-read job would confuse the next run
-            raise
+        problem: Problem,
+        workers: int = 1,
+        *,
+        seed: int = 0,
+        cpu_seconds: float | None = None,
+        memory_mb: int = 512,
+        on_invalid: str = "fail",
+        shown: Showing = OBSERVED,
+        unsafe: bool = False,
+    ) -> Evaluator: ...
 
 
-_SILENT = Report(0, Status.CRASH, "the process ended without reporting", 0.0)
+def get_evaluator(name: str) -> EvaluatorFactory:
+    """What makes a run's evaluator: "local", or a class or function "package.module:NAME".
 
-
-def _portions(
-    tasks: Sequence[Task], size: int, weights: Mapping[str, int]
-) -> list[tuple[Task, ...]]:
-    """The tasks in order, at most `size` in one portion and no more instances than JOB_BYTES hold.
-
-    weights: bytes of each instance, by digest.
+    Raises InputError where nothing like that is found, and when what was made is no `Evaluator`.
     """
-    portions: list[list[Task]] = []
-    held: set[str] = set()
-    for task in tasks:
-        held.add(task.instance)
-        room = sum(weights[digest] for digest in held) <= JOB_BYTES or len(held) == 1
-        if portions and len(portions[-1]) < size and room:
-            portions[-1].append(task)
-        else:
-            portions.append([task])
-            held = {task.instance}
-    return [tuple(portion) for portion in portions]
+    if name == LOCAL:
+        from spo_jax.envs.run.local import LocalEvaluator
 
+        return LocalEvaluator
+    make = imported("evaluator", name, LOCAL, call=False)
+    if not callable(make):
+        raise InputError(f"evaluator {name!r} is of type {type(make).__name__}, not a function")
+    require_parameters(f"evaluator {name!r}", make, EvaluatorFactory.__call__)
 
-def _size(work: _Work) -> int:
-    return len(work.job.tasks) if isinstance(work.job, RunJob) else 0
-
-
-def _first_positions(keys: Sequence[str]) -> list[int]:
-    seen: dict[str, int] = {}
-    for k, key in enumerate(keys):
-        seen.setdefault(key, k)
-    return list(seen.values())
-
-
-def _validate(
-    problem: Problem,
-    instances: Sequence[Instance],
-    seeds: Sequence[int],
-    steps: int,
-    seconds: float | None,
-) -> None:
-    if not instances or not seeds:
-        raise InputError("an evaluation needs at least one instance and one seed")
-    if steps < 1:
-        raise InputError(f"steps must be at least 1, not {steps}")
-    if seconds is not None and not seconds > 0:
-        raise InputError(f"seconds must be positive, not {seconds}")
-    for instance in instances:
-        if instance.problem != problem.name:
+    def checked(problem: Problem, workers: int = 1, **settings: Any) -> Any:
+        made = make(problem, workers, **settings)
+        managed = isinstance(made, AbstractContextManager)
+        if not managed or not hasattr(made, "layers"):
             raise InputError(
-                f"{instance.name} is a {instance.problem} instance, not {problem.name}"
+                f"evaluator {name!r} made a {type(made).__name__}: an evaluator is a context "
+                "manager and has layers, as spo_jax.envs.run.evaluator.Evaluator"
             )
+        require_members(f"evaluator {name!r}", made, Evaluator)
+        return made
 
-
-def _settle(work: _Work, ended: Ended, results: Results, fail_fast: bool) -> list[_Work]:
-    """Record a job's reports; what is left to do for it."""
-    job, reports = work.job, ended.reports
-    assert isinstance(job, RunJob)
-    for report in reports:
-        if report.index == WHOLE_JOB:
-            for task in job.tasks:
-                results.fail(work.pair, replace(report, index=task.index))
-            return []
-        results.record(work.pair, report)
-    left = job.tasks[len(reports) :]
-    if not left or (fail_fast and reports and reports[-1].status != Status.OK):
-        return []
-    if ended.isolate:
-        return [replace(work, job=replace(job, tasks=left, isolate=True))]
-    verdict = ended.verdict or _SILENT
-    if verdict.again and work.attempts + 1 < TRIES:
-        return [replace(work, job=replace(job, tasks=left), attempts=work.attempts + 1)]
-    results.fail(work.pair, replace(verdict, index=left[0].index))
-    if fail_fast or not left[1:]:
-        return []
-    return [_Work(replace(job, tasks=left[1:]), work.pair)]
+    return checked

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from spo_jax.envs.problem import Infeasible, Instance, Solution, without
-from spo_jax.envs.run.evaluator import CHECK_SECONDS, Evaluator
+from spo_jax.envs.run.local import CHECK_SECONDS, LocalEvaluator
 from spo_jax.envs.run.rollouts import Status, unpadded
 from spo_jax.envs.run.sandbox.jobs import RunJob, StepTask
 from spo_jax.errors import InputError
@@ -29,7 +29,12 @@ class Step:
 
 
 def take_step(
-    evaluator: Evaluator, pair: Pair, instance: Instance, solution: Solution, z: int, seed: int = 0
+    evaluator: LocalEvaluator,
+    pair: Pair,
+    instance: Instance,
+    solution: Solution,
+    z: int,
+    seed: int = 0,
 ) -> Step:
     """One step of `pair` from `solution`, shown the state `z`.
 

@@ -122,7 +122,7 @@ def _run(
     try:
         from spo_jax.envs.problems import get_problem
         from spo_jax.envs.report.evaluation import cache_folder
-        from spo_jax.envs.run.evaluator import Evaluator
+        from spo_jax.envs.run.evaluator import get_evaluator
         from spo_jax.envs.run.shown import HIDDEN, OBSERVED
         from spo_jax.rl.backend import ask_same_bits, keep_compiled, share_devices
         from spo_jax.search.credit import get_credit
@@ -154,7 +154,7 @@ def _run(
         variant = variant_of(method, settings, generator) if method else None
         with (
             ended(generator),
-            Evaluator(
+            get_evaluator(settings.evaluator)(
                 problem,
                 settings.workers,
                 seed=settings.seed,

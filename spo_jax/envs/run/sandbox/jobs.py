@@ -8,7 +8,7 @@ that no child needs to know how many there are. A report is fixed-width numbers 
 import os
 import pickle
 import struct
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from spo_jax.envs.problem import Solution
@@ -25,6 +25,7 @@ JUDGED = 0xFFFFFFFE  # the index of a report that both programs of a RunJob have
 PID = struct.Struct("<q")  # what a child says first: which process has taken the job
 
 PREFIX = struct.Struct("<QI?")  # length of the pickle, index of the task, whether it is the last
+JOB_BYTES = 64 << 20  # of instances in one job; a child keeps them all, as tuples of floats
 Place = tuple[int, int]  # where an instance lies on the board: offset and length in bytes
 
 
@@ -151,3 +152,23 @@ def read_exactly(fd: int, length: int) -> bytes:
             raise EOFError("the job's file is cut off")
         data += more
     return data
+
+
+def portions(
+    tasks: Sequence[Task], size: int, weights: Mapping[str, int]
+) -> list[tuple[Task, ...]]:
+    """The tasks in order, at most `size` in one portion and no more instances than JOB_BYTES hold.
+
+    weights: bytes of each instance, by digest.
+    """
+    portions: list[list[Task]] = []
+    held: set[str] = set()
+    for task in tasks:
+        held.add(task.instance)
+        room = sum(weights[digest] for digest in held) <= JOB_BYTES or len(held) == 1
+        if portions and len(portions[-1]) < size and room:
+            portions[-1].append(task)
+        else:
+            portions.append([task])
+            held = {task.instance}
+    return [tuple(portion) for portion in portions]
