@@ -10,6 +10,7 @@ from spo_jax.envs.problems import get_problem
 from spo_jax.envs.report.reference_files import Row, write_references
 from spo_jax.envs.specs import parse_spec
 from spo_jax.errors import InputError
+from spo_jax.program import ROLES
 
 POINTS = [[0, 0], [3, 0], [1, 0], [2, 0], [5, 0]]
 WHOLE, BARE = "offering:Whole", "offering:Readable"
@@ -102,8 +103,15 @@ def test_what_it_has_not_is_said_before_the_work(folder, capsys, monkeypatch):
     argv[3] = "pair.py"
     assert main([*argv, "--plot", "a.png"]) == 2
     assert "no picture is defined for the problem path: leave --plot out" in capsys.readouterr().err
-    assert main(["discover", BARE, "--generator", "grammar", "--out", "run"]) == 2
+    argv = ["discover", BARE, "--generator", "grammar", "--out", "run"]
+    assert main(argv) == 2
+    assert "no contract of a destroy: implement contract, or" in capsys.readouterr().err
+    Path("prompts").mkdir()
+    for role in ROLES:
+        Path(f"prompts/path-{role}.txt").write_text(get_problem(WHOLE).contract(role))
+    assert main([*argv, "--prompts", "prompts"]) == 2
     assert "problem path has no grammar" in capsys.readouterr().err
+    assert not list(Path().glob("run/*.py"))
 
 
 def test_its_grammar_discovers(folder, capsys):

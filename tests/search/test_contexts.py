@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from spo_fakes import Generator, member, number_in, play, small
 
+from spo_jax.envs.problems import get_problem
 from spo_jax.errors import InputError
 from spo_jax.program import Completion, Prompt
 from spo_jax.program.grammar.base import MUTATIONS

@@ -79,23 +79,21 @@ class Templates:
 
     @classmethod
     def read(cls, folder: str | Path | None = None, problem: Problem | None = None) -> "Templates":
-        """The package's templates and the contracts of `problem` where it has any, and in their
-        place or beside them those of the user's `folder`.
+        """The package's templates and the contracts of `problem`, and in their place or beside them
+        those of the user's `folder`.
 
         Raises InputError for a folder or file that cannot be read, a file that neither has a known
         name nor declares a form (a misspelt one would silently change nothing), a wrong
-        declaration, and placeholders that are missing, unknown or malformed.
+        declaration, placeholders that are missing, unknown or malformed, and a contract that
+        neither the problem nor the folder has.
         """
-        ours = built_in()
-        contracts = {}
-        texts = dict(ours.texts)
+        ours, contracts = built_in(), {}
         if problem is not None:
             contracts = {f"{problem.name}-{role}.txt": names for role, names in _CONTRACT.items()}
-            if problem.offers("contract"):
-                texts |= {f"{problem.name}-{role}.txt": problem.contract(role) for role in ROLES}
-        if folder is None:
-            return cls(texts, ours.forms)
-        found = {path: _declaration(path, _text(path)) for path in _files(Path(folder))}
+        found = {
+            path: _declaration(path, _text(path))
+            for path in ([] if folder is None else _files(Path(folder)))
+        }
         forms = {**ours.forms, **{form.name: form for form, _ in found.values() if form}}
         for path, (form, text) in found.items():
             known = contracts.get(path.name)
@@ -111,7 +109,11 @@ class Templates:
             if form and (known is not None or path.stem.endswith(_STATELESS)):
                 _require_same(path, form, ours.forms.get(form.name))
             _require_placeholders(path, text, known, request)
-        texts |= {path.name: text for path, (_, text) in found.items()}
+        texts = {**ours.texts, **{path.name: text for path, (_, text) in found.items()}}
+        if problem is not None:
+            for name, role in zip(contracts, _CONTRACT, strict=True):
+                if name not in texts:
+                    texts[name] = problem.contract(role)
         return cls(texts, forms, any(name not in ours.forms for name in forms))
 
     @cached_property
@@ -160,12 +162,6 @@ class Templates:
         for name, how in (("show_destroy", show_destroy), ("show_parents", show_parents)):
             if how not in SHOW_DESTROY:
                 raise InputError(f"{name} is {how!r}: use {', '.join(SHOW_DESTROY)}")
-        contract = f"{problem}-{role}.txt"
-        if contract not in self.texts:
-            raise InputError(
-                f"no prompt for the {role} role of problem {problem!r}: "
-                f"write {contract} into a folder of prompt templates"
-            )
         fill, variant = self._fill, "" if state else _STATELESS
         paired = ""
         if destroy:
@@ -178,7 +174,7 @@ class Templates:
         text = fill(
             "layout.txt",
             contract=fill(
-                contract,
+                f"{problem}-{role}.txt",
                 state_input=fill(f"state-input{variant}.txt"),
                 adaptation=fill(f"adaptation-{role}.txt" if state else "adaptation-stateless.txt"),
                 paired_destroy=paired,
