@@ -1,14 +1,14 @@
-"""The errors a user can cause or mend.
+"""The errors that a user can cause or fix.
 
-The command line prints a `SpoError` as one sentence and exits with code 2; anything else is a bug
-and keeps its traceback. Each class also inherits the standard one, so callers need not know ours.
+The command line prints a `SpoError` as one sentence and exits with code 2; any other exception is a
+bug and keeps its traceback. Each class also inherits from a standard exception.
 """
 
 LONGEST_REASON = 300  # characters
 
 
 class SpoError(Exception):
-    """Something the user can mend; the message says what, where and how."""
+    """An error that the user can fix; the message says what is wrong, where, and what to do."""
 
 
 class InputError(SpoError, ValueError):
@@ -18,7 +18,7 @@ class InputError(SpoError, ValueError):
 class Rejection(SpoError, ValueError):
     """A program was refused before it ran; `reason` is one short clause.
 
-    It may quote the program, whose names can be as long as it is, so it is cut.
+    It may quote a name of any length from the program, so it is truncated to `LONGEST_REASON`.
     """
 
     def __init__(self, reason: str):
@@ -34,4 +34,4 @@ class MissingExtra(SpoError, ImportError):
 
 
 class SandboxUnavailable(SpoError, RuntimeError):
-    """The kernel does not offer what the sandbox needs."""
+    """The kernel lacks a feature that the sandbox needs."""

@@ -1,16 +1,16 @@
-"""JSON that others wrote: whatever the text, a value that can be walked, or one ValueError."""
+"""Parses untrusted JSON: returns a value of bounded depth or raises ValueError."""
 
 import json
 from typing import Any
 
-DEPTH = 100  # lists and objects inside each other
+DEPTH = 100  # nested lists and objects
 
 
 def parse(text: str | bytes) -> Any:
-    """The value of a JSON text, in UTF-8 where it is bytes.
+    """The value of a JSON text; bytes are UTF-8.
 
-    Raises ValueError for what is none, and for one that is nested deeper than `DEPTH`: what writes,
-    compares or shows a value goes into it by recursion, which has an end.
+    Raises ValueError for invalid JSON and for a value nested deeper than `DEPTH`, because code that
+    writes, compares or prints a value recurses into it.
     """
     if isinstance(text, bytes):
         text = text.decode("utf-8")
@@ -26,7 +26,7 @@ def parse(text: str | bytes) -> Any:
 
 
 def _depth(value: Any) -> int:
-    """Levels of lists and objects, but no more than one above `DEPTH`."""
+    """Levels of lists and objects, at most `DEPTH` + 1."""
     level, row = 0, [value]
     while level <= DEPTH:
         inner: list[Any] = []

@@ -1,8 +1,8 @@
-"""Whether the limit on address space (`ulimit -v`) leaves room for what a command loads.
+"""Checks that the limit on address space (`ulimit -v`) suffices for what a command loads.
 
-Where it does not, libraries abort in many ways before any word of ours: std::bad_alloc, a segment
-that cannot be mapped, a thread that cannot be started. So it is asked before they are imported.
-Nothing here takes time to import.
+Under too low a limit libraries abort in many ways without a message of ours: std::bad_alloc, a
+segment that cannot be mapped, a thread that cannot start. So check it before importing them. This
+module is cheap to import.
 """
 
 import os
@@ -12,12 +12,12 @@ from spo_jax.errors import InputError
 
 MIB = 2**20
 
-# MiB, and MiB for each usable core, whose threads reserve stacks and arenas. Measured on two cores,
-# where NumPy alone began to work between 500 and 700 and XLA between 1,400 and 1,600 (2,000 with a
-# model); a large model needs more.
+# MiB, and MiB per usable core, whose threads reserve stacks and arenas. Measured on two cores:
+# NumPy alone needs between 500 and 700, XLA between 1,400 and 1,600 (2,000 with a model); a large
+# model needs more.
 WITHOUT_XLA = (600, 75)
 WITH_XLA = (1500, 250)
-WORKER = 200  # a sandbox worker's interpreter, to which comes what a program may have
+WORKER = 200  # MiB of a sandbox worker's interpreter, without the program's memory
 
 
 def address_space() -> int | None:
@@ -27,16 +27,16 @@ def address_space() -> int | None:
 
 
 def needed(each: tuple[int, int] = WITH_XLA, program: int = 0) -> int:
-    """MiB of address space. each: as above. program: what a sandboxed program may map, MiB."""
+    """MiB of address space. each: as above. program: MiB that a sandboxed program may map."""
     fixed, per_core = each
     return max(fixed + per_core * len(os.sched_getaffinity(0)), WORKER + program)
 
 
 def require_address_space(amount: int) -> None:
-    """Raises InputError where the limit is below `amount` MiB."""
+    """Raises InputError if the limit is below `amount` MiB."""
     limit = address_space()
     if limit is not None and limit < amount:
         raise InputError(
-            f"this shell limits address space to {limit} MiB, and about {amount} MiB are needed "
-            "here: raise it with ulimit -v, or ulimit -v unlimited"
+            f"this shell limits address space to {limit} MiB, and this command needs about "
+            f"{amount} MiB: raise it with ulimit -v, or ulimit -v unlimited"
         )

@@ -1,8 +1,8 @@
-"""A user's own part of a run, by its name "package.module:NAME": the one importer of such names.
+"""Imports a user's own part of a run by its name "package.module:NAME".
 
-Where the line is between the user's mistake and the user's bug: what goes wrong before a part is
-called (its name, its import, its constructor, its parameters) and what it returns are told in one
-sentence, which names the option. What its code raises while a run calls it keeps its traceback.
+A mistake before the part is called (in its name, import, constructor or parameters), or in what it
+returns, is an `InputError` that names the option. An exception that the part raises during a run is
+a bug of the user and keeps its traceback.
 """
 
 import importlib
@@ -15,9 +15,11 @@ from spo_jax.errors import InputError
 
 
 def imported(what: str, name: str, known: str, noun: str = "NAME", call: bool = True) -> Any:
-    """What "package.module:NAME" names; a class is called if `call`. Raises InputError for nothing.
+    """The object named "package.module:NAME"; a class is instantiated if `call`.
 
-    what: the option, for the sentence. known: the words that the option takes besides.
+    Raises InputError where there is none.
+
+    what: the option, for the message. known: the built-in values of the option.
     """
     module, _, attribute = name.partition(":")
     if not all(part.isidentifier() for part in (*module.split("."), attribute)):
@@ -38,7 +40,7 @@ def imported(what: str, name: str, known: str, noun: str = "NAME", call: bool = 
 
 
 def imported_function(what: str, name: str, known: str, like: Callable[..., Any]) -> Any:
-    """As `imported`. Raises InputError also for what cannot be called as `like` is called."""
+    """As `imported`. Also raises InputError unless the object can be called like `like`."""
     found = imported(what, name, known)
     if not callable(found):
         raise InputError(f"{what} {name!r} is of type {type(found).__name__}, not a function")
@@ -49,37 +51,37 @@ def imported_function(what: str, name: str, known: str, like: Callable[..., Any]
 def require_members(what: str, found: Any, protocol: type) -> None:
     """Raises InputError unless `found` has the attributes and methods that `protocol` declares.
 
-    Attributes must be of their type where that is a class; methods must take the parameters.
-    what: names `found`.
+    Attributes must have the declared type if it is a class; methods must take the parameters.
+    what: the name of `found` in messages.
     """
     wider: dict[Any, tuple[type, ...]] = {float: (int, float)}
     for name, kind in protocol.__annotations__.items():
         if not hasattr(found, name):
-            raise InputError(f"{what} has no attribute {name}, as {_told(protocol)} has")
+            raise InputError(f"{what} has no attribute {name}, which {_path(protocol)} requires")
         value = getattr(found, name)
         if isinstance(kind, type) and (
             not isinstance(value, wider.get(kind, kind))
             or (isinstance(value, bool) and kind is not bool)
         ):
-            raise InputError(f"{what}: its {name} is {value!r:.80}, where a {kind.__name__} is due")
+            raise InputError(f"{what}: its {name} is {value!r:.80}, not a {kind.__name__}")
     for name, like in vars(protocol).items():
         if name.startswith("_") or not inspect.isfunction(like):
             continue
         if not callable(getattr(found, name, None)):
-            raise InputError(f"{what} has no method {name}, as {_told(protocol)} has")
+            raise InputError(f"{what} has no method {name}, which {_path(protocol)} requires")
         require_parameters(f"{what}: its method {name}", getattr(found, name), like)
 
 
 def require_parameters(what: str, function: Callable[..., Any], like: Callable[..., Any]) -> None:
-    """Raises InputError unless `function` can be called as `like` is: its positional parameters by
-    position, the keyword-only ones by name. `self` does not count.
+    """Raises InputError unless `function` can be called like `like`: positional parameters by
+    position, keyword-only ones by name. `self` does not count.
     """
     wanted = [each for each in inspect.signature(like).parameters.values() if each.name != "self"]
     named = [each.name for each in wanted if each.kind is each.KEYWORD_ONLY]
     placed = [each.name for each in wanted if each.kind is not each.KEYWORD_ONLY]
     try:
         signature = inspect.signature(function)
-    except (TypeError, ValueError):  # of some built-in functions nothing is known
+    except (TypeError, ValueError):  # some built-in functions have no signature
         return
     try:
         signature.bind(*placed, **dict.fromkeys(named))
@@ -97,12 +99,12 @@ def _message(error: BaseException) -> str:
         return "no message"
 
 
-def _told(protocol: type) -> str:
+def _path(protocol: type) -> str:
     return f"{protocol.__module__}.{protocol.__name__}"
 
 
 def _raised_in(error: BaseException) -> str:
-    """Where in a user's module it was raised, unless the message says it already."""
+    """The line of the user's module that raised it, unless the message already says so."""
     frames = [f for f in traceback.extract_tb(error.__traceback__) if f.filename != __file__]
     frames = [f for f in frames if "importlib" not in f.filename]
     if isinstance(error, SyntaxError) or not frames:

@@ -1,7 +1,7 @@
-"""Every random stream of the system is named, and its seed is a hash of its name.
+"""Every random stream has a name, and its seed is a hash of that name.
 
-Nothing is seeded from the clock, from hash order or from the order in which workers finish, so a
-stream is the same wherever and whenever it is drawn.
+No seed depends on the clock, on hash order or on the order in which workers finish, so a stream is
+the same on every use.
 """
 
 import hashlib

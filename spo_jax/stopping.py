@@ -1,9 +1,9 @@
-"""Ctrl-C, SIGTERM and SIGHUP end a command alike: a sentence, and nothing of it left running.
+"""Ctrl-C, SIGTERM and SIGHUP end a command in the same way: one sentence, no process left.
 
-Each raises KeyboardInterrupt in the main thread, so what is open is closed in its order. Some work
-cannot be left at once (a batch of answers, a program that XLA compiles), and what a kill loses is
-lost anyway: after `GRACE` seconds a thread that waits for signals says the sentence and ends the
-process as it is. Sandbox workers and a vLLM server end with the process that started them.
+Each raises KeyboardInterrupt in the main thread, so context managers close in order. Some work
+cannot be interrupted (a batch of answers, a compilation by XLA). So after `GRACE` seconds a thread
+that waits for signals prints the sentence and ends the process; it loses no more than a kill would.
+Sandbox workers and a vLLM server end with the process that started them.
 """
 
 import os
@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
 
-GRACE = 0.6  # seconds from a signal to the end, whatever the main thread is doing
+GRACE = 0.6  # seconds from a signal to the end of the process
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 STOPPED = tuple(128 + number for number in _SIGNALS)  # exit codes
 
@@ -28,12 +28,12 @@ class Stopped(KeyboardInterrupt):
 
 
 def exit_code(stop: KeyboardInterrupt) -> int:
-    """What a shell calls the end by a signal: 130 after Ctrl-C, 143 after SIGTERM."""
+    """The shell's exit code for a signal: 130 after Ctrl-C, 143 after SIGTERM."""
     return 128 + getattr(stop, "number", signal.SIGINT)
 
 
 class _Farewell:
-    """The last sentence, said once, by whoever comes first."""
+    """The last sentence. The first thread that ends the command prints it, once."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -58,17 +58,17 @@ _deadline: threading.Timer | None = None
 
 
 def last_words(words: Callable[[], None]) -> None:
-    """What is to be said, in place of a bare "stopped", if the command is stopped from now on."""
+    """Set the message of a stop from now on, instead of a bare "stopped"."""
     _farewell.words = words
 
 
 def say_farewell(otherwise: Callable[[], None]) -> None:
-    """Say the last words unless they are said; `otherwise` where there are none."""
+    """Print the last words once; `otherwise` if none are set."""
     _farewell.say(otherwise)
 
 
 def take_time() -> None:
-    """What comes now may take longer than `GRACE`: another signal is needed to end it."""
+    """Cancel the deadline: the next work may exceed `GRACE`, and only another signal ends it."""
     global _deadline
     if _deadline is not None:
         _deadline.cancel()
@@ -77,9 +77,9 @@ def take_time() -> None:
 
 @contextmanager
 def stoppable(otherwise: Callable[[], None]) -> Iterator[None]:
-    """Within the block signals do as the module says; only the main thread can see to that.
+    """Handle signals within the block as the module says; does nothing outside the main thread.
 
-    A signal that whoever started the process has ignored, as nohup does, stays ignored.
+    A signal that is ignored at the start of the process, as by nohup, stays ignored.
     """
     if threading.current_thread() is not threading.main_thread():
         yield
@@ -89,7 +89,7 @@ def stoppable(otherwise: Callable[[], None]) -> Iterator[None]:
 
     def stop(number: int, frame: object) -> None:
         nonlocal asked
-        if not asked:  # a second one must not disturb the closing
+        if not asked:  # a second signal must not interrupt the closing
             asked = True
             raise Stopped(number)
 
@@ -129,9 +129,9 @@ def stoppable(otherwise: Callable[[], None]) -> Iterator[None]:
 
 @contextmanager
 def at_once() -> Iterator[None]:
-    """Within the block a signal ends the process without a word.
+    """Within the block a signal ends the process at once, without a message.
 
-    For a library that keeps the interpreter's lock for long: no thread of ours runs meanwhile.
+    For a library that holds the interpreter's lock for long, so that no thread of ours can run.
     """
     with _handled_by(signal.SIG_DFL):
         yield
@@ -139,7 +139,7 @@ def at_once() -> Iterator[None]:
 
 @contextmanager
 def held() -> Iterator[None]:
-    """Within the block a signal waits for its end: for what must not be left half done."""
+    """Defer signals to the end of the block, for work that must not stop halfway."""
     caught: list[int] = []
     with _handled_by(lambda number, frame: caught.append(number)):
         yield
@@ -149,7 +149,7 @@ def held() -> Iterator[None]:
 
 @contextmanager
 def _handled_by(handler: Any) -> Iterator[None]:
-    """Within the block `handler` gets the signals that are not ignored; the main thread's alone."""
+    """Within the block `handler` gets all signals that are not ignored. Main thread only."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -163,7 +163,7 @@ def _handled_by(handler: Any) -> Iterator[None]:
 
 
 def _end(number: int, otherwise: Callable[[], None]) -> None:
-    """End the process as it is."""
+    """End the process at once."""
     say_farewell(otherwise)
     if sys.stderr.isatty():
         print("\x1b[?25h", end="", file=sys.stderr, flush=True)  # a live bar hides the cursor
