@@ -1,4 +1,4 @@
-"""Programs and pairs, and the texts they come from: a model's answer or a pair file."""
+"""Programs and pairs, parsed from a model's answer or a pair file."""
 
 from spo_jax.program.answers import parse_response
 from spo_jax.program.interface import Argument, Interface

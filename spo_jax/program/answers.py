@@ -1,4 +1,4 @@
-"""From a model's answer to a program."""
+"""Parses a model's answer into a program."""
 
 import re
 
@@ -16,7 +16,7 @@ def parse_response(role: Role, text: str | bytes, **origin: object) -> Program:
 
     The code may be fenced or not; a <think> block, Markdown emphasis on the labels and prose
     around a fence are ignored. `origin` (parents, form, condition, derivation) goes to the program.
-    Raises Rejection with the first thing that is missing.
+    Raises Rejection that names the first missing part.
     """
     answer = _without_thoughts(decode(text))
     strategy = _STRATEGY.search(answer)
@@ -41,12 +41,12 @@ def parse_response(role: Role, text: str | bytes, **origin: object) -> Program:
     return Program.from_source(role, source, sentence, **origin)  # type: ignore[arg-type]
 
 
-# Both read a text once from its start to its end: an expression that says the same looks for an end
-# from each beginning anew, which takes seconds for an answer made of beginnings.
+# Both scan a text once. A regular expression would search for an end from each opening tag again,
+# which takes seconds for an answer made of opening tags.
 
 
 def _without_thoughts(text: str) -> str:
-    """`text` without what stands between <think> and the next </think>."""
+    """`text` without each <think> block."""
     kept: list[str] = []
     at = 0
     while True:
@@ -59,8 +59,8 @@ def _without_thoughts(text: str) -> str:
 
 
 def _fenced(text: str) -> str | None:
-    """What the first fence encloses that is closed by a line of the same characters."""
-    opened: dict[str, int] = {}  # characters -> where the text begins that they enclose
+    """The content of the first fence that a line of the same characters closes."""
+    opened: dict[str, int] = {}  # characters -> start of the enclosed text
     closed: dict[str, int] = {}
     for line in _FENCE.finditer(text):
         characters, rest = line.groups()

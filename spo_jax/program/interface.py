@@ -1,7 +1,6 @@
-"""What a problem's programs are called with, as the problem declares it.
+"""The arguments of a problem's programs, as the problem declares them.
 
-The gate reads it to count arguments and to choose the view that each is handed in; a pair file says
-it to whoever calls the pair.
+The gate counts the arguments and chooses the view of each; a pair file documents them.
 """
 
 from dataclasses import dataclass
@@ -17,11 +16,11 @@ Kind = Literal["matrix", "row", "scalar", "object"]
 class Argument:
     """One of an instance's arguments.
 
-    kind: "matrix" [N, M] or "row" [N] of numbers, which a program gets as tuples where every use of
-    it allows that, else as an ndarray; "scalar", one number; "object", anything else. The last two
+    kind: "matrix" [N, M] or "row" [N] of numbers, which a program gets as tuples if every use of it
+    allows that, else as an ndarray; "scalar", one number; "object", anything else. The last two
     are the same in both views.
-    about: what it is, for the head of a pair file: "the square matrix of distances", or of a row
-    what its entry i is.
+    about: its description in the head of a pair file: "the square matrix of distances", or for a
+    row the meaning of its entry i.
     """
 
     name: str
@@ -36,7 +35,7 @@ class Argument:
 
 @dataclass(frozen=True)
 class Interface:
-    """What both functions of a pair are called with, by position: the instance's arguments, then
+    """The positional arguments of both functions of a pair: the instance's arguments, then
 
         destroy(..., current solution, steps since the best cost fell, rng)
         repair(..., partial solution, what was removed, steps, rng)
@@ -48,5 +47,5 @@ class Interface:
     current: str = "current"
 
     def arity(self, role: Role) -> int:
-        """How many positional arguments the function of a role gets."""
+        """The number of positional arguments of a role's function."""
         return len(self.arguments) + (3 if role == "destroy" else 4)

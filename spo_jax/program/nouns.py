@@ -1,7 +1,7 @@
 """The nouns: Program, Pair, Prompt, Completion, Group; digests; reading source without running it.
 
-Nothing here runs a program or judges whether it is safe: that is the sandbox's gate
-(`spo_jax.envs.run.sandbox.policy`), which runs in a worker.
+Nothing here runs a program or checks its safety; the sandbox's gate does
+(`spo_jax.envs.run.sandbox.policy`), in a worker.
 """
 
 import ast
@@ -56,10 +56,10 @@ class Program:
         condition: str = "",
         derivation: str = "",
     ) -> "Program":
-        """A program from its source; without `strategy`, its function's docstring serves.
+        """A program from its source. The default strategy is its function's docstring.
 
         Raises Rejection for a text that cannot be a program: undecodable, empty or too long.
-        Whether it obeys the contract is decided later, in the sandbox.
+        The sandbox checks the contract later.
         """
         if role not in ROLES:
             raise InputError(f"unknown role {role!r}: a role is 'destroy' or 'repair'")
@@ -97,14 +97,14 @@ class Pair:
 
 @dataclass(frozen=True)
 class Prompt:
-    """One generation context (the paper's gamma): what is asked, and the text that asks it.
+    """One generation context (the paper's gamma): the request and its text.
 
     form: "initialization" or one of the five evolutionary forms of Table 3.
     parents: same-role programs shown as context; none for "initialization".
     destroy: for a repair, the paired destroy program it answers; None for a destroy.
     state: whether the interface offers steps_since_improvement (the paper's second ablation).
-    shortened: what a short context left out: "sources" of the parents, the "parents" altogether, or
-        "all", the destroy's source too; "" where nothing was.
+    shortened: what was omitted to fit the context: "sources" of the parents, the "parents", or
+        "all", also the destroy's source; "" if nothing was.
     """
 
     problem: str
@@ -119,10 +119,10 @@ class Prompt:
 
 @dataclass(frozen=True)
 class Usage:
-    """What an endpoint says of one answer.
+    """An endpoint's report on one answer.
 
-    prompt_tokens, completion_tokens: as it counted them; None where it did not. cut: the answer
-    ended at its longest length. lost: there is no answer, it could not be had.
+    prompt_tokens, completion_tokens: the endpoint's counts, None without them. cut: the answer
+    reached the maximum length. lost: the request failed, so there is no answer.
     """
 
     prompt_tokens: int | None = None
@@ -135,10 +135,10 @@ class Usage:
 class Completion:
     """One sampled answer.
 
-    tokens: [T] int32 and logprobs: [T] float32 of the sampling policy; empty where the generator
-        is no language model, or one elsewhere. derivation: passed on to the Program, see there.
-    usage: where an endpoint gave the answer. finished: whether it ended by itself and was not cut;
-        None where that is not known.
+    tokens: [T] int32 and logprobs: [T] float32 of the sampling policy; empty unless a local
+        language model sampled them. derivation: as of the Program.
+    usage: only for an endpoint's answer. finished: whether it ended before the maximum length;
+        None if unknown.
     """
 
     text: str
@@ -151,10 +151,10 @@ class Completion:
 
 @dataclass(frozen=True, eq=False)
 class Group:
-    """The samples of one generation context and what they earned.
+    """The samples of one generation context and their credits.
 
-    credits: [B] float64, one a completion, NaN where there is none.
-    failed: [B] bool, completions that have none by their own fault; None where that is not known.
+    credits: [B] float64, one per completion, NaN without one.
+    failed: [B] bool, completions without a credit by their own fault; None if unknown.
     """
 
     prompt: Prompt
@@ -164,7 +164,7 @@ class Group:
 
 
 def _hash(*parts: str) -> str:
-    text = "\0".join(parts).encode("utf-8", "surrogatepass")  # any text can be given
+    text = "\0".join(parts).encode("utf-8", "surrogatepass")  # accepts any text
     return hashlib.blake2b(text, digest_size=16).hexdigest()
 
 
@@ -188,14 +188,14 @@ def decode(source: str | bytes) -> str:
 
 
 def one_line(text: str) -> str:
-    """`text` with every run of white space made one space, and what no file or terminal should get
-    (unpaired surrogates, control characters) written as an escape.
+    """`text` with each run of white space as one space, and unpaired surrogates and control
+    characters as escapes.
     """
     return _UNFIT.sub(lambda found: f"\\u{ord(found[0]):04x}", " ".join(text.split()))
 
 
 def normalise(source: str) -> str:
-    """Source with its white space normalised: equal for programs that differ in layout only.
+    """Source with normalised white space: equal for programs that differ only in layout.
 
     Tokens are joined by single spaces and blocks by markers, so that indentation keeps its meaning
     but not its width. A text that does not tokenise is compared line by line.
@@ -213,7 +213,7 @@ def normalise(source: str) -> str:
 
 
 def entry_function(tree: ast.Module, role: Role) -> ast.FunctionDef:
-    """The function a harness calls: the one named after the role, else the only one there is."""
+    """The function that the harness calls: the one named after the role, else the only one."""
     functions = [node for node in tree.body if isinstance(node, ast.FunctionDef)]
     named = [node for node in functions if node.name == role]
     if len(named) > 1:

@@ -1,9 +1,9 @@
 """Pair files: a Python file with two functions, `destroy` and `repair`, their strategies in their
 docstrings, and the helpers, constants and imports that they share.
 
-`load_pair` cuts a file into two programs, each with what it reaches and no more. `format_pair`
-puts two programs into one module that runs alone: equal helpers are kept once, and names that mean
-different things in the two programs are renamed, by scope, so that each does what it did.
+`load_pair` splits a file into two programs, each with only the names it reaches. `format_pair`
+merges two programs into one self-contained module. It keeps equal helpers once, and renames names
+with different meanings in the two programs, by scope, so that both behave as before.
 """
 
 import ast
@@ -47,7 +47,7 @@ class _Module:
 
     @cached_property
     def names(self) -> frozenset[str]:
-        """Names that it binds."""
+        """The names that it binds."""
         return frozenset(each.name for each in self.imports).union(
             *(each.binds for each in self.statements)
         )
@@ -58,7 +58,7 @@ class _Module:
 
     @cached_property
     def binders(self) -> Mapping[str, list[int]]:
-        """The places of the statements that bind each name."""
+        """The indices of the statements that bind each name."""
         return _places(each.binds for each in self.statements)
 
     def rename(self, names: dict[str, str]) -> "_Module":
@@ -75,7 +75,7 @@ class _Module:
 
 
 def load_pair(path: str | Path) -> Pair:
-    """The pair in a pair file. Whether its programs obey the contract is decided by the sandbox.
+    """The pair in a pair file. The sandbox checks the contract later.
 
     Raises InputError with one sentence for a file that is missing, unreadable, too large, not
     UTF-8, not Python, or without one of the two functions.
@@ -106,7 +106,7 @@ def read_file(path: Path) -> str:
 
 
 def parse_pair(text: str, where: str) -> Pair:
-    """The pair in a pair file's text; `where` names it in errors. Raises InputError for none."""
+    """The pair in a pair file's text; `where` names it in errors. Raises InputError."""
     try:
         module = _Module(*split(text))
         functions = [each.name for each in _functions(module)]
@@ -129,7 +129,7 @@ def _functions(module: _Module) -> Iterator[ast.FunctionDef]:
 def _reached(module: _Module, role: Role) -> _Module:
     """The part of a module that one of its functions reaches.
 
-    What binds no name acts on import; it stays, and the sandbox's gate will refuse it.
+    A statement that binds no name acts on import; it stays, and the sandbox's gate refuses it.
     """
     reached: set[str] = {role}
     taken: set[int] = set()
@@ -156,10 +156,10 @@ def _cut(module: _Module, role: Role) -> str:
 
 
 def format_pair(pair: Pair, about: str = "", interface: Interface | None = None) -> str:
-    """A module with both programs that depends on nothing of ours.
+    """A module with both programs, independent of spo_jax.
 
-    `about` (where it comes from, how good it is) goes to the head of the module's docstring, and
-    what the problem's `interface` says of the arguments.
+    The head of its docstring has `about` (origin and quality) and the argument descriptions of the
+    problem's `interface`.
     Raises Unwritable for a program that the contract forbids: no such function, nested too deeply.
     """
     modules = []
@@ -194,7 +194,7 @@ def save_pair(
     *,
     overwrite: bool = False,
 ) -> Path:
-    """Write a pair file, all of it or nothing. Raises InputError if the file exists, and
+    """Write a pair file atomically. Raises InputError if the file exists, and
     Unwritable as `format_pair` does.
     """
     path = Path(path)
@@ -226,7 +226,7 @@ def _umask() -> int:
 def _named(program: Program, role: Role) -> _Module:
     """A program's module with its entry function named after its role, the strategy in it.
 
-    Raises Rejection for a text that holds no such program.
+    Raises Rejection for a text without such a program.
     """
     module = _Module(*split(program.source))
     entry = entry_function(parse_tree(program.source), role).name
@@ -253,7 +253,7 @@ def _calls(statement: Statement, name: str) -> bool:
 
 
 def _call(function: Statement, name: str) -> Statement:
-    """A function called `name` that passes its positional arguments on to `function`."""
+    """A function called `name` that passes its positional arguments to `function`."""
     node = function.node
     assert isinstance(node, ast.FunctionDef)
     names = [each.arg for each in (*node.args.posonlyargs, *node.args.args)]
@@ -262,7 +262,7 @@ def _call(function: Statement, name: str) -> Statement:
 
 
 def _apart(destroy: _Module, repair: _Module) -> tuple[_Module, _Module]:
-    """Both modules with no name that would mean something else once they are one."""
+    """Both modules, renamed so that no name changes its meaning when they are merged."""
     taken = set().union(
         *(identifiers(each.text) for each in (*destroy.statements, *repair.statements)),
         destroy.names,
@@ -285,10 +285,10 @@ def _apart(destroy: _Module, repair: _Module) -> tuple[_Module, _Module]:
 
 
 def _shared(first: _Module, second: _Module) -> frozenset[str]:
-    """Names that mean the same in both: equal definitions, of equal meaning all the way down."""
+    """Names with the same meaning in both: recursively equal definitions."""
     ours, theirs = _meanings(first), _meanings(second)
     shared = {name for name in ours.keys() & theirs.keys() if ours[name] == theirs[name]}
-    # A name falls out when something it uses, or is bound together with, differs.
+    # A name is excluded if something it uses, or is bound together with, differs.
     mentions = _places(each.uses | each.binds for each in first.statements)
     differing = list((first.names | second.names) - shared)
     seen: set[int] = set()
@@ -303,7 +303,7 @@ def _shared(first: _Module, second: _Module) -> frozenset[str]:
 
 
 def _meanings(module: _Module) -> dict[str, object]:
-    """What each name is bound to, for those that are bound once."""
+    """The definition of each name that is bound once."""
     targets: dict[str, set[object]] = defaultdict(set)
     for each in module.imports:
         targets[each.name].add(each.target)
@@ -316,7 +316,7 @@ def _meanings(module: _Module) -> dict[str, object]:
 
 
 def _places(names: Iterable[Iterable[str]]) -> dict[str, list[int]]:
-    """Where each name occurs in a row of sets of names."""
+    """The indices of the sets that contain each name."""
     found: dict[str, list[int]] = defaultdict(list)
     for place, each in enumerate(names):
         for name in each:
@@ -329,7 +329,7 @@ def _is_shared(statement: Statement, shared: frozenset[str]) -> bool:
 
 
 def _fresh(name: str, prefix: str, taken: set[str]) -> str:
-    """A name for `name` that nobody uses yet; it is taken from now on."""
+    """An unused name for `name`; marks it as used."""
     stem = f"{prefix}_{name.lstrip('_')}"
     fresh, number = stem, 1
     while fresh in taken or keyword.iskeyword(fresh) or hasattr(builtins, fresh):

@@ -25,7 +25,7 @@ def layout(
         return int(statement.is_function)
 
     bound = [name for each in statements for name in each.binds]
-    if len(bound) == len(set(bound)):  # where a name is bound twice, the order is meaning
+    if len(bound) == len(set(bound)):  # if a name is bound twice, the order matters
         statements = _after_needs(sorted(statements, key=rank))
     parts = [_import_lines(imports)]
     for index, each in enumerate(statements):
@@ -35,9 +35,9 @@ def layout(
 
 
 def _after_needs(statements: list[Statement]) -> list[Statement]:
-    """The statements in their order, but each after those it needs when it runs.
+    """The statements in their order, but each after the statements that it needs at run time.
 
-    No name is bound twice in them.
+    No name may be bound twice.
     """
     binder = {name: place for place, each in enumerate(statements) for name in each.binds}
 
@@ -82,7 +82,7 @@ def _import_lines(imports: Iterable[Import]) -> str:
 
 
 def acts_unnamed(each: Import) -> bool:
-    """Imports that act without their name being used."""
+    """Imports with an effect beyond their name."""
     return each.name == "*" or each.module == "__future__"
 
 
@@ -126,7 +126,7 @@ def with_docstring(function: Statement, strategy: str) -> Statement:
 
 
 def _quoted(text: str, indent: str) -> str:
-    """A triple-quoted literal of one-line `text`, wrapped; white space aside it reads as `text`."""
+    """A wrapped triple-quoted literal, equal to one-line `text` up to white space."""
     body, last = (text[:-1], '\\"') if text.endswith('"') else (text, "")
     escaped = body.replace("\\", "\\\\").replace('"""', '\\"\\"\\"') + last
     lines = textwrap.wrap(
@@ -136,7 +136,7 @@ def _quoted(text: str, indent: str) -> str:
 
 
 def _printable(text: str) -> str:
-    """`text` with what cannot be seen, or not be written to a file, as an escape."""
+    """`text` with escapes for invisible and unwritable characters."""
     return "".join(each if each.isprintable() else f"\\U{ord(each):08x}" for each in text)
 
 
@@ -149,9 +149,9 @@ _NUMPY_WORDS = frozenset({"size", "p", "replace", "axis", "endpoint", "dtype"})
 def head(
     destroy: Statement, statements: Sequence[Statement], about: str, interface: Interface | None
 ) -> str:
-    """The module's docstring: what it is and how one step uses it.
+    """The module's docstring: its purpose and its use in one step.
 
-    destroy: the entry function, whose own names serve where the interface is not known.
+    destroy: the entry function; its own names serve if the interface is unknown.
     statements: of both programs.
     """
     names, current = _arguments(destroy.node, interface)
@@ -190,7 +190,7 @@ def _arguments(destroy: ast.stmt, interface: Interface | None) -> tuple[list[str
 
 
 def _note(argument: Argument) -> str:
-    """A sentence on what an argument is."""
+    """A sentence that describes an argument."""
     name = argument.name
     if argument.kind == "matrix":
         view = f"a NumPy array, or nested lists where the code only writes {name}[i][j]"
@@ -203,7 +203,7 @@ def _note(argument: Argument) -> str:
 
 
 def _rng(statements: Sequence[Statement]) -> str:
-    """The generator that the programs need, told by the methods they call on one named rng."""
+    """The generator that the programs need, from the methods they call on `rng`."""
     used: set[str] = set()
     numpy = False
     for node in (each for statement in statements for each in ast.walk(statement.node)):

@@ -1,8 +1,8 @@
-"""Which names of a Python text belong to its module, and renaming them without touching locals.
+"""Finds the module names of a Python text and renames them without touching locals.
 
-Used to cut programs out of pair files and to put two programs into one (`pairfile`).
-Everything works on top-level statements, each with its own text, so that comments and layout
-survive; the syntax tree says where to edit.
+`pairfile` uses it to split pair files into programs and to merge two programs. All functions work
+on top-level statements with their texts, which preserves comments and layout; the syntax tree gives
+the positions to edit.
 """
 
 import ast
@@ -33,14 +33,14 @@ class Import:
 
     @property
     def target(self) -> tuple[str, str | None]:
-        """What the name stands for: equal targets are the same object."""
+        """The imported object: equal targets are the same object."""
         dotted = self.member is None and self.name == self.module.partition(".")[0]
         return (self.name if dotted else self.module, self.member)
 
 
 @dataclass(frozen=True)
 class Statement:
-    """One top-level statement that is no import; `text` includes the comments attached to it."""
+    """One top-level statement other than an import; `text` includes its comments."""
 
     text: str
 
@@ -152,7 +152,7 @@ def module_names(node: ast.AST) -> Iterator[tuple[ast.AST, str]]:
 
 
 def identifiers(text: str) -> frozenset[str]:
-    """Every identifier-like word of a text, strings and comments included: names to keep off."""
+    """Every identifier-like word of a text, also in strings and comments: names to avoid."""
     return frozenset(re.findall(r"\w+", text))
 
 
@@ -174,11 +174,10 @@ def rename(statement: Statement, names: Mapping[str, str]) -> Statement:
 
 
 def checked(text: str, tree: ast.Module) -> Statement:
-    """`text` if it reads as `tree`, else `tree` written anew (comments are lost then).
+    """`text` if it parses to `tree`, else `tree` unparsed, without comments.
 
     Python 3.11 gives wrong positions inside f-strings, and a decorator may begin below its "@", so
-    a text that was cut or edited by positions must be checked. Raises Rejection where `tree` cannot
-    be written.
+    a text edited by positions needs this check. Raises Rejection if `tree` cannot be unparsed.
     """
     try:
         if flat(parse_tree(text)) == flat(tree):
@@ -205,7 +204,7 @@ def _edit(text: str, places: list[tuple[ast.AST, str]], names: Mapping[str, str]
         if isinstance(node, ast.Name):
             edits.add((start, start + len(name.encode()), names[name].encode()))
             continue
-        # A definition's or a global statement's own words: the first match after the start.
+        # The name of a definition or a global statement: the first match after the start.
         found = re.compile(rb"\b" + re.escape(name.encode()) + rb"\b").search(raw, start)
         if found:
             edits.add((*found.span(), names[name].encode()))
@@ -220,7 +219,7 @@ _COMMENT = re.compile(rb"[ \t\f]*#.*")
 
 
 def _slice(lines: list[bytes], node: ast.stmt, previous_end: int) -> str:
-    """A statement's text, with comments right above it, behind it and indented below it."""
+    """A statement's text, with comments directly above, behind and indented below it."""
     decorators = getattr(node, "decorator_list", [])
     first = min([node.lineno, *(each.lineno for each in decorators)])
     column = node.col_offset if not decorators else 0
@@ -310,7 +309,7 @@ def _bound(nodes: Iterable[ast.AST]) -> tuple[set[str], set[str]]:
         elif isinstance(node, ast.Lambda):
             stack.extend(_defaults(node.args))
         elif isinstance(node, _COMPREHENSIONS):
-            # Its targets are its own; what a walrus inside binds belongs to this scope.
+            # Its targets are local to it; a walrus inside binds in this scope.
             walruses = (each for each in ast.walk(node) if isinstance(each, ast.NamedExpr))
             bound.update(each.target.id for each in walruses)
         else:

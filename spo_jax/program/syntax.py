@@ -1,8 +1,8 @@
-"""Syntax trees of texts that nobody vouches for: parsed within bounds, compared, written again.
+"""Syntax trees of untrusted texts: parses within bounds, compares, unparses.
 
-Python's own `ast.dump`, `ast.unparse`, `ast.NodeTransformer` and compiler recurse, some of them six
-frames for each level of the tree, so that a text that parses can still end whoever looks at it. A
-tree from here is at most MAX_DEPTH levels deep, which they all bear.
+Python's own `ast.dump`, `ast.unparse`, `ast.NodeTransformer` and compiler recurse, some with six
+frames per level of the tree, so a text that parses can still crash them. A tree from here has at
+most MAX_DEPTH levels, which is safe for all of them.
 """
 
 import ast
@@ -11,24 +11,24 @@ import warnings
 
 from spo_jax.errors import Rejection
 
-# Levels of the tree, the module being the first. `ast.unparse` then needs 600 of the 1,000 frames
-# that Python allows at most. Of 13,000 files of Python's library and of packages three are deeper,
-# with formulas that a machine wrote; handwritten functions have 15 levels, seldom 40.
+# Levels of the tree, with the module as the first. `ast.unparse` then needs 600 of Python's 1,000
+# frames. Of 13,000 files of Python's library and of packages three are deeper, with generated
+# formulas; handwritten functions have 15 levels, seldom 40.
 MAX_DEPTH = 100
-MAX_BITS = 2_048  # of a written integer: fewer digits than the 640 that Python always prints
-# One thread at a time: up to Python 3.12 two that parse at once can end each other's with a
-# SystemError, since they count their depth in the same place; warnings are filtered for all, too.
+MAX_BITS = 2_048  # of an integer literal: fewer digits than the 640 that Python always prints
+# One thread at a time: up to Python 3.12 parallel parsers share a depth counter and can fail with a
+# SystemError; the warning filter is global, too.
 _parser = threading.Lock()
 _TOO_DEEP = f"nested too deeply (at most {MAX_DEPTH} levels of syntax)"
 
 
 def parse_tree(source: str) -> ast.Module:
-    """The syntax tree of `source`. Raises Rejection where Python's parser gives up, and for a tree
-    of more than MAX_DEPTH levels or with an integer of more than MAX_BITS bits.
+    """The syntax tree of `source`. Raises Rejection if Python's parser fails, and for a tree of
+    more than MAX_DEPTH levels or with an integer of more than MAX_BITS bits.
     """
     try:
         with _parser, warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # an invalid escape is the program's business
+            warnings.simplefilter("ignore")  # ignore invalid escapes
             tree = ast.parse(source)
     except SyntaxError as error:
         where = f" in line {error.lineno}" if error.lineno else ""
@@ -75,7 +75,7 @@ def flat(tree: ast.AST) -> tuple[object, ...]:
 
 
 def unparse(tree: ast.AST) -> str:
-    """A text that reads as `tree`. Raises Rejection where Python cannot write one, as for some
+    """A text that parses to `tree`. Raises Rejection if Python cannot unparse it, as with some
     strings inside f-strings.
     """
     try:
@@ -83,4 +83,4 @@ def unparse(tree: ast.AST) -> str:
     except RecursionError:
         raise Rejection(_TOO_DEEP) from None
     except ValueError as error:
-        raise Rejection(f"it cannot be written anew: {error}") from None
+        raise Rejection(f"its syntax tree cannot be unparsed: {error}") from None

@@ -1,1 +1,1 @@
-"""Stochastic grammars of operator programs: what those of every problem share."""
+"""The shared parts of all problems' stochastic grammars of operator programs."""

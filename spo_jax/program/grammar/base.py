@@ -1,11 +1,11 @@
-"""Derivations and their edits: what every grammar of operator programs shares.
+"""Derivations and their edits, shared by all grammars of operator programs.
 
-A grammar is a sequence of slots. Sampling walks the slots in order and draws one choice a slot;
-the slot sees the choices already made and may answer None, "I do not apply". The resulting dict is
+A grammar is a sequence of slots. Sampling walks the slots in order and draws one choice per slot.
+The slot sees the earlier choices and may return None if it does not apply. The resulting dict is
 the program's derivation (JSON-serialisable, in slot order), and `render` turns it into a strategy
-sentence and a source text. Programs are therefore edited as derivations, never as text: each of
-the five evolutionary forms of the paper's Table 3 wishes for some choices of the parents, and the
-walk grants a wish where the slot still applies and still allows the value, and redraws otherwise.
+sentence and a source text. So edits change derivations, never text: each of the five evolutionary
+forms of the paper's Table 3 requests some choices of the parents. The walk keeps a requested choice
+if the slot still applies and allows the value, and redraws otherwise.
 
 Without state conditioning (the paper's second ablation) the walk starts from {"state": False}
 instead of an empty dict: slots ask `uses_state(choices)` before they offer a choice that reads
@@ -43,7 +43,7 @@ _PROBES = 200  # draws that decide whether a slot without `allowed` may take a v
 
 
 def uses_state(choices: Choices) -> bool:
-    """Whether the program being derived may read steps_since_improvement."""
+    """Whether the derived program may read steps_since_improvement."""
     return choices.get(STATE, True) is not False
 
 
@@ -53,10 +53,10 @@ class Slot:
 
     kind: "mechanism" (what the program does), "control" (sizes, scopes, thresholds and how they
         follow the state) or "option" (an extra that can be left out).
-    draw: a choice, given those of the earlier slots; None where the slot does not apply.
+    draw: a choice, given those of the earlier slots; None if the slot does not apply.
     plain: the simplest value, which simplification sets; None if there is none.
-    allowed: the values the slot may take, given the earlier choices; empty where it does not
-        apply. Left out, values are compared with `_PROBES` draws.
+    allowed: the values the slot may take, given the earlier choices; empty if it does not apply.
+        Without it, values are compared with `_PROBES` draws.
     """
 
     name: str
@@ -84,7 +84,7 @@ def choice(
     """A slot over a finite set of weighted values.
 
     weights: {value: relative weight}, or a function of the earlier choices that returns one; an
-        empty mapping means that the slot does not apply, and so does `when` answering False.
+        empty mapping, or a false `when`, means that the slot does not apply.
     """
 
     def offered(choices: Choices) -> Weights:
@@ -118,7 +118,7 @@ class Grammar:
         return self._walk(rng, state, lambda slot, choices: None)
 
     def mend(self, parent: Choices, rng: random.Random, state: bool = True) -> Choices:
-        """The nearest valid derivation: `parent` where its choices are, redraws elsewhere."""
+        """The nearest valid derivation: keeps valid choices of `parent`, redraws the others."""
         return self._walk(rng, state, _keep(parent))
 
     def edit(
@@ -127,7 +127,7 @@ class Grammar:
         """A child of `parents` by one of the forms of Table 3; a fresh sample without parents.
 
         Its source differs from every parent's unless `_RETRIES` attempts all fail. Mutations use
-        the first parent; a crossover of one parent is a crossover with itself. Consumes `rng`.
+        the first parent; a crossover of one parent uses it twice. Consumes `rng`.
         Raises InputError for an unknown form.
         """
         if form not in FORMS:
@@ -156,7 +156,7 @@ class Grammar:
     # --- the five forms ---------------------------------------------------------------------
 
     def _replace_mechanism(self, parent: Choices, rng: random.Random, state: bool) -> Choices:
-        """One mechanism is redrawn; what still fits is kept."""
+        """Redraw one mechanism; keep the choices that are still valid."""
         slots = self._present(parent, "mechanism")
         if not slots:
             return self.sample(rng, state)
@@ -166,7 +166,7 @@ class Grammar:
         )
 
     def _redesign_control(self, parent: Choices, rng: random.Random, state: bool) -> Choices:
-        """Mechanisms and options stay; a random set of controls is redrawn, one at least anew."""
+        """Keep mechanisms and options; redraw a random set of controls, one at least anew."""
         slots = self._present(parent, "control")
         if not slots:
             return self.sample(rng, state)
@@ -177,7 +177,7 @@ class Grammar:
         )
 
     def _simplify(self, parent: Choices, rng: random.Random, state: bool) -> Choices:
-        """Options and compound mechanisms get their plain values; without any, controls do."""
+        """Set options and compound mechanisms to plain values; without any, controls."""
         elaborate = [s for s in self._present(parent) if s.plain not in (None, parent[s.name])]
         structural = [s for s in elaborate if s.kind != "control"]
         if not elaborate:
@@ -192,7 +192,7 @@ class Grammar:
         return self._walk(rng, state, wish)
 
     def _diverge(self, parents: Sequence[Choices], rng: random.Random, state: bool) -> Choices:
-        """A fresh derivation whose leading mechanism none of the parents has."""
+        """A fresh derivation with a leading mechanism that no parent has."""
         leading = next((s for s in self.slots if s.kind == "mechanism"), None)
         if leading is None:
             return self.sample(rng, state)
@@ -200,7 +200,7 @@ class Grammar:
         return self._walk(rng, state, lambda slot, choices: None, {leading.name: seen})
 
     def _share(self, first: Choices, second: Choices, rng: random.Random, state: bool) -> Choices:
-        """What the parents share stays; the rest comes from one of them or is drawn anew."""
+        """Keep the parents' shared choices; take the rest from one of them or redraw it."""
         names = [slot.name for slot in self.slots if slot.name in first or slot.name in second]
         free = [name for name in names if first.get(name) != second.get(name)]
         if not free:  # nothing but shared choices: structure beyond the mechanism is redrawn
@@ -227,7 +227,7 @@ class Grammar:
         wish: Wish,
         avoid: Mapping[str, tuple[Choice, ...]] | None = None,
     ) -> Choices:
-        """Grant each slot's wish where it is still lawful, else draw, avoiding if possible."""
+        """Keep each slot's requested choice if it is valid, else draw, avoiding if possible."""
         avoid = avoid or {}
         choices: Choices = {} if state else {STATE: False}
         for slot in self.slots:
@@ -255,7 +255,7 @@ def _draw(
 
 
 def _some(slots: list[Slot], rng: random.Random) -> list[Slot]:
-    """A random non-empty subset, small ones first: one slot half of the time."""
+    """A random non-empty subset, mostly small: one slot half of the time."""
     count = 1
     while count < len(slots) and rng.random() < 0.5:
         count += 1

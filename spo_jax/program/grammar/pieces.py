@@ -1,8 +1,8 @@
-"""Pieces of source and sentence that all grammars share: amounts, mechanisms, mixes and layout.
+"""Source and sentence pieces shared by all grammars: amounts, mechanisms, mixes and layout.
 
 Programs are assembled from whole lines with one set of variable names, because a small language
-model learns from them (line-level tokens): a new name for an old thing costs it vocabulary. The
-expression in the source and the words of the sentence always come from the same choice.
+model learns them as line-level tokens: a second name for one thing costs vocabulary. The expression
+in the source and the words of the sentence always come from the same choice.
 """
 
 from collections.abc import Callable, Iterable
@@ -21,12 +21,12 @@ def indent(lines: Iterable[str], levels: int = 1) -> list[str]:
 
 
 def function(header: str, body: Iterable[str]) -> str:
-    """A function's text, and the imports that its body needs before it."""
+    """A function's text and the imports that its body needs."""
     return "\n".join([header, *indent(body)])
 
 
 def module(parts: Iterable[str]) -> str:
-    """Functions as one source, with the imports that they use on top."""
+    """Functions as one source, with their imports on top."""
     text = "\n\n\n".join(parts)
     names = {"math": "import math", "np": "import numpy as np"}
     imports = [line for name, line in names.items() if f"{name}." in text]
@@ -141,7 +141,7 @@ _CHANCES: Weights = dict.fromkeys((0.2, 0.3, 0.5, 0.7), 1.0)
 def mechanism_slots(weights: Weights, alone: float) -> tuple[Slot, Slot]:
     """Slots "first" and "second" for one or two different mechanisms.
 
-    alone: how many times as likely as a second mechanism it is that there is none.
+    alone: odds of no second mechanism against one.
     """
 
     def second(choices: Choices) -> Weights:
@@ -164,7 +164,7 @@ def mix_slot(
     chances: Weights = _CHANCES,
     delays: Iterable[int] = (2, 5, 10, 20),
 ) -> Slot:
-    """When a program uses its second mechanism (the slot called `second`), if it has one.
+    """Slots for when a program uses its second mechanism (the slot `second`), if any.
 
     chances: weights of probabilities. delays: steps without improvement before the second starts.
     """
@@ -187,7 +187,7 @@ def mix_reads_state(mix: str) -> bool:
 
 
 def condition(mix: str) -> tuple[str, str]:
-    """(test that keeps to the first mechanism, when the sentence says the second is used)."""
+    """(test for the first mechanism, phrase for when the second is used)."""
     rule, value = mix.split()
     if rule == "chance":
         return f"rng.random() < {round(1 - float(value), 2)}", f"with probability {value}"

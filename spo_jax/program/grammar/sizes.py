@@ -1,7 +1,7 @@
-"""How many nodes a destroy program takes: bounds, and ten rules between them.
+"""The number of nodes that a destroy program removes: bounds, and ten rules between them.
 
-A bound is an expression in n, `limit` (35% of n) and, for routes, their number; what the bounds
-and their weights are, and how a sentence names them, is each problem's own.
+A bound is an expression in n, `limit` (35% of n) and, for routes, their number. Each problem
+defines its bounds, their weights and their names in a sentence.
 """
 
 from collections.abc import Callable, Mapping
@@ -26,9 +26,9 @@ class Sizes:
     """The sizes of one problem's destroy programs.
 
     lows, highs, rules: weights of the two bounds and of the rules. plain_high: the simplest size.
-    whole: what a percentage is a percentage of.
-    fixed, end, between: how a sentence says a size that never changes, one bound at a certain time,
-        and a range given both bounds.
+    whole: the base of a percentage.
+    fixed, end, between: phrases for a constant size, for one bound at a certain time, and for a
+        range between both bounds.
     """
 
     lows: Weights
@@ -43,7 +43,7 @@ class Sizes:
     def slots(self, must_read_state: Callable[[Choices], bool]) -> tuple[Slot, ...]:
         """Slots for the number of nodes removed.
 
-        must_read_state: whether the size has to follow the state because nothing else does (unless
+        must_read_state: whether the size must follow the state because nothing else does (unless
             the program is derived without state conditioning).
         """
 
