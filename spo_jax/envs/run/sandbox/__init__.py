@@ -1,19 +1,19 @@
-"""The sandbox: a generated program is hostile until shown otherwise.
+"""The sandbox: it treats every generated program as hostile.
 
-policy      the static gate: which syntax, names and attributes a program may use at all
-layout      which view of the distances a program gets, from its syntax tree
-namespace   the builtins, modules and random numbers a program can reach
-isolation   which programs may share a process among their rollouts
+policy      the static gate: the syntax, names and attributes that a program may use
+layout      chooses a program's view of the distances from its syntax tree
+namespace   the builtins, modules and random numbers that a program can reach
+isolation   decides which programs may share a process among their rollouts
 memory      arrays that start as zeros
-confine     what the kernel is told to refuse
-jobs        what crosses between a worker and its children
-board       the memory file that instances are read from
+confine     the kernel's restrictions
+jobs        messages between a worker and its children
+board       the memory file with the instances
 zygote      the warm process that forks one confined child per job, and nothing else
-child       what runs in that child: gate, compile, rollouts, results as fixed-width numbers
+child       the code of that child: gate, compile, rollouts, results as fixed-width numbers
 worker      the parent's end of a zygote
-outcome     what the reports and the end of a child mean
+outcome     interprets a child's reports and its end
 
-What it does not stop: a flaw in the CPU or the kernel. The gate alone would leave the disk one
-mistake away, and the kernel alone would leave the clock and the interpreter's state readable, so
-neither is optional.
+The sandbox does not stop flaws in the CPU or the kernel. Both the gate and the kernel's
+restrictions are required: the gate alone leaves the disk one mistake away, and the kernel alone
+leaves the clock and the interpreter's state readable.
 """

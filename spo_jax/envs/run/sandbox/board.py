@@ -1,4 +1,4 @@
-"""Where workers find instances: one memory file that all of them may read and only we may write."""
+"""The memory file with the instances: all workers can read it, only the parent can write it."""
 
 import contextlib
 import os
@@ -8,8 +8,8 @@ from collections.abc import Iterable
 from spo_jax.envs.problem import Instance
 from spo_jax.envs.run.sandbox.jobs import Place
 
-LIMIT = 256 << 20  # bytes, past which instances that a run does not need are dropped
-START = 1 << 12  # offsets are large enough to take the same memory in a child, whatever they are
+LIMIT = 256 << 20  # bytes; above it, instances that the run does not need are dropped
+START = 1 << 12  # so that every offset takes the same memory in a child
 
 
 class MemoryFile:
@@ -20,7 +20,7 @@ class MemoryFile:
         self.reader = os.open(f"/proc/self/fd/{self._writer}", os.O_RDONLY | os.O_CLOEXEC)
 
     def write(self, data: bytes, offset: int) -> None:
-        """All of `data`. Raises OSError where memory is short."""
+        """Write all of `data`. Raises OSError if memory is short."""
         view = memoryview(data)
         while view:
             count = os.pwrite(self._writer, view, offset)
@@ -44,7 +44,7 @@ class Board:
         self._end = START
 
     def hold(self, instances: Iterable[Instance]) -> None:
-        """Make room for the instances of a run, and write those that are not there yet."""
+        """Make room for the instances of a run, and write the missing ones."""
         wanted = {instance.digest: instance for instance in instances}
         fresh = {d: pickle.dumps(i.seen()) for d, i in wanted.items() if d not in self.places}
         if self._end + sum(map(len, fresh.values())) > LIMIT and self.places.keys() - wanted:

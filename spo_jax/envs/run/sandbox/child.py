@@ -1,11 +1,11 @@
-"""What runs in a confined child: gate, compile, roll out, report.
+"""The code of a confined child: gate, compile, roll out, report.
 
-A child takes one job. It judges and compiles the two programs and forks a process for each task,
-which alone executes them: rollouts share nothing that a program could have written, and each starts
-from the same memory, whatever ran before it. Programs that cannot tell (`isolation`) run all their
-tasks in the child itself, which costs them no fork.
+A child takes one job. It checks and compiles the two programs and forks a process per task; only
+that process executes them. So rollouts share nothing that a program could have written, and each
+starts from the same memory. Programs that cannot observe earlier rollouts (`isolation`) run all
+their tasks in the child itself, without forks.
 
-Reports are frames of fixed-width numbers on one descriptor. Nothing a program made is pickled.
+Reports are frames of fixed-width numbers on one descriptor. No object of a program is pickled.
 """
 
 import contextlib
@@ -49,11 +49,11 @@ from spo_jax.envs.run.sandbox.policy import check
 from spo_jax.errors import Rejection
 from spo_jax.program import Interface, Role
 
-# Exit codes. A task's process says by them what its child should do next.
+# Exit codes. A task's process uses them to tell its child what to do next.
 EXIT_NEXT, EXIT_DONE, EXIT_STOP = 0, 90, 91
-EXIT_ARRAY: dict[Role, int] = {"destroy": 92, "repair": 93}  # again, with arrays for this role
-EXIT_ISOLATE = 94  # again, with a process per task
-EXIT_MEMORY, EXIT_FAULT = 97, 98  # out of memory; our own side failed
+EXIT_ARRAY: dict[Role, int] = {"destroy": 92, "repair": 93}  # repeat with arrays for this role
+EXIT_ISOLATE = 94  # repeat with a process per task
+EXIT_MEMORY, EXIT_FAULT = 97, 98  # out of memory; a fault on our side
 EXIT_SIGNAL = 128  # plus the signal that ended a task's process
 
 Function = Callable[..., Any]
@@ -63,7 +63,7 @@ Layouts = dict[Role, Layout]
 
 @dataclass(frozen=True)
 class Filters:
-    """The seccomp filters of a child and of a task's process; None where the kernel has none."""
+    """The seccomp filters of a child and of a task's process; None if the kernel has none."""
 
     job: bytes | None
     task: bytes | None
@@ -78,7 +78,7 @@ class _Loaded:
 
 
 class _Again(Exception):
-    """A task has to be begun again in another process; code: how, as an exit code."""
+    """A task must restart in another process; code: the exit code that says how."""
 
     def __init__(self, code: int):
         super().__init__(code)
@@ -87,9 +87,9 @@ class _Again(Exception):
 
 @dataclass(frozen=True)
 class Child:
-    """A child's whole life: warm up, wait for a job, give everything else up, work.
+    """The whole life of a child: warm up, wait for a job, drop everything else, work.
 
-    jobs: the socket on which the pipe for a job's reports comes. job, board: descriptors of the
+    jobs: the socket that delivers the pipe for a job's reports. job, board: descriptors of the
     files of jobs and of instances. zygote: its process; space: the bytes that it maps.
     """
 
@@ -132,7 +132,7 @@ class Child:
                 _report(index, Status.REJECTED, error.reason)
 
     def load(self, role: Role, source: str) -> _Loaded:
-        """Judge and compile a program. Raises Rejection."""
+        """Check and compile a program. Raises Rejection."""
         try:
             verdict = check(source, role, self.problem.interface)
             closed = isolation.is_closed(verdict)
@@ -150,7 +150,7 @@ class Child:
     # --- rollouts ---------------------------------------------------------------------------------
 
     def run(self, job: RunJob) -> None:
-        """Carry out a job's tasks, each in a process of its own where the programs need that."""
+        """Run a job's tasks, each in its own process if the programs need that."""
         _arm(job.gate_seconds)
         loaded: dict[Role, _Loaded] = {}
         sources: dict[Role, str] = {"destroy": job.destroy, "repair": job.repair}
@@ -161,8 +161,8 @@ class Child:
                 _report(WHOLE_JOB, Status.REJECTED, error.reason, role)
                 return
         _arm(0.0)
-        _report(JUDGED, Status.OK)  # what comes now is the programs' time
-        confine.free_address_space()  # an instance may need more than a program may have
+        _report(JUDGED, Status.OK)  # the programs' time starts here
+        confine.free_address_space()  # an instance may need more than a program's limit
         layouts: Layouts = {role: program.layout for role, program in loaded.items()}
         if not job.isolate and all(program.closed for program in loaded.values()):
             os._exit(self.run_together(job, loaded, layouts))
@@ -174,10 +174,10 @@ class Child:
             os._exit(code if code >= 0 else EXIT_SIGNAL - code)
 
     def fork_task(self, job: RunJob, loaded: Mapping[Role, _Loaded], layouts: Layouts) -> int:
-        """Carry out the next task in a process of its own; how that ended.
+        """Run the next task in its own process; returns how that ended.
 
-        Gives back what it took: the next process finds the same free memory, and the layouts that
-        the gate chose, whatever this task needed.
+        It restores its state, so that the next process finds the same free memory and the layouts
+        that the gate chose.
         """
         position, child = os.lseek(JOB_FD, 0, os.SEEK_CUR), os.getpid()
         pid = os.fork()
@@ -198,20 +198,20 @@ class Child:
         task, place = pickle.loads(body)
         rules = self.problem.rules(_read_instance(place))
         confine.confine_task(job.memory, int(job.cpu_seconds) + 2, self.filters.task)
-        gc.collect()  # and with it the lists of free objects, which differ after the first fork
+        gc.collect()  # also clears the free lists, which differ after the first fork
         gc.enable()
         try:
             fine = _attempt(job, task, prefix, rules, loaded, layouts, shared=False)
         except _Again as again:
             os._exit(again.code)
-        except MemoryError:  # the program left too little for our own work
+        except MemoryError:  # the program left too little memory for our own code
             os._exit(EXIT_MEMORY)
         last = PREFIX.unpack(prefix)[2]
         stop = job.fail_fast and not fine
         os._exit(EXIT_STOP if stop else EXIT_DONE if last else EXIT_NEXT)
 
     def run_together(self, job: RunJob, loaded: Mapping[Role, _Loaded], layouts: Layouts) -> int:
-        """Carry out all tasks in this process; its exit code."""
+        """Run all tasks in this process; returns its exit code."""
         rules: dict[Place, Rules] = {}
         tasks: list[tuple[bytes, Task | StepTask, Place]] = []
         for prefix, body in read_frames(JOB_FD):
@@ -227,7 +227,7 @@ class Child:
         gc.freeze()
         gc.enable()
         for prefix, task, place in tasks:
-            gc.collect()  # what an earlier task left counts against no other's memory
+            gc.collect()  # so that garbage of an earlier task does not count against this one
             try:
                 fine = _attempt(job, task, prefix, rules[place], loaded, layouts, shared=True)
             except _Again:
@@ -243,7 +243,7 @@ _ROLE_OF = {code: role for role, code in EXIT_ARRAY.items()}
 
 
 def _warm_up(interface: Interface) -> None:
-    """Write to the pages that any job writes to, before there is a job to wait for them."""
+    """Touch the pages that every job writes to, before a job waits for them."""
     role: Role = "destroy"
     with contextlib.suppress(Rejection):
         names = ", ".join(f"a{k}" for k in range(interface.arity(role)))
@@ -269,9 +269,9 @@ def _attempt(
     *,
     shared: bool,
 ) -> bool:
-    """Carry out a task and report what comes of it; whether it succeeded. Raises _Again.
+    """Run a task and report its result; returns whether it succeeded. Raises _Again.
 
-    shared: whether this process carries out other tasks too.
+    shared: whether this process also runs other tasks.
     """
     end: tuple[Status, str, Role | None] = Status.OK, "", None
     _arm(job.cpu_seconds)
@@ -288,14 +288,14 @@ def _attempt(
     except Failure as failure:
         if isinstance(failure.cause, ArraysNeeded):
             raise _Again(EXIT_ISOLATE) from None
-        # The gate guessed that tuples would do; where they do not, start again on the array.
+        # The gate chose tuples; if they fail, restart with the array.
         guessed = layouts[failure.role] == "rows"
         if guessed and isinstance(failure.cause, TypeError | AttributeError):
             raise _Again(EXIT_ARRAY[failure.role]) from None
         end = failure.status, str(failure), failure.role
         payload = b""
     seconds = time.process_time() - began
-    _arm(0.0)  # no report is cut off in the middle
+    _arm(0.0)  # no kill in the middle of a report
     _report(PREFIX.unpack(prefix)[1], *end, seconds, payload)
     return end[0] == Status.OK
 
@@ -347,7 +347,7 @@ def _code(rules: Rules, solution: Solution, length: int) -> bytes:
 
 
 def _define(program: _Loaded, role: Role, rng: Any) -> Function:
-    """Execute the module in a fresh namespace, so that no rollout sees another."""
+    """Execute the module in a fresh namespace, so that rollouts share no names."""
     namespace = make_globals(rng)
     try:
         exec(program.code, namespace)  # a gated, compiled program in a confined process
@@ -359,9 +359,9 @@ def _define(program: _Loaded, role: Role, rng: Any) -> Function:
 
 
 def _arm(seconds: float) -> None:
-    """Have the kernel kill this process after `seconds` of CPU time; no handler, so C loops too.
+    """Make the kernel kill this process after `seconds` of CPU time, even in a loop in C.
 
-    0 takes that back.
+    0 cancels the limit.
     """
     signal.setitimer(signal.ITIMER_PROF, seconds)
 

@@ -1,10 +1,10 @@
-"""What the kernel is told to refuse, with ctypes and no other library.
+"""The kernel's restrictions, set with ctypes and no other library.
 
-The zygote confines itself once, as far as it can and still fork (`confine_zygote`): its children
+The zygote confines itself once, as far as it still can fork (`confine_zygote`): its children
 inherit fixed addresses, empty user and network namespaces, no_new_privs and a Landlock ruleset
 that denies everything. A child that has taken a job (`confine_job`) adds its own session, resource
-limits, closed descriptors and a seccomp allow-list that still lets it read the job and fork. The
-process that is about to run a program (`confine_task`) gives up these too.
+limits, closed descriptors and a seccomp allow-list that still permits to read the job and to fork.
+The process that is about to run a program (`confine_task`) drops these permissions, too.
 """
 
 import contextlib
@@ -19,7 +19,7 @@ import sys
 
 _libc = ctypes.CDLL(None, use_errno=True)
 
-# The descriptors of a child, each in its place: where reports go, the job, the instances.
+# The fixed descriptors of a child: the pipe for reports, the job, the instances.
 RESULT_FD, JOB_FD, BOARD_FD = 3, 4, 5
 EXIT_SECCOMP = 99  # the exit code of a process that the kernel refuses its filter
 
@@ -30,7 +30,7 @@ _SECCOMP_MODE_FILTER = 2
 _PR_SET_DUMPABLE = 4
 _CLONE_NEWUSER, _CLONE_NEWNET, _CLONE_NEWIPC = 0x10000000, 0x40000000, 0x08000000
 
-# What each layer is for, as `spo doctor` and the manifest name it.
+# The purpose of each layer, for `spo doctor` and the manifest.
 LAYERS = {
     "seccomp": "a system-call allow-list: no open, exec, fork, socket or kill",
     "landlock": "no file can be opened, whatever the call",
@@ -39,7 +39,7 @@ LAYERS = {
     "fixed_addresses": "object addresses do not vary between runs",
     "zeroed_arrays": "memory that NumPy hands out unwritten reads as zeros",
 }
-REQUIRED = ("seccomp", "zeroed_arrays")  # without these no program is run
+REQUIRED = ("seccomp", "zeroed_arrays")  # no program runs without these
 
 
 def _syscall(number: int, *arguments: object) -> int:
@@ -55,7 +55,7 @@ def _prctl(option: int, *arguments: int) -> bool:
 
 
 def confine_zygote() -> dict[str, bool]:
-    """Drop what a process that only forks can do without; which layers hold."""
+    """Drop all that a process needs not to fork; returns which layers hold."""
     _prctl(_PR_SET_DUMPABLE, 0)
     return {
         "namespaces": _libc.unshare(_CLONE_NEWUSER | _CLONE_NEWNET | _CLONE_NEWIPC) == 0,
@@ -86,7 +86,7 @@ def _landlock_deny_all() -> bool:
 
 # --- the child's layers ---------------------------------------------------------------------------
 
-# name: (x86-64, arm64) numbers; None where the architecture has no such call.
+# name: (x86-64, arm64) numbers; None if the architecture has no such call.
 _ALWAYS = {
     "munmap": (11, 215),
     "brk": (12, 214),
@@ -103,7 +103,7 @@ _ALWAYS = {
     "exit_group": (231, 94),
     "rseq": (334, 293),
 }
-# What a child needs beside that while it reads its job and forks: no file can be opened with it.
+# The additional calls of a child that reads its job and forks; none can open a file.
 _FOR_JOBS = {
     "read": (0, 63),
     "close": (3, 57),
@@ -134,7 +134,7 @@ _ITIMER_PROF = 2
 def seccomp_filter(*, forks: bool = False) -> bytes | None:
     """The BPF program: a short allow-list, `write` to one descriptor only; None if unsupported.
 
-    forks: for a child that has yet to read its job and to fork; it never runs a program.
+    forks: for a child that still must read its job and fork; it never runs a program.
     """
     if platform.machine() not in _ARCHITECTURES or sys.byteorder != "little":
         return None
@@ -181,7 +181,7 @@ def seccomp_filter(*, forks: bool = False) -> bytes | None:
 
 
 def try_seccomp(program: bytes) -> bool:
-    """Load a BPF program, for good; whether the kernel took it."""
+    """Load a BPF program irrevocably; returns whether the kernel accepted it."""
 
     class Filter(ctypes.Structure):
         _fields_ = (("length", ctypes.c_ushort), ("program", ctypes.c_void_p))
@@ -192,9 +192,9 @@ def try_seccomp(program: bytes) -> bool:
 
 
 def address_space() -> int:
-    """How many bytes this process maps, to the page, without a file to read it from.
+    """The bytes that this process maps, to the page, without reading a file.
 
-    The smallest limit under which one more page can be had, less that page.
+    The smallest limit that permits one more page, minus that page.
     """
     _, hard = resource.getrlimit(resource.RLIMIT_AS)
     page = mmap.PAGESIZE
@@ -214,19 +214,19 @@ def address_space() -> int:
 
 
 def free_address_space() -> None:
-    """Lift the limit on address space, as far as that was not for good."""
+    """Raise the limit on address space to its hard limit."""
     _, hard = resource.getrlimit(resource.RLIMIT_AS)
     resource.setrlimit(resource.RLIMIT_AS, (hard, hard))
 
 
 def _set_limits(limits: dict[int, int | tuple[int, int]]) -> None:
     for limit, value in limits.items():
-        with contextlib.suppress(ValueError, OSError):  # a lower hard limit is as good
+        with contextlib.suppress(ValueError, OSError):  # a lower hard limit may stay
             resource.setrlimit(limit, value if isinstance(value, tuple) else (value, value))
 
 
 def die_with_parent(parent: int) -> None:
-    """Have the kernel kill this process when `parent`, which forked it, ends; or has already."""
+    """Make the kernel kill this process when its parent `parent` ends or has ended."""
     _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != parent:
         os._exit(0)
@@ -237,10 +237,10 @@ def confine_job(
 ) -> None:
     """The layers of a child that has taken a job. From here on it holds three descriptors.
 
-    address_space: bytes in all, for as long as programs are judged. Exits with EXIT_SECCOMP if the
-    kernel refuses the filter that it accepted at start.
+    address_space: total bytes while programs are checked. Exits with EXIT_SECCOMP if the kernel
+    refuses the filter that it accepted at start.
     """
-    for source, spare in ((result, 200), (job, 201), (board, 202)):  # first out of each other's way
+    for source, spare in ((result, 200), (job, 201), (board, 202)):  # first move them apart
         os.dup2(source, spare)
     for place in (RESULT_FD, JOB_FD, BOARD_FD):
         os.dup2(place - RESULT_FD + 200, place)
@@ -261,11 +261,11 @@ def confine_job(
 
 
 def confine_task(memory: int, cpu_seconds: int, seccomp: bytes | None) -> None:
-    """The layers of a process that is about to run a program: `RESULT_FD` is all that it keeps.
+    """The layers of a process that is about to run a program. It keeps only `RESULT_FD`.
 
-    memory: bytes on top of what it maps now. cpu_seconds: only the last resort, for a process
-    whose timer did not end it; the signal comes a second before the kill, which is therefore
-    always from outside. Exits with EXIT_SECCOMP if the kernel refuses the filter.
+    memory: bytes on top of what it maps now. cpu_seconds: the last resort if the timer fails; its
+    signal comes a second before SIGKILL, so a SIGKILL is always from outside. Exits with
+    EXIT_SECCOMP if the kernel refuses the filter.
     """
     os.close(JOB_FD)
     os.close(BOARD_FD)

@@ -1,14 +1,14 @@
-"""Which programs may carry out all rollouts of a job in one process.
+"""Decides which programs may run all rollouts of a job in one process.
 
-A fork per rollout is what makes sure that nothing of one reaches another. It costs milliseconds, as
-much as a cheap rollout, so programs that could not tell the difference are spared it: those that
-see neither memory that an earlier rollout freed nor the addresses at which their own objects lie.
-The first needs arrays, or how much memory is left; the second the text or the hash of an object
-that is known by its identity: a function, an iterator, an exception.
+A fork per rollout separates rollouts. It costs milliseconds, as much as a cheap rollout, so
+programs that cannot observe the difference skip it: those that see neither memory freed by an
+earlier rollout nor the addresses of their own objects. Seeing freed memory takes arrays or the
+amount of free memory; seeing an address takes the text or the hash of an object with identity: a
+function, an iterator, an exception.
 
-The judgement is a narrow allow-list on the syntax tree of a program that has passed the gate.
-Whatever is not plainly harmless costs a fork per rollout, and changes no result. What it cannot
-see: the order of a set that holds several NaNs made by arithmetic.
+The decision is a narrow allow-list on the syntax tree of a program that has passed the gate.
+Anything not clearly harmless gets a fork per rollout, which changes no result. The allow-list
+misses one case: the order of a set with several computed NaNs.
 """
 
 import ast
@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from spo_jax.envs.run.sandbox.names import BUILTINS
 from spo_jax.envs.run.sandbox.policy import Verdict
 
-# Modules that hand out plain values only, but for the members below.
+# Modules that return only plain values, except the members below.
 _MODULES = {"math", "random", "heapq", "bisect", "collections", "operator", "copy", "itertools"}
 _MODULES |= {"functools", "typing", "collections.abc", "__future__"}
 _REFUSED_MEMBERS = {"nan", "partial", "cache", "lru_cache", "cmp_to_key", "merge", "ChainMap"}
@@ -25,7 +25,7 @@ _REFUSED_NAMES = {"hash", "object", "repr", "str", "chr", "hex", "callable", "na
 _REFUSED_NAMES |= {"NotImplemented", "Ellipsis"}
 _REFUSED_NODES = (ast.Try, ast.JoinedStr, ast.Yield, ast.YieldFrom, ast.With)
 
-# What makes iterators: known by their identity, so they may only be used up where they are made.
+# These make iterators, which have identity, so they must be consumed where they are made.
 _ITERATORS = {"zip", "map", "filter", "enumerate", "reversed", "iter", "values"}
 _ITERATORS |= {"elements"}
 _USED_UP_BY = {"list", "tuple", "set", "frozenset", "dict", "sorted", "sum", "min", "max", "any"}
@@ -37,7 +37,7 @@ _ANY_PLACE = {
     "chain",
     "product",
 }  # not the first place alone
-_TAKES_FUNCTIONS = {"map", "filter", "reduce", "defaultdict"}  # and calls them, or keeps them
+_TAKES_FUNCTIONS = {"map", "filter", "reduce", "defaultdict"}  # and calls or keeps them
 _TAKES_KEYS = {"sort", "sorted", "min", "max", "nsmallest", "nlargest"}  # and calls them
 _TAKES_KEYS |= {"bisect", "bisect_left", "bisect_right", "insort", "insort_left", "insort_right"}
 _MEANT = _USED_UP_BY | _ANY_PLACE | _TAKES_FUNCTIONS | _TAKES_KEYS | {"itemgetter", "float"}
@@ -47,7 +47,7 @@ _PLAIN = {int, float, bool, str, type(None)}
 
 
 def is_plain(arguments: Sequence[object]) -> bool:
-    """Whether what a problem hands to programs is numbers, texts and tuples of these alone."""
+    """Whether the arguments of programs are only numbers, strings and tuples of these."""
     kinds = set(map(type, arguments)) - _PLAIN
     return not kinds or (
         kinds == {tuple} and all(is_plain(each) for each in arguments if type(each) is tuple)
@@ -60,7 +60,7 @@ def is_closed(verdict: Verdict) -> bool:
 
 
 def _bound(node: ast.AST) -> tuple[str | None, ...]:
-    """The names that a node gives a meaning, but for members of modules."""
+    """The names that a node binds, except members of modules."""
     match node:
         case ast.Name(id=name, ctx=ast.Store() | ast.Del()):
             return (name,)
@@ -88,8 +88,8 @@ class _Judge:
             if isinstance(node, ast.Import | ast.ImportFrom) and not self.import_(node):
                 return False
             if not _MEANT.isdisjoint(_bound(node)):
-                return False  # a name that is judged by has another meaning here
-        # Names that stand for functions: those of the program, and what they are assigned to.
+                return False  # it rebinds a name of the allow-lists
+        # Names of functions: the program's own, and variables they are assigned to.
         for node in self.nodes:
             match node:
                 case ast.Assign(targets=[ast.Name(id=name)], value=value):
@@ -151,10 +151,10 @@ class _Judge:
             return self.is_getter_call(node)
         if module is None or module == "random":
             return self.is_function_place(node)
-        return attr not in _REFUSED_MEMBERS  # a number, or a function older than any program
+        return attr not in _REFUSED_MEMBERS  # a number, or a function created before any program
 
     def is_method(self, node: ast.expr) -> bool:
-        """Whether an expression is, or may be, a method of an object that a program made."""
+        """Whether an expression is, or may be, a method of a program's object."""
         match node:
             case ast.Attribute(value=ast.Name(id=name)):
                 return self.modules.get(name, "random") == "random"
@@ -169,7 +169,7 @@ class _Judge:
         return isinstance(call, ast.Call) and call.func is node and self.is_used_up(call)
 
     def is_used_up(self, node: ast.expr) -> bool:
-        """Whether an iterator goes nowhere but where it is used up."""
+        """Whether an iterator is consumed at once and goes nowhere else."""
         match self.parent[node]:
             case ast.For(iter=it) | ast.comprehension(iter=it):
                 return it is node
@@ -183,8 +183,8 @@ class _Judge:
         return False
 
     def is_text_place(self, node: ast.Constant, text: str) -> bool:
-        """Whether a text goes nowhere but to people, or is a number: texts can be put together to
-        a NaN, or to a format that shows an address.
+        """Whether a string is only a message or a number: concatenated strings can make a NaN, or a
+        format that shows an address.
         """
         up = self.parent[node]
         match up:
@@ -197,7 +197,7 @@ class _Judge:
         return False
 
     def is_function_place(self, node: ast.expr) -> bool:
-        """Whether a function is called, given away to be called, or named, and nothing else."""
+        """Whether a function is only called, passed on to be called, or named."""
         match self.parent[node]:
             case ast.Call(func=func) if func is node:
                 return True

@@ -1,8 +1,8 @@
-"""What crosses between a worker and its children: jobs one way, reports the other.
+"""Messages between a worker and its children: jobs one way, reports the other.
 
-A job is a file of frames, each a prefix and a pickle made by ourselves: first the job without its
-tasks, then one frame per task. Children read it front to back through one shared file position, so
-that no child needs to know how many there are. A report is fixed-width numbers and capped ASCII.
+A job is a file of frames, each a prefix and a pickle of ours: first the job without its tasks, then
+one frame per task. Children read it from front to back through one shared file position, so no
+child needs their number. A report is fixed-width numbers and ASCII of limited length.
 """
 
 import os
@@ -15,25 +15,25 @@ from spo_jax.envs.problem import Solution
 from spo_jax.envs.run.shown import Shown
 from spo_jax.program import Role
 
-# A report: index, status, role at fault (a place in ROLES), length of the reason, CPU seconds; then
-# the reason, then (if OK) what the job's `payload_size` counts.
+# A report: index, status, role at fault (an index of ROLES), length of the reason, CPU seconds;
+# then the reason, then (if OK) `payload_size` bytes.
 HEADER = struct.Struct("<IBBHd")
 ROLES: tuple[Role | None, ...] = (None, "destroy", "repair")
 MAX_REASON = 390
 WHOLE_JOB = 0xFFFFFFFF  # the index of a report that concerns every rollout of the job
 JUDGED = 0xFFFFFFFE  # the index of a report that both programs of a RunJob have passed the gate
-PID = struct.Struct("<q")  # what a child says first: which process has taken the job
+PID = struct.Struct("<q")  # a child's first message: the process that has taken the job
 
 PREFIX = struct.Struct("<QI?")  # length of the pickle, index of the task, whether it is the last
 JOB_BYTES = 64 << 20  # of instances in one job; a child keeps them all, as tuples of floats
-Place = tuple[int, int]  # where an instance lies on the board: offset and length in bytes
+Place = tuple[int, int]  # an instance on the board: offset and length in bytes
 
 
 @dataclass(frozen=True)
 class Task:
-    """One rollout of a job. instance: its digest. shown: what its programs see of z_t.
+    """One rollout of a job. instance: its digest. shown: the state that its programs see for z_t.
 
-    index: its place among the rollouts of the pair. code_length: of its best solution.
+    index: its index among the rollouts of the pair. code_length: of its best solution.
     """
 
     index: int
@@ -46,9 +46,9 @@ class Task:
 
 @dataclass(frozen=True)
 class StepTask:
-    """One step from a given solution, to see what the programs do; see `lns.one_step`.
+    """One step from a given solution; see `lns.one_step`.
 
-    size: of the instance, which no removal exceeds. code_length: of the candidate.
+    size: of the instance, an upper bound on removals. code_length: of the candidate.
     """
 
     instance: str
@@ -62,11 +62,11 @@ class StepTask:
 
 @dataclass(frozen=True)
 class RunJob:
-    """One pair on some tasks, in order; see `lns.rollout` for what is not explained here.
+    """One pair on some tasks, in order; see `lns.rollout` for the other fields.
 
-    cpu_seconds: per task. gate_seconds: CPU time to judge and compile both programs. memory: bytes
-    on top of what the interpreter and the instance take.
-    fail_fast: stop at the first failure. isolate: a process per task, whatever the programs are.
+    cpu_seconds: per task. gate_seconds: CPU time to check and compile both programs. memory: bytes
+    on top of the interpreter and the instance.
+    fail_fast: stop at the first failure. isolate: a process per task for any program.
     """
 
     destroy: str
@@ -82,7 +82,7 @@ class RunJob:
     isolate: bool = False
 
     def due(self, k: int) -> int | None:
-        """The index of report k, or None if there is to be none."""
+        """The index of report k, or None if there is no such report."""
         return self.tasks[k].index if k < len(self.tasks) else None
 
     def payload_size(self, k: int) -> int:
@@ -97,7 +97,7 @@ class RunJob:
         return 12 * self.steps + 8 + 4 * task.code_length
 
     def frames(self, places: Mapping[str, Place]) -> bytes:
-        """The job's file. places: where each instance that a task names lies on the board."""
+        """The job's file. places: of each task's instance on the board."""
         head = pickle.dumps(replace(self, tasks=()))
         frames = [PREFIX.pack(len(head), 0, not self.tasks), head]
         for k, task in enumerate(self.tasks):
@@ -108,7 +108,7 @@ class RunJob:
 
 @dataclass(frozen=True)
 class CheckJob:
-    """Programs to pass through the static gate and the compiler; cpu_seconds for each."""
+    """Programs for the static gate and the compiler; cpu_seconds: for each."""
 
     programs: tuple[tuple[Role, str], ...]
     cpu_seconds: float
@@ -135,7 +135,7 @@ def read_frame(fd: int) -> tuple[bytes, bytes]:
 
 
 def read_frames(fd: int) -> Iterator[tuple[bytes, bytes]]:
-    """All frames that are left, to the last one."""
+    """All remaining frames."""
     last = False
     while not last:
         prefix, body = read_frame(fd)

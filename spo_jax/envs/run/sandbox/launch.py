@@ -1,7 +1,7 @@
 """Start a zygote: `python launch.py CONTROL,JOBS,JOB,BOARD PROBLEM SYS_PATH_JSON`.
 
-A script of its own, because address randomisation is turned off by executing the interpreter
-again, and nothing should have been imported by then.
+A separate script: it turns address randomisation off by executing the interpreter again, before
+it imports anything else.
 """
 
 import ctypes
@@ -13,7 +13,7 @@ ADDR_NO_RANDOMIZE = 0x0040000
 
 
 def fix_addresses() -> bool:
-    """Execute this script again without address randomisation; True if it is off already."""
+    """Execute this script again without address randomisation; True if it is already off."""
     personality = ctypes.CDLL(None).personality
     current = personality(ctypes.c_ulong(0xFFFFFFFF))
     if current < 0 or current & ADDR_NO_RANDOMIZE:

@@ -1,10 +1,9 @@
-"""Which view of the distances a program gets: tuples of floats ("rows") or an ndarray ("array").
+"""Chooses a program's view of the distances: tuples of floats ("rows") or an ndarray ("array").
 
-Rows are exact for scalar access and four times faster there. They differ from an ndarray in
-arithmetic (`+` joins, `*` repeats), comparison and methods, so a program gets rows only if every
-use of the matrix, and of each row it takes from it, is one where the two agree. What this cannot
-see (an index that turns out to be an array) raises TypeError on a tuple, and the child then runs
-the rollout again with the array; nothing differs silently.
+Rows give the same scalars, four times faster. They differ from an ndarray in arithmetic (`+` joins,
+`*` repeats), comparison and methods, so a program gets rows only if the two agree in every use of
+the matrix and of its rows. An undetected case (an index that is an array at run time) raises
+TypeError on a tuple, and the child repeats the rollout with the array. No difference is silent.
 """
 
 import ast
@@ -25,8 +24,8 @@ class _NeedsArray(Exception):
 
 
 def choose_layout(tree: ast.Module, entry: ast.FunctionDef, interface: Interface) -> Layout:
-    """Rows if every use of every parameter that is declared a matrix or a row allows it, else the
-    array; the array too where one of them is not a parameter of its own (`*args`).
+    """Rows if every use of every parameter declared a matrix or a row allows it, else the array;
+    also the array if one of them has no own parameter (`*args`).
     """
     parameters = [a.arg for a in (*entry.args.posonlyargs, *entry.args.args)]
     kinds: dict[str, _Kind] = {}
@@ -43,10 +42,10 @@ def choose_layout(tree: ast.Module, entry: ast.FunctionDef, interface: Interface
 
 
 class _Flow:
-    """Where the matrices and their rows go, by name.
+    """The names that hold matrices and their rows.
 
     Names are tracked for the whole module at once: a name that is a row anywhere counts as one
-    everywhere, which can only make the answer more careful.
+    everywhere, which errs on the safe side.
     """
 
     def __init__(self, tree: ast.Module, kinds: dict[str, _Kind]):
@@ -57,7 +56,7 @@ class _Flow:
         self.functions = {n.name: n.args for n in functions}
         imports = [n for n in self.nodes if isinstance(n, ast.Import)]
         self.numpy = {a.asname for n in imports for a in n.names if a.name == "numpy"} | {"numpy"}
-        # A name bound more than once, or to something else than it seems, is not understood.
+        # A name bound more than once, or in an unknown way, cannot be tracked.
         bound = [
             n.id for n in self.nodes if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)
         ]
@@ -73,7 +72,7 @@ class _Flow:
         self.doubtful = set(bound) | {name for name in names if names.count(name) > 1}
 
     def run(self) -> None:
-        """Follow every name that the matrix or a row reaches. Raises _NeedsArray."""
+        """Track every name that the matrix or a row reaches. Raises _NeedsArray."""
         uses: dict[str, list[ast.Name]] = {}
         for node in self.nodes:
             if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):

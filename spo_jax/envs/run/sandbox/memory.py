@@ -1,9 +1,9 @@
-"""The memory of arrays: whatever NumPy hands out reads as zeros until it is written.
+"""The memory of arrays: all unwritten entries of NumPy's arrays read as zeros.
 
 NumPy leaves the entries of many results unwritten (`np.pad` in mode "empty", a ufunc with `where`
-and no `out`), and the memory behind them is what an earlier call freed. No list of such functions
-is complete, so the allocator itself is changed: NumPy lets a process name its own (NEP 49), and
-ours takes every block from the C library's `calloc`.
+and no `out`), and an earlier call freed the memory behind them. No list of such functions is
+complete, so we replace the allocator: NumPy lets a process set its own (NEP 49), and ours takes
+every block from the C library's `calloc`.
 """
 
 import ctypes
@@ -32,10 +32,10 @@ _kept: list[_Handler] = []  # NumPy holds a bare pointer to it
 
 
 def zero_array_memory() -> bool:
-    """Give this process, and those it forks, arrays of zeroed memory; whether that holds.
+    """Zero the memory of arrays in this process and its forks; returns whether that works.
 
     NumPy calls `malloc(context, size)`: with 1 as the context, that is `calloc(1, size)`. What
-    `realloc` adds is not zeroed, but only `np.fromiter` uses it, and cuts off what it did not fill.
+    `realloc` adds is not zeroed, but only `np.fromiter` uses it, and truncates the unfilled part.
     """
     from numpy._core import _multiarray_umath  # type: ignore[attr-defined]
 
@@ -60,7 +60,7 @@ def zero_array_memory() -> bool:
 
 
 def _holds() -> bool:
-    """Whether entries that nobody writes are zeros where other values were just freed."""
+    """Whether unwritten entries are zeros in memory with freshly freed values."""
     for size in (1, 5, 50, 500, 50_000):
         stale = [np.full(size, 7.25) for _ in range(9)]
         del stale

@@ -1,8 +1,8 @@
-"""The objects behind the names a program may use.
+"""The objects behind the names that a program may use.
 
-Programs get namespaces of ours that hold the listed members only, never a real module. The random
-numbers answer both dialects, `random.Random` and `numpy.random.Generator`, from one seed, and
-offer no way to read their state or to seed again.
+Programs get namespaces of ours with only the listed members, never a real module. The random
+generator has both interfaces, `random.Random` and `numpy.random.Generator`, from one seed. Programs
+cannot read its state or reseed it.
 """
 
 import bisect
@@ -43,15 +43,16 @@ class Rng:
 
 
 class ArraysNeeded(BaseException):
-    """A program drew more than a plain number where it was taken for one that handles no arrays."""
+    """A program classified as free of arrays drew more than a plain number."""
 
 
 def make_rng(seed: int, *, arrays: bool = True) -> Rng:
-    """Both dialects from one 64-bit seed.
+    """A generator with both interfaces from one 64-bit seed.
 
-    Scalars come from a Mersenne twister, arrays from a PCG64 made on first use. Where the dialects
+    Scalars come from a Mersenne twister, arrays from a PCG64 made on first use. Where the
+    interfaces
     disagree, the standard library wins: `randint` includes its upper end; `integers` does not.
-    arrays: False has every draw of NumPy's that is no plain number raise ArraysNeeded.
+    arrays: with False every NumPy draw that is no plain number raises ArraysNeeded.
     """
     core = random.Random(seed)
     unit = core.random
@@ -162,7 +163,7 @@ _STANDARD = {name for name in RNG if hasattr(random.Random, name)}
 
 
 class _Hint:
-    """Stands for a name of `typing` that only annotations use."""
+    """Replaces a name of `typing` that only annotations use."""
 
     __slots__ = ()
 
@@ -196,9 +197,9 @@ def _members(module: str, source: object) -> SimpleNamespace:
 def _numpy() -> SimpleNamespace:
     members = _members("numpy", np)
     members.linalg = _members("numpy.linalg", np.linalg)
-    # Memory that nobody wrote would make results depend on what ran before.
+    # Unwritten memory would make results depend on earlier rollouts.
     members.empty, members.empty_like = np.zeros, np.zeros_like
-    # Floating-point warnings are off in a child; a real errstate could keep a callback.
+    # Floating-point warnings are off in a child; a real errstate could hold a callback.
     members.errstate = _NoErrstate
     return members
 
@@ -254,4 +255,4 @@ def make_globals(rng: Rng) -> dict[str, Any]:
 
 
 _BUILTINS = {name: getattr(builtins, name) for name in BUILTINS}
-_BUILTINS["print"] = lambda *args, **kwargs: None  # harmless, and nothing is flooded
+_BUILTINS["print"] = lambda *args, **kwargs: None  # harmless, without output

@@ -1,4 +1,4 @@
-"""What became of a job: the reports that came, and what the end of its child means."""
+"""The outcome of a job: its reports, and the meaning of its child's end."""
 
 import signal
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ from spo_jax.envs.run.sandbox.child import EXIT_MEMORY, EXIT_SIGNAL
 from spo_jax.envs.run.sandbox.confine import EXIT_SECCOMP
 from spo_jax.program import Role
 
-# How a program can end its own process; a child that dies of any other signal was killed.
+# Signals that a program can cause itself; any other signal came from outside.
 CPU_SIGNALS = (signal.SIGPROF, signal.SIGXCPU)
 CRASH_SIGNALS = (signal.SIGSEGV, signal.SIGBUS, signal.SIGFPE, signal.SIGILL, signal.SIGABRT)
 
@@ -17,8 +17,8 @@ CRASH_SIGNALS = (signal.SIGSEGV, signal.SIGBUS, signal.SIGFPE, signal.SIGILL, si
 class Report:
     """One parsed report of a child. payload: see `jobs.RunJob.payload_size`.
 
-    role: whose fault a failure is, where that is known. again: whether another try might end
-    otherwise, because the failure may not be the program's.
+    role: at fault for a failure, if known. again: whether a retry is due, because the failure may
+    not be the program's.
     """
 
     index: int
@@ -31,16 +31,16 @@ class Report:
 
     @property
     def what(self) -> str:
-        """The reason for a person, with the role that it is about."""
+        """The reason with its role, as text."""
         return f"{self.role}: {self.reason}" if self.role else self.reason
 
 
 @dataclass(frozen=True)
 class Ended:
-    """What became of a job.
+    """The outcome of a job.
 
-    reports: in order. verdict: of its first unreported task; None where the child ended by itself
-    after reporting what it had to. isolate: the rest needs a process per task.
+    reports: in order. verdict: on its first unreported task; None if the child ended normally after
+    all its reports. isolate: the rest needs a process per task.
     """
 
     reports: list[Report]
@@ -49,7 +49,7 @@ class Ended:
 
 
 def verdict(code: int, limit: float, seconds: float) -> Report:
-    """What an exit code says. limit: CPU seconds; seconds: of wall-clock time that it took."""
+    """The meaning of an exit code. limit: CPU seconds; seconds: wall-clock time of the job."""
     number = code - EXIT_SIGNAL if code > EXIT_SIGNAL else -code
     if code == EXIT_MEMORY:
         return Report(0, Status.MEMORY, "out of memory", seconds)
@@ -66,12 +66,12 @@ def verdict(code: int, limit: float, seconds: float) -> Report:
 
 
 def fault(reason: str, seconds: float) -> Report:
-    """A failure of our own side."""
+    """A fault on our side."""
     return Report(0, Status.HOST_FAULT, reason, seconds, again=True)
 
 
 def killed(number: int) -> str:
-    """A signal that no program sends itself, in words."""
+    """The text for a signal from outside."""
     try:
         name = signal.Signals(number).name
     except ValueError:

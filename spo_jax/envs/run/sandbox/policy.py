@@ -1,7 +1,7 @@
 """The static gate: an allow-list of syntax, names and attributes.
 
-It costs nothing at run time. Identifiers are checked on the syntax tree, where the parser has
-already normalised Unicode, and in every field that can hold one.
+It costs nothing at run time. It checks identifiers on the syntax tree, where the parser has already
+normalised Unicode, in every field that can hold one.
 """
 
 import ast
@@ -45,10 +45,9 @@ _CLEARER = {
 
 @dataclass(frozen=True)
 class Verdict:
-    """What the gate learned about a program that passed.
+    """The gate's result for a program that passed.
 
-    tree: the checked module. entry: its function's name. layout: the view of the distances it is
-    fastest with.
+    tree: the checked module. entry: its function's name. layout: its fastest view of the distances.
     """
 
     tree: ast.Module
@@ -57,9 +56,9 @@ class Verdict:
 
 
 def check(source: str, role: Role, interface: Interface) -> Verdict:
-    """Judge a program of a problem that calls it with `interface`.
+    """Check a program of a problem with `interface`.
 
-    Raises Rejection with the first thing that is refused.
+    Raises Rejection that names the first refused part.
     """
     tree = parse_tree(source)
     entry = entry_function(tree, role)
@@ -75,7 +74,7 @@ class _Gate:
         self.bound = set(BUILTINS)
         self.own: set[str] = set()  # names the program binds
         self.loads: list[ast.Name] = []
-        self.aliases: dict[str, str] = {}  # local name -> module it stands for
+        self.aliases: dict[str, str] = {}  # local name -> module
         self.attributes: list[ast.Attribute] = []
         self.isinstance_arguments: set[int] = set()
         self.future = False  # `from __future__ import annotations`
@@ -115,7 +114,7 @@ class _Gate:
             raise _refuse(node, f"name {name!r} is not allowed")
         if not name.isascii():
             raise _refuse(node, f"name {name!r} is not ASCII")
-        if name == "isinstance":  # it vouches for its arguments
+        if name == "isinstance":  # its arguments are trusted
             raise _refuse(node, "isinstance cannot be redefined")
         self.bound.add(name)
         self.own.add(name)
@@ -134,7 +133,7 @@ class _Gate:
         self.attributes.append(node)
 
     def module_of(self, node: ast.expr) -> str | None:
-        """The module an expression stands for: `np`, `np.linalg`, `collections.abc`."""
+        """The module that an expression names: `np`, `np.linalg`, `collections.abc`."""
         match node:
             case ast.Name(id=name):
                 return self.aliases.get(name)
@@ -144,7 +143,7 @@ class _Gate:
         return None
 
     def check_attribute(self, node: ast.Attribute) -> None:
-        """Attributes of a module are checked against that module, others against one list."""
+        """Check attributes of a module against that module, others against one list."""
         module = self.module_of(node.value)
         if module is not None:
             if node.attr not in MODULES[module] or node.attr in HINTS:
@@ -172,7 +171,7 @@ class _Gate:
                         self.isinstance_arguments.add(id(argument))
 
     def take_annotations(self, node: ast.AST) -> None:
-        """Annotations are checked for what they could do, then taken out: nothing reads them."""
+        """Check annotations for side effects, then remove them: nothing reads them."""
         for field in ("annotation", "returns"):
             annotation = getattr(node, field, None)
             if annotation is None:
@@ -263,9 +262,9 @@ def _refuse(node: ast.AST, what: str) -> Rejection:
 
 
 def _check_module_level(tree: ast.Module, own: set[str]) -> None:
-    """Imports, functions and immutable constants: nothing that could remember a call.
+    """Allow imports, functions and immutable constants: no state that survives a call.
 
-    own: the names that the program binds, which can stand for anything.
+    own: the names that the program binds; they can hold any value.
     """
     for node in tree.body:
         match node:
@@ -290,7 +289,7 @@ def _check_module_level(tree: ast.Module, own: set[str]) -> None:
 
 
 def _check_defaults(args: ast.arguments, own: set[str]) -> None:
-    """A default of a module-level function is evaluated once, so it could remember a call."""
+    """Check a default: it is evaluated once, so a mutable one would keep state between calls."""
     for default in [*args.defaults, *args.kw_defaults]:
         if default is not None and not _is_immutable(default, own):
             raise _refuse(default, "a default argument must be an immutable constant")
@@ -330,7 +329,7 @@ _CONSTANT_MAKERS = {"float", "int", "frozenset", "tuple", "range"}
 
 
 def _check_arity(entry: ast.FunctionDef, arity: int) -> None:
-    """The harness calls the function with `arity` positional arguments."""
+    """Check that the function accepts `arity` positional arguments."""
     a = entry.args
     most = len(a.posonlyargs) + len(a.args)
     least = most - len(a.defaults)

@@ -1,7 +1,7 @@
 """The parent's end of a zygote: send a job, read its reports, enforce the wall clock.
 
-A worker never trusts what comes through a job's pipe: a report has a fixed length for its status,
-an index that is due, and numbers that the evaluator recomputes.
+A worker does not trust a job's pipe: a report must have the fixed length of its status and the
+expected index, and the evaluator recomputes its numbers.
 """
 
 import contextlib
@@ -36,16 +36,16 @@ from spo_jax.envs.run.sandbox.zygote import FORK, ORDER, TAKE
 from spo_jax.errors import SandboxUnavailable
 
 START_SECONDS = 60.0
-STARTS = 6  # how often a zygote is started that is killed while it starts
-PAUSE = 0.1  # seconds before the first new start; each later one waits twice as long
-GRACE_SECONDS = 0.75  # wall-clock time past the CPU limit in which a sleeping child is killed
-PATIENCE = 10.0  # a child that wants CPU and is not given it may take this many limits
+STARTS = 6  # attempts to start a zygote that is killed while it starts
+PAUSE = 0.1  # seconds before the first restart; each later one waits twice as long
+GRACE_SECONDS = 0.75  # wall-clock seconds past the CPU limit before a sleeping child is killed
+PATIENCE = 10.0  # multiple of the limit for a runnable child that gets no CPU
 
 
 class Worker:
-    """One zygote and at most one job at a time. All methods are non-blocking but for `start`.
+    """One zygote and at most one job at a time. Only `start` blocks.
 
-    board: the descriptor that its children read instances from.
+    board: the descriptor from which its children read instances.
     """
 
     def __init__(self, problem: str, board: int):
@@ -82,14 +82,14 @@ class Worker:
         jobs.close()
         assert self._process.stderr is not None
         os.set_blocking(self._process.stderr.fileno(), False)
-        self._waiting: list[int] = []  # children that the zygote was told to wait for
+        self._waiting: list[int] = []  # children that the zygote waits for
         self._statuses = b""
         self.job = None
 
     def start(self) -> None:
-        """Wait for the zygote's hello, and start it again where it is killed before that.
+        """Wait until the zygote is ready; restart it if it is killed before that.
 
-        Raises SandboxUnavailable with its last words.
+        Raises SandboxUnavailable with its last output.
         """
         for attempt in range(STARTS):
             hello = self._hello()
@@ -104,21 +104,21 @@ class Worker:
             self.launch()
         assert hello is not None
         self.layers = json.loads(hello)
-        with contextlib.suppress(OSError):  # it died since: the first job will find out
+        with contextlib.suppress(OSError):  # it has died: the first job will notice
             self._control.sendall(FORK)
 
     def lost(self) -> tuple[str, float]:
-        """Of a zygote that died under a job: what happened, and the seconds the job had taken."""
+        """The reason why a zygote died during a job, and the seconds the job had taken."""
         return f"the sandbox process died: {self._last_words()}", time.monotonic() - self._began
 
     def restart(self) -> None:
-        """Replace a zygote that is gone. Raises SandboxUnavailable."""
+        """Replace a dead zygote. Raises SandboxUnavailable."""
         self.close()
         self.launch()
         self.start()
 
     def _hello(self) -> bytes | None:
-        """What the zygote says when it is ready; None if it ends or hangs before that."""
+        """The zygote's ready message; None if it ends or hangs before that."""
         hello = b""
         deadline = time.monotonic() + START_SECONDS
         while not hello.endswith(b"\n"):
@@ -136,7 +136,7 @@ class Worker:
         return code is not None and code < 0
 
     def _last_words(self) -> str:
-        """Why the zygote ended, or what can be said of it."""
+        """Why the zygote ended, as far as known."""
         process = self._process
         assert process is not None
         assert process.stderr is not None
@@ -151,7 +151,7 @@ class Worker:
         return killed(-code) if code < 0 else f"it ended with code {code}"
 
     def close(self) -> None:
-        """Kill the zygote and what it runs."""
+        """Kill the zygote and its children."""
         if self._process is None:
             return
         if self.job is not None:
@@ -169,7 +169,7 @@ class Worker:
     # --- a job's life -----------------------------------------------------------------------------
 
     def submit(self, job: Job, places: Mapping[str, Place]) -> None:
-        """Begin `job`; places: where its instances lie on the board. Raises OSError."""
+        """Begin `job`; places: of its instances on the board. Raises OSError."""
         self._file.write(job.frames(places), 0)
         read_end, write_end = os.pipe2(os.O_CLOEXEC)
         try:
@@ -195,12 +195,12 @@ class Worker:
 
     @property
     def _limit(self) -> float:
-        """Wall-clock seconds between two signs of life, before the watchdog looks closer."""
+        """Wall-clock seconds without a report before the watchdog checks the child."""
         return self._cpu_limit + GRACE_SECONDS
 
     @property
     def _cpu_limit(self) -> float:
-        """CPU seconds that a child may use up until its next report."""
+        """CPU seconds that a child may use until its next report."""
         job = self.job
         assert job is not None
         if isinstance(job, RunJob) and not self._judged:
@@ -209,7 +209,7 @@ class Worker:
 
     @property
     def descriptors(self) -> list[int]:
-        """What to select on while a job runs."""
+        """The descriptors to select on while a job runs."""
         control = self._control.fileno()
         return [self._pipe, control] if self._open else [control]
 
@@ -219,7 +219,7 @@ class Worker:
         return self._deadline
 
     def poll(self) -> bool:
-        """Read what there is and look at the clock; True once the job has ended.
+        """Read available data and check the clock; True once the job has ended.
 
         Raises ConnectionError if the zygote itself is gone.
         """
@@ -227,14 +227,14 @@ class Worker:
         complete = self._reported_all()
         if self._pid is not None and not self._reaped and (complete or not self._open):
             self._reap()
-        if complete:  # the next job need not wait for the end of the child
+        if complete:  # the next job does not wait for the child's end
             self._exit = 0
             return True
         self._read_statuses()
         if self._exit is not None:
             return True
         if not self._open and self._pid is None:
-            self._exit = -signal.SIGKILL  # it died before it said anything
+            self._exit = -signal.SIGKILL  # it died before its first message
             return True
         if self._broken and not self._killed:
             self._kill_child()
@@ -243,7 +243,7 @@ class Worker:
         return False
 
     def finish(self) -> Ended:
-        """What became of the job that ended."""
+        """The outcome of the finished job."""
         reports, code, limit = self.reports, self._exit, self._cpu_limit
         seconds = time.monotonic() - self._began
         killed, broken = self._killed, self._broken
@@ -265,7 +265,7 @@ class Worker:
         return len(self.reports) == len(self.job.tasks)
 
     def _reap(self) -> None:
-        """Tell the zygote to wait for the child, and answer with how it ended."""
+        """Make the zygote wait for the child and return its status."""
         assert self._pid is not None
         try:
             self._control.sendall(ORDER.pack(self._pid))
@@ -311,7 +311,7 @@ class Worker:
                 self._parse()
 
     def _parse(self) -> None:
-        """Take whole reports off the buffer; anything unexpected marks the job as broken."""
+        """Parse complete reports from the buffer; anything unexpected marks the job as broken."""
         job = self.job
         assert job is not None
         while not self._broken and len(self._buffer) >= HEADER.size:
@@ -348,10 +348,10 @@ class Worker:
             self._deadline = self._began + self._limit
 
     def _watchdog(self) -> None:
-        """A rollout is past its limit and the kernel has not killed it: see whether it runs.
+        """Check a rollout past its limit that the kernel has not killed.
 
-        A child that is runnable is only short of CPU on a busy machine and is given more time; one
-        that sleeps does what no program may do. Either way there is an end.
+        A runnable child only lacks CPU on a busy machine and gets more time, up to `PATIENCE`. A
+        sleeping child does something forbidden and is killed.
         """
         now = time.monotonic()
         waited = now - self._began
@@ -366,12 +366,12 @@ class Worker:
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.killpg(self._pid, signal.SIGKILL)
             self._killed = True
-        elif self._process is not None:  # it never forked: the zygote itself hangs
+        elif self._process is not None:  # it never forked, so the zygote hangs
             self._process.kill()
 
 
 def _is_running(pid: int) -> bool:
-    """Whether a child, or the process that works for it, is on a CPU or waits for one."""
+    """Whether a child, or its task's process, runs on a CPU or waits for one."""
     try:
         below = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
         stats = [Path(f"/proc/{p}/stat").read_text() for p in (pid, *below)]

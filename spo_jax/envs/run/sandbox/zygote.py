@@ -1,13 +1,12 @@
-"""The zygote: a warm, single-threaded process that does nothing but fork.
+"""The zygote: a warm, single-threaded process that only forks.
 
-It is started by `worker.Worker` as a fresh interpreter with an empty environment. Every child takes
-one job and ends. The zygote never sees a job: the parent leaves it in a file that children read
-(`jobs`, `board`), and what it does for each is the same, so that every child starts from the same
-memory, whatever ran before. That makes results independent of a worker's history, even those of a
-program that looks at hashes of addresses.
+`worker.Worker` starts it as a fresh interpreter with an empty environment. Every child takes one
+job and ends. The zygote never sees a job: the parent writes it to a file that children read
+(`jobs`, `board`). It treats all jobs alike, so every child starts from the same memory. So results
+do not depend on a worker's history, even for a program that reads hashes of addresses.
 
-A child costs a few milliseconds to fork and to warm up (most of it copying pages it writes to), so
-the next one is forked while the present one works.
+A child takes a few milliseconds to fork and warm up (mostly to copy pages that it writes to), so
+the zygote forks the next one while the present one works.
 """
 
 import ast
@@ -27,16 +26,16 @@ import numpy as np
 from spo_jax.envs.problems import get_problem
 from spo_jax.envs.run.sandbox import child, confine, memory
 
-ORDER = struct.Struct("<q")  # 0: fork a child; else: wait for this one and answer with its status
+ORDER = struct.Struct("<q")  # 0: fork a child; else: wait for this child and return its status
 FORK = ORDER.pack(0)
-TAKE = b"!"  # the message on the socket of jobs that comes with the pipe for a job's reports
+TAKE = b"!"  # the message with the pipe for a job's reports, on the socket of jobs
 
 
 @dataclass(frozen=True)
 class Ends:
-    """A zygote's descriptors. control: orders. jobs: who reads from it has the next job.
+    """A zygote's descriptors. control: orders. jobs: whoever reads from it takes the next job.
 
-    job, board: the files that jobs and instances are read from.
+    job, board: the files of jobs and instances.
     """
 
     control: int
@@ -46,7 +45,7 @@ class Ends:
 
 
 def main(ends: Ends, problem: str, fixed_addresses: bool) -> None:
-    """The zygote's whole life. problem: a `get_problem` name."""
+    """The whole life of the zygote. problem: a `get_problem` name."""
     os.environ.clear()
     warnings.simplefilter("ignore")
     np.seterr(all="ignore")
@@ -71,11 +70,11 @@ def main(ends: Ends, problem: str, fixed_addresses: bool) -> None:
 
 
 def _serve(control: int, worked: child.Child) -> None:
-    """Fork and wait as told, until the parent is gone.
+    """Fork and wait on orders until the parent is gone.
 
-    Each turn gives back what it took, so that the next child finds the same free memory.
+    Each turn frees what it allocated, so that the next child finds the same free memory.
     """
-    for _ in range(3):  # the first turns leave lists of free objects that they did not find
+    for _ in range(3):  # the first turns change the free lists
         pid = os.fork()
         if pid == 0:
             os._exit(0)
@@ -88,7 +87,7 @@ def _serve(control: int, worked: child.Child) -> None:
         if order == FORK:
             try:
                 if os.fork() == 0:
-                    os.close(control)  # so that its end means the zygote's
+                    os.close(control)  # so that only the zygote holds it open
                     _be(worked)
             except OSError as error:
                 sys.exit(f"cannot fork: {error.strerror}")
@@ -124,7 +123,7 @@ def _seccomp_works() -> bool:
 
 
 def _load_lazy_modules() -> None:
-    """Import what Python and NumPy import on first use: later nothing can be opened."""
+    """Import what Python and NumPy import on first use; later no file can be opened."""
     for name in ("numpy._core._methods", "numpy.linalg", "numpy.ma", "numpy.random", "unicodedata"):
         importlib.import_module(name)
     np.random.default_rng(0)
