@@ -14,7 +14,7 @@ from spo_jax.envs.run.results import Results
 from spo_jax.envs.run.rollouts import Refusal, Rollouts, Status
 from spo_jax.envs.run.sandbox.jobs import JOB_BYTES, Task, portions
 from spo_jax.envs.run.sandbox.namespace import make_rng
-from spo_jax.envs.run.sandbox.outcome import Ended, Report
+from spo_jax.envs.run.sandbox.outcome import ChildReport, Ended
 from spo_jax.envs.run.shown import OBSERVED
 from spo_jax.errors import InputError
 from spo_jax.program import Pair, Program
@@ -271,7 +271,7 @@ def test_the_gate_tells_a_fault_of_the_host_from_a_refusal(monkeypatch: pytest.M
         def no_fork() -> Ended:
             tries.append(len(worker.reports))
             finish()
-            fault = Report(0, Status.HOST_FAULT, "cannot fork: try again", 0.0, again=True)
+            fault = ChildReport(0, Status.HOST_FAULT, "cannot fork: try again", 0.0, again=True)
             return Ended([], fault)
 
         monkeypatch.setattr(worker, "finish", no_fork)
@@ -325,7 +325,7 @@ def test_forged_reports_are_tampered() -> None:
             + np.array([0, 1], "<i4").tobytes()
             + np.array(code, "<i4").tobytes()
         )
-        results.record(0, Report(0, Status.OK, "", 0.0, payload))
+        results.record(0, ChildReport(0, Status.OK, "", 0.0, payload))
         return Status(int(results.status[0, 0]))
 
     code = rules.encode(start)

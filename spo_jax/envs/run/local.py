@@ -18,7 +18,7 @@ from spo_jax.envs.run.rollouts import Refusal, Rollouts, Status
 from spo_jax.envs.run.sandbox.board import Board
 from spo_jax.envs.run.sandbox.confine import REQUIRED
 from spo_jax.envs.run.sandbox.jobs import WHOLE_JOB, CheckJob, Job, RunJob, Task, portions
-from spo_jax.envs.run.sandbox.outcome import Ended, Report, fault
+from spo_jax.envs.run.sandbox.outcome import ChildReport, Ended, fault
 from spo_jax.envs.run.sandbox.worker import Worker
 from spo_jax.envs.run.shown import OBSERVED, Showing, of_rollout
 from spo_jax.errors import InputError, SandboxUnavailable
@@ -207,9 +207,9 @@ class LocalEvaluator:
         self._drain(deque(jobs), finished)
         return refusals
 
-    def step(self, job: RunJob, instance: Instance) -> Report:
+    def step(self, job: RunJob, instance: Instance) -> ChildReport:
         """What became of one step, not yet recomputed; see `spo_jax.envs.run.onestep`."""
-        answers: list[Report] = []
+        answers: list[ChildReport] = []
 
         def finished(work: _Work, ended: Ended) -> list[_Work]:
             verdict = ended.verdict
@@ -342,7 +342,7 @@ class LocalEvaluator:
             raise
 
 
-_SILENT = Report(0, Status.CRASH, "the process ended without reporting", 0.0)
+_SILENT = ChildReport(0, Status.CRASH, "the process ended without reporting", 0.0)
 
 
 def _size(work: _Work) -> int:

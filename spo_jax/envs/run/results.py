@@ -8,7 +8,7 @@ import numpy as np
 
 from spo_jax.envs.problem import Infeasible, Instance, Problem
 from spo_jax.envs.run.rollouts import Rollouts, Status, unpadded
-from spo_jax.envs.run.sandbox.outcome import Report
+from spo_jax.envs.run.sandbox.outcome import ChildReport
 from spo_jax.errors import InputError
 from spo_jax.seeding import python_rng
 
@@ -42,13 +42,13 @@ class Results:
     def failed_before(self, pair: int, index: int) -> bool:
         return bool((self.status[pair, :index] > Status.OK).any())
 
-    def fail(self, pair: int, report: Report) -> None:
+    def fail(self, pair: int, report: ChildReport) -> None:
         self.status[pair, report.index] = report.status
         self.role[pair, report.index] = report.role or ""
         self.reason[pair, report.index] = report.what
         self.seconds[pair, report.index] = report.seconds
 
-    def record(self, pair: int, report: Report) -> None:
+    def record(self, pair: int, report: ChildReport) -> None:
         """Store one report, if what it says recomputes."""
         if report.status != Status.OK:
             self.fail(pair, report)

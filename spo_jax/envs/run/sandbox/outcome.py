@@ -14,7 +14,7 @@ CRASH_SIGNALS = (signal.SIGSEGV, signal.SIGBUS, signal.SIGFPE, signal.SIGILL, si
 
 
 @dataclass(frozen=True)
-class Report:
+class ChildReport:
     """One parsed report of a child. payload: see `jobs.RunJob.payload_size`.
 
     role: at fault for a failure, if known. again: whether a retry is due, because the failure may
@@ -43,31 +43,31 @@ class Ended:
     all its reports. isolate: the rest needs a process per task.
     """
 
-    reports: list[Report]
-    verdict: Report | None = None
+    reports: list[ChildReport]
+    verdict: ChildReport | None = None
     isolate: bool = False
 
 
-def verdict(code: int, limit: float, seconds: float) -> Report:
+def verdict(code: int, limit: float, seconds: float) -> ChildReport:
     """The meaning of an exit code. limit: CPU seconds; seconds: wall-clock time of the job."""
     number = code - EXIT_SIGNAL if code > EXIT_SIGNAL else -code
     if code == EXIT_MEMORY:
-        return Report(0, Status.MEMORY, "out of memory", seconds)
+        return ChildReport(0, Status.MEMORY, "out of memory", seconds)
     if code == EXIT_SECCOMP:
         return fault("the kernel refused the seccomp filter", seconds)
     if 0 < code < EXIT_SIGNAL:
         return fault(f"the child ended with code {code}", seconds)
     if number in CPU_SIGNALS and seconds >= 0.9 * limit:
-        return Report(0, Status.TIMEOUT, f"used up {limit:g} s of CPU time", limit)
+        return ChildReport(0, Status.TIMEOUT, f"used up {limit:g} s of CPU time", limit)
     if number in CRASH_SIGNALS:
         name = signal.Signals(number).name
-        return Report(0, Status.CRASH, f"the process died of {name}", seconds, again=True)
+        return ChildReport(0, Status.CRASH, f"the process died of {name}", seconds, again=True)
     return fault(killed(number), seconds)
 
 
-def fault(reason: str, seconds: float) -> Report:
+def fault(reason: str, seconds: float) -> ChildReport:
     """A fault on our side."""
-    return Report(0, Status.HOST_FAULT, reason, seconds, again=True)
+    return ChildReport(0, Status.HOST_FAULT, reason, seconds, again=True)
 
 
 def killed(number: int) -> str:

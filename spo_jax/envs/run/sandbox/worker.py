@@ -31,7 +31,7 @@ from spo_jax.envs.run.sandbox.jobs import (
     Place,
     RunJob,
 )
-from spo_jax.envs.run.sandbox.outcome import Ended, Report, fault, killed, verdict
+from spo_jax.envs.run.sandbox.outcome import ChildReport, Ended, fault, killed, verdict
 from spo_jax.envs.run.sandbox.zygote import FORK, ORDER, TAKE
 from spo_jax.errors import SandboxUnavailable
 
@@ -54,7 +54,7 @@ class Worker:
         self._process: subprocess.Popen[bytes] | None = None
         self.layers: dict[str, bool] = {}
         self.job: Job | None = None
-        self.reports: list[Report] = []
+        self.reports: list[ChildReport] = []
 
     # --- the zygote's life ------------------------------------------------------------------------
 
@@ -250,7 +250,7 @@ class Worker:
         self._end_job()
         assert code is not None
         if broken:
-            return Ended(reports, Report(0, Status.TAMPERED, "malformed report", seconds))
+            return Ended(reports, ChildReport(0, Status.TAMPERED, "malformed report", seconds))
         if killed:
             return Ended(reports, fault("stalled without using CPU time", seconds))
         if code == EXIT_ISOLATE:
@@ -341,7 +341,7 @@ class Worker:
             start = HEADER.size + length
             reason = bytes(self._buffer[HEADER.size : start]).decode("ascii", "replace")
             payload = bytes(self._buffer[start:size])
-            report = Report(index, Status(code), reason, seconds, payload, ROLES[role])
+            report = ChildReport(index, Status(code), reason, seconds, payload, ROLES[role])
             self.reports.append(report)
             del self._buffer[:size]
             self._began = time.monotonic()
