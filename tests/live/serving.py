@@ -120,7 +120,7 @@ def stirred(learner: Learner, seed: int, size: float = 0.3) -> Learner:
 
 def apart(policy: VllmPolicy, asked: Prompt, found: Completion, adapter: Adapter | None) -> float:
     """Mean size of the difference of a server's log-probabilities of an answer from the trainer's,
-    with an adapter or with the base alone, nats a token.
+    with an adapter or with the base alone, nats per token.
     """
     start = policy._tokenizer.prompt(asked.text)
     tokens = np.resize(np.concatenate([start, found.tokens]), 700)  # one shape, one program

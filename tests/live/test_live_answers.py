@@ -97,10 +97,10 @@ def test_log_probabilities_are_the_trainers_and_adapters_are_swapped(
     tokens = policy._tokenizer.prompt(asked[2].text)
     found = server.complete("base", tokens, 5, how, policy._tokenizer)
     base = [apart(policy, asked[2], completion, None) for completion in found]
-    note(f"base: {np.mean(base):.4f} nats a token from the trainer's")
+    note(f"base: {np.mean(base):.4f} nats per token from the trainer's")
     for (stage, what), size in sizes.items():
         note(
-            f"{stage} adapters, compared with {what}: {np.mean(size):.4f} nats a token, "
+            f"{stage} adapters, compared with {what}: {np.mean(size):.4f} nats per token, "
             f"answers from {min(size):.4f} to {max(size):.4f}"
         )
     assert np.mean(base) < 0.05
@@ -122,7 +122,7 @@ def learned(server: Client, tmp_path_factory: pytest.TempPathFactory) -> Iterato
                 assert metrics[f"{role}/gradient_norm"] > 0
                 drift = [metrics[f"{role}/{name}"] for name in ("drift_mean", "drift_max")]
                 note(
-                    f"update {number + 1}, {role}: drift {drift[0]:.4f} nats a token, at most "
+                    f"update {number + 1}, {role}: drift {drift[0]:.4f} nats per token, at most "
                     f"{drift[1]:.3f}, effective {metrics[f'{role}/effective']:.3f}"
                 )
                 assert drift[0] < 0.05
@@ -135,7 +135,7 @@ def test_the_probe_tells_one_update_apart(server: Client, learned: VllmPolicy) -
     found = learned._probe.check(
         server, ("base", learned._base_expected), learned._expected, learned._before, 0.15, PATIENCE
     )
-    note(f"probe with the right weights: {found.apart:.4f} nats a token, share {found.share:.3f}")
+    note(f"probe with the right weights: {found.apart:.4f} nats per token, share {found.share:.3f}")
     assert found.apart < 0.05
     assert found.share == pytest.approx(1, abs=0.2)
     (one, own), (other, theirs) = learned._expected.items()
@@ -149,11 +149,11 @@ def test_the_probe_tells_one_update_apart(server: Client, learned: VllmPolicy) -
     base = learned._base_expected
     for what, expected, before in (
         ("adapter", {one: theirs, other: own}, learned._before),
-        ("the adapter before it", learned._before, learned._expected),
+        ("the previous adapter", learned._before, learned._expected),
     ):
-        with pytest.raises(InputError, match=f"are rather those of {what}"):
+        with pytest.raises(InputError, match=f"are closest to those of {what}"):
             learned._probe.check(server, ("base", base), expected, before, 9.0, PATIENCE)
-    with pytest.raises(InputError, match="as if adapter base were not there"):
+    with pytest.raises(InputError, match="answers without adapter base,"):
         learned._probe.check(server, ("base", base), {"base": own}, {}, 9.0, PATIENCE)
 
 

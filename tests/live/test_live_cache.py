@@ -47,11 +47,11 @@ def test_a_name_that_is_used_again_has_stale_beginnings(tmp_path: Path) -> None:
         far, near = (np.mean(np.abs(logprobs - e.next[first, ids])) for e in (new, old))
         note(
             f"a folder that was written over, with a block from before in the cache: "
-            f"{far:.3f} nats a token from its weights, {near:.3f} from those before; "
+            f"{far:.3f} nats per token from its weights, {near:.3f} from those before; "
             f"without the cache {afresh:.4f}"
         )
         assert far > 10 * afresh
-        with pytest.raises(InputError, match=r"adapter used, with its cache, .* nats a token"):
+        with pytest.raises(InputError, match=r"adapter used, with its cache, .* nats per token"):
             policy._probe.check(server, base, {"used": new}, {}, 0.15, PATIENCE)
         server.reset_cache()  # the same name and folder are right once nothing is left from before
         policy._probe.check(server, base, {"used": new}, {"used": old}, 0.15, PATIENCE)

@@ -80,7 +80,7 @@ GOOD = {
         (
             {"token_ids": [90] * 4, "text": "word4\n" * 4, "finish_reason": "length",
              "logprobs": {"token_logprobs": [0.0] * 4}},
-            "has 4 tokens; 3 were asked for",
+            "has 4 tokens; the request allows 3",
         ),
     ],
 )  # fmt: skip
@@ -114,21 +114,29 @@ def test_a_server_with_another_tokenizer_ends_the_run(home: Home) -> None:
 # --- the right weights ----------------------------------------------------------------------------
 
 
-REPAIR = r"with adapter repair-2\.1-\w+, read afresh, its .* are rather those of "
+REPAIR = r"with adapter repair-2\.1-\w+, without its cache, its .* are closest to those of "
 
 
 @pytest.mark.parametrize(
     ("what", "tolerance", "why"),
     [
-        ({"stale": True}, 0.15, r"does not serve the weights that learn.*probe_tolerance"),
-        ({"stale": True}, 9.0, r"read afresh, its .* are rather those of the adapter before it"),
-        ({"stale": "cached"}, 9.0, r"with its cache, its .* rather those of the adapter before it"),
+        ({"stale": True}, 0.15, r"does not serve the trainer's weights.*probe_tolerance"),
+        (
+            {"stale": True},
+            9.0,
+            r"without its cache, its .* closest to those of the previous adapter",
+        ),
+        (
+            {"stale": "cached"},
+            9.0,
+            r"with its cache, its .* closest to those of the previous adapter",
+        ),
         ({"other": True}, 9.0, REPAIR + "adapter destroy-2"),
-        ({"base": True}, 9.0, r"as if adapter destroy-2\.1-\w+ were not there"),
+        ({"base": True}, 9.0, r"answers without adapter destroy-2\.1-\w+,"),
         (
             {"processed": True},
             0.15,
-            r"with its cache, .* a server whose --logprobs-mode is another",
+            r"with its cache, .* another --logprobs-mode",
         ),
         ({"wrong": 0.2}, 0.15, r"does not have the model of the trainer: .* are 0\.2 nats"),
     ],
@@ -170,7 +178,7 @@ def test_too_much_drift_is_said(home: Home) -> None:
     answers = policy.generate(PROMPTS, N, 0)
     policy.update(groups([[replace(c, logprobs=c.logprobs - 0.3) for c in g] for g in answers]))
     assert len(home.said) == 2
-    assert "of destroy answers are 0.3 nats a token from the trainer's" in home.said[0]
+    assert "of destroy answers are 0.3 nats per token from the trainer's" in home.said[0]
 
 
 # --- adapters -------------------------------------------------------------------------------------

@@ -124,9 +124,7 @@ def test_what_is_not_known_of_memory_is_not_recorded(
 
 def test_jax_must_give_back_what_it_frees_where_turns_are_taken(home: Home, card: Card) -> None:
     card.say(600, 601)
-    with pytest.raises(
-        InputError, match=r"keeps what it has freed on card GPU-b, .*residency both"
-    ):
+    with pytest.raises(InputError, match=r"keeps freed memory on card GPU-b, .*residency both"):
         VllmPolicy.load(home.config(residency="restart"))
     VllmPolicy.load(home.config())
     for given_back in ((600, 601, 600), (600, 601, 601, 600), (600, 600), (600,), ()):

@@ -92,7 +92,7 @@ def test_a_server_that_does_not_start(home: Home, monkeypatch: pytest.MonkeyPatc
     with pytest.raises(InputError, match=r"not ready within 1 s \(vllm_startup\)"):
         policy.generate(PROMPTS[:1], N, 0)
     assert not policy._sampler._server.alive()
-    with pytest.raises(InputError, match="vllm_python is nowhere/python, which is no program"):
+    with pytest.raises(InputError, match="vllm_python is nowhere/python, which is not a program"):
         home.open(vllm_python="nowhere/python")
 
 

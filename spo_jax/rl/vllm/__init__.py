@@ -1,1 +1,1 @@
-"""Programs from a vLLM server whose two adapters the JAX trainer updates and swaps every round."""
+"""Samples programs from a vLLM server; the JAX trainer updates its two adapters every round."""

@@ -1,8 +1,8 @@
-"""Folders and names of the adapters that a server is given; none is ever used twice.
+"""Folders and names of the server's adapters; none is ever used twice.
 
-vLLM keeps what it has computed of a prompt by the name and the path of the adapter. So every
-version has both for itself: role, round, attempt, as destroy-3.1. A folder that is done with is
-emptied and stays, so that a run which goes on after a kill does not use it again either.
+vLLM caches prompts by the name and the path of the adapter. So every version has its own: role,
+round, attempt, as destroy-3.1. An old folder is emptied but stays, so that a run resumed after a
+kill does not use it again.
 """
 
 import secrets
@@ -21,16 +21,16 @@ ADAPTERS = "adapters"  # its name in a run folder
 
 
 class Versions:
-    """The versions in a run's folder. lora, model: of the adapters to come."""
+    """The versions in a run's folder. lora, model: the configs of new adapters."""
 
     def __init__(self, folder: Path, lora: LoraConfig, model: Qwen3_5Config) -> None:
         self._folder, self._lora, self._model = folder / ADAPTERS, lora, model
-        # A server that is not ours may have had adapters of an earlier run at this path.
+        # A server of the user may have loaded adapters of an earlier run from this path.
         self._mark = secrets.token_hex(4)
         self._folder.mkdir(parents=True, exist_ok=True)
 
     def publish(self, learners: Mapping[Role, Learner], number: int) -> Named:
-        """Write both adapters after round `number`; their names and folders, all new ones."""
+        """Write both adapters after round `number`; returns their new names and folders."""
         found: Named = {}
         for role, learner in learners.items():
             folder = self._fresh(f"{role}-{number}")

@@ -1,5 +1,5 @@
-"""What is used on the trainer's card, by nvidia-smi: JAX's own numbers leave out a server that is
-there too, and there are none where memory is given back when it is freed.
+"""Memory use of the trainer's card, by nvidia-smi: JAX's numbers omit a server on the same card,
+and JAX has none if it releases freed memory.
 """
 
 import os
@@ -13,13 +13,13 @@ import jaxlib
 
 from spo_jax.errors import InputError
 
-EVERY = 1.0  # seconds between two looks at a card
-TRIAL = 2**30  # bytes that are taken and freed to see whether they are given back
-LOOKS = 5  # for them, since a driver may take its time
+EVERY = 1.0  # seconds between two queries of a card
+TRIAL = 2**30  # bytes that are allocated and freed to test whether JAX releases them
+LOOKS = 5  # queries after the release, since a driver may be slow
 
 
 def card() -> str | None:
-    """The card with the trainer's base, as nvidia-smi calls it; None where it is on none."""
+    """nvidia-smi's name of the card with the trainer's base; None on a CPU."""
     if jax.default_backend() == "cpu":
         return None
     number = jax.local_devices()[0].local_hardware_id or 0
@@ -28,7 +28,7 @@ def card() -> str | None:
 
 
 def used(name: str) -> float | None:
-    """Bytes that all processes together use on a card; None where that cannot be known."""
+    """Bytes that all processes together use on a card; None if unknown."""
     query = ["nvidia-smi", "-i", name, "--query-gpu=memory.used", "--format=csv,noheader,nounits"]
     try:
         said = subprocess.run(query, capture_output=True, text=True, check=True, timeout=10)
@@ -38,35 +38,35 @@ def used(name: str) -> float | None:
 
 
 def check_given_back() -> None:
-    """Raises InputError where JAX keeps what is freed on its card, so that no server could have it.
+    """Raises InputError if JAX keeps freed memory of its card, so that no server could use it.
 
-    Call it before anything is on the card: what JAX has already, it could take the trial from.
+    Call it before any allocation on the card: JAX could serve the trial from memory it holds.
     """
     name = card()
     if name is None:
         return
-    jnp.zeros(1).block_until_ready()  # what a process takes once
+    jnp.zeros(1).block_until_ready()  # allocates what a process needs once
     before = used(name)
     trial = jnp.zeros(TRIAL, jnp.uint8).block_until_ready()
     taken = used(name)
     trial.delete()
     if before is None or taken is None or taken - before < TRIAL / 2:
-        return  # it cannot be seen
+        return  # the trial is not visible
     for _ in range(LOOKS):
         if taken - (used(name) or 0.0) > TRIAL / 2:
             return
         time.sleep(EVERY)
     raise InputError(
-        f"jaxlib {jaxlib.__version__} keeps what it has freed on card {name}, so that server and "
-        "trainer cannot take turns there: use a version that gives it back with "
-        "XLA_PYTHON_CLIENT_ALLOCATOR=platform, which 0.10.1 and 0.10.2 do not, or two cards and "
+        f"jaxlib {jaxlib.__version__} keeps freed memory on card {name}, so that server and "
+        "trainer cannot take turns there: use a version that releases it with "
+        "XLA_PYTHON_CLIENT_ALLOCATOR=platform (0.10.1 and 0.10.2 do not), or two cards and "
         "residency both"
     )
 
 
 class Peak:
-    """While it is entered, the most bytes in `most` that looks at the trainer's card see used on
-    it; None where nothing can be seen.
+    """A context that records in `most` the peak of bytes used on the trainer's card; None if
+    unknown.
     """
 
     def __init__(self) -> None:

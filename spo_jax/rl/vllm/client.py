@@ -1,11 +1,11 @@
-"""What is said to a vLLM server, and whether its answers are what the trainer needs.
+"""Sends requests to a vLLM server and validates its answers for the trainer.
 
-Prompts go as token ids and answers come back as such, so that no text is tokenised twice. Every
-sampling parameter is sent: what is left out a server takes from the model folder's generation
-config. Log-probabilities are those of raw_logprobs, the default: at temperature 1 and before top-p.
+Prompts and answers are token ids, so that no text is tokenised twice. Every sampling parameter is
+sent, because a server takes missing ones from the model folder's generation config.
+Log-probabilities are those of raw_logprobs, the default: at temperature 1 and before top-p.
 
-One connection a request: a server that has died is noticed, and one that hangs can be left. The key
-that a server may ask for is that of vLLM's own variable, `access.VLLM_KEYS`.
+Each request has its own connection, which detects a dead server and can abort a hanging one. The
+key, if the server needs one, is that of vLLM's own variable, `access.VLLM_KEYS`.
 """
 
 import json
@@ -26,24 +26,24 @@ from spo_jax.rl.access import VLLM_KEYS, key, shown
 from spo_jax.rl.tokens import Tokenizer
 from spo_jax.rl.vllm.connection import Connection
 
-QUICK = 10.0  # seconds within which a server that is well says so
-CONTROL = 300.0  # seconds that loading an adapter, sleeping or waking may take
-LIKELY = 20  # tokens whose log-probabilities are asked for; what a server gives at most by default
-AS_ID = "token_id:"  # what stands before the number of a token that is named by it
-EACH = 1024  # bytes that a server may say of one token, in JSON
-UNREADABLE = "\ufffd"  # in the place of bytes that are no text
+QUICK = 10.0  # seconds for a healthy server's health check
+CONTROL = 300.0  # seconds for loading an adapter, sleeping or waking
+LIKELY = 20  # requested log-probabilities per token; a server's default maximum
+AS_ID = "token_id:"  # prefix of a token id in place of its text
+EACH = 1024  # bytes of JSON per token, at most
+UNREADABLE = "\ufffd"  # replaces undecodable bytes
 
 
 class Lost(Exception):
-    """There was no answer, or one that says nothing of the request: it may be asked again."""
+    """No answer, or one that does not depend on the request: the request may be repeated."""
 
 
 class Late(Lost):
-    """There was no answer in time."""
+    """No answer before the deadline."""
 
 
 class Refused(InputError):
-    """A server's refusal. status: the one of HTTP."""
+    """A server's refusal. status: of HTTP."""
 
     def __init__(self, message: str, status: int) -> None:
         super().__init__(message)
@@ -52,7 +52,7 @@ class Refused(InputError):
 
 @dataclass(frozen=True)
 class Sampling:
-    """How answers are drawn; fields as in `rl.sampling.SamplingConfig`. timeout: seconds."""
+    """Sampling parameters; fields as in `rl.sampling.SamplingConfig`. timeout: seconds."""
 
     n: int
     temperature: float
@@ -65,8 +65,8 @@ class Sampling:
 class Client:
     """A server at `url`, http://HOST:PORT, with adapters that requests call by their names.
 
-    All methods raise Lost where there is no answer, and InputError where the server refuses. They
-    may be called from several threads. Raises InputError for a key that cannot be sent.
+    All methods raise Lost without an answer, and InputError if the server refuses. They are
+    thread-safe. Raises InputError for a key that cannot be sent.
     """
 
     def __init__(self, url: str) -> None:
@@ -78,7 +78,7 @@ class Client:
     # --- the server -------------------------------------------------------------------------------
 
     def healthy(self) -> bool:
-        """Whether it says within `QUICK` seconds that it is well."""
+        """Whether it passes its health check within `QUICK` seconds."""
         try:
             self._ask("GET", "/health", timeout=QUICK)
         except (Lost, InputError):
@@ -99,11 +99,11 @@ class Client:
             raise InputError(f"{self.url} lists no models, so it is no vLLM server") from None
 
     def load(self, name: str, path: str) -> None:
-        """Load the adapter in a folder, which the server must see under the same path."""
+        """Load an adapter from a folder; the server must see it under the same path."""
         self._control("/v1/load_lora_adapter", {"lora_name": name, "lora_path": path})
 
     def unload(self, name: str) -> None:
-        """Nothing where the server has no such adapter: it has been started again, say."""
+        """Unload an adapter; does nothing if it is not loaded, for instance after a restart."""
         try:
             self._control("/v1/unload_lora_adapter", {"lora_name": name})
         except Refused as error:
@@ -111,7 +111,7 @@ class Client:
                 raise
 
     def sleep(self) -> None:
-        """Move the weights to the host and drop all that is cached (level 1)."""
+        """Move the weights to host memory and drop all caches (level 1)."""
         self._control("/sleep?level=1")
         self._check_asleep(True)
 
@@ -121,14 +121,14 @@ class Client:
         self._check_asleep(False)
 
     def asleep(self) -> bool:
-        """Whether it sleeps, and so keeps requests waiting; False where it cannot."""
+        """Whether it sleeps, so that requests wait; False if it cannot sleep."""
         try:
             return self._sleeps() is True
         except Refused:
             return False
 
     def reset_cache(self) -> None:
-        """Forget the beginnings of prompts that were computed before."""
+        """Drop the prefix cache."""
         self._control("/reset_prefix_cache")
 
     def _control(self, path: str, body: Mapping[str, Any] | None = None) -> None:
@@ -152,7 +152,7 @@ class Client:
     ) -> tuple[Completion, ...]:
         """`how.n` answers to a prompt [T] int32, each checked by `read_choice`.
 
-        A server draws answer i with `seed` + i, so seeds that are near share answers.
+        A server samples answer i with `seed` + i, so close seeds share answers.
         """
         found = self._completion(
             model,
@@ -171,7 +171,7 @@ class Client:
     def read(self, model: str, tokens: np.ndarray, timeout: float) -> np.ndarray:
         """[T - 1] float32: log-probabilities of tokens [T] but the first, at temperature 1.
 
-        The server computes them afresh, without what it has cached.
+        The server computes them without its cache.
         """
         (choice,) = self._completion(
             model, tokens, timeout, n=1, temperature=0.0, max_tokens=1, prompt_logprobs=1
@@ -184,8 +184,8 @@ class Client:
             ]
         except (LookupError, TypeError, ValueError, OverflowError):
             raise InputError(
-                "the vLLM server gave no log-probabilities of a prompt; they are what shows that "
-                "it serves the right weights"
+                "the vLLM server gave no log-probabilities of a prompt; the check of its weights "
+                "needs them"
             ) from None
         return np.array(found, np.float32)
 
@@ -195,8 +195,8 @@ class Client:
         """The most probable tokens after tokens [T], `LIKELY` int32, and their log-probabilities at
         temperature 1, float32.
 
-        The server may use what it has cached, as it does for an answer. It is asked at another
-        temperature than 1, which changes nothing but in a mode of log-probabilities that is no use.
+        The server may use its cache, as for an answer. The request has another temperature than 1,
+        which changes the result only under a wrong --logprobs-mode.
         """
         asked = {"logprobs": LIKELY, "return_tokens_as_token_ids": True}
         (choice,) = self._completion(
@@ -206,7 +206,7 @@ class Client:
             (given,) = choice["logprobs"]["top_logprobs"]
             found = [(int(name.removeprefix(AS_ID)), float(x)) for name, x in given.items()]
             found.sort(key=lambda each: -each[1])
-            ids, logprobs = zip(*found[:LIKELY], strict=True)  # one more is the token drawn
+            ids, logprobs = zip(*found[:LIKELY], strict=True)  # the sampled token is one more
             tokens = np.array(ids, np.int32)
         except (LookupError, TypeError, ValueError, AttributeError, OverflowError):
             raise InputError(
@@ -236,10 +236,10 @@ class Client:
         )
         choices = found.get("choices") if isinstance(found, dict) else None
         if not (isinstance(choices, list) and choices and all(map(_is_choice, choices))):
-            raise InputError(f"{self.url} answered with no completion")
+            raise InputError(f"{self.url} answered without a completion")
         if len(choices) != body["n"]:
             raise InputError(
-                f"the vLLM server gave {len(choices)} answers where {body['n']} were asked for"
+                f"the vLLM server gave {len(choices)} answers to a request for {body['n']}"
             )
         returned = choices[0].get("prompt_token_ids")
         if returned is not None and returned != body["prompt"]:
@@ -257,7 +257,7 @@ class Client:
         timeout: float,
         limit: int = wire.LIMIT,
     ) -> Any:
-        """What the server says, from JSON; its text where that is none. Cleaned of the key."""
+        """The server's reply as JSON, else as text; cleaned of the key."""
         parts = urlsplit(self.url)
         http = Connection(parts, timeout)
         with self._lock:
@@ -272,7 +272,7 @@ class Client:
             raise Late(f"gave no answer within {timeout:g} s") from None
         except (OSError, HTTPException) as error:
             why = shown(str(error)) or type(error).__name__
-            raise Lost(f"cannot be reached, or gave no whole answer ({why})") from None
+            raise Lost(f"cannot be reached, or gave no complete answer ({why})") from None
         finally:
             with self._lock:
                 self._open.discard(http)
@@ -287,7 +287,7 @@ class Client:
             return wire.said(found)
 
     def abort(self) -> None:
-        """Break off every request that is under way; each raises Lost."""
+        """Abort every request in flight; each raises Lost."""
         with self._lock:
             for http in self._open:
                 try:
@@ -297,11 +297,11 @@ class Client:
 
 
 def read_choice(choice: Mapping[str, Any], tokenizer: Tokenizer, how: Sampling) -> Completion:
-    """An answer as the trainer takes it: tokens with the stop token that ended them.
+    """An answer for the trainer: tokens with their final stop token.
 
-    Raises Lost for an answer that was broken off, and InputError where the tokens are not those of
-    the text by our tokenizer, there is not one finite log-probability a token, or the end of the
-    answer is not where a stop token says.
+    Raises Lost for an aborted answer. Raises InputError if our tokenizer does not turn the tokens
+    into the text, if a token lacks a finite log-probability, or if the answer does not end at its
+    first stop token.
     """
     if (finish := choice.get("finish_reason")) not in ("stop", "length"):
         raise Lost(f"broke off an answer ({shown(str(finish))})")
@@ -312,7 +312,7 @@ def read_choice(choice: Mapping[str, Any], tokenizer: Tokenizer, how: Sampling) 
             "model folder does not have: both must use the same folder"
         )
     text = tokenizer.decode(tokens)
-    # A text may end in the middle of a character; a server holds that back.
+    # Tokens may end within a character; a server omits that part.
     if UNREADABLE not in text and text != choice.get("text"):
         raise InputError(
             "the text of an answer of the vLLM server is not that of its tokens: it must use the "
@@ -327,8 +327,8 @@ def read_choice(choice: Mapping[str, Any], tokenizer: Tokenizer, how: Sampling) 
         )
     if len(tokens) > how.max_new_tokens:
         raise InputError(
-            f"an answer of the vLLM server has {len(tokens)} tokens; {how.max_new_tokens} were "
-            "asked for at most"
+            f"an answer of the vLLM server has {len(tokens)} tokens; the request allows "
+            f"{how.max_new_tokens}"
         )
     return Completion(text, tokens, logprobs)
 
@@ -354,11 +354,11 @@ def _is_choice(given: Any) -> bool:
 
 
 def _refusal(path: str, status: int, said: str, body: Mapping[str, Any]) -> str:
-    """What a refusal says, and what may be done."""
+    """The message of a refusal, with a remedy."""
     known = path.partition("?")[0]
     if status == 401:
         return f"the vLLM server asks for a key (401): put it into {VLLM_KEYS[0]}"
-    if status == 404 and said == "Not Found":  # of the address, whatever was asked there
+    if status == 404 and said == "Not Found":  # the address does not exist
         if "lora_adapter" in path:
             variable = "VLLM_ALLOW_RUNTIME_LORA_UPDATING=True"
             return f"the vLLM server loads no adapters: start it with --enable-lora and {variable}"
@@ -372,5 +372,5 @@ def _refusal(path: str, status: int, said: str, body: Mapping[str, Any]) -> str:
 
 
 def _is_small(given: Any) -> bool:
-    """Whether it is a whole number that NumPy can hold."""
+    """Whether it is an integer that NumPy can hold."""
     return type(given) is int and abs(given) < 2**31

@@ -1,4 +1,4 @@
-"""One HTTP request to a vLLM server, of which all must come before one deadline, within a limit."""
+"""One HTTP request to a vLLM server, with one deadline and a size limit for all of it."""
 
 import io
 import socket
@@ -7,7 +7,7 @@ from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnec
 from typing import Any
 from urllib.parse import SplitResult
 
-PART = 2**16  # bytes that are read at a time
+PART = 2**16  # bytes per read
 
 
 class TooMuch(HTTPException):
@@ -15,10 +15,10 @@ class TooMuch(HTTPException):
 
 
 class Connection:
-    """A connection to the server at `url` that is good for one request.
+    """A connection to the server at `url` for one request.
 
-    seconds: from now until the last byte must have come. Every method raises OSError, of which
-    TimeoutError where that passes, or HTTPException.
+    seconds: from now to the deadline for the last byte. Every method raises HTTPException or
+    OSError, including TimeoutError after the deadline.
     """
 
     def __init__(self, url: SplitResult, seconds: float) -> None:
@@ -35,7 +35,7 @@ class Connection:
         http.connect()
         self._socket = http.sock
         http.sock.settimeout(self._left())
-        http.request(method, path, body, headers)  # sendall: all of it within the timeout
+        http.request(method, path, body, headers)  # sendall: all data within the timeout
         reply = HTTPResponse(_Timed(http.sock, self._left), method=method)  # type: ignore[arg-type]
         try:
             reply.begin()
@@ -51,7 +51,7 @@ class Connection:
         return reply.status, bytes(data)
 
     def abort(self) -> None:
-        """Break it off, from another thread."""
+        """Abort it from another thread."""
         if self._socket is not None:
             self._socket.shutdown(socket.SHUT_RDWR)
 
@@ -59,7 +59,7 @@ class Connection:
         self._http.close()
 
     def _left(self) -> float:
-        """Seconds until the deadline. Raises TimeoutError where it has passed."""
+        """Seconds until the deadline. Raises TimeoutError after it."""
         left = self._until - time.monotonic()
         if left <= 0:
             raise TimeoutError
@@ -67,7 +67,7 @@ class Connection:
 
 
 class _Timed(io.RawIOBase):
-    """What HTTPResponse takes for a socket, and its file: each read has the time that is left."""
+    """A socket and file for HTTPResponse; each read has the remaining time as its timeout."""
 
     def __init__(self, sock: socket.socket, left: Any) -> None:
         self._socket, self._left = sock, left

@@ -1,9 +1,9 @@
-"""Runs a server as `guard.py OWNER COMMAND...`, and ends all of it when its owner is gone.
+"""Runs a server as `guard.py OWNER COMMAND...`, and ends all its processes when the owner ends.
 
-A process that is killed cannot clean up, so another one does. It is a file of its own that needs
-the standard library alone: it is there at once, and has no threads, so that it may prepare a child
-between fork and exec. Ended by SIGTERM, by the death of OWNER, its parent, or with the server. When
-it has ended, so have all of the server's processes: the card is free.
+A killed process cannot clean up, so the guard does. It is a separate file that imports only the
+standard library, so it starts fast and has no threads, and can prepare a child between fork and
+exec. It ends on SIGTERM, on the death of its parent OWNER, or with the server. After its end no
+process of the server is left, and the card is free.
 """
 
 import ctypes
@@ -15,14 +15,14 @@ import sys
 import time
 from contextlib import suppress
 
-TICK = 0.1  # seconds between two looks
-GRACE = 30.0  # seconds that a server may take to end by itself
-GONE = 30.0  # seconds that its processes may take to give up a card when they are killed
+TICK = 0.1  # seconds between two checks
+GRACE = 30.0  # seconds for a server to end by itself
+GONE = 30.0  # seconds for its killed processes to release a card
 PR_SET_PDEATHSIG = 1
 
 
 def main(owner: int, command: list[str]) -> int:
-    """The server's exit code, or 0 where it was told to end."""
+    """The server's exit code, or 0 after a requested end."""
     asked = []
     signal.signal(signal.SIGTERM, lambda number, frame: asked.append(number))
     for other in (signal.SIGINT, signal.SIGHUP):
@@ -32,7 +32,7 @@ def main(owner: int, command: list[str]) -> int:
     def prepare() -> None:
         for other in (signal.SIGINT, signal.SIGHUP):
             signal.signal(other, signal.SIG_DFL)
-        prctl(PR_SET_PDEATHSIG, signal.SIGKILL)  # for the case that the guard itself is killed
+        prctl(PR_SET_PDEATHSIG, signal.SIGKILL)  # in case the guard itself is killed
 
     server = subprocess.Popen(
         command, stdin=subprocess.DEVNULL, process_group=0, preexec_fn=prepare
@@ -45,7 +45,7 @@ def main(owner: int, command: list[str]) -> int:
         with suppress(subprocess.TimeoutExpired):
             server.wait(GRACE)
     with suppress(ProcessLookupError):
-        os.killpg(server.pid, signal.SIGKILL)  # and whoever is left of its processes
+        os.killpg(server.pid, signal.SIGKILL)  # and its remaining processes
     server.wait()
     until = time.monotonic() + GONE
     while lives(server.pid) and time.monotonic() < until:
@@ -54,7 +54,7 @@ def main(owner: int, command: list[str]) -> int:
 
 
 def lives(group: int) -> bool:
-    """Whether a thread of a process group runs; the others hold nothing any more."""
+    """Whether a thread of a process group runs; zombies hold no resources."""
     for path in glob.iglob("/proc/[0-9]*/task/[0-9]*/stat"):
         try:
             with open(path, errors="replace") as file:

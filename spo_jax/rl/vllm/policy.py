@@ -1,14 +1,14 @@
-"""The policy whose programs a vLLM server writes and whose adapters the JAX trainer updates.
+"""The policy that samples from a vLLM server and updates its adapters with the JAX trainer.
 
-What is deliberate:
+Design decisions:
 
 - The server's log-probabilities are at temperature 1, the objective's at the sampling temperature
-  and before top-p, and the two programs round differently. So the trainer takes its own for the
-  sampler's (`GrpoConfig.on_policy`): the adapters that are updated are those that sampled. What the
-  server says is for the record, for the probe, and for `importance_cap`.
-- Every round's adapters have new names and folders, and are probed before a prompt is sent.
-- A server is not deterministic: answers of a round that was cut may be others when it is repeated.
-  Finished rounds are kept as they were.
+  and before top-p, and the two programs round differently. The update changes the same adapters
+  that sampled, so the trainer's own log-probabilities replace the sampler's
+  (`GrpoConfig.on_policy`). The server's numbers are for metrics, the probe and `importance_cap`.
+- Every round's adapters have new names and folders; the probe checks them before the first prompt.
+- A server is not deterministic: a repeated round may sample different answers. Finished rounds keep
+  theirs.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -35,7 +35,7 @@ from spo_jax.seeding import derive
 
 
 class VllmPolicy(Policy):
-    """A `Policy` that lets a server write. Call `open` first, `close` at the end."""
+    """A `Policy` that samples from a server. Call `open` first, `close` at the end."""
 
     def __init__(self, config: Config, model: Qwen3_5, tokenizer: Tokenizer) -> None:
         super().__init__(config, model, tokenizer)
@@ -43,8 +43,8 @@ class VllmPolicy(Policy):
         self._probe = Probe.of(tokenizer.encode, self._room)
         self._round = 0
         self._names: dict[Role, tuple[str, Path]] = {}
-        self._expected: dict[str, Expected] = {}  # by the names of the present adapters
-        self._before: dict[str, Expected] = {}  # what was served in their place
+        self._expected: dict[str, Expected] = {}  # by the names of the current adapters
+        self._before: dict[str, Expected] = {}  # of the adapters that they replaced
         self._remark: Callable[[str], None] = lambda line: None
         self._versions: Versions | None = None
         self._sampler: Sampler | None = None
@@ -52,14 +52,14 @@ class VllmPolicy(Policy):
 
     @classmethod
     def load(cls, config: Config) -> Policy:
-        """As `Policy.load`. Raises InputError where server and trainer cannot take turns."""
+        """As `Policy.load`. Raises InputError if server and trainer cannot take turns."""
         if config.residency != "both":
             check_given_back()
         return super().load(config)
 
     def open(self, folder: Path, remark: Callable[[str], None]) -> None:
-        """Keep adapters and the server's output in a run's folder. The server starts when there is
-        something to ask.
+        """Keep adapters and the server's output in a run's folder. The server starts at the first
+        request.
         """
         config = self._config
         server: Server
@@ -76,22 +76,22 @@ class VllmPolicy(Policy):
         self._leave()
 
     def close(self) -> None:
-        """End the server, if it is ours, else leave it as it was."""
+        """End our own server; leave another one as it was."""
         if self._sampler is not None:
             self._leave()
             self._sampler.close()
             assert self._versions is not None
-            self._versions.tidy(self._names)  # the last round's were never asked for
+            self._versions.tidy(self._names)  # the last round's adapters were never used
 
-    # --- it writes --------------------------------------------------------------------------------
+    # --- sampling ---------------------------------------------------------------------------------
 
     def stream(
         self, prompts: Sequence[Prompt], n: int, seed: int
     ) -> Iterator[dict[int, tuple[Completion, ...]]]:
-        """What `generate` returns, in parts of about `sample_rows` answers, in order.
+        """The results of `generate`, in parts of about `sample_rows` answers, in order.
 
-        Between them come empty parts, as long as the next one is not there. Raises InputError where
-        the server cannot be had, refuses, or holds other weights than the trainer.
+        Empty parts come while the next one is not ready. Raises InputError if the server fails,
+        refuses, or has other weights than the trainer.
         """
         config, sampler = self._config, self._opened()
         how = Sampling(
@@ -122,13 +122,13 @@ class VllmPolicy(Policy):
                     yield part
                     part = {}
 
-    # --- it learns --------------------------------------------------------------------------------
+    # --- learning ---------------------------------------------------------------------------------
 
     def update(self, groups: Mapping[Role, Sequence[Group]]) -> dict[str, float]:
-        """As `Policy.update`, while the server rests; then the new adapters are made ready for it.
+        """As `Policy.update`, while the server rests; then writes the new adapters for it.
 
-        Metrics also say how far the server's log-probabilities are from the trainer's, what the
-        probe found, and the memory that was used, in GB, where that is known.
+        Metrics also have the drift of the server's log-probabilities, the probe's results, and the
+        memory used, in GB, if known.
         """
         self._opened().rest()
         with self._watched("update"):
@@ -161,7 +161,7 @@ class VllmPolicy(Policy):
         return self._sampler
 
     def _publish(self) -> None:
-        """Make the learners' adapters those that the server is to have."""
+        """Make the learners' adapters the ones that the server serves."""
         assert self._versions is not None
         before = {role: self._expected[name] for role, (name, _) in self._names.items()}
         self._names = self._versions.publish(self.learners, self._round)
@@ -173,7 +173,7 @@ class VllmPolicy(Policy):
         self._opened().want(dict(self._names.values()))
 
     def _leave(self) -> None:
-        """Let the base wait in host memory where the server needs the card."""
+        """Move the base to host memory if the server needs the card."""
         if self._config.residency != "both":
             self._trainer.to_host()
 
@@ -201,14 +201,14 @@ class VllmPolicy(Policy):
             if (mean := metrics.get(f"{role}/drift_mean", 0.0)) > limit:
                 self._remark(
                     f"Warning: the vLLM server's log-probabilities of {role} answers are "
-                    f"{mean:.3g} nats a token from the trainer's on average, more than {limit:g} "
+                    f"{mean:.3g} nats per token from the trainer's on average, more than {limit:g} "
                     "(drift_warning)"
                 )
 
     @contextmanager
     def _watched(self, phase: str) -> Iterator[None]:
-        """Record the most memory that is used while a phase lasts: on the trainer's card by all,
-        and by the trainer in the whole run so far, where JAX counts it.
+        """Record a phase's peak memory: of all processes on the trainer's card, and of the trainer
+        in the whole run so far, if JAX counts it.
         """
         with Peak() as peak:
             yield

@@ -1,8 +1,8 @@
-"""A server kept in the state that the run wants: running, awake, with the adapters of the round.
+"""Keeps a server in the required state: running, awake, with the adapters of the round.
 
-Work is given as functions of a client. Where the server has gone or hangs, it is started again with
-what it had loaded, and the work is done again. After every change of what the server holds, `check`
-looks at it before any work is done. A server that cannot be had ends all work of a call at once.
+Work is a function of a client. If the server dies or hangs, it restarts with the same adapters and
+the work is repeated. After every change of its weights `check` runs before any work. A server that
+cannot be restarted ends all work of a call at once.
 """
 
 import threading
@@ -19,16 +19,16 @@ from spo_jax.rl.vllm.client import Client, Late, Lost
 from spo_jax.rl.vllm.server import Server, Stopped
 
 T = TypeVar("T")
-RESTARTS = 3  # of a server that answers nothing between them
-PATIENCE = 0.5  # seconds, after which it is looked whether anyone still waits
-BACKOFF, LONGEST = 0.5, 8.0  # seconds before a request is repeated: the first, and the most
+RESTARTS = 3  # without an answer between them
+PATIENCE = 0.5  # seconds between checks for a waiting caller
+BACKOFF, LONGEST = 0.5, 8.0  # seconds before a repetition: first, maximum
 
 
 class Sampler:
-    """Does work with a server; starts it when there is some.
+    """Runs work with a server, which starts at the first work.
 
-    check: called with a client and the base's name when the server has been started or woken, or
-    has other adapters. remark: shows a person a line.
+    check: called with a client and the base's name after a start, a wake or a change of adapters.
+    remark: shows the user a line.
     """
 
     def __init__(
@@ -47,19 +47,18 @@ class Sampler:
         self._asleep = False
         self._checked = False
         self._in_a_row = 0  # restarts since the last answer
-        self._late = 0  # requests that got no answer in time since the last start or answer
-        self._over: InputError | None = None  # why there is no point in going on with this call
+        self._late = 0  # timeouts since the last start or answer
+        self._over: InputError | None = None  # why this call must end
 
     def want(self, adapters: Mapping[str, Path]) -> None:
-        """From the next work on, these adapters are loaded, and those wanted before are not."""
+        """Load these adapters instead of the previous ones before the next work."""
         with self._lock:
             self._wanted = dict(adapters)
 
     def each(self, work: Sequence[Callable[[Client], T]]) -> Iterator[T | None]:
-        """The results in order, `config.concurrency` at a time; None as long as one is awaited.
+        """The results in order, `config.concurrency` at a time; None while the next is not ready.
 
-        Close it to leave early: what is under way is broken off. Raises InputError where a result
-        cannot be had.
+        Closing the iterator aborts the work in flight. Raises InputError if a result fails finally.
         """
         self._stopping.clear()
         self._over = None
@@ -75,11 +74,11 @@ class Sampler:
             pool.shutdown(wait=False, cancel_futures=True)
             while not all(future.done() for future in coming):
                 if (client := self._client) is not None:
-                    client.abort()  # again and again: one may begin after a look
+                    client.abort()  # repeatedly: a request may begin after the last abort
                 time.sleep(PATIENCE / 20)
 
     def steadily(self, work: Callable[[Client], T]) -> T:
-        """The result of `work`, which is repeated where the server fails."""
+        """The result of `work`, repeated if the server fails."""
         failures = 0
         while True:
             if self._stopping.is_set():
@@ -95,7 +94,7 @@ class Sampler:
             return found
 
     def rest(self) -> None:
-        """Leave the card to others until there is work again, as `config.residency` says."""
+        """Free the card until the next work, as `config.residency` says."""
         with self._lock:
             if self._client is None or self._config.residency == "both":
                 return
@@ -109,7 +108,7 @@ class Sampler:
                     self._lost_while_idle()
 
     def close(self) -> None:
-        """End the server if it is ours; else leave it awake and without our adapters."""
+        """End our own server; leave another one awake and without our adapters."""
         self._stopping.set()
         with self._lock:
             if self._client is not None and not self._server.owned:
@@ -123,7 +122,7 @@ class Sampler:
     # --- inside -----------------------------------------------------------------------------------
 
     def _ready(self) -> Client:
-        """A client of a server in the wanted state."""
+        """A client of a server in the required state."""
         with self._lock:
             if self._stopping.is_set():
                 raise Stopped
@@ -157,9 +156,9 @@ class Sampler:
         return client
 
     def _failed(self, client: Client | None, why: Lost, failures: int) -> int:
-        """Returns when it may be tried again, with the failures on the server that is there then.
+        """Returns when a retry may start, with the number of failures on the current server.
 
-        Raises InputError where that has no point.
+        Raises InputError if a retry is pointless.
         """
         retries = self._config.retries
         with self._lock:
@@ -167,7 +166,7 @@ class Sampler:
                 raise Stopped
             current = self._client
             if client is not None and client is not current:
-                return 0  # another request has seen it first, and the server is a new one
+                return 0  # another request has already restarted the server
             self._late += isinstance(why, Late)
             well = current is not None and self._server.alive() and current.healthy()
             if self._server.owned and (not well or self._late > retries):
@@ -181,7 +180,7 @@ class Sampler:
                 self._drop()
                 return 0
             if failures > retries:
-                kept = "; finished rounds are kept, so mend it and go on with --resume"
+                kept = "; finished rounds are kept: fix it and continue with --resume"
                 raise self._end(
                     f"the vLLM server {why}, {failures} times in a row"
                     f"{self._server.last_lines() or kept}"
@@ -196,7 +195,7 @@ class Sampler:
         return self._over
 
     def _look_again(self, client: Client) -> None:
-        """What a server holds after a call whose end is not known: it may be a new one."""
+        """Reset the known state of a server after a call with unknown outcome."""
         try:
             held = set(client.models())
         except Lost:
@@ -209,7 +208,7 @@ class Sampler:
         if self._server.owned:
             self._drop()
             return
-        raise InputError("the vLLM server is gone; start it again and go on with --resume")
+        raise InputError("the vLLM server is gone; start it again and continue with --resume")
 
     def _drop(self) -> None:
         self._server.stop()

