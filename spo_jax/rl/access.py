@@ -1,7 +1,7 @@
-"""How a server is reached: its address, its key, and what it says with the key struck out.
+"""A server's address and key, and the removal of the key from its texts.
 
-A run keeps addresses and shows what servers say, so neither may hold a secret. Keys come from the
-environment, each time one is wanted, and are no attribute of anything.
+A run stores addresses and shows server texts, so neither may contain a secret. Keys are read from
+the environment at each use; no object holds them.
 """
 
 import html
@@ -15,17 +15,17 @@ from urllib.parse import urlsplit
 from spo_jax.errors import InputError
 
 ENDPOINT_KEYS = ("SPO_API_KEY", "OPENAI_API_KEY")  # environment variables, the first that is set
-VLLM_KEYS = ("VLLM_API_KEY",)  # which vLLM itself reads, as the key that it asks for
-LONGEST = 300  # characters that are shown of what a server says
-LEAST = 6  # characters of a secret; a shorter key (none, EMPTY) is a word that any text may hold
-STRUCK = "..."  # in the place of a key
-SURE = 16  # characters of a key that is not a server's or a model's name by chance
-WITHHELD = "(withheld, because it holds the key in disguise)"
-TOO_LONG = "(withheld, because it is too long to be searched for the key)"
-NESTED = 3  # escapes inside each other that are undone
-MOST = 1 << 18  # characters that are searched; a longer text is withheld
+VLLM_KEYS = ("VLLM_API_KEY",)  # vLLM's own variable
+LONGEST = 300  # shown characters of a server's text
+LEAST = 6  # characters of a secret; a shorter key (none, EMPTY) is an ordinary word
+STRUCK = "..."  # replaces a key
+SURE = 16  # a key of this length is no part of a server's or a model's name by chance
+WITHHELD = "(withheld: it contains the key in disguise)"
+TOO_LONG = "(withheld: too long to search for the key)"
+NESTED = 3  # levels of nested escapes that are undone
+MOST = 1 << 18  # searched characters; a longer text is withheld
 PERCENT = re.compile(r"%(?:25)*(?:u00)?([0-9a-f]{2})", re.IGNORECASE)
-# From the first of a run of backslashes alone, and without going back: a run may be long.
+# Only from the first backslash of a run, without backtracking: a run may be long.
 BACKSLASH = re.compile(
     r"(?<!\\)\\++(?:u\{?0{0,8}([0-9a-f]{2})\}?|x\{?0{0,8}([0-9a-f]{2})\}?|([0-7]{3}))",
     re.IGNORECASE,
@@ -35,9 +35,9 @@ OTHER = re.compile(r"[^0-9a-z]+")
 
 
 def address(url: str, setting: str, names: tuple[str, ...]) -> str:
-    """`url` without a slash at its end. names: of the variables where a key belongs.
+    """`url` without a final slash. names: of the variables for the key.
 
-    Raises InputError for what is no address, and for one that should not be kept.
+    Raises InputError for an invalid address, and for one with a secret.
     """
     try:
         parts = urlsplit(url)
@@ -46,25 +46,25 @@ def address(url: str, setting: str, names: tuple[str, ...]) -> str:
     except ValueError:
         known = False
     if not known:
-        raise InputError(f"{setting} is no address; write it as http://127.0.0.1:8000/v1")
+        raise InputError(f"{setting} is not an address; write it as http://127.0.0.1:8000/v1")
     if parts.username or parts.password or parts.query or parts.fragment:
         raise InputError(
-            f"{setting} may hold no name, password or query, because a run keeps it; "
+            f"{setting} must not contain a name, password or query, because a run stores it; "
             f"put the key into the environment variable {names[0]}"
         )
     return url.rstrip("/")
 
 
 def key(names: tuple[str, ...]) -> str:
-    """The key in the first of these variables that is set, without blanks around it, or "".
+    """The key in the first set variable of these, stripped of blanks, or "".
 
-    Raises InputError for one that cannot be sent: what then complains of it would show it.
+    Raises InputError for one that cannot be sent: a later error message would show it.
     """
     for name in names:
         if found := os.environ.get(name, "").strip():
             if not (found.isascii() and found.isprintable()):
                 raise InputError(
-                    f"the key in {name} holds a line break or another character that no key has; "
+                    f"the key in {name} has a line break or another character that no key has; "
                     "set it again"
                 )
             return found
@@ -72,21 +72,21 @@ def key(names: tuple[str, ...]) -> str:
 
 
 def cleaned(value: Any) -> Any:
-    """A JSON value whose texts, names of fields too, hold no key of ours and no half characters.
+    """A JSON value without our keys or unpaired surrogates in its strings and field names.
 
-    A key is struck out as it is, in other case, backwards, and in base64 or hexadecimal. A text in
-    which it stands otherwise disguised, by escapes or with something between its letters, is
-    withheld. All that servers say comes through here, before it is read, kept or shown.
+    A key is removed as it is, in other case, backwards, and in base64 or hexadecimal. A string with
+    another disguise, by escapes or with characters between its letters, is withheld. Every server
+    text passes through here before we read, store or show it.
     """
     return _cleaned(value, [_forms(own) for own in _keys()])
 
 
 def check_kept(text: str, setting: str, names: tuple[str, ...]) -> None:
-    """Raises InputError for a setting that holds the key, since a run keeps its settings."""
+    """Raises InputError for a setting that contains the key, because a run stores its settings."""
     forms = [_forms(own) for own in _keys() if len(own) >= SURE]
     if _cleaned(text, forms) != _cleaned(text, []):
         raise InputError(
-            f"{setting} holds the key, and a run keeps it; leave the key to the environment "
+            f"{setting} contains the key, and a run stores it; put the key into the environment "
             f"variable {names[0]}"
         )
 
@@ -129,7 +129,7 @@ def _clean(text: str, keys: list[list[str]]) -> str:
 
 
 def _whole(text: str) -> str:
-    """`text` with a replacement for halves of characters, which no file and no terminal takes."""
+    """`text` with unpaired surrogates replaced, which no file or terminal accepts."""
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -138,18 +138,18 @@ def _whole(text: str) -> str:
 
 
 def _keys() -> list[str]:
-    """The keys that are set, also those that cannot be sent."""
+    """All set keys, also those that cannot be sent."""
     found = {os.environ.get(name, "").strip() for name in (*ENDPOINT_KEYS, *VLLM_KEYS)}
     return sorted(own for own in found if len(own) >= LEAST)
 
 
 def _forms(own: str) -> list[str]:
-    """How a key may stand in a text, in lower case, the longest first."""
+    """The forms of a key in a text, in lower case, the longest first."""
     found = set()
     for each in (own, own[::-1], own.lower(), own.upper(), own.swapcase()):
         raw = each.encode("utf-8", "replace")
         found |= {each, raw.hex()}
-        for before in range(3):  # bytes in front of it, which share its first base64 digit
+        for before in range(3):  # preceding bytes, which share its first base64 digit
             code = b64encode(b"\0" * before + raw).decode()
             code = code[-(-8 * before // 6) : 8 * (before + len(raw)) // 6]
             found |= {code, code.translate(str.maketrans("+/", "-_"))}
@@ -158,7 +158,7 @@ def _forms(own: str) -> list[str]:
 
 
 def _disguised(text: str, forms: list[str]) -> bool:
-    """Whether letters and digits of a text, as they are or with escapes undone, hold a form's."""
+    """Whether the letters and digits of a text, also with escapes undone, contain a form."""
     bare = {short for form in forms if len(short := OTHER.sub("", form)) >= LEAST}
     for _ in range(NESTED + 1):
         plain = _folded(text)
@@ -172,9 +172,9 @@ def _disguised(text: str, forms: list[str]) -> bool:
 
 
 def _folded(text: str) -> str:
-    """In lower case, with the plain letters of wide and accented ones."""
+    """Lower case, with wide and accented letters made plain."""
     if not text.isascii():
-        # Before, because it takes time to put a long run of accents in order, and after.
+        # Also before normalising, because sorting a long run of accents takes time.
         text = unicodedata.normalize("NFKD", _without_accents(text))
         text = _without_accents(text)
     return text.lower()
@@ -185,7 +185,7 @@ def _without_accents(text: str) -> str:
 
 
 def _unescaped(text: str) -> str:
-    """With one level of percent, backslash and HTML escapes undone."""
+    """Undo one level of percent, backslash and HTML escapes."""
     if "\\" in text:
         text = BREAK.sub("", BACKSLASH.sub(_letter, text))
     if "%" in text:

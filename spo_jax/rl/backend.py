@@ -1,4 +1,4 @@
-"""JAX as a run wants it: compiled programs are kept on the disk, and devices have a name."""
+"""JAX settings of a run: a cache of compiled programs, and names of devices."""
 
 import os
 from collections import Counter
@@ -10,11 +10,10 @@ SAME_BITS = "--xla_gpu_deterministic_ops=true"
 
 
 def keep_compiled(folder: str | Path) -> str:
-    """Keep compiled programs in `folder` from now on, and take what is there instead of compiling.
+    """Cache compiled programs in `folder` from now on.
 
-    A folder that JAX was given by other means stays (JAX_COMPILATION_CACHE_DIR), and so does its
-    choice to keep none (JAX_ENABLE_COMPILATION_CACHE=false). Returns a sentence where nothing can
-    be kept, else an empty text.
+    A folder set by JAX_COMPILATION_CACHE_DIR, or no cache by JAX_ENABLE_COMPILATION_CACHE=false,
+    has priority. Returns a sentence if the cache is not writable, else "".
     """
     known = jax.config.values
     if known["jax_compilation_cache_dir"] or not known["jax_enable_compilation_cache"]:
@@ -26,20 +25,20 @@ def keep_compiled(folder: str | Path) -> str:
             raise PermissionError("no permission to write")
     except OSError as error:
         why = error.strerror or error
-        return f"Compiled programs are not kept, so every start compiles: {folder} ({why})"
+        return f"Compiled programs are not cached, so every start compiles: {folder} ({why})"
     jax.config.update("jax_compilation_cache_dir", str(folder))
-    # A sampler's many small programs take longer together than its few large ones.
+    # A sampler's many small programs together take longer than its few large ones.
     jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
     jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
     return ""
 
 
 def share_devices(in_turns: bool) -> None:
-    """Leave room on a card for another process: take what is needed and not most of it at once.
+    """Leave room on a card for another process: disable JAX's preallocation.
 
-    in_turns: also give back what is freed, which is slower. Cards are numbered as nvidia-smi does,
-    for us and for whom we start. Call it before anything looks at a device. What the environment
-    says already, stays.
+    in_turns: also release freed memory, which is slower. Cards have nvidia-smi's numbers, also in
+    child processes. Call it before any use of a device. Variables that are already set keep their
+    values.
     """
     wanted = {"XLA_PYTHON_CLIENT_PREALLOCATE": "false", "CUDA_DEVICE_ORDER": "PCI_BUS_ID"}
     if in_turns:
@@ -49,21 +48,20 @@ def share_devices(in_turns: bool) -> None:
 
 
 def ask_same_bits() -> None:
-    """Ask for GPU programs that give the same bits whenever they are run or compiled: no sums in
-    the order in which threads come, no kernels chosen by timing.
+    """Make GPU programs reproducible: no sums in thread order, no kernels chosen by timing.
 
-    Call it before anything looks at a device; XLA reads its flags once, and the last one counts.
+    Call it before any use of a device; XLA reads its flags once, and the last one counts.
     """
     os.environ["XLA_FLAGS"] = f"{os.environ.get('XLA_FLAGS', '')} {SAME_BITS}".strip()
 
 
 def repeats() -> str:
-    """How well this backend does again what it did: "bit for bit" or "to rounding"."""
+    """The reproducibility of this backend: "bit for bit" or "to rounding"."""
     asked = SAME_BITS in os.environ.get("XLA_FLAGS", "").split()
     return "to rounding" if jax.default_backend() == "gpu" and not asked else "bit for bit"
 
 
 def devices() -> str:
-    """Such as "2 x NVIDIA H100 80GB HBM3"."""
+    """For example "2 x NVIDIA H100 80GB HBM3"."""
     kinds = Counter(device.device_kind for device in jax.devices())
     return ", ".join(f"{count} x {kind}" for kind, count in kinds.items())

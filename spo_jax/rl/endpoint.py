@@ -1,15 +1,15 @@
-"""A generator that asks a model behind an OpenAI-compatible endpoint, and teaches it nothing.
+"""A generator that samples from a model behind an OpenAI-compatible endpoint, without training.
 
-One request a completion, so a server needs neither n nor log-probabilities. What is deliberate:
+One request per completion, so a server needs neither n nor log-probabilities. Design decisions:
 
-- An endpoint is not deterministic. Settled requests are kept in the run's folder, and a run that
-  goes on takes from there what it has asked before.
-- Requests are made in a thread of their own, in the order of the prompts, and answers are handed
-  on in that order in parts of a fixed size, so nothing depends on which comes first.
-- The key is read from the environment when a client is made (`access`), and is struck out of all
-  that a server says before that is read (`wire`), so it is in nothing that is kept or shown.
-- A request that fails for good counts as settled when all of its call's are: if the endpoint turns
-  out to be gone, the run ends and asks again for what it could not have.
+- An endpoint is not deterministic. The run's folder keeps completed requests, and a resumed run
+  reads them from there.
+- A separate thread sends the requests in the order of the prompts and returns answers in that order
+  in parts of a fixed size, so no result depends on which answer comes first.
+- A new client reads the key from the environment (`access`). The key is removed from every server
+  text before we read it (`wire`), so nothing stored or shown contains it.
+- A final failure is recorded only when all requests of its call are complete: if the endpoint goes
+  down, the run ends, and its resumption repeats the failed requests.
 """
 
 import asyncio
@@ -30,26 +30,26 @@ from spo_jax.rl import wire
 from spo_jax.rl.access import ENDPOINT_KEYS, LONGEST, address, check_kept, key, shown
 from spo_jax.rl.request_log import LOST, REQUESTS, Request, RequestLog, requests
 
-NO_KEY = "none"  # what a server that asks for no key is sent
-GIVE_UP = 20  # requests that fail one after another, none answered between, before a run ends
-GIVE_UP_AT_FIRST = 3  # the same as long as nothing was ever answered
-PATIENCE = 0.5  # seconds, after which it is looked whether anyone still waits
-MOST = 2**31  # tokens of a request; a server that counts more does not count
-ROOM, EACH = 2**16, 64  # characters of an answer: so many, and so many more for each token
+NO_KEY = "none"  # sent if no key is set
+GIVE_UP = 20  # consecutive failures that end a run
+GIVE_UP_AT_FIRST = 3  # the same before the first answer
+PATIENCE = 0.5  # seconds between checks for a waiting caller
+MOST = 2**31  # tokens of a request; a larger count is ignored
+ROOM, EACH = 2**16, 64  # characters of an answer: at most ROOM + EACH per token
 
 
 class Endpoint(Generator):
-    """Asks `config.model` at `config.base_url`.
+    """Samples from `config.model` at `config.base_url`.
 
-    Raises MissingExtra without the package `openai`, and InputError for an address that is none, or
-    that holds a secret, and for a key that cannot be sent.
+    Raises MissingExtra without the package `openai`, and InputError for an invalid address, an
+    address with a secret, and a key that cannot be sent.
     """
 
     writes_prose = True
 
     def __init__(self, config: Config) -> None:
         try:
-            import openai  # noqa: F401 - looked for now, used when there is something to ask
+            import openai  # noqa: F401 - checked now, used at the first request
         except ImportError:
             raise MissingExtra("openai", "openai") from None
         self._config = config
@@ -60,20 +60,20 @@ class Endpoint(Generator):
         self._extra = json.loads(config.request_extra or "{}")
         self._log = RequestLog()
         self._remark: Callable[[str], None] = lambda line: None
-        self._length = "max_tokens"  # what the endpoint calls the longest answer
+        self._length = "max_tokens"  # the endpoint's name for the maximum length
         self._seeded = True
 
     def open(self, folder: Path, remark: Callable[[str], None]) -> None:
-        """Keep the requests of a run in its folder, and take from there what it has had."""
+        """Keep a run's requests in its folder, and reuse the answers there."""
         self._log = RequestLog(folder / REQUESTS)
         self._remark = remark
 
     def generate(
         self, prompts: Sequence[Prompt], n: int, seed: int
     ) -> list[tuple[Completion, ...]]:
-        """`n` completions of each prompt. One that could not be had has no text.
+        """`n` completions of each prompt. A failed one has no text.
 
-        Raises InputError where the endpoint refuses everything, or is gone.
+        Raises InputError if the endpoint refuses all requests or is down.
         """
         found = {
             place: group for part in self.stream(prompts, n, seed) for place, group in part.items()
@@ -83,9 +83,9 @@ class Endpoint(Generator):
     def stream(
         self, prompts: Sequence[Prompt], n: int, seed: int
     ) -> Iterator[dict[int, tuple[Completion, ...]]]:
-        """What `generate` returns, in parts of about `sample_rows` answers, in order.
+        """The results of `generate`, in parts of about `sample_rows` answers, in order.
 
-        Between them come empty parts, as long as the next one is not there.
+        Empty parts come while the next one is not ready.
         """
         config, wanted = self._config, requests(prompts, n, seed, self._extra)
         new = [request for request in wanted if request not in self._log]
@@ -106,7 +106,7 @@ class Endpoint(Generator):
     # --- one request ------------------------------------------------------------------------------
 
     def client(self) -> Any:
-        """A client of the endpoint. It repeats requests: what a server says of when, is obeyed."""
+        """A client of the endpoint. It repeats requests and obeys Retry-After."""
         from openai import AsyncOpenAI
 
         config = self._config
@@ -120,7 +120,7 @@ class Endpoint(Generator):
         )
 
     async def ask(self, client: Any, request: Request) -> None:
-        """Have one answer, and keep it. Raises Failed where it cannot be had."""
+        """Request one answer and keep it. Raises Failed."""
         from openai import APIConnectionError, APIStatusError, APITimeoutError, OpenAIError
 
         config, response = self._config, wire.openai_http().Response
@@ -154,10 +154,10 @@ class Endpoint(Generator):
         }
 
     def _reworded(self, error: Any, asked: dict[str, Any]) -> bool:
-        """Whether the same can be asked in words that this endpoint may take.
+        """Adapt the request to the endpoint; returns whether that is possible.
 
-        The longest answer has two names. A seed is left out where there is none: nothing depends
-        on it. Whatever else is refused is a person's to change.
+        The maximum length has two names. A refused seed is omitted: nothing depends on it. The user
+        must fix any other refusal.
         """
         if error.status_code not in (400, 422):
             return False
@@ -167,22 +167,20 @@ class Endpoint(Generator):
             return True
         if "seed" in asked and re.search(r"\bseed\b", said):
             if self._seeded:
-                self._remark("The endpoint takes no seed; requests go without one from here on")
+                self._remark("The endpoint accepts no seed; requests have none from now on")
             self._seeded = False
             return True
         return False
 
     def _refused(self, error: Any, asked: dict[str, Any]) -> "Failed":
-        """What a status says."""
+        """The failure for a status."""
         code, said = error.status_code, _said(error)
-        if code == 401:  # what it says may hold a part of the key
-            return Failed(
-                f"refuses the key (401): put one that it takes into {ENDPOINT_KEYS[0]}", True
-            )
+        if code == 401:  # its message may hold a part of the key
+            return Failed(f"refuses the key (401): put a valid one into {ENDPOINT_KEYS[0]}", True)
         if code == 404:
             return Failed(
                 f"has no such address or no model {self._config.model} (404: {said}); "
-                "base_url mostly ends in /v1",
+                "base_url usually ends in /v1",
                 True,
             )
         if code in (400, 422):
@@ -192,25 +190,25 @@ class Endpoint(Generator):
         if 300 <= code < 400:
             to = shown(error.response.headers.get("location", "")) or "nowhere"
             return Failed(
-                f"answered {code}, which sends requests on to {to}; give --base-url the address "
-                "that answers by itself",
+                f"answered {code}, a redirect to {to}; give --base-url the address that answers "
+                "without one",
                 True,
             )
         again = code in (408, 409, 429) or code >= 500
         return Failed(f"answered {code}: {said}", not again)
 
     def _read(self, reply: Any) -> dict[str, Any]:
-        """What is kept of a reply. Raises Failed for one that is no chat completion."""
+        """The stored fields of a reply. Raises Failed unless it is a chat completion."""
         if flaw := reply.extensions[wire.FLAW]:
             raise Failed(flaw)
         try:
             found: dict[str, Any] = wire.value(reply.content, self._picked)
         except ValueError as error:
-            raise Failed(f"answered with no chat completion ({shown(str(error))})") from None
+            raise Failed(f"answered without a chat completion ({shown(str(error))})") from None
         return found
 
     def _picked(self, reply: Any) -> dict[str, Any]:
-        """The fields of a log entry, not cleaned yet. Raises ValueError."""
+        """The fields of a log entry, before cleaning. Raises ValueError."""
         if isinstance(reply, dict) and reply.get("error") and not reply.get("choices"):
             raise ValueError(wire.words(reply))
         try:
@@ -219,11 +217,11 @@ class Endpoint(Generator):
         except (AttributeError, LookupError, TypeError):
             raise ValueError("no choices in it") from None
         if text is None:
-            text = ""  # all of the answer's length went into thinking, or it was withheld
+            text = ""  # thinking used the whole length, or the text was withheld
         if not isinstance(text, str):
-            raise ValueError("its content is no text")
+            raise ValueError("its content is not a text")
         if len(text) > (most := ROOM + EACH * self._config.max_new_tokens):
-            raise ValueError(f"{len(text)} characters, where {most} were expected at most")
+            raise ValueError(f"{len(text)} characters, more than {most}")
         usage = reply.get("usage")
         counts = {
             name: value if type(value) is int and 0 <= value <= MOST else None
@@ -243,11 +241,11 @@ class Endpoint(Generator):
     # --- all requests of a call -------------------------------------------------------------------
 
     def had(self, request: Request) -> Completion:
-        """An answer that is in the log."""
+        """An answer from the log."""
         return self._log[request]
 
     def hopeless(self, failure: "Failed", in_a_row: int) -> bool:
-        """Whether there is no point in going on after so many failures, this the last of them."""
+        """Whether the run must end after so many consecutive failures, with this as the last."""
         if self._log.answered:
             return in_a_row >= GIVE_UP
         return failure.final or in_a_row >= GIVE_UP_AT_FIRST
@@ -255,23 +253,23 @@ class Endpoint(Generator):
     def gone(self, failure: "Failed") -> InputError:
         """The end of a run."""
         return InputError(
-            f"the endpoint {self._url} {failure}; finished rounds and all answers are kept, "
-            "so mend it and go on with --resume"
+            f"the endpoint {self._url} {failure}; finished rounds and all answers are kept: "
+            "fix it and continue with --resume"
         )
 
     def _settle(self, failed: Sequence[tuple[Request, "Failed"]], wanted: int) -> None:
-        """Do without a call's answers that could not be had. Raises InputError where none could."""
+        """Skip a call's failed answers. Raises InputError if all failed."""
         if not failed:
             return
         if len(failed) == wanted:
             raise self.gone(failed[-1][1])
         self._log.give_up((request, str(failure)) for request, failure in failed)
         (why, _), *_ = Counter(str(failure) for _, failure in failed).most_common(1)
-        self._remark(f"{len(failed)} of {wanted} answers could not be had: the endpoint {why}")
+        self._remark(f"{len(failed)} of {wanted} answers failed: the endpoint {why}")
 
 
 class Failed(Exception):
-    """A request that failed for good. final: another one like it would, too."""
+    """A request that failed finally. final: similar requests would fail, too."""
 
     def __init__(self, why: str, final: bool = False) -> None:
         super().__init__(why)
@@ -279,7 +277,7 @@ class Failed(Exception):
 
 
 class _Call:
-    """The requests of one call, made in a thread until all are settled or `stop` is called."""
+    """The requests of one call; a thread sends them until all are complete or `stop` is called."""
 
     def __init__(self, endpoint: Endpoint, wanted: Sequence[Request], at_a_time: int) -> None:
         self._endpoint, self._wanted = endpoint, wanted
@@ -293,17 +291,17 @@ class _Call:
             self._thread.start()
 
     def has(self, asked: Sequence[Request]) -> bool:
-        """Whether these are settled; waits a moment for them."""
+        """Whether these are complete; waits briefly for them."""
         coming = [self._coming[r.key] for r in asked if r.key in self._coming]
         return not wait(coming, PATIENCE).not_done
 
     def take(self, request: Request) -> Completion:
-        """The answer to a settled request. Raises what ended the call, if something did."""
+        """The answer to a completed request. Raises the error that ended the call, if any."""
         coming = self._coming.get(request.key)
         return self._endpoint.had(request) if coming is None else coming.result()
 
     def stop(self) -> None:
-        """Ask nothing more; what is being asked is dropped."""
+        """Send no more requests and drop those in flight."""
         self._stopped.set()
         if self._thread.is_alive():
             self._thread.join()
@@ -311,7 +309,7 @@ class _Call:
     def _run(self) -> None:
         try:
             asyncio.run(self._ask_all())
-        except BaseException as error:  # it is raised again where the answers are waited for
+        except BaseException as error:  # raised again in the waiting thread
             for coming in self._coming.values():
                 if not coming.done():
                     coming.set_exception(error)
@@ -334,7 +332,7 @@ class _Call:
                 await asyncio.gather(*tasks, return_exceptions=True)
 
     async def _ask(self, client: Any, left: Iterator[Request]) -> None:
-        """One request after another, of those that are left."""
+        """Send the remaining requests one after another."""
         for request in left:
             try:
                 await self._endpoint.ask(client, request)
@@ -348,18 +346,18 @@ class _Call:
                 self._coming[request.key].set_result(LOST)
 
 
-# --- what a failure says --------------------------------------------------------------------------
+# --- messages of failures -------------------------------------------------------------------------
 
 
 def _said(error: Any) -> str:
-    """The words of a refusal."""
+    """The message of a refusal."""
     reply = error.response
     return shown(reply.extensions[wire.FLAW] or wire.said(reply.content))
 
 
 def _unreached(cause: BaseException) -> str:
-    """Why there is no whole answer. Words of a server may be in it, as in a status line."""
+    """Why there is no complete answer. It may quote a server, as in a status line."""
     why = shown(str(cause) or type(cause).__name__)
     if type(cause).__name__ == "ConnectError":
         return f"cannot be reached ({why})"
-    return f"broke off, or answered with what is no HTTP ({why})"
+    return f"broke off, or answered with invalid HTTP ({why})"

@@ -1,7 +1,7 @@
-"""What an endpoint was asked and said, line by line: no answer is asked for, or paid, twice.
+"""The log of an endpoint's requests and answers, so that no answer is requested or paid twice.
 
-A line is written when its request is settled and never changed, so a run that is killed finds all
-that it had. A kill in the middle of a line leaves a torn one, which is cut off.
+A line is written when its request completes and never changes, so a killed run loses no answer. An
+incomplete last line after a kill is removed.
 """
 
 import hashlib
@@ -17,15 +17,15 @@ from spo_jax.program import Completion, Prompt, Role, Usage
 from spo_jax.seeding import derive
 
 REQUESTS = "requests.jsonl"  # its name in a run folder
-LOST = Completion("", usage=Usage(lost=True))  # in the place of an answer that cannot be had
+LOST = Completion("", usage=Usage(lost=True))  # replaces a failed answer
 
 
 @dataclass(frozen=True)
 class Request:
-    """One answer that is wanted.
+    """One requested answer.
 
-    sample: which of the answers to this text in its call, from 0. key: hex digest of the call's
-    seed, the text, the sample and what else is sent; equal keys are the same request.
+    sample: number of the answer to this text in its call, from 0. key: hex digest of the call's
+    seed, the text, the sample and the additional fields; equal keys are the same request.
     """
 
     role: Role
@@ -35,7 +35,7 @@ class Request:
 
     @property
     def seed(self) -> int:
-        """The seed to send: 31 bits, which every server can hold."""
+        """The seed to send: 31 bits, which every server accepts."""
         return derive(self.key) % 2**31
 
 
@@ -44,7 +44,7 @@ def requests(
 ) -> list[Request]:
     """`n` requests for each prompt, in their order; prompts with one text share its samples.
 
-    extra: fields that are sent besides, in any order.
+    extra: additional fields, in any order.
     """
     more = (json.dumps(extra, sort_keys=True),) if extra else ()
     asked: dict[str, int] = {}
@@ -60,9 +60,9 @@ def requests(
 
 
 class RequestLog:
-    """Settled requests by their keys, in memory, and in a file where one is given.
+    """Completed requests by their keys, in memory and, if given, in a file.
 
-    The file belongs to one process. A line that cannot be read is as if it were not there.
+    The file belongs to one process. Unreadable lines are ignored.
     """
 
     def __init__(self, path: Path | None = None) -> None:
@@ -89,17 +89,17 @@ class RequestLog:
 
     @property
     def answered(self) -> bool:
-        """Whether there ever was an answer."""
+        """Whether there is any answer."""
         return any(c.usage is not None and not c.usage.lost for c in self._settled.values())
 
     def answer(self, request: Request, text: str, **counted: Any) -> None:
-        """Keep an answer. counted: prompt_tokens, completion_tokens, finish and model,
-        each as the endpoint says or None.
+        """Keep an answer. counted: prompt_tokens, completion_tokens, finish and model, each from
+        the endpoint or None.
         """
         self._write([{**_name(request), "text": text, **counted}])
 
     def give_up(self, failed: Iterable[tuple[Request, str]]) -> None:
-        """Keep that some answers could not be had, and why: each is an empty text from now on."""
+        """Keep failed answers and the reason: each is an empty text from now on."""
         self._write([{**_name(request), "error": why} for request, why in failed])
 
     def _write(self, entries: Sequence[dict[str, Any]]) -> None:

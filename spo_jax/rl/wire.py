@@ -1,8 +1,8 @@
-"""What a server sends, within bounds of time and size, whoever asks it and however.
+"""Reads a server's reply within limits of time and size, for every client.
 
-A server may send for ever, a byte at a time or as fast as it can, and compressed bytes may be a
-thousand times as many. So there is one deadline for a whole request, and one limit for a body as it
-comes and as it is decompressed. What is read is cleaned of the key before anybody sees it.
+A server may send forever, a byte at a time or as fast as it can, and a body may decompress to a
+thousand times its size. So a whole request has one deadline, and a body has one limit before and
+after decompression. Replies are cleaned of the key before any use.
 """
 
 import asyncio
@@ -20,32 +20,32 @@ from spo_jax.rl.access import cleaned
 
 MB = 2**20
 LIMIT = 4 * MB  # bytes of a body, before and after decompression
-SAID = 10_000  # characters of what a server says of an error
-CODINGS = 3  # of a body, one over the other
-KEPT = {  # headers that are read, and what they may be
+SAID = 10_000  # characters of a server's error message
+CODINGS = 3  # nested content codings of a body
+KEPT = {  # headers that are read, and their valid values
     "retry-after": re.compile(
         r"[0-9]{1,300}(\.[0-9]{1,9})?|[A-Z][a-z]{2}, \d\d [A-Z][a-z]{2} \d{4} \d\d:\d\d:\d\d GMT"
     ),
     "retry-after-ms": re.compile(r"[0-9]{1,12}(\.[0-9]{1,9})?"),
     "location": re.compile(r"[!-~]{1,500}"),
 }
-FLAW = "spo_flaw"  # in a response's extensions, why its body is not whole
+FLAW = "spo_flaw"  # in a response's extensions: why its body is incomplete
 
 
 @dataclass(frozen=True)
 class Body:
-    """The bytes of an answer. flaw: why they are not all, as the end of a sentence, or ""."""
+    """The bytes of an answer. flaw: why they are incomplete, as the end of a sentence, or ""."""
 
     data: bytes
     flaw: str = ""
 
 
 def decoded(data: bytes, codings: str, limit: int = LIMIT) -> Body:
-    """A body without the codings of a Content-Encoding header, no longer than `limit` bytes."""
+    """A body decoded by its Content-Encoding header, of at most `limit` bytes."""
     names = [name for each in codings.split(",") if (name := each.strip().lower())]
     names = [name for name in names if name != "identity"]
     if len(names) > CODINGS or not {"gzip", "x-gzip", "deflate"}.issuperset(names):
-        return Body(b"", "answered in an encoding that was not asked for")
+        return Body(b"", "answered in an encoding that was not requested")
     for name in reversed(names):
         try:
             data, whole = _inflated(data, name, limit)
@@ -75,15 +75,15 @@ def too_much(limit: int) -> str:
 
 
 def value(data: bytes, picked: Callable[[Any], Any] = lambda found: found) -> Any:
-    """What a JSON body says, cleaned of the key. Raises ValueError for one that is none.
+    """The value of a JSON body, cleaned of the key. Raises ValueError for invalid JSON.
 
-    picked: takes what is wanted out of the value, so that cleaning takes no longer than that needs.
+    picked: selects the needed part of the value, so that only this part is cleaned.
     """
     return cleaned(picked(jsontext.parse(data)))
 
 
 def said(data: bytes) -> str:
-    """The message in what a server says of an error, or all of it, cleaned of the key."""
+    """The message in a server's error text, or all of it, cleaned of the key."""
     try:
         found = words(jsontext.parse(data))
     except ValueError:
@@ -92,7 +92,7 @@ def said(data: bytes) -> str:
 
 
 def words(found: Any) -> str:
-    """The message in a value that tells of an error, or all of it; not cleaned yet."""
+    """The message in a server's error value, or all of it, before cleaning."""
     if isinstance(found, dict):
         found = found.get("error", found)
     if isinstance(found, dict):
@@ -111,16 +111,16 @@ def openai_http() -> Any:
 
 
 def http_client(seconds: float) -> Any:
-    """A client for AsyncOpenAI, whose every request ends within `seconds`, with its whole body.
+    """A client for AsyncOpenAI; every request, body included, ends within `seconds`.
 
-    It follows no redirect, which could take the key elsewhere, keeps no cookie and no connection,
-    on which an answer could come before its question.
+    It follows no redirects, which could send the key elsewhere, and keeps no cookies and no
+    connections, on which an answer could arrive before its request.
     """
     from openai import DefaultAsyncHttpxClient
 
     http = openai_http()
     for name in (http.__name__, http.__name__.replace("httpx", "httpcore")):
-        logging.getLogger(name).setLevel(logging.WARNING)  # below, they write what a server says
+        logging.getLogger(name).setLevel(logging.WARNING)  # below, they log server texts
 
     class NoCookies(CookieJar):
         def extract_cookies(self, response: Any, request: Any) -> None:

@@ -116,7 +116,7 @@ def test_some_lost_answers_are_counted_and_not_asked_for_again(tmp_path):
         found = endpoint.generate(prompts(*"abca"), 2, seed=0)
         assert texts(found) == [["a", "a"], ["", ""], ["", ""], ["a", "a"]]
         assert len(said) == 1
-        assert said[0].startswith("4 of 8 answers could not be had: the endpoint ")
+        assert said[0].startswith("4 of 8 answers failed: the endpoint ")
         asked = len(server.asked)
         again, said = opened(server, tmp_path)
         assert texts(again.generate(prompts(*"abca"), 2, seed=0)) == texts(found)
@@ -189,7 +189,7 @@ def test_the_same_is_asked_in_words_that_the_endpoint_takes(tmp_path):
         endpoint, said = opened(server, tmp_path, max_new_tokens=9, concurrency=1)
         assert texts(endpoint.generate(prompts("a"), 3, seed=0)) == [["9"] * 3]
         assert len(server.asked) == 5
-    assert said == ["The endpoint takes no seed; requests go without one from here on"]
+    assert said == ["The endpoint accepts no seed; requests have none from now on"]
 
 
 @pytest.mark.parametrize("sent", [{}, {"choices": []}, {"choices": [{"message": {"content": 1}}]}])

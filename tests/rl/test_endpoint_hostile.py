@@ -31,8 +31,8 @@ pytestmark = pytest.mark.usefixtures("chat_key", "warm")
 TIMEOUT = 1.0  # seconds that a request may take
 
 NO_ANSWER = "gave no answer within 1 s"
-BROKEN = r"broke off, or answered with what is no HTTP \("
-NO_CHAT = r"answered with no chat completion \("
+BROKEN = r"broke off, or answered with invalid HTTP \("
+NO_CHAT = r"answered without a chat completion \("
 BODY = json.dumps(chat("x")).encode()
 
 
@@ -171,7 +171,7 @@ LOST = {  # what a server does, and how the sentence goes on after its address
     "wait no date": (sends(answer({}, "429 Busy", ["retry-after: " + "(" * 5000])), "answered 429"),
     "sends on to itself": (
         sends(answer(b"", "307 There", ["location: /v1/chat/completions"])),
-        "answered 307, which sends requests on to /v1/chat/completions; give --base-url",
+        "answered 307, a redirect to /v1/chat/completions; give --base-url",
     ),
     "sends on to nowhere": (sends(answer(b"", "302 There")), "answered 302, .* to nowhere"),
     "sends on to a file": (
@@ -224,7 +224,7 @@ def test_among_answers_it_is_one_that_is_lost(tmp_path, name):
         found = endpoint.generate(prompts("a", "bad", "b"), 1, seed=0)
     assert [group[0].text for group in found] == ["fine", "", "fine"]
     assert len(said) == 1
-    assert re.match(f"1 of 3 answers could not be had: the endpoint {sentence}", said[0])
+    assert re.match(f"1 of 3 answers failed: the endpoint {sentence}", said[0])
     lines = [json.loads(line) for line in (tmp_path / REQUESTS).read_text().splitlines()]
     (lost,) = [line for line in lines if "error" in line]
     assert re.match(sentence, lost["error"])
@@ -339,7 +339,7 @@ def test_the_key_goes_to_no_other_server(tmp_path):
             to = f"location: http://127.0.0.1:{thief.port}/v1/chat/completions"
             with hostile(sends(answer(b"", f"{code} There", [to]))) as server:
                 endpoint, _ = opened(server, tmp_path)
-                with pytest.raises(InputError, match=f"answered {code}, which sends requests on"):
+                with pytest.raises(InputError, match=f"answered {code}, a redirect to"):
                     endpoint.generate(prompts("a"), 1, seed=0)
                 assert f"Bearer {KEY}".encode() in server.requests[0]
                 assert len(server.requests) == 1

@@ -50,7 +50,7 @@ def test_no_text_takes_long_to_clean(part):
 
 
 def everywhere(way):
-    """Ways to say a text: as answers in all fields, in errors, headers and what is no HTTP."""
+    """Ways to say a text: as answers in all fields, in errors, headers and invalid HTTP."""
     word = WAYS[way](KEY)
     line = re.sub(r"[^ -~]", " ", word)
     full = chat(word, id=word, model=word, object=word, system_fingerprint=word, created=word)
@@ -123,7 +123,7 @@ def test_settings_that_a_run_keeps_hold_no_key(tmp_path):
         (name,) = setting
         with (
             hostile(sends(answer(chat()))) as server,
-            pytest.raises(InputError, match=f"^{name} holds the key, and a run keeps it") as error,
+            pytest.raises(InputError, match=f"^{name} contains the key, and a run") as error,
         ):
             opened(server, tmp_path, **setting)
         assert KEY not in str(error.value)

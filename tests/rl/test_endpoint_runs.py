@@ -90,7 +90,7 @@ def test_which_key_is_sent(monkeypatch):
 def test_a_key_that_cannot_be_sent_is_refused_unseen(monkeypatch, name, inside):
     monkeypatch.delenv("SPO_API_KEY")
     monkeypatch.setattr(os, "environ", os.environ | {name: f"sk-first{inside}second"})
-    with pytest.raises(InputError, match=f"^the key in {name} holds a line break") as error:
+    with pytest.raises(InputError, match=f"^the key in {name} has a line break") as error:
         Endpoint(config("http://x/v1"))
     assert not re.search("first|second", str(error.value))
 
@@ -154,7 +154,7 @@ def test_addresses():
     kept = address("https://api.example.com/v1/", "base_url", ENDPOINT_KEYS)
     assert kept == "https://api.example.com/v1"
     for wrong in ("localhost:8000", "ftp://x/v1", "http://", "http://x:port/v1", "http://[x"):
-        with pytest.raises(InputError, match=r"^base_url is no address"):
+        with pytest.raises(InputError, match=r"^base_url is not an address"):
             address(wrong, "base_url", ENDPOINT_KEYS)
     for secret in ("http://me:secret@x/v1", "http://x/v1?key=secret", "http://x/v1#secret"):
         with pytest.raises(InputError, match=r"put the key into .* SPO_API_KEY") as error:

@@ -269,7 +269,7 @@ def test_settings_become_those_of_the_parts(policy: Policy) -> None:
     for name in ("mixers", "mixers+mlp"):
         assert lora_of(Config(lora_targets=name)).targets == TARGET_SETS[name]
     assert lora_of(Config(lora_targets="out_proj,up_proj")).targets == ("out_proj", "up_proj")
-    with pytest.raises(InputError, match="'atention' is no target"):
+    with pytest.raises(InputError, match="'atention' is not a target"):
         lora_of(Config(lora_targets="atention"))
     own = grpo_of(Config(advantage="numpy:sign"))
     assert own.advantage is np.sign
@@ -327,7 +327,7 @@ def untouched(monkeypatch: pytest.MonkeyPatch) -> Any:
 def test_compiled_programs_are_kept_where_they_can_be(untouched: None, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     words = keep_compiled(tmp_path / "file" / "compiled")
-    assert words.startswith("Compiled programs are not kept, so every start compiles: ")
+    assert words.startswith("Compiled programs are not cached, so every start compiles: ")
     assert jax.config.values["jax_compilation_cache_dir"] is None
     assert keep_compiled(tmp_path / "compiled") == ""
     assert jax.config.values["jax_compilation_cache_dir"] == str(tmp_path / "compiled")

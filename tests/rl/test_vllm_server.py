@@ -88,9 +88,7 @@ def test_a_running_server_may_ask_for_a_key(
         with pytest.raises(InputError, match=r"asks for a key \(401\): put it into VLLM_API_KEY"):
             home.open(**given).generate(PROMPTS[:1], N, 0)
         monkeypatch.setenv("VLLM_API_KEY", "sk-very\nsecret")
-        with pytest.raises(
-            InputError, match=r"the key in VLLM_API_KEY holds a line break"
-        ) as error:
+        with pytest.raises(InputError, match=r"the key in VLLM_API_KEY has a line break") as error:
             home.open(**given).generate(PROMPTS[:1], N, 0)
         assert "sk-very" not in str(error.value)
         monkeypatch.setenv("VLLM_API_KEY", secret)
@@ -110,7 +108,7 @@ def test_an_address_is_looked_at_before_anything_is_kept(
     line = ["discover", "tsp", "--preset", "smoke", "--generator", "vllm", "--vllm-url", url]
     assert main([*line, "--model", str(home.model), "--out", str(run)]) == 2
     said = capsys.readouterr().err
-    assert "vllm_url is no address" in said or "vllm_url may hold no name" in said
+    assert "vllm_url is not an address" in said or "vllm_url must not contain a name" in said
     assert "secret" not in said
     assert not run.exists()
     assert os.environ["XLA_PYTHON_CLIENT_PREALLOCATE"] == "false"  # for residency both, too
@@ -198,7 +196,7 @@ def test_the_version_of_vllm_is_recorded(home: Home) -> None:
     assert "(vllm 0.1 -> 0.2)" in other_software(began, now)
     assert other_software(began, {"devices": "1 x cpu"}) == ""
     assert other_software({"versions": versions(), "model": {"devices": "1 x cpu"}}, now) == ""
-    with pytest.raises(InputError, match="vllm_python is nowhere/python, which is no program"):
+    with pytest.raises(InputError, match="vllm_python is nowhere/python, which is not a program"):
         model_of(home.config(vllm_python="nowhere/python"))
 
 
