@@ -157,7 +157,7 @@ def test_every_wrong_tensor_is_in_one_error(folder: Path) -> None:
         "1 unexpected (model.layers.9.mlp.gate_proj.weight)",
         "1 given twice",
         "[64, 128] instead of [128, 64]",
-        f"1 of a dtype that is not read ({QKV} I8)",
+        f"1 of an unsupported dtype ({QKV} I8)",
     ):
         assert part in message
 

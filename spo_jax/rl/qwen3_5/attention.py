@@ -1,7 +1,7 @@
 """Full attention with grouped queries, a gate per head and partial RoPE.
 
-Keys and values come from two places: the sequence itself, and a past that several sequences may
-share (the prompt of a group of samples), which is then neither copied nor attended to row by row.
+Keys and values come from the sequence itself and from a past that several sequences may share (the
+prompt of a group of samples). A shared past is neither copied nor attended to row by row.
 """
 
 from dataclasses import dataclass
@@ -13,8 +13,8 @@ from flax import nnx
 from spo_jax.rl.qwen3_5.config import Qwen3_5Config
 from spo_jax.rl.qwen3_5.layers import Linear, LowRanks, Make, RMSNorm, Rotation
 
-QUERY_BLOCK = 512  # queries whose scores exist at one time; bounds memory at [B, H, 512, S]
-MASKED = -1e30  # finite, so that a row with nothing to attend to stays finite
+QUERY_BLOCK = 512  # queries per block of scores; bounds memory at [B, H, 512, S]
+MASKED = -1e30  # finite, so that a row without visible keys stays finite
 
 
 @jax.tree_util.register_dataclass
@@ -109,7 +109,7 @@ def causal_attention(
 
 
 def _causal(valid: jax.Array, start: jax.Array | int, count: int) -> jax.Array:
-    """[B, count, T]: which keys the queries start, ..., start + count - 1 may see."""
+    """[B, count, T] bool: the keys visible to the queries start, ..., start + count - 1."""
     order = jnp.arange(valid.shape[1])[None, :] <= (start + jnp.arange(count))[:, None]
     return order[None] & valid[:, None, :]
 
@@ -141,7 +141,7 @@ def attend(
 
     G = past.keys.shape[0]
     shared = grouped.reshape(G, B // G, heads, rep * T, d).swapaxes(1, 2)
-    shared = shared.reshape(G, heads, -1, d)  # all queries of a group beside each other
+    shared = shared.reshape(G, heads, -1, d)  # all queries of a group side by side
     past_scores = jnp.where(past_valid[:, None, None], _scores(shared, past.keys), MASKED)
 
     def by_group(x: jax.Array) -> jax.Array:

@@ -15,10 +15,10 @@ MODEL_TYPES = ("qwen3_5_text", "qwen3_5")  # a text model, and a multimodal one'
 
 @dataclass(frozen=True)
 class Qwen3_5Config:
-    """Names and meanings are those of transformers' Qwen3_5TextConfig.
+    """Names and meanings as in transformers' Qwen3_5TextConfig.
 
-    layer_types: the mixer of each layer. rotary_dim: leading dimensions of a head that RoPE turns.
-    Raises InputError where the numbers do not fit together.
+    layer_types: the mixer of each layer. rotary_dim: leading dimensions of a head that RoPE
+    rotates. Raises InputError for inconsistent values.
     """
 
     vocab_size: int
@@ -43,7 +43,7 @@ class Qwen3_5Config:
         for field in fields(self):
             value = getattr(self, field.name)
             if field.type is int and (type(value) is not int or value < 1):
-                raise InputError(f"{field.name} is {value!r}; it must be a positive whole number")
+                raise InputError(f"{field.name} is {value!r}; it must be a positive integer")
             if field.type is float and not (type(value) in (int, float) and 0 < value < math.inf):
                 raise InputError(f"{field.name} is {value!r}; it must be a positive number")
             if field.type is bool and type(value) is not bool:
@@ -74,7 +74,7 @@ class Qwen3_5Config:
 
     @property
     def block(self) -> tuple[str, ...]:
-        """The shortest run of mixers that the layers repeat: three linear and one full in 9B."""
+        """The shortest repeated sequence of mixers: three linear and one full in 9B."""
         types = self.layer_types
         for length in range(1, len(types) + 1):
             if len(types) % length == 0 and types == types[:length] * (len(types) // length):
@@ -101,10 +101,10 @@ class Qwen3_5Config:
 
     @classmethod
     def from_json(cls, folder: str | Path) -> "Qwen3_5Config":
-        """The config of a Hugging Face folder, its text part where it is multimodal.
+        """The config of a Hugging Face folder, of a multimodal model its text part.
 
-        Raises InputError for a missing or unreadable file, another architecture, or a feature of
-        the architecture that the port does not have.
+        Raises InputError for a missing or unreadable file, another architecture, or an unsupported
+        feature of the architecture.
         """
         path = Path(folder) / "config.json"
         try:
@@ -118,7 +118,7 @@ class Qwen3_5Config:
             raise InputError(f"{path}: model_type is {kind!r}; only dense Qwen3.5 models are read")
         text = values.get("text_config", values)
         if not isinstance(text, dict):
-            raise InputError(f"{path}: text_config is no JSON object")
+            raise InputError(f"{path}: text_config is not a JSON object")
         tied = values.get("tie_word_embeddings", text.get("tie_word_embeddings", False))
         try:
             return cls._from_text({**text, "tie_word_embeddings": tied})
@@ -127,7 +127,7 @@ class Qwen3_5Config:
         except InputError as error:
             raise InputError(f"{path}: {error}") from None
         except (ArithmeticError, TypeError, ValueError) as error:
-            raise InputError(f"{path} holds a value of the wrong kind: {error}") from None
+            raise InputError(f"{path} has a value of the wrong type: {error}") from None
 
     @classmethod
     def _from_text(cls, text: Mapping[str, Any]) -> "Qwen3_5Config":
@@ -156,7 +156,7 @@ class Qwen3_5Config:
         )
 
     def to_json(self) -> dict[str, Any]:
-        """The config.json of a text model, as transformers writes and reads it."""
+        """The config.json of a text model, in transformers' format."""
         values = asdict(self)
         theta = values.pop("rope_theta")
         factor = values.pop("rotary_dim") / self.head_dim
@@ -180,7 +180,7 @@ class Qwen3_5Config:
 
 
 def _mrope_sections(half: int) -> list[int]:
-    """How the rotary pairs are shared by time, height and width; of no effect on text."""
+    """The split of rotary pairs into time, height and width; no effect on text."""
     side = half // 3
     return [half - 2 * side, side, side]
 

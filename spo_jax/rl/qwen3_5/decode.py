@@ -1,10 +1,9 @@
 """Decoding token by token after a prefill.
 
-The prompts' keys and values are read where the prefill left them, once for all samples of a
-prompt; what each row adds goes into a buffer of its own, written in place. Layers are unrolled, and
-their weights are arguments: a slice of stacked ones would be a copy (`rows`). Keys lie with the
-sequence last, since a product of few queries with rows of keys runs at a fraction of the speed on a
-CPU.
+The prompts' keys and values are read in place, once for all samples of a prompt. Each row's new
+keys and values go into its own buffer, written in place. Layers are unrolled, and their weights are
+arguments: a slice of stacked ones would be a copy (`rows`). The sequence is the last axis of keys,
+because a product of few queries with rows of keys is much slower on a CPU.
 """
 
 from collections.abc import Sequence
@@ -32,10 +31,10 @@ class Cache:
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True)
 class DecodeState:
-    """R rows that continue G prompts, row r the prompt r // (R / G), and have done `steps` tokens.
+    """R rows after `steps` tokens; row r continues prompt r // (R / G) of G prompts.
 
-    prompts, own: of each attention layer. valid: [G, S] bool, the prompts' tokens that are not
-    padding. length: [R] int32, how many these are. deltas: of each delta net, R rows.
+    prompts, own: of each attention layer. valid: [G, S] bool, the prompts' tokens without padding.
+    length: [R] int32, their number. deltas: of each delta net, R rows.
     """
 
     prompts: tuple[Cache, ...]
@@ -47,14 +46,14 @@ class DecodeState:
 
     @property
     def capacity(self) -> int | None:
-        """How many tokens of its own a row can keep; None where there is no attention layer."""
+        """Capacity for a row's own tokens; None without an attention layer."""
         return self.own[0].values.shape[2] if self.own else None
 
 
 def start(past: Past, rows: int, capacity: int) -> DecodeState:
-    """What the first step needs after a prefill of G prompts that `rows` rows continue in turn.
+    """The state before the first step, after a prefill of G prompts for `rows` rows.
 
-    capacity: for how many tokens of each row there is room.
+    capacity: tokens per row.
     """
     past = past.repeated(rows)
     prompts, own, deltas = [], [], []
@@ -79,7 +78,7 @@ def start(past: Past, rows: int, capacity: int) -> DecodeState:
 
 
 def grown(state: DecodeState, capacity: int) -> DecodeState:
-    """The same with room for `capacity` tokens of each row."""
+    """The same with room for `capacity` tokens per row."""
 
     def longer(cache: Cache) -> Cache:
         more = capacity - cache.values.shape[2]
@@ -92,7 +91,7 @@ def grown(state: DecodeState, capacity: int) -> DecodeState:
 
 
 def selected(state: DecodeState, rows: jax.Array) -> DecodeState:
-    """Some rows alone, each with a copy of its prompt. rows: [R'] int32."""
+    """A selection of rows, each with a copy of its prompt. rows: [R'] int32."""
     of_prompt = rows // (state.length.shape[0] // state.valid.shape[0])
     prompts = jax.tree.map(lambda x: x[of_prompt], state.prompts)
     own, deltas = jax.tree.map(lambda x: x[rows], (state.own, state.deltas))
@@ -103,7 +102,7 @@ def selected(state: DecodeState, rows: jax.Array) -> DecodeState:
 def low_ranks_by_layer(
     adapter: Sequence[LowRanks] | None, layers: int, repeats: int
 ) -> list[LowRanks]:
-    """An adapter as `Qwen3_5.hidden` takes it, sliced like `Qwen3_5.unstacked`."""
+    """An adapter as for `Qwen3_5.hidden`, sliced like `Qwen3_5.unstacked`."""
     if not adapter:
         return [{}] * layers
     return [
@@ -159,10 +158,10 @@ def _written(cache: Cache, new: KeyValues, place: jax.Array) -> Cache:
 def attend(
     queries: jax.Array, prompts: Cache, valid: jax.Array, own: Cache, last: jax.Array
 ) -> jax.Array:
-    """Softmax attention of one query a row and head, in float32.
+    """Softmax attention of one query per row and head, in float32.
 
-    queries: [R, H, d]. prompts: of G prompts, valid [G, S] bool. own: R rows of which the tokens up
-    to `last` exist. Returns [R, H, d] in the dtype of the queries.
+    queries: [R, H, d]. prompts: of G prompts, valid [G, S] bool. own: R rows with tokens up to
+    `last`. Returns [R, H, d] in the dtype of the queries.
     """
     R, H, d = queries.shape
     heads, G = own.values.shape[1], valid.shape[0]
@@ -184,7 +183,7 @@ def attend(
 
 
 def _together(x: jax.Array, prompts: int) -> jax.Array:
-    """[R, h, q, ...] -> [G, h, R / G * q, ...]: all queries of a prompt beside each other."""
+    """[R, h, q, ...] -> [G, h, R / G * q, ...]: all queries of a prompt side by side."""
     R, heads, count, size = x.shape
     x = x.reshape(prompts, R // prompts, heads, count, size).swapaxes(1, 2)
     return x.reshape(prompts, heads, -1, size)

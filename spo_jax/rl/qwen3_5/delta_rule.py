@@ -1,18 +1,18 @@
 """The gated delta rule, token by token and in chunks.
 
 A head's memory S [Dk, Dv] decays by exp(g) and is then corrected at each token:
-S <- exp(g) S + k (beta (v - k^T exp(g) S))^T, o = q^T S. Within a chunk the corrections depend on
-one another through a unit lower triangular system, whose inverse turns them into a few matrix
-products; only the memory passes from chunk to chunk (Yang et al., Gated Delta Networks, 2024).
+S <- exp(g) S + k (beta (v - k^T exp(g) S))^T, o = q^T S. Within a chunk the corrections solve a
+unit lower triangular system; its inverse reduces them to a few matrix products. Only the memory
+passes from chunk to chunk (Yang et al., Gated Delta Networks, 2024).
 Heads: Hk of queries and keys, each serving Hv / Hk heads of values.
 
-Everything is float32, and every product here has `EXACT` precision: all of its operands' 24 bits.
-By default a GPU takes 11 of them (TF32), a TPU 8 (bfloat16). Where keys are alike the system is far
-from the identity and its inverse and the memory feed such errors back: they are 1,000 times those
-of float32, token after token. Gradients inherit the precision. The rest of the model stays at the
-device's default: projections, attention and logits pass an error on once and do not feed it back,
-operands in bfloat16 lose nothing by it, and those of a float32 model lose less than that model
-would in bfloat16. Norms, gates, softmax and the objective have no matrix products.
+Everything is float32, and every product here has `EXACT` precision: all 24 bits of its operands.
+By default a GPU uses 11 of them (TF32), a TPU 8 (bfloat16). With similar keys the system is far
+from the identity, and its inverse and the memory amplify such errors from token to token, to 1,000
+times those of float32. Gradients inherit the precision. The rest of the model has the device's
+default: projections, attention and logits do not feed errors back, operands in bfloat16 lose
+nothing, and those of a float32 model lose less than in a bfloat16 model. Norms, gates, softmax and
+the objective have no matrix products.
 """
 
 from functools import partial
@@ -43,8 +43,8 @@ def recurrent_step(
     """One token. queries, keys: [B, Hk, Dk], queries scaled; values: [B, Hv, Dv];
     decay (the log g), beta: [B, Hv]; memory: [B, Hv, Dk, Dv]. Returns [B, Hv, Dv] and the memory.
 
-    What the queries read of the new memory follows from what they and the keys read of the old one,
-    which is therefore read once for both and once to be changed.
+    The queries' reads of the new memory follow from the reads of the old one by queries and keys.
+    So the old memory is read once for both, and once for the update.
     """
     rep = values.shape[1] // keys.shape[1]
     queries, keys = (jnp.repeat(x, rep, axis=1) for x in (queries, keys))
@@ -123,9 +123,9 @@ def _chunk_step(
 def unit_lower_inverse(strict: jax.Array) -> jax.Array:
     """(I + L)^-1 for strictly lower triangular L [..., C, C], by doubling.
 
-    The inverse of two diagonal blocks and what lies below them is made of their inverses, so
-    log2(C) levels of matrix products do it without a loop over rows. Unlike the series of powers
-    of L, no step forms terms that later cancel.
+    The inverse of two diagonal blocks and the block below them follows from the blocks' inverses,
+    so log2(C) levels of matrix products replace a loop over rows. Unlike in the series of powers of
+    L, no terms cancel.
     """
     return _unit_lower_inverse(strict)
 

@@ -1,4 +1,4 @@
-"""The gated delta net: linear attention whose memory decays and is corrected token by token."""
+"""The gated delta net: linear attention with a decaying memory, corrected token by token."""
 
 from dataclasses import dataclass
 
@@ -28,14 +28,14 @@ class GatedNorm(nnx.Module):
         self.eps = eps
 
     def __call__(self, x: jax.Array, z: jax.Array) -> jax.Array:
-        """x: [..., Hv, Dv] float32, z: the same in the model's dtype, which the result has."""
+        """x: [..., Hv, Dv] float32, z: the same shape in the model's dtype, as the result."""
         weight = self.weight[...].astype(jnp.float32)
         normed = rms_norm(x, weight, self.eps) * jax.nn.silu(z.astype(jnp.float32))
         return normed.astype(z.dtype)
 
 
 class Convolution(nnx.Module):
-    """A causal convolution of each channel by itself, then silu. weight: [channels, 1, W]."""
+    """A causal depthwise convolution, then silu. weight: [channels, 1, W]."""
 
     def __init__(self, make: Make, channels: int, width: int):
         self.weight = make.normal(channels, 1, width)
@@ -63,7 +63,7 @@ class GatedDeltaNet(nnx.Module):
         self.in_proj_b = Linear(make, width, self.heads)
         self.in_proj_a = Linear(make, width, self.heads)
         self.conv1d = Convolution(make, config.conv_dim, self.taps)
-        # As transformers draws them: A uniform on (0.01, 16), all time steps alike.
+        # As in transformers: A uniform on (0.01, 16), equal time steps.
         rates = jax.random.uniform(
             make.rngs.params(), (make.repeats, self.heads), jnp.float32, 0.01, 16.0
         )
@@ -89,8 +89,8 @@ class GatedDeltaNet(nnx.Module):
     ) -> tuple[jax.Array, DeltaState]:
         """x [B, T, D], valid [B, T] -> [B, T, D] and the state after T tokens.
 
-        Padding before the first token leaves the state empty; padding after the last one makes the
-        state useless but not the output.
+        Padding before the first token leaves the state empty; padding after the last one
+        invalidates the state but not the output.
         """
         x = jnp.where(valid[..., None], x, 0)
         state = past or self.empty_state(x.shape[0], x.dtype)

@@ -1,7 +1,7 @@
-"""What every layer is made of: linear maps with a low-rank correction, norms, the MLP, RoPE.
+"""Parts of every layer: linear maps with a low-rank correction, norms, the MLP, RoPE.
 
-Parameters of layers carry a leading axis, the repeats of a block, over which the model scans; a
-module is called once that axis has been sliced away. Weights keep the checkpoints' [out, in].
+Parameters of layers have a leading axis, the repeats of a block, over which the model scans;
+modules are called without that axis. Weights keep the checkpoints' [out, in].
 """
 
 from collections.abc import Mapping
@@ -23,12 +23,12 @@ class LowRank:
     b: jax.Array
 
 
-LowRanks = Mapping[str, LowRank]  # of one layer, by the name of the projection that they correct
+LowRanks = Mapping[str, LowRank]  # of one layer, by the name of the corrected projection
 
 
 @dataclass(frozen=True)
 class Make:
-    """How parameters are made: their repeats, their dtype and where initial values come from."""
+    """Creates parameters: their repeats, dtype and source of initial values."""
 
     repeats: int
     dtype: jnp.dtype
@@ -116,7 +116,7 @@ class Rotation:
         return cls(jnp.cos(angles), jnp.sin(angles))
 
     def __call__(self, x: jax.Array) -> jax.Array:
-        """Turn the leading dimensions of x [B, T, H, head_dim], pairing i with i + half."""
+        """Rotate the leading dimensions of x [B, T, H, head_dim], pairing i with i + half."""
         half = self.cos.shape[-1]
         cos, sin = self.cos[:, :, None], self.sin[:, :, None]
         first, second = (

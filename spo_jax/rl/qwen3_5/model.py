@@ -1,7 +1,7 @@
 """Qwen3.5's text model: a scan over blocks of three delta-net layers and one attention layer.
 
-The base is frozen and an adapter is an argument, so that two adapters share one base. A past (the
-prompt of a group of samples) is an argument too, and gradients pass through it.
+The base is frozen and the adapter is an argument, so that two adapters share one base. A past (the
+prompt of a group of samples) is also an argument, and gradients pass through it.
 """
 
 from collections.abc import Callable, Sequence
@@ -22,16 +22,16 @@ from spo_jax.rl.qwen3_5.layers import MLP, LowRanks, Make, RMSNorm, Rotation
 from spo_jax.rl.qwen3_5.rows import rows
 from spo_jax.rl.sharding import gathered, split_rows
 
-Kept = KeyValues | DeltaState  # what a layer hands to the tokens that follow
+Kept = KeyValues | DeltaState  # a layer's state for the following tokens
 
 
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True)
 class Past:
-    """What a sequence leaves behind for its continuations.
+    """The state of a sequence for its continuations.
 
     layers: of each position in the block, leaves [repeats, G, ...]. valid: [G, S] bool, the tokens
-    that are not padding; padding stands before them. length: [G] int32, how many they are.
+    without padding, which precedes them. length: [G] int32, their number.
     """
 
     layers: tuple[Kept, ...]
@@ -39,7 +39,7 @@ class Past:
     length: jax.Array
 
     def repeated(self, rows: int) -> "Past":
-        """The same for `rows` continuations: states are copied, keys and values stay shared."""
+        """The same for `rows` continuations: copies states, shares keys and values."""
         times = rows // self.length.shape[0]
 
         def copies(kept: Kept) -> Kept:
@@ -52,7 +52,7 @@ class Past:
 
 
 class Layer(nnx.Module):
-    """x += mixer(norm(x)); x += mlp(norm(x)). The mixer has its name in checkpoints."""
+    """x += mixer(norm(x)); x += mlp(norm(x)). The mixer is named as in checkpoints."""
 
     def __init__(self, kind: str, config: Qwen3_5Config, make: Make):
         self.kind = kind
@@ -73,7 +73,7 @@ class Layer(nnx.Module):
         past: Kept | None,
         past_valid: jax.Array | None,
     ) -> tuple[jax.Array, Kept]:
-        """x [B, T, D], valid [B, T] -> [B, T, D] and what the layer leaves behind."""
+        """x [B, T, D], valid [B, T] -> [B, T, D] and the layer's state."""
         normed = self.input_layernorm(x)
         kept: Kept
         if self.kind == FULL:
@@ -103,8 +103,8 @@ class Block(nnx.Module):
 class Qwen3_5(nnx.Module):
     """A dense Qwen3.5 text model with random weights; `load_pretrained` fills in real ones.
 
-    mesh: devices that the weights are spread over (`rl.sharding`); None for one device.
-    remat: whether the backward pass computes each layer again instead of keeping what is in it.
+    mesh: devices of the weights (`rl.sharding`); None for one device.
+    remat: whether the backward pass recomputes each layer instead of storing its intermediates.
     """
 
     def __init__(
@@ -137,8 +137,8 @@ class Qwen3_5(nnx.Module):
     ) -> jax.Array:
         """Logits [B, T, V] float32 of tokens [B, T] int32 where mask [B, T] bool is true.
 
-        Padding may stand before or after a sequence. Use `hidden` and `rl.logprobs` where [B, T, V]
-        would be too much.
+        Padding may precede or follow a sequence. Use `hidden` and `rl.logprobs` if [B, T, V] is too
+        large.
         """
         hidden, _ = self.hidden(tokens, mask, adapter)
         return self.logits(hidden)
@@ -154,11 +154,11 @@ class Qwen3_5(nnx.Module):
         adapter: Sequence[LowRanks] | None = None,
         past: Past | None = None,
     ) -> tuple[jax.Array, Past]:
-        """The last layer's normalised output [B, T, D], and what the tokens leave behind.
+        """The last layer's normalised output [B, T, D], and the tokens' past.
 
-        adapter: one mapping a position in the block, leaves [repeats, ...] (`rl.lora`). past: of G
-        sequences, G dividing B; row g is continued by B / G rows in turn. The returned past covers
-        these tokens alone, and holds only where padding stands before the tokens.
+        adapter: one mapping per position in the block, leaves [repeats, ...] (`rl.lora`). past: of
+        G sequences, G dividing B; B / G consecutive rows continue each. The returned past covers
+        only these tokens, and is valid only if padding precedes the tokens.
         """
         chex.assert_rank([tokens, mask], 2)
         chex.assert_equal_shape([tokens, mask])
@@ -192,9 +192,9 @@ class Qwen3_5(nnx.Module):
         return self.norm(x), Past(kept, mask, jnp.sum(mask, axis=1, dtype=jnp.int32))
 
     def unstacked(self) -> list[Layer]:
-        """Every layer by itself, its weights in the memory of the stack; for decoding.
+        """The single layers, with weights in the memory of the stack; for decoding.
 
-        Call it outside jit and give the layers' weights to what is compiled: see `rows`.
+        Call it outside jit and pass the layers' weights to the compiled function: see `rows`.
         """
         blocks: list[list[Layer]] = []
         for layer in self.block.layers():

@@ -1,9 +1,9 @@
-"""The rows of a stacked array as arrays of their own, in the memory of the stack.
+"""The rows of a stacked array as separate arrays in the memory of the stack.
 
-XLA cannot read an operand of a product out of the middle of a buffer: a slice inside a compiled
-program is a copy. Training scans over stacked weights and decoding wants each layer's by itself;
-both get the same bytes when the rows are arguments. They are made by DLPack, whose tensors have an
-offset: what JAX exports of the stack is narrowed to one row and imported again.
+XLA cannot read an operand of a product from the middle of a buffer: a slice inside a compiled
+program is a copy. Training scans over stacked weights and decoding needs each layer's weights; both
+use the same bytes if the rows are arguments. DLPack makes them, because its tensors have an offset:
+JAX exports the stack, we narrow the tensor to one row, and JAX imports it.
 """
 
 import ctypes
@@ -13,8 +13,8 @@ import jax
 from jax.sharding import NamedSharding
 from jax.sharding import PartitionSpec as P
 
-SHARED = ("cpu", "gpu")  # platforms whose memory DLPack can name
-ALIGNED = 64  # bytes; where XLA lets a buffer of somebody else begin on a CPU
+SHARED = ("cpu", "gpu")  # platforms with DLPack
+ALIGNED = 64  # bytes; XLA's alignment of foreign buffers on a CPU
 
 
 class _Tensor(ctypes.Structure):
@@ -40,10 +40,10 @@ _pointer_in = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_char
 
 
 class _Row:
-    """What `from_dlpack` takes: row `index` of `stacked`, an array on one device."""
+    """Row `index` of `stacked`, an array on one device, for `from_dlpack`."""
 
     def __init__(self, stacked: jax.Array, index: int) -> None:
-        self._stacked: Any = stacked  # JAX declares less of DLPack than it has
+        self._stacked: Any = stacked  # JAX's types omit parts of DLPack
         self._index = index
 
     def __dlpack_device__(self) -> Any:
@@ -52,7 +52,7 @@ class _Row:
     def __dlpack__(self, stream: Any = None, **_: Any) -> Any:
         """The stack's own capsule, which keeps its memory alive, narrowed.
 
-        Of whatever version of DLPack is asked for, the first is an answer, and has this layout.
+        The first version of DLPack, with this layout, is a valid reply to any requested version.
         """
         capsule = self._stacked.__dlpack__(stream=stream)
         tensor = _Tensor.from_address(_pointer_in(capsule, b"dltensor"))
@@ -69,10 +69,10 @@ def row_bytes(stacked: jax.Array) -> int:
 
 
 def rows(stacked: jax.Array) -> list[jax.Array]:
-    """stacked[0], stacked[1], ... of [N, ...], as they lie there; they keep its memory alive.
+    """stacked[0], stacked[1], ... of [N, ...], without copies; they keep its memory alive.
 
-    Copied are rows that do not begin at a multiple of `ALIGNED` bytes, all of them small in a
-    model, and those on devices that DLPack does not know (TPUs) or not apart (several forced ones
+    Copies are made of rows that do not start at a multiple of `ALIGNED` bytes (all small in a
+    model), and on devices that DLPack does not support (TPUs) or distinguish (several forced ones
     of one CPU). The first axis must not be split over devices.
     """
     pieces = [_rows_on_one_device(shard.data) for shard in stacked.addressable_shards]

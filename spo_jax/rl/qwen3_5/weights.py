@@ -1,7 +1,7 @@
-"""Checkpoints of transformers, read and written.
+"""Reads and writes checkpoints of transformers.
 
-Reading streams: one parameter at a time is put together from pieces of the files and handed to the
-device, the largest first, while little else is held. No weight is ever drawn at random.
+Reading streams: it assembles one parameter at a time from pieces of the files and moves it to the
+device, the largest first, with little other memory. No weight is random.
 """
 
 import re
@@ -23,8 +23,8 @@ from spo_jax.rl.qwen3_5.model import Qwen3_5
 from spo_jax.rl.sharding import weight_sharding
 from spo_jax.rl.tensor_files import FLOATS, fresh_folder, opened, read_json, refuse, write_json
 
-# Our parameters and their names in a checkpoint. A layer is its repeat of the block and its place
-# in it. A multimodal checkpoint, and what transformers writes of a text model, has `PREFIX`.
+# Our parameters and their names in a checkpoint. A layer is a repeat of the block and a position in
+# it. Multimodal checkpoints, and transformers' checkpoints of text models, have `PREFIX`.
 NAMES = (
     (r"embed_tokens", "model.embed_tokens.weight"),
     (r"norm\.weight", "model.norm.weight"),
@@ -34,12 +34,12 @@ NAMES = (
 PREFIX = "model.language_model."
 SKIPPED = ("model.visual.", "visual.", "mtp.")  # vision and multi-token prediction
 SINGLE, INDEX = "model.safetensors", "model.safetensors.index.json"
-PIECE = 64 * 2**20  # bytes read at one time
+PIECE = 64 * 2**20  # bytes per read
 
 
 @dataclass(frozen=True)
 class _Stored:
-    """Where a tensor lies: its file, its name there, its shape and safetensors' dtype."""
+    """A tensor's location: file, name there, shape and safetensors' dtype."""
 
     file: Path
     name: str
@@ -51,9 +51,9 @@ def load_pretrained(folder: str | Path, dtype: Any = None, mesh: Mesh | None = N
     """The model of a Hugging Face folder: a text model, or the text part of a multimodal one.
 
     dtype: jnp.bfloat16 or jnp.float32, or None for that of the checkpoint's embedding; A_log and
-    the delta net's norm are float32 always. mesh: devices to spread the weights over.
-    Raises InputError for a config that is not Qwen3.5's, files that are missing or damaged, and
-    tensors that are missing, unexpected, of another shape or quantised, all of them at once.
+    the delta net's norm are always float32. mesh: devices for the weights.
+    Raises InputError for another architecture, missing or damaged files, and tensors that are
+    missing, unexpected, of another shape or quantised; one error lists all tensors.
     """
     folder = Path(folder)
     config = Qwen3_5Config.from_json(folder)
@@ -84,10 +84,10 @@ def load_pretrained(folder: str | Path, dtype: Any = None, mesh: Mesh | None = N
 
 
 def save_pretrained(model: Qwen3_5, folder: str | Path, max_shard_bytes: int = 4 * 2**30) -> None:
-    """Write a folder that transformers and `load_pretrained` read; it appears whole or not at all.
+    """Write a folder for transformers and `load_pretrained`, atomically.
 
-    max_shard_bytes: tensors are spread over several files where they take more than this together.
-    Raises InputError where the folder exists and is not empty.
+    max_shard_bytes: more tensors than this are split into several files.
+    Raises InputError if the folder exists and is not empty.
     """
     entries = []
     for path, leaf in nnx.to_flat_state(nnx.state(model)):
@@ -139,11 +139,11 @@ def _canonical(name: str) -> str:
 
 
 def _find_tensors(folder: Path) -> dict[str, list[_Stored]]:
-    """Everything that the files hold, vision and multi-token prediction left out."""
+    """All tensors of the files, without vision and multi-token prediction."""
     stored: dict[str, list[_Stored]] = {}
     for file in _files(folder):
         with opened(file) as tensors:
-            for name in tensors.keys():  # noqa: SIM118  (it is no mapping)
+            for name in tensors.keys():  # noqa: SIM118  (not a mapping)
                 if name.startswith(SKIPPED):
                     continue
                 view = tensors.get_slice(name)
@@ -164,7 +164,7 @@ def _files(folder: Path) -> list[Path]:
 
 
 def _chosen_dtype(stored: Mapping[str, list[_Stored]], dtype: Any) -> jnp.dtype:
-    """Without a wish, bfloat16 unless the embedding is float32; float16 could overflow."""
+    """Default: bfloat16 unless the embedding is float32; float16 could overflow."""
     if dtype is None:
         embedding = stored.get("model.embed_tokens.weight")
         dtype = jnp.float32 if embedding and embedding[0].dtype == "F32" else jnp.bfloat16
@@ -192,7 +192,7 @@ def _check(
             for name, own in found
             if name in wanted and own.shape != wanted[name]
         ],
-        "of a dtype that is not read": [
+        "of an unsupported dtype": [
             f"{own.name} {own.dtype}"
             for name, own in found
             if name in wanted and own.dtype not in FLOATS
@@ -206,8 +206,8 @@ def _assemble(
 ) -> np.ndarray:
     """The tensors in one array, read in pieces.
 
-    A file stays mapped while it is open, and pages that were read count as memory of the process;
-    so it is opened for each piece anew.
+    An open file stays mapped, and its read pages count as memory of the process, so each piece
+    opens the file again.
     """
     out = np.empty(shape, dtype)
     for own, place in zip(sources, out if stacked else out[None], strict=True):
@@ -225,7 +225,7 @@ def _to_device(array: np.ndarray, mesh: Mesh | None, stacked: bool) -> jax.Array
     else:
         sharding = weight_sharding(array.shape, mesh, stacked)
         moved = jax.make_array_from_callback(array.shape, sharding, lambda index: array[index])
-    return jax.block_until_ready(moved)  # or host copies pile up
+    return jax.block_until_ready(moved)  # else host copies accumulate
 
 
 def _reading_order(name: str) -> list[tuple[int, str]]:
@@ -234,7 +234,7 @@ def _reading_order(name: str) -> list[tuple[int, str]]:
 
 
 def _shards(sizes: Sequence[int], limit: int) -> list[list[int]]:
-    """Indices in runs of at most `limit` bytes, or of one tensor where it alone is larger."""
+    """Indices in runs of at most `limit` bytes, or of one larger tensor."""
     if limit < 1:
         raise InputError(f"max_shard_bytes is {limit}; it must be positive")
     shards: list[list[int]] = []
