@@ -1,4 +1,4 @@
-"""From groups of samples to arrays of bounded shapes."""
+"""Converts groups of samples to arrays of bounded shapes."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -17,12 +17,12 @@ from spo_jax.rl.sharding import ROWS
 
 @dataclass(frozen=True, eq=False)
 class TokenGroup:
-    """The samples of one generation context, as the model saw and wrote them.
+    """The samples of one generation context, as tokens.
 
     name: for messages. prompt: [Tp] int32. completions: B arrays [T] int32. logprobs: B arrays [T]
-    float32, of the sampler before truncation. credits: [B] float64, NaN where there is none.
-    failed: [B] bool, no credit by the sample's own fault; None where that is not known.
-    Raises InputError where these differ in number or length.
+    float32, of the sampler before truncation. credits: [B] float64, NaN without one.
+    failed: [B] bool, no credit by the sample's own fault; None if unknown.
+    Raises InputError if these differ in number or length.
     """
 
     name: str
@@ -43,7 +43,7 @@ class TokenGroup:
             raise InputError(f"group {self.name}: its prompt is empty")
 
     def usable(self) -> np.ndarray:
-        """[B] bool: samples that have a finite log-probability for each of their tokens."""
+        """[B] bool: samples with a finite log-probability for each token."""
         pairs = zip(self.completions, self.logprobs, strict=True)
         return np.array(
             [
@@ -56,7 +56,8 @@ class TokenGroup:
 
 @dataclass(frozen=True, eq=False)
 class Sample:
-    """A sample with its place in the objective. weight: 1 / (samples of its group x groups)."""
+    """A sample with its advantage. weight: in the objective, 1 / (samples of its group x
+    groups)."""
 
     group: int
     prompt: np.ndarray
@@ -68,10 +69,10 @@ class Sample:
 
 @dataclass(frozen=True)
 class Selection:
-    """The samples that have something to say, and how many had not.
+    """The samples with an advantage, and counts.
 
-    samples: those with an advantage other than zero, by group. groups: those with a usable sample.
-    usable: samples with a credit and log-probabilities. dropped: the rest.
+    samples: those with a non-zero advantage, by group. groups: number with a usable sample.
+    usable: samples with a credit and log-probabilities. dropped: the others.
     """
 
     samples: tuple[tuple[Sample, ...], ...]
@@ -117,11 +118,11 @@ def select(groups: Sequence[TokenGroup], config: GrpoConfig, context: int) -> Se
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True)
 class Batch:
-    """What one call of the gradient sees: G prompts, each continued by m rows, K times over.
+    """The arrays of one gradient call: G prompts, each with m rows in each of K rounds.
 
-    prompts: [G, P] int32, padded in front; prompt_mask: [G, P] bool. tokens: [K, G m, C] int32,
-    padded behind; mask: [K, G m, C] bool; logprobs: [K, G m, C] float32 of the sampler.
-    advantage, weight: [K, G m] float32; a row that only fills up has weight zero.
+    prompts: [G, P] int32, padded on the left; prompt_mask: [G, P] bool. tokens: [K, G m, C] int32,
+    padded on the right; mask: [K, G m, C] bool; logprobs: [K, G m, C] float32 of the sampler.
+    advantage, weight: [K, G m] float32; a padding row has weight zero.
     """
 
     prompts: jax.Array
@@ -133,16 +134,16 @@ class Batch:
     weight: jax.Array
 
 
-Rows = tuple[Sample | None, ...]  # a batch's rows in order, K times G m; None where one fills up
+Rows = tuple[Sample | None, ...]  # a batch's rows in order, K times G m; None: padding
 
 
 def plan(
     selection: Selection, config: GrpoConfig, mesh: Mesh | None = None
 ) -> Iterator[tuple[Batch, Rows]]:
-    """The batches of an update on their devices, `config.micro_batch` rows a device at one time.
+    """The batches of an update on their devices, `config.micro_batch` rows per device at a time.
 
-    Plainly, each row has its own prompt, and rows of like length share a batch. With shared
-    prompts, a batch is one group a device and K rounds of rows.
+    By default each row has its own prompt, and rows of similar length share a batch. With shared
+    prompts, a batch has one group per device and K rounds of rows.
     """
     width, devices = config.micro_batch, mesh.size if mesh else 1
     if config.share_prompts:
@@ -154,7 +155,7 @@ def plan(
         return
     rows = sorted((row for group in selection.samples for row in group), key=_length)
     for start in range(0, len(rows), width * devices):
-        # K = 1 and m = 1: every row is its own group of one.
+        # K = 1 and m = 1: every row is a group of one.
         single = [(row,) for row in rows[start : start + width * devices]]
         yield _batch(single, width * devices, 1, 0, config.coarse, mesh)
 
@@ -175,8 +176,8 @@ def _batch(
     coarse: bool,
     mesh: Mesh | None,
 ) -> tuple[Batch, Rows]:
-    """`groups`, filled up to `count`, as rounds of `count * width` rows; as many rounds as the
-    largest of them needs, or one of `largest` samples.
+    """`groups`, padded to `count`, as rounds of `count * width` rows; as many rounds as the largest
+    group, or a group of `largest` samples, needs.
     """
     rounds = max(-(-max(len(group), largest) // width) for group in groups)
     filler = groups[0][0]

@@ -1,8 +1,8 @@
-"""Lengths rounded up to a ladder, so that programs are compiled for few shapes.
+"""Rounds lengths up to buckets, so that programs are compiled for few shapes.
 
-The ladder has two rungs an octave, multiples of 64: padding costs at most half of a sequence, and a
-context of 8,192 tokens has fourteen rungs. Prompts are padded on the left, so that the tokens that
-follow stand beside them, and completions on the right.
+There are two buckets per octave, multiples of 64: padding adds at most half of a sequence, and a
+context of 8,192 tokens has fourteen buckets. Prompts are padded on the left, next to their
+completions, and completions on the right.
 """
 
 from collections.abc import Sequence
@@ -15,7 +15,7 @@ SMALLEST = 64
 def bucket(length: int, coarse: bool = False) -> int:
     """The smallest of 64, 128, 192, 256, 384, 512, 768, 1024, ... that is at least `length`.
 
-    coarse: of 128, 256, 512, 1024, ...: a third of the programs for more padding.
+    coarse: of 128, 256, 512, 1024, ...: a third of the programs, more padding.
     """
     if coarse:
         return max(2 * SMALLEST, 1 << (length - 1).bit_length())
@@ -47,7 +47,7 @@ def pad_left(
 def pad_right(
     rows: Sequence[np.ndarray], width: int, fill: int = 0
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Rows of tokens beginning in the first column; otherwise as `pad_left`."""
+    """Rows of tokens starting in the first column; otherwise as `pad_left`."""
     tokens = np.full((len(rows), width), fill, np.int32)
     mask = np.zeros((len(rows), width), bool)
     for i, row in enumerate(rows):

@@ -1,8 +1,8 @@
-"""What a run would lose: any tree of arrays, saved by number while the run goes on.
+"""Numbered checkpoints of any tree of arrays, written while the run continues.
 
 Orbax writes in the background and renames a finished checkpoint into place. Checksums of its files
-are added then, and only with them is it one: a kill leaves whole checkpoints, and damage is found
-before anything is read. Arrays are stored by name beside a layout, so that a misfit has a name too.
+follow, and make it valid: a kill leaves only complete checkpoints, and damage is detected before
+any read. Arrays are stored by name beside a layout, so that errors name a wrong array.
 """
 
 import contextlib
@@ -26,7 +26,7 @@ from jax.experimental import multihost_utils
 from spo_jax.errors import InputError
 
 T = TypeVar("T")
-# Deleting many files is not atomic but renaming their folder is, so they pass through this one.
+# Deleting many files is not atomic but renaming their folder is, so they move here first.
 _DISCARDED = "discarded"
 _LAYOUT, _ARRAYS, _CHECKSUMS = "layout", "arrays", "checksums.json"
 _GO_BACK = "--rewind goes back to the round of an earlier one"
@@ -34,17 +34,17 @@ _MISFIT = "the run had another model, or an adapter of another shape or rank"
 
 
 class Checkpoints:
-    """The numbered checkpoints in a folder, which is made; a context manager.
+    """The numbered checkpoints in a folder, created if missing; a context manager.
 
-    keep: how many stay, the newest. It is at least two, because a run that is killed between a
-    checkpoint and the commit of its round goes back to the one before. One run at a time may have
-    the folder open; with several processes, all of them call every method, on one file system.
+    keep: number of newest checkpoints that stay, at least two, because a run that is killed between
+    a checkpoint and the commit of its round returns to the previous one. Only one run at a time can
+    open the folder; with several processes, all must call every method, on one file system.
     Raises InputError if `folder` is a file or cannot be written.
     """
 
     def __init__(self, folder: str | Path, keep: int = 3) -> None:
         if keep < 2:
-            raise InputError(f"keep is {keep}; a run needs its two newest checkpoints at least")
+            raise InputError(f"keep is {keep}; a run needs at least its two newest checkpoints")
         self.folder, self.keep = Path(folder).absolute(), keep
         self._saving: int | None = None
         if self.folder.is_file():
@@ -63,19 +63,19 @@ class Checkpoints:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *exc: object) -> None:
-        # What ended the block matters more than a write that failed beside it.
+        # The error that ended the block matters more than a failed write.
         with contextlib.suppress(InputError) if kind else contextlib.nullcontext():
             self.close()
 
     # --- writing ----------------------------------------------------------------------------------
 
     def save(self, number: int, state: Any) -> None:
-        """Start writing a tree of arrays as checkpoint `number`, which replaces one of that number.
+        """Start writing a tree of arrays as checkpoint `number`; replaces one of that number.
 
-        Returns once the arrays have been copied to the host, so that they may be donated; waits
-        first for the save before. Leaves are JAX arrays, typed keys among them, NumPy arrays or
-        Python numbers. A checkpoint is there when `wait` returns. Raises InputError if a save
-        failed, or there are checkpoints with higher numbers; TypeError for another leaf.
+        Waits for the previous save and returns once the arrays are copied to the host, so that they
+        may be donated. Leaves are JAX arrays, typed keys, NumPy arrays or Python numbers. The
+        checkpoint is complete when `wait` returns. Raises InputError if a save failed, or if
+        checkpoints with higher numbers exist; TypeError for another leaf.
         """
         numbers = self.numbers()
         leaves = _named(state)
@@ -84,7 +84,7 @@ class Checkpoints:
         if numbers and numbers[-1] > number:
             raise InputError(
                 f"{self.folder} has a checkpoint {numbers[-1]}, made after number {number}: "
-                f"discard what came later, or use another folder"
+                f"discard the later ones, or use another folder"
             )
         self._discard([n for n in numbers if n == number])
         with _explained(f"checkpoint {number} could not be written in {self.folder}"):
@@ -96,9 +96,9 @@ class Checkpoints:
         self._saving = number
 
     def wait(self) -> None:
-        """Return when everything saved is on the disk, and what is beyond `keep` has gone.
+        """Return when everything saved is on the disk, and all but `keep` checkpoints are deleted.
 
-        Raises InputError if it could not be written; earlier checkpoints are still there then.
+        Raises InputError if the write failed; earlier checkpoints then still exist.
         """
         number, self._saving = self._saving, None
         if number is None:
@@ -112,11 +112,11 @@ class Checkpoints:
         self._discard(self.numbers()[: -self.keep])
 
     def discard_after(self, number: int) -> None:
-        """Delete the checkpoints with higher numbers, for a run that goes on from `number`."""
+        """Delete the checkpoints with higher numbers, for a run that resumes from `number`."""
         self._discard([n for n in self.numbers() if n > number])
 
     def close(self) -> None:
-        """Wait, and let go of the folder."""
+        """Wait, and release the folder."""
         try:
             self.wait()
         finally:
@@ -136,13 +136,14 @@ class Checkpoints:
         return max(self.numbers(), default=None)
 
     def restore(self, number: int, like: T) -> T:
-        """Checkpoint `number` in the structure of `like`, each leaf on the devices of its place.
+        """Checkpoint `number` in the structure of `like`, each leaf on the devices of its
+        counterpart.
 
-        like: a tree whose leaves have the shapes and dtypes of those saved: arrays, or
-        jax.ShapeDtypeStruct; static fields are its own. A leaf without a sharding, or not
-        committed to one, comes back uncommitted on the default device. NumPy arrays and Python
-        numbers stay such. Raises InputError if there is no such checkpoint, it does not fit or is
-        damaged.
+        like: a tree whose leaves have the saved shapes and dtypes: arrays, or
+        jax.ShapeDtypeStruct; static fields come from it. A leaf without a sharding, or not
+        committed to one, is restored uncommitted on the default device. NumPy arrays and Python
+        numbers keep their types. Raises InputError if the checkpoint is missing, damaged or does
+        not fit.
         """
         numbers = self.numbers()
         if number not in numbers:
@@ -182,12 +183,12 @@ class Checkpoints:
                 )
 
     def _tidy(self) -> None:
-        """Make the folder, and remove what a killed process left unfinished."""
+        """Make the folder, and remove unfinished files of a killed process."""
         self.folder.mkdir(parents=True, exist_ok=True)
         if not os.access(self.folder, os.W_OK | os.X_OK):
             raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
         discarded = self.folder / _DISCARDED
-        for layout in self.folder.glob(f"*/{_LAYOUT}"):  # a number without one is not ours
+        for layout in self.folder.glob(f"*/{_LAYOUT}"):  # a number without a layout is not ours
             half = layout.parent
             if half.name.isdecimal() and not (half / _CHECKSUMS).exists():
                 self._empty_bin()
@@ -218,9 +219,9 @@ def _checksum(path: Path) -> int:
 
 
 def _write_checksums(folder: Path) -> None:
-    """The last file of a checkpoint, which appears whole or not at all.
+    """Write the last file of a checkpoint, atomically.
 
-    Everything is on the disk when this returns, since a committed round may rely on it.
+    Everything is on the disk when this returns, because a committed round relies on it.
     """
     files = sorted(path for path in folder.rglob("*") if path.is_file())
     sums = {str(path.relative_to(folder)): _checksum(path) for path in files}
@@ -234,12 +235,12 @@ def _write_checksums(folder: Path) -> None:
 
 
 def _sync(path: Path) -> None:
-    """Bring a file, or what a folder lists, to the disk."""
+    """Sync a file, or a folder's entries, to the disk."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)
     except OSError as error:
-        if error.errno != errno.EINVAL:  # a file system that cannot do this to a folder
+        if error.errno != errno.EINVAL:  # some file systems cannot sync a folder
             raise
     finally:
         os.close(descriptor)
@@ -271,7 +272,7 @@ def _named(tree: Any) -> dict[str, _Leaf]:
 
 
 def _implementation(leaf: _Leaf) -> str | None:
-    """The generator of typed keys; None for numbers."""
+    """The key type of typed keys; None for numbers."""
     if not jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key):
         return None
     found: list[str] = []
@@ -280,26 +281,26 @@ def _implementation(leaf: _Leaf) -> str | None:
 
 
 def _describe(leaf: _Leaf) -> str:
-    """Such as float32[4,16], or key<threefry2x32>[] for a typed key."""
+    """For example float32[4,16], or key<threefry2x32>[] for a typed key."""
     implementation = _implementation(leaf)
     kind = f"key<{implementation}>" if implementation else leaf.dtype.name
     return f"{kind}[{','.join(map(str, leaf.shape))}]"
 
 
 def _stored(leaf: _Leaf) -> jax.Array | np.ndarray:
-    """What Orbax can write and nobody changes meanwhile."""
+    """A leaf that Orbax can write and that cannot change meanwhile."""
     if isinstance(leaf, np.ndarray):
         return leaf.copy()
     if isinstance(leaf, jax.ShapeDtypeStruct):
-        raise TypeError("an abstract array has no numbers to save")
+        raise TypeError("an abstract array has no values to save")
     if _implementation(leaf):
         leaf = jax.random.key_data(leaf)
-    # Orbax refuses a JAX array of one process where there are several.
+    # With several processes Orbax refuses a JAX array of one process.
     return np.array(leaf) if jax.process_count() > 1 and leaf.is_fully_addressable else leaf
 
 
 def _target(leaf: _Leaf) -> jax.ShapeDtypeStruct | np.ndarray:
-    """What Orbax shall read: onto given devices, or on the host where none are asked for."""
+    """Restore arguments for Orbax: onto the given devices, else to the host."""
     numbers = leaf
     if _implementation(leaf):
         numbers = jax.eval_shape(jax.random.key_data, leaf)
@@ -316,7 +317,7 @@ def _sharding(leaf: _Leaf) -> jax.sharding.Sharding | None:
 
 
 def _restored(given: Any, leaf: _Leaf, value: jax.Array | np.ndarray | None) -> Any:
-    """`value` as `given` is: `leaf` is what `_named` made of it; None stands for no numbers."""
+    """`value` in the type of `given`; `leaf` is its form from `_named`; None: no numbers."""
     if value is None:
         target = _target(leaf)
         value = np.empty(target.shape, target.dtype)
@@ -336,7 +337,7 @@ def _restored(given: Any, leaf: _Leaf, value: jax.Array | np.ndarray | None) -> 
 
 @contextlib.contextmanager
 def _explained(what: str, advice: str = "") -> Iterator[None]:
-    """One sentence of ours for whatever Orbax and the layers below it raise."""
+    """One sentence for any error of Orbax and its lower layers."""
     try:
         yield
     except InputError:
@@ -346,7 +347,7 @@ def _explained(what: str, advice: str = "") -> Iterator[None]:
 
 
 def _reason(error: Exception) -> str:
-    """The operating system's word for it, else the beginning of the message."""
+    """The operating system's error text, else the start of the message."""
     if isinstance(error, OSError) and error.strerror:
         return f"{error.strerror}: {error.filename}" if error.filename else error.strerror
     if code := re.search(r"os_error_code='(\d+)'", str(error)):  # TensorStore's
@@ -355,9 +356,9 @@ def _reason(error: Exception) -> str:
 
 
 def _is_wanted(record: logging.LogRecord) -> bool:
-    """Orbax logs a traceback a layer when a write fails, beside what `wait` raises.
+    """Silence Orbax, which logs a traceback per layer for a failed write; `wait` raises anyway.
 
-    Whoever raises absl's verbosity sees it all.
+    A higher absl verbosity shows the tracebacks.
     """
     asked = logging.getLogger("absl").isEnabledFor(logging.INFO)
     return asked or f"{os.sep}orbax{os.sep}" not in record.pathname

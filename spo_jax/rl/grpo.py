@@ -1,7 +1,7 @@
-"""Group relative policy optimization as the paper writes it (Section 4.4), and its variants.
+"""Group relative policy optimization as in the paper (Section 4.4), and its variants.
 
-Advantages are of one group's credits, on the host. Ratios and the clipped objective are of a
-micro-batch, inside jit. A variant is a function with the signature of `centred` or `sequence`.
+Advantages are computed per group on the host; ratios and the clipped objective per micro-batch
+inside jit. A variant is a function with the signature of `centred` or `sequence`.
 """
 
 from collections.abc import Callable
@@ -16,9 +16,9 @@ from spo_jax.errors import InputError
 
 Advantage = Callable[[np.ndarray], np.ndarray]  # credits [B] float64, finite -> advantages [B]
 LogRatio = Callable[[jax.Array, jax.Array], jax.Array]  # see `sequence`
-Schedule = Callable[[float], Any]  # learning rate -> itself, or a function of the steps so far
+Schedule = Callable[[float], Any]  # learning rate -> rate, or a function of the step count
 
-NO_SPREAD = 1e-9  # credits closer than this are equal: what differs is rounding
+NO_SPREAD = 1e-9  # credits closer than this are equal up to rounding
 
 
 def centred(credits: np.ndarray) -> np.ndarray:
@@ -35,7 +35,7 @@ def sequence(delta: jax.Array, mask: jax.Array) -> jax.Array:
     """log rho of the whole sequence (eq:grpo-ratio): the sum over its tokens.
 
     delta: [B, T], each token's log-probability under the policy minus that under the sampler,
-    zero where mask [B, T] is false. Returns [B, T]: the log ratio that token t is weighted by.
+    zero where mask [B, T] is false. Returns [B, T]: the log ratio that weights token t.
     """
     return jnp.broadcast_to(jnp.sum(delta, axis=1, keepdims=True), delta.shape)
 
@@ -47,17 +47,17 @@ def length_normalised(delta: jax.Array, mask: jax.Array) -> jax.Array:
 
 
 def token(delta: jax.Array, mask: jax.Array) -> jax.Array:
-    """A ratio of each token by itself (Shao et al., 2024)."""
+    """One ratio per token (Shao et al., 2024)."""
     return delta
 
 
 def constant(rate: float) -> float:
-    """The same learning rate at every step, as the paper has it."""
+    """A constant learning rate, as in the paper."""
     return rate
 
 
 def inverse_sqrt(rate: float) -> Callable[[jax.Array], jax.Array]:
-    """rate / sqrt(k) at an adapter's step k = 1, 2, ...: large at first, and no end to plan for."""
+    """rate / sqrt(k) at an adapter's step k = 1, 2, ...: large at first, without a fixed end."""
     return lambda steps: rate / jnp.sqrt(steps + 1.0)
 
 
@@ -72,19 +72,19 @@ SCHEDULES: dict[str, Schedule] = {"constant": constant, "inverse-sqrt": inverse_
 class GrpoConfig:
     """The update's settings; the defaults are the paper's (Appendices A.2 and A.4).
 
-    temperature: that of the ratio's log-probabilities.
-    sampled_at: that of those which the sampler recorded; None: the same.
-    failure_penalty: None leaves failed samples out, as the paper does; a number gives them the
+    temperature: of the ratio's log-probabilities.
+    sampled_at: temperature of the sampler's log-probabilities; None: the same.
+    failure_penalty: None leaves failed samples out, as in the paper; a number gives them the
         group's lowest credit minus it.
-    micro_batch: samples on a device at one time.
-    share_prompts: compute a group's prompt once instead of once a sample; the same gradient.
+    micro_batch: samples on a device at a time.
+    share_prompts: compute a group's prompt once instead of once per sample; the same gradient.
     coarse: pad lengths to powers of two and groups to the largest, for models that take longer to
         compile than to compute.
-    on_policy: the adapter that is updated is the one that sampled, by a program that rounds
-        otherwise. The trainer's own log-probabilities stand for the sampler's then.
-    importance_cap: with on_policy, weigh each sample by its probability under the trainer over that
-        under the sampler, both at `sampled_at`, this much at most; None weighs all alike.
-    Raises InputError for a number out of range.
+    on_policy: the updated adapter is the one that sampled, but the sampler rounds differently. Then
+        the trainer's own log-probabilities replace the sampler's.
+    importance_cap: with on_policy, weight each sample by its probability under the trainer over
+    that under the sampler, both at `sampled_at`, at most this; None: equal weights. Raises
+    InputError for a value out of range.
     """
 
     learning_rate: float = 5e-6
@@ -126,11 +126,11 @@ class GrpoConfig:
 def advantages(
     credits: np.ndarray, failed: np.ndarray, usable: np.ndarray, config: GrpoConfig
 ) -> np.ndarray:
-    """A group's advantages [B] float64, NaN for samples that are left out, all zero without spread.
+    """A group's advantages [B] float64, NaN for omitted samples, all zero for equal credits.
 
-    credits: [B], NaN where there is none. failed: [B] bool, samples without a credit by their own
-    fault. usable: [B] bool, samples with log-probabilities. Raises InputError for an advantage
-    that is not one finite number for each credit.
+    credits: [B], NaN without one. failed: [B] bool, samples without a credit by their own fault.
+    usable: [B] bool, samples with log-probabilities. Raises InputError if the advantage function
+    does not return one finite number per credit.
     """
     credits = np.asarray(credits, np.float64)
     earned = usable & np.isfinite(credits)
@@ -147,7 +147,7 @@ def advantages(
 
 
 def _checked(found: Any, credits: np.ndarray) -> np.ndarray:
-    """Advantages [B] of credits [B]. Raises InputError unless that is what they are."""
+    """Advantages [B] of credits [B]. Raises InputError for an invalid result of the function."""
     try:
         if np.iscomplexobj(found):
             raise TypeError
@@ -168,12 +168,12 @@ def _checked(found: Any, credits: np.ndarray) -> np.ndarray:
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True)
 class Outcome:
-    """What the objective says of each row, [B] float32. value: before the row's weight.
-    log_ratio: of the whole sequence. clipped: share of its tokens at which the clip holds.
-    kl: sum over tokens of an estimate of KL(sampler, policy), never negative. tokens: how many.
-    drift, drift_size, drift_max: of the trainer's log-probabilities less the sampler's, the sum
-    over tokens, that of their sizes and the largest size. drift_clipped: share of its tokens at
-    which the clip would hold if the sampler's were the old ones.
+    """The objective's results per row, [B] float32. value: before the row's weight.
+    log_ratio: of the whole sequence. clipped: share of its clipped tokens. kl: sum over tokens of
+    an estimate of KL(sampler, policy), never negative. tokens: their number.
+    drift, drift_size, drift_max: of the trainer's minus the sampler's log-probabilities, the sum
+    over tokens, the sum of absolute values and the largest one. drift_clipped: share of its tokens
+    that would be clipped with the sampler's numbers in the ratio.
     """
 
     value: jax.Array
@@ -207,7 +207,7 @@ def clipped_objective(
     A = advantage[:, None]
     held = _held(log_ratio, A, clip)
     bound = jnp.where(log_ratio > 0, 1 + clip, 1 - clip)
-    # exp is kept from where its value is not used: infinity times a gradient of zero is no number.
+    # No exp where its value is unused: infinity times a zero gradient is NaN.
     free = jnp.exp(jnp.where(held | (A == 0), 0.0, log_ratio))
     value = jnp.where(held, bound, free) * A
     tokens = mask.sum(axis=1)
@@ -228,6 +228,6 @@ def clipped_objective(
 
 
 def _held(log_ratio: jax.Array, advantage: jax.Array, clip: float) -> jax.Array:
-    """Where a step that would go on in its direction is stopped, bool [B, T]."""
+    """The tokens at which the clip stops a further step, bool [B, T]."""
     above, below = log_ratio > jnp.log1p(clip), log_ratio < jnp.log1p(-clip)
     return (above & (advantage > 0)) | (below & (advantage < 0))

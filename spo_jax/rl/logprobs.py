@@ -1,10 +1,10 @@
-"""Log-probabilities of given tokens without ever holding [B, T, vocabulary]."""
+"""Log-probabilities of given tokens without an array [B, T, vocabulary]."""
 
 import chex
 import jax
 import jax.numpy as jnp
 
-BLOCK = 512  # tokens whose logits exist at one time: 0.5 GB in float32 at a vocabulary of 248,320
+BLOCK = 512  # tokens per block of logits: 0.5 GB in float32 at a vocabulary of 248,320
 
 
 def token_logprobs(
@@ -13,11 +13,11 @@ def token_logprobs(
     """log softmax(hidden head^T / temperature) at the targets, float32 [B, T].
 
     hidden: [B, T, D], the output at the token before each target. targets: [B, T] int32.
-    head: [V, D]. Logits are made for `BLOCK` tokens at a time and again in the backward pass.
+    head: [V, D]. Logits are computed for `BLOCK` tokens at a time, and again in the backward pass.
     """
     chex.assert_rank([hidden, targets, head], [3, 2, 2])
     B, T, D = hidden.shape
-    width = max(1, min(T, BLOCK // B))  # blocks cut the time axis, so split rows stay split
+    width = max(1, min(T, BLOCK // B))  # blocks divide the time axis, so rows stay sharded
     count = -(-T // width)
     padding = count * width - T
     hidden = jnp.pad(hidden, ((0, 0), (0, padding), (0, 0))).reshape(B, count, width, D)

@@ -1,4 +1,4 @@
-"""Low-rank adapters: what they correct, their shapes, and a fresh one."""
+"""Low-rank adapters: their targets, shapes and initial values."""
 
 import math
 from dataclasses import dataclass, replace
@@ -15,18 +15,17 @@ DELTA_NET = ("in_proj_qkv", "in_proj_z", "in_proj_b", "in_proj_a", "out_proj")
 MLP = ("gate_proj", "up_proj", "down_proj")
 TARGETS = ATTENTION + DELTA_NET + MLP
 
-# Appendix A.2 names "query, key, value and output projections". Three layers of four are delta
-# nets, whose queries, keys and values are one matrix; without it most layers would not learn.
+# Appendix A.2 names "query, key, value and output projections". Three of four layers are delta
+# nets, with one matrix for queries, keys and values; without it most layers would not learn.
 MIXERS = (*ATTENTION, "in_proj_qkv", "out_proj")
 TARGET_SETS = {"mixers": MIXERS, "mixers+mlp": (*MIXERS, *MLP)}  # the paper's, of its two problems
 
 
 @dataclass(frozen=True)
 class LoraConfig:
-    """rank: r. alpha: the correction is scaled by alpha / r. targets: names out of `TARGETS`.
+    """rank: r. alpha: the correction is scaled by alpha / r. targets: names from `TARGETS`.
 
-    The defaults are the paper's for its first problem (Appendix A.2); dropout is zero there and
-    absent here.
+    The defaults are those of the paper's first problem (Appendix A.2), without dropout (zero there).
     Raises InputError for an unknown target or a rank below one.
     """
 
@@ -41,7 +40,7 @@ class LoraConfig:
             raise InputError(f"alpha of an adapter is {self.alpha}; it must be a positive number")
         unknown = [name for name in self.targets if name not in TARGETS]
         if unknown or not self.targets:
-            wrong = f"{unknown[0]!r} is no target" if unknown else "an adapter needs a target"
+            wrong = f"{unknown[0]!r} is not a target" if unknown else "an adapter needs a target"
             raise InputError(f"{wrong} (known: {', '.join((*TARGET_SETS, *TARGETS))})")
 
     @property
@@ -53,13 +52,13 @@ class LoraConfig:
 @dataclass(frozen=True)
 class Adapter:
     """layers: for each position in the block, by target, a [repeats, r, in] and b [repeats, out, r]
-    in float32, without the scale, as PEFT keeps them.
+    in float32, without the scale, as in PEFT.
     """
 
     layers: tuple[dict[str, LowRank], ...]
 
     def scaled(self, scale: float | jax.Array) -> tuple[dict[str, LowRank], ...]:
-        """What the model takes: b times alpha / r."""
+        """The adapter for the model: b times alpha / r."""
         return tuple(
             {name: replace(low_rank, b=low_rank.b * scale) for name, low_rank in layer.items()}
             for layer in self.layers
@@ -67,7 +66,7 @@ class Adapter:
 
     @property
     def size(self) -> int:
-        """How many numbers it holds."""
+        """The number of parameters."""
         return sum(math.prod(leaf.shape) for leaf in jax.tree.leaves(self))
 
 
@@ -99,7 +98,7 @@ def shapes(config: Qwen3_5Config, kind: str) -> dict[str, tuple[int, int]]:
 
 
 def init_adapter(key: jax.Array, lora: LoraConfig, config: Qwen3_5Config) -> Adapter:
-    """An adapter that changes nothing yet: a as PEFT draws it, uniform on ±1/sqrt(in), b zero."""
+    """An initial adapter without effect: a as in PEFT, uniform on ±1/sqrt(in), b zero."""
     layers = []
     for position, kind in enumerate(config.block):
         layer = {}

@@ -1,10 +1,10 @@
-"""Adapters as PEFT keeps them in a folder: written for vLLM and PEFT, and read back.
+"""Adapters as PEFT folders: written for vLLM and PEFT, and read back.
 
-Keys are written with `language_model.` in them: only then does vLLM find the layers in the class
-that it builds for published checkpoints. transformers' multimodal class has the same names. Its
-text class has no such level: `model.load_adapter(folder)` takes it out, but
-`PeftModel.from_pretrained` needs to be told, by key_mapping=TEXT_KEYS; without that it warns and
-leaves the adapter as it was drawn. Equal adapters give equal bytes.
+Keys contain `language_model.`: vLLM needs it to find the layers in its class for published
+checkpoints. transformers' multimodal class has the same names. Its text class lacks this level:
+`model.load_adapter(folder)` removes it, but `PeftModel.from_pretrained` needs
+key_mapping=TEXT_KEYS; without it PEFT warns and leaves the adapter at its random initial values.
+Equal adapters give equal bytes.
 """
 
 import re
@@ -30,7 +30,7 @@ READ = re.compile(
     r"base_model\.model\.model\.(?:language_model\.)?"
     r"(layers\.\d+\.\w+\.(\w+)\.lora_[AB]\.)(?:default\.)?weight"
 )
-# Settings that change what an adapter does and that are not done here.
+# Settings that change an adapter's effect and are not implemented here.
 UNSUPPORTED = (
     "alora_invocation_tokens",
     "alpha_pattern",
@@ -50,18 +50,18 @@ UNSUPPORTED = (
     "use_qalora",
     "velora_config",
 )
-# Other ways to draw the start of an adapter change the base as well.
+# Other initialisations of an adapter also change the base.
 PLAIN_STARTS = (None, True, False, "gaussian", "eva", "orthogonal")
 
 
 def export_peft(
     adapter: Adapter, lora: LoraConfig, config: Qwen3_5Config, folder: str | Path, base: str = ""
 ) -> None:
-    """Write adapter_config.json and adapter_model.safetensors; the folder appears whole or not.
+    """Write adapter_config.json and adapter_model.safetensors, atomically.
 
-    base: the name or path of the base model, which PEFT and vLLM only pass on.
-    Raises InputError where the folder exists and is not empty, or the adapter has another shape
-    than `lora` and `config` say.
+    base: the name or path of the base model, for information only.
+    Raises InputError if the folder exists and is not empty, or the adapter has another shape than
+    `lora` and `config` say.
     """
     tensors = {}
     for position, layer in enumerate(adapter.layers):
@@ -71,7 +71,7 @@ def export_peft(
                     name = _name(repeat * len(config.block) + position, target, side)
                     tensors[PREFIX + name] = np.ascontiguousarray(value)
     _check(
-        "the adapter to be exported does not fit its rank, its targets or the model",
+        "the exported adapter does not fit its rank, its targets or the model",
         [(key, key.removeprefix(PREFIX), value.shape) for key, value in tensors.items()],
         dict(_expected(lora, config)),
     )
@@ -99,10 +99,10 @@ def export_peft(
 def import_peft(folder: str | Path, config: Qwen3_5Config) -> tuple[Adapter, LoraConfig]:
     """The adapter in a folder that PEFT or `export_peft` wrote, in float32.
 
-    Keys may lack `language_model.`, and may hold the name of PEFT's default adapter. Dropout is
-    ignored; rank-stabilised scaling becomes the alpha of the same effect.
-    Raises InputError for files that are missing or damaged, an adapter of another kind, and tensors
-    that are missing, unexpected, of another shape or rank or not finite, all of them at once.
+    Keys may lack `language_model.`, and may contain the name of PEFT's default adapter. Dropout is
+    ignored; rank-stabilised scaling becomes an equivalent alpha.
+    Raises InputError for missing or damaged files, an adapter of another kind, and tensors that are
+    missing, unexpected, of another shape or rank or not finite; one error lists all tensors.
     """
     folder = Path(folder)
     values = read_json(folder / CONFIG)
@@ -158,7 +158,7 @@ def _check(
     wanted: Mapping[str, tuple[int, ...]],
     infinite: Sequence[str] = (),
 ) -> None:
-    """found: keys as they stand in the file, their names below `PREFIX` and their shapes."""
+    """found: keys in the file, their names below `PREFIX` and their shapes."""
     names = [name for _, name, _ in found]
     refuse(
         where,
@@ -179,7 +179,7 @@ def _check(
 def _read(file: Path) -> dict[str, np.ndarray]:
     tensors = {}
     with opened(file) as stored:
-        for key in stored.keys():  # noqa: SIM118  (it is no mapping)
+        for key in stored.keys():  # noqa: SIM118  (not a mapping)
             dtype = stored.get_slice(key).get_dtype()
             if dtype not in FLOATS:
                 raise InputError(f"{file}: {key} is {dtype}; read are {', '.join(FLOATS)}")
@@ -188,7 +188,7 @@ def _read(file: Path) -> dict[str, np.ndarray]:
 
 
 def _lora_config(values: Mapping[str, Any], found: Iterable[str]) -> LoraConfig:
-    """found: targets of the tensors, for a config that gives its targets as a pattern."""
+    """found: targets of the tensors, for a config with a pattern of targets."""
     kind = values.get("peft_type")
     if kind != "LORA":
         raise InputError(f"peft_type is {kind!r}; only LORA is read")
@@ -199,7 +199,7 @@ def _lora_config(values: Mapping[str, Any], found: Iterable[str]) -> LoraConfig:
         raise InputError(f"bias is {values['bias']!r}; only 'none' is supported")
     start = values.get("init_lora_weights")
     if start not in PLAIN_STARTS:
-        raise InputError(f"init_lora_weights is {start!r}, which changes the base as well")
+        raise InputError(f"init_lora_weights is {start!r}, which also changes the base")
     rank, alpha = values.get("r"), values.get("lora_alpha")
     if type(rank) is not int or isinstance(alpha, bool) or not isinstance(alpha, int | float):
         raise InputError(f"r is {rank!r} and lora_alpha {alpha!r}; both must be numbers")
@@ -208,5 +208,5 @@ def _lora_config(values: Mapping[str, Any], found: Iterable[str]) -> LoraConfig:
     order = {name: i for i, name in enumerate(TARGETS)}
     targets = sorted(set(named), key=lambda name: (order.get(name, len(TARGETS)), name))
     if values.get("use_rslora"):
-        alpha *= max(rank, 0) ** 0.5  # alpha / sqrt(r) is that over r
+        alpha *= max(rank, 0) ** 0.5  # alpha / sqrt(r) = alpha sqrt(r) / r
     return LoraConfig(rank, float(alpha), tuple(targets))

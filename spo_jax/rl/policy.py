@@ -1,9 +1,8 @@
-"""The policy: two adapters of one frozen base, which write programs and learn from them.
+"""The policy: samples programs with two adapters of one frozen base, and updates the adapters.
 
-It is generator and updater in one, so that what writes the next round is what this one taught.
-Its random keys are derived from the seeds it is given and its adapters are all that it carries from
-round to round, so a run that was cut and restored goes on bit for bit where the backend repeats
-itself so: see `backend.repeats`.
+It is generator and updater in one, so each round samples from the updated adapters. Its random keys
+derive from the given seeds, and the adapters are its only state between rounds. So a restored run
+continues exactly if the backend is reproducible: see `backend.repeats`.
 """
 
 import hashlib
@@ -33,39 +32,39 @@ from spo_jax.rl.trainer import Learner, NotFinite, Trainer, make_optimizer
 from spo_jax.seeding import derive
 from spo_jax.words import EMBEDDED, VLLM
 
-# What an answer depends on, by the word for it.
+# The settings that an answer depends on, by their label.
 FILES = {
     "weights": ("config.json", "*.safetensors"),
     "tokenizer": (
         "tokenizer.json", "tokenizer_config.json", "chat_template.jinja", "generation_config.json"
     ),
 }  # fmt: skip
-CLOCKED = "tokens_per_second"  # the one metric of an update that is not the same when repeated
+CLOCKED = "tokens_per_second"  # the only metric of an update that differs between equal updates
 
 
 class OutOfMemory(SpoError, MemoryError):
-    """The device's memory does not suffice; what was saved before stays valid."""
+    """The device's memory is exhausted; earlier checkpoints stay valid."""
 
 
 @contextmanager
 def _enough_memory(what: str, settings: str) -> Iterator[None]:
-    """One sentence for XLA's word that a device is full."""
+    """One sentence for XLA's out-of-memory error."""
     try:
         yield
     except jax.errors.JaxRuntimeError as error:
         if "RESOURCE_EXHAUSTED" not in str(error):
             raise
         raise OutOfMemory(
-            f"the device has not enough memory to {what}: begin a new run with a smaller "
+            f"the device has not enough memory to {what}: start a new run with a smaller "
             f"{settings}; finished rounds of this one are kept, for a larger device"
         ) from error
 
 
 class Policy(Generator):
-    """Writes programs with the adapter of their role, and updates both.
+    """Samples programs with the adapter of their role, and updates both adapters.
 
-    config: the run's. model: the base, used by both roles. Prompts go through the tokenizer's chat
-    template. Raises InputError for settings that the model or the adapters cannot have.
+    config: of the run. model: the base of both roles. Prompts go through the tokenizer's chat
+    template. Raises InputError for settings that do not fit the model or the adapters.
     """
 
     def __init__(self, config: Config, model: Qwen3_5, tokenizer: Tokenizer) -> None:
@@ -97,20 +96,20 @@ class Policy(Generator):
     def load(cls, config: Config) -> "Policy":
         """The policy of a run's model at the run's start.
 
-        A CPU computes in float32, which it does faster than bfloat16; other devices as stored.
-        Raises InputError for a folder that holds no model or no tokenizer of the kind.
+        A CPU computes in float32, where it is faster than in bfloat16; other devices as stored.
+        Raises InputError for a folder without a suitable model or tokenizer.
         """
         folder = model_folder(config.model)
         tokenizer = Tokenizer.load(folder)
         on_cpu = jax.default_backend() == "cpu"
         model = load_pretrained(folder, jnp.float32 if on_cpu else None)
-        model.remat = not on_cpu  # what fits a CPU's patience fits its memory
+        model.remat = not on_cpu  # models small enough for a CPU's speed fit its memory
         return cls(config, model, tokenizer)
 
-    # --- it writes --------------------------------------------------------------------------------
+    # --- sampling ---------------------------------------------------------------------------------
 
     def fits(self, text: str) -> bool:
-        """Whether a prompt leaves room for the longest answer."""
+        """Whether a prompt leaves room for an answer of maximum length."""
         return len(self._prompt_tokens(text)) <= self._room
 
     def generate(
@@ -118,8 +117,8 @@ class Policy(Generator):
     ) -> list[tuple[Completion, ...]]:
         """`n` completions of each prompt, with their tokens and log-probabilities.
 
-        The same for the same seed, prompts and adapters. Raises InputError for a prompt that does
-        not fit, and OutOfMemory.
+        Deterministic in seed, prompts and adapters. Raises InputError for a prompt that does not
+        fit, and OutOfMemory.
         """
         found = {
             place: group for part in self.stream(prompts, n, seed) for place, group in part.items()
@@ -129,7 +128,7 @@ class Policy(Generator):
     def stream(
         self, prompts: Sequence[Prompt], n: int, seed: int
     ) -> Iterator[dict[int, tuple[Completion, ...]]]:
-        """What `generate` returns, by the prompts' places, batch by batch."""
+        """The results of `generate`, by prompt index, batch by batch."""
         for role in ROLES:
             places = [place for place, prompt in enumerate(prompts) if prompt.role == role]
             if not places:
@@ -148,13 +147,13 @@ class Policy(Generator):
         text = self._tokenizer.decode(sample.tokens)
         return Completion(text, sample.tokens, sample.logprobs, finished=sample.finished)
 
-    # --- it learns --------------------------------------------------------------------------------
+    # --- learning ---------------------------------------------------------------------------------
 
     def update(self, groups: Mapping[Role, Sequence[Group]]) -> dict[str, float]:
-        """One step a role up eq:grpo on all its groups; metrics of `Trainer.update`, by role.
+        """One step per role on eq:grpo with all its groups; metrics of `Trainer.update`, by role.
 
-        Raises NotFinite where the objective is no number, and OutOfMemory; what was saved before
-        stays valid.
+        Raises NotFinite for a non-finite objective, and OutOfMemory; earlier checkpoints stay
+        valid.
         """
         metrics: dict[str, float] = {}
         for role in ROLES:
@@ -165,8 +164,8 @@ class Policy(Generator):
             except NotFinite as error:
                 what = str(error).partition(";")[0]
                 raise NotFinite(
-                    f"{what}; finished rounds are kept, but to go on from them would end here "
-                    "again: begin a new run, with a lower learning_rate"
+                    f"{what}; finished rounds are kept, but resuming from them would end here "
+                    "again: start a new run with a lower learning_rate"
                 ) from None
             metrics |= {f"{role}/{k}": value for k, value in measured.items() if k != CLOCKED}
         return metrics
@@ -181,15 +180,15 @@ class Policy(Generator):
             failed=group.failed,
         )
 
-    # --- it is kept -------------------------------------------------------------------------------
+    # --- checkpoints ------------------------------------------------------------------------------
 
     def save(self, folder: Path, number: int) -> None:
-        """Both learners as checkpoint `number`, on the disk when this returns."""
+        """Save both learners as checkpoint `number`, on the disk when this returns."""
         with Checkpoints(folder) as checkpoints:
             checkpoints.save(number, self.learners)
 
     def restore(self, folder: Path, number: int) -> None:
-        """Both learners of checkpoint `number`; later ones are deleted."""
+        """Restore both learners from checkpoint `number`; delete later ones."""
         with Checkpoints(folder) as checkpoints:
             self.learners = checkpoints.restore(number, like=self.learners)
             checkpoints.discard_after(number)
@@ -206,7 +205,7 @@ def lora_of(config: Config) -> LoraConfig:
 
 
 def grpo_of(config: Config) -> GrpoConfig:
-    """The update of a run. Raises InputError where an advantage of the user's own is not there."""
+    """The update of a run. Raises InputError if the user's own advantage cannot be loaded."""
     return GrpoConfig(
         learning_rate=config.learning_rate,
         schedule=SCHEDULES[config.schedule],
@@ -221,7 +220,7 @@ def grpo_of(config: Config) -> GrpoConfig:
         failure_penalty=config.failure_penalty,
         share_prompts=config.share_prompts,
         coarse=jax.default_backend() == "cpu",
-        # A round is one step of the adapters that wrote it, and neither sampler rounds as we do.
+        # A round is one step of the adapters that sampled it, and both samplers round differently.
         on_policy=True,
         sampled_at=1.0 if config.generator == VLLM else None,
         importance_cap=config.importance_cap,
@@ -229,7 +228,7 @@ def grpo_of(config: Config) -> GrpoConfig:
 
 
 def _key(*name: int | str) -> jax.Array:
-    """The typed key of a random stream, all 64 bits of its seed."""
+    """The typed key of a random stream, from all 64 bits of its seed."""
     halves = jnp.array(divmod(derive(*name), 2**32), jnp.uint32)
     return jax.random.wrap_key_data(halves, impl="threefry2x32")
 
@@ -238,9 +237,9 @@ def _key(*name: int | str) -> jax.Array:
 
 
 def model_folder(name: str) -> Path:
-    """The folder of a model: the one that ships, or the one named.
+    """The folder of a model: the embedded one, or a named folder.
 
-    Raises InputError where there is none.
+    Raises InputError if it is missing.
     """
     if name == EMBEDDED:
         try:
@@ -257,7 +256,7 @@ def model_folder(name: str) -> Path:
 
 
 def fingerprint(folder: str | Path) -> dict[str, str]:
-    """Hex digests of the weights and of the tokenizer in a folder: equal ones answer equally."""
+    """Hex digests of the weights and of the tokenizer in a folder."""
     found = {}
     for word, patterns in FILES.items():
         digest = hashlib.blake2b(digest_size=16)
@@ -272,7 +271,7 @@ def fingerprint(folder: str | Path) -> dict[str, str]:
 def export_adapters(config: Config, checkpoints: Path, number: int, out: str | Path) -> None:
     """Write OUT/destroy and OUT/repair, the adapters after a round, as PEFT folders.
 
-    Raises InputError where OUT exists and is not empty, or there is no such checkpoint.
+    Raises InputError if OUT exists and is not empty, or the checkpoint is missing.
     """
     shape, lora = Qwen3_5Config.from_json(model_folder(config.model)), lora_of(config)
     with fresh_folder(out) as fresh, Checkpoints(checkpoints) as kept:
@@ -282,7 +281,7 @@ def export_adapters(config: Config, checkpoints: Path, number: int, out: str | P
 
 
 def _abstract(config: Config, shape: Qwen3_5Config) -> dict[Role, Learner]:
-    """The shapes of what `Policy.save` keeps."""
+    """The shapes of the arrays that `Policy.save` writes."""
 
     def learner() -> Learner:
         adapter = init_adapter(jax.random.key(0), lora_of(config), shape)

@@ -1,10 +1,9 @@
-"""Sampling from the policy in JAX: n completions a prompt from one prefill.
+"""Sampling from the policy in JAX: n completions per prompt from one prefill.
 
-A row's random numbers depend on its prompt's and its own number and on the step alone, so that
-batches, padding and the other rows change what is drawn by no more than rounding does. Rows are
-decoded in segments, each about as long as those before it together: between segments the rows'
-buffers grow, and rows that have stopped leave the batch. Programs are compiled for the rungs of
-`rl.buckets` and kept by JAX.
+A row's random numbers depend only on its prompt's number, its own number and the step, so batches,
+padding and other rows affect samples by rounding at most. Rows are decoded in segments, each about
+as long as all earlier ones together. Between segments the rows' buffers grow, and stopped rows
+leave the batch. Programs are compiled for the sizes of `rl.buckets` and cached by JAX.
 """
 
 import math
@@ -25,16 +24,15 @@ from spo_jax.rl.qwen3_5.layers import LowRanks
 from spo_jax.rl.qwen3_5.model import Qwen3_5
 
 FIRST_SEGMENT = 256  # steps
-FEWEST_ROWS = 8  # a smaller batch costs as much a step: the weights are read anyway
+FEWEST_ROWS = 8  # a smaller batch takes as long per step: reading the weights dominates
 
 
 @dataclass(frozen=True)
 class SamplingConfig:
     """temperature: zero takes the most probable token. top_p: the mass of the nucleus.
 
-    stop_tokens: end a completion, which includes them. context: the most tokens of a prompt and its
-    completion. max_rows: completions decoded side by side. Raises InputError for numbers out of
-    range.
+    stop_tokens: end a completion, which includes them. context: maximum tokens of a prompt and its
+    completion. max_rows: completions decoded together. Raises InputError for a value out of range.
     """
 
     temperature: float = 0.8
@@ -56,11 +54,11 @@ class SamplingConfig:
 
 @dataclass(frozen=True, eq=False)
 class Sample:
-    """One completion: tokens [T] int32, with the stop token where it was drawn.
+    """One completion: tokens [T] int32, with the stop token if one was sampled.
 
-    logprobs: [T] float32, of the whole distribution at the sampling temperature (at temperature 1
-    where that is zero). sampling_logprobs: [T] float32, of what was drawn from, the nucleus.
-    finished: a stop token ended it, not the number of tokens.
+    logprobs: [T] float32, under the whole distribution at the sampling temperature (at temperature
+    1 if that is zero). sampling_logprobs: [T] float32, under the nucleus. finished: a stop token
+    ended it, not the maximum length.
     """
 
     tokens: np.ndarray
@@ -77,7 +75,7 @@ def sample(
     config: SamplingConfig,
     adapter: Sequence[LowRanks] | None = None,
 ) -> list[list[Sample]]:
-    """n completions of each prompt, an array of int32; adapter: as `Qwen3_5.hidden` takes it.
+    """n completions of each prompt [T] int32; adapter: as for `Qwen3_5.hidden`.
 
     Raises InputError for an empty prompt, a token outside the vocabulary, or a prompt that leaves
     less than `max_new_tokens` of the context.
@@ -97,7 +95,7 @@ def stream(
     config: SamplingConfig,
     adapter: Sequence[LowRanks] | None = None,
 ) -> Iterator[dict[int, list[Sample]]]:
-    """What `sample` returns, by the prompts' places, each as soon as its samples are there."""
+    """The results of `sample`, by prompt index, each as soon as its samples are complete."""
     _check(model, prompts, n, config)
     graph, weights = nnx.split(model)
     graphs, layers = zip(*map(nnx.split, model.unstacked()), strict=True)
@@ -118,7 +116,7 @@ def stream(
 
 def _check(model: Qwen3_5, prompts: Sequence[np.ndarray], n: int, config: SamplingConfig) -> None:
     if n < 1:
-        raise InputError(f"{n} samples a prompt were asked for; ask for at least 1")
+        raise InputError(f"{n} samples per prompt requested; request at least 1")
     context = min(config.context, model.config.max_position_embeddings)
     for i, prompt in enumerate(prompts):
         if len(prompt) == 0:
@@ -139,8 +137,8 @@ def _check(model: Qwen3_5, prompts: Sequence[np.ndarray], n: int, config: Sampli
 def _batches(
     lengths: Sequence[int], n: int, max_rows: int
 ) -> Iterator[tuple[list[tuple[int, int]], int, int]]:
-    """Batches of alike lengths: the (prompt, first sample) of each group, the groups with padding,
-    and the samples of a group.
+    """Batches of similar lengths: the (prompt, first sample) of each group, the groups with
+    padding, and the samples of a group.
     """
     width = min(n, max_rows)
     most = max_rows // width
@@ -153,10 +151,10 @@ def _batches(
 
 
 def capacities(limit: int) -> list[int]:
-    """After how many tokens a segment ends, the last of them at `limit`."""
+    """The token counts at which segments end; the last is `limit`."""
     found = [min(FIRST_SEGMENT, limit)]
     while found[-1] < limit:
-        # No segment for a short rest: a program takes longer to compile than it would save.
+        # No segment for a short rest: compiling would take longer than it saves.
         found.append(limit if limit <= 3 * found[-1] else 2 * found[-1])
     return found
 
@@ -164,7 +162,8 @@ def capacities(limit: int) -> list[int]:
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True)
 class _Carry:
-    """Between steps. hidden: [R, D], after the last token. keys: [R]. live: [R], not stopped."""
+    """The state between steps. hidden: [R, D], after the last token. keys: [R]. live: [R], not
+    stopped."""
 
     hidden: jax.Array
     state: decode.DecodeState
@@ -174,7 +173,7 @@ class _Carry:
 
 @dataclass(frozen=True)
 class _Run:
-    """What all batches of a call share. graphs, layers: of the layers by themselves."""
+    """The shared inputs of a call's batches. graphs, layers: of the single layers."""
 
     graph: Any
     graphs: tuple[Any, ...]
@@ -187,7 +186,7 @@ class _Run:
     def batch(
         self, prompts: Sequence[np.ndarray], rows: Sequence[tuple[int, int]], groups: int, n: int
     ) -> list[Sample]:
-        """A completion of each row, numbered by its prompt and its sample."""
+        """One completion per row; numbers: its prompt and its sample."""
         width = len(rows) // len(prompts)
         numbers = np.zeros((groups * width, 2), np.int32)
         numbers[: len(rows)] = rows
@@ -203,7 +202,7 @@ class _Run:
             self.graph, capacity, self.weights, self.adapter, tokens, mask, self.key, numbers, live
         )
         collected: list[list[tuple[np.ndarray, ...]]] = [[] for _ in numbers]
-        inside = np.arange(len(numbers))  # which rows the batch still holds
+        inside = np.arange(len(numbers))  # the rows still in the batch
         for following in (*sizes[1:], None):
             carry, drawn = _segment(
                 (self.graph, self.graphs), self.config, capacity - start,
@@ -256,7 +255,7 @@ def _prefill(
 
 @partial(jax.jit, static_argnums=0)
 def _next(capacity: int, carry: _Carry, rows: jax.Array | None) -> _Carry:
-    """The carry with room for more tokens, of some rows alone where `rows` [R'] is given."""
+    """The carry with room for more tokens; `rows` [R'] selects rows."""
     state = carry.state
     if rows is None:
         return _Carry(carry.hidden, decode.grown(state, capacity), carry.keys, carry.live)
@@ -274,11 +273,11 @@ def _segment(
     adapter: tuple[LowRanks, ...] | None,
     carry: _Carry,
 ) -> tuple[_Carry, tuple[jax.Array, ...]]:
-    """At most `steps` tokens of each row, fewer where all rows stop.
+    """At most `steps` tokens of each row, fewer if all rows stop.
 
-    graphs: of the model and of its layers by themselves, whose weights are `own`; the layers in
-    `weights` are not used, and so not given to the device.
-    Returns tokens, logprobs, sampling_logprobs and whether the row still lived, each [steps, R].
+    graphs: of the model and of its single layers, whose weights are `own`; the layers in `weights`
+    are unused and not sent to the device.
+    Returns tokens, logprobs, sampling_logprobs and whether the row was live, each [steps, R].
     """
     model = nnx.merge(graphs[0], weights)
     layers = [nnx.merge(graph, one) for graph, one in zip(graphs[1], own, strict=True)]
@@ -311,7 +310,7 @@ def _segment(
 
 
 def _uniforms(keys: jax.Array, step: jax.Array) -> jax.Array:
-    """One number in [0, 1) of each row's key at a step: keys [R] -> [R]."""
+    """One number in [0, 1) per row at a step: keys [R] -> [R]."""
     return jax.vmap(lambda key: jax.random.uniform(jax.random.fold_in(key, step)))(keys)
 
 
@@ -337,16 +336,16 @@ def _at(x: jax.Array, tokens: jax.Array) -> jax.Array:
 
 
 def nucleus(probabilities: jax.Array, top_p: float) -> jax.Array:
-    """The probabilities [R, V] of the fewest most probable tokens whose mass reaches top_p, zero
-    elsewhere; equally probable tokens stay together.
+    """The probabilities [R, V] of the smallest set of most probable tokens with mass top_p, zero
+    elsewhere; ties stay together.
 
-    A token stays if the tokens above it have less than top_p. The least such probability is found
-    by bisection over its bits, which in a positive float order as integers: exact, unlike bisection
-    over values, and much cheaper than a sort.
+    A token stays if the more probable tokens have mass below top_p. Bisection over the bits of a
+    probability finds the threshold: positive floats order like their bits as integers. It is exact,
+    unlike bisection over values, and much cheaper than a sort.
     """
     if top_p == 1:
         return probabilities
-    # All tokens below this bound together have half the mass that may be missing.
+    # All tokens below this bound together have half of the mass that may be missing.
     bound = 0.5 * (1 - top_p) / probabilities.shape[-1]
     low, high = (int(np.float32(x).view(np.int32)) for x in (bound, 1.0))
     mass = top_p * jnp.sum(probabilities, axis=-1)
@@ -369,7 +368,7 @@ def _value(bits: jax.Array) -> jax.Array:
 
 
 def draw(weights: jax.Array, uniforms: jax.Array) -> jax.Array:
-    """A token of each row in proportion to its weight: weights [R, V], uniforms [R] in [0, 1).
+    """One token per row in proportion to its weight: weights [R, V], uniforms [R] in [0, 1).
 
     Inverts the cumulated weights, first of blocks and then within one; rounding never yields a
     token of weight zero.
@@ -384,8 +383,8 @@ def draw(weights: jax.Array, uniforms: jax.Array) -> jax.Array:
 
 
 def _invert(weights: jax.Array, target: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """The first index at which the cumulated weights [R, K] exceed target [R], else the last of
-    positive weight; and how far the target lies beyond what comes before it.
+    """The first index at which the cumulated weights [R, K] exceed target [R], else the last with
+    positive weight; and the target minus the cumulated weight before that index.
     """
     reached = jnp.cumsum(weights, axis=-1)
     positive = weights > 0

@@ -1,7 +1,7 @@
-"""Where arrays live: a mesh of data and fsdp axes, by NamedSharding.
+"""Placement of arrays on a mesh of data and fsdp axes, by NamedSharding.
 
 Rows of a batch are split over both axes. Weights are split over fsdp and gathered layer by layer
-where they are used. Adapters and optimizer states are small, and every device holds them whole.
+for use. Adapters and optimizer states are small and replicated on every device.
 """
 
 from typing import Any, TypeVar
@@ -19,9 +19,9 @@ M = TypeVar("M", bound=nnx.Module)
 
 
 def make_mesh(data: int = 1, fsdp: int = 1) -> Mesh:
-    """A mesh over data x fsdp devices, all processes' devices in the order JAX lists them.
+    """A mesh over data x fsdp devices of all processes, in JAX's order.
 
-    Raises InputError where there are fewer devices.
+    Raises InputError if there are fewer devices.
     """
     devices = jax.devices()
     if data < 1 or fsdp < 1 or data * fsdp > len(devices):
@@ -38,7 +38,7 @@ def make_mesh(data: int = 1, fsdp: int = 1) -> Mesh:
 
 
 def weight_sharding(shape: tuple[int, ...], mesh: Mesh, stacked: bool) -> NamedSharding:
-    """Splits the longest axis that fsdp divides, but never the one that the layers' scan takes."""
+    """Splits the longest axis that fsdp divides, except the axis of the scan over layers."""
     size = mesh.shape["fsdp"]
     axes = [i for i in range(int(stacked), len(shape)) if shape[i] % size == 0]
     if size == 1 or not axes:
@@ -48,9 +48,9 @@ def weight_sharding(shape: tuple[int, ...], mesh: Mesh, stacked: bool) -> NamedS
 
 
 def shard_model(model: M, mesh: Mesh) -> M:
-    """A `Qwen3_5` with this one's weights, split by `weight_sharding`, and with its mesh set.
+    """A `Qwen3_5` with these weights, split by `weight_sharding`, and with its mesh set.
 
-    `load_pretrained(folder, mesh=mesh)` does it while it reads, and needs no device to hold all.
+    `load_pretrained(folder, mesh=mesh)` splits while it reads, so no device must hold all weights.
     """
 
     def placed(path: tuple[Any, ...], leaf: nnx.Variable) -> nnx.Variable:
@@ -65,7 +65,7 @@ def shard_model(model: M, mesh: Mesh) -> M:
 
 
 def replicated(tree: T, mesh: Mesh | None) -> T:
-    """`tree` with a whole copy on each device."""
+    """`tree` replicated on each device."""
     return tree if mesh is None else jax.device_put(tree, NamedSharding(mesh, P()))
 
 
@@ -77,7 +77,7 @@ def split_rows(x: jax.Array, mesh: Mesh | None) -> jax.Array:
 
 
 def gathered(tree: T, mesh: Mesh | None) -> T:
-    """Inside jit: `tree` whole on each device, from here on."""
+    """Inside jit: `tree` replicated on each device."""
     if mesh is None:
         return tree
     return jax.lax.with_sharding_constraint(tree, NamedSharding(mesh, P()))

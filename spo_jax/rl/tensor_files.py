@@ -1,4 +1,4 @@
-"""Folders of safetensors files: written whole or not at all, and read; errors name the file."""
+"""Folders of safetensors files: atomic writes, and reads; errors name the file."""
 
 import json
 import os
@@ -8,21 +8,21 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import ml_dtypes  # noqa: F401  (numpy knows bfloat16 from it, and safetensors asks numpy)
+import ml_dtypes  # noqa: F401  (gives NumPy bfloat16, which safetensors needs)
 from safetensors import SafetensorError, safe_open
 
 from spo_jax import jsontext
 from spo_jax.errors import InputError
 
-FLOATS = ("BF16", "F16", "F32")  # what is read; others are quantised or no weights at all
+FLOATS = ("BF16", "F16", "F32")  # readable; other dtypes are quantised or no weights
 SHOWN = 10  # tensors of each kind that an error names
 
 
 @contextmanager
 def fresh_folder(folder: str | Path) -> Iterator[Path]:
-    """A folder beside `folder` to write into, renamed to it at the end, removed on an error.
+    """A temporary folder beside `folder`, renamed to it at the end, removed on an error.
 
-    Raises InputError where `folder` exists and is not an empty folder, or cannot be written.
+    Raises InputError if `folder` exists and is not an empty folder, or cannot be written.
     """
     target = Path(os.path.abspath(folder))
     fresh = target.with_name(f".{target.name}.{os.getpid()}.writing")
@@ -32,7 +32,7 @@ def fresh_folder(folder: str | Path) -> Iterator[Path]:
         shutil.rmtree(fresh, ignore_errors=True)
         fresh.mkdir(parents=True)
         yield fresh
-        for path in fresh.rglob("*"):  # safetensors writes files that nobody else may read
+        for path in fresh.rglob("*"):  # safetensors makes files that only the owner can read
             if path.is_file():
                 path.chmod(fresh.stat().st_mode & 0o666)
         os.replace(fresh, target)
@@ -44,8 +44,8 @@ def fresh_folder(folder: str | Path) -> Iterator[Path]:
 
 @contextmanager
 def opened(file: Path) -> Iterator[Any]:
-    """safetensors' reader of a file. Raises InputError where it is missing, damaged or cut short,
-    also when that shows only while the file is read.
+    """safetensors' reader of a file. Raises InputError if it is missing, damaged or truncated, also
+    later while the file is read.
     """
     try:
         with safe_open(file, "numpy") as tensors:
@@ -54,12 +54,12 @@ def opened(file: Path) -> Iterator[Any]:
         raise InputError(f"{file} is missing; fetch or write the folder again") from None
     except (SafetensorError, OSError) as error:
         raise InputError(
-            f"{file} is damaged or cut short ({error}); fetch or write the folder again"
+            f"{file} is damaged or truncated ({error}); fetch or write the folder again"
         ) from None
 
 
 def read_json(file: Path) -> dict[str, Any]:
-    """Raises InputError for a file that is missing or no JSON object."""
+    """Raises InputError unless the file holds a JSON object."""
     try:
         values = jsontext.parse(file.read_bytes())
     except FileNotFoundError:
@@ -76,7 +76,7 @@ def write_json(file: Path, values: Mapping[str, Any]) -> None:
 
 
 def refuse(where: str, problems: Mapping[str, Sequence[str]]) -> None:
-    """Raise one InputError about the tensors with a problem, by kind; none if there are none."""
+    """Raise one InputError that lists all tensors with a problem, by kind, if any."""
     parts = []
     for kind, names in problems.items():
         if names:

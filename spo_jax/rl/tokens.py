@@ -1,4 +1,4 @@
-"""Text to tokens and back, by the tokenizer and chat template of a Hugging Face folder."""
+"""Text to tokens and back, with the tokenizer and chat template of a Hugging Face folder."""
 
 import json
 from collections.abc import Sequence
@@ -12,9 +12,9 @@ from spo_jax.rl.tensor_files import read_json
 
 
 class Tokenizer:
-    """What a model folder says about text: tokenizer.json, the chat template, the stop tokens.
+    """A model folder's tokenizer.json, chat template and stop tokens.
 
-    stops: tokens that end an answer. size: of the vocabulary, added tokens included.
+    stops: tokens that end an answer. size: of the vocabulary, with added tokens.
     """
 
     def __init__(self, tokenizer: Any, template: Any, stops: Sequence[int]) -> None:
@@ -33,20 +33,20 @@ class Tokenizer:
             raise InputError(f"{folder} has no tokenizer.json; name a Hugging Face model folder")
         try:
             tokenizer = Fast.from_file(str(path))
-        except Exception as error:  # the library raises nothing more specific
+        except Exception as error:  # the library has no specific exception
             raise InputError(f"cannot read {path}: {error}") from None
-        tokenizer.no_truncation()  # a file may hold what somebody once trained with
+        tokenizer.no_truncation()  # the file may contain settings of its training
         tokenizer.no_padding()
         settings = _json(folder / "tokenizer_config.json")
         template = _template(folder, settings)
         found = cls(tokenizer, template, _stops(folder, settings, tokenizer))
-        found.prompt("")  # a template that cannot be used is told before a run begins
+        found.prompt("")  # report an unusable template before a run begins
         return found
 
     def prompt(self, text: str) -> np.ndarray:
-        """[T] int32: `text` as a user's message, ready for the answer, which comes unthought.
+        """[T] int32: `text` as a user's message, ready for an answer without thinking.
 
-        Raises InputError where the template refuses it or lacks something.
+        Raises InputError if the template fails.
         """
         from jinja2 import TemplateError
 
@@ -60,21 +60,21 @@ class Tokenizer:
         return self.encode(whole)
 
     def encode(self, text: str) -> np.ndarray:
-        """[T] int32; special tokens are recognised, none is added."""
+        """[T] int32; special tokens in the text count as such, none is added."""
         return np.array(self._tokenizer.encode(text, add_special_tokens=False).ids, np.int32)
 
     def decode(self, tokens: Sequence[int] | np.ndarray) -> str:
-        """The text of some tokens without the special ones."""
+        """The text of tokens, without special tokens."""
         return self._tokenizer.decode([int(token) for token in tokens], skip_special_tokens=True)
 
 
 def _json(path: Path) -> dict[str, Any]:
-    """A JSON object of the folder; empty where there is no such file."""
+    """A JSON object of the folder; empty if the file is missing."""
     return read_json(path) if path.is_file() else {}
 
 
 def _template(folder: Path, settings: dict[str, Any]) -> Any:
-    """The folder's chat template, compiled as transformers compiles it."""
+    """The folder's chat template, compiled as in transformers."""
     from jinja2 import TemplateError
     from jinja2.ext import loopcontrols
     from jinja2.sandbox import ImmutableSandboxedEnvironment
@@ -103,7 +103,7 @@ def _template(folder: Path, settings: dict[str, Any]) -> Any:
 
 
 def _stops(folder: Path, settings: dict[str, Any], tokenizer: Any) -> tuple[int, ...]:
-    """The end-of-sequence tokens that the generation config and the tokenizer name."""
+    """The end-of-sequence tokens of the generation config and the tokenizer."""
     listed = _json(folder / "generation_config.json").get("eos_token_id")
     stops = listed if isinstance(listed, list) else [] if listed is None else [listed]
     if settings.get("eos_token"):
@@ -115,5 +115,5 @@ def _stops(folder: Path, settings: dict[str, Any], tokenizer: Any) -> tuple[int,
 
 
 def _content(token: Any) -> str:
-    """A special token as text; some folders store its properties with it."""
+    """A special token as text; some folders store it with properties."""
     return str(token["content"]) if isinstance(token, dict) else str(token)

@@ -22,13 +22,13 @@ from spo_jax.rl.sharding import gathered, replicated
 
 
 class NotFinite(SpoError, ArithmeticError):
-    """The objective is infinite or not a number; nothing was updated."""
+    """The objective is infinite or NaN; nothing was updated."""
 
 
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True)
 class Learner:
-    """One role's adapter, its optimizer's state, and how many steps it has taken (int32)."""
+    """One role's adapter, its optimizer's state and step count (int32)."""
 
     adapter: Adapter
     optimizer: optax.OptState
@@ -36,9 +36,9 @@ class Learner:
 
 
 class Trainer:
-    """Updates adapters of one frozen base; holds no state of its own but the base.
+    """Updates adapters of one frozen base; its only state is the base.
 
-    context: longest prompt and completion together, in tokens.
+    context: maximum tokens of a prompt with its completion.
     """
 
     def __init__(
@@ -49,10 +49,10 @@ class Trainer:
         self._settings = _Settings(nnx.graphdef(model), lora, config)
         self._weights = nnx.state(model)
         self._shardings: Any = None
-        self._host: Any = None  # the base's copy in host memory, once there is one
+        self._host: Any = None  # the base's copy in host memory, if made
 
     def init(self, key: jax.Array) -> Learner:
-        """A learner whose adapter changes nothing yet."""
+        """A learner with an adapter without effect."""
         adapter = init_adapter(key, self.lora, self.model_config)
         optimizer = make_optimizer(self.config).init(adapter)
         return replicated(Learner(adapter, optimizer, jnp.int32(0)), self.mesh)
@@ -60,11 +60,10 @@ class Trainer:
     def update(
         self, learner: Learner, groups: Sequence[TokenGroup]
     ) -> tuple[Learner, dict[str, float]]:
-        """One step up eq:grpo on all usable samples of `groups`; the given learner is used up.
+        """One step of ascent on eq:grpo with all usable samples of `groups`; consumes the learner.
 
-        Without a sample that has an advantage there is no step. Metrics: see `_metrics`. Raises
-        InputError for a sample beyond the context, and NotFinite, naming the group, before
-        anything has changed.
+        Without a non-zero advantage there is no step. Metrics: see `_metrics`. Raises InputError
+        for a sample beyond the context, and NotFinite, which names the group, before any change.
         """
         began = time.perf_counter()
         selection = select(groups, self.config, self.context)
@@ -98,24 +97,24 @@ class Trainer:
     def read(
         self, adapter: Adapter, scale: jax.Array, tokens: np.ndarray, places: Sequence[int]
     ) -> tuple[jax.Array, jax.Array]:
-        """What is thought of a text, at temperature 1: float32 [T - 1] and [P, V].
+        """Log-probabilities of a text at temperature 1: float32 [T - 1] and [P, V].
 
-        Log-probabilities of tokens [T] but the first, and of every token after the first `places`
-        of them. scale: of the adapter; zero for the base alone.
+        Of tokens [T] except the first, and of every token after the prefixes of lengths `places`.
+        scale: of the adapter; zero for the base alone.
         """
         rows = jnp.asarray(places, jnp.int32)
         return _read(self._settings, self._weights, adapter, scale, jnp.asarray(tokens[None]), rows)
 
-    # --- where the base is ------------------------------------------------------------------------
+    # --- placement of the base --------------------------------------------------------------------
 
     def to_host(self) -> None:
-        """Free the devices of the base, which stays in host memory; nothing where it is there.
+        """Move the base to host memory and free it on the devices; no effect if it is there.
 
-        The model that this trainer was made of, and its arrays, cannot be used any more.
+        The trainer's original model and its arrays become unusable.
         """
         if self._weights is self._host:
             return
-        if self._host is None:  # it never changes, so one copy will do for ever
+        if self._host is None:  # it never changes, so one copy suffices
             self._host = jax.tree.map(lambda x: np.array(x), self._weights)
             self._shardings = jax.tree.map(lambda x: x.sharding, self._weights)
         for leaf in jax.tree.leaves(self._weights):
@@ -133,7 +132,7 @@ class Trainer:
 
 @dataclass(frozen=True)
 class _Settings:
-    """What a compiled update depends on besides shapes."""
+    """The static inputs of a compiled update."""
 
     graph: Any
     lora: LoraConfig
@@ -144,11 +143,11 @@ class _Settings:
 def accumulate(
     settings: _Settings, weights: Any, adapter: Adapter, gradients: Adapter, batch: Batch
 ) -> tuple[Adapter, Outcome]:
-    """`gradients` plus those of the loss, minus eq:grpo's objective, on a batch; rows [K, G m]."""
+    """`gradients` plus those of the loss (negative eq:grpo) on a batch; rows [K, G m]."""
     form = _shared_gradient if settings.config.share_prompts else _plain_gradient
     model = nnx.merge(settings.graph, weights)
     own, outcome = form(settings, model, adapter, batch)
-    # Every process reads all outcomes, so none may live with another process alone.
+    # Every process reads all outcomes, so each needs all of them.
     return jax.tree.map(jnp.add, gradients, own), gathered(outcome, model.mesh)
 
 
@@ -170,7 +169,7 @@ def make_optimizer(config: GrpoConfig) -> optax.GradientTransformation:
 def _loss(
     settings: _Settings, hidden: jax.Array, head: jax.Array, rows: Batch
 ) -> tuple[jax.Array, Outcome]:
-    """The weighted loss of rows [B]; hidden [B, C, D] stands one token before each target."""
+    """The weighted loss of rows [B]; hidden [B, C, D] is of the token before each target."""
     config = settings.config
     logprobs = token_logprobs(hidden, rows.tokens, head, config.temperature)
     if not config.on_policy:
@@ -179,7 +178,7 @@ def _loss(
         )
         return -jnp.sum(outcome.value * rows.weight), outcome
     fixed = jax.lax.stop_gradient((hidden, head, logprobs))
-    told = fixed[2]  # what the sampler would have said, were it the trainer
+    told = fixed[2]  # the trainer's log-probabilities in place of the sampler's
     if config.sampled_at not in (None, config.temperature):
         told = token_logprobs(fixed[0], rows.tokens, fixed[1], config.sampled_at)
     outcome = clipped_objective(
@@ -212,10 +211,10 @@ def _plain_gradient(
 def _shared_gradient(
     settings: _Settings, model: Qwen3_5, adapter: Adapter, batch: Batch
 ) -> tuple[Adapter, Outcome]:
-    """Each prompt once: its rows' gradients meet in what it left behind, then pass through it.
+    """Each prompt once: its rows' gradients are summed in its past, then pass through it.
 
-    Keys and values, delta-net states and convolution tails are the past of every completion; their
-    cotangents are summed over the K rounds before the prompt's own backward pass.
+    The past of every completion has keys and values, delta-net states and convolution tails; their
+    cotangents are summed over the K rounds before the prompt's backward pass.
     """
     scale = settings.lora.scale
     length = jnp.sum(batch.prompt_mask, axis=1, dtype=jnp.int32)
@@ -261,7 +260,7 @@ def _read(
 
 
 def _round(batch: Batch, k: jax.Array | int) -> Batch:
-    """Round k of a batch's rows, with the prompts as they are."""
+    """Round k of a batch's rows, with the same prompts."""
     return Batch(
         batch.prompts, batch.prompt_mask, batch.tokens[k], batch.mask[k], batch.logprobs[k],
         batch.advantage[k], batch.weight[k],
@@ -294,10 +293,10 @@ def _check_finite(judged: Judged, norm: float, groups: Sequence[TokenGroup]) -> 
 
 
 def _metrics(judged: Judged) -> dict[str, float]:
-    """Of the samples that had an advantage; NaN without any.
+    """Metrics over the samples with an advantage; NaN without any.
 
-    objective: eq:grpo. ratio_mean, ratio_std: of the whole-sequence ratio. clipped: share of tokens
-    where the clip holds. kl: a token's mean estimate of KL(sampler, policy), in nats.
+    objective: eq:grpo. ratio_mean, ratio_std: of the whole-sequence ratio. clipped: share of
+    clipped tokens. kl: mean estimate of KL(sampler, policy) per token, in nats.
     """
     if not judged:
         return {
@@ -316,12 +315,12 @@ def _metrics(judged: Judged) -> dict[str, float]:
 
 
 def _drift(judged: Judged) -> dict[str, float]:
-    """How far the sampler is from the trainer, at the sampler's temperature; NaN without a sample.
+    """The sampler's drift from the trainer, at the sampler's temperature; NaN without a sample.
 
-    drift_mean, drift_max: size of a token's difference, in nats. drift_clipped: share of the
-    samples at which the clip would hold if the sampler's log-probabilities were the old ones.
-    effective: share of the samples that would be left if each were weighed by its probability here
-    over that there.
+    drift_mean, drift_max: absolute difference of a token, in nats. drift_clipped: share of the
+    samples that would be clipped with the sampler's log-probabilities in the ratio. effective: the
+    effective share of samples, each weighted by its probability under the trainer over that under
+    the sampler.
     """
     if not judged:
         names = ("drift_mean", "drift_max", "drift_clipped", "effective")

@@ -242,7 +242,7 @@ def test_bfloat16_tensors_become_float32(folder: Path, exported: Any) -> None:
         ({"modules_to_save": ["lm_head"]}, "modules_to_save is ['lm_head']"),
         ({"bias": "all"}, "bias is 'all'; only 'none' is supported"),
         ({"init_lora_weights": "pissa"}, "init_lora_weights is 'pissa', which changes the base"),
-        ({"target_modules": ["q_proj", "lm_head"]}, "'lm_head' is no target"),
+        ({"target_modules": ["q_proj", "lm_head"]}, "'lm_head' is not a target"),
         ({"target_modules": []}, "an adapter needs a target"),
         ({"r": 0}, "rank of an adapter is 0"),
         ({"r": "four"}, "r is 'four' and lora_alpha 6; both must be numbers"),
