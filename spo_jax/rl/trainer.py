@@ -178,12 +178,12 @@ def _loss(
         )
         return -jnp.sum(outcome.value * rows.weight), outcome
     fixed = jax.lax.stop_gradient((hidden, head, logprobs))
-    told = fixed[2]  # the trainer's log-probabilities in place of the sampler's
+    compared = fixed[2]  # the trainer's log-probabilities, at the sampler's temperature
     if config.sampled_at not in (None, config.temperature):
-        told = token_logprobs(fixed[0], rows.tokens, fixed[1], config.sampled_at)
+        compared = token_logprobs(fixed[0], rows.tokens, fixed[1], config.sampled_at)
     outcome = clipped_objective(
         logprobs, fixed[2], rows.mask, rows.advantage, config.clip, config.ratio,
-        told - rows.logprobs,
+        compared - rows.logprobs,
     )  # fmt: skip
     weight = rows.weight
     if config.importance_cap is not None:

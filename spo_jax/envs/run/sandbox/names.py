@@ -1,9 +1,9 @@
-"""The names a program may use: builtins, modules with their members, and attributes.
+"""The names that a program may use: builtins, modules with their members, and attributes.
 
-Left out on purpose: whatever reaches attributes by string (getattr, str.format, attrgetter,
-methodcaller), makes classes (type, namedtuple), opens files, reads memory that nobody wrote
-(numpy.empty is zeros; numpy.ndarray is for isinstance only), writes to read-only arrays (a ufunc's
-`at` does), reveals identities (id), or keeps state (numpy.mgrid[...] is a mutable constant).
+Excluded: names that reach attributes by string (getattr, str.format, attrgetter,
+methodcaller), make classes (type, namedtuple), open files, read unwritten memory
+(numpy.empty is zeros; numpy.ndarray is for isinstance only), write to read-only arrays (a ufunc's
+`at`), reveal identities (id), or keep state (numpy.mgrid[...] is a mutable constant).
 """
 
 
@@ -104,7 +104,7 @@ _TYPING = _ABC | _words(
     """
 )
 
-# Classes that annotations name; what stands for them here does nothing.
+# Classes for annotations; their replacements here do nothing.
 HINTS = _words("Random")
 
 MODULES: dict[str, frozenset[str]] = {
