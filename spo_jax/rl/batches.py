@@ -55,7 +55,7 @@ class TokenGroup:
 
 
 @dataclass(frozen=True, eq=False)
-class Sample:
+class WeightedSample:
     """A sample with its advantage. weight: in the objective, 1 / (samples of its group x
     groups)."""
 
@@ -75,7 +75,7 @@ class Selection:
     usable: samples with a credit and log-probabilities. dropped: the others.
     """
 
-    samples: tuple[tuple[Sample, ...], ...]
+    samples: tuple[tuple[WeightedSample, ...], ...]
     groups: int
     usable: int
     dropped: int
@@ -104,7 +104,7 @@ def select(groups: Sequence[TokenGroup], config: GrpoConfig, context: int) -> Se
                     f"the context is {context}"
                 )
             rows.append(
-                Sample(
+                WeightedSample(
                     index, group.prompt, group.completions[i], group.logprobs[i],
                     float(values[i]), 1.0 / (size * counted),
                 )
@@ -134,7 +134,7 @@ class Batch:
     weight: jax.Array
 
 
-Rows = tuple[Sample | None, ...]  # a batch's rows in order, K times G m; None: padding
+Rows = tuple[WeightedSample | None, ...]  # a batch's rows in order, K times G m; None: padding
 
 
 def plan(
@@ -160,16 +160,16 @@ def plan(
         yield _batch(single, width * devices, 1, 0, config.coarse, mesh)
 
 
-def _length(sample: Sample) -> int:
+def _length(sample: WeightedSample) -> int:
     return len(sample.prompt) + len(sample.tokens)
 
 
-def _longest(group: tuple[Sample, ...]) -> tuple[int, int]:
+def _longest(group: tuple[WeightedSample, ...]) -> tuple[int, int]:
     return len(group[0].prompt), max(len(sample.tokens) for sample in group)
 
 
 def _batch(
-    groups: Sequence[tuple[Sample, ...]],
+    groups: Sequence[tuple[WeightedSample, ...]],
     count: int,
     width: int,
     largest: int,
@@ -183,7 +183,7 @@ def _batch(
     filler = groups[0][0]
     missing = count - len(groups)
     prompts = [group[0].prompt for group in groups] + [filler.prompt[:1]] * missing
-    rows: list[Sample | None] = []
+    rows: list[WeightedSample | None] = []
     for k in range(rounds):
         for group in [*groups, *[()] * missing]:
             part = group[k * width : (k + 1) * width]

@@ -13,7 +13,7 @@ import optax
 from flax import nnx
 
 from spo_jax.errors import SpoError
-from spo_jax.rl.batches import Batch, Sample, TokenGroup, plan, select
+from spo_jax.rl.batches import Batch, TokenGroup, WeightedSample, plan, select
 from spo_jax.rl.grpo import GrpoConfig, Outcome, clipped_objective
 from spo_jax.rl.logprobs import token_logprobs
 from spo_jax.rl.lora import Adapter, LoraConfig, init_adapter
@@ -68,7 +68,7 @@ class Trainer:
         began = time.perf_counter()
         selection = select(groups, self.config, self.context)
         gradients = replicated(jax.tree.map(jnp.zeros_like, learner.adapter), self.mesh)
-        rows: list[Sample | None] = []
+        rows: list[WeightedSample | None] = []
         outcomes: list[Outcome] = []
         for batch, some in plan(selection, self.config, self.mesh):
             gradients, outcome = accumulate(
@@ -269,10 +269,10 @@ def _round(batch: Batch, k: jax.Array | int) -> Batch:
 
 # --- on the host ----------------------------------------------------------------------------------
 
-Judged = list[tuple[Sample, Outcome]]  # each sample with its own row of the outcomes
+Judged = list[tuple[WeightedSample, Outcome]]  # each sample with its own row of the outcomes
 
 
-def _judged(rows: Sequence[Sample | None], outcomes: Sequence[Outcome]) -> Judged:
+def _judged(rows: Sequence[WeightedSample | None], outcomes: Sequence[Outcome]) -> Judged:
     if not outcomes:
         return []
     flat = jax.tree.map(lambda *parts: np.concatenate([part.ravel() for part in parts]), *outcomes)
