@@ -56,7 +56,7 @@ class Expected:
 
 
 @dataclass(frozen=True)
-class Found:
+class ProbeResult:
     """apart: the largest mean difference of a reading, nats per token. share: the smallest position
     of a reading between other weights (0) and the right ones (1, up to noise); NaN if no others are
     distinguishable.
@@ -122,7 +122,7 @@ class Probe:
         before: Mapping[str, Expected],
         tolerance: float,
         timeout: float,
-    ) -> Found:
+    ) -> ProbeResult:
         """Check a server. base: its name and scores. adapters, before: by name, the trainer's
         scores with each adapter, and with the one it replaced.
 
@@ -166,7 +166,7 @@ class Probe:
                     nearest = min(rivals, key=lambda what: reading.distance(rivals[what]))
                     raise _wrong(name, reading, f"closest to those of {nearest}")
                 least = np.fmin(least, np.fmin.reduce(list(shares.values())))
-        return Found(worst, float(least))
+        return ProbeResult(worst, float(least))
 
     def _readings(self, client: Client, name: str, timeout: float) -> Iterator[Reading]:
         yield Reading(
