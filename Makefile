@@ -1,5 +1,7 @@
 # make discover   install, then watch destroy-repair pairs being discovered for the TSP
 # make test       lint, types and tests
+# make quick      a part of every room's tests, in two minutes
+# make slow       the tests that take minutes each
 # make test-vllm  discovery through a real vLLM server, in an environment of its own (3.4 GB)
 # make bench      the evaluator against a bare loop
 PYTHON ?= python3
@@ -8,14 +10,21 @@ BIN := $(VENV)/bin
 VLLM_VENV ?= .venv-vllm
 # Where pip finds no PyTorch for CPUs: --extra-index-url https://download.pytorch.org/whl/cpu
 VLLM_INDEX ?=
+# Processes that run tests, each with up to 4 GB.
+JOBS ?= 2
+PYTEST := OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest
+SIDE_BY_SIDE := -n $(JOBS) --dist loadfile --no-loadscope-reorder
 
-.PHONY: discover test lint types slow test-vllm bench clean
+.PHONY: discover test quick lint types slow test-vllm bench clean
 
 discover: $(VENV)/.installed
 	$(BIN)/spo discover tsp --preset quick
 
 test: $(VENV)/.installed-test lint types
-	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -m "not slow and not vllm"
+	$(PYTEST) $(SIDE_BY_SIDE) -m "not slow and not vllm"
+
+quick: $(VENV)/.installed-test
+	$(PYTEST) $(SIDE_BY_SIDE) -m "quick and not slow and not vllm"
 
 lint: $(VENV)/.installed-test
 	$(BIN)/ruff check .
@@ -25,7 +34,7 @@ types: $(VENV)/.installed-test
 	$(BIN)/mypy
 
 slow: $(VENV)/.installed-test
-	$(BIN)/python -m pytest -m slow
+	$(PYTEST) $(SIDE_BY_SIDE) -m slow
 
 test-vllm: $(VENV)/.installed-test $(VLLM_VENV)/.installed
 	JAX_PLATFORMS=cpu OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 \
@@ -56,4 +65,4 @@ $(VLLM_VENV)/.installed: tests/live/requirements.txt tests/live/stub/torchvision
 	touch $@
 
 clean:
-	rm -rf $(VENV) $(VLLM_VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(VLLM_VENV) .cache .pytest_cache .mypy_cache .ruff_cache .hypothesis

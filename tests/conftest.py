@@ -6,10 +6,14 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
+ROOT = Path(__file__).parents[1]
+
 # Compiling takes most of a learning test's time, half of it for speed that a test has no use for.
 os.environ["XLA_FLAGS"] = "--xla_backend_optimization_level=0 " + os.environ.get("XLA_FLAGS", "")
-# And what is compiled is not left in the user's cache.
-os.environ.setdefault("JAX_ENABLE_COMPILATION_CACHE", "false")
+# What is compiled is kept for the next run, and for the processes that tests start.
+os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(ROOT / ".cache" / "jax"))
+os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0")
+os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES", "-1")
 
 # The same examples each time where a failure could not be looked into, fresh ones elsewhere.
 settings.register_profile("ci", derandomize=True)

@@ -93,7 +93,7 @@ def test_a_killed_child_is_no_fault_of_its_program(number: int, arrays: bool) ->
         children = lambda: [c for z in zygotes() for c in below(z)]  # noqa: E731
         with killing(children, number, 0.02) as killed:
             found = e.run(pairs, instances, (0, 1), 40)
-    assert len(killed) > 5
+    assert len(killed) > 2  # a busy machine leaves the killer few turns
     assert expected.ok.all()
     assert set(np.unique(found.status)) <= {Status.OK, Status.HOST_FAULT}
     fine = found.status == Status.OK

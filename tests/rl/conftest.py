@@ -1,5 +1,6 @@
 """Fixtures of the tests with a server of either kind."""
 
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -27,6 +28,9 @@ def home(markov: Path, tmp_path: Path) -> Iterator[Home]:
     yield home
     for policy in home.opened:
         policy.close()
+    until = time.monotonic() + 5  # a group that is killed ends when the kernel comes to it
+    while left(home.pids()) and time.monotonic() < until:
+        time.sleep(0.02)
     assert not left(home.pids())
 
 
