@@ -25,7 +25,8 @@ TARGET_SETS = {"mixers": MIXERS, "mixers+mlp": (*MIXERS, *MLP)}  # the paper's, 
 class LoraConfig:
     """rank: r. alpha: the correction is scaled by alpha / r. targets: names from `TARGETS`.
 
-    The defaults are those of the paper's first problem (Appendix A.2), without dropout (zero there).
+    The defaults are those of the paper's first problem (Appendix A.2), without dropout (zero
+    there).
     Raises InputError for an unknown target or a rank below one.
     """
 
