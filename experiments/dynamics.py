@@ -36,7 +36,7 @@ from common.figures import count
 from common.rounds import typical_pairs
 
 from spo_jax import __version__
-from spo_jax.envs.metrics import reference_gap, utility
+from spo_jax.envs.metrics import reference_gap
 from spo_jax.envs.problem import Instance
 from spo_jax.envs.problems import get_problem
 from spo_jax.envs.run.local import LocalEvaluator
@@ -44,8 +44,9 @@ from spo_jax.envs.run.shown import shown_with
 from spo_jax.envs.textfiles import write_atomically
 from spo_jax.errors import InputError
 from spo_jax.program import Pair
+from spo_jax.search.instances import training_instances
 from spo_jax.search.runs.store import Run, load_run
-from spo_jax.seeding import derive
+from spo_jax.search.utility import get_utility, mean_scores
 
 
 @dataclass(frozen=True)
@@ -109,9 +110,7 @@ def curve(found: Run, cache: Path, hands: int, effort: str, own: str | None) -> 
     typical = typical_pairs(found.path)
     pairs = {b.pair.digest: b.pair for b in rounds if b.pair} | {p.digest: p for p in typical if p}
     config = found.config
-    instances = get_problem(config.problem).sample(
-        config.size, config.instances, derive(config.seed, "instances")
-    )
+    instances = training_instances(config, get_problem(config.problem))
     instances = figures.referenced(instances, effort, own)
     figures.require_references(instances)
     gaps = kept_gaps(found, instances, pairs, known, cache, hands)
@@ -173,7 +172,8 @@ def discovery_gaps(
         rollouts = evaluator.run(
             list(pairs.values()), instances, seeds=range(config.rollouts), steps=config.steps
         )
-    again = dict(zip(pairs, utility(rollouts.best_cost), strict=True))
+    scores = get_utility(config.utility)(rollouts, instances)
+    again = dict(zip(pairs, mean_scores(scores), strict=True))
     for digest, known in utilities.items():
         if not math.isclose(known, again[digest], rel_tol=1e-9):
             print(f"{found.path.name}: pair {digest} had J = {known}, and {again[digest]} now")

@@ -23,7 +23,6 @@ import corpus
 import jax
 import numpy as np
 
-from spo_jax.envs.metrics import utility
 from spo_jax.envs.problems import get_problem
 from spo_jax.envs.run.local import LocalEvaluator
 from spo_jax.errors import Rejection
@@ -155,8 +154,8 @@ def runs(answers: Sequence[Answer], reasons: Sequence[str | None]) -> list[bool]
         instances = problem.sample(50, 1, derive(0, "quality"))
         with LocalEvaluator(problem, 2, seed=0) as evaluator:
             rollouts = evaluator.run(pairs, instances, seeds=range(1), steps=100)
-        for i, value in zip(own, utility(rollouts.best_cost), strict=True):
-            out[i] = bool(np.isfinite(value))
+        for i, ok in zip(own, rollouts.ok, strict=True):
+            out[i] = bool(ok)
     return out
 
 

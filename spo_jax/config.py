@@ -12,7 +12,7 @@ import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, get_args, get_type_hints
+from typing import Any, get_args, get_origin, get_type_hints
 
 from spo_jax.config_rules import check_relations
 from spo_jax.errors import InputError
@@ -100,6 +100,10 @@ class Config:
     deduplicate: str = _knob(
         "round", "repeated destroys to leave out: those of the round, or of the whole run",
         choices=("round", "run"),
+    )  # fmt: skip
+    utility: str = _knob(
+        "improvement", "what a pair is worth: improvement (the paper's J), anytime (its mean over "
+        "the steps), or a function of the rollouts", choices=("improvement", "anytime"), own=True,
     )  # fmt: skip
     credit: str = _knob("stackelberg", "credit scheme: a name or package.module:function")
     learning_credit: str | None = _knob(
@@ -261,6 +265,13 @@ class Config:
     )
 
     # What a pair is judged on: Appendices B.1 and B.2.
+    on: tuple[str, ...] = _knob(
+        (), "training instances, in place of size and instances: uniform:SIZExCOUNT[@SEED], "
+        "files, folders", volatile=True,
+    )  # fmt: skip
+    validate_on: tuple[str, ...] = _knob(
+        (), "validation instances, likewise", volatile=True,
+    )  # fmt: skip
     size: int = _knob(50, "nodes (TSP) or customers (CVRP) of an instance", low=3, high=100_000)
     instances: int = _knob(6, "training instances", low=1, high=10_000)
     rollouts: int = _knob(2, "rollouts (seeds) of a pair on each instance", low=1, high=10_000)
@@ -344,6 +355,8 @@ _TYPES: dict[str, Any] = get_type_hints(Config)
 
 def _kind(name: str) -> tuple[type, bool]:
     """A field's basic type, and whether it may be None."""
+    if get_origin(_TYPES[name]) is tuple:
+        return tuple, False
     kinds = [kind for kind in get_args(_TYPES[name]) if kind is not type(None)]
     return (kinds[0], True) if kinds else (_TYPES[name], False)
 
@@ -352,8 +365,10 @@ def _range(field: "dataclasses.Field[Any]") -> str:
     """The lawful values of a field, in words."""
     kind, optional = _kind(field.name)
     low, high = field.metadata["low"], field.metadata["high"]
-    words = {int: "a whole number", float: "a number", bool: "true or false", str: "a text"}[kind]
-    words += ", not empty, without null characters, in UTF-8" if kind is str else ""
+    words = {int: "a whole number", float: "a number", bool: "true or false", str: "a text",
+             tuple: "texts, each"}[kind]  # fmt: skip
+    if kind in (str, tuple):
+        words += ", not empty, without null characters, in UTF-8"
     if field.metadata["choices"]:
         words = "one of " + ", ".join(field.metadata["choices"])
         words += ", or package.module:function" if field.metadata["own"] else ""
@@ -369,12 +384,16 @@ def _checked(field: "dataclasses.Field[Any]", value: Any) -> Any:
         return None
     if kind is float and type(value) is int and abs(value) < 2**63:
         value = float(value)
+    if kind is tuple and isinstance(value, list):  # as JSON and TOML have it
+        value = tuple(value)
     if type(value) is not kind or not _in_range(field.metadata, value):
         raise InputError(f"{field.name} is {value!r:.80}; it must be {_range(field)}")
     return value
 
 
 def _in_range(metadata: Mapping[str, Any], value: Any) -> bool:
+    if isinstance(value, tuple):
+        return all(isinstance(text, str) and text.strip() and _plain(text) for text in value)
     if isinstance(value, str):
         if not metadata["choices"]:
             return bool(value.strip()) and _plain(value)
@@ -414,6 +433,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help = field.metadata["help"].replace("%", "%%")
         if _kind(field.name)[0] is bool:
             group.add_argument(flag, action=argparse.BooleanOptionalAction, default=None, help=help)
+        elif _kind(field.name)[0] is tuple:
+            group.add_argument(flag, nargs="+", default=None, metavar="SPEC", help=help)
         else:
             own = ("MODULE:NAME",) if field.metadata["own"] else ()
             words = "|".join((*field.metadata["choices"], *own))
@@ -434,7 +455,7 @@ def overrides_from(namespace: argparse.Namespace) -> dict[str, Any]:
 def _converted(field: "dataclasses.Field[Any]", text: Any) -> Any:
     kind, optional = _kind(field.name)
     if not isinstance(text, str):
-        return text
+        return _checked(field, text)
     if optional and text.lower() == "none":
         return None
     try:

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from spo_jax.config import Config
+from spo_jax.program import Program
 from spo_jax.search.credit import SCHEMES, Payoff, get_credit
 from spo_jax.search.runs.store import dump, load_run
 
@@ -49,7 +50,9 @@ def test_what_the_example_earns(folder: Path, monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.syspath_prepend(folder)
     scheme = get_credit("my_credit:reliable")
     utility = np.array([[0.5, math.nan, 0.75, 0.25], [math.nan, 0.5, math.nan, math.nan]])
-    payoff = Payoff(utility, ("d", "e"), (tuple("rstu"), tuple("rstu")))
+    repairs = tuple(Program("repair", text) for text in "rstu")
+    destroys = (Program("destroy", "d"), Program("destroy", "e"))
+    payoff = Payoff(utility, destroys, (repairs, repairs))
     np.testing.assert_array_equal(scheme(payoff, top=2).leader, [0.5, math.nan])
     np.testing.assert_array_equal(scheme(payoff, top=1).leader, [0.75, 0.5])
     np.testing.assert_array_equal(scheme(payoff, top=9).leader, [math.nan, math.nan])

@@ -30,7 +30,6 @@ from common.study_report import report
 
 from spo_jax import config, presets
 from spo_jax.config import Config
-from spo_jax.envs.metrics import utility
 from spo_jax.envs.problems import get_problem
 from spo_jax.envs.run.local import LocalEvaluator
 from spo_jax.envs.run.shown import shown_with
@@ -38,6 +37,7 @@ from spo_jax.errors import InputError
 from spo_jax.program import Pair
 from spo_jax.search.credit import get_credit
 from spo_jax.search.runs.store import load_run
+from spo_jax.search.utility import get_utility, mean_scores
 from spo_jax.seeding import derive
 
 Arms = Mapping[str, Mapping[str, Any]]  # name -> the settings that the arm changes
@@ -116,6 +116,7 @@ def fresh_utilities(pairs: Mapping[Any, Any], settings: Mapping[Any, Config]) ->
         if best is not None:
             terms = settings[key].state, settings[key].on_invalid
             alike.setdefault(terms, {})[key] = best.pair
+    utility = get_utility(first.utility)
     values = dict.fromkeys(pairs, math.nan)
     for (state, on_invalid), found in alike.items():
         distinct = {pair.digest: pair for pair in found.values()}
@@ -131,6 +132,7 @@ def fresh_utilities(pairs: Mapping[Any, Any], settings: Mapping[Any, Config]) ->
             rollouts = evaluator.run(
                 list(distinct.values()), instances, seeds=range(first.rollouts), steps=first.steps
             )
-        known = dict(zip(distinct, map(float, utility(rollouts.best_cost)), strict=True))
+        scores = mean_scores(utility(rollouts, instances))
+        known = dict(zip(distinct, map(float, scores), strict=True))
         values |= {key: known[pair.digest] for key, pair in found.items()}
     return values

@@ -23,39 +23,49 @@ _UNIFORM = re.compile(r"uniform:([0-9]{1,6})x([0-9]{1,6})(?:@([0-9]{1,18}))?", r
 class Spec:
     """One group of instances before it is loaded; text is how the user named it.
 
-    Either uniform (size, count, seed) or the paths of instance files.
+    Either uniform (size, count, seed or None) or the paths of instance files.
     """
 
     text: str
-    uniform: tuple[int, int, int] | None = None
+    uniform: tuple[int, int, int | None] | None = None
     paths: tuple[Path, ...] = ()
 
     @property
     def count(self) -> int:
         return len(self.paths) if self.uniform is None else self.uniform[1]
 
-    def load(self, problem: Problem) -> list[Instance]:
+    def load(self, problem: Problem, seed: int = 0) -> list[Instance]:
+        """seed: of a uniform set that names none."""
         if self.uniform is not None:
-            size, count, seed = self.uniform
-            return problem.sample(size, count, seed)
+            size, count, own = self.uniform
+            return problem.sample(size, count, seed if own is None else own)
         return [problem.read(path) for path in self.paths]
+
+
+def absolute(specs: Sequence[str]) -> tuple[str, ...]:
+    """The specs with the paths of files and folders made absolute."""
+    return tuple(s if _is_uniform(s) else str(Path(s).resolve()) for s in specs)
+
+
+def _is_uniform(text: str) -> bool:
+    return text.lower().startswith("uniform:")
 
 
 def parse_spec(text: str, problem: Problem) -> Spec:
     """The group that `text` names. Raises InputError if there is no such thing."""
-    if text.lower().startswith("uniform:"):
+    if _is_uniform(text):
         found = _UNIFORM.fullmatch(text)
         if found is None:
             raise InputError(f"{text!r} is not uniform:SIZExCOUNT[@SEED], e.g. uniform:50x32@1")
-        size, count, seed = (int(part or 0) for part in found.groups())
+        size, count = int(found[1]), int(found[2])
         if count < 1:
             raise InputError(f"{text!r} asks for no instance: COUNT is at least 1")
         if 8 * count * size * size > LARGEST_GROUP:
             raise InputError(
                 f"{text!r} needs more than {LARGEST_GROUP >> 30} GB: use smaller groups"
             )
-        problem.sample(size, 0, seed)  # for its own limits on the size
-        return Spec(text, uniform=(size, count, seed))
+        problem.sample(size, 0, 0)  # for its own limits on the size
+        return Spec(text, uniform=(size, count, None if found[3] is None else int(found[3])))
     path = Path(text)
     try:
         if path.is_dir():
@@ -65,7 +75,7 @@ def parse_spec(text: str, problem: Problem) -> Spec:
     except (OSError, ValueError) as error:
         raise InputError(f"cannot read {text!r}: {error}") from None
     raise InputError(
-        f"{text} does not exist; --on takes uniform:SIZExCOUNT[@SEED], an instance file or a folder"
+        f"{text} does not exist; instances are uniform:SIZExCOUNT[@SEED], a file or a folder"
     )
 
 

@@ -11,14 +11,31 @@ keeps its score and meets the candidates of all later rounds.
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from dataclasses import dataclass, field, replace
+from typing import Protocol
 
 import numpy as np
 
 from spo_jax.envs.metrics import follower_credit, leader_credit
 from spo_jax.errors import InputError
 from spo_jax.named import imported_function
+from spo_jax.program import Program
+from spo_jax.search.utility import floats
+
+
+@dataclass(frozen=True, eq=False)
+class CrossPlay:
+    """Destroys of a population, and the fixed ones of the panel, with repairs of a population.
+
+    destroys: [M]; repairs: [C], each source once.
+    utility: [M, C] float64, J; NaN for a pair that failed or that no round evaluated.
+    scores: [M, C, I, S] float64, likewise by training instance and seed.
+    """
+
+    destroys: tuple[Program, ...] = ()
+    repairs: tuple[Program, ...] = ()
+    utility: np.ndarray = field(default_factory=lambda: np.zeros((0, 0)))
+    scores: np.ndarray = field(default_factory=lambda: np.zeros((0, 0, 0, 0)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,8 +44,8 @@ class Payoff:
 
     utility: [D, R] float64, J of row i's destroy with the j-th repair of `repairs[i]`; NaN where
         there is none, because the slot is empty, the repair was rejected or a rollout failed.
-    destroys: [D] digests. repairs: [D] tuples of at most R digests, in the order of generation;
-        "" stands for an answer that held no program.
+    destroys: [D] programs. repairs: [D] tuples of at most R, in the order of generation; None
+        stands for an answer that held no program.
     leader_baseline: [D] float64, the population score of the best parent in the prompt of row i's
         destroy; NaN without a parent, and throughout by default. A destroy's score is C_D of its
         own round: as many responses, the same instances and seeds, so like is compared with like.
@@ -36,13 +53,20 @@ class Payoff:
         mean J with a panel of proven destroys, while `utility` is J with one new destroy: the same
         unit, but the difference between those destroys is in it. J of the parent with this very
         destroy would be the fair bar; it is not known, and costs an evaluation a parent and row.
+    scores: [D, R, I, S] float64, by training instance and seed, in the order of the run's; their
+        mean is `utility`, and they are NaN where it is. By default `utility` itself, as of one
+        instance and one seed.
+    cross_play: the payoffs that are known between members of the populations that the round began
+        with. Credits are computed before the round's own cross-play (Algorithm 1, lines 10 and 14).
     """
 
     utility: np.ndarray
-    destroys: tuple[str, ...]
-    repairs: tuple[tuple[str, ...], ...]
+    destroys: tuple[Program, ...]
+    repairs: tuple[tuple[Program | None, ...], ...]
     leader_baseline: np.ndarray = None  # type: ignore[assignment]  # an array once it is built
     follower_baseline: np.ndarray = None  # type: ignore[assignment]
+    scores: np.ndarray = None  # type: ignore[assignment]
+    cross_play: CrossPlay = field(default_factory=CrossPlay)
 
     def __post_init__(self) -> None:
         utility = self._own("utility", self.utility)
@@ -54,11 +78,16 @@ class Payoff:
                 f"a payoff of {rows} rows needs as many destroys and tuples of repairs, "
                 f"not {len(self.destroys)} and {len(self.repairs)}"
             )
+        scores = self._own(
+            "scores", utility[..., None, None] if self.scores is None else self.scores
+        )
+        if scores.ndim != 4 or scores.shape[:2] != utility.shape or np.isinf(scores).any():
+            raise InputError(f"the scores of a payoff are [{rows}, {slots}, I, S], finite or NaN")
         for i, row in enumerate(self.repairs):
             if len(row) > slots:
                 raise InputError(f"row {i} of a payoff has {len(row)} repairs in {slots} slots")
-            absent = [j for j in range(slots) if j >= len(row) or not row[j]]
-            if not np.isnan(utility[i, absent]).all():
+            absent = [j for j in range(slots) if j >= len(row) or row[j] is None]
+            if not (np.isnan(utility[i, absent]).all() and np.isnan(scores[i, absent]).all()):
                 raise InputError(f"row {i} of a payoff scores a slot that holds no program")
         for name, shape in (("leader_baseline", (rows,)), ("follower_baseline", utility.shape)):
             given = getattr(self, name)
@@ -247,9 +276,9 @@ def _over_pairs(payoff: Payoff, of: Callable[[list[float]], float]) -> np.ndarra
     """[D, R]: `of` the utilities of all pairs of a repair's source, NaN where there is none."""
     where: dict[str, list[tuple[int, int]]] = {}
     for i, row in enumerate(payoff.repairs):
-        for j, digest in enumerate(row):
-            if np.isfinite(payoff.utility[i, j]):
-                where.setdefault(digest, []).append((i, j))
+        for j, repair in enumerate(row):
+            if repair is not None and np.isfinite(payoff.utility[i, j]):
+                where.setdefault(repair.digest, []).append((i, j))
     earned = np.full(payoff.utility.shape, np.nan)
     for places in where.values():
         value = of([float(payoff.utility[place]) for place in places])
@@ -314,27 +343,11 @@ def _checked(name: str, scheme: Callable[..., object]) -> CreditScheme:
 def _lawful(name: str, found: Credits, payoff: Payoff) -> Credits:
     """The credits as float64. Raises InputError unless they are what the protocol says."""
     rows, slots = payoff.utility.shape
-    leader = _floats(name, "leader", found.leader, (rows,))
-    follower = _floats(name, "follower", found.follower, (rows, slots))
+    leader = floats(f"credit {name!r}", "leader", found.leader, (rows,))
+    follower = floats(f"credit {name!r}", "follower", found.follower, (rows, slots))
     missing = np.isnan(payoff.utility)
     if not np.isnan(follower[missing]).all():
         raise InputError(f"credit {name!r} pays a repair whose pair has no utility: it earns NaN")
     if not np.isnan(leader[missing.all(axis=1)]).all():
         raise InputError(f"credit {name!r} pays a destroy without a valid pair: it earns NaN")
     return Credits(leader, follower)
-
-
-def _floats(name: str, field: str, values: Any, shape: tuple[int, ...]) -> np.ndarray:
-    try:
-        if np.iscomplexobj(values):
-            raise TypeError
-        array = np.array(values, dtype=np.float64)
-    except (TypeError, ValueError, OverflowError):
-        raise InputError(
-            f"credit {name!r} returned a {field} that is no array of numbers"
-        ) from None
-    if array.shape != shape:
-        raise InputError(f"credit {name!r} returned a {field} of shape {array.shape}, not {shape}")
-    if np.isinf(array).any():
-        raise InputError(f"credit {name!r} returned an infinite {field}: use NaN for none")
-    return array

@@ -12,6 +12,7 @@ from spo_jax.search.contexts import PromptMaker
 from spo_jax.search.credit import CreditScheme, stackelberg
 from spo_jax.search.population import Panel, Survivors, diverse_survivors, leader_panel
 from spo_jax.search.rounds import NoUpdate, Observer, Round, State, Updater
+from spo_jax.search.utility import Utility, improvement
 from spo_jax.search.writing.prompts import Templates
 
 
@@ -28,6 +29,7 @@ class Parts:
     evaluator: Evaluator
     generator: Generator
     credit: CreditScheme = stackelberg
+    utility: Utility = improvement
     learning_credit: CreditScheme | None = None
     updater: Updater = field(default_factory=NoUpdate)
     survivors: Survivors = diverse_survivors

@@ -9,36 +9,35 @@ from collections.abc import Iterable, Mapping, Sequence
 import numpy as np
 
 from spo_jax.config import Config
-from spo_jax.envs.metrics import cross_play, utility
+from spo_jax.envs.metrics import cross_play
 from spo_jax.envs.problem import Instance
-from spo_jax.envs.run.evaluator import Evaluator, Progress
+from spo_jax.envs.run.evaluator import Progress
 from spo_jax.envs.run.rollouts import Status
 from spo_jax.program import Pair, Program
-from spo_jax.search.credit import Credits, Payoff
+from spo_jax.search.credit import Credits, CrossPlay, Payoff
+from spo_jax.search.parts import Parts
 from spo_jax.search.population import Member, Population
-from spo_jax.search.rounds import Best, Digests, Failure, Observer, Played, stands
+from spo_jax.search.rounds import Best, Digests, Failure, Played, stands
+from spo_jax.search.utility import mean_scores
 
 
 class Table:
     """The payoffs a round can see: those of earlier rounds, and those it adds."""
 
     def __init__(
-        self,
-        config: Config,
-        evaluator: Evaluator,
-        instances: Sequence[Instance],
-        known: Mapping[Digests, Played],
-        observer: Observer,
+        self, parts: Parts, instances: Sequence[Instance], known: Mapping[Digests, Played]
     ):
-        self._config = config
-        self._evaluator = evaluator
+        self._parts = parts
         self._instances = instances
         self._before = known
         self._known = dict(known)
-        self._observer = observer
         self._again: set[Digests] = set()
-        self._scores: dict[Digests, tuple[float, ...]] = {}
         self.played: list[Played] = []
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """How many training instances I and seeds S."""
+        return (len(self._instances), self._parts.config.rollouts)
 
     @property
     def reused(self) -> int:
@@ -60,7 +59,7 @@ class Table:
         self._again |= self._before.keys() & {_digests(pair) for pair in pairs}
         if not new:
             return
-        with self._observer.working(kind):
+        with self._parts.observer.working(kind):
             played = self._outcomes(new, kind, progress)
             if faulty := [pair for pair in new if not stands(played[_digests(pair)])]:
                 played |= self._outcomes(faulty, kind)
@@ -70,22 +69,26 @@ class Table:
     def _outcomes(
         self, pairs: Sequence[Pair], kind: str, progress: Progress | None = None
     ) -> dict[Digests, Played]:
-        """What becomes of some pairs; keeps their scores."""
-        rollouts = self._evaluator.run(
+        """What becomes of some pairs."""
+        config = self._parts.config
+        rollouts = self._parts.evaluator.run(
             pairs,
             self._instances,
-            seeds=range(self._config.rollouts),
-            steps=self._config.steps,
+            seeds=range(config.rollouts),
+            steps=config.steps,
             fail_fast=True,
             progress=progress,
         )
-        values = utility(rollouts.best_cost)
+        scores = self._parts.utility(rollouts, self._instances)
+        values = mean_scores(scores)
         found = {}
         for p, pair in enumerate(pairs):
             status, reason, role = rollouts.failure(p) or (Status.OK, "", "")
             value = float(values[p]) if status == Status.OK else math.nan
-            found[_digests(pair)] = Played(*_digests(pair), kind, status.label, value, reason, role)
-            self._scores[_digests(pair)] = _by_instance(rollouts.best_cost[p])
+            own = () if math.isnan(value) else tuple(map(float, scores[p].ravel()))
+            found[_digests(pair)] = Played(
+                *_digests(pair), kind, status.label, value, reason, role, own
+            )
         return found
 
     def verdict(self, destroy: Program, repair: Program) -> Played:
@@ -96,12 +99,22 @@ class Table:
         """J of a pair that was played; NaN for one that failed."""
         return self._known[destroy.digest, repair.digest].utility
 
-    def scores(self, pair: Pair) -> tuple[float, ...]:
-        """The utility on each training instance of a pair that was played in this round.
+    def scores(self, destroy: Program, repair: Program) -> np.ndarray:
+        """[I, S] float64 scores of a pair, whose mean is J; NaN for one without a J."""
+        played = self._known.get((destroy.digest, repair.digest))
+        if played is None or not played.scores:
+            return np.full(self.shape, np.nan)
+        return np.array(played.scores).reshape(self.shape)
 
-        Empty for a pair that an earlier round played. Their mean is J, to rounding.
-        """
-        return self._scores.get(_digests(pair), ())
+    def cross_play(self, destroys: Iterable[Program], repairs: Iterable[Program]) -> CrossPlay:
+        """What is known of some destroys with some repairs."""
+        rows = tuple({program.digest: program for program in destroys}.values())
+        columns = tuple({program.digest: program for program in repairs}.values())
+        shape = (len(rows), len(columns), *self.shape)
+        scores = np.array([[self.scores(d, r) for r in columns] for d in rows]).reshape(shape)
+        known = [[self._known.get((d.digest, r.digest)) for r in columns] for d in rows]
+        values = [[math.nan if each is None else each.utility for each in row] for row in known]
+        return CrossPlay(rows, columns, np.array(values).reshape(shape[:2]), scores)
 
     def failures(self) -> list[Failure]:
         """Pairs of this round that failed, with the reason."""
@@ -110,13 +123,6 @@ class Table:
             for played in self.played
             if played.status != Status.OK.label
         ]
-
-
-def _by_instance(best_cost: np.ndarray) -> tuple[float, ...]:
-    """[I, S, T+1] -> I: the mean relative improvement on each instance, NaN where it is missing."""
-    start, end = best_cost[..., 0], best_cost[..., -1]
-    gains = (start - end) / np.maximum(np.abs(start), 1e-12)  # eps of `metrics.utility`
-    return tuple(float(value) for value in gains.mean(axis=1))
 
 
 def _digests(pair: Pair) -> Digests:
@@ -130,27 +136,36 @@ def payoff_of(
     slots: int,
     leaders: Population = (),
     followers: Population = (),
+    classical: Sequence[Program] = (),
 ) -> Payoff:
     """[D, R] utilities: row i holds destroy i with each distinct repair that was written for it.
 
     A repair sampled twice for one destroy has one slot: it is one member of the set R_i.
-    leaders, followers: the populations that the parents were drawn from, for the baselines. A
-    program that was written in several contexts has the parents of the first.
+    leaders, followers: the populations that the parents were drawn from, for the baselines and,
+    with the panel's fixed destroys, the cross-play. A program that was written in several contexts
+    has the parents of the first.
     """
     values = np.full((len(destroys), slots), np.nan)
     bars = np.full((len(destroys), slots), np.nan)
+    own = np.full((len(destroys), slots, *table.shape), np.nan)
     scores = _scores(followers)
     for i, (destroy, row) in enumerate(zip(destroys, responses, strict=True)):
         for j, repair in enumerate(row):
             values[i, j] = table.utility(destroy, repair)
+            own[i, j] = table.scores(destroy, repair)
             bars[i, j] = _best_parent(repair, scores)
     scores = _scores(leaders)
     return Payoff(
         values,
-        tuple(destroy.digest for destroy in destroys),
-        tuple(tuple(repair.digest for repair in row) for row in responses),
+        tuple(destroys),
+        tuple(map(tuple, responses)),
         np.array([_best_parent(destroy, scores) for destroy in destroys], dtype=np.float64),
         bars,
+        own,
+        table.cross_play(
+            (*(member.program for member in leaders), *classical),
+            (member.program for member in followers),
+        ),
     )
 
 

@@ -41,6 +41,8 @@ class Played:
 
     kind: "response" for a repair with the destroy it answers, "cross-play" for the panel's.
     role: of the program that failed; empty where none did or where that is not known.
+    scores: [I * S], by training instance and seed, the seeds of an instance side by side; their
+        mean is `utility`. Empty where that is NaN.
     """
 
     destroy: str
@@ -50,6 +52,7 @@ class Played:
     utility: float
     reason: str = ""
     role: str = ""
+    scores: tuple[float, ...] = ()
 
     @property
     def digests(self) -> Digests:

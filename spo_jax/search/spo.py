@@ -28,6 +28,7 @@ from spo_jax.search.beside import beside
 from spo_jax.search.candidates import Answers, distinct, play_responses, sample, written
 from spo_jax.search.credit import Payoff
 from spo_jax.search.groups import follower_groups, leader_groups
+from spo_jax.search.instances import training_instances
 from spo_jax.search.methods import round_of, rounds_in
 from spo_jax.search.parts import Method, Parts
 from spo_jax.search.payoffs import (
@@ -39,7 +40,7 @@ from spo_jax.search.payoffs import (
 )
 from spo_jax.search.population import Member, PanelContext, Population, SurvivorContext
 from spo_jax.search.rounds import Counts, Round, State, metrics_of
-from spo_jax.seeding import derive, python_rng
+from spo_jax.seeding import python_rng
 
 
 def discover(
@@ -57,7 +58,7 @@ def discover(
     """
     config, problem = parts.config, parts.problem
     state = state or State()
-    instances = problem.sample(config.size, config.instances, derive(config.seed, "instances"))
+    instances = training_instances(config, problem)
     last = rounds_in(method, config) if method else config.rounds
     for k in range(state.round + 1, last + 1):
         done = (
@@ -74,7 +75,7 @@ def discover(
 def one_round(parts: Parts, instances: Sequence[Instance], k: int, state: State) -> Round:
     """Round k: a pure function of the state it starts from, given deterministic parts."""
     config, look = parts.config, parts.observer
-    table = Table(config, parts.evaluator, instances, state.payoffs, look)
+    table = Table(parts, instances, state.payoffs)
 
     # Lines 3-4: contexts gamma_D from P_D^(k); destroys D_i (eq:conditional-program-generation).
     leaders, failures = sample(parts, k, _destroy_contexts(parts, k, state.destroys))
@@ -88,12 +89,15 @@ def one_round(parts: Parts, instances: Sequence[Instance], k: int, state: State)
     followers = _in_rows(answers, prompts)
     responses = [distinct(row) for row in followers]
 
+    classical = parts.problem.classical_destroys() if config.panel_classical else ()
+
     # Line 10, the union of responses, is `met`; from their J the credits C_R (eq:follower-credit)
     # and C_D (eq:leader-credit).
     met = [Pair(d, r) for d, row in zip(destroys, responses, strict=True) for r in row]
     payoff = payoff_of(
-        destroys, responses, table, config.repairs_per_destroy, state.destroys, state.repairs
-    )
+        destroys, responses, table, config.repairs_per_destroy, state.destroys, state.repairs,
+        classical,
+    )  # fmt: skip
     credits = parts.credit(payoff, top=config.top_responses)
     taught = credits
     if parts.learning_credit is not None:
@@ -234,8 +238,8 @@ def _counts(
 ) -> Counts:
     finite = payoff.utility[np.isfinite(payoff.utility)]
     good = {
-        (payoff.destroys[i], repair)
-        for i, row in enumerate(payoff.repairs)
+        (destroys[i].digest, repair.digest)
+        for i, row in enumerate(responses)
         for j, repair in enumerate(row)
         if np.isfinite(payoff.utility[i, j])
     }

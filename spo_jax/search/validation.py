@@ -4,16 +4,15 @@ Discovery compares pairs on a few short rollouts, where the best hundred differ 
 noise, so the highest J is partly luck. When the rounds are over the `finalists` best pairs by J
 are measured twice more:
 
-- in validation: on instances of `validation_size` with rollouts of `validation_steps`. With
+- in validation: on instances of `validation_size`, or on those that `validate_on` names, with
+  rollouts of `validation_steps`. With
   `select = "validation"` the best one there is the run's pair; with "utility", the paper's rule,
   it is the one with the highest J (Appendix A.3 names a validation without saying what it decides).
-- on fresh instances with the size, rollouts and steps of discovery, which says what J promised.
+- on fresh instances with the size, rollouts and steps of discovery, which says what J promised;
+  not where the training instances are files, of which there are no more.
   Other instances have another J for every pair, by more than the luck of the best. So `controls`,
   drawn from the run's valid pairs whatever their J, are measured there too: what the highest J
   loses beyond them is what it over-promised.
-
-Discovery's, validation's and fresh instances are sampled from streams of different names, and
-`spo evaluate` names its own by a number below 10^18 that a person types.
 """
 
 import math
@@ -22,14 +21,13 @@ from dataclasses import dataclass, replace
 from statistics import median
 
 from spo_jax.config import Config
-from spo_jax.envs.metrics import utility
 from spo_jax.envs.problem import Instance, Problem
 from spo_jax.envs.run.evaluator import Evaluator
+from spo_jax.search.instances import fresh_instances, validation_instances
 from spo_jax.search.methods import rounds_of
 from spo_jax.search.rounds import Best, Observer
-from spo_jax.seeding import derive
+from spo_jax.search.utility import Utility, improvement, mean_scores
 
-FRESH = 4  # times the instances of discovery: half its noise
 FEWEST_CONTROLS = 10
 
 
@@ -84,17 +82,6 @@ def _known(value: float | None) -> bool:
     return value is not None and not math.isnan(value)
 
 
-def validation_instances(config: Config, problem: Problem) -> list[Instance]:
-    """The instances of the validation."""
-    seed = derive(config.seed, "validation")
-    return problem.sample(config.validation_size, config.validation_instances, seed)
-
-
-def fresh_instances(config: Config, problem: Problem) -> list[Instance]:
-    """Instances of discovery's size that discovery has not seen."""
-    return problem.sample(config.size, FRESH * config.instances, derive(config.seed, "fresh"))
-
-
 def validate(
     config: Config,
     problem: Problem,
@@ -102,10 +89,11 @@ def validate(
     finalists: Sequence[Best],
     controls: Sequence[Best],
     observer: Observer,
+    utility: Utility = improvement,
 ) -> Finals:
     """The finalists with `validation` and `fresh`, the controls with `fresh`, filled in.
 
-    Both are utilities (eq:pair-performance), NaN for a pair that failed there.
+    Both are the mean scores of `utility`, NaN for a pair that failed there.
     """
 
     def measured(
@@ -119,17 +107,18 @@ def validate(
             steps=steps,
             progress=lambda done, total: observer.advance(done * len(pairs) // total),
         )
-        return [float(value) for value in utility(rollouts.best_cost)]
+        return [float(value) for value in mean_scores(utility(rollouts, instances))]
 
     if not finalists:
         return Finals()
     final = measured(
         "validation", finalists, validation_instances(config, problem), config.validation_steps
     )
-    everyone = (*finalists, *controls)
-    fresh = measured("fresh", everyone, fresh_instances(config, problem), config.steps)
+    validated = [replace(f, validation=v) for f, v in zip(finalists, final, strict=True)]
+    instances = fresh_instances(config, problem)
+    if not instances:
+        return Finals(tuple(validated))
+    everyone = (*validated, *controls)
+    fresh = measured("fresh", everyone, instances, config.steps)
     known = [replace(each, fresh=value) for each, value in zip(everyone, fresh, strict=True)]
-    return Finals(
-        tuple(replace(f, validation=v) for f, v in zip(known, final, strict=False)),
-        tuple(known[len(finalists) :]),
-    )
+    return Finals(tuple(known[: len(finalists)]), tuple(known[len(finalists) :]))

@@ -12,7 +12,7 @@ import vrptw
 
 from spo_jax.cli import main
 from spo_jax.envs.problems import get_problem
-from spo_jax.envs.run.evaluator import Evaluator
+from spo_jax.envs.run.local import LocalEvaluator
 from spo_jax.errors import InputError
 from spo_jax.program import Pair, Program, parse_response
 from spo_jax.search.runs.store import load_run
@@ -82,7 +82,7 @@ def test_it_finds_the_optimum_of_small_instances() -> None:
         for r in vrptw.SHELF["repair"]
     ]
     instances = problem.sample(6, 2, 0)
-    with Evaluator(problem, workers=2) as evaluator:
+    with LocalEvaluator(problem, workers=2) as evaluator:
         found = evaluator.run(pairs, instances, seeds=range(6), steps=100)
     assert found.ok.all(), found.reason
     for i, instance in enumerate(instances):
@@ -176,7 +176,7 @@ def test_a_solution_need_not_be_a_list_of_what_is_removed() -> None:
     assert problem.spec == "assignment:Assignment"
     pair = Pair(Program.from_source("destroy", DESTROY), Program.from_source("repair", REPAIR))
     instances = problem.sample(7, 2, 0)
-    with Evaluator(problem, workers=2, on_invalid="skip") as evaluator:
+    with LocalEvaluator(problem, workers=2, on_invalid="skip") as evaluator:
         found = evaluator.run([pair], instances, seeds=range(4), steps=200)
     assert found.ok.all(), found.failure(0)
     for i, instance in enumerate(instances):
@@ -236,7 +236,7 @@ def test_halves_that_differ_are_told_before_any_program_runs(monkeypatch, rules,
     monkeypatch.setattr(problem, "found_as", "assignment:Assignment")
     pair = Pair(Program.from_source("destroy", DESTROY), Program.from_source("repair", REPAIR))
     with (
-        Evaluator(problem) as evaluator,
+        LocalEvaluator(problem) as evaluator,
         pytest.raises(InputError, match=f"problem assignment: a start of gap-0 {says}"),
     ):
         evaluator.run([pair], problem.sample(7, 1, 0))

@@ -19,6 +19,7 @@ from spo_jax.envs.problems import get_problem
 from spo_jax.envs.run.rollouts import Refusal, Rollouts, Status
 from spo_jax.generator import Generator as BaseGenerator
 from spo_jax.program import Completion, Program
+from spo_jax.search.credit import Payoff
 from spo_jax.search.parts import Parts
 from spo_jax.search.population import Member
 from spo_jax.search.rounds import Observer, Updater
@@ -159,6 +160,16 @@ def fingerprint(rounds):
 def member(n, score, words="radial", role="repair", condition=""):
     source = answer(role, n).text.split("```python\n")[1].split("```")[0]
     return Member(Program(role, source, words, condition=condition), score, 1)
+
+
+def payoff_with(utility, destroys, repairs, *rest, **options):
+    """A Payoff of programs that are given by any text as their source; "" is no program."""
+
+    def program(role, text):
+        return Program(role, text) if isinstance(text, str) and text else text or None
+
+    rows = tuple(tuple(program("repair", text) for text in row) for row in repairs)
+    return Payoff(utility, tuple(program("destroy", d) for d in destroys), rows, *rest, **options)
 
 
 # --- the script -----------------------------------------------------------------------------------

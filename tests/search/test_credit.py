@@ -8,10 +8,11 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from spo_fakes import payoff_with
 
 from spo_jax.errors import InputError
 from spo_jax.rl.grpo import centred
-from spo_jax.search.credit import SCHEMES, Credits, Payoff, get_credit, shared, stackelberg
+from spo_jax.search.credit import SCHEMES, Credits, get_credit, shared, stackelberg
 
 NAN = math.nan
 TOP = 2
@@ -19,7 +20,7 @@ TOP = 2
 
 def payoff_of(rows):
     rows = np.array(rows, dtype=float)
-    return Payoff(
+    return payoff_with(
         rows,
         tuple(f"d{i}" for i in range(len(rows))),
         tuple(tuple(f"r{i}{j}" for j in range(rows.shape[1])) for i in range(len(rows))),
@@ -50,7 +51,9 @@ class TestSchemes:
 
     def test_max_and_mean_of_all_pairs_of_a_program(self):
         # The repair "same" answers both destroys, 0.2 and 0.6; "b" answers the first alone.
-        payoff = Payoff(np.array([[0.2, 0.9], [0.6, NAN]]), ("d", "e"), (("same", "b"), ("same",)))
+        payoff = payoff_with(
+            np.array([[0.2, 0.9], [0.6, NAN]]), ("d", "e"), (("same", "b"), ("same",))
+        )
         best, mean = get_credit("max")(payoff, top=TOP), get_credit("mean")(payoff, top=TOP)
         np.testing.assert_array_equal(best.leader, [0.9, 0.6])
         np.testing.assert_array_equal(best.follower, [[0.6, 0.9], [0.6, NAN]])
@@ -106,7 +109,7 @@ class TestSchemes:
         assert share[0] > 0.2 > 0.04 > share[1]
 
     def test_relative_to_parent_and_improvement_by_hand(self):
-        payoff = Payoff(
+        payoff = payoff_with(
             np.array([[0.5, 0.7], [0.9, NAN]]),
             ("d", "e"),
             (("r", "s"), ("t", "u")),
@@ -142,7 +145,7 @@ def payoffs(draw):
         return np.array(flat, dtype=float).reshape(shape)
 
     names = [draw(st.permutations([f"r{k}" for k in range(5)])) for _ in range(rows)]
-    return Payoff(
+    return payoff_with(
         array(rows, slots),
         tuple(f"d{i}" for i in range(rows)),
         tuple(tuple(row[:slots]) for row in names),
@@ -154,7 +157,7 @@ def payoffs(draw):
 def moved(payoff, change):
     """The payoff with `change` applied to its utilities and baselines."""
     baselines = change(payoff.leader_baseline), change(payoff.follower_baseline)
-    return Payoff(change(payoff.utility), payoff.destroys, payoff.repairs, *baselines)
+    return payoff_with(change(payoff.utility), payoff.destroys, payoff.repairs, *baselines)
 
 
 def parts(credits):
@@ -193,7 +196,7 @@ class TestProperties:
         order = rng.sample(range(rows), rows)
         within = [rng.sample(range(slots), slots) for _ in order]
         places = np.array(order)[:, None], np.array(within)
-        shuffled = Payoff(
+        shuffled = payoff_with(
             payoff.utility[places],
             tuple(payoff.destroys[i] for i in order),
             tuple(
@@ -267,7 +270,7 @@ class TestProperties:
     @given(payoffs())
     def test_what_a_group_cannot_see(self, payoff):
         """A number taken off a whole row leaves the centred advantages of its answers alone."""
-        same_parents = Payoff(
+        same_parents = payoff_with(
             payoff.utility, payoff.destroys, payoff.repairs, payoff.leader_baseline,
             np.repeat(payoff.leader_baseline[:, None], payoff.utility.shape[1], axis=1),
         )  # fmt: skip
@@ -279,7 +282,7 @@ class TestProperties:
     @checked
     @given(payoffs(), st.integers(1, 5))
     def test_what_a_group_of_leaders_cannot_see(self, payoff, top):
-        siblings = Payoff(
+        siblings = payoff_with(
             payoff.utility, payoff.destroys, payoff.repairs,
             np.full(len(payoff.destroys), 0.25), payoff.follower_baseline,
         )  # fmt: skip
@@ -293,9 +296,12 @@ class TestProperties:
     @checked
     @given(payoffs(), st.integers(1, 5))
     def test_max_is_stackelberg_with_one_response_and_mean_is_shared(self, payoff, top):
-        once = Payoff(
+        once = payoff_with(
             payoff.utility, payoff.destroys,
-            tuple(tuple(f"{i}-{r}" for r in row) for i, row in enumerate(payoff.repairs)),
+            tuple(
+                tuple(f"{i}-{r.source if r else ''}" for r in row)
+                for i, row in enumerate(payoff.repairs)
+            ),
         )  # fmt: skip
         for name, other, length in (("max", "stackelberg", 1), ("mean", "shared", top)):
             one, two = get_credit(name)(once, top=top), get_credit(other)(once, top=length)
@@ -317,14 +323,14 @@ class TestProperties:
 
 class TestPayoff:
     def test_rows_may_be_ragged(self):
-        payoff = Payoff(np.array([[0.1, NAN], [NAN, 0.2]]), ("a", "b"), (("r",), ("", "s")))
+        payoff = payoff_with(np.array([[0.1, NAN], [NAN, 0.2]]), ("a", "b"), (("r",), ("", "s")))
         assert payoff.utility.dtype == np.float64
         with pytest.raises(ValueError, match="read-only"):
             payoff.utility[0, 0] = 1.0
 
     def test_the_callers_array_stays_writable(self):
         utility = np.array([[0.1]])
-        payoff = Payoff(utility, ("a",), (("r",),))
+        payoff = payoff_with(utility, ("a",), (("r",),))
         utility[0, 0] = 0.9
         assert payoff.utility[0, 0] == 0.1
 
@@ -341,15 +347,15 @@ class TestPayoff:
     )
     def test_shapes_must_agree(self, utility, destroys, repairs):
         with pytest.raises(InputError):
-            Payoff(np.array(utility), destroys, repairs)
+            payoff_with(np.array(utility), destroys, repairs)
 
     def test_baselines(self):
-        payoff = Payoff(np.array([[0.1, 0.2]]), ("a",), (("r", "s"),))
+        payoff = payoff_with(np.array([[0.1, 0.2]]), ("a",), (("r", "s"),))
         np.testing.assert_array_equal(payoff.leader_baseline, [NAN])
         np.testing.assert_array_equal(payoff.follower_baseline, [[NAN, NAN]])
         for wrong in ({"leader_baseline": [0.1, 0.2]}, {"follower_baseline": [[math.inf, 0.1]]}):
             with pytest.raises(InputError, match=next(iter(wrong))):
-                Payoff(payoff.utility, ("a",), (("r", "s"),), **wrong)
+                payoff_with(payoff.utility, ("a",), (("r", "s"),), **wrong)
 
 
 def double(payoff, *, top):

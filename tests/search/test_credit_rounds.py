@@ -4,12 +4,12 @@ import math
 
 import numpy as np
 import pytest
-from spo_fakes import Evaluator, Generator, answer, number_in, small
+from spo_fakes import Evaluator, Generator, answer, number_in, payoff_with, small
 
 from spo_jax.envs.problems import get_problem
 from spo_jax.envs.run.rollouts import Status
 from spo_jax.program import Program
-from spo_jax.search.credit import SCHEMES, Credits, Payoff, get_credit
+from spo_jax.search.credit import SCHEMES, Credits, get_credit
 from spo_jax.search.parts import Parts
 from spo_jax.search.payoffs import cross_play_candidates
 from spo_jax.search.population import Member
@@ -52,14 +52,14 @@ def test_baselines_are_the_scores_of_the_best_parents():
     assert np.isnan(first.follower_baseline).all()
     for before, done, (payoff, _) in zip(rounds, rounds[1:], watch.rounds[1:], strict=False):
         program = {p.digest: p for p in done.programs}
-        expected = [best_parent(program[d], before.destroys) for d in payoff.destroys]
+        expected = [best_parent(d, before.destroys) for d in payoff.destroys]
         np.testing.assert_array_equal(payoff.leader_baseline, expected)
         assert np.isfinite(expected).all()  # from the second round on everyone has parents
         # A repair of one source may stand in several rows, written from other parents.
         once = {}
         for i, row in enumerate(payoff.repairs):
-            for j, digest in enumerate(row):
-                once.setdefault(digest, []).append((i, j))
+            for j, repair in enumerate(row):
+                once.setdefault(repair.digest, []).append((i, j))
         single = {digest: places[0] for digest, places in once.items() if len(places) == 1}
         assert len(single) > 10
         for digest, place in single.items():
@@ -72,8 +72,8 @@ def test_survivors_have_the_score_of_the_selection(name):
     watch, rounds = play(name)
     scores = {}
     for payoff, credits in watch.rounds:
-        for digest, score in zip(payoff.destroys, credits.selected_by.leader, strict=True):
-            scores.setdefault(digest, set()).add(score)
+        for destroy, score in zip(payoff.destroys, credits.selected_by.leader, strict=True):
+            scores.setdefault(destroy.digest, set()).add(score)
     for done in rounds:
         assert done.destroys
         for member in done.destroys:
@@ -88,7 +88,7 @@ def repair(n):
 def test_who_enters_cross_play():
     responses = [[repair(1), repair(2)], [repair(3), repair(4)]]
     utility = np.array([[0.9, 0.5], [0.6, 0.8]])
-    payoff = Payoff(utility, ("d", "e"), tuple(tuple(r.digest for r in row) for row in responses))
+    payoff = payoff_with(utility, ("d", "e"), responses)
     old = Member(repair(5), 0.1, 1)
     config = small(cross_play_candidates=3)
 
@@ -100,7 +100,7 @@ def test_who_enters_cross_play():
     # Both best answers have no regret, so J decides between them, then 3 (-0.2) before 2 (-0.4).
     assert entered(get_credit("regret")(payoff, top=2)) == ["1", "4", "3", "5"]
     # By rank all first places come first, and of the second places the better one.
-    by_rank = Payoff(np.array([[0.9, 0.85], [0.6, 0.8]]), payoff.destroys, payoff.repairs)
+    by_rank = payoff_with(np.array([[0.9, 0.85], [0.6, 0.8]]), payoff.destroys, payoff.repairs)
     credits = get_credit("rank")(by_rank, top=2)
     found = cross_play_candidates((old,), responses, by_rank, credits, config, 2)
     assert [m.program.strategy.split()[1] for m in found] == ["1", "4", "2", "5"]

@@ -3,6 +3,7 @@
 import math
 from dataclasses import replace
 
+import numpy as np
 import pytest
 from method_fakes import by_numbers, everything, individual, run
 from spo_fakes import Evaluator, Generator, number_in, small
@@ -13,11 +14,11 @@ from spo_jax.envs.run.rollouts import Status
 from spo_jax.program import Completion
 from spo_jax.program.grammar.base import MUTATIONS
 from spo_jax.search.methods import get_method
-from spo_jax.search.methods.pairs import Budget, Request, best_of, generate, table_of, with_scores
+from spo_jax.search.methods.pairs import Budget, Request, best_of, generate, scores_of
 from spo_jax.search.parts import Parts
 from spo_jax.search.payoffs import Table
 from spo_jax.search.plugins import get_generator
-from spo_jax.search.rounds import Observer, State
+from spo_jax.search.rounds import State
 from spo_jax.search.spo import discover
 from spo_jax.search.writing.prompts import INITIALIZATION
 
@@ -30,8 +31,8 @@ def bred(requests, n=1, generator=None, evaluator=None, state=None):
     evaluator = evaluator or Evaluator(by_numbers, refuse=lambda n: False)
     parts = Parts(small(), get_problem("tsp"), evaluator, generator)
     state = state or State()
-    table = table_of(parts, parts.problem.sample(6, 2, 0), state)
-    return generate(parts, 1, state, table, requests, n=n), table, generator.calls
+    table = Table(parts, parts.problem.sample(6, 2, 0), state.payoffs)
+    return generate(parts, 1, table, requests, n=n), table, generator.calls
 
 
 def test_a_pair_is_asked_for_half_by_half():
@@ -90,17 +91,14 @@ def test_no_requests_are_no_brood():
 
 def test_streams_of_one_round_differ():
     parts = Parts(small(), get_problem("tsp"), Evaluator(), Generator(broken=0))
-    table = table_of(parts, parts.problem.sample(6, 2, 0), State())
+    table = Table(parts, parts.problem.sample(6, 2, 0), {})
     for stream in ((), ("mutation",)):
-        generate(parts, 1, State(), table, [Request(INITIALIZATION)], stream=stream)
+        generate(parts, 1, table, [Request(INITIALIZATION)], stream=stream)
     seeds = [seed for _, _, seed in parts.generator.calls]
     assert len(set(seeds)) == 4
 
 
 def test_a_pair_that_an_earlier_round_played_keeps_its_scores():
-    old = individual(3, 0.5, scores=(0.4, 0.6))
-    new = [replace(old, round=2, scores=()), individual(4, 0.1, scores=(0.1, 0.1))]
-    assert [each.scores for each in with_scores(new, [old])] == [(0.4, 0.6), (0.1, 0.1)]
     rounds, _, _ = run("best-of-n", generator=Generator(numbers=5, broken=0))
     again = [each for done in rounds[1:] for each in done.individuals]
     played = {p.digests for done in rounds[1:] for p in done.pairs}
@@ -119,11 +117,16 @@ def test_scores_are_the_utility_by_instance():
 
     config = small()
     evaluator = Gains(lambda pair: (Status.OK, 0.25))
-    table = Table(config, evaluator, get_problem("tsp").sample(6, 2, 0), {}, Observer())
+    parts = Parts(config, get_problem("tsp"), evaluator, Generator())
+    table = Table(parts, parts.problem.sample(6, 2, 0), {})
     table.play([PARENTS[0]], "response")
-    assert table.scores(PARENTS[0]) == (0.09375, 0.0)
+    pair = PARENTS[0]
+    np.testing.assert_array_equal(
+        table.scores(pair.destroy, pair.repair), [[0.0625, 0.125], [0, 0]]
+    )
+    assert scores_of(pair, table) == (0.09375, 0.0)
     assert table.utility(PARENTS[0].destroy, PARENTS[0].repair) == 0.046875
-    assert table.scores(PARENTS[1]) == ()
+    assert np.isnan(table.scores(PARENTS[1].destroy, PARENTS[1].repair)).all()
 
 
 def test_budgets():

@@ -15,20 +15,13 @@ from spo_jax.envs.specs import parse_spec
 from spo_jax.errors import InputError
 from spo_jax.presets import PRESETS, load
 from spo_jax.program import Pair, Program
+from spo_jax.search.instances import FRESH, fresh_instances, validation_instances
 from spo_jax.search.parts import Parts
 from spo_jax.search.rounds import Best, Observer
 from spo_jax.search.runs import progress
 from spo_jax.search.runs.store import Store, load_run
-from spo_jax.search.runs.tables import connect
 from spo_jax.search.spo import discover
-from spo_jax.search.validation import (
-    FRESH,
-    Finals,
-    fresh_instances,
-    loss_of,
-    validate,
-    validation_instances,
-)
+from spo_jax.search.validation import Finals, loss_of, validate
 from spo_jax.seeding import derive
 
 TSP = get_problem("tsp")
@@ -195,26 +188,6 @@ def test_a_validation_is_written_whole_or_not_at_all(tmp_path: Path) -> None:
             store.commit_finals(Finals((named[0], unwritable)))
         assert store.finals() == Finals()
     assert load_run(tmp_path / "run").status == "interrupted"
-
-
-def test_a_run_of_the_format_before_can_be_read_and_ended(tmp_path: Path) -> None:
-    with finished(tmp_path) as store:
-        config = store.config.to_dict()
-    path = tmp_path / "run" / "spo.sqlite"
-    db = connect(path)
-    db.execute("ALTER TABLE finalists DROP COLUMN fresh")
-    db.execute("ALTER TABLE finalists DROP COLUMN kind")
-    db.execute("PRAGMA user_version = 2")
-    db.close()
-    assert load_run(tmp_path / "run").finals == Finals()
-    with Store.reopen(tmp_path / "run") as store:
-        finals = Finals(tuple(replace(f, fresh=0.5) for f in store.candidates(2)))
-        store.commit_finals(finals)
-        assert store.finals() == finals
-    # Before there was `select`, a number of finalists said the rule.
-    del config["select"]
-    assert Config.from_dict(config).select == "validation"
-    assert Config.from_dict(config | {"finalists": 0}).select == "utility"
 
 
 def test_presets_and_flags() -> None:

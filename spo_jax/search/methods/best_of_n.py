@@ -6,8 +6,9 @@ from dataclasses import dataclass
 
 from spo_jax.config import Config
 from spo_jax.envs.problem import Instance
-from spo_jax.search.methods.pairs import Budget, Request, best_of, generate, record, table_of
+from spo_jax.search.methods.pairs import Budget, Request, best_of, generate, record
 from spo_jax.search.parts import Parts
+from spo_jax.search.payoffs import Table
 from spo_jax.search.rounds import Round, State
 from spo_jax.search.writing.prompts import INITIALIZATION
 
@@ -23,9 +24,9 @@ class BestOfN:
         return _budget(config).rounds
 
     def one_round(self, parts: Parts, instances: Sequence[Instance], k: int, state: State) -> Round:
-        table = table_of(parts, instances, state)
+        table = Table(parts, instances, state.payoffs)
         request = Request(INITIALIZATION, operator="initialization")
-        new = generate(parts, k, state, table, [request], n=_budget(parts.config).of(k))
+        new = generate(parts, k, table, [request], n=_budget(parts.config).of(k))
         best = best_of((*state.individuals, *new.individuals))
         return record(parts, k, state, table, [new], [best] if best else [])
 

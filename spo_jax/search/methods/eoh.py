@@ -23,8 +23,9 @@ from itertools import cycle, islice
 from spo_jax.config import Config
 from spo_jax.envs.problem import Instance
 from spo_jax.errors import InputError
-from spo_jax.search.methods.pairs import Budget, Request, generate, record, table_of
+from spo_jax.search.methods.pairs import Budget, Request, generate, record
 from spo_jax.search.parts import Parts
+from spo_jax.search.payoffs import Table
 from spo_jax.search.rounds import Individual, Round, State
 from spo_jax.search.writing.prompts import INITIALIZATION
 from spo_jax.seeding import python_rng
@@ -62,14 +63,14 @@ class Eoh:
     def one_round(self, parts: Parts, instances: Sequence[Instance], k: int, state: State) -> Round:
         config = parts.config
         size, p = config.population_size, self._p(parts.generator.writes_prose)
-        table = table_of(parts, instances, state)
+        table = Table(parts, instances, state.payoffs)
         population = survivors(state.individuals, size)
         rng = python_rng(config.seed, "round", k, "parents")
         names = ["i1"] * size if k == 1 else cycle(OPERATORS)
         requests = [
             request(name, population, p, rng) for name in islice(names, _budget(config).of(k))
         ]
-        new = generate(parts, k, state, table, requests)
+        new = generate(parts, k, table, requests)
         population = survivors((*population, *new.individuals), size)
         return record(parts, k, state, table, [new], population)
 

@@ -29,8 +29,9 @@ from spo_jax.config import Config
 from spo_jax.envs.problem import Instance
 from spo_jax.errors import InputError
 from spo_jax.search.methods import check_range
-from spo_jax.search.methods.pairs import Budget, Request, generate, record, table_of
+from spo_jax.search.methods.pairs import Budget, Request, generate, record
 from spo_jax.search.parts import Parts
+from spo_jax.search.payoffs import Table
 from spo_jax.search.rounds import Individual, Round, State
 from spo_jax.search.writing.prompts import INITIALIZATION
 from spo_jax.seeding import python_rng
@@ -77,14 +78,14 @@ class FunSearch:
     def one_round(self, parts: Parts, instances: Sequence[Instance], k: int, state: State) -> Round:
         config = parts.config
         prose = parts.generator.writes_prose
-        table = table_of(parts, instances, state)
+        table = Table(parts, instances, state.payoffs)
         islands = self.database(state.individuals, config, k)
         rng = python_rng(config.seed, "round", k, "parents")
         requests = []
         for _ in range(self._budget(config).of(k) // self.samples):
             place = rng.randrange(self.islands)
             requests.append(request(islands[place].draw(self, rng), place, prose))
-        new = generate(parts, k, state, table, requests, n=self.samples)
+        new = generate(parts, k, table, requests, n=self.samples)
         after = self.database((*state.individuals, *new.individuals), config, k + 1)
         best = [island.best for island in after if island.best is not None]
         return record(parts, k, state, table, [new], best)

@@ -36,7 +36,7 @@ from spo_jax.envs.problem import Instance
 from spo_jax.program import Pair, Program, Prompt, Role
 from spo_jax.search.candidates import Answers, distinct, sample, written
 from spo_jax.search.methods import check_range
-from spo_jax.search.methods.pairs import Budget, table_of
+from spo_jax.search.methods.pairs import Budget, scores_of
 from spo_jax.search.parts import Parts
 from spo_jax.search.payoffs import Table, better
 from spo_jax.search.population import Member, Population
@@ -87,7 +87,7 @@ class Glns:
         return Budget(config.nominal_pairs, self.size**2, self.size**2 - kept**2).rounds
 
     def one_round(self, parts: Parts, instances: Sequence[Instance], k: int, state: State) -> Round:
-        config, table = parts.config, table_of(parts, instances, state)
+        config, table = parts.config, Table(parts, instances, state.payoffs)
         rng = python_rng(config.seed, "round", k, "parents")
         plans = [self.plan(state, rng) for _ in range(self.size if k == 1 else self.prune)]
         leaders, failures = sample(
@@ -284,7 +284,7 @@ def _play(
     table.play(missing, "response", lambda done, total: look.advance(count * done // total))
     values = [(pair, table.utility(pair.destroy, pair.repair)) for pair in missing]
     return tuple(
-        Individual(pair, value, k, "cross-play", scores=table.scores(pair))
+        Individual(pair, value, k, "cross-play", scores=scores_of(pair, table))
         for pair, value in values
         if not math.isnan(value)
     )

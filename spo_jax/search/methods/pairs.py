@@ -7,12 +7,11 @@ answers; one whose destroy is refused counts against the budget, as if one answe
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
 
-from spo_jax.envs.problem import Instance
 from spo_jax.program import Pair, Program, Prompt, Role
 from spo_jax.search.candidates import Answers, distinct, play_responses, sample, written
 from spo_jax.search.parts import Parts
@@ -73,15 +72,9 @@ class Budget:
         return self.before(k + 1) - self.before(k)
 
 
-def table_of(parts: Parts, instances: Sequence[Instance], state: State) -> Table:
-    """The payoffs known at the start of a round."""
-    return Table(parts.config, parts.evaluator, instances, state.payoffs, parts.observer)
-
-
 def generate(
     parts: Parts,
     k: int,
-    state: State,
     table: Table,
     requests: Sequence[Request],
     *,
@@ -109,11 +102,8 @@ def generate(
         for repair in answers.programs
         if repair is not None
     ]
-    valid = [each for each in pairs if not math.isnan(each.utility)]
-    return Offspring(
-        with_scores(valid, state.individuals), tuple(destroys), tuple(repairs),
-        (*failures, *refused),
-    )  # fmt: skip
+    valid = tuple(each for each in pairs if not math.isnan(each.utility))
+    return Offspring(valid, tuple(destroys), tuple(repairs), (*failures, *refused))
 
 
 def _prompt(parts: Parts, role: Role, request: Request, destroy: Program | None = None) -> Prompt:
@@ -128,16 +118,12 @@ def _half(pair: Pair, role: Role) -> Program:
 
 def _individual(pair: Pair, request: Request, k: int, table: Table) -> Individual:
     value = table.utility(pair.destroy, pair.repair)
-    return Individual(pair, value, k, request.operator, request.place, table.scores(pair))
+    return Individual(pair, value, k, request.operator, request.place, scores_of(pair, table))
 
 
-def with_scores(new: Sequence[Individual], earlier: Sequence[Individual]) -> tuple[Individual, ...]:
-    """New individuals; a pair that was evaluated in an earlier round has its scores from there."""
-    known = {each.pair.digest: each.scores for each in earlier}
-    return tuple(
-        each if each.scores else replace(each, scores=known.get(each.pair.digest, ()))
-        for each in new
-    )
+def scores_of(pair: Pair, table: Table) -> tuple[float, ...]:
+    """The utility of a pair on each training instance."""
+    return tuple(map(float, table.scores(pair.destroy, pair.repair).mean(axis=1)))
 
 
 def best_of(individuals: Sequence[Individual]) -> Individual | None:

@@ -23,8 +23,9 @@ from spo_jax.envs.problem import Instance
 from spo_jax.program import Prompt
 from spo_jax.search.candidates import Answers, complete, written
 from spo_jax.search.methods import check_range
-from spo_jax.search.methods.pairs import Budget, Request, best_of, generate, record, table_of
+from spo_jax.search.methods.pairs import Budget, Request, best_of, generate, record
 from spo_jax.search.parts import Parts
+from spo_jax.search.payoffs import Table
 from spo_jax.search.rounds import Individual, Round, State
 from spo_jax.search.writing.prompts import INITIALIZATION
 from spo_jax.seeding import derive, python_rng
@@ -65,10 +66,10 @@ class ReEvo:
 
     def one_round(self, parts: Parts, instances: Sequence[Instance], k: int, state: State) -> Round:
         config, count = parts.config, self._budget(parts.config).of(k)
-        table = table_of(parts, instances, state)
+        table = Table(parts, instances, state.payoffs)
         if k == 1:
             requests = [Request(INITIALIZATION, operator="initialization")]
-            new = generate(parts, k, state, table, requests, n=count)
+            new = generate(parts, k, table, requests, n=count)
             return record(parts, k, state, table, [new], new.individuals)
 
         reflect = Reflector(self, parts, k, state)
@@ -81,15 +82,13 @@ class ReEvo:
         ]
         lacking = crossings - len(requests)
         requests += [Request(INITIALIZATION, operator="initialization")] * lacking
-        offspring = [generate(parts, k, state, table, requests)]
+        offspring = [generate(parts, k, table, requests)]
 
         advice = reflect.long(hints)
         elitist = best_of((*state.individuals, *offspring[0].individuals))
         if mutants := count - crossings:
             requests = [request("mutation", () if elitist is None else (elitist,), advice)]
-            offspring.append(
-                generate(parts, k, state, table, requests, n=mutants, stream=("mutation",))
-            )
+            offspring.append(generate(parts, k, table, requests, n=mutants, stream=("mutation",)))
         population = [each for batch in offspring for each in batch.individuals]
         note, metrics = reflect.note, reflect.metrics
         return record(parts, k, state, table, offspring, population, note=note, metrics=metrics)

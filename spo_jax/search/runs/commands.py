@@ -14,10 +14,12 @@ from spo_jax import config, presets
 from spo_jax.errors import InputError
 from spo_jax.limits import needed, require_address_space
 from spo_jax.search.runs.manifest import (
+    check_instances,
     check_model,
     check_prompts,
     idle_devices,
     inexact_resume,
+    instances_of,
     manifest,
     model_of,
     other_software,
@@ -123,6 +125,7 @@ def _run(
         from spo_jax.envs.problems import get_problem
         from spo_jax.envs.report.evaluation import cache_folder
         from spo_jax.envs.run.evaluator import get_evaluator
+        from spo_jax.envs.specs import absolute
         from spo_jax.envs.run.shown import HIDDEN, OBSERVED
         from spo_jax.rl.backend import ask_same_bits, keep_compiled, share_devices
         from spo_jax.search.credit import get_credit
@@ -133,17 +136,23 @@ def _run(
         from spo_jax.search.parts import Parts
         from spo_jax.search.spo import discover as algorithm
         from spo_jax.search.runs.store import BEST, CHECKPOINTS, Store
+        from spo_jax.search.utility import get_utility
         from spo_jax.search.validation import FEWEST_CONTROLS, validate
 
         require_address_space(needed(program=settings.memory_mb))
         if settings.deterministic:  # before a module of the user's can look at a device
             ask_same_bits()
         problem = get_problem(settings.problem)
+        settings = dataclasses.replace(
+            settings, on=absolute(settings.on), validate_on=absolute(settings.validate_on)
+        )
+        instances = instances_of(settings, problem)
         templates = Templates.read(settings.prompts, problem)  # once for the whole run
         prompts = templates.digest if settings.prompts is not None else None
         credit = get_credit(settings.credit)
         taught = settings.learning_credit
         learning_credit = None if taught is None else get_credit(taught)
+        utility = get_utility(settings.utility)
         survivors, panel = get_survivors(settings.survivors), get_panel(settings.panel)
         method = get_method(settings)
         if settings.generator == VLLM:
@@ -167,7 +176,9 @@ def _run(
         ):
             if new:
                 rounds = rounds_in(method, settings) if method else None
-                what = manifest(settings, preset, evaluator.layers, model, variant, rounds, prompts)
+                what = manifest(
+                    settings, preset, evaluator.layers, model, variant, rounds, prompts, instances
+                )
                 store = Store.create(path, what)
                 exists = True
             else:
@@ -175,6 +186,7 @@ def _run(
             with store, progress.Display(settings, store.log) as display:
                 check_model(store.manifest.get("model"), model, path)
                 check_prompts(store.manifest, prompts, path)
+                check_instances(store.manifest, instances, path)
                 committed = store.last_round(rewind)
                 if committed:
                     updater.restore(path / CHECKPOINTS, committed)
@@ -207,6 +219,7 @@ def _run(
                     generator=generator,
                     credit=credit,
                     learning_credit=learning_credit,
+                    utility=utility,
                     updater=updater,
                     survivors=survivors,
                     panel=panel,
@@ -218,7 +231,9 @@ def _run(
                 if settings.finalists:
                     named = store.candidates(settings.finalists)
                     others = store.controls(max(settings.finalists, FEWEST_CONTROLS), named)
-                    measured = validate(settings, problem, evaluator, named, others, display)
+                    measured = validate(
+                        settings, problem, evaluator, named, others, display, utility
+                    )
                     store.commit_finals(measured, display.remark)
                 best, finals = store.best(), store.finals()
                 where = store.export_best(best) or path / BEST

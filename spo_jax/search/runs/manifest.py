@@ -11,10 +11,12 @@ import subprocess
 import time
 from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from spo_jax import __version__, jsontext
 from spo_jax.config import Config
+from spo_jax.envs.problem import Problem
 from spo_jax.errors import InputError
 from spo_jax.words import ENDPOINT, LEARNERS, VLLM
 
@@ -24,6 +26,7 @@ _KINDS: dict[str, type] = {  # what is read of a manifest; all but the config ma
     **dict.fromkeys(("config", "versions", "code", "model", "peak_memory_gb"), dict),
     **dict.fromkeys(("preset", "variant", "prompts"), str),
     "rounds": int,
+    **dict.fromkeys(("instances", "validation"), list),
 }
 
 
@@ -63,10 +66,11 @@ def manifest(
     variant: str | None = None,
     rounds: int | None = None,
     prompts: str | None = None,
+    instances: Mapping[str, Any] = MappingProxyType({}),
 ) -> dict[str, Any]:
     """A run's config and preset, and what it runs on. model: see `model_of`. variant, rounds: what
     its method is and how many rounds it takes, where that is not SPO. prompts: the digest of
-    templates of the user's own.
+    templates of the user's own. instances: see `instances_of`.
     """
     return {
         "config": settings.to_dict(),
@@ -82,10 +86,35 @@ def manifest(
             "kernel": platform.release(),
         },
         "sandbox": dict(layers),
+        **instances,
         **({} if model is None else {"model": dict(model)}),
         **({} if variant is None else {"variant": variant, "rounds": rounds}),
         **({} if prompts is None else {"prompts": prompts}),
     }
+
+
+def instances_of(settings: Config, problem: Problem) -> dict[str, list[dict[str, str | int]]]:
+    """Names, sizes and digests of what a run trains and validates on. Raises InputError."""
+    from spo_jax.search.instances import record, training_instances, validation_instances
+
+    validation = validation_instances(settings, problem) if settings.finalists else []
+    training = training_instances(settings, problem)
+    return {"instances": record(training), "validation": record(validation)}
+
+
+def check_instances(stored: Mapping[str, Any], now: Mapping[str, Any], path: Path) -> None:
+    """Raises InputError where a run in `path` would go on with other instances than it began with.
+
+    now: see `instances_of`.
+    """
+    for what, flag in (("instances", "--on"), ("validation", "--validate-on")):
+        began = [each["digest"] for each in stored.get(what, now[what])]
+        if began != [each["digest"] for each in now[what]]:
+            role = "training" if what == "instances" else what
+            raise InputError(
+                f"{path} began with other {role} instances ({len(began)} then, {len(now[what])} "
+                f"now); name files that hold those of then with {flag}, or begin a new run"
+            )
 
 
 def model_of(settings: Config) -> dict[str, str] | None:

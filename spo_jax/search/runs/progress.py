@@ -4,6 +4,7 @@ It looks at the clock, and nothing that it computes goes back into the run.
 """
 
 import math
+import shlex
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -129,11 +130,12 @@ def closing(
     suffix = next(iter(get_problem(config.problem).suffixes), "")
     validated = config.select == "validation" and best.validation is not None
     how = "Validated best," if validated else "Best"
+    on = shlex.join(config.on) or f"uniform:{config.size}x8"
     return [
         f"{how} J {utility(best.utility)} (round {best.round}): {pair}",
         *choice(best, finals),
         "Try next:",
-        f"  spo evaluate {path} --problem {config.problem} --on uniform:{config.size}x8",
+        f"  spo evaluate {path} --problem {config.problem} --on {on}",
         f"  spo solve FILE{suffix} --pair {path}",
     ]
 

@@ -19,8 +19,8 @@ from spo_jax.search.validation import Finals
 from spo_jax.seeding import derive, python_rng
 
 MEMORY = "memory/"  # how metrics of memory begin
-SCHEMA_VERSION = 4
-READABLE = (2, 3, SCHEMA_VERSION)
+SCHEMA_VERSION = 5
+READABLE = (SCHEMA_VERSION,)
 FRESH, BLAMED = 3, 4  # from these versions on finalists have `fresh` and `kind`, pairs a `role`
 SIGNED = 4  # from this one on there is a config, and a program's id is of its row as it is stored
 LATER_COLUMNS = {("finalists", "fresh"): FRESH, ("finalists", "kind"): FRESH}
@@ -39,6 +39,7 @@ CREATE INDEX programs_by_digest ON programs (digest);
 CREATE TABLE pairs (
     destroy TEXT NOT NULL, repair TEXT NOT NULL, round INTEGER NOT NULL, kind TEXT NOT NULL,
     status TEXT NOT NULL, utility REAL, reason TEXT NOT NULL, role TEXT NOT NULL,
+    scores TEXT NOT NULL,
     PRIMARY KEY (destroy, repair)
 ) WITHOUT ROWID;
 CREATE TABLE rounds (
@@ -140,7 +141,7 @@ def write_round(db: sqlite3.Connection, done: Round) -> None:
     _insert(
         db,
         "INSERT OR REPLACE INTO pairs",
-        [_pair_row(played, done.number, _version(db)) for played in done.pairs],
+        [_pair_row(played, done.number) for played in done.pairs],
     )
     for role, population in (("destroy", done.destroys), ("repair", done.repairs)):
         _insert(
@@ -192,25 +193,24 @@ def _program_row(program: Program, number: int) -> tuple[Any, ...]:
     )  # fmt: skip
 
 
-def _pair_row(played: Played, number: int, version: int) -> tuple[Any, ...]:
+def _pair_row(played: Played, number: int) -> tuple[Any, ...]:
     value = None if math.isnan(played.utility) else played.utility
     return (
         played.destroy, played.repair, number, played.kind, played.status, value, played.reason,
-        *([played.role] if version >= BLAMED else []),
+        played.role, json.dumps(played.scores),
     )  # fmt: skip
 
 
 def _read_pairs(db: sqlite3.Connection) -> list[Played]:
-    """All pairs of a run. Those of older versions name a role by how their reason begins."""
-    role = "role" if _version(db) >= BLAMED else "NULL"
-    rows = db.execute(f"SELECT destroy, repair, kind, status, utility, reason, {role} FROM pairs")
+    """All pairs of a run."""
+    rows = db.execute(
+        "SELECT destroy, repair, kind, status, utility, reason, role, scores FROM pairs"
+    )
     found = []
-    for destroy, repair, kind, status, value, reason, blamed in rows:
-        if blamed is None:
-            named = reason.partition(":")[0]
-            blamed = named if named in ROLES else ""
+    for destroy, repair, kind, status, value, reason, role, scores in rows:
         value = math.nan if value is None else value
-        found.append(Played(destroy, repair, kind, status, value, reason, blamed))
+        own = tuple(json.loads(scores))
+        found.append(Played(destroy, repair, kind, status, value, reason, role, own))
     return found
 
 

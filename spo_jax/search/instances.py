@@ -1,0 +1,66 @@
+"""The instances of a run: what it trains on, and what its best pairs are then measured on.
+
+They come from streams of different names, each derived from the run's seed, so a `uniform:` set
+whose seed is not given meets neither another set of the run nor any that `spo evaluate` names.
+"""
+
+from collections.abc import Sequence
+
+from spo_jax.config import Config
+from spo_jax.envs.problem import Instance, Problem
+from spo_jax.envs.specs import parse_spec
+from spo_jax.errors import InputError
+from spo_jax.seeding import derive
+
+FRESH = 4  # times the instances of discovery: half its noise
+
+
+def training_instances(config: Config, problem: Problem) -> list[Instance]:
+    """What `on` names, by default `instances` of `size`. Raises InputError."""
+    seed = derive(config.seed, "instances")
+    if config.on:
+        return _named(config.on, problem, seed)
+    return problem.sample(config.size, config.instances, seed)
+
+
+def validation_instances(config: Config, problem: Problem) -> list[Instance]:
+    """What `validate_on` names, by default `validation_instances` of `validation_size`.
+
+    Raises InputError.
+    """
+    seed = derive(config.seed, "validation")
+    if config.validate_on:
+        return _named(config.validate_on, problem, seed)
+    return problem.sample(config.validation_size, config.validation_instances, seed)
+
+
+def fresh_instances(config: Config, problem: Problem) -> list[Instance]:
+    """Instances like those of the training that it has not seen; none where it has files."""
+    seed = derive(config.seed, "fresh")
+    if not config.on:
+        return problem.sample(config.size, FRESH * config.instances, seed)
+    sets = [parse_spec(text, problem).uniform for text in config.on]
+    fresh = []
+    for each in sets:
+        if each is None:
+            return []
+        fresh += problem.sample(each[0], FRESH * each[1], seed)
+    return fresh
+
+
+def _named(specs: Sequence[str], problem: Problem, seed: int) -> list[Instance]:
+    found: dict[str, Instance] = {}
+    for text in specs:
+        for instance in parse_spec(text, problem).load(problem, seed):
+            if instance.digest in found:
+                raise InputError(
+                    f"{text}: {instance.name} is the same instance as "
+                    f"{found[instance.digest].name}, which is there already; name it once"
+                )
+            found[instance.digest] = instance
+    return list(found.values())
+
+
+def record(instances: Sequence[Instance]) -> list[dict[str, str | int]]:
+    """Names, sizes and digests of some instances, for the manifest."""
+    return [{"name": i.name, "size": i.size, "digest": i.digest} for i in instances]
