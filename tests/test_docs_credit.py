@@ -1,5 +1,6 @@
 """The example of docs/credit_schemes.md, as it stands there: by hand, and in a discovery."""
 
+import json
 import math
 import os
 import re
@@ -20,7 +21,7 @@ TEXT = (Path(__file__).parents[1] / "docs" / "credit_schemes.md").read_text("utf
 
 # Everything once, in a second or two: one round of few answers on one small instance.
 TINY = {
-    "rounds": 1, "size": 8, "instances": 1, "rollouts": 1, "steps": 3, "finalists": 0,
+    "rounds": 1, "size": 8, "instances": 2, "rollouts": 1, "steps": 3, "finalists": 0,
     "select": "utility", "generator": "grammar", "workers": 1,
 }  # fmt: skip
 
@@ -48,15 +49,17 @@ def test_ten_lines(folder: Path) -> None:
 
 def test_what_the_example_earns(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(folder)
-    scheme = get_credit("my_credit:reliable")
-    utility = np.array([[0.5, math.nan, 0.75, 0.25], [math.nan, 0.5, math.nan, math.nan]])
-    repairs = tuple(Program("repair", text) for text in "rstu")
+    scheme = get_credit("my_credit:steady")
+    # Two instances with two seeds: means 0.5 and 0.5, then 0.75 and 0.25, 0.25 from their mean.
+    scores = np.full((2, 2, 2, 2), math.nan)
+    scores[0, 0], scores[0, 1] = [[0.25, 0.75], [0.5, 0.5]], [[1.0, 0.5], [0.25, 0.25]]
+    utility = scores.mean(axis=(2, 3))
     destroys = (Program("destroy", "d"), Program("destroy", "e"))
-    payoff = Payoff(utility, destroys, (repairs, repairs))
-    np.testing.assert_array_equal(scheme(payoff, top=2).leader, [0.5, math.nan])
-    np.testing.assert_array_equal(scheme(payoff, top=1).leader, [0.75, 0.5])
-    np.testing.assert_array_equal(scheme(payoff, top=9).leader, [math.nan, math.nan])
-    np.testing.assert_array_equal(scheme(payoff, top=2).follower, utility)
+    repairs = (Program("repair", "r"), Program("repair", "s"))
+    payoff = Payoff(utility, destroys, (repairs, repairs), scores=scores)
+    credits = scheme(payoff, top=2)
+    np.testing.assert_array_equal(credits.follower, [[0.5, 0.25], [math.nan, math.nan]])
+    np.testing.assert_array_equal(credits.leader, [0.375, math.nan])
 
 
 def test_the_command_of_the_example(folder: Path) -> None:
@@ -70,20 +73,23 @@ def test_the_command_of_the_example(folder: Path) -> None:
         env=os.environ | {"PYTHONPATH": os.pathsep.join([".", str(Path(__file__).parents[1])])},
     )  # fmt: skip
     run = load_run(folder / "run")
-    assert (run.status, run.config.credit) == ("finished", "my_credit:reliable")
-    # The score of each survivor is its second best response: nobody has it with one response.
+    assert (run.status, run.config.credit) == ("finished", "my_credit:steady")
+    # The score of each survivor is the mean of its two best J less their standard deviations.
     rows = dump(folder / "run")
-    utilities: dict[str, list[float]] = {}
-    for destroy, _, _, kind, status, value, *_ in rows["pairs"]:
+    steady: dict[str, list[float]] = {}
+    for destroy, _, _, kind, status, value, _, _, scores in rows["pairs"]:
         if kind == "response" and status == "ok":
-            utilities.setdefault(destroy, []).append(value)
+            one, other = json.loads(scores)
+            assert (one + other) / 2 == pytest.approx(value)
+            steady.setdefault(destroy, []).append(value - abs(one - other) / 2)
     digest = {row[0]: row[3] for row in rows["programs"]}
-    scores = {digest[m[3]]: m[4] for m in rows["members"] if m[1] == "destroy"}
-    assert scores
-    for destroy, score in scores.items():
-        assert score == sorted(utilities[destroy])[-Config().top_responses]
+    found = {digest[m[3]]: m[4] for m in rows["members"] if m[1] == "destroy"}
+    assert found
+    for destroy, score in found.items():
+        best = sorted(steady[destroy])[-Config().top_responses :]
+        assert score == pytest.approx(sum(best) / len(best))
 
 
 def test_the_table_names_every_scheme_that_ships() -> None:
-    section = TEXT.split("## What ships")[1].split("\n## ")[0]
+    section = TEXT.split("## Schemes that ship")[1].split("\n## ")[0]
     assert re.findall(r"^\| `([\w-]+)` \|", section, re.MULTILINE) == list(SCHEMES)

@@ -1,13 +1,19 @@
 """The examples of docs/extending.md, as they stand there: one discovery with all of them."""
 
+import json
 import os
 import re
 import shlex
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
 
 from spo_jax.envs.problem import Problem
+from spo_jax.envs.run.rollouts import Rollouts
 from spo_jax.search.runs.store import dump, load_run
 from spo_jax.search.writing.prompts import Templates
 
@@ -70,9 +76,9 @@ def test_one_discovery_with_all_of_them(tmp_path: Path) -> None:
     setting, command, *arguments = shlex.split(line.replace("\\\n", " "))
     assert (setting, command) == ("PYTHONPATH=.", "spo")
     tiny = "--size 8 --instances 1 --rollouts 1 --steps 10 --finalists 0 --select utility"
-    subprocess.run(
+    done = subprocess.run(
         [sys.executable, "-m", "spo_jax", *arguments, *tiny.split(), "--workers", "1"],
-        cwd=tmp_path, check=True, stdout=subprocess.DEVNULL, timeout=120,
+        cwd=tmp_path, check=True, stdout=subprocess.PIPE, text=True, timeout=120,
         env=os.environ | {"PYTHONPATH": os.pathsep.join([".", str(Path(__file__).parents[1])])},
     )  # fmt: skip
     out = tmp_path / "runs" / "flow-shop"
@@ -82,3 +88,22 @@ def test_one_discovery_with_all_of_them(tmp_path: Path) -> None:
     assert strategies == {text.split("\n")[0][10:] for text in ANSWERS.values()}
     assert {row[4] for row in tables["pairs"]} == {"ok"}
     assert all('"destroy/spread"' in row[-1] for row in tables["rounds"])
+    # One rollout of each pair: its score is J.
+    assert [json.loads(row[-1]) for row in tables["pairs"]] == [[row[5]] for row in tables["pairs"]]
+    assert f"asked for {len(tables['pairs'])} rollouts" in done.stdout
+
+
+@pytest.mark.parametrize("name", ["my_utility.py", "my_evaluator.py"])
+def test_fifteen_lines(name: str) -> None:
+    [example] = [text for text in blocks("python") if name in text]
+    assert len([line for line in example.splitlines()[1:] if line]) <= 15
+
+
+def test_what_the_utility_says() -> None:
+    [example] = [text for text in blocks("python") if "my_utility.py" in text]
+    scope: dict[str, Any] = {}
+    exec(example, scope)
+    cost = np.array([[[[8.0, 4.0, 4.0], [8.0, 8.0, 4.0]]]])
+    rollouts = Rollouts(cost, *[np.zeros((1, 1, 2))] * 6)
+    # Half is gained from the first step on; or after the second alone, whose weight is 1 of 3.
+    np.testing.assert_allclose(scope["early"](rollouts, ()), [[[0.5, 0.5 / 3]]], rtol=1e-15)

@@ -17,6 +17,7 @@ from spo_jax.config import Config  # noqa: E402
 from spo_jax.envs.problem import Problem  # noqa: E402
 from spo_jax.envs.problems import get_problem  # noqa: E402
 from spo_jax.envs.report.baselines import get_baseline  # noqa: E402
+from spo_jax.envs.run.evaluator import get_evaluator  # noqa: E402
 from spo_jax.envs.run.rollouts import Status  # noqa: E402
 from spo_jax.errors import InputError, SpoError  # noqa: E402
 from spo_jax.rl.grpo import GrpoConfig, advantages  # noqa: E402
@@ -29,6 +30,7 @@ from spo_jax.search.plugins import (  # noqa: E402
     get_survivors,
     get_updater,
 )
+from spo_jax.search.utility import get_utility  # noqa: E402
 
 TAKERS = {
     "problem": get_problem,
@@ -37,6 +39,8 @@ TAKERS = {
     "update": get_updater,
     "survivors": get_survivors,
     "panel": get_panel,
+    "utility": get_utility,
+    "evaluator": get_evaluator,
     "method": lambda name: get_method(Config(method=name)),
     "advantage": lambda name: grpo_of(Config(advantage=name)),
     "baseline": lambda name: get_baseline(name, get_problem("tsp")),
@@ -60,7 +64,7 @@ NAMES = [
 ]  # fmt: skip
 # Of these nothing can be known before they are called.
 UNKNOWABLE = {("builtins:print", "baseline"), ("builtins:print", "survivors")}
-UNKNOWABLE |= {("builtins:print", what) for what in ("update", "panel", "advantage")}
+UNKNOWABLE |= {("builtins:print", what) for what in ("update", "panel", "advantage", "utility")}
 UNKNOWABLE |= {
     (name, what) for name in ("os:system", "json:loads") for what in ("update", "advantage")
 }

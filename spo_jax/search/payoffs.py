@@ -11,7 +11,7 @@ import numpy as np
 from spo_jax.config import Config
 from spo_jax.envs.metrics import cross_play
 from spo_jax.envs.problem import Instance
-from spo_jax.envs.run.evaluator import Progress
+from spo_jax.envs.run.evaluator import Progress, require_rollouts
 from spo_jax.envs.run.rollouts import Status
 from spo_jax.program import Pair, Program
 from spo_jax.search.credit import Credits, CrossPlay, Payoff
@@ -79,6 +79,7 @@ class Table:
             fail_fast=True,
             progress=progress,
         )
+        require_rollouts(rollouts, len(pairs), *self.shape, config.steps)
         scores = self._parts.utility(rollouts, self._instances)
         values = mean_scores(scores)
         found = {}

@@ -203,21 +203,6 @@ def test_what_may_change_may_be_edited(run):
     ).to_dict().items()
 
 
-def test_runs_that_did_not_keep_their_settings_go_on(run):
-    edit(run, "DROP TABLE config", "ALTER TABLE pairs DROP COLUMN role")
-    edit(run, "PRAGMA user_version = 3")
-    rewrite(run, lambda manifest: manifest["config"].update(seed=5))
-    assert read_all(run).round == small().rounds
-    edit(run, "DROP TABLE individuals", "DROP TABLE notes", "PRAGMA user_version = 2")
-    edit(run, "ALTER TABLE finalists DROP COLUMN fresh", "ALTER TABLE finalists DROP COLUMN kind")
-    assert read_all(run).round == small().rounds
-    with Store.reopen(run) as store:  # what it writes now is readable by what wrote it
-        finals = store.finals()
-        edit(run, "DELETE FROM finalists")
-        store.commit_finals(finals)
-    assert load_run(run).finals == finals
-
-
 MANIFESTS = [
     "", "[]", "3", "null", '"x"', "{}", '{"config": 3}', '{"config": {}, "rounds": "many"}',
     '{"config": {"steps": 1e400}}', '{"config": {"nothing": 1}}', '{"config": {}, "model": {}}',

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
+from inspect import getattr_static
 from typing import Any, Protocol, Self
 
 from spo_jax.envs.problem import Instance, Problem
@@ -56,6 +57,15 @@ class Evaluator(Protocol):
         ...
 
 
+def require_rollouts(found: object, pairs: int, instances: int, seeds: int, steps: int) -> None:
+    """Raises InputError unless an evaluator returned Rollouts of the shape that was asked for."""
+    due = (pairs, instances, seeds, steps + 1)
+    shape = found.best_cost.shape if isinstance(found, Rollouts) else None
+    if shape != due:
+        what = f"a {type(found).__name__}" if shape is None else f"best_cost of shape {shape}"
+        raise InputError(f"the evaluator returned {what}: it must return Rollouts of shape {due}")
+
+
 class EvaluatorFactory(Protocol):
     """Makes the evaluator of a problem; its settings are those of `LocalEvaluator`."""
 
@@ -90,7 +100,7 @@ def get_evaluator(name: str) -> EvaluatorFactory:
     def checked(problem: Problem, workers: int = 1, **settings: Any) -> Any:
         made = make(problem, workers, **settings)
         managed = isinstance(made, AbstractContextManager)
-        if not managed or not hasattr(made, "layers"):
+        if not managed or getattr_static(made, "layers", None) is None:
             raise InputError(
                 f"evaluator {name!r} made a {type(made).__name__}: an evaluator is a context "
                 "manager and has layers, as spo_jax.envs.run.evaluator.Evaluator"

@@ -171,6 +171,7 @@ def _metrics(value: Any) -> bool:
 _JSON: tuple[tuple[str, str, Callable[[Any], bool], str], ...] = (
     ("programs", "parents", _texts, "a JSON list of texts"),
     ("individuals", "scores", _numbers, "a JSON list of numbers"),
+    ("pairs", "scores", _numbers, "a JSON list of numbers"),
     ("rounds", "metrics", _metrics, "a JSON object of numbers"),
     ("config", "value", lambda value: True, "JSON"),
 )

@@ -1,0 +1,125 @@
+"""What a run trains and validates on, and that a resume finds the same."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from spo_fakes import small
+
+from spo_jax.cli import main
+from spo_jax.envs.problems import get_problem
+from spo_jax.envs.run.local import LocalEvaluator
+from spo_jax.errors import InputError
+from spo_jax.program import Pair, Program
+from spo_jax.search.instances import fresh_instances, training_instances, validation_instances
+from spo_jax.search.runs.manifest import check_instances, instances_of
+from spo_jax.seeding import derive
+
+TSP = get_problem("tsp")
+DESTROY = "def destroy(dist, tour, z, rng):\n    return tour[1:], tour[:1]\n"
+REPAIR = """
+def repair(dist, tour, removed, z, rng):
+    tour.insert(rng.randint(0, len(tour)), removed[0])
+    return tour
+"""
+
+
+def file(path: Path, size: int) -> Path:
+    lines = "\n".join(f"{k} {k * k % 7} {3 * k}" for k in range(1, size + 1))
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(
+        f"NAME: {path.stem}\nTYPE: TSP\nDIMENSION: {size}\nEDGE_WEIGHT_TYPE: EUC_2D\n"
+        f"NODE_COORD_SECTION\n{lines}\nEOF\n"
+    )
+    return path
+
+
+def digests(instances):  # type: ignore[no-untyped-def]
+    return [each.digest for each in instances]
+
+
+def test_the_default_is_the_papers() -> None:
+    config = small(seed=7)
+    papers = TSP.sample(6, 2, derive(7, "instances"))
+    assert digests(training_instances(config, TSP)) == digests(papers)
+    named = replace(config, on=("uniform:6x2",))  # without a seed it is of the run's stream
+    assert digests(training_instances(named, TSP)) == digests(papers)
+    assert digests(fresh_instances(named, TSP)) == digests(fresh_instances(config, TSP))
+    own = replace(config, on=("uniform:6x2@3",), validate_on=("uniform:9x1@3",))
+    assert digests(training_instances(own, TSP)) == digests(TSP.sample(6, 2, 3))
+    assert digests(validation_instances(own, TSP)) == digests(TSP.sample(9, 1, 3))
+    assert not set(digests(fresh_instances(own, TSP))) & set(digests(TSP.sample(6, 8, 3)))
+
+
+def test_files_folders_and_sets_in_the_order_they_are_named(tmp_path: Path) -> None:
+    for size in (9, 5):
+        file(tmp_path / "own" / f"p{size}.tsp", size)
+    config = small(on=("uniform:7x1@2", str(tmp_path / "own")))
+    assert [each.size for each in training_instances(config, TSP)] == [7, 5, 9]
+    assert fresh_instances(config, TSP) == []  # of files there are no more
+    twice = small(on=(str(tmp_path / "own"), str(tmp_path / "own" / "p5.tsp")))
+    with pytest.raises(InputError, match=r"p5\.tsp: p5 is the same instance as p5"):
+        training_instances(twice, TSP)
+
+
+def test_other_instances_are_refused(tmp_path: Path) -> None:
+    config = small(finalists=1, select="validation")
+    began = instances_of(config, TSP)
+    check_instances(began, instances_of(config, TSP), tmp_path)
+    for change, said in (
+        ({"on": ("uniform:6x3",)}, r"other training instances \(2 then, 3 now\).*--on"),
+        ({"on": ("uniform:6x2@1",)}, "other training instances"),
+        ({"validate_on": ("uniform:5x1",)}, "other validation instances.*--validate-on"),
+    ):
+        with pytest.raises(InputError, match=said):
+            check_instances(began, instances_of(replace(config, **change), TSP), tmp_path)
+
+
+def test_a_resume_finds_the_same_files(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    own = file(tmp_path / "own" / "mine.tsp", 8)
+    numbers = {
+        "rounds": 2, "mutation-groups": 1, "crossover-groups": 0, "responses": 2,
+        "repairs-per-destroy": 2, "rollouts": 1, "steps": 3, "finalists": 1, "workers": 1,
+    }  # fmt: skip
+    tiny = ["--generator", "grammar"]
+    tiny += [word for name, value in numbers.items() for word in (f"--{name}", str(value))]
+    on = ["--on", "own", "uniform:6x1", "--validate-on", "uniform:7x1"]
+    assert main(["discover", "tsp", "--preset", "smoke", *tiny, *on, "--out", "run"]) == 0
+    assert f"--on {tmp_path}/own uniform:6x1" in capsys.readouterr().out
+    monkeypatch.chdir("/")
+    again = ["discover", "--resume", str(tmp_path / "run"), "--rewind", "1"]
+    assert main(again) == 0
+    file(own, 9)
+    assert main(again) == 2
+    assert "began with other training instances" in capsys.readouterr().err
+    assert main([*again, "--on", str(tmp_path / "gone")]) == 2
+    assert "gone does not exist" in capsys.readouterr().err
+
+
+def test_sizes_can_be_mixed() -> None:
+    """The rollouts of an instance are the same whatever else is in the batch."""
+    instances = [TSP.sample(size, 1, 0)[0] for size in (5, 23, 11)]
+    pair = Pair(Program("destroy", DESTROY), Program("repair", REPAIR))
+    with LocalEvaluator(TSP, 2) as evaluator:
+        together = evaluator.run([pair], instances, steps=20)
+        for i, instance in enumerate(instances):
+            alone = evaluator.run([pair], [instance], steps=20)
+            np.testing.assert_array_equal(together.best_cost[:, i], alone.best_cost[:, 0])
+    assert np.isfinite(together.best_cost).all()
+
+
+@pytest.mark.parametrize(("cpu_seconds", "large"), [(None, 4.0), (5.0, 1.0)])
+def test_the_cpu_limit_that_nobody_set_grows_with_large_instances(
+    cpu_seconds: float | None, large: float
+) -> None:
+    instances = [TSP.sample(size, 1, 0)[0] for size in (20, 1000, 500)]
+    evaluator = LocalEvaluator(TSP, 1, cpu_seconds=cpu_seconds)
+    pair = Pair(Program("destroy", DESTROY), Program("repair", REPAIR))
+    jobs = [work.job for work in evaluator._plan([pair], instances, (0, 1), 500, None, True)]
+    limits = {task.index: job.cpu_seconds for job in jobs for task in job.tasks}
+    unit = evaluator.cpu_seconds
+    assert [limits[k] for k in range(6)] == [unit, unit, large * unit, large * unit, unit, unit]
