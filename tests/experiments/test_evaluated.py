@@ -111,7 +111,7 @@ def test_baselines_have_curves_where_they_search(instances, tmp_path):
         for seed in range(2):
             direct = alns_search(instances[i], seed, Settings(iterations=7))
             np.testing.assert_allclose(alns.best_cost[i, seed], direct.best_cost, rtol=1e-12)
-    with pytest.raises(InputError, match="baseline of cvrp"):
+    with pytest.raises(InputError, match="no baseline of tsp"):
         evaluated.evaluate_baseline("clarke-wright", TSP, instances, steps=5, seeds=1, out=tmp_path)
 
 
