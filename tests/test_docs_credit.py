@@ -91,5 +91,5 @@ def test_the_command_of_the_example(folder: Path) -> None:
 
 
 def test_the_table_names_every_scheme_that_ships() -> None:
-    section = TEXT.split("## Schemes that ship")[1].split("\n## ")[0]
+    section = TEXT.split("## What ships")[1].split("\n## ")[0]
     assert re.findall(r"^\| `([\w-]+)` \|", section, re.MULTILINE) == list(SCHEMES)
