@@ -44,7 +44,7 @@ class Checkpoints:
 
     def __init__(self, folder: str | Path, keep: int = 3) -> None:
         if keep < 2:
-            raise InputError(f"keep is {keep}; a run needs at least its two newest checkpoints")
+            raise InputError(f"keep is {keep}; a run needs its two newest checkpoints at least")
         self.folder, self.keep = Path(folder).absolute(), keep
         self._saving: int | None = None
         if self.folder.is_file():
