@@ -195,7 +195,7 @@ def test_the_same_is_asked_in_words_that_the_endpoint_takes(tmp_path):
 @pytest.mark.parametrize("sent", [{}, {"choices": []}, {"choices": [{"message": {"content": 1}}]}])
 def test_what_is_no_chat_completion_is_no_answer(monkeypatch, sent):
     monkeypatch.setattr(chat_server, "completion", lambda text, body: sent)
-    with serving(echo) as server, pytest.raises(InputError, match="no chat completion"):
+    with serving(echo) as server, pytest.raises(InputError, match="without a chat completion"):
         Endpoint(config(server.url())).generate(prompts("a"), 1, seed=0)
 
 
