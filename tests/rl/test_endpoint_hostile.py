@@ -148,7 +148,7 @@ LOST = {  # what a server does, and how the sentence goes on after its address
         sends(answer(b'{"choices": [{"message": {"content": NaN}}]}')),
         NO_CHAT + "its content",
     ),
-    "too long a text": (sends(answer(chat("x" * 10**6))), NO_CHAT + "1000000 characters, where"),
+    "too long a text": (sends(answer(chat("x" * 10**6))), NO_CHAT + "1000000 characters, more"),
     "an error that is fine": (
         sends(answer({"error": {"message": "no money", "code": 402}})),
         NO_CHAT + "no money",
