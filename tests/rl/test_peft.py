@@ -241,7 +241,10 @@ def test_bfloat16_tensors_become_float32(folder: Path, exported: Any) -> None:
         ({"layers_to_transform": [0]}, r"layers_to_transform is [0]"),
         ({"modules_to_save": ["lm_head"]}, "modules_to_save is ['lm_head']"),
         ({"bias": "all"}, "bias is 'all'; only 'none' is supported"),
-        ({"init_lora_weights": "pissa"}, "init_lora_weights is 'pissa', which changes the base"),
+        (
+            {"init_lora_weights": "pissa"},
+            "init_lora_weights is 'pissa', which also changes the base",
+        ),
         ({"target_modules": ["q_proj", "lm_head"]}, "'lm_head' is not a target"),
         ({"target_modules": []}, "an adapter needs a target"),
         ({"r": 0}, "rank of an adapter is 0"),
