@@ -1,6 +1,6 @@
 # make discover   install, then watch destroy-repair pairs being discovered for the TSP
 # make test       lint, types and tests
-# make quick      a part of every room's tests, in two minutes
+# make quick      the tests but those that take seconds each, in two minutes
 # make slow       the tests that take minutes each
 # make test-vllm  discovery through a real vLLM server, in an environment of its own (3.4 GB)
 # make bench      the evaluator against a bare loop
@@ -24,7 +24,7 @@ test: $(VENV)/.installed-test lint types
 	$(PYTEST) $(SIDE_BY_SIDE) -m "not slow and not vllm"
 
 quick: $(VENV)/.installed-test
-	$(PYTEST) $(SIDE_BY_SIDE) -m "quick and not slow and not vllm"
+	$(PYTEST) $(SIDE_BY_SIDE) -m "not long and not slow and not vllm"
 
 lint: $(VENV)/.installed-test
 	$(BIN)/ruff check .

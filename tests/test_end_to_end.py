@@ -44,6 +44,7 @@ def test_golden(runs: dict[str, Path], problem: str) -> None:
     assert run.best.validation is not None
 
 
+@pytest.mark.long
 def test_one_worker_and_a_kill_change_nothing(runs: dict[str, Path], tmp_path: Path) -> None:
     out = tmp_path / "killed"
     command = [sys.executable, "-m", "spo_jax", "discover", "tsp", "--workers", "1"]

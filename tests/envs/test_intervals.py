@@ -47,6 +47,7 @@ def drawn(name, size, count, seed=11):
     return make(np.random.default_rng([seed, size]), (count, size)), mean
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", SAMPLES)
 def test_it_holds_the_mean_as_often_as_it_says(name):
     """The percentile bootstrap does so 74 to 88 times in 100 at n = 8."""

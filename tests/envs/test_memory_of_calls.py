@@ -135,6 +135,7 @@ def in_all_companies(name: str, pairs: list[Pair]) -> list[np.ndarray]:
     return found
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", PROBLEMS)
 def test_lawful_programs_give_the_same_in_any_company(name: str) -> None:
     mine = [s for s in LAWFUL if s.fields["problem"] == name]
@@ -146,6 +147,7 @@ def test_lawful_programs_give_the_same_in_any_company(name: str) -> None:
             np.testing.assert_array_equal(one[p], other[p], err_msg=specimen.name)
 
 
+@pytest.mark.long
 def test_pairs_that_cheat_give_the_same_in_any_company() -> None:
     pairs = cheats()
     one, *others = in_all_companies("tsp", list(pairs.values()))

@@ -148,6 +148,7 @@ def test_no_process_or_descriptor_is_left(name: str) -> None:
     assert set(os.listdir("/proc/self/fd")) == descriptors
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", PROBLEMS)
 def test_a_good_pair_is_unharmed_before_between_and_after(name: str) -> None:
     attacks = pairs_of(of(name, ATTACKS))
@@ -164,6 +165,7 @@ def test_a_good_pair_is_unharmed_before_between_and_after(name: str) -> None:
         assert_equal(before, run(e, [good_pair(name)]))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("specimen", ENDLESS, ids=lambda s: s.name)
 def test_endless_programs_cost_the_limit_and_no_more(
     specimen: Specimen, clocked: dict[str, LocalEvaluator]
@@ -227,6 +229,7 @@ def test_a_failure_in_one_rollout_costs_the_limit_once(clocked: dict[str, LocalE
     assert (outcomes[-1].status == Status.TIMEOUT).all()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", PROBLEMS)
 def test_results_do_not_depend_on_workers_or_order(name: str) -> None:
     """Lawful programs, those that look at hashes among them, beside attacks."""

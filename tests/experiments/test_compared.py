@@ -298,6 +298,7 @@ def test_scripts_end_to_end(script, tmp_path, capsys):
     assert "no contender 'sqo'" in capsys.readouterr().err
 
 
+@pytest.mark.long
 def test_ablations_end_to_end(script, tmp_path):
     assert script(ablations, "--both", "--paper", "--seeds", "2") == 0
     out = tmp_path / "out"

@@ -133,6 +133,7 @@ def schemes(monkeypatch):
     return main
 
 
+@pytest.mark.long
 def test_a_study_runs_goes_on_and_tells(schemes, tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(study, "FRESH_INSTANCES", 2)
     out = tmp_path / "study"
@@ -331,6 +332,7 @@ def test_arms_of_learning():
             arms(names, others)
 
 
+@pytest.mark.long
 def test_arms_of_learning_run(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(study, "FRESH_INSTANCES", 2)
     out = tmp_path / "study"

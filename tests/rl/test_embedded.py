@@ -56,6 +56,7 @@ def test_transformers_reads_the_folder_and_agrees(model: Qwen3_5, tokenizer: Tok
     np.testing.assert_allclose(found, tiny.torch_logits(theirs, tokens[None]), atol=1e-3)
 
 
+@pytest.mark.long
 def test_its_answers_are_programs(model: Qwen3_5, tokenizer: Tokenizer) -> None:
     """One answer to every form for a parent that it did not write; all but few pass the gate."""
     prompts = [

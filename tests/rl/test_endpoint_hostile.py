@@ -192,6 +192,7 @@ def warm(tmp_path_factory):
         opened(server, tmp_path_factory.mktemp("warm"))[0].generate(prompts("a"), 1, seed=0)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", LOST)
 def test_whatever_a_server_does_the_request_fails_with_a_sentence(tmp_path, name):
     act, sentence = LOST[name]

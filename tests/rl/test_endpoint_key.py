@@ -81,6 +81,7 @@ def everywhere(way):
     }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("way", WAYS)
 def test_the_key_is_nowhere(tmp_path, way, capsys, caplog):
     caplog.set_level(0)

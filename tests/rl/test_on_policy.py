@@ -54,6 +54,7 @@ def graded(policy: Policy) -> dict[Any, list[Group]]:
     return groups
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("dtype", [jnp.bfloat16, jnp.float32])
 def test_the_first_ratio_is_one_whatever_the_sampler_rounds(
     policy: Policy, config: Config, folder: Path, dtype: Any

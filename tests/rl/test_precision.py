@@ -6,6 +6,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pytest
 from flax import nnx
 
 from spo_jax.rl.grpo import clipped_objective
@@ -40,6 +41,7 @@ def logprobs(dtype: Any) -> Callable[[jax.Array], jax.Array]:
     return compute
 
 
+@pytest.mark.long
 def test_short_operands_cost_a_float32_model_less_than_bfloat16_would() -> None:
     exact = np.asarray(jax.jit(logprobs(jnp.float32))(TOKENS))
     short = np.asarray(tf32.emulated(logprobs(jnp.float32))(TOKENS))

@@ -150,6 +150,7 @@ def test_greedy_equals_transformers(both, prompts):
         assert (one.sampling_logprobs == 0).all()
 
 
+@pytest.mark.long
 def test_an_adapter_is_what_is_sampled(both, prompts, drawn):
     model = both[1]
     lora = LoraConfig(rank=4)
@@ -168,6 +169,7 @@ def test_an_adapter_is_what_is_sampled(both, prompts, drawn):
     np.testing.assert_allclose(one.logprobs, expected, atol=1e-4)
 
 
+@pytest.mark.long
 def test_programs_are_few(both, monkeypatch):
     """Many lengths and numbers of prompts share programs; the same again compiles nothing."""
     traces = []
@@ -211,6 +213,7 @@ def test_batches_hold_every_sample_once(n, max_rows):
         assert len(shapes) <= 2
 
 
+@pytest.mark.long
 def test_bfloat16(both, prompts):
     graph, weights = nnx.split(both[1])
     model = nnx.merge(graph, jax.tree.map(lambda x: x.astype(jnp.bfloat16), weights))

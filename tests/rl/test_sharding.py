@@ -161,6 +161,7 @@ for data, fsdp in ((2, 2), (1, 4), (4, 1)):
 """
 
 
+@pytest.mark.long
 def test_the_model_on_four_devices_equals_one():
     lines = on_four_devices(LOGITS).splitlines()
     assert [line.split()[:2] for line in lines] == [["2", "2"], ["1", "4"], ["4", "1"]]

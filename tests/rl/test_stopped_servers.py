@@ -35,6 +35,7 @@ def stop(line, number, ready):
     return process.returncode, said, complained
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_an_endpoint_that_hangs_holds_nobody(tmp_path, number):
     asked, over = threading.Event(), threading.Event()
@@ -55,6 +56,7 @@ def test_an_endpoint_that_hangs_holds_nobody(tmp_path, number):
     )
 
 
+@pytest.mark.long
 def test_a_server_of_ours_ends_with_the_run(home: Home):
     place = str(home.path / "run")
     line = [*SMALL, "--generator", "vllm", "--vllm-python", str(home.python)]

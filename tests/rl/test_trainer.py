@@ -223,6 +223,7 @@ def plain() -> tuple[Learner, list[TokenGroup], Adapter, float]:
     return learner, groups, *gradient(runner, learner, groups)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "changes",
     [
@@ -270,6 +271,7 @@ for share in (False, True):
 """
 
 
+@pytest.mark.long
 def test_four_devices_compute_what_one_does() -> None:
     environment = {
         **os.environ,

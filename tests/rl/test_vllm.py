@@ -20,6 +20,7 @@ from tests.rl.vllm_home import PROMPTS, Home, N, groups, learn, trained
 # --- answers --------------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 def test_answers_are_those_of_each_roles_adapter_and_each_round(home: Home) -> None:
     policy = home.open()
     for _ in range(2):
@@ -117,6 +118,7 @@ def test_a_server_with_another_tokenizer_ends_the_run(home: Home) -> None:
 REPAIR = r"with adapter repair-2\.1-\w+, without its cache, its .* are closest to those of "
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("what", "tolerance", "why"),
     [

@@ -112,6 +112,7 @@ def run_repair(source: str, seed: int, worlds: list[World]) -> None:
 RUN = {"destroy": run_destroy, "repair": run_repair}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("role", ROLES)
 def test_programs_keep_their_contract(role: Role) -> None:
     grammar = get_problem("cvrp").grammar(role)

@@ -71,6 +71,7 @@ def sampled(role: Role, count: int, state: bool = True) -> list[Choices]:
     return [grammar.sample(random.Random(seed), state) for seed in range(count)]
 
 
+@pytest.mark.long
 def test_destroy_programs_keep_their_contract() -> None:
     grammar = get_problem("tsp").grammar("destroy")
     for k, choices in enumerate(sampled("destroy", 150)):
@@ -87,6 +88,7 @@ def test_destroy_programs_keep_their_contract() -> None:
                 check_destroy(tour, partial, removed)
 
 
+@pytest.mark.long
 def test_repair_programs_keep_their_contract() -> None:
     grammar = get_problem("tsp").grammar("repair")
     for k, choices in enumerate(sampled("repair", 150)):

@@ -49,6 +49,7 @@ def stopped(home, moment, line, by="SIGTERM"):
     return done
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("by", "code", "moments"),
     [
