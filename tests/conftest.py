@@ -10,8 +10,13 @@ ROOT = Path(__file__).parents[1]
 
 # Compiling takes most of a learning test's time, half of it for speed that a test has no use for.
 os.environ["XLA_FLAGS"] = "--xla_backend_optimization_level=0 " + os.environ.get("XLA_FLAGS", "")
-# What is compiled is kept for the next run, and for the processes that tests start.
-os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(ROOT / ".cache" / "jax"))
+# What is compiled is kept for the next run, and for the processes that tests start. The folders are
+# made now: programs that read addresses notice a new name in a folder of sys.path.
+KEPT = ROOT / ".cache"
+for kept in ("jax", "hypothesis"):
+    (KEPT / kept).mkdir(parents=True, exist_ok=True)
+os.environ.setdefault("HYPOTHESIS_STORAGE_DIRECTORY", str(KEPT / "hypothesis"))
+os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(KEPT / "jax"))
 os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0")
 os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES", "-1")
 
