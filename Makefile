@@ -34,7 +34,7 @@ types: $(VENV)/.installed-test
 	$(BIN)/mypy
 
 slow: $(VENV)/.installed-test
-	$(PYTEST) $(SIDE_BY_SIDE) -m slow
+	$(PYTEST) $(SIDE_BY_SIDE) --timeout=1800 -m slow
 
 test-vllm: $(VENV)/.installed-test $(VLLM_VENV)/.installed
 	JAX_PLATFORMS=cpu OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 \
