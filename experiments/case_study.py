@@ -19,7 +19,6 @@ mean distance between two removed nodes over that between any two.
 import argparse
 import sys
 from collections.abc import Sequence
-from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -41,8 +40,7 @@ from spo_jax.envs.run.onestep import Step, take_step
 from spo_jax.envs.run.rollouts import Status
 from spo_jax.errors import InputError
 from spo_jax.program import Pair, save_pair
-from spo_jax.search.runs.store import DATABASE, Run, load_run
-from spo_jax.search.runs.tables import candidates, connect
+from spo_jax.search.runs.run import Run, load_run
 
 STEPS = 100  # of the rollouts whose points are looked at
 POINTS = 2  # of a rollout that are looked at, the last ones
@@ -128,8 +126,7 @@ def run(args: argparse.Namespace) -> None:
 
 def best_pairs(found: Run, count: int) -> list[Pair]:
     """A run's best pairs by J, one a destroy. Raises InputError for a run without two."""
-    with closing(connect(found.path / DATABASE)) as db:
-        pairs = [each.pair for each in candidates(db, count, found.config.best_from)]
+    pairs = [each.pair for each in found.best_pairs(count)]
     if len(pairs) < 2:
         raise InputError(f"{found.path} has fewer than two valid pairs to compare")
     return pairs

@@ -32,7 +32,7 @@ from spo_jax.envs.report.reporting import Meter
 from spo_jax.envs.run.shown import shown_with
 from spo_jax.errors import InputError
 from spo_jax.program import Pair
-from spo_jax.search.runs.store import Run, load_run
+from spo_jax.search.runs.run import Run, load_run
 
 GAMMA = 0.5  # of the colours' power norm
 COLUMNS = 6  # rounds that are shown, at most, unless they are named
@@ -77,7 +77,7 @@ def run(args: argparse.Namespace) -> None:
     if count < 1 or args.instances < 1:
         raise InputError("--programs and --instances are at least 1")
     destroys, repairs = (
-        [each for k in chosen_rounds for each in best_programs(found.path, k, role, count)]
+        [each for k in chosen_rounds for each in best_programs(found, k, role, count)]
         for role in ("destroy", "repair")
     )
     group = find_group(args.group, budget.groups(found.config.problem, args.data))

@@ -31,7 +31,7 @@ from common import figures
 from common.budgets import PROBLEMS
 from common.commandline import add_arguments, chosen, folder, script, workers
 from common.contenders import SPO
-from common.discovered import RoundBest, best_by_round, runs_of
+from common.discovered import runs_of
 from common.figures import count
 from common.rounds import typical_pairs
 
@@ -45,19 +45,20 @@ from spo_jax.envs.textfiles import write_atomically
 from spo_jax.errors import InputError
 from spo_jax.program import Pair
 from spo_jax.search.instances import training_instances
-from spo_jax.search.runs.store import Run, load_run
+from spo_jax.search.runs.records import BestRecord
+from spo_jax.search.runs.run import Run, load_run
 from spo_jax.search.utility import get_utility, mean_scores
 
 
 @dataclass(frozen=True)
 class Curve:
-    """A run. rounds: as `best_by_round` tells them. gaps, typical: [K] percent, of the pair that is
+    """A run. rounds: as `Run.best_by_round`. gaps, typical: [K] percent, of the pair that is
     retained after a round and of the median pair that the round found; NaN where there is none.
     """
 
     name: str
     seed: int
-    rounds: tuple[RoundBest, ...]
+    rounds: tuple[BestRecord, ...]
     gaps: tuple[float, ...]
     typical: tuple[float, ...]
 
@@ -103,11 +104,11 @@ def curve(found: Run, cache: Path, hands: int, effort: str, own: str | None) -> 
 
     Raises InputError for a run without rounds.
     """
-    rounds = best_by_round(found.path)
+    rounds = found.best_by_round
     if not rounds:
         raise InputError(f"{found.path} has no finished round yet")
     known = {best.pair.digest: best.utility for best in rounds if best.pair}
-    typical = typical_pairs(found.path)
+    typical = typical_pairs(found)
     pairs = {b.pair.digest: b.pair for b in rounds if b.pair} | {p.digest: p for p in typical if p}
     config = found.config
     instances = training_instances(config, get_problem(config.problem))

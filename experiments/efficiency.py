@@ -25,7 +25,7 @@ import numpy as np
 from common import budgets, commandline, compared, figures, tables
 from common.budgets import Budget, Group, find_group
 from common.contenders import CONTENDERS, OURS, Contender, asked
-from common.discovered import best_by_round, runs_of
+from common.discovered import runs_of
 from common.evaluated import Evaluated, evaluate, evaluate_pair, load, mean_of_known
 from common.tables import Column, Row, Table
 
@@ -169,7 +169,7 @@ def discoveries(
     """The runs of a method with the held-out gaps of every pair that was ever the best."""
     found = []
     for seed, each in enumerate(runs_of(who, problem.name, budget, out, workers)):
-        rounds = best_by_round(each.path)
+        rounds = each.best_by_round
         gaps: dict[str, np.ndarray] = {}
         lost: dict[str, int] = {}
         for best in rounds:

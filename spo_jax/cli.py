@@ -12,8 +12,9 @@ import sys
 import threading
 import warnings
 from collections.abc import Callable, Sequence
+from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from spo_jax.arguments import parser
 from spo_jax.errors import InputError, SpoError
@@ -21,10 +22,7 @@ from spo_jax.limits import WITH_XLA, WITHOUT_XLA, needed, require_address_space
 from spo_jax.stopping import STOPPED, exit_code, say_farewell, stoppable
 
 if TYPE_CHECKING:
-    from spo_jax.config import Config
-    from spo_jax.envs.problem import Problem
     from spo_jax.envs.report.evaluation import Report
-    from spo_jax.program import Pair
 
 FAILED, BROKEN_PIPE = 2, 141
 HEAVY = {"discover"}  # compute with JAX
@@ -114,48 +112,41 @@ def _complain(sentence: str) -> int:
 # --- commands -------------------------------------------------------------------------------------
 
 
-def _discover(args: argparse.Namespace) -> int:
-    from spo_jax.search.runs.commands import discover
+def _of_runs(name: str) -> Callable[[argparse.Namespace], int]:
+    def command(args: argparse.Namespace) -> int:
+        return getattr(import_module("spo_jax.search.runs.commands"), name)(args)
 
-    return discover(args)
-
-
-def _runs(args: argparse.Namespace) -> int:
-    from spo_jax.search.runs.commands import runs
-
-    if args.folder is not None and not Path(args.folder).is_dir():
-        raise InputError(f"{args.folder}: no such folder")
-    return runs(args)
-
-
-def _export(args: argparse.Namespace) -> int:
-    from spo_jax.search.runs.commands import export
-
-    return export(args)
+    return command
 
 
 def _evaluate(args: argparse.Namespace) -> int:
     from functools import partial
 
-    from spo_jax.envs.report.evaluation import evaluate
+    from spo_jax.search.runs.pairs import evaluate
 
-    problem, pair, config = _problem_and_pair(args.pair, args.problem)
     run = partial(
         evaluate,
-        pair,
-        problem,
+        args.pair,
+        args.problem,
         args.on,
         steps=args.steps,
         seeds=args.seeds,
-        workers=args.workers or _cores(),
-        cpu_seconds=args.cpu_seconds,
-        on_invalid=args.on_invalid or config.on_invalid,
-        state=config.state,
         references=args.references,
         effort=args.reference_effort,
-        unsafe=args.unsafe_sandbox,
+        **_sandbox(args),
     )
     return _report(run, args.json, args.pair, *args.on)
+
+
+def _sandbox(args: argparse.Namespace) -> dict[str, Any]:
+    """What evaluating and solving a pair are told alike."""
+    own = {} if args.on_invalid is None else {"on_invalid": args.on_invalid}
+    return {
+        "workers": args.workers,
+        "cpu_seconds": args.cpu_seconds,
+        "unsafe": args.unsafe_sandbox,
+        **own,
+    }
 
 
 def _baseline(args: argparse.Namespace) -> int:
@@ -173,7 +164,7 @@ def _baseline(args: argparse.Namespace) -> int:
         args.on,
         steps=args.steps,
         seeds=args.seeds,
-        workers=args.workers or _cores(),
+        workers=args.workers or len(os.sched_getaffinity(0)),
         references=args.references,
         effort=args.reference_effort,
     )
@@ -209,7 +200,8 @@ def _solve(args: argparse.Namespace) -> int:
 
     from spo_jax.envs.report.plot import plot_solution, require_picture
     from spo_jax.envs.report.reporting import Meter, conditions, solved_lines
-    from spo_jax.envs.report.solve import default_output, problem_of, solve
+    from spo_jax.envs.report.solve import default_output, problem_of
+    from spo_jax.search.runs.pairs import resolve, solve
 
     name = args.problem
     if name is None:
@@ -218,8 +210,8 @@ def _solve(args: argparse.Namespace) -> int:
         except InputError:
             if not Path(args.pair).is_dir():  # a run knows its problem
                 raise
-    problem, pair, config = _problem_and_pair(args.pair, name)
-    on_invalid = args.on_invalid or config.on_invalid
+    problem, pair, config = resolve(args.pair, name)
+    terms = {"on_invalid": config.on_invalid, "state": config.state, **_sandbox(args)}
     instance = problem.read(args.instance)
     out = Path(args.out) if args.out else default_output(args.instance, problem)
     _check_output(out, args.instance, args.pair)
@@ -235,16 +227,12 @@ def _solve(args: argparse.Namespace) -> int:
             seconds=args.time,
             seed=args.seed,
             seeds=args.seeds,
-            workers=args.workers or _cores(),
-            cpu_seconds=args.cpu_seconds,
-            on_invalid=on_invalid,
-            state=config.state,
-            unsafe=args.unsafe_sandbox,
             progress=partial(meter, f"{instance.name}: rollouts"),
+            **terms,
         )
     problem.write(out, instance, found.solution)
-    terms = conditions(config.state, on_invalid)
-    for line in (*solved_lines(found), *terms, f"solution: {out}"):
+    said = conditions(config.state, terms["on_invalid"])
+    for line in (*solved_lines(found), *said, f"solution: {out}"):
         print(line)
     if args.plot is not None:
         plot_solution(problem, instance, found.solution, args.plot)
@@ -259,28 +247,6 @@ def _doctor(args: argparse.Namespace) -> int:
     findings = examine()
     show_findings(findings, console(sys.stdout))
     return 0 if healthy(findings) else FAILED
-
-
-def _problem_and_pair(path: str, problem: str | None) -> tuple["Problem", "Pair", "Config"]:
-    """The problem asked for, by default that of the run; the pair at `path`, and what it was
-    discovered with.
-    """
-    from spo_jax.envs.glns_operators import is_operators, load_operators
-    from spo_jax.envs.problems import get_problem, known_problems
-    from spo_jax.search.runs.store import resolve_pair, settings_of
-
-    pair = None if is_operators(path) else resolve_pair(path)
-    settings = settings_of(path)
-    if Path(path).is_dir():
-        found = settings.problem
-        if problem is not None and get_problem(problem).name != get_problem(found).name:
-            raise InputError(f"{path} is a run for {found}, not for {problem}")
-        problem = found
-    if problem is None:
-        listed = ", ".join(known_problems())
-        raise InputError(f"{path} does not say which problem it is for: add --problem ({listed})")
-    known = get_problem(problem)
-    return known, load_operators(path, known) if pair is None else pair, settings
 
 
 def _check_output(path: str | Path, *others: str | Path) -> None:
@@ -301,14 +267,10 @@ def _check_output(path: str | Path, *others: str | Path) -> None:
             raise InputError(f"{path} is an input of this command: choose another output file")
 
 
-def _cores() -> int:
-    return len(os.sched_getaffinity(0))
-
-
 COMMANDS: dict[str, Callable[[argparse.Namespace], int]] = {
-    "discover": _discover,
-    "runs": _runs,
-    "export": _export,
+    "discover": _of_runs("discover"),
+    "runs": _of_runs("runs"),
+    "export": _of_runs("export"),
     "evaluate": _evaluate,
     "baseline": _baseline,
     "solve": _solve,

@@ -16,7 +16,7 @@ from typing import Any, get_args, get_origin, get_type_hints
 
 from spo_jax.config_rules import check_relations
 from spo_jax.errors import InputError
-from spo_jax.words import EMBEDDED, LEARNERS, SPO, VLLM
+from spo_jax.words import EMBEDDED, LEARNERS, SPO
 
 MAX_WORKERS = 1024
 
@@ -331,10 +331,6 @@ class Config:
     def from_dict(cls, values: Mapping[str, Any]) -> "Config":
         """The inverse of `to_dict`. Raises InputError for an unknown name or an unlawful value."""
         check_names(values, "the config")
-        if "select" not in values and values.get("finalists"):  # written before there was `select`
-            values = {**values, "select": "validation"}
-        if values.get("generator") != VLLM:  # where it did nothing, before it was refused there
-            values = {**values, "importance_cap": None}
         return cls(**values)
 
     def changed(self, given: Mapping[str, Any]) -> list[str]:

@@ -5,13 +5,28 @@ returns, is an `InputError` that names the option. An exception that the part ra
 a bug of the user and keeps its traceback.
 """
 
+import contextlib
 import importlib
 import inspect
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from spo_jax.errors import InputError
+
+_objects: dict[str, Any] = {}
+
+
+@contextlib.contextmanager
+def known_by(objects: Mapping[str, Any]) -> Iterator[None]:
+    """Within the block these names are those of these objects, whatever could be imported."""
+    before = dict(_objects)
+    _objects.update(objects)
+    try:
+        yield
+    finally:
+        _objects.clear()
+        _objects.update(before)
 
 
 def imported(what: str, name: str, known: str, noun: str = "NAME", call: bool = True) -> Any:
@@ -21,6 +36,9 @@ def imported(what: str, name: str, known: str, noun: str = "NAME", call: bool = 
 
     what: the option, for the message. known: the built-in values of the option.
     """
+    if name in _objects:
+        found = _objects[name]
+        return found() if isinstance(found, type) else found
     module, _, attribute = name.partition(":")
     if not all(part.isidentifier() for part in (*module.split("."), attribute)):
         raise InputError(f"unknown {what} {name!r}: use {known}, or 'package.module:{noun}'")

@@ -15,7 +15,8 @@ import pytest
 from spo_jax.config import Config
 from spo_jax.program import Program
 from spo_jax.search.credit import SCHEMES, Payoff, get_credit
-from spo_jax.search.runs.store import dump, load_run
+from spo_jax.search.runs.run import load_run
+from spo_jax.search.runs.store import dump
 
 TEXT = (Path(__file__).parents[1] / "docs" / "credit_schemes.md").read_text("utf-8")
 

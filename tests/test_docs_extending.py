@@ -14,7 +14,8 @@ import pytest
 
 from spo_jax.envs.problem import Problem
 from spo_jax.envs.run.rollouts import Rollouts
-from spo_jax.search.runs.store import dump, load_run
+from spo_jax.search.runs.run import load_run
+from spo_jax.search.runs.store import dump
 from spo_jax.search.writing.prompts import Templates
 
 TEXT = (Path(__file__).parents[1] / "docs" / "extending.md").read_text("utf-8")

@@ -14,7 +14,7 @@ from common.budgets import BUDGETS, PROBLEMS, Budget
 from spo_jax import config
 from spo_jax.config import MAX_WORKERS, Config
 from spo_jax.errors import InputError, SpoError
-from spo_jax.search.runs.commands import INTERRUPTED
+from spo_jax.stopping import exit_code
 
 
 def script(
@@ -29,9 +29,9 @@ def script(
     except SpoError as error:
         print(f"{name}: {error}", file=sys.stderr)
         return 2
-    except KeyboardInterrupt:
+    except KeyboardInterrupt as stop:
         print(f"\n{name}: stopped; the same command goes on", file=sys.stderr)
-        return INTERRUPTED
+        return exit_code(stop)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -23,7 +23,7 @@ from spo_jax.envs.report.intervals import TOLD
 from spo_jax.envs.report.reporting import Meter
 from spo_jax.envs.textfiles import write_atomically
 from spo_jax.errors import MissingExtra
-from spo_jax.search.runs.store import Run
+from spo_jax.search.runs.run import Run
 
 FREE_FLEET = "a free fleet reaches"  # what a reference source says of a cheaper solution
 
@@ -188,7 +188,7 @@ def _writer(measured: Sequence[Measured]) -> str:
     }
     named = {"embedded": "the model that ships"}
     told = " and ".join(sorted(named.get(Path(w).name, Path(w).name) for w in writers))
-    pairs = {each.contender.label: [run.pairs for run in each.runs] for each in measured}
+    pairs = {each.contender.label: [run.evaluated for run in each.runs] for each in measured}
     counts = "; ".join(f"{k} {_spread(v, '{:,}')}" for k, v in pairs.items() if v)
     return (
         f"Programs were written by {told}; a run's pair is chosen by {_rules(measured)}. Pairs "

@@ -4,13 +4,7 @@ A run lies under --out, in discovery/PROBLEM-NAME-seedN for the contenders of th
 figures, so that every experiment finds what another has discovered.
 """
 
-import json
-import math
-import re
-from argparse import Namespace
 from collections.abc import Mapping
-from contextlib import closing
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -18,40 +12,36 @@ from typing import Any
 from common.budgets import Budget
 from common.contenders import Contender
 
+import spo_jax
 from spo_jax import presets
 from spo_jax.config import Config
 from spo_jax.envs.problems import get_problem
 from spo_jax.errors import InputError
-from spo_jax.program import Pair, Program
-from spo_jax.search.runs import commands
 from spo_jax.search.runs.manifest import check_model, check_prompts
-from spo_jax.search.runs.store import DATABASE, LOG, Run, load_run
-from spo_jax.search.runs.tables import connect
+from spo_jax.search.runs.run import Run, load_run
 from spo_jax.search.writing.prompts import Templates
 from spo_jax.words import SPO
 
-_TOOK = re.compile(r"round (\d+) took: all ([0-9.]+) s")
 
-
-def discover(settings: Config, preset: str, given: Mapping[str, Any], path: Path) -> int:
-    """Start the run at `path`, go on with it, or leave it if it is finished; the exit code.
+def discover(settings: Config, preset: str, given: Mapping[str, Any], path: Path) -> Run:
+    """Start the run at `path`, go on with it, or leave it if it is finished; the run.
 
     given: the settings above the preset's, with which it is started or resumed. Raises InputError
     where `path` holds another run than `settings` say, one of another model or other prompts, or
-    one that another process has.
+    one that another process has; KeyboardInterrupt where Ctrl-C ended it.
     """
-    if not path.exists():
-        start = {"problem": settings.problem, "preset": preset, "out": str(path), "resume": None}
-        return commands.discover(Namespace(**(dict(given) | start)))
-    found = load_run(path)
-    if changes := found.config.changed(settings.to_dict()):
-        raise InputError(f"{path} differs in {', '.join(changes)}: choose another --out")
-    if found.status == "finished":
-        _require_alike(found, settings)
-        return 0
-    if found.status == "running":
-        raise InputError(f"{path} is being run by another process")
-    return commands.discover(Namespace(**given, resume=str(path)))
+    if path.exists():
+        found = load_run(path)
+        if changes := found.config.changed(settings.to_dict()):
+            raise InputError(f"{path} differs in {', '.join(changes)}: choose another --out")
+        if found.status == "finished":
+            _require_alike(found, settings)
+            return found
+        if found.status == "running":
+            raise InputError(f"{path} is being run by another process")
+    return spo_jax.discover(
+        settings.problem, preset=preset, path=path, resume=True, verbose=True, **given
+    )
 
 
 def _require_alike(found: Run, settings: Config) -> None:
@@ -97,13 +87,7 @@ def runs_of(
     for seed in range(budget.discovery_seeds):
         settings, own = wanted(contender, problem, budget, seed, workers)
         path = folder(contender, problem, out, seed)
-        if code := discover(settings, budget.presets[problem], own, path):
-            raise (
-                KeyboardInterrupt
-                if code == commands.INTERRUPTED
-                else InputError(f"{path} ended with exit code {code}")
-            )
-        run = load_run(path)
+        run = discover(settings, budget.presets[problem], own, path)
         if run.best is None:
             raise InputError(f"{path} found no valid pair: a larger budget, or another seed")
         runs.append(run)
@@ -126,62 +110,3 @@ def wanted(
 def folder(contender: Contender, problem: str, out: Path, seed: int) -> Path:
     """Where a contender's run lies."""
     return out / "discovery" / f"{problem}-{contender.name}-seed{seed}"
-
-
-# --- what a run was like --------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class RoundBest:
-    """The pair with the highest J so far when a round was over.
-
-    evaluations: candidate pairs evaluated so far, cross-play included. answers: sampled so far.
-    seconds: wall-clock so far, of the rounds themselves; NaN where the log does not say.
-    utility, pair: NaN and None while there is none.
-    """
-
-    round: int
-    evaluations: int
-    answers: int
-    seconds: float
-    utility: float
-    pair: Pair | None
-
-
-def best_by_round(path: str | Path) -> list[RoundBest]:
-    """A run, round by round."""
-    path = Path(path)
-    load_run(path)  # for its complaints
-    took = seconds_by_round(path)
-    found, pairs, answers, seconds = [], 0, 0, 0.0
-    with closing(connect(path / DATABASE)) as db:
-        rows = db.execute(
-            "SELECT round, pairs, destroy_answers + repair_answers, best_utility, best_destroy,"
-            " best_repair FROM rounds ORDER BY round"
-        ).fetchall()
-        known: dict[tuple[str, str], Pair] = {}
-        for number, evaluated, asked, utility, destroy, repair in rows:
-            pairs, answers = pairs + evaluated, answers + asked
-            seconds += took.get(number, math.nan)
-            if utility is not None and (destroy, repair) not in known:
-                known[destroy, repair] = Pair(_program(db, destroy), _program(db, repair))
-            pair = None if utility is None else known[destroy, repair]
-            value = math.nan if utility is None else float(utility)
-            found.append(RoundBest(number, pairs, answers, seconds, value, pair))
-    return found
-
-
-def seconds_by_round(path: Path) -> dict[int, float]:
-    """Wall-clock seconds of each round, of the attempt that was committed, from the run's log."""
-    try:
-        text = (path / LOG).read_text("utf-8")
-    except OSError:
-        return {}
-    return {int(number): float(seconds) for number, seconds in _TOOK.findall(text)}
-
-
-def _program(db: Any, identity: str) -> Program:
-    role, source, strategy, parents = db.execute(
-        "SELECT role, source, strategy, parents FROM programs WHERE id = ?", (identity,)
-    ).fetchone()
-    return Program(role, source, strategy, tuple(json.loads(parents)))

@@ -31,7 +31,6 @@ from common.kept import ROW, Entry, Row
 from spo_jax import __version__
 from spo_jax.config import Config
 from spo_jax.envs.problem import Instance, Problem
-from spo_jax.envs.problems import get_problem
 from spo_jax.envs.report.baselines import get_baseline, run_baseline
 from spo_jax.envs.report.evaluation import Progress, require_lawful
 from spo_jax.envs.run.local import LocalEvaluator
@@ -205,13 +204,11 @@ def pairs_of(
 
 def read_pair(path: str | Path, problem: str) -> tuple[Pair, Config]:
     """What `spo evaluate` would take: a pair file, a run folder, or operators of G-LNS; and what
-    it was discovered with, as `settings_of` says.
+    it was discovered with.
     """
-    from spo_jax.envs.glns_operators import is_operators, load_operators
-    from spo_jax.search.runs.store import resolve_pair, settings_of
+    from spo_jax.search.runs.pairs import resolve
 
-    pair = load_operators(path, get_problem(problem)) if is_operators(path) else resolve_pair(path)
-    return pair, settings_of(path)
+    return resolve(path, problem)[1:]
 
 
 def evaluate_pair(

@@ -3,7 +3,6 @@
 import ast
 import math
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,8 +10,7 @@ from typing import Any
 import numpy as np
 
 from spo_jax.program import parse_tree
-from spo_jax.search.runs.store import DATABASE, load_run
-from spo_jax.search.runs.tables import connect
+from spo_jax.search.runs.run import load_run
 
 STATE = "steps_since_improvement"
 MEASURES = {  # name in the files: heading of the table
@@ -61,18 +59,19 @@ class Outcome:
 def outcome(arm: str, seed: int, path: Path, fresh: float) -> Outcome:
     """Read a finished run."""
     known = load_run(path)
-    with closing(connect(path / DATABASE)) as db:
-        # A pair that an earlier round evaluated is not in this one's rows: these are new.
-        found = db.execute(
-            "SELECT round, utility FROM pairs WHERE kind = 'response' AND status = 'ok'"
-        ).fetchall()
-        written = db.execute("SELECT round, source FROM programs WHERE form != ''").fetchall()
-        counts = np.array(
-            db.execute(
-                "SELECT destroy_answers + repair_answers, valid_destroys + valid_repairs"
-                " FROM rounds ORDER BY round"
-            ).fetchall()
-        )
+    # A pair that an earlier round evaluated is not in this one's rows: these are new.
+    found = [
+        (each.round, each.utility)
+        for each in known.pairs
+        if each.kind == "response" and each.status == "ok"
+    ]
+    written = [(each.round, each.source) for each in known.programs if each.form]
+    counts = np.array(
+        [
+            (c.destroy_answers + c.repair_answers, c.valid_destroys + c.valid_repairs)
+            for c in known.counts
+        ]
+    )
     last = known.rounds - first_of_last_third(known.rounds) + 1
     answers, valid = counts[-last:].sum(axis=0)
     utilities = by_round(known.rounds, found)
@@ -82,8 +81,8 @@ def outcome(arm: str, seed: int, path: Path, fresh: float) -> Outcome:
         arm,
         seed,
         answers=int(counts[:, 0].sum()),
-        pairs=known.pairs,
-        best=known.best_by_round[-1],
+        pairs=known.evaluated,
+        best=known.best_by_round[-1].utility,
         median=_of(np.median, late),
         top_decile=_of(_top_decile, late),
         failures=1 - valid / answers if answers else math.nan,

@@ -36,7 +36,7 @@ from spo_jax.envs.run.shown import shown_with
 from spo_jax.errors import InputError
 from spo_jax.program import Pair
 from spo_jax.search.credit import get_credit
-from spo_jax.search.runs.store import load_run
+from spo_jax.search.runs.run import load_run
 from spo_jax.search.utility import get_utility, mean_scores
 from spo_jax.seeding import derive
 
@@ -74,9 +74,7 @@ def study(args: Namespace, arms: Arms) -> int:
     # Seed by seed, so that a study that was stopped has something to compare.
     for arm, seed in sorted(wanted, key=lambda key: key[1]):
         own = {**arms[arm], "seed": seed}
-        code = discover(wanted[arm, seed], args.preset, {**given, **own}, paths[arm, seed])
-        if code:
-            return code
+        discover(wanted[arm, seed], args.preset, {**given, **own}, paths[arm, seed])
     afresh = fresh_utilities({key: load_run(path).best for key, path in paths.items()}, wanted)
     outcomes = [outcome(*key, path, afresh[key]) for key, path in paths.items()]
     report(outcomes, next(iter(wanted.values())), Path(args.preset).stem, FRESH_INSTANCES, out)

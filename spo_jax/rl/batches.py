@@ -81,15 +81,18 @@ class Selection:
     dropped: int
 
 
+def advantages_of(group: TokenGroup, config: GrpoConfig) -> np.ndarray:
+    """[B] float64, NaN for samples that are left out."""
+    failed = np.zeros(len(group.credits), bool) if group.failed is None else group.failed
+    return advantages(group.credits, failed, group.usable(), config)
+
+
 def select(groups: Sequence[TokenGroup], config: GrpoConfig, context: int) -> Selection:
     """Advantages and weights of eq:grpo: the mean over groups of the mean over a group's samples.
 
     Raises InputError for a usable sample longer than `context` tokens with its prompt.
     """
-    found = []
-    for group in groups:
-        failed = np.zeros(len(group.credits), bool) if group.failed is None else group.failed
-        found.append(advantages(group.credits, failed, group.usable(), config))
+    found = [advantages_of(group, config) for group in groups]
     counted = sum(bool(np.isfinite(values).any()) for values in found)
     usable = sum(int(np.isfinite(values).sum()) for values in found)
     chosen = []

@@ -13,13 +13,14 @@ from pathlib import Path
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from spo_jax.config import Config
 from spo_jax.errors import InputError, SpoError
 from spo_jax.generator import Generator
 from spo_jax.named import imported_function
 from spo_jax.program import ROLES, Completion, Group, Prompt, Role
-from spo_jax.rl.batches import TokenGroup
+from spo_jax.rl.batches import TokenGroup, advantages_of
 from spo_jax.rl.checkpoint import Checkpoints
 from spo_jax.rl.grpo import ADVANTAGES, RATIOS, SCHEDULES, GrpoConfig, centred
 from spo_jax.rl.lora import TARGET_SETS, LoraConfig, init_adapter
@@ -169,6 +170,14 @@ class Policy(Generator):
                 ) from None
             metrics |= {f"{role}/{k}": value for k, value in measured.items() if k != CLOCKED}
         return metrics
+
+    def advantages(self, groups: Mapping[Role, Sequence[Group]]) -> dict[Role, list[np.ndarray]]:
+        """[B] float64 of each group as `update` has them, NaN for samples that are left out."""
+        config = self._trainer.config
+        return {
+            role: [advantages_of(self._group(role, g), config) for g in groups[role]]
+            for role in ROLES
+        }
 
     def _group(self, name: str, group: Group) -> TokenGroup:
         return TokenGroup(

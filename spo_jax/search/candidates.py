@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass
 from functools import partial
 
 from spo_jax.config import Config
@@ -15,24 +14,10 @@ from spo_jax.search.beside import ahead
 from spo_jax.search.contexts import shortage
 from spo_jax.search.parts import Parts
 from spo_jax.search.payoffs import Table
-from spo_jax.search.rounds import UNPARSABLE, Failure
+from spo_jax.search.rounds import UNPARSABLE, Answers, Failure
 from spo_jax.seeding import derive
 
 Gate = Callable[[Sequence[Program]], Sequence[Refusal | None]]
-
-
-@dataclass(frozen=True, eq=False)
-class Answers:
-    """The samples of one context.
-
-    programs: one per completion, None where it was refused. unjudged: the indices of those that
-    were not refused, but lost by a fault on our side.
-    """
-
-    prompt: Prompt
-    completions: tuple[Completion, ...]
-    programs: tuple[Program | None, ...]
-    unjudged: frozenset[int] = frozenset()
 
 
 def sample(

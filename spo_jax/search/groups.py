@@ -11,10 +11,9 @@ import numpy as np
 
 from spo_jax.envs.run.rollouts import Status
 from spo_jax.program import Group, Program
-from spo_jax.search.candidates import Answers
 from spo_jax.search.credit import Credits
 from spo_jax.search.payoffs import Table
-from spo_jax.search.rounds import Played
+from spo_jax.search.rounds import Answers, Played
 
 
 def leader_groups(

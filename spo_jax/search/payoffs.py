@@ -107,6 +107,11 @@ class Table:
             return np.full(self.shape, np.nan)
         return np.array(played.scores).reshape(self.shape)
 
+    def matrix(self, destroys: Sequence[Program], repairs: Sequence[Program]) -> np.ndarray:
+        """[M, C] float64 J of all pairs of some programs, which were played; NaN for failures."""
+        values = [[self.utility(destroy, repair) for repair in repairs] for destroy in destroys]
+        return np.array(values).reshape(len(destroys), len(repairs))
+
     def cross_play(self, destroys: Iterable[Program], repairs: Iterable[Program]) -> CrossPlay:
         """What is known of some destroys with some repairs."""
         rows = tuple({program.digest: program for program in destroys}.values())

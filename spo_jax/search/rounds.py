@@ -8,14 +8,31 @@ from numbers import Real
 from pathlib import Path
 from typing import Protocol, runtime_checkable
 
+import numpy as np
+
 from spo_jax.envs.run.rollouts import Status
 from spo_jax.errors import InputError
-from spo_jax.program import Group, Pair, Program, Role
-from spo_jax.search.population import Population
+from spo_jax.program import Completion, Group, Pair, Program, Prompt, Role
+from spo_jax.search.credit import Credits
+from spo_jax.search.population import Member, Population
 
 Digests = tuple[str, str]  # a destroy's and a repair's
 
 UNPARSABLE = "unparsable"  # an answer without a program; a program's own statuses are Status labels
+
+
+@dataclass(frozen=True, eq=False)
+class Answers:
+    """The samples of one context.
+
+    programs: one per completion, None where it was refused. unjudged: the indices of those that
+    were not refused, but lost by a fault on our side.
+    """
+
+    prompt: Prompt
+    completions: tuple[Completion, ...]
+    programs: tuple[Program | None, ...]
+    unjudged: frozenset[int] = frozenset()
 
 
 @dataclass(frozen=True)
@@ -115,13 +132,36 @@ class Counts:
 
 
 @dataclass(frozen=True, eq=False)
+class Scored:
+    """What a round's pairs were worth and what its programs earned, for the record.
+
+    destroys: [D]; repairs: [D] tuples of at most R, each row those that were written for a destroy.
+    utility: [D, R] float64, J, NaN where there is none. credits: what the update learns from;
+    selection: what programs are selected by.
+    panel: [M] leaders. candidates: [C] repairs with C_R^pop as their score, NaN without one.
+    cross_play: [M, C] float64, J of leader and candidate, NaN for a pair that failed.
+    """
+
+    destroys: tuple[Program, ...]
+    repairs: tuple[tuple[Program, ...], ...]
+    utility: np.ndarray
+    credits: Credits
+    selection: Credits
+    panel: tuple[Program, ...]
+    candidates: tuple[Member, ...]
+    cross_play: np.ndarray
+
+
+@dataclass(frozen=True, eq=False)
 class Round:
     """Everything that one round adds, committed as one transaction.
 
     programs: candidates that passed the gate, and the panel. pairs: evaluated in this round.
     destroys, repairs: the populations P^(k+1). metrics: what the model wrote, and the updater's own
     numbers. individuals: the new pairs of a method other than SPO. note: what that method keeps of
-    the round for the next one, in a format of its own.
+    the round for the next one, in a format of its own. answers: all that were sampled, with their
+    prompts, in that order. groups: what the update was given, by role in the order of the answers.
+    scored: None for a method without credits.
     """
 
     number: int
@@ -135,6 +175,9 @@ class Round:
     metrics: Mapping[str, float] = field(default_factory=dict)
     individuals: tuple[Individual, ...] = ()
     note: str = ""
+    answers: tuple[Answers, ...] = ()
+    groups: Mapping[Role, Sequence[Group]] = field(default_factory=dict)
+    scored: Scored | None = None
 
     def tally(self) -> dict[str, int]:
         """How many failures of each status, most frequent first."""

@@ -25,7 +25,7 @@ from spo_jax.config import Config
 from spo_jax.envs.problem import Instance
 from spo_jax.program import Group, Pair, Program, Prompt, Role
 from spo_jax.search.beside import beside
-from spo_jax.search.candidates import Answers, distinct, play_responses, sample, written
+from spo_jax.search.candidates import distinct, play_responses, sample, written
 from spo_jax.search.credit import Payoff
 from spo_jax.search.groups import follower_groups, leader_groups
 from spo_jax.search.instances import training_instances
@@ -39,7 +39,7 @@ from spo_jax.search.payoffs import (
     payoff_of,
 )
 from spo_jax.search.population import Member, PanelContext, Population, SurvivorContext
-from spo_jax.search.rounds import Counts, Round, State, metrics_of
+from spo_jax.search.rounds import Answers, Counts, Round, Scored, State, metrics_of
 from spo_jax.seeding import python_rng
 
 
@@ -127,8 +127,8 @@ def one_round(parts: Parts, instances: Sequence[Instance], k: int, state: State)
             best = better(best, met, table, k)
 
         # Line 17: P_R^(k+1), by C_R^pop.
-        judged = cross_play_scores(rivals, panel, table, k)
-        next_repairs = _survivors(parts, k, "repair", judged)
+        rated = cross_play_scores(rivals, panel, table, k)
+        next_repairs = _survivors(parts, k, "repair", rated)
         look.stage(k, "update", 0)
         metrics = learned()
 
@@ -142,6 +142,18 @@ def one_round(parts: Parts, instances: Sequence[Instance], k: int, state: State)
         best=best,
         counts=_counts(leaders, answers, destroys, responses, payoff, table),
         metrics={**written(leaders, config), **written(answers, config), **metrics},
+        answers=(*leaders, *answers),
+        groups=groups,
+        scored=Scored(
+            destroys,
+            tuple(responses),
+            payoff.utility,
+            taught,
+            credits.selected_by,
+            panel,
+            tuple(rated),
+            table.matrix(panel, [member.program for member in rated]),
+        ),
     )
 
 

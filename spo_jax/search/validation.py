@@ -100,13 +100,14 @@ def validate(
         stage: str, pairs: Sequence[Best], instances: Sequence[Instance], steps: int
     ) -> list[float]:
         observer.stage(rounds_of(config), stage, len(pairs))
-        rollouts = evaluator.run(
-            [each.pair for each in pairs],
-            instances,
-            seeds=range(config.rollouts),
-            steps=steps,
-            progress=lambda done, total: observer.advance(done * len(pairs) // total),
-        )
+        with observer.working(stage):
+            rollouts = evaluator.run(
+                [each.pair for each in pairs],
+                instances,
+                seeds=range(config.rollouts),
+                steps=steps,
+                progress=lambda done, total: observer.advance(done * len(pairs) // total),
+            )
         return [float(value) for value in mean_scores(utility(rollouts, instances))]
 
     if not finalists:

@@ -20,7 +20,7 @@ from spo_jax.envs.run.rollouts import Status
 from spo_jax.envs.run.shown import HIDDEN
 from spo_jax.errors import InputError
 from spo_jax.program import Pair, Program
-from spo_jax.search.runs import store
+from spo_jax.search.runs import pairs
 
 NAN = math.nan
 TSP = get_problem("tsp")
@@ -192,8 +192,7 @@ def test_a_runs_pair_is_evaluated_as_it_was_discovered(instances, tmp_path, monk
     # Kept apart, and a run folder that is given says the same of itself as one that was found.
     again = evaluated.evaluate(contenders.SPO, TSP, instances, budget, tmp_path)
     assert [each.failed for each in again] == [each.failed for each in found]
-    monkeypatch.setattr(store, "resolve_pair", lambda path: pair)
-    monkeypatch.setattr(store, "read_manifest", lambda path: {"config": settings[1].to_dict()})
+    monkeypatch.setattr(pairs, "resolve", lambda path, problem: (TSP, pair, settings[1]))
     given = contenders.asked("tsp", "spo", pair=str(tmp_path))[0]
     (own,) = evaluated.evaluate(given, TSP, instances, budget, tmp_path)
     np.testing.assert_array_equal(own.best_cost, found[1].best_cost)

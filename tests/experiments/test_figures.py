@@ -26,6 +26,7 @@ from common.budgets import Budget
 from common.evaluated import Evaluated
 from matplotlib.colors import PowerNorm
 
+import spo_jax
 from spo_jax.envs.problems import get_problem
 from spo_jax.envs.report.intervals import mean_interval
 from spo_jax.envs.run.local import LocalEvaluator
@@ -33,8 +34,8 @@ from spo_jax.envs.run.rollouts import Status
 from spo_jax.envs.run.shown import HIDDEN, INVERTED, OBSERVED, fixed, given
 from spo_jax.errors import InputError
 from spo_jax.program import load_pair
-from spo_jax.search.runs import commands
-from spo_jax.search.runs.store import DATABASE, dump, load_run
+from spo_jax.search.runs.run import load_run
+from spo_jax.search.runs.store import DATABASE, dump
 
 NAN = math.nan
 TSP, CVRP = get_problem("tsp"), get_problem("cvrp")
@@ -243,8 +244,7 @@ def run(tmp_path_factory):
     """A run of two rounds on 8 nodes, and the folder that it lies in."""
     out = tmp_path_factory.mktemp("out")
     path = out / "run"
-    line = {"problem": "tsp", "preset": "smoke", "out": str(path), "resume": None, "workers": 1}
-    assert commands.discover(Namespace(**line, **TINY, rounds=2, seed=3)) == 0
+    spo_jax.discover("tsp", preset="smoke", path=path, workers=1, **TINY, rounds=2, seed=3)
     return path
 
 
@@ -283,12 +283,12 @@ def rows(path):
 def test_rounds_are_read_as_they_were(run):
     table = dump(run)
     valid = [row for row in table["pairs"] if row[3] == "response" and row[4] == "ok"]
-    for number, pair in enumerate(rounds.typical_pairs(run), 1):
+    for number, pair in enumerate(rounds.typical_pairs(load_run(run)), 1):
         values = sorted(row[5] for row in valid if row[2] == number)
         at = {row[:2]: row[5] for row in valid}[pair.destroy.digest, pair.repair.digest]
         assert at == values[(len(values) - 1) // 2]
     for role, place in (("destroy", 0), ("repair", 1)):
-        best = rounds.best_programs(run, 1, role, 2)
+        best = rounds.best_programs(load_run(run), 1, role, 2)
         earned = {}
         for row in valid:
             if row[2] == 1:
@@ -298,9 +298,9 @@ def test_rounds_are_read_as_they_were(run):
         assert [each.credit for each in best] == pytest.approx(sorted(worth.values())[:-3:-1])
         assert all(worth[each.program.digest] == pytest.approx(each.credit) for each in best)
     with pytest.raises(InputError, match="rounds 1 to 2, and no round 3"):
-        rounds.best_programs(run, 3, "repair", 1)
+        rounds.best_programs(load_run(run), 3, "repair", 1)
     with pytest.raises(InputError, match="valid repair programs, not 999"):
-        rounds.best_programs(run, 1, "repair", 999)
+        rounds.best_programs(load_run(run), 1, "repair", 999)
 
 
 def test_dynamics_repeats_the_discovery(run, script, monkeypatch, capsys):
@@ -310,7 +310,7 @@ def test_dynamics_repeats_the_discovery(run, script, monkeypatch, capsys):
     out = run.parent
     found = rows(out / "dynamics-tsp.csv")
     assert [row["round"] for row in found] == ["1", "2"]
-    known = load_run(run).best_by_round
+    known = load_run(run).best_by_round.column("utility")
     assert [float(row["utility"]) for row in found] == list(known)
     # J is 1 - f / f0 on the only instance and rollout, so the gap to 2 is known from f0.
     start = {(float(row["gap_percent"]) / 50 + 2) / (1 - float(row["utility"])) for row in found}
@@ -463,7 +463,7 @@ def test_cross_play_on_a_run(run, script):
     ]  # fmt: skip
     pairs = rows(run.parent / "cross-play-tsp-run-pairs.csv")
     assert [p["gap_percent"] for p in pairs] == [c["gap_percent"] for c in cells]
-    first = rounds.best_programs(run, 1, "repair", 1)[0]
+    first = rounds.best_programs(load_run(run), 1, "repair", 1)[0]
     assert pairs[0]["repair"] == pairs[2]["repair"] == first.program.digest
 
 

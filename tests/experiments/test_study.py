@@ -14,12 +14,13 @@ import pytest
 from common import discovered, study, study_report
 from common.outcomes import CURVES, STATE, Outcome, first_of_last_third, reads_state
 
+import spo_jax
 from spo_jax.config import Config
 from spo_jax.errors import InputError
 from spo_jax.program import Pair, Program
-from spo_jax.search.runs import commands
 from spo_jax.search.runs.manifest import model_of
-from spo_jax.search.runs.store import DATABASE, dump, load_run
+from spo_jax.search.runs.run import load_run
+from spo_jax.search.runs.store import DATABASE, dump
 
 NAN = math.nan
 NUMBERS = {
@@ -117,7 +118,8 @@ def forget_round(database, number):
     """What a run looks like that was killed before it committed its last round."""
     db = sqlite3.connect(database)
     with db:
-        for table in ("rounds", "pairs", "members", "failures", "programs"):
+        for table in ("rounds", "pairs", "members", "failures", "programs", "credits", "cross_play",
+                      "prompts", "samples", "timings"):  # fmt: skip
             db.execute(f"DELETE FROM {table} WHERE round = ?", (number,))
     db.close()
 
@@ -146,11 +148,12 @@ def test_a_study_runs_goes_on_and_tells(schemes, tmp_path, monkeypatch, capsys):
 
     # What is finished is left alone, what is not is gone on with, and what is new is begun.
     began = []
-    real = commands.discover
-    monkeypatch.setattr(commands, "discover", lambda args: began.append(args) or real(args))
+    real = spo_jax.discover
+    monkeypatch.setattr(
+        spo_jax, "discover", lambda *a, **more: began.append(more["path"].name) or real(*a, **more)
+    )
     assert schemes(["--schemes", "stackelberg,regret", *line]) == 0
-    folders = [Path(getattr(args, "resume", None) or args.out).name for args in began]
-    assert folders == ["regret-seed0", "stackelberg-seed1", "regret-seed1"]
+    assert began == ["regret-seed0", "stackelberg-seed1", "regret-seed1"]
     assert (out / "stackelberg-seed0" / DATABASE).stat().st_mtime_ns == kept
     assert dump(out / "stackelberg-seed1") == whole
     text = capsys.readouterr().out.split("| arm |")[-1]
@@ -259,20 +262,21 @@ def test_a_finished_run_is_of_the_same_model_and_prompts(tmp_path, monkeypatch):
         return found_in(settings(began), settings(name))
 
     made_by = {name: model_of(settings(name)) for name in "ac"} | {"gone": model_of(settings("a"))}
-    assert asked("a") == asked("b") == asked("a") == 0
+    for name in "aba":
+        assert asked(name).status == "finished"
     with pytest.raises(InputError, match=r"began with another model: the weights in .*c differ"):
         asked("c")
     with pytest.raises(InputError, match="began with another model"):
         asked("a", began="c")
     # A finished run can be used where its model is not, but not in the name of one that is not.
-    assert asked("gone", began="gone") == 0
+    assert asked("gone", began="gone")
     with pytest.raises(InputError, match="no such folder"):
         asked("gone", began="a")
 
     # Nor may the prompts, which are known by their content, too.
     (tmp_path / "own").mkdir()
     (tmp_path / "own" / "rules.txt").write_text("$role")
-    assert found_in(settings("a"), settings("a")) == 0
+    assert found_in(settings("a"), settings("a"))
     with pytest.raises(InputError, match="began with the package's prompt templates"):
         found_in(settings("a"), settings("a", prompts=str(tmp_path / "own")))
 
@@ -280,7 +284,7 @@ def test_a_finished_run_is_of_the_same_model_and_prompts(tmp_path, monkeypatch):
         return Config(generator="openai", model=name, base_url="http://127.0.0.1:1/v1")
 
     made_by["gpt-a"] = model_of(endpoint("gpt-a"))
-    assert found_in(endpoint("gpt-a"), endpoint("gpt-a")) == 0
+    assert found_in(endpoint("gpt-a"), endpoint("gpt-a"))
     with pytest.raises(InputError, match="gpt-a then, gpt-b now"):
         found_in(endpoint("gpt-a"), endpoint("gpt-b"))
 

@@ -60,9 +60,9 @@ class Killer:
             self.now("checkpoint")  # the arrays are there, what makes them count is not
             checksums(folder)
 
-        def watch_commit(*args: Any) -> None:
+        def watch_commit(*args: Any, **more: Any) -> None:
             self.now("commit")  # the checkpoint is there, the round is not
-            commit(*args)
+            commit(*args, **more)
 
         Display.stage, Display.advance, policy.stream = watch_stage, watch_advance, watch_sample
         trainer.Trainer.update = watch_update  # type: ignore[method-assign]

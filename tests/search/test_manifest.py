@@ -12,12 +12,14 @@ from spo_jax.errors import InputError
 from spo_jax.jsontext import DEPTH, parse
 from spo_jax.search.runs.manifest import (
     check_model,
+    check_objects,
     check_prompts,
     idle_devices,
     manifest,
     other_software,
 )
-from spo_jax.search.runs.store import MANIFEST, Store, load_run, read_manifest
+from spo_jax.search.runs.run import load_run
+from spo_jax.search.runs.store import MANIFEST, Store, read_manifest
 
 MODEL = {"name": "m", "base_url": "http://x/v1"}
 LOCAL = {"folder": "/f", "weights": "w", "tokenizer": "t", "devices": "1 of 2 x gpu"}
@@ -44,7 +46,10 @@ def nested(text, depth):
 
 
 def whole():
-    return manifest(small(), "smoke", {"seccomp": True}, MODEL, "v", 3, "digest")
+    return manifest(
+        small(), "smoke", {"seccomp": True}, model=MODEL, variant="v", rounds=3, prompts="digest",
+        objects={"credit": "a:b"},
+    )  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -109,6 +114,8 @@ def test_whatever_a_field_is_a_run_can_be_looked_at_or_says_why(tmp_path, name, 
                 check_model(found.get("model"), now, run)
             with suppress(InputError):
                 check_prompts(found, "digest", run)
+            with suppress(InputError):
+                check_objects(found, {}, run)
 
 
 def test_a_manifest_says_what_is_wrong_in_it(tmp_path):

@@ -23,8 +23,8 @@ from spo_jax.search.parts import Parts
 from spo_jax.search.plugins import get_generator
 from spo_jax.search.rounds import State, Updater
 from spo_jax.search.runs import progress
-from spo_jax.search.runs.store import Store, default_folder, dump, load_run
-from spo_jax.search.runs.tables import has
+from spo_jax.search.runs.run import load_run
+from spo_jax.search.runs.store import Store, default_folder, dump
 from spo_jax.search.spo import discover
 from spo_jax.search.writing.prompts import INITIALIZATION, Templates, built_in, templates_of
 
@@ -225,20 +225,6 @@ def test_equal_runs_are_equal_and_parts_do_not_matter(method):
     assert spent <= small(rounds=2).nominal_pairs
     if method != "g-lns":  # whose pairs are fewer programs
         assert spent == small(rounds=2).nominal_pairs
-
-
-def test_a_run_of_spo_writes_what_it_wrote_before(tmp_path):
-    """A database from before there were methods has three tables less, and is gone on with."""
-    with Store.create(tmp_path / "run", {"config": small(rounds=2).to_dict()}) as store:
-        for table in ("individuals", "notes", "config"):
-            assert has(store._connection, table)
-            store._connection.execute(f"DROP TABLE {table}")
-        parts = Parts(small(rounds=2), get_problem("tsp"), Evaluator(), Generator())
-        discover(parts, store.state(), store.commit)
-        assert (store.state().round, store.state().individuals, store.state().note) == (2, (), "")
-    assert set(dump(tmp_path / "run")) == {
-        "programs", "pairs", "rounds", "members", "failures", "finalists",
-    }  # fmt: skip
 
 
 # --- on the command line --------------------------------------------------------------------------

@@ -26,6 +26,7 @@ from spo_jax.rl.backend import SAME_BITS, ask_same_bits
 from spo_jax.search.parts import Parts
 from spo_jax.search.rounds import Best, Failure
 from spo_jax.search.runs import commands, progress
+from spo_jax.search.runs.discover import Request, resumed
 from spo_jax.search.runs.manifest import (
     check_model,
     check_prompts,
@@ -36,6 +37,8 @@ from spo_jax.search.runs.manifest import (
     other_software,
     versions,
 )
+from spo_jax.search.runs.pairs import resolve
+from spo_jax.search.runs.run import load_run
 from spo_jax.search.runs.store import (
     BEST,
     MANIFEST,
@@ -44,8 +47,6 @@ from spo_jax.search.runs.store import (
     default_folder,
     dump,
     list_runs,
-    load_run,
-    resolve_pair,
 )
 from spo_jax.search.spo import discover
 from spo_jax.search.validation import Finals
@@ -267,23 +268,30 @@ def test_a_run_as_its_folder_tells_it(tmp_path):
     assert list_runs(tmp_path / "none") == []
     run = load_run(tmp_path / "b")
     assert (run.status, run.rounds, run.preset) == ("interrupted", 3, "quick")
-    assert run.best_by_round == tuple(r.best.utility for r in rounds)
-    assert run.pairs == sum(r.counts.pairs for r in rounds)
+    assert [each.utility for each in run.best_by_round] == [r.best.utility for r in rounds]
+    assert run.evaluated == sum(r.counts.pairs for r in rounds)
     assert run.best == rounds[-1].best
     empty = load_run(tmp_path / "a")
-    assert (empty.best, empty.best_by_round, empty.pairs) == (None, (), 0)
+    assert (empty.best, empty.best_by_round, empty.evaluated) == (None, (), 0)
 
 
 def test_a_pair_from_a_file_or_a_run(tmp_path):
     with start(tmp_path / "run") as store:
         rounds = fill(store, rounds=1)
     best = rounds[-1].best.pair
-    assert resolve_pair(tmp_path / "run") == best
+    for given in (tmp_path / "run", load_run(tmp_path / "run")):
+        problem, pair, config = resolve(given)
+        assert (problem.name, pair, config) == ("tsp", best, store.config)
     save_pair(tmp_path / "pair.py", best)
-    assert resolve_pair(tmp_path / "pair.py").destroy.strategy == best.destroy.strategy
+    assert resolve(tmp_path / "pair.py", "tsp")[1].destroy.strategy == best.destroy.strategy
     start(tmp_path / "new").__exit__()
     with pytest.raises(InputError, match="no valid pair yet"):
-        resolve_pair(tmp_path / "new")
+        resolve(tmp_path / "new")
+    with pytest.raises(InputError, match=r"run is a run for tsp, not for cvrp"):
+        resolve(tmp_path / "run", "cvrp")
+    for given in (best, tmp_path / "pair.py"):
+        with pytest.raises(InputError, match="does not say which problem it is for"):
+            resolve(given)
 
 
 # --- killed at any moment -------------------------------------------------------------------------
@@ -413,7 +421,8 @@ def test_a_run_without_a_pair_says_where_to_look():
 
 
 def args(**given):
-    fields = dict.fromkeys(["problem", "preset", "out", "resume", *small().to_dict()])
+    flags = ["problem", "preset", "out", "resume", "rewind", "folder", "adapters"]
+    fields = dict.fromkeys([*flags, *small().to_dict()])
     return Namespace(**(fields | given))
 
 
@@ -439,7 +448,7 @@ def test_resume_keeps_its_settings(tmp_path):
     ]:
         with pytest.raises(InputError, match=rf"cannot be resumed with other settings: .*{words}"):
             commands.discover(args(resume=str(path), **given))
-    same = commands.resumed(stored, "smoke", args(workers="7", rounds="4", preset="smoke"), path)
+    same = resumed(stored, "smoke", {"workers": 7, "rounds": 4}, "smoke", path)
     assert same == replace(stored, workers=7)
     with pytest.raises(InputError, match="generator is grammar there and model here"):
         commands.discover(args(resume=str(path), model="folder"))
@@ -482,14 +491,14 @@ def test_runs_lists_every_folder(tmp_path, capsys):
     (tmp_path / "two" / "spo.sqlite").write_bytes(b"")
     assert commands.runs(args(folder=str(tmp_path))) == 0
     lines = capsys.readouterr().out.splitlines()
-    best = load_run(tmp_path / "one").best.utility
+    one = load_run(tmp_path / "one")
     assert [word for word in lines[1].split() if word] == [
-        "one", "tsp", "spo", "smoke", "2/4", str(load_run(tmp_path / "one").pairs), f"{best:.4f}",
+        "one", "tsp", "spo", "smoke", "2/4", str(one.evaluated), f"{one.best.utility:.4f}",
         "interrupted",
     ]  # fmt: skip
     assert lines[2].startswith("two")
     assert "unreadable" in lines[2]
-    assert commands.runs(args(folder=str(tmp_path / "none"))) == 0
+    assert commands.runs(args(folder=str(tmp_path / "two"))) == 0
     assert "no runs in" in capsys.readouterr().out
 
 
@@ -533,7 +542,7 @@ MODEL = {"folder": "/models/a", "weights": "12", "tokenizer": "34", "devices": "
 
 
 def test_a_run_goes_on_with_the_model_it_began_with():
-    assert manifest(small(), "smoke", {}, MODEL)["model"] == MODEL
+    assert manifest(small(), "smoke", {}, model=MODEL)["model"] == MODEL
     check_model(None, None, Path("runs/x"))
     check_model(MODEL, {**MODEL, "folder": "/moved"}, Path("runs/x"))
     for what in ("weights", "tokenizer"):
@@ -560,20 +569,17 @@ def test_a_run_goes_on_with_the_prompts_it_began_with(tmp_path):
             check_prompts(stored, now, Path("run"))
     with pytest.raises(InputError, match="leave out --prompts"):
         check_prompts(manifest(small(), "smoke", {}), mine, Path("run"))
-    check_prompts(manifest(small(prompts="a"), "smoke", {}), mine, Path("run"))  # an older run's
     check_prompts(manifest(small(), "smoke", {}), None, Path("run"))
 
 
 def test_prompts_are_found_from_any_folder(tmp_path, monkeypatch):
     (tmp_path / "mine").mkdir()
     monkeypatch.chdir(tmp_path)
-    seen = []
-    monkeypatch.setattr(commands, "_run", lambda settings, *rest, **new: seen.append(settings))
-    commands.discover(args(problem="tsp", prompts="mine"))
-    assert seen[0].prompts == str(tmp_path / "mine")
-    with start(tmp_path / "run", seen[0]) as store:
+    asked = Request("tsp", preset="smoke", given={"prompts": "mine"}).prepare().config
+    assert asked.prompts == str(tmp_path / "mine")
+    with start(tmp_path / "run", asked) as store:
         stored = store.config
-    assert commands.resumed(stored, "smoke", args(prompts="moved"), Path("run")).prompts == "moved"
+    assert resumed(stored, "smoke", {"prompts": "moved"}, None, Path("run")).prompts == "moved"
 
 
 def test_other_software_and_devices_are_named():
@@ -662,7 +668,7 @@ def test_the_same_bits_are_asked_for_before_anything_looks_at_a_device(tmp_path,
         commands.discover(args(problem="tsp", deterministic=True, out=str(tmp_path / "new")))
     assert flag in seen.pop()
     with pytest.raises(InputError, match="deterministic is True there and False here"):
-        commands.resumed(stored, "smoke", args(deterministic=False), path)
+        resumed(stored, "smoke", {"deterministic": False}, None, path)
 
 
 def test_xla_knows_what_is_asked_of_it():
@@ -735,7 +741,7 @@ def test_a_folder_may_have_any_name(tmp_path):
         rounds = fill(store)
         store.log(f"in {path}")
     assert load_run(path).best == rounds[-1].best
-    assert resolve_pair(path / BEST).destroy.source
+    assert resolve(path / BEST, "tsp")[1].destroy.source
     assert "in " in (path / "log.txt").read_text("utf-8")
 
 

@@ -19,7 +19,8 @@ from spo_jax.search.instances import FRESH, fresh_instances, validation_instance
 from spo_jax.search.parts import Parts
 from spo_jax.search.rounds import Best, Observer
 from spo_jax.search.runs import progress
-from spo_jax.search.runs.store import Store, load_run
+from spo_jax.search.runs.run import load_run
+from spo_jax.search.runs.store import Store
 from spo_jax.search.spo import discover
 from spo_jax.search.validation import Finals, loss_of, validate
 from spo_jax.seeding import derive
@@ -153,7 +154,7 @@ def test_a_run_ends_with_the_pair_that_its_rule_chooses(tmp_path: Path, select: 
         assert store.finals() == finals
     run = load_run(tmp_path / "run")
     assert (run.status, run.best, run.finals) == ("finished", winner, finals)
-    assert run.best_by_round[-1] == highest.utility  # type: ignore[union-attr]
+    assert run.best_by_round[-1].utility == highest.utility  # type: ignore[union-attr]
 
 
 def test_where_every_finalist_fails_in_validation_the_highest_j_is_the_runs_pair(

@@ -34,13 +34,13 @@ from statistics import median
 from spo_jax.config import Config
 from spo_jax.envs.problem import Instance
 from spo_jax.program import Pair, Program, Prompt, Role
-from spo_jax.search.candidates import Answers, distinct, sample, written
+from spo_jax.search.candidates import distinct, sample, written
 from spo_jax.search.methods import check_range
 from spo_jax.search.methods.pairs import Budget, scores_of
 from spo_jax.search.parts import Parts
 from spo_jax.search.payoffs import Table, better
 from spo_jax.search.population import Member, Population
-from spo_jax.search.rounds import Counts, Digests, Individual, Round, State
+from spo_jax.search.rounds import Answers, Counts, Digests, Individual, Round, State
 from spo_jax.search.writing.prompts import INITIALIZATION
 from spo_jax.seeding import python_rng
 
@@ -124,6 +124,7 @@ class Glns:
             best=better(state.best, [each.pair for each in new], table, k),
             counts=_counts(leaders, followers, new, scores, table),
             metrics={**written(leaders, config), **written(followers, config)},
+            answers=(*leaders, *followers),
             individuals=new,
             note=json.dumps(best_together(*survivors, tally.pairs)),
         )

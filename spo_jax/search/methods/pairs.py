@@ -13,11 +13,11 @@ from functools import partial
 import numpy as np
 
 from spo_jax.program import Pair, Program, Prompt, Role
-from spo_jax.search.candidates import Answers, distinct, play_responses, sample, written
+from spo_jax.search.candidates import distinct, play_responses, sample, written
 from spo_jax.search.parts import Parts
 from spo_jax.search.payoffs import Table, better
 from spo_jax.search.population import Member, Population
-from spo_jax.search.rounds import Counts, Failure, Individual, Round, State
+from spo_jax.search.rounds import Answers, Counts, Failure, Individual, Round, State
 from spo_jax.search.writing.prompts import INITIALIZATION
 
 NOTHING: Mapping[str, float] = {}
@@ -170,6 +170,7 @@ def record(
         },
         individuals=tuple(new),
         note=note,
+        answers=(*destroys, *repairs),
     )
 
 

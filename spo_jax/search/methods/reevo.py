@@ -21,12 +21,12 @@ from itertools import combinations
 from spo_jax.config import Config
 from spo_jax.envs.problem import Instance
 from spo_jax.program import Prompt
-from spo_jax.search.candidates import Answers, complete, written
+from spo_jax.search.candidates import complete, written
 from spo_jax.search.methods import check_range
 from spo_jax.search.methods.pairs import Budget, Request, best_of, generate, record
 from spo_jax.search.parts import Parts
 from spo_jax.search.payoffs import Table
-from spo_jax.search.rounds import Individual, Round, State
+from spo_jax.search.rounds import Answers, Individual, Round, State
 from spo_jax.search.writing.prompts import INITIALIZATION
 from spo_jax.seeding import derive, python_rng
 

@@ -13,63 +13,74 @@ from typing import Any
 from spo_jax.config import FIELDS, Config
 from spo_jax.errors import InputError
 from spo_jax.program import ROLES
-from spo_jax.search.runs.tables import LATER, LATER_COLUMNS, SCHEMA, SIGNED, TABLES, has, identity
+from spo_jax.search.runs.tables import SCHEMA, TIMED, identity
 
 REMEDY = "it was edited or damaged; restore it from a copy, or begin a new run"
 
 _WORDS = {
     ("programs", "role"): ROLES,
-    ("members", "role"): ROLES,
+    **{(table, "role"): ROLES for table in ("members", "credits", "prompts", "samples")},
     ("pairs", "kind"): ("response", "cross-play"),
     ("pairs", "role"): ("", *ROLES),
     ("finalists", "kind"): ("finalist", "control"),
 }
-_TYPES = {"TEXT": "'text'", "INTEGER": "'integer'", "REAL": "'real', 'integer'"}
+_TYPES = {
+    "TEXT": "'text'",
+    "INTEGER": "'integer'",
+    "REAL": "'real', 'integer'",
+    "BLOB": "'blob'",
+}
 _LARGEST = "1.7976931348623157e308"
 
 # What a row calls a program by, and the role that this must have; where the last is a condition.
 _NAMED = (
     *(("rounds", f"best_{role}", role, f"best_{role} IS NOT NULL") for role in ROLES),
-    *(("members", "program", role, f"role = '{role}'") for role in ROLES),
-    *((table, role, role, "1") for table in ("individuals", "finalists") for role in ROLES),
+    *(
+        (table, "program", role, f"role = '{role}'")
+        for table in ("members", "credits")
+        for role in ROLES
+    ),
+    *(
+        (table, role, role, "1")
+        for table in ("individuals", "finalists", "cross_play")
+        for role in ROLES
+    ),
 )
 
 
 def require_intact(db: sqlite3.Connection) -> None:
     """Raises InputError, with the first thing that is wrong, unless all of it can be read."""
-    version = db.execute("PRAGMA user_version").fetchone()[0]
-    for wrong in _faults(db, version):
+    for wrong in _faults(db):
         raise InputError(f"{wrong}: {REMEDY}")
 
 
-def _faults(db: sqlite3.Connection, version: int) -> Iterator[str]:
+def _faults(db: sqlite3.Connection) -> Iterator[str]:
     """What is wrong, one clause each."""
-    present = []
-    for table in TABLES:
-        if has(db, table):
-            present.append(table)
-            yield from _columns(db, table, version)
-        elif version >= LATER.get(table, 0):
+    there = {name for (name,) in db.execute("SELECT name FROM sqlite_schema WHERE type = 'table'")}
+    for table in TIMED:
+        if table not in there:
             yield f"there is no table {table}"
+        yield from _columns(db, table)
     others = db.execute("SELECT type, name FROM sqlite_schema WHERE type IN ('trigger', 'view')")
     for kind, name in others:
         yield f"there is a {kind} {name:.40}, which no run has"
-    if version >= SIGNED:
-        if not db.execute("SELECT COUNT(*) FROM config").fetchone()[0]:
-            yield "the table config is empty"
-        rows = db.execute(
-            "SELECT id, role, source, strategy, parents, form, condition, derivation FROM programs"
-        )
-        for name, *fields in rows:
-            if identity(*fields) != name:
-                yield f"the table programs has a program ({name:.20}) that is not what it was"
-                break
+    if not db.execute("SELECT COUNT(*) FROM config").fetchone()[0]:
+        yield "the table config is empty"
+    rows = db.execute(
+        "SELECT id, role, source, strategy, parents, form, condition, derivation FROM programs"
+    )
+    for name, *fields in rows:
+        if identity(*fields) != name:
+            yield f"the table programs has a program ({name:.20}) that is not what it was"
+            break
+    if _any(db, "programs", "1 GROUP BY name HAVING COUNT(*) > 1"):
+        yield "the table programs has two programs of one name"
     last = db.execute("SELECT COUNT(*) FROM rounds").fetchone()[0]
     if db.execute("SELECT COALESCE(MAX(round), 0) FROM rounds").fetchone()[0] != last or (
         last and db.execute("SELECT MIN(round) FROM rounds").fetchone()[0] != 1
     ):
         yield "the table rounds lacks a round"
-    for table in present:
+    for table in TIMED:
         if "round" in _expected()[table]:
             found = db.execute(
                 f"SELECT COUNT(*) FROM {table} WHERE round NOT BETWEEN 1 AND ?", (last,)
@@ -80,7 +91,7 @@ def _faults(db: sqlite3.Connection, version: int) -> Iterator[str]:
             " + (best_repair IS NULL) NOT IN (0, 4)"):  # fmt: skip
         yield "the table rounds has half of a best pair"
     for table, column, role, where in _NAMED:
-        if table in present and _any(
+        if _any(
             db, table, f"{where} AND NOT EXISTS"
             f" (SELECT 1 FROM programs WHERE id = {table}.{column} AND role = '{role}')",
         ):  # fmt: skip
@@ -94,21 +105,18 @@ def _faults(db: sqlite3.Connection, version: int) -> Iterator[str]:
     if _any(db, "pairs", "status = 'ok' AND utility IS NULL"):
         yield "the table pairs has a pair that is ok and has no utility"
     for table, column, lawful, kind in _JSON:
-        if table in present:
-            for (text,) in db.execute(f"SELECT DISTINCT {column} FROM {table}"):
-                if not _is_json(text, lawful):
-                    yield f"the table {table} has a value of {column} that is not {kind}"
-                    break
+        for (text,) in db.execute(f"SELECT DISTINCT {column} FROM {table}"):
+            if not _is_json(text, lawful):
+                yield f"the table {table} has a value of {column} that is not {kind}"
+                break
 
 
-def _columns(db: sqlite3.Connection, table: str, version: int) -> Iterator[str]:
+def _columns(db: sqlite3.Connection, table: str) -> Iterator[str]:
     """What is wrong with the columns of a table and the types in them."""
     found = {row[1] for row in db.execute(f"PRAGMA table_info({table})")}
     for column, (kind, needed) in _expected()[table].items():
         if column not in found:
-            if version >= LATER_COLUMNS.get((table, column), 0):
-                yield f"the table {table} has no column {column}"
-            continue
+            yield f"the table {table} has no column {column}"
         types = _TYPES[kind] + ("" if needed else ", 'null'")
         wrong = f"typeof({column}) NOT IN ({types})"
         if kind == "REAL":
@@ -135,7 +143,7 @@ def _expected() -> dict[str, dict[str, tuple[str, bool]]]:
             name: (kind, bool(needed) or bool(key))
             for _, name, kind, needed, _, key in empty.execute(f"PRAGMA table_info({table})")
         }
-        for table in TABLES
+        for table in TIMED
     }
     empty.close()
     return found
@@ -170,6 +178,7 @@ def _metrics(value: Any) -> bool:
 
 _JSON: tuple[tuple[str, str, Callable[[Any], bool], str], ...] = (
     ("programs", "parents", _texts, "a JSON list of texts"),
+    ("prompts", "parents", _texts, "a JSON list of texts"),
     ("individuals", "scores", _numbers, "a JSON list of numbers"),
     ("pairs", "scores", _numbers, "a JSON list of numbers"),
     ("rounds", "metrics", _metrics, "a JSON object of numbers"),
@@ -183,10 +192,8 @@ _JSON: tuple[tuple[str, str, Callable[[Any], bool], str], ...] = (
 def require_settings(db: sqlite3.Connection, config: Config) -> None:
     """Raises InputError where a run's manifest says other settings than it began with.
 
-    Volatile ones may change. Runs of older versions did not keep them in the database.
+    Volatile ones may change.
     """
-    if not has(db, "config"):
-        return
     now = config.to_dict()
     changes = [
         f"{name} is {now[name]!r:.80} there and was {json.loads(value)!r:.80}"

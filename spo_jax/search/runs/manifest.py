@@ -11,7 +11,6 @@ import subprocess
 import time
 from collections.abc import Mapping
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
 from spo_jax import __version__, jsontext
@@ -23,7 +22,7 @@ from spo_jax.words import ENDPOINT, LEARNERS, VLLM
 PACKAGES = ("jax", "jaxlib", "numpy", "flax", "optax", "orbax-checkpoint", "tokenizers")
 
 _KINDS: dict[str, type] = {  # what is read of a manifest; all but the config may be missing
-    **dict.fromkeys(("config", "versions", "code", "model", "peak_memory_gb"), dict),
+    **dict.fromkeys(("config", "versions", "code", "model", "peak_memory_gb", "objects"), dict),
     **dict.fromkeys(("preset", "variant", "prompts"), str),
     "rounds": int,
     **dict.fromkeys(("instances", "validation"), list),
@@ -39,7 +38,11 @@ def parse(data: bytes) -> dict[str, Any]:
         value = found.get(name)
         if value is not None and type(value) is not kind:
             raise ValueError(f"{name} is {_brief(value)}, where a {kind.__name__} is due")
-    texts = {**(found.get("versions") or {}), **(found.get("model") or {})}
+    texts = {
+        n: v
+        for name in ("versions", "model", "objects")
+        for n, v in (found.get(name) or {}).items()
+    }
     texts["commit"] = (found.get("code") or {}).get("commit", "")
     for name, value in texts.items():
         if not isinstance(value, str):
@@ -59,18 +62,13 @@ def _brief(value: Any) -> str:
 
 
 def manifest(
-    settings: Config,
-    preset: str,
-    layers: Mapping[str, bool],
-    model: Mapping[str, str] | None = None,
-    variant: str | None = None,
-    rounds: int | None = None,
-    prompts: str | None = None,
-    instances: Mapping[str, Any] = MappingProxyType({}),
+    settings: Config, preset: str, layers: Mapping[str, bool], **more: Any
 ) -> dict[str, Any]:
-    """A run's config and preset, and what it runs on. model: see `model_of`. variant, rounds: what
-    its method is and how many rounds it takes, where that is not SPO. prompts: the digest of
-    templates of the user's own. instances: see `instances_of`.
+    """A run's config and preset, and what it runs on. layers: of the sandbox, which of them hold.
+
+    more: where it is not None, `model`: see `model_of`; `variant`, `rounds`: what its method is and
+    how many rounds it takes, where that is not SPO; `prompts`: the digest of templates of the
+    user's own; `objects`: by option, the names of objects that were passed.
     """
     return {
         "config": settings.to_dict(),
@@ -86,10 +84,7 @@ def manifest(
             "kernel": platform.release(),
         },
         "sandbox": dict(layers),
-        **instances,
-        **({} if model is None else {"model": dict(model)}),
-        **({} if variant is None else {"variant": variant, "rounds": rounds}),
-        **({} if prompts is None else {"prompts": prompts}),
+        **{name: value for name, value in more.items() if value is not None},
     }
 
 
@@ -186,10 +181,10 @@ def check_model(began: Mapping[str, str] | None, now: Mapping[str, str] | None, 
 def check_prompts(stored: Mapping[str, Any], now: str | None, path: Path) -> None:
     """Raises InputError where a run in `path` would go on with other templates than it began with.
 
-    now: their digest. Of runs with a folder of their own, older ones did not keep it.
+    now: their digest.
     """
     began = stored.get("prompts")
-    if began == now or (began is None and stored["config"].get("prompts") is not None):
+    if began == now:
         return
     if began is None:
         raise InputError(f"{path} began with the package's prompt templates; leave out --prompts")
@@ -197,6 +192,19 @@ def check_prompts(stored: Mapping[str, Any], now: str | None, path: Path) -> Non
         f"{path} began with other prompt templates than those of now; "
         "name a folder that holds them with --prompts, or begin a new run"
     )
+
+
+def check_objects(stored: Mapping[str, Any], now: Mapping[str, str], path: Path) -> None:
+    """Raises InputError unless a run in `path` goes on with objects of the names it began with."""
+    began = stored.get("objects") or {}
+    if missing := {n: v for n, v in began.items() if now.get(n) != v}:
+        said = ", ".join(f"{name}={value}" for name, value in missing.items())
+        raise InputError(
+            f"{path} began with objects that its settings cannot name: go on from Python, with "
+            f"spo_jax.discover(path=..., resume=True, {said})"
+        )
+    if others := now.keys() - began.keys():
+        raise InputError(f"{path} began without {' and '.join(sorted(others))} of the caller's own")
 
 
 def versions() -> dict[str, str]:

@@ -16,7 +16,7 @@ from rich.progress import BarColumn, Progress, TaskID, TextColumn
 from spo_jax.config import Config
 from spo_jax.envs.problems import get_problem
 from spo_jax.envs.run.rollouts import Status
-from spo_jax.program import ROLES
+from spo_jax.program import ROLES, Program
 from spo_jax.search.methods import rounds_of
 from spo_jax.search.rounds import Best, Observer, Round
 from spo_jax.search.validation import Finals
@@ -54,9 +54,13 @@ def opening(config: Config, preset: str, path: Path, first: int) -> str:
 
 
 def round_line(
-    done: Round, rounds: int, left: float | None, spent: Mapping[str, float] = NO_TIME
+    done: Round,
+    rounds: int,
+    left: float | None,
+    spent: Mapping[str, float] = NO_TIME,
+    names: str = "",
 ) -> str:
-    """One finished round in one line. spent: its seconds by kind of work."""
+    """One finished round in a line. spent: its seconds by kind of work. names: the best pair's."""
     counts = done.counts
     answers = counts.destroy_answers + counts.repair_answers
     valid = counts.valid_destroys + counts.valid_repairs
@@ -64,7 +68,7 @@ def round_line(
         f"round {done.number:>{len(str(rounds))}}/{rounds}",
         f"pairs {counts.pairs:>4}",
         f"valid {valid / answers if answers else 0:>4.0%}",
-        f"best J {utility(done.best.utility if done.best else None)}",
+        f"best J {utility(done.best.utility if done.best else None)}{names}",
         f"median J {utility(counts.median)}",
     ]
     tokens = _of_all(done.metrics, "tokens")
@@ -130,12 +134,18 @@ def closing(
     suffix = next(iter(get_problem(config.problem).suffixes), "")
     validated = config.select == "validation" and best.validation is not None
     how = "Validated best," if validated else "Best"
-    on = shlex.join(config.on) or f"uniform:{config.size}x8"
+    on = "--on " + (shlex.join(config.on) or f"uniform:{config.size}x8")
+    known = get_problem(config.problem)
+    baseline = next((name for name in ("alns", *known.baselines) if name in known.baselines), None)
+    classical = f"  spo baseline {baseline} --problem {config.problem} {on}"
     return [
         f"{how} J {utility(best.utility)} (round {best.round}): {pair}",
         *choice(best, finals),
-        "Try next:",
-        f"  spo evaluate {path} --problem {config.problem} --on {on}",
+        "J is the share of a random start's cost that the search saves. How far the pair is from "
+        "the best known costs, and from classical operators, on the same instances:",
+        f"  spo evaluate {path} {on}",
+        *([] if baseline is None else [classical]),
+        "To solve an instance with it:",
         f"  spo solve FILE{suffix} --pair {path}",
     ]
 
@@ -225,9 +235,17 @@ class Clock:
 class Display(Observer):
     """Shows a run on a console and writes its lines to a log; a context manager."""
 
-    def __init__(self, config: Config, log: Callable[[str], None], console: Console | None = None):
+    def __init__(
+        self,
+        config: Config,
+        log: Callable[[str], None],
+        console: Console | None = None,
+        named: Callable[[Program], str] = lambda program: "",
+    ):
+        """named: the names of programs in the run."""
         self._rounds = rounds_of(config)
         self._log = log
+        self._named = named
         self._console = console or Console(highlight=False, soft_wrap=True)
         self._clock = Clock(self._rounds)
         self._stage = ""
@@ -238,7 +256,7 @@ class Display(Observer):
         self._began = time.monotonic()
 
     def __enter__(self) -> "Display":
-        if self._console.is_terminal:
+        if self._console.is_terminal and not self._console.quiet:
             self._bar = Progress(
                 TextColumn("{task.description}"),
                 BarColumn(bar_width=30),
@@ -294,9 +312,11 @@ class Display(Observer):
 
     def finished(self, done: Round) -> None:
         self._clock.finished()
-        self.say(round_line(done, self._rounds, self._clock.left(), self._spent))
+        pair = () if done.best is None else (done.best.pair.destroy, done.best.pair.repair)
+        names = "".join(f" {name}" for name in map(self._named, pair) if name)
+        self.say(round_line(done, self._rounds, self._clock.left(), self._spent, names))
+        spent = self.seconds()
         now = time.monotonic()
-        spent = {"all": now - self._began, **self._spent}
         self.note(spent_line(f"round {done.number}", spent))
         for name, seconds in spent.items():
             self._spent_in_all[name] = self._spent_in_all.get(name, 0.0) + seconds
@@ -305,6 +325,10 @@ class Display(Observer):
             self.note(line)
         if line := fault_line(done):
             self.say(line)
+
+    def seconds(self) -> dict[str, float]:
+        """Wall-clock seconds of the running round by kind of work, and in all."""
+        return {"all": time.monotonic() - self._began, **self._spent}
 
     def ended(self) -> None:
         """The rounds are over: where the time of those that were run here went, in the log."""

@@ -1,22 +1,19 @@
 """The run folder: manifest.json, spo.sqlite, best.py, log.txt, and what a learner keeps.
 
 A round is one transaction, so a run that is killed at any moment leaves exactly its committed
-rounds. Everything in the database is a function of the config: no times, no order of workers, so
-that two equal runs have equal tables.
+rounds. Everything in the database but the table of timings is a function of the config: no order
+of workers, so that two equal runs have equal tables.
 """
 
 import contextlib
 import errno
 import fcntl
 import json
-import math
 import os
 import shutil
 import sqlite3
 import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from functools import partial
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import count
 from pathlib import Path
 from typing import IO, Any
@@ -25,27 +22,11 @@ from spo_jax.config import Config
 from spo_jax.envs.problems import get_problem
 from spo_jax.envs.textfiles import sync_folder, write_atomically
 from spo_jax.errors import InputError
-from spo_jax.program import Pair, Unwritable, load_pair, save_pair
+from spo_jax.program import Program, Unwritable, save_pair
+from spo_jax.search.rounds import Best, Round, State
+from spo_jax.search.runs import reading, tables
 from spo_jax.search.runs.intact import REMEDY, require_intact, require_settings
 from spo_jax.search.runs.manifest import parse
-from spo_jax.search.methods import rounds_of
-from spo_jax.search.rounds import Best, Round, State
-from spo_jax.search.runs.tables import (
-    TABLES,
-    candidates,
-    connect,
-    controls,
-    forget_after,
-    has,
-    read_best,
-    read_finals,
-    read_peaks,
-    read_state,
-    read_totals,
-    write_config,
-    write_finals,
-    write_round,
-)
 from spo_jax.search.validation import Finals
 from spo_jax.words import SPO
 
@@ -66,7 +47,7 @@ class Store:
         self.manifest = dict(manifest)
         self.config = Config.from_dict(self.manifest["config"])
         self._lock = lock
-        self._connection = _opened(path, self.config)
+        self._connection = open_database(path, self.config)
 
     def __enter__(self) -> "Store":
         return self
@@ -86,13 +67,15 @@ class Store:
         """
         path = Path(path)
         check_new(path)
-        with _storage(path):
+        with storage(path):
             path.parent.mkdir(parents=True, exist_ok=True)
             draft = Path(tempfile.mkdtemp(dir=path.parent, prefix=f".{path.name}."))
             try:
                 _write_new(draft / MANIFEST, json.dumps(manifest, indent=2) + "\n")
-                with contextlib.closing(connect(draft / DATABASE, create=True)) as connection:
-                    write_config(connection, Config.from_dict(manifest["config"]))
+                with contextlib.closing(
+                    tables.connect(draft / DATABASE, create=True)
+                ) as connection:
+                    tables.write_config(connection, Config.from_dict(manifest["config"]))
                 draft.chmod(0o777 & ~_umask())
                 draft.rename(path)
                 sync_folder(path.parent)
@@ -106,7 +89,7 @@ class Store:
         """An existing run folder, to go on with. Raises InputError if another process has it."""
         path = Path(path)
         manifest = read_manifest(path)
-        with _storage(path):
+        with storage(path):
             lock = open(path / LOCK, "a")  # noqa: SIM115 - held as long as the store
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -114,7 +97,7 @@ class Store:
             lock.close()
             raise InputError(f"{path} is being run by another process") from None
         try:
-            with _storage(path):
+            with storage(path):
                 for unfinished in path.glob(f".{BEST}.*"):
                     unfinished.unlink()
                 return cls(path, manifest, lock)
@@ -124,15 +107,23 @@ class Store:
 
     # --- rounds -----------------------------------------------------------------------------------
 
-    def commit(self, done: Round, remark: Callable[[str], None] = lambda line: None) -> None:
+    def commit(
+        self,
+        done: Round,
+        remark: Callable[[str], None] = lambda line: None,
+        *,
+        advantages: tables.Advantages | None = None,
+        seconds: Mapping[str, float] | None = None,
+    ) -> None:
         """Write one round: all of it, or nothing. Raises InputError for no space, say.
 
         A reader of the database is waited for, however long; each half minute it is remarked on.
         The manifest then says the peaks of memory so far, where the metrics have any.
+        advantages, seconds: see `tables.write_round`.
         """
-        self._write(partial(write_round, done=done), remark)
-        with _storage(self.path):
-            if peaks := read_peaks(self._connection):
+        self._write(lambda db: tables.write_round(db, done, advantages, seconds), remark)
+        with storage(self.path):
+            if peaks := reading.read_peaks(self._connection):
                 self.manifest["peak_memory_gb"] = peaks
                 write_atomically(self.path / MANIFEST, json.dumps(self.manifest, indent=2) + "\n")
 
@@ -141,7 +132,8 @@ class Store:
 
         Raises InputError unless there is a round `rewind`.
         """
-        rounds = self.state().round
+        with storage(self.path):
+            rounds = reading.last_round(self._connection)
         if rewind is not None and not 1 <= rewind <= rounds:
             raise InputError(
                 f"{self.path} cannot go back to round {rewind}: it has {rounds} rounds"
@@ -150,24 +142,34 @@ class Store:
 
     def rewind(self, number: int) -> None:
         """Forget the rounds after `number`, and what was measured when they were over."""
-        self._write(partial(forget_after, number=number), lambda line: None)
+        self._write(lambda db: tables.forget_after(db, number), lambda line: None)
 
     def candidates(self, count: int) -> list[Best]:
         """The pairs to validate: the run's `count` best by J, one a destroy."""
-        with _storage(self.path):
-            return candidates(self._connection, count, self.config.best_from)
+        with storage(self.path):
+            return reading.candidates(self._connection, count, self.config.best_from)
 
     def controls(self, count: int, but: Sequence[Best]) -> list[Best]:
         """`count` valid pairs of the run that are drawn whatever their J, other than `but`."""
         config = self.config
-        with _storage(self.path):
-            return controls(self._connection, count, config.best_from, config.seed, but)
+        with storage(self.path):
+            return reading.controls(self._connection, count, config.best_from, config.seed, but)
 
     def commit_finals(
-        self, finals: Finals, remark: Callable[[str], None] = lambda line: None
+        self,
+        finals: Finals,
+        remark: Callable[[str], None] = lambda line: None,
+        seconds: Mapping[str, float] | None = None,
     ) -> None:
         """Write what was measured when the rounds were over, which ends the run; as `commit`."""
-        self._write(partial(write_finals, finals=finals), remark)
+
+        def write(db: sqlite3.Connection) -> None:
+            tables.write_finals(db, finals)
+            spent = {name: (seconds or {}).get(name, 0.0) for name in tables.FINAL_STAGES}
+            if number := reading.last_round(db):
+                tables.write_seconds(db, number, spent if seconds else {})
+
+        self._write(write, remark)
 
     def _write(
         self, write: Callable[[sqlite3.Connection], None], remark: Callable[[str], None]
@@ -175,7 +177,7 @@ class Store:
         """One transaction, begun anew as long as another process keeps it from its end."""
         while True:
             try:
-                with _storage(self.path), self._connection as db:
+                with storage(self.path), self._connection as db:
                     db.execute("BEGIN IMMEDIATE")
                     write(db)
                 return
@@ -187,13 +189,18 @@ class Store:
 
     def finals(self) -> Finals:
         """What was measured when the rounds were over."""
-        with _storage(self.path):
-            return read_finals(self._connection)
+        with storage(self.path):
+            return reading.read_finals(self._connection)
 
     def best(self) -> Best | None:
         """The pair that `select` chooses, or as long as none is measured that of the highest J."""
-        with _storage(self.path):
-            return _best(self._connection, self.config)
+        with storage(self.path):
+            return best_of(self._connection, self.config)
+
+    def name(self, program: Program) -> str:
+        """A program's name in the run, "" for one that is not in it."""
+        with storage(self.path):
+            return reading.read_name(self._connection, program)
 
     def export_best(self, best: Best | None) -> str:
         """Write best.py, or leave it out as long as there is no pair.
@@ -203,10 +210,10 @@ class Store:
         """
         if best is None:
             return ""
-        with _storage(self.path):
+        with storage(self.path):
             try:
                 interface = get_problem(self.config.problem).interface
-                said = about(self.path, best)
+                said = about(self.path, best, map(self.name, (best.pair.destroy, best.pair.repair)))
                 save_pair(self.path / BEST, best.pair, said, interface, overwrite=True)
             except Unwritable as error:
                 (self.path / BEST).unlink(missing_ok=True)  # an earlier pair's
@@ -215,71 +222,23 @@ class Store:
 
     def log(self, line: str) -> None:
         """Add a line to log.txt."""
-        with _storage(self.path), _appended(self.path / LOG) as file:
+        with storage(self.path), _appended(self.path / LOG) as file:
             file.write(line + "\n")
 
     def totals(self) -> dict[str, float]:
         """The metrics of all rounds, added up."""
-        with _storage(self.path):
-            return read_totals(self._connection)
+        with storage(self.path):
+            return reading.read_totals(self._connection)
 
     def state(self) -> State:
         """The state after the last committed round."""
-        with _storage(self.path):
-            return read_state(self._connection)
+        with storage(self.path):
+            return reading.read_state(self._connection)
 
 
-@dataclass(frozen=True, eq=False)
-class Run:
-    """A run as its folder tells it.
-
-    best: the pair that `select` chooses, else the one with the highest utility, or None. finals:
-    what was measured when the rounds were over. best_by_round: [K] best J so far after each round,
-    NaN while there is none. pairs: evaluated so far. status: "finished", "running" (another process
-    has it) or "interrupted". planned: how many rounds it is to have.
-    """
-
-    path: Path
-    config: Config
-    preset: str
-    manifest: Mapping[str, Any]
-    best: Best | None
-    finals: Finals
-    best_by_round: tuple[float, ...]
-    pairs: int
-    status: str
-    planned: int
-
-    @property
-    def rounds(self) -> int:
-        """Committed rounds."""
-        return len(self.best_by_round)
-
-
-def load_run(path: str | Path) -> Run:
-    """Read a run folder without changing it. Raises InputError if there is no run in it."""
-    path = Path(path)
-    manifest = read_manifest(path)
-    config = Config.from_dict(manifest["config"])
-    with _storage(path), contextlib.closing(_opened(path, config)) as db:
-        db.execute("BEGIN")  # what is read is of one moment
-        finals = read_finals(db)
-        best = _best(db, config)
-        rows = db.execute("SELECT best_utility FROM rounds ORDER BY round").fetchall()
-        pairs = db.execute("SELECT COALESCE(SUM(pairs), 0) FROM rounds").fetchone()[0]
-    planned = int(manifest.get("rounds") or rounds_of(config))
-    if len(rows) >= planned and (finals.finalists or not config.finalists or best is None):
-        status = "finished"
-    else:
-        status = "running" if _locked(path) else "interrupted"
-    curve = tuple(math.nan if value is None else value for (value,) in rows)
-    preset = str(manifest.get("preset", ""))
-    return Run(path, config, preset, manifest, best, finals, curve, pairs, status, planned)
-
-
-def _opened(path: Path, config: Config) -> sqlite3.Connection:
+def open_database(path: Path, config: Config) -> sqlite3.Connection:
     """The database of the run in `path`. Raises InputError unless it is whole and `config`'s."""
-    db = connect(path / DATABASE)
+    db = tables.connect(path / DATABASE)
     try:
         db.execute("BEGIN")
         try:
@@ -297,43 +256,27 @@ def _opened(path: Path, config: Config) -> sqlite3.Connection:
     return db
 
 
-def _best(db: sqlite3.Connection, config: Config) -> Best | None:
-    finals = read_finals(db)
-    return finals.chosen(config.select) or finals.highest or read_best(db)
+def best_of(db: sqlite3.Connection, config: Config) -> Best | None:
+    """The pair that `select` chooses; as long as none is measured, that of the highest J."""
+    finals = reading.read_finals(db)
+    return finals.chosen(config.select) or finals.highest or reading.read_best(db)
 
 
-def resolve_pair(path: str | Path) -> Pair:
-    """The pair of a pair file, or the best pair of a run folder."""
-    path = Path(path)
-    if not path.is_dir():
-        return load_pair(path)
-    run = load_run(path)
-    if run.best is None:
-        raise InputError(f"{path}: this run has found no valid pair yet")
-    return run.best.pair
-
-
-def settings_of(path: str | Path) -> Config:
-    """What the pair of `resolve_pair` was discovered with; the defaults where a file has it."""
-    path = Path(path)
-    return Config.from_dict(read_manifest(path)["config"]) if path.is_dir() else Config()
-
-
-def about(path: Path, best: Best) -> str:
-    """What an exported pair says about where it comes from."""
+def about(path: Path, best: Best, names: Iterable[str]) -> str:
+    """What an exported pair says about where it comes from. names: of destroy and repair."""
     name = path.name.encode("utf-8", "backslashreplace").decode()  # any bytes can name a folder
     validated = "" if best.validation is None else f", validated at {best.validation:.6f}"
+    which = " with ".join(filter(None, names))
     return (
-        f"Discovered by spo-jax: run {name}, round {best.round}, "
+        f"Discovered by spo-jax: run {name}, round {best.round}{which and f' ({which})'}, "
         f"discovery utility J = {best.utility:.6f}{validated}."
     )
 
 
 def dump(path: str | Path) -> dict[str, list[tuple[Any, ...]]]:
-    """All tables of a run, rows in the order of their keys: equal runs have equal dumps."""
-    with contextlib.closing(connect(Path(path) / DATABASE)) as db:
-        return {table: sorted(db.execute(f"SELECT * FROM {table}"), key=lambda row: row[:3])
-                for table in TABLES if has(db, table)}  # fmt: skip
+    """All tables of a run but its timings, rows in order: equal for equal runs."""
+    with contextlib.closing(tables.connect(Path(path) / DATABASE)) as db:
+        return tables.dump(db)
 
 
 # --- folders --------------------------------------------------------------------------------------
@@ -403,7 +346,7 @@ def _write_new(path: Path, text: str) -> None:
         os.fsync(file.fileno())
 
 
-def _locked(path: Path) -> bool:
+def locked(path: Path) -> bool:
     """Whether another process holds the run."""
     try:
         with open(path / LOCK) as lock:
@@ -422,8 +365,8 @@ def _umask() -> int:
 
 
 @contextlib.contextmanager
-def _storage(path: Path) -> Iterator[None]:
-    """Trouble with the disk is the user's to mend, so it becomes one sentence."""
+def storage(path: Path) -> Iterator[None]:
+    """Trouble with the disk is the user's to mend, so it becomes one sentence (an InputError)."""
     try:
         yield
     except sqlite3.Error as error:

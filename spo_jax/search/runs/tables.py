@@ -1,40 +1,38 @@
-"""The tables of a run, and how rounds, programs and states become rows and back."""
+"""The tables of a run, and how rounds become rows. `spo_jax.search.runs.reading` reads them."""
 
 import json
 import math
 import os
 import sqlite3
-from collections.abc import Sequence
+import zlib
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
-from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from spo_jax.config import FIELDS, Config
 from spo_jax.errors import InputError
-from spo_jax.program import ROLES, Pair, Program
-from spo_jax.search.population import Member, Population
-from spo_jax.search.rounds import Best, Individual, Played, Round, State, stands
+from spo_jax.program import Program, Role
+from spo_jax.search.rounds import Individual, Round, Scored
 from spo_jax.search.validation import Finals
-from spo_jax.seeding import derive, python_rng
+from spo_jax.seeding import derive
 
-MEMORY = "memory/"  # how metrics of memory begin
 SCHEMA_VERSION = 5
-READABLE = (SCHEMA_VERSION,)
-FRESH, BLAMED = 3, 4  # from these versions on finalists have `fresh` and `kind`, pairs a `role`
-SIGNED = 4  # from this one on there is a config, and a program's id is of its row as it is stored
-LATER_COLUMNS = {("finalists", "fresh"): FRESH, ("finalists", "kind"): FRESH}
-LATER_COLUMNS |= {("pairs", "role"): BLAMED}
-LATER = {"individuals": 4, "notes": 4, "config": 4}  # tables that every run has from then on
+FINAL_STAGES = ("validation", "fresh")  # what `timings` has besides the stages of rounds
+Advantages = Mapping[Role, Sequence[np.ndarray]]  # of each group, [B] float64
 
 # programs.id is a hash of the whole program, so that a row is one Program object exactly; digest,
-# destroy and repair are digests of normalised source, by which payoffs are known.
+# pairs.destroy and pairs.repair are digests of normalised source, by which payoffs are known. Other
+# columns that name a program hold its id.
 SCHEMA = """
 CREATE TABLE programs (
     id TEXT PRIMARY KEY, round INTEGER NOT NULL, role TEXT NOT NULL, digest TEXT NOT NULL,
     condition TEXT NOT NULL, form TEXT NOT NULL, parents TEXT NOT NULL, strategy TEXT NOT NULL,
-    source TEXT NOT NULL, derivation TEXT NOT NULL
-) WITHOUT ROWID;
+    source TEXT NOT NULL, derivation TEXT NOT NULL, name TEXT NOT NULL
+);
 CREATE INDEX programs_by_digest ON programs (digest);
 CREATE TABLE pairs (
     destroy TEXT NOT NULL, repair TEXT NOT NULL, round INTEGER NOT NULL, kind TEXT NOT NULL,
@@ -54,6 +52,26 @@ CREATE TABLE members (
     score REAL NOT NULL, born INTEGER NOT NULL,
     PRIMARY KEY (round, role, rank)
 ) WITHOUT ROWID;
+CREATE TABLE credits (
+    round INTEGER NOT NULL, role TEXT NOT NULL, row INTEGER NOT NULL, slot INTEGER NOT NULL,
+    program TEXT NOT NULL, utility REAL, credit REAL, selection REAL,
+    PRIMARY KEY (round, role, row, slot)
+) WITHOUT ROWID;
+CREATE TABLE cross_play (
+    round INTEGER NOT NULL, row INTEGER NOT NULL, slot INTEGER NOT NULL, destroy TEXT NOT NULL,
+    repair TEXT NOT NULL, utility REAL, score REAL,
+    PRIMARY KEY (round, row, slot)
+) WITHOUT ROWID;
+CREATE TABLE prompts (
+    round INTEGER NOT NULL, role TEXT NOT NULL, number INTEGER NOT NULL, form TEXT NOT NULL,
+    parents TEXT NOT NULL, destroy TEXT NOT NULL, shortened TEXT NOT NULL, text BLOB NOT NULL,
+    PRIMARY KEY (round, role, number)
+);
+CREATE TABLE samples (
+    round INTEGER NOT NULL, role TEXT NOT NULL, prompt INTEGER NOT NULL, place INTEGER NOT NULL,
+    digest TEXT NOT NULL, credit REAL, advantage REAL,
+    PRIMARY KEY (round, role, prompt, place)
+) WITHOUT ROWID;
 CREATE TABLE failures (
     round INTEGER NOT NULL, number INTEGER NOT NULL, subject TEXT NOT NULL, status TEXT NOT NULL,
     reason TEXT NOT NULL, destroy TEXT NOT NULL, repair TEXT NOT NULL, text TEXT NOT NULL,
@@ -61,8 +79,7 @@ CREATE TABLE failures (
 ) WITHOUT ROWID;
 CREATE TABLE finalists (
     rank INTEGER PRIMARY KEY, round INTEGER NOT NULL, utility REAL NOT NULL,
-    destroy TEXT NOT NULL, repair TEXT NOT NULL, validation REAL, fresh REAL,
-    kind TEXT NOT NULL DEFAULT 'finalist'
+    destroy TEXT NOT NULL, repair TEXT NOT NULL, validation REAL, fresh REAL, kind TEXT NOT NULL
 );
 CREATE TABLE individuals (
     round INTEGER NOT NULL, number INTEGER NOT NULL, destroy TEXT NOT NULL, repair TEXT NOT NULL,
@@ -71,11 +88,15 @@ CREATE TABLE individuals (
 ) WITHOUT ROWID;
 CREATE TABLE notes (round INTEGER PRIMARY KEY, text TEXT NOT NULL);
 CREATE TABLE config (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE timings (
+    round INTEGER NOT NULL, stage TEXT NOT NULL, seconds REAL NOT NULL, PRIMARY KEY (round, stage)
+) WITHOUT ROWID;
 """
 TABLES = (
-    "programs", "pairs", "rounds", "members", "failures", "finalists", "individuals", "notes",
-    "config",
+    "programs", "pairs", "rounds", "members", "credits", "cross_play", "prompts", "samples",
+    "failures", "finalists", "individuals", "notes", "config",
 )  # fmt: skip
+TIMED = (*TABLES, "timings")  # equal runs have equal TABLES, and their own timings
 
 
 def connect(path: Path, create: bool = False) -> sqlite3.Connection:
@@ -83,6 +104,7 @@ def connect(path: Path, create: bool = False) -> sqlite3.Connection:
 
     The rollback journal with full synchronisation: what is committed survives a power cut, and a
     killed writer's journal is rolled back by the next reader, who needs to write for that.
+    Raises InputError for a database of another format.
     """
     mode = "rwc" if create else "rw" if os.access(path, os.W_OK) else "ro&immutable=1"
     uri = f"{path.resolve().as_uri()}?mode={mode}"
@@ -95,21 +117,15 @@ def connect(path: Path, create: bool = False) -> sqlite3.Connection:
             connection.executescript(
                 f"BEGIN; {SCHEMA} PRAGMA user_version = {SCHEMA_VERSION}; COMMIT;"
             )
-        elif version not in READABLE:
+        elif version != SCHEMA_VERSION:
             raise InputError(
-                f"{path} has format {version}, and this spo-jax reads {READABLE[0]} to "
-                f"{SCHEMA_VERSION}: it is of another version, or no run database"
+                f"{path} has format {version}, and this spo-jax reads {SCHEMA_VERSION}: it is of "
+                "another version, or no run database"
             )
     except BaseException:
         connection.close()
         raise
     return connection
-
-
-def write_config(db: sqlite3.Connection, config: Config) -> None:
-    """Keep the settings that make a run what it is: all but the volatile ones."""
-    kept = {n: v for n, v in config.to_dict().items() if not FIELDS[n].metadata["volatile"]}
-    _insert(db, "INSERT INTO config", [(name, json.dumps(v)) for name, v in kept.items()])
 
 
 def program_id(program: Program) -> str:
@@ -129,89 +145,194 @@ def _fields(program: Program) -> tuple[str, ...]:
     )
 
 
-def write_round(db: sqlite3.Connection, done: Round) -> None:
-    """Insert everything a round adds; the caller opens and commits the transaction."""
-    extra = () if done.best is None else (done.best.pair.destroy, done.best.pair.repair)
-    _insert(
-        db,
-        "INSERT OR IGNORE INTO programs",
-        [_program_row(program, done.number) for program in (*done.programs, *extra)],
-    )
-    # A pair that met a fault of the host before is played again, and its verdict replaced.
-    _insert(
-        db,
-        "INSERT OR REPLACE INTO pairs",
-        [_pair_row(played, done.number) for played in done.pairs],
-    )
-    for role, population in (("destroy", done.destroys), ("repair", done.repairs)):
-        _insert(
-            db,
-            "INSERT INTO members",
-            [
-                (done.number, role, rank, program_id(m.program), m.score, m.round)
-                for rank, m in enumerate(population)
-            ],
+# --- writing: the caller opens and commits the transaction ----------------------------------------
+
+
+def write_config(db: sqlite3.Connection, config: Config) -> None:
+    """Keep the settings that make a run what it is: all but the volatile ones."""
+    kept = {n: v for n, v in config.to_dict().items() if not FIELDS[n].metadata["volatile"]}
+    _insert(db, "config", [(name, json.dumps(v)) for name, v in kept.items()])
+
+
+def write_round(
+    db: sqlite3.Connection,
+    done: Round,
+    advantages: Advantages | None = None,
+    seconds: Mapping[str, float] | None = None,
+) -> None:
+    """Insert everything that a round adds.
+
+    advantages: what the update computed of each group. seconds: wall-clock by stage.
+    """
+    k = done.number
+    _insert(db, "programs", _program_rows(db, done))
+    # A pair that met a fault of the host before is evaluated again, and its verdict replaced.
+    pairs = [
+        (
+            p.destroy,
+            p.repair,
+            k,
+            p.kind,
+            p.status,
+            p.utility,
+            p.reason,
+            p.role,
+            json.dumps(p.scores),
         )
-    _insert(
-        db,
-        "INSERT INTO failures",
-        [
-            (done.number, n, f.subject, f.status, f.reason, f.destroy, f.repair, f.text)
-            for n, f in enumerate(done.failures)
-        ],
-    )
-    rows = [_individual_row(each, number) for number, each in enumerate(done.individuals)]
-    _insert(db, "INSERT INTO individuals", rows)
-    _insert(db, "INSERT INTO notes", [(done.number, done.note)] if done.note else [])
-    _insert(db, "INSERT INTO rounds", [_round_row(done)])
+        for p in done.pairs
+    ]
+    _insert(db, "pairs", pairs, "INSERT OR REPLACE")
+    for role, population in (("destroy", done.destroys), ("repair", done.repairs)):
+        rows = [
+            (k, role, rank, program_id(m.program), m.score, m.round)
+            for rank, m in enumerate(population)
+        ]
+        _insert(db, "members", rows)
+    if done.scored is not None:
+        _insert(db, "credits", _credit_rows(done.scored, k))
+        _insert(db, "cross_play", _cross_play_rows(done.scored, k))
+    _write_answers(db, done, advantages or {})
+    failures = enumerate(done.failures)
+    _insert(db, "failures", [(k, n, *asdict(failure).values()) for n, failure in failures])
+    _insert(db, "individuals", [_individual_row(i, n) for n, i in enumerate(done.individuals)])
+    _insert(db, "notes", [(k, done.note)] if done.note else [])
+    _insert(db, "rounds", [_round_row(done)])
+    write_seconds(db, k, seconds or {})
+
+
+def write_finals(db: sqlite3.Connection, finals: Finals) -> None:
+    """Insert what was measured at a run's end."""
+    kinds = ["finalist"] * len(finals.finalists) + ["control"] * len(finals.controls)
+    rows = []
+    for rank, f in enumerate((*finals.finalists, *finals.controls)):
+        programs = map(program_id, (f.pair.destroy, f.pair.repair))
+        rows.append((rank, f.round, f.utility, *programs, f.validation, f.fresh, kinds[rank]))
+    _insert(db, "finalists", rows)
+
+
+def write_seconds(db: sqlite3.Connection, number: int, seconds: Mapping[str, float]) -> None:
+    """Insert the wall-clock seconds of some stages of a round."""
+    rows = [(number, stage, float(value)) for stage, value in seconds.items()]
+    _insert(db, "timings", rows, "INSERT OR REPLACE")
 
 
 def forget_after(db: sqlite3.Connection, number: int) -> None:
-    """Delete what came after a round; the caller opens and commits the transaction."""
-    for table in TABLES:
-        if table == "finalists":
-            db.execute("DELETE FROM finalists")
-        elif table != "config" and has(db, table):
+    """Delete what came after a round, and what was measured when the rounds were over."""
+    for table in TIMED:
+        if table != "config":
             db.execute(f"DELETE FROM {table} WHERE round > ?", (number,))
+    db.execute("DELETE FROM finalists")
+    db.execute(f"DELETE FROM timings WHERE stage IN {FINAL_STAGES}")
 
 
-def _insert(db: sqlite3.Connection, command: str, rows: Sequence[tuple[Any, ...]]) -> None:
+def _insert(
+    db: sqlite3.Connection, table: str, rows: Sequence[tuple[Any, ...]], how: str = "INSERT"
+) -> None:
     if rows:
         places = ",".join("?" * len(rows[0]))
-        db.executemany(f"{command} VALUES ({places})", [tuple(map(_storable, r)) for r in rows])
+        stored = [tuple(map(_storable, row)) for row in rows]
+        db.executemany(f"{how} INTO {table} VALUES ({places})", stored)
 
 
 def _storable(value: Any) -> Any:
-    """Text that a database holds: an answer may contain unpaired surrogates."""
-    return value.encode("utf-8", "backslashreplace").decode() if isinstance(value, str) else value
+    """What a database holds: NULL for NaN, and no unpaired surrogates, which an answer may have."""
+    if isinstance(value, str):
+        return _bytes(value).decode()
+    if isinstance(value, float):
+        return None if math.isnan(value) else float(value)
+    return value
 
 
-def _program_row(program: Program, number: int) -> tuple[Any, ...]:
-    return (
-        program_id(program), number, program.role, program.digest, program.condition, program.form,
-        json.dumps(program.parents), program.strategy, program.source, program.derivation,
-    )  # fmt: skip
+def _program_rows(db: sqlite3.Connection, done: Round) -> list[tuple[Any, ...]]:
+    """Of the programs that no earlier round wrote, each with its name: D3.07, R3.112."""
+    best = () if done.best is None else (done.best.pair.destroy, done.best.pair.repair)
+    known = {key for (key,) in db.execute("SELECT id FROM programs")}
+    count: Counter[str] = Counter()
+    rows = []
+    for p in (*done.programs, *best):
+        key = program_id(p)
+        if key in known:
+            continue
+        known.add(key)
+        count[p.role] += 1
+        name = f"{p.role[0].upper()}{done.number}.{count[p.role]:02}"
+        parents = json.dumps(p.parents)
+        rows.append((key, done.number, p.role, p.digest, p.condition, p.form, parents, p.strategy,
+                     p.source, p.derivation, name))  # fmt: skip
+    return rows
 
 
-def _pair_row(played: Played, number: int) -> tuple[Any, ...]:
-    value = None if math.isnan(played.utility) else played.utility
-    return (
-        played.destroy, played.repair, number, played.kind, played.status, value, played.reason,
-        played.role, json.dumps(played.scores),
-    )  # fmt: skip
+def _credit_rows(scored: Scored, k: int) -> list[tuple[Any, ...]]:
+    credits, selection = scored.credits, scored.selection
+    rows: list[tuple[Any, ...]] = [
+        (k, "destroy", i, 0, program_id(destroy), None, credits.leader[i], selection.leader[i])
+        for i, destroy in enumerate(scored.destroys)
+    ]
+    rows += [
+        (k, "repair", i, j, program_id(repair), scored.utility[i, j], credits.follower[i, j],
+         selection.follower[i, j])
+        for i, row in enumerate(scored.repairs)
+        for j, repair in enumerate(row)
+    ]  # fmt: skip
+    return rows
 
 
-def _read_pairs(db: sqlite3.Connection) -> list[Played]:
-    """All pairs of a run."""
-    rows = db.execute(
-        "SELECT destroy, repair, kind, status, utility, reason, role, scores FROM pairs"
-    )
-    found = []
-    for destroy, repair, kind, status, value, reason, role, scores in rows:
-        value = math.nan if value is None else value
-        own = tuple(json.loads(scores))
-        found.append(Played(destroy, repair, kind, status, value, reason, role, own))
-    return found
+def _cross_play_rows(scored: Scored, k: int) -> list[tuple[Any, ...]]:
+    leaders, repairs = list(map(program_id, scored.panel)), scored.candidates
+    return [
+        (k, i, j, leader, program_id(m.program), scored.cross_play[i, j], m.score)
+        for i, leader in enumerate(leaders)
+        for j, m in enumerate(repairs)
+    ]
+
+
+def _write_answers(db: sqlite3.Connection, done: Round, advantages: Advantages) -> None:
+    """Every prompt of a round, its text compressed, and what became of the answers to it."""
+    number: Counter[Role] = Counter()
+    first: dict[Role, str] = {}
+    prompts, samples = [], []
+    for answers in done.answers:
+        prompt = answers.prompt
+        role, n = prompt.role, number[prompt.role]
+        number[role] += 1
+        parents = json.dumps([program_id(parent) for parent in prompt.parents])
+        destroy = "" if prompt.destroy is None else program_id(prompt.destroy)
+        text = packed(prompt.text, first.get(role, ""))
+        first.setdefault(role, prompt.text)
+        prompts.append((done.number, role, n, prompt.form, parents, destroy, prompt.shortened,
+                        text))  # fmt: skip
+        earned = _values(done.groups.get(role, ()), n, lambda group: group.credits)
+        moved = _values(advantages.get(role, ()), n, lambda values: values)
+        for place, program in enumerate(answers.programs):
+            digest = "" if program is None else program.digest
+            samples.append((done.number, role, n, place, digest, earned(place), moved(place)))
+    _insert(db, "prompts", prompts)
+    _insert(db, "samples", samples)
+
+
+def packed(text: str, like: str) -> bytes:
+    """A prompt's text, compressed. like: the first one of its round and role, "" for that itself.
+
+    Prompts of a round differ by their programs alone, so the others take a tenth of it.
+    """
+    press = zlib.compressobj(zdict=_bytes(like or " "))
+    return press.compress(_bytes(text)) + press.flush()
+
+
+def unpacked(data: bytes, like: str) -> str:
+    """The inverse of `packed`. Raises zlib.error or UnicodeDecodeError for what is none."""
+    press = zlib.decompressobj(zdict=_bytes(like or " "))
+    return (press.decompress(data) + press.flush()).decode()
+
+
+def _bytes(text: str) -> bytes:
+    return text.encode("utf-8", "backslashreplace")
+
+
+def _values(of: Sequence[Any], n: int, read: Any) -> Any:
+    """The numbers of the n-th group by their places; None for each where there is no group."""
+    values = read(of[n]) if n < len(of) else None
+    return lambda place: None if values is None else float(values[place])
 
 
 def _individual_row(each: Individual, number: int) -> tuple[Any, ...]:
@@ -230,176 +351,8 @@ def _round_row(done: Round) -> tuple[Any, ...]:
     return (done.number, *asdict(done.counts).values(), *best, metrics)
 
 
-def _program(db: sqlite3.Connection, identity: str) -> Program:
-    row = db.execute(
-        "SELECT role, source, strategy, parents, form, condition, derivation FROM programs"
-        " WHERE id = ?",
-        (identity,),
-    ).fetchone()
-    role, source, strategy, parents, form, condition, derivation = row
-    return Program(role, source, strategy, tuple(json.loads(parents)), form, condition, derivation)
-
-
-def read_totals(db: sqlite3.Connection) -> dict[str, float]:
-    """The sum of each metric over the rounds that have it."""
-    totals: dict[str, float] = {}
-    for (metrics,) in db.execute("SELECT metrics FROM rounds ORDER BY round"):
-        for name, value in json.loads(metrics).items():
-            if value is not None:
-                totals[name] = totals.get(name, 0.0) + value
-    return totals
-
-
-def read_peaks(db: sqlite3.Connection) -> dict[str, float]:
-    """The highest value of each metric of memory over the rounds, GB by phase."""
-    peaks: dict[str, float] = {}
-    for (metrics,) in db.execute("SELECT metrics FROM rounds"):
-        for name, value in json.loads(metrics).items():
-            if name.startswith(MEMORY) and value is not None:
-                phase = name.removeprefix(MEMORY)
-                peaks[phase] = max(value, peaks.get(phase, value))
-    return peaks
-
-
-def read_best(db: sqlite3.Connection) -> Best | None:
-    row = db.execute(
-        "SELECT best_utility, best_round, best_destroy, best_repair FROM rounds"
-        " ORDER BY round DESC LIMIT 1"
-    ).fetchone()
-    if row is None or row[0] is None:
-        return None
-    utility, number, destroy, repair = row
-    return Best(Pair(_program(db, destroy), _program(db, repair)), utility, number)
-
-
-def candidates(db: sqlite3.Connection, count: int, best_from: str) -> list[Best]:
-    """The `count` best pairs of a run by J, one a destroy; the run's best comes first.
-
-    Of equals it is the one found first.
-    """
-    best = read_best(db)
-    found = {} if best is None else {best.pair.destroy.digest: best}
-    for destroy, repair, utility, number in _valid(db, best_from):
-        if len(found) >= count:
-            break
-        if destroy not in found:
-            found[destroy] = _named(db, destroy, repair, utility, number)
-    return list(found.values())[:count]
-
-
-def controls(
-    db: sqlite3.Connection, count: int, best_from: str, seed: int, but: Sequence[Best]
-) -> list[Best]:
-    """`count` valid pairs of a run drawn whatever their J, or all there are; none of `but`."""
-    out = {(each.pair.destroy.digest, each.pair.repair.digest) for each in but}
-    rows = [row for row in _valid(db, best_from) if row[:2] not in out]
-    drawn = python_rng(seed, "controls").sample(rows, min(count, len(rows)))
-    return [_named(db, *row) for row in drawn]
-
-
-def _valid(db: sqlite3.Connection, best_from: str) -> list[tuple[str, str, float, int]]:
-    """Digests, J and round of the pairs that a run's best is chosen from, the highest J first."""
-    kinds = ("response",) if best_from == "responses" else ("response", "cross-play")
-    return db.execute(
-        f"SELECT destroy, repair, utility, round FROM pairs WHERE status = 'ok' AND kind IN"
-        f" ({','.join('?' * len(kinds))}) ORDER BY utility DESC, round, destroy, repair",
-        kinds,
-    ).fetchall()
-
-
-def _named(db: sqlite3.Connection, destroy: str, repair: str, utility: float, number: int) -> Best:
-    pair = Pair(_by_digest(db, "destroy", destroy), _by_digest(db, "repair", repair))
-    return Best(pair, utility, number)
-
-
-def _by_digest(db: sqlite3.Connection, role: str, digest: str) -> Program:
-    identity = db.execute(
-        "SELECT id FROM programs WHERE role = ? AND digest = ? ORDER BY round, id LIMIT 1",
-        (role, digest),
-    ).fetchone()[0]
-    return _program(db, identity)
-
-
-def write_finals(db: sqlite3.Connection, finals: Finals) -> None:
-    """Insert what was measured at a run's end; the caller opens and commits the transaction."""
-    if not _has_fresh(db):
-        db.execute("ALTER TABLE finalists ADD COLUMN fresh REAL")
-        db.execute("ALTER TABLE finalists ADD COLUMN kind TEXT NOT NULL DEFAULT 'finalist'")
-        db.execute(f"PRAGMA user_version = {FRESH}")
-    kinds = ["finalist"] * len(finals.finalists) + ["control"] * len(finals.controls)
-    rows = []
-    for rank, f in enumerate((*finals.finalists, *finals.controls)):
-        values = (None if v is None or math.isnan(v) else v for v in (f.validation, f.fresh))
-        programs = (f.pair.destroy, f.pair.repair)
-        rows.append((rank, f.round, f.utility, *map(program_id, programs), *values, kinds[rank]))
-    _insert(db, "INSERT INTO finalists", rows)
-
-
-def read_finals(db: sqlite3.Connection) -> Finals:
-    """What was measured at a run's end; where a pair failed there is None."""
-    more = "fresh, kind" if _has_fresh(db) else "NULL, 'finalist'"
-    rows = db.execute(
-        f"SELECT destroy, repair, utility, round, validation, {more} FROM finalists ORDER BY rank"
-    ).fetchall()
-    found: dict[str, list[Best]] = {"finalist": [], "control": []}
-    for destroy, repair, *numbers, kind in rows:
-        found[kind].append(Best(Pair(_program(db, destroy), _program(db, repair)), *numbers))
-    return Finals(tuple(found["finalist"]), tuple(found["control"]))
-
-
-def _has_fresh(db: sqlite3.Connection) -> bool:
-    return _version(db) >= FRESH
-
-
-def _version(db: sqlite3.Connection) -> int:
-    return int(db.execute("PRAGMA user_version").fetchone()[0])
-
-
-def read_state(db: sqlite3.Connection) -> State:
-    number = db.execute("SELECT COALESCE(MAX(round), 0) FROM rounds").fetchone()[0]
-    return State(
-        round=number,
-        destroys=_population(db, number, "destroy"),
-        repairs=_population(db, number, "repair"),
-        best=read_best(db),
-        payoffs={each.digests: each for each in _read_pairs(db) if stands(each)},
-        individuals=_individuals(db),
-        note=_note(db, number),
-    )
-
-
-def _individuals(db: sqlite3.Connection) -> tuple[Individual, ...]:
-    if not has(db, "individuals"):
-        return ()
-    program = cache(partial(_program, db))
-    rows = db.execute(
-        "SELECT destroy, repair, utility, round, operator, place, scores FROM individuals"
-        " ORDER BY round, number"
-    ).fetchall()
-    found = []
-    for destroy, repair, utility, number, operator, place, scores in rows:
-        pair = Pair(program(destroy), program(repair))
-        own = tuple(json.loads(scores))
-        found.append(Individual(pair, utility, number, operator, place, own))
-    return tuple(found)
-
-
-def _note(db: sqlite3.Connection, number: int) -> str:
-    if not has(db, "notes"):
-        return ""
-    row = db.execute("SELECT text FROM notes WHERE round = ?", (number,)).fetchone()
-    return row[0] if row else ""
-
-
-def has(db: sqlite3.Connection, table: str) -> bool:
-    """Whether a database has a table; only those of methods other than SPO can be missing."""
-    found = db.execute("SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = ?", (table,))
-    return found.fetchone() is not None
-
-
-def _population(db: sqlite3.Connection, number: int, role: str) -> Population:
-    rows = db.execute(
-        "SELECT program, score, born FROM members WHERE round = ? AND role = ? ORDER BY rank",
-        (number, role),
-    ).fetchall()
-    return tuple(Member(_program(db, identity), score, born) for identity, score, born in rows)
+def dump(
+    db: sqlite3.Connection, tables: Iterable[str] = TABLES
+) -> dict[str, list[tuple[Any, ...]]]:
+    """All rows of some tables, in the order of their keys."""
+    return {t: sorted(db.execute(f"SELECT * FROM {t}"), key=lambda row: row[:4]) for t in tables}

@@ -1,0 +1,395 @@
+"""A discovery run as a function call. `spo discover` and the experiments come here too.
+
+Heavy imports happen when a run starts, so that what is wrong with its settings is said at once.
+"""
+
+import contextlib
+import dataclasses
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rich.console import Console
+
+from spo_jax import presets
+from spo_jax.config import Config
+from spo_jax.envs.problem import Problem
+from spo_jax.envs.specs import absolute
+from spo_jax.errors import InputError
+from spo_jax.generator import Generator
+from spo_jax.limits import needed, require_address_space
+from spo_jax.search.parts import Method, Parts
+from spo_jax.search.rounds import Observer, Round, Updater
+from spo_jax.search.runs import progress
+from spo_jax.search.runs.manifest import (
+    check_instances,
+    check_model,
+    check_objects,
+    check_prompts,
+    idle_devices,
+    inexact_resume,
+    instances_of,
+    manifest,
+    model_of,
+    other_software,
+)
+from spo_jax.search.runs.passed import Both, Objects
+from spo_jax.search.runs.run import Run, load_run
+from spo_jax.search.runs.store import BEST, CHECKPOINTS, MANIFEST, Store, check_new, default_folder
+from spo_jax.stopping import take_time
+from spo_jax.words import LEARNERS, VLLM, WITH_MODEL
+
+if TYPE_CHECKING:
+    from spo_jax.envs.run.evaluator import EvaluatorFactory
+    from spo_jax.search.credit import CreditScheme
+    from spo_jax.search.population import Panel, Survivors
+    from spo_jax.search.utility import Utility
+
+OWN = "own"  # the preset that a run with settings of the caller's own names
+
+
+def discover(
+    problem: str | Problem | None = None,
+    settings: Config | None = None,
+    *,
+    preset: str | None = None,
+    generator: str | Generator | None = None,
+    credit: "str | CreditScheme | None" = None,
+    survivors: "str | Survivors | None" = None,
+    panel: "str | Panel | None" = None,
+    utility: "str | Utility | None" = None,
+    evaluator: "str | EvaluatorFactory | None" = None,
+    update: str | Updater | None = None,
+    method: str | Method | None = None,
+    observer: Observer | None = None,
+    path: str | Path | None = None,
+    resume: bool = False,
+    rewind: int | None = None,
+    verbose: bool = False,
+    **more: Any,
+) -> Run:
+    """Discover destroy-repair pairs for a problem; the run, whose `best` is the pair it chose.
+
+    problem: "tsp", "cvrp", "package.module:OBJECT" or a Problem, which its workers find by its
+        `spec`. By default the preset's.
+    settings: all of the run's, as `spo_jax.settings` returns them; or else preset: a name or a TOML
+        file ("quick" by default). more: settings above those, as rounds=4, seed=1, workers=8.
+    generator, credit, survivors, panel, utility, evaluator, update, method: the setting of that
+        name, or an object in its place. The manifest keeps the names of the objects, and a run goes
+        on with objects of the same names.
+    observer: watches the run beside the log. verbose: prints what `spo discover` prints.
+    path: the run's folder; by default a new one, runs/PROBLEM-PRESET-seedS.
+    resume: go on with the run in `path`, or start it where there is none. A finished run is
+        returned as it is. rewind: forget the rounds after this one before.
+
+    Raises SpoError for what the caller can mend. KeyboardInterrupt passes: what is committed stays.
+    """
+    objects = Objects()
+    parts = {
+        "generator": generator, "credit": credit, "survivors": survivors, "panel": panel,
+        "utility": utility, "evaluator": evaluator, "update": update, "method": method,
+    }  # fmt: skip
+    given = more | {name: part for name, part in parts.items() if part is not None}
+    given = {name: objects.name(name, part) for name, part in given.items()}
+    with objects:
+        folder = None if path is None else Path(path)
+        discovery = Request(
+            problem, settings, preset, given, folder, resume, rewind, objects.names
+        ).prepare()
+        discovery.observer, discovery.verbose = observer, verbose
+        return discovery.run()
+
+
+def settings(problem: str | None = None, preset: str | None = None, **more: Any) -> Config:
+    """The settings of a run: the paper's for the problem, a preset's ("quick"), then `more`.
+
+    Raises InputError for an unknown name, with the nearest one, and for unlawful values.
+    """
+    preset = presets.DEFAULT_PRESET if preset is None else preset
+    problem = presets.problem_of(preset) if problem is None else problem
+    if problem is None:
+        raise InputError(
+            "which problem? e.g. spo discover tsp, or --resume RUN to go on with a run"
+        )
+    return presets.load(problem, preset, more)
+
+
+@dataclasses.dataclass(frozen=True)
+class Request:
+    """What a caller asks for, as `discover` takes it.
+
+    given: settings above the others. objects: names of those that were passed, by option.
+    """
+
+    problem: str | Problem | None = None
+    settings: Config | None = None
+    preset: str | None = None
+    given: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    path: Path | None = None
+    resume: bool = False
+    rewind: int | None = None
+    objects: Mapping[str, str] = dataclasses.field(default_factory=dict)
+
+    def prepare(self) -> "Discovery":
+        """A discovery that is ready to run; nothing is written. Raises InputError."""
+        given = dict(self.given)
+        if self.problem is not None:
+            own = isinstance(self.problem, str)
+            given["problem"] = self.problem if own else _name_of(self.problem)  # type: ignore[arg-type]
+        if self.path is None and self.resume:
+            raise InputError("resume needs the path of the run")
+        if self.rewind is not None and not self.resume:
+            raise InputError("--rewind goes back in a run: name it with --resume RUN")
+        if self.path is not None and self.resume and (self.path / MANIFEST).exists():
+            return self._resumed(self.path, given)
+        return self._new(given)
+
+    def _new(self, given: dict[str, Any]) -> "Discovery":
+        if self.settings is None:
+            preset = presets.DEFAULT_PRESET if self.preset is None else self.preset
+            config = settings(given.pop("problem", None), preset, **given)
+        else:
+            preset = OWN if self.preset is None else self.preset
+            config = dataclasses.replace(self.settings, **given)
+        if config.generator in LEARNERS and Path(config.model).is_dir():
+            config = dataclasses.replace(config, model=str(Path(config.model).resolve()))
+        if config.prompts is not None:
+            config = dataclasses.replace(config, prompts=str(Path(config.prompts).resolve()))
+        own = absolute(config.on), absolute(config.validate_on)
+        config = dataclasses.replace(config, on=own[0], validate_on=own[1])
+        path = default_folder(config, preset) if self.path is None else self.path
+        check_new(path)
+        return Discovery(config, preset, path, new=True, objects=self.objects)
+
+    def _resumed(self, path: Path, given: dict[str, Any]) -> "Discovery":
+        run = load_run(path)
+        if self.settings is not None:
+            given = self.settings.to_dict() | given
+        config = resumed(run.config, run.preset, given, self.preset, path)
+        finished = run.status == "finished" and self.rewind is None
+        if not finished:
+            check_objects(run.manifest, self.objects, path)
+        return Discovery(
+            config, run.preset, path, new=False, rewind=self.rewind, finished=finished,
+            objects=self.objects,
+        )  # fmt: skip
+
+
+def resumed(
+    stored: Config, preset: str, given: Mapping[str, Any], asked: str | None, path: Path
+) -> Config:
+    """The config a run goes on with: its own, but for settings that may change, as workers.
+
+    given, asked: the settings and the preset asked for. Raises InputError where they are of another
+    run.
+    """
+    given = dict(given)
+    if "model" in given and stored.generator not in WITH_MODEL:
+        given.setdefault("generator", "model")
+    changes = [
+        f"{name} is {getattr(stored, name)} there and {given[name]} here"
+        for name in stored.changed(given)
+    ]
+    if asked is not None and asked != preset:
+        changes.insert(0, f"the preset is {preset} there and {asked} here")
+    if changes:
+        raise InputError(f"{path} cannot be resumed with other settings: {'; '.join(changes)}")
+    return dataclasses.replace(stored, **given)
+
+
+def _name_of(problem: Problem) -> str:
+    """The name by which `get_problem` finds a problem: its own if it is of the package."""
+    from spo_jax.envs.problems import known_problems
+
+    return problem.name if known_problems().get(problem.name) == problem.spec else problem.spec
+
+
+@dataclasses.dataclass
+class Discovery:
+    """A run that is about to go on: its settings, its folder, and what is passed to it.
+
+    objects: names of what was passed in the place of a name. committed: rounds so far. exists:
+    whether the folder is there. finished: nothing is left to do.
+    """
+
+    config: Config
+    preset: str
+    path: Path
+    new: bool
+    rewind: int | None = None
+    finished: bool = False
+    objects: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    observer: Observer | None = None
+    verbose: bool = False
+    committed: int = 0
+
+    def __post_init__(self) -> None:
+        self.exists = not self.new
+
+    def farewell(self) -> str:
+        """What to say when it is stopped."""
+        if self.exists:
+            return progress.stopped(self.config, self.path, self.committed)
+        return "Stopped before the run began; nothing was written."
+
+    def run(self) -> Run:
+        """From the last committed round to the end."""
+        if self.finished:
+            with Store.reopen(self.path) as store:  # a kill may have come before the last export
+                unwritten = store.export_best(store.best())
+            run = load_run(self.path)
+            self._print(f"{self.path} is finished: {run.rounds} of {run.planned} rounds.")
+        else:
+            self._discover()
+            unwritten = self.unwritten
+            run = load_run(self.path)
+        where = unwritten or self.path / BEST
+        for line in progress.closing(run.best, self.config, self.path, where, run.finals):
+            self._print(line)
+        return run
+
+    def _print(self, line: str) -> None:
+        if self.verbose:
+            print(line)
+
+    def _discover(self) -> None:
+        from spo_jax.envs.problems import get_problem
+        from spo_jax.envs.report.evaluation import cache_folder
+        from spo_jax.envs.run.evaluator import get_evaluator
+        from spo_jax.envs.run.shown import shown_with
+        from spo_jax.rl.backend import ask_same_bits, keep_compiled, share_devices
+        from spo_jax.search.credit import get_credit
+        from spo_jax.search.methods import get_method, rounds_in, variant_of
+        from spo_jax.search.plugins import get_panel, get_survivors, writer_and_learner
+        from spo_jax.search.utility import get_utility
+        from spo_jax.search.writing.prompts import Templates
+
+        config = self.config
+        require_address_space(needed(program=config.memory_mb))
+        if config.deterministic:  # before a module of the user's can look at a device
+            ask_same_bits()
+        problem = get_problem(config.problem)
+        instances = instances_of(config, problem)
+        templates = Templates.read(config.prompts, problem)  # once for the whole run
+        prompts = templates.digest if config.prompts is not None else None
+        credit, taught = get_credit(config.credit), config.learning_credit
+        learning_credit = None if taught is None else get_credit(taught)
+        survivors, panel = get_survivors(config.survivors), get_panel(config.panel)
+        utility, method = get_utility(config.utility), get_method(config)
+        if config.generator == VLLM:
+            share_devices(in_turns=config.residency != "both")
+        uncached = keep_compiled(cache_folder() / "compiled")
+        model = model_of(config)
+        generator, updater = writer_and_learner(config)
+        variant = variant_of(method, config, generator) if method else None
+        with (
+            _closed(generator),
+            get_evaluator(config.evaluator)(
+                problem,
+                config.workers,
+                seed=config.seed,
+                cpu_seconds=config.cpu_seconds,
+                memory_mb=config.memory_mb,
+                on_invalid=config.on_invalid,
+                shown=shown_with(config.state),
+                unsafe=config.unsafe_sandbox,
+            ) as evaluator,
+        ):
+            if self.new:
+                what = manifest(
+                    config,
+                    self.preset,
+                    evaluator.layers,
+                    model=model,
+                    variant=variant,
+                    rounds=rounds_in(method, config) if method else None,
+                    prompts=prompts,
+                    **instances,
+                    objects=dict(self.objects) or None,
+                )
+                store = Store.create(self.path, what)
+                self.exists = True
+            else:
+                store = Store.reopen(self.path)
+            console = Console(highlight=False, soft_wrap=True, quiet=not self.verbose)
+            with store, progress.Display(config, store.log, console, store.name) as display:
+                check_model(store.manifest.get("model"), model, self.path)
+                check_prompts(store.manifest, prompts, self.path)
+                check_instances(store.manifest, instances, self.path)
+                self._open(store, display, generator, updater)
+                if variant is not None:
+                    display.say(f"Method: {variant}")
+                other = other_software(store.manifest, model)
+                for warning in (uncached, idle_devices(model), inexact_resume(model), other):
+                    if warning:
+                        display.say(warning)
+                parts = Parts(
+                    config=config,
+                    problem=problem,
+                    evaluator=evaluator,
+                    generator=generator,
+                    credit=credit,
+                    learning_credit=learning_credit,
+                    utility=utility,
+                    updater=updater,
+                    survivors=survivors,
+                    panel=panel,
+                    observer=display if self.observer is None else Both(display, self.observer),
+                    templates=templates,
+                )
+                self._rounds(parts, store, display, method)
+
+    def _open(
+        self, store: Store, display: progress.Display, generator: Generator, updater: Updater
+    ) -> None:
+        """Bring back what the last committed round left, or the one to go back to."""
+        self.committed = store.last_round(self.rewind)
+        if self.committed:
+            updater.restore(self.path / CHECKPOINTS, self.committed)
+        if self.rewind is not None:  # not before what it goes on from is there
+            store.rewind(self.rewind)
+            display.note(f"went back to round {self.rewind}")
+        generator.open(self.path, display.remark)
+        display.say(progress.opening(self.config, self.preset, self.path, self.committed + 1))
+        if unwritten := store.export_best(store.state().best):
+            display.say(unwritten)
+
+    def _rounds(
+        self, parts: Parts, store: Store, display: progress.Display, method: Method | None
+    ) -> None:
+        """Algorithm 1, or the method in its place, and the validation; each round is committed."""
+        from spo_jax.search.spo import discover as algorithm
+        from spo_jax.search.validation import FEWEST_CONTROLS, validate
+
+        config = self.config
+        advantages: Any = getattr(parts.updater, "advantages", lambda groups: {})
+
+        def commit(done: Round) -> None:
+            parts.updater.save(self.path / CHECKPOINTS, done.number)
+            moved = advantages(done.groups) if done.groups else {}
+            store.commit(done, display.remark, advantages=moved, seconds=display.seconds())
+            self.committed = done.number
+            store.export_best(done.best)
+
+        algorithm(parts, store.state(), commit, method)
+        display.ended()
+        if config.finalists:
+            best = store.candidates(config.finalists)
+            others = store.controls(max(config.finalists, FEWEST_CONTROLS), best)
+            measured = validate(
+                config, parts.problem, parts.evaluator, best, others, parts.observer, parts.utility
+            )
+            store.commit_finals(measured, display.remark, display.seconds())
+        self.unwritten = store.export_best(store.best())
+        if bill := progress.bill(store.totals()):
+            display.say(bill)
+
+
+@contextlib.contextmanager
+def _closed(generator: Generator) -> Iterator[None]:
+    """Closes a generator at the end."""
+    try:
+        yield
+    finally:
+        take_time()  # a server of ours ends, and gives the card back
+        generator.close()

@@ -1,0 +1,101 @@
+"""A pair in use: evaluated on instances, or as a solver of one; from a file, a run or an object."""
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from spo_jax.config import Config
+from spo_jax.envs.problem import Instance, Problem
+from spo_jax.envs.problems import get_problem, known_problems
+from spo_jax.envs.report import evaluation
+from spo_jax.envs.report import solve as solving
+from spo_jax.errors import InputError
+from spo_jax.program import Pair, load_pair
+from spo_jax.search.runs.run import Run, load_run
+
+
+def evaluate(
+    pair: Pair | Run | str | Path,
+    problem: str | Problem | None = None,
+    on: str | Sequence[str] = (),
+    *,
+    workers: int | None = None,
+    **more: Any,
+) -> evaluation.Report:
+    """Roll a pair out on groups of instances, as `spo evaluate`; gaps to references, intervals.
+
+    pair: or a pair file, the file of operators of G-LNS, or a run, whose best pair is meant.
+    problem: a name or a Problem; a run knows its own. on: "uniform:SIZExCOUNT[@SEED]", instance
+    files and folders, each a group of its own. workers: processes, by default one per usable core.
+    more: as `spo_jax.envs.report.evaluation.evaluate` has them: steps, seeds, references, ...; of a
+    run on_invalid and state are its own by default. Raises SpoError for what cannot be read or run.
+    """
+    known, found, config = resolve(pair, problem)
+    specs = [on] if isinstance(on, str) else list(on)
+    terms: dict[str, Any] = {"on_invalid": config.on_invalid, "state": config.state, **more}
+    return evaluation.evaluate(found, known, specs, workers=workers or cores(), **terms)
+
+
+def solve(
+    instance: Instance | str | Path,
+    pair: Pair | Run | str | Path,
+    problem: str | Problem | None = None,
+    *,
+    workers: int | None = None,
+    **more: Any,
+) -> solving.Solved:
+    """The best solution of an instance that a pair finds, as `spo solve`.
+
+    instance: or its file. pair, problem, workers: as in `evaluate`; by default the problem is that
+    of the instance. more: as `spo_jax.envs.report.solve.solve` has them: steps or seconds, seed,
+    seeds, ... Raises SpoError for what cannot be read or run, or gave no solution.
+    """
+    if problem is None:
+        own = isinstance(instance, Instance)
+        problem = instance.problem if own else solving.problem_of(instance)  # type: ignore[union-attr, arg-type]
+    known, found, config = resolve(pair, problem)
+    if not isinstance(instance, Instance):
+        instance = known.read(instance)
+    terms: dict[str, Any] = {"on_invalid": config.on_invalid, "state": config.state, **more}
+    return solving.solve(instance, found, known, workers=workers or cores(), **terms)
+
+
+def resolve(
+    pair: Pair | Run | str | Path, problem: str | Problem | None = None
+) -> tuple[Problem, Pair, Config]:
+    """The problem asked for, by default that of the run; the pair; what it was discovered with.
+
+    Raises InputError where the problem is not known, or is not the run's.
+    """
+    from spo_jax.envs.glns_operators import is_operators, load_operators
+
+    if isinstance(problem, str):
+        problem = get_problem(problem)
+    if isinstance(pair, Pair):
+        if problem is None:
+            raise InputError("a pair does not say which problem it is for: give one")
+        return problem, pair, Config()
+    if isinstance(pair, Run) or Path(pair).is_dir():
+        run = pair if isinstance(pair, Run) else load_run(pair)
+        own = get_problem(run.config.problem)
+        if problem is not None and problem.name != own.name:
+            raise InputError(f"{run.path} is a run for {own.name}, not for {problem.name}")
+        return own, pair_of(run), run.config
+    found = None if is_operators(pair) else load_pair(pair)
+    if problem is None:
+        listed = ", ".join(known_problems())
+        raise InputError(f"{pair} does not say which problem it is for: add --problem ({listed})")
+    return problem, found or load_operators(pair, problem), Config()
+
+
+def pair_of(run: Run) -> Pair:
+    """A run's best pair. Raises InputError as long as there is none."""
+    if run.best is None:
+        raise InputError(f"{run.path}: this run has found no valid pair yet")
+    return run.best.pair
+
+
+def cores() -> int:
+    """The CPUs that this process may use."""
+    return len(os.sched_getaffinity(0))

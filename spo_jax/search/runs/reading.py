@@ -1,0 +1,182 @@
+"""What a run goes on from and ends with, read from its tables."""
+
+import json
+import math
+import sqlite3
+from collections.abc import Sequence
+from functools import cache, partial
+
+from spo_jax.program import Pair, Program
+from spo_jax.search.population import Member, Population
+from spo_jax.search.rounds import Best, Individual, Played, State, stands
+from spo_jax.search.runs.tables import program_id
+from spo_jax.search.validation import Finals
+from spo_jax.seeding import python_rng
+
+MEMORY = "memory/"  # how metrics of memory begin
+
+
+def read_program(db: sqlite3.Connection, identity: str) -> Program:
+    """The program with this id."""
+    role, source, strategy, parents, *rest = db.execute(
+        "SELECT role, source, strategy, parents, form, condition, derivation FROM programs"
+        " WHERE id = ?",
+        (identity,),
+    ).fetchone()
+    return Program(role, source, strategy, tuple(json.loads(parents)), *rest)
+
+
+def read_name(db: sqlite3.Connection, program: Program) -> str:
+    """A program's name in the run, "" for one that is not in it."""
+    row = db.execute("SELECT name FROM programs WHERE id = ?", (program_id(program),)).fetchone()
+    return row[0] if row else ""
+
+
+def read_metrics(db: sqlite3.Connection) -> list[dict[str, float]]:
+    """[K] the metrics of each round, without those that are no number."""
+    rows = db.execute("SELECT metrics FROM rounds ORDER BY round").fetchall()
+    return [{n: v for n, v in json.loads(text).items() if v is not None} for (text,) in rows]
+
+
+def read_totals(db: sqlite3.Connection) -> dict[str, float]:
+    """The sum of each metric over the rounds that have it."""
+    totals: dict[str, float] = {}
+    for metrics in read_metrics(db):
+        for name, value in metrics.items():
+            totals[name] = totals.get(name, 0.0) + value
+    return totals
+
+
+def read_peaks(db: sqlite3.Connection) -> dict[str, float]:
+    """The highest value of each metric of memory over the rounds, GB by phase."""
+    peaks: dict[str, float] = {}
+    for metrics in read_metrics(db):
+        for name, value in metrics.items():
+            if name.startswith(MEMORY):
+                phase = name.removeprefix(MEMORY)
+                peaks[phase] = max(value, peaks.get(phase, value))
+    return peaks
+
+
+def read_best(db: sqlite3.Connection) -> Best | None:
+    """The pair with the highest J so far."""
+    row = db.execute(
+        "SELECT best_utility, best_round, best_destroy, best_repair FROM rounds"
+        " ORDER BY round DESC LIMIT 1"
+    ).fetchone()
+    if row is None or row[0] is None:
+        return None
+    utility, number, destroy, repair = row
+    return Best(Pair(read_program(db, destroy), read_program(db, repair)), utility, number)
+
+
+def candidates(db: sqlite3.Connection, count: int, best_from: str) -> list[Best]:
+    """The `count` best pairs of a run by J, one per destroy; the run's best comes first.
+
+    Of equals it is the one found first.
+    """
+    best = read_best(db)
+    found = {} if best is None else {best.pair.destroy.digest: best}
+    for destroy, repair, utility, number in _valid(db, best_from):
+        if len(found) >= count:
+            break
+        if destroy not in found:
+            found[destroy] = _named(db, destroy, repair, utility, number)
+    return list(found.values())[:count]
+
+
+def controls(
+    db: sqlite3.Connection, count: int, best_from: str, seed: int, but: Sequence[Best]
+) -> list[Best]:
+    """`count` valid pairs of a run drawn whatever their J, or all there are; none of `but`."""
+    out = {(each.pair.destroy.digest, each.pair.repair.digest) for each in but}
+    rows = [row for row in _valid(db, best_from) if row[:2] not in out]
+    drawn = python_rng(seed, "controls").sample(rows, min(count, len(rows)))
+    return [_named(db, *row) for row in drawn]
+
+
+def _valid(db: sqlite3.Connection, best_from: str) -> list[tuple[str, str, float, int]]:
+    """Digests, J and round of the pairs that a run's best is chosen from, the highest J first."""
+    kinds = ("response",) if best_from == "responses" else ("response", "cross-play")
+    return db.execute(
+        f"SELECT destroy, repair, utility, round FROM pairs WHERE status = 'ok' AND kind IN"
+        f" ({','.join('?' * len(kinds))}) ORDER BY utility DESC, round, destroy, repair",
+        kinds,
+    ).fetchall()
+
+
+def _named(db: sqlite3.Connection, destroy: str, repair: str, utility: float, number: int) -> Best:
+    pair = Pair(_by_digest(db, "destroy", destroy), _by_digest(db, "repair", repair))
+    return Best(pair, utility, number)
+
+
+def _by_digest(db: sqlite3.Connection, role: str, digest: str) -> Program:
+    identity = db.execute(
+        "SELECT id FROM programs WHERE role = ? AND digest = ? ORDER BY round, id LIMIT 1",
+        (role, digest),
+    ).fetchone()[0]
+    return read_program(db, identity)
+
+
+def read_finals(db: sqlite3.Connection) -> Finals:
+    """What was measured at a run's end; where a pair failed there is None."""
+    rows = db.execute(
+        "SELECT destroy, repair, utility, round, validation, fresh, kind FROM finalists"
+        " ORDER BY rank"
+    ).fetchall()
+    found: dict[str, list[Best]] = {"finalist": [], "control": []}
+    for destroy, repair, *numbers, kind in rows:
+        pair = Pair(read_program(db, destroy), read_program(db, repair))
+        found[kind].append(Best(pair, *numbers))
+    return Finals(tuple(found["finalist"]), tuple(found["control"]))
+
+
+def last_round(db: sqlite3.Connection) -> int:
+    """The last committed round, 0 without any."""
+    return int(db.execute("SELECT COALESCE(MAX(round), 0) FROM rounds").fetchone()[0])
+
+
+def read_state(db: sqlite3.Connection) -> State:
+    """What the next round starts from."""
+    number = last_round(db)
+    note = db.execute("SELECT text FROM notes WHERE round = ?", (number,)).fetchone()
+    return State(
+        round=number,
+        destroys=_population(db, number, "destroy"),
+        repairs=_population(db, number, "repair"),
+        best=read_best(db),
+        payoffs={each.digests: each for each in _read_pairs(db) if stands(each)},
+        individuals=_individuals(db),
+        note=note[0] if note else "",
+    )
+
+
+def _read_pairs(db: sqlite3.Connection) -> list[Played]:
+    rows = db.execute(
+        "SELECT destroy, repair, kind, status, utility, reason, role, scores FROM pairs"
+    )
+    found = []
+    for destroy, repair, kind, status, value, reason, role, scores in rows:
+        value, each = math.nan if value is None else value, tuple(json.loads(scores))
+        found.append(Played(destroy, repair, kind, status, value, reason, role, each))
+    return found
+
+
+def _individuals(db: sqlite3.Connection) -> tuple[Individual, ...]:
+    program = cache(partial(read_program, db))
+    rows = db.execute(
+        "SELECT destroy, repair, utility, round, operator, place, scores FROM individuals"
+        " ORDER BY round, number"
+    ).fetchall()
+    return tuple(
+        Individual(*(Pair(program(destroy), program(repair)), *known, tuple(json.loads(scores))))
+        for destroy, repair, *known, scores in rows
+    )
+
+
+def _population(db: sqlite3.Connection, number: int, role: str) -> Population:
+    rows = db.execute(
+        "SELECT program, score, born FROM members WHERE round = ? AND role = ? ORDER BY rank",
+        (number, role),
+    ).fetchall()
+    return tuple(Member(read_program(db, identity), *known) for identity, *known in rows)

@@ -1,0 +1,187 @@
+"""What the tables of a run hold, as records and arrays. See `spo_jax.search.runs.run.Run`."""
+
+from dataclasses import dataclass, fields
+from typing import Any, Generic, TypeVar
+
+import numpy as np
+
+from spo_jax.errors import MissingExtra
+from spo_jax.program import Pair, Program, Role
+
+Record = TypeVar("Record")
+
+
+class Records(tuple[Record, ...], Generic[Record]):
+    """A table: dataclasses of one kind, in order."""
+
+    def column(self, name: str) -> np.ndarray:
+        """[N] one field of all records."""
+        return np.array([getattr(each, name) for each in self])
+
+    def to_pandas(self) -> Any:
+        """A DataFrame with a column for each field. Raises MissingExtra where pandas is missing."""
+        try:
+            import pandas
+        except ImportError:
+            raise MissingExtra("pandas", "study") from None
+        names = [field.name for field in fields(self[0])] if self else None  # type: ignore[arg-type]
+        rows = [[getattr(each, name) for name in names or ()] for each in self]
+        return pandas.DataFrame(rows, columns=names)
+
+
+@dataclass(frozen=True)
+class ProgramRecord:
+    """A program of a run.
+
+    round: that added it. digest: of its normalised source. parents: names of the programs in its
+    prompt. form, condition, derivation: as `Program` has them. credit: what it earned in that
+    round (a repair: with the destroy that it was written for), NaN without any. program: itself.
+    """
+
+    name: str
+    role: Role
+    round: int
+    digest: str
+    strategy: str
+    source: str
+    form: str
+    parents: tuple[str, ...]
+    condition: str
+    derivation: str
+    credit: float
+    program: Program
+
+
+@dataclass(frozen=True)
+class PairRecord:
+    """A pair that was evaluated. destroy, repair: names. kind: "response" or "cross-play".
+
+    utility: J, NaN unless the status is "ok". failed: the role of the program that failed, or "".
+    """
+
+    destroy: str
+    repair: str
+    round: int
+    kind: str
+    status: str
+    utility: float
+    reason: str
+    failed: str
+
+
+@dataclass(frozen=True)
+class MemberRecord:
+    """A member of a population. rank: from 0, in the order of selection. born: its round."""
+
+    name: str
+    rank: int
+    score: float
+    born: int
+
+
+@dataclass(frozen=True)
+class FailureRecord:
+    """An answer or a pair that earned nothing, as `spo_jax.search.rounds.Failure`.
+
+    destroy, repair: names, or digests of programs that the gate refused.
+    """
+
+    round: int
+    subject: str
+    status: str
+    reason: str
+    destroy: str
+    repair: str
+    text: str
+
+
+@dataclass(frozen=True)
+class PromptRecord:
+    """A prompt. number: from 0, by round and role. parents, destroy: names of what it shows."""
+
+    round: int
+    role: Role
+    number: int
+    form: str
+    parents: tuple[str, ...]
+    destroy: str
+    shortened: str
+    text: str
+
+
+@dataclass(frozen=True)
+class SampleRecord:
+    """An answer to a prompt. program: its name, "" where it holds none that passed the gate.
+
+    credit, advantage: as the update had them; NaN where it had none.
+    """
+
+    round: int
+    role: Role
+    prompt: int
+    place: int
+    program: str
+    credit: float
+    advantage: float
+
+
+@dataclass(frozen=True)
+class Timing:
+    """Wall-clock seconds of one kind of work of a round, of the attempt that was committed.
+
+    stage: "all", or one of "sampling", "response", "cross-play" and "update", which overlap; of
+    the last round also "validation" and "fresh".
+    """
+
+    round: int
+    stage: str
+    seconds: float
+
+
+@dataclass(frozen=True)
+class BestRecord:
+    """The pair with the highest J so far when a round was over.
+
+    evaluations: pairs evaluated so far, cross-play included. answers: sampled so far. seconds:
+    wall-clock of the rounds so far, NaN where one is not known. utility, pair: NaN and None while
+    there is none.
+    """
+
+    round: int
+    evaluations: int
+    answers: int
+    seconds: float
+    utility: float
+    pair: Pair | None
+
+
+@dataclass(frozen=True, eq=False)
+class RoundScores:
+    """What the pairs and programs of a round were worth.
+
+    destroys: [D] names. repairs: [D, R] names, "" for an empty slot: row i was written for destroy
+    i. utility: [D, R] float64, J, NaN where there is none. leader: [D] and follower: [D, R] float64
+    credits that the update learns from; leader_selection, follower_selection: those that programs
+    are selected by.
+    """
+
+    destroys: np.ndarray
+    repairs: np.ndarray
+    utility: np.ndarray
+    leader: np.ndarray
+    follower: np.ndarray
+    leader_selection: np.ndarray
+    follower_selection: np.ndarray
+
+
+@dataclass(frozen=True, eq=False)
+class CrossPlay:
+    """A round's cross-play. destroys: [M] names of the panel. repairs: [R] names of candidates.
+
+    utility: [M, R] float64, J, NaN for a pair that failed. scores: [R] float64, C_R^pop.
+    """
+
+    destroys: np.ndarray
+    repairs: np.ndarray
+    utility: np.ndarray
+    scores: np.ndarray

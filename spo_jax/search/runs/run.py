@@ -1,0 +1,336 @@
+"""A run as its folder tells it, for people who study it: records and arrays, without SQL.
+
+Programs go by their names in the run: D3.07 is the seventh destroy that round 3 added, R3.112 a
+repair. A table is a tuple of records; `column` makes an array of one of its fields, `to_pandas` a
+data frame of it. Missing numbers are NaN.
+"""
+
+import contextlib
+import json
+import math
+import sqlite3
+import zlib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, fields
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from spo_jax.config import Config
+from spo_jax.errors import InputError
+from spo_jax.program import Pair, Program, Role
+from spo_jax.search.methods import rounds_of
+from spo_jax.search.rounds import Best, Counts
+from spo_jax.search.runs.intact import REMEDY
+from spo_jax.search.runs.reading import (
+    candidates,
+    read_finals,
+    read_metrics,
+    read_name,
+    read_program,
+)
+from spo_jax.search.runs.records import (
+    BestRecord,
+    CrossPlay,
+    FailureRecord,
+    MemberRecord,
+    PairRecord,
+    ProgramRecord,
+    PromptRecord,
+    Records,
+    RoundScores,
+    SampleRecord,
+    Timing,
+)
+from spo_jax.search.runs.store import (
+    DATABASE,
+    best_of,
+    locked,
+    open_database,
+    read_manifest,
+    storage,
+)
+from spo_jax.search.runs.tables import connect, unpacked
+from spo_jax.search.validation import Finals
+
+
+@dataclass(frozen=True, eq=False)
+class Run:
+    """A run. Its tables are read when they are asked for.
+
+    path: its folder. config: its settings. best: the pair that `select` chooses, else the one with
+    the highest J, or None. finals: what was measured when the rounds were over. evaluated: pairs
+    so far. status: "finished", "running" (another process has it) or "interrupted". rounds:
+    committed; planned: how many it is to have.
+    """
+
+    path: Path
+    config: Config
+    preset: str
+    manifest: Mapping[str, Any]
+    best: Best | None
+    finals: Finals
+    rounds: int
+    evaluated: int
+    status: str
+    planned: int
+
+    # --- tables -----------------------------------------------------------------------------------
+
+    @cached_property
+    def programs(self) -> Records[ProgramRecord]:
+        """Every program that passed the gate, in the order of their names."""
+        earned: dict[str, float] = {}
+        for key, credit in self._rows("program, credit", "credits", "round, row, slot"):
+            earned.setdefault(key, _number(credit))
+        first = {digest: name for (_, digest), name in self._by_digest.items()}
+        found = []
+        for row in self._rows(
+            "id, name, role, round, digest, strategy, source, form, parents, condition, derivation",
+            "programs",
+            "role, round, LENGTH(name), name",
+        ):
+            key, name, role, number, digest, strategy, source, form, parents, *more = row
+            digests = tuple(json.loads(parents))
+            program = Program(role, source, strategy, digests, form, *more)
+            found.append(
+                ProgramRecord(
+                    name, role, number, digest, strategy, source, form,
+                    tuple(first.get(each, each) for each in digests), more[0], more[1],
+                    earned.get(key, math.nan), program,
+                )
+            )  # fmt: skip
+        return Records(found)
+
+    @cached_property
+    def pairs(self) -> Records[PairRecord]:
+        """Every pair that was evaluated, by round."""
+        what = "destroy, repair, round, kind, status, utility, reason, role"
+        return Records(
+            PairRecord(
+                self._called("destroy", destroy), self._called("repair", repair), number, kind,
+                status, _number(utility), reason, failed,
+            )
+            for destroy, repair, number, kind, status, utility, reason, failed in self._rows(
+                what, "pairs", "round, destroy, repair"
+            )
+        )  # fmt: skip
+
+    @cached_property
+    def populations(self) -> Mapping[tuple[int, Role], Records[MemberRecord]]:
+        """P^(k+1) by (round k, role)."""
+        found: dict[tuple[int, Role], list[MemberRecord]] = {
+            (k, role): [] for k in range(1, self.rounds + 1) for role in ("destroy", "repair")
+        }
+        rows = self._rows("round, role, program, rank, score, born", "members", "rank")
+        for number, role, key, *known in rows:
+            found[number, role].append(MemberRecord(self._by_id[key], *known))
+        return {key: Records(members) for key, members in found.items()}
+
+    @cached_property
+    def failures(self) -> Records[FailureRecord]:
+        """Every answer and pair that failed, and why."""
+        what = "round, subject, status, reason, destroy, repair, text"
+        return Records(
+            FailureRecord(*(*known, self._called("destroy", d), self._called("repair", r), text))
+            for *known, d, r, text in self._rows(what, "failures", "round, number")
+        )
+
+    @cached_property
+    def prompts(self) -> Records[PromptRecord]:
+        """Every prompt. Raises InputError for a text that was damaged."""
+        what = "round, role, number, form, parents, destroy, shortened, text"
+        found = []
+        first: dict[str, str] = {}  # of the round, by role
+        for *known, parents, destroy, shortened, text in self._rows(what, "prompts", "1, 2, 3"):
+            role, number = known[1:3]
+            shown = tuple(self._by_id.get(key, key) for key in json.loads(parents))
+            try:
+                words = unpacked(text, first.get(role, "") if number else "")
+            except (zlib.error, UnicodeDecodeError):
+                raise InputError(
+                    f"{self.path / DATABASE}: the table prompts has a text that cannot be read: "
+                    f"{REMEDY}"
+                ) from None
+            if not number:
+                first[role] = words
+            answered = self._by_id.get(destroy, destroy)
+            found.append(PromptRecord(*(*known, shown, answered, shortened, words)))
+        return Records(found)
+
+    @cached_property
+    def samples(self) -> Records[SampleRecord]:
+        """Every answer to a prompt, with its credit and its advantage in the update."""
+        what = "round, role, prompt, place, digest, credit, advantage"
+        return Records(
+            SampleRecord(*(*row[:4], self._called(row[1], row[4]), *map(_number, row[5:])))
+            for row in self._rows(what, "samples", "1, 2, 3, 4")
+        )
+
+    @cached_property
+    def timings(self) -> Records[Timing]:
+        """Wall-clock seconds by round and stage."""
+        rows = self._rows("round, stage, seconds", "timings", "1, 2")
+        return Records(Timing(*row) for row in rows)
+
+    @cached_property
+    def counts(self) -> Records[Counts]:
+        """[K] what each round did, in numbers."""
+        what = ", ".join(field.name for field in fields(Counts))
+        return Records(Counts(*row) for row in self._rows(what, "rounds", "round"))
+
+    @cached_property
+    def metrics(self) -> Mapping[str, np.ndarray]:
+        """[K] float64 of each metric, NaN in rounds that have none of the name."""
+        with self._database() as db:
+            rows = read_metrics(db)
+        names = dict.fromkeys(name for row in rows for name in row)
+        return {name: np.array([row.get(name, math.nan) for row in rows]) for name in names}
+
+    @cached_property
+    def best_by_round(self) -> Records[BestRecord]:
+        """[K] the best pair after each round, and what it took so far."""
+        took = {each.round: each.seconds for each in self.timings if each.stage == "all"}
+        programs = {}
+        found, pairs, answers, seconds = [], 0, 0, 0.0
+        asked = "destroy_answers + repair_answers"
+        what = f"round, pairs, {asked}, best_utility, best_destroy, best_repair"
+        with self._database() as db:
+            for number, evaluated, sampled, utility, *keys in _select(db, what, "rounds", "1"):
+                pairs, answers = pairs + evaluated, answers + sampled
+                seconds += took.get(number, math.nan)
+                for key in keys:
+                    if key is not None and key not in programs:
+                        programs[key] = read_program(db, key)
+                pair = None if utility is None else Pair(*(programs[key] for key in keys))
+                found.append(BestRecord(number, pairs, answers, seconds, _number(utility), pair))
+        return Records(found)
+
+    # --- of one round -----------------------------------------------------------------------------
+
+    def credits(self, number: int) -> RoundScores:
+        """The payoff of a round and what its programs earned, by role.
+
+        Raises InputError for a round that is not there, and for a method without credits.
+        """
+        self._require(number)
+        rows = self._rows(
+            "role, row, slot, program, utility, credit, selection", "credits", "role, row, slot",
+            f"round = {number}",
+        )  # fmt: skip
+        if not rows and self.config.method != "spo":
+            raise InputError(f"{self.path}: the method {self.config.method} has no credits")
+        leaders = [row for row in rows if row[0] == "destroy"]
+        followers = [row for row in rows if row[0] == "repair"]
+        shape = (len(leaders), max((row[2] + 1 for row in followers), default=0))
+        names = np.full(shape, "", dtype=object)
+        values = np.full((3, *shape), np.nan)
+        for _, i, j, key, *numbers in followers:
+            names[i, j] = self._by_id[key]
+            values[:, i, j] = [_number(each) for each in numbers]
+        own = np.array([[_number(each) for each in row[5:]] for row in leaders]).reshape(-1, 2)
+        destroys = np.array([self._by_id[row[3]] for row in leaders], dtype=object)
+        return RoundScores(destroys, names, values[0], own[:, 0], values[1], own[:, 1], values[2])
+
+    payoff = credits  # the same record: `utility` is the payoff
+
+    def cross_play(self, number: int) -> CrossPlay:
+        """The cross-play of a round; without a panel M and R are 0. Raises InputError."""
+        self._require(number)
+        what = "row, slot, destroy, repair, utility, score"
+        rows = self._rows(what, "cross_play", "row, slot", f"round = {number}")
+        leaders = {row[0]: self._by_id[row[2]] for row in rows}
+        repairs = {row[1]: self._by_id[row[3]] for row in rows}
+        scores = {row[1]: _number(row[5]) for row in rows}
+        values = np.array([_number(row[4]) for row in rows]).reshape(len(leaders), len(repairs))
+        names = [np.array(list(each.values()), dtype=object) for each in (leaders, repairs)]
+        return CrossPlay(names[0], names[1], values, np.array(list(scores.values())))
+
+    def best_pairs(self, count: int) -> list[Best]:
+        """The `count` best pairs by J, one per destroy."""
+        with self._database() as db:
+            return candidates(db, count, self.config.best_from)
+
+    def pair(self, destroy: str, repair: str) -> Pair:
+        """The pair of two names. Raises InputError where they are none."""
+        return Pair(self[destroy].program, self[repair].program)
+
+    def names(self, pair: Pair) -> tuple[str, str]:
+        """The names of a pair's programs, "" for one that is not of the run."""
+        with self._database() as db:
+            return read_name(db, pair.destroy), read_name(db, pair.repair)
+
+    def __getitem__(self, name: str) -> ProgramRecord:
+        """The program of a name. Raises InputError where there is none."""
+        if name not in self._index:
+            raise InputError(f"{self.path} has no program {name}")
+        return self._index[name]
+
+    # --- how it is read ---------------------------------------------------------------------------
+
+    @contextlib.contextmanager
+    def _database(self) -> Iterator[sqlite3.Connection]:
+        with storage(self.path), contextlib.closing(connect(self.path / DATABASE)) as db:
+            yield db
+
+    def _rows(self, columns: str, table: str, order: str, where: str = "1") -> list[Any]:
+        with self._database() as db:
+            return _select(db, columns, table, order, where)
+
+    @cached_property
+    def _index(self) -> dict[str, ProgramRecord]:
+        return {each.name: each for each in self.programs}
+
+    @cached_property
+    def _names(self) -> list[Any]:
+        return self._rows("id, role, digest, name", "programs", "round, LENGTH(name), name")
+
+    @cached_property
+    def _by_id(self) -> dict[str, str]:
+        return {key: name for key, _, _, name in self._names}
+
+    @cached_property
+    def _by_digest(self) -> dict[tuple[str, str], str]:
+        found: dict[tuple[str, str], str] = {}
+        for _, role, digest, name in self._names:
+            found.setdefault((role, digest), name)
+        return found
+
+    def _called(self, role: str, digest: str) -> str:
+        return self._by_digest.get((role, digest), digest)
+
+    def _require(self, number: int) -> None:
+        if not 1 <= number <= self.rounds:
+            raise InputError(f"{self.path} has rounds 1 to {self.rounds}, and no round {number}")
+
+
+def load_run(path: str | Path) -> Run:
+    """Read a run folder without changing it. Raises InputError if there is no run in it."""
+    path = Path(path)
+    manifest = read_manifest(path)
+    config = Config.from_dict(manifest["config"])
+    with storage(path), contextlib.closing(open_database(path, config)) as db:
+        db.execute("BEGIN")  # what is read is of one moment
+        finals, best = read_finals(db), best_of(db, config)
+        rounds, pairs = db.execute(
+            "SELECT COUNT(*), COALESCE(SUM(pairs), 0) FROM rounds"
+        ).fetchone()
+    planned = int(manifest.get("rounds") or rounds_of(config))
+    if rounds >= planned and (finals.finalists or not config.finalists or best is None):
+        status = "finished"
+    else:
+        status = "running" if locked(path) else "interrupted"
+    preset = str(manifest.get("preset", ""))
+    return Run(path, config, preset, manifest, best, finals, rounds, pairs, status, planned)
+
+
+def _select(
+    db: sqlite3.Connection, columns: str, table: str, order: str, where: str = "1"
+) -> list[Any]:
+    return db.execute(f"SELECT {columns} FROM {table} WHERE {where} ORDER BY {order}").fetchall()
+
+
+def _number(value: float | None) -> float:
+    return math.nan if value is None else float(value)

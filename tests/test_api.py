@@ -1,0 +1,294 @@
+"""The public API: the page docs/api.md as it stands, and what `spo_jax.discover` promises."""
+
+import contextlib
+import inspect
+import json
+import math
+import re
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import spo_jax
+from spo_jax import Credits, InputError
+from spo_jax.envs.run.evaluator import Evaluator
+from spo_jax.search.credit import SCHEMES
+from spo_jax.search.rounds import Observer, Round, Updater
+from spo_jax.search.runs.store import MANIFEST, dump
+
+ROOT = Path(__file__).parents[1]
+SMALL: dict[str, Any] = {
+    "preset": "smoke", "rounds": 2, "size": 8, "instances": 2, "rollouts": 1, "steps": 4,
+    "finalists": 2, "validation_size": 8, "validation_instances": 1, "validation_steps": 5,
+    "generator": "grammar", "update": "none", "workers": 1, "seed": 3,
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> spo_jax.Run:
+    return spo_jax.discover("tsp", path=tmp_path_factory.mktemp("api") / "run", **SMALL)
+
+
+# --- the page -------------------------------------------------------------------------------------
+
+
+def test_the_page_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    text = (ROOT / "docs" / "api.md").read_text("utf-8")
+    monkeypatch.chdir(tmp_path)
+    names: dict[str, Any] = {"__name__": "__main__"}
+    for block in re.findall(r"^```python\n(.*?)^```$", text, re.DOTALL | re.MULTILINE):
+        exec(block, names)
+    [line] = [line for line in text.splitlines() if line.startswith("| `Instance ")]
+    assert set(re.findall(r"[A-Z]\w+", line)) - {"Instance"} < set(dir(spo_jax))
+
+
+def test_every_name_is_there_and_documented() -> None:
+    for name in spo_jax.__all__:
+        assert inspect.getdoc(getattr(spo_jax, name)), name
+    with pytest.raises(AttributeError, match="has no attribute 'nothing'"):
+        spo_jax.nothing  # noqa: B018
+
+
+def test_importing_it_loads_nothing() -> None:
+    script = "import sys, spo_jax; dir(spo_jax); print(*sys.modules)"
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True
+    )
+    assert not {"numpy", "jax", "rich"} & set(done.stdout.split())
+
+
+def test_the_wheel_has_the_types_and_the_runs(tmp_path: Path) -> None:
+    build = pytest.importorskip("hatchling.build")
+    with contextlib.chdir(ROOT):
+        wheel = build.build_wheel(str(tmp_path))
+    names = zipfile.ZipFile(tmp_path / wheel).namelist()
+    assert {"spo_jax/py.typed", "spo_jax/search/runs/discover.py"} <= set(names)
+
+
+# --- what a run says ------------------------------------------------------------------------------
+
+
+def test_credits_are_those_of_the_scheme(run: spo_jax.Run) -> None:
+    """Computed again from the payoff: credits kept are what the paper's scheme pays."""
+    for k in (1, 2):
+        scores = run.credits(k)
+        again = SCHEMES["stackelberg"](
+            spo_jax.Payoff(
+                scores.utility, tuple(scores.destroys), tuple(tuple(row) for row in scores.repairs)
+            ),
+            top=run.config.top_responses,
+        )
+        np.testing.assert_array_equal(scores.leader, again.leader)
+        np.testing.assert_array_equal(scores.follower, again.follower)
+        np.testing.assert_array_equal(scores.leader_selection, again.leader)
+        known = {(p.destroy, p.repair): p.utility for p in run.pairs}
+        for i, j in np.argwhere(scores.repairs != ""):
+            d, r = (run[name].digest for name in (scores.destroys[i], scores.repairs[i, j]))
+            [value] = [v for (a, b), v in known.items() if (run[a].digest, run[b].digest) == (d, r)]
+            np.testing.assert_equal(value, scores.utility[i, j])
+
+
+def test_cross_play_is_what_chose_the_repairs(run: spo_jax.Run) -> None:
+    for k in (1, 2):
+        played = run.cross_play(k)
+        assert played.utility.shape == (len(played.destroys), len(played.repairs))
+        scores = dict(zip(played.repairs, played.scores, strict=True))
+        whole = np.isfinite(played.utility).all(axis=0)
+        np.testing.assert_allclose(played.scores[whole], played.utility.mean(axis=0)[whole])
+        for member in run.populations[k, "repair"]:
+            assert scores[member.name] == member.score
+        destroys = {m.name for m in run.populations[k, "destroy"]}
+        assert {name for name in played.destroys if run[name].form} <= destroys
+
+
+def test_programs_prompts_and_samples_belong_together(run: spo_jax.Run) -> None:
+    assert len({each.name for each in run.programs}) == len(run.programs)
+    for each in run.programs:
+        assert re.fullmatch(rf"{each.role[0].upper()}{each.round}\.\d\d+", each.name)
+        assert run[each.name].program.digest == each.digest
+    prompts = {(p.round, p.role, p.number): p for p in run.prompts}
+    assert {(s.round, s.role, s.prompt) for s in run.samples} == prompts.keys()
+    assert len(run.samples) == sum(c.destroy_answers + c.repair_answers for c in run.counts)
+    for sample in run.samples:
+        prompt = prompts[sample.round, sample.role, sample.prompt]
+        if sample.program:
+            assert run[sample.program].role == prompt.role
+        if prompt.destroy:
+            assert run[prompt.destroy].strategy in prompt.text
+        for parent in prompt.parents:
+            assert run[parent].strategy in prompt.text
+    assert any(p.parents for p in run.prompts)
+    first = [s for s in run.samples if (s.round, s.role) == (1, "destroy") and s.program]
+    leaders = dict(zip(run.credits(1).destroys, run.credits(1).leader, strict=True))
+    assert [s.credit for s in first] == [leaders[s.program] for s in first]
+
+
+def test_what_is_no_number_is_missing(run: spo_jax.Run) -> None:
+    assert all(math.isnan(each.advantage) for each in run.samples)  # nothing was learned
+    assert run.metrics == {}
+    with pytest.raises(InputError, match="has rounds 1 to 2, and no round 3"):
+        run.credits(3)
+    with pytest.raises(InputError, match=r"has no program D9\.01"):
+        run["D9.01"]
+
+
+def test_timings_are_kept_apart(run: spo_jax.Run, tmp_path: Path) -> None:
+    again = spo_jax.discover("tsp", path=tmp_path / "again", **SMALL)
+    assert dump(again.path) == dump(run.path)
+    for each in (run, again):
+        spent = {(t.round, t.stage): t.seconds for t in each.timings}
+        assert {k for k, stage in spent if stage == "all"} == {1, 2}
+        assert spent[1, "all"] >= spent[1, "response"] > 0
+        assert spent[2, "validation"] > 0
+        assert each.best_by_round[1].seconds == spent[1, "all"] + spent[2, "all"]
+    assert [t.seconds for t in run.timings] != [t.seconds for t in again.timings]
+    assert run.best is not None
+    head = (run.path / "best.py").read_text()
+    assert " with ".join(run.names(run.best.pair)) in head.replace("\n", " ")
+
+
+def test_tables_are_data_frames(run: spo_jax.Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("pandas")
+    frame = run.pairs.to_pandas()
+    assert frame.shape == (len(run.pairs), 8)
+    np.testing.assert_array_equal(frame["utility"], run.pairs.column("utility"))
+    assert run.failures.to_pandas().shape[0] == len(run.failures)
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    with pytest.raises(ImportError, match=r"pandas is not installed: pip install 'spo-jax\[study"):
+        run.pairs.to_pandas()
+
+
+class Learner(Updater):
+    """Says advantages as the trainer does: credits less their mean."""
+
+    def update(self, groups: Any) -> dict[str, float]:
+        return {"groups": float(len(groups["repair"]))}
+
+    def advantages(self, groups: Any) -> Any:
+        return {
+            role: [g.credits - np.nanmean(g.credits) for g in own] for role, own in groups.items()
+        }
+
+
+def test_advantages_of_the_update_are_kept(tmp_path: Path) -> None:
+    run = spo_jax.discover("tsp", path=tmp_path / "run", **(SMALL | {"update": Learner()}))
+    assert run.metrics["groups"].shape == (2,)
+    groups: dict[Any, list[tuple[float, float]]] = {}
+    for s in run.samples:
+        groups.setdefault((s.round, s.role, s.prompt), []).append((s.credit, s.advantage))
+    for group in groups.values():
+        credits, moved = np.array(group).T
+        np.testing.assert_array_equal(moved, credits - np.nanmean(credits))
+
+
+# --- what is passed -------------------------------------------------------------------------------
+
+
+def halved(payoff: spo_jax.Payoff, *, top: int) -> Credits:
+    found = SCHEMES["stackelberg"](payoff, top=top)
+    return Credits(found.leader / 2, found.follower / 2)
+
+
+def test_objects_in_the_place_of_names(tmp_path: Path) -> None:
+    """What can be imported is a name; what cannot is asked for again."""
+    named = spo_jax.discover("tsp", path=tmp_path / "named", **SMALL, credit=halved)
+    assert named.config.credit == f"{__name__}:halved"
+    assert "objects" not in named.manifest
+    scale = 0.5
+
+    def scaled(payoff: spo_jax.Payoff, *, top: int) -> Credits:
+        found = SCHEMES["stackelberg"](payoff, top=top)
+        return Credits(found.leader * scale, found.follower * scale)
+
+    path = tmp_path / "passed"
+
+    class Cut(Observer):
+        def finished(self, done: Round) -> None:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        spo_jax.discover("tsp", path=path, **SMALL, credit=scaled, observer=Cut())
+    assert spo_jax.load_run(path).status == "interrupted"
+    manifest = json.loads((path / MANIFEST).read_text())
+    assert manifest["objects"]["credit"].endswith("<locals>.scaled")
+    with pytest.raises(InputError, match=r"began with objects .*resume=True, credit=.*scaled\)"):
+        spo_jax.discover(path=path, resume=True)
+    with pytest.raises(InputError, match=r"credit is .*scaled there and .*halved here"):
+        spo_jax.discover(path=path, resume=True, credit=halved)
+    whole = spo_jax.discover(path=path, resume=True, credit=scaled)
+    same = {table: rows for table, rows in dump(path).items() if table != "config"}
+    assert same == {table: rows for table, rows in dump(named.path).items() if table != "config"}
+    assert whole.status == "finished"
+    assert spo_jax.discover(path=path, resume=True, credit=scaled).best == whole.best
+
+
+def test_an_evaluator_of_ones_own(tmp_path: Path, run: spo_jax.Run) -> None:
+    class Counting(Evaluator):
+        pairs = 0
+
+        def run(self, pairs: Any, *args: Any, **more: Any) -> Any:
+            Counting.pairs += len(pairs)
+            return super().run(pairs, *args, **more)
+
+    def counting(problem: Any, settings: Any) -> Any:
+        return Counting(problem, settings.workers, seed=settings.seed)
+
+    own = spo_jax.discover("tsp", path=tmp_path / "own", **SMALL, evaluator=counting)
+    assert Counting.pairs >= own.evaluated
+    assert dump(own.path) == dump(run.path)
+    with pytest.raises(InputError, match=r"began with objects .*resume=True, evaluator=.*counting"):
+        spo_jax.discover(path=own.path, resume=True, rewind=1)
+
+
+def test_settings_are_given_whole_or_one_by_one(tmp_path: Path, run: spo_jax.Run) -> None:
+    small = {name: value for name, value in SMALL.items() if name != "preset"}
+    whole = spo_jax.settings("tsp", "smoke", **small)
+    assert whole == run.config
+    with pytest.raises(InputError, match="did you mean 'rounds'"):
+        spo_jax.settings("tsp", runds=3)
+    with pytest.raises(InputError, match="which problem"):
+        spo_jax.discover()
+    with pytest.raises(InputError, match="resume needs the path"):
+        spo_jax.discover("tsp", resume=True)
+    other = spo_jax.discover("tsp", whole, rounds=1, path=tmp_path / "run", resume=True)
+    assert (other.rounds, other.preset) == (1, "own")
+    with pytest.raises(InputError, match="rounds is 1 there and 2 here"):
+        spo_jax.discover("tsp", whole, path=tmp_path / "run", resume=True)
+
+
+def test_nothing_is_printed_unless_asked(tmp_path: Path, capsys: Any) -> None:
+    once = SMALL | {"rounds": 1}
+    spo_jax.discover("tsp", path=tmp_path / "quiet", **once)
+    assert capsys.readouterr().out == ""
+    spo_jax.discover("tsp", path=tmp_path / "loud", **once, verbose=True)
+    assert "round 1/1" in capsys.readouterr().out
+    assert "round 1/1" in (tmp_path / "quiet" / "log.txt").read_text()
+
+
+def test_a_problem_may_be_an_object(tmp_path: Path) -> None:
+    cvrp = spo_jax.get_problem("cvrp")
+    run = spo_jax.discover(cvrp, path=tmp_path / "run", **(SMALL | {"rounds": 1}))
+    assert run.config.problem == "cvrp"
+
+
+# --- evaluating and solving -----------------------------------------------------------------------
+
+
+def test_a_pair_from_anywhere(run: spo_jax.Run, tmp_path: Path) -> None:
+    assert run.best is not None
+    file = spo_jax.save_pair(tmp_path / "pair.py", run.best.pair)
+    terms: dict[str, Any] = {"steps": 5, "seeds": 2, "references": "none", "workers": 1}
+    costs = {
+        spo_jax.evaluate(pair, "tsp", "uniform:9x2", **terms).groups[0].summary.mean_cost
+        for pair in (run, run.path, str(run.path), file, run.best.pair)
+    }
+    assert len(costs) == 1
+    [instance] = spo_jax.get_problem("tsp").sample(9, 1, seed=1)
+    assert spo_jax.solve(instance, run.best.pair, steps=5).instance is instance
+    with pytest.raises(InputError, match="a pair does not say which problem"):
+        spo_jax.evaluate(run.best.pair, on="uniform:9x2")
