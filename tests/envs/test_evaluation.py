@@ -89,7 +89,7 @@ def test_uniform_specs():
     spec = parse_spec("uniform:20x3@7", TSP)
     assert spec.uniform == (20, 3, 7)
     assert [each.digest for each in spec.load(TSP)] == [i.digest for i in TSP.sample(20, 3, 7)]
-    assert parse_spec("uniform:20x3", TSP).uniform == (20, 3, 0)
+    assert parse_spec("uniform:20x3", TSP).uniform == (20, 3, None)
 
 
 @pytest.mark.parametrize(
