@@ -16,7 +16,7 @@ import pytest
 
 import spo_jax
 from spo_jax import Credits, InputError
-from spo_jax.envs.run.evaluator import Evaluator
+from spo_jax.envs.run.local import LocalEvaluator
 from spo_jax.search.credit import SCHEMES
 from spo_jax.search.rounds import Observer, Round, Updater
 from spo_jax.search.runs.store import MANIFEST, dump
@@ -228,15 +228,15 @@ def test_objects_in_the_place_of_names(tmp_path: Path) -> None:
 
 
 def test_an_evaluator_of_ones_own(tmp_path: Path, run: spo_jax.Run) -> None:
-    class Counting(Evaluator):
+    class Counting(LocalEvaluator):
         pairs = 0
 
         def run(self, pairs: Any, *args: Any, **more: Any) -> Any:
             Counting.pairs += len(pairs)
             return super().run(pairs, *args, **more)
 
-    def counting(problem: Any, settings: Any) -> Any:
-        return Counting(problem, settings.workers, seed=settings.seed)
+    def counting(problem: Any, workers: int = 1, **more: Any) -> Any:
+        return Counting(problem, workers, **more)
 
     own = spo_jax.discover("tsp", path=tmp_path / "own", **SMALL, evaluator=counting)
     assert Counting.pairs >= own.evaluated

@@ -45,7 +45,7 @@ def finished(pair, pairs, variant=None, **settings):
     manifest = {} if variant is None else {"variant": variant}
     best = SimpleNamespace(pair=SimpleNamespace(digest=pair))
     config = Config(generator="grammar", **settings)
-    return SimpleNamespace(best=best, config=config, pairs=pairs, manifest=manifest)
+    return SimpleNamespace(best=best, config=config, evaluated=pairs, manifest=manifest)
 
 
 @pytest.fixture

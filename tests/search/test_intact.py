@@ -102,7 +102,7 @@ def test_no_value_is_too_odd_for_a_sentence(whole, tmp_path, table, column):
         with sqlite3.connect(path / DATABASE) as db:
             first = f"SELECT {column} FROM {table} LIMIT 1"
             try:
-                db.execute(f"UPDATE {table} SET {column} = ? WHERE {column} = ({first})", (value,))
+                db.execute(f"UPDATE {table} SET {column} = ? WHERE {column} IS ({first})", (value,))
             except sqlite3.IntegrityError:
                 continue
             finally:

@@ -75,6 +75,9 @@ def _faults(db: sqlite3.Connection) -> Iterator[str]:
             break
     if _any(db, "programs", "1 GROUP BY name HAVING COUNT(*) > 1"):
         yield "the table programs has two programs of one name"
+    for table in ("credits", "cross_play"):  # places in a matrix of a round
+        if _any(db, table, "1 GROUP BY round HAVING MAX(MAX(row), MAX(slot)) >= COUNT(*)"):
+            yield f"the table {table} has a row or slot that no round has"
     last = db.execute("SELECT COUNT(*) FROM rounds").fetchone()[0]
     if db.execute("SELECT COALESCE(MAX(round), 0) FROM rounds").fetchone()[0] != last or (
         last and db.execute("SELECT MIN(round) FROM rounds").fetchone()[0] != 1
