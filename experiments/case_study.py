@@ -110,10 +110,12 @@ def run(args: argparse.Namespace) -> None:
         told += "" if args.run else f" {budget.told(problem)}"
     if problem not in PROBLEMS:
         raise InputError(f"a run for {problem}: solutions are drawn of {' and '.join(PROBLEMS)}")
-    if not settings.state:
+    if not settings.generator.state:
         raise InputError(f"{name} was discovered without the LNS state, which this is about")
     instance = one_instance(problem, args.size, args.instance, budget.effort, args.references)
-    with LocalEvaluator(get_problem(problem), hands, on_invalid=settings.on_invalid) as evaluator:
+    with LocalEvaluator(
+        get_problem(problem), hands, on_invalid=settings.evaluation.on_invalid
+    ) as evaluator:
         case = chosen_case(evaluator, instance, first, rest, args.state, args.counter)
     stem = out / f"case-study-{problem}-{name}"
     files = [written(case, Path(f"{stem}.csv"))]

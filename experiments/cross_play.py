@@ -84,14 +84,15 @@ def run(args: argparse.Namespace) -> None:
     few = load(group, problem, effort=budget.effort, references=False)[: args.instances]
     instances = figures.referenced(few, budget.effort, args.references)
     figures.require_references(instances)
-    steps = args.steps or found.config.steps
+    steps = args.steps or found.config.evaluation.steps
     gaps = np.full((len(destroys), len(repairs)), np.nan)
     with Meter(sys.stderr, sys.stdout) as meter:
         for i, j in np.ndindex(gaps.shape):
             evaluated = evaluate_pair(
                 Pair(destroys[i].program, repairs[j].program), problem, instances, steps=steps,
                 seeds=budget.evaluation_seeds, out=out, workers=hands, patience=budget.patience,
-                shown=shown_with(found.config.state), on_invalid=found.config.on_invalid,
+                shown=shown_with(found.config.generator.state),
+                on_invalid=found.config.evaluation.on_invalid,
             )  # fmt: skip
             gaps[i, j] = evaluated.gaps.mean()  # NaN if any rollout failed: the pair fails
             meter("pairs", i * len(repairs) + j + 1, gaps.size)

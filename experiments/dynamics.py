@@ -134,7 +134,7 @@ def kept_gaps(
 ) -> dict[str, float]:
     """Mean gap of each pair by its digest, from `cache` if it was asked for before."""
     asked: dict[str, Any] = {"spo_jax": __version__, "pairs": sorted(pairs)}
-    asked["config"] = {k: v for k, v in found.config.to_dict().items() if k != "workers"}
+    asked["config"] = {k: v for k, v in found.config.flat().items() if k != "workers"}
     asked["references"] = [instance.reference for instance in instances]
     text = json.dumps(asked, sort_keys=True, default=str)
     path = cache / f"{hashlib.blake2b(text.encode(), digest_size=8).hexdigest()}.json"
@@ -164,16 +164,19 @@ def discovery_gaps(
         get_problem(config.problem),
         hands,
         seed=config.seed,
-        cpu_seconds=config.cpu_seconds,
-        memory_mb=config.memory_mb,
-        on_invalid=config.on_invalid,
-        shown=shown_with(config.state),
-        unsafe=config.unsafe_sandbox,
+        cpu_seconds=config.evaluation.cpu_seconds,
+        memory_mb=config.evaluation.memory_mb,
+        on_invalid=config.evaluation.on_invalid,
+        shown=shown_with(config.generator.state),
+        unsafe=config.evaluation.unsafe_sandbox,
     ) as evaluator:
         rollouts = evaluator.run(
-            list(pairs.values()), instances, seeds=range(config.rollouts), steps=config.steps
+            list(pairs.values()),
+            instances,
+            seeds=range(config.evaluation.rollouts),
+            steps=config.evaluation.steps,
         )
-    scores = get_utility(config.utility)(rollouts, instances)
+    scores = get_utility(config.evaluation.utility)(rollouts, instances)
     again = dict(zip(pairs, mean_scores(scores), strict=True))
     for digest, known in utilities.items():
         if not math.isclose(known, again[digest], rel_tol=1e-9):
@@ -231,13 +234,13 @@ def draw(curves: Sequence[Curve]) -> Any:
 
 
 def caption(curves: Sequence[Curve], runs: Sequence[Run]) -> str:
-    first = runs[0].config
+    problem, first = runs[0].config.problem, runs[0].config.evaluation
     seeds = ", ".join(str(each.seed) for each in curves)
     mean = summary([each.gaps for each in curves])[0]
     typical = summary([each.typical for each in curves])[0]
     return (
         f"Best-so-far discovery gap on {count(first.instances, 'training instance')} of each run "
-        f"({first.problem}, size {first.size}, {count(first.rollouts, 'rollout')} of {first.steps} "
+        f"({problem}, size {first.size}, {count(first.rollouts, 'rollout')} of {first.steps} "
         f"steps); {count(len(curves), 'run')} (seeds {seeds}), {count(len(mean), 'round')}. Thin: "
         f"runs; thick: their mean; band: one standard deviation over the runs. From round 1 to "
         f"{len(mean)}: best so far {mean[0]:.3f}% to {mean[-1]:.3f}%, median new pair "

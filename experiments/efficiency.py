@@ -178,7 +178,8 @@ def discoveries(
                     best.pair, problem, instances,
                     steps=budget.steps, seeds=budget.evaluation_seeds, out=out, workers=workers,
                     who=f"{who.name}-seed{seed}", patience=budget.patience,
-                    shown=shown_with(each.config.state), on_invalid=each.config.on_invalid,
+                    shown=shown_with(each.config.generator.state),
+                    on_invalid=each.config.evaluation.on_invalid,
                 )  # fmt: skip
                 gaps[best.pair.digest] = done.by_instance
                 lost[best.pair.digest] = done.failed

@@ -81,7 +81,7 @@ def run(args: argparse.Namespace) -> None:
         name, (pair, settings) = Path(args.pair).stem, read_pair(args.pair, args.problem)
     else:
         name, pair, settings = pairs_of(SPO, args.problem, budget, out, hands)[0]
-    if not settings.state:
+    if not settings.generator.state:
         raise InputError(f"{name} was discovered without the LNS state: there is none to change")
     with Meter(sys.stderr, sys.stdout) as meter:
         instances = load(group, problem, effort=budget.effort, own=args.references, progress=meter)
@@ -91,7 +91,7 @@ def run(args: argparse.Namespace) -> None:
             return evaluate_pair(
                 pair, problem, instances, steps=budget.steps, seeds=budget.evaluation_seeds,
                 out=out, workers=hands, who=f"{name}, {what},", shown=shown,
-                on_invalid=settings.on_invalid, patience=budget.patience, progress=meter,
+                on_invalid=settings.evaluation.on_invalid, patience=budget.patience, progress=meter,
             )  # fmt: skip
 
         base = evaluated("unmodified", OBSERVED)

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from common import study
-from common.commandline import flags
+from common.commandline import settings_in
 
 from spo_jax.errors import InputError
 
@@ -67,7 +67,7 @@ def own_arm(text: str) -> tuple[str, dict[str, Any]]:
     name, colon, settings = text.partition(":")
     if not (name.strip() and colon):
         raise InputError(f"--arm {text!r} is not of the form 'NAME: --SETTING VALUE ...'")
-    return name.strip(), flags(settings, f"--arm {text!r}")
+    return name.strip(), settings_in(settings, f"--arm {text!r}")
 
 
 if __name__ == "__main__":

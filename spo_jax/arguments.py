@@ -1,44 +1,43 @@
 """The options of the command `spo`, and nothing that takes time to import."""
 
 import argparse
+from collections.abc import Callable
+from typing import Any
 
-from spo_jax import __version__, config, presets
+from spo_jax import __version__
 
 LARGEST = 10**9  # more than any count can be used for
+PROBLEM = "tsp, cvrp or package.module:OBJECT"
 
 
-def _count(text: str, most: int = LARGEST) -> int:
-    value = int(text)
-    if not 1 <= value <= most:
-        raise argparse.ArgumentTypeError(f"{text:.40} is not from 1 to {most}")
-    return value
+def _number(kind: type, low: float, high: float, what: str = "") -> Callable[[str], Any]:
+    """A number in a range, for argparse."""
+
+    def parsed(text: str) -> Any:
+        value = kind(text)
+        if not low <= value <= high:
+            raise argparse.ArgumentTypeError(f"{text:.40} is not from {low} to {high}{what}")
+        return value
+
+    parsed.__name__ = "whole number" if kind is int else "number"  # for "invalid ... value"
+    return parsed
 
 
-def _workers(text: str) -> int:
-    return _count(text, config.MAX_WORKERS)
+_count = _number(int, 1, LARGEST)
+_seed = _number(int, 0, 2**62 - 1)
+_seconds = _number(float, 1e-6, 1e6, " seconds")
 
 
-def _seconds(text: str) -> float:
-    value = float(text)
-    if not 0 < value <= 1e6:
-        raise argparse.ArgumentTypeError(f"{text} is not between 0 and a million seconds")
-    return value
+class _Command(argparse.ArgumentParser):
+    """A command that gets its options when it is chosen, so that the others cost nothing."""
 
+    options: Callable[[argparse.ArgumentParser], None] | None = None
 
-def _seed(text: str) -> int:
-    value = int(text)
-    if not 0 <= value < 2**62:
-        raise argparse.ArgumentTypeError(f"{text} is not a seed: use 0, 1, 2, ...")
-    return value
-
-
-for _kind, _name in (
-    (_count, "whole number"),
-    (_workers, "whole number"),
-    (_seconds, "number"),
-    (_seed, "whole number"),
-):
-    _kind.__name__ = _name  # argparse puts it into "invalid ... value"
+    def parse_known_args(self, *args: Any, **more: Any) -> Any:
+        if self.options is not None:
+            add, self.options = self.options, None
+            add(self)
+        return super().parse_known_args(*args, **more)
 
 
 def parser() -> argparse.ArgumentParser:
@@ -50,169 +49,99 @@ def parser() -> argparse.ArgumentParser:
         epilog="Start with: spo doctor, then spo discover tsp. Each command has its own --help.",
     )
     top.add_argument("--version", action="version", version=f"spo-jax {__version__}")
-    commands = top.add_subparsers(metavar="COMMAND", required=True)
+    commands = top.add_subparsers(metavar="COMMAND", required=True, parser_class=_Command)
+    for name, (short, paragraph, example, options) in COMMANDS.items():
+        sub = commands.add_parser(
+            name,
+            help=short,
+            description=paragraph,
+            epilog=f"Example: {example}",
+            allow_abbrev=False,
+        )
+        sub.set_defaults(command=name)
+        sub.options = options
+    return top
 
-    sub = _command(
-        commands,
-        "discover",
-        "find a pair of programs for a problem",
-        "Runs Algorithm 1: rounds of destroy programs, repair programs that answer them, rollouts "
-        "in sandboxed workers, credits and selection. The run is kept in a folder; a round is kept "
-        "whole or not at all, so a run that was stopped in any way goes on with --resume and ends "
-        "as if it had not been. Every setting of the preset can be overridden by its own option.",
-        "spo discover tsp --preset quick --seed 1 --out runs/first",
-    )
-    sub.add_argument(
-        "problem", nargs="?", metavar="PROBLEM", help="tsp, cvrp or package.module:OBJECT"
-    )
+
+def _discover(sub: argparse.ArgumentParser) -> None:
+    from spo_jax import flags, presets
+
+    sub.usage = "spo discover [PROBLEM] [--preset NAME] [--out RUN | --resume RUN] [settings]"
     names = ", ".join(presets.PRESETS)
-    sub.add_argument(
-        "--preset", help=f"{names}, or a TOML file (default: {presets.DEFAULT_PRESET})"
+    add = sub.add_argument
+    add("problem", nargs="?", metavar="PROBLEM", help=PROBLEM)
+    add("--preset", help=f"{names}, or a TOML file (default: {presets.DEFAULT_PRESET})")
+    add("--out", metavar="RUN", help="folder of the new run (default: a new one in runs/)")
+    add("--resume", metavar="RUN", help="go on with the run in this folder")
+    add("--rewind", type=int, metavar="ROUND", help="with --resume: forget the rounds after it")
+    add(
+        "--dump-config",
+        action="store_true",
+        help="print the settings as a TOML file for --preset, and run nothing",
     )
-    sub.add_argument(
-        "--out", metavar="RUN", help="folder of the new run (default: a new one in runs/)"
-    )
-    sub.add_argument("--resume", metavar="RUN", help="go on with the run in this folder")
-    sub.add_argument(
-        "--rewind",
-        type=int,
-        metavar="ROUND",
-        help="with --resume: forget the rounds after this one",
-    )
-    config.add_arguments(sub)
+    flags.add_arguments(sub)
 
-    sub = _command(
-        commands,
-        "runs",
-        "list runs with their best J",
-        "Lists the runs in a folder: problem, preset, rounds done, pairs evaluated, the best "
-        "discovery utility J, and whether the run is finished, running or was interrupted.",
-        "spo runs",
-    )
+
+def _runs(sub: argparse.ArgumentParser) -> None:
     sub.add_argument("folder", nargs="?", help="folder that holds run folders (default: runs)")
 
-    sub = _command(
-        commands,
-        "export",
-        "write a run's best pair as a Python file, or its adapters",
-        "Writes the best pair of a run as one Python module with the functions destroy and repair, "
-        "their strategies as docstrings and the helpers they use. It can be imported without "
-        "spo-jax, and spo evaluate and spo solve read it. Also writes the adapters that a model "
-        "learned, as folders that PEFT and vLLM read. Nothing is overwritten.",
-        "spo export runs/first --out pair.py",
-    )
-    sub.add_argument("run", metavar="RUN", help="a run folder")
-    sub.add_argument("--out", metavar="FILE.py", help="write the best pair to this file")
-    sub.add_argument(
+
+def _export(sub: argparse.ArgumentParser) -> None:
+    add = sub.add_argument
+    add("run", metavar="RUN", help="a run folder")
+    add("--out", metavar="FILE.py", help="write the best pair to this file")
+    add(
         "--select",
         choices=("utility", "validation"),
         help="of the finalists the highest J, or the best in validation (default: as the run)",
     )
-    sub.add_argument(
-        "--adapters", metavar="DIR", help="write both adapters to DIR/destroy and DIR/repair"
-    )
+    add("--adapters", metavar="DIR", help="write both adapters to DIR/destroy and DIR/repair")
 
-    sub = _command(
-        commands,
-        "evaluate",
-        "measure a pair on instances",
-        "Rolls a pair out on groups of instances and prints each group's mean gap to the reference "
-        "costs with a 95% interval, mean cost, failures and seconds per rollout. "
-        "References of files come from beside them; those of uniform instances from the values "
-        "that ship, else from LKH or PyVRP if the solvers extra is installed, and are kept for the "
-        "next time; a file of yours (--references) may have better ones. The report (--json) "
-        "has every rollout, its status and its solution, and is complete after each group.",
-        "spo evaluate pair.py --problem tsp --on uniform:100x32@1 tsplib/ --json report.json",
-    )
-    sub.add_argument(
-        "pair", metavar="PAIR_OR_RUN", help="a pair file, or a run folder for its best pair"
-    )
-    sub.add_argument(
-        "--problem", metavar="P", help="tsp, cvrp or package.module:OBJECT (a run knows its own)"
-    )
-    _groups_option(sub)
-    sub.add_argument(
-        "--steps", type=_count, default=500, help="LNS steps of a rollout (default: 500)"
-    )
-    sub.add_argument(
-        "--seeds", type=_count, default=3, help="rollouts of each instance (default: 3)"
-    )
-    _report_options(sub)
-    _sandbox_options(sub)
 
-    sub = _command(
-        commands,
-        "baseline",
-        "measure a classical heuristic or a solver on instances",
-        "Runs a baseline of the paper's Appendix C on groups of instances, and prints and writes "
-        "what spo evaluate does. For the TSP: nearest-neighbor, farthest-insertion, 2-opt, 3-opt "
-        "and alns. For the CVRP: clarke-wright, local-search, alns and or-tools (the solvers "
-        "extra). A function (instance, seed) -> solution of your own is package.module:function; "
-        "it runs outside the sandbox.",
-        "spo baseline 2-opt --problem tsp --on uniform:100x32@1 tsplib/ --json report.json",
-    )
-    sub.add_argument(
-        "name", metavar="NAME", help="one of the names above or package.module:function"
-    )
-    sub.add_argument(
-        "--problem", required=True, metavar="P", help="tsp, cvrp or package.module:OBJECT"
-    )
-    _groups_option(sub)
-    sub.add_argument(
-        "--steps", type=_count, help="iterations of a baseline that has such (alns: 500)"
-    )
-    sub.add_argument(
+def _evaluate(sub: argparse.ArgumentParser) -> None:
+    add = sub.add_argument
+    add("pair", metavar="PAIR_OR_RUN", help="a pair file, or a run folder for its best pair")
+    add("--problem", metavar="P", help=f"{PROBLEM} (a run knows its own)")
+    _groups(sub)
+    add("--steps", type=_count, default=500, help="LNS steps of a rollout (default: 500)")
+    add("--seeds", type=_count, default=3, help="rollouts of each instance (default: 3)")
+    _report(sub)
+    _settings(sub, "workers", "cpu_seconds", "on_invalid", "unsafe_sandbox")
+
+
+def _baseline(sub: argparse.ArgumentParser) -> None:
+    add = sub.add_argument
+    add("name", metavar="NAME", help="one of the names above or package.module:function")
+    add("--problem", required=True, metavar="P", help=PROBLEM)
+    _groups(sub)
+    add("--steps", type=_count, help="iterations of a baseline that has such (alns: 500)")
+    add(
         "--seeds",
         type=_count,
         help="rollouts of each instance (default: 3, and always 1 of what draws nothing at random)",
     )
-    _report_options(sub)
-    _workers_option(sub)
+    _report(sub)
+    _settings(sub, "workers")
 
-    sub = _command(
-        commands,
-        "solve",
-        "solve an instance with a pair",
-        "Searches one instance (TSPLIB .tsp or CVRPLIB .vrp) with a pair and writes the best "
-        "solution found as a tour or a .sol file that other tools read. With several seeds the "
-        "rollouts are spread over the workers and the best is kept.",
-        "spo solve berlin52.tsp --pair pair.py --time 10 --plot berlin52.png",
-    )
-    sub.add_argument("instance", metavar="INSTANCE", help="a .tsp or .vrp file")
-    sub.add_argument(
-        "--pair", required=True, metavar="PAIR_OR_RUN", help="a pair file or a run folder"
-    )
-    sub.add_argument(
-        "--problem", metavar="P", help="the problem (default: by the suffix of INSTANCE)"
-    )
+
+def _solve(sub: argparse.ArgumentParser) -> None:
+    add = sub.add_argument
+    add("instance", metavar="INSTANCE", help="a .tsp or .vrp file")
+    add("--pair", required=True, metavar="PAIR_OR_RUN", help="a pair file or a run folder")
+    add("--problem", metavar="P", help="the problem (default: by the suffix of INSTANCE)")
     effort = sub.add_mutually_exclusive_group()
     effort.add_argument("--steps", type=_count, help="LNS steps of a rollout (default: 500)")
     effort.add_argument(
         "--time", type=_seconds, metavar="S", help="CPU seconds of a rollout, instead of steps"
     )
-    sub.add_argument("--seed", type=_seed, default=0, help="seed of the first rollout (default: 0)")
-    sub.add_argument(
-        "--seeds", type=_count, default=1, help="rollouts, each with a seed of its own (default: 1)"
-    )
-    sub.add_argument(
-        "--out", metavar="FILE", help="solution file (default: INSTANCE.spo.tour or .spo.sol here)"
-    )
-    sub.add_argument("--plot", metavar="FILE.png", help="draw the solution, as PNG or PDF")
-    _sandbox_options(sub)
-
-    _command(
-        commands,
-        "doctor",
-        "check this machine",
-        "Shows which layers of the sandbox hold here, the Python and JAX that are used and on what "
-        "devices, the cores, and the optional packages, each with what to do about it if it is "
-        "missing. Exits with 0 if spo discover can run, else with 2.",
-        "spo doctor",
-    )
-    return top
+    add("--seed", type=_seed, default=0, help="seed of the first rollout (default: 0)")
+    add("--seeds", type=_count, default=1, help="rollouts, each with its own seed (default: 1)")
+    add("--out", metavar="FILE", help="solution file (default: INSTANCE.spo.tour or .spo.sol here)")
+    add("--plot", metavar="FILE.png", help="draw the solution, as PNG or PDF")
+    _settings(sub, "workers", "cpu_seconds", "on_invalid", "unsafe_sandbox")
 
 
-def _groups_option(sub: argparse.ArgumentParser) -> None:
+def _groups(sub: argparse.ArgumentParser) -> None:
     sub.add_argument(
         "--on",
         required=True,
@@ -224,7 +153,7 @@ def _groups_option(sub: argparse.ArgumentParser) -> None:
     )
 
 
-def _report_options(sub: argparse.ArgumentParser) -> None:
+def _report(sub: argparse.ArgumentParser) -> None:
     sub.add_argument("--json", metavar="OUT", help="write the report to this file")
     sub.add_argument(
         "--references",
@@ -241,46 +170,74 @@ def _report_options(sub: argparse.ArgumentParser) -> None:
     )
 
 
-def _workers_option(sub: argparse.ArgumentParser) -> None:
-    sub.add_argument(
-        "--workers", type=_workers, metavar="N", help="processes (default: one a usable core)"
-    )
+def _settings(sub: argparse.ArgumentParser, *names: str) -> None:
+    from spo_jax import flags
+
+    flags.add_settings(sub, names)
 
 
-def _sandbox_options(sub: argparse.ArgumentParser) -> None:
-    _workers_option(sub)
-    sub.add_argument(
-        "--cpu-seconds",
-        type=_seconds,
-        metavar="S",
-        help="CPU limit of 500 steps, scaled to the steps (default: the problem's)",
-    )
-    sub.add_argument(
-        "--on-invalid",
-        choices=("fail", "skip"),
-        help="an infeasible candidate fails the rollout, or is a rejected step (default: as in the "
-        "run's discovery, and fail for a file)",
-    )
-    sub.add_argument(
-        "--unsafe-sandbox",
-        action="store_true",
-        help="run programs even where the sandbox is incomplete",
-    )
-
-
-def _command(
-    commands: "argparse._SubParsersAction[argparse.ArgumentParser]",
-    name: str,
-    short: str,
-    paragraph: str,
-    example: str,
-) -> argparse.ArgumentParser:
-    sub = commands.add_parser(
-        name,
-        help=short,
-        description=paragraph,
-        epilog=f"Example: {example}",
-        allow_abbrev=False,
-    )
-    sub.set_defaults(command=name)
-    return sub
+# name: help, description, example, options
+COMMANDS: dict[str, tuple[str, str, str, Callable[[argparse.ArgumentParser], None] | None]] = {
+    "discover": (
+        "find a pair of programs for a problem",
+        "Runs Algorithm 1: rounds of destroy programs, repair programs that answer them, rollouts "
+        "in sandboxed workers, credits and selection. The run is kept in a folder; a round is kept "
+        "whole or not at all, so a run that was stopped in any way goes on with --resume and ends "
+        "as if it had not been. Every setting of the preset can be overridden by its own option.",
+        "spo discover tsp --preset quick --seed 1 --out runs/first",
+        _discover,
+    ),
+    "runs": (
+        "list runs with their best J",
+        "Lists the runs in a folder: problem, preset, rounds done, pairs evaluated, the best "
+        "discovery utility J, and whether the run is finished, running or was interrupted.",
+        "spo runs",
+        _runs,
+    ),
+    "export": (
+        "write a run's best pair as a Python file, or its adapters",
+        "Writes the best pair of a run as one Python module with the functions destroy and repair, "
+        "their strategies as docstrings and the helpers they use. It can be imported without "
+        "spo-jax, and spo evaluate and spo solve read it. Also writes the adapters that a model "
+        "learned, as folders that PEFT and vLLM read. Nothing is overwritten.",
+        "spo export runs/first --out pair.py",
+        _export,
+    ),
+    "evaluate": (
+        "measure a pair on instances",
+        "Rolls a pair out on groups of instances and prints each group's mean gap to the reference "
+        "costs with a 95% interval, mean cost, failures and seconds per rollout. "
+        "References of files come from beside them; those of uniform instances from the values "
+        "that ship, else from LKH or PyVRP if the solvers extra is installed, and are kept for the "
+        "next time; a file of yours (--references) may have better ones. The report (--json) "
+        "has every rollout, its status and its solution, and is complete after each group.",
+        "spo evaluate pair.py --problem tsp --on uniform:100x32@1 tsplib/ --json report.json",
+        _evaluate,
+    ),
+    "baseline": (
+        "measure a classical heuristic or a solver on instances",
+        "Runs a baseline of the paper's Appendix C on groups of instances, and prints and writes "
+        "what spo evaluate does. For the TSP: nearest-neighbor, farthest-insertion, 2-opt, 3-opt "
+        "and alns. For the CVRP: clarke-wright, local-search, alns and or-tools (the solvers "
+        "extra). A function (instance, seed) -> solution of your own is package.module:function; "
+        "it runs outside the sandbox.",
+        "spo baseline 2-opt --problem tsp --on uniform:100x32@1 tsplib/ --json report.json",
+        _baseline,
+    ),
+    "solve": (
+        "solve an instance with a pair",
+        "Searches one instance (TSPLIB .tsp or CVRPLIB .vrp) with a pair and writes the best "
+        "solution found as a tour or a .sol file that other tools read. With several seeds the "
+        "rollouts are spread over the workers and the best is kept.",
+        "spo solve berlin52.tsp --pair pair.py --time 10 --plot berlin52.png",
+        _solve,
+    ),
+    "doctor": (
+        "check this machine",
+        "Shows which layers of the sandbox hold here, the Python and JAX that are used and on what "
+        "devices, the cores, and the optional packages, each with what to do about it if it is "
+        "missing. Exits with 0 if spo discover can run, else with 2.",
+        "spo doctor",
+        None,
+    ),
+}

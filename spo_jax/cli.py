@@ -211,7 +211,11 @@ def _solve(args: argparse.Namespace) -> int:
             if not Path(args.pair).is_dir():  # a run knows its problem
                 raise
     problem, pair, config = resolve(args.pair, name)
-    terms = {"on_invalid": config.on_invalid, "state": config.state, **_sandbox(args)}
+    terms = {
+        "on_invalid": config.evaluation.on_invalid,
+        "state": config.generator.state,
+        **_sandbox(args),
+    }
     instance = problem.read(args.instance)
     out = Path(args.out) if args.out else default_output(args.instance, problem)
     _check_output(out, args.instance, args.pair)
@@ -231,7 +235,7 @@ def _solve(args: argparse.Namespace) -> int:
             **terms,
         )
     problem.write(out, instance, found.solution)
-    said = conditions(config.state, terms["on_invalid"])
+    said = conditions(config.generator.state, terms["on_invalid"])
     for line in (*solved_lines(found), *said, f"solution: {out}"):
         print(line)
     if args.plot is not None:

@@ -1,316 +1,83 @@
-"""One run's settings: a frozen dataclass, checked where it is built. See also spo_jax.presets.
+"""One run's settings: frozen models, one for each group, checked where they are built.
 
-The defaults are the paper's numbers for the TSP. A field's metadata holds its help and its lawful
-range, from which the checks, the command-line flags and the documentation are made, so a new field
-is one line here and one use elsewhere.
+The defaults are the paper's numbers for the TSP. A new setting is one line here and one use
+elsewhere: flags, checks and files of presets are made from it. Every setting has a flat name too, a
+unique one: its flag's, and the one that `Settings.make`, `Settings.replace` and messages use.
 """
 
-import argparse
-import dataclasses
-import difflib
 import os
-import re
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any, get_args, get_origin, get_type_hints
+from typing import Any, Literal, Self
 
-from spo_jax.config_rules import check_relations
+from pydantic import model_validator
+
+from spo_jax import jsontext
 from spo_jax.errors import InputError
-from spo_jax.words import EMBEDDED, LEARNERS, SPO
+from spo_jax.knobs import (
+    Group,
+    Own,
+    Setting,
+    Text,
+    closest,
+    knob,
+    rare,
+    rare_volatile,
+    refuse,
+    settings_of,
+    volatile,
+)
+from spo_jax.words import EMBEDDED, ENDPOINT, LEARNERS, SPO, VLLM
 
 MAX_WORKERS = 1024
+# What a request to an endpoint says by other settings, or has to be as it is.
+OWN_FIELDS = frozenset(
+    ("model", "messages", "temperature", "top_p", "max_tokens", "max_completion_tokens", "seed")
+) | {"n", "stream"}
 
 
-def _workers() -> int:
+def usable_cores() -> int:
     """The CPUs this process may use."""
     return min(len(os.sched_getaffinity(0)), MAX_WORKERS)
 
 
-def _knob(
-    default: Any,
-    help: str,
-    *,
-    low: float | None = None,
-    high: float | None = None,
-    choices: tuple[str, ...] = (),
-    own: bool = False,
-    volatile: bool = False,
-) -> Any:
-    """A field with its help and lawful range; a volatile one may change when a run is resumed.
+class SearchSettings(Group):
+    """Algorithm 1 and Appendices A.3 to A.5."""
 
-    A number has both bounds, or one that no use has would overflow somewhere. own: beside the
-    choices a user's own, as package.module:function, is lawful.
-    """
-    metadata = {
-        "help": help,
-        "low": low,
-        "high": high,
-        "choices": choices,
-        "own": own,
-        "volatile": volatile,
-    }
-    if callable(default):
-        return dataclasses.field(default_factory=default, metadata=metadata)
-    return dataclasses.field(default=default, metadata=metadata)
-
-
-@dataclass(frozen=True)
-class Config:
-    """Everything a discovery run depends on. Raises InputError for a value out of range."""
-
-    problem: str = _knob("tsp", "problem: tsp, cvrp or package.module:OBJECT")
-    seed: int = _knob(0, "seed of every random stream of the run", low=0, high=2**63 - 1)
-    workers: int = _knob(
-        _workers, "worker processes; the results do not depend on it", low=1, high=MAX_WORKERS,
-        volatile=True,
-    )  # fmt: skip
-
-    method: str = _knob(
-        SPO, "how pairs are discovered: spo, funsearch, eoh, reevo, g-lns, best-of-n or "
-        "package.module:OBJECT",
-    )  # fmt: skip
-    method_settings: str | None = _knob(
-        None, "numbers of another method than spo, as one text: 'islands=4, samples=2'"
+    method: Text = knob(
+        SPO, "spo, funsearch, eoh, reevo, g-lns, best-of-n or package.module:OBJECT"
     )
-
-    # The search: Algorithm 1 and Appendices A.3 to A.5.
-    rounds: int = _knob(30, "program-discovery rounds K", low=1, high=100_000)
-    mutation_groups: int = _knob(3, "groups of answers to mutation prompts", low=0, high=1000)
-    crossover_groups: int = _knob(2, "groups of answers to crossover prompts", low=0, high=1000)
-    responses: int = _knob(6, "answers sampled from one prompt (a group)", low=1, high=10_000)
-    repairs_per_destroy: int = _knob(
-        30, "repair candidates generated for a valid destroy; a multiple of responses",
-        low=1, high=100_000,
-    )  # fmt: skip
-    top_responses: int = _knob(
-        2, "L: best responses averaged in a leader credit", low=1, high=100_000
+    method_settings: dict[str, int | float | bool | str] = knob(dict, "numbers of another method")
+    rounds: int = knob(30, "program-discovery rounds K", 1, 100_000)
+    mutation_groups: int = knob(3, "groups of answers to mutation prompts", 0, 1000)
+    crossover_groups: int = knob(2, "groups of answers to crossover prompts", 0, 1000)
+    responses: int = knob(6, "answers sampled from one prompt (a group)", 1, 10_000)
+    repairs_per_destroy: int = knob(
+        30, "repairs asked for a valid destroy; a multiple of responses", 1, 100_000
     )
-    population_size: int = _knob(10, "most programs kept per role", low=1, high=10_000)
-    diversity: float = _knob(
-        0.1, "weight of strategy distance in survivor selection", low=0.0, high=1e6
+    top_responses: int = rare(2, "L: best responses averaged in a leader credit", 1, 100_000)
+    population_size: int = knob(10, "most programs kept per role", 1, 10_000)
+    diversity: float = rare(0.1, "weight of strategy distance in survivor selection", 0.0, 1e6)
+    survivors: Literal["diverse"] | Own = rare("diverse", "who survives a round")
+    parents: Literal["uniform", "rank", "none"] = rare(
+        "uniform", "how parents are drawn from a population (none: no evolution)"
     )
-    survivors: str = _knob(
-        "diverse", "who survives a round: the paper's rule, or a function like `select`",
-        choices=("diverse",), own=True,
-    )  # fmt: skip
-    parents: str = _knob(
-        "uniform", "how parents are drawn from a population (none: best-of-N, without evolution)",
-        choices=("uniform", "rank", "none"),
-    )  # fmt: skip
-    deduplicate: str = _knob(
-        "round", "repeated destroys to leave out: those of the round, or of the whole run",
-        choices=("round", "run"),
-    )  # fmt: skip
-    utility: str = _knob(
-        "improvement", "what a pair is worth: improvement (the paper's J), anytime (its mean over "
-        "the steps), or a function of the rollouts", choices=("improvement", "anytime"), own=True,
-    )  # fmt: skip
-    credit: str = _knob("stackelberg", "credit scheme: a name or package.module:function")
-    learning_credit: str | None = _knob(
-        None, "credit scheme that the update alone learns from, while credit goes on selecting "
-        "programs (none: credit does both)",
-    )  # fmt: skip
-    generator: str = _knob(
-        "model", "who writes programs: model, vllm, openai, grammar or package.module:Class"
+    deduplicate: Literal["round", "run"] = rare(
+        "round", "leave out destroys repeated in the round, or in the whole run"
     )
-    update: str = _knob(
-        "auto", "generator update: grpo, none or package.module:object (auto: grpo for a model)"
+    credit: Text = knob("stackelberg", "credit scheme: a name or package.module:function")
+    panel: Literal["evolved"] | Own = rare("evolved", "how the leader panel is chosen")
+    panel_evolved: int = rare(5, "evolved destroys in the leader panel, at most", 0, 10_000)
+    panel_classical: bool = rare(False, "add the problem's classical destroys to the panel")
+    cross_play_candidates: int = rare(
+        20, "a round's best repairs that join the population's in cross-play", 1, 100_000
     )
-    panel: str = _knob(
-        "evolved", "the leader panel: the paper's, or a function like `leader_panel`",
-        choices=("evolved",), own=True,
-    )  # fmt: skip
-    panel_evolved: int = _knob(
-        5, "evolved destroys in the leader panel, at most (CVRP: 2)", low=0, high=10_000
+    best_from: Literal["responses", "all"] = rare(
+        "responses", "choose the best pair from responses only, or from cross-play too"
     )
-    panel_classical: bool = _knob(
-        False, "add the problem's fixed classical destroys to the panel (CVRP: yes)"
+    select: Literal["utility", "validation"] = knob(
+        "utility", "the run's pair: the highest J (the paper's rule), or the best in validation"
     )
-    cross_play_candidates: int = _knob(
-        20, "a round's best repairs that join the population's in cross-play", low=1, high=100_000
-    )
-    best_from: str = _knob(
-        "responses", "pairs the best pair is chosen from: responses only, or cross-play too",
-        choices=("responses", "all"),
-    )  # fmt: skip
-
-    select: str = _knob(
-        "utility", "the run's pair: the highest J (the paper's rule), or the best in validation",
-        choices=("utility", "validation"),
-    )  # fmt: skip
-    finalists: int = _knob(
-        10, "best pairs that are validated when the rounds are over (0: none)", low=0, high=10_000
-    )
-    validation_size: int = _knob(
-        100, "nodes or customers of a validation instance", low=3, high=100_000
-    )
-    validation_instances: int = _knob(6, "validation instances", low=1, high=10_000)
-    validation_steps: int = _knob(500, "LNS iterations in validation", low=1, high=1_000_000)
-
-    # The model and its update: Appendices A.2 and A.4.
-    model: str = _knob(
-        EMBEDDED, "language model: embedded, the folder of a Qwen3.5, or its name at an endpoint",
-        volatile=True,
-    )  # fmt: skip
-    temperature: float = _knob(0.8, "sampling temperature", low=0.01, high=100.0)
-    top_p: float = _knob(0.95, "probability mass that is sampled from", low=0.001, high=1.0)
-    max_new_tokens: int = _knob(
-        1200, "longest answer in tokens (CVRP: 2048)", low=1, high=1_000_000
-    )
-    context: int = _knob(
-        8192, "longest prompt and answer together, in tokens", low=2, high=10_000_000
-    )
-    sample_rows: int = _knob(64, "answers sampled side by side", low=1, high=100_000)
-    lora_rank: int = _knob(16, "rank of the adapters", low=1, high=4096)
-    lora_alpha: float = _knob(32.0, "adapters count alpha / rank times", low=0.001, high=1e6)
-    lora_targets: str = _knob(
-        "mixers", "matrices with adapters: mixers, mixers+mlp, or names with commas"
-    )
-    learning_rate: float = _knob(5e-6, "AdamW's learning rate", low=1e-9, high=1.0)
-    schedule: str = _knob(
-        "constant", "the learning rate at an adapter's k-th step (a round without a usable answer "
-        "has none): the same, or divided by the square root of k",
-        choices=("constant", "inverse-sqrt"),
-    )  # fmt: skip
-    weight_decay: float = _knob(0.01, "AdamW's weight decay", low=0.0, high=1.0)
-    max_gradient_norm: float = _knob(1.0, "gradients are clipped to this norm", low=1e-6, high=1e12)
-    clip: float = _knob(0.2, "epsilon of the clipped ratio", low=0.001, high=0.999)
-    ratio: str = _knob(
-        "sequence", "probability ratio of a whole answer, of its tokens' mean, or of each token",
-        choices=("sequence", "length-normalised", "token"),
-    )  # fmt: skip
-    advantage: str = _knob(
-        "centred", "credits less their group's mean, or also over its standard deviation",
-        choices=("centred", "standardised"), own=True,
-    )  # fmt: skip
-    failure_penalty: float | None = _knob(
-        None, "a failed answer earns this much less than its group's worst (none: it is left out)",
-        low=0.0, high=1e6,
-    )  # fmt: skip
-    deterministic: bool = _knob(
-        False, "ask a GPU for operations that give the same bits each time, which are slower; "
-        "without them a resumed run ends as it would have to rounding only"
-    )  # fmt: skip
-    micro_batch: int = _knob(3, "answers in one gradient (CVRP: 2)", low=1, high=100_000)
-    share_prompts: bool = _knob(True, "compute a group's prompt once; the same gradient")
-
-    # An endpoint that writes the programs, without learning: generator openai.
-    base_url: str | None = _knob(
-        None, "address of an OpenAI-compatible endpoint, as http://127.0.0.1:8000/v1",
-        volatile=True,
-    )  # fmt: skip
-    concurrency: int = _knob(
-        8, "requests that the endpoint gets at a time", low=1, high=1000, volatile=True
-    )
-    request_timeout: float = _knob(
-        600.0,
-        "seconds that an endpoint may take for a whole answer",
-        low=0.01,
-        high=1e6,
-        volatile=True,
-    )
-    retries: int = _knob(
-        5, "how often a request that failed is repeated", low=0, high=1000, volatile=True
-    )
-    request_extra: str | None = _knob(
-        None, """more fields of each request, as JSON: '{"reasoning_effort": "low"}'"""
-    )
-    prompt_price: float = _knob(
-        0.0, "price of a million prompt tokens, for the record", low=0.0, high=1e9, volatile=True
-    )
-    completion_price: float = _knob(
-        0.0,
-        "price of a million completion tokens, for the record",
-        low=0.0,
-        high=1e9,
-        volatile=True,
-    )
-
-    # A vLLM server that samples from the adapters that learn: generator vllm. It also reads
-    # concurrency, request_timeout and retries.
-    vllm_python: str | None = _knob(
-        None, "bin/python of the environment whose vLLM is started", volatile=True
-    )
-    vllm_url: str | None = _knob(
-        None, "address of a running vLLM server, instead of one that is started", volatile=True
-    )
-    vllm_args: str | None = _knob(
-        None, "more arguments of the server that is started, as one text", volatile=True
-    )
-    vllm_devices: str | None = _knob(
-        None, "cards of the server that is started, as 1 or 0,1: its CUDA_VISIBLE_DEVICES",
-        volatile=True,
-    )  # fmt: skip
-    vllm_startup: float = _knob(
-        900.0, "seconds that the server may take to start", low=0.1, high=1e6, volatile=True
-    )
-    residency: str = _knob(
-        "both", "who has the device: server and trainer both; or in turn, where the server sleeps, "
-        "or is started again, for each round",
-        choices=("both", "sleep", "restart"), volatile=True,
-    )  # fmt: skip
-    probe_tolerance: float = _knob(
-        0.15, "nats a token that server and trainer may differ by on a fixed text",
-        low=1e-6, high=1e6, volatile=True,
-    )  # fmt: skip
-    drift_warning: float = _knob(
-        0.1, "nats a token between server and trainer from which the log warns", low=0.0, high=1e6,
-        volatile=True,
-    )  # fmt: skip
-    importance_cap: float | None = _knob(
-        None,
-        "weigh samples by trainer over server, at most by this (none: alike)",
-        low=1e-6,
-        high=1e6,
-    )
-
-    # What a pair is judged on: Appendices B.1 and B.2.
-    on: tuple[str, ...] = _knob(
-        (), "training instances, in place of size and instances: uniform:SIZExCOUNT[@SEED], "
-        "files, folders", volatile=True,
-    )  # fmt: skip
-    validate_on: tuple[str, ...] = _knob(
-        (), "validation instances, likewise", volatile=True,
-    )  # fmt: skip
-    size: int = _knob(50, "nodes (TSP) or customers (CVRP) of an instance", low=3, high=100_000)
-    instances: int = _knob(6, "training instances", low=1, high=10_000)
-    rollouts: int = _knob(2, "rollouts (seeds) of a pair on each instance", low=1, high=10_000)
-    steps: int = _knob(100, "LNS iterations of a rollout", low=1, high=1_000_000)
-    cpu_seconds: float | None = _knob(
-        None, "CPU-time limit of a 500-step rollout, scaled by steps (default: the problem's own)",
-        low=0.01, high=1e6,
-    )  # fmt: skip
-    memory_mb: int = _knob(512, "memory limit of a program, MiB", low=64, high=1_000_000)
-    on_invalid: str = _knob(
-        "fail", "an infeasible candidate fails the pair, or is a rejected step",
-        choices=("fail", "skip"),
-    )  # fmt: skip
-    evaluator: str = _knob(
-        "local", "what runs programs: local (sandboxed processes on this machine), or a class or "
-        "function like `LocalEvaluator`", choices=("local",), own=True,
-    )  # fmt: skip
-    unsafe_sandbox: bool = _knob(
-        False, "run programs even where the sandbox is incomplete", volatile=True
-    )
-
-    # What a prompt shows: Appendix D.
-    state: bool = _knob(True, "offer steps_since_improvement to programs (ablation: no)")
-    show_destroy: str = _knob(
-        "strategy", "what a repair prompt shows of its destroy program",
-        choices=("strategy", "source", "both"),
-    )  # fmt: skip
-    prompts: str | None = _knob(
-        None, "folder of prompt templates that override the package's", volatile=True
-    )
-
-    def __post_init__(self) -> None:
-        for field in dataclasses.fields(self):
-            value = _checked(field, getattr(self, field.name))
-            object.__setattr__(self, field.name, value)
-        if self.update == "auto":
-            learns = self.generator in LEARNERS and self.method == SPO
-            object.__setattr__(self, "update", "grpo" if learns else "none")
-        check_relations(self)
+    finalists: int = knob(10, "pairs validated after the last round (0: none)", 0, 10_000)
 
     @property
     def group_forms(self) -> int:
@@ -323,139 +90,304 @@ class Config:
         destroys = self.rounds * self.group_forms * self.responses
         return destroys * (1 + self.repairs_per_destroy) // 2
 
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values that JSON holds, in the order of the fields."""
-        return dataclasses.asdict(self)
+    @model_validator(mode="after")
+    def _related(self) -> Self:
+        refuse(
+            self.group_forms < 1,
+            "mutation_groups and crossover_groups are both 0; a round needs at least one group",
+        )
+        refuse(
+            self.repairs_per_destroy % self.responses > 0,
+            f"repairs_per_destroy is {self.repairs_per_destroy}; it must be a multiple of "
+            f"responses ({self.responses}), because repairs come in whole groups",
+        )
+        refuse(
+            self.select == "validation" and not self.finalists,
+            "finalists is 0; select = validation needs at least 1 to choose from",
+        )
+        refuse(
+            self.panel_evolved == 0 and not self.panel_classical,
+            "panel_evolved is 0; without panel_classical it must be at least 1, "
+            "or repairs could not be compared",
+        )
+        refuse(
+            self.method == SPO and bool(self.method_settings),
+            "method_settings is given, but method is spo, whose numbers have options of their own; "
+            "leave it out, or name another method",
+        )
+        return self
+
+
+class EvaluationSettings(Group):
+    """What a pair is judged on: Appendices B.1 and B.2."""
+
+    on: tuple[Text, ...] = volatile(
+        (),
+        "training instances instead of size and instances: uniform:SIZExCOUNT[@SEED], files, "
+        "folders",
+    )
+    validate_on: tuple[Text, ...] = volatile((), "validation instances, likewise")
+    utility: Literal["improvement", "anytime"] | Own = knob(
+        "improvement", "what a pair is worth: the paper's J, or its mean over the steps"
+    )
+    evaluator: Literal["local"] | Own = rare("local", "what runs programs")
+    size: int = knob(50, "nodes (TSP) or customers (CVRP) of an instance", 3, 100_000)
+    instances: int = knob(6, "training instances", 1, 10_000)
+    rollouts: int = knob(2, "rollouts (seeds) of a pair on each instance", 1, 10_000)
+    steps: int = knob(100, "LNS iterations of a rollout", 1, 1_000_000)
+    cpu_seconds: float | None = knob(
+        None, "CPU limit of 500 steps, scaled to the steps (none: the problem's own)", 0.01, 1e6
+    )
+    memory_mb: int = rare(512, "memory limit of a program, MiB", 64, 1_000_000)
+    on_invalid: Literal["fail", "skip"] = knob(
+        "fail", "an infeasible candidate fails the rollout, or is a rejected step"
+    )
+    unsafe_sandbox: bool = volatile(False, "run programs even where the sandbox is incomplete")
+    validation_size: int = rare(100, "nodes or customers of a validation instance", 3, 100_000)
+    validation_instances: int = rare(6, "validation instances", 1, 10_000)
+    validation_steps: int = rare(500, "LNS iterations in validation", 1, 1_000_000)
+
+
+class GeneratorSettings(Group):
+    """Who writes programs, and what a prompt shows: Appendices A.2 and D."""
+
+    name: Text = knob(
+        "model", "model, vllm, openai, grammar or package.module:Class", flat="generator"
+    )
+    model: Text = volatile(
+        EMBEDDED, "embedded, the folder of a Qwen3.5, or the name of a model at an endpoint"
+    )
+    temperature: float = knob(0.8, "sampling temperature", 0.01, 100.0)
+    top_p: float = rare(0.95, "probability mass that is sampled from", 0.001, 1.0)
+    max_new_tokens: int = knob(1200, "longest answer, in tokens", 1, 1_000_000)
+    context: int = rare(8192, "longest prompt and answer together, in tokens", 2, 10_000_000)
+    sample_rows: int = rare(64, "answers sampled side by side", 1, 100_000)
+    state: bool = rare(True, "offer steps_since_improvement to programs")
+    show_destroy: Literal["strategy", "source", "both"] = rare(
+        "strategy", "what a repair prompt shows of its destroy program"
+    )
+    prompts: Text | None = volatile(None, "folder of prompt templates that override the package's")
+
+    @model_validator(mode="after")
+    def _related(self) -> Self:
+        refuse(
+            self.max_new_tokens >= self.context,
+            f"max_new_tokens is {self.max_new_tokens} and context {self.context}; "
+            "the difference is what a prompt may take",
+        )
+        return self
+
+
+class LearningSettings(Group):
+    """The model's update: Appendices A.2 and A.4."""
+
+    update: Text = knob("auto", "grpo, none or package.module:object (auto: grpo for a model)")
+    learning_credit: Text | None = rare(
+        None, "credit scheme of the update alone, while credit selects programs (none: the same)"
+    )
+    lora_rank: int = knob(16, "rank of the adapters", 1, 4096)
+    lora_alpha: float = rare(32.0, "adapters count alpha / rank times", 0.001, 1e6)
+    lora_targets: Text = rare(
+        "mixers", "matrices with adapters: mixers, mixers+mlp, or names with commas"
+    )
+    learning_rate: float = knob(5e-6, "AdamW's learning rate", 1e-9, 1.0)
+    schedule: Literal["constant", "inverse-sqrt"] = rare(
+        "constant", "learning rate at an adapter's k-th step: the same, or divided by sqrt(k)"
+    )
+    weight_decay: float = rare(0.01, "AdamW's weight decay", 0.0, 1.0)
+    max_gradient_norm: float = rare(1.0, "gradients are clipped to this norm", 1e-6, 1e12)
+    clip: float = rare(0.2, "epsilon of the clipped ratio", 0.001, 0.999)
+    ratio: Literal["sequence", "length-normalised", "token"] = rare(
+        "sequence", "probability ratio of a whole answer, of its tokens' mean, or of each token"
+    )
+    advantage: Literal["centred", "standardised"] | Own = rare(
+        "centred", "credits minus their group's mean, or also divided by its standard deviation"
+    )
+    failure_penalty: float | None = rare(
+        None,
+        "a failed answer earns this much less than its group's worst (none: no part)",
+        0.0,
+        1e6,
+    )
+    deterministic: bool = knob(
+        False, "ask a GPU for the same bits each time, which is slower (no: to rounding only)"
+    )
+    micro_batch: int = rare(3, "answers in one gradient", 1, 100_000)
+    share_prompts: bool = rare(True, "compute a group's prompt once; the same gradient")
+
+
+class EndpointSettings(Group):
+    """An OpenAI-compatible endpoint that writes programs, without learning: generator openai.
+
+    Generator vllm reads concurrency, request_timeout and retries too.
+    """
+
+    base_url: Text | None = volatile(None, "its address, as http://127.0.0.1:8000/v1")
+    concurrency: int = volatile(8, "requests at a time", 1, 1000)
+    request_timeout: float = rare_volatile(600.0, "seconds for a whole answer", 0.01, 1e6)
+    retries: int = rare_volatile(5, "how often a request that failed is repeated", 0, 1000)
+    request_extra: Text | None = knob(
+        None, """more fields of each request, as JSON: '{"reasoning_effort": "low"}'"""
+    )
+    prompt_price: float = rare_volatile(0.0, "price of a million prompt tokens", 0.0, 1e9)
+    completion_price: float = rare_volatile(0.0, "price of a million completion tokens", 0.0, 1e9)
+
+    @model_validator(mode="after")
+    def _related(self) -> Self:
+        if self.request_extra is None:
+            return self
+        try:
+            fields = jsontext.parse(self.request_extra)
+        except ValueError:
+            fields = None
+        refuse(
+            not isinstance(fields, dict),
+            f"request_extra is {self.request_extra!r}; it must be a JSON object, as "
+            """'{"reasoning_effort": "low"}'""",
+        )
+        taken = ", ".join(sorted(OWN_FIELDS.intersection(fields or ())))
+        refuse(
+            bool(taken),
+            f"request_extra holds {taken}, which a request says by itself; leave it out",
+        )
+        return self
+
+
+class VllmSettings(Group):
+    """A vLLM server that samples from the adapters that learn: generator vllm."""
+
+    python: Text | None = volatile(
+        None, "bin/python of the environment whose vLLM is started", flat="vllm_python"
+    )
+    url: Text | None = volatile(None, "address of a running server instead", flat="vllm_url")
+    args: Text | None = volatile(None, "more arguments of the server started", flat="vllm_args")
+    devices: Text | None = volatile(
+        None, "CUDA_VISIBLE_DEVICES of the server started, as 1 or 0,1", flat="vllm_devices"
+    )
+    startup: float = rare_volatile(
+        900.0, "seconds that the server may take to start", 0.1, 1e6, flat="vllm_startup"
+    )
+    residency: Literal["both", "sleep", "restart"] = volatile(
+        "both", "server and trainer share the device, or the server sleeps or restarts each round"
+    )
+    probe_tolerance: float = rare_volatile(
+        0.15, "nats a token that server and trainer may differ by on a fixed text", 1e-6, 1e6
+    )
+    drift_warning: float = rare_volatile(
+        0.1, "nats a token between server and trainer from which the log warns", 0.0, 1e6
+    )
+    importance_cap: float | None = rare(
+        None, "weigh samples by trainer over server, at most by this (none: alike)", 1e-6, 1e6
+    )
+
+    @model_validator(mode="after")
+    def _related(self) -> Self:
+        given = self.url is not None
+        refuse(
+            given and self.residency == "restart",
+            "residency is restart, but a server at vllm_url is not ours to start: use sleep",
+        )
+        refuse(
+            given and self.devices is not None,
+            "vllm_devices is given, but a server at vllm_url is not ours to start; leave out one",
+        )
+        return self
+
+
+class Settings(Group):
+    """Everything a discovery run depends on. Raises InputError for values out of range."""
+
+    problem: Text = knob("tsp", "problem: tsp, cvrp or package.module:OBJECT")
+    seed: int = knob(0, "seed of every random stream of the run", 0, 2**63 - 1)
+    workers: int = volatile(
+        usable_cores, "worker processes; the results do not depend on it", 1, MAX_WORKERS
+    )
+    search: SearchSettings = SearchSettings()
+    evaluation: EvaluationSettings = EvaluationSettings()
+    generator: GeneratorSettings = GeneratorSettings()
+    learning: LearningSettings = LearningSettings()
+    endpoint: EndpointSettings = EndpointSettings()
+    vllm: VllmSettings = VllmSettings()
 
     @classmethod
-    def from_dict(cls, values: Mapping[str, Any]) -> "Config":
-        """The inverse of `to_dict`. Raises InputError for an unknown name or an unlawful value."""
-        check_names(values, "the config")
-        return cls(**values)
+    def make(cls, **flat: Any) -> Self:
+        """Settings by their flat names: Settings.make(rounds=3, generator="grammar").
+
+        Raises InputError for an unknown name and for an unlawful value.
+        """
+        tables: dict[str, Any] = {group: {} for group in ("", *GROUPS)}
+        for name, value in flat.items():
+            if name not in FIELDS:
+                raise InputError(f"unknown setting {name!r}{closest(name, FIELDS)}")
+            tables[FIELDS[name].group][FIELDS[name].name] = value
+        return cls(**tables.pop(""), **tables)
+
+    def replace(self, **flat: Any) -> Self:
+        """These settings with others in place of some, as `make` takes them."""
+        return self.make(**self.flat() | flat)
+
+    def flat(self) -> dict[str, Any]:
+        """Plain values that JSON holds by their flat names, which `make` takes."""
+        tables = self.model_dump()
+        return {
+            each.flat: (tables[each.group] if each.group else tables)[each.name]
+            for each in FIELDS.values()
+        }
 
     def changed(self, given: Mapping[str, Any]) -> list[str]:
-        """Settings in `given` with which it would be another run; volatile ones do not count."""
-        return [
-            name
-            for name, value in given.items()
-            if not FIELDS[name].metadata["volatile"] and getattr(self, name) != value
-        ]
+        """Flat names in `given` with which it would be another run; volatile ones do not count."""
+        now = self.flat()
+        return [n for n, v in given.items() if not FIELDS[n].volatile and now[n] != v]
+
+    @model_validator(mode="after")
+    def _related(self) -> Self:
+        generator, method = self.generator.name, self.search.method
+        if self.learning.update == "auto":
+            update = "grpo" if generator in LEARNERS and method == SPO else "none"
+            self.__dict__["learning"] = self.learning.model_copy(update={"update": update})
+        update = self.learning.update
+        refuse(
+            update == "grpo" and generator not in LEARNERS,
+            f"update is grpo, which teaches a model, and generator is {generator}; "
+            "leave out one of them",
+        )
+        refuse(
+            self.learning.learning_credit is not None and update == "none",
+            f"learning_credit is {self.learning.learning_credit}, and update is none, which learns "
+            "nothing; leave out one of them, or say credit for what selects programs",
+        )
+        refuse(
+            method != SPO and ":" not in method and update != "none",
+            f"update is {update}, and method is {method}, which teaches no model; "
+            "leave out one of them",
+        )
+        refuse(
+            generator == ENDPOINT
+            and (self.endpoint.base_url is None or self.generator.model == EMBEDDED),
+            f"generator is {ENDPOINT}, which asks an endpoint for a model of its own; "
+            "give both --base-url URL and --model NAME",
+        )
+        refuse(
+            generator == VLLM and (self.vllm.python is None) == (self.vllm.url is None),
+            f"generator is {VLLM}, which needs a server: give either --vllm-python PATH of an "
+            "environment that has vLLM, or --vllm-url URL of one that runs",
+        )
+        given = self.flat()
+        for name, owner in _OWNERS.items():
+            refuse(
+                given[name] is not None and generator != owner,
+                f"{name} is given, but generator is {generator}; use generator {owner}, "
+                f"or leave out {name}",
+            )
+        return self
 
 
-FIELDS: dict[str, "dataclasses.Field[Any]"] = {f.name: f for f in dataclasses.fields(Config)}
-_TYPES: dict[str, Any] = get_type_hints(Config)
-
-
-# --- checks ---------------------------------------------------------------------------------------
-
-
-def _kind(name: str) -> tuple[type, bool]:
-    """A field's basic type, and whether it may be None."""
-    if get_origin(_TYPES[name]) is tuple:
-        return tuple, False
-    kinds = [kind for kind in get_args(_TYPES[name]) if kind is not type(None)]
-    return (kinds[0], True) if kinds else (_TYPES[name], False)
-
-
-def _range(field: "dataclasses.Field[Any]") -> str:
-    """The lawful values of a field, in words."""
-    kind, optional = _kind(field.name)
-    low, high = field.metadata["low"], field.metadata["high"]
-    words = {int: "a whole number", float: "a number", bool: "true or false", str: "a text",
-             tuple: "texts, each"}[kind]  # fmt: skip
-    if kind in (str, tuple):
-        words += ", not empty, without null characters, in UTF-8"
-    if field.metadata["choices"]:
-        words = "one of " + ", ".join(field.metadata["choices"])
-        words += ", or package.module:function" if field.metadata["own"] else ""
-    elif low is not None:
-        words += f" from {low} to {high}"
-    return words + (" or none" if optional else "")
-
-
-def _checked(field: "dataclasses.Field[Any]", value: Any) -> Any:
-    """`value` in the field's own type. Raises InputError unless it is lawful."""
-    kind, optional = _kind(field.name)
-    if optional and (value is None or value == "none"):  # TOML has no word for it
-        return None
-    if kind is float and type(value) is int and abs(value) < 2**63:
-        value = float(value)
-    if kind is tuple and isinstance(value, list):  # as JSON and TOML have it
-        value = tuple(value)
-    if type(value) is not kind or not _in_range(field.metadata, value):
-        raise InputError(f"{field.name} is {value!r:.80}; it must be {_range(field)}")
-    return value
-
-
-def _in_range(metadata: Mapping[str, Any], value: Any) -> bool:
-    if isinstance(value, tuple):
-        return all(isinstance(text, str) and text.strip() and _plain(text) for text in value)
-    if isinstance(value, str):
-        if not metadata["choices"]:
-            return bool(value.strip()) and _plain(value)
-        return value in metadata["choices"] or (metadata["own"] and ":" in value)
-    return metadata["low"] is None or metadata["low"] <= value <= metadata["high"]
-
-
-def _plain(text: str) -> bool:
-    """Whether a text holds neither a null character nor half a surrogate pair."""
-    return not re.search("[\0\ud800-\udfff]", text)
-
-
-def check_names(values: Mapping[str, Any], where: str) -> None:
-    """Raises InputError for a name that is no setting, with the closest that is."""
-    for name in values:
-        if name not in FIELDS:
-            raise InputError(f"unknown setting {name!r} in {where}{closest(name, FIELDS)}")
-
-
-def closest(name: str, known: Any) -> str:
-    """A hint at the known name nearest to a misspelt one."""
-    near = difflib.get_close_matches(str(name).replace("-", "_"), list(known), n=1, cutoff=0.5)
-    near = near or difflib.get_close_matches(str(name), list(known), n=1, cutoff=0.3)
-    return f": did you mean {near[0]!r}?" if near else f" (known: {', '.join(known)})"
-
-
-# --- the command line -----------------------------------------------------------------------------
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """One flag for each field but `problem`: --repairs-per-destroy 30, --state or --no-state."""
-    group = parser.add_argument_group("settings (each overrides the preset)")
-    for field in FIELDS.values():
-        if field.name == "problem":
-            continue
-        flag = "--" + field.name.replace("_", "-")
-        help = field.metadata["help"].replace("%", "%%")
-        if _kind(field.name)[0] is bool:
-            group.add_argument(flag, action=argparse.BooleanOptionalAction, default=None, help=help)
-        elif _kind(field.name)[0] is tuple:
-            group.add_argument(flag, nargs="+", default=None, metavar="SPEC", help=help)
-        else:
-            own = ("MODULE:NAME",) if field.metadata["own"] else ()
-            words = "|".join((*field.metadata["choices"], *own))
-            metavar = words or _kind(field.name)[0].__name__.upper()
-            group.add_argument(flag, default=None, metavar=metavar, help=help)
-
-
-def overrides_from(namespace: argparse.Namespace) -> dict[str, Any]:
-    """The settings given on the command line, in the fields' own types."""
-    given = {
-        name: getattr(namespace, name, None)
-        for name in FIELDS
-        if name != "problem" and getattr(namespace, name, None) is not None
-    }
-    return {name: _converted(FIELDS[name], value) for name, value in given.items()}
-
-
-def _converted(field: "dataclasses.Field[Any]", text: Any) -> Any:
-    kind, optional = _kind(field.name)
-    if not isinstance(text, str):
-        return _checked(field, text)
-    if optional and text.lower() == "none":
-        return None
-    try:
-        value = kind(text)
-    except ValueError:
-        raise InputError(f"{field.name} is {text!r:.80}; it must be {_range(field)}") from None
-    return _checked(field, value)
+# Settings that only one generator reads, and its name.
+_OWNERS = dict.fromkeys(("base_url", "request_extra"), ENDPOINT) | dict.fromkeys(
+    ("vllm_python", "vllm_url", "vllm_args", "vllm_devices", "importance_cap"), VLLM
+)
+GROUPS = {
+    n: type(i.default) for n, i in Settings.model_fields.items() if isinstance(i.default, Group)
+}
+FIELDS: dict[str, Setting] = {each.flat: each for each in settings_of("", Settings)}
+FIELDS |= {s.flat: s for group, model in GROUPS.items() for s in settings_of(group, model)}

@@ -497,12 +497,9 @@ def test_version(capsys):
         ["solve", "ten.tsp", "--pair", "pair.py", "--time", "nan"],
         ["solve", "ten.tsp", "--pair", "pair.py", "--seed", "-1"],
         ["solve", "ten.tsp", "--pair", "pair.py", "--seed", "9" * 5000],
-        ["solve", "ten.tsp", "--pair", "pair.py", "--workers", "9999"],
         *([*SOLVE[:4], f"--{name}", "9" * 20] for name in ("steps", "time", "seed", "seeds")),
-        *([*SOLVE[:4], f"--{name}", "9" * 20] for name in ("workers", "cpu-seconds")),
         *([*EVALUATE, "--on", "ten.tsp", f"--{name}", "9" * 20] for name in ("steps", "seeds")),
         [*EVALUATE, "--on", "ten.tsp", "--steps", "x"],
-        [*EVALUATE, "--on", "ten.tsp", "--on-invalid", "ignore"],
         ["export"],
         ["discover", "tsp", "--unknown", "1"],
         ["doctor", "now"],
@@ -513,6 +510,17 @@ def test_wrong_options_are_argparses(argv, capsys):
     err = capsys.readouterr().err
     assert err.startswith("usage: spo")
     assert "error:" in err
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [("workers", "9" * 20), ("cpu-seconds", "9" * 20), ("on-invalid", "ignore")]
+)
+def test_wrong_settings_are_one_sentence(name, value, capsys):
+    for command in ([*SOLVE[:4]], [*EVALUATE, "--on", "ten.tsp"], ["discover", "tsp"]):
+        assert main([*command, f"--{name}", value]) == 2
+        err = capsys.readouterr().err
+        assert err.startswith(f"spo: {name.replace('-', '_')} is '{value}'; it must be ")
+        assert err.count("\n") == 1
 
 
 def test_the_sentence_is_one_line_whatever_it_quotes(monkeypatch, capsys):

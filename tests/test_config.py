@@ -1,74 +1,104 @@
+"""Settings: their defaults, their lawful values, presets, files and flags."""
+
 import argparse
 import ast
 import contextlib
 import tomllib
 from pathlib import Path
-from typing import get_args
+from types import NoneType
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 import spo_jax
-from spo_jax.config import FIELDS, Config, add_arguments, overrides_from
+from spo_jax import presets
+from spo_jax.cli import main
+from spo_jax.config import FIELDS, GROUPS, SearchSettings, Settings
 from spo_jax.errors import InputError
-from spo_jax.presets import PRESETS, load, problem_of, read_preset
+from spo_jax.flags import add_arguments
+from spo_jax.flags import given as given_by
+from spo_jax.knobs import bounds, choices, kinds
+from spo_jax.presets import PRESETS, problem_of, read_preset, to_toml
+
+DEFAULTS = Settings().flat()
+NUMBERS = [each for each in FIELDS.values() if bounds(each.info) != (None, None)]
+CHOICES = [each for each in FIELDS.values() if choices(each.info)]
+by_name = {"ids": lambda each: each.flat}
+
+
+def made(**flat):
+    """The settings that were asked for, as they came out."""
+    found = Settings.make(**flat).flat()
+    return found[next(iter(flat))]
 
 
 def parse(*argv):
     parser = argparse.ArgumentParser()
     add_arguments(parser)
-    return overrides_from(parser.parse_args(argv))
+    return given_by(parser.parse_args(argv))
+
+
+def problem_for(preset):
+    return "cvrp" if preset == "paper-cvrp" else "tsp"
+
+
+def wrote(path, text):
+    path.write_text(text)
+    return str(path)
+
+
+# --- defaults and presets -------------------------------------------------------------------------
 
 
 def test_defaults_are_the_numbers_of_the_paper():
-    config = Config()
-    # Section 5.1: 30 rounds, 10 programs a role, 100 steps; Appendix B.1: six instances of 50
-    # nodes, two rollouts each.
-    assert (config.rounds, config.population_size, config.steps) == (30, 10, 100)
-    assert (config.size, config.instances, config.rollouts) == (50, 6, 2)
-    # Appendix A.3: three mutation and two crossover groups, six responses, 30 repairs a destroy.
-    assert (config.mutation_groups, config.crossover_groups, config.responses) == (3, 2, 6)
-    assert config.group_forms * config.responses == 30
-    assert config.repairs_per_destroy == 30
-    # Appendices A.4 and A.5: L = 2, weight 0.1, up to five evolved leaders.
-    assert (config.top_responses, config.diversity, config.panel_evolved) == (2, 0.1, 5)
-    assert config.panel_classical is False
-    # Appendix A.2: the context, how programs are sampled, rank-16 adapters with scaling factor 32.
-    assert (config.context, config.temperature, config.top_p) == (8192, 0.8, 0.95)
-    assert (config.lora_rank, config.lora_alpha) == (16, 32.0)
-    # Appendix A.4: AdamW at 5e-6, clipping radius 0.2, gradient norm 1, whole-answer ratios of
-    # centred advantages, failed answers left out.
-    assert (config.learning_rate, config.clip, config.max_gradient_norm) == (5e-6, 0.2, 1.0)
-    assert (config.ratio, config.advantage, config.failure_penalty) == ("sequence", "centred", None)
+    expected = {
+        # Section 5.1: 30 rounds, 10 programs a role, 100 steps; Appendix B.1: six instances of 50
+        # nodes, two rollouts each.
+        "rounds": 30, "population_size": 10, "steps": 100, "size": 50, "instances": 6,
+        "rollouts": 2,
+        # Appendix A.3: three mutation and two crossover groups, six responses, 30 repairs.
+        "mutation_groups": 3, "crossover_groups": 2, "responses": 6, "repairs_per_destroy": 30,
+        # Appendices A.4 and A.5: L = 2, weight 0.1, up to five evolved leaders.
+        "top_responses": 2, "diversity": 0.1, "panel_evolved": 5, "panel_classical": False,
+        # Appendix A.2: the context, how programs are sampled, rank-16 adapters scaled by 32.
+        "context": 8192, "temperature": 0.8, "top_p": 0.95, "lora_rank": 16, "lora_alpha": 32.0,
+        # Appendix A.4: AdamW at 5e-6, clipping radius 0.2, gradient norm 1, whole-answer ratios of
+        # centred advantages, failed answers left out.
+        "learning_rate": 5e-6, "clip": 0.2, "max_gradient_norm": 1.0, "ratio": "sequence",
+        "advantage": "centred", "failure_penalty": None,
+    }  # fmt: skip
+    assert expected.items() <= DEFAULTS.items()
+    assert Settings().search.group_forms * Settings().search.responses == 30
 
 
 @pytest.mark.parametrize(
-    ("problem", "tokens", "micro_batch", "targets"),
-    [("tsp", 1200, 3, "mixers"), ("cvrp", 2048, 2, "mixers+mlp")],
+    ("problem", "tokens", "micro_batch"), [("tsp", 1200, 3), ("cvrp", 2048, 2)]
 )
-def test_what_the_paper_sets_for_each_problem(problem, tokens, micro_batch, targets):
+def test_what_the_paper_sets_for_each_problem(problem, tokens, micro_batch):
     # Appendices A.2 and A.4: longest answers, adapters' targets, optimization micro-batches.
     for preset in ("smoke", f"paper-{problem}"):
-        config = load(problem, preset)
-        assert (config.max_new_tokens, config.micro_batch) == (tokens, micro_batch)
-        assert config.lora_targets == targets
+        config = presets.settings(problem, preset)
+        assert config.generator.max_new_tokens == tokens
+        assert config.learning.micro_batch == micro_batch
+    targets = {p: presets.settings(p, "smoke").learning.lora_targets for p in ("tsp", "cvrp")}
+    assert targets["tsp"] != targets["cvrp"]
 
 
 def test_a_preset_for_one_problem_names_it(tmp_path):
     assert [problem_of(p) for p in ("paper-tsp", "paper-cvrp", "quick")] == ["tsp", "cvrp", None]
-    odd = tmp_path / "odd.toml"
-    odd.write_text("problem = 3\n")
+    odd = wrote(tmp_path / "odd.toml", "problem = 3\n")
     with pytest.raises(InputError, match=r"problem is 3 in preset .*odd\.toml; it must be text"):
-        problem_of(str(odd))
+        problem_of(odd)
+    with pytest.raises(InputError, match=r"preset paper-tsp is for tsp, not for cvrp"):
+        presets.settings("cvrp", "paper-tsp")
 
 
 def test_paper_presets_have_the_nominal_budget():
     for preset in ("paper-tsp", "paper-cvrp"):
-        config = load(preset.removeprefix("paper-"), preset)
-        destroys = config.rounds * config.group_forms * config.responses
-        assert destroys == 900
-        assert destroys * config.repairs_per_destroy == 27_000
+        search = presets.settings(problem_for(preset), preset).search
+        destroys = search.rounds * search.group_forms * search.responses
+        assert (destroys, destroys * search.repairs_per_destroy) == (900, 27_000)
 
 
 @pytest.mark.parametrize("problem", ["tsp", "cvrp"])
@@ -81,140 +111,169 @@ def test_paper_presets_say_what_the_paper_says(problem):
         "validation_steps": 500, "size": 50, "instances": 6, "rollouts": 2, "steps": 100,
         "generator": "model", "update": "auto", "temperature": 0.8, "top_p": 0.95, "context": 8192,
         "lora_rank": 16, "lora_alpha": 32.0, "learning_rate": 5e-6,
-        "lora_targets": {"tsp": "mixers", "cvrp": "mixers+mlp"}[problem],
         "schedule": "constant", "clip": 0.2, "max_gradient_norm": 1.0, "ratio": "sequence",
         "advantage": "centred", "failure_penalty": "none", "residency": "restart",
     }  # fmt: skip
     preset = f"paper-{problem}"
     assert written.items() <= read_preset(preset, problem).items()
     for more in ({"model": "folder"}, {"generator": "vllm", "vllm_python": "p", "model": "9B"}):
-        large = load(problem, preset, more).to_dict()
-        resolved = written | {"update": "grpo", "failure_penalty": None} | more
-        assert resolved.items() <= large.items()
-    assert load(problem, preset, {"generator": "grammar"}).update == "none"
+        large = presets.settings(problem, preset, **more).flat()
+        assert (
+            written | {"update": "grpo", "failure_penalty": None} | more
+        ).items() <= large.items()
+    assert presets.settings(problem, preset, generator="grammar").learning.update == "none"
     attached = {"generator": "vllm", "vllm_url": "http://x"}
     with pytest.raises(InputError, match="residency is restart, but a server at vllm_url is not"):
-        load(problem, preset, attached)
-    assert load(problem, preset, attached | {"residency": "sleep"}).vllm_url == "http://x"
-
-
-def test_a_preset_may_say_none(tmp_path):
-    path = tmp_path / "mine.toml"
-    path.write_text('failure_penalty = "none"\nprompts = "none"\n')
-    config = load("tsp", str(path))
-    assert (config.failure_penalty, config.prompts) == (None, None)
-    path.write_text('learning_rate = "none"\n')
-    with pytest.raises(InputError, match="learning_rate is 'none'; it must be a number"):
-        load("tsp", str(path))
+        presets.settings(problem, preset, **attached)
+    assert presets.settings(problem, preset, residency="sleep", **attached).vllm.url == "http://x"
 
 
 def test_cvrp_has_the_hybrid_panel_under_every_general_preset():
     for preset in ("smoke", "quick", "standard", "paper-cvrp"):
-        config = load("cvrp", preset)
-        assert (config.panel_evolved, config.panel_classical) == (2, True)
-    assert load("cvrp", "quick", {"panel_evolved": 3}).panel_evolved == 3
+        search = presets.settings("cvrp", preset).search
+        assert (search.panel_evolved, search.panel_classical) == (2, True)
+    assert presets.settings("cvrp", "quick", panel_evolved=3).search.panel_evolved == 3
 
 
 def test_the_model_that_ships_learns_with_settings_of_its_own(tmp_path):
-    own = tomllib.loads((Path(spo_jax.__file__).parent / "presets" / "embedded.toml").read_text())
-    assert own
+    text = (Path(spo_jax.__file__).parent / "presets" / "embedded.toml").read_text()
+    own = tomllib.loads(text)["learning"]
     for preset in PRESETS:
-        problem = "cvrp" if preset == "paper-cvrp" else "tsp"
-        small = load(problem, preset)
-        assert (small.generator, small.model, small.update) == ("model", "embedded", "grpo")
-        assert {name: getattr(small, name) for name in own} == own
+        small = presets.settings(problem_for(preset), preset)
+        assert (small.generator.name, small.generator.model) == ("model", "embedded")
+        assert own.items() <= small.flat().items()
         # Another model, the grammar and an experiment have the paper's.
         for others in ({"model": "folder"}, {"generator": "grammar"}):
-            large = load(problem, preset, others)
-            assert {n: getattr(large, n) for n in own} == {n: getattr(Config(), n) for n in own}
+            large = presets.settings(problem_for(preset), preset, **others).flat()
+            assert {name: large[name] for name in own} == {name: DEFAULTS[name] for name in own}
     # What a person wrote counts more.
-    assert load("tsp", "quick", {"learning_rate": 0.125}).learning_rate == 0.125
-    path = tmp_path / "mine.toml"
-    path.write_text("learning_rate = 0.25\n")
-    assert load("tsp", str(path)).learning_rate == 0.25
-    assert load("tsp", str(path)).advantage == own["advantage"]
+    assert presets.settings("tsp", "quick", learning_rate=0.125).learning.learning_rate == 0.125
+    mine = wrote(tmp_path / "mine.toml", "[learning]\nlearning_rate = 0.25\n")
+    learning = presets.settings("tsp", mine).learning
+    assert (learning.learning_rate, learning.advantage) == (0.25, own["advantage"])
     with pytest.raises(InputError, match=r"unknown preset 'embedded'"):
-        load("tsp", "embedded")
+        presets.settings("tsp", "embedded")
+
+
+# --- files ----------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("preset", PRESETS)
-def test_every_preset_is_lawful_and_in_the_package(preset):
-    problem = "cvrp" if preset == "paper-cvrp" else "tsp"
-    assert load(problem, preset).problem == problem
-    assert (Path(spo_jax.__file__).parent / "presets" / f"{preset}.toml").is_file()
+@pytest.mark.parametrize("problem", ["tsp", "cvrp"])
+def test_dumped_settings_are_a_preset_of_the_same_settings(preset, problem, tmp_path, capsys):
+    if problem_of(preset) not in (None, problem):
+        problem = problem_of(preset)
+    assert main(["discover", problem, "--preset", preset, "--dump-config", "--seed", "7"]) == 0
+    text = capsys.readouterr().out
+    path = wrote(tmp_path / "same.toml", text)
+    assert presets.settings(problem, path) == presets.settings(problem, preset, seed=7)
+    assert main(["discover", "--preset", path, "--dump-config"]) == 0
+    assert capsys.readouterr().out == text
+    for each in FIELDS.values():
+        assert f"# {each.info.description}" in text
+    assert not list(tmp_path.glob("runs*"))
 
 
-def test_a_preset_of_another_problem_is_refused():
-    with pytest.raises(InputError, match=r"preset paper-tsp is for tsp, not for cvrp"):
-        load("cvrp", "paper-tsp")
-
-
-def test_unknown_names_are_answered_with_the_closest():
-    with pytest.raises(InputError, match=r"unknown preset 'standart'.*'standard'"):
-        load("tsp", "standart")
-    with pytest.raises(InputError, match=r"unknown setting 'round' in the options.*'rounds'"):
-        load("tsp", "smoke", {"round": 3})
-    with pytest.raises(InputError, match=r"unknown setting 'repairs' in the config"):
-        Config.from_dict({"repairs": 3})
+@given(st.text(), st.floats(0, 1e6), st.integers(-(2**63), 2**63 - 1))
+def test_odd_values_survive_the_file(text, diversity, number):
+    odd = {"method": "a:b", "method_settings": {text: text, "n": number}, "diversity": diversity}
+    with contextlib.suppress(InputError):
+        odd |= {"model": made(model=text)}
+    config = Settings.make(**odd, failure_penalty=None, generator="grammar")
+    kept = presets._flat(to_toml(config), "dumped", "tsp")
+    assert Settings.make(**kept) == config
 
 
 def test_a_preset_file_of_the_users_own(tmp_path):
     path = tmp_path / "mine.toml"
-    path.write_text("rounds = 7\ndiversity = 0\n")
-    config = load("tsp", str(path), {"seed": 3})
-    assert (config.rounds, config.diversity, config.seed) == (7, 0.0, 3)
+    mine = wrote(path, "seed = 2\n[search]\nrounds = 7\ndiversity = 0\n[generator]\nprompts='none'")
+    config = presets.settings("tsp", mine, seed=3)
+    assert (config.search.rounds, config.search.diversity, config.seed) == (7, 0.0, 3)
+    assert config.generator.prompts is None
     path.write_text("rounds = = 7")
     with pytest.raises(InputError, match=r"is not TOML"):
-        load("tsp", str(path))
-    path.write_text("wrokers = 7")
-    with pytest.raises(InputError, match=r"'wrokers' in preset .*'workers'"):
-        load("tsp", str(path))
+        presets.settings("tsp", mine)
+    path.write_text("[learning]\nlearning_rate = 'none'\n")
+    with pytest.raises(InputError, match="learning_rate is 'none'; it must be a number"):
+        presets.settings("tsp", mine)
     with pytest.raises(InputError, match=r"cannot read preset"):
-        load("tsp", str(tmp_path / "none.toml"))
+        presets.settings("tsp", str(tmp_path / "none.toml"))
+    with pytest.raises(InputError, match=r"unknown preset 'standart'.*'standard'"):
+        presets.settings("tsp", "standart")
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("wrokers = 7", r"'wrokers' in preset .*: did you mean 'workers' above all tables\?"),
+        ("rounds = 7", r"unknown setting 'rounds' in preset .*: it belongs in \[search\]"),
+        ("[learning]\nrounds = 7", r"'rounds' in preset .*: it belongs in \[search\]"),
+        ("[search]\nseed = 7", r"'seed' in preset .*: it belongs above all tables"),
+        ("[search]\nround = 7", r"'round' in preset .*: did you mean 'rounds' in \[search\]\?"),
+        ("[vllm]\nvllm_python = 'p'", r"did you mean 'python' in \[vllm\]\?"),
+        ("[generator]\ngenerator = 'grammar'", r"did you mean 'name' in \[generator\]\?"),
+        ("[serach]\nrounds = 7", r"unknown table \[serach\] in preset .*: use search, evaluation"),
+        ("[cvrp]\nsteps = 7", r"unknown table \[cvrp\] in preset .*problems.NAME.GROUP"),
+        ("search = 7", r"search is 7 in preset .*; it must be a table, \[search\]"),
+        ("problems = 7", r"problems is 7 in preset .*; it must be a table"),
+        ("[problems.cvpr.search]\nrounds = 3", r"unknown problem 'cvpr'"),
+        ("[problems.cvrp]\nrounds = 3", r"'rounds' in preset .*: it belongs in \[search\]"),
+        ("[problems.cvrp.search]\nround = 3", r"'round' in preset .*'rounds' in \[search\]"),
+    ],
+)
+def test_misplaced_and_misspelt_keys_are_told_where_they_belong(text, said, tmp_path):
+    with pytest.raises(InputError, match=said):
+        presets.settings("tsp", wrote(tmp_path / "mine.toml", text))
 
 
 def test_a_preset_has_settings_for_one_problem_alone(tmp_path):
-    path = tmp_path / "both.toml"
-    path.write_text("rounds = 7\n[cvrp]\nrounds = 3\npanel_evolved = 1\n")
-    assert load("tsp", str(path)).rounds == 7
-    found = load("cvrp", str(path))
+    text = "[search]\nrounds = 7\n[problems.cvrp.search]\nrounds = 3\npanel_evolved = 1\n"
+    text += "[problems.'no_such_module:P'.search]\nrounds = 4\n"
+    path = wrote(tmp_path / "both.toml", text)
+    assert presets.settings("tsp", path).search.rounds == 7
+    found = presets.settings("cvrp", path).search
     assert (found.rounds, found.panel_evolved, found.panel_classical) == (3, 1, True)
-    path.write_text("[cvpr]\nrounds = 3\n")
-    with pytest.raises(InputError, match=r"unknown problem 'cvpr' in preset .*'cvrp'"):
-        load("tsp", str(path))
-    path.write_text("[cvrp]\nround = 3\n")
-    with pytest.raises(InputError, match=r"unknown setting 'round' in preset .*'rounds'"):
-        load("tsp", str(path))
 
 
-NUMBERS = [f for f in FIELDS.values() if f.metadata["low"] is not None]
+def test_numbers_of_a_method_are_added_to_those_of_the_file(tmp_path):
+    text = "[search]\nmethod = 'funsearch'\n[search.method_settings]\nislands = 4\nscore = 'last'\n"
+    path = wrote(tmp_path / "mine.toml", text)
+    own = parse("--method-setting", "islands=2", "--method-setting", "temperature = 0.5")
+    assert presets.settings("tsp", path, **own).search.method_settings == {
+        "islands": 2, "score": "last", "temperature": 0.5,
+    }  # fmt: skip
 
 
-@pytest.mark.parametrize("field", NUMBERS, ids=lambda f: f.name)
-def test_the_lower_boundary_of_every_number(field):
-    low = field.metadata["low"]
-    step = 1 if isinstance(low, int) else 0.005
-    # The group settings are bound to each other, so the least lawful value needs company.
-    company = {"responses": 1} if field.name == "repairs_per_destroy" else {}
-    company |= {"max_new_tokens": 1} if field.name == "context" else {}
-    if field.name == "importance_cap":
-        company |= {"generator": "vllm", "vllm_url": "http://x"}
-    Config(**{field.name: low} | company | {"panel_classical": True})
-    with pytest.raises(InputError, match=rf"^{field.name} is .*must be"):
-        Config(**{field.name: low - step})
+# --- values ---------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("field", NUMBERS, ids=lambda f: f.name)
-def test_the_upper_boundary_of_every_number(field):
-    high = field.metadata["high"]
-    company = {"repairs_per_destroy": high} if field.name == "responses" else {}
-    company |= {"responses": 1} if field.name == "repairs_per_destroy" else {}
-    company |= {"context": 10 * high} if field.name == "max_new_tokens" else {}
-    if field.name == "importance_cap":
-        company |= {"generator": "vllm", "vllm_url": "http://x"}
-    Config(**{field.name: high} | company)
-    with pytest.raises(InputError, match=rf"^{field.name} is .*must be"):
-        Config(**{field.name: high + 1})
+def test_unknown_names_are_answered_with_the_closest():
+    with pytest.raises(InputError, match=r"unknown setting 'round'.*'rounds'"):
+        presets.settings("tsp", "smoke", round=3)
+    with pytest.raises(InputError, match=r"unknown setting 'repairs'"):
+        Settings.make(repairs=3)
+    with pytest.raises(InputError, match=r"unknown setting 'round'.*'rounds'"):
+        SearchSettings(round=3)
+
+
+# What the other settings have to be where one is at its bound.
+COMPANY = {
+    "responses": {"repairs_per_destroy": 10_000},
+    "repairs_per_destroy": {"responses": 1},
+    "context": {"max_new_tokens": 1},
+    "max_new_tokens": {"context": 10_000_000},
+    "importance_cap": {"generator": "vllm", "vllm_url": "http://x"},
+    "panel_evolved": {"panel_classical": True},
+}
+
+
+@pytest.mark.parametrize("each", NUMBERS, **by_name)
+def test_the_boundaries_of_every_number(each):
+    for bound, sign in zip(bounds(each.info), (-1, 1), strict=True):
+        assert made(**{each.flat: bound}, **COMPANY.get(each.flat, {})) == bound
+        step = 1 if isinstance(bound, int) or sign > 0 else 0.005
+        with pytest.raises(InputError, match=rf"^{each.flat} is .*must be"):
+            Settings.make(**{each.flat: bound + sign * step})
 
 
 ODD_TEXTS = ["9" * 20, "9" * 5000, "-" + "9" * 20, "1e400", "inf", "-inf", "nan", "0x10", "1_0", ""]
@@ -222,166 +281,196 @@ ODD_TEXTS += ["\u0663", "1e308", "-0.0", "0", "\0", "\udc80", "none"]
 ODD_NUMBERS = [10**20, -(10**20), 10**400, float("inf"), -float("inf"), 1e308]
 
 
-@pytest.mark.parametrize("field", FIELDS.values(), ids=lambda f: f.name)
-def test_no_value_is_too_odd_for_a_sentence(field):
-    """On the command line and in a file: refused in a sentence, or within the field's bounds."""
-
-    def typed(text):
-        if field.name == "problem":
-            return Config(problem=text).problem
-        return overrides_from(argparse.Namespace(**{field.name: text}))[field.name]
-
+@pytest.mark.parametrize("each", FIELDS.values(), **by_name)
+def test_no_value_is_too_odd_for_a_sentence(each):
+    """On the command line and in a file: refused in a sentence, or within the setting's bounds."""
+    flag = "--" + each.flat.replace("_", "-")
+    typed = each.flat != "problem" and bool not in kinds(each.info.annotation)
     taken = []
-    for odd in ODD_TEXTS:
+    for odd in ODD_TEXTS if typed and each.flat != "method_settings" else []:
         with contextlib.suppress(InputError):
-            taken.append(typed(odd))
-    for odd in ODD_NUMBERS:
+            taken.append(parse(f"{flag}={odd}")[each.flat])
+    for odd in (*ODD_TEXTS, *ODD_NUMBERS):
         with contextlib.suppress(InputError):
-            taken.append(getattr(Config(**{field.name: odd}), field.name))
-    low, high = field.metadata["low"], field.metadata["high"]
+            taken.append(made(**{each.flat: odd}))
+    low, high = bounds(each.info)
     for value in taken:
         if low is not None and value is not None:
             assert low <= value <= high
-        if isinstance(value, str) and not field.metadata["choices"]:
+        if isinstance(value, str):
             value.encode("utf-8")
             assert "\0" not in value
 
 
-def test_every_number_has_bounds():
-    for field in FIELDS.values():
-        basic = set(get_args(field.type)) or {field.type}
-        for bound in ("low", "high"):
-            known = field.metadata[bound] is not None
-            assert known == bool(basic & {int, float}), field.name
+@pytest.mark.parametrize("each", FIELDS.values(), **by_name)
+def test_every_setting_refuses_a_value_of_another_type(each):
+    wrong = [b"x", float("nan"), [1], 1 if isinstance(DEFAULTS[each.flat], bool) else True]
+    for value in [*wrong, {} if each.flat != "method_settings" else {1: 2}]:
+        with pytest.raises(InputError, match=rf"^{each.flat} is .*must be"):
+            Settings.make(**{each.flat: value})
 
 
-@pytest.mark.parametrize("field", FIELDS.values(), ids=lambda f: f.name)
-def test_every_field_refuses_a_value_of_another_type(field):
-    for wrong in ([1], {}, b"x", float("nan")):
-        with pytest.raises(InputError, match=rf"^{field.name} is .*must be"):
-            Config(**{field.name: wrong})
-    wrong = 1 if isinstance(getattr(Config(), field.name), bool) else True
-    with pytest.raises(InputError, match=rf"^{field.name} is .*must be"):
-        Config(**{field.name: wrong})
-
-
-@pytest.mark.parametrize(
-    "field", [f for f in FIELDS.values() if f.metadata["choices"]], ids=lambda f: f.name
-)
-def test_choices(field):
-    for choice in field.metadata["choices"]:
-        assert getattr(Config(**{field.name: choice}), field.name) == choice
-    with pytest.raises(InputError, match=f"{field.name} is 'other'; it must be one of"):
-        Config(**{field.name: "other"})
+@pytest.mark.parametrize("each", CHOICES, **by_name)
+def test_choices(each):
+    company = {"generator": "vllm", "vllm_python": "p"} if each.group == "vllm" else {}
+    for choice in choices(each.info):
+        assert made(**{each.flat: choice}, **company) == choice
+    with pytest.raises(InputError, match=f"{each.flat} is 'other'; it must be one of"):
+        Settings.make(**{each.flat: "other"})
 
 
 def test_relations():
-    with pytest.raises(InputError, match=r"both 0"):
-        Config(mutation_groups=0, crossover_groups=0)
-    with pytest.raises(InputError, match=r"repairs_per_destroy is 20.*multiple of responses"):
-        Config(repairs_per_destroy=20)
-    with pytest.raises(InputError, match=r"panel_evolved is 0"):
-        Config(panel_evolved=0)
-    assert Config(panel_evolved=0, panel_classical=True).panel_evolved == 0
-    with pytest.raises(InputError, match=r"max_new_tokens is 8192 and context 8192"):
-        Config(max_new_tokens=8192)
+    for wrong, said in (
+        ({"mutation_groups": 0, "crossover_groups": 0}, "both 0"),
+        ({"repairs_per_destroy": 20}, "repairs_per_destroy is 20.*multiple of responses"),
+        ({"panel_evolved": 0}, "panel_evolved is 0"),
+        ({"select": "validation", "finalists": 0}, "finalists is 0"),
+        ({"max_new_tokens": 8192}, "max_new_tokens is 8192 and context 8192"),
+        ({"method_settings": {"islands": 3}}, "method_settings is given, but method is spo"),
+        ({"base_url": "http://x"}, "base_url is given, but generator is model; use .* openai"),
+    ):
+        with pytest.raises(InputError, match=said):
+            Settings.make(**wrong)
+    with pytest.raises(InputError, match="panel_evolved is 0"):
+        SearchSettings(panel_evolved=0)
 
 
 def test_a_model_learns_unless_told_otherwise_and_nothing_else_can():
-    assert Config(generator="model").update == "grpo"
-    assert Config(generator="model", update="none").update == "none"
-    assert Config(generator="grammar").update == "none"
-    assert Config(generator="my.module:Writer").update == "none"
-    assert Config(generator="my.module:Writer", update="my.module:learn").update != "none"
+    def update(**flat):
+        return Settings.make(**flat).learning.update
+
+    assert update(generator="model") == "grpo"
+    assert update(generator="model", update="none") == "none"
+    assert update(generator="grammar") == "none"
+    assert update(generator="my.module:Writer") == "none"
+    assert update(generator="my.module:Writer", update="my.module:learn") == "my.module:learn"
     for generator in ("grammar", "my.module:Writer"):
         with pytest.raises(InputError, match=f"update is grpo.* generator is {generator}"):
-            Config(generator=generator, update="grpo")
+            update(generator=generator, update="grpo")
 
 
 def test_a_model_that_is_named_is_used():
-    config = load("tsp", "smoke", {"model": "folder"})
-    assert (config.generator, config.model, config.update) == ("model", "folder", "grpo")
-    assert load("tsp", "smoke", {"generator": "grammar"}).update == "none"
+    config = presets.settings("tsp", "smoke", model="folder")
+    assert (config.generator.name, config.generator.model) == ("model", "folder")
+    assert config.learning.update == "grpo"
     with pytest.raises(InputError, match="model is folder, but generator is grammar"):
-        load("tsp", "smoke", {"model": "folder", "generator": "grammar"})
-
-
-def test_flags_are_made_from_the_fields():
-    assert parse() == {}
-    given = parse(
-        "--repairs-per-destroy", "12", "--diversity", "0.5", "--no-state", "--panel-classical",
-        "--parents", "rank", "--cpu-seconds", "none", "--workers", "3",
-    )  # fmt: skip
-    assert given == {
-        "repairs_per_destroy": 12,
-        "diversity": 0.5,
-        "state": False,
-        "panel_classical": True,
-        "parents": "rank",
-        "cpu_seconds": None,
-        "workers": 3,
-    }
-
-
-def test_a_malformed_flag_is_one_sentence():
-    with pytest.raises(InputError, match=r"^rounds is 'many'; it must be a whole number"):
-        parse("--rounds", "many")
-    with pytest.raises(InputError, match=r"^seed is -1; it must be a whole number from 0"):
-        parse("--seed=-1")
-    with pytest.raises(InputError, match=r"^parents is 'best'; it must be one of uniform, rank"):
-        parse("--parents", "best")
-
-
-def test_every_flag_has_one_line_of_help():
-    for field in FIELDS.values():
-        assert field.metadata["help"]
-        assert "\n" not in field.metadata["help"]
-    parser = argparse.ArgumentParser()
-    add_arguments(parser)
-    for name in FIELDS.keys() - {"problem"}:
-        assert "--" + name.replace("_", "-") in parser.format_help()
-
-
-def test_config_survives_its_dict():
-    config = load("cvrp", "smoke", {"cpu_seconds": 2.5, "prompts": "folder"})
-    assert Config.from_dict(config.to_dict()) == config
-
-
-@given(st.integers(0, 2**63 - 1), st.floats(0, 1e6), st.booleans())
-def test_any_lawful_values_survive_the_dict(seed, diversity, state):
-    config = Config(seed=seed, diversity=diversity, state=state)
-    assert Config.from_dict(config.to_dict()) == config
+        presets.settings("tsp", "smoke", model="folder", generator="grammar")
 
 
 def test_a_credit_to_learn_from_needs_an_update():
-    config = load("tsp", "quick", {"learning_credit": "shared"})
-    assert (config.credit, config.learning_credit, config.update) == (
-        "stackelberg",
-        "shared",
-        "grpo",
-    )
-    assert Config.from_dict(config.to_dict()) == config
-    assert config.changed({"learning_credit": None}) == ["learning_credit"]
-    assert config.changed({"learning_credit": "shared"}) == []
+    config = presets.settings("tsp", "quick", learning_credit="shared")
+    assert (config.search.credit, config.learning.learning_credit) == ("stackelberg", "shared")
     for more in ({"update": "none"}, {"generator": "grammar"}):
         with pytest.raises(InputError, match="learning_credit is shared, and update is none"):
-            load("tsp", "quick", {"learning_credit": "shared", **more})
+            presets.settings("tsp", "quick", learning_credit="shared", **more)
     own = {"generator": "grammar", "update": "mine:updater", "learning_credit": "mine:credit"}
-    assert load("tsp", "quick", own).learning_credit == "mine:credit"
+    assert presets.settings("tsp", "quick", **own).learning.learning_credit == "mine:credit"
+
+
+@given(st.integers(0, 2**63 - 1), st.floats(0, 1e6), st.booleans())
+def test_settings_survive_their_flat_values(seed, diversity, state):
+    config = Settings.make(seed=seed, diversity=diversity, state=state, cpu_seconds=2.5)
+    assert Settings.make(**config.flat()) == config == config.replace()
+    assert config.replace(seed=5).flat() == config.flat() | {"seed": 5}
+
+
+def test_settings_are_frozen_and_can_be_built_by_group():
+    config = Settings(search=SearchSettings(rounds=3), evaluation={"steps": 5})
+    assert config == Settings.make(rounds=3, steps=5)
+    for owner, name in ((config, "seed"), (config.search, "rounds")):
+        with pytest.raises(ValueError, match="frozen"):
+            setattr(owner, name, 4)
 
 
 def test_changes_that_forbid_a_resume():
-    config = Config(workers=2)
-    assert config.changed({"workers": 5, "model": "moved", "rounds": config.rounds}) == []
+    config = Settings.make(workers=2, learning_credit="shared")
+    assert config.changed({"workers": 5, "model": "moved", "rounds": 30}) == []
     assert config.changed({"rounds": 3, "credit": "shared", "seed": 0}) == ["rounds", "credit"]
+    assert config.changed({"learning_credit": None}) == ["learning_credit"]
 
 
-def test_every_field_is_read_somewhere():
-    """A setting that nobody reads is a lie; the check is for `config.FIELD` in the package."""
+# --- flags ----------------------------------------------------------------------------------------
+
+
+def test_flags_are_made_from_the_settings():
+    assert parse() == {}
+    assert parse(
+        "--repairs-per-destroy", "12", "--diversity", "0.5", "--no-state", "--panel-classical",
+        "--parents", "rank", "--cpu-seconds", "none", "--workers", "3", "--vllm-python", "p",
+        "--method-setting", "a=1", "--method-setting", "b = x y", "--method-setting", "c=true",
+    ) == {
+        "repairs_per_destroy": 12, "diversity": 0.5, "state": False, "panel_classical": True,
+        "parents": "rank", "cpu_seconds": None, "workers": 3, "vllm_python": "p",
+        "method_settings": {"a": 1, "b": "x y", "c": True},
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("argv", "said"),
+    [
+        (["--rounds", "many"], "rounds is 'many'; it must be a whole number from 1 to 100000"),
+        (["--seed=-1"], "seed is '-1'; it must be a whole number from 0"),
+        (["--parents", "best"], "parents is 'best'; it must be one of uniform, rank"),
+        (["--method-setting", "islands"], "--method-setting is 'islands'; write it as NAME=VALUE"),
+    ],
+)
+def test_a_malformed_flag_is_one_sentence(argv, said, capsys):
+    with pytest.raises(InputError, match=f"^{said}"):
+        parse(*argv)
+    assert main(["discover", "tsp", *argv]) == 2
+    assert capsys.readouterr().err.startswith(f"spo: {said}")
+
+
+def test_help_has_sections_and_hides_what_is_rare(capsys):
+    assert main(["discover", "--help"]) == 0
+    short = capsys.readouterr().out
+    assert main(["discover", "--help-all"]) == 0
+    long = capsys.readouterr().out
+    for each in FIELDS.values():
+        assert each.info.description
+        assert "\n" not in each.told
+        flag = "--" + each.flat.replace("_", "-").replace("method-settings", "method-setting")
+        assert each.flat == "problem" or flag in long.split()[:-1] or f"{flag}," in long
+        if each.rare:
+            assert f"{flag} " not in short
+    for group in GROUPS:
+        assert f"{group} settings:" in short
+    assert "[a whole number from 1 to 100000; default: 30]" in " ".join(short.split())
+    assert short.count("\n") < 130 < long.count("\n")
+
+
+# --- the models -----------------------------------------------------------------------------------
+
+
+def test_every_number_has_bounds_and_every_flat_name_is_unique():
+    assert len(FIELDS) == sum(
+        len([n for n in model.model_fields if n not in GROUPS])
+        for model in (Settings, *GROUPS.values())
+    )
+    for each in FIELDS.values():
+        some = set(kinds(each.info.annotation)) - {NoneType}
+        assert (bounds(each.info) != (None, None)) == bool(some & {int, float}), each.flat
+
+
+def test_every_setting_is_read_somewhere():
+    """A setting that nobody reads is a lie; the check is for `GROUP.FIELD` in the package."""
     read = set()
     for path in Path(spo_jax.__file__).parent.rglob("*.py"):
-        names = {"config", "settings"} | ({"self"} if path.name == "config.py" else set())
         for node in ast.walk(ast.parse(path.read_text("utf-8"))):
-            if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
-                read |= {node.attr} if node.value.id in names else set()
-    assert FIELDS.keys() - read == set()
+            if isinstance(node, ast.Attribute):
+                of = node.value
+                group = of.attr if isinstance(of, ast.Attribute) else getattr(of, "id", "")
+                read.add((group.strip("_") if group in GROUPS else "", node.attr))
+    assert {(each.group, each.name) for each in FIELDS.values()} - read == set()
+
+
+def test_the_documented_file_and_calls(tmp_path):
+    text = (Path(__file__).parents[1] / "docs" / "runs.md").read_text("utf-8")
+    section = text.split("## Settings")[1].split("\n## ")[0]
+    file, code = (section.split(f"```{kind}\n")[1].split("```")[0] for kind in ("toml", "python"))
+    path = wrote(tmp_path / "mine.toml", file)
+    assert presets.settings("cvrp", path).evaluation.size == 30
+    assert presets.settings("tsp", path).search.method_settings == {"islands": 4}
+    made: dict[str, Settings] = {}
+    exec(code, made)
+    assert made["config"] == presets.settings("tsp", "quick", rounds=6)

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from spo_jax.config import Config
+from spo_jax.config import Settings
 from spo_jax.program import Program
 from spo_jax.search.credit import SCHEMES, Payoff, get_credit
 from spo_jax.search.runs.run import load_run
@@ -74,7 +74,7 @@ def test_the_command_of_the_example(folder: Path) -> None:
         env=os.environ | {"PYTHONPATH": os.pathsep.join([".", str(Path(__file__).parents[1])])},
     )  # fmt: skip
     run = load_run(folder / "run")
-    assert (run.status, run.config.credit) == ("finished", "my_credit:steady")
+    assert (run.status, run.config.search.credit) == ("finished", "my_credit:steady")
     # The score of each survivor is the mean of its two best J less their standard deviations.
     rows = dump(folder / "run")
     steady: dict[str, list[float]] = {}
@@ -87,7 +87,7 @@ def test_the_command_of_the_example(folder: Path) -> None:
     found = {digest[m[3]]: m[4] for m in rows["members"] if m[1] == "destroy"}
     assert found
     for destroy, score in found.items():
-        best = sorted(steady[destroy])[-Config().top_responses :]
+        best = sorted(steady[destroy])[-Settings().search.top_responses :]
         assert score == pytest.approx(sum(best) / len(best))
 
 

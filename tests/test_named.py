@@ -13,7 +13,7 @@ sys.path.insert(0, SEARCH)  # for the fakes, as pytest does for the tests there
 from spo_fakes import Evaluator, Generator, play, small  # noqa: E402
 
 import spo_jax  # noqa: E402
-from spo_jax.config import Config  # noqa: E402
+from spo_jax.config import Settings  # noqa: E402
 from spo_jax.envs.problem import Problem  # noqa: E402
 from spo_jax.envs.problems import get_problem  # noqa: E402
 from spo_jax.envs.report.baselines import get_baseline  # noqa: E402
@@ -41,8 +41,8 @@ TAKERS = {
     "panel": get_panel,
     "utility": get_utility,
     "evaluator": get_evaluator,
-    "method": lambda name: get_method(Config(method=name)),
-    "advantage": lambda name: grpo_of(Config(advantage=name)),
+    "method": lambda name: get_method(Settings.make(method=name)),
+    "advantage": lambda name: grpo_of(Settings.make(advantage=name)),
     "baseline": lambda name: get_baseline(name, get_problem("tsp")),
 }
 MODULES = {

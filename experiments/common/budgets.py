@@ -46,7 +46,7 @@ class Budget:
     """What an experiment may spend.
 
     presets, settings: by problem, the preset of `spo discover` and what is set besides (names of
-        `Config`). discovery_seeds: independent runs of every discovery method, seeds 0, 1, ...
+        `Settings`). discovery_seeds: independent runs of every discovery method, seeds 0, 1, ...
     uniform: by problem, instances of each size of the paper's columns. files: most files of a
         benchmark group, None for all; largest: nodes or customers of the largest, None for any.
     evaluation_seeds: rollouts of an instance; steps: LNS iterations of a rollout. patience: CPU

@@ -11,8 +11,8 @@ from typing import Any
 
 from common.budgets import BUDGETS, PROBLEMS, Budget
 
-from spo_jax import config
-from spo_jax.config import MAX_WORKERS, Config
+from spo_jax import flags
+from spo_jax.config import MAX_WORKERS, Settings
 from spo_jax.errors import InputError, SpoError
 from spo_jax.stopping import exit_code
 
@@ -67,7 +67,7 @@ def chosen(args: argparse.Namespace) -> Budget:
         if args.seeds < 1:
             raise InputError(f"--seeds is {args.seeds}; there is at least one discovery run")
         budget = replace(budget, discovery_seeds=args.seeds)
-    own = flags(args.discovery, "--discovery")
+    own = settings_in(args.discovery, "--discovery")
     if {"seed", "method", "workers"} & own.keys():
         raise InputError("--discovery: seed, method and workers are the experiment's own")
     if own:
@@ -92,19 +92,19 @@ def folder(args: argparse.Namespace) -> Path:
 
 def workers(args: argparse.Namespace) -> int:
     """--workers, by default as many as `spo discover` would use."""
-    count = Config().workers if args.workers is None else args.workers
+    count = Settings().workers if args.workers is None else args.workers
     if not 1 <= count <= MAX_WORKERS:
         raise InputError(f"--workers is {count}; it must be from 1 to {MAX_WORKERS}")
     return count
 
 
-def flags(text: str, what: str) -> dict[str, Any]:
+def settings_in(text: str, what: str) -> dict[str, Any]:
     """'--SETTING VALUE ...' as settings. Raises InputError, in which `what` names the text."""
     try:
         words = shlex.split(text)
     except ValueError as error:  # a quotation without an end
         raise InputError(f"{what}: {error}") from None
-    return config.overrides_from(_Flags(what).parse_args(words))
+    return flags.given(_Flags(what).parse_args(words))
 
 
 class _Flags(argparse.ArgumentParser):
@@ -113,7 +113,7 @@ class _Flags(argparse.ArgumentParser):
     def __init__(self, what: str) -> None:
         super().__init__(add_help=False, allow_abbrev=False)
         self._what = what
-        config.add_arguments(self)
+        flags.add_arguments(self)
 
     def error(self, message: str) -> Any:
         raise InputError(f"{self._what}: {message}")

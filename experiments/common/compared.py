@@ -184,7 +184,8 @@ def _writer(measured: Sequence[Measured]) -> str:
     if not runs:
         return ""
     writers = {
-        run.config.model if run.config.generator != "grammar" else "the grammar" for run in runs
+        run.config.generator.model if run.config.generator.name != "grammar" else "the grammar"
+        for run in runs
     }
     named = {"embedded": "the model that ships"}
     told = " and ".join(sorted(named.get(Path(w).name, Path(w).name) for w in writers))
@@ -200,7 +201,7 @@ def _rules(measured: Sequence[Measured]) -> str:
     """The rules by which a run's pair is chosen, and whose each is where there are several."""
     whose: dict[str, list[str]] = {}
     for each in measured:
-        for rule in dict.fromkeys(run.config.select for run in each.runs):
+        for rule in dict.fromkeys(run.config.search.select for run in each.runs):
             whose.setdefault(rule, []).append(each.contender.label)
     if len(whose) == 1:
         return next(iter(whose))

@@ -14,7 +14,7 @@ from common.contenders import Contender
 
 import spo_jax
 from spo_jax import presets
-from spo_jax.config import Config
+from spo_jax.config import Settings
 from spo_jax.envs.problems import get_problem
 from spo_jax.errors import InputError
 from spo_jax.search.runs.manifest import check_model, check_prompts
@@ -23,7 +23,7 @@ from spo_jax.search.writing.prompts import Templates
 from spo_jax.words import SPO
 
 
-def discover(settings: Config, preset: str, given: Mapping[str, Any], path: Path) -> Run:
+def discover(settings: Settings, preset: str, given: Mapping[str, Any], path: Path) -> Run:
     """Start the run at `path`, go on with it, or leave it if it is finished; the run.
 
     given: the settings above the preset's, with which it is started or resumed. Raises InputError
@@ -32,7 +32,7 @@ def discover(settings: Config, preset: str, given: Mapping[str, Any], path: Path
     """
     if path.exists():
         found = load_run(path)
-        if changes := found.config.changed(settings.to_dict()):
+        if changes := found.config.changed(settings.flat()):
             raise InputError(f"{path} differs in {', '.join(changes)}: choose another --out")
         if found.status == "finished":
             _require_alike(found, settings)
@@ -44,23 +44,23 @@ def discover(settings: Config, preset: str, given: Mapping[str, Any], path: Path
     )
 
 
-def _require_alike(found: Run, settings: Config) -> None:
+def _require_alike(found: Run, settings: Settings) -> None:
     """Raises InputError where a finished run's model or prompts are not those of `settings`, which
     may be called otherwise.
 
     Nothing is said against a model of the same name that is not on this machine: it is not needed.
     """
     prompts = None
-    if settings.prompts is not None:
-        prompts = Templates.read(settings.prompts, get_problem(settings.problem)).digest
+    if settings.generator.prompts is not None:
+        prompts = Templates.read(settings.generator.prompts, get_problem(settings.problem)).digest
     check_prompts(found.manifest, prompts, found.path)
-    began, name = found.manifest.get("model"), settings.model
+    began, name = found.manifest.get("model"), settings.generator.model
     if began is None:
         return
     try:
         now = {"name": name} if "name" in began else _digests(name)
     except InputError:
-        if found.config.model in (name, str(Path(name).resolve())):
+        if found.config.generator.model in (name, str(Path(name).resolve())):
             return
         raise
     check_model(began, now, found.path)
@@ -96,7 +96,7 @@ def runs_of(
 
 def wanted(
     contender: Contender, problem: str, budget: Budget, seed: int = 0, workers: int = 1
-) -> tuple[Config, dict[str, Any]]:
+) -> tuple[Settings, dict[str, Any]]:
     """The settings of a contender's run, and those of them that stand above the preset's.
 
     Raises InputError where they do not go together.
@@ -104,7 +104,7 @@ def wanted(
     own = {**budget.given(problem), **(contender.settings or {}), "seed": seed, "workers": workers}
     if own.get("method", SPO) != SPO:
         own.pop("update", None)  # it teaches no model, whatever the budget says
-    return presets.load(problem, budget.presets[problem], own), own
+    return presets.settings(problem, budget.presets[problem], **own), own
 
 
 def folder(contender: Contender, problem: str, out: Path, seed: int) -> Path:

@@ -29,7 +29,7 @@ from common.discovered import runs_of
 from common.kept import ROW, Entry, Row
 
 from spo_jax import __version__
-from spo_jax.config import Config
+from spo_jax.config import Settings
 from spo_jax.envs.problem import Instance, Problem
 from spo_jax.envs.report.baselines import get_baseline, run_baseline
 from spo_jax.envs.report.evaluation import Progress, require_lawful
@@ -177,8 +177,8 @@ def evaluate(
                                   solver_seconds=seconds)]  # fmt: skip
     return [
         evaluate_pair(
-            pair, problem, instances, **shared, who=who, shown=shown_with(settings.state),
-            on_invalid=settings.on_invalid, patience=budget.patience,
+            pair, problem, instances, **shared, who=who, shown=shown_with(settings.generator.state),
+            on_invalid=settings.evaluation.on_invalid, patience=budget.patience,
         )
         for who, pair, settings in pairs_of(contender, problem.name, budget, out, workers)
     ]  # fmt: skip
@@ -186,7 +186,7 @@ def evaluate(
 
 def pairs_of(
     contender: Contender, problem: str, budget: Budget, out: Path, workers: int
-) -> list[tuple[str, Pair, Config]]:
+) -> list[tuple[str, Pair, Settings]]:
     """(name, pair, what it was discovered with) of a contender's discovery runs, or of its file;
     none for a baseline.
     """
@@ -202,7 +202,7 @@ def pairs_of(
     ]
 
 
-def read_pair(path: str | Path, problem: str) -> tuple[Pair, Config]:
+def read_pair(path: str | Path, problem: str) -> tuple[Pair, Settings]:
     """What `spo evaluate` would take: a pair file, a run folder, or operators of G-LNS; and what
     it was discovered with.
     """

@@ -28,8 +28,8 @@ from common.discovered import discover
 from common.outcomes import outcome
 from common.study_report import report
 
-from spo_jax import config, presets
-from spo_jax.config import Config
+from spo_jax import flags, presets
+from spo_jax.config import Settings
 from spo_jax.envs.problems import get_problem
 from spo_jax.envs.run.local import LocalEvaluator
 from spo_jax.envs.run.shown import shown_with
@@ -49,25 +49,25 @@ def script(name: str, parser: argparse.ArgumentParser, arms: Callable[[Namespace
     """Run a study's command line; the exit code: 2 for what the user can mend, 130 after Ctrl-C."""
     parser.add_argument("--seeds", type=int, default=5, help="runs of each arm")
     parser.add_argument("--problem", default="tsp")
-    config.add_arguments(parser)
+    flags.add_arguments(parser)
     return commandline.script(name, parser, lambda args: study(args, arms(args)))
 
 
 def study(args: Namespace, arms: Arms) -> int:
     """Run what is missing, then tell of all. Raises InputError for what the user can mend."""
-    given = config.overrides_from(args)
+    given = flags.given(args)
     varied = sorted({"seed", *(name for own in arms.values() for name in own)} & given.keys())
     if varied:
         raise InputError(f"{' and '.join(varied)}: a study sets that itself; leave it out")
     if args.seeds < 1 or not arms or len(set(map(folder_name, arms))) < len(arms):
         raise InputError("a study needs at least one seed, and arms with names of their own")
     out = Path(args.out)
-    wanted: dict[tuple[str, int], Config] = {}
+    wanted: dict[tuple[str, int], Settings] = {}
     for arm, own in arms.items():
         for seed in range(args.seeds):
-            settings = presets.load(args.problem, args.preset, {**given, **own, "seed": seed})
+            settings = presets.settings(args.problem, args.preset, **{**given, **own, "seed": seed})
             wanted[arm, seed] = settings
-        for name in (wanted[arm, 0].credit, wanted[arm, 0].learning_credit):
+        for name in (wanted[arm, 0].search.credit, wanted[arm, 0].learning.learning_credit):
             if name is not None:
                 get_credit(name)
     paths = {key: out / f"{folder_name(key[0])}-seed{key[1]}" for key in wanted}
@@ -100,7 +100,7 @@ def folder_name(arm: str) -> str:
     return re.sub(r"[^A-Za-z0-9_-]+", "-", arm)
 
 
-def fresh_utilities(pairs: Mapping[Any, Any], settings: Mapping[Any, Config]) -> dict[Any, float]:
+def fresh_utilities(pairs: Mapping[Any, Any], settings: Mapping[Any, Settings]) -> dict[Any, float]:
     """J of each run's pair (a `Best` or None) on instances that all runs and studies share.
 
     A pair runs as it was discovered: with the state or without, failing or skipping what is
@@ -108,27 +108,30 @@ def fresh_utilities(pairs: Mapping[Any, Any], settings: Mapping[Any, Config]) ->
     """
     first = next(iter(settings.values()))
     problem = get_problem(first.problem)
-    instances = problem.sample(first.size, FRESH_INSTANCES, derive("credit study"))
+    instances = problem.sample(first.evaluation.size, FRESH_INSTANCES, derive("credit study"))
     alike: dict[tuple[bool, str], dict[Any, Pair]] = {}
     for key, best in pairs.items():
         if best is not None:
-            terms = settings[key].state, settings[key].on_invalid
+            terms = settings[key].generator.state, settings[key].evaluation.on_invalid
             alike.setdefault(terms, {})[key] = best.pair
-    utility = get_utility(first.utility)
+    utility = get_utility(first.evaluation.utility)
     values = dict.fromkeys(pairs, math.nan)
     for (state, on_invalid), found in alike.items():
         distinct = {pair.digest: pair for pair in found.values()}
         with LocalEvaluator(
             problem,
             first.workers,
-            cpu_seconds=first.cpu_seconds,
-            memory_mb=first.memory_mb,
+            cpu_seconds=first.evaluation.cpu_seconds,
+            memory_mb=first.evaluation.memory_mb,
             on_invalid=on_invalid,
             shown=shown_with(state),
-            unsafe=first.unsafe_sandbox,
+            unsafe=first.evaluation.unsafe_sandbox,
         ) as evaluator:
             rollouts = evaluator.run(
-                list(distinct.values()), instances, seeds=range(first.rollouts), steps=first.steps
+                list(distinct.values()),
+                instances,
+                seeds=range(first.evaluation.rollouts),
+                steps=first.evaluation.steps,
             )
         scores = mean_scores(utility(rollouts, instances))
         known = dict(zip(distinct, map(float, scores), strict=True))

@@ -9,7 +9,7 @@ import numpy as np
 from common.outcomes import COUNTS, CURVES, MEASURES, SHARES, Outcome, first_of_last_third
 from common.tables import lines_of
 
-from spo_jax.config import Config
+from spo_jax.config import Settings
 from spo_jax.envs.textfiles import write_atomically
 
 
@@ -30,7 +30,7 @@ def interval(values: Sequence[float]) -> tuple[int, float, float, float]:
 
 
 def report(
-    outcomes: Sequence[Outcome], settings: Config, preset: str, fresh: int, out: Path
+    outcomes: Sequence[Outcome], settings: Settings, preset: str, fresh: int, out: Path
 ) -> None:
     """Print the table and write it, the runs and the picture into `out`.
 
@@ -116,19 +116,19 @@ def _digits(measure: str) -> str:
 
 
 def _caption(
-    outcomes: Sequence[Outcome], settings: Config, preset: str, fresh: int, seeds: int
+    outcomes: Sequence[Outcome], settings: Settings, preset: str, fresh: int, seeds: int
 ) -> str:
-    first = first_of_last_third(settings.rounds)
+    first, judged = first_of_last_third(settings.search.rounds), settings.evaluation
     return (
-        f"{settings.problem}, preset {preset}; {settings.rounds} rounds, the last third from round "
-        f"{first}; {seeds} seeds. Means over seeds with 95% Student t intervals, each for itself: "
-        "nothing is tested, and nothing corrected for their number. Arms have the same nominal "
-        "budget; what they spent is in the first columns: repairs are written for valid destroys "
-        "alone, one set for a destroy that a round wrote twice, and a pair that was met before is "
-        "not evaluated again. "
-        f"Fresh J: {fresh} instances of size {settings.size} that no run has seen, "
-        f"{settings.rollouts} rollouts of {settings.steps} steps on each; the pair is chosen by "
-        f"{settings.select}."
+        f"{settings.problem}, preset {preset}; {settings.search.rounds} rounds, the last third "
+        f"from round {first}; {seeds} seeds. Means over seeds with 95% Student t intervals, each "
+        "for itself: nothing is tested, and nothing corrected for their number. Arms have the same "
+        "nominal budget; what they spent is in the first columns: repairs are written for valid "
+        "destroys alone, one set for a destroy that a round wrote twice, and a pair that was met "
+        "before is not evaluated again. "
+        f"Fresh J: {fresh} instances of size {judged.size} that no run has seen, "
+        f"{judged.rollouts} rollouts of {judged.steps} steps on each; the pair is chosen by "
+        f"{settings.search.select}."
     )
 
 

@@ -1,17 +1,21 @@
-"""Presets: TOML files of settings, and the config that comes of one and of what a person adds.
+"""Presets: TOML files of settings, and the settings that come of one and of what a person adds.
 
-The paper's own are whole; the others say what they change. What the paper changes for the CVRP and
-what the model that ships learns with come in between, see `load`.
+The paper's own are whole; the others say what they change. A file has a table for each group of
+settings, and [problems.NAME.GROUP] for what holds for one problem alone. What a problem changes and
+what the model that ships learns with come in between, see `settings`.
 """
 
+import json
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from importlib import resources
 from pathlib import Path
 from typing import Any
 
-from spo_jax.config import Config, check_names, closest
+from spo_jax.config import FIELDS, GROUPS, Settings
+from spo_jax.envs.problems import get_problem
 from spo_jax.errors import InputError
+from spo_jax.knobs import closest, nearest
 from spo_jax.words import EMBEDDED, LEARNERS, SPO, WITH_MODEL
 
 PRESETS = ("smoke", "quick", "standard", "paper-tsp", "paper-cvrp")
@@ -27,11 +31,41 @@ PROBLEM_DEFAULTS: dict[str, dict[str, Any]] = {
         "micro_batch": 2,
     }
 }
-_KNOWN_PROBLEMS = ("tsp", "cvrp")
+
+
+def settings(problem: str, preset: str = DEFAULT_PRESET, **flat: Any) -> Settings:
+    """The settings of a run: the problem's own, a preset's, then those given by flat name.
+
+    preset: one of PRESETS, or the path of a TOML file of settings. A model that is given is to be
+    used: the generator is "model" then, unless it is another that has one.
+    A small model learns with other numbers than the paper's 9B: where the model that ships writes
+    the programs, its own settings stand above those of the package's presets, and below what a
+    person wrote; and so does the validation by which the baselines choose their pair (Appendix C).
+    Raises InputError for an unknown preset or setting (naming the closest) and unlawful values.
+    """
+    values = read_preset(preset, problem)
+    if values.get("problem", problem) != problem:
+        raise InputError(f"preset {preset} is for {values['problem']}, not for {problem}")
+    if "model" in flat and values.get("generator") not in WITH_MODEL:
+        flat.setdefault("generator", "model")
+    if "model" in flat and flat.get("generator", "model") not in WITH_MODEL:
+        raise InputError(
+            f"model is {flat['model']}, but generator is {flat['generator']}, which uses "
+            "no model; leave out one of them"
+        )
+    known = PROBLEM_DEFAULTS.get(problem, {}) | dict(get_problem(problem).settings)
+    layers = [known, values, flat, {"problem": problem}]
+    chosen = Settings.make(**_merged(layers))
+    own = 2 if preset in PRESETS else 1  # above a preset of the package, below a person's
+    if chosen.generator.name in LEARNERS and chosen.generator.model == EMBEDDED:
+        layers.insert(own, _flat(_packaged(EMBEDDED), EMBEDDED, problem))
+    if chosen.search.method != SPO and chosen.search.finalists:
+        layers.insert(own, {"select": "validation"})
+    return Settings.make(**_merged(layers))
 
 
 def problem_of(preset: str) -> str | None:
-    """The problem that a preset is for, where it is for one. Raises InputError as `load` does."""
+    """The problem that a preset is for, where it is for one. Raises InputError as `settings`."""
     named = read_preset(preset, "").get("problem")
     if named is not None and not isinstance(named, str):
         raise InputError(f"problem is {named!r} in preset {preset}; it must be text")
@@ -39,78 +73,98 @@ def problem_of(preset: str) -> str | None:
 
 
 def read_preset(preset: str, problem: str) -> dict[str, Any]:
-    """The settings of a preset of the package, or of a TOML file of the user's own.
-
-    A table named like a problem holds settings for that problem alone.
-    """
-    if preset.endswith(".toml"):
-        try:
-            if Path(preset).exists() and not Path(preset).is_file():
-                raise OSError("not a regular file")
-            text = Path(preset).read_text("utf-8")
-        except (OSError, ValueError) as error:
-            raise InputError(f"cannot read preset {preset}: {error}") from None
-    elif preset in PRESETS:
-        text = _packaged(preset)
-    else:
+    """What a preset of the package, or a TOML file, says of settings, by flat name."""
+    if preset in PRESETS:
+        return _flat(_packaged(preset), preset, problem)
+    if not preset.endswith(".toml"):
         raise InputError(f"unknown preset {preset!r}{closest(preset, PRESETS)}")
-    return _settings(text, preset, problem)
+    try:
+        if Path(preset).exists() and not Path(preset).is_file():
+            raise OSError("not a regular file")
+        return _flat(Path(preset).read_text("utf-8"), preset, problem)
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"cannot read preset {preset}: {error}") from None
+
+
+def to_toml(settings: Settings) -> str:
+    """Settings as a preset, each with its help."""
+    lines, values, group = [], settings.flat(), ""
+    for name, each in FIELDS.items():
+        if each.group != group:
+            group = each.group
+            lines += ["", f"[{group}]"]
+        lines += [f"# {each.told}", f"{each.name} = {_toml(values[name])}"]
+    return "\n".join(lines) + "\n"
+
+
+def _toml(value: Any) -> str:
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{_toml(n)} = {_toml(v)}" for n, v in value.items()) + "}"
+    if isinstance(value, float):
+        return repr(value)
+    text = "none" if value is None else value
+    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
 def _packaged(name: str) -> str:
     return resources.files("spo_jax").joinpath(f"presets/{name}.toml").read_text("utf-8")
 
 
-def _settings(text: str, preset: str, problem: str) -> dict[str, Any]:
-    """The settings in a TOML text, those of `problem` merged in."""
+def _flat(text: str, preset: str, problem: str) -> dict[str, Any]:
+    """The settings in a TOML text by flat name, those of `problem` above the others."""
     try:
-        values = tomllib.loads(text)
+        tables = tomllib.loads(text)
     except (ValueError, RecursionError) as error:
         raise InputError(f"preset {preset} is not TOML: {error}") from None
-    tables = {name: values.pop(name) for name in list(values) if isinstance(values[name], dict)}
-    for name, table in tables.items():
-        if name not in _KNOWN_PROBLEMS and ":" not in name:
-            hint = closest(name, _KNOWN_PROBLEMS)
-            raise InputError(f"unknown problem {name!r} in preset {preset}{hint}")
-        check_names(table, f"preset {preset}")
-    check_names(values, f"preset {preset}")
-    return values | tables.get(problem, {})
+    where = f"preset {preset}"
+    problems = _table(tables.pop("problems", {}), "problems", where)
+    for name in problems:
+        if ":" not in name:  # a module need not be there for other problems
+            get_problem(name)
+    both = {name: dict(_named(_table(t, name, where), where)) for name, t in problems.items()}
+    return dict(_named(tables, where)) | both.get(problem, {})
 
 
-def load(
-    problem: str, preset: str = DEFAULT_PRESET, overrides: Mapping[str, Any] | None = None
-) -> Config:
-    """The config of a run: the paper's defaults for `problem`, a preset, then `overrides`.
+def _named(tables: Mapping[str, Any], where: str) -> Iterator[tuple[str, Any]]:
+    """The settings in tables, by flat name. Raises InputError for a key that is not there."""
+    known = {(each.group, each.name): flat for flat, each in FIELDS.items()}
+    for group, table in tables.items():
+        inside = group in GROUPS
+        if isinstance(table, dict) and not inside:
+            raise InputError(
+                f"unknown table [{group}] in {where}: use {', '.join(GROUPS)}, or "
+                "problems.NAME.GROUP for what holds for one problem"
+            )
+        found = _table(table, group, where) if inside else {group: table}
+        for name, value in found.items():
+            place = (group if inside else "", name)
+            if place not in known:
+                raise InputError(f"unknown setting {name!r} in {where}{_hint(name)}")
+            yield known[place], value
 
-    preset: one of PRESETS, or the path of a TOML file of settings. A model among the overrides
-    means that it is to be used: the generator is "model" then, unless it is another that has one.
-    A small model learns with other numbers than the paper's 9B: where the model that ships writes
-    the programs, its own settings stand above those of the package's presets, and below what a
-    person wrote; and so does the validation by which the baselines choose their pair (Appendix C).
-    Raises InputError for an unknown preset or setting (naming the closest) and unlawful values.
-    """
-    overrides = dict(overrides or {})
-    check_names(overrides, "the options")
-    values = read_preset(preset, problem)
-    if values.get("problem", problem) != problem:
-        raise InputError(f"preset {preset} is for {values['problem']}, not for {problem}")
-    if "model" in overrides and values.get("generator") not in WITH_MODEL:
-        overrides.setdefault("generator", "model")
-    if "model" in overrides and overrides.get("generator", "model") not in WITH_MODEL:
-        raise InputError(
-            f"model is {overrides['model']}, but generator is {overrides['generator']}, which uses "
-            "no model; leave out one of them"
-        )
-    layers = [PROBLEM_DEFAULTS.get(problem, {}), values, overrides, {"problem": problem}]
-    chosen = Config(**_merged(layers))
-    if chosen.generator in LEARNERS and chosen.model == EMBEDDED:
-        learning = _settings(_packaged(EMBEDDED), EMBEDDED, problem)
-        layers.insert(2 if preset in PRESETS else 1, learning)
-    if chosen.method != SPO and chosen.finalists:
-        layers.insert(2 if preset in PRESETS else 1, {"select": "validation"})
-    return Config(**_merged(layers))
+
+def _hint(name: str) -> str:
+    """Where a setting of this name belongs, or the one of the nearest name."""
+    known = {each.name: each for each in FIELDS.values()} | FIELDS
+    near = nearest(name, known)
+    if near is None:
+        return ""
+    found = known[near]
+    if found.name == name:
+        return f": it belongs {found.place}"
+    return f": did you mean {found.name!r} {found.place}?"
+
+
+def _table(value: Any, name: str, where: str) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        raise InputError(f"{name} is {value!r:.80} in {where}; it must be a table, [{name}]")
+    return value
 
 
 def _merged(layers: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """One mapping of all; the later of two layers wins."""
-    return {name: value for layer in layers for name, value in layer.items()}
+    found: dict[str, Any] = {}
+    for name, value in ((n, v) for layer in layers for n, v in layer.items()):
+        both = isinstance(value, dict) and isinstance(found.get(name), dict)
+        found[name] = found[name] | value if both else value
+    return found

@@ -22,7 +22,7 @@ from concurrent.futures import Future, wait
 from pathlib import Path
 from typing import Any
 
-from spo_jax.config import Config
+from spo_jax.config import Settings
 from spo_jax.errors import InputError, MissingExtra
 from spo_jax.generator import Generator
 from spo_jax.program import Completion, Prompt
@@ -47,17 +47,17 @@ class Endpoint(Generator):
 
     writes_prose = True
 
-    def __init__(self, config: Config) -> None:
+    def __init__(self, config: Settings) -> None:
         try:
             import openai  # noqa: F401 - checked now, used at the first request
         except ImportError:
             raise MissingExtra("openai", "openai") from None
         self._config = config
-        self._url = address(str(config.base_url), "base_url", ENDPOINT_KEYS)
+        self._url = address(str(config.endpoint.base_url), "base_url", ENDPOINT_KEYS)
         key(ENDPOINT_KEYS)
         for name in ("base_url", "model", "request_extra"):
-            check_kept(str(getattr(config, name)), name, ENDPOINT_KEYS)
-        self._extra = json.loads(config.request_extra or "{}")
+            check_kept(str(config.flat()[name]), name, ENDPOINT_KEYS)
+        self._extra = json.loads(config.endpoint.request_extra or "{}")
         self._log = RequestLog()
         self._remark: Callable[[str], None] = lambda line: None
         self._length = "max_tokens"  # the endpoint's name for the maximum length
@@ -89,8 +89,8 @@ class Endpoint(Generator):
         """
         config, wanted = self._config, requests(prompts, n, seed, self._extra)
         new = [request for request in wanted if request not in self._log]
-        call = _Call(self, new, config.concurrency)
-        size = max(1, config.sample_rows // n)
+        call = _Call(self, new, config.endpoint.concurrency)
+        size = max(1, config.generator.sample_rows // n)
         try:
             for first in range(0, len(prompts), size):
                 part = range(first, min(first + size, len(prompts)))
@@ -110,11 +110,11 @@ class Endpoint(Generator):
         from openai import AsyncOpenAI
 
         config = self._config
-        http = wire.http_client(config.request_timeout)
+        http = wire.http_client(config.endpoint.request_timeout)
         return AsyncOpenAI(
             base_url=self._url,
             api_key=key(ENDPOINT_KEYS) or NO_KEY,
-            max_retries=config.retries,
+            max_retries=config.endpoint.retries,
             timeout=http.timeout,
             http_client=http,
         )
@@ -129,7 +129,9 @@ class Endpoint(Generator):
             try:
                 reply = await client.post("/chat/completions", body=asked, cast_to=response)
             except APITimeoutError:
-                raise Failed(f"gave no answer within {config.request_timeout:g} s") from None
+                raise Failed(
+                    f"gave no answer within {config.endpoint.request_timeout:g} s"
+                ) from None
             except APIConnectionError as error:
                 raise Failed(_unreached(error.__cause__ or error)) from None
             except APIStatusError as error:
@@ -144,11 +146,11 @@ class Endpoint(Generator):
     def _parameters(self, request: Request) -> dict[str, Any]:
         config = self._config
         return {
-            "model": config.model,
+            "model": config.generator.model,
             "messages": [{"role": "user", "content": request.text}],
-            "temperature": config.temperature,
-            "top_p": config.top_p,
-            self._length: config.max_new_tokens,
+            "temperature": config.generator.temperature,
+            "top_p": config.generator.top_p,
+            self._length: config.generator.max_new_tokens,
             **({"seed": request.seed} if self._seeded else {}),
             **self._extra,
         }
@@ -179,7 +181,7 @@ class Endpoint(Generator):
             return Failed(f"refuses the key (401): put a valid one into {ENDPOINT_KEYS[0]}", True)
         if code == 404:
             return Failed(
-                f"has no such address or no model {self._config.model} (404: {said}); "
+                f"has no such address or no model {self._config.generator.model} (404: {said}); "
                 "base_url usually ends in /v1",
                 True,
             )
@@ -220,7 +222,7 @@ class Endpoint(Generator):
             text = ""  # thinking used the whole length, or the text was withheld
         if not isinstance(text, str):
             raise ValueError("its content is not a text")
-        if len(text) > (most := ROOM + EACH * self._config.max_new_tokens):
+        if len(text) > (most := ROOM + EACH * self._config.generator.max_new_tokens):
             raise ValueError(f"{len(text)} characters, more than {most}")
         usage = reply.get("usage")
         counts = {

@@ -15,7 +15,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from spo_jax.config import Config
+from spo_jax.config import Settings
 from spo_jax.errors import InputError, SpoError
 from spo_jax.generator import Generator
 from spo_jax.named import imported_function
@@ -68,24 +68,26 @@ class Policy(Generator):
     template. Raises InputError for settings that do not fit the model or the adapters.
     """
 
-    def __init__(self, config: Config, model: Qwen3_5, tokenizer: Tokenizer) -> None:
-        context = min(config.context, model.config.max_position_embeddings)
-        if config.max_new_tokens >= context:
+    def __init__(self, config: Settings, model: Qwen3_5, tokenizer: Tokenizer) -> None:
+        context = min(config.generator.context, model.config.max_position_embeddings)
+        if config.generator.max_new_tokens >= context:
             raise InputError(
-                f"max_new_tokens is {config.max_new_tokens}; the model's context of {context} "
-                "leaves nothing for a prompt"
+                f"max_new_tokens is {config.generator.max_new_tokens}; the model's context of "
+                f"{context} leaves nothing for a prompt"
             )
-        self.writes_prose = config.model != EMBEDDED  # which knows the forms of SPO's prompts alone
+        self.writes_prose = (
+            config.generator.model != EMBEDDED
+        )  # which knows the forms of SPO's prompts alone
         self._model, self._tokenizer = model, tokenizer
-        self._room = context - config.max_new_tokens
+        self._room = context - config.generator.max_new_tokens
         self._prompt_tokens = lru_cache(4096)(tokenizer.prompt)
         self._sampling = SamplingConfig(
-            temperature=config.temperature,
-            top_p=config.top_p,
-            max_new_tokens=config.max_new_tokens,
+            temperature=config.generator.temperature,
+            top_p=config.generator.top_p,
+            max_new_tokens=config.generator.max_new_tokens,
             stop_tokens=tokenizer.stops,
             context=context,
-            max_rows=config.sample_rows,
+            max_rows=config.generator.sample_rows,
         )
         self.lora = lora_of(config)
         self._trainer = Trainer(model, self.lora, grpo_of(config), context)
@@ -94,13 +96,13 @@ class Policy(Generator):
         }
 
     @classmethod
-    def load(cls, config: Config) -> "Policy":
+    def load(cls, config: Settings) -> "Policy":
         """The policy of a run's model at the run's start.
 
         A CPU computes in float32, where it is faster than in bfloat16; other devices as stored.
         Raises InputError for a folder without a suitable model or tokenizer.
         """
-        folder = model_folder(config.model)
+        folder = model_folder(config.generator.model)
         tokenizer = Tokenizer.load(folder)
         on_cpu = jax.default_backend() == "cpu"
         model = load_pretrained(folder, jnp.float32 if on_cpu else None)
@@ -206,33 +208,35 @@ class Policy(Generator):
 # --- settings -------------------------------------------------------------------------------------
 
 
-def lora_of(config: Config) -> LoraConfig:
+def lora_of(config: Settings) -> LoraConfig:
     """The adapters of a run. Raises InputError for an unknown target."""
-    names = tuple(name.strip() for name in config.lora_targets.split(","))
-    targets = TARGET_SETS.get(config.lora_targets, names)
-    return LoraConfig(config.lora_rank, config.lora_alpha, targets)
+    names = tuple(name.strip() for name in config.learning.lora_targets.split(","))
+    targets = TARGET_SETS.get(config.learning.lora_targets, names)
+    return LoraConfig(config.learning.lora_rank, config.learning.lora_alpha, targets)
 
 
-def grpo_of(config: Config) -> GrpoConfig:
+def grpo_of(config: Settings) -> GrpoConfig:
     """The update of a run. Raises InputError if the user's own advantage cannot be loaded."""
     return GrpoConfig(
-        learning_rate=config.learning_rate,
-        schedule=SCHEDULES[config.schedule],
-        clip=config.clip,
-        max_gradient_norm=config.max_gradient_norm,
-        weight_decay=config.weight_decay,
-        micro_batch=config.micro_batch,
-        temperature=config.temperature,
-        advantage=ADVANTAGES.get(config.advantage)
-        or imported_function("advantage", config.advantage, ", ".join(ADVANTAGES), centred),
-        ratio=RATIOS[config.ratio],
-        failure_penalty=config.failure_penalty,
-        share_prompts=config.share_prompts,
+        learning_rate=config.learning.learning_rate,
+        schedule=SCHEDULES[config.learning.schedule],
+        clip=config.learning.clip,
+        max_gradient_norm=config.learning.max_gradient_norm,
+        weight_decay=config.learning.weight_decay,
+        micro_batch=config.learning.micro_batch,
+        temperature=config.generator.temperature,
+        advantage=ADVANTAGES.get(config.learning.advantage)
+        or imported_function(
+            "advantage", config.learning.advantage, ", ".join(ADVANTAGES), centred
+        ),
+        ratio=RATIOS[config.learning.ratio],
+        failure_penalty=config.learning.failure_penalty,
+        share_prompts=config.learning.share_prompts,
         coarse=jax.default_backend() == "cpu",
         # A round is one step of the adapters that sampled it, and both samplers round differently.
         on_policy=True,
-        sampled_at=1.0 if config.generator == VLLM else None,
-        importance_cap=config.importance_cap,
+        sampled_at=1.0 if config.generator.name == VLLM else None,
+        importance_cap=config.vllm.importance_cap,
     )
 
 
@@ -277,19 +281,19 @@ def fingerprint(folder: str | Path) -> dict[str, str]:
     return found
 
 
-def export_adapters(config: Config, checkpoints: Path, number: int, out: str | Path) -> None:
+def export_adapters(config: Settings, checkpoints: Path, number: int, out: str | Path) -> None:
     """Write OUT/destroy and OUT/repair, the adapters after a round, as PEFT folders.
 
     Raises InputError if OUT exists and is not empty, or the checkpoint is missing.
     """
-    shape, lora = Qwen3_5Config.from_json(model_folder(config.model)), lora_of(config)
+    shape, lora = Qwen3_5Config.from_json(model_folder(config.generator.model)), lora_of(config)
     with fresh_folder(out) as fresh, Checkpoints(checkpoints) as kept:
         learners = kept.restore(number, like=_abstract(config, shape))
         for role, learner in learners.items():
-            export_peft(learner.adapter, lora, shape, fresh / role, base=config.model)
+            export_peft(learner.adapter, lora, shape, fresh / role, base=config.generator.model)
 
 
-def _abstract(config: Config, shape: Qwen3_5Config) -> dict[Role, Learner]:
+def _abstract(config: Settings, shape: Qwen3_5Config) -> dict[Role, Learner]:
     """The shapes of the arrays that `Policy.save` writes."""
 
     def learner() -> Learner:

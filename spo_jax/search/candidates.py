@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
 from functools import partial
 
-from spo_jax.config import Config
+from spo_jax.config import Settings
 from spo_jax.envs.run.evaluator import Progress
 from spo_jax.envs.run.rollouts import Refusal, Status
 from spo_jax.errors import InputError, Rejection
@@ -40,7 +40,7 @@ def sample(
     if not prompts:
         return [], []
     config, look, role = parts.config, parts.observer, prompts[0].role
-    n = config.responses if n is None else n
+    n = config.search.responses if n is None else n
     if short := shortage(prompts):
         look.remark(f"round {k}: {short}")
     look.stage(k, role, len(prompts) * n)
@@ -190,7 +190,7 @@ def distinct(answers: Sequence[Answers]) -> tuple[Program, ...]:
     return tuple(found.values())
 
 
-def written(answers: Sequence[Answers], config: Config, what: str = "") -> dict[str, float]:
+def written(answers: Sequence[Answers], config: Settings, what: str = "") -> dict[str, float]:
     """Metrics of what a language model wrote for a role; none for other generators.
 
     what: the prefix of their names, by default the role. The numbers:
@@ -206,7 +206,9 @@ def written(answers: Sequence[Answers], config: Config, what: str = "") -> dict[
         numbers = _charged(usages, config)
     elif any(lengths):
         cut = sum(
-            length >= config.max_new_tokens if each.finished is None else not each.finished
+            length >= config.generator.max_new_tokens
+            if each.finished is None
+            else not each.finished
             for each, length in zip(completions, lengths, strict=True)
         )
         numbers = {"tokens": sum(lengths), "cut": cut}
@@ -217,14 +219,17 @@ def written(answers: Sequence[Answers], config: Config, what: str = "") -> dict[
     return {f"{what}/{name}": float(value) for name, value in numbers.items()}
 
 
-def _charged(usages: Sequence[Usage], config: Config) -> dict[str, float]:
+def _charged(usages: Sequence[Usage], config: Settings) -> dict[str, float]:
     prompt = sum(usage.prompt_tokens or 0 for usage in usages)
     completion = sum(usage.completion_tokens or 0 for usage in usages)
     uncounted = sum(not u.lost and None in (u.prompt_tokens, u.completion_tokens) for u in usages)
     return {
         "tokens": completion,
         "prompt_tokens": prompt,
-        "cost": (prompt * config.prompt_price + completion * config.completion_price) / 1e6,
+        "cost": (
+            prompt * config.endpoint.prompt_price + completion * config.endpoint.completion_price
+        )
+        / 1e6,
         "cut": sum(usage.cut for usage in usages),
         "lost": sum(usage.lost for usage in usages),
         "uncounted": uncounted,

@@ -5,9 +5,8 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import cycle, islice
-from typing import cast
 
-from spo_jax.config import Config
+from spo_jax.config import Settings
 from spo_jax.program import Pair, Program, Prompt, Role
 from spo_jax.search.population import Population
 from spo_jax.search.writing.prompts import INITIALIZATION, Kind, ShowDestroy, Templates
@@ -20,7 +19,7 @@ class PromptMaker:
     config: the run's. problem: its name. fits: whether a prompt is short enough for the generator.
     """
 
-    config: Config
+    config: Settings
     problem: str
     templates: Templates
     fits: Callable[[str], bool] = lambda text: True
@@ -44,7 +43,7 @@ class PromptMaker:
         prompts = []
         for form in islice(cycle(self._forms(role, k)), first, first + groups):
             needed = self.templates.form(form).parents[0]
-            parents = draw_parents(population, needed, self.config.parents, rng)
+            parents = draw_parents(population, needed, self.config.search.parents, rng)
             prompts.append(self.fitted(role, form, parents, destroy))
         return prompts
 
@@ -61,7 +60,7 @@ class PromptMaker:
 
         reflection: for the forms that show one.
         """
-        wanted = cast(ShowDestroy, self.config.show_destroy)
+        wanted: ShowDestroy = self.config.generator.show_destroy
         tries: list[tuple[str, tuple[Program, ...], ShowDestroy, ShowDestroy]] = [
             ("", parents, "both", wanted)
         ]
@@ -76,7 +75,7 @@ class PromptMaker:
                 form if shown else INITIALIZATION,
                 shown,
                 destroy,
-                state=self.config.state,
+                state=self.config.generator.state,
                 show_destroy=show_destroy,
                 show_parents=show_parents,
                 reflection=reflection,
@@ -106,8 +105,8 @@ class PromptMaker:
         """
         config = self.config
         due: dict[Kind, int] = {
-            "mutation": config.mutation_groups,
-            "crossover": config.crossover_groups,
+            "mutation": config.search.mutation_groups,
+            "crossover": config.search.crossover_groups,
         }
         found: list[str] = []
         for kind, groups in due.items():

@@ -6,7 +6,7 @@ whose seed is not given meets neither another set of the run nor any that `spo e
 
 from collections.abc import Sequence
 
-from spo_jax.config import Config
+from spo_jax.config import Settings
 from spo_jax.envs.problem import Instance, Problem
 from spo_jax.envs.specs import parse_spec
 from spo_jax.errors import InputError
@@ -15,31 +15,33 @@ from spo_jax.seeding import derive
 FRESH = 4  # times the instances of discovery: half its noise
 
 
-def training_instances(config: Config, problem: Problem) -> list[Instance]:
+def training_instances(config: Settings, problem: Problem) -> list[Instance]:
     """What `on` names, by default `instances` of `size`. Raises InputError."""
     seed = derive(config.seed, "instances")
-    if config.on:
-        return _named(config.on, problem, seed)
-    return problem.sample(config.size, config.instances, seed)
+    if config.evaluation.on:
+        return _named(config.evaluation.on, problem, seed)
+    return problem.sample(config.evaluation.size, config.evaluation.instances, seed)
 
 
-def validation_instances(config: Config, problem: Problem) -> list[Instance]:
+def validation_instances(config: Settings, problem: Problem) -> list[Instance]:
     """What `validate_on` names, by default `validation_instances` of `validation_size`.
 
     Raises InputError.
     """
     seed = derive(config.seed, "validation")
-    if config.validate_on:
-        return _named(config.validate_on, problem, seed)
-    return problem.sample(config.validation_size, config.validation_instances, seed)
+    if config.evaluation.validate_on:
+        return _named(config.evaluation.validate_on, problem, seed)
+    return problem.sample(
+        config.evaluation.validation_size, config.evaluation.validation_instances, seed
+    )
 
 
-def fresh_instances(config: Config, problem: Problem) -> list[Instance]:
+def fresh_instances(config: Settings, problem: Problem) -> list[Instance]:
     """Instances like those of the training that it has not seen; none where it has files."""
     seed = derive(config.seed, "fresh")
-    if not config.on:
-        return problem.sample(config.size, FRESH * config.instances, seed)
-    sets = [parse_spec(text, problem).uniform for text in config.on]
+    if not config.evaluation.on:
+        return problem.sample(config.evaluation.size, FRESH * config.evaluation.instances, seed)
+    sets = [parse_spec(text, problem).uniform for text in config.evaluation.on]
     fresh = []
     for each in sets:
         if each is None:

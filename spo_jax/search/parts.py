@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from spo_jax.config import Config
+from spo_jax.config import Settings
 from spo_jax.envs.problem import Instance, Problem
 from spo_jax.envs.run.evaluator import Evaluator
 from spo_jax.generator import Generator
@@ -24,7 +24,7 @@ class Parts:
         default those of the config's folder, read when this is made.
     """
 
-    config: Config
+    config: Settings
     problem: Problem
     evaluator: Evaluator
     generator: Generator
@@ -45,7 +45,7 @@ class Parts:
 
     def __post_init__(self) -> None:
         if self.templates is None:
-            read = Templates.read(self.config.prompts, self.problem)
+            read = Templates.read(self.config.generator.prompts, self.problem)
             object.__setattr__(self, "templates", read)
 
 
@@ -60,7 +60,7 @@ class Method(Protocol):
         """A sentence that names it. prose: whether the generator writes prose."""
         ...
 
-    def rounds(self, config: Config) -> int:
+    def rounds(self, config: Settings) -> int:
         """How many rounds use up the config's `nominal_pairs`; at least 1."""
         ...
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
-from spo_jax.config import Config
+from spo_jax.config import Settings
 from spo_jax.envs.metrics import cross_play
 from spo_jax.envs.problem import Instance
 from spo_jax.envs.run.evaluator import Progress, require_rollouts
@@ -37,7 +37,7 @@ class Table:
     @property
     def shape(self) -> tuple[int, int]:
         """How many training instances I and seeds S."""
-        return (len(self._instances), self._parts.config.rollouts)
+        return (len(self._instances), self._parts.config.evaluation.rollouts)
 
     @property
     def reused(self) -> int:
@@ -74,12 +74,12 @@ class Table:
         rollouts = self._parts.evaluator.run(
             pairs,
             self._instances,
-            seeds=range(config.rollouts),
-            steps=config.steps,
+            seeds=range(config.evaluation.rollouts),
+            steps=config.evaluation.steps,
             fail_fast=True,
             progress=progress,
         )
-        require_rollouts(rollouts, len(pairs), *self.shape, config.steps)
+        require_rollouts(rollouts, len(pairs), *self.shape, config.evaluation.steps)
         scores = self._parts.utility(rollouts, self._instances)
         values = mean_scores(scores)
         found = {}
@@ -203,7 +203,7 @@ def cross_play_candidates(
     responses: Sequence[Sequence[Program]],
     payoff: Payoff,
     credits: Credits,
-    config: Config,
+    config: Settings,
     k: int,
 ) -> list[Member]:
     """The old population, and the round's best repairs by follower credit, each identity once.
@@ -221,7 +221,7 @@ def cross_play_candidates(
     )
     chosen: dict[tuple[str, str], Member] = {}
     for negative, _, i, j in ranked:
-        if len(chosen) == config.cross_play_candidates:
+        if len(chosen) == config.search.cross_play_candidates:
             break
         repair = responses[i][j]
         chosen.setdefault((repair.digest, repair.condition), Member(repair, -negative, k))

@@ -6,7 +6,7 @@ from dataclasses import replace
 from numbers import Real
 from typing import Any
 
-from spo_jax.config import Config
+from spo_jax.config import Settings
 from spo_jax.envs.problems import get_problem
 from spo_jax.errors import InputError
 from spo_jax.generator import Generator
@@ -26,22 +26,24 @@ from spo_jax.search.rounds import NoUpdate, Updater
 from spo_jax.words import ENDPOINT, LEARNERS, VLLM
 
 
-def writer_and_learner(config: Config) -> tuple[Generator, Updater]:
+def writer_and_learner(config: Settings) -> tuple[Generator, Updater]:
     """The generator and the updater of a run: one and the same where a model learns.
 
     Raises InputError where one of them cannot be had.
     """
-    if config.generator == ENDPOINT:
+    if config.generator.name == ENDPOINT:
         from spo_jax.rl.endpoint import Endpoint
 
-        return Endpoint(config), get_updater(config.update)
-    if config.generator not in LEARNERS:
-        return get_generator(config.generator, config.problem), get_updater(config.update)
-    updater = None if config.update == "grpo" else get_updater(config.update)
+        return Endpoint(config), get_updater(config.learning.update)
+    if config.generator.name not in LEARNERS:
+        return get_generator(config.generator.name, config.problem), get_updater(
+            config.learning.update
+        )
+    updater = None if config.learning.update == "grpo" else get_updater(config.learning.update)
     from spo_jax.rl.policy import Policy
 
     kind = Policy
-    if config.generator == VLLM:
+    if config.generator.name == VLLM:
         from spo_jax.rl.vllm.policy import VllmPolicy
 
         kind = VllmPolicy

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import astuple, dataclass
 from typing import Any
 
-from spo_jax.config import Config
+from spo_jax.config import Settings
 from spo_jax.errors import InputError
 from spo_jax.program import Program, Role
 
@@ -48,7 +48,7 @@ class SurvivorContext:
     round: int
     role: Role
     rng: random.Random
-    settings: Config
+    settings: Settings
 
 
 Survivors = Callable[[Sequence[Member], SurvivorContext], Population]  # see `diverse_survivors`

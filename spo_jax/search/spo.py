@@ -21,7 +21,7 @@ from itertools import islice
 
 import numpy as np
 
-from spo_jax.config import Config
+from spo_jax.config import Settings
 from spo_jax.envs.problem import Instance
 from spo_jax.program import Group, Pair, Program, Prompt, Role
 from spo_jax.search.beside import beside
@@ -59,7 +59,7 @@ def discover(
     config, problem = parts.config, parts.problem
     state = state or State()
     instances = training_instances(config, problem)
-    last = rounds_in(method, config) if method else config.rounds
+    last = rounds_in(method, config) if method else config.search.rounds
     for k in range(state.round + 1, last + 1):
         done = (
             round_of(method, parts, instances, k, state)
@@ -89,19 +89,19 @@ def one_round(parts: Parts, instances: Sequence[Instance], k: int, state: State)
     followers = _in_rows(answers, prompts)
     responses = [distinct(row) for row in followers]
 
-    classical = parts.problem.classical_destroys() if config.panel_classical else ()
+    classical = parts.problem.classical_destroys() if config.search.panel_classical else ()
 
     # Line 10, the union of responses, is `met`; from their J the credits C_R (eq:follower-credit)
     # and C_D (eq:leader-credit).
     met = [Pair(d, r) for d, row in zip(destroys, responses, strict=True) for r in row]
     payoff = payoff_of(
-        destroys, responses, table, config.repairs_per_destroy, state.destroys, state.repairs,
-        classical,
+        destroys, responses, table, config.search.repairs_per_destroy, state.destroys,
+        state.repairs, classical,
     )  # fmt: skip
-    credits = parts.credit(payoff, top=config.top_responses)
+    credits = parts.credit(payoff, top=config.search.top_responses)
     taught = credits
     if parts.learning_credit is not None:
-        taught = parts.learning_credit(payoff, top=config.top_responses)
+        taught = parts.learning_credit(payoff, top=config.search.top_responses)
 
     # Line 11: the best pair so far.
     best = better(state.best, met, table, k)
@@ -123,7 +123,7 @@ def one_round(parts: Parts, instances: Sequence[Instance], k: int, state: State)
         rivals = cross_play_candidates(state.repairs, responses, payoff, credits, config, k)
         met = [Pair(leader, member.program) for leader in panel for member in rivals]
         _cross_play(parts, k, met, table)
-        if config.best_from == "all":
+        if config.search.best_from == "all":
             best = better(best, met, table, k)
 
         # Line 17: P_R^(k+1), by C_R^pop.
@@ -163,7 +163,7 @@ def one_round(parts: Parts, instances: Sequence[Instance], k: int, state: State)
 def _destroy_contexts(parts: Parts, k: int, population: Population) -> list[Prompt]:
     """The round's destroy prompts: one per group."""
     rng = python_rng(parts.config.seed, "round", k, "parents", "destroy")
-    groups = parts.config.group_forms
+    groups = parts.config.search.group_forms
     return parts.prompts.contexts("destroy", population, rng, k=k, groups=groups)
 
 
@@ -176,7 +176,7 @@ def _repair_contexts(
     forms leaves no form out of the round.
     """
     config, prompts = parts.config, parts.prompts
-    groups = config.repairs_per_destroy // config.responses
+    groups = config.search.repairs_per_destroy // config.search.responses
     rows = []
     for i, destroy in enumerate(destroys):
         rng = python_rng(config.seed, "round", k, "parents", "repair", i)
@@ -193,9 +193,9 @@ def _in_rows(answers: Sequence[Answers], rows: Sequence[Sequence[Prompt]]) -> li
     return [list(islice(left, len(row))) for row in rows]
 
 
-def _fresh(programs: Sequence[Program], state: State, config: Config) -> tuple[Program, ...]:
+def _fresh(programs: Sequence[Program], state: State, config: Settings) -> tuple[Program, ...]:
     """The destroys that take part: with deduplicate = "run", none that an earlier round played."""
-    if config.deduplicate == "round":
+    if config.search.deduplicate == "round":
         return tuple(programs)
     seen = {destroy for destroy, _ in state.payoffs}
     return tuple(program for program in programs if program.digest not in seen)
@@ -206,7 +206,7 @@ def _fresh(programs: Sequence[Program], state: State, config: Config) -> tuple[P
 
 def _learn(parts: Parts, groups: Mapping[Role, Sequence[Group]]) -> dict[str, float]:
     with parts.observer.working("update"):
-        return metrics_of(parts.config.update, parts.updater, groups)
+        return metrics_of(parts.config.learning.update, parts.updater, groups)
 
 
 def _cross_play(parts: Parts, k: int, met: Sequence[Pair], table: Table) -> None:
@@ -218,21 +218,21 @@ def _cross_play(parts: Parts, k: int, met: Sequence[Pair], table: Table) -> None
 def _survivors(parts: Parts, k: int, role: Role, candidates: Sequence[Member]) -> Population:
     config = parts.config
     rng = python_rng(config.seed, "round", k, "survivors", role)
-    size, diversity = config.population_size, config.diversity
+    size, diversity = config.search.population_size, config.search.diversity
     return parts.survivors(candidates, SurvivorContext(size, diversity, k, role, rng, config))
 
 
 def _panel(parts: Parts, k: int, destroys: Population) -> tuple[Program, ...]:
     config = parts.config
     context = PanelContext(
-        size=config.panel_evolved,
-        diversity=config.diversity,
+        size=config.search.panel_evolved,
+        diversity=config.search.diversity,
         round=k,
         role="destroy",
         rng=python_rng(config.seed, "round", k, "panel"),
         settings=config,
         survivors=parts.survivors,
-        classical=parts.problem.classical_destroys() if config.panel_classical else (),
+        classical=parts.problem.classical_destroys() if config.search.panel_classical else (),
     )
     return parts.panel(destroys, context)
 

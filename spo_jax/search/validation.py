@@ -20,7 +20,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from statistics import median
 
-from spo_jax.config import Config
+from spo_jax.config import Settings
 from spo_jax.envs.problem import Instance, Problem
 from spo_jax.envs.run.evaluator import Evaluator
 from spo_jax.search.instances import fresh_instances, validation_instances
@@ -83,7 +83,7 @@ def _known(value: float | None) -> bool:
 
 
 def validate(
-    config: Config,
+    config: Settings,
     problem: Problem,
     evaluator: Evaluator,
     finalists: Sequence[Best],
@@ -104,7 +104,7 @@ def validate(
             rollouts = evaluator.run(
                 [each.pair for each in pairs],
                 instances,
-                seeds=range(config.rollouts),
+                seeds=range(config.evaluation.rollouts),
                 steps=steps,
                 progress=lambda done, total: observer.advance(done * len(pairs) // total),
             )
@@ -113,13 +113,16 @@ def validate(
     if not finalists:
         return Finals()
     final = measured(
-        "validation", finalists, validation_instances(config, problem), config.validation_steps
+        "validation",
+        finalists,
+        validation_instances(config, problem),
+        config.evaluation.validation_steps,
     )
     validated = [replace(f, validation=v) for f, v in zip(finalists, final, strict=True)]
     instances = fresh_instances(config, problem)
     if not instances:
         return Finals(tuple(validated))
     everyone = (*validated, *controls)
-    fresh = measured("fresh", everyone, instances, config.steps)
+    fresh = measured("fresh", everyone, instances, config.evaluation.steps)
     known = [replace(each, fresh=value) for each, value in zip(everyone, fresh, strict=True)]
     return Finals(tuple(known[: len(finalists)]), tuple(known[len(finalists) :]))

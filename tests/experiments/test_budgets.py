@@ -71,7 +71,7 @@ def test_every_budget_has_the_papers_columns(name, problem):
     assert keys == list(paper_values.MAIN[problem]["SPO"])
     uniform = [group.specs[0] for group in budget.uniform_groups(problem)]
     parse_specs(uniform, get_problem(problem), "none")
-    presets.load(problem, budget.presets[problem], budget.given(problem))
+    presets.settings(problem, budget.presets[problem], **budget.given(problem))
 
 
 def test_the_papers_budget():
@@ -79,8 +79,8 @@ def test_the_papers_budget():
     paper = budgets.BUDGETS["paper"]
     assert {n for sizes in paper.uniform.values() for n in sizes.values()} == {32}
     assert (paper.steps, paper.discovery_seeds, paper.files) == (500, 6, None)
-    config = presets.load("tsp", paper.presets["tsp"], {"method": "eoh", "generator": "grammar"})
-    assert config.nominal_pairs == 13_950
+    config = presets.settings("tsp", paper.presets["tsp"], method="eoh", generator="grammar")
+    assert config.search.nominal_pairs == 13_950
 
 
 def parsed(*arguments):
@@ -102,7 +102,7 @@ def test_what_the_command_line_changes(tmp_path, monkeypatch):
     assert commandline.workers(parsed("--workers", "3")) == 3
     # Another writer than the smoke budget's grammar may learn.
     own = commandline.chosen(parsed("--budget", "smoke", "--discovery", "--generator model"))
-    assert presets.load("tsp", "smoke", own.given("tsp")).update == "grpo"
+    assert presets.settings("tsp", "smoke", **own.given("tsp")).learning.update == "grpo"
     for arguments, complaint in (
         (("--seeds", "0"), "at least one discovery run"),
         (("--discovery", "--seed 3"), "the experiment's own"),

@@ -17,7 +17,7 @@ from common.compared import Ground, Measured
 from common.contenders import CONTENDERS
 from common.evaluated import Evaluated
 
-from spo_jax.config import Config
+from spo_jax.config import Settings
 from spo_jax.envs.problems import get_problem
 from spo_jax.envs.run.rollouts import Status
 from spo_jax.errors import MissingExtra
@@ -44,7 +44,7 @@ def finished(pair, pairs, variant=None, **settings):
     """What `measure` knows of a run."""
     manifest = {} if variant is None else {"variant": variant}
     best = SimpleNamespace(pair=SimpleNamespace(digest=pair))
-    config = Config(generator="grammar", **settings)
+    config = Settings.make(generator="grammar", **settings)
     return SimpleNamespace(best=best, config=config, evaluated=pairs, manifest=manifest)
 
 

@@ -11,9 +11,9 @@ from common import budgets, contenders, evaluated, kept
 from common.budgets import Group
 from common.evaluated import Evaluated
 
-from spo_jax.config import Config
+from spo_jax.config import Settings
 from spo_jax.envs.problems import get_problem
-from spo_jax.envs.problems.alns import Settings
+from spo_jax.envs.problems.alns import Settings as AlnsSettings
 from spo_jax.envs.problems.tsp.alns import alns_search
 from spo_jax.envs.run.local import LocalEvaluator
 from spo_jax.envs.run.rollouts import Status
@@ -109,7 +109,7 @@ def test_baselines_have_curves_where_they_search(instances, tmp_path):
     assert alns.best_cost.shape == (2, 2, 8)
     for i in range(2):
         for seed in range(2):
-            direct = alns_search(instances[i], seed, Settings(iterations=7))
+            direct = alns_search(instances[i], seed, AlnsSettings(iterations=7))
             np.testing.assert_allclose(alns.best_cost[i, seed], direct.best_cost, rtol=1e-12)
     with pytest.raises(InputError, match="no baseline of tsp"):
         evaluated.evaluate_baseline("clarke-wright", TSP, instances, steps=5, seeds=1, out=tmp_path)
@@ -179,7 +179,7 @@ def test_a_runs_pair_is_evaluated_as_it_was_discovered(instances, tmp_path, monk
     """Without the state, and with infeasible candidates skipped, whatever the contender says."""
     falters = PAIR.repair.source.replace("return tour", "return tour[steps_since_improvement:]")
     pair = Pair(PAIR.destroy, Program.from_source("repair", falters))
-    settings = [Config(), Config(state=False), Config(on_invalid="skip")]
+    settings = [Settings(), Settings.make(state=False), Settings.make(on_invalid="skip")]
     runs = [SimpleNamespace(best=SimpleNamespace(pair=pair), config=each) for each in settings]
     monkeypatch.setattr(evaluated, "runs_of", lambda *arguments: runs)
     budget = replace(budgets.BUDGETS["smoke"], steps=5)

@@ -15,7 +15,7 @@ from common import discovered, study, study_report
 from common.outcomes import CURVES, STATE, Outcome, first_of_last_third, reads_state
 
 import spo_jax
-from spo_jax.config import Config
+from spo_jax.config import Settings
 from spo_jax.errors import InputError
 from spo_jax.program import Pair, Program
 from spo_jax.search.runs.manifest import model_of
@@ -81,7 +81,7 @@ def test_what_an_arm_spent_is_told_by_arm():
     # The standard error of two values that are 200 apart is 100, t is 12.7062.
     assert text[2].startswith("| a | 2,100 (829 to 3,371) | 1,600 (329 to 2,871) |")
     assert text[4].startswith("| b - a | -500 (-500 to -500) | -600 (-600 to -600) |")
-    caption = study_report._caption(outcomes, Config(), "smoke", 2, 2)
+    caption = study_report._caption(outcomes, Settings(), "smoke", 2, 2)
     assert "one set for a destroy that a round wrote twice" in caption
     assert "nothing is tested, and nothing corrected for their number" in caption
 
@@ -221,7 +221,7 @@ def test_a_fresh_j_is_of_the_pair_as_it_was_discovered(monkeypatch):
         return SimpleNamespace(pair=Pair(Program.from_source("destroy", TAKE), repair))
 
     def config(**settings):
-        return Config(size=9, steps=12, rollouts=1, workers=1, **settings)
+        return Settings.make(size=9, steps=12, rollouts=1, workers=1, **settings)
 
     moves, falters = of("False"), of("steps_since_improvement == 1")
     settings = {
@@ -249,11 +249,11 @@ def test_a_finished_run_is_of_the_same_model_and_prompts(tmp_path, monkeypatch):
         (tmp_path / name / "model.safetensors").write_bytes(weights)
 
     def settings(name, **more):
-        return Config(generator="model", model=str(tmp_path / name), **more)
+        return Settings.make(generator="model", model=str(tmp_path / name), **more)
 
     def found_in(began, wanted):
         run = SimpleNamespace(path=tmp_path, config=began, status="finished", manifest={
-            "config": began.to_dict(), "model": made_by.get(Path(began.model).name),
+            "config": began.flat(), "model": made_by.get(Path(began.generator.model).name),
         })  # fmt: skip
         monkeypatch.setattr(discovered, "load_run", lambda path: run)
         return discovered.discover(wanted, "smoke", {}, tmp_path)
@@ -281,7 +281,7 @@ def test_a_finished_run_is_of_the_same_model_and_prompts(tmp_path, monkeypatch):
         found_in(settings("a"), settings("a", prompts=str(tmp_path / "own")))
 
     def endpoint(name):
-        return Config(generator="openai", model=name, base_url="http://127.0.0.1:1/v1")
+        return Settings.make(generator="openai", model=name, base_url="http://127.0.0.1:1/v1")
 
     made_by["gpt-a"] = model_of(endpoint("gpt-a"))
     assert found_in(endpoint("gpt-a"), endpoint("gpt-a"))

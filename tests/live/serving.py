@@ -16,8 +16,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from spo_jax.config import Config
-from spo_jax.presets import load
+from spo_jax import presets
+from spo_jax.config import Settings
 from spo_jax.program import ROLES, Completion, Group, Program, Prompt
 from spo_jax.program.grammar.base import CROSSOVERS, MUTATIONS
 from spo_jax.rl.lora import TARGETS, Adapter
@@ -65,13 +65,13 @@ def prompts() -> list[Prompt]:
     ]
 
 
-def config(**given: Any) -> Config:
+def config(**given: Any) -> Settings:
     """Of a run with the model that ships, as it learns by itself."""
     fixed = {"generator": "vllm", "context": CONTEXT, "max_new_tokens": 300, "concurrency": 2}
     fixed |= {"vllm_startup": PATIENCE, "request_timeout": PATIENCE}
     if "vllm_url" not in given:
         fixed["vllm_python"] = PYTHON
-    return load("tsp", "smoke", fixed | given)
+    return presets.settings("tsp", "smoke", **fixed | given)
 
 
 @contextmanager

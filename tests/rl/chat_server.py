@@ -7,7 +7,7 @@ from collections import Counter
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
-from spo_jax.config import Config
+from spo_jax.config import Settings
 from spo_jax.program import Prompt
 from spo_jax.rl.endpoint import Endpoint
 
@@ -104,7 +104,7 @@ def serving(reply):
 
 def config(url, **given):
     given = {"responses": 2, "repairs_per_destroy": 2, "retries": 0, "model": "fake"} | given
-    return Config(generator="openai", base_url=url, **given)
+    return Settings.make(generator="openai", base_url=url, **given)
 
 
 def prompts(*texts):

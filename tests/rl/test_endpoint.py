@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from spo_jax.config import Config
+from spo_jax.config import Settings
 from spo_jax.errors import InputError
 from spo_jax.rl.endpoint import GIVE_UP, Endpoint
 from spo_jax.rl.request_log import REQUESTS
@@ -204,6 +204,6 @@ def test_an_answer_without_text_or_count_is_an_answer(monkeypatch):
     monkeypatch.setattr(chat_server, "completion", lambda text, body: sent)
     with serving(echo) as server:
         found = Endpoint(config(server.url())).generate(prompts("a"), 1, seed=0)
-    numbers = written([Answers(prompts("a")[0], found[0], (None,))], Config())
+    numbers = written([Answers(prompts("a")[0], found[0], (None,))], Settings())
     assert found[0][0].text == ""
     assert {k: v for k, v in numbers.items() if v} == {"destroy/cut": 1, "destroy/uncounted": 1}

@@ -10,11 +10,11 @@ import time
 
 import pytest
 
+from spo_jax import presets
 from spo_jax.cli import main
-from spo_jax.config import Config
+from spo_jax.config import Settings
 from spo_jax.envs.problems import get_problem
 from spo_jax.errors import InputError, MissingExtra
-from spo_jax.presets import load
 from spo_jax.program import ROLES
 from spo_jax.rl.access import ENDPOINT_KEYS, address
 from spo_jax.rl.endpoint import Endpoint
@@ -118,22 +118,23 @@ def test_more_fields_of_a_request():
     with pytest.raises(InputError, match="request_extra holds stream, temperature, which a requ"):
         config("http://x/v1", request_extra='{"temperature": 1, "stream": true}')
     with pytest.raises(InputError, match="request_extra is given, but generator is grammar"):
-        Config(generator="grammar", request_extra="{}")
+        Settings.make(generator="grammar", request_extra="{}")
     assert config("http://x/v1", **given).changed({"request_extra": "{}"}) == ["request_extra"]
 
 
 def test_settings_that_go_together():
     given = {"generator": "openai", "base_url": "http://x/v1", "model": "m"}
-    settings = load("tsp", "smoke", given)
-    assert (settings.update, settings.model) == ("none", "m")
-    assert settings.learning_rate == Config().learning_rate  # not the small model's own
+    settings = presets.settings("tsp", "smoke", **given)
+    assert (settings.learning.update, settings.generator.model) == ("none", "m")
+    rate = Settings().learning.learning_rate  # not the small model's own
+    assert settings.learning.learning_rate == rate
     for name in ("base_url", "model"):
         with pytest.raises(InputError, match="give both --base-url URL and --model NAME"):
-            load("tsp", "smoke", {k: v for k, v in given.items() if k not in (name,)})
+            presets.settings("tsp", "smoke", **{k: v for k, v in given.items() if k not in (name,)})
     with pytest.raises(InputError, match="update is grpo, which teaches a model"):
-        load("tsp", "smoke", {**given, "update": "grpo"})
-    with pytest.raises(InputError, match="generator is grammar, which asks no endpoint"):
-        load("tsp", "smoke", {"generator": "grammar", "base_url": "http://x/v1"})
+        presets.settings("tsp", "smoke", **{**given, "update": "grpo"})
+    with pytest.raises(InputError, match="base_url is given, but generator is grammar"):
+        presets.settings("tsp", "smoke", generator="grammar", base_url="http://x/v1")
     generator, updater = writer_and_learner(settings)
     assert isinstance(generator, Endpoint)
     assert isinstance(updater, NoUpdate)
@@ -141,8 +142,10 @@ def test_settings_that_go_together():
 
 def test_a_model_for_a_preset_of_an_endpoint_is_one_there(tmp_path):
     preset = tmp_path / "mine.toml"
-    preset.write_text('generator = "openai"\nbase_url = "http://x/v1"\nmodel = "small"\n')
-    assert load("tsp", str(preset), {"model": "large"}).generator == "openai"
+    preset.write_text(
+        '[generator]\nname = "openai"\nmodel = "small"\n[endpoint]\nbase_url = "http://x/v1"\n'
+    )
+    assert presets.settings("tsp", str(preset), model="large").generator.name == "openai"
 
 
 def test_without_the_package_the_extra_is_named(monkeypatch):

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from spo_jax.config import Config
+from spo_jax.config import Settings
 from spo_jax.errors import InputError
 from spo_jax.program import Group, Prompt
 from spo_jax.rl.grpo import GrpoConfig
@@ -33,15 +33,15 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def config(folder: Path) -> Config:
-    return Config(
+def config(folder: Path) -> Settings:
+    return Settings.make(
         generator="model", model=str(folder), max_new_tokens=24, context=120, sample_rows=16,
         lora_rank=2, lora_targets="q_proj",
     )  # fmt: skip
 
 
 @pytest.fixture
-def policy(config: Config, folder: Path) -> Policy:
+def policy(config: Settings, folder: Path) -> Policy:
     """It samples and learns in bfloat16."""
     return Policy(config, load_pretrained(folder, jnp.bfloat16), Tokenizer.load(folder))
 
@@ -57,7 +57,7 @@ def graded(policy: Policy) -> dict[Any, list[Group]]:
 @pytest.mark.long
 @pytest.mark.parametrize("dtype", [jnp.bfloat16, jnp.float32])
 def test_the_first_ratio_is_one_whatever_the_sampler_rounds(
-    policy: Policy, config: Config, folder: Path, dtype: Any
+    policy: Policy, config: Settings, folder: Path, dtype: Any
 ) -> None:
     groups = graded(policy)
     model = load_pretrained(folder, dtype)
@@ -74,7 +74,7 @@ def test_the_first_ratio_is_one_whatever_the_sampler_rounds(
 
 
 def assert_drift(
-    metrics: dict[str, float], groups: Any, model: Any, policy: Policy, config: Config
+    metrics: dict[str, float], groups: Any, model: Any, policy: Policy, config: Settings
 ) -> None:
     """The record, computed from whole rows. Fresh adapters change nothing."""
     shares = []
@@ -87,12 +87,16 @@ def assert_drift(
                 length = len(prompt) + len(completion.tokens)
                 row[:length] = np.concatenate([prompt, completion.tokens])
                 logits = tiny.logits(model, row[None], np.arange(120)[None] < length)[0]
-                logs = jax.nn.log_softmax(logits / config.temperature)[len(prompt) - 1 :]
+                logs = jax.nn.log_softmax(logits / config.generator.temperature)[len(prompt) - 1 :]
                 own = np.asarray(logs)[np.arange(len(completion.tokens)), completion.tokens]
                 apart.append(np.abs(own - completion.logprobs))
                 total.append(np.sum(own - completion.logprobs))
                 ratio, advantage = np.exp(total[-1]), A - group.credits.mean()
-                held.append(ratio > 1 + config.clip if advantage > 0 else ratio < 1 - config.clip)
+                held.append(
+                    ratio > 1 + config.learning.clip
+                    if advantage > 0
+                    else ratio < 1 - config.learning.clip
+                )
         assert metrics[f"{role}/drift_mean"] == pytest.approx(
             np.concatenate(apart).mean(), rel=1e-3
         )

@@ -12,8 +12,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from spo_jax.config import Config
+from spo_jax.config import FIELDS, Settings
 from spo_jax.errors import InputError
+from spo_jax.knobs import choices
 from spo_jax.program import Group, Prompt, parse_response
 from spo_jax.rl import policy as module
 from spo_jax.rl.backend import devices, keep_compiled
@@ -45,15 +46,15 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def config(folder: Path) -> Config:
-    return Config(
+def config(folder: Path) -> Settings:
+    return Settings.make(
         generator="model", model=str(folder), max_new_tokens=3, context=60, sample_rows=4,
         lora_rank=2, lora_targets="q_proj, v_proj", learning_rate=0.05, share_prompts=False,
     )  # fmt: skip
 
 
 @pytest.fixture
-def policy(config: Config) -> Policy:
+def policy(config: Settings) -> Policy:
     return Policy.load(config)
 
 
@@ -109,9 +110,9 @@ def test_answers_are_what_the_sampler_draws(policy: Policy, folder: Path) -> Non
     assert parse_response("destroy", programs[0]).strategy.startswith("A ")
 
 
-def test_all_models_but_the_one_that_ships_write_prose(policy: Policy, config: Config) -> None:
+def test_all_models_but_the_one_that_ships_write_prose(policy: Policy, config: Settings) -> None:
     assert policy.writes_prose
-    shipped = replace(config, model="embedded")
+    shipped = config.replace(model="embedded")
     assert not Policy(shipped, policy._model, policy._tokenizer).writes_prose
 
 
@@ -141,9 +142,9 @@ def test_each_role_speaks_with_its_own_adapter(policy: Policy) -> None:
         assert same == (asked.role == "destroy")
 
 
-def test_adapters_and_samples_follow_from_the_seed(config: Config, policy: Policy) -> None:
+def test_adapters_and_samples_follow_from_the_seed(config: Settings, policy: Policy) -> None:
     assert equal(leaves(policy), leaves(Policy.load(config)))
-    assert not equal(leaves(policy), leaves(Policy.load(replace(config, seed=1))))
+    assert not equal(leaves(policy), leaves(Policy.load(config.replace(seed=1))))
     a, b = (policy.learners[role].adapter.layers[0]["q_proj"].a for role in ("destroy", "repair"))
     assert not np.array_equal(a, b)
     one, two, three = (
@@ -167,7 +168,7 @@ def test_a_prompt_fits_if_it_leaves_room_for_the_answer(policy: Policy) -> None:
 # --- it learns ------------------------------------------------------------------------------------
 
 
-def test_an_update_is_one_step_a_role(policy: Policy, config: Config) -> None:
+def test_an_update_is_one_step_a_role(policy: Policy, config: Settings) -> None:
     groups = graded(policy)
     trainer = Trainer(policy._model, policy.lora, module.grpo_of(config), 60)
     expected, measured = {}, {}
@@ -196,8 +197,8 @@ def test_an_update_is_one_step_a_role(policy: Policy, config: Config) -> None:
     assert metrics["repair/gradient_norm"] == measured["repair"]["gradient_norm"] > 0
 
 
-def test_failures_are_punished_where_that_is_asked_for(config: Config) -> None:
-    strict = Policy.load(replace(config, failure_penalty=0.1))
+def test_failures_are_punished_where_that_is_asked_for(config: Settings) -> None:
+    strict = Policy.load(config.replace(failure_penalty=0.1))
     metrics = strict.update(graded(strict))
     assert metrics["destroy/samples"] == 4
     assert metrics["destroy/dropped"] == 0
@@ -232,14 +233,14 @@ def test_a_full_device_is_told_with_what_helps(
         policy.update({"destroy": [], "repair": []})
 
 
-def test_learners_are_kept_by_number(policy: Policy, config: Config, tmp_path: Path) -> None:
+def test_learners_are_kept_by_number(policy: Policy, config: Settings, tmp_path: Path) -> None:
     policy.save(tmp_path, 1)
     first = leaves(policy)
     policy.update(graded(policy))
     policy.save(tmp_path, 2)
     second = leaves(policy)
     assert not equal(first, second)
-    fresh = Policy.load(replace(config, seed=5))
+    fresh = Policy.load(config.replace(seed=5))
     fresh.restore(tmp_path, 2)
     assert equal(leaves(fresh), second)
     fresh.restore(tmp_path, 1)  # and what came later is gone
@@ -248,11 +249,11 @@ def test_learners_are_kept_by_number(policy: Policy, config: Config, tmp_path: P
         fresh.restore(tmp_path, 2)
 
 
-def test_adapters_leave_as_peft_folders(policy: Policy, config: Config, tmp_path: Path) -> None:
+def test_adapters_leave_as_peft_folders(policy: Policy, config: Settings, tmp_path: Path) -> None:
     policy.update(graded(policy))
     policy.save(tmp_path / "checkpoints", 3)
     export_adapters(config, tmp_path / "checkpoints", 3, tmp_path / "out")
-    shape = Qwen3_5Config.from_json(config.model)
+    shape = Qwen3_5Config.from_json(config.generator.model)
     for role in ("destroy", "repair"):
         adapter, lora = import_peft(tmp_path / "out" / role, shape)
         assert (lora.rank, lora.alpha, set(lora.targets)) == (2, 32.0, {"q_proj", "v_proj"})
@@ -267,25 +268,28 @@ def test_adapters_leave_as_peft_folders(policy: Policy, config: Config, tmp_path
 
 def test_settings_become_those_of_the_parts(policy: Policy) -> None:
     for name in ("mixers", "mixers+mlp"):
-        assert lora_of(Config(lora_targets=name)).targets == TARGET_SETS[name]
-    assert lora_of(Config(lora_targets="out_proj,up_proj")).targets == ("out_proj", "up_proj")
+        assert lora_of(Settings.make(lora_targets=name)).targets == TARGET_SETS[name]
+    assert lora_of(Settings.make(lora_targets="out_proj,up_proj")).targets == (
+        "out_proj",
+        "up_proj",
+    )
     with pytest.raises(InputError, match="'atention' is not a target"):
-        lora_of(Config(lora_targets="atention"))
-    own = grpo_of(Config(advantage="numpy:sign"))
+        lora_of(Settings.make(lora_targets="atention"))
+    own = grpo_of(Settings.make(advantage="numpy:sign"))
     assert own.advantage is np.sign
     with pytest.raises(InputError, match=r"cannot import advantage 'numpy:nothing'"):
-        grpo_of(Config(advantage="numpy:nothing"))
+        grpo_of(Settings.make(advantage="numpy:nothing"))
     for name, fields in (("ratio", RATIOS), ("advantage", ADVANTAGES)):
-        assert set(Config.__dataclass_fields__[name].metadata["choices"]) == set(fields)
+        assert set(choices(FIELDS[name].info)) - {"module:NAME"} == set(fields)
     with pytest.raises(InputError, match="the model's context of 1024 leaves nothing"):
-        Policy(Config(max_new_tokens=1024), policy._model, policy._tokenizer)
+        Policy(Settings.make(max_new_tokens=1024), policy._model, policy._tokenizer)
 
 
 def test_models_that_are_not_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(InputError, match="no such folder"):
         model_folder(str(tmp_path / "none"))
     with pytest.raises(InputError, match=r"has no tokenizer\.json"):
-        Policy.load(Config(generator="model", model=str(tmp_path)))
+        Policy.load(Settings.make(generator="model", model=str(tmp_path)))
     monkeypatch.setitem(__import__("sys").modules, "spo_jax.rl.embedded", None)
     with pytest.raises(InputError, match="no embedded model"):
         model_folder("embedded")

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from spo_jax.config import Config
+from spo_jax.config import Settings
 from spo_jax.errors import InputError
 from spo_jax.program import Completion, Group
 from spo_jax.rl.tokens import Tokenizer
@@ -214,20 +214,15 @@ def test_a_name_or_folder_is_never_used_again(home: Home) -> None:
 
 def test_settings_that_do_not_go_together() -> None:
     with pytest.raises(InputError, match="give either --vllm-python PATH"):
-        Config(generator="vllm")
+        Settings.make(generator="vllm")
     with pytest.raises(InputError, match="give either --vllm-python PATH"):
-        Config(generator="vllm", vllm_python="a", vllm_url="b")
+        Settings.make(generator="vllm", vllm_python="a", vllm_url="b")
     with pytest.raises(InputError, match="not ours to start"):
-        Config(generator="vllm", vllm_url="b", residency="restart")
+        Settings.make(generator="vllm", vllm_url="b", residency="restart")
     with pytest.raises(InputError, match="vllm_devices is given, but a server at vllm_url"):
-        Config(generator="vllm", vllm_url="b", vllm_devices="1")
+        Settings.make(generator="vllm", vllm_url="b", vllm_devices="1")
     with pytest.raises(InputError, match="importance_cap is given, but generator is model"):
-        Config(importance_cap=2.0)
+        Settings.make(importance_cap=2.0)
     with pytest.raises(InputError, match="vllm_args is given, but generator is model"):
-        Config(vllm_args="--seed 1")
-    assert Config(generator="vllm", vllm_url="b").update == "grpo"
-    # A run of before goes on: there a cap was kept and did nothing.
-    older = Config().to_dict() | {"importance_cap": 2.0}
-    assert Config.from_dict(older) == Config.from_dict(older | {"importance_cap": None})
-    learns = Config(generator="vllm", vllm_url="b", importance_cap=2.0)
-    assert Config.from_dict(learns.to_dict()) == learns
+        Settings.make(vllm_args="--seed 1")
+    assert Settings.make(generator="vllm", vllm_url="b").learning.update == "grpo"

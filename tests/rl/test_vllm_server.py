@@ -119,9 +119,9 @@ def test_an_address_is_looked_at_before_anything_is_kept(
 RUN = """
 import sys, threading, time
 from pathlib import Path
-from spo_jax.config import Config
+from spo_jax.config import Settings
 from spo_jax.rl.vllm.server import Started
-config = Config(generator="vllm", vllm_python=sys.argv[1], vllm_args=sys.argv[2])
+config = Settings.make(generator="vllm", vllm_python=sys.argv[1], vllm_args=sys.argv[2])
 started = Started(config, Path(sys.argv[3]), Path(sys.argv[4]), 60)
 client = started.start(threading.Event())
 client.reset_cache()

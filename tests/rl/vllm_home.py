@@ -14,7 +14,7 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 
-from spo_jax.config import Config
+from spo_jax.config import Settings
 from spo_jax.program import Completion, Group, Prompt
 from spo_jax.rl.vllm.client import Client
 from spo_jax.rl.vllm.policy import VllmPolicy
@@ -39,14 +39,14 @@ class Home:
         self.arguments = f"--misbehave {self.misbehave} --diary {self.diary}"
         self.opened: list[VllmPolicy] = []
 
-    def config(self, **given: Any) -> Config:
+    def config(self, **given: Any) -> Settings:
         given = {
             "generator": "vllm", "vllm_python": str(self.python), "vllm_args": self.arguments,
             "model": str(self.model), "max_new_tokens": 3, "context": 60, "sample_rows": 4,
             "lora_rank": 2, "lora_targets": "gate_proj,up_proj,down_proj", "learning_rate": 0.05,
             "share_prompts": False, "concurrency": 3, "request_timeout": 5.0, "retries": 1,
         } | given  # fmt: skip
-        return Config(**given)
+        return Settings.make(**given)
 
     def open(self, **given: Any) -> VllmPolicy:
         policy = VllmPolicy.load(self.config(**given))

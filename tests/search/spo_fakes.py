@@ -14,7 +14,7 @@ import sys
 
 import numpy as np
 
-from spo_jax.config import Config
+from spo_jax.config import Settings
 from spo_jax.envs.problems import get_problem
 from spo_jax.envs.run.rollouts import Refusal, Rollouts, Status
 from spo_jax.generator import Generator as BaseGenerator
@@ -136,7 +136,7 @@ def small(**changes):
     settings = {"rounds": 4, "responses": 2, "repairs_per_destroy": 4, "population_size": 4,
                 "panel_evolved": 2, "cross_play_candidates": 3, "size": 6, "instances": 2,
                 "steps": 3, "workers": 1, "finalists": 0, "generator": "grammar"}  # fmt: skip
-    return Config(**(settings | changes))
+    return Settings.make(**(settings | changes))
 
 
 def play(config=None, *, state=None, **parts):
@@ -195,7 +195,7 @@ def main(folder, rounds, moment=""):
     config = small(rounds=int(rounds))
     killer, learner = Killer(moment), Learner()
     if not os.path.exists(folder):
-        Store.create(folder, {"config": config.to_dict()}).__exit__()
+        Store.create(folder, {"config": config.flat()}).__exit__()
     replace = os.replace
 
     def watched(source, target):

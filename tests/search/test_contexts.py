@@ -169,7 +169,7 @@ def test_forms_of_the_users_own_take_turns_with_the_papers(tmp_path):
     def asked(texts, k, config):
         make = PromptMaker(config, "tsp", texts)
         prompts = make.contexts(
-            "destroy", population, random.Random(k), k=k, groups=config.group_forms
+            "destroy", population, random.Random(k), k=k, groups=config.search.group_forms
         )
         return [prompt.form for prompt in prompts]
 

@@ -62,7 +62,7 @@ def test_operators_are_forms(operator, form, count):
 def test_generations_use_up_the_budget_of_spo():
     # 2 rounds of 5 groups of 4 destroys, each with 4 repairs, are 200 programs: 100 pairs.
     rounds, end, parts = run("eoh", rounds=2, responses=4, generator=Generator(broken=0.1))
-    assert parts.config.nominal_pairs == 100
+    assert parts.config.search.nominal_pairs == 100
     # N = 4 first pairs, then 20 a generation, and the rest.
     assert [done.counts.destroy_answers for done in rounds] == [4, 20, 20, 20, 20, 16]
     assert len(rounds) == Eoh().rounds(parts.config)
@@ -78,7 +78,7 @@ def test_the_population_is_what_survives_of_all_that_was_born():
     born = []
     for done in rounds:
         born += done.individuals
-        alive = survivors(born, parts.config.population_size)
+        alive = survivors(born, parts.config.search.population_size)
         assert [m.score for m in done.destroys] == [each.utility for each in alive]
         assert [m.program for m in done.destroys] == [each.pair.destroy for each in alive]
         assert [m.program for m in done.repairs] == [each.pair.repair for each in alive]
@@ -86,5 +86,5 @@ def test_the_population_is_what_survives_of_all_that_was_born():
 
 
 def test_settings_out_of_range_are_refused():
-    with pytest.raises(InputError, match="parents is 1; EoH's crossovers show from 2 to 10"):
-        Eoh(parents=1)
+    with pytest.raises(InputError, match="parents is 1; it must be a whole number from 2 to 10"):
+        run("eoh", method_settings={"parents": 1})

@@ -140,14 +140,14 @@ def test_what_is_asked(shown, prose, form):
     assert (asked.form, len(asked.parents), asked.place) == (form, shown, 4)
 
 
-SETTINGS = "islands=3, prompts=2, samples=2, reset=10"
+SETTINGS = {"islands": 3, "prompts": 2, "samples": 2, "reset": 10}
 
 
 def test_children_stay_on_the_island_of_their_prompt():
     evaluator = Evaluator(by_numbers)
     # No reset, so parents come from the child's own island.
     rounds, end, _ = run(
-        "funsearch", method_settings=SETTINGS.replace("=10", "=1000"), rounds=2,
+        "funsearch", method_settings=SETTINGS | {"reset": 1000}, rounds=2,
         generator=Writer(broken=0), evaluator=evaluator,
     )  # fmt: skip
     assert {each.place for each in end.individuals} == {0, 1, 2}
@@ -182,20 +182,24 @@ def test_the_record_has_the_best_of_each_island():
     rules = FunSearch(islands=3, prompts=2, samples=2, reset=10)
     islands = rules.database(end.individuals, parts.config, len(rounds) + 1)
     assert [m.program for m in rounds[-1].destroys] == [i.best.pair.destroy for i in islands]
-    assert sum(done.counts.destroy_answers for done in rounds) == small(rounds=2).nominal_pairs
+    assert (
+        sum(done.counts.destroy_answers for done in rounds) == small(rounds=2).search.nominal_pairs
+    )
 
 
 @pytest.mark.parametrize(
-    ("text", "complaint"),
+    ("given", "complaint"),
     [
-        ("islands=0", "islands is 0 in method_settings; it must be from 1"),
-        ("score=first", "score is 'first'"),
-        ("temperature=0", "temperature is 0.0"),
-        ("samples=two", "samples is 'two' in method_settings; it must be a whole number"),
-        ("island=2", "method funsearch has no setting 'island': did you mean 'islands'"),
-        ("islands", "write it as 'name=number, name=number'"),
+        (
+            {"islands": 0},
+            "method_settings: islands is 0; it must be a whole number from 1",
+        ),
+        ({"score": "first"}, "score is 'first'; it must be one of mean, last"),
+        ({"temperature": 0}, "temperature is 0; it must be a number from 1e-09"),
+        ({"samples": "two"}, "samples is 'two'; it must be a whole number"),
+        ({"island": 2}, "method funsearch has no setting 'island': did you mean 'islands'"),
     ],
 )
-def test_settings_that_are_refused(text, complaint):
+def test_settings_that_are_refused(given, complaint):
     with pytest.raises(InputError, match=complaint):
-        run("funsearch", method_settings=text)
+        run("funsearch", method_settings=given)

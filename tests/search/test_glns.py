@@ -126,7 +126,7 @@ def test_an_epoch_prunes_and_refills():
     generator = Generator(numbers=5000, broken=0)
     rounds, end, parts = run("g-lns", rounds=2, evaluator=evaluator, generator=generator)
     # 50 pairs: 5 x 5, then twice 2 new ones of each role, which meet 16 pairs.
-    assert parts.config.nominal_pairs == 50
+    assert parts.config.search.nominal_pairs == 50
     assert len(rounds) == Glns().rounds(parts.config) == 3
     assert [done.counts.destroy_answers for done in rounds] == [5, 2, 2]
     assert [done.counts.pairs for done in rounds] == [25, 16, 16]
@@ -176,15 +176,15 @@ def test_nothing_works():
 
 @pytest.mark.parametrize(
     ("settings", "complaint"),
-    [({"prune": 5}, "prune is 5"), ({"crossover": 0.6}, "crossover is 0.6"), ({"size": 1}, "size")],
+    [({"prune": 5}, "prune is 5"), ({"crossover": 0.6}, "0.5 and 0.6"), ({"size": 1}, "size is 1")],
 )
 def test_settings_out_of_range(settings, complaint):
     with pytest.raises(InputError, match=complaint):
-        Glns(**settings)
+        run("g-lns", method_settings=settings)
 
 
 def test_the_numbers_are_the_published_ones():
     rules = Glns()
     assert (rules.size, rules.prune, rules.generations, rules.iterations) == (5, 2, 10, 100)
     assert (rules.mutation, rules.crossover) == (0.5, 0.4)
-    assert small(method="g-lns").update == "none"
+    assert small(method="g-lns").learning.update == "none"

@@ -1,6 +1,5 @@
 """What a run trains and validates on, and that a resume finds the same."""
 
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -43,10 +42,10 @@ def test_the_default_is_the_papers() -> None:
     config = small(seed=7)
     papers = TSP.sample(6, 2, derive(7, "instances"))
     assert digests(training_instances(config, TSP)) == digests(papers)
-    named = replace(config, on=("uniform:6x2",))  # without a seed it is of the run's stream
+    named = config.replace(on=("uniform:6x2",))  # without a seed it is of the run's stream
     assert digests(training_instances(named, TSP)) == digests(papers)
     assert digests(fresh_instances(named, TSP)) == digests(fresh_instances(config, TSP))
-    own = replace(config, on=("uniform:6x2@3",), validate_on=("uniform:9x1@3",))
+    own = config.replace(on=("uniform:6x2@3",), validate_on=("uniform:9x1@3",))
     assert digests(training_instances(own, TSP)) == digests(TSP.sample(6, 2, 3))
     assert digests(validation_instances(own, TSP)) == digests(TSP.sample(9, 1, 3))
     assert not set(digests(fresh_instances(own, TSP))) & set(digests(TSP.sample(6, 8, 3)))
@@ -73,7 +72,7 @@ def test_other_instances_are_refused(tmp_path: Path) -> None:
         ({"validate_on": ("uniform:5x1",)}, "other validation instances.*--validate-on"),
     ):
         with pytest.raises(InputError, match=said):
-            check_instances(began, instances_of(replace(config, **change), TSP), tmp_path)
+            check_instances(began, instances_of(config.replace(**change), TSP), tmp_path)
 
 
 def test_a_resume_finds_the_same_files(

@@ -10,7 +10,7 @@ import pytest
 from spo_fakes import Evaluator, Generator, small
 
 from spo_jax.cli import main
-from spo_jax.config import FIELDS, Config
+from spo_jax.config import FIELDS, Settings
 from spo_jax.envs.problems import get_problem
 from spo_jax.errors import InputError
 from spo_jax.search.parts import Parts
@@ -27,7 +27,7 @@ def whole(tmp_path_factory):
     """A finished run with something in every table."""
     path = tmp_path_factory.mktemp("whole") / "run"
     config = small(finalists=2)
-    with Store.create(path, {"config": config.to_dict(), "preset": "smoke"}) as store:
+    with Store.create(path, {"config": config.flat(), "preset": "smoke"}) as store:
 
         def commit(done):
             best = done.best
@@ -188,7 +188,7 @@ OTHERS = {"steps": 7, "seed": 5, "size": 9, "credit": "shared", "state": False, 
 
 @pytest.mark.parametrize(("name", "value"), OTHERS.items())
 def test_an_edited_setting_is_noticed(run, name, value):
-    was = getattr(load_run(run).config, name)
+    was = load_run(run).config.flat()[name]
     rewrite(run, lambda manifest: manifest["config"].update({name: value}))
     for read in (load_run, Store.reopen):
         with pytest.raises(InputError, match=rf"\({name} is {value!r} there and was {was!r}\)"):
@@ -205,10 +205,8 @@ def test_what_may_change_may_be_edited(run):
     rewrite(run, lambda manifest: manifest["config"].update(workers=7))
     assert load_run(run).config.workers == 7
     kept = dict(sqlite3.connect(run / DATABASE).execute("SELECT name, value FROM config"))
-    assert kept.keys() == {n for n, f in FIELDS.items() if not f.metadata["volatile"]}
-    assert {n: json.loads(v) for n, v in kept.items()}.items() <= small(
-        finalists=2
-    ).to_dict().items()
+    assert kept.keys() == {n for n, f in FIELDS.items() if not f.volatile}
+    assert {n: json.loads(v) for n, v in kept.items()}.items() <= small(finalists=2).flat().items()
 
 
 MANIFESTS = [
@@ -253,6 +251,8 @@ def test_every_command_says_it(run, capsys, monkeypatch, damage):
 
 def test_the_config_of_a_run_may_be_any(tmp_path):
     """What the database keeps is what a config says again, for every kind of value."""
-    config = Config(learning_rate=1e-7, failure_penalty=None, request_extra=None, diversity=0.1)
-    Store.create(tmp_path / "run", {"config": config.to_dict()}).__exit__()
+    config = Settings.make(
+        learning_rate=1e-7, failure_penalty=None, request_extra=None, diversity=0.1
+    )
+    Store.create(tmp_path / "run", {"config": config.flat()}).__exit__()
     assert load_run(tmp_path / "run").config == config

@@ -44,7 +44,7 @@ def run(home: Path, moment: str, *arguments: str) -> subprocess.CompletedProcess
 def learners(folder: Path) -> dict[Any, Learner]:
     """What a run's last round ended with: adapters, optimizer states, steps."""
     settings = load_run(folder).config
-    like = _abstract(settings, Qwen3_5Config.from_json(settings.model))
+    like = _abstract(settings, Qwen3_5Config.from_json(settings.generator.model))
     with Checkpoints(folder / CHECKPOINTS) as checkpoints:
         return checkpoints.restore(2, like)
 

@@ -127,7 +127,7 @@ def test_a_manifest_says_what_is_wrong_in_it(tmp_path):
         ({"rounds": -1}, "rounds is -1"),
         ({"versions": [1]}, r"versions is \[1\], where a dict is due"),
         ({"model": {"name": 3}}, "name is 3, where a text is due"),
-        ({"config": {**small().to_dict(), "seed": "x"}}, "seed"),
+        ({"config": {**small().flat(), "seed": "x"}}, "seed"),
     ):
         (run / MANIFEST).write_text(json.dumps({**whole(), **changed}))
         with pytest.raises(InputError, match=f"cannot be read: .*{why}"):

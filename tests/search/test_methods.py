@@ -12,7 +12,7 @@ from spo_fakes import Evaluator, Generator, small
 
 from spo_jax import presets
 from spo_jax.cli import main
-from spo_jax.config import Config
+from spo_jax.config import Settings
 from spo_jax.envs.problems import get_problem
 from spo_jax.errors import InputError
 from spo_jax.program import Pair, Program
@@ -29,29 +29,29 @@ from spo_jax.search.spo import discover
 from spo_jax.search.writing.prompts import INITIALIZATION, Templates, built_in, templates_of
 
 SETTINGS = {
-    "funsearch": "islands=3, prompts=2, samples=2, reset=8",
-    "reevo": "initial=6",
-    "g-lns": "size=3, prune=2, generations=2, iterations=20",
+    "funsearch": {"islands": 3, "prompts": 2, "samples": 2, "reset": 8},
+    "reevo": {"initial": 6},
+    "g-lns": {"size": 3, "prune": 2, "generations": 2, "iterations": 20},
 }
 
 
 def config(method, **changes):
-    return small(method=method, method_settings=SETTINGS.get(method), rounds=2, **changes)
+    return small(method=method, method_settings=SETTINGS.get(method, {}), rounds=2, **changes)
 
 
 # --- by name --------------------------------------------------------------------------------------
 
 
 def test_methods_are_found_by_name():
-    assert get_method(Config()) is None
+    assert get_method(Settings()) is None
     for name in METHODS:
-        method = get_method(Config(method=name))
-        assert method.rounds(Config(method=name)) > 1
+        method = get_method(Settings.make(method=name))
+        assert method.rounds(Settings.make(method=name)) > 1
         assert method.variant(True)
     with pytest.raises(InputError, match="unknown method 'eho': use spo, funsearch, eoh, reevo"):
-        get_method(Config(method="eho"))
+        get_method(Settings.make(method="eho"))
     with pytest.raises(InputError, match="has no method variant"):
-        get_method(Config(method="math:pi"))
+        get_method(Settings.make(method="math:pi"))
 
 
 @dataclass(frozen=True)
@@ -83,27 +83,27 @@ def test_a_method_of_the_users_own_can_teach():
     rounds = []
     discover(parts, None, rounds.append, get_method(config))
     assert [done.metrics for done in rounds] == [{"roles": 2.0}]
-    assert small(method=f"{__name__}:Learns", generator="model").update == "none"
+    assert small(method=f"{__name__}:Learns", generator="model").learning.update == "none"
 
 
 def test_settings_of_a_method_have_the_kinds_of_its_fields():
-    def mine(text):
-        return get_method(small(method=f"{__name__}:Mine", method_settings=text))
+    def mine(**given):
+        return get_method(small(method=f"{__name__}:Mine", method_settings=given))
 
-    assert (mine("wild=False").wild, mine("wild=true").wild) == (False, True)
-    with pytest.raises(InputError, match=r"wild is 'no' in .*; it must be true or false"):
-        mine("wild=no")
-    with pytest.raises(InputError, match="setting best of kind NoneType, which method_settings"):
-        mine("best=3")
+    assert (mine(wild=False).wild, mine(wild="true").wild) == (False, True)
+    with pytest.raises(InputError, match="method_settings: wild is 'odd'; it must be true"):
+        mine(wild="odd")
+    with pytest.raises(InputError, match="has no setting 'wide': did you mean 'wild'"):
+        mine(wide=True)
 
 
 def test_a_method_of_the_users_own(tmp_path):
-    method = get_method(small(method=f"{__name__}:Mine", method_settings="share=0.5"))
+    method = get_method(small(method=f"{__name__}:Mine", method_settings={"share": 0.5}))
     assert settings_of(method) == {"share": 0.5, "wild": True, "best": None}
     rounds, _, _ = run(f"{__name__}:Mine", rounds=2)
     assert len(rounds) == 2
     # A run is read where its method is not to be had, because its manifest has the rounds.
-    gone = small(method="no_such_module:Mine").to_dict()
+    gone = small(method="no_such_module:Mine").flat()
     Store.create(tmp_path / "run", {"config": gone, "preset": "x", "rounds": 7}).__exit__()
     assert load_run(tmp_path / "run").planned == 7
     assert default_folder(small(method=f"{__name__}:Mine"), "smoke").name == "tsp-mine-smoke-seed0"
@@ -114,7 +114,7 @@ def test_the_documented_method(tmp_path, monkeypatch):
     [example] = re.findall(r"^```python\n(.*?)^```$", text, re.DOTALL | re.MULTILINE)
     (tmp_path / "mymethod.py").write_text(example)
     monkeypatch.syspath_prepend(str(tmp_path))
-    settings = {"method_settings": "children=20", "rounds": 2}
+    settings = {"method_settings": {"children": 20}, "rounds": 2}
     rounds, end, parts = run("mymethod:Climb", **settings)
     assert [done.counts.destroy_answers for done in rounds] == [20, 20, 10]
     for k, done in enumerate(rounds[1:], 1):
@@ -126,15 +126,15 @@ def test_the_documented_method(tmp_path, monkeypatch):
         }  # fmt: skip
     for name in METHODS:  # each has its section's command
         assert f"--method {name}" in text
-    assert parts.config.update == "none"
+    assert parts.config.learning.update == "none"
 
 
 def test_no_method_but_spo_teaches():
-    assert Config(method="eoh").update == "none"
+    assert Settings.make(method="eoh").learning.update == "none"
     with pytest.raises(InputError, match="method is eoh, which teaches no model"):
-        Config(method="eoh", update="grpo")
+        Settings.make(method="eoh", update="grpo")
     with pytest.raises(InputError, match="method is spo, whose numbers have options"):
-        Config(method_settings="islands=3")
+        Settings.make(method_settings={"islands": 3})
 
 
 def test_the_papers_budget_in_rounds():
@@ -142,8 +142,8 @@ def test_the_papers_budget_in_rounds():
     # off where the budget ends.
     rounds = {}
     for name in METHODS:
-        settings = presets.load("tsp", "paper-tsp", {"method": name})
-        assert settings.nominal_pairs == 13_950
+        settings = presets.settings("tsp", "paper-tsp", method=name)
+        assert settings.search.nominal_pairs == 13_950
         rounds[name] = rounds_of(settings)
     assert rounds == {
         "eoh": 280, "funsearch": 698, "reevo": 929, "g-lns": 872, "best-of-n": 30
@@ -152,11 +152,13 @@ def test_the_papers_budget_in_rounds():
 
 def test_the_baselines_choose_by_validation():
     # Appendix C, where SPO returns the pair with the highest J.
-    assert presets.load("tsp", "paper-tsp").select == "utility"
-    assert presets.load("tsp", "paper-tsp", {"method": "eoh"}).select == "validation"
-    chosen = presets.load("tsp", "paper-tsp", {"method": "eoh", "select": "utility"})
-    assert chosen.select == "utility"
-    assert presets.load("tsp", "paper-tsp", {"method": "eoh", "finalists": 0}).select == "utility"
+    assert presets.settings("tsp", "paper-tsp").search.select == "utility"
+    assert presets.settings("tsp", "paper-tsp", method="eoh").search.select == "validation"
+    chosen = presets.settings("tsp", "paper-tsp", method="eoh", select="utility")
+    assert chosen.search.select == "utility"
+    assert (
+        presets.settings("tsp", "paper-tsp", method="eoh", finalists=0).search.select == "utility"
+    )
 
 
 def test_who_writes_prose():
@@ -184,7 +186,7 @@ def test_a_run_goes_on_from_any_round_as_if_never_stopped(method, tmp_path):
 
     settings = config(method)
     for name in ("whole", "cut"):
-        Store.create(tmp_path / name, {"config": settings.to_dict(), "preset": "x"}).__exit__()
+        Store.create(tmp_path / name, {"config": settings.flat(), "preset": "x"}).__exit__()
     end = play(tmp_path / "whole")
     for last in (1, 2, 4):
         play(tmp_path / "cut", last)
@@ -194,7 +196,8 @@ def test_a_run_goes_on_from_any_round_as_if_never_stopped(method, tmp_path):
 
     # What is in memory is what a database brings back.
     state = State()
-    for done in run(method, generator=Writer(), rounds=2, method_settings=SETTINGS.get(method))[0]:
+    own = SETTINGS.get(method, {})
+    for done in run(method, generator=Writer(), rounds=2, method_settings=own)[0]:
         state = state.after(done)
     assert (state.individuals, state.note, state.destroys, state.best) == (
         end.individuals, end.note, end.destroys, end.best,
@@ -214,7 +217,7 @@ class Stopped:
 
 @pytest.mark.parametrize("method", METHODS)
 def test_equal_runs_are_equal_and_parts_do_not_matter(method):
-    settings = {"method_settings": SETTINGS.get(method), "rounds": 2}
+    settings = {"method_settings": SETTINGS.get(method, {}), "rounds": 2}
     first, _, _ = run(method, **settings)
     again, _, _ = run(method, generator=Streaming(), **settings)
     assert everything(again) == everything(first)
@@ -222,9 +225,9 @@ def test_equal_runs_are_equal_and_parts_do_not_matter(method):
     assert everything(other) != everything(first)
     assert first[-1].best is not None
     spent = sum(done.counts.destroy_answers for done in first)
-    assert spent <= small(rounds=2).nominal_pairs
+    assert spent <= small(rounds=2).search.nominal_pairs
     if method != "g-lns":  # whose pairs are fewer programs
-        assert spent == small(rounds=2).nominal_pairs
+        assert spent == small(rounds=2).search.nominal_pairs
 
 
 # --- on the command line --------------------------------------------------------------------------
@@ -234,7 +237,8 @@ def test_a_method_from_the_command_line(tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
     argv = [
         "discover", "tsp", "--preset", "smoke", "--generator", "grammar", "--method", "reevo",
-        "--method-settings", "initial=4, mutation_rate=0.25", "--rounds", "1", "--responses", "1",
+        "--method-setting", "initial=4", "--method-setting", "mutation_rate=0.25",
+        "--rounds", "1", "--responses", "1",
         "--repairs-per-destroy", "2", "--size", "8", "--steps", "5", "--validation-size", "8",
         "--validation-steps", "5", "--workers", "1", "--population-size", "2",
     ]  # fmt: skip
@@ -321,7 +325,7 @@ def test_an_individual_may_share_its_programs(tmp_path):
     """The same source by two ways is two programs to the database, and both are kept."""
     generator = Generator(numbers=3, broken=0)
     settings = config("eoh", population_size=2)
-    with Store.create(tmp_path / "run", {"config": settings.to_dict()}) as store:
+    with Store.create(tmp_path / "run", {"config": settings.flat()}) as store:
         parts = Parts(settings, get_problem("tsp"), Evaluator(), generator)
         end = discover(parts, None, store.commit, get_method(settings))
         assert store.state().individuals == end.individuals

@@ -1,7 +1,6 @@
 """What the baselines share: pairs are asked for half by half, and cost what they cost SPO."""
 
 import math
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -141,9 +140,9 @@ def test_budgets():
 
 def test_the_nominal_budget_is_the_papers():
     # Appendix C: 13,950 pairs, or 27,900 programs, as 900 destroys and 27,000 repairs are.
-    assert small().nominal_pairs == 4 * 5 * 2 * 5 // 2
-    config = replace(small(), rounds=30, responses=6, repairs_per_destroy=30)
-    assert config.nominal_pairs == 13_950
+    assert small().search.nominal_pairs == 4 * 5 * 2 * 5 // 2
+    config = small().replace(rounds=30, responses=6, repairs_per_destroy=30)
+    assert config.search.nominal_pairs == 13_950
 
 
 def test_the_best_is_the_one_born_first():
@@ -166,7 +165,7 @@ def test_counts_of_a_round():
     )
     [done] = rounds
     counts = done.counts
-    assert counts.destroy_answers == small(rounds=1, responses=4).nominal_pairs == 50
+    assert counts.destroy_answers == small(rounds=1, responses=4).search.nominal_pairs == 50
     assert counts.repair_answers == counts.valid_destroys < 50
     assert counts.valid_repairs == len(done.individuals)
     assert counts.pairs == sum(verdicts.values())
@@ -184,13 +183,16 @@ def test_counts_of_a_round():
 def test_the_number_of_workers_changes_nothing(method):
     """The real evaluator and the grammar, on instances small enough for a test."""
     if method in ("funsearch", "g-lns"):
-        settings = {"funsearch": "islands=2, prompts=2, samples=2", "g-lns": "size=2, prune=1"}
+        settings = {
+            "funsearch": {"islands": 2, "prompts": 2, "samples": 2},
+            "g-lns": {"size": 2, "prune": 1},
+        }
     else:
         settings = {}
     found = []
     for workers in (1, 2):
         config = small(
-            method=method, method_settings=settings.get(method), rounds=1, size=8, steps=5
+            method=method, method_settings=settings.get(method, {}), rounds=1, size=8, steps=5
         )
         problem = get_problem("tsp")
         with LocalEvaluator(problem, workers, seed=config.seed) as evaluator:

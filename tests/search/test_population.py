@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from spo_jax.config import Config
+from spo_jax.config import Settings
 from spo_jax.errors import InputError
 from spo_jax.program import Program
 from spo_jax.search.population import (
@@ -84,7 +84,7 @@ def oracle(candidates, size, diversity):
 
 
 def context(size=10, diversity=0.1, k=1, role="destroy"):
-    return SurvivorContext(size, diversity, k, role, random.Random(0), Config())
+    return SurvivorContext(size, diversity, k, role, random.Random(0), Settings())
 
 
 def select(candidates, size=10, diversity=0.1):
@@ -94,7 +94,7 @@ def select(candidates, size=10, diversity=0.1):
 def lead(destroys, size, fixed=(), survivors=diverse_survivors):
     rng = random.Random(0)
     return leader_panel(
-        destroys, PanelContext(size, 0.1, 1, "destroy", rng, Config(), survivors, fixed)
+        destroys, PanelContext(size, 0.1, 1, "destroy", rng, Settings(), survivors, fixed)
     )
 
 

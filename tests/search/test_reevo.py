@@ -13,7 +13,7 @@ from spo_jax.search.methods.reevo import ReEvo, draw_matches, parents, request
 from spo_jax.search.rounds import State
 from spo_jax.search.writing.prompts import INITIALIZATION
 
-SETTINGS = "initial=8"
+SETTINGS = {"initial": 8}
 
 
 def number(individual):
@@ -109,7 +109,7 @@ def test_a_writer_of_prose_reflects():
     # The next round folds the advice of this one.
     again = next(p for p, _, _ in writer.calls[7:] if p[0].form == "long-reflection")
     assert note["long"] in again[0].text
-    assert "reflections" not in parts.config.to_dict()
+    assert "reflections" not in parts.config.flat()
     assert end.note == rounds[-1].note
 
 
@@ -147,6 +147,6 @@ def test_long_pairs_are_reflected_upon_by_their_strategies():
 
 
 def test_settings_out_of_range():
-    with pytest.raises(InputError, match="initial is 1 in method_settings"):
-        ReEvo(initial=1)
+    with pytest.raises(InputError, match=r"method_settings: initial is 1; it must be .* from 2 to"):
+        run("reevo", method_settings={"initial": 1})
     assert (ReEvo().initial, ReEvo().mutation_rate) == (30, 0.5)

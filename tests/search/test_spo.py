@@ -290,7 +290,7 @@ def test_populations_follow_the_appendix():
                 met[p.destroy].append(p.utility)
         new = [(by_digest[d], sum(sorted(u)[-2:]) / len(u[-2:])) for d, u in met.items()]
         union = [(m.program, m.score) for m in destroys] + new
-        expected = survivors(union, config.population_size, config.diversity)
+        expected = survivors(union, config.search.population_size, config.search.diversity)
         assert [m.score for m in done.destroys] == [score for _, score in expected]
         assert [m.program.digest for m in done.destroys] == [p.digest for p, _ in expected]
 
@@ -328,7 +328,7 @@ def test_cross_play_takes_the_best_of_the_round_and_the_old_population():
     panel = {p.destroy for p in first.pairs if p.kind == "cross-play"}
     crossed = {p.repair for p in first.pairs if p.kind == "cross-play"}
     assert crossed <= {p.repair for p in best}
-    assert len(panel) <= config.panel_evolved
+    assert len(panel) <= config.search.panel_evolved
     batch = parts.evaluator.batches[3]
     old = {m.program.digest for m in first.repairs}
     new = {p.repair for p in second.pairs if p.kind == "response"}
@@ -408,7 +408,7 @@ def test_a_pair_that_met_a_fault_has_another_try():
     config = small(rounds=1)
     rounds, end, _ = play(config, evaluator=Evaluator(verdict=verdict))
     assert {p.status for p in rounds[0].pairs} == {"ok"}
-    assert len(end.repairs) == config.cross_play_candidates
+    assert len(end.repairs) == config.search.cross_play_candidates
     assert set(tries.values()) == {2}
     assert len({p.digests for p in rounds[0].pairs}) == len(rounds[0].pairs)
 
@@ -639,7 +639,10 @@ def answer_program(role):
 def test_who_survives_and_who_judges_are_found_by_name():
     assert (get_survivors("diverse"), get_panel("evolved")) == (diverse_survivors, leader_panel)
     config = small(rounds=1, survivors=f"{__name__}:best_alone", panel=f"{__name__}:stranger")
-    rules = {"survivors": get_survivors(config.survivors), "panel": get_panel(config.panel)}
+    rules = {
+        "survivors": get_survivors(config.search.survivors),
+        "panel": get_panel(config.search.panel),
+    }
     fine = Evaluator(verdict=lambda pair: (Status.OK, 0.25))
     rounds = play(config, evaluator=fine, **rules)[0]
     assert (len(rounds[0].destroys), len(rounds[0].repairs)) == (1, 1)
@@ -669,21 +672,21 @@ seen = []
 
 def test_a_rule_with_its_rng_repeats_itself_and_chooses_the_panel():
     config = small(survivors=f"{__name__}:tournament")
-    rule = get_survivors(config.survivors)
+    rule = get_survivors(config.search.survivors)
     whole, end, _ = play(config, survivors=rule)
     assert fingerprint(play(config, survivors=rule)[0]) == fingerprint(whole)
     assert fingerprint(whole) != fingerprint(play(small())[0])
-    half, state, _ = play(small(survivors=config.survivors, rounds=2), survivors=rule)
+    half, state, _ = play(small(survivors=config.search.survivors, rounds=2), survivors=rule)
     rest, resumed, _ = play(config, state=state, survivors=rule)
     assert fingerprint(half + rest) == fingerprint(whole)
     assert (resumed.destroys, resumed.repairs) == (end.destroys, end.repairs)
     due = [
         (k, role, size, kind)
-        for k in range(1, config.rounds + 1)
+        for k in range(1, config.search.rounds + 1)
         for role, size, kind in (
-            ("destroy", config.population_size, "SurvivorContext"),
-            ("destroy", config.panel_evolved, "PanelContext"),
-            ("repair", config.population_size, "SurvivorContext"),
+            ("destroy", config.search.population_size, "SurvivorContext"),
+            ("destroy", config.search.panel_evolved, "PanelContext"),
+            ("repair", config.search.population_size, "SurvivorContext"),
         )
     ]
     assert seen[: len(due)] == due

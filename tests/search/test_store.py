@@ -57,12 +57,12 @@ ROOT = Path(spo_fakes.__file__).parents[2]
 
 def start(path, config=None, preset="smoke"):
     config = config or small()
-    return Store.create(path, {"config": config.to_dict(), "preset": preset})
+    return Store.create(path, {"config": config.flat(), "preset": preset})
 
 
 def fill(store, rounds=None, state=None):
     """Run the fake discovery in a store up to `rounds`; the rounds it committed."""
-    config = store.config if rounds is None else replace(store.config, rounds=rounds)
+    config = store.config if rounds is None else store.config.replace(rounds=rounds)
     done = []
 
     def commit(each):
@@ -253,7 +253,7 @@ def test_folders_that_hold_no_run(tmp_path):
     (tmp_path / "run" / MANIFEST).write_text("{")
     with pytest.raises(InputError, match=r"manifest.json cannot be read"):
         load_run(tmp_path / "run")
-    (tmp_path / "run" / MANIFEST).write_text(json.dumps({"config": small().to_dict()}))
+    (tmp_path / "run" / MANIFEST).write_text(json.dumps({"config": small().flat()}))
     (tmp_path / "run" / "spo.sqlite").write_bytes(b"not a database, but long enough" * 100)
     with pytest.raises(InputError, match="database cannot be used"):
         load_run(tmp_path / "run")
@@ -421,8 +421,9 @@ def test_a_run_without_a_pair_says_where_to_look():
 
 
 def args(**given):
-    flags = ["problem", "preset", "out", "resume", "rewind", "folder", "adapters"]
-    fields = dict.fromkeys([*flags, *small().to_dict()])
+    fields = dict.fromkeys(
+        ["problem", "preset", "out", "resume", "rewind", "folder", "adapters", "select"]
+    )
     return Namespace(**(fields | given))
 
 
@@ -441,15 +442,15 @@ def test_resume_keeps_its_settings(tmp_path):
     stored = load_run(path).config
     for given, words in [
         ({"problem": "cvrp"}, "problem is tsp there and cvrp here"),
-        ({"rounds": "9"}, "rounds is 4 there and 9 here"),
+        ({"rounds": 9}, "rounds is 4 there and 9 here"),
         ({"preset": "quick"}, "the preset is smoke there and quick here"),
-        ({"rounds": "9", "credit": "shared"}, "rounds is .*; credit is stackelberg there"),
+        ({"rounds": 9, "credit": "shared"}, "rounds is .*; credit is stackelberg there"),
         ({"learning_credit": "shared"}, "learning_credit is None there and shared here"),
     ]:
         with pytest.raises(InputError, match=rf"cannot be resumed with other settings: .*{words}"):
             commands.discover(args(resume=str(path), **given))
     same = resumed(stored, "smoke", {"workers": 7, "rounds": 4}, "smoke", path)
-    assert same == replace(stored, workers=7)
+    assert same == stored.replace(workers=7)
     with pytest.raises(InputError, match="generator is grammar there and model here"):
         commands.discover(args(resume=str(path), model="folder"))
     with pytest.raises(InputError, match="--rewind goes back in a run: name it with --resume"):
@@ -534,7 +535,7 @@ def test_the_manifest_says_what_a_run_ran_on():
     assert {"numpy", "jax", "flax", "optax", "orbax-checkpoint"} <= found["versions"].keys()
     assert "model" not in found
     assert found["machine"]["usable_cpus"] >= 1
-    assert found["config"] == small().to_dict()
+    assert found["config"] == small().flat()
     json.dumps(found)
 
 
@@ -576,10 +577,13 @@ def test_prompts_are_found_from_any_folder(tmp_path, monkeypatch):
     (tmp_path / "mine").mkdir()
     monkeypatch.chdir(tmp_path)
     asked = Request("tsp", preset="smoke", given={"prompts": "mine"}).prepare().config
-    assert asked.prompts == str(tmp_path / "mine")
+    assert asked.generator.prompts == str(tmp_path / "mine")
     with start(tmp_path / "run", asked) as store:
         stored = store.config
-    assert resumed(stored, "smoke", {"prompts": "moved"}, None, Path("run")).prompts == "moved"
+    assert (
+        resumed(stored, "smoke", {"prompts": "moved"}, None, Path("run")).generator.prompts
+        == "moved"
+    )
 
 
 def test_other_software_and_devices_are_named():

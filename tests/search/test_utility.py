@@ -130,7 +130,7 @@ def test_scores_of_earlier_rounds_outlive_the_process(tmp_path):
         """Of all rounds; the process ends after round `stop` and goes on from the database."""
         watch, path = Watch(), tmp_path / str(stop)
         config = small(rounds=3)
-        Store.create(path, {"config": config.to_dict()}).__exit__()
+        Store.create(path, {"config": config.flat()}).__exit__()
         parts = Parts(config, get_problem("tsp"), Uneven(), Generator(20), watch)
         for rounds in (stop, 3):
             with Store.reopen(path) as store:

@@ -8,12 +8,13 @@ import numpy as np
 import pytest
 from spo_fakes import Evaluator, Generator, small
 
-from spo_jax.config import Config
+from spo_jax import presets
+from spo_jax.config import Settings
 from spo_jax.envs.problems import get_problem
 from spo_jax.envs.run.local import LocalEvaluator
 from spo_jax.envs.specs import parse_spec
 from spo_jax.errors import InputError
-from spo_jax.presets import PRESETS, load
+from spo_jax.presets import PRESETS
 from spo_jax.program import Pair, Program
 from spo_jax.search.instances import FRESH, fresh_instances, validation_instances
 from spo_jax.search.parts import Parts
@@ -55,9 +56,9 @@ def test_finalists_meet_on_instances_no_round_has_seen() -> None:
     control = best(SHUFFLED, 0.3, 2)
     with LocalEvaluator(TSP) as evaluator:
         finals = validate(config, TSP, evaluator, finalists, [control], Observer())
-        pair, size = finalists[1].pair, config.size
+        pair, size = finalists[1].pair, config.evaluation.size
         final = TSP.sample(14, 2, derive(config.seed, "validation"))
-        fresh = TSP.sample(size, FRESH * config.instances, derive(config.seed, "fresh"))
+        fresh = TSP.sample(size, FRESH * config.evaluation.instances, derive(config.seed, "fresh"))
         in_validation = mean_improvement(evaluator, pair, final, 30)
         afresh = mean_improvement(evaluator, pair, fresh, 20)
     back, shuffled, broken = finals.finalists
@@ -106,8 +107,12 @@ def test_no_instance_is_in_two_sets(problem: str) -> None:
     tools = get_problem(problem)
     sets = []
     for seed in range(4):
-        config = load(problem, "standard", {"seed": seed, "validation_size": 50})
-        sets.append(tools.sample(config.size, config.instances, derive(seed, "instances")))
+        config = presets.settings(problem, "standard", seed=seed, validation_size=50)
+        sets.append(
+            tools.sample(
+                config.evaluation.size, config.evaluation.instances, derive(seed, "instances")
+            )
+        )
         sets += [validation_instances(config, tools), fresh_instances(config, tools)]
     for text in ("uniform:50x64", "uniform:50x64@1", "uniform:50x64@2026"):
         sets.append(parse_spec(text, tools).load(tools))
@@ -125,7 +130,7 @@ def test_no_stream_of_a_run_is_one_of_evaluate_or_of_another_run() -> None:
 def finished(tmp_path: Path, **changes: object) -> Store:
     """A run whose rounds are over; not yet validated."""
     config = small(**({"finalists": 3, "rounds": 2} | changes))
-    store = Store.create(tmp_path / "run", {"config": config.to_dict()})
+    store = Store.create(tmp_path / "run", {"config": config.flat()})
     discover(Parts(config, TSP, Evaluator(), Generator()), store.state(), store.commit)
     return store
 
@@ -192,14 +197,17 @@ def test_a_validation_is_written_whole_or_not_at_all(tmp_path: Path) -> None:
 
 
 def test_presets_and_flags() -> None:
-    rules = {name: load("cvrp" if name == "paper-cvrp" else "tsp", name).select for name in PRESETS}
+    rules = {
+        name: presets.settings("cvrp" if name == "paper-cvrp" else "tsp", name).search.select
+        for name in PRESETS
+    }
     assert rules == {
         "smoke": "validation", "quick": "validation", "standard": "validation",
         "paper-tsp": "utility", "paper-cvrp": "utility",
     }  # fmt: skip
-    assert (Config().select, Config().finalists) == ("utility", 10)
+    assert (Settings().search.select, Settings().search.finalists) == ("utility", 10)
     with pytest.raises(InputError, match="finalists is 0; select = validation needs at least 1"):
-        Config(select="validation", finalists=0)
+        Settings.make(select="validation", finalists=0)
 
 
 def test_what_a_run_says_of_its_choice() -> None:

@@ -19,7 +19,7 @@ from pathlib import Path
 import jax
 import numpy as np
 
-from spo_jax.config import Config
+from spo_jax.config import Settings
 from spo_jax.errors import InputError
 from spo_jax.program import ROLES, Completion, Group, Prompt, Role
 from spo_jax.rl.policy import Policy, model_folder
@@ -37,7 +37,7 @@ from spo_jax.seeding import derive
 class VllmPolicy(Policy):
     """A `Policy` that samples from a server. Call `open` first, `close` at the end."""
 
-    def __init__(self, config: Config, model: Qwen3_5, tokenizer: Tokenizer) -> None:
+    def __init__(self, config: Settings, model: Qwen3_5, tokenizer: Tokenizer) -> None:
         super().__init__(config, model, tokenizer)
         self._config, self._shape = config, model.config
         self._probe = Probe.of(tokenizer.encode, self._room)
@@ -51,9 +51,9 @@ class VllmPolicy(Policy):
         self._measured: dict[str, float] = {}
 
     @classmethod
-    def load(cls, config: Config) -> Policy:
+    def load(cls, config: Settings) -> Policy:
         """As `Policy.load`. Raises InputError if server and trainer cannot take turns."""
-        if config.residency != "both":
+        if config.vllm.residency != "both":
             check_given_back()
         return super().load(config)
 
@@ -63,10 +63,10 @@ class VllmPolicy(Policy):
         """
         config = self._config
         server: Server
-        if config.vllm_url is not None:
-            server = Attached(config.vllm_url)
+        if config.vllm.url is not None:
+            server = Attached(config.vllm.url)
         else:
-            where = model_folder(config.model)
+            where = model_folder(config.generator.model)
             server = Started(config, where, folder / LOG, self._sampling.context)
         self._remark = remark
         self._versions = Versions(folder, self.lora, self._shape)
@@ -96,11 +96,11 @@ class VllmPolicy(Policy):
         config, sampler = self._config, self._opened()
         how = Sampling(
             n=n,
-            temperature=config.temperature,
-            top_p=config.top_p,
-            max_new_tokens=config.max_new_tokens,
+            temperature=config.generator.temperature,
+            top_p=config.generator.top_p,
+            max_new_tokens=config.generator.max_new_tokens,
             stop_tokens=self._tokenizer.stops,
-            timeout=config.request_timeout,
+            timeout=config.endpoint.request_timeout,
         )
 
         def ask(place: int, client: Client) -> tuple[Completion, ...]:
@@ -108,7 +108,7 @@ class VllmPolicy(Policy):
             tokens, own = self._prompt_tokens(prompt.text), derive(seed, "prompt", place)
             return client.complete(self._names[prompt.role][0], tokens, own, how, self._tokenizer)
 
-        size = max(1, config.sample_rows // n)
+        size = max(1, config.generator.sample_rows // n)
         part: dict[int, tuple[Completion, ...]] = {}
         place = 0
         with self._watched("sampling"):
@@ -174,7 +174,7 @@ class VllmPolicy(Policy):
 
     def _leave(self) -> None:
         """Move the base to host memory if the server needs the card."""
-        if self._config.residency != "both":
+        if self._config.vllm.residency != "both":
             self._trainer.to_host()
 
     def _check(self, client: Client, base: str) -> None:
@@ -184,8 +184,8 @@ class VllmPolicy(Policy):
             (base, self._base_expected),
             self._expected,
             self._before,
-            config.probe_tolerance,
-            config.request_timeout,
+            config.vllm.probe_tolerance,
+            config.endpoint.request_timeout,
         )
         noted = self._measured
         noted["probe"] = max(found.apart, noted.get("probe", 0.0))
@@ -196,7 +196,7 @@ class VllmPolicy(Policy):
 
     def _warn(self, metrics: Mapping[str, float]) -> None:
         config = self._config
-        limit = config.drift_warning
+        limit = config.vllm.drift_warning
         for role in ROLES:
             if (mean := metrics.get(f"{role}/drift_mean", 0.0)) > limit:
                 self._remark(

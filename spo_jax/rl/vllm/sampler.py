@@ -13,7 +13,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TypeVar
 
-from spo_jax.config import Config
+from spo_jax.config import Settings
 from spo_jax.errors import InputError
 from spo_jax.rl.vllm.client import Client, Late, Lost
 from spo_jax.rl.vllm.server import Server, Stopped
@@ -33,7 +33,7 @@ class Sampler:
 
     def __init__(
         self,
-        config: Config,
+        config: Settings,
         server: Server,
         check: Callable[[Client, str], None],
         remark: Callable[[str], None],
@@ -62,7 +62,7 @@ class Sampler:
         """
         self._stopping.clear()
         self._over = None
-        pool = ThreadPoolExecutor(self._config.concurrency, "vllm")
+        pool = ThreadPoolExecutor(self._config.endpoint.concurrency, "vllm")
         coming = [pool.submit(self.steadily, one) for one in work]
         try:
             for future in coming:
@@ -96,9 +96,9 @@ class Sampler:
     def rest(self) -> None:
         """Free the card until the next work, as `config.residency` says."""
         with self._lock:
-            if self._client is None or self._config.residency == "both":
+            if self._client is None or self._config.vllm.residency == "both":
                 return
-            if self._config.residency == "restart":
+            if self._config.vllm.residency == "restart":
                 self._drop()
             elif not self._asleep:
                 try:
@@ -160,7 +160,7 @@ class Sampler:
 
         Raises InputError if a retry is pointless.
         """
-        retries = self._config.retries
+        retries = self._config.endpoint.retries
         with self._lock:
             if self._stopping.is_set():
                 raise Stopped

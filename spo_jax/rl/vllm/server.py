@@ -18,7 +18,7 @@ from typing import Protocol
 
 import jax
 
-from spo_jax.config import Config
+from spo_jax.config import Settings
 from spo_jax.errors import InputError
 from spo_jax.rl.access import VLLM_KEYS, address
 from spo_jax.rl.vllm import guard
@@ -96,9 +96,9 @@ class Started:
     owned = True
     base = NAME
 
-    def __init__(self, config: Config, folder: Path, log: Path, context: int) -> None:
+    def __init__(self, config: Settings, folder: Path, log: Path, context: int) -> None:
         self._config, self._folder, self.log, self._context = config, folder, log, context
-        self._python = _python(str(config.vllm_python))
+        self._python = _python(str(config.vllm.python))
         self._guard: subprocess.Popen[bytes] | None = None
         self._written = 0  # offset of the current server in the log
 
@@ -120,7 +120,7 @@ class Started:
                 start_new_session=True,  # Ctrl-C goes to the run, which ends the server
                 env=environment(config),
             )
-        limit = config.vllm_startup
+        limit = config.vllm.startup
         until = time.monotonic() + limit
         try:
             while not client.healthy():
@@ -194,28 +194,28 @@ class Attached:
         return ""
 
 
-def environment(config: Config) -> dict[str, str]:
+def environment(config: Settings) -> dict[str, str]:
     """The environment of a started server."""
     found = os.environ | ENVIRONMENT | (ON_CPU if on_cpu() else {})
-    if config.vllm_devices is not None:
-        found["CUDA_VISIBLE_DEVICES"] = config.vllm_devices
+    if config.vllm.devices is not None:
+        found["CUDA_VISIBLE_DEVICES"] = config.vllm.devices
     return found
 
 
-def version(config: Config) -> str:
+def version(config: Settings) -> str:
     """The version of vLLM that a run samples with, or "" if unknown.
 
     Raises InputError for a version older than `OLDEST`, a missing interpreter, and an address as
     `Attached` does.
     """
-    if config.vllm_url is not None:
-        client = Client(Attached(config.vllm_url).url)
+    if config.vllm.url is not None:
+        client = Client(Attached(config.vllm.url).url)
         try:
             found = client.version()
         except (Lost, InputError):
             return ""
     else:
-        ask = [_python(str(config.vllm_python)), "-I", "-c", VERSION]
+        ask = [_python(str(config.vllm.python)), "-I", "-c", VERSION]
         try:
             said = subprocess.run(ask, capture_output=True, text=True, check=True, timeout=60)
         except (OSError, ValueError, subprocess.SubprocessError):
@@ -238,21 +238,23 @@ def check_version(found: str) -> None:
         )
 
 
-def command(config: Config, python: str, folder: Path, context: int, port: int) -> list[str]:
+def command(config: Settings, python: str, folder: Path, context: int, port: int) -> list[str]:
     """The command of a server. `config.vllm_args` come last and override the others."""
-    rank = next((rank for rank in RANKS if rank >= config.lora_rank), None)
+    rank = next((rank for rank in RANKS if rank >= config.learning.lora_rank), None)
     if rank is None:
-        raise InputError(f"lora_rank is {config.lora_rank}; vLLM takes at most {RANKS[-1]}")
+        raise InputError(
+            f"lora_rank is {config.learning.lora_rank}; vLLM takes at most {RANKS[-1]}"
+        )
     return [
         *(python, "-m", MODULE, "--model", str(folder), "--served-model-name", NAME),
         *("--host", "127.0.0.1", "--port", str(port), "--max-model-len", str(context)),
         *("--enable-lora", "--max-lora-rank", str(rank)),
         *("--max-loras", str(LORAS), "--max-cpu-loras", str(LORAS + 1)),
-        *(("--enable-sleep-mode",) if config.residency == "sleep" else ()),
+        *(("--enable-sleep-mode",) if config.vllm.residency == "sleep" else ()),
         *("--generation-config", "vllm", "--logprobs-mode", "raw_logprobs"),
         *("--seed", str(config.seed % 2**31)),
         *(ARGUMENTS_ON_CPU if on_cpu() else ()),
-        *_arguments(config.vllm_args),
+        *_arguments(config.vllm.args),
     ]
 
 

@@ -4,7 +4,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from spo_jax.config import Config
+from spo_jax.config import Settings
 from spo_jax.envs.problem import Instance
 from spo_jax.search.methods.pairs import Budget, Request, best_of, generate, record
 from spo_jax.search.parts import Parts
@@ -20,7 +20,7 @@ class BestOfN:
     def variant(self, prose: bool) -> str:
         return "best-of-N: every pair from the initialization prompts, no parents"
 
-    def rounds(self, config: Config) -> int:
+    def rounds(self, config: Settings) -> int:
         return _budget(config).rounds
 
     def one_round(self, parts: Parts, instances: Sequence[Instance], k: int, state: State) -> Round:
@@ -31,6 +31,6 @@ class BestOfN:
         return record(parts, k, state, table, [new], [best] if best else [])
 
 
-def _budget(config: Config) -> Budget:
-    each = math.ceil(config.nominal_pairs / config.rounds)
-    return Budget(config.nominal_pairs, each, each)
+def _budget(config: Settings) -> Budget:
+    each = math.ceil(config.search.nominal_pairs / config.search.rounds)
+    return Budget(config.search.nominal_pairs, each, each)

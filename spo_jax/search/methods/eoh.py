@@ -19,10 +19,12 @@ import random
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import cycle, islice
+from typing import Annotated
 
-from spo_jax.config import Config
+from pydantic import Field
+
+from spo_jax.config import Settings
 from spo_jax.envs.problem import Instance
-from spo_jax.errors import InputError
 from spo_jax.search.methods.pairs import Budget, Request, generate, record
 from spo_jax.search.parts import Parts
 from spo_jax.search.payoffs import Table
@@ -45,11 +47,7 @@ DECIMALS = 5  # objectives that agree to so many decimals count as equal
 class Eoh:
     """parents: p, the parents of E1 and E2."""
 
-    parents: int = 5
-
-    def __post_init__(self) -> None:
-        if not 2 <= self.parents <= 10:
-            raise InputError(f"parents is {self.parents}; EoH's crossovers show from 2 to 10")
+    parents: Annotated[int, Field(ge=2, le=10)] = 5
 
     def variant(self, prose: bool) -> str:
         return (
@@ -57,12 +55,12 @@ class Eoh:
             f"parents by rank, p = {self._p(prose)}; the N best of old and new survive"
         )
 
-    def rounds(self, config: Config) -> int:
+    def rounds(self, config: Settings) -> int:
         return _budget(config).rounds
 
     def one_round(self, parts: Parts, instances: Sequence[Instance], k: int, state: State) -> Round:
         config = parts.config
-        size, p = config.population_size, self._p(parts.generator.writes_prose)
+        size, p = config.search.population_size, self._p(parts.generator.writes_prose)
         table = Table(parts, instances, state.payoffs)
         population = survivors(state.individuals, size)
         rng = python_rng(config.seed, "round", k, "parents")
@@ -112,6 +110,6 @@ def survivors(individuals: Iterable[Individual], size: int) -> list[Individual]:
     return sorted(different.values(), key=lambda each: -each.utility)[:size]
 
 
-def _budget(config: Config) -> Budget:
-    size = config.population_size
-    return Budget(config.nominal_pairs, size, size * len(OPERATORS))
+def _budget(config: Settings) -> Budget:
+    size = config.search.population_size
+    return Budget(config.search.nominal_pairs, size, size * len(OPERATORS))

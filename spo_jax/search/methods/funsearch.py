@@ -24,11 +24,12 @@ import math
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from typing import Annotated, Literal
 
-from spo_jax.config import Config
+from pydantic import Field
+
+from spo_jax.config import Settings
 from spo_jax.envs.problem import Instance
-from spo_jax.errors import InputError
-from spo_jax.search.methods import check_range
 from spo_jax.search.methods.pairs import Budget, Request, generate, record
 from spo_jax.search.parts import Parts
 from spo_jax.search.payoffs import Table
@@ -39,6 +40,7 @@ from spo_jax.seeding import python_rng
 SHOWN = 2  # versions in a prompt, at most
 TIE_NOISE = 1e-6
 Signature = tuple[float, ...]
+Count = Annotated[int, Field(ge=1, le=10**9)]
 
 
 @dataclass(frozen=True)
@@ -48,21 +50,13 @@ class FunSearch:
     resets. score: what a cluster is worth, "mean" or "last".
     """
 
-    islands: int = 10
-    prompts: int = 5
-    samples: int = 4
-    temperature: float = 0.1
-    period: int = 30_000
-    reset: int = 1_000
-    score: str = "mean"
-
-    def __post_init__(self) -> None:
-        check_range("islands", self.islands, 1, 10_000)
-        for name in ("prompts", "samples", "period", "reset"):
-            check_range(name, getattr(self, name), 1, 10**9)
-        check_range("temperature", self.temperature, 1e-9, 1e9)
-        if self.score not in ("mean", "last"):
-            raise InputError(f"score is {self.score!r} in method_settings; it must be mean or last")
+    islands: Annotated[int, Field(ge=1, le=10_000)] = 10
+    prompts: Count = 5
+    samples: Count = 4
+    temperature: Annotated[float, Field(ge=1e-9, le=1e9)] = 0.1
+    period: Count = 30_000
+    reset: Count = 1_000
+    score: Literal["mean", "last"] = "mean"
 
     def variant(self, prose: bool) -> str:
         asked = "the next version" if prose else "a crossover in place of the next version"
@@ -72,7 +66,7 @@ class FunSearch:
             f"the islands begins again every {self.reset} pairs"
         )
 
-    def rounds(self, config: Config) -> int:
+    def rounds(self, config: Settings) -> int:
         return self._budget(config).rounds
 
     def one_round(self, parts: Parts, instances: Sequence[Instance], k: int, state: State) -> Round:
@@ -90,13 +84,15 @@ class FunSearch:
         best = [island.best for island in after if island.best is not None]
         return record(parts, k, state, table, [new], best)
 
-    def _budget(self, config: Config) -> Budget:
+    def _budget(self, config: Settings) -> Budget:
         """Whole prompts, at least one."""
-        total = max(config.nominal_pairs // self.samples, 1) * self.samples
+        total = max(config.search.nominal_pairs // self.samples, 1) * self.samples
         each = self.prompts * self.samples
         return Budget(total, each, each)
 
-    def database(self, individuals: Sequence[Individual], config: Config, k: int) -> list["Island"]:
+    def database(
+        self, individuals: Sequence[Individual], config: Settings, k: int
+    ) -> list["Island"]:
         """The islands that round k begins with, from the individuals of the rounds before."""
         budget = self._budget(config)
         islands = [Island() for _ in range(self.islands)]

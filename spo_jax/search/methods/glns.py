@@ -30,12 +30,15 @@ import random
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import median
+from typing import Annotated
 
-from spo_jax.config import Config
+from pydantic import Field
+
+from spo_jax.config import Settings
 from spo_jax.envs.problem import Instance
+from spo_jax.errors import InputError
 from spo_jax.program import Pair, Program, Prompt, Role
 from spo_jax.search.candidates import distinct, sample, written
-from spo_jax.search.methods import check_range
 from spo_jax.search.methods.pairs import Budget, scores_of
 from spo_jax.search.parts import Parts
 from spo_jax.search.payoffs import Table, better
@@ -49,6 +52,7 @@ SHARE = "shared-principle-crossover"
 NEW_BEST, IMPROVED, ACCEPTED, FAILED = 1.5, 1.2, 0.8, 0.1
 KEPT = 0.5  # lambda: what a weight keeps of itself
 
+Share = Annotated[float, Field(ge=0, le=1)]
 Request = tuple[str, tuple[Program, ...]]  # a form, and the parents that it shows
 Scores = Mapping[Digests, tuple[float, ...]]  # of each valid pair, on each training instance
 
@@ -60,20 +64,21 @@ class Glns:
     crossover: shares of the new operators.
     """
 
-    size: int = 5
-    prune: int = 2
-    generations: int = 10
-    iterations: int = 100
-    mutation: float = 0.5
-    crossover: float = 0.4
+    size: Annotated[int, Field(ge=2, le=1000)] = 5
+    prune: Annotated[int, Field(ge=1, le=999)] = 2
+    generations: Annotated[int, Field(ge=1, le=10_000)] = 10
+    iterations: Annotated[int, Field(ge=1, le=10_000)] = 100
+    mutation: Share = 0.5
+    crossover: Share = 0.4
 
     def __post_init__(self) -> None:
-        check_range("size", self.size, 2, 1000)
-        check_range("prune", self.prune, 1, self.size - 1)
-        check_range("generations", self.generations, 1, 10_000)
-        check_range("iterations", self.iterations, 1, 10_000)
-        check_range("mutation", self.mutation, 0, 1)
-        check_range("crossover", self.crossover, 0, 1 - self.mutation)
+        if self.prune >= self.size:
+            raise InputError(f"prune is {self.prune}; it must be less than size ({self.size})")
+        if self.mutation + self.crossover > 1:
+            raise InputError(
+                f"mutation and crossover are {self.mutation} and {self.crossover}; "
+                "their sum is at most 1"
+            )
 
     def variant(self, prose: bool) -> str:
         return (
@@ -82,9 +87,9 @@ class Glns:
             f"worst {self.prune} of each are then written anew"
         )
 
-    def rounds(self, config: Config) -> int:
+    def rounds(self, config: Settings) -> int:
         kept = self.size - self.prune
-        return Budget(config.nominal_pairs, self.size**2, self.size**2 - kept**2).rounds
+        return Budget(config.search.nominal_pairs, self.size**2, self.size**2 - kept**2).rounds
 
     def one_round(self, parts: Parts, instances: Sequence[Instance], k: int, state: State) -> Round:
         config, table = parts.config, Table(parts, instances, state.payoffs)

@@ -17,12 +17,14 @@ import random
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
+from typing import Annotated
 
-from spo_jax.config import Config
+from pydantic import Field
+
+from spo_jax.config import Settings
 from spo_jax.envs.problem import Instance
 from spo_jax.program import Prompt
 from spo_jax.search.candidates import complete, written
-from spo_jax.search.methods import check_range
 from spo_jax.search.methods.pairs import Budget, Request, best_of, generate, record
 from spo_jax.search.parts import Parts
 from spo_jax.search.payoffs import Table
@@ -40,16 +42,10 @@ class ReEvo:
     short_words, long_words: that a reflection has fewer of.
     """
 
-    initial: int = 30
-    mutation_rate: float = 0.5
-    short_words: int = 20
-    long_words: int = 50
-
-    def __post_init__(self) -> None:
-        check_range("initial", self.initial, 2, 100_000)
-        check_range("mutation_rate", self.mutation_rate, 0, 100)
-        check_range("short_words", self.short_words, 2, 1000)
-        check_range("long_words", self.long_words, 2, 1000)
+    initial: Annotated[int, Field(ge=2, le=100_000)] = 30
+    mutation_rate: Annotated[float, Field(ge=0, le=100)] = 0.5
+    short_words: Annotated[int, Field(ge=2, le=1000)] = 20
+    long_words: Annotated[int, Field(ge=2, le=1000)] = 50
 
     def variant(self, prose: bool) -> str:
         how = "with short- and long-term reflections"
@@ -61,7 +57,7 @@ class ReEvo:
             "elitist to each of them join it"
         )
 
-    def rounds(self, config: Config) -> int:
+    def rounds(self, config: Settings) -> int:
         return self._budget(config).rounds
 
     def one_round(self, parts: Parts, instances: Sequence[Instance], k: int, state: State) -> Round:
@@ -73,7 +69,7 @@ class ReEvo:
             return record(parts, k, state, table, [new], new.individuals)
 
         reflect = Reflector(self, parts, k, state)
-        crossings = min(count, config.population_size)
+        crossings = min(count, config.search.population_size)
         rng = python_rng(config.seed, "round", k, "parents")
         matches = draw_matches(parents(state, k), crossings, rng)
         hints = reflect.short(matches)
@@ -93,9 +89,11 @@ class ReEvo:
         note, metrics = reflect.note, reflect.metrics
         return record(parts, k, state, table, offspring, population, note=note, metrics=metrics)
 
-    def _budget(self, config: Config) -> Budget:
-        size = config.population_size
-        return Budget(config.nominal_pairs, self.initial, size + int(size * self.mutation_rate))
+    def _budget(self, config: Settings) -> Budget:
+        size = config.search.population_size
+        return Budget(
+            config.search.nominal_pairs, self.initial, size + int(size * self.mutation_rate)
+        )
 
 
 def parents(state: State, k: int) -> list[Individual]:

@@ -3,7 +3,7 @@
 import argparse
 from pathlib import Path
 
-from spo_jax import config
+from spo_jax import flags, presets
 from spo_jax.errors import InputError
 from spo_jax.stopping import exit_code, last_words, say_farewell
 
@@ -26,11 +26,14 @@ def discover(args: argparse.Namespace) -> int:
     discovery = Request(
         args.problem,
         preset=args.preset,
-        given=config.overrides_from(args),
+        given=flags.given(args),
         path=None if path is None else Path(path),
         resume=resume,
         rewind=args.rewind,
     ).prepare()
+    if getattr(args, "dump_config", False):
+        print(presets.to_toml(discovery.config), end="")
+        return 0
     discovery.verbose = True
 
     def farewell() -> None:
@@ -72,7 +75,7 @@ def runs(args: argparse.Namespace) -> int:
         table.add_row(
             path.name,
             run.config.problem,
-            run.config.method,
+            run.config.search.method,
             run.preset,
             f"{run.rounds}/{run.planned}",
             str(run.evaluated),
@@ -110,7 +113,7 @@ def export(args: argparse.Namespace) -> int:
         written = save_pair(args.out, best.pair, said, interface)
         print(f"{written}: the pair of round {best.round}, J {best.utility:.4f}")
     if args.adapters is not None:
-        if run.config.update != "grpo" or not run.rounds:
+        if run.config.learning.update != "grpo" or not run.rounds:
             raise InputError(f"{args.run}: this run has taught no adapters (yet)")
         from spo_jax.rl.policy import export_adapters
 

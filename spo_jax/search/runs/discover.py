@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from rich.console import Console
 
 from spo_jax import presets
-from spo_jax.config import Config
+from spo_jax.config import Settings
 from spo_jax.envs.problem import Problem
 from spo_jax.envs.specs import absolute
 from spo_jax.errors import InputError
@@ -50,7 +50,7 @@ OWN = "own"  # the preset that a run with settings of the caller's own names
 
 def discover(
     problem: str | Problem | None = None,
-    settings: Config | None = None,
+    settings: Settings | None = None,
     *,
     preset: str | None = None,
     generator: str | Generator | None = None,
@@ -100,7 +100,7 @@ def discover(
         return discovery.run()
 
 
-def settings(problem: str | None = None, preset: str | None = None, **more: Any) -> Config:
+def settings(problem: str | None = None, preset: str | None = None, **more: Any) -> Settings:
     """The settings of a run: the paper's for the problem, a preset's ("quick"), then `more`.
 
     Raises InputError for an unknown name, with the nearest one, and for unlawful values.
@@ -111,7 +111,7 @@ def settings(problem: str | None = None, preset: str | None = None, **more: Any)
         raise InputError(
             "which problem? e.g. spo discover tsp, or --resume RUN to go on with a run"
         )
-    return presets.load(problem, preset, more)
+    return presets.settings(problem, preset, **more)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -122,7 +122,7 @@ class Request:
     """
 
     problem: str | Problem | None = None
-    settings: Config | None = None
+    settings: Settings | None = None
     preset: str | None = None
     given: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     path: Path | None = None
@@ -150,13 +150,13 @@ class Request:
             config = settings(given.pop("problem", None), preset, **given)
         else:
             preset = OWN if self.preset is None else self.preset
-            config = dataclasses.replace(self.settings, **given)
-        if config.generator in LEARNERS and Path(config.model).is_dir():
-            config = dataclasses.replace(config, model=str(Path(config.model).resolve()))
-        if config.prompts is not None:
-            config = dataclasses.replace(config, prompts=str(Path(config.prompts).resolve()))
-        own = absolute(config.on), absolute(config.validate_on)
-        config = dataclasses.replace(config, on=own[0], validate_on=own[1])
+            config = self.settings.replace(**given)
+        if config.generator.name in LEARNERS and Path(config.generator.model).is_dir():
+            config = config.replace(model=str(Path(config.generator.model).resolve()))
+        if config.generator.prompts is not None:
+            config = config.replace(prompts=str(Path(config.generator.prompts).resolve()))
+        own = absolute(config.evaluation.on), absolute(config.evaluation.validate_on)
+        config = config.replace(on=own[0], validate_on=own[1])
         path = default_folder(config, preset) if self.path is None else self.path
         check_new(path)
         return Discovery(config, preset, path, new=True, objects=self.objects)
@@ -164,7 +164,7 @@ class Request:
     def _resumed(self, path: Path, given: dict[str, Any]) -> "Discovery":
         run = load_run(path)
         if self.settings is not None:
-            given = self.settings.to_dict() | given
+            given = self.settings.flat() | given
         config = resumed(run.config, run.preset, given, self.preset, path)
         finished = run.status == "finished" and self.rewind is None
         if not finished:
@@ -176,25 +176,25 @@ class Request:
 
 
 def resumed(
-    stored: Config, preset: str, given: Mapping[str, Any], asked: str | None, path: Path
-) -> Config:
+    stored: Settings, preset: str, given: Mapping[str, Any], asked: str | None, path: Path
+) -> Settings:
     """The config a run goes on with: its own, but for settings that may change, as workers.
 
     given, asked: the settings and the preset asked for. Raises InputError where they are of another
     run.
     """
     given = dict(given)
-    if "model" in given and stored.generator not in WITH_MODEL:
+    if "model" in given and stored.generator.name not in WITH_MODEL:
         given.setdefault("generator", "model")
     changes = [
-        f"{name} is {getattr(stored, name)} there and {given[name]} here"
+        f"{name} is {stored.flat()[name]} there and {given[name]} here"
         for name in stored.changed(given)
     ]
     if asked is not None and asked != preset:
         changes.insert(0, f"the preset is {preset} there and {asked} here")
     if changes:
         raise InputError(f"{path} cannot be resumed with other settings: {'; '.join(changes)}")
-    return dataclasses.replace(stored, **given)
+    return stored.replace(**given)
 
 
 def _name_of(problem: Problem) -> str:
@@ -212,7 +212,7 @@ class Discovery:
     whether the folder is there. finished: nothing is left to do.
     """
 
-    config: Config
+    config: Settings
     preset: str
     path: Path
     new: bool
@@ -265,34 +265,34 @@ class Discovery:
         from spo_jax.search.writing.prompts import Templates
 
         config = self.config
-        require_address_space(needed(program=config.memory_mb))
-        if config.deterministic:  # before a module of the user's can look at a device
+        require_address_space(needed(program=config.evaluation.memory_mb))
+        if config.learning.deterministic:  # before a module of the user's can look at a device
             ask_same_bits()
         problem = get_problem(config.problem)
         instances = instances_of(config, problem)
-        templates = Templates.read(config.prompts, problem)  # once for the whole run
-        prompts = templates.digest if config.prompts is not None else None
-        credit, taught = get_credit(config.credit), config.learning_credit
+        templates = Templates.read(config.generator.prompts, problem)  # once for the whole run
+        prompts = templates.digest if config.generator.prompts is not None else None
+        credit, taught = get_credit(config.search.credit), config.learning.learning_credit
         learning_credit = None if taught is None else get_credit(taught)
-        survivors, panel = get_survivors(config.survivors), get_panel(config.panel)
-        utility, method = get_utility(config.utility), get_method(config)
-        if config.generator == VLLM:
-            share_devices(in_turns=config.residency != "both")
+        survivors, panel = get_survivors(config.search.survivors), get_panel(config.search.panel)
+        utility, method = get_utility(config.evaluation.utility), get_method(config)
+        if config.generator.name == VLLM:
+            share_devices(in_turns=config.vllm.residency != "both")
         uncached = keep_compiled(cache_folder() / "compiled")
         model = model_of(config)
         generator, updater = writer_and_learner(config)
         variant = variant_of(method, config, generator) if method else None
         with (
             _closed(generator),
-            get_evaluator(config.evaluator)(
+            get_evaluator(config.evaluation.evaluator)(
                 problem,
                 config.workers,
                 seed=config.seed,
-                cpu_seconds=config.cpu_seconds,
-                memory_mb=config.memory_mb,
-                on_invalid=config.on_invalid,
-                shown=shown_with(config.state),
-                unsafe=config.unsafe_sandbox,
+                cpu_seconds=config.evaluation.cpu_seconds,
+                memory_mb=config.evaluation.memory_mb,
+                on_invalid=config.evaluation.on_invalid,
+                shown=shown_with(config.generator.state),
+                unsafe=config.evaluation.unsafe_sandbox,
             ) as evaluator,
         ):
             if self.new:
@@ -373,9 +373,9 @@ class Discovery:
 
         algorithm(parts, store.state(), commit, method)
         display.ended()
-        if config.finalists:
-            best = store.candidates(config.finalists)
-            others = store.controls(max(config.finalists, FEWEST_CONTROLS), best)
+        if config.search.finalists:
+            best = store.candidates(config.search.finalists)
+            others = store.controls(max(config.search.finalists, FEWEST_CONTROLS), best)
             measured = validate(
                 config, parts.problem, parts.evaluator, best, others, parts.observer, parts.utility
             )

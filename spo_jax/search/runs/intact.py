@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from functools import cache
 from typing import Any
 
-from spo_jax.config import FIELDS, Config
+from spo_jax.config import FIELDS, Settings
 from spo_jax.errors import InputError
 from spo_jax.program import ROLES
 from spo_jax.search.runs.tables import SCHEMA, TIMED, identity
@@ -192,12 +192,12 @@ _JSON: tuple[tuple[str, str, Callable[[Any], bool], str], ...] = (
 # --- settings -------------------------------------------------------------------------------------
 
 
-def require_settings(db: sqlite3.Connection, config: Config) -> None:
+def require_settings(db: sqlite3.Connection, config: Settings) -> None:
     """Raises InputError where a run's manifest says other settings than it began with.
 
     Volatile ones may change.
     """
-    now = config.to_dict()
+    now = config.flat()
     changes = [
         f"{name} is {now[name]!r:.80} there and was {json.loads(value)!r:.80}"
         for name, value in db.execute("SELECT name, value FROM config ORDER BY name")

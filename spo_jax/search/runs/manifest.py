@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from spo_jax import __version__, jsontext
-from spo_jax.config import Config
+from spo_jax.config import Settings
 from spo_jax.envs.problem import Problem
 from spo_jax.errors import InputError
 from spo_jax.words import ENDPOINT, LEARNERS, VLLM
@@ -52,7 +52,7 @@ def parse(data: bytes) -> dict[str, Any]:
         raise ValueError("model has no folder, weights and tokenizer")
     if (rounds := found.get("rounds")) is not None and not 0 <= rounds < 2**31:
         raise ValueError(f"rounds is {_brief(rounds)}")
-    Config.from_dict(found["config"])
+    Settings.make(**found["config"])
     return found
 
 
@@ -62,7 +62,7 @@ def _brief(value: Any) -> str:
 
 
 def manifest(
-    settings: Config, preset: str, layers: Mapping[str, bool], **more: Any
+    settings: Settings, preset: str, layers: Mapping[str, bool], **more: Any
 ) -> dict[str, Any]:
     """A run's config and preset, and what it runs on. layers: of the sandbox, which of them hold.
 
@@ -71,7 +71,7 @@ def manifest(
     user's own; `objects`: by option, the names of objects that were passed.
     """
     return {
-        "config": settings.to_dict(),
+        "config": settings.flat(),
         "preset": preset,
         "created": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
         "versions": versions(),
@@ -88,11 +88,11 @@ def manifest(
     }
 
 
-def instances_of(settings: Config, problem: Problem) -> dict[str, list[dict[str, str | int]]]:
+def instances_of(settings: Settings, problem: Problem) -> dict[str, list[dict[str, str | int]]]:
     """Names, sizes and digests of what a run trains and validates on. Raises InputError."""
     from spo_jax.search.instances import record, training_instances, validation_instances
 
-    validation = validation_instances(settings, problem) if settings.finalists else []
+    validation = validation_instances(settings, problem) if settings.search.finalists else []
     training = training_instances(settings, problem)
     return {"instances": record(training), "validation": record(validation)}
 
@@ -112,26 +112,26 @@ def check_instances(stored: Mapping[str, Any], now: Mapping[str, Any], path: Pat
             )
 
 
-def model_of(settings: Config) -> dict[str, str] | None:
+def model_of(settings: Settings) -> dict[str, str] | None:
     """The model that writes a run's programs: its folder, digests of its weights and tokenizer, and
     the devices it runs on, how well these repeat what they did, or vLLM's version where that is
     known; of one at an endpoint, its name and where that is. None where no model writes. Raises
     InputError where it is not there.
     """
-    if settings.generator == ENDPOINT:
-        return {"name": settings.model, "base_url": str(settings.base_url)}
-    if settings.generator not in LEARNERS:
+    if settings.generator.name == ENDPOINT:
+        return {"name": settings.generator.model, "base_url": str(settings.endpoint.base_url)}
+    if settings.generator.name not in LEARNERS:
         return None
     import jax
 
     from spo_jax.rl.backend import devices, repeats
     from spo_jax.rl.policy import fingerprint, model_folder
 
-    folder = model_folder(settings.model)
+    folder = model_folder(settings.generator.model)
     known, several = devices(), len(jax.devices()) > 1
     used = f"1 of {known}" if several else known
     found = {"folder": str(folder), **fingerprint(folder), "devices": used}
-    if settings.generator == VLLM:
+    if settings.generator.name == VLLM:
         from spo_jax.rl.vllm.server import version
 
         if sampler := version(settings):

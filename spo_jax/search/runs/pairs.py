@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from spo_jax.config import Config
+from spo_jax.config import Settings
 from spo_jax.envs.problem import Instance, Problem
 from spo_jax.envs.problems import get_problem, known_problems
 from spo_jax.envs.report import evaluation
@@ -33,7 +33,11 @@ def evaluate(
     """
     known, found, config = resolve(pair, problem)
     specs = [on] if isinstance(on, str) else list(on)
-    terms: dict[str, Any] = {"on_invalid": config.on_invalid, "state": config.state, **more}
+    terms: dict[str, Any] = {
+        "on_invalid": config.evaluation.on_invalid,
+        "state": config.generator.state,
+        **more,
+    }
     return evaluation.evaluate(found, known, specs, workers=workers or cores(), **terms)
 
 
@@ -57,13 +61,17 @@ def solve(
     known, found, config = resolve(pair, problem)
     if not isinstance(instance, Instance):
         instance = known.read(instance)
-    terms: dict[str, Any] = {"on_invalid": config.on_invalid, "state": config.state, **more}
+    terms: dict[str, Any] = {
+        "on_invalid": config.evaluation.on_invalid,
+        "state": config.generator.state,
+        **more,
+    }
     return solving.solve(instance, found, known, workers=workers or cores(), **terms)
 
 
 def resolve(
     pair: Pair | Run | str | Path, problem: str | Problem | None = None
-) -> tuple[Problem, Pair, Config]:
+) -> tuple[Problem, Pair, Settings]:
     """The problem asked for, by default that of the run; the pair; what it was discovered with.
 
     Raises InputError where the problem is not known, or is not the run's.
@@ -75,7 +83,7 @@ def resolve(
     if isinstance(pair, Pair):
         if problem is None:
             raise InputError("a pair does not say which problem it is for: give one")
-        return problem, pair, Config()
+        return problem, pair, Settings()
     if isinstance(pair, Run) or Path(pair).is_dir():
         run = pair if isinstance(pair, Run) else load_run(pair)
         own = get_problem(run.config.problem)
@@ -86,7 +94,7 @@ def resolve(
     if problem is None:
         listed = ", ".join(known_problems())
         raise InputError(f"{pair} does not say which problem it is for: add --problem ({listed})")
-    return problem, found or load_operators(pair, problem), Config()
+    return problem, found or load_operators(pair, problem), Settings()
 
 
 def pair_of(run: Run) -> Pair:

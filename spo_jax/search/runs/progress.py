@@ -13,7 +13,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn
 
-from spo_jax.config import Config
+from spo_jax.config import Settings
 from spo_jax.envs.problems import get_problem
 from spo_jax.envs.run.rollouts import Status
 from spo_jax.program import ROLES, Program
@@ -40,13 +40,13 @@ PLAYED = ("repair", "cross-play")  # the stages that take their time over pairs
 # --- texts ----------------------------------------------------------------------------------------
 
 
-def opening(config: Config, preset: str, path: Path, first: int) -> str:
+def opening(config: Settings, preset: str, path: Path, first: int) -> str:
     """The first line of a run, or of one that goes on."""
     rounds = rounds_of(config)
     begin = "Discovering" if first == 1 else f"Going on from round {first} of {rounds}:"
     if first > rounds:
         begin = "Going on with the validation of"
-    how = "" if config.method == SPO else f"method {config.method}, "
+    how = "" if config.search.method == SPO else f"method {config.search.method}, "
     return (
         f"{begin} destroy-repair pairs for {config.problem} "
         f"({how}preset {preset}, seed {config.seed}, workers {config.workers}) in {path}"
@@ -126,15 +126,15 @@ def fault_line(done: Round) -> str:
 
 
 def closing(
-    best: Best | None, config: Config, path: Path, pair: Path | str, finals: Finals = NOT_MEASURED
+    best: Best | None, config: Settings, path: Path, pair: Path | str, finals: Finals = NOT_MEASURED
 ) -> list[str]:
     """What came of a run, and what to do next. pair: its file, or why there is none."""
     if best is None:
         return [f"No valid pair was found; the failures table of {path}/spo.sqlite says why."]
     suffix = next(iter(get_problem(config.problem).suffixes), "")
-    validated = config.select == "validation" and best.validation is not None
+    validated = config.search.select == "validation" and best.validation is not None
     how = "Validated best," if validated else "Best"
-    on = "--on " + (shlex.join(config.on) or f"uniform:{config.size}x8")
+    on = "--on " + (shlex.join(config.evaluation.on) or f"uniform:{config.evaluation.size}x8")
     known = get_problem(config.problem)
     baseline = next((name for name in ("alns", *known.baselines) if name in known.baselines), None)
     classical = f"  spo baseline {baseline} --problem {config.problem} {on}"
@@ -170,7 +170,7 @@ def choice(best: Best, finals: Finals) -> list[str]:
     return lines
 
 
-def stopped(config: Config, path: Path, rounds: int) -> str:
+def stopped(config: Settings, path: Path, rounds: int) -> str:
     """After Ctrl-C."""
     return (
         f"Stopped. {rounds} of {rounds_of(config)} rounds are kept; go on with:\n"
@@ -237,7 +237,7 @@ class Display(Observer):
 
     def __init__(
         self,
-        config: Config,
+        config: Settings,
         log: Callable[[str], None],
         console: Console | None = None,
         named: Callable[[Program], str] = lambda program: "",

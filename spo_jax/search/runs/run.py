@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from spo_jax.config import Config
+from spo_jax.config import Settings
 from spo_jax.errors import InputError
 from spo_jax.program import Pair, Program, Role
 from spo_jax.search.methods import rounds_of
@@ -67,7 +67,7 @@ class Run:
     """
 
     path: Path
-    config: Config
+    config: Settings
     preset: str
     manifest: Mapping[str, Any]
     best: Best | None
@@ -220,8 +220,8 @@ class Run:
             "role, row, slot, program, utility, credit, selection", "credits", "role, row, slot",
             f"round = {number}",
         )  # fmt: skip
-        if not rows and self.config.method != "spo":
-            raise InputError(f"{self.path}: the method {self.config.method} has no credits")
+        if not rows and self.config.search.method != "spo":
+            raise InputError(f"{self.path}: the method {self.config.search.method} has no credits")
         leaders = [row for row in rows if row[0] == "destroy"]
         followers = [row for row in rows if row[0] == "repair"]
         shape = (len(leaders), max((row[2] + 1 for row in followers), default=0))
@@ -251,7 +251,7 @@ class Run:
     def best_pairs(self, count: int) -> list[Best]:
         """The `count` best pairs by J, one per destroy."""
         with self._database() as db:
-            return candidates(db, count, self.config.best_from)
+            return candidates(db, count, self.config.search.best_from)
 
     def pair(self, destroy: str, repair: str) -> Pair:
         """The pair of two names. Raises InputError where they are none."""
@@ -310,7 +310,7 @@ def load_run(path: str | Path) -> Run:
     """Read a run folder without changing it. Raises InputError if there is no run in it."""
     path = Path(path)
     manifest = read_manifest(path)
-    config = Config.from_dict(manifest["config"])
+    config = Settings.make(**manifest["config"])
     with storage(path), contextlib.closing(open_database(path, config)) as db:
         db.execute("BEGIN")  # what is read is of one moment
         finals, best = read_finals(db), best_of(db, config)
@@ -318,7 +318,7 @@ def load_run(path: str | Path) -> Run:
             "SELECT COUNT(*), COALESCE(SUM(pairs), 0) FROM rounds"
         ).fetchone()
     planned = int(manifest.get("rounds") or rounds_of(config))
-    if rounds >= planned and (finals.finalists or not config.finalists or best is None):
+    if rounds >= planned and (finals.finalists or not config.search.finalists or best is None):
         status = "finished"
     else:
         status = "running" if locked(path) else "interrupted"

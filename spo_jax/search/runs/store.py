@@ -18,7 +18,7 @@ from itertools import count
 from pathlib import Path
 from typing import IO, Any
 
-from spo_jax.config import Config
+from spo_jax.config import Settings
 from spo_jax.envs.problems import get_problem
 from spo_jax.envs.textfiles import sync_folder, write_atomically
 from spo_jax.errors import InputError
@@ -45,7 +45,7 @@ class Store:
     def __init__(self, path: Path, manifest: Mapping[str, Any], lock: IO[str]):
         self.path = path
         self.manifest = dict(manifest)
-        self.config = Config.from_dict(self.manifest["config"])
+        self.config = Settings.make(**self.manifest["config"])
         self._lock = lock
         self._connection = open_database(path, self.config)
 
@@ -75,7 +75,7 @@ class Store:
                 with contextlib.closing(
                     tables.connect(draft / DATABASE, create=True)
                 ) as connection:
-                    tables.write_config(connection, Config.from_dict(manifest["config"]))
+                    tables.write_config(connection, Settings.make(**manifest["config"]))
                 draft.chmod(0o777 & ~_umask())
                 draft.rename(path)
                 sync_folder(path.parent)
@@ -147,13 +147,15 @@ class Store:
     def candidates(self, count: int) -> list[Best]:
         """The pairs to validate: the run's `count` best by J, one a destroy."""
         with storage(self.path):
-            return reading.candidates(self._connection, count, self.config.best_from)
+            return reading.candidates(self._connection, count, self.config.search.best_from)
 
     def controls(self, count: int, but: Sequence[Best]) -> list[Best]:
         """`count` valid pairs of the run that are drawn whatever their J, other than `but`."""
         config = self.config
         with storage(self.path):
-            return reading.controls(self._connection, count, config.best_from, config.seed, but)
+            return reading.controls(
+                self._connection, count, config.search.best_from, config.seed, but
+            )
 
     def commit_finals(
         self,
@@ -236,7 +238,7 @@ class Store:
             return reading.read_state(self._connection)
 
 
-def open_database(path: Path, config: Config) -> sqlite3.Connection:
+def open_database(path: Path, config: Settings) -> sqlite3.Connection:
     """The database of the run in `path`. Raises InputError unless it is whole and `config`'s."""
     db = tables.connect(path / DATABASE)
     try:
@@ -256,10 +258,10 @@ def open_database(path: Path, config: Config) -> sqlite3.Connection:
     return db
 
 
-def best_of(db: sqlite3.Connection, config: Config) -> Best | None:
+def best_of(db: sqlite3.Connection, config: Settings) -> Best | None:
     """The pair that `select` chooses; as long as none is measured, that of the highest J."""
     finals = reading.read_finals(db)
-    return finals.chosen(config.select) or finals.highest or reading.read_best(db)
+    return finals.chosen(config.search.select) or finals.highest or reading.read_best(db)
 
 
 def about(path: Path, best: Best, names: Iterable[str]) -> str:
@@ -294,15 +296,15 @@ def check_new(path: str | Path) -> None:
             raise InputError(f"{path} exists and is not empty; choose another --out")
 
 
-def default_folder(config: Config, preset: str, root: str | Path = "runs") -> Path:
+def default_folder(config: Settings, preset: str, root: str | Path = "runs") -> Path:
     """runs/PROBLEM-PRESET-seedS, or runs/PROBLEM-METHOD-PRESET-seedS for a method other than SPO,
     with -2, -3, ... added while that is taken.
     """
     problem = config.problem.rpartition(":")[2].lower()
     preset = Path(preset).stem
     stem = preset if preset.endswith(f"-{problem}") else f"{problem}-{preset}"
-    if config.method != SPO:
-        stem = f"{problem}-{config.method.rpartition(':')[2].lower()}-{preset}"
+    if config.search.method != SPO:
+        stem = f"{problem}-{config.search.method.rpartition(':')[2].lower()}-{preset}"
     name = f"{stem}-seed{config.seed}"
     tries = (Path(root) / (name if k == 1 else f"{name}-{k}") for k in count(1))
     return next(path for path in tries if not (path.exists() or path.is_symlink()))

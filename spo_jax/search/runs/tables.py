@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from spo_jax.config import FIELDS, Config
+from spo_jax.config import FIELDS, Settings
 from spo_jax.errors import InputError
 from spo_jax.program import Program, Role
 from spo_jax.search.rounds import Individual, Round, Scored
@@ -148,9 +148,9 @@ def _fields(program: Program) -> tuple[str, ...]:
 # --- writing: the caller opens and commits the transaction ----------------------------------------
 
 
-def write_config(db: sqlite3.Connection, config: Config) -> None:
+def write_config(db: sqlite3.Connection, config: Settings) -> None:
     """Keep the settings that make a run what it is: all but the volatile ones."""
-    kept = {n: v for n, v in config.to_dict().items() if not FIELDS[n].metadata["volatile"]}
+    kept = {n: v for n, v in config.flat().items() if not FIELDS[n].volatile}
     _insert(db, "config", [(name, json.dumps(v)) for name, v in kept.items()])
 
 
