@@ -75,7 +75,8 @@ def mine(tmp_path, monkeypatch) -> Path:
 
 
 @pytest.mark.parametrize(
-    ("name", "problem"), [(name, problem) for name, ours in BASELINES.items() for problem in ours]
+    ("name", "problem"),
+    [(name, problem) for name, ours in BASELINES.items() for problem in sorted(ours)],
 )
 def test_every_baseline_solves(name, problem):
     if name == "or-tools":

@@ -69,6 +69,7 @@ def killing(
         thread.join()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("number", "arrays"),
     [

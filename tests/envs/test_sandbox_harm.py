@@ -124,6 +124,7 @@ def test_nothing_reaches_the_outside(
     assert (captured.out, captured.err) == ("", "")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", PROBLEMS)
 def test_no_process_or_descriptor_is_left(name: str) -> None:
     me = os.getpid()

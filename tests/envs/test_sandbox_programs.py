@@ -22,6 +22,8 @@ from spo_jax.envs.run.local import LocalEvaluator
 from spo_jax.envs.run.rollouts import Refusal, Rollouts, Status
 from spo_jax.errors import Rejection
 
+pytestmark = pytest.mark.long  # the whole collection is run before the first of them
+
 HOSTILE, LAWFUL = specimens("hostile"), specimens("lawful")
 FAILURES = {"rejected", "invalid", "crash", "timeout", "memory"}  # host_fault is none
 

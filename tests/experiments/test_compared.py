@@ -254,6 +254,7 @@ def script(tmp_path, monkeypatch):
     return main
 
 
+@pytest.mark.long
 def test_scripts_end_to_end(script, tmp_path, capsys):
     few = ("--contenders", "nearest-neighbor,alns,reevo,spo")
     assert script(main_tables, "--problem", "tsp", "--paper", *few) == 0

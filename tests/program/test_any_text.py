@@ -90,12 +90,14 @@ def everything(text: str, folder=None) -> None:
             attempt(lambda: load_operators(path, get_problem("tsp")))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("times", [90, 490, 2500])
 @pytest.mark.parametrize("name", NESTS)
 def test_nested_expressions(tmp_path, name, times):
     everything(holding(nested([name], times)), tmp_path)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("times", [30, 490])
 @pytest.mark.parametrize("name", statements(1))
 def test_deep_and_long_statements(tmp_path, name, times):

@@ -413,6 +413,7 @@ def killed_state(number):
     return {"w": jnp.asarray(rng.normal(size=(2, 256, 512)), jnp.float32), "step": number}
 
 
+@pytest.mark.long
 def test_a_kill_leaves_whole_checkpoints_and_all_that_were_finished(tmp_path):
     draw = random.Random(0)
     moments = ["s0+0", "s1+0", "d1+0", "s2+0"]

@@ -105,6 +105,7 @@ def test_batches_do_not_matter(both, prompts, drawn):
     assert_same(sample(both[1], prompts, 4, KEY, settings), drawn)
 
 
+@pytest.mark.long
 def test_segments_and_rows_that_leave_do_not_matter(both, prompts, drawn, monkeypatch):
     monkeypatch.setattr(sampling, "FIRST_SEGMENT", 6)
     monkeypatch.setattr(sampling, "FEWEST_ROWS", 1)

@@ -353,6 +353,7 @@ def test_groups_whose_parts_differ_in_number_are_refused() -> None:
         replace(make_groups(1)[0], credits=np.zeros(3))
 
 
+@pytest.mark.long
 def test_lengths_share_compiled_programs() -> None:
     """Twelve updates of as many lengths fit prompts and completions of one bucket each."""
     runner = make(GrpoConfig(micro_batch=2))

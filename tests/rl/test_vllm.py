@@ -152,6 +152,7 @@ def test_wrong_weights_end_the_run(home: Home, what: Any, tolerance: float, why:
         policy.generate(PROMPTS, N, 1)
 
 
+@pytest.mark.long
 def test_drift_is_measured_and_can_be_corrected(home: Home) -> None:
     """Each of three tokens is 0.1 nats more likely on the server than here for a destroy, so that
     it counts exp(-0.3) of what it did, and less likely for a repair, which then counts the cap.

@@ -19,6 +19,7 @@ def on_host(policy: VllmPolicy) -> bool:
     return all(isinstance(x, np.ndarray) for x in jax.tree.leaves(policy._trainer._weights))
 
 
+@pytest.mark.long
 def test_server_and_trainer_take_turns_by_sleep(home: Home) -> None:
     policy = home.open(residency="sleep")
     assert on_host(policy)

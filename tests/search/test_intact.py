@@ -93,6 +93,7 @@ VALUES = [
 ]  # fmt: skip
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("table", "column"), columns())
 def test_no_value_is_too_odd_for_a_sentence(whole, tmp_path, table, column):
     """Every column, in its first row, by values of every kind: it is refused, or can be read."""

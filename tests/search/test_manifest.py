@@ -90,6 +90,7 @@ def test_what_is_no_manifest_is_a_sentence_of_every_command(tmp_path, capsys, te
     assert "Traceback" not in capsys.readouterr().err
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", ["more", *whole()])
 @pytest.mark.parametrize("value", WEIRD, ids=repr)
 def test_whatever_a_field_is_a_run_can_be_looked_at_or_says_why(tmp_path, name, value):

@@ -559,6 +559,7 @@ def test_more_rounds_begin_with_the_same_rounds():
     assert fingerprint(long[:2]) == fingerprint(short)
 
 
+@pytest.mark.long
 def test_the_number_of_workers_changes_nothing():
     """The real evaluator and the grammar, on instances small enough for a test."""
     found = []
