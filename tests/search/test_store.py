@@ -421,7 +421,8 @@ def test_a_run_without_a_pair_says_where_to_look():
 
 
 def args(**given):
-    fields = dict.fromkeys(
+    fields = ["problem", "preset", "out", "resume", "rewind", "folder", "adapters", "select"]
+    fields = dict.fromkeys(fields)
         ["problem", "preset", "out", "resume", "rewind", "folder", "adapters", "select"]
     )
     return Namespace(**(fields | given))
