@@ -423,8 +423,6 @@ def test_a_run_without_a_pair_says_where_to_look():
 def args(**given):
     fields = ["problem", "preset", "out", "resume", "rewind", "folder", "adapters", "select"]
     fields = dict.fromkeys(fields)
-        ["problem", "preset", "out", "resume", "rewind", "folder", "adapters", "select"]
-    )
     return Namespace(**(fields | given))
 
 
