@@ -6,6 +6,8 @@ in the source and the words of the sentence always come from the same choice.
 """
 
 from collections.abc import Callable, Iterable
+from string import Template
+from textwrap import dedent
 
 from spo_jax.program.grammar.base import Choice, Choices, Slot, Weights, choice, uses_state
 
@@ -20,8 +22,22 @@ def indent(lines: Iterable[str], levels: int = 1) -> list[str]:
     return ["    " * levels + line if line else line for line in lines]
 
 
+def fill(template: str, **values: object) -> list[str]:
+    """The lines of a template with its $names replaced.
+
+    A list of lines replaces a line that has only its name, at the same indentation.
+    """
+    filled: list[str] = []
+    for line in dedent(template).strip("\n").split("\n"):
+        value = values.get(line.strip().removeprefix("$"))
+        if isinstance(value, list):
+            filled += indent(value, line.index("$") // 4)
+        else:
+            filled.append(Template(line).substitute(values))
+    return filled
+
+
 def function(header: str, body: Iterable[str]) -> str:
-    """A function's text and the imports that its body needs."""
     return "\n".join([header, *indent(body)])
 
 
@@ -99,10 +115,6 @@ def at_most(choices: Choices, name: str) -> int:
     return _ends(choices, name)[1]
 
 
-def amount_reads_state(choices: Choices, name: str) -> bool:
-    return choices.get(f"{name}_rule") in STATEFUL_RULES
-
-
 def amount(choices: Choices, name: str) -> tuple[str, str]:
     """(expression, phrase) of the number that `amount_slots(name, ...)` describe."""
     low, high = _ends(choices, name)
@@ -157,6 +169,21 @@ def mechanisms(choices: Choices) -> list[str]:
     return [name for name in names if name != NONE]
 
 
+def uses(*names: str) -> Callable[[Choices], bool]:
+    """Whether a derivation has one of the mechanisms `names`."""
+    return lambda choices: any(name in mechanisms(choices) for name in names)
+
+
+def reads_state(choices: Choices) -> bool:
+    """Whether a choice of a destroy program before its size reads the state."""
+    return (
+        str(choices.get("mix", "")).startswith(("alternate", "after", "rising"))
+        or str(choices.get("seed", "")).startswith(("sweep", "late"))
+        or choices.get("regions_rule") in STATEFUL_RULES
+        or choices.get("length_rule") in STATEFUL_RULES
+    )
+
+
 def mix_slot(
     name: str,
     second: str,
@@ -180,10 +207,6 @@ def mix_slot(
         return {**chance, "alternate 2": 1.0, "alternate 3": 1.0, **after, **rising}
 
     return choice(name, "control", weights, plain="chance 0.5")
-
-
-def mix_reads_state(mix: str) -> bool:
-    return mix.startswith(("alternate", "after", "rising"))
 
 
 def condition(mix: str) -> tuple[str, str]:

@@ -2,26 +2,24 @@
 
 A program decides how many customers to take (a size that follows customer count, route length and
 stagnation), in how many regions, around which seeds, and by which of eleven removal mechanisms,
-alone or two of them mixed by chance or by the state. What each does is in cvrp_removals.py.
+alone or two of them mixed by chance or by the state. What each does is in removals.py.
 """
-
-from collections.abc import Callable
 
 from spo_jax.envs.problems.cvrp.grammar.removals import MECHANISMS, UNSEEDED, removal
 from spo_jax.program.grammar.base import Choice, Choices, Grammar, Weights, choice, uses_state
 from spo_jax.program.grammar.pieces import (
     amount,
-    amount_reads_state,
     amount_slots,
     condition,
     function,
     indent,
     mechanism_slots,
     mechanisms,
-    mix_reads_state,
     mix_slot,
     module,
+    reads_state,
     sentence,
+    uses,
 )
 from spo_jax.program.grammar.sizes import Sizes
 
@@ -71,20 +69,6 @@ def _seed_weights(choices: Choices) -> Weights:
     return weights
 
 
-def _reads_state(choices: Choices) -> bool:
-    """Whether a choice before the size already reads the state."""
-    return (
-        mix_reads_state(str(choices.get("mix", "")))
-        or str(choices.get("seed", "")).startswith(("sweep", "late"))
-        or amount_reads_state(choices, "regions")
-        or amount_reads_state(choices, "length")
-    )
-
-
-def _uses(*names: str) -> Callable[[Choices], bool]:
-    return lambda choices: any(name in mechanisms(choices) for name in names)
-
-
 _SLOTS = (
     *mechanism_slots(MECHANISMS, alone=1.2),
     mix_slot("mix", "second"),
@@ -112,20 +96,20 @@ _SLOTS = (
         "length",
         {"1:5": 1.0, "2:5": 1.0, "3:6": 1.0, "1:8": 1.0, "4:8": 1.0, "1:10": 3.0, "3:10": 1.0,
          "5:10": 0.7, "1:15": 1.0},
-        when=_uses("string", "tail"),
+        when=uses("string", "tail"),
         plain="1:10",
     ),
     choice(
-        "gap", "option", {0: 3.0, 1: 1.0, 2: 1.0, 3: 0.7, 5: 0.5}, when=_uses("string"), plain=0
+        "gap", "option", {0: 3.0, 1: 1.0, 2: 1.0, 3: 0.7, 5: 0.5}, when=uses("string"), plain=0
     ),
-    choice("spread", "control", {2: 2.0, 3: 1.0, 4: 0.5}, when=_uses("thinned", "border"), plain=2),
-    choice("pick", "control", {"near": 2.0, "small": 1.0, "light": 1.0}, when=_uses("route")),
-    choice("by_demand", "option", {0.0: 2.0, 0.3: 1.0, 1.0: 1.0}, when=_uses("shaw"), plain=0.0),
-    choice("by_route", "option", {0.0: 2.0, 1.0: 1.0, -1.0: 1.0}, when=_uses("shaw"), plain=0.0),
-    choice("power", "control", {2: 1.0, 3: 1.0, 4: 1.0, 6: 1.0}, when=_uses("shaw"), plain=3),
-    choice("area", "option", {0: 1.0, 2: 1.0, 3: 1.0}, when=_uses("worst"), plain=0),
-    choice("noise", "control", {0.5: 1.0, 1: 1.0, 2: 1.0}, when=_uses("worst"), plain=1),
-    *_SIZES.slots(must_read_state=lambda c: not _reads_state(c)),
+    choice("spread", "control", {2: 2.0, 3: 1.0, 4: 0.5}, when=uses("thinned", "border"), plain=2),
+    choice("pick", "control", {"near": 2.0, "small": 1.0, "light": 1.0}, when=uses("route")),
+    choice("by_demand", "option", {0.0: 2.0, 0.3: 1.0, 1.0: 1.0}, when=uses("shaw"), plain=0.0),
+    choice("by_route", "option", {0.0: 2.0, 1.0: 1.0, -1.0: 1.0}, when=uses("shaw"), plain=0.0),
+    choice("power", "control", {2: 1.0, 3: 1.0, 4: 1.0, 6: 1.0}, when=uses("shaw"), plain=3),
+    choice("area", "option", {0: 1.0, 2: 1.0, 3: 1.0}, when=uses("worst"), plain=0),
+    choice("noise", "control", {0.5: 1.0, 1: 1.0, 2: 1.0}, when=uses("worst"), plain=1),
+    *_SIZES.slots(must_read_state=lambda c: not reads_state(c)),
 )  # fmt: skip
 
 

@@ -30,41 +30,33 @@ RESULT = "return [list(route) for route in {} if route]"
 
 # --- insertion orders -----------------------------------------------------------------------------
 
-# order -> (sort key, lines that compute stake[node] from `row`, phrase)
-KEYED: dict[str, tuple[str, list[str], str]] = {
-    "far": ("-dist[0][node]", [], "by decreasing distance from the depot"),
-    "near": ("dist[0][node]", [], "by increasing distance from the depot"),
-    "demand": ("-demands[node]", [], "by decreasing demand"),
+# order -> (sort key, phrase)
+KEYED = {
+    "far": ("-dist[0][node]", "by decreasing distance from the depot"),
+    "near": ("dist[0][node]", "by increasing distance from the depot"),
+    "demand": ("-demands[node]", "by decreasing demand"),
     "bulky": (
         "-demands[node] * dist[0][node]",
-        [],
         "by decreasing product of demand and depot distance",
     ),
-    "regret": (
-        "-stake[node]",
-        [
-            "open_routes = [r for r, route in enumerate(routes) if room[r] >= demands[node]]",
-            "costs = [find_place(dist, routes[r], node)[0] for r in open_routes]",
-            "costs = sorted(costs + 2 * [2 * dist[0][node]])",
-            "stake[node] = costs[1] - costs[0]",
-        ],
-        "by decreasing gap between their two cheapest routes",
-    ),
-    "costly": (
-        "-stake[node]",
-        [
-            "costs = [find_place(dist, route, node)[0] for route in routes]",
-            "stake[node] = min(costs, default=0.0)",
-        ],
-        "by decreasing insertion cost",
-    ),
-    "lonely": (
-        "-stake[node]",
-        ["stake[node] = sum(row[other] for other in removed_customers)"],
-        "by decreasing distance from the other removed customers",
-    ),
+    "regret": ("-stake[node]", "by decreasing gap between their two cheapest routes"),
+    "costly": ("-stake[node]", "by decreasing insertion cost"),
+    "lonely": ("-stake[node]", "by decreasing distance from the other removed customers"),
 }
-STAKED = ("regret", "costly", "lonely")
+# order -> lines that compute stake[node]
+STAKED = {
+    "regret": [
+        "open_routes = [r for r, route in enumerate(routes) if room[r] >= demands[node]]",
+        "costs = [find_place(dist, routes[r], node)[0] for r in open_routes]",
+        "costs = sorted(costs + 2 * [2 * dist[0][node]])",
+        "stake[node] = costs[1] - costs[0]",
+    ],
+    "costly": [
+        "costs = [find_place(dist, route, node)[0] for route in routes]",
+        "stake[node] = min(costs, default=0.0)",
+    ],
+    "lonely": ["row = dist[node]", "stake[node] = sum(row[other] for other in removed_customers)"],
+}
 _SHUFFLE = ["order = removed_customers[:]", "rng.shuffle(order)"]
 
 
@@ -93,7 +85,7 @@ def _one_order(name: str, jitter: float) -> tuple[list[str], str]:
     lines = ["order = removed_customers[:]"]
     lines += [f"order.sort(key=lambda node: {_key(name, jitter)})"]
     noisy = " (with a random factor)" if jitter else ""
-    return lines, f"{KEYED[name][2]}{noisy}"
+    return lines, f"{KEYED[name][1]}{noisy}"
 
 
 def order_lines(choices: Choices) -> tuple[list[str], list[str], str]:
@@ -119,7 +111,7 @@ def _turns(rules: list[str], by: str, jitter: float) -> tuple[list[str], str]:
     for i, name in enumerate(rules[1:], start=1):
         lines.append(f"{'if' if i == 1 else 'elif'} turn == {i}:")
         lines.append(f"    order.sort(key=lambda node: {_key(name, jitter)})")
-    named = ", ".join(KEYED[name][2] for name in rules[1:])
+    named = ", ".join(KEYED[name][1] for name in rules[1:])
     every = "from try to try" if by == "attempt" else "with every step without improvement"
     return lines, f"in an order that changes {every} (random, {named})"
 
@@ -128,9 +120,7 @@ def _stakes(names: list[str]) -> list[str]:
     name = next((name for name in names if name in STAKED), None)
     if name is None:
         return []
-    body = KEYED[name][1]
-    row = ["row = dist[node]"] if name == "lonely" else []
-    return ["stake = {}", "for node in removed_customers:", *indent([*row, *body])]
+    return ["stake = {}", "for node in removed_customers:", *indent(STAKED[name])]
 
 
 def change_lines(choices: Choices) -> tuple[list[str], str]:

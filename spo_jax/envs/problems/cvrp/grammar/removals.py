@@ -5,7 +5,7 @@ most their number, and returns between one and `count` distinct customers of the
 """
 
 from spo_jax.program.grammar.base import Choices, Weights
-from spo_jax.program.grammar.pieces import NEAREST, STATE, amount, function, indent
+from spo_jax.program.grammar.pieces import NEAREST, STATE, amount, fill, function, indent
 
 MECHANISMS: Weights = {
     "string": 6.0,
@@ -25,16 +25,135 @@ UNSEEDED = ("random",)
 _LEFT = "left = [node for route in routes for node in route]"
 _HOME = "home = {node: r for r, route in enumerate(routes) for node in route}"
 
+# mechanism -> its phrase, then the lines of its helper
+_BODIES = {
+    "radial": """
+        the customers nearest to $around
+        $left
+        $seed
+        $nearest
+        return left[:count]
+        """,
+    "thinned": """
+        a random one in $spread of the customers around $around
+        $left
+        $seed
+        $nearest
+        left = left[: $spread * count]
+        return rng.sample(left, count)
+        """,
+    "segment": """
+        the longest stretch that fits from the route of $around, going on in the next nearest routes
+        $left
+        $seed
+        row = dist[seed]
+        chosen = []
+        for route in sorted(routes, key=lambda route: min(row[node] for node in route)):
+            length = min(len(route), count - len(chosen))
+            start = rng.randint(0, len(route) - length)
+            chosen += route[start : start + length]
+            if len(chosen) >= count:
+                break
+        return chosen
+        """,
+    "cut": """
+        $phrase
+        $home
+        left = list(home)
+        $seed
+        $nearest
+        chosen, cut = [], set()
+        for node in left:
+            if home[node] in cut:
+                continue
+            cut.add(home[node])
+            route = routes[home[node]]
+            where = route.index(node)
+            $cut
+            if len(chosen) >= count:
+                break
+        return chosen
+        """,
+    "route": """
+        as many whole routes as fit, those $which
+        $rank
+        routes = sorted(routes, key=lambda route: $key)
+        chosen = routes[0][:count]
+        for route in routes[1:]:
+            if len(chosen) + len(route) > count:
+                break
+            chosen += route
+        return chosen
+        """,
+    "shaw": """
+        customers related by $how to those chosen before, starting from $around
+        $pool
+        $seed
+        $nearest
+        pool = left[: 4 * count]
+        $scale
+        chosen = [seed]
+        pool.remove(seed)
+        while pool and len(chosen) < count:
+            pivot = rng.choice(chosen)
+            row = dist[pivot]
+            $rank
+            chosen.append(pool.pop(int(len(pool) * rng.random() ** $power)))
+        return chosen
+        """,
+    "border": """
+        of the $spread times as many customers around $around, those that lie closest to a stop of \
+another route
+        $home
+        left = list(home)
+        $seed
+        $nearest
+        left = left[: $spread * count]
+        gap = {}
+        for node in left:
+            row = dist[node]
+            others = [row[other] for other in left if home[other] != home[node]]
+            gap[node] = min(others, default=float("inf"))
+        left.sort(key=lambda node: gap[node])
+        return left[:count]
+        """,
+    "spoke": """
+        the customers closest to the line from the depot to $around
+        $left
+        $seed
+        row, hub = dist[seed], dist[0]
+        left.sort(key=lambda node: row[node] + hub[node])
+        return left[:count]
+        """,
+    "worst": """
+        the customers whose removal saves most$where, ranked with noise
+        gain = {}
+        for route in routes:
+            for before, node, after in zip([0] + route, route, route[1:] + [0]):
+                saving = dist[before][node] + dist[node][after] - dist[before][after]
+                gain[node] = saving * (1 + $noise * rng.random())
+        left = list(gain)
+        $area
+        left.sort(key=lambda node: -gain[node])
+        return left[:count]
+        """,
+    "random": """
+        customers drawn uniformly from all routes
+        $left
+        return rng.sample(left, count)
+        """,
+}
+
 
 def removal(name: str, choices: Choices) -> tuple[str, str, str]:
     """(helper function, its call, phrase) of a mechanism."""
-    around = ""
-    seed: list[str] = []
-    if name not in UNSEEDED and not (name == "worst" and choices["area"] == 0):
-        seed, around = _seed(str(choices["seed"]))
-    if name == "route" and choices["pick"] != "near":
-        seed = []
-    body, phrase = _BODIES[name](choices, seed, around)
+    values: dict[str, object] = {**choices, "left": [_LEFT], "home": [_HOME], "nearest": NEAREST}
+    seed, around = _seed(str(choices["seed"])) if "seed" in choices else ([], "")
+    values |= {"seed": seed, "around": around}
+    if name in _VALUES:
+        values |= _VALUES[name](choices, seed, around)
+    template = "cut" if name in ("string", "tail") else name
+    phrase, *body = fill(_BODIES[template], **values)
     text = "\n".join(body)
     names = ["dist", "demands", "routes", "count", STATE, "rng"]
     used = [n for n in names if n in ("dist", "routes", "count", "rng") or n in text]
@@ -74,55 +193,20 @@ def _seed(rule: str) -> tuple[list[str], str]:
     )
 
 
-def _radial(choices: Choices, seed: list[str], around: str) -> tuple[list[str], str]:
-    return [_LEFT, *seed, *NEAREST, "return left[:count]"], f"the customers nearest to {around}"
+# --- what is computed for a template --------------------------------------------------------------
 
 
-def _thinned(choices: Choices, seed: list[str], around: str) -> tuple[list[str], str]:
-    spread = choices["spread"]
-    pool = f"left = left[: {spread} * count]"
-    body = [_LEFT, *seed, *NEAREST, pool, "return rng.sample(left, count)"]
-    return body, f"a random one in {spread} of the customers around {around}"
-
-
-def _by_route(seed: list[str], take: list[str]) -> list[str]:
-    """Lines that `take` stops of one route after the other, those near the seed first.
-
-    take: lines that extend `chosen` with stops of `route`, whose stop nearest to the seed has the
-        index `where`.
-    """
-    return [
-        _HOME,
-        "left = list(home)",
-        *seed,
-        *NEAREST,
-        "chosen, cut = [], set()",
-        "for node in left:",
-        "    if home[node] in cut:",
-        "        continue",
-        "    cut.add(home[node])",
-        "    route = routes[home[node]]",
-        "    where = route.index(node)",
-        *indent(take),
-        "    if len(chosen) >= count:",
-        "        break",
-        "return chosen",
-    ]
-
-
-def _string(choices: Choices, seed: list[str], around: str) -> tuple[list[str], str]:
-    length, length_phrase = amount(choices, "length")
+def _string(choices: Choices, seed: list[str], around: str) -> dict[str, object]:
+    length, phrase = amount(choices, "length")
+    phrase = f"strings of consecutive stops (length {phrase}) through the routes around {around}"
     take = [f"length = min({length}, len(route), count - len(chosen))"]
-    phrase = (
-        f"strings of consecutive stops (length {length_phrase}) through the routes around {around}"
-    )
-    if choices["gap"] == 0:
+    gap = choices["gap"]
+    if gap == 0:
         take += [
             "start = rng.randint(max(0, where - length + 1), min(where, len(route) - length))",
             "chosen += route[start : start + length]",
         ]
     else:
-        gap = choices["gap"]
         take += [
             f"gap = min({gap}, len(route) - length) if rng.random() < 0.5 else 0",
             "window = length + gap",
@@ -132,67 +216,44 @@ def _string(choices: Choices, seed: list[str], around: str) -> tuple[list[str], 
             "chosen += route[start + split + gap : start + window]",
         ]
         phrase += f", half of them with up to {gap} stops kept inside"
-    return _by_route(seed, take), phrase
+    return {"cut": take, "phrase": phrase}
 
 
-def _segment(choices: Choices, seed: list[str], around: str) -> tuple[list[str], str]:
-    body = [
-        _LEFT,
-        *seed,
-        "row = dist[seed]",
-        "chosen = []",
-        "for route in sorted(routes, key=lambda route: min(row[node] for node in route)):",
-        "    length = min(len(route), count - len(chosen))",
-        "    start = rng.randint(0, len(route) - length)",
-        "    chosen += route[start : start + length]",
-        "    if len(chosen) >= count:",
-        "        break",
-        "return chosen",
-    ]
-    return body, (
-        f"the longest stretch that fits from the route of {around}, going on in the next nearest"
-        " routes"
+def _tail(choices: Choices, seed: list[str], around: str) -> dict[str, object]:
+    length, phrase = amount(choices, "length")
+    phrase = (
+        f"up to so many stops (length {phrase}) from the point of each route that is nearest"
+        f" to {around} towards one of its ends"
     )
-
-
-def _tail(choices: Choices, seed: list[str], around: str) -> tuple[list[str], str]:
-    length, length_phrase = amount(choices, "length")
     take = [
         "tail = route[where:] if rng.random() < 0.5 else route[where::-1]",
         f"length = min({length}, count - len(chosen))",
         "chosen += tail[:length]",
     ]
-    return _by_route(seed, take), (
-        f"up to so many stops (length {length_phrase}) from the point of each route that is nearest"
-        f" to {around} towards one of its ends"
-    )
+    return {"cut": take, "phrase": phrase}
 
 
-def _route(choices: Choices, seed: list[str], around: str) -> tuple[list[str], str]:
+def _route(choices: Choices, seed: list[str], around: str) -> dict[str, object]:
     if choices["pick"] == "near":
-        rank = [_LEFT, *seed, "row = dist[seed]"]
-        rank += ["routes = sorted(routes, key=lambda route: min(row[node] for node in route))"]
-        which = f"nearest to {around}"
-    elif choices["pick"] == "small":
-        rank = ["routes = sorted(routes, key=lambda route: len(route) * (0.5 + rng.random()))"]
-        which = "with few stops (drawn with a random factor)"
+        key = "min(row[node] for node in route)"
+        return {
+            "rank": [_LEFT, *seed, "row = dist[seed]"],
+            "key": key,
+            "which": f"nearest to {around}",
+        }
+    if choices["pick"] == "small":
+        rank, key, which = [], "len(route)", "few stops"
     else:
         rank = ["def load(route):", "    return sum(demands[node] for node in route)", ""]
-        rank += ["routes = sorted(routes, key=lambda route: load(route) * (0.5 + rng.random()))"]
-        which = "with little load (drawn with a random factor)"
-    body = [
-        *rank,
-        "chosen = routes[0][:count]",
-        "for route in routes[1:]:",
-        "    if len(chosen) + len(route) > count:",
-        "        break",
-        "    chosen += route",
-        "return chosen",
-    ]
-    return body, f"as many whole routes as fit, those {which}"
+        key, which = "load(route)", "little load"
+    return {
+        "rank": rank,
+        "key": f"{key} * (0.5 + rng.random())",
+        "which": f"with {which} (drawn with a random factor)",
+    }
 
 
-def _shaw(choices: Choices, seed: list[str], around: str) -> tuple[list[str], str]:
+def _shaw(choices: Choices, seed: list[str], around: str) -> dict[str, object]:
     by_demand, by_route = float(choices["by_demand"]), float(choices["by_route"])
     key, words = ["key[node] = row[node]"], ["distance"]
     scale: list[str] = []
@@ -202,103 +263,27 @@ def _shaw(choices: Choices, seed: list[str], around: str) -> tuple[list[str], st
         words.append("demand")
     if by_route:
         scale += ["bonus = 0.3 * dist[seed][pool[-1]]"]
-        key.append(
-            f"key[node] += bonus * (home[node] {'!=' if by_route > 0 else '=='} home[pivot])"
-        )
+        test = "!=" if by_route > 0 else "=="
+        key.append(f"key[node] += bonus * (home[node] {test} home[pivot])")
         words.append("membership of the same route" if by_route > 0 else "being on another route")
-    rank = ["    pool.sort(key=lambda node: row[node])"]
+    rank = ["pool.sort(key=lambda node: row[node])"]
     if len(key) > 1:
-        rank = [
-            "key = {}",
-            "for node in pool:",
-            *indent(key),
-            "pool.sort(key=lambda node: key[node])",
-        ]
-        rank = indent(rank)
-    body = [
-        *([_HOME, "left = list(home)"] if by_route else [_LEFT]),
-        *seed,
-        *NEAREST,
-        "pool = left[: 4 * count]",
-        *scale,
-        "chosen = [seed]",
-        "pool.remove(seed)",
-        "while pool and len(chosen) < count:",
-        "    pivot = rng.choice(chosen)",
-        "    row = dist[pivot]",
-        *rank,
-        f"    chosen.append(pool.pop(int(len(pool) * rng.random() ** {choices['power']})))",
-        "return chosen",
-    ]
-    how = words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"
-    return body, f"customers related by {how} to those chosen before, starting from {around}"
+        rank = ["key = {}", "for node in pool:", *indent(key)]
+        rank.append("pool.sort(key=lambda node: key[node])")
+    return {
+        "pool": [_HOME, "left = list(home)"] if by_route else [_LEFT],
+        "scale": scale,
+        "rank": rank,
+        "how": words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}",
+    }
 
 
-def _border(choices: Choices, seed: list[str], around: str) -> tuple[list[str], str]:
-    spread = choices["spread"]
-    body = [
-        _HOME,
-        "left = list(home)",
-        *seed,
-        *NEAREST,
-        f"left = left[: {spread} * count]",
-        "gap = {}",
-        "for node in left:",
-        "    row = dist[node]",
-        "    others = [row[other] for other in left if home[other] != home[node]]",
-        '    gap[node] = min(others, default=float("inf"))',
-        "left.sort(key=lambda node: gap[node])",
-        "return left[:count]",
-    ]
-    return body, (
-        f"of the {spread} times as many customers around {around}, those that lie closest to a stop"
-        " of another route"
-    )
+def _worst(choices: Choices, seed: list[str], around: str) -> dict[str, object]:
+    area = choices["area"]
+    if not area:
+        return {"area": [], "where": ""}
+    lines = [*seed, *NEAREST, f"left = left[: {area} * count]"]
+    return {"area": lines, "where": f" among the {area} times as many around {around}"}
 
 
-def _spoke(choices: Choices, seed: list[str], around: str) -> tuple[list[str], str]:
-    body = [
-        _LEFT,
-        *seed,
-        "row, hub = dist[seed], dist[0]",
-        "left.sort(key=lambda node: row[node] + hub[node])",
-        "return left[:count]",
-    ]
-    return body, f"the customers closest to the line from the depot to {around}"
-
-
-def _worst(choices: Choices, seed: list[str], around: str) -> tuple[list[str], str]:
-    area = int(choices["area"])
-    body = [
-        "gain = {}",
-        "for route in routes:",
-        "    for before, node, after in zip([0] + route, route, route[1:] + [0]):",
-        "        saving = dist[before][node] + dist[node][after] - dist[before][after]",
-        f"        gain[node] = saving * (1 + {choices['noise']} * rng.random())",
-        "left = list(gain)",
-    ]
-    where = ""
-    if area:
-        body += [*seed, *NEAREST, f"left = left[: {area} * count]"]
-        where = f" among the {area} times as many around {around}"
-    body += ["left.sort(key=lambda node: -gain[node])", "return left[:count]"]
-    return body, f"the customers whose removal saves most{where}, ranked with noise"
-
-
-def _random(choices: Choices, seed: list[str], around: str) -> tuple[list[str], str]:
-    return [_LEFT, "return rng.sample(left, count)"], "customers drawn uniformly from all routes"
-
-
-_BODIES = {
-    "radial": _radial,
-    "thinned": _thinned,
-    "segment": _segment,
-    "string": _string,
-    "tail": _tail,
-    "route": _route,
-    "shaw": _shaw,
-    "border": _border,
-    "spoke": _spoke,
-    "worst": _worst,
-    "random": _random,
-}
+_VALUES = {"string": _string, "tail": _tail, "route": _route, "shaw": _shaw, "worst": _worst}

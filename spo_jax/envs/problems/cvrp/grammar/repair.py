@@ -3,7 +3,7 @@
 A program inserts the removed customers in some order at their cheapest feasible places, or always
 the one with the highest regret next; it may try several orders (drawn anew, or small changes of
 the best one) and keep the shortest result, look only at routes near a customer, blink, add noise,
-and prefer routes by the room they are left with. The blocks of source are in cvrp_insertions.py.
+and prefer routes by the room they are left with. The blocks of source are in insertions.py.
 """
 
 from collections.abc import Callable

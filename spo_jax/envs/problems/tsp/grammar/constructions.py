@@ -18,41 +18,19 @@ from spo_jax.envs.problems.tsp.grammar.insertions import (
 from spo_jax.program.grammar.base import Choices
 from spo_jax.program.grammar.pieces import amount, at_most, function, indent, module, sentence
 
-# order -> (how key[node] is computed, whether large keys come first, phrase)
-KEYED: dict[str, tuple[list[str], bool, str]] = {
-    "farthest": (
-        ["key[node] = min([row[other] for other in partial_tour])"],
-        True,
-        "the node farthest from the kept tour first",
-    ),
-    "nearest": (
-        ["key[node] = min([row[other] for other in partial_tour])"],
-        False,
-        "the node nearest to the kept tour first",
-    ),
-    "outer": (
-        ["key[node] = sum([row[other] for other in removed_nodes])"],
-        True,
-        "the node farthest from the other removed nodes first",
-    ),
-    "inner": (
-        ["key[node] = sum([row[other] for other in removed_nodes])"],
-        False,
-        "the node nearest to the other removed nodes first",
-    ),
-    "costly": (
-        ["key[node] = min([row[a] + row[b] - dist[a][b] for a, b in follow.items()])"],
-        True,
-        "the node with the highest insertion cost first",
-    ),
-    "regret": (
-        [
-            "costs = sorted([row[a] + row[b] - dist[a][b] for a, b in follow.items()])",
-            "key[node] = costs[min(1, len(costs) - 1)] - costs[0]",
-        ],
-        True,
-        "the node with the largest gap between its two cheapest places first",
-    ),
+_TO_KEPT = "key[node] = min([row[other] for other in partial_tour])"
+_TO_REMOVED = "key[node] = sum([row[other] for other in removed_nodes])"
+_COSTS = "[row[a] + row[b] - dist[a][b] for a, b in follow.items()]"
+_GAP = f"costs = sorted({_COSTS})\nkey[node] = costs[min(1, len(costs) - 1)] - costs[0]"
+
+# order -> (lines that compute key[node], the sign that puts it first, phrase)
+KEYED = {
+    "farthest": (_TO_KEPT, "-", "the node farthest from the kept tour"),
+    "nearest": (_TO_KEPT, "", "the node nearest to the kept tour"),
+    "outer": (_TO_REMOVED, "-", "the node farthest from the other removed nodes"),
+    "inner": (_TO_REMOVED, "", "the node nearest to the other removed nodes"),
+    "costly": (f"key[node] = min({_COSTS})", "-", "the node with the highest insertion cost"),
+    "regret": (_GAP, "-", "the node with the largest gap between its two cheapest places"),
 }
 
 
@@ -105,10 +83,10 @@ def _order(choices: Choices, pool: str) -> tuple[list[str], str, str]:
         return [], f"rng.sample({pool}, len({pool}))", "in random order"
     if name == "given":
         return [], f"{pool}[:]", "in the order of the old tour"
-    body, large_first, phrase = KEYED[name]
-    lines = ["key = {}", "for node in removed_nodes:", "    row = dist[node]", *indent(body)]
-    sign = "-" if large_first else ""
-    return lines, f"sorted({pool}, key=lambda node: {sign}key[node])", phrase
+    body, sign, phrase = KEYED[name]
+    lines = ["key = {}", "for node in removed_nodes:", "    row = dist[node]"]
+    lines += indent(body.split("\n"))
+    return lines, f"sorted({pool}, key=lambda node: {sign}key[node])", f"{phrase} first"
 
 
 def _reorder(choices: Choices, pool: str, ordered: str) -> tuple[list[str], list[str], str]:
@@ -122,17 +100,12 @@ def _reorder(choices: Choices, pool: str, ordered: str) -> tuple[list[str], list
         count = "one node" if moves == 1 else f"{moves} nodes"
         return [f"best_order = {ordered}"], again, f" that move {count} of the best order so far"
     if retry == "perturb":
-        again = [
-            ordered.replace("key[node]", f"key[node] * (1 + {choices['shake']} * rng.random())")
-        ]
-        return [], [f"order = {again[0]}"], " with that order perturbed"
+        key = f"key[node] * (1 + {choices['shake']} * rng.random())"
+        return [], [f"order = {ordered.replace('key[node]', key)}"], " with that order perturbed"
     if choices["order"] == "random":
         return [f"order = {pool}[:]"], ["rng.shuffle(order)"], ""
-    return (
-        [f"order = {ordered}"],
-        ["if attempt > 0:", "    rng.shuffle(order)"],
-        (", the others in random order"),
-    )
+    again = ["if attempt > 0:", "    rng.shuffle(order)"]
+    return [f"order = {ordered}"], again, ", the others in random order"
 
 
 def _polish_phrase(choices: Choices) -> str:
@@ -171,10 +144,7 @@ def _ordered(choices: Choices) -> tuple[str, list[str], list[str]]:
         search += [*insert_lines(choices, False, prune=False), "best = trial"]
         if polish == "each":
             search.append(reconsider_call(choices, "best", "order"))
-    if grouped:
-        lines += _groups(search)
-    else:
-        lines += search
+    lines += _groups(search) if grouped else search
     if polish == "end":
         lines.append(reconsider_call(choices, "best", "removed_nodes"))
     what = f"Insert the removed nodes one at a time, {order_phrase}"

@@ -2,26 +2,24 @@
 
 A program decides how many nodes to take (a size that follows tour length and stagnation), in how
 many regions, around which seeds, and by which of ten removal mechanisms, alone or two of them
-mixed by chance or by the state. What each mechanism does is in tsp_removals.py.
+mixed by chance or by the state. What each mechanism does is in removals.py.
 """
-
-from collections.abc import Callable
 
 from spo_jax.envs.problems.tsp.grammar.removals import MECHANISMS, UNSEEDED, removal
 from spo_jax.program.grammar.base import Choice, Choices, Grammar, Weights, choice, uses_state
 from spo_jax.program.grammar.pieces import (
     amount,
-    amount_reads_state,
     amount_slots,
     condition,
     function,
     indent,
     mechanism_slots,
     mechanisms,
-    mix_reads_state,
     mix_slot,
     module,
+    reads_state,
     sentence,
+    uses,
 )
 from spo_jax.program.grammar.sizes import Sizes
 
@@ -64,20 +62,6 @@ def _seed_weights(choices: Choices) -> Weights:
         weights |= {"sweep 7": 0.4, "sweep 11": 0.4, "sweep 17": 0.4}
         weights |= {"late edge 5": 0.5, "late edge 20": 0.5}
     return weights
-
-
-def _reads_state(choices: Choices) -> bool:
-    """Whether a choice before the size already reads the state."""
-    return (
-        mix_reads_state(str(choices.get("mix", "")))
-        or str(choices.get("seed", "")).startswith(("sweep", "late"))
-        or amount_reads_state(choices, "regions")
-        or amount_reads_state(choices, "length")
-    )
-
-
-def _uses(name: str) -> Callable[[Choices], bool]:
-    return lambda choices: name in mechanisms(choices)
 
 
 _SLOTS = (
@@ -128,20 +112,20 @@ _SLOTS = (
             "8:15": 1.0,
             "1:10": 1.0,
         },
-        when=_uses("string"),
+        when=uses("string"),
         plain="6:6",
     ),
-    choice("spread", "control", {2: 2.0, 3: 1.0, 4: 0.5}, when=_uses("thinned"), plain=2),
-    choice("power", "control", {2: 1.0, 3: 1.0, 4: 1.0, 6: 1.0}, when=_uses("shaw"), plain=3),
-    choice("contest", "control", {1: 1.0, 3: 1.0, 5: 1.0}, when=_uses("corridor"), plain=1),
-    choice("noise", "control", {0.5: 1.0, 1: 1.0, 2: 1.0}, when=_uses("worst"), plain=1),
+    choice("spread", "control", {2: 2.0, 3: 1.0, 4: 0.5}, when=uses("thinned"), plain=2),
+    choice("power", "control", {2: 1.0, 3: 1.0, 4: 1.0, 6: 1.0}, when=uses("shaw"), plain=3),
+    choice("contest", "control", {1: 1.0, 3: 1.0, 5: 1.0}, when=uses("corridor"), plain=1),
+    choice("noise", "control", {0.5: 1.0, 1: 1.0, 2: 1.0}, when=uses("worst"), plain=1),
     choice(
         "opening",
         "option",
         {"none": 1.5, "2": 0.5, "2.5": 1.0, "3": 1.5, "4": 1.0},
         plain="none",
     ),
-    *_SIZES.slots(must_read_state=lambda c: not _reads_state(c)),
+    *_SIZES.slots(must_read_state=lambda c: not reads_state(c)),
 )
 
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from spo_jax.program.grammar.base import Choice, Choices
-from spo_jax.program.grammar.pieces import NEAREST, STATE, amount, function
+from spo_jax.program.grammar.pieces import NEAREST, STATE, amount, fill, function
 
 MECHANISMS: Mapping[Choice, float] = {
     "radial": 5.0,
@@ -23,6 +23,100 @@ MECHANISMS: Mapping[Choice, float] = {
     "random": 0.4,
 }
 UNSEEDED = ("edges", "worst", "random")
+
+# mechanism -> its phrase, then the lines of its helper
+_BODIES = {
+    "radial": """
+        the nodes nearest to $around
+        $seed
+        $nearest
+        return left[:count]
+        """,
+    "thinned": """
+        a random one in $spread of the nodes around $around
+        $seed
+        $nearest
+        return rng.sample(left[: $spread * count], count)
+        """,
+    "segment": """
+        a stretch of consecutive nodes around $around
+        $seed
+        start = left.index(seed) - count // 2
+        return [left[(start + i) % len(left)] for i in range(count)]
+        """,
+    "string": """
+        strings of $length_phrase consecutive nodes through the tour near $around
+        $seed
+        row = dist[seed]
+        chosen = {}
+        for node in sorted(left, key=lambda node: row[node]):
+            if node not in chosen:
+                string = $length
+                start = left.index(node) - rng.randrange(string)
+                for i in range(string):
+                    chosen[left[(start + i) % len(left)]] = True
+            if len(chosen) >= count:
+                break
+        return list(chosen)[:count]
+        """,
+    "shaw": """
+        nodes related to those chosen before them, starting from $around
+        $seed
+        $nearest
+        pool = [node for node in left[: 4 * count] if node != seed]
+        chosen = [seed]
+        while len(chosen) < count:
+            row = dist[rng.choice(chosen)]
+            pool.sort(key=lambda node: row[node])
+            chosen.append(pool.pop(int(len(pool) * rng.random() ** $power)))
+        return chosen
+        """,
+    "corridor": """
+        the nodes closest to the line from $around to $other
+        $seed
+        row = dist[seed]
+        end = $end
+        far = dist[end]
+        left.sort(key=lambda node: row[node] + far[node])
+        return left[:count]
+        """,
+    "bridge": """
+        two facing stretches of the tour, one of them through $around
+        $seed
+        half = (count + 1) // 2
+        start = left.index(seed) - half // 2
+        chosen = [left[(start + i) % len(left)] for i in range(half)]
+        rest = [node for node in left if node not in chosen]
+        if len(chosen) < count:
+            row = dist[seed]
+            facing = min(rest, key=lambda node: row[node])
+            start = rest.index(facing) - half // 2
+            chosen += [rest[(start + i) % len(rest)] for i in range(count - half)]
+        return chosen
+        """,
+    "edges": """
+        the ends of long tour edges, drawn with a random factor
+        drawn = {}
+        for i, node in enumerate(left):
+            drawn[node] = dist[left[i - 1]][node] * rng.random()
+        left.sort(key=lambda node: -drawn[node])
+        return left[:count]
+        """,
+    "worst": """
+        the nodes whose removal shortens the tour most, ranked with noise
+        gain = {}
+        for i, node in enumerate(left):
+            a, b = left[i - 1], left[(i + 1) % len(left)]
+            saving = dist[a][node] + dist[node][b] - dist[a][b]
+            gain[node] = saving * (1 + $noise * rng.random())
+        left.sort(key=lambda node: -gain[node])
+        return left[:count]
+        """,
+    "random": """
+        nodes drawn uniformly from the tour
+        return rng.sample(left, count)
+        """,
+}
 
 
 @dataclass(frozen=True)
@@ -42,10 +136,18 @@ class Removal:
 
 def removal(name: str, choices: Choices) -> Removal:
     """A mechanism's source, with the seed rule and the amounts of a derivation."""
-    seed, seed_phrase = ([], "") if name in UNSEEDED else _seed(str(choices["seed"]))
-    body, phrase = _BODIES[name](choices, seed, seed_phrase)
-    reads_state = any(STATE in line for line in body)
-    state = f"{STATE}, " if reads_state else ""
+    values: dict[str, object] = {**choices, "nearest": NEAREST}
+    if name not in UNSEEDED:
+        values["seed"], values["around"] = _seed(str(choices["seed"]))
+    if name == "string":
+        values["length"], values["length_phrase"] = amount(choices, "length")
+    contest = choices.get("contest")
+    values |= {"end": "rng.choice(left)", "other": "another random node"}
+    if contest != 1:
+        end = f"max(rng.sample(left, min({contest}, len(left))), key=lambda node: row[node])"
+        values |= {"end": end, "other": f"the farthest of {contest} others"}
+    phrase, *body = fill(_BODIES[name], **values)
+    state = f"{STATE}, " if any(STATE in line for line in body) else ""
     return Removal(f"take_{name}(dist, left, count, {state}rng)", body, phrase)
 
 
@@ -78,133 +180,3 @@ def _seed(rule: str) -> tuple[list[str], str]:
         f"a random node, or after {after} steps without improvement the end of the longest of 4"
         " random tour edges",
     )
-
-
-def _radial(choices: Choices, seed: list[str], around: str) -> tuple[list[str], str]:
-    return [*seed, *NEAREST, "return left[:count]"], f"the nodes nearest to {around}"
-
-
-def _thinned(choices: Choices, seed: list[str], around: str) -> tuple[list[str], str]:
-    spread = choices["spread"]
-    body = [*seed, *NEAREST, f"return rng.sample(left[: {spread} * count], count)"]
-    return body, f"a random one in {spread} of the nodes around {around}"
-
-
-def _segment(choices: Choices, seed: list[str], around: str) -> tuple[list[str], str]:
-    body = [
-        *seed,
-        "start = left.index(seed) - count // 2",
-        "return [left[(start + i) % len(left)] for i in range(count)]",
-    ]
-    return body, f"a stretch of consecutive nodes around {around}"
-
-
-def _string(choices: Choices, seed: list[str], around: str) -> tuple[list[str], str]:
-    length, length_phrase = amount(choices, "length")
-    body = [
-        *seed,
-        "row = dist[seed]",
-        "chosen = {}",
-        "for node in sorted(left, key=lambda node: row[node]):",
-        "    if node not in chosen:",
-        f"        string = {length}",
-        "        start = left.index(node) - rng.randrange(string)",
-        "        for i in range(string):",
-        "            chosen[left[(start + i) % len(left)]] = True",
-        "    if len(chosen) >= count:",
-        "        break",
-        "return list(chosen)[:count]",
-    ]
-    return body, f"strings of {length_phrase} consecutive nodes through the tour near {around}"
-
-
-def _shaw(choices: Choices, seed: list[str], around: str) -> tuple[list[str], str]:
-    body = [
-        *seed,
-        *NEAREST,
-        "pool = [node for node in left[: 4 * count] if node != seed]",
-        "chosen = [seed]",
-        "while len(chosen) < count:",
-        "    row = dist[rng.choice(chosen)]",
-        "    pool.sort(key=lambda node: row[node])",
-        f"    chosen.append(pool.pop(int(len(pool) * rng.random() ** {choices['power']})))",
-        "return chosen",
-    ]
-    return body, f"nodes related to those chosen before them, starting from {around}"
-
-
-def _corridor(choices: Choices, seed: list[str], around: str) -> tuple[list[str], str]:
-    contest = choices["contest"]
-    if contest == 1:
-        end, other = "end = rng.choice(left)", "another random node"
-    else:
-        end = f"end = max(rng.sample(left, min({contest}, len(left))), key=lambda node: row[node])"
-        other = f"the farthest of {contest} others"
-    body = [
-        *seed,
-        "row = dist[seed]",
-        end,
-        "far = dist[end]",
-        "left.sort(key=lambda node: row[node] + far[node])",
-        "return left[:count]",
-    ]
-    return body, f"the nodes closest to the line from {around} to {other}"
-
-
-def _bridge(choices: Choices, seed: list[str], around: str) -> tuple[list[str], str]:
-    body = [
-        *seed,
-        "half = (count + 1) // 2",
-        "start = left.index(seed) - half // 2",
-        "chosen = [left[(start + i) % len(left)] for i in range(half)]",
-        "rest = [node for node in left if node not in chosen]",
-        "if len(chosen) < count:",
-        "    row = dist[seed]",
-        "    facing = min(rest, key=lambda node: row[node])",
-        "    start = rest.index(facing) - half // 2",
-        "    chosen += [rest[(start + i) % len(rest)] for i in range(count - half)]",
-        "return chosen",
-    ]
-    return body, f"two facing stretches of the tour, one of them through {around}"
-
-
-def _edges(choices: Choices, seed: list[str], around: str) -> tuple[list[str], str]:
-    body = [
-        "drawn = {}",
-        "for i, node in enumerate(left):",
-        "    drawn[node] = dist[left[i - 1]][node] * rng.random()",
-        "left.sort(key=lambda node: -drawn[node])",
-        "return left[:count]",
-    ]
-    return body, "the ends of long tour edges, drawn with a random factor"
-
-
-def _worst(choices: Choices, seed: list[str], around: str) -> tuple[list[str], str]:
-    body = [
-        "gain = {}",
-        "for i, node in enumerate(left):",
-        "    a, b = left[i - 1], left[(i + 1) % len(left)]",
-        "    saving = dist[a][node] + dist[node][b] - dist[a][b]",
-        f"    gain[node] = saving * (1 + {choices['noise']} * rng.random())",
-        "left.sort(key=lambda node: -gain[node])",
-        "return left[:count]",
-    ]
-    return body, "the nodes whose removal shortens the tour most, ranked with noise"
-
-
-def _random(choices: Choices, seed: list[str], around: str) -> tuple[list[str], str]:
-    return ["return rng.sample(left, count)"], "nodes drawn uniformly from the tour"
-
-
-_BODIES = {
-    "radial": _radial,
-    "thinned": _thinned,
-    "segment": _segment,
-    "string": _string,
-    "shaw": _shaw,
-    "corridor": _corridor,
-    "bridge": _bridge,
-    "edges": _edges,
-    "worst": _worst,
-    "random": _random,
-}

@@ -4,7 +4,7 @@ A program inserts the removed nodes in some order at their cheapest places, by r
 vectorised cost matrix; it may look at a few near edges only, repeat with other orders and keep the
 cheapest result, split the nodes into groups that do not compete for an edge, blink or add noise,
 and reconsider the nodes it has placed. What the choices look like as programs is in
-tsp_constructions.py and tsp_insertions.py.
+constructions.py and insertions.py.
 """
 
 from collections.abc import Callable
