@@ -245,12 +245,10 @@ def _solve(args: argparse.Namespace) -> int:
 
 
 def _doctor(args: argparse.Namespace) -> int:
-    from spo_jax.envs.report.doctor import examine, healthy
+    from spo_jax.envs.report.doctor import examine
     from spo_jax.envs.report.reporting import console, show_findings
 
-    findings = examine()
-    show_findings(findings, console(sys.stdout))
-    return 0 if healthy(findings) else FAILED
+    return 0 if show_findings(examine(), console(sys.stdout)) else FAILED
 
 
 def _check_output(path: str | Path, *others: str | Path) -> None:

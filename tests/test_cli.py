@@ -440,7 +440,7 @@ def test_doctor_says_what_to_do_about_a_missing_layer(monkeypatch):
     assert found["seccomp"].ok is False  # nothing runs without
     assert found["landlock"].ok is None  # the others stand
     assert all(each.remedy for each in found.values())
-    assert not doctor.healthy(tuple(found.values()))
+    assert not doctor.healthy(found.values())
 
 
 # --- the process ----------------------------------------------------------------------------------

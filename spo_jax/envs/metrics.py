@@ -1,7 +1,7 @@
-"""What rollouts are worth: utilities, gaps and credits.
+"""Gaps, credits and cross-play scores.
 
-Every function takes and returns NumPy arrays in float64; NaN means "there is none". Axes: P pair,
-I instance, S seed, T step, D destroy, R repair, M panel member.
+Every function takes and returns NumPy arrays in float64; NaN stands for a missing value.
+Axes: D destroy, R repair, M panel member.
 
 Sums run one column at a time, from left to right, and not as `np.sum` does, whose order depends on
 the shape. So a result has the same bits whatever else is in its batch, and the same as a plain
@@ -28,26 +28,6 @@ def _sum_in_order(columns: Iterable[Array], size: int) -> Array:
     for column in columns:
         total = total + column
     return total
-
-
-def utility(best_cost: Array, eps: float = 1e-12) -> Array:
-    """Pair utility J (eq:pair-performance): the mean relative improvement over the start.
-
-    best_cost: [P, I, S, T+1] float64, best-so-far objectives; its first and last entries count.
-    eps: the equation's small denominator, > 0.
-    Returns [P] float64, NaN where any of the pair's rollouts is missing.
-    """
-    best_cost = _float64(best_cost)
-    pairs, instances, seeds, times = best_cost.shape
-    rollouts = instances * seeds
-    if rollouts == 0 or times == 0:
-        raise InputError("a utility needs at least one instance, one seed and the starting cost")
-    if not eps > 0:
-        raise InputError(f"eps is {eps}: the denominator's guard must be positive")
-    start, best = (best_cost[..., end].reshape(pairs, rollouts) for end in (0, -1))
-    with np.errstate(invalid="ignore"):
-        improvement = (start - best) / np.maximum(np.abs(start), eps)
-        return _sum_in_order(improvement.T, pairs) / rollouts
 
 
 def reference_gap(cost: Array, reference: Array) -> Array:

@@ -209,7 +209,7 @@ def test_relatedness_weighs_distance_and_demand():
     coords = np.array([[0.0, 0], [3, 0], [0, 4], [3, 4]])
     demands = np.array([0, 1, 5, 2])
     instance = Instance("cvrp", "x", 3, coords, tsplib.euclidean(coords), demands, 9)
-    found = alns_cvrp.RouteOperators(instance, Settings())._relatedness
+    found = alns_cvrp.RouteOperators(instance, Settings()).relatedness
     assert found[1, 2] == pytest.approx(9 * 5 / 5 + 2 * 4 / 5)
     assert found[1, 3] == pytest.approx(9 * 4 / 5 + 2 * 1 / 5)
 

@@ -325,7 +325,7 @@ def test_reports_say_what_is_proven_and_why_gaps_are_negative():
     report = Report("0", "tsp", None, {}, groups=tuple(found), remarks=("of the user",))
     fixed, others = below_references(report)
     assert fixed.startswith("Negative gaps on P-n22-k8, B-n51-k7: the recorded optima of the sets")
-    assert others.startswith("Negative gaps on v1: the reference is the best that was known")
+    assert others.startswith("Negative gaps on v1: the reference is the best known cost")
     assert below_references(replace(report, groups=(found[0],))) == []
     text = io.StringIO()
     show_report(report, console(text))

@@ -18,16 +18,6 @@ NAN = math.nan
 # Plain loops, from left to right. The comparisons below are exact: same bits, not "close".
 
 
-def loop_utility(best_cost, eps):
-    out = []
-    for pair in best_cost:
-        total = 0.0
-        for costs in pair.reshape(-1, pair.shape[-1]).tolist():
-            total += (costs[0] - costs[-1]) / max(abs(costs[0]), eps)
-        out.append(total / (pair.shape[0] * pair.shape[1]))
-    return np.array(out)
-
-
 def loop_leader(payoff, top):
     out = []
     for row in payoff.tolist():
@@ -52,51 +42,6 @@ def payoffs(draw, least=0):
     columns = draw(st.integers(least, 9))
     utilities = st.one_of(st.just(NAN), st.floats(-1.0, 1.0), st.sampled_from([0.5, 0.75]))
     return draw(arrays(np.float64, (rows, columns), elements=utilities))
-
-
-class TestUtility:
-    def test_by_hand(self):
-        best_cost = np.array([
-            [[[10.0, 9.0, 5.0], [20.0, 20.0, 15.0]], [[8.0, 8.0, 8.0], [4.0, 4.0, 3.0]]],
-            [[[10.0, 9.0, 5.0], [NAN, NAN, NAN]], [[8.0, 8.0, 8.0], [4.0, 4.0, 3.0]]],
-        ])  # fmt: skip
-        # (5/10 + 5/20 + 0/8 + 1/4) / 4 = 1.0 / 4; the second pair lost a rollout.
-        np.testing.assert_array_equal(metrics.utility(best_cost), [0.25, NAN])
-
-    def test_a_start_of_zero_is_guarded(self):
-        # (0 - -2) / max(0, 0.5) = 4
-        np.testing.assert_array_equal(metrics.utility(np.array([[[[0.0, -2.0]]]]), eps=0.5), [4.0])
-
-    @QUICK
-    @given(st.integers(0, 9), st.integers(1, 4), st.integers(1, 3), st.integers(1, 5), st.data())
-    def test_is_the_plain_loop(self, pairs, instances, seeds, times, data):
-        costs = st.one_of(st.just(NAN), st.floats(0.0, 100.0))
-        shape = (pairs, instances, seeds, times)
-        best_cost = data.draw(arrays(np.float64, shape, elements=costs))
-        got = metrics.utility(best_cost)
-        assert got.shape == (pairs,)
-        assert got.dtype == np.float64
-        np.testing.assert_array_equal(got, loop_utility(best_cost, 1e-12))
-        lost = np.isnan(best_cost[..., [0, -1]]).any(axis=(1, 2, 3))
-        np.testing.assert_array_equal(np.isnan(got), lost)
-
-    def test_a_pair_has_the_same_bits_in_every_batch(self):
-        rng = np.random.default_rng(3)
-        best_cost = rng.random((100, 6, 2, 2))
-        together = metrics.utility(best_cost)
-        for p in range(0, 100, 9):
-            assert metrics.utility(best_cost[p : p + 1])[0] == together[p]
-        np.testing.assert_array_equal(metrics.utility(best_cost[::-1])[::-1], together)
-
-    @pytest.mark.parametrize("shape", [(1, 0, 2, 3), (1, 2, 0, 3), (1, 2, 2, 0)])
-    def test_nothing_to_average_is_refused(self, shape):
-        with pytest.raises(InputError):
-            metrics.utility(np.ones(shape))
-
-    @pytest.mark.parametrize("eps", [0.0, -1.0, NAN])
-    def test_a_useless_guard_is_refused(self, eps):
-        with pytest.raises(InputError):
-            metrics.utility(np.ones((1, 1, 1, 2)), eps=eps)
 
 
 class TestReferenceGap:

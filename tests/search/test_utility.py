@@ -15,7 +15,7 @@ from spo_jax.search.credit import stackelberg
 from spo_jax.search.rounds import State
 from spo_jax.search.runs.store import Store
 from spo_jax.search.spo import Parts, discover
-from spo_jax.search.utility import anytime, get_utility, improvement, mean_scores
+from spo_jax.search.utility import EPS, anytime, get_utility, improvement, mean_scores
 
 
 def rollouts_of(best_cost, status=None):
@@ -47,6 +47,10 @@ def test_by_hand():
     np.testing.assert_array_equal(improvement(rollouts, ()), [[[0.75], [0.75]], [[0], [math.nan]]])
     np.testing.assert_array_equal(anytime(rollouts, ()), [[[0.625], [0.375]], [[0], [math.nan]]])
     np.testing.assert_array_equal(mean_scores(anytime(rollouts, ())), [0.5, math.nan])
+
+
+def test_a_start_of_zero_is_guarded():
+    assert improvement(rollouts_of([[[[0, -2]]]]), ()) == 2 / EPS
 
 
 @pytest.fixture

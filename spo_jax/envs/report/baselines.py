@@ -1,9 +1,9 @@
-"""`spo baseline`: the handcrafted and solver baselines of Appendix C on groups of instances.
+"""`spo baseline`: runs the handcrafted and solver baselines of Appendix C on groups of instances.
 
 A baseline is one function (instance, seed) -> solution. A problem declares its own; any other is
-named as "package.module:function". It runs outside the sandbox, since it is no generated program,
-but its solutions are checked and their costs computed as those of programs are, and the report is
-that of `spo evaluate`.
+named as "package.module:function". It runs outside the sandbox, as it is no generated program, but
+its solutions are checked and their costs recomputed like those of programs. The report has the
+format of `spo evaluate`.
 """
 
 import importlib
@@ -21,7 +21,7 @@ from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -42,10 +42,10 @@ SEEDS = 3  # rollouts of an instance, where the seed matters and none are asked 
 
 @dataclass(frozen=True)
 class Heuristic:
-    """A baseline that is ready to run and what a report says of it.
+    """A baseline that is ready to run.
 
-    solve: with several workers something that can be pickled, such as a function of a module.
-    function: where it is from, as "package.module:function". seeded: whether the seed matters.
+    solve: must be picklable to run in several workers, such as a function of a module.
+    function: its origin, as "package.module:function". seeded: whether the seed matters.
     """
 
     name: str
@@ -86,7 +86,7 @@ def get_baseline(name: str, problem: Problem) -> Heuristic:
 
 
 def _like(instance: Instance, seed: int) -> Solution:
-    """What a baseline of the user's own is called as."""
+    """The signature of a custom baseline."""
 
 
 def evaluate_baseline(
@@ -122,8 +122,8 @@ def evaluate_baseline(
         method = partial(method, steps=steps)
     if baseline.takes_steps:
         settings["steps"] = inspect.signature(method).parameters["steps"].default
-    told = {"name": baseline.name, "function": baseline.function}
-    report = Report(__version__, problem.name, None, settings, baseline=told)
+    about = {"name": baseline.name, "function": baseline.function}
+    report = Report(__version__, problem.name, None, settings, baseline=about)
     run = partial(run_baseline, method, problem, seeds=range(count), workers=workers)
     return filled(report, problem, plans, run, cache=cache, progress=progress, save=save)
 
@@ -163,8 +163,7 @@ def run_baseline(
     return found
 
 
-@dataclass(frozen=True)
-class _Run:
+class _Run(NamedTuple):
     """One run. seconds: of CPU time. code: as `Rules.encode` gives it."""
 
     status: Status
@@ -186,13 +185,9 @@ def _runs(
         pickle.dumps((method, problem))
     except Exception as error:  # whatever the user's objects raise
         raise InputError(f"the baseline cannot be sent to workers, use one: {error}") from None
-    # Fresh processes: forking one in which JAX has started threads may hang. Ctrl-C just ends them.
-    pool = ProcessPoolExecutor(
-        workers,
-        multiprocessing.get_context("spawn"),
-        _begin_worker,
-        (os.getpid(),),
-    )
+    # Spawned, not forked: a fork of a process in which JAX has started threads may hang.
+    spawn = multiprocessing.get_context("spawn")
+    pool = ProcessPoolExecutor(workers, spawn, _begin_worker, (os.getpid(),))
     others = set(multiprocessing.active_children())
     try:
         with held():  # a worker that is half started would complain
@@ -209,40 +204,35 @@ def _runs(
 
 
 def _begin_worker(parent: int) -> None:
-    """Ctrl-C just ends a worker, and so does the end of the command, however it ends."""
+    """End a worker without a traceback on Ctrl-C, and when the command ends."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     die_with_parent(parent)
 
 
 def _run(method: Method, problem: Problem, instance: Instance, seed: int) -> _Run:
-    """One run; what the method raises becomes a status with its reason, as with programs."""
+    """One run; an exception of the method becomes a status with its reason, as with programs."""
     rules = problem.rules(instance)
     start = time.process_time()
     try:
         output = method(instance, seed)
     except Exception as error:
-        return _Run(_status(error), _reason(error), time.process_time() - start)
+        return _failed(error, time.process_time() - start)
     seconds = time.process_time() - start
     try:
         solution = rules.repaired(output)
     except Infeasible as error:
-        return _Run(Status.INVALID, str(error), seconds)
-    return _Run(
-        Status.OK, "", seconds, problem.cost(instance, solution), tuple(rules.encode(solution))
-    )
+        return _failed(error, seconds)
+    cost = problem.cost(instance, solution)
+    return _Run(Status.OK, "", seconds, cost, tuple(rules.encode(solution)))
 
 
-def _status(error: Exception) -> Status:
-    if isinstance(error, Infeasible):
-        return Status.INVALID
-    return Status.MEMORY if isinstance(error, MemoryError) else Status.CRASH
-
-
-def _reason(error: Exception) -> str:
-    """One line; with where it was raised, unless the method refused on purpose."""
+def _failed(error: Exception, seconds: float) -> _Run:
+    """A run that `error` ended. The reason is one line and names the place of a crash."""
     text = " ".join(str(error).split())
     if isinstance(error, Infeasible):
-        return text
+        return _Run(Status.INVALID, text, seconds)
     last = traceback.extract_tb(error.__traceback__)[-1]
     named = f"{type(error).__name__}: {text}" if text else type(error).__name__
-    return f"{named} ({Path(last.filename).name}, line {last.lineno})"
+    status = Status.MEMORY if isinstance(error, MemoryError) else Status.CRASH
+    reason = f"{named} ({Path(last.filename).name}, line {last.lineno})"
+    return _Run(status, reason, seconds)

@@ -6,11 +6,11 @@ import os
 import platform
 import subprocess
 import sys
+from collections.abc import Iterable
 from dataclasses import dataclass
-from pathlib import Path
 
 from spo_jax import __version__
-from spo_jax.envs.report.evaluation import cache_folder
+from spo_jax.envs.specs import cache_folder
 from spo_jax.errors import SpoError
 from spo_jax.limits import address_space, needed
 
@@ -26,7 +26,7 @@ REQUIRED = ("numpy", "matplotlib", "vrplib", "rich", "chex")
 # What to do about a layer that does not hold.
 REMEDIES = {
     "seccomp": "needs Linux on x86-64 or arm64 with seccomp filters; in a container, allow them "
-    "(docker run --security-opt seccomp=unconfined); spo runs without only if told "
+    "(docker run --security-opt seccomp=unconfined); spo runs without it only with "
     "--unsafe-sandbox",
     "landlock": "needs Linux 5.13 or newer with Landlock among the active security modules "
     "(kernel parameter lsm=landlock,...); the other layers stand without it",
@@ -34,7 +34,7 @@ REMEDIES = {
     "(sysctl kernel.unprivileged_userns_clone=1, or user.max_user_namespaces above 0)",
     "no_new_privs": "needs Linux 3.5 or newer",
     "zeroed_arrays": "needs CPython and a NumPy from 2.0 on with its own memory handler; "
-    "spo runs without only if told --unsafe-sandbox",
+    "spo runs without it only with --unsafe-sandbox",
     "fixed_addresses": "needs the right to switch address randomisation off (personality)",
 }
 
@@ -49,25 +49,24 @@ _JAX = (
 class Finding:
     """One line of the report. ok: None where a missing thing does no harm. remedy: what to do."""
 
-    section: str
     name: str
     ok: bool | None
     text: str
     remedy: str = ""
 
 
-def examine() -> tuple[Finding, ...]:
-    """Everything worth knowing, nothing raised."""
-    return (*sandbox(), *machine(), *packages())
+def examine() -> dict[str, list[Finding]]:
+    """The findings of each section. Raises nothing."""
+    return {"sandbox": sandbox(), "machine": machine(), "packages": packages()}
 
 
-def healthy(findings: tuple[Finding, ...]) -> bool:
+def healthy(findings: Iterable[Finding]) -> bool:
     """Whether `spo discover` can run: nothing required is missing."""
-    return not any(finding.ok is False for finding in findings)
+    return all(finding.ok is not False for finding in findings)
 
 
-def sandbox() -> tuple[Finding, ...]:
-    """The layers that hold, found by building a sandbox."""
+def sandbox() -> list[Finding]:
+    """The layers that hold, measured by building a sandbox."""
     from spo_jax.envs.problems import get_problem, known_problems
     from spo_jax.envs.run.local import LocalEvaluator
     from spo_jax.envs.run.sandbox.confine import LAYERS, REQUIRED
@@ -77,47 +76,40 @@ def sandbox() -> tuple[Finding, ...]:
         with LocalEvaluator(any_problem, workers=1, unsafe=True) as evaluator:
             layers = evaluator.layers
     except (SpoError, OSError) as error:
-        remedy = "programs cannot be run here: see the message"
-        return (Finding("sandbox", "process", False, str(error), remedy),)
-    return tuple(
-        Finding(
-            "sandbox",
-            name,
-            True if layers.get(name) else False if name in REQUIRED else None,
-            LAYERS.get(name, ""),
-            "" if layers.get(name) else REMEDIES.get(name, ""),
-        )
-        for name in dict.fromkeys((*LAYERS, *layers))
-    )
+        return [Finding("process", False, str(error), "programs cannot run here: see the message")]
+    found = []
+    for name in dict.fromkeys((*LAYERS, *layers)):
+        text = LAYERS.get(name, "")
+        if layers.get(name):
+            found.append(Finding(name, True, text))
+        else:
+            ok = False if name in REQUIRED else None
+            found.append(Finding(name, ok, text, REMEDIES.get(name, "")))
+    return found
 
 
-def machine() -> tuple[Finding, ...]:
-    cores = len(os.sched_getaffinity(0))
+def machine() -> list[Finding]:
     python = sys.version_info >= (3, 11)
     remedy = "" if python else "install Python 3.11 or newer"
-    folder = cache_folder()
-    return (
-        Finding("machine", "spo-jax", True, __version__),
-        Finding("machine", "python", python, platform.python_version(), remedy),
+    cores = f"{len(os.sched_getaffinity(0))} usable of {os.cpu_count()}"
+    system = f"{platform.system()} {platform.release()} {platform.machine()}"
+    return [
+        Finding("spo-jax", True, __version__),
+        Finding("python", python, platform.python_version(), remedy),
         _jax(),
-        Finding("machine", "cores", True, f"{cores} usable of {os.cpu_count()}"),
-        Finding(
-            "machine",
-            "system",
-            True,
-            f"{platform.system()} {platform.release()} {platform.machine()}",
-        ),
+        Finding("cores", True, cores),
+        Finding("system", True, system),
         _address_space(),
-        _cache(folder),
-    )
+        _cache(),
+    ]
 
 
 def _address_space() -> Finding:
     limit, due = address_space(), needed()
     text = "no limit" if limit is None else f"limited to {limit} MiB (ulimit -v)"
-    remedy = f"about {due} MiB are needed: ulimit -v unlimited"
-    enough = limit is None or limit >= due
-    return Finding("machine", "memory", enough, text, "" if enough else remedy)
+    if limit is None or limit >= due:
+        return Finding("memory", True, text)
+    return Finding("memory", False, text, f"about {due} MiB are needed: ulimit -v unlimited")
 
 
 def _jax() -> Finding:
@@ -127,49 +119,40 @@ def _jax() -> Finding:
             [sys.executable, "-P", "-c", _JAX], capture_output=True, text=True, timeout=120
         )
     except (OSError, subprocess.TimeoutExpired) as error:
-        return Finding("machine", "jax", False, f"does not answer: {error}", remedy)
+        return Finding("jax", False, f"does not answer: {error}", remedy)
     lines = done.stdout.strip().splitlines()
     words = lines[-1].split("\t") if lines else []
     if done.returncode != 0 or len(words) != 5:
         last = (done.stderr.strip().splitlines() or [f"exit code {done.returncode}"])[-1]
-        return Finding("machine", "jax", False, f"does not work: {last}", remedy)
+        return Finding("jax", False, f"does not work: {last}", remedy)
     version, jaxlib, where, count, kind = words
-    text = f"{version} (jaxlib {jaxlib}), {count} {where} device(s): {kind}"
-    return Finding("machine", "jax", True, text)
+    return Finding("jax", True, f"{version} (jaxlib {jaxlib}), {count} {where} device(s): {kind}")
 
 
-def _cache(folder: Path) -> Finding:
+def _cache() -> Finding:
+    folder = cache_folder()
     existing = next((each for each in (folder, *folder.parents) if each.exists()), folder)
     if existing.is_dir() and os.access(existing, os.W_OK):
-        return Finding(
-            "machine", "cache", True, f"{folder} (kept between runs; $SPO_CACHE moves it)"
-        )
+        return Finding("cache", True, f"{folder} (kept between runs; $SPO_CACHE moves it)")
     remedy = "set SPO_CACHE to a folder that can be written"
-    return Finding("machine", "cache", None, f"{folder} cannot be written", remedy)
+    return Finding("cache", None, f"{folder} cannot be written", remedy)
 
 
-def packages() -> tuple[Finding, ...]:
-    found = [
-        Finding(
-            "packages",
-            name,
-            version is not None,
-            version or "not installed",
-            "" if version else "pip install --upgrade spo-jax",
-        )
-        for name in REQUIRED
-        for version in [_version(name)]
-    ]
+def packages() -> list[Finding]:
+    found = []
+    for name in REQUIRED:
+        version = _version(name)
+        remedy = "" if version else "pip install --upgrade spo-jax"
+        found.append(Finding(name, version is not None, version or "not installed", remedy))
     for module, name, extra, purpose in EXTRAS:
         version = _version(name)
-        broken = _broken(module) if version else ""
-        if version and not broken:
-            found.append(Finding("packages", name, True, f"{version}: {purpose}"))
+        if version and importlib.util.find_spec(module):
+            found.append(Finding(name, True, f"{version}: {purpose}"))
         else:
-            text = f"{broken or 'not installed'}: {purpose}"
+            broken = "installed, but cannot be imported" if version else "not installed"
             remedy = f"pip install 'spo-jax[{extra}]'"
-            found.append(Finding("packages", name, None, text, remedy))
-    return tuple(found)
+            found.append(Finding(name, None, f"{broken}: {purpose}", remedy))
+    return found
 
 
 def _version(name: str) -> str | None:
@@ -177,10 +160,3 @@ def _version(name: str) -> str | None:
         return importlib.metadata.version(name)
     except importlib.metadata.PackageNotFoundError:
         return None
-
-
-def _broken(module: str) -> str:
-    """Why an installed package cannot be used, or an empty text."""
-    if importlib.util.find_spec(module) is None:
-        return "installed, but cannot be imported"
-    return ""

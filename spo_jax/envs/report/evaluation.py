@@ -1,9 +1,7 @@
-"""`spo evaluate`: a pair on groups of instances, with gaps to references and intervals.
+"""`spo evaluate`: runs a pair on groups of instances and reports gaps with intervals.
 
-The report and how it is filled group by group are those of `spo baseline`, too.
-
-Every rollout keeps its own status: means are over the rollouts that succeeded, and how many did
-not is said beside them.
+`spo baseline` writes the same report. Each rollout keeps its status: means are over the rollouts
+that succeeded, and the report counts those that failed.
 """
 
 import json
@@ -36,20 +34,17 @@ from spo_jax.envs.specs import (
 from spo_jax.errors import InputError
 from spo_jax.program import Pair
 
-Progress = Callable[[str, int, int], None]  # (what is being done, done, in all)
+Progress = Callable[[str, int, int], None]  # (stage, done, total)
 
-_NUMBERS = re.compile(r"\[\n((?:\s*[-0-9.e+]+,?\n)+)\s*\]")  # a list of numbers, one a line
-
-
-# --- what comes out -------------------------------------------------------------------------------
+_NUMBERS = re.compile(r"\[\n((?:\s*[-0-9.e+]+,?\n)+)\s*\]")  # a list with a number per line
 
 
 @dataclass(frozen=True)
 class RolloutResult:
-    """One rollout. Costs, gap (percent) and solution are None where there are none.
+    """One rollout; a missing cost, gap or solution is None.
 
-    status, reason: a Status in lower case, and why unless it is "ok".
-    seconds: CPU seconds. solution: nodes or routes, numbered from 0 in the order of the file.
+    status: a Status in lower case; reason: empty if it is "ok". gap: percent. seconds: CPU seconds.
+    solution: nodes or routes, numbered from 0 in the order of the file.
     """
 
     seed: int
@@ -64,7 +59,7 @@ class RolloutResult:
 
 @dataclass(frozen=True)
 class InstanceResult:
-    """One instance; reference_source says where the reference is from, or why there is none.
+    """One instance. reference_source: the origin of the reference, or why there is none.
 
     certified: whether the reference is proven optimal.
     """
@@ -79,12 +74,12 @@ class InstanceResult:
 
 @dataclass(frozen=True)
 class Summary:
-    """A group in numbers; None where there is nothing to average.
+    """Counts and means of a group; None without a value to average.
 
-    rollouts, failed: counts. with_gap: instances that have a gap.
+    with_gap: instances that have a gap.
     mean_gap: percent; the mean of the instances' means over their successful rollouts.
-    gap_interval: 95% interval of mean_gap over instances (of a group of one instance, over its
-        rollouts), see `intervals.mean_interval`; None for fewer than two values.
+    gap_interval: 95% interval of mean_gap over instances (with one instance, over its rollouts),
+        see `intervals.mean_interval`; None for fewer than two values.
     mean_cost, mean_seconds: over successful rollouts.
     """
 
@@ -109,8 +104,8 @@ class GroupResult:
 class Report:
     """What `spo evaluate --json` and `spo baseline --json` write.
 
-    pair: what was evaluated, or None for a baseline, which `baseline` then names.
-    complete: whether all groups are in it. remarks: what there is to say of the user's references.
+    pair: the evaluated pair, or None for a baseline, which `baseline` names.
+    complete: whether it has all groups. remarks: on the user's file of references.
     """
 
     spo_jax: str
@@ -124,9 +119,9 @@ class Report:
     groups: tuple[GroupResult, ...] = ()
 
     def to_json(self) -> str:
-        """Strict JSON: what is missing is null."""
+        """Strict JSON; a missing value is null."""
         text = json.dumps(asdict(self), indent=1, allow_nan=False)
-        return _NUMBERS.sub(lambda found: "[" + " ".join(found[1].split()) + "]", text) + "\n"
+        return _NUMBERS.sub(lambda match: "[" + " ".join(match[1].split()) + "]", text) + "\n"
 
 
 def evaluate(
@@ -152,15 +147,15 @@ def evaluate(
 
     cpu_seconds: limit of a 500-step rollout, scaled to `steps`; the problem's own by default.
     state: whether the programs see steps_since_improvement; else they see 0 at every step.
-    references: "solve" looks those of uniform instances up among what ships and in the folder
-        `cache`, else solves for them with `effort` where a solver is installed; "none" does not.
-        Instance files bring their own. Anything else is a file of references, which may be better
-        than either (`solvers.reference_files`).
-    evaluator: makes what runs the pair.
-    progress: called as things get done. save: called with the report so far after each group.
+    references: "solve" takes the references of uniform instances from the package or the folder
+        `cache`, else computes them with `effort` if a solver is installed; "none" does not.
+        Instance files bring their own. Any other value is the path of a file of references, which
+        may have better ones (`reference_files`).
+    evaluator: the factory of the evaluator that runs the pair.
+    progress: called with the state of the work. save: called with the report after each group.
 
-    All specs are read before anything runs. Raises InputError for what cannot be read and
-    a program of the pair that the gate refuses, SandboxUnavailable where no program can be run.
+    Reads all specs before it runs anything. Raises InputError for unreadable specs and for a
+    program that the gate refuses, SandboxUnavailable if no program can run.
     """
     if seeds < 1 or steps < 1:
         raise InputError(f"steps and seeds must be at least 1, not {steps} and {seeds}")
@@ -176,7 +171,11 @@ def evaluate(
         "state": state,
         **reference_settings(references, effort),
     }
-    told = {"destroy": pair.destroy.strategy, "repair": pair.repair.strategy, "digest": pair.digest}
+    about = {
+        "destroy": pair.destroy.strategy,
+        "repair": pair.repair.strategy,
+        "digest": pair.digest,
+    }
     with evaluator(
         problem,
         workers,
@@ -186,7 +185,7 @@ def evaluate(
         unsafe=unsafe,
     ) as started:
         require_lawful(started, problem, pair)
-        report = Report(__version__, problem.name, told, settings, sandbox=dict(started.layers))
+        report = Report(__version__, problem.name, about, settings, sandbox=dict(started.layers))
 
         def run(instances: list[Instance], progress: Callable[[int, int], None]) -> Rollouts:
             return started.run(
@@ -211,11 +210,11 @@ def filled(
     progress: Progress,
     save: Callable[[Report], None],
 ) -> Report:
-    """`report` with one group a plan; its settings say what seeds and references are used.
+    """`report` with one group per plan; its settings give the seeds and references.
 
-    run: the rollouts [1, I, S] of some instances; told where to report (done, in all).
+    run: computes the rollouts [1, I, S] of instances and reports (done, total) to its callback.
 
-    Raises InputError for references of the user that are of other instances.
+    Raises InputError if the user's references belong to other instances.
     """
     from spo_jax.envs.report.references import known
 
@@ -226,8 +225,8 @@ def filled(
         if report.settings["references"] != "none" and plan.uniform is not None:
             folder = cache_folder() if cache is None else Path(cache)
             effort = report.settings["reference_effort"]
-            told = partial(progress, f"{plan.text}: references")
-            instances = with_references(problem, instances, folder, told, effort, own)
+            solved = partial(progress, f"{plan.text}: references")
+            instances = with_references(problem, instances, folder, solved, effort, own)
         elif own is not None:
             instances = [known(problem, instance, own=own) or instance for instance in instances]
         rollouts = run(instances, partial(progress, f"{plan.text}: rollouts"))
@@ -257,6 +256,21 @@ def group_result(
 
     known = np.array([[math.nan if i.reference is None else i.reference] for i in instances])
     gaps = reference_gap(rollouts.final_cost[0], known)
+
+    def result(i: int, s: int) -> RolloutResult:
+        status = Status(int(rollouts.status[0, i, s]))
+        ok = status is Status.OK
+        return RolloutResult(
+            seed=seeds[s],
+            status=status.label,
+            reason=str(rollouts.reason[0, i, s]),
+            initial_cost=_number(rollouts.initial_cost[0, i, s]),
+            best_cost=_number(rollouts.final_cost[0, i, s]),
+            gap=_number(gaps[i, s]),
+            seconds=_number(rollouts.seconds[0, i, s]),
+            solution=problem.decode(instances[i], rollouts.code_of(0, i, s)) if ok else None,
+        )
+
     results = tuple(
         InstanceResult(
             instance.name,
@@ -264,39 +278,11 @@ def group_result(
             instance.reference,
             instance.reference_source,
             instance.certified,
-            tuple(
-                _rollout(problem, instance, rollouts, gaps, i, s, seed)
-                for s, seed in enumerate(seeds)
-            ),
+            tuple(result(i, s) for s in range(len(seeds))),
         )
         for i, instance in enumerate(instances)
     )
     return GroupResult(name, summarise(results), results)
-
-
-def _rollout(
-    problem: Problem,
-    instance: Instance,
-    rollouts: Rollouts,
-    gaps: np.ndarray,
-    i: int,
-    s: int,
-    seed: int,
-) -> RolloutResult:
-    status = Status(int(rollouts.status[0, i, s]))
-    solution = None
-    if status is Status.OK:
-        solution = problem.decode(instance, rollouts.code_of(0, i, s))
-    return RolloutResult(
-        seed=seed,
-        status=status.label,
-        reason=str(rollouts.reason[0, i, s]),
-        initial_cost=_number(rollouts.initial_cost[0, i, s]),
-        best_cost=_number(rollouts.final_cost[0, i, s]),
-        gap=_number(gaps[i, s]),
-        seconds=_number(rollouts.seconds[0, i, s]),
-        solution=solution,
-    )
 
 
 def summarise(instances: Sequence[InstanceResult]) -> Summary:
@@ -305,12 +291,9 @@ def summarise(instances: Sequence[InstanceResult]) -> Summary:
 
     every = [rollout for instance in instances for rollout in instance.rollouts]
     ok = [rollout for rollout in every if rollout.status == "ok"]
-    by_instance = [
-        [rollout.gap for rollout in instance.rollouts if rollout.gap is not None]
-        for instance in instances
-    ]
-    by_instance = [gaps for gaps in by_instance if gaps]
-    means = [_mean(gaps) for gaps in by_instance]
+    gaps = [[each.gap for each in i.rollouts if each.gap is not None] for i in instances]
+    by_instance = [each for each in gaps if each]
+    means = [_mean(each) for each in by_instance]
     values = by_instance[0] if len(instances) == len(by_instance) == 1 else means
     return Summary(
         instances=len(instances),

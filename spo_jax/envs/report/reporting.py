@@ -1,9 +1,8 @@
-"""What `spo evaluate`, `spo solve` and `spo doctor` show: texts and tables, no work."""
+"""Texts and tables of `spo evaluate`, `spo solve` and `spo doctor`."""
 
 import re
 from collections import Counter
-from collections.abc import Sequence
-from types import TracebackType
+from collections.abc import Mapping, Sequence
 from typing import TextIO
 
 from rich.console import Console
@@ -27,50 +26,39 @@ def console(file: TextIO) -> Console:
 
 
 class Meter:
-    """Progress of named stages: a bar where errors go if that is a terminal, else plain lines.
+    """Progress of named stages: a bar if `bar` is a terminal, else plain lines.
 
-    lines: where a finished stage is told without a terminal; None tells nothing.
+    lines: the file for a line per finished stage without a terminal; None prints none.
     """
 
     def __init__(self, bar: TextIO, lines: TextIO | None):
         self._lines = lines
-        self._bar: Progress | None = None
-        self._what = ""
-        terminal = console(bar)
-        if terminal.is_terminal:
-            self._bar = Progress(
-                TextColumn("{task.description}", markup=False),
-                BarColumn(),
-                MofNCompleteColumn(),
-                TimeRemainingColumn(),
-                console=terminal,
-                transient=True,
-            )
+        self._bar = Progress(
+            TextColumn("{task.description}", markup=False),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TimeRemainingColumn(),
+            console=console(bar),
+            transient=True,
+            disable=not console(bar).is_terminal,
+        )
 
     def __enter__(self) -> "Meter":
-        if self._bar is not None:
-            self._bar.start()
+        self._bar.start()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        if self._bar is not None:
-            self._bar.stop()
+    def __exit__(self, *error: object) -> None:
+        self._bar.stop()
 
     def __call__(self, what: str, done: int, total: int) -> None:
-        if self._bar is None:
+        if self._bar.disable:
             if done == total and self._lines is not None:
                 print(f"{what}: {total} done", file=self._lines, flush=True)
             return
-        if what != self._what:
+        if not self._bar.tasks or self._bar.tasks[0].description != what:
             for task in self._bar.task_ids:
                 self._bar.remove_task(task)
             self._bar.add_task(what, total=total)
-            self._what = what
         self._bar.update(self._bar.task_ids[0], completed=done, total=total)
 
 
@@ -95,19 +83,17 @@ def show_report(report: Report, out: Console) -> None:
             _number(found.mean_seconds, 3),
         )
     out.print(table)
-    for group in report.groups:
-        for note in notes(group):
-            out.print(note, soft_wrap=True)
-    told = report.settings
-    terms = conditions(told.get("state", True), told.get("on_invalid", "fail"))
-    lines = (*terms, *map(proven, report.groups), *report.remarks, *below_references(report))
-    for line in lines:
-        if line:
-            out.print(line, soft_wrap=True)
+    lines = [note for group in report.groups for note in notes(group)]
+    lines += conditions(
+        report.settings.get("state", True), report.settings.get("on_invalid", "fail")
+    )
+    lines += [*map(proven, report.groups), *report.remarks, *below_references(report)]
+    for line in filter(None, lines):
+        out.print(line, soft_wrap=True)
 
 
 def conditions(state: bool, on_invalid: str) -> list[str]:
-    """How programs ran, where that is not as usual: a run's pair runs as it was discovered."""
+    """Settings of a rollout that differ from the defaults: a pair runs as it was discovered."""
     lines = []
     if not state:
         lines.append("discovered without the LNS state: steps_since_improvement is 0 at every step")
@@ -122,9 +108,9 @@ _SOLVERS = ("LKH", "PyVRP")
 
 
 def proven(group: GroupResult) -> str:
-    """How many of a group's references are proven optimal, and who found them if that is one line.
+    """How many references of a group are proven optimal, and their source if there is only one.
 
-    Nothing of a group whose references are those of files beside the instances.
+    Empty for a group whose references come from files beside the instances.
     """
     known = [instance for instance in group.instances if instance.reference is not None]
     certified = sum(instance.certified for instance in known)
@@ -136,7 +122,7 @@ def proven(group: GroupResult) -> str:
 
 
 def below_references(report: Report) -> list[str]:
-    """Why there are negative gaps, if there are: a line for each reason."""
+    """A line for each reason of negative gaps."""
     below = [
         instance
         for group in report.groups
@@ -145,18 +131,17 @@ def below_references(report: Report) -> list[str]:
     ]
     fixed = [each for each in below if _FIXED_FLEET.fullmatch(each.name)]
     others = [each for each in below if not _FIXED_FLEET.fullmatch(each.name)]
-    lines = []
-    if fixed:
-        lines.append(
-            f"Negative gaps on {_named(fixed)}: the recorded optima of the sets A, B and P are for "
-            "exactly as many routes as the name says, and the fleet is free here, as in the paper"
-        )
-    if others:
-        lines.append(
-            f"Negative gaps on {_named(others)}: the reference is the best that was known and no "
-            "optimum; --references FILE takes better ones, --reference-effort searches longer"
-        )
-    return lines
+    why = (
+        "the recorded optima of the sets A, B and P are for exactly as many routes as the name "
+        "says, and the fleet is free here, as in the paper",
+        "the reference is the best known cost, not an optimum; --references FILE takes better "
+        "ones, --reference-effort searches longer",
+    )
+    return [
+        f"Negative gaps on {_named(instances)}: {reason}"
+        for instances, reason in zip((fixed, others), why, strict=True)
+        if instances
+    ]
 
 
 def _named(instances: Sequence[InstanceResult]) -> str:
@@ -183,8 +168,7 @@ def notes(group: GroupResult) -> list[str]:
             f"{group.name}: {found.failed} of {found.rollouts} rollouts failed and are in no mean "
             f"({kinds}); the first, {name} seed {first.seed}: {first.reason}"
         )
-        hint = "; --cpu-seconds raises the limit" if tally["timeout"] else ""
-        lines.append(line + hint)
+        lines.append(line + ("; --cpu-seconds raises the limit" if tally["timeout"] else ""))
     without = [instance for instance in group.instances if instance.reference is None]
     if without:
         reasons = "; ".join(sorted({instance.reference_source for instance in without})[:3])
@@ -236,19 +220,19 @@ def _cost(cost: float) -> str:
 # --- doctor ---------------------------------------------------------------------------------------
 
 
-def show_findings(findings: Sequence[Finding], out: Console) -> None:
-    """Findings by section, each with a tick, a cross or (where it does no harm) a dash."""
+def show_findings(sections: Mapping[str, Sequence[Finding]], out: Console) -> bool:
+    """Print findings by section, with a tick, a cross or (where it does no harm) a dash.
+
+    Returns whether `spo discover` can run.
+    """
     marks = {True: "✓", False: "✗", None: "-"}
-    section = ""
-    for finding in findings:
-        if finding.section != section:
-            section = finding.section
-            out.print(section)
-        line = f"  {marks[finding.ok]} {finding.name:<15} {finding.text}"
-        if finding.remedy:
-            line += f"\n      {finding.remedy}"
-        out.print(line, soft_wrap=True)
-    if healthy(tuple(findings)):
-        out.print("ready: spo discover tsp")
-    else:
-        out.print("not ready: mend what is marked ✗", soft_wrap=True)
+    for section, findings in sections.items():
+        out.print(section)
+        for finding in findings:
+            line = f"  {marks[finding.ok]} {finding.name:<15} {finding.text}"
+            if finding.remedy:
+                line += f"\n      {finding.remedy}"
+            out.print(line, soft_wrap=True)
+    ready = all(map(healthy, sections.values()))
+    out.print("ready: spo discover tsp" if ready else "not ready: fix what is marked ✗")
+    return ready
