@@ -1,5 +1,8 @@
 """Nothing remembers a call: a rollout's result is the same in whatever company it is run."""
 
+import sys
+from pathlib import Path
+
 import numpy as np
 import pytest
 from program_collection import CPU_SECONDS, PROBLEMS, good_pair, specimens
@@ -166,6 +169,26 @@ def test_the_same_call_gives_the_same_from_the_first() -> None:
             found = [e.run([pair], instances, (0,), STEPS).best_cost for _ in range(4)]
         for other in found[1:]:
             np.testing.assert_array_equal(found[0], other)
+
+
+def test_new_files_on_the_path_change_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A worker that starts later finds other files in the folders that it imports from."""
+    problem = get_problem("tsp")
+    pairs = [pair for name, pair in cheats().items() if name in ADDRESSES]
+    instances = problem.sample(SIZE, 1, 7)
+    (tmp_path / "spo_jax").mkdir()  # no package: the real one is found behind it
+    monkeypatch.setattr("sys.path", [str(tmp_path), *sys.path])
+    found = []
+    for batch in range(4):
+        with LocalEvaluator(problem, cpu_seconds=20 * CPU_SECONDS) as e:
+            for part in range(2):
+                found.append(e.run(pairs, instances, (0,), STEPS, fail_fast=False).best_cost)
+                for k in range(5**batch):
+                    (tmp_path / f"new_{batch}_{part}_{k}.py").touch()
+    for other in found[1:]:
+        np.testing.assert_array_equal(found[0], other)
 
 
 def test_the_view_that_one_rollout_needs_is_not_seen_by_another() -> None:

@@ -8,8 +8,33 @@ import ctypes
 import json
 import os
 import sys
+from collections.abc import Iterable
+from importlib import machinery
 
 ADDR_NO_RANDOMIZE = 0x0040000
+LOADERS: tuple[tuple[type, list[str]], ...] = (
+    (machinery.ExtensionFileLoader, machinery.EXTENSION_SUFFIXES),
+    (machinery.SourceFileLoader, machinery.SOURCE_SUFFIXES),
+    (machinery.SourcelessFileLoader, machinery.BYTECODE_SUFFIXES),
+)
+
+
+class _Everything:
+    """A listing that has every name."""
+
+    def __contains__(self, name: str) -> bool:
+        return True
+
+
+class Finder(machinery.FileFinder):
+    """Looks for a module's files in a folder, which it does not list.
+
+    A listing takes memory. It would move all later objects when a folder on the path gets a file,
+    and addresses are to be the same in workers that start before and after that.
+    """
+
+    def _fill_cache(self) -> None:
+        self._path_cache = self._relaxed_path_cache = _Everything()
 
 
 def fix_addresses() -> bool:
@@ -23,10 +48,17 @@ def fix_addresses() -> bool:
     os.execv(sys.executable, sys.orig_argv)
 
 
+def set_path(path: Iterable[str]) -> None:
+    """Import from `path`, its zip files as before, its folders with a `Finder`."""
+    sys.path[:] = path
+    sys.path_hooks[1:] = [Finder.path_hook(*LOADERS)]
+    sys.path_importer_cache.clear()
+
+
 if __name__ == "__main__":
     fixed = fix_addresses()
     descriptors, problem, path = sys.argv[1:]
-    sys.path[:] = json.loads(path)
+    set_path(json.loads(path))
     from spo_jax.envs.run.sandbox.zygote import Ends, main
 
     main(Ends(*map(int, descriptors.split(","))), problem, fixed)
