@@ -1,20 +1,24 @@
 """Adaptive large neighbourhood search (Ropke and Pisinger, Transportation Science 40, 2006).
 
-The search itself: operators drawn by weights that follow their success, and simulated annealing.
-The operators are in each problem's own `alns`. All parameters are the
-published ones but two: 500 iterations as in Appendix C instead of 25,000, and a cooling rate that
-reaches in them the same fraction of the start temperature as the published one in 25,000.
+The search draws operators by weights that follow their success, with simulated annealing. Each
+problem's `alns` has its operators. All parameters are the published ones but two: 500 iterations as
+in Appendix C instead of 25,000, and a cooling rate that reaches the same fraction of the start
+temperature in them.
 """
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from math import exp, log
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
+from spo_jax.envs.problem import Instance
+
 Partial = Any  # what a removal leaves, in the form that the problem's insertions take
-Removal = Callable[[Any, int, np.random.Generator], tuple[Partial, list[int]]]
+Removed = tuple[Partial, list[int]]
+Removal = Callable[[Any, int, np.random.Generator], Removed]
 Insertion = Callable[[Partial, list[int], float, np.random.Generator], Any]
 
 
@@ -50,27 +54,88 @@ class Settings:
         return min(self.fewest, most), most
 
 
-class Operators(Protocol):
-    """What the search knows of a problem. A solution is never changed in place."""
+class Operators:
+    """The operators of one instance; a subclass writes the methods that raise NotImplementedError.
 
-    size: int  # nodes that can be removed
-    longest: float  # the longest edge
-    removals: Mapping[str, Removal]  # (solution, how many, rng) -> (partial, removed)
-    insertions: Mapping[str, Insertion]  # (partial, removed, noise, rng) -> solution
+    A solution is never changed in place. nodes: [n] those that can be removed. relatedness: [N, N]
+    float64 of Shaw removal. regrets: the options compared by each insertion, None for all.
+    removals: (solution, count, rng) -> (partial, removed).
+    insertions: (partial, removed, noise, rng) -> solution.
+    """
+
+    def __init__(
+        self,
+        instance: Instance,
+        settings: Settings,
+        nodes: np.ndarray,
+        relatedness: np.ndarray,
+        regrets: Mapping[str, int | None],
+    ):
+        self.dist, self.size, self.nodes = instance.dist, instance.size, nodes
+        self.longest = float(instance.dist.max())
+        self.relatedness, self.settings = relatedness, settings
+        self.removals: dict[str, Removal] = {
+            "random": self._random,
+            "worst": self._worst,
+            "shaw": self._shaw,
+        }
+        self.insertions: dict[str, Insertion] = {
+            name: partial(self.insert, compared=compared) for name, compared in regrets.items()
+        }
 
     def start(self) -> Any:
         """The first solution."""
+        raise NotImplementedError
 
-    def cost(self, solution: Any) -> float: ...
+    def cost(self, solution: Any) -> float:
+        raise NotImplementedError
 
     def key(self, solution: Any) -> bytes:
-        """The same for two ways to write the same solution, and for no other."""
+        """The same bytes for two ways to write a solution, and for no other solution."""
+        raise NotImplementedError
+
+    def without(self, solution: Any, removed: list[int]) -> Partial:
+        """The solution without some nodes."""
+        raise NotImplementedError
+
+    def neighbors(self, solution: Any) -> tuple[list[int], list[int]]:
+        """The node before and the node after each node."""
+        raise NotImplementedError
+
+    def insert(
+        self,
+        part: Partial,
+        removed: list[int],
+        noise: float,
+        rng: np.random.Generator,
+        compared: Any,
+    ) -> Any:
+        """`part` with all `removed`, by regret over `compared` options of each.
+
+        noise: the amplitude of what is added to every cost that is compared.
+        """
+        raise NotImplementedError
+
+    def _random(self, solution: Any, count: int, rng: np.random.Generator) -> Removed:
+        removed = rng.choice(self.nodes, count, replace=False).tolist()
+        return self.without(solution, removed), removed
+
+    def _worst(self, solution: Any, count: int, rng: np.random.Generator) -> Removed:
+        neighbors = self.neighbors(solution)
+        removed = worst(self.dist, neighbors, self.nodes, count, self.settings.worst, rng)
+        return self.without(solution, removed), removed
+
+    def _shaw(self, solution: Any, count: int, rng: np.random.Generator) -> Removed:
+        removed = related(self.relatedness, self.nodes, count, self.settings.shaw, rng)
+        return self.without(solution, removed), removed
 
 
 @dataclass(frozen=True, eq=False)
 class Found:
-    """What a search found. best_cost: [T+1] float64, the best cost before each iteration and at the
-    end. weights: the final weights of the removals, of the insertions and of noise (off, on).
+    """The result of a search.
+
+    best_cost: [T+1] float64, the best cost before each iteration and at the end.
+    weights: the final weights of the removals, of the insertions and of noise (off, on).
     """
 
     solution: Any
@@ -130,11 +195,8 @@ def accepts(worse_by: float, temperature: float, luck: float) -> bool:
     return worse_by <= 0 or (temperature > 0 and luck < exp(-worse_by / temperature))
 
 
-def search(
-    operators: Operators, rng: np.random.Generator, settings: Settings | None = None
-) -> Found:
-    """The best solution met in `settings.iterations` iterations. Consumes `rng`."""
-    settings = settings or Settings()
+def search(operators: Operators, rng: np.random.Generator, settings: Settings) -> Found:
+    """The best solution of `settings.iterations` iterations. Consumes `rng`."""
     removals, insertions = list(operators.removals.values()), list(operators.insertions.values())
     wheels = (
         Roulette([*operators.removals], settings.reaction),
@@ -145,13 +207,13 @@ def search(
     fewest, most = settings.removals(operators.size)
     current = best = operators.start()
     cost = best_cost = operators.cost(current)
-    met = {operators.key(current)}  # every solution that was ever accepted
+    accepted = {operators.key(current)}
     history = [best_cost]
     for step, temperature in enumerate(temperatures(cost, settings).tolist(), 1):
         chosen = [wheel.draw(rng) for wheel in wheels]
         count = int(rng.integers(fewest, most, endpoint=True))
-        partial, removed = removals[chosen[0]](current, count, rng)
-        candidate = insertions[chosen[1]](partial, removed, amplitude * chosen[2], rng)
+        part, removed = removals[chosen[0]](current, count, rng)
+        candidate = insertions[chosen[1]](part, removed, amplitude * chosen[2], rng)
         new_cost = operators.cost(candidate)
         score = 0.0
         if accepts(new_cost - cost, temperature, rng.random()):
@@ -159,9 +221,9 @@ def search(
             if new_cost < best_cost:
                 score = settings.scores[0]
                 best, best_cost = candidate, new_cost
-            elif key not in met:
+            elif key not in accepted:
                 score = settings.scores[1 if new_cost < cost else 2]
-            met.add(key)
+            accepted.add(key)
             current, cost = candidate, new_cost
         for wheel, k in zip(wheels, chosen, strict=True):
             wheel.reward(k, score)
@@ -170,9 +232,6 @@ def search(
         history.append(best_cost)
     weights = [dict(zip(wheel.names, wheel.weights, strict=True)) for wheel in wheels]
     return Found(best, np.array(history), (weights[0], weights[1], weights[2]))
-
-
-# --- what removals of both problems share ---------------------------------------------------------
 
 
 def skewed(count: int, exponent: float, rng: np.random.Generator) -> int:

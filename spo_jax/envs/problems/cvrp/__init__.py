@@ -5,7 +5,6 @@ Workers import this module, so it imports little.
 
 from collections.abc import Sequence
 from itertools import chain
-from math import fsum
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
@@ -13,13 +12,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from spo_jax.envs.problem import DIST, Baseline, Infeasible, Instance, Problem, decoded
+from spo_jax.envs.problems.cvrp import files
 from spo_jax.envs.problems.cvrp.rules import CVRPRules, Routes
+from spo_jax.envs.problems.tsp.files import euclidean
 from spo_jax.errors import InputError
 from spo_jax.program import Argument, Interface, Program, Role
 from spo_jax.seeding import numpy_rng
 
 if TYPE_CHECKING:
     from spo_jax.program.grammar.base import Grammar
+
+_HERE = Path(__file__).parent
 
 
 class CVRP(Problem):
@@ -46,7 +49,7 @@ class CVRP(Problem):
             "or-tools": Baseline(f"{__name__}.or_tools:or_tools", needs=("ortools", "solvers")),
         }
     )
-    references = str(Path(__file__).with_name("references.csv"))
+    references = str(_HERE / "references.csv")
     # Where the paper's CVRP settings differ from its TSP settings (Appendices A.2, A.4 and A.5).
     settings = MappingProxyType(
         {
@@ -63,8 +66,6 @@ class CVRP(Problem):
 
         Demands are uniform integers 1..9, the capacity is 50.
         """
-        from spo_jax.envs.problems.tsp.files import euclidean
-
         if size < 3:
             raise InputError(f"a CVRP instance needs at least 3 customers, not {size}")
         instances = []
@@ -78,8 +79,6 @@ class CVRP(Problem):
 
     def read(self, path: str | Path) -> Instance:
         """A CVRPLIB .vrp file. Raises InputError."""
-        from spo_jax.envs.problems.cvrp import files
-
         return files.read(path)
 
     def rules(self, instance: Instance) -> CVRPRules:
@@ -87,8 +86,7 @@ class CVRP(Problem):
 
     def cost(self, instance: Instance, solution: Sequence[Sequence[int]]) -> float:
         """The exact float64 length of all routes, depot to depot."""
-        walk = [0, *chain.from_iterable([*route, 0] for route in solution)]
-        return fsum(instance.dist[walk[:-1], walk[1:]].tolist())
+        return files.routes_cost(instance.dist, solution)
 
     def decode(self, instance: Instance, code: Sequence[int]) -> Routes:
         if len(code) == 0 or code[-1] != 0:
@@ -96,9 +94,8 @@ class CVRP(Problem):
         routes = [route for route in decoded(code) if route]
         if sorted(chain.from_iterable(routes)) != list(range(1, instance.size + 1)):
             raise Infeasible("not every customer is visited exactly once")
-        assert instance.demands is not None
-        assert instance.capacity is not None
-        if any(instance.demands[route].sum() > instance.capacity for route in routes):
+        demands, capacity = files.demands_of(instance)
+        if any(demands[route].sum() > capacity for route in routes):
             raise Infeasible("a route exceeds the capacity")
         return routes
 
@@ -106,9 +103,7 @@ class CVRP(Problem):
         self, path: str | Path, instance: Instance, solution: Sequence[Sequence[int]]
     ) -> None:
         """A CVRPLIB .sol file."""
-        from spo_jax.envs.problems.cvrp.files import write_solution
-
-        write_solution(path, instance, solution)
+        files.write_solution(path, instance, solution)
 
     def classical_destroys(self) -> tuple[Program, ...]:
         from spo_jax.envs.problems.cvrp.classical import CVRP_DESTROYS
@@ -116,9 +111,7 @@ class CVRP(Problem):
         return CVRP_DESTROYS
 
     def lower_bound(self, instance: Instance) -> float:
-        from spo_jax.envs.problems.cvrp.files import lower_bound
-
-        return lower_bound(instance)
+        return files.lower_bound(instance)
 
     def draw(self, axes: Any, instance: Instance, solution: Sequence[Sequence[int]]) -> None:
         from spo_jax.envs.problems.cvrp.picture import draw
@@ -132,7 +125,7 @@ class CVRP(Problem):
         return solve_reference(instance, effort)
 
     def contract(self, role: Role) -> str:
-        return Path(__file__).with_name(f"contract-{role}.txt").read_text("utf-8")
+        return (_HERE / f"contract-{role}.txt").read_text("utf-8")
 
     def grammar(self, role: Role) -> "Grammar":
         from spo_jax.envs.problems.cvrp.grammar import destroy, repair
@@ -140,6 +133,4 @@ class CVRP(Problem):
         return destroy.GRAMMAR if role == "destroy" else repair.GRAMMAR
 
     def operators(self) -> str:
-        from spo_jax.envs.problems.cvrp.operators import ADAPTER
-
-        return ADAPTER
+        return (_HERE / "operators.txt").read_text("utf-8")

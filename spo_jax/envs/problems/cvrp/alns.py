@@ -5,20 +5,16 @@ demands as published (9 and 2, both scaled to at most 1). Insertions: greedy and
 and -m over the routes there are and one empty route.
 """
 
-from collections.abc import Mapping
-from functools import partial
 from itertools import chain
-from math import fsum
 
 import numpy as np
 
 from spo_jax.envs.problem import Instance
-from spo_jax.envs.problems.alns import Found, Insertion, Removal, Settings, related, search, worst
-from spo_jax.envs.problems.cvrp.files import demands_of
+from spo_jax.envs.problems.alns import Found, Operators, Settings, search
+from spo_jax.envs.problems.cvrp.files import demands_of, routes_cost
+from spo_jax.envs.problems.cvrp.rules import Routes
 from spo_jax.seeding import numpy_rng
 
-Routes = list[list[int]]
-_REGRETS = {"greedy": 1, "regret-2": 2, "regret-3": 3, "regret-4": 4, "regret-m": None}
 _DISTANCE, _DEMAND = 9.0, 2.0  # phi and psi of the relatedness
 
 
@@ -27,82 +23,48 @@ def alns(instance: Instance, seed: int = 0, *, steps: int = 500) -> Routes:
     return alns_search(instance, seed, Settings(iterations=steps)).solution
 
 
-def alns_search(instance: Instance, seed: int = 0, settings: Settings | None = None) -> Found:
+def alns_search(instance: Instance, seed: int, settings: Settings) -> Found:
     """As `alns`, with the best cost of every step and the final weights."""
-    settings = settings or Settings()
     rng = numpy_rng("alns", instance.digest, seed)
     return search(RouteOperators(instance, settings), rng, settings)
 
 
-class RouteOperators:
-    """See `spo_jax.envs.problems.alns.Operators`; a solution and a partial one is Routes."""
+class RouteOperators(Operators):
+    """A solution and a partial one is Routes."""
 
     def __init__(self, instance: Instance, settings: Settings):
-        self._dist = dist = instance.dist
         self._demands, self._capacity = demands_of(instance)
-        self._settings = settings
-        self._customers = np.arange(1, instance.size + 1)
-        self.size = instance.size
-        self.longest = float(dist.max())
         apart = np.abs(self._demands[:, None] - self._demands)
-        self._relatedness = _DISTANCE * _scaled(dist) + _DEMAND * _scaled(apart)
-        self.removals: Mapping[str, Removal] = {
-            "random": self._random,
-            "worst": self._worst,
-            "shaw": self._shaw,
-        }
-        self.insertions: Mapping[str, Insertion] = {
-            name: partial(self._insert, compared=compared) for name, compared in _REGRETS.items()
-        }
+        relatedness = _DISTANCE * _scaled(instance.dist) + _DEMAND * _scaled(apart)
+        regrets = {"greedy": 1, "regret-2": 2, "regret-3": 3, "regret-4": 4, "regret-m": None}
+        customers = np.arange(1, instance.size + 1)
+        super().__init__(instance, settings, customers, relatedness, regrets)
 
     def start(self) -> Routes:
         """Regret-2 insertion into no routes at all."""
-        return self._insert([], self._customers.tolist(), 0.0, np.random.default_rng(0), 2)
+        return self.insert([], self.nodes.tolist(), 0.0, np.random.default_rng(0), 2)
 
     def cost(self, routes: Routes) -> float:
-        walk = [0, *chain.from_iterable([*route, 0] for route in routes)]
-        return fsum(self._dist[walk[:-1], walk[1:]].tolist())
+        return routes_cost(self.dist, routes)
 
     def key(self, routes: Routes) -> bytes:
         """Each route from its smaller end, in order."""
-        told = sorted(route if route[0] <= route[-1] else route[::-1] for route in routes)
-        return np.array([*chain.from_iterable([*route, 0] for route in told)], np.int32).tobytes()
+        turned = sorted(route if route[0] <= route[-1] else route[::-1] for route in routes)
+        return np.array([*chain.from_iterable([*route, 0] for route in turned)], np.int32).tobytes()
 
-    # --- removals ---------------------------------------------------------------------------------
-
-    def _without(self, routes: Routes, removed: list[int]) -> tuple[Routes, list[int]]:
+    def without(self, routes: Routes, removed: list[int]) -> Routes:
         gone = set(removed)
         kept = [[node for node in route if node not in gone] for route in routes]
-        return [route for route in kept if route], removed
+        return [route for route in kept if route]
 
-    def _random(
-        self, routes: Routes, count: int, rng: np.random.Generator
-    ) -> tuple[Routes, list[int]]:
-        return self._without(routes, rng.choice(self._customers, count, replace=False).tolist())
-
-    def _worst(
-        self, routes: Routes, count: int, rng: np.random.Generator
-    ) -> tuple[Routes, list[int]]:
+    def neighbors(self, routes: Routes) -> tuple[list[int], list[int]]:
         before, after = [0] * (self.size + 1), [0] * (self.size + 1)
         for route in routes:
             for a, b in zip([0, *route], [*route, 0], strict=True):
                 after[a], before[b] = b, a
-        chosen = worst(
-            self._dist, (before, after), self._customers, count, self._settings.worst, rng
-        )
-        return self._without(routes, chosen)
+        return before, after
 
-    def _shaw(
-        self, routes: Routes, count: int, rng: np.random.Generator
-    ) -> tuple[Routes, list[int]]:
-        exponent = self._settings.shaw
-        return self._without(
-            routes, related(self._relatedness, self._customers, count, exponent, rng)
-        )
-
-    # --- insertions -------------------------------------------------------------------------------
-
-    def _insert(
+    def insert(
         self,
         routes: Routes,
         removed: list[int],
@@ -115,9 +77,8 @@ class RouteOperators:
         compared: how many routes; None is all. Every step inserts, at its cheapest place, the
         customer that loses most if it had to take its other routes. One that fits into fewer than
         that many routes comes first, the fewer the earlier. Ties go to the cheaper insertion.
-        noise: the amplitude of what is added to every cost that is compared.
         """
-        dist, demands, count = self._dist, self._demands, len(removed)
+        dist, demands, count = self.dist, self._demands, len(removed)
         routes = [*map(list, routes), []]  # the last one is the empty route
         left = np.array(removed)
         room = [self._capacity - int(demands[route].sum()) for route in routes]
@@ -161,8 +122,8 @@ class RouteOperators:
 
     def _place(self, route: list[int], node: int) -> int:
         walk = np.array([0, *route, 0])
-        near = self._dist[node, walk]
-        return int((near[:-1] + near[1:] - self._dist[walk[:-1], walk[1:]]).argmin())
+        near = self.dist[node, walk]
+        return int((near[:-1] + near[1:] - self.dist[walk[:-1], walk[1:]]).argmin())
 
 
 def _scaled(matrix: np.ndarray) -> np.ndarray:

@@ -18,6 +18,7 @@ from typing import NoReturn
 import numpy as np
 
 from spo_jax.envs.problem import Instance
+from spo_jax.envs.problems.cvrp.rules import Routes
 from spo_jax.envs.problems.tsp import files as tsplib
 from spo_jax.envs.textfiles import (
     Document,
@@ -29,8 +30,6 @@ from spo_jax.envs.textfiles import (
     write_atomically,
 )
 from spo_jax.errors import InputError
-
-Routes = list[list[int]]
 
 _SECTIONS = {"NODE_COORD_SECTION", "DEMAND_SECTION", "DEPOT_SECTION", "DISPLAY_DATA_SECTION"}
 _LIMITS = ("DISTANCE", "DURATION", "MAX_DURATION", "SERVICE_TIME", "DISTANCE_LIMIT")

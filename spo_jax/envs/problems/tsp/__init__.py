@@ -1,12 +1,12 @@
 """The travelling salesperson problem. Workers import this module, so it imports little."""
 
 from collections.abc import Sequence
-from math import fsum
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from spo_jax.envs.problem import DIST, Baseline, Infeasible, Instance, Problem, decoded
+from spo_jax.envs.problems.tsp import files
 from spo_jax.envs.problems.tsp.rules import TSPRules
 from spo_jax.errors import InputError
 from spo_jax.program import Interface, Role
@@ -14,6 +14,8 @@ from spo_jax.seeding import numpy_rng
 
 if TYPE_CHECKING:
     from spo_jax.program.grammar.base import Grammar
+
+_HERE = Path(__file__).parent
 
 
 class TSP(Problem):
@@ -32,25 +34,21 @@ class TSP(Problem):
             "alns": Baseline(f"{__name__}.alns:alns", seeded=True),
         }
     )
-    references = str(Path(__file__).with_name("references.csv"))
+    references = str(_HERE / "references.csv")
 
     def sample(self, size: int, count: int, seed: int) -> list[Instance]:
         """`count` instances of `size` nodes, uniform in [0, 1)^2, Euclidean distances."""
-        from spo_jax.envs.problems.tsp.files import euclidean
-
         if size < 3:
             raise InputError(f"a TSP instance needs at least 3 nodes, not {size}")
         instances = []
         for k in range(count):
             coords = numpy_rng("tsp", "uniform", size, seed, k).random((size, 2))
             name = f"uniform-{size}-{k}@{seed}"
-            instances.append(Instance("tsp", name, size, coords, euclidean(coords)))
+            instances.append(Instance("tsp", name, size, coords, files.euclidean(coords)))
         return instances
 
     def read(self, path: str | Path) -> Instance:
         """A TSPLIB .tsp file. Raises InputError."""
-        from spo_jax.envs.problems.tsp import files
-
         return files.read(path)
 
     def rules(self, instance: Instance) -> TSPRules:
@@ -58,8 +56,7 @@ class TSP(Problem):
 
     def cost(self, instance: Instance, solution: Sequence[int]) -> float:
         """The exact float64 length of a closed tour."""
-        tour = list(solution)
-        return fsum(instance.dist[tour, tour[1:] + tour[:1]].tolist())
+        return files.tour_cost(instance.dist, solution)
 
     def code_length(self, instance: Instance) -> int:
         return instance.size
@@ -71,14 +68,10 @@ class TSP(Problem):
 
     def write(self, path: str | Path, instance: Instance, solution: Sequence[int]) -> None:
         """A TSPLIB tour file."""
-        from spo_jax.envs.problems.tsp.files import write_tour
-
-        write_tour(path, instance, solution)
+        files.write_tour(path, instance, solution)
 
     def lower_bound(self, instance: Instance) -> float:
-        from spo_jax.envs.problems.tsp.files import lower_bound
-
-        return lower_bound(instance)
+        return files.lower_bound(instance)
 
     def draw(self, axes: Any, instance: Instance, solution: Sequence[int]) -> None:
         from spo_jax.envs.problems.tsp.picture import draw
@@ -92,7 +85,7 @@ class TSP(Problem):
         return solve_reference(instance, effort)
 
     def contract(self, role: Role) -> str:
-        return Path(__file__).with_name(f"contract-{role}.txt").read_text("utf-8")
+        return (_HERE / f"contract-{role}.txt").read_text("utf-8")
 
     def grammar(self, role: Role) -> "Grammar":
         from spo_jax.envs.problems.tsp.grammar import destroy, repair
@@ -100,6 +93,4 @@ class TSP(Problem):
         return destroy.GRAMMAR if role == "destroy" else repair.GRAMMAR
 
     def operators(self) -> str:
-        from spo_jax.envs.problems.tsp.operators import ADAPTER
-
-        return ADAPTER
+        return (_HERE / "operators.txt").read_text("utf-8")

@@ -4,18 +4,16 @@ Removals: random, worst, and Shaw's, whose relatedness is the distance alone. In
 regret-2, -3 and -4. Their regret compares routes; here it compares the places of the one tour.
 """
 
-from collections.abc import Callable, Mapping
-from functools import partial
-from math import fsum
+from collections.abc import Callable
 
 import numpy as np
 
 from spo_jax.envs.problem import Instance
-from spo_jax.envs.problems.alns import Found, Insertion, Removal, Settings, related, search, worst
+from spo_jax.envs.problems.alns import Found, Operators, Settings, search
+from spo_jax.envs.problems.tsp.files import tour_cost
 from spo_jax.seeding import numpy_rng
 
 Tour = np.ndarray  # [N] int64
-_REGRETS = {"greedy": 1, "regret-2": 2, "regret-3": 3, "regret-4": 4}  # places compared
 
 
 def alns(instance: Instance, seed: int = 0, *, steps: int = 500) -> list[int]:
@@ -23,40 +21,29 @@ def alns(instance: Instance, seed: int = 0, *, steps: int = 500) -> list[int]:
     return alns_search(instance, seed, Settings(iterations=steps)).solution.tolist()
 
 
-def alns_search(instance: Instance, seed: int = 0, settings: Settings | None = None) -> Found:
+def alns_search(instance: Instance, seed: int, settings: Settings) -> Found:
     """As `alns`, with the best cost of every step and the final weights; the tour is an array."""
-    settings = settings or Settings()
     rng = numpy_rng("alns", instance.digest, seed)
     return search(TourOperators(instance, settings), rng, settings)
 
 
-class TourOperators:
-    """See `spo_jax.envs.problems.alns.Operators`; a solution and a partial one is a Tour."""
+class TourOperators(Operators):
+    """A solution and a partial one is a Tour."""
 
     def __init__(self, instance: Instance, settings: Settings):
-        self._dist = instance.dist
-        self._settings = settings
-        self.size = instance.size
-        self.longest = float(instance.dist.max())
-        self.removals: Mapping[str, Removal] = {
-            "random": self._random,
-            "worst": self._worst,
-            "shaw": self._shaw,
-        }
-        self.insertions: Mapping[str, Insertion] = {
-            name: partial(self._insert, compared=compared) for name, compared in _REGRETS.items()
-        }
+        regrets = {"greedy": 1, "regret-2": 2, "regret-3": 3, "regret-4": 4}  # places compared
+        super().__init__(instance, settings, np.arange(instance.size), instance.dist, regrets)
 
     def start(self) -> Tour:
         """Regret-2 insertion into the tour of the two nodes that are farthest apart."""
-        pair = list(divmod(int(self._dist.argmax()), self.size))
+        pair = list(divmod(int(self.dist.argmax()), self.size))
         if pair[0] == pair[1]:  # all nodes lie on one spot
             return np.arange(self.size)
         left = [node for node in range(self.size) if node not in pair]
-        return inserted(self._dist, np.array(pair), left, 2)
+        return inserted(self.dist, np.array(pair), left, 2)
 
     def cost(self, tour: Tour) -> float:
-        return fsum(self._dist[tour, np.roll(tour, -1)].tolist())
+        return tour_cost(self.dist, tour.tolist())
 
     def key(self, tour: Tour) -> bytes:
         """The tour from node 0 in the sense in which the smaller of its neighbours comes first."""
@@ -65,37 +52,23 @@ class TourOperators:
             turned[1:] = turned[:0:-1].copy()
         return turned.astype(np.int32).tobytes()
 
-    # --- removals ---------------------------------------------------------------------------------
-
-    def _without(self, tour: Tour, removed: list[int]) -> tuple[Tour, list[int]]:
+    def without(self, tour: Tour, removed: list[int]) -> Tour:
         gone = np.zeros(self.size, bool)
         gone[removed] = True
-        return tour[~gone[tour]], removed
+        return tour[~gone[tour]]
 
-    def _random(self, tour: Tour, count: int, rng: np.random.Generator) -> tuple[Tour, list[int]]:
-        return self._without(tour, rng.choice(self.size, count, replace=False).tolist())
-
-    def _worst(self, tour: Tour, count: int, rng: np.random.Generator) -> tuple[Tour, list[int]]:
+    def neighbors(self, tour: Tour) -> tuple[list[int], list[int]]:
         before, after = np.empty_like(tour), np.empty_like(tour)
         before[tour], after[tour] = np.roll(tour, 1), np.roll(tour, -1)
-        nodes = np.arange(self.size)
-        neighbors = (before.tolist(), after.tolist())
-        chosen = worst(self._dist, neighbors, nodes, count, self._settings.worst, rng)
-        return self._without(tour, chosen)
+        return before.tolist(), after.tolist()
 
-    def _shaw(self, tour: Tour, count: int, rng: np.random.Generator) -> tuple[Tour, list[int]]:
-        nodes = np.arange(self.size)
-        return self._without(tour, related(self._dist, nodes, count, self._settings.shaw, rng))
-
-    # --- insertions -------------------------------------------------------------------------------
-
-    def _insert(
+    def insert(
         self, tour: Tour, removed: list[int], noise: float, rng: np.random.Generator, compared: int
     ) -> Tour:
         def noisy(costs: np.ndarray) -> np.ndarray:
             return np.maximum(0.0, costs + rng.uniform(-noise, noise, costs.shape))
 
-        return inserted(self._dist, tour, removed, compared, noisy if noise else None)
+        return inserted(self.dist, tour, removed, compared, noisy if noise else None)
 
 
 def inserted(
