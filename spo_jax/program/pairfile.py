@@ -10,23 +10,15 @@ import ast
 import builtins
 import keyword
 import os
-import tempfile
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
 from spo_jax.errors import InputError, Rejection
 from spo_jax.program.interface import Interface
-from spo_jax.program.nouns import (
-    MAX_SOURCE,
-    ROLES,
-    Pair,
-    Program,
-    Role,
-    entry_function,
-)
+from spo_jax.program.nouns import MAX_SOURCE, ROLES, Pair, Program, Role, entry_function
 from spo_jax.program.pairtext import acts_unnamed, defines, head, layout, with_docstring
 from spo_jax.program.scopes import Import, Statement, identifiers, module_names, rename, split
 from spo_jax.program.syntax import parse_tree
@@ -109,21 +101,20 @@ def parse_pair(text: str, where: str) -> Pair:
     """The pair in a pair file's text; `where` names it in errors. Raises InputError."""
     try:
         module = _Module(*split(text))
-        functions = [each.name for each in _functions(module)]
+        nodes = [each.node for each in module.statements]
+        functions = [node.name for node in nodes if isinstance(node, ast.FunctionDef)]
         for role in ROLES:
             if functions.count(role) != 1:
                 found = ", ".join(functions[:5]) or "none"
                 count = "no" if role not in functions else "more than one"
                 raise Rejection(f"not a pair file: {count} function named {role} (found: {found})")
-        return Pair(*(Program.from_source(role, _cut(module, role)) for role in ROLES))
+        parts = {role: _reached(module, role) for role in ROLES}
+        sources = {
+            role: layout(part.imports, part.statements, (role,)) for role, part in parts.items()
+        }
+        return Pair(*(Program.from_source(role, sources[role]) for role in ROLES))
     except Rejection as error:
         raise InputError(f"{where}: {error.reason}") from None
-
-
-def _functions(module: _Module) -> Iterator[ast.FunctionDef]:
-    for statement in module.statements:
-        if isinstance(statement.node, ast.FunctionDef):
-            yield statement.node
 
 
 def _reached(module: _Module, role: Role) -> _Module:
@@ -144,12 +135,6 @@ def _reached(module: _Module, role: Role) -> _Module:
             pending += [place for name in new for place in module.binders.get(name, ())]
     imports = (each for each in module.imports if each.name in reached or acts_unnamed(each))
     return _Module(tuple(imports), tuple(module.statements[index] for index in sorted(taken)))
-
-
-def _cut(module: _Module, role: Role) -> str:
-    """The source of one role's program in a pair file's module."""
-    part = _reached(module, role)
-    return layout(part.imports, part.statements, (role,))
 
 
 # --- writing --------------------------------------------------------------------------------------
@@ -178,10 +163,11 @@ def _joined(destroy: _Module, repair: _Module, about: str, interface: Interface 
     shared = _shared(destroy, repair)
     imports = {*destroy.imports, *repair.imports}
     acts = {each.flat for each in destroy.statements if not each.binds}
-    own = [
-        each for each in repair.statements if not (_is_shared(each, shared) or each.flat in acts)
-    ]
-    statements = [*destroy.statements, *own]
+    statements = list(destroy.statements)
+    for each in repair.statements:
+        is_shared = each.binds and each.binds <= shared
+        if not is_shared and each.flat not in acts:
+            statements.append(each)
     body = layout(imports, statements, ROLES)
     return f"{head(destroy.function('destroy'), statements, about, interface)}\n\n{body}"
 
@@ -205,22 +191,13 @@ def save_pair(
         raise InputError(f"{path}: there is no folder {path.parent}")
     if path.exists() and not overwrite:
         raise InputError(f"{path} exists already: choose another name, or remove it first")
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    part = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(text)
-        os.chmod(temporary, 0o666 & ~_umask())
-        os.replace(temporary, path)
-    except BaseException:
-        os.unlink(temporary)
-        raise
+        part.write_text(text, "utf-8")
+        os.replace(part, path)
+    finally:
+        part.unlink(missing_ok=True)
     return path
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
 
 
 def _named(program: Program, role: Role) -> _Module:
@@ -322,10 +299,6 @@ def _places(names: Iterable[Iterable[str]]) -> dict[str, list[int]]:
         for name in each:
             found[name].append(place)
     return found
-
-
-def _is_shared(statement: Statement, shared: frozenset[str]) -> bool:
-    return bool(statement.binds) and statement.binds <= shared
 
 
 def _fresh(name: str, prefix: str, taken: set[str]) -> str:

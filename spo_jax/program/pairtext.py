@@ -195,11 +195,8 @@ def _note(argument: Argument) -> str:
     if argument.kind == "matrix":
         view = f"a NumPy array, or nested lists where the code only writes {name}[i][j]"
         return f"{name} is {argument.about}: {view}."
-    return (
-        f"{name}[i] is {argument.about}."
-        if argument.kind == "row"
-        else f"{name} is {argument.about}."
-    )
+    entry = f"{name}[i]" if argument.kind == "row" else name
+    return f"{entry} is {argument.about}."
 
 
 def _rng(statements: Sequence[Statement]) -> str:
