@@ -1,9 +1,8 @@
-"""What a problem is to the rest of the system.
+"""The base classes of a problem: `Problem`, `Rules` and `Instance`.
 
-A problem has two halves. `Problem` lives in the parent process: it makes and reads instances,
-recomputes costs and says what else it offers. `Rules` lives in the sandboxed worker: it holds one
-instance, calls a program with the arguments of its interface and checks what it returns. Both are
-base classes; a new problem is a module that subclasses them, found by
+`Problem` lives in the parent process: it samples and reads instances, recomputes costs and declares
+optional parts. `Rules` lives in the sandboxed worker: it holds one instance, provides the arguments
+of a program and checks what it returns. A new problem is a module that subclasses both, loaded by
 `spo_jax.envs.problems.get_problem("package.module:NAME")`. It may not import JAX.
 """
 
@@ -33,7 +32,7 @@ _NONE: Mapping[str, Any] = MappingProxyType({})
 
 
 class Infeasible(Exception):
-    """A program returned something that its contract forbids; the message says what."""
+    """A program violated its contract; the message says how."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,10 +47,10 @@ class Instance:
     demands: [N] int64, demands[0] = 0; None where the problem has none.
     capacity: vehicle capacity in units of demand; None where the problem has none.
     reference: best known cost, or None; reference_source says where it comes from, or why none.
-    extra: whatever else the problem's rules read, as time windows; see `canonical` for what it may
-        hold. It must not be changed.
+    extra: other data for the problem's rules, such as time windows, of the types that `canonical`
+        accepts. It must not be changed.
     certified: whether the reference is proven optimal.
-    file: what the instance's file says besides, as the ids of its nodes; no rules can read it.
+    file: other data of the instance's file, such as node ids; no rules can read it.
 
     Raises InputError for demands that are not whole numbers.
     """
@@ -59,7 +58,7 @@ class Instance:
     problem: str
     name: str
     size: int
-    # May be None; declared as those see them who read them, whose problems have them.
+    # May be None; typed as arrays for the problems that have them.
     coords: np.ndarray = None  # type: ignore[assignment]
     dist: np.ndarray = None  # type: ignore[assignment]
     demands: np.ndarray | None = None
@@ -85,10 +84,10 @@ class Instance:
 
     @cached_property
     def digest(self) -> str:
-        """Hex digest of what rules can read: no coordinates, names, references or `file`.
+        """Hex digest of the data that rules can read: no coordinates, names, references or `file`.
 
-        Workers find an instance by it, and seeds and references depend on it. Raises InputError
-        for an `extra` that has no digest.
+        Workers identify an instance by it; seeds and references depend on it. Raises InputError
+        for an `extra` of unsupported types.
         """
         h = hashlib.blake2b(digest_size=16)
         shape = None if self.dist is None else self.dist.shape
@@ -110,22 +109,22 @@ class Instance:
 
     @property
     def nbytes(self) -> int:
-        """Of the arrays that rules can read."""
+        """Bytes of the arrays that rules can read."""
         arrays = (self.dist, self.demands, *self.extra.values())
         return sum(array.nbytes for array in arrays if isinstance(array, np.ndarray))
 
     def seen(self) -> "Instance":
-        """The instance as rules see it: without whatever does not count in its digest."""
+        """The instance as rules see it: only the data that its digest covers."""
         return replace(self, coords=None, file={}, reference=None, certified=False)  # type: ignore[arg-type]
 
 
 class Rules:
-    """One instance inside a worker: what programs are given, checks and objective, in plain Python.
+    """One instance inside a worker: arguments of programs, checks and objective, in plain Python.
 
-    A subclass writes `start`, `repaired` and `cost`; the rest is here for solutions that are lists
-    of integers of at least 0, or lists of such lists. Everything runs once a step or more, so it is
-    written for speed. Checks raise `Infeasible`. Outputs of programs are hostile: exact types are
-    checked before anything else (`spo_jax.envs.views.node_list`, `nodes_of`).
+    A subclass writes `start`, `repaired` and `cost`; the rest is defined for solutions that are
+    lists of integers of at least 0, or lists of such lists. All methods run at least once per step,
+    so they are written for speed. Checks raise `Infeasible`. Outputs of programs are hostile: check
+    exact types first (`spo_jax.envs.views.node_list`, `nodes_of`).
 
     arguments: the instance's leading arguments of both roles, e.g. (dist, demands, capacity), as
     the problem's `interface` declares them: arrays [N, M] or [N], or anything else.
@@ -235,10 +234,10 @@ def decoded(code: Iterable[int]) -> Solution:
 
 @dataclass(frozen=True)
 class Baseline:
-    """What the pairs of a problem are compared with.
+    """A method to compare the pairs of a problem with.
 
-    function: "package.module:NAME" of (instance, seed) -> solution, and of steps if it has such a
-    parameter. seeded: whether the seed matters. needs: a package, and the extra that installs it.
+    function: "package.module:NAME" of (instance, seed) -> solution, with an optional parameter
+    `steps`. seeded: whether the seed matters. needs: a package, and the extra that installs it.
     """
 
     function: str
@@ -249,15 +248,14 @@ class Baseline:
 class Problem:
     """The parent's half of a problem: subclass it.
 
-    Required are `name`, `interface`, `sample` and `rules`. Of the rest, whatever is not overridden
-    is either right for solutions that `Rules` itself can handle, or says in a clear sentence that
-    this problem has none (InputError); `offers` says which before work begins.
+    Required are `name`, `interface`, `sample` and `rules`. The other methods either have a default
+    for the solutions that `Rules` handles, or raise InputError with a sentence that the problem has
+    no such part; `offers` tells which parts it has.
 
     name: a word. unit: what an instance's size counts. cpu_seconds: CPU-time limit of a rollout of
-    500 steps. suffixes: of its instance files, as ".tsp"; solution_suffix: of what `write` writes.
-    settings: by which its discoveries differ from the defaults.
-    baselines: what its pairs are compared with, by name. references: the path of the
-    file of the best costs known, of instances found by their digests.
+    500 steps. suffixes: of instance files, such as ".tsp"; solution_suffix: of written solutions.
+    settings: default settings of a discovery that differ for this problem.
+    baselines: by name. references: the path of the file with the best known costs by digest.
     """
 
     name: str
@@ -269,7 +267,7 @@ class Problem:
     settings: Mapping[str, Any] = _NONE
     baselines: Mapping[str, Baseline] = _NONE
     references: str = ""
-    found_as: str = ""  # "module:NAME" of an object that is found in its module
+    found_as: str = ""  # "module:NAME" if the problem is an object of a module, not a class
 
     @property
     def spec(self) -> str:
@@ -333,11 +331,11 @@ class Problem:
         raise self._without("picture", "implement draw")
 
     def lower_bound(self, instance: Instance) -> float:
-        """A cost that no solution is below: a reference under it is of another instance."""
+        """A lower bound on the cost; a reference below it belongs to another instance."""
         return -math.inf
 
     def solve_reference(self, instance: Instance, effort: str) -> tuple[Solution, str, bool]:
-        """A solution to measure others by, who found it how, and whether it is proven optimal.
+        """A reference solution, its source (solver, version, settings), whether it is optimal.
 
         effort: "quick", "standard" or "paper".
         """
@@ -359,9 +357,7 @@ class Problem:
         raise self._without("grammar", "use another generator, or implement grammar")
 
     def operators(self) -> str:
-        """How operators written for G-LNS become programs: a template that
-        spo_jax.envs.glns_operators fills.
-        """
+        """The template with which `spo_jax.envs.glns_operators` turns operators into programs."""
         raise self._without("way to take operators of G-LNS", "implement operators")
 
     def _without(self, what: str, hint: str) -> InputError:

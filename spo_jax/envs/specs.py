@@ -1,7 +1,7 @@
-"""The groups of instances that `spo evaluate` and `spo baseline` run on, and their references.
+"""Parses SPECs of instances for training, validation, evaluation and baselines.
 
-A group is what one SPEC names: `uniform:SIZExCOUNT[@SEED]`, an instance file, or a folder of them.
-References come from the user's own file, the instance's, the values that ship, or a solver.
+A SPEC is `uniform:SIZExCOUNT[@SEED]`, an instance file, or a folder of them, and gives one group.
+References come from the user's file, the instance's file, the package or a solver.
 """
 
 import os
@@ -21,9 +21,9 @@ _UNIFORM = re.compile(r"uniform:([0-9]{1,6})x([0-9]{1,6})(?:@([0-9]{1,18}))?", r
 
 @dataclass(frozen=True)
 class Spec:
-    """One group of instances before it is loaded; text is how the user named it.
+    """One group of instances before it is loaded.
 
-    Either uniform (size, count, seed or None) or the paths of instance files.
+    text: the user's SPEC. uniform: (size, count, seed or None); else paths: the instance files.
     """
 
     text: str
@@ -52,7 +52,7 @@ def _is_uniform(text: str) -> bool:
 
 
 def parse_spec(text: str, problem: Problem) -> Spec:
-    """The group that `text` names. Raises InputError if there is no such thing."""
+    """The group of one SPEC. Raises InputError."""
     if _is_uniform(text):
         found = _UNIFORM.fullmatch(text)
         if found is None:
@@ -92,10 +92,7 @@ def _files(folder: Path, problem: Problem) -> tuple[Path, ...]:
 
 
 def parse_specs(specs: Sequence[str], problem: Problem, references: str) -> list[Spec]:
-    """The groups that `specs` name, their files and that of references read once.
-
-    Raises InputError.
-    """
+    """The groups of `specs`. Reads all files once, to fail early. Raises InputError."""
     own_references(references)
     if not specs:
         raise InputError(
@@ -104,7 +101,7 @@ def parse_specs(specs: Sequence[str], problem: Problem, references: str) -> list
     plans = [parse_spec(text, problem) for text in specs]
     for plan in plans:
         if plan.uniform is None:
-            plan.load(problem)  # a bad file must not be found out an hour later
+            plan.load(problem)  # fail now on a bad file, not an hour later
     return plans
 
 
@@ -119,7 +116,7 @@ def with_references(
     effort: str = "standard",
     own: ReferenceFile | None = None,
 ) -> list[Instance]:
-    """Instances with reference costs (`report.references.reference`), or without and with why."""
+    """Instances with reference costs, or with the reason why there is none in reference_source."""
     from spo_jax.envs.report.references import reference
 
     known = []
@@ -133,7 +130,7 @@ def with_references(
 
 
 def cache_folder() -> Path:
-    """Where references are kept: $SPO_CACHE, else the user's cache folder."""
+    """The folder of computed references: $SPO_CACHE, else the user's cache folder."""
     if named := os.environ.get("SPO_CACHE"):
         return Path(named)
     home = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
@@ -152,7 +149,7 @@ def own_references(references: str) -> ReferenceFile | None:
 
 
 def reference_settings(references: str, effort: str) -> dict[str, str]:
-    """What a report's settings say of references. Raises InputError."""
+    """The settings of a report that concern references. Raises InputError."""
     from spo_jax.envs.report.references import require_effort
 
     require_effort(effort)
@@ -164,9 +161,9 @@ def reference_settings(references: str, effort: str) -> dict[str, str]:
 def remarks_on(
     own: ReferenceFile | None, plans: Sequence[Spec], problem: Problem
 ) -> tuple[str, ...]:
-    """How far the user's references are of use, found out before anything runs.
+    """How many of the user's references apply and how many are refused.
 
-    Raises InputError for one that is of another instance.
+    Raises InputError if one belongs to another instance.
     """
     from spo_jax.envs.report.references import known, worse
 

@@ -1,1 +1,1 @@
-"""What a person is told: evaluations, baselines, references, solutions, pictures, the machine."""
+"""The reports of `spo evaluate`, `spo baseline`, `spo solve` and `spo doctor`."""

@@ -1,9 +1,9 @@
-"""Files of reference costs: those that ship with the package, and the user's own.
+"""Files of reference costs: those of the package, and custom ones.
 
-A row is the cost of one instance, which it names or, better, knows by the digest of its content.
+A row is the cost of one instance, identified by its name or, better, by the digest of its content.
 CSV has a header with some of FIELDS; JSON is a list of objects with such keys, or one object of
-names and costs. The values that ship are found by digest alone: were instances ever made in
-another way, they would be found no more, instead of standing for others.
+names and costs. The package's own values are looked up by digest alone, so that they cannot apply
+to instances that are generated differently.
 """
 
 import csv
@@ -27,7 +27,7 @@ _WORDS = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0"
 
 @dataclass(frozen=True)
 class Row:
-    """One reference. Empty texts are what the file does not say.
+    """One reference; a text that the file does not give is empty.
 
     certified: whether `cost` is proven optimal. effort: one of `references.EFFORTS`. source: the
     solver with its version and settings. where: the file and the line.
@@ -62,8 +62,8 @@ class ReferenceFile:
     def find(self, problem: Problem, instance: Instance) -> Row | None:
         """The row of `instance`, by digest or by name.
 
-        Raises InputError for one that is of another instance: because its digest says so, or its
-        cost is below what any solution costs.
+        Raises InputError if the row belongs to another instance: its digest differs, or its cost is
+        below the cost of any solution.
         """
         row = self.by_digest(instance)
         for named in (instance.problem, ""):
@@ -95,7 +95,7 @@ def read_references(path: str | Path) -> ReferenceFile:
 
 
 def shipped(problem: Problem) -> ReferenceFile:
-    """The references that ship with a problem; none where it has none."""
+    """The references in a problem's package; may be empty."""
     return _shipped(problem.references)
 
 

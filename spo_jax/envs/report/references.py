@@ -1,6 +1,6 @@
-"""Reference costs of instances: known ones, and those that the problem's solver finds.
+"""Reference costs of instances, from files or from the problem's solver.
 
-The cost that counts is ours: the float64 cost of the solution in the instance's own numbers.
+A solver's cost is recomputed as the float64 cost of its solution in the instance's own numbers.
 """
 
 import json
@@ -14,7 +14,7 @@ from spo_jax.envs.report.reference_files import ReferenceFile, Row, shipped
 from spo_jax.envs.textfiles import cost_text, load_json, write_atomically
 from spo_jax.errors import InputError, MissingExtra
 
-EFFORTS = ("quick", "standard", "paper")  # how long solvers may search; each says what that is
+EFFORTS = ("quick", "standard", "paper")  # of a solver's search; each solver defines them
 
 
 def reference(
@@ -26,11 +26,11 @@ def reference(
 ) -> Instance:
     """`instance` with a reference cost, where it comes from and whether it is proven optimal.
 
-    Looked up in this order, until there is one: `own`, the user's file; what the instance's own
-    file brought; the values that ship; `cache`; a solver. What ships counts if it is certified or
-    was made with `effort` (one of EFFORTS) or more, else if it is lower than what the next two
-    have, or they have nothing. For a problem without a reference solver the reference stays None
-    and reference_source says so. cache: as for `solved`.
+    The first of these that has one: `own`, the user's file; the instance's file; the package's
+    values; `cache`; a solver. A package value counts if it is certified or was computed with at
+    least `effort` (one of EFFORTS); otherwise only if the cache and the solver give none or a
+    higher one. Without a reference solver the reference stays None and reference_source says so.
+    cache: as for `solved`.
 
     Raises InputError for an unknown effort and as `known` does, MissingExtra if the solver is not
     installed.
@@ -60,10 +60,10 @@ def known(
 ) -> Instance | None:
     """`instance` with the best reference that needs neither solver nor cache, or None.
 
-    A row of `own` that is worse than what else is known is not taken; reference_source says so.
+    A row of `own` that is worse than another known reference is ignored; reference_source says so.
 
-    Raises InputError for an unknown effort, and for a row of `own` that is of another instance,
-    which a cost below a proven optimum shows, too.
+    Raises InputError for an unknown effort, and for a row of `own` that belongs to another
+    instance, such as a cost below a proven optimum.
     """
     require_effort(effort)
     row = shipped(problem).by_digest(instance) if instance.reference is None else None
@@ -95,7 +95,7 @@ def require_effort(effort: str) -> None:
 
 
 def worse(cost: float, than: float) -> bool:
-    """Whether a reference is higher by more than the rounding of whoever wrote it down."""
+    """Whether a reference is higher by more than rounding."""
     return cost > than * (1 + 1e-6)
 
 
@@ -122,11 +122,10 @@ def solved(
 ) -> Instance:
     """`instance` with the reference that the problem's solver finds with one of EFFORTS.
 
-    `cache`, if given, is a folder of one JSON file per instance and effort, made on demand; an
-    entry counts only if this version made it and its solution is feasible, and its cost is computed
-    anew.
+    cache: a folder with one JSON file per instance and effort, created on demand. An entry counts
+    only if this version wrote it and its solution is feasible; its cost is recomputed.
 
-    Raises InputError where there is no solver, MissingExtra if it is not installed.
+    Raises InputError without a solver, MissingExtra if it is not installed.
     """
     require_effort(effort)
     entry = None if cache is None else Path(cache) / f"{instance.digest}-{effort}.json"
@@ -140,7 +139,7 @@ def solved(
 
 
 def _load(entry: Path, problem: Problem, instance: Instance) -> Instance | None:
-    """What a cache entry says, or None if there is none that holds."""
+    """The reference of a cache entry, or None if it is missing or invalid."""
     try:
         record = load_json(entry)
         code, source = record["code"], str(record["source"])

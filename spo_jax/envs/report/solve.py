@@ -43,9 +43,9 @@ class Solved:
 
 
 def problem_of(path: str | Path) -> str:
-    """The name of the known problem that an instance file is of, by its suffix. Raises InputError.
+    """The name of the known problem with the suffix of an instance file. Raises InputError.
 
-    Of problems with equal suffixes it is the first by which `known_problems` lists them.
+    Of several with that suffix, the first in `known_problems`.
     """
     suffixes = {name: get_problem(name).suffixes for name in known_problems()}
     for name, own in suffixes.items():
@@ -56,15 +56,15 @@ def problem_of(path: str | Path) -> str:
 
 
 def default_output(path: str | Path, problem: Problem) -> Path:
-    """Where the solution goes by default: here, under a name that no benchmark file has."""
+    """The default file of the solution: in this folder, with a name that no benchmark file has."""
     return Path(f"{Path(path).stem}.spo{problem.solution_suffix}")
 
 
 def cpu_limit(problem: Problem, instance: Instance) -> float:
-    """CPU seconds of 500 steps after which a rollout is given up as endless.
+    """CPU seconds of 500 steps after which a rollout counts as endless.
 
-    An evaluation has the problem's own limit; an own instance may be larger than that was made
-    for, and a step costs at least the square of the size.
+    An evaluation has the problem's limit. A user's instance may be larger than that allows for,
+    and the time of a step grows at least with the square of the size.
     """
     return 10 * problem.cpu_seconds * max(1.0, (instance.size / 500) ** 2)
 
@@ -90,7 +90,7 @@ def solve(
 
     steps: LNS steps of a rollout; seconds: CPU seconds of a rollout, instead. cpu_seconds: CPU
     limit of 500 steps, by default `cpu_limit`. state: whether the programs see
-    steps_since_improvement; else they see 0 at every step. evaluator: makes what runs the pair.
+    steps_since_improvement; else they see 0 at every step. evaluator: the evaluator's factory.
 
     Raises InputError if no rollout gave a solution, SandboxUnavailable where none can run.
     """
@@ -132,18 +132,19 @@ def solve(
         if status[s] != Status.OK
     )
     if len(failed) == seeds:
-        raise InputError(_sentence(*failed[0]))
+        why, said = failed[0]
+        hint = " (--cpu-seconds raises the limit, --time ends in time)" if why == "timeout" else ""
+        raise InputError(f"the pair gave no solution: {why}: {said or 'no reason given'}{hint}")
     final = rollouts.final_cost[0, 0]
     best = int(np.nanargmin(final))
     cost = float(final[best])
     reference = instance.reference
+    gap = 100 * (cost - reference) / reference if reference and reference > 0 else None
     return Solved(
         instance=instance,
         solution=problem.decode(instance, rollouts.code_of(0, 0, best)),
         cost=cost,
-        gap=100 * (cost - reference) / reference
-        if reference is not None and reference > 0
-        else None,
+        gap=gap,
         initial_cost=float(rollouts.initial_cost[0, 0, best]),
         seed=seed + best,
         steps=int((rollouts.state[0, 0, best] >= 0).sum()),
@@ -151,8 +152,3 @@ def solve(
         rollouts=seeds,
         failed=failed,
     )
-
-
-def _sentence(status: str, reason: str) -> str:
-    hint = " (--cpu-seconds raises the limit, --time ends in time)" if status == "timeout" else ""
-    return f"the pair gave no solution: {status}: {reason or 'no reason given'}{hint}"
