@@ -36,9 +36,11 @@ from optax.contrib import MuonDimensionNumbers, muon
 from spo_jax.program import Program
 from spo_jax.program.grammar.base import FORMS
 from spo_jax.rl.checkpoint import Checkpoints
+from spo_jax.rl.policy import PROBLEMS
 from spo_jax.rl.qwen3_5 import Qwen3_5, Qwen3_5Config, load_pretrained, save_pretrained
 from spo_jax.rl.qwen3_5.config import FULL, LINEAR
 from spo_jax.rl.qwen3_5.layers import linear
+from spo_jax.rl.tensor_files import read_json, write_json
 from spo_jax.rl.tokens import Tokenizer
 from spo_jax.search.writing.prompts import SHOW_DESTROY, built_in, templates_of
 
@@ -396,6 +398,8 @@ def export(weights: Any, model: Qwen3_5, tokenizer: Path, folder: Path) -> None:
         save_pretrained(model, exact)
         # What is kept in float32 in a bfloat16 model is the loader's knowledge.
         save_pretrained(load_pretrained(exact, jnp.bfloat16), folder)
+    shape = read_json(folder / "config.json")
+    write_json(folder / "config.json", shape | {PROBLEMS: list(corpus.PROBLEMS)})
     shutil.copytree(tokenizer, folder, dirs_exist_ok=True)
     print(f"{folder}: {sum(path.stat().st_size for path in folder.iterdir()) / 1e6:.1f} MB")
 

@@ -1,4 +1,4 @@
-"""The base class of generators: who writes programs."""
+"""The base classes of generators, which write programs."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -9,9 +9,9 @@ from spo_jax.program import Completion, Prompt
 
 
 class Generator(ABC):
-    """Who writes programs: a language model, the grammar, or a class of the user's.
+    """Writes programs: a language model, the grammar, or a class of the user's.
 
-    Only `generate` is required. What an answer costs is told by its `usage`.
+    Only `generate` is required. `usage` of an answer is what it cost.
     writes_prose: whether it understands any request and answers with prose where asked. One that
         does not is asked for programs by the forms of SPO's prompts alone.
     """
@@ -54,3 +54,21 @@ class Generator(ABC):
     def close(self) -> None:
         """Called when the run ends, however it ends."""
         return None
+
+
+class Streaming(Generator):
+    """A generator that answers in parts: `generate` collects what `stream` yields."""
+
+    @abstractmethod
+    def stream(
+        self, prompts: Sequence[Prompt], n: int, seed: int
+    ) -> Iterator[dict[int, tuple[Completion, ...]]]:
+        """As `Generator.stream`."""
+
+    def generate(
+        self, prompts: Sequence[Prompt], n: int, seed: int
+    ) -> list[tuple[Completion, ...]]:
+        found: dict[int, tuple[Completion, ...]] = {}
+        for part in self.stream(prompts, n, seed):
+            found |= part
+        return [found[place] for place in range(len(prompts))]

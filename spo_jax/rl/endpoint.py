@@ -24,7 +24,7 @@ from typing import Any
 
 from spo_jax.config import Settings
 from spo_jax.errors import InputError, MissingExtra
-from spo_jax.generator import Generator
+from spo_jax.generator import Streaming
 from spo_jax.program import Completion, Prompt
 from spo_jax.rl import wire
 from spo_jax.rl.access import ENDPOINT_KEYS, LONGEST, address, check_kept, key, shown
@@ -38,7 +38,7 @@ MOST = 2**31  # tokens of a request; a larger count is ignored
 ROOM, EACH = 2**16, 64  # characters of an answer: at most ROOM + EACH per token
 
 
-class Endpoint(Generator):
+class Endpoint(Streaming):
     """Samples from `config.model` at `config.base_url`.
 
     Raises MissingExtra without the package `openai`, and InputError for an invalid address, an
@@ -68,24 +68,13 @@ class Endpoint(Generator):
         self._log = RequestLog(folder / REQUESTS)
         self._remark = remark
 
-    def generate(
-        self, prompts: Sequence[Prompt], n: int, seed: int
-    ) -> list[tuple[Completion, ...]]:
-        """`n` completions of each prompt. A failed one has no text.
-
-        Raises InputError if the endpoint refuses all requests or is down.
-        """
-        found = {
-            place: group for part in self.stream(prompts, n, seed) for place, group in part.items()
-        }
-        return [found[place] for place in range(len(prompts))]
-
     def stream(
         self, prompts: Sequence[Prompt], n: int, seed: int
     ) -> Iterator[dict[int, tuple[Completion, ...]]]:
-        """The results of `generate`, in parts of about `sample_rows` answers, in order.
+        """`n` completions of each prompt, in parts of about `sample_rows` answers, in order.
 
-        Empty parts come while the next one is not ready.
+        Empty parts come while the next one is not ready. A completion that failed has no text.
+        Raises InputError if the endpoint refuses all requests or is down.
         """
         config, wanted = self._config, requests(prompts, n, seed, self._extra)
         new = [request for request in wanted if request not in self._log]

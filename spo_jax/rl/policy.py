@@ -17,7 +17,7 @@ import numpy as np
 
 from spo_jax.config import Settings
 from spo_jax.errors import InputError, SpoError
-from spo_jax.generator import Generator
+from spo_jax.generator import Streaming
 from spo_jax.named import imported_function
 from spo_jax.program import ROLES, Completion, Group, Prompt, Role
 from spo_jax.rl.batches import TokenGroup, advantages_of
@@ -27,7 +27,7 @@ from spo_jax.rl.lora import TARGET_SETS, LoraConfig, init_adapter
 from spo_jax.rl.peft import export_peft
 from spo_jax.rl.qwen3_5 import Qwen3_5, Qwen3_5Config, load_pretrained
 from spo_jax.rl.sampling import Sample, SamplingConfig, stream
-from spo_jax.rl.tensor_files import fresh_folder
+from spo_jax.rl.tensor_files import fresh_folder, read_json
 from spo_jax.rl.tokens import Tokenizer
 from spo_jax.rl.trainer import Learner, NotFinite, Trainer, make_optimizer
 from spo_jax.seeding import derive
@@ -40,6 +40,7 @@ FILES = {
         "tokenizer.json", "tokenizer_config.json", "chat_template.jinja", "generation_config.json"
     ),
 }  # fmt: skip
+PROBLEMS = "spo_problems"  # key of config.json: the problems whose programs a model can write
 CLOCKED = "tokens_per_second"  # the only metric of an update that differs between equal updates
 
 
@@ -61,7 +62,7 @@ def _enough_memory(what: str, settings: str) -> Iterator[None]:
         ) from error
 
 
-class Policy(Generator):
+class Policy(Streaming):
     """Samples programs with the adapter of their role, and updates both adapters.
 
     config: of the run. model: the base of both roles. Prompts go through the tokenizer's chat
@@ -115,23 +116,14 @@ class Policy(Generator):
         """Whether a prompt leaves room for an answer of maximum length."""
         return len(self._prompt_tokens(text)) <= self._room
 
-    def generate(
+    def stream(
         self, prompts: Sequence[Prompt], n: int, seed: int
-    ) -> list[tuple[Completion, ...]]:
-        """`n` completions of each prompt, with their tokens and log-probabilities.
+    ) -> Iterator[dict[int, tuple[Completion, ...]]]:
+        """`n` completions of each prompt, with their tokens and log-probabilities, batch by batch.
 
         Deterministic in seed, prompts and adapters. Raises InputError for a prompt that does not
         fit, and OutOfMemory.
         """
-        found = {
-            place: group for part in self.stream(prompts, n, seed) for place, group in part.items()
-        }
-        return [found[place] for place in range(len(prompts))]
-
-    def stream(
-        self, prompts: Sequence[Prompt], n: int, seed: int
-    ) -> Iterator[dict[int, tuple[Completion, ...]]]:
-        """The results of `generate`, by prompt index, batch by batch."""
         for role in ROLES:
             places = [place for place, prompt in enumerate(prompts) if prompt.role == role]
             if not places:
@@ -266,6 +258,15 @@ def model_folder(name: str) -> Path:
     if not folder.is_dir():
         raise InputError(f"model {name}: no such folder; name a Qwen3.5 folder, or {EMBEDDED}")
     return folder
+
+
+def trained_on(name: str) -> tuple[str, ...]:
+    """The only problems that a model knows, as its config.json says; () for one that says nothing.
+
+    Raises InputError as `model_folder`.
+    """
+    problems = read_json(model_folder(name) / "config.json").get(PROBLEMS)
+    return tuple(map(str, problems)) if isinstance(problems, list) else ()
 
 
 def fingerprint(folder: str | Path) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""Parts of a run by name: ours by a word, a user's own as "package.module:NAME"."""
+"""Parts of a run by name: those of the package, or the user's as "package.module:NAME"."""
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -27,9 +27,10 @@ from spo_jax.words import ENDPOINT, LEARNERS, VLLM
 
 
 def writer_and_learner(config: Settings) -> tuple[Generator, Updater]:
-    """The generator and the updater of a run: one and the same where a model learns.
+    """The generator and the updater of a run: one object where a model learns.
 
-    Raises InputError where one of them cannot be had.
+    Raises InputError where one of them cannot be made, and for a model that does not know the
+    problem.
     """
     if config.generator.name == ENDPOINT:
         from spo_jax.rl.endpoint import Endpoint
@@ -40,7 +41,7 @@ def writer_and_learner(config: Settings) -> tuple[Generator, Updater]:
             config.learning.update
         )
     updater = None if config.learning.update == "grpo" else get_updater(config.learning.update)
-    from spo_jax.rl.policy import Policy
+    from spo_jax.rl.policy import Policy, trained_on
 
     kind = Policy
     if config.generator.name == VLLM:
@@ -48,6 +49,12 @@ def writer_and_learner(config: Settings) -> tuple[Generator, Updater]:
 
         kind = VllmPolicy
     policy = kind.load(config)
+    known, problem = trained_on(config.generator.model), get_problem(config.problem).name
+    if known and problem not in known:
+        raise InputError(
+            f"model {config.generator.model} knows only the problems that it was trained on "
+            f"({', '.join(known)}), not {problem}: name another --model or --generator"
+        )
     return policy, policy if updater is None else updater
 
 
@@ -151,7 +158,7 @@ def get_survivors(name: str) -> Survivors:
 
 
 def get_panel(name: str) -> Panel:
-    """Who judges repairs: "evolved", or a function with the signature of `leader_panel`.
+    """The choice of the leader panel: "evolved", or a function like `leader_panel`.
 
     What a user's own returns is checked: an InputError says where it returned something else than
     destroy programs. Raises InputError where there is no such function.

@@ -138,6 +138,7 @@ def test_from_discovery_to_a_solution(run: Path, tmp_path, monkeypatch, capsys) 
         (("solve", "c101.txt", "--pair", "RUN", "--plot", "a.png"), "no picture"),
         (("baseline", "alns", "--problem", NAME, "--on", "uniform:8x1"), "alns|baseline"),
         (("discover", NAME, "--generator", "grammar", "--out", "r"), "no grammar"),
+        (("discover", NAME, "--model", "embedded", "--out", "r"), r"trained on \(tsp, cvrp\), not"),
         (("solve", "none.txt", "--pair", "RUN"), "none.txt is not in Solomon's format"),
     ],
 )  # fmt: skip
@@ -149,6 +150,7 @@ def test_what_it_has_not_is_one_sentence(run, tmp_path, monkeypatch, capsys, arg
     assert re.search(says, errors), errors
     assert errors.count("\n") == 1
     assert not list(tmp_path.glob("*.png"))
+    assert not (tmp_path / "r").exists()
 
 
 # --- agents of jobs -------------------------------------------------------------------------------

@@ -31,7 +31,7 @@ def whole(tmp_path_factory):
 
         def commit(done):
             best = done.best
-            child = Individual(best.pair, best.utility, done.number, "first", 0, (0.5,))
+            child = Individual(best.pair, best.utility, done.number, "first", 0, (0.5, 0.5))
             done = replace(done, individuals=(child,), note="[1]", metrics={"a": 1.0})
             store.commit(done, seconds={"all": 1.5})
 
@@ -91,6 +91,16 @@ VALUES = [
     None, "x", "", "[", "{}", '{"a": []}', '{"a": "b"}', "[1e999]", '["a"]', "[[]]", "null",
     "[" * 20_000, "9" * 5000, -1, 0, 10**15, 2**63 - 1, 3.5, 9e999, -9e999, b"\xff\xfe", "\0",
 ]  # fmt: skip
+
+
+@pytest.mark.parametrize("scores", ["[]", "[0.5]", "[0.5, 0.5, 0.5]"])
+@pytest.mark.parametrize("table", ["pairs", "individuals"])
+def test_scores_of_another_length_are_one_sentence(run, table, scores):
+    where = "status = 'ok'" if table == "pairs" else "1"
+    edit(run, (f"UPDATE {table} SET scores = ? WHERE {where}", (scores,)))
+    for reads in (load_run, Store.reopen):
+        with pytest.raises(InputError, match=f"table {table} has another number of scores"):
+            reads(run)
 
 
 @pytest.mark.long

@@ -223,6 +223,12 @@ def test_what_a_run_says_of_its_choice() -> None:
         "From discovery's instances to fresh ones the highest J moves by -0.3000, 1 pair drawn at "
         "random by -0.1000 (median): it over-promised 0.2000.",
     ]
+    assert lines[-4:] == [
+        "  spo evaluate runs/x --on uniform:6x8",
+        "  spo baseline alns --problem tsp --on uniform:6x8",
+        "To solve an instance with it:",
+        "  spo solve FILE.tsp --pair runs/x",
+    ]
     one = progress.choice(finalists[0], Finals(finalists))
     assert [line.split()[0] for line in one] == ["J", "chosen"]
     assert progress.choice(finalists[0], Finals()) == []

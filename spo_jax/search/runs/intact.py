@@ -1,7 +1,7 @@
-"""Whether a run's database is as it was written, before anything is read from it.
+"""Checks that a run's database is as it was written, before anything is read from it.
 
-Whoever edits it, or copies half of it, is told what is wrong in a sentence; and what reads it need
-not doubt a type, a JSON text or a reference.
+A database that was edited, or copied in part, gives one sentence. So code that reads it can rely on
+types, JSON texts and references.
 """
 
 import json
@@ -32,7 +32,7 @@ _TYPES = {
 }
 _LARGEST = "1.7976931348623157e308"
 
-# What a row calls a program by, and the role that this must have; where the last is a condition.
+# Table, column that names a program, role of that program, and the condition on the row.
 _NAMED = (
     *(("rounds", f"best_{role}", role, f"best_{role} IS NOT NULL") for role in ROLES),
     *(
@@ -193,10 +193,7 @@ _JSON: tuple[tuple[str, str, Callable[[Any], bool], str], ...] = (
 
 
 def require_settings(db: sqlite3.Connection, config: Settings) -> None:
-    """Raises InputError where a run's manifest says other settings than it began with.
-
-    Volatile ones may change.
-    """
+    """Raises InputError if a run's manifest has other settings than it began with."""
     now = config.flat()
     changes = [
         f"{name} is {now[name]!r:.80} there and was {json.loads(value)!r:.80}"
@@ -208,3 +205,20 @@ def require_settings(db: sqlite3.Connection, config: Settings) -> None:
             f"its manifest has other settings than the run began with ({'; '.join(changes)}); "
             "undo that, or begin a new run with them"
         )
+
+
+def require_scores(db: sqlite3.Connection, instances: int, rollouts: int) -> None:
+    """Raises InputError unless the scores of pairs and individuals have the run's shapes.
+
+    instances, rollouts: how many a pair is evaluated on.
+    """
+    due = {
+        "pairs": f"CASE status WHEN 'ok' THEN {instances * rollouts} ELSE 0 END",
+        "individuals": str(instances),
+    }
+    for table, count in due.items():
+        if _any(db, table, f"json_array_length(scores) != {count}"):
+            raise InputError(
+                f"the table {table} has another number of scores than {instances} instances and "
+                f"{rollouts} rollouts give: {REMEDY}"
+            )

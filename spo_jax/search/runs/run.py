@@ -1,4 +1,4 @@
-"""A run as its folder tells it, for people who study it: records and arrays, without SQL.
+"""A run, read from its folder for analysis: records and arrays, without SQL.
 
 Programs go by their names in the run: D3.07 is the seventh destroy that round 3 added, R3.112 a
 repair. A table is a tuple of records; `column` makes an array of one of its fields, `to_pandas` a
@@ -311,7 +311,7 @@ def load_run(path: str | Path) -> Run:
     path = Path(path)
     manifest = read_manifest(path)
     config = Settings.make(**manifest["config"])
-    with storage(path), contextlib.closing(open_database(path, config)) as db:
+    with storage(path), contextlib.closing(open_database(path, manifest, config)) as db:
         db.execute("BEGIN")  # what is read is of one moment
         finals, best = read_finals(db), best_of(db, config)
         rounds, pairs = db.execute(

@@ -1,4 +1,4 @@
-"""The run folder: manifest.json, spo.sqlite, best.py, log.txt, and what a learner keeps.
+"""The run folder: manifest.json, spo.sqlite, best.py, log.txt, and the learner's checkpoints.
 
 A round is one transaction, so a run that is killed at any moment leaves exactly its committed
 rounds. Everything in the database but the table of timings is a function of the config: no order
@@ -25,7 +25,7 @@ from spo_jax.errors import InputError
 from spo_jax.program import Program, Unwritable, save_pair
 from spo_jax.search.rounds import Best, Round, State
 from spo_jax.search.runs import reading, tables
-from spo_jax.search.runs.intact import REMEDY, require_intact, require_settings
+from spo_jax.search.runs.intact import REMEDY, require_intact, require_scores, require_settings
 from spo_jax.search.runs.manifest import parse
 from spo_jax.search.validation import Finals
 from spo_jax.words import SPO
@@ -47,7 +47,7 @@ class Store:
         self.manifest = dict(manifest)
         self.config = Settings.make(**self.manifest["config"])
         self._lock = lock
-        self._connection = open_database(path, self.config)
+        self._connection = open_database(path, self.manifest, self.config)
 
     def __enter__(self) -> "Store":
         return self
@@ -117,7 +117,7 @@ class Store:
     ) -> None:
         """Write one round: all of it, or nothing. Raises InputError for no space, say.
 
-        A reader of the database is waited for, however long; each half minute it is remarked on.
+        Waits for another reader of the database, however long, with a remark each half minute.
         The manifest then says the peaks of memory so far, where the metrics have any.
         advantages, seconds: see `tables.write_round`.
         """
@@ -145,7 +145,7 @@ class Store:
         self._write(lambda db: tables.forget_after(db, number), lambda line: None)
 
     def candidates(self, count: int) -> list[Best]:
-        """The pairs to validate: the run's `count` best by J, one a destroy."""
+        """The pairs to validate: the run's `count` best by J, one per destroy."""
         with storage(self.path):
             return reading.candidates(self._connection, count, self.config.search.best_from)
 
@@ -176,7 +176,7 @@ class Store:
     def _write(
         self, write: Callable[[sqlite3.Connection], None], remark: Callable[[str], None]
     ) -> None:
-        """One transaction, begun anew as long as another process keeps it from its end."""
+        """One transaction, repeated as long as another process blocks it."""
         while True:
             try:
                 with storage(self.path), self._connection as db:
@@ -195,7 +195,7 @@ class Store:
             return reading.read_finals(self._connection)
 
     def best(self) -> Best | None:
-        """The pair that `select` chooses, or as long as none is measured that of the highest J."""
+        """The pair that `select` chooses; before any is measured, the one with the highest J."""
         with storage(self.path):
             return best_of(self._connection, self.config)
 
@@ -205,10 +205,9 @@ class Store:
             return reading.read_name(self._connection, program)
 
     def export_best(self, best: Best | None) -> str:
-        """Write best.py, or leave it out as long as there is no pair.
+        """Write best.py if there is a pair.
 
-        Returns why there is none of a pair that no file can hold, as an older version may have
-        committed; else nothing. That is no reason for a run to end.
+        Returns "", or why a file cannot hold the pair, which does not end the run.
         """
         if best is None:
             return ""
@@ -238,13 +237,15 @@ class Store:
             return reading.read_state(self._connection)
 
 
-def open_database(path: Path, config: Settings) -> sqlite3.Connection:
-    """The database of the run in `path`. Raises InputError unless it is whole and `config`'s."""
+def open_database(path: Path, manifest: Mapping[str, Any], config: Settings) -> sqlite3.Connection:
+    """The database of the run in `path`. Raises InputError unless it is intact and `config`'s."""
     db = tables.connect(path / DATABASE)
+    instances = len(manifest.get("instances") or ()) or config.evaluation.instances
     try:
         db.execute("BEGIN")
         try:
             require_intact(db)
+            require_scores(db, instances, config.evaluation.rollouts)
         except InputError as error:
             raise InputError(f"{path / DATABASE}: {error}") from None
         try:
@@ -259,13 +260,13 @@ def open_database(path: Path, config: Settings) -> sqlite3.Connection:
 
 
 def best_of(db: sqlite3.Connection, config: Settings) -> Best | None:
-    """The pair that `select` chooses; as long as none is measured, that of the highest J."""
+    """The pair that `select` chooses; before any is measured, the one with the highest J."""
     finals = reading.read_finals(db)
     return finals.chosen(config.search.select) or finals.highest or reading.read_best(db)
 
 
 def about(path: Path, best: Best, names: Iterable[str]) -> str:
-    """What an exported pair says about where it comes from. names: of destroy and repair."""
+    """The origin of an exported pair, for its file. names: of destroy and repair."""
     name = path.name.encode("utf-8", "backslashreplace").decode()  # any bytes can name a folder
     validated = "" if best.validation is None else f", validated at {best.validation:.6f}"
     which = " with ".join(filter(None, names))
@@ -368,7 +369,7 @@ def _umask() -> int:
 
 @contextlib.contextmanager
 def storage(path: Path) -> Iterator[None]:
-    """Trouble with the disk is the user's to mend, so it becomes one sentence (an InputError)."""
+    """Errors of the disk and the database as one sentence (InputError), for the user to mend."""
     try:
         yield
     except sqlite3.Error as error:
