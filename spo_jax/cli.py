@@ -1,7 +1,7 @@
 """The command `spo`.
 
-The parser (`spo_jax.arguments`) is all that is made before a command is chosen: what a command
-needs is imported inside it, so that `spo --help` answers at once. A `SpoError` is one sentence and
+Only the parser (`spo_jax.arguments`) exists before a command is chosen; a command imports what it
+needs, so that `spo --help` answers at once. A `SpoError` is one sentence and
 exit code 2; a bug keeps its traceback.
 """
 
@@ -72,7 +72,7 @@ def _main(argv: Sequence[str] | None) -> int:
         except SystemExit as stop:  # argparse has said why
             return int(stop.code or 0)
         with warnings.catch_warnings():
-            # What Python thinks of the text of a program is not this command's to say.
+            # Python's warnings about the text of a program would only confuse here.
             warnings.filterwarnings("ignore", ".*invalid (escape sequence|decimal literal)")
             if args.command != "doctor":  # which says it among other things
                 require_address_space(needed(WITH_XLA if args.command in HEAVY else WITHOUT_XLA))
@@ -139,7 +139,7 @@ def _evaluate(args: argparse.Namespace) -> int:
 
 
 def _sandbox(args: argparse.Namespace) -> dict[str, Any]:
-    """What evaluating and solving a pair are told alike."""
+    """What evaluating and solving a pair have in common."""
     own = {} if args.on_invalid is None else {"on_invalid": args.on_invalid}
     return {
         "workers": args.workers,
@@ -201,7 +201,7 @@ def _solve(args: argparse.Namespace) -> int:
     from spo_jax.envs.report.plot import plot_solution, require_picture
     from spo_jax.envs.report.reporting import Meter, conditions, solved_lines
     from spo_jax.envs.report.solve import default_output, problem_of
-    from spo_jax.search.runs.pairs import resolve, solve
+    from spo_jax.search.runs.pairs import resolve, solve, terms_of
 
     name = args.problem
     if name is None:
@@ -211,11 +211,7 @@ def _solve(args: argparse.Namespace) -> int:
             if not Path(args.pair).is_dir():  # a run knows its problem
                 raise
     problem, pair, config = resolve(args.pair, name)
-    terms = {
-        "on_invalid": config.evaluation.on_invalid,
-        "state": config.generator.state,
-        **_sandbox(args),
-    }
+    terms = terms_of(config) | _sandbox(args)
     instance = problem.read(args.instance)
     out = Path(args.out) if args.out else default_output(args.instance, problem)
     _check_output(out, args.instance, args.pair)

@@ -29,7 +29,7 @@ from spo_jax.knobs import (
 from spo_jax.words import EMBEDDED, ENDPOINT, LEARNERS, SPO, VLLM
 
 MAX_WORKERS = 1024
-# What a request to an endpoint says by other settings, or has to be as it is.
+# Fields of a request that other settings decide, or that must not change.
 OWN_FIELDS = frozenset(
     ("model", "messages", "temperature", "top_p", "max_tokens", "max_completion_tokens", "seed")
 ) | {"n", "stream"}
@@ -52,7 +52,7 @@ class SearchSettings(Group):
     crossover_groups: int = knob(2, "groups of answers to crossover prompts", 0, 1000)
     responses: int = knob(6, "answers sampled from one prompt (a group)", 1, 10_000)
     repairs_per_destroy: int = knob(
-        30, "repairs asked for a valid destroy; a multiple of responses", 1, 100_000
+        30, "repairs requested per valid destroy; a multiple of responses", 1, 100_000
     )
     top_responses: int = rare(2, "L: best responses averaged in a leader credit", 1, 100_000)
     population_size: int = knob(10, "most programs kept per role", 1, 10_000)
@@ -62,7 +62,7 @@ class SearchSettings(Group):
         "uniform", "how parents are drawn from a population (none: no evolution)"
     )
     deduplicate: Literal["round", "run"] = rare(
-        "round", "leave out destroys repeated in the round, or in the whole run"
+        "round", "drop destroys that repeat in the round, or in the whole run"
     )
     credit: Text = knob("stackelberg", "credit scheme: a name or package.module:function")
     panel: Literal["evolved"] | Own = rare("evolved", "how the leader panel is chosen")
@@ -72,7 +72,7 @@ class SearchSettings(Group):
         20, "a round's best repairs that join the population's in cross-play", 1, 100_000
     )
     best_from: Literal["responses", "all"] = rare(
-        "responses", "choose the best pair from responses only, or from cross-play too"
+        "responses", "choose the best pair from responses, or from cross-play too"
     )
     select: Literal["utility", "validation"] = knob(
         "utility", "the run's pair: the highest J (the paper's rule), or the best in validation"
@@ -130,7 +130,7 @@ class EvaluationSettings(Group):
     utility: Literal["improvement", "anytime"] | Own = knob(
         "improvement", "what a pair is worth: the paper's J, or its mean over the steps"
     )
-    evaluator: Literal["local"] | Own = rare("local", "what runs programs")
+    evaluator: Literal["local"] | Own = rare("local", "the evaluator of programs")
     size: int = knob(50, "nodes (TSP) or customers (CVRP) of an instance", 3, 100_000)
     instances: int = knob(6, "training instances", 1, 10_000)
     rollouts: int = knob(2, "rollouts (seeds) of a pair on each instance", 1, 10_000)
@@ -222,7 +222,7 @@ class EndpointSettings(Group):
     Generator vllm reads concurrency, request_timeout and retries too.
     """
 
-    base_url: Text | None = volatile(None, "its address, as http://127.0.0.1:8000/v1")
+    base_url: Text | None = volatile(None, "address of the endpoint, as http://127.0.0.1:8000/v1")
     concurrency: int = volatile(8, "requests at a time", 1, 1000)
     request_timeout: float = rare_volatile(600.0, "seconds for a whole answer", 0.01, 1e6)
     retries: int = rare_volatile(5, "how often a request that failed is repeated", 0, 1000)
@@ -248,7 +248,7 @@ class EndpointSettings(Group):
         taken = ", ".join(sorted(OWN_FIELDS.intersection(fields or ())))
         refuse(
             bool(taken),
-            f"request_extra holds {taken}, which a request says by itself; leave it out",
+            f"request_extra holds {taken}, which a request has already; leave it out",
         )
         return self
 
@@ -348,7 +348,7 @@ class Settings(Group):
         update = self.learning.update
         refuse(
             update == "grpo" and generator not in LEARNERS,
-            f"update is grpo, which teaches a model, and generator is {generator}; "
+            f"update is grpo, which trains a model, and generator is {generator}; "
             "leave out one of them",
         )
         refuse(
@@ -358,7 +358,7 @@ class Settings(Group):
         )
         refuse(
             method != SPO and ":" not in method and update != "none",
-            f"update is {update}, and method is {method}, which teaches no model; "
+            f"update is {update}, and method is {method}, which trains no model; "
             "leave out one of them",
         )
         refuse(

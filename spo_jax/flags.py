@@ -28,7 +28,7 @@ def add_settings(parser: Any, names: Iterable[str], default: Any = None) -> None
         flag = each.flat.replace("_", "-").replace("method-settings", "method-setting")
         action = parser.add_argument(f"--{flag}", dest=each.flat, default=default, **_options(each))
         if each.rare:
-            action.told, action.help = action.help, argparse.SUPPRESS
+            action.full_help, action.help = action.help, argparse.SUPPRESS
 
 
 def given(namespace: argparse.Namespace) -> dict[str, Any]:
@@ -38,7 +38,7 @@ def given(namespace: argparse.Namespace) -> dict[str, Any]:
 
 def _options(each: Setting) -> dict[str, Any]:
     """What argparse has to know of a setting."""
-    help, kind = each.told.replace("%", "%%"), kinds(each.info.annotation)[0]
+    help, kind = each.help.replace("%", "%%"), kinds(each.info.annotation)[0]
     if kind is bool:
         return {"action": argparse.BooleanOptionalAction, "help": help}
     if get_origin(kind) is dict:
@@ -70,6 +70,6 @@ class _Pair(argparse.Action):
 class _HelpAll(argparse.Action):
     def __call__(self, parser: Any, *_: Any) -> None:
         for action in parser._actions:
-            action.help = getattr(action, "told", action.help)
+            action.help = getattr(action, "full_help", action.help)
         parser.print_help()
         parser.exit()

@@ -63,7 +63,7 @@ class Setting(NamedTuple):
     info: FieldInfo
 
     @property
-    def told(self) -> str:
+    def help(self) -> str:
         """Its help, what it may be and its default, in one line."""
         default = "all cores" if self.flat == "workers" else self.info.get_default()
         return f"{self.info.description} [{wanted(self.info)}; default: {str(default).lower()}]"

@@ -1,4 +1,4 @@
-"""Ctrl-C, SIGTERM and SIGHUP end a command in the same way: one sentence, no process left.
+"""Ctrl-C, SIGTERM and SIGHUP end a command alike: one sentence, no process left.
 
 Each raises KeyboardInterrupt in the main thread, so context managers close in order. Some work
 cannot be interrupted (a batch of answers, a compilation by XLA). So after `GRACE` seconds a thread

@@ -2,7 +2,7 @@
 
 EMBEDDED = "embedded"  # the model that ships
 ENDPOINT = "openai"  # the generator that asks an OpenAI-compatible endpoint
-VLLM = "vllm"  # the generator that samples from a vLLM server and teaches its adapters
+VLLM = "vllm"  # the generator that samples from a vLLM server and trains its adapters
 LEARNERS = ("model", VLLM)  # generators whose model can learn
 WITH_MODEL = (*LEARNERS, ENDPOINT)  # generators that `model` is for
-SPO = "spo"  # the method of the paper; the others are its baselines and teach no model
+SPO = "spo"  # the method of the paper; the others are its baselines and train no model

@@ -428,7 +428,7 @@ def test_help_has_sections_and_hides_what_is_rare(capsys):
     long = capsys.readouterr().out
     for each in FIELDS.values():
         assert each.info.description
-        assert "\n" not in each.told
+        assert "\n" not in each.help
         flag = "--" + each.flat.replace("_", "-").replace("method-settings", "method-setting")
         assert each.flat == "problem" or flag in long.split()[:-1] or f"{flag}," in long
         if each.rare:

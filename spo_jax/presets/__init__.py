@@ -1,8 +1,8 @@
-"""Presets: TOML files of settings, and the settings that come of one and of what a person adds.
+"""Presets: TOML files of settings, and their merge with settings that a user gives.
 
-The paper's own are whole; the others say what they change. A file has a table for each group of
-settings, and [problems.NAME.GROUP] for what holds for one problem alone. What a problem changes and
-what the model that ships learns with come in between, see `settings`.
+The paper's presets are complete; the others list what they change. A file has a table for each
+group of settings, and [problems.NAME.GROUP] for one problem alone. Settings of the problem, and of
+the model that ships, come in between: see `settings`.
 """
 
 import json
@@ -20,17 +20,6 @@ from spo_jax.words import EMBEDDED, LEARNERS, SPO, WITH_MODEL
 
 PRESETS = ("smoke", "quick", "standard", "paper-tsp", "paper-cvrp")
 DEFAULT_PRESET = "quick"
-
-# Where the paper's CVRP settings differ from its TSP settings (Appendices A.2, A.4 and A.5).
-PROBLEM_DEFAULTS: dict[str, dict[str, Any]] = {
-    "cvrp": {
-        "panel_evolved": 2,
-        "panel_classical": True,
-        "max_new_tokens": 2048,
-        "lora_targets": "mixers+mlp",
-        "micro_batch": 2,
-    }
-}
 
 
 def settings(problem: str, preset: str = DEFAULT_PRESET, **flat: Any) -> Settings:
@@ -53,8 +42,7 @@ def settings(problem: str, preset: str = DEFAULT_PRESET, **flat: Any) -> Setting
             f"model is {flat['model']}, but generator is {flat['generator']}, which uses "
             "no model; leave out one of them"
         )
-    known = PROBLEM_DEFAULTS.get(problem, {}) | dict(get_problem(problem).settings)
-    layers = [known, values, flat, {"problem": problem}]
+    layers = [get_problem(problem).settings, values, flat, {"problem": problem}]
     chosen = Settings.make(**_merged(layers))
     own = 2 if preset in PRESETS else 1  # above a preset of the package, below a person's
     if chosen.generator.name in LEARNERS and chosen.generator.model == EMBEDDED:
@@ -93,7 +81,7 @@ def to_toml(settings: Settings) -> str:
         if each.group != group:
             group = each.group
             lines += ["", f"[{group}]"]
-        lines += [f"# {each.told}", f"{each.name} = {_toml(values[name])}"]
+        lines += [f"# {each.help}", f"{each.name} = {_toml(values[name])}"]
     return "\n".join(lines) + "\n"
 
 

@@ -1,7 +1,7 @@
-"""Two things at a time, with the same result whatever the timing.
+"""Two pieces of independent work at a time, with the same result whatever the timing.
 
-Only what neither reads from the other runs side by side, and results are taken in a fixed order. An
-error on either side reaches the caller as it is, once the other side has come to rest.
+Results are taken in a fixed order. An error on either side reaches the caller once the other side
+has ended.
 """
 
 from collections.abc import Callable, Generator, Iterator
@@ -35,9 +35,9 @@ def ahead(
 
 @contextmanager
 def beside(work: Callable[[], T]) -> Iterator[Callable[[], T]]:
-    """`work` runs in another thread while the block does; call what is given for its result.
+    """`work` runs in another thread beside the block; call the yielded function for its result.
 
-    Leaving the block waits for it, whatever the reason.
+    Leaving the block always waits for it.
     """
     with ThreadPoolExecutor(1) as other:
         yield other.submit(work).result

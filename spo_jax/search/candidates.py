@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
 from functools import partial
+from statistics import median
 
 from spo_jax.config import Settings
 from spo_jax.envs.run.evaluator import Progress
@@ -14,7 +15,7 @@ from spo_jax.search.beside import ahead
 from spo_jax.search.contexts import shortage
 from spo_jax.search.parts import Parts
 from spo_jax.search.payoffs import Table
-from spo_jax.search.rounds import UNPARSABLE, Answers, Failure
+from spo_jax.search.rounds import UNPARSABLE, Answers, Counts, Failure
 from spo_jax.seeding import derive
 
 Gate = Callable[[Sequence[Program]], Sequence[Refusal | None]]
@@ -188,6 +189,34 @@ def distinct(answers: Sequence[Answers]) -> tuple[Program, ...]:
             if program is not None:
                 found.setdefault(program.digest, program)
     return tuple(found.values())
+
+
+def counts_of(
+    leaders: Sequence[Answers],
+    followers: Sequence[Answers],
+    table: Table,
+    *,
+    destroys: int,
+    repairs: int,
+    valid_repairs: int,
+    utilities: Sequence[float],
+) -> Counts:
+    """A round in numbers, see `Counts`. leaders, followers: the answers of each role.
+
+    utilities: finite, of the round's new pairs.
+    """
+    return Counts(
+        destroy_answers=sum(len(answers.completions) for answers in leaders),
+        destroys=destroys,
+        valid_destroys=sum(program is not None for each in leaders for program in each.programs),
+        repair_answers=sum(len(answers.completions) for answers in followers),
+        repairs=repairs,
+        valid_repairs=valid_repairs,
+        pairs=len(table.played),
+        reused=table.reused,
+        top=max(utilities, default=None),
+        median=median(utilities) if utilities else None,
+    )
 
 
 def written(answers: Sequence[Answers], config: Settings, what: str = "") -> dict[str, float]:

@@ -1,12 +1,11 @@
-"""Who earned what: from the payoffs of a round's pairs to the credits of their programs.
+"""Credit schemes: from the payoffs of a round's pairs to the credits of their programs.
 
 A credit scheme is a pure function `scheme(payoff, *, top) -> Credits`. SCHEMES holds those that
-ship, the paper's first; `get_credit("package.module:function")` takes any other, so a new idea
-about credit needs no change to the rest.
+ship, the paper's first; `get_credit("package.module:function")` takes any other.
 
-What is deliberate: a credit teaches, and survivors are chosen by `Credits.selection`. The two are
-the same for the paper. They are not for a credit that is relative to its round, because a survivor
-keeps its score and meets the candidates of all later rounds.
+The update learns from a credit, and survivors are selected by `Credits.selection`. In the paper the
+two are the same. They differ for a credit that is relative to its round, because a survivor keeps
+its score and competes with the candidates of all later rounds.
 """
 
 import math
@@ -40,7 +39,7 @@ class CrossPlay:
 
 @dataclass(frozen=True, eq=False)
 class Payoff:
-    """The utilities of one round: destroy i met the repairs that were generated for it.
+    """The utilities of one round: destroy i with the repairs that were generated for it.
 
     utility: [D, R] float64, J of row i's destroy with the j-th repair of `repairs[i]`; NaN where
         there is none, because the slot is empty, the repair was rejected or a rollout failed.

@@ -1,7 +1,7 @@
 """The groups of an update: the samples of each context, their credits, and which of them failed.
 
-Line 12 of Algorithm 1. A sample without a credit is left out of the update; whether it failed by
-its own fault matters only where failures are punished (`failure_penalty`).
+Line 12 of Algorithm 1. A sample without a credit is left out of the update, except that
+`failure_penalty` gives one to those that failed by their own fault.
 """
 
 import math

@@ -1,7 +1,7 @@
-"""The instances of a run: what it trains on, and what its best pairs are then measured on.
+"""The instances of a run: for training, and for measuring its best pairs.
 
-They come from streams of different names, each derived from the run's seed, so a `uniform:` set
-whose seed is not given meets neither another set of the run nor any that `spo evaluate` names.
+Each set has a random stream of its own, derived from the run's seed. So a `uniform:` set without a
+seed differs from the other sets of the run and from those of `spo evaluate`.
 """
 
 from collections.abc import Sequence

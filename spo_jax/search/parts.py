@@ -1,4 +1,4 @@
-"""What a discovery is composed of, and the protocol of methods that run on the same parts."""
+"""The parts of a discovery, and the protocol of methods that run on the same parts."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -18,7 +18,7 @@ from spo_jax.search.writing.prompts import Templates
 
 @dataclass(frozen=True, eq=False)
 class Parts:
-    """What a discovery is composed of.
+    """The parts of a discovery.
 
     learning_credit: what the update learns from, if not `credit`. templates: of the prompts; by
         default those of the config's folder, read when this is made.
@@ -39,7 +39,7 @@ class Parts:
 
     @property
     def prompts(self) -> PromptMaker:
-        """What makes the run's prompts."""
+        """The maker of the run's prompts."""
         assert self.templates is not None  # since __post_init__
         return PromptMaker(self.config, self.problem.name, self.templates, self.generator.fits)
 
@@ -50,7 +50,7 @@ class Parts:
 
 
 class Method(Protocol):
-    """A method that runs in the place of Algorithm 1, with its parts and its budget.
+    """A method that replaces Algorithm 1, with its parts and its budget.
 
     Its rounds are pure functions of the config and the state that they start from, as Algorithm 1's
     are, given deterministic parts.

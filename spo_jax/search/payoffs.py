@@ -1,4 +1,4 @@
-"""The payoffs of a round: playing pairs, and what is read from their utilities.
+"""The payoffs of a round: evaluates pairs, and derives cross-play and the best pair.
 
 Lines 8, 11 and 14 to 15 of Algorithm 1; `spo_jax.search.spo` puts them in order.
 """
@@ -52,7 +52,7 @@ class Table:
     def play(self, pairs: Sequence[Pair], kind: str, progress: Progress | None = None) -> None:
         """Evaluate what is missing (eq:pair-performance), all pairs in one batch.
 
-        Pairs with which our side failed have another try when the batch is over.
+        Pairs that failed by a fault of the host are repeated after the batch.
         progress: called with (rollouts done, rollouts in all).
         """
         new = self.missing(pairs)
@@ -234,14 +234,14 @@ def cross_play_scores(
 ) -> list[Member]:
     """The candidates of round k with their cross-play scores.
 
-    A leader that no candidate could play with tells nothing about them and is left out; a candidate
-    that fails with any other has no score. Where our side failed there is no verdict, and the
-    others' count; without any, a repair of an earlier round keeps the score that it came with.
+    A leader with which every candidate fails does not rank them and is left out; a candidate that
+    fails with any other leader has no score. A fault of the host is no verdict, and the other
+    leaders count; without any, a repair of an earlier round keeps the score that it came with.
     """
-    met = [[table.verdict(leader, m.program) for m in candidates] for leader in panel]
+    played = [[table.verdict(leader, m.program) for m in candidates] for leader in panel]
     shape = (len(panel), len(candidates))
-    values = np.array([[played.utility for played in row] for row in met]).reshape(shape)
-    judged = np.array([[stands(played) for played in row] for row in met], bool).reshape(shape)
+    values = np.array([[each.utility for each in row] for row in played]).reshape(shape)
+    judged = np.array([[stands(each) for each in row] for row in played], bool).reshape(shape)
     useful = np.isfinite(values).any(axis=1)
     values, judged = values[useful], judged[useful]
     scores = cross_play(values)

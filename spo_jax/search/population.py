@@ -1,4 +1,4 @@
-"""Populations: which programs survive a round, and which destroys judge the repairs.
+"""Populations: which programs survive a round, and which destroys form the leader panel.
 
 Selection (Appendix A.5) is deterministic and does not see the order of its candidates: ties are
 broken by digest.

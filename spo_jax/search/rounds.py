@@ -1,4 +1,4 @@
-"""The record of a round, the state that the next round starts from, and who watches or learns."""
+"""The record of a round, the state of the next one, and the base classes Updater and Observer."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -133,7 +133,7 @@ class Counts:
 
 @dataclass(frozen=True, eq=False)
 class Scored:
-    """What a round's pairs were worth and what its programs earned, for the record.
+    """Utilities of a round's pairs and credits of its programs, for the record.
 
     destroys: [D]; repairs: [D] tuples of at most R, each row those that were written for a destroy.
     utility: [D, R] float64, J, NaN where there is none. credits: what the update learns from;
@@ -222,7 +222,7 @@ def stands(played: Played) -> bool:
     return played.status != Status.HOST_FAULT.label
 
 
-# --- who learns and who watches -------------------------------------------------------------------
+# --- updaters and observers -------------------------------------------------------------------
 
 
 @runtime_checkable

@@ -1,16 +1,15 @@
-"""Algorithm 1, Stackelberg Program Optimization: the one place where its parts meet.
+"""Algorithm 1, Stackelberg Program Optimization.
 
 `discover` is the loop and `one_round` its body, in the paper's order, with the line of the
-algorithm and the equation at each step. Who writes programs, who earns what, what learns and who
-survives are arguments: another idea is another function passed in, not another loop.
+algorithm and the equation at each step. Generator, credit, update and survivors are arguments.
 
-What is deliberately different from the paper's listing:
+Deliberate differences from the paper's listing:
 
 - Lines 5 to 9 are independent across destroys, so the repairs of a round are sampled together, and
   pairs are evaluated while other repairs are still being sampled.
 - The update (line 13) reads nothing of cross-play (lines 14 to 17) and cross-play nothing of the
-  update, so they run side by side. An error of either ends the round as it is, as soon as the
-  other has come to rest. No result depends on what finishes first.
+  update, so they run side by side. An error of either ends the round once the other has ended. No
+  result depends on what finishes first.
 - A pair that an earlier round evaluated is not evaluated again: the rollouts would be the same.
 - Destroy survivors (line 16) are selected before the leader panel (line 14), as Appendix A.5 says.
 """
@@ -25,7 +24,7 @@ from spo_jax.config import Settings
 from spo_jax.envs.problem import Instance
 from spo_jax.program import Group, Pair, Program, Prompt, Role
 from spo_jax.search.beside import beside
-from spo_jax.search.candidates import distinct, play_responses, sample, written
+from spo_jax.search.candidates import counts_of, distinct, play_responses, sample, written
 from spo_jax.search.credit import Payoff
 from spo_jax.search.groups import follower_groups, leader_groups
 from spo_jax.search.instances import training_instances
@@ -78,11 +77,15 @@ def one_round(parts: Parts, instances: Sequence[Instance], k: int, state: State)
     table = Table(parts, instances, state.payoffs)
 
     # Lines 3-4: contexts gamma_D from P_D^(k); destroys D_i (eq:conditional-program-generation).
-    leaders, failures = sample(parts, k, _destroy_contexts(parts, k, state.destroys))
+    rng = python_rng(config.seed, "round", k, "parents", "destroy")
+    asked = parts.prompts.contexts(
+        "destroy", state.destroys, rng, k=k, groups=config.search.group_forms
+    )
+    leaders, failures = sample(parts, k, asked)
     destroys = _fresh(distinct(leaders), state, config)
 
     # Lines 5-8: contexts gamma_R from P_R^(k), conditioned on D_i; repairs R_j|i, and J(D_i, R_j|i)
-    # of each pair (eq:pair-performance) as soon as it is there.
+    # of each pair (eq:pair-performance) as soon as it is sampled.
     prompts = _repair_contexts(parts, k, state.repairs, destroys)
     flat = [prompt for row in prompts for prompt in row]
     answers, refused = sample(parts, k, flat, partial(play_responses, table))
@@ -91,25 +94,25 @@ def one_round(parts: Parts, instances: Sequence[Instance], k: int, state: State)
 
     classical = parts.problem.classical_destroys() if config.search.panel_classical else ()
 
-    # Line 10, the union of responses, is `met`; from their J the credits C_R (eq:follower-credit)
-    # and C_D (eq:leader-credit).
-    met = [Pair(d, r) for d, row in zip(destroys, responses, strict=True) for r in row]
+    # Line 10, the union of responses, is `pairs`; from their J the credits C_R
+    # (eq:follower-credit) and C_D (eq:leader-credit).
+    pairs = [Pair(d, r) for d, row in zip(destroys, responses, strict=True) for r in row]
     payoff = payoff_of(
         destroys, responses, table, config.search.repairs_per_destroy, state.destroys,
         state.repairs, classical,
     )  # fmt: skip
     credits = parts.credit(payoff, top=config.search.top_responses)
-    taught = credits
+    learned_from = credits
     if parts.learning_credit is not None:
-        taught = parts.learning_credit(payoff, top=config.search.top_responses)
+        learned_from = parts.learning_credit(payoff, top=config.search.top_responses)
 
     # Line 11: the best pair so far.
-    best = better(state.best, met, table, k)
+    best = better(state.best, pairs, table, k)
 
     # Lines 12-13: credits by generation context (eq:grpo-advantage), and the update (eq:grpo).
     groups: dict[Role, list[Group]] = {
-        "destroy": leader_groups(leaders, destroys, responses, taught, table),
-        "repair": follower_groups(followers, destroys, responses, taught, table),
+        "destroy": leader_groups(leaders, destroys, responses, learned_from, table),
+        "repair": follower_groups(followers, destroys, responses, learned_from, table),
     }
     with beside(partial(_learn, parts, groups)) as learned:
         # Line 16: P_D^(k+1) from P_D^(k) and the new destroys, by C_D.
@@ -121,10 +124,10 @@ def one_round(parts: Parts, instances: Sequence[Instance], k: int, state: State)
         # (eq:repair-population-credit).
         panel = _panel(parts, k, next_destroys)
         rivals = cross_play_candidates(state.repairs, responses, payoff, credits, config, k)
-        met = [Pair(leader, member.program) for leader in panel for member in rivals]
-        _cross_play(parts, k, met, table)
+        pairs = [Pair(leader, member.program) for leader in panel for member in rivals]
+        _cross_play(parts, k, pairs, table)
         if config.search.best_from == "all":
-            best = better(best, met, table, k)
+            best = better(best, pairs, table, k)
 
         # Line 17: P_R^(k+1), by C_R^pop.
         rated = cross_play_scores(rivals, panel, table, k)
@@ -148,7 +151,7 @@ def one_round(parts: Parts, instances: Sequence[Instance], k: int, state: State)
             destroys,
             tuple(responses),
             payoff.utility,
-            taught,
+            learned_from,
             credits.selected_by,
             panel,
             tuple(rated),
@@ -158,13 +161,6 @@ def one_round(parts: Parts, instances: Sequence[Instance], k: int, state: State)
 
 
 # --- lines 3 to 8: contexts, samples, pairs -------------------------------------------------------
-
-
-def _destroy_contexts(parts: Parts, k: int, population: Population) -> list[Prompt]:
-    """The round's destroy prompts: one per group."""
-    rng = python_rng(parts.config.seed, "round", k, "parents", "destroy")
-    groups = parts.config.search.group_forms
-    return parts.prompts.contexts("destroy", population, rng, k=k, groups=groups)
 
 
 def _repair_contexts(
@@ -209,10 +205,10 @@ def _learn(parts: Parts, groups: Mapping[Role, Sequence[Group]]) -> dict[str, fl
         return metrics_of(parts.config.learning.update, parts.updater, groups)
 
 
-def _cross_play(parts: Parts, k: int, met: Sequence[Pair], table: Table) -> None:
-    look, count = parts.observer, len(table.missing(met))
+def _cross_play(parts: Parts, k: int, pairs: Sequence[Pair], table: Table) -> None:
+    look, count = parts.observer, len(table.missing(pairs))
     look.stage(k, "cross-play", count)
-    table.play(met, "cross-play", lambda done, total: look.advance(count * done // total))
+    table.play(pairs, "cross-play", lambda done, total: look.advance(count * done // total))
 
 
 def _survivors(parts: Parts, k: int, role: Role, candidates: Sequence[Member]) -> Population:
@@ -261,15 +257,12 @@ def _counts(
         for program in answers.programs
         if program is not None and answers.prompt.destroy is not None
     )
-    return Counts(
-        destroy_answers=sum(len(answers.completions) for answers in leaders),
+    return counts_of(
+        leaders,
+        followers,
+        table,
         destroys=len(destroys),
-        valid_destroys=sum(program is not None for group in leaders for program in group.programs),
-        repair_answers=sum(len(answers.completions) for answers in followers),
         repairs=sum(len(row) for row in responses),
         valid_repairs=valid,
-        pairs=len(table.played),
-        reused=table.reused,
-        top=float(finite.max()) if finite.size else None,
-        median=float(np.median(finite)) if finite.size else None,
+        utilities=finite.tolist(),
     )

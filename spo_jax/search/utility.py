@@ -1,4 +1,4 @@
-"""What a pair is worth: from its rollouts to a score by instance and seed, and to their mean.
+"""Utilities: from the rollouts of a pair to a score by instance and seed, and to their mean.
 
 A utility is a pure function `utility(rollouts, instances) -> scores`. UTILITIES holds those that
 ship, the paper's first; `get_utility("package.module:function")` takes any other. What selects
@@ -59,8 +59,8 @@ def mean_scores(scores: np.ndarray) -> np.ndarray:
 def get_utility(name: str) -> Utility:
     """A function of UTILITIES, or any other by "package.module:function".
 
-    Of what comes back of it, an InputError says where it is no array [P, I, S] of numbers, and
-    where a rollout that ended well has no finite score. Scores of failed rollouts become NaN.
+    The results of a user's function are checked: InputError unless they are an array [P, I, S] of
+    numbers, finite for every rollout that ended well. Scores of failed rollouts become NaN.
     Raises InputError where no such function is found.
     """
     if name in UTILITIES:

@@ -1,18 +1,16 @@
-"""What the best pairs of a run are worth on instances that no round has seen, and which one is it.
+"""The best pairs of a run on instances that no round has seen, and the choice among them.
 
 Discovery compares pairs on a few short rollouts, where the best hundred differ by less than the
 noise, so the highest J is partly luck. When the rounds are over the `finalists` best pairs by J
 are measured twice more:
 
 - in validation: on instances of `validation_size`, or on those that `validate_on` names, with
-  rollouts of `validation_steps`. With
-  `select = "validation"` the best one there is the run's pair; with "utility", the paper's rule,
-  it is the one with the highest J (Appendix A.3 names a validation without saying what it decides).
-- on fresh instances with the size, rollouts and steps of discovery, which says what J promised;
-  not where the training instances are files, of which there are no more.
-  Other instances have another J for every pair, by more than the luck of the best. So `controls`,
-  drawn from the run's valid pairs whatever their J, are measured there too: what the highest J
-  loses beyond them is what it over-promised.
+  rollouts of `validation_steps`. With `select = "validation"` the best one there is the run's pair;
+  with "utility", the paper's rule, the one with the highest J is (Appendix A.3 names a validation
+  without saying what it decides).
+- on fresh instances with the size, rollouts and steps of discovery, unless the training instances
+  are files. Every pair has another J there. So `controls`, random valid pairs of the run, are
+  measured too: what the highest J loses beyond them is what it over-promised.
 """
 
 import math
@@ -33,9 +31,9 @@ FEWEST_CONTROLS = 10
 
 @dataclass(frozen=True)
 class Finals:
-    """How the measured pairs of a run did; empty where none were measured.
+    """The measured pairs of a run; empty where none were measured.
 
-    finalists: the best pairs by J, the highest first, one a destroy. controls: pairs that were
+    finalists: the best pairs by J, the highest first, one per destroy. controls: pairs that were
     drawn without regard to J; they have no validation.
     """
 

@@ -131,7 +131,7 @@ def test_settings_that_go_together():
     for name in ("base_url", "model"):
         with pytest.raises(InputError, match="give both --base-url URL and --model NAME"):
             presets.settings("tsp", "smoke", **{k: v for k, v in given.items() if k not in (name,)})
-    with pytest.raises(InputError, match="update is grpo, which teaches a model"):
+    with pytest.raises(InputError, match="update is grpo, which trains a model"):
         presets.settings("tsp", "smoke", **{**given, "update": "grpo"})
     with pytest.raises(InputError, match="base_url is given, but generator is grammar"):
         presets.settings("tsp", "smoke", generator="grammar", base_url="http://x/v1")

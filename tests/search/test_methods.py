@@ -17,7 +17,7 @@ from spo_jax.envs.problems import get_problem
 from spo_jax.errors import InputError
 from spo_jax.program import Pair, Program
 from spo_jax.rl.endpoint import Endpoint
-from spo_jax.search.methods import METHODS, get_method, rounds_of, settings_of
+from spo_jax.search.methods import METHODS, get_method, rounds_of
 from spo_jax.search.methods.best_of_n import BestOfN
 from spo_jax.search.parts import Parts
 from spo_jax.search.plugins import get_generator
@@ -99,7 +99,7 @@ def test_settings_of_a_method_have_the_kinds_of_its_fields():
 
 def test_a_method_of_the_users_own(tmp_path):
     method = get_method(small(method=f"{__name__}:Mine", method_settings={"share": 0.5}))
-    assert settings_of(method) == {"share": 0.5, "wild": True, "best": None}
+    assert vars(method) == {"share": 0.5, "wild": True, "best": None}
     rounds, _, _ = run(f"{__name__}:Mine", rounds=2)
     assert len(rounds) == 2
     # A run is read where its method is not to be had, because its manifest has the rounds.
@@ -131,7 +131,7 @@ def test_the_documented_method(tmp_path, monkeypatch):
 
 def test_no_method_but_spo_teaches():
     assert Settings.make(method="eoh").learning.update == "none"
-    with pytest.raises(InputError, match="method is eoh, which teaches no model"):
+    with pytest.raises(InputError, match="method is eoh, which trains no model"):
         Settings.make(method="eoh", update="grpo")
     with pytest.raises(InputError, match="method is spo, whose numbers have options"):
         Settings.make(method_settings={"islands": 3})

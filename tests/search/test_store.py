@@ -26,7 +26,7 @@ from spo_jax.rl.backend import SAME_BITS, ask_same_bits
 from spo_jax.search.parts import Parts
 from spo_jax.search.rounds import Best, Failure
 from spo_jax.search.runs import commands, progress
-from spo_jax.search.runs.discover import Request, resumed
+from spo_jax.search.runs.discover import prepare, resumed
 from spo_jax.search.runs.manifest import (
     check_model,
     check_prompts,
@@ -421,9 +421,13 @@ def test_a_run_without_a_pair_says_where_to_look():
 
 
 def args(**given):
-    fields = ["problem", "preset", "out", "resume", "rewind", "folder", "adapters", "select"]
+    fields = ["problem", "preset", "out", "resume", "rewind", "folder", "adapters"]
     fields = dict.fromkeys(fields)
     return Namespace(**(fields | given))
+
+
+def export(**given):
+    return commands.export(args(**({"select": None} | given)))
 
 
 def test_a_finished_run_says_so(tmp_path, capsys):
@@ -467,7 +471,7 @@ def test_trouble_is_found_before_anything_is_written(tmp_path):
         ({"credit": "stackelbreg"}, "unknown credit 'stackelbreg'"),
         ({"learning_credit": "shraed", "update": "math:floor"}, "unknown credit 'shraed'"),
         ({"generator": "no.such:Thing"}, "cannot import generator"),
-        ({"generator": "grammar", "update": "grpo"}, "update is grpo, which teaches a model"),
+        ({"generator": "grammar", "update": "grpo"}, "update is grpo, which trains a model"),
         ({"model": "no/such/folder"}, "model no/such/folder: no such folder"),
         ({"update": "math:pi"}, "neither Updater nor function"),
         ({"prompts": str(tmp_path / "none")}, "none"),
@@ -506,10 +510,10 @@ def test_export_writes_a_pair_file_once(tmp_path, capsys):
     with start(tmp_path / "run") as store:
         fill(store, rounds=1)
     out = tmp_path / "pair.py"
-    assert commands.export(args(run=str(tmp_path / "run"), out=str(out))) == 0
+    assert export(run=str(tmp_path / "run"), out=str(out)) == 0
     assert load_pair(out).repair.strategy == load_run(tmp_path / "run").best.pair.repair.strategy
     with pytest.raises(InputError, match="exists"):
-        commands.export(args(run=str(tmp_path / "run"), out=str(out)))
+        export(run=str(tmp_path / "run"), out=str(out))
     capsys.readouterr()
 
 
@@ -519,11 +523,11 @@ def test_export_gives_the_finalist_of_either_rule(tmp_path, capsys):
         fill(store, rounds=1)
         first, second = store.candidates(2)
         with pytest.raises(InputError, match="no pair of this run was measured for --select util"):
-            commands.export(args(run=str(tmp_path / "run"), out=str(out), select="utility"))
+            export(run=str(tmp_path / "run"), out=str(out), select="utility")
         finals = (replace(first, validation=0.6), replace(second, validation=0.7))
         store.commit_finals(Finals(finals))
     for rule, best in (("utility", first), ("validation", second)):
-        assert commands.export(args(run=str(tmp_path / "run"), out=str(out), select=rule)) == 0
+        assert export(run=str(tmp_path / "run"), out=str(out), select=rule) == 0
         assert load_pair(out).repair.strategy == best.pair.repair.strategy
         out.unlink()
 
@@ -575,7 +579,7 @@ def test_a_run_goes_on_with_the_prompts_it_began_with(tmp_path):
 def test_prompts_are_found_from_any_folder(tmp_path, monkeypatch):
     (tmp_path / "mine").mkdir()
     monkeypatch.chdir(tmp_path)
-    asked = Request("tsp", preset="smoke", given={"prompts": "mine"}).prepare().config
+    asked = prepare("tsp", preset="smoke", given={"prompts": "mine"}).config
     assert asked.generator.prompts == str(tmp_path / "mine")
     with start(tmp_path / "run", asked) as store:
         stored = store.config
@@ -731,10 +735,10 @@ def test_where_a_round_spends_its_time(tmp_path):
 def test_adapters_of_a_run_that_has_none(tmp_path):
     with start(tmp_path / "run") as store:
         fill(store, rounds=1)
-    with pytest.raises(InputError, match="has taught no adapters"):
-        commands.export(args(run=str(tmp_path / "run"), adapters=str(tmp_path / "out")))
+    with pytest.raises(InputError, match="has trained no adapters"):
+        export(run=str(tmp_path / "run"), adapters=str(tmp_path / "out"))
     with pytest.raises(InputError, match="nothing to export"):
-        commands.export(args(run=str(tmp_path / "run")))
+        export(run=str(tmp_path / "run"))
     assert not (tmp_path / "out").exists()
 
 

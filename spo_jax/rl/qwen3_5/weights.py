@@ -83,37 +83,20 @@ def load_pretrained(folder: str | Path, dtype: Any = None, mesh: Mesh | None = N
     return model
 
 
-def save_pretrained(model: Qwen3_5, folder: str | Path, max_shard_bytes: int = 4 * 2**30) -> None:
+def save_pretrained(model: Qwen3_5, folder: str | Path) -> None:
     """Write a folder for transformers and `load_pretrained`, atomically.
 
-    max_shard_bytes: more tensors than this are split into several files.
     Raises InputError if the folder exists and is not empty.
     """
-    entries = []
+    tensors = {}
     for path, leaf in nnx.to_flat_state(nnx.state(model)):
-        names = checkpoint_names(path, model.config)
-        for repeat, name in enumerate(names):
+        for repeat, name in enumerate(checkpoint_names(path, model.config)):
             index = repeat if _is_stacked(path) else ...
-            entries.append((name, leaf, index, leaf.nbytes // len(names)))
-    entries.sort(key=lambda entry: _reading_order(entry[0]))
-    shards = _shards([entry[-1] for entry in entries], max_shard_bytes)
-
+            value = np.asarray(jax.device_get(leaf[...][index]))
+            tensors[name.replace("model.", PREFIX, 1)] = np.ascontiguousarray(value)
     with fresh_folder(folder) as fresh:
         write_json(fresh / "config.json", {**model.config.to_json(), "dtype": model.dtype.name})
-        weight_map: dict[str, str] = {}
-        for number, shard in enumerate(shards, start=1):
-            file = f"model-{number:05d}-of-{len(shards):05d}.safetensors"
-            tensors = {}
-            for name, leaf, index, _ in (entries[i] for i in shard):
-                value = np.asarray(jax.device_get(leaf[...][index]))
-                tensors[name.replace("model.", PREFIX, 1)] = np.ascontiguousarray(value)
-            save_file(
-                tensors, fresh / (file if len(shards) > 1 else SINGLE), metadata={"format": "pt"}
-            )
-            weight_map |= dict.fromkeys(tensors, file)
-        if len(shards) > 1:
-            total = sum(entry[-1] for entry in entries)
-            write_json(fresh / INDEX, {"metadata": {"total_size": total}, "weight_map": weight_map})
+        save_file(tensors, fresh / SINGLE, metadata={"format": "pt"})
 
 
 def checkpoint_names(path: Sequence[Any], config: Qwen3_5Config) -> list[str]:
@@ -226,23 +209,3 @@ def _to_device(array: np.ndarray, mesh: Mesh | None, stacked: bool) -> jax.Array
         sharding = weight_sharding(array.shape, mesh, stacked)
         moved = jax.make_array_from_callback(array.shape, sharding, lambda index: array[index])
     return jax.block_until_ready(moved)  # else host copies accumulate
-
-
-def _reading_order(name: str) -> list[tuple[int, str]]:
-    """Layer 2 before layer 10."""
-    return [(int(part) if part.isdigit() else -1, part) for part in name.split(".")]
-
-
-def _shards(sizes: Sequence[int], limit: int) -> list[list[int]]:
-    """Indices in runs of at most `limit` bytes, or of one larger tensor."""
-    if limit < 1:
-        raise InputError(f"max_shard_bytes is {limit}; it must be positive")
-    shards: list[list[int]] = []
-    held = limit
-    for index, size in enumerate(sizes):
-        if held + size > limit:
-            shards.append([])
-            held = 0
-        shards[-1].append(index)
-        held += size
-    return shards

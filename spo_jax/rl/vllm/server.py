@@ -13,8 +13,8 @@ import subprocess
 import sys
 import threading
 import time
+from abc import ABC, abstractmethod
 from pathlib import Path
-from typing import Protocol
 
 import jax
 
@@ -62,39 +62,38 @@ class Stopped(Exception):
     """The caller no longer needs the work in flight."""
 
 
-class Server(Protocol):
+class Server(ABC):
     """owned: whether the run starts and ends it. base: the name of the model without adapters."""
 
-    owned: bool
-    base: str
+    owned = False
+    base = NAME
 
+    @abstractmethod
     def start(self, stopping: threading.Event) -> Client:
         """A client of the server once it answers. Raises InputError if it fails, and Stopped once
         `stopping` is set.
         """
-        ...
 
     def alive(self) -> bool:
         """Whether its process runs, as far as known."""
-        ...
+        return True
 
     def stop(self) -> None:
         """End it if the run owns it."""
-        ...
+        return None
 
     def last_lines(self) -> str:
         """The end of its output, if any, as the end of a sentence."""
-        ...
+        return ""
 
 
-class Started:
+class Started(Server):
     """A server of `config.vllm_python` with the model in `folder`; its output goes to `log`.
 
     context: longest prompt and answer together, in tokens.
     """
 
     owned = True
-    base = NAME
 
     def __init__(self, config: Settings, folder: Path, log: Path, context: int) -> None:
         self._config, self._folder, self.log, self._context = config, folder, log, context
@@ -158,16 +157,14 @@ class Started:
             return ending(self.log, file.read().decode("utf-8", "replace"))
 
 
-class Attached:
+class Attached(Server):
     """A server of the user at `url`. It must see the run's folder under the same path.
 
     Raises InputError for an invalid address, or one with a secret.
     """
 
-    owned = False
-
     def __init__(self, url: str) -> None:
-        self.url, self.base = address(url, "vllm_url", VLLM_KEYS), NAME
+        self.url = address(url, "vllm_url", VLLM_KEYS)
 
     def start(self, stopping: threading.Event) -> Client:
         client = Client(self.url)
@@ -183,15 +180,6 @@ class Attached:
         if client.asleep():  # a killed run leaves it asleep
             client.wake()
         return client
-
-    def alive(self) -> bool:
-        return True
-
-    def stop(self) -> None:
-        return None
-
-    def last_lines(self) -> str:
-        return ""
 
 
 def environment(config: Settings) -> dict[str, str]:

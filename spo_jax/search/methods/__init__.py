@@ -97,10 +97,3 @@ def _with_settings(method: Any, config: Settings) -> Any:
         info = FieldInfo.from_annotation(known[name])
         changed[name] = converted(f"method_settings: {name}", info, value)
     return dataclasses.replace(method, **changed)
-
-
-def settings_of(method: Any) -> dict[str, Any]:
-    """A method's numbers, for the record."""
-    if not dataclasses.is_dataclass(method) or isinstance(method, type):
-        return {}
-    return dataclasses.asdict(method)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from spo_jax.config import Settings
 from spo_jax.envs.problem import Instance
-from spo_jax.search.methods.pairs import Budget, Request, best_of, generate, record
+from spo_jax.search.methods.pairs import Budget, Request, best_of, generate, members, record
 from spo_jax.search.parts import Parts
 from spo_jax.search.payoffs import Table
 from spo_jax.search.rounds import Round, State
@@ -28,7 +28,7 @@ class BestOfN:
         request = Request(INITIALIZATION, operator="initialization")
         new = generate(parts, k, table, [request], n=_budget(parts.config).of(k))
         best = best_of((*state.individuals, *new.individuals))
-        return record(parts, k, state, table, [new], [best] if best else [])
+        return record(parts, k, state, table, [new], members([best] if best else []))
 
 
 def _budget(config: Settings) -> Budget:

@@ -25,7 +25,7 @@ from pydantic import Field
 
 from spo_jax.config import Settings
 from spo_jax.envs.problem import Instance
-from spo_jax.search.methods.pairs import Budget, Request, generate, record
+from spo_jax.search.methods.pairs import Budget, Request, generate, members, record
 from spo_jax.search.parts import Parts
 from spo_jax.search.payoffs import Table
 from spo_jax.search.rounds import Individual, Round, State
@@ -70,7 +70,7 @@ class Eoh:
         ]
         new = generate(parts, k, table, requests)
         population = survivors((*population, *new.individuals), size)
-        return record(parts, k, state, table, [new], population)
+        return record(parts, k, state, table, [new], members(population))
 
     def _p(self, prose: bool) -> int:
         return self.parents if prose else 2

@@ -30,7 +30,7 @@ from pydantic import Field
 
 from spo_jax.config import Settings
 from spo_jax.envs.problem import Instance
-from spo_jax.search.methods.pairs import Budget, Request, generate, record
+from spo_jax.search.methods.pairs import Budget, Request, generate, members, record
 from spo_jax.search.parts import Parts
 from spo_jax.search.payoffs import Table
 from spo_jax.search.rounds import Individual, Round, State
@@ -82,7 +82,7 @@ class FunSearch:
         new = generate(parts, k, table, requests, n=self.samples)
         after = self.database((*state.individuals, *new.individuals), config, k + 1)
         best = [island.best for island in after if island.best is not None]
-        return record(parts, k, state, table, [new], best)
+        return record(parts, k, state, table, [new], members(best))
 
     def _budget(self, config: Settings) -> Budget:
         """Whole prompts, at least one."""

@@ -29,7 +29,6 @@ import math
 import random
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from statistics import median
 from typing import Annotated
 
 from pydantic import Field
@@ -38,10 +37,10 @@ from spo_jax.config import Settings
 from spo_jax.envs.problem import Instance
 from spo_jax.errors import InputError
 from spo_jax.program import Pair, Program, Prompt, Role
-from spo_jax.search.candidates import distinct, sample, written
-from spo_jax.search.methods.pairs import Budget, scores_of
+from spo_jax.search.candidates import counts_of, distinct, sample
+from spo_jax.search.methods.pairs import Budget, Offspring, record, scores_of
 from spo_jax.search.parts import Parts
-from spo_jax.search.payoffs import Table, better
+from spo_jax.search.payoffs import Table
 from spo_jax.search.population import Member, Population
 from spo_jax.search.rounds import Answers, Counts, Digests, Individual, Round, State
 from spo_jax.search.writing.prompts import INITIALIZATION
@@ -119,20 +118,10 @@ class Glns:
         tally = self.judge(destroys, repairs, scores, python_rng(config.seed, "round", k, "draws"))
         kept = self.size - self.prune
         survivors = (_pruned(destroys, tally.destroys, kept), _pruned(repairs, tally.repairs, kept))
-        return Round(
-            number=k,
-            programs=(*distinct(leaders), *distinct(followers)),
-            pairs=tuple(table.played),
-            failures=(*failures, *refused, *table.failures()),
-            destroys=survivors[0],
-            repairs=survivors[1],
-            best=better(state.best, [each.pair for each in new], table, k),
-            counts=_counts(leaders, followers, new, scores, table),
-            metrics={**written(leaders, config), **written(followers, config)},
-            answers=(*leaders, *followers),
-            individuals=new,
-            note=json.dumps(best_together(*survivors, tally.pairs)),
-        )
+        offspring = Offspring(new, tuple(leaders), tuple(followers), (*failures, *refused))
+        counts = _counts(leaders, followers, new, scores, table)
+        note = json.dumps(best_together(*survivors, tally.pairs))
+        return record(parts, k, state, table, [offspring], survivors, note=note, counts=counts)
 
     def plan(self, state: State, rng: random.Random) -> "Plan":
         """Plan one new destroy and one new repair."""
@@ -303,20 +292,15 @@ def _counts(
     scores: Scores,
     table: Table,
 ) -> Counts:
-    """A round in numbers. A repair answer is valid if its program is valid with any destroy."""
+    """A repair answer is valid if its program is valid with any destroy."""
     valid = {repair for _, repair in scores}
-    values = [each.utility for each in new]
-    return Counts(
-        destroy_answers=len(leaders),
+    programs = [program for answers in followers for program in answers.programs]
+    return counts_of(
+        leaders,
+        followers,
+        table,
         destroys=len(distinct(leaders)),
-        valid_destroys=sum(answers.programs != (None,) for answers in leaders),
-        repair_answers=len(followers),
         repairs=len(distinct(followers)),
-        valid_repairs=sum(
-            p is not None and p.digest in valid for a in followers for p in a.programs
-        ),
-        pairs=len(table.played),
-        reused=table.reused,
-        top=max(values, default=None),
-        median=median(values) if values else None,
+        valid_repairs=sum(each is not None and each.digest in valid for each in programs),
+        utilities=[each.utility for each in new],
     )

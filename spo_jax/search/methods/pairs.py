@@ -6,21 +6,19 @@ answers; one whose destroy is refused counts against the budget, as if one answe
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 
-import numpy as np
-
 from spo_jax.program import Pair, Program, Prompt, Role
-from spo_jax.search.candidates import distinct, play_responses, sample, written
+from spo_jax.search.candidates import counts_of, distinct, play_responses, sample, written
 from spo_jax.search.parts import Parts
 from spo_jax.search.payoffs import Table, better
 from spo_jax.search.population import Member, Population
 from spo_jax.search.rounds import Answers, Counts, Failure, Individual, Round, State
 from spo_jax.search.writing.prompts import INITIALIZATION
 
-NOTHING: Mapping[str, float] = {}
+NOTHING: dict[str, float] = {}
 
 
 @dataclass(frozen=True)
@@ -140,14 +138,15 @@ def record(
     state: State,
     table: Table,
     offspring: Sequence[Offspring],
-    population: Sequence[Individual],
+    populations: tuple[Population, Population],
     *,
     note: str = "",
-    metrics: Mapping[str, float] = NOTHING,
+    metrics: dict[str, float] = NOTHING,
+    counts: Counts | None = None,
 ) -> Round:
-    """The record of round k, which created `offspring` and ended with `population`.
+    """The record of round k, which created `offspring` and ended with `populations`.
 
-    In the recorded populations both programs of a pair have the pair's rank.
+    counts: by default of pairs that are valid themselves.
     """
     new = [each for batch in offspring for each in batch.individuals]
     destroys = [answers for batch in offspring for answers in batch.destroys]
@@ -159,32 +158,31 @@ def record(
         programs=tuple(dict.fromkeys((*distinct(destroys), *distinct(repairs), *halves))),
         pairs=tuple(table.played),
         failures=(*failures, *table.failures()),
-        destroys=_members(population, "destroy"),
-        repairs=_members(population, "repair"),
+        destroys=populations[0],
+        repairs=populations[1],
         best=better(state.best, [each.pair for each in new], table, k),
-        counts=counts_of(destroys, repairs, new, table),
-        metrics={
-            **written(destroys, parts.config),
-            **written(repairs, parts.config),
-            **metrics,
-        },
+        counts=counts or _counts(destroys, repairs, new, table),
+        metrics=written(destroys, parts.config) | written(repairs, parts.config) | metrics,
         individuals=tuple(new),
         note=note,
         answers=(*destroys, *repairs),
     )
 
 
-def _members(population: Sequence[Individual], role: Role) -> Population:
-    return tuple(Member(_half(each.pair, role), each.utility, each.round) for each in population)
+def members(population: Sequence[Individual]) -> tuple[Population, Population]:
+    """The destroys and the repairs of some pairs; both programs of a pair have its rank."""
+    destroys = [Member(each.pair.destroy, each.utility, each.round) for each in population]
+    repairs = [Member(each.pair.repair, each.utility, each.round) for each in population]
+    return tuple(destroys), tuple(repairs)
 
 
-def counts_of(
+def _counts(
     destroys: Sequence[Answers],
     repairs: Sequence[Answers],
     new: Sequence[Individual],
     table: Table,
 ) -> Counts:
-    """A round in numbers. new: its valid pairs."""
+    """new: the valid pairs."""
     answered = {
         (answers.prompt.destroy.digest, program.digest)
         for answers in repairs
@@ -192,15 +190,12 @@ def counts_of(
         if program is not None and answers.prompt.destroy is not None
     }
     values = list({each.pair.digest: each.utility for each in new}.values())
-    return Counts(
-        destroy_answers=sum(len(answers.completions) for answers in destroys),
+    return counts_of(
+        destroys,
+        repairs,
+        table,
         destroys=len(distinct(destroys)),
-        valid_destroys=sum(program is not None for each in destroys for program in each.programs),
-        repair_answers=sum(len(answers.completions) for answers in repairs),
         repairs=len(answered),
         valid_repairs=len(new),
-        pairs=len(table.played),
-        reused=table.reused,
-        top=max(values, default=None),
-        median=float(np.median(values)) if values else None,
+        utilities=values,
     )

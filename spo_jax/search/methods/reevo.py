@@ -25,7 +25,7 @@ from spo_jax.config import Settings
 from spo_jax.envs.problem import Instance
 from spo_jax.program import Prompt
 from spo_jax.search.candidates import complete, written
-from spo_jax.search.methods.pairs import Budget, Request, best_of, generate, record
+from spo_jax.search.methods.pairs import Budget, Request, best_of, generate, members, record
 from spo_jax.search.parts import Parts
 from spo_jax.search.payoffs import Table
 from spo_jax.search.rounds import Answers, Individual, Round, State
@@ -66,7 +66,7 @@ class ReEvo:
         if k == 1:
             requests = [Request(INITIALIZATION, operator="initialization")]
             new = generate(parts, k, table, requests, n=count)
-            return record(parts, k, state, table, [new], new.individuals)
+            return record(parts, k, state, table, [new], members(new.individuals))
 
         reflect = Reflector(self, parts, k, state)
         crossings = min(count, config.search.population_size)
@@ -85,7 +85,7 @@ class ReEvo:
         if mutants := count - crossings:
             requests = [request("mutation", () if elitist is None else (elitist,), advice)]
             offspring.append(generate(parts, k, table, requests, n=mutants, stream=("mutation",)))
-        population = [each for batch in offspring for each in batch.individuals]
+        population = members([each for batch in offspring for each in batch.individuals])
         note, metrics = reflect.note, reflect.metrics
         return record(parts, k, state, table, offspring, population, note=note, metrics=metrics)
 

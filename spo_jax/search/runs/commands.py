@@ -14,23 +14,23 @@ def discover(args: argparse.Namespace) -> int:
     Returns the exit code: 0, or 130 after Ctrl-C, 143 after SIGTERM. Raises SpoError for what
     the user can mend.
     """
-    from spo_jax.search.runs.discover import Request
+    from spo_jax.search.runs.discover import prepare
     from spo_jax.search.runs.store import read_manifest
 
-    if args.resume is not None:
+    resume = args.resume is not None
+    if resume:
         read_manifest(args.resume)  # raises where there is none to resume
         if args.out is not None:
             raise InputError("--resume goes on in its own folder: leave out --out")
-    resume = args.resume is not None
     path = args.resume if resume else args.out
-    discovery = Request(
+    discovery = prepare(
         args.problem,
         preset=args.preset,
         given=flags.given(args),
         path=None if path is None else Path(path),
         resume=resume,
         rewind=args.rewind,
-    ).prepare()
+    )
     if getattr(args, "dump_config", False):
         print(presets.to_toml(discovery.config), end="")
         return 0
@@ -90,7 +90,7 @@ def runs(args: argparse.Namespace) -> int:
 
 
 def export(args: argparse.Namespace) -> int:
-    """`spo export RUN [--out FILE.py] [--adapters DIR]`: what a run found, and what it taught."""
+    """`spo export RUN [--out FILE.py] [--adapters DIR]`: a run's best pair and its adapters."""
     from spo_jax.envs.problems import get_problem
     from spo_jax.program import save_pair
     from spo_jax.search.runs.run import load_run
@@ -114,7 +114,7 @@ def export(args: argparse.Namespace) -> int:
         print(f"{written}: the pair of round {best.round}, J {best.utility:.4f}")
     if args.adapters is not None:
         if run.config.learning.update != "grpo" or not run.rounds:
-            raise InputError(f"{args.run}: this run has taught no adapters (yet)")
+            raise InputError(f"{args.run}: this run has trained no adapters (yet)")
         from spo_jax.rl.policy import export_adapters
 
         with Store.reopen(run.path):  # no other process may write checkpoints meanwhile

@@ -1,6 +1,6 @@
-"""A discovery run as a function call. `spo discover` and the experiments come here too.
+"""A discovery run as a function call; `spo discover` and the experiments call it too.
 
-Heavy imports happen when a run starts, so that what is wrong with its settings is said at once.
+Heavy imports happen when a run starts, so that wrong settings are refused at once.
 """
 
 import contextlib
@@ -18,6 +18,7 @@ from spo_jax.envs.specs import absolute
 from spo_jax.errors import InputError
 from spo_jax.generator import Generator
 from spo_jax.limits import needed, require_address_space
+from spo_jax.named import known_by
 from spo_jax.search.parts import Method, Parts
 from spo_jax.search.rounds import Observer, Round, Updater
 from spo_jax.search.runs import progress
@@ -45,7 +46,7 @@ if TYPE_CHECKING:
     from spo_jax.search.population import Panel, Survivors
     from spo_jax.search.utility import Utility
 
-OWN = "own"  # the preset that a run with settings of the caller's own names
+OWN = "own"  # the preset's name of a run with `settings` of the caller
 
 
 def discover(
@@ -77,7 +78,7 @@ def discover(
     generator, credit, survivors, panel, utility, evaluator, update, method: the setting of that
         name, or an object in its place. The manifest keeps the names of the objects, and a run goes
         on with objects of the same names.
-    observer: watches the run beside the log. verbose: prints what `spo discover` prints.
+    observer: watches the run, besides the log. verbose: print what `spo discover` prints.
     path: the run's folder; by default a new one, runs/PROBLEM-PRESET-seedS.
     resume: go on with the run in `path`, or start it where there is none. A finished run is
         returned as it is. rewind: forget the rounds after this one before.
@@ -91,11 +92,17 @@ def discover(
     }  # fmt: skip
     given = more | {name: part for name, part in parts.items() if part is not None}
     given = {name: objects.name(name, part) for name, part in given.items()}
-    with objects:
-        folder = None if path is None else Path(path)
-        discovery = Request(
-            problem, settings, preset, given, folder, resume, rewind, objects.names
-        ).prepare()
+    with known_by(objects.known):
+        discovery = prepare(
+            problem,
+            settings,
+            preset=preset,
+            given=given,
+            path=None if path is None else Path(path),
+            resume=resume,
+            rewind=rewind,
+            objects=objects.names,
+        )
         discovery.observer, discovery.verbose = observer, verbose
         return discovery.run()
 
@@ -114,74 +121,60 @@ def settings(problem: str | None = None, preset: str | None = None, **more: Any)
     return presets.settings(problem, preset, **more)
 
 
-@dataclasses.dataclass(frozen=True)
-class Request:
-    """What a caller asks for, as `discover` takes it.
+def prepare(
+    problem: str | Problem | None = None,
+    own: Settings | None = None,
+    *,
+    preset: str | None = None,
+    given: Mapping[str, Any],
+    path: Path | None = None,
+    resume: bool = False,
+    rewind: int | None = None,
+    objects: Mapping[str, str] | None = None,
+) -> "Discovery":
+    """A discovery that is ready to run; nothing is written. Raises InputError.
 
-    given: settings above the others. objects: names of those that were passed, by option.
+    own, given: `settings` and `more` of `discover`. objects: names of those that were passed, by
+    option.
     """
-
-    problem: str | Problem | None = None
-    settings: Settings | None = None
-    preset: str | None = None
-    given: Mapping[str, Any] = dataclasses.field(default_factory=dict)
-    path: Path | None = None
-    resume: bool = False
-    rewind: int | None = None
-    objects: Mapping[str, str] = dataclasses.field(default_factory=dict)
-
-    def prepare(self) -> "Discovery":
-        """A discovery that is ready to run; nothing is written. Raises InputError."""
-        given = dict(self.given)
-        if self.problem is not None:
-            own = isinstance(self.problem, str)
-            given["problem"] = self.problem if own else _name_of(self.problem)  # type: ignore[arg-type]
-        if self.path is None and self.resume:
-            raise InputError("resume needs the path of the run")
-        if self.rewind is not None and not self.resume:
-            raise InputError("--rewind goes back in a run: name it with --resume RUN")
-        if self.path is not None and self.resume and (self.path / MANIFEST).exists():
-            return self._resumed(self.path, given)
-        return self._new(given)
-
-    def _new(self, given: dict[str, Any]) -> "Discovery":
-        if self.settings is None:
-            preset = presets.DEFAULT_PRESET if self.preset is None else self.preset
-            config = settings(given.pop("problem", None), preset, **given)
-        else:
-            preset = OWN if self.preset is None else self.preset
-            config = self.settings.replace(**given)
-        if config.generator.name in LEARNERS and Path(config.generator.model).is_dir():
-            config = config.replace(model=str(Path(config.generator.model).resolve()))
-        if config.generator.prompts is not None:
-            config = config.replace(prompts=str(Path(config.generator.prompts).resolve()))
-        own = absolute(config.evaluation.on), absolute(config.evaluation.validate_on)
-        config = config.replace(on=own[0], validate_on=own[1])
-        path = default_folder(config, preset) if self.path is None else self.path
-        check_new(path)
-        return Discovery(config, preset, path, new=True, objects=self.objects)
-
-    def _resumed(self, path: Path, given: dict[str, Any]) -> "Discovery":
+    given, objects = dict(given), objects or {}
+    if problem is not None:
+        given["problem"] = problem if isinstance(problem, str) else _name_of(problem)
+    if path is None and resume:
+        raise InputError("resume needs the path of the run")
+    if rewind is not None and not resume:
+        raise InputError("--rewind goes back in a run: name it with --resume RUN")
+    if path is not None and resume and (path / MANIFEST).exists():
         run = load_run(path)
-        if self.settings is not None:
-            given = self.settings.flat() | given
-        config = resumed(run.config, run.preset, given, self.preset, path)
-        finished = run.status == "finished" and self.rewind is None
+        given = given if own is None else own.flat() | given
+        config = resumed(run.config, run.preset, given, preset, path)
+        finished = run.status == "finished" and rewind is None
         if not finished:
-            check_objects(run.manifest, self.objects, path)
-        return Discovery(
-            config, run.preset, path, new=False, rewind=self.rewind, finished=finished,
-            objects=self.objects,
-        )  # fmt: skip
+            check_objects(run.manifest, objects, path)
+        return Discovery(config, run.preset, path, False, rewind, finished, objects)
+    if own is None:
+        preset = presets.DEFAULT_PRESET if preset is None else preset
+        config = settings(given.pop("problem", None), preset, **given)
+    else:
+        preset = OWN if preset is None else preset
+        config = own.replace(**given)
+    if config.generator.name in LEARNERS and Path(config.generator.model).is_dir():
+        config = config.replace(model=str(Path(config.generator.model).resolve()))
+    if config.generator.prompts is not None:
+        config = config.replace(prompts=str(Path(config.generator.prompts).resolve()))
+    on, validate_on = absolute(config.evaluation.on), absolute(config.evaluation.validate_on)
+    config = config.replace(on=on, validate_on=validate_on)
+    path = default_folder(config, preset) if path is None else path
+    check_new(path)
+    return Discovery(config, preset, path, new=True, objects=objects)
 
 
 def resumed(
     stored: Settings, preset: str, given: Mapping[str, Any], asked: str | None, path: Path
 ) -> Settings:
-    """The config a run goes on with: its own, but for settings that may change, as workers.
+    """The config that a run resumes with: its own, except settings that may change, as workers.
 
-    given, asked: the settings and the preset asked for. Raises InputError where they are of another
-    run.
+    given, asked: the requested settings and preset. Raises InputError if another run has them.
     """
     given = dict(given)
     if "model" in given and stored.generator.name not in WITH_MODEL:
@@ -206,9 +199,9 @@ def _name_of(problem: Problem) -> str:
 
 @dataclasses.dataclass
 class Discovery:
-    """A run that is about to go on: its settings, its folder, and what is passed to it.
+    """A run that is about to start or resume: its settings, its folder, and the passed objects.
 
-    objects: names of what was passed in the place of a name. committed: rounds so far. exists:
+    objects: names of the passed objects, by option. committed: rounds so far. exists:
     whether the folder is there. finished: nothing is left to do.
     """
 
@@ -227,7 +220,7 @@ class Discovery:
         self.exists = not self.new
 
     def farewell(self) -> str:
-        """What to say when it is stopped."""
+        """The message of a stopped run."""
         if self.exists:
             return progress.stopped(self.config, self.path, self.committed)
         return "Stopped before the run began; nothing was written."
@@ -272,8 +265,8 @@ class Discovery:
         instances = instances_of(config, problem)
         templates = Templates.read(config.generator.prompts, problem)  # once for the whole run
         prompts = templates.digest if config.generator.prompts is not None else None
-        credit, taught = get_credit(config.search.credit), config.learning.learning_credit
-        learning_credit = None if taught is None else get_credit(taught)
+        credit, own = get_credit(config.search.credit), config.learning.learning_credit
+        learning_credit = None if own is None else get_credit(own)
         survivors, panel = get_survivors(config.search.survivors), get_panel(config.search.panel)
         utility, method = get_utility(config.evaluation.utility), get_method(config)
         if config.generator.name == VLLM:
@@ -342,11 +335,11 @@ class Discovery:
     def _open(
         self, store: Store, display: progress.Display, generator: Generator, updater: Updater
     ) -> None:
-        """Bring back what the last committed round left, or the one to go back to."""
+        """Restore the state after the last committed round, or after the one to go back to."""
         self.committed = store.last_round(self.rewind)
         if self.committed:
             updater.restore(self.path / CHECKPOINTS, self.committed)
-        if self.rewind is not None:  # not before what it goes on from is there
+        if self.rewind is not None:  # after the restore has succeeded
             store.rewind(self.rewind)
             display.note(f"went back to round {self.rewind}")
         generator.open(self.path, display.remark)

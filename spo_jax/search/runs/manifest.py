@@ -1,4 +1,4 @@
-"""What a run is and what it ran on: the contents of manifest.json, and what a resume compares.
+"""The contents of manifest.json: what a run is and what it ran on; and the checks of a resume.
 
 Heavy imports happen inside, because commands import this.
 """
@@ -142,7 +142,7 @@ def model_of(settings: Settings) -> dict[str, str] | None:
 
 
 def idle_devices(model: Mapping[str, str] | None) -> str:
-    """A sentence where a model has more devices than it uses, or nothing."""
+    """A sentence if a model leaves devices unused, else ""."""
     used = (model or {}).get("devices", "")
     if not used.startswith("1 of "):
         return ""
@@ -150,12 +150,12 @@ def idle_devices(model: Mapping[str, str] | None) -> str:
 
 
 def inexact_resume(model: Mapping[str, str] | None) -> str:
-    """A sentence where a resumed run does not end bit for bit as it would have, or nothing."""
+    """A sentence if a resumed run may differ from an uninterrupted one in rounding, else ""."""
     if (model or {}).get("repeats", "bit for bit") == "bit for bit":
         return ""
     return (
-        "On a GPU a run that is stopped and resumed ends as it would have to rounding, not bit for "
-        "bit; --deterministic, given when a run begins, makes it so, and slower"
+        "On a GPU a resumed run equals an uninterrupted one up to rounding, not bit for bit; "
+        "--deterministic, given when a run begins, makes them equal, but slower"
     )
 
 
@@ -219,7 +219,7 @@ def versions() -> dict[str, str]:
 
 
 def other_software(stored: Mapping[str, Any], model: Mapping[str, str] | None = None) -> str:
-    """A warning where a run goes on with other software or devices than it began with, or none."""
+    """A warning if a run resumes with other software or devices than it began with, else ""."""
     began, now = dict(stored.get("versions") or {}), versions()
     if "commit" in (stored.get("code") or {}) and "commit" in (code := _checkout()):
         began["commit"], now["commit"] = _named(stored["code"]), _named(code)

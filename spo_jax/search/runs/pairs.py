@@ -1,11 +1,10 @@
-"""A pair in use: evaluated on instances, or as a solver of one; from a file, a run or an object."""
+"""Evaluates a pair on instances or solves one with it; from a file, a run or an object."""
 
-import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from spo_jax.config import Settings
+from spo_jax.config import Settings, usable_cores
 from spo_jax.envs.problem import Instance, Problem
 from spo_jax.envs.problems import get_problem, known_problems
 from spo_jax.envs.report import evaluation
@@ -33,12 +32,8 @@ def evaluate(
     """
     known, found, config = resolve(pair, problem)
     specs = [on] if isinstance(on, str) else list(on)
-    terms: dict[str, Any] = {
-        "on_invalid": config.evaluation.on_invalid,
-        "state": config.generator.state,
-        **more,
-    }
-    return evaluation.evaluate(found, known, specs, workers=workers or cores(), **terms)
+    terms = terms_of(config) | {"workers": workers or usable_cores()} | more
+    return evaluation.evaluate(found, known, specs, **terms)
 
 
 def solve(
@@ -61,18 +56,19 @@ def solve(
     known, found, config = resolve(pair, problem)
     if not isinstance(instance, Instance):
         instance = known.read(instance)
-    terms: dict[str, Any] = {
-        "on_invalid": config.evaluation.on_invalid,
-        "state": config.generator.state,
-        **more,
-    }
-    return solving.solve(instance, found, known, workers=workers or cores(), **terms)
+    terms = terms_of(config) | {"workers": workers or usable_cores()} | more
+    return solving.solve(instance, found, known, **terms)
+
+
+def terms_of(config: Settings) -> dict[str, Any]:
+    """The terms of rollouts that a pair was discovered under, and is by default used under."""
+    return {"on_invalid": config.evaluation.on_invalid, "state": config.generator.state}
 
 
 def resolve(
     pair: Pair | Run | str | Path, problem: str | Problem | None = None
 ) -> tuple[Problem, Pair, Settings]:
-    """The problem asked for, by default that of the run; the pair; what it was discovered with.
+    """The problem, by default the run's; the pair; the settings that it was discovered with.
 
     Raises InputError where the problem is not known, or is not the run's.
     """
@@ -102,8 +98,3 @@ def pair_of(run: Run) -> Pair:
     if run.best is None:
         raise InputError(f"{run.path}: this run has found no valid pair yet")
     return run.best.pair
-
-
-def cores() -> int:
-    """The CPUs that this process may use."""
-    return len(os.sched_getaffinity(0))

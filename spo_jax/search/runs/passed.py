@@ -1,48 +1,40 @@
-"""What a caller passes to a run as objects: parts in the place of names, and a second observer."""
+"""Objects that a caller passes to a run: parts instead of names, and a second observer."""
 
 import contextlib
 import sys
 from collections.abc import Iterator
 from typing import Any
 
-from spo_jax import named
 from spo_jax.search.rounds import Observer, Round
 
 
 class Objects:
-    """Objects in the place of names; within its context they are found by the names they get.
+    """Objects passed instead of names.
 
-    names: by option, of those that cannot be imported again by their name.
+    known: by their names in the settings, for `named.known_by`. names: by option, the names of
+    those that cannot be imported again.
     """
 
     def __init__(self) -> None:
         self.names: dict[str, str] = {}
-        self._objects: dict[str, Any] = {}
-        self._stack = contextlib.ExitStack()
+        self.known: dict[str, Any] = {}
 
     def name(self, option: str, part: Any) -> Any:
-        """What the settings say in the place of `part`: its own name, or a plain value itself."""
+        """The value of the setting for `part`: its name, or a plain value itself."""
         if part is None or isinstance(part, str | int | float):
             return part
         owner = part if hasattr(part, "__qualname__") else type(part)
         module, name = owner.__module__, owner.__qualname__
         full = f"{module}:{name}"
         if module == "__main__" or getattr(sys.modules.get(module), name, None) is not part:
-            while self._objects.setdefault(full, part) is not part:
+            while self.known.setdefault(full, part) is not part:
                 full += "'"
             self.names[option] = full
         return full
 
-    def __enter__(self) -> "Objects":
-        self._stack.enter_context(named.known_by(self._objects))
-        return self
-
-    def __exit__(self, *exc: object) -> None:
-        self._stack.close()
-
 
 class Both(Observer):
-    """Two observers, told in turn."""
+    """Several observers, called in turn."""
 
     def __init__(self, *observers: Observer):
         self._observers = observers

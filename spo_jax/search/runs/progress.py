@@ -1,6 +1,6 @@
-"""What a person sees of a run: a live bar on a terminal, plain lines elsewhere and in the log.
+"""The display of a run: a live bar on a terminal, plain lines elsewhere and in the log.
 
-It looks at the clock, and nothing that it computes goes back into the run.
+It reads the clock, and nothing that it computes affects the run.
 """
 
 import math
@@ -85,13 +85,13 @@ def round_line(
 
 
 def spent_line(what: str, spent: Mapping[str, float]) -> str:
-    """Where time went. What runs side by side counts twice."""
+    """Seconds by kind of work, which may overlap."""
     known = ", ".join(f"{name} {seconds:.1f} s" for name, seconds in spent.items())
     return f"{what} took: {known}"
 
 
 def bill(totals: Mapping[str, float]) -> str:
-    """What an endpoint's answers took in all, or nothing where none wrote."""
+    """The total cost of an endpoint's answers; "" for other generators."""
     if not any(f"{what}/prompt_tokens" in totals for what in WRITTEN):
         return ""
     prompt, completion, cost, lost, uncounted = (
@@ -109,13 +109,13 @@ def _of_all(metrics: Mapping[str, float], name: str) -> float:
 
 
 def failure_line(done: Round) -> str:
-    """What failed in a round, or nothing."""
+    """What failed in a round, or ""."""
     tally = ", ".join(f"{count} {status}" for status, count in done.tally().items())
     return f"round {done.number} failures: {tally}" if tally else ""
 
 
 def fault_line(done: Round) -> str:
-    """What our own side failed with in a round, or nothing."""
+    """The faults of this machine in a round, or ""."""
     faults = [f for f in done.failures if f.status == Status.HOST_FAULT.label]
     if not faults:
         return ""
@@ -128,7 +128,7 @@ def fault_line(done: Round) -> str:
 def closing(
     best: Best | None, config: Settings, path: Path, pair: Path | str, finals: Finals = NOT_MEASURED
 ) -> list[str]:
-    """What came of a run, and what to do next. pair: its file, or why there is none."""
+    """The result of a run, and what to do next. pair: its file, or why there is none."""
     if best is None:
         return [f"No valid pair was found; the failures table of {path}/spo.sqlite says why."]
     suffix = next(iter(get_problem(config.problem).suffixes), "")
@@ -151,7 +151,7 @@ def closing(
 
 
 def choice(best: Best, finals: Finals) -> list[str]:
-    """The chosen pair beside the one with the highest J, and what that one over-promised."""
+    """The chosen pair and the one with the highest J, and how much the latter over-promised."""
     highest = finals.highest
     if highest is None:
         return []
@@ -218,7 +218,7 @@ class Clock:
         self._played = self._total = self._done = 0
 
     def left(self) -> float | None:
-        """Seconds, or None before there is anything to judge by."""
+        """Seconds; None before the first pair."""
         played = sum(self._finished) + self._played + self._done
         if not played:
             return None
@@ -331,7 +331,7 @@ class Display(Observer):
         return {"all": time.monotonic() - self._began, **self._spent}
 
     def ended(self) -> None:
-        """The rounds are over: where the time of those that were run here went, in the log."""
+        """Log where the time of this session's rounds went."""
         if self._spent_in_all:
             self.note(spent_line("these rounds", self._spent_in_all))
 

@@ -1,4 +1,4 @@
-"""What a run goes on from and ends with, read from its tables."""
+"""Reads a run's state, best pairs and final measurements from its tables."""
 
 import json
 import math
@@ -73,7 +73,7 @@ def read_best(db: sqlite3.Connection) -> Best | None:
 def candidates(db: sqlite3.Connection, count: int, best_from: str) -> list[Best]:
     """The `count` best pairs of a run by J, one per destroy; the run's best comes first.
 
-    Of equals it is the one found first.
+    Of equals the earliest counts.
     """
     best = read_best(db)
     found = {} if best is None else {best.pair.destroy.digest: best}

@@ -279,7 +279,8 @@ def about(path: Path, best: Best, names: Iterable[str]) -> str:
 def dump(path: str | Path) -> dict[str, list[tuple[Any, ...]]]:
     """All tables of a run but its timings, rows in order: equal for equal runs."""
     with contextlib.closing(tables.connect(Path(path) / DATABASE)) as db:
-        return tables.dump(db)
+        rows = {table: db.execute(f"SELECT * FROM {table}") for table in tables.TABLES}
+        return {table: sorted(each, key=lambda row: row[:4]) for table, each in rows.items()}
 
 
 # --- folders --------------------------------------------------------------------------------------

@@ -6,7 +6,7 @@ import os
 import sqlite3
 import zlib
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -100,7 +100,7 @@ TIMED = (*TABLES, "timings")  # equal runs have equal TABLES, and their own timi
 
 
 def connect(path: Path, create: bool = False) -> sqlite3.Connection:
-    """A connection in autocommit mode; transactions are begun by hand. `create` makes the tables.
+    """A connection in autocommit mode: the caller begins transactions. `create` makes the tables.
 
     The rollback journal with full synchronisation: what is committed survives a power cut, and a
     killed writer's journal is rolled back by the next reader, who needs to write for that.
@@ -166,19 +166,9 @@ def write_round(
     """
     k = done.number
     _insert(db, "programs", _program_rows(db, done))
-    # A pair that met a fault of the host before is evaluated again, and its verdict replaced.
+    # A pair that failed by a fault of the host is evaluated again, and its verdict replaced.
     pairs = [
-        (
-            p.destroy,
-            p.repair,
-            k,
-            p.kind,
-            p.status,
-            p.utility,
-            p.reason,
-            p.role,
-            json.dumps(p.scores),
-        )
+        (*p.digests, k, p.kind, p.status, p.utility, p.reason, p.role, json.dumps(p.scores))
         for p in done.pairs
     ]
     _insert(db, "pairs", pairs, "INSERT OR REPLACE")
@@ -349,10 +339,3 @@ def _round_row(done: Round) -> tuple[Any, ...]:
     known = {name: v if math.isfinite(v) else None for name, v in done.metrics.items()}
     metrics = json.dumps(known, sort_keys=True)
     return (done.number, *asdict(done.counts).values(), *best, metrics)
-
-
-def dump(
-    db: sqlite3.Connection, tables: Iterable[str] = TABLES
-) -> dict[str, list[tuple[Any, ...]]]:
-    """All rows of some tables, in the order of their keys."""
-    return {t: sorted(db.execute(f"SELECT * FROM {t}"), key=lambda row: row[:4]) for t in tables}

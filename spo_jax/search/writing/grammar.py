@@ -1,8 +1,8 @@
 """A generator without a language model: samples and edits of the grammar's derivations.
 
 It answers the same prompts as a model does, in the same format, so that discovery does not know
-the difference. A parent is edited through its derivation; one without (typed by hand or written by
-a model) says nothing to the grammar, which then draws afresh.
+the difference. A parent is edited through its derivation. One that a person or a model wrote has
+no derivation, so the grammar samples a new program.
 """
 
 import hashlib
