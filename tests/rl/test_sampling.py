@@ -308,7 +308,7 @@ def test_bad_input_is_named(both):
         ([np.ones(400, np.int32)], 1, {"max_new_tokens": 200}, "exceeds the context of 512"),
         ([np.array([3, 256], np.int32)], 1, {"max_new_tokens": 4},
          "prompt 0 holds token 256, outside the vocabulary of 256"),
-        ([good], 0, {"max_new_tokens": 4}, "0 samples a prompt"),
+        ([good], 0, {"max_new_tokens": 4}, "0 samples per prompt"),
     ]  # fmt: skip
     for prompts, n, settings, message in cases:
         with pytest.raises(InputError, match=message):
