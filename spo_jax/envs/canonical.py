@@ -1,8 +1,8 @@
-"""Bytes that tell values apart, as far as a program could: equal for equal values whatever their
-order in memory, different for different ones, for equal ones of different types, and for equal
-dictionaries in different order. The order of a set depends on how it was made, so there are none.
+"""Serialises values for digests: the bytes differ if and only if a program could see a difference.
 
-Each value is written as a letter for its type, the length of what follows, and that.
+So the types of values and the order of dictionaries count, the memory layout of arrays does not.
+Sets are refused: their order depends on how they were built. Each value is written as a letter for
+its type, the length of its content, and the content.
 """
 
 import struct
@@ -12,14 +12,14 @@ import numpy as np
 
 from spo_jax.errors import InputError
 
-DEEPEST = 50  # containers within each other
+DEEPEST = 50  # levels of nested containers
 
 
 def canonical(value: Any, where: str) -> bytes:
     """The bytes of None, booleans, numbers, texts, bytes, NumPy's numbers and arrays, and lists,
     tuples and dicts of these.
 
-    where: names the value in errors. Raises InputError for anything else: its bytes are not known.
+    where: names the value in errors. Raises InputError for any other type.
     """
     return _written(value, where, 0)
 

@@ -3,16 +3,17 @@
     destroy(x, destroy_cnt, problem_data) -> (removed, partial)
     repair(x, removed, problem_data) -> solution
 
-x is a solution and problem_data a dict with distance_matrix and coordinates, and whatever else the
-problem has; how programs are made of that, each problem says (`Problem.operators`). Numbers come
-from the global generators of `random` and `numpy.random`. A file may hold several of each role, by
-names that begin with destroy and with repair or insert: one of them is then drawn for each call.
+x is a solution and problem_data a dict with distance_matrix, coordinates and the problem's other
+data; each problem has a template that makes programs of operators (`Problem.operators`). Random
+numbers come from the global generators of `random` and `numpy.random`. A file may hold several
+operators of a role, with names that begin with destroy, and with repair or insert: each call then
+draws one of them.
 
-What is deliberate: the global generators become the rollout's own, which is seeded per rollout and
-cannot be seeded again, so calls that seed do nothing. Of a destroy's answer only `removed` counts,
-at most 35% of the nodes, and the rest keeps its order, as our contract asks (some of the published
-operators remove more). Our interface has no coordinates: they are recovered from the distances, up
-to where the plane lies, and are off where distances are rounded or no distances in a plane.
+Deliberate differences: the global generators become the rollout's generator, and calls that seed do
+nothing. Of a destroy's result only `removed` counts, at most 35% of the nodes, and the rest keeps
+its order, as our contract requires (some of the published operators remove more). Our interface has
+no coordinates: they are recovered from the distances, up to a rotation, shift or reflection, and
+are inexact where distances are rounded or not planar.
 """
 
 import ast
@@ -26,9 +27,9 @@ from spo_jax.program.pairfile import parse_pair, read_file
 from spo_jax.program.scopes import rename, split
 from spo_jax.program.syntax import flat, unparse
 
-FRACTION = 0.2  # of the nodes is what destroy_cnt asks for, as published
+FRACTION = 0.2  # of the nodes: destroy_cnt, as published
 PREFIXES: dict[Role, tuple[str, ...]] = {"destroy": ("destroy",), "repair": ("repair", "insert")}
-_RNG = "adapter_random"  # the rollout's generator, by the name of the module that stands for it
+_RNG = "adapter_random"  # the name of the `random` module, which stands for the rollout's rng
 
 # Members of numpy.random that the rollout's generator has under another name.
 _SAME_AS = {
@@ -78,7 +79,7 @@ def load_operators(path: str | Path, problem: Problem) -> Pair:
     """The operators in a file as a pair of programs for `problem`.
 
     Raises InputError for a file that cannot be read or holds no such operators, and for a problem
-    that takes none. What the programs may do is decided by the sandbox, as for every pair.
+    without a template. The sandbox checks the programs, as those of every pair.
     """
     path, adapter = Path(path), problem.operators()
     try:
@@ -88,8 +89,9 @@ def load_operators(path: str | Path, problem: Problem) -> Pair:
 
 
 def _wrapped(tree: ast.Module, path: Path, adapter: str) -> str:
-    """The text of a pair file that uses the operators in `tree`. Raises Rejection for a text that
-    cannot be written anew, else as `load_operators`.
+    """The text of a pair file that uses the operators in `tree`.
+
+    Raises Rejection if the tree cannot be unparsed, else as `load_operators`.
     """
     found = _operators(tree)
     for role in ROLES:
@@ -128,7 +130,7 @@ def _takes_three(args: ast.arguments) -> bool:
 
 
 def _check_imports(tree: ast.Module) -> None:
-    """Some of the published operators use a package that programs may not; say which."""
+    """Raises Rejection that names a forbidden import, which some published operators have."""
     for top in tree.body:
         for node in ast.walk(top):
             modules = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
@@ -172,7 +174,7 @@ def _without_collisions(text: str, own: dict[str, str]) -> str:
 
 
 class _Rewriter(ast.NodeTransformer):
-    """The global generators become the rollout's, and what only a script does is left out."""
+    """Replaces the global generators by the rollout's and drops the statements of a script."""
 
     def __init__(self, tree: ast.Module):
         self.tree = tree
@@ -233,7 +235,7 @@ class _Rewriter(ast.NodeTransformer):
         return self.generic_visit(node)
 
     def member(self, node: ast.expr) -> tuple[str | None, bool]:
-        """Which member of a global generator's module an expression is, and whether of NumPy's."""
+        """The member of a global generator that an expression names; whether it is NumPy's."""
         match node:
             case ast.Attribute(
                 value=ast.Attribute(value=ast.Name(id=name), attr="random"), attr=attr

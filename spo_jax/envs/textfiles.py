@@ -1,8 +1,7 @@
-"""Text files: reading and writing them whole, and the scanner of files of fields and sections.
+"""Reads and writes text files, and scans files of fields and sections.
 
-Layout is read tolerantly (white space, colons, a missing EOF line); what the words say is checked
-strictly, and every complaint is one sentence with file and line. Which fields and sections there
-are, the reader of each problem says.
+The scanner tolerates layout (white space, colons, a missing EOF line) and checks content strictly;
+each error is one sentence with file and line. Each problem's reader defines fields and sections.
 """
 
 import contextlib
@@ -54,9 +53,9 @@ def read_text(path: str | Path) -> str:
 
 
 def write_atomically(path: str | Path, data: str | bytes) -> None:
-    """Write a file whole or not at all: into a neighbour, then renamed. Raises InputError.
+    """Write a file completely or not at all, by renaming a temporary file. Raises InputError.
 
-    It is on the disk when this returns: no power cut leaves an empty file in place of an old one.
+    The data is on the disk on return: a power cut leaves no empty file in place of an old one.
     """
     raw = data.encode() if isinstance(data, str) else data
     try:
@@ -79,7 +78,7 @@ def write_atomically(path: str | Path, data: str | bytes) -> None:
 
 
 def sync_folder(folder: str | Path) -> None:
-    """Bring what was made or renamed in a folder to the disk, where the file system can."""
+    """Flush new and renamed entries of a folder to the disk, if the file system can."""
     with contextlib.suppress(OSError):
         descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
         try:
@@ -98,7 +97,7 @@ def load_json(path: Path) -> Any:
 
 
 def cost_text(cost: float) -> str:
-    """A cost as the field's files write it: without a point if it is whole."""
+    """A cost as benchmark files write it: without a decimal point if it is whole."""
     return str(int(cost)) if float(cost).is_integer() and abs(cost) < 2**53 else repr(float(cost))
 
 
@@ -199,7 +198,7 @@ class Document:
 
 
 def shown(word: str) -> str:
-    """A word of the file as a complaint quotes it: cut to 40 characters."""
+    """A word quoted for an error message, cut to 40 characters."""
     return repr(word if len(word) <= 40 else word[:37] + "...")
 
 
@@ -238,7 +237,7 @@ def scan(path: str | Path) -> Document:
 def require_kind(document: Document, kind: str, weights: Iterable[str], known: set[str]) -> str:
     """The EDGE_WEIGHT_TYPE of a file whose TYPE is `kind`. Raises InputError.
 
-    A section outside `known` is refused: it would state a constraint that we do not keep.
+    Refuses sections outside `known`: they may state constraints that we do not enforce.
     """
     found = document.text("TYPE").split()[0].upper()
     if found != kind:

@@ -1,4 +1,4 @@
-"""Read-only views of an instance's numbers, as programs see them, and lists that they return.
+"""Read-only views of an instance's numbers for programs, and checks of the lists they return.
 
 A program that indexes element by element is four times faster on tuples than on an ndarray, and
 a vectorised one needs the ndarray; `spo_jax.envs.run.sandbox.layout` decides which it gets.
@@ -27,8 +27,8 @@ def node_list(value: object) -> list[int] | None:
     """`value` as a list of Python ints, or None unless it is exactly what a program may return.
 
     Lists, tuples and one-dimensional integer arrays of Python or NumPy integers; not subclasses,
-    not booleans, not floats. Always a list of its own: the one a program returned could still be
-    changed, by a generator of its that is finalised late.
+    not booleans, not floats. The result is a copy: the program could still change the list that it
+    returned, in a generator that is finalised late.
     """
     kind = type(value)
     if kind is list or kind is tuple:

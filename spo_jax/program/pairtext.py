@@ -82,7 +82,7 @@ def _import_lines(imports: Iterable[Import]) -> str:
 
 
 def acts_unnamed(each: Import) -> bool:
-    """Imports with an effect beyond their name."""
+    """Whether an import has an effect beyond its name."""
     return each.name == "*" or each.module == "__future__"
 
 

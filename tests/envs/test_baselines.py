@@ -218,7 +218,7 @@ def test_steps_are_for_what_takes_them(mine):
 
 def test_a_third_problem_and_a_baseline_of_its_own(mine):
     problem = get_problem("third_problem:PathProblem")
-    with pytest.raises(InputError, match="no baseline of path: it has none of its own"):
+    with pytest.raises(InputError, match="no baseline of path: it declares none"):
         get_baseline("alns", problem)
     (mine / "paths.py").write_text(
         "def straight(instance, seed):\n    return [*range(1, instance.size)]\n"

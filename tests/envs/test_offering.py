@@ -78,7 +78,7 @@ def test_baselines_are_declared(folder, capsys):
     for name, problem, says in [
         ("gone", WHOLE, "x is not installed: pip install 'spo-jax[e]'"),
         ("crooked", WHOLE, "'crooked' is no baseline of path: there is straight or gone; name any"),
-        ("straight", BARE, "'straight' is no baseline of path: it has none of its own; name any"),
+        ("straight", BARE, "'straight' is no baseline of path: it declares none; name any"),
     ]:
         assert main(["baseline", name, "--problem", problem, *on]) == 2
         assert says in capsys.readouterr().err

@@ -7,16 +7,16 @@ from spo_jax.envs.problem import Problem
 from spo_jax.errors import InputError
 from spo_jax.named import imported, require_members
 
-GROUP = "spo_jax.problems"  # of the entry points by which other packages bring problems
-# Not entry points of ours: those of a source tree are as old as its installation.
+GROUP = "spo_jax.problems"  # the entry point group of other packages' problems
+# Ours are no entry points: those of a source tree are as old as its installation.
 _OURS = {"tsp": "spo_jax.envs.problems.tsp:TSP", "cvrp": "spo_jax.envs.problems.cvrp:CVRP"}
 _REQUIRED = ("sample", "rules")
 
 
 def known_problems() -> dict[str, str]:
-    """The "package.module:NAME" of each problem that has a name: ours, and those of other packages.
+    """The "package.module:NAME" of each named problem: ours, and those of other packages.
 
-    Raises InputError where two packages bring a problem of the same name.
+    Raises InputError if two packages provide a problem of the same name.
     """
     found = dict(_OURS)
     for point in entry_points(group=GROUP):
@@ -29,9 +29,9 @@ def known_problems() -> dict[str, str]:
 
 
 def get_problem(name: str) -> Problem:
-    """The problem of a name ("tsp", or an entry point's), or any other by "package.module:NAME".
+    """The problem of a name ("tsp", or an entry point's), or of a "package.module:NAME".
 
-    Raises InputError where there is none, and for what is no `Problem`.
+    Raises InputError if there is none, or if the object is not a `Problem`.
     """
     if ":" in name or name in _OURS:
         known, spec = _OURS, _OURS.get(name, name)

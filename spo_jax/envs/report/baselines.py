@@ -77,7 +77,7 @@ def get_baseline(name: str, problem: Problem) -> Heuristic:
         solve = imported("baseline", declared.function, listed)
         return Heuristic(name, solve, declared.function, declared.seeded)
     if ":" not in name:
-        offer = f"there is {listed}" if known else "it has none of its own"
+        offer = f"there is {listed}" if known else "it declares none"
         raise InputError(
             f"{name!r} is no baseline of {problem.name}: {offer}; "
             "name any other as 'package.module:function'"

@@ -1,6 +1,6 @@
 """The capacitated vehicle routing problem, with a free fleet as in the paper.
 
-Workers import this module, so it imports little.
+Workers import this module: keep its imports light.
 """
 
 from collections.abc import Sequence

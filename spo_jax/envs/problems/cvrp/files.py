@@ -52,8 +52,8 @@ def read(path: str | Path) -> Instance:
     cost of the `.sol` beside the file or the `bks` of an `index.json` in its folder or the two
     above, the lower of the two if both exist.
 
-    Raises InputError for anything that cannot be read as such an instance. A damaged reference is
-    no such thing: the instance is still good, and reference_source says what is wrong.
+    Raises InputError for a file that is not such an instance. A damaged reference is not an error:
+    reference_source says what is wrong.
     """
     document = scan(path)
     weight = require_kind(document, "CVRP", ("EUC_2D",), _SECTIONS)
@@ -182,9 +182,7 @@ def routes_cost(dist: np.ndarray, routes: Iterable[Sequence[int]]) -> float:
 
 
 def lower_bound(instance: Instance) -> float:
-    """A length that no routes are below: each customer's shortest edge, as half of two, which may
-    be the same one.
-    """
+    """A lower bound on the length of routes: half of each customer's shortest edge, twice."""
     others = instance.dist + np.diag(np.full(len(instance.dist), np.inf))
     return float(others[1:].min(axis=1).sum())
 

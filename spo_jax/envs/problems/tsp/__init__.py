@@ -1,4 +1,4 @@
-"""The travelling salesperson problem. Workers import this module, so it imports little."""
+"""The travelling salesperson problem. Workers import this module: keep its imports light."""
 
 from collections.abc import Sequence
 from pathlib import Path

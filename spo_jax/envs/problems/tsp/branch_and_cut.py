@@ -1,13 +1,12 @@
-"""Proof that a tour is the shortest one: branch and cut on the complete graph.
+"""Proves by branch and cut on the complete graph that a tour is shortest.
 
 The relaxation is that of Dantzig, Fulkerson and Johnson (Operations Research 2, 1954) with parity
-cuts (blossoms). A bound is never HiGHS's word, and neither is that nothing is left below a node:
-both are summed up anew from dual values, over every edge of the graph, and are valid for whatever
-values these have. The effort is limited by nodes of the search tree and not by time, so that a
-proof that is found is found again.
+cuts (blossoms). No bound and no infeasibility of HiGHS is trusted: both are recomputed from dual
+values over every edge of the graph, and are valid for any such values. The effort is limited by
+nodes of the search tree, not by time, so that results are repeatable.
 
-A good tour comes from elsewhere (`spo_jax.envs.problems.tsp.references.lkh`): what is left is the
-proof. Uniform instances take about half a second at 100 nodes and ten seconds at 200.
+The tour itself comes from LKH (`spo_jax.envs.problems.tsp.references.lkh`). Uniform instances take
+about half a second at 100 nodes and ten seconds at 200.
 """
 
 from collections.abc import Iterator
@@ -24,11 +23,11 @@ from spo_jax.envs.problems.tsp.files import check_tour, tour_cost
 TOLERANCE = 1e-8  # of the tour's length: by less, a shorter tour may have been missed
 
 _LENGTH = 1e5  # the tour's, in the relaxation: far above HiGHS's absolute tolerance of 1e-7
-_NEIGHBORS = 8  # edges a node in the first relaxation
+_NEIGHBORS = 8  # edges per node in the first relaxation
 _EPSILON = 1e-6  # values closer to 0 or 1 are 0 or 1
-_VIOLATED = 0.02  # a cut has to be missed by this much
-_CANDIDATES = 8  # edges that are tried before one is branched on
-_STALLED = 0.02  # a round of parity cuts has to close this share of the gap in the tree
+_VIOLATED = 0.02  # the least violation of a cut that is added
+_CANDIDATES = 8  # edges tried by strong branching
+_STALLED = 0.02  # the least share of the gap that a round of parity cuts has to close
 _CAPACITY = 1e6  # flows are in whole numbers: a value of 1
 
 Bounds = tuple[np.ndarray, np.ndarray]  # [E] float64 each, least and largest value of an edge
@@ -51,9 +50,9 @@ class Proof:
 def prove(instance: Instance, tour: list[int], most_nodes: int = 2000) -> Proof:
     """Prove that `tour` is a shortest one of `instance`, or find one.
 
-    most_nodes: of the search tree, before it is given up. The same call has the same result.
+    most_nodes: limit of the search tree. The same call has the same result.
 
-    Raises InputError if `tour` is none of `instance`.
+    Raises InputError if `tour` is not a tour of `instance`.
     """
     check_tour(instance, tour)
     cost = tour_cost(instance.dist, tour)
@@ -65,14 +64,14 @@ def prove(instance: Instance, tour: list[int], most_nodes: int = 2000) -> Proof:
 
 
 class _GivenUp(Exception):
-    """HiGHS has no solution to offer."""
+    """HiGHS has no solution."""
 
 
 @dataclass(frozen=True)
 class _Relaxed:
-    """A solved relaxation. value, reduced: [E]; of edges that are not in it, value is 0.
+    """A solved relaxation. value, reduced: [E]; value is 0 for edges outside it.
 
-    bound: no tour within the bounds is shorter; inf if there is none.
+    bound: a lower bound on the tours within the bounds; inf if there is none.
     """
 
     bound: float

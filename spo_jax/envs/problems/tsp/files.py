@@ -119,8 +119,8 @@ def _matrix(
 def recorded(path: Path, names: Iterable[str], field: str | None = None) -> tuple[float, str] | str:
     """The cost that a JSON index records for the first of `names` in it, and that name.
 
-    An index maps a name to a cost, or to an object with the cost under `field`. Where there is
-    none, the reason as a clause.
+    An index maps a name to a cost, or to an object with the cost under `field`. Returns the reason
+    as a clause if there is none.
     """
     if not path.exists():
         return f"no {path.name} beside the file"
@@ -142,9 +142,9 @@ def recorded(path: Path, names: Iterable[str], field: str | None = None) -> tupl
 def best_reference(
     found: Sequence[tuple[float, str]], notes: Sequence[str]
 ) -> tuple[float | None, str]:
-    """The lowest of the (cost, source) pairs, the first one on ties, and where it comes from.
+    """The lowest of the (cost, source) pairs, the first on ties, and its source with remarks.
 
-    The others are named if they disagree, and so are `notes`; without any pair, notes say why.
+    The remarks name the pairs that disagree, and `notes`; without any pair, they are the notes.
     """
     if not found:
         return None, "; ".join(notes)
@@ -164,8 +164,8 @@ def read(path: str | Path) -> Instance:
     its edge_weight_type. The reference is the cost of the `.opt.tour` beside the file or the value
     in a `solutions.json` beside it, the lower of the two if both exist.
 
-    Raises InputError for anything that cannot be read as such an instance. A damaged reference is
-    no such thing: the instance is still good, and reference_source says what is wrong.
+    Raises InputError for a file that is not such an instance. A damaged reference is not an error:
+    reference_source says what is wrong.
     """
     document = scan(path)
     known = {"NODE_COORD_SECTION", "DISPLAY_DATA_SECTION"}
@@ -212,7 +212,7 @@ def check_tour(instance: Instance, tour: Sequence[int]) -> None:
 
 
 def lower_bound(instance: Instance) -> float:
-    """A length that no tour is below: half of each node's two shortest edges."""
+    """A lower bound on the length of a tour: half of each node's two shortest edges."""
     if instance.size < 3:
         return 0.0
     others = instance.dist + np.diag(np.full(instance.size, np.inf))

@@ -108,12 +108,12 @@ def _reorder(choices: Choices, pool: str, ordered: str) -> tuple[list[str], list
     return [f"order = {ordered}"], again, ", the others in random order"
 
 
-def _polish_phrase(choices: Choices) -> str:
-    return {
-        "none": "",
-        "each": ", after each try moving every inserted node once more to its cheapest place",
-        "end": ", and at the end move every inserted node once more to its cheapest place",
-    }[str(choices.get("polish", "none"))]
+_KEEP_BEST = ["if total < best_cost:", "    best_cost = total", "    best = trial"]
+_POLISH = {
+    "none": "",
+    "each": ", after each try moving every inserted node once more to its cheapest place",
+    "end": ", and at the end move every inserted node once more to its cheapest place",
+}
 
 
 def _ordered(choices: Choices) -> tuple[str, list[str], list[str]]:
@@ -134,7 +134,7 @@ def _ordered(choices: Choices) -> tuple[str, list[str], list[str]]:
         attempt += insert_lines(choices, True, prune=polish != "each")
         if polish == "each":
             attempt.append(f"total -= {reconsider_call(choices, 'trial', 'order')}")
-        attempt += ["if total < best_cost:", "    best_cost = total", "    best = trial"]
+        attempt += _KEEP_BEST
         if choices["retry"] == "mutate":
             attempt.append("    best_order = order")
         search = [*first, 'best_cost = float("inf")', "for attempt in range(tries):"]
@@ -157,7 +157,7 @@ def _ordered(choices: Choices) -> tuple[str, list[str], list[str]]:
     if choices.get("blink"):
         what += f" (a better place is overlooked with probability {choices['blink']})"
     what += _tries_phrase(choices, how) + (" for each group" if grouped else "")
-    return what + _polish_phrase(choices), helpers, [*lines, *FINISH]
+    return what + _POLISH[str(polish)], helpers, [*lines, *FINISH]
 
 
 def _groups(search: list[str]) -> list[str]:
@@ -216,7 +216,7 @@ def _regret(choices: Choices) -> tuple[str, list[str], list[str]]:
         start.append("total = 0.0")
         if polish == "each":
             insert.append(f"total -= {reconsider_call(choices, 'trial', 'removed_nodes')}")
-        insert += ["if total < best_cost:", "    best_cost = total", "    best = trial"]
+        insert += _KEEP_BEST
     else:
         lines = before
         insert = [line for line in insert if "total" not in line]
@@ -227,7 +227,7 @@ def _regret(choices: Choices) -> tuple[str, list[str], list[str]]:
     if polish == "end":
         lines.append(reconsider_call(choices, "best", "removed_nodes"))
     what = f"Insert next the removed node with {score_phrase}, at its cheapest place {where}"
-    what += noise_phrase + _tries_phrase(choices, "") + _polish_phrase(choices)
+    what += noise_phrase + _tries_phrase(choices, "") + _POLISH[str(polish)]
     return what, helpers, [*lines, *FINISH]
 
 
