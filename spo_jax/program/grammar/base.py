@@ -22,6 +22,7 @@ from spo_jax.program import Role
 
 Choice = str | int | float | bool
 Choices = dict[str, Choice]
+Parents = Sequence[Choices]
 Kind = Literal["mechanism", "control", "option"]
 Weights = Mapping[Choice, float]  # the values a slot allows, each with its relative weight
 Wish = Callable[["Slot", Choices], Choice | None]
@@ -136,62 +137,54 @@ class Grammar:
         if form == INITIALIZATION or not parents:
             return self.sample(rng, state)
         mended = [self.mend(parent, rng, state) for parent in parents]
-        first, second = mended[0], mended[-1]
         taken = {self.render(parent)[1] for parent in mended}
+        change = {
+            MECHANISM_REPLACEMENT: self._replace_mechanism,
+            STATE_CONTROL_REDESIGN: self._redesign_control,
+            SIMPLIFICATION: self._simplify,
+            DIVERGENT_CROSSOVER: self._diverge,
+            SHARED_PRINCIPLE_CROSSOVER: self._share,
+        }[form]
         for _ in range(_RETRIES):
-            if form == MECHANISM_REPLACEMENT:
-                child = self._replace_mechanism(first, rng, state)
-            elif form == STATE_CONTROL_REDESIGN:
-                child = self._redesign_control(first, rng, state)
-            elif form == SIMPLIFICATION:
-                child = self._simplify(first, rng, state)
-            elif form == DIVERGENT_CROSSOVER:
-                child = self._diverge(mended, rng, state)
-            else:
-                child = self._share(first, second, rng, state)
+            child = change(mended, rng, state)
             if self.render(child)[1] not in taken:
                 break
         return child
 
     # --- the five forms ---------------------------------------------------------------------
 
-    def _replace_mechanism(self, parent: Choices, rng: random.Random, state: bool) -> Choices:
+    def _replace_mechanism(self, parents: Parents, rng: random.Random, state: bool) -> Choices:
         """Redraw one mechanism; keep the choices that are still valid."""
+        parent = parents[0]
         slots = self._present(parent, "mechanism")
         if not slots:
             return self.sample(rng, state)
-        target = rng.choice(slots)
-        return self._walk(
-            rng, state, _keep(parent, without={target.name}), {target.name: (parent[target.name],)}
-        )
+        name = rng.choice(slots).name
+        return self._walk(rng, state, _keep(parent, without={name}), {name: (parent[name],)})
 
-    def _redesign_control(self, parent: Choices, rng: random.Random, state: bool) -> Choices:
-        """Keep mechanisms and options; redraw a random set of controls, one at least anew."""
+    def _redesign_control(self, parents: Parents, rng: random.Random, state: bool) -> Choices:
+        """Keep mechanisms and options; redraw some controls, at least one to a new value."""
+        parent = parents[0]
         slots = self._present(parent, "control")
         if not slots:
             return self.sample(rng, state)
         targets = _some(slots, rng)
-        anew = rng.choice(targets).name
-        return self._walk(
-            rng, state, _keep(parent, without={s.name for s in targets}), {anew: (parent[anew],)}
-        )
+        new = rng.choice(targets).name
+        kept = _keep(parent, without={s.name for s in targets})
+        return self._walk(rng, state, kept, {new: (parent[new],)})
 
-    def _simplify(self, parent: Choices, rng: random.Random, state: bool) -> Choices:
+    def _simplify(self, parents: Parents, rng: random.Random, state: bool) -> Choices:
         """Set options and compound mechanisms to plain values; without any, controls."""
+        parent = parents[0]
         elaborate = [s for s in self._present(parent) if s.plain not in (None, parent[s.name])]
         structural = [s for s in elaborate if s.kind != "control"]
         if not elaborate:
-            return self._redesign_control(parent, rng, state)
+            return self._redesign_control(parents, rng, state)
         targets = _some(structural or elaborate, rng)
-        plain = {s.name: s.plain for s in targets if s.plain is not None}
-        wishes = {**parent, **plain}
+        wishes = {**parent, **{s.name: s.plain for s in targets if s.plain is not None}}
+        return self._walk(rng, state, lambda slot, choices: wishes.get(slot.name, slot.plain))
 
-        def wish(slot: Slot, choices: Choices) -> Choice | None:
-            return wishes.get(slot.name, slot.plain)
-
-        return self._walk(rng, state, wish)
-
-    def _diverge(self, parents: Sequence[Choices], rng: random.Random, state: bool) -> Choices:
+    def _diverge(self, parents: Parents, rng: random.Random, state: bool) -> Choices:
         """A fresh derivation with a leading mechanism that no parent has."""
         leading = next((s for s in self.slots if s.kind == "mechanism"), None)
         if leading is None:
@@ -199,8 +192,9 @@ class Grammar:
         seen = tuple(parent[leading.name] for parent in parents if leading.name in parent)
         return self._walk(rng, state, lambda slot, choices: None, {leading.name: seen})
 
-    def _share(self, first: Choices, second: Choices, rng: random.Random, state: bool) -> Choices:
+    def _share(self, parents: Parents, rng: random.Random, state: bool) -> Choices:
         """Keep the parents' shared choices; take the rest from one of them or redraw it."""
+        first, second = parents[0], parents[-1]
         names = [slot.name for slot in self.slots if slot.name in first or slot.name in second]
         free = [name for name in names if first.get(name) != second.get(name)]
         if not free:  # nothing but shared choices: structure beyond the mechanism is redrawn

@@ -271,9 +271,10 @@ def render(choices: Choices) -> tuple[str, str]:
         insert = regret_lines(choices, several)
         phrase = criterion(choices)[2]
         what = f"Insert next the removed customer with {phrase} at its cheapest feasible place"
-    for lines, words in (_noise(choices), _blink(choices), _fit(choices), _fresh(choices)):
+    for lines, words in (_noise(choices), _blink(choices)):
         before += lines
         phrases += words
+    phrases += _preferences(choices)
     if several:
         tries, tries_phrase = _tries(choices)
         before += [*tries, 'known, best_cost = {}, float("inf")']
@@ -281,12 +282,10 @@ def render(choices: Choices) -> tuple[str, str]:
         if choices["retry"] in _CHANGES:
             begin, again = _begin(choices, begin)
         keep = "best_cost, best_order, best_routes = total, order, trial"
-        if choices["build"] == "regret":
+        if choices["build"] == "regret" or choices["retry"] == "anew":
             keep = "best_cost, best_routes = total, trial"
         elif choices["retry"] == "promote":
             keep = "best_cost, best_order, best_paid, best_routes = total, order, paid, trial"
-        elif choices["retry"] == "anew":
-            keep = "best_cost, best_routes = total, trial"
         loop = [*begin, *insert, "else:", f"    {keep}"]
         body = [*before, "for attempt in range(tries):", *indent(loop)]
         body.append(RESULT.format("best_routes"))
@@ -342,9 +341,8 @@ def _tries(choices: Choices) -> tuple[list[str], str]:
 
 
 def _spoken(text: str) -> str:
-    return (
-        text.replace("len(removed_customers)", "removed").replace(" // ", "/").replace(" * ", " ")
-    )
+    text = text.replace("len(removed_customers)", "removed")
+    return text.replace(" // ", "/").replace(" * ", " ")
 
 
 def _noise(choices: Choices) -> tuple[list[str], list[str]]:
@@ -378,19 +376,16 @@ def _blink(choices: Choices) -> tuple[list[str], list[str]]:
     ]
 
 
-def _fit(choices: Choices) -> tuple[list[str], list[str]]:
-    fit = choices.get("fit", NONE)
-    if fit == NONE:
-        return [], []
-    words = "little" if fit == "tight" else "much"
-    return [], [f"prefer routes that are left with {words} room (weight {choices['fit_weight']})"]
-
-
-def _fresh(choices: Choices) -> tuple[list[str], list[str]]:
-    fresh = choices.get("fresh", "1")
-    if fresh == "1":
-        return [], ["open a new route where that is cheaper"]
-    return [], [f"open a new route where even {fresh} times its cost is lower"]
+def _preferences(choices: Choices) -> list[str]:
+    """Phrases about the room of routes and about new routes."""
+    phrases = []
+    fit, fresh = choices.get("fit", NONE), choices.get("fresh", "1")
+    if fit != NONE:
+        room = "little" if fit == "tight" else "much"
+        weight = choices["fit_weight"]
+        phrases.append(f"prefer routes that are left with {room} room (weight {weight})")
+    cheaper = "that is cheaper" if fresh == "1" else f"even {fresh} times its cost is lower"
+    return [*phrases, f"open a new route where {cheaper}"]
 
 
 GRAMMAR = Grammar("cvrp", "repair", _SLOTS, render)
