@@ -1,12 +1,8 @@
-"""Two pieces of independent work at a time, with the same result whatever the timing.
-
-Results are taken in a fixed order. An error on either side reaches the caller once the other side
-has ended.
-"""
+"""Items that are made in another thread, in order and with the same result whatever the timing."""
 
 from collections.abc import Callable, Generator, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from typing import TypeVar
 
 T = TypeVar("T")
@@ -18,7 +14,7 @@ def ahead(
     """The items in their order; each is made in another thread while the one before is used.
 
     around: wraps the making of each. Close the result to leave early: the item that is being made
-    is waited for, and no other is begun.
+    is waited for, and no other is begun. An error of `items` reaches the caller in its turn.
     """
     end = object()
 
@@ -31,13 +27,3 @@ def ahead(
         while (item := coming.result()) is not end:
             coming = other.submit(make)
             yield item  # type: ignore[misc]
-
-
-@contextmanager
-def beside(work: Callable[[], T]) -> Iterator[Callable[[], T]]:
-    """`work` runs in another thread beside the block; call the yielded function for its result.
-
-    Leaving the block always waits for it.
-    """
-    with ThreadPoolExecutor(1) as other:
-        yield other.submit(work).result

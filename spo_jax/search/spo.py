@@ -15,6 +15,7 @@ Deliberate differences from the paper's listing:
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from itertools import islice
 
@@ -23,7 +24,6 @@ import numpy as np
 from spo_jax.config import Settings
 from spo_jax.envs.problem import Instance
 from spo_jax.program import Group, Pair, Program, Prompt, Role
-from spo_jax.search.beside import beside
 from spo_jax.search.candidates import counts_of, distinct, play_responses, sample, written
 from spo_jax.search.credit import Payoff
 from spo_jax.search.groups import follower_groups, leader_groups
@@ -114,7 +114,8 @@ def one_round(parts: Parts, instances: Sequence[Instance], k: int, state: State)
         "destroy": leader_groups(leaders, destroys, responses, learned_from, table),
         "repair": follower_groups(followers, destroys, responses, learned_from, table),
     }
-    with beside(partial(_learn, parts, groups)) as learned:
+    with ThreadPoolExecutor(1) as other:
+        learned = other.submit(_learn, parts, groups)
         # Line 16: P_D^(k+1) from P_D^(k) and the new destroys, by C_D.
         scores = credits.selected_by.leader
         scored = [Member(d, float(c), k) for d, c in zip(destroys, scores, strict=True)]
@@ -133,7 +134,7 @@ def one_round(parts: Parts, instances: Sequence[Instance], k: int, state: State)
         rated = cross_play_scores(rivals, panel, table, k)
         next_repairs = _survivors(parts, k, "repair", rated)
         look.stage(k, "update", 0)
-        metrics = learned()
+        metrics = learned.result()
 
     return Round(
         number=k,

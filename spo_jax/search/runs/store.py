@@ -223,8 +223,9 @@ class Store:
 
     def log(self, line: str) -> None:
         """Add a line to log.txt."""
-        with storage(self.path), _appended(self.path / LOG) as file:
-            file.write(line + "\n")
+        text = f"{line}\n".encode("utf-8", "backslashreplace")  # it may quote any file name
+        with storage(self.path), open(self.path / LOG, "ab") as file:
+            file.write(text)
 
     def totals(self) -> dict[str, float]:
         """The metrics of all rounds, added up."""
@@ -335,11 +336,6 @@ def read_manifest(path: str | Path) -> dict[str, Any]:
         return parse((path / MANIFEST).read_bytes())
     except (OSError, ValueError) as error:
         raise InputError(f"{path / MANIFEST} cannot be read: {error}") from None
-
-
-def _appended(path: Path) -> IO[str]:
-    """A text file to add lines to, whatever names of files they quote."""
-    return open(path, "a", encoding="utf-8", errors="backslashreplace")
 
 
 def _write_new(path: Path, text: str) -> None:
