@@ -1,19 +1,19 @@
 """Figure 3: one step of a pair under the true state and under another, and with another repair.
 
-    python experiments/case_study.py --budget small
+    python experiments/case_study.py
     python experiments/case_study.py --run runs/tsp-standard-seed0 --size 60
     python experiments/case_study.py --pair mine.py --other docs/pairs/tsp-standard.py
 
 The instance, the incumbent and the random stream are the same in all panels. (a1-a2): a destroy D1
 and its repair R1 at a point of their own rollout, where the true state is 2. (b1-b2): the same
-programs, told that it is 50. (b3): the destruction of (b1) repaired by R2, which is told 50, too.
+programs, shown 50 instead. (b3): the destruction of (b1) repaired by R2, which is shown 50, too.
 
-It is an illustration, and it is chosen: of the run's best pairs by J, one a destroy, that read the
-state, and of the points of their rollouts where the state is 2 and the gap is neither 0 nor large,
-the one at which the spread of the removed nodes changes most with the state, on average over a few
-draws of which the first is shown; points where both steps leave the incumbent go first. R2 is the
-repair of the best other pair that makes something else of the same destruction. The spread is the
-mean distance between two removed nodes over that between any two.
+The step is chosen as an illustration: of the run's best pairs by J, one per destroy, that read the
+state, and of the points of their rollouts with state 2 and a gap neither 0 nor large, the one at
+which the spread of the removed nodes changes most with the state, on average over a few draws of
+which the first is shown; points where both steps leave the incumbent come first. R2 is the repair
+of the best other pair that repairs the same destruction differently. The spread is the mean
+distance between two removed nodes over that between any two.
 """
 
 import argparse
@@ -24,13 +24,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from common import figures
-from common.budgets import INSTANCE_SEED, PROBLEMS
-from common.commandline import add_arguments, chosen, folder, script, workers
-from common.contenders import SPO
-from common.discovered import runs_of
-from common.evaluated import read_pair
-from common.outcomes import reads_state
+from common import cli, figures
+from common.budgets import INSTANCE_SEED
+from common.evaluated import referenced
+from common.runs import asked_runs, reads_state
 
 from spo_jax.envs.problem import Instance, Solution
 from spo_jax.envs.problems import get_problem
@@ -40,7 +37,7 @@ from spo_jax.envs.run.onestep import Step, take_step
 from spo_jax.envs.run.rollouts import Status
 from spo_jax.errors import InputError
 from spo_jax.program import Pair, save_pair
-from spo_jax.search.runs.run import Run, load_run
+from spo_jax.search.runs.pairs import resolve
 
 STEPS = 100  # of the rollouts whose points are looked at
 POINTS = 2  # of a rollout that are looked at, the last ones
@@ -63,80 +60,42 @@ class Point:
 
 @dataclass(frozen=True, eq=False)
 class Case:
-    """What is drawn. true, told: R1's steps under both states; other: R2's under the second."""
+    """What is drawn. true, shown: R1's steps under both states; other: R2's under the second."""
 
     instance: Instance
     point: Point
     counter: int
     second: Pair
     true: Step
-    told: Step
+    shown: Step
     other: Step
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(description="One step under two states and two repairs.")
-    parser.add_argument("--problem", choices=PROBLEMS, default="tsp")
-    parser.add_argument("--run", metavar="FOLDER", help="a run, instead of the budget's own")
-    parser.add_argument("--pair", metavar="PATH", help="the pair (D1, R1), instead of a run's")
-    parser.add_argument("--other", metavar="PATH", help="with --pair: whose repair is R2")
-    parser.add_argument("--size", type=int, default=60, help="nodes or customers")
-    parser.add_argument("--instance", type=int, default=0, metavar="K", help="which of that size")
-    parser.add_argument("--state", type=int, default=2, help="the true state of the point")
-    parser.add_argument("--counter", type=int, default=50, help="the state that is told instead")
-    parser.add_argument("--best", type=int, default=40, metavar="N", help="pairs looked at")
-    add_arguments(parser)
-    return script("case_study", parser, run)
-
-
 def run(args: argparse.Namespace) -> None:
-    budget, out, hands = chosen(args), folder(args), workers(args)
-    if min(args.state, args.counter, args.instance) < 0 or args.best < 2:
-        raise InputError("--state, --counter and --instance are at least 0, and --best at least 2")
+    context = cli.context(args)
     if args.pair:
         if args.other is None:
             raise InputError("--pair needs --other, a pair or a run whose repair is R2")
-        pair, settings = read_pair(args.pair, args.problem)
-        first, rest = [pair], [read_pair(args.other, args.problem)[0]]
-        name, problem = Path(args.pair).stem, args.problem
-        told = f"The pair in {Path(args.pair).name}; R2 from {Path(args.other).name}."
+        _, pair, config = resolve(args.pair, context.problem)
+        first, rest = [pair], [resolve(args.other, context.problem)[1]]
+        name = Path(args.pair).stem
     else:
-        found = (
-            load_run(args.run) if args.run else runs_of(SPO, args.problem, budget, out, hands)[0]
-        )
-        first = rest = best_pairs(found, args.best)
-        settings, name, problem = found.config, found.path.name, found.config.problem
-        told = f"Run {found.path.name}, of whose {len(first)} best pairs it is one."
-        told += "" if args.run else f" {budget.told(problem)}"
-    if problem not in PROBLEMS:
-        raise InputError(f"a run for {problem}: solutions are drawn of {' and '.join(PROBLEMS)}")
-    if not settings.generator.state:
+        context, (found, *_) = asked_runs(args, context)
+        first = rest = [each.pair for each in found.best_pairs(args.best)]
+        config, name = found.config, found.path.name
+    if not config.generator.state:
         raise InputError(f"{name} was discovered without the LNS state, which this is about")
-    instance = one_instance(problem, args.size, args.instance, budget.effort, args.references)
+    sampled = context.problem.sample(args.size, args.instance + 1, INSTANCE_SEED)
+    [instance] = referenced(context, sampled[args.instance :])
     with LocalEvaluator(
-        get_problem(problem), hands, on_invalid=settings.evaluation.on_invalid
+        context.problem, context.workers, on_invalid=config.evaluation.on_invalid
     ) as evaluator:
         case = chosen_case(evaluator, instance, first, rest, args.state, args.counter)
-    stem = out / f"case-study-{problem}-{name}"
-    files = [written(case, Path(f"{stem}.csv"))]
+    stem = f"{context.out}/case-study-{context.problem.name}-{name}"
     for what, pair in (("pair", case.point.pair), ("other", case.second)):
         about = f"Of the case study of {name}."
-        files.append(save_pair(Path(f"{stem}-{what}.py"), pair, about, overwrite=True))
-    with figures.look():
-        figures.publish(draw(case), stem, f"{caption(case)} {told}", files)
-
-
-def best_pairs(found: Run, count: int) -> list[Pair]:
-    """A run's best pairs by J, one a destroy. Raises InputError for a run without two."""
-    pairs = [each.pair for each in found.best_pairs(count)]
-    if len(pairs) < 2:
-        raise InputError(f"{found.path} has fewer than two valid pairs to compare")
-    return pairs
-
-
-def one_instance(problem: str, size: int, k: int, effort: str, own: str | None) -> Instance:
-    made = get_problem(problem).sample(size, k + 1, INSTANCE_SEED)[k:]
-    return figures.referenced(made, effort, own)[0]
+        save_pair(Path(f"{stem}-{what}.py"), pair, about, overwrite=True)
+    figures.publish(draw(case), stem, f"{caption(case)} From {name}.", rows_of(case))
 
 
 # --- the choice -----------------------------------------------------------------------------------
@@ -176,9 +135,9 @@ def chosen_case(
             f"no rollout is at state {z} where a little is left to improve; "
             "try another --state, --size or --instance"
         )
-    _, _, point, true, told = max(found, key=lambda each: each[:2])
-    second, other = other_repair(evaluator, instance, point, counter, told, rest)
-    return Case(instance, point, counter, second, true, told, other)
+    _, _, point, true, shown = max(found, key=lambda each: each[:2])
+    second, other = other_repair(evaluator, instance, point, counter, shown, rest)
+    return Case(instance, point, counter, second, true, shown, other)
 
 
 def points(
@@ -215,18 +174,18 @@ def other_repair(
     instance: Instance,
     point: Point,
     counter: int,
-    told: Step,
+    shown: Step,
     rest: Sequence[Pair],
 ) -> tuple[Pair, Step]:
-    """The first pair of `rest` whose repair makes something else of D1's destruction."""
-    same = figures.edges_of(instance, told.candidate)
+    """The first pair of `rest` whose repair answers D1's destruction differently."""
+    same = figures.edges_of(instance, shown.candidate)
     for pair in rest:
         if pair.repair.digest == point.pair.repair.digest:
             continue
         step = _tried(evaluator, Pair(point.pair.destroy, pair.repair), instance, point, counter)
         if step is not None and figures.edges_of(instance, step.candidate) != same:
             return pair, step
-    raise InputError("all other repairs make the same of this destruction: choose another --other")
+    raise InputError("all other repairs repair it alike: choose another --other")
 
 
 def _tried(
@@ -256,14 +215,14 @@ def _mean_distance(dist: np.ndarray) -> float:
 def draw(case: Case) -> Any:
     across, up = np.ptp(places(case.instance), axis=0)
     high = 1.78 * (0.09 * max(across, up) + up) / (0.09 * max(across, up) + across)  # of a map
-    figure, panels = figures.new(figures.WIDTH, 2 * (high + 0.37), 2, 3, layout="compressed")
+    figure, panels = figures.new(figures.WIDTH, 2 * (high + 0.37), 2, 3, maps=True)
     z, counter = case.point.z, case.counter
     draw_destroy(panels[0, 0], case, case.true, f"(a1) $D_1$ under the true $z={z}$")
     draw_repair(panels[0, 1], case, case.true, "(a2) repaired by $R_1$")
-    draw_destroy(panels[1, 0], case, case.told, f"(b1) $D_1$ told that $z={counter}$")
-    draw_repair(panels[1, 1], case, case.told, "(b2) repaired by $R_1$")
+    draw_destroy(panels[1, 0], case, case.shown, f"(b1) $D_1$ shown $z={counter}$")
+    draw_repair(panels[1, 1], case, case.shown, "(b2) repaired by $R_1$")
     draw_repair(panels[1, 2], case, case.other, "(b3) repaired by $R_2$ instead")
-    draw_legend(panels[0, 2], case)
+    draw_legend(panels[0, 2])
     return figure
 
 
@@ -295,30 +254,27 @@ def draw_repair(axes: Any, case: Case, step: Step, title: str) -> None:
     figures.draw_edges(axes, xy, (new & old) - kept, color=REMOVED, linewidth=1.2, zorder=2)
     figures.draw_edges(axes, xy, new - old, color=REMADE, linewidth=1.9, zorder=3)
     _nodes(axes, xy, instance, step.removed, filled=True)
-    before = instance_cost(case)
+    before = incumbent_cost(case)
     after = _worth(case, step.cost).partition(" ")[2]
     _titled(axes, title, f"{_worth(case, before)} → {after}")
 
 
-def draw_legend(axes: Any, case: Case) -> None:
+def draw_legend(axes: Any) -> None:
     from matplotlib.lines import Line2D
 
     axes.set_axis_off()
-    small: dict[str, Any] = {"linestyle": "none", "marker": "o"}
-    entries = [
-        (Line2D([], [], color=KEPT, linewidth=1.4), "kept"),
-        (Line2D([], [], color=BRIDGE, linewidth=0.8), "bridge over removed nodes"),
-        (Line2D([], [], color=REMOVED, linewidth=0.9, linestyle=":"), "cut by the destroy"),
-        (Line2D([], [], **small, markersize=4.5, markerfacecolor="white",
-                markeredgecolor=REMOVED, markeredgewidth=1.1), "removed node"),
-        (Line2D([], [], **small, markersize=4.5, color=REMOVED), "put back by the repair"),
-        (Line2D([], [], color=REMOVED, linewidth=1.2), "edge as it was before"),
-        (Line2D([], [], color=REMADE, linewidth=1.9), "edge that is new"),
-    ]  # fmt: skip
-    axes.legend(
-        [line for line, _ in entries], [label for _, label in entries], loc="center left",
-        handlelength=1.8, labelspacing=0.75, borderaxespad=0.0,
-    )  # fmt: skip
+    node: dict[str, Any] = {"linestyle": "none", "marker": "o", "markeredgecolor": REMOVED}
+    looks: dict[str, dict[str, Any]] = {
+        "kept": {"color": KEPT, "linewidth": 1.4},
+        "bridge over removed nodes": {"color": BRIDGE, "linewidth": 0.8},
+        "cut by the destroy": {"color": REMOVED, "linewidth": 0.9, "linestyle": ":"},
+        "removed node": {**node, "markersize": 4.5, "markerfacecolor": "white"},
+        "put back by the repair": {**node, "markersize": 4.5, "color": REMOVED},
+        "edge as it was before": {"color": REMOVED, "linewidth": 1.2},
+        "edge that is new": {"color": REMADE, "linewidth": 1.9},
+    }
+    handles = [Line2D([], [], label=label, **look) for label, look in looks.items()]
+    axes.legend(handles=handles, loc="center left", labelspacing=0.75, borderaxespad=0.0)
 
 
 def _nodes(
@@ -342,7 +298,7 @@ def _titled(axes: Any, title: str, below: str) -> None:
     axes.set_title(text, fontsize=7.2, fontweight="normal", linespacing=1.35)
 
 
-def instance_cost(case: Case) -> float:
+def incumbent_cost(case: Case) -> float:
     """The incumbent's cost."""
     return get_problem(case.instance.problem).cost(case.instance, case.point.incumbent)
 
@@ -353,49 +309,48 @@ def _worth(case: Case, cost: float) -> str:
     return f"cost {cost:.4g}" if known is None else f"gap {100 * (cost - known) / known:.2f}%"
 
 
-def written(case: Case, path: Path) -> Path:
-    """The panels in numbers; tours and routes as nodes with blanks between them."""
+def rows_of(case: Case) -> list[dict[str, Any]]:
+    """The panels in numbers; tours and routes as lists of nodes."""
     steps = (
         ("a1-a2", case.point.z, "R1", case.true),
-        ("b1-b2", case.counter, "R1", case.told),
+        ("b1-b2", case.counter, "R1", case.shown),
         ("b1-b3", case.counter, "R2", case.other),
     )
-    rows = [
-        (
-            panels, z, repair, len(step.removed), spread(case.instance, step.removed),
-            instance_cost(case), step.cost, case.instance.reference, _nodes_text(step.removed),
-            _nodes_text(case.point.incumbent), _nodes_text(step.candidate),
-        )
+    return [
+        {
+            "panels": panels, "state": z, "repair": repair, "removed": len(step.removed),
+            "spread": spread(case.instance, step.removed), "incumbent_cost": incumbent_cost(case),
+            "candidate_cost": step.cost, "reference": case.instance.reference,
+            "removed_nodes": step.removed, "incumbent": case.point.incumbent,
+            "candidate": step.candidate,
+        }
         for panels, z, repair, step in steps
     ]  # fmt: skip
-    head = (
-        "panels", "state", "repair", "removed", "spread", "incumbent_cost", "candidate_cost",
-        "reference", "removed_nodes", "incumbent", "candidate",
-    )  # fmt: skip
-    return figures.write_csv(path, head, rows)
-
-
-def _nodes_text(solution: Any) -> str:
-    if solution and isinstance(solution[0], list):
-        return " | ".join(map(_nodes_text, solution))
-    return " ".join(map(str, solution))
 
 
 def caption(case: Case) -> str:
-    point, before = case.point, instance_cost(case)
-    ends = [
-        _worth(case, cost) for cost in (before, case.true.cost, case.told.cost, case.other.cost)
-    ]
+    point = case.point
+    costs = (incumbent_cost(case), case.true.cost, case.shown.cost, case.other.cost)
+    ends = [_worth(case, cost) for cost in costs]
     return (
         f"One step from the same incumbent ({case.instance.name}, after {point.steps} steps of "
         f"rollout {point.seed}, {ends[0]}). (a1-a2) D1 and R1 under the true state z = {point.z}: "
-        f"{ends[1]}. (b1-b2) The same programs told z = {case.counter}: {ends[2]}. (b3) The "
-        f"destruction of (b1) repaired by R2: {ends[3]}. Chosen as the point at which the spread "
-        f"of the removed nodes (their mean distance over that of all nodes) changes most with the "
-        f"state, over {DRAWS} draws. "
-        f"D1: {point.pair.destroy.strategy} R1: {point.pair.repair.strategy} "
-        f"R2: {case.second.repair.strategy}"
+        f"{ends[1]}. (b1-b2) The same programs, shown z = {case.counter}: {ends[2]}. (b3) The "
+        f"destruction of (b1) repaired by R2: {ends[3]}. D1: {point.pair.destroy.strategy} "
+        f"R1: {point.pair.repair.strategy} R2: {case.second.repair.strategy}"
     )
+
+
+def main() -> int:
+    parser = cli.parser(__doc__, runs=True)
+    parser.add_argument("--pair", metavar="PATH", help="the pair (D1, R1), instead of a run's")
+    parser.add_argument("--other", metavar="PATH", help="with --pair: whose repair is R2")
+    parser.add_argument("--size", type=int, default=60, help="nodes or customers")
+    parser.add_argument("--instance", type=int, default=0, metavar="K", help="which of that size")
+    parser.add_argument("--state", type=int, default=2, help="the true state of the point")
+    parser.add_argument("--counter", type=int, default=50, help="the state that is shown instead")
+    parser.add_argument("--best", type=int, default=40, metavar="N", help="pairs to choose from")
+    return cli.main(parser, run)
 
 
 if __name__ == "__main__":

@@ -1,5 +1,7 @@
 """Examples for the embedded model: a prompt as discovery asks it, and an answer of the grammar.
 
+    python experiments/corpus.py --seed 1 --first 0 --count 3      # prints examples
+
 Every example is drawn from its own number, so a corpus is never stored, never ends and is the same
 whatever it is drawn by. What is deliberate:
 
@@ -12,6 +14,7 @@ whatever it is drawn by. What is deliberate:
   model has to survive programs that it did not write.
 """
 
+import argparse
 import ast
 import keyword
 import random
@@ -244,3 +247,18 @@ class _Renamed(ast.NodeTransformer):
         node.name = self.names.get(node.name, node.name)
         self.generic_visit(node)
         return node
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--seed", type=int, default=1, help="names the corpus")
+    parser.add_argument("--first", type=int, default=0, help="number of the first example")
+    parser.add_argument("--count", type=int, default=1, help="examples")
+    options = parser.parse_args()
+    for number in range(options.first, options.first + options.count):
+        shown = draw(options.seed, number)
+        print(f"{shown.prompt.text}\n--- answer {number} ---\n{shown.answer}")
+
+
+if __name__ == "__main__":
+    main()

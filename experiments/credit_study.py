@@ -3,30 +3,24 @@
     python experiments/credit_study.py --schemes stackelberg,shared,gap --seeds 5 --preset quick
     python experiments/credit_study.py --schemes stackelberg,my_module:my_scheme --generator grammar
 
-What runs, where, and how it is told: common/study.py.
+See common/study.py.
 """
 
-import argparse
 import sys
 
-from common import study
+from common import cli, study
 
 from spo_jax import presets
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(
-        description=(__doc__ or "").splitlines()[0], allow_abbrev=False
-    )
+    parser = cli.plain_parser(__doc__)
     parser.add_argument("--schemes", required=True, help="names with commas between them")
     parser.add_argument("--preset", default=presets.DEFAULT_PRESET)
     parser.add_argument("--out", default="runs/credit-study", help="folder of the study")
-    return study.script("credit_study", parser, lambda args: arms(args.schemes))
-
-
-def arms(schemes: str) -> study.Arms:
-    """One arm a scheme, under its own name."""
-    return study.named((name, {"credit": name}) for name in study.listed(schemes))
+    return study.main(
+        parser, lambda args: study.named((s, {"credit": s}) for s in study.listed(args.schemes))
+    )
 
 
 if __name__ == "__main__":

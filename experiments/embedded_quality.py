@@ -15,7 +15,7 @@ import argparse
 import io
 import re
 import tokenize
-from collections import defaultdict
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -99,36 +99,27 @@ def main() -> None:
     row("distinct", good, [first[text] == i for i, text in enumerate(texts)])
     known, shapes = set(), set()
     for number in range(options.corpus):
-        source = parse_response("destroy", _as_destroy(corpus.draw(options.corpus_seed, number)))
-        known.add(normalise(source.source))
-        shapes.add(structure(source.source))
+        # Read as a destroy, whatever it is: only its text matters.
+        text = corpus.draw(options.corpus_seed, number).answer
+        source = parse_response("destroy", text.replace("def repair(", "def destroy(")).source
+        known.add(normalise(source))
+        shapes.add(structure(source))
     row("not in the corpus", good, [text not in known for text in texts])
     row("new structure", good, [structure(p.source) not in shapes for _, p in good])  # type: ignore[union-attr]
     family(good)
     print()
-    tally: dict[str, int] = defaultdict(int)
-    for reason in reasons:
-        if reason is not None:
-            tally[re.sub(r"\d+", "N", reason)[:90]] += 1
-    for reason, count in sorted(tally.items(), key=lambda item: -item[1])[:12]:
-        print(f"{count:4d}  {reason}")
+    tally = Counter(re.sub(r"\d+", "N", reason)[:90] for reason in reasons if reason is not None)
+    for text, count in tally.most_common(12):
+        print(f"{count:4d}  {text}")
     if options.foreign:
         foreign(writer, options)
-
-
-def _as_destroy(example: corpus.Example) -> str:
-    """An answer that reads as some destroy program, whatever it is: only its text matters."""
-    return example.answer.replace("def repair(", "def destroy(")
 
 
 def judged(answers: Sequence[Answer]) -> list[str | None]:
     """Why an answer is no program; None for those that pass the gate."""
     out: list[str | None] = [found if isinstance(found, str) else None for _, found in answers]
     for problem in corpus.PROBLEMS:
-        own = [
-            i for i, (prompt, _) in enumerate(answers)
-            if prompt.problem == problem and out[i] is None
-        ]  # fmt: skip
+        own = _of(problem, answers, out)
         with LocalEvaluator(get_problem(problem), 2, seed=0) as evaluator:
             verdicts = evaluator.check([answers[i][1] for i in own])  # type: ignore[misc]
         for i, verdict in zip(own, verdicts, strict=True):
@@ -142,10 +133,7 @@ def runs(answers: Sequence[Answer], reasons: Sequence[str | None]) -> list[bool]
     for name in corpus.PROBLEMS:
         problem = get_problem(name)
         partner, repair = (plain(name, role) for role in corpus.ROLES)
-        own = [
-            i for i, (prompt, _) in enumerate(answers)
-            if prompt.problem == name and reasons[i] is None
-        ]  # fmt: skip
+        own = _of(name, answers, reasons)
         pairs = [
             Pair(partner, program) if program.role == "repair" else Pair(program, repair)
             for program in (answers[i][1] for i in own)
@@ -157,6 +145,14 @@ def runs(answers: Sequence[Answer], reasons: Sequence[str | None]) -> list[bool]
         for i, ok in zip(own, rollouts.ok, strict=True):
             out[i] = bool(ok)
     return out
+
+
+def _of(name: str, answers: Sequence[Answer], reasons: Sequence[str | None]) -> list[int]:
+    """The places of a problem's answers that are programs."""
+    return [
+        i for i, (prompt, _) in enumerate(answers)
+        if prompt.problem == name and reasons[i] is None
+    ]  # fmt: skip
 
 
 def plain(problem: str, role: Role) -> Program:

@@ -15,7 +15,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from common.commandline import script
+from common import cli
 
 from spo_jax.envs.problem import Instance, Problem
 from spo_jax.envs.problems import get_problem
@@ -26,9 +26,7 @@ from spo_jax.errors import InputError
 
 SEED, COUNT = 2026, 32
 _NAME = re.compile(r"uniform-([0-9]+)-([0-9]+)@[0-9]+")
-SETS = tuple(f"tsp:{n}" for n in (50, 100, 200, 500)) + tuple(
-    f"cvrp:{n}" for n in (50, 100, 150, 200)
-)
+SETS = ["tsp:50", "tsp:100", "tsp:200", "tsp:500", "cvrp:50", "cvrp:100", "cvrp:150", "cvrp:200"]
 
 
 def instances_of(name: str) -> tuple[Problem, list[Instance]]:
@@ -59,8 +57,7 @@ def read_own(path: Path) -> Sequence[Row]:
     for row in rows:
         if not (row.digest and _NAME.fullmatch(row.name) and row.effort in ("", *EFFORTS)):
             raise InputError(
-                f"{row.where}: this row is none of the standard test sets'; give --out a file of "
-                "their own"
+                f"{row.where}: this row is not of the standard test sets; give --out another file"
             )
     return rows
 
@@ -79,7 +76,7 @@ def merged(rows: Sequence[Row], made: Sequence[Row]) -> list[Row]:
 
 
 def make(name: str, effort: str, cache: Path) -> list[Row]:
-    """The rows of one set; tells of each instance."""
+    """The rows of one set; prints each."""
     rows = []
     problem, instances = instances_of(name)
     for instance in instances:
@@ -88,29 +85,25 @@ def make(name: str, effort: str, cache: Path) -> list[Row]:
         assert found.reference is not None
         rows.append(
             Row(
-                problem=instance.problem,
-                name=instance.name,
-                digest=instance.digest,
-                cost=found.reference,
-                certified=found.certified,
-                effort=effort,
-                source=found.reference_source,
+                instance.problem, instance.name, instance.digest, found.reference, found.certified,
+                effort, found.reference_source,
             )
+        )  # fmt: skip
+        print(
+            f"{instance.problem} {instance.name}: {found.reference:.6f}, {found.reference_source} "
+            f"({time.process_time() - start:.1f} CPU s)",
+            flush=True,
         )
-        told = (
-            f"{instance.problem} {instance.name}: {found.reference:.6f}, {found.reference_source}"
-        )
-        print(f"{told} ({time.process_time() - start:.1f} CPU s)", flush=True)
     return rows
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(description="Make the references of the standard test sets.")
+    parser = cli.plain_parser(__doc__)
     parser.add_argument("--sets", nargs="+", default=SETS, metavar="PROBLEM:SIZE")
     parser.add_argument("--effort", choices=EFFORTS, default="standard")
     parser.add_argument("--out", type=Path, help="instead of those that ship")
     parser.add_argument("--cache", type=Path, default=cache_folder())
-    return script("make_references", parser, run, argv)
+    return cli.main(parser, run, argv)
 
 
 def run(args: argparse.Namespace) -> None:

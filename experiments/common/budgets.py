@@ -1,18 +1,13 @@
-"""How much an experiment may do: smoke, small or paper; and the groups of instances it is told on.
-
-A budget says what discovery costs (a preset of `spo discover` and what is set besides), from how
-many seeds it is repeated, and what a pair is then evaluated on: how many instances of each uniform
-size, which benchmark files, how many rollouts of how many steps. Every experiment takes the same
-three, and with the same --out they share what has been discovered and evaluated.
+"""The budgets of an experiment (smoke, small, paper) and the groups of instances it is run on.
 
 The groups are the columns of the paper's Table 1. What Appendix B leaves open is chosen here:
-TSPLIB is grouped by low <= n <= 100 and low < n <= high otherwise, so kroA100 is among 50-100 and
-kroA200 among 100-200; where a budget has fewer files than there are, it takes files spread evenly
-over the group in the order of their sizes. Files come from --data, or from $SPO_DATA.
+kroA100 belongs to TSPLIB 50-100 and kroA200 to 100-200; where a budget has fewer files than there
+are, it takes files spread evenly over the group in the order of their sizes.
 """
 
 import os
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -28,31 +23,33 @@ class Group:
     """One column of the tables.
 
     key: its name in files, as "uniform-50", "tsplib-50-100" or "cvrplib-A". label: its heading;
-    block: the heading above its neighbours', too. specs: what `spo evaluate --on` would be given.
-    total: instances there are for it (files found; for uniform ones, as many as are used).
-    missing: why specs is empty, in words, or "".
+    block: the heading over it and its neighbours. specs: as of `spo evaluate --on`. total: files
+    that exist. missing: why specs is empty.
     """
 
     key: str
     label: str
     block: str
-    specs: tuple[str, ...]
+    specs: tuple[str, ...] = ()
     total: int = 0
     missing: str = ""
+
+    @property
+    def heading(self) -> str:
+        return f"{self.block.split()[0]} {self.label}"
 
 
 @dataclass(frozen=True)
 class Budget:
     """What an experiment may spend.
 
-    presets, settings: by problem, the preset of `spo discover` and what is set besides (names of
-        `Settings`). discovery_seeds: independent runs of every discovery method, seeds 0, 1, ...
-    uniform: by problem, instances of each size of the paper's columns. files: most files of a
-        benchmark group, None for all; largest: nodes or customers of the largest, None for any.
+    presets: of `spo discover`, by problem; settings: those above the preset's. discovery_seeds:
+        independent runs of every discovery method, seeds 0, 1, ...
+    uniform: by problem, instances of each size. files: most files of a benchmark group; largest:
+        nodes or customers of its largest file; None for no limit.
     evaluation_seeds: rollouts of an instance; steps: LNS iterations of a rollout. patience: CPU
-        limit of an evaluation rollout over the problem's own (10 s TSP, 30 s CVRP for 500 steps),
-        more above 500 nodes. solver_seconds: of OR-Tools, None for the paper's table of limits.
-    effort: of the solvers of references, where none of that effort ship.
+        limit of an evaluation rollout over the problem's own, more above 500 nodes.
+    solver_seconds: of OR-Tools, None for the paper's limits. effort: of the reference solvers.
     """
 
     name: str
@@ -66,21 +63,15 @@ class Budget:
     patience: float = 10.0
     solver_seconds: float | None = None
     effort: str = "standard"
-    settings: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    settings: Mapping[str, Any] = field(default_factory=dict)
 
     def groups(self, problem: str, data: str | Path | None = None) -> list[Group]:
-        """The columns of a problem, in the paper's order. data: folder of tsplib/ and cvrplib/.
-
-        Raises InputError for another problem than the paper's.
-        """
+        """The columns of a problem in the paper's order. data: folder of tsplib/ and cvrplib/."""
         if problem not in PROBLEMS:
-            raise InputError(
-                f"{problem} has no columns: experiments are of {' and '.join(PROBLEMS)}"
-            )
+            raise InputError(f"{problem} has no columns: use {' or '.join(PROBLEMS)}")
         return [*self.uniform_groups(problem), *self.benchmark_groups(problem, data)]
 
     def uniform_groups(self, problem: str) -> list[Group]:
-        """The uniform columns; Appendix B.1 and B.2 say how their instances are sampled."""
         what = {"tsp": "nodes", "cvrp": "customers"}[problem]
         return [
             Group(
@@ -126,35 +117,14 @@ class Budget:
             room = [room[round(k * last / most)] for k in range(self.files)]
         return replace(group, specs=tuple(map(str, room)), total=len(found))
 
-    def told(self, problem: str) -> str:
+    def summary(self, problem: str) -> str:
         """The budget in one sentence, for captions."""
-        own = ", ".join(f"{name} {value}" for name, value in self._own(problem).items())
-        seeds = _count(self.discovery_seeds, "discovery run")
-        solver = self.solver_seconds
-        limit = (
-            f" OR-Tools has {solver:g} s, not the paper's." if solver and problem == "cvrp" else ""
-        )
+        own = ", ".join(f"{name} {value}" for name, value in self.settings.items())
         return (
-            f"Budget {self.name}: preset {self.presets[problem]}{f' ({own})' if own else ''}, "
-            f"{seeds} a method; {_count(self.evaluation_seeds, 'evaluation seed')}, "
-            f"{self.steps} steps, with {self.patience:g} times the problem's CPU limit, more above "
-            f"500 nodes.{limit}"
+            f"Budget {self.name}: preset {self.presets[problem]}{f' ({own})' if own else ''}; "
+            f"discovery runs per method: {self.discovery_seeds}; rollouts per instance: "
+            f"{self.evaluation_seeds}, {self.steps} steps."
         )
-
-    def _own(self, problem: str) -> Mapping[str, Any]:
-        return self.settings.get(problem, {})
-
-    def given(self, problem: str) -> dict[str, Any]:
-        """Settings of `spo discover` above the preset's."""
-        return dict(self._own(problem))
-
-
-def find_group(key: str, groups: Sequence[Group]) -> Group:
-    """The group of this key. Raises InputError for another."""
-    found = {each.key: each for each in groups}
-    if key not in found:
-        raise InputError(f"--group {key}: use one of {', '.join(found)}")
-    return found[key]
 
 
 # TSPLIB's columns of Table 1: key, label, smallest and largest number of nodes.
@@ -167,15 +137,13 @@ CVRPLIB_FAMILIES = ("A", "B", "P", "X")
 _SIZES = {"tsp": (50, 100, 200, 500), "cvrp": (50, 100, 150, 200)}
 
 
-def _each(count: int, **fewer: int) -> dict[str, dict[int, int]]:
-    """So many instances of every size; fewer: of the largest size of a problem."""
+def _each(count: int, largest: int) -> dict[str, dict[int, int]]:
+    """`count` instances of every size, `largest` of the largest size."""
     return {
-        problem: {size: fewer.get(problem, count) if size == sizes[-1] else count for size in sizes}
+        problem: {size: largest if size == sizes[-1] else count for size in sizes}
         for problem, sizes in _SIZES.items()
     }
 
-
-_GRAMMAR = {"generator": "grammar", "update": "none"}
 
 BUDGETS = {
     # Everything once, to see that it runs; its numbers mean nothing.
@@ -183,10 +151,13 @@ BUDGETS = {
         "smoke",
         presets={"tsp": "smoke", "cvrp": "smoke"},
         settings={
-            problem: {**_GRAMMAR, "size": 20, "steps": 20, "validation_size": 20}
-            for problem in PROBLEMS
+            "generator": "grammar",
+            "update": "none",
+            "size": 20,
+            "steps": 20,
+            "validation_size": 20,
         },
-        uniform=_each(2, tsp=1, cvrp=1),
+        uniform=_each(2, 1),
         files=2,
         largest=300,
         evaluation_seeds=2,
@@ -198,8 +169,8 @@ BUDGETS = {
     "small": Budget(
         "small",
         presets={"tsp": "standard", "cvrp": "standard"},
-        settings={problem: {"rounds": 3, "finalists": 8} for problem in PROBLEMS},
-        uniform=_each(16, tsp=8, cvrp=8),
+        settings={"rounds": 3, "finalists": 8},
+        uniform=_each(16, 8),
         files=8,
         largest=500,
         evaluation_seeds=2,
@@ -210,47 +181,32 @@ BUDGETS = {
     "paper": Budget(
         "paper",
         presets={"tsp": "paper-tsp", "cvrp": "paper-cvrp"},
-        uniform=_each(32),
+        uniform=_each(32, 32),
         discovery_seeds=6,
         effort="paper",
     ),
 }
 
 
-# --- files ----------------------------------------------------------------------------------------
-
-
 def data_folder(data: str | Path | None = None) -> Path | None:
     """The folder of benchmark instances: `data`, else $SPO_DATA, else None. Raises InputError."""
     named = data or os.environ.get("SPO_DATA")
-    if not named:
-        return None
-    path = Path(named)
-    if not path.is_dir():
-        raise InputError(f"{path} is no folder; it should hold tsplib/ and cvrplib/")
-    return path
+    if named and not Path(named).is_dir():
+        raise InputError(f"{named} is no folder; it should hold tsplib/ and cvrplib/")
+    return Path(named) if named else None
 
 
 def _files(folder: Path | None, part: str, suffix: str) -> tuple[list[tuple[int, Path]], str]:
     """(size, path) of a folder's instances by size and name, and why there are none, or ""."""
     if folder is None:
         return [], "no files: set SPO_DATA, or give --data, a folder with tsplib/ and cvrplib/"
-    paths = sorted((folder / part).glob(f"*{suffix}")) if (folder / part).is_dir() else []
-    if not paths:
-        return [], f"no files: {folder / part} holds none"
-    return sorted((_size(path), path) for path in paths), ""
+    paths = sorted((folder / part).glob(f"*{suffix}"))
+    return sorted((_size(path), path) for path in paths), (
+        "" if paths else f"no files: {folder / part} holds none"
+    )
 
 
 def _size(path: Path) -> int:
-    """The DIMENSION line of an instance file; a file without one is read, and refused, later."""
-    from spo_jax.envs.textfiles import read_text
-
-    for line in read_text(path).splitlines():
-        word, _, value = line.partition(":")
-        if word.strip().upper() == "DIMENSION" and value.strip().isdigit():
-            return int(value)
-    return 0
-
-
-def _count(number: int, what: str) -> str:
-    return f"{number} {what}" + ("" if number == 1 else "s")
+    """The DIMENSION line of an instance file; 0 without one: the error comes when it is read."""
+    found = re.search(r"^DIMENSION\s*:\s*(\d+)", path.read_text("utf-8", "replace"), re.M | re.I)
+    return int(found[1]) if found else 0

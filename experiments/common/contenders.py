@@ -1,12 +1,12 @@
-"""Who is compared: the methods of the paper's Table 1 in its order, each with its look.
+"""The methods that are compared: those of the paper's Table 1 in its order, each with its look.
 
-A contender's colour, marker and line are the same in every figure. Handcrafted methods are greys,
-discovery methods have colours that colour-blind people tell apart (Okabe and Ito 2008), and SPO is
-the strongest of them, with the widest line. How it is obtained is one of three things: a baseline
-of `spo baseline`, a discovery with settings of `spo discover`, or the file of a pair.
+A method's colour, marker and line are the same in every figure: handcrafted methods are grey,
+discovery methods have colours that colour-blind people distinguish (Okabe and Ito 2008), and SPO
+has the strongest of them with the widest line.
 """
 
-from collections.abc import Mapping, Sequence
+from argparse import ArgumentParser, Namespace
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -15,6 +15,7 @@ from spo_jax.errors import InputError
 
 HANDCRAFTED, DISCOVERY, OURS = "handcrafted", "discovery", "ours"
 FAMILIES = (HANDCRAFTED, DISCOVERY, OURS)
+BOTH = ("tsp", "cvrp")
 
 
 @dataclass(frozen=True, eq=False)
@@ -22,10 +23,9 @@ class Contender:
     """A method that is compared.
 
     name: in files and on the command line. label: as in the paper's tables. family: one of
-    FAMILIES. colour, marker, line, width: of its curve, for matplotlib. problems: that it is for.
-    One of these says how it is obtained: baseline, a name of spo_jax.envs.report.baselines;
-    settings, what `spo discover` is told besides the budget; pair, a file that `spo evaluate`
-    takes. note: what a table with it must say besides what a run says of its own method.
+    FAMILIES. colour, marker, line, width: of its curve. problems: that it is for. One of these
+    gives its results: baseline, a name of `spo baseline`; settings, of `spo discover`, besides the
+    budget's; pair, a file or a run. note: what a table with it must say.
     """
 
     name: str
@@ -35,7 +35,7 @@ class Contender:
     marker: str
     line: str = "-"
     width: float = 1.4
-    problems: tuple[str, ...] = ("tsp", "cvrp")
+    problems: tuple[str, ...] = BOTH
     baseline: str | None = None
     settings: Mapping[str, Any] | None = None
     pair: Path | None = None
@@ -43,140 +43,103 @@ class Contender:
 
     @property
     def discovered(self) -> bool:
-        """Whether it takes a discovery run."""
         return self.settings is not None
 
-    @property
-    def searches(self) -> bool:
-        """Whether its result gets better with steps, so that it has a curve and a seed."""
-        return self.baseline in (None, "alns")
+
+def _by_hand(name: str, label: str, look: tuple[str, str, str], problems: Any = BOTH) -> Contender:
+    return Contender(name, label, HANDCRAFTED, *look, problems=problems, baseline=name)
 
 
-def _handcrafted(
-    name: str, label: str, colour: str, marker: str, line: str, *problems: str
+def _method(name: str, label: str, look: tuple[str, str, str], note: str = "") -> Contender:
+    return Contender(name, label, DISCOVERY, *look, settings={"method": name}, note=note)
+
+
+def _variant(
+    name: str, label: str, look: tuple[str, str, str], note: str = "", **own: Any
 ) -> Contender:
-    return Contender(
-        name, label, HANDCRAFTED, colour, marker, line, problems=problems or ("tsp", "cvrp"),
-        baseline=name,
-    )  # fmt: skip
-
-
-def _method(
-    name: str, label: str, colour: str, marker: str, line: str, note: str = ""
-) -> Contender:
-    return Contender(
-        name, label, DISCOVERY, colour, marker, line, settings={"method": name}, note=note
-    )
+    return Contender(name, label, OURS, *look, 1.8, settings=own, note=note)
 
 
 SPO = Contender("spo", "SPO", OURS, "#D55E00", "o", "-", 2.8, settings={})
-
+_TSP, _CVRP = ("tsp",), ("cvrp",)
 _ALL = (
-    _handcrafted("nearest-neighbor", "NN", "#A9A9A9", "x", ":", "tsp"),
-    _handcrafted("farthest-insertion", "FI", "#8F8F8F", "+", ":", "tsp"),
-    _handcrafted("clarke-wright", "CW", "#A9A9A9", "x", ":", "cvrp"),
-    _handcrafted("or-tools", "OR-Tools", "#757575", "1", "-.", "cvrp"),
-    _handcrafted("2-opt", "2-opt", "#757575", "2", "-.", "tsp"),
-    _handcrafted("3-opt", "3-opt", "#555555", "3", "-.", "tsp"),
-    _handcrafted("local-search", "LS", "#555555", "3", "-.", "cvrp"),
-    _handcrafted("alns", "ALNS", "#1A1A1A", "*", "--"),
-    _method("eoh", "EoH", "#0072B2", "s", "--"),
-    _method("funsearch", "FunSearch", "#009E73", "^", "-."),
-    _method("reevo", "ReEvo", "#CC79A7", "v", ":"),
-    _method("g-lns", "G-LNS", "#E69F00", "D", "--", "the paper ran its released operators"),
-    _method("best-of-n", "Best-of-N", "#56B4E9", "P", ":", "not in the paper"),
+    _by_hand("nearest-neighbor", "NN", ("#A9A9A9", "x", ":"), _TSP),
+    _by_hand("farthest-insertion", "FI", ("#8F8F8F", "+", ":"), _TSP),
+    _by_hand("clarke-wright", "CW", ("#A9A9A9", "x", ":"), _CVRP),
+    _by_hand("or-tools", "OR-Tools", ("#757575", "1", "-."), _CVRP),
+    _by_hand("2-opt", "2-opt", ("#757575", "2", "-."), _TSP),
+    _by_hand("3-opt", "3-opt", ("#555555", "3", "-."), _TSP),
+    _by_hand("local-search", "LS", ("#555555", "3", "-."), _CVRP),
+    _by_hand("alns", "ALNS", ("#1A1A1A", "*", "--")),
+    _method("eoh", "EoH", ("#0072B2", "s", "--")),
+    _method("funsearch", "FunSearch", ("#009E73", "^", "-.")),
+    _method("reevo", "ReEvo", ("#CC79A7", "v", ":")),
+    _method("g-lns", "G-LNS", ("#E69F00", "D", "--"), "the paper ran its released operators"),
+    _method("best-of-n", "Best-of-N", ("#56B4E9", "P", ":"), "not in the paper"),
     SPO,
-)  # fmt: skip
-
+)
 CONTENDERS: dict[str, Contender] = {each.name: each for each in _ALL}
 
-NO_STACKELBERG = Contender(
-    "spo-shared", "w/o Stackelberg Credit", OURS, "#882255", "s", "--", 1.8,
-    settings={"credit": "shared"},
+ABLATIONS = (  # Table 2, in its order
+    SPO,
+    _variant("spo-shared", "w/o Stackelberg Credit", ("#882255", "s", "--"), credit="shared"),
+    _variant("spo-no-state", "w/o State Conditioning", ("#117733", "^", "-."), state=False),
+)
+SHARED_LEARNING = _variant(
+    "spo-shared-learning", "w/o Stackelberg in learning", ("#AA4499", "D", "-."),
+    "shared credit in the update alone; not in the paper", learning_credit="shared",
 )  # fmt: skip
-SHARED_LEARNING = Contender(
-    "spo-shared-learning", "w/o Stackelberg in learning", OURS, "#AA4499", "D", "-.", 1.8,
-    settings={"learning_credit": "shared"},
-    note="shared credit teaches, and Stackelberg credit selects; not in the paper",
+NEITHER = _variant(
+    "spo-neither", "w/o either", ("#AA7744", "v", ":"), "not in the paper",
+    credit="shared", state=False,
 )  # fmt: skip
-NO_STATE = Contender(
-    "spo-no-state", "w/o State Conditioning", OURS, "#117733", "^", "-.", 1.8,
-    settings={"state": False},
-)  # fmt: skip
-NEITHER = Contender(
-    "spo-neither", "w/o either", OURS, "#AA7744", "v", ":", 1.8,
-    settings={"credit": "shared", "state": False}, note="not in the paper",
-)  # fmt: skip
-ABLATIONS: dict[str, Contender] = {
-    each.name: each for each in (SPO, NO_STACKELBERG, NO_STATE)
-}  # Table 2, in its order
 
 
-def released_glns(path: str | Path) -> Contender:
-    """The operators that the authors of G-LNS released, from a file of the user's own."""
-    return Contender(
-        "g-lns-released", "G-LNS (released)", DISCOVERY, "#8C5A00", "d", "-.", pair=Path(path),
-        note=f"its authors' operators from {Path(path).name}, drawn uniformly, in our LNS",
-    )  # fmt: skip
+def add_arguments(parser: ArgumentParser) -> None:
+    """--contenders, --pair, --glns and --also, which `asked` reads."""
+    parser.add_argument(
+        "--contenders", metavar="NAME,...", help=f"only these of {', '.join(CONTENDERS)}"
+    )
+    parser.add_argument("--pair", metavar="FILE", help="a pair or run for SPO, without discovery")
+    parser.add_argument("--glns", metavar="FILE", help="released operators of G-LNS, as a row")
+    parser.add_argument(
+        "--also", nargs="+", default=(), metavar="FILE", help="pairs or runs as rows of their own"
+    )
 
 
-def given(path: str | Path) -> Contender:
-    """A pair or a finished run of the user's own, as a row under the name of its file."""
-    path = Path(path)
-    return Contender(
-        f"given-{path.stem}", path.stem, OURS, "#7B3F9E", "h", "-", 2.0, pair=path,
-        note=f"the pair of {path.name}, given",
-    )  # fmt: skip
+def asked(args: Namespace) -> list[Contender]:
+    """The contenders of the command line, in the paper's order.
 
-
-def contenders(problem: str, *more: Contender) -> list[Contender]:
-    """Those of a problem in the paper's order; `more` stand after the last of their family."""
-    found = [each for each in CONTENDERS.values() if problem in each.problems]
-    for new in more:
-        if problem in new.problems:
-            places = [k for k, each in enumerate(found) if each.family == new.family]
-            found.insert(1 + (places[-1] if places else len(found) - 1), new)
-    return found
-
-
-def asked(
-    problem: str,
-    names: str | None = None,
-    *,
-    pair: str | None = None,
-    glns: str | None = None,
-    also: Sequence[str] = (),
-) -> list[Contender]:
-    """The contenders of a problem that a command line asks for, in the paper's order.
-
-    names: with commas between them, all by default. pair: a file or run folder whose pair stands
-    for SPO's. glns, also: a file of G-LNS operators, and pairs, as rows of their own, whatever the
-    names. Raises InputError for a name or a file that is not there, a pair of nobody's, and one of
-    `also` that is called as another row is.
+    Raises InputError for an unknown name, a file that does not exist, and a label used twice.
     """
-    for option, path in (("--pair", pair), ("--glns", glns), *(("--also", each) for each in also)):
-        if path is not None and not Path(path).exists():
-            raise InputError(f"{option} {path}: there is no such file")
-    own_rows = [released_glns(glns)] if glns is not None else []
-    labels = {each.label for each in (*CONTENDERS.values(), *own_rows)}
-    for path in also:
-        own_rows.append(given(path))
-        if own_rows[-1].label in labels:  # by which tables and tests know a row
-            raise InputError(f"--also {path}: another row is called {own_rows[-1].label}, too")
-        labels.add(own_rows[-1].label)
-    found = contenders(problem, *own_rows)
-    if names is not None:
-        wanted = [name.strip() for name in names.split(",") if name.strip()]
+    for path in (*args.also, *(each for each in (args.pair, args.glns) if each)):
+        if not Path(path).exists():
+            raise InputError(f"{path}: there is no such file")
+    found = [each for each in CONTENDERS.values() if args.problem in each.problems]
+    if args.contenders:
+        wanted = [name.strip() for name in args.contenders.split(",")]
         known = [each.name for each in found]
         for name in wanted:
             if name not in known:
-                raise InputError(f"no contender {name!r} for {problem}: use {', '.join(known)}")
-        found = [each for each in found if each.name in wanted or each in own_rows]
-    if pair is not None:
+                raise InputError(
+                    f"no contender {name!r} for {args.problem}: use {', '.join(known)}"
+                )
+        found = [each for each in found if each.name in wanted]
+    if args.pair:
         if SPO not in found:
-            raise InputError(f"--pair {pair} is SPO's, and --contenders leaves out spo: add it")
-        own = replace(
-            SPO, settings=None, pair=Path(pair), note=f"the pair of {Path(pair).name}, given"
-        )
-        found = [own if each is SPO else each for each in found]
+            raise InputError(f"--pair {args.pair} stands for spo: add spo to --contenders")
+        own = Path(args.pair)
+        found[found.index(SPO)] = replace(SPO, settings=None, pair=own, note=f"pair {own.name}")
+    if args.glns:
+        place = sum(each.family != OURS for each in found)
+        found.insert(place, Contender(
+            "g-lns-released", "G-LNS (released)", DISCOVERY, "#8C5A00", "d", "-.",
+            pair=Path(args.glns), note="its authors' operators, drawn uniformly, in our LNS",
+        ))  # fmt: skip
+    for path in map(Path, args.also):
+        if path.stem in {each.label for each in (*CONTENDERS.values(), *found)}:
+            raise InputError(f"--also {path}: another row has the label {path.stem}")
+        found.append(Contender(
+            f"given-{path.stem}", path.stem, OURS, "#7B3F9E", "h", "-", 2.0, pair=path
+        ))  # fmt: skip
     return found

@@ -1,60 +1,58 @@
-"""What contenders reach on groups of instances: rollouts that are kept, and gaps that are read off.
+"""Rollouts of contenders on instances, cached, and the gaps that are computed from them.
 
-Rollouts are those of `spo evaluate` and `spo baseline`. They are kept in OUT/evaluations, one
-entry for everything that decides them but the instance (the programs or the function, problem,
-steps, seeds, limits, what is shown of the state, what becomes of infeasible candidates); a row of
-an entry is one instance, by its digest. So a script that was killed goes on where it was, more
-instances cost only themselves, and two columns with an instance in common share it. References are
-not part of it: they are joined when a row is read, so better ones change gaps without a new
-rollout. A run's pair is evaluated as it was discovered: with the state or without, and so on.
-
-A rollout that failed has a status and a reason, and NaN for its costs. One that failed by our own
-fault (host_fault) is not kept, so the next call tries it again.
+Rollouts are those of `spo evaluate` and `spo baseline`. They are cached in OUT/evaluations, one
+folder for everything that determines them but the instance, one file per instance. So a script
+that was killed resumes, and two columns share an instance. References are not cached: they are
+joined when a file is read. A failed rollout has a status and a reason, and NaN for its costs; one
+that failed through the evaluator itself (host_fault) is not cached, so the next call repeats it.
 """
 
 import hashlib
+import importlib
+import io
+import json
 import math
+import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from common.alns_curve import WithCurve
-from common.budgets import Budget, Group
+from common.cli import Context
 from common.contenders import Contender
-from common.discovered import runs_of
-from common.kept import ROW, Entry, Row
+from common.runs import runs_of
 
 from spo_jax import __version__
 from spo_jax.config import Settings
-from spo_jax.envs.problem import Instance, Problem
+from spo_jax.envs.problem import Instance, Solution
+from spo_jax.envs.problems.alns import Settings as AlnsSettings
 from spo_jax.envs.report.baselines import get_baseline, run_baseline
-from spo_jax.envs.report.evaluation import Progress, require_lawful
+from spo_jax.envs.report.evaluation import require_lawful
+from spo_jax.envs.report.references import known
+from spo_jax.envs.report.reporting import Meter
 from spo_jax.envs.run.local import LocalEvaluator
 from spo_jax.envs.run.rollouts import Rollouts, Status
-from spo_jax.envs.run.shown import OBSERVED, Showing, Shown, shown_with
+from spo_jax.envs.run.shown import Showing, Shown, shown_with
 from spo_jax.envs.specs import cache_folder, own_references, parse_specs, with_references
+from spo_jax.envs.textfiles import write_atomically
 from spo_jax.errors import InputError
 from spo_jax.program import Pair
+from spo_jax.search.runs.pairs import resolve
 
-CHUNK = 800  # nodes a worker and chunk of a pair's: what a kill costs, some tens of seconds
-LONGER = 4  # chunks of a baseline, whose processes are started anew for each
+CHUNK = 800  # nodes per worker between two writes of the cache: some tens of seconds
 SLOW = ("alns", "or-tools", "3-opt", "local-search")  # baselines that are worth processes
-
-
-def _silent(what: str, done: int, total: int) -> None:
-    return None
+_ROW = ("best_cost", "state", "seconds", "statuses", "reasons")
+_Run = Callable[[Sequence[Instance]], Rollouts]
 
 
 @dataclass(frozen=True, eq=False)
 class Evaluated:
-    """Rollouts of one pair or baseline on the instances of a group, in the group's order.
+    """Rollouts of one pair or baseline on instances.
 
     who: the contender's name, with "-seedN" of its discovery run where it has one.
-    names, sources: [I] of instances, and where their references come from. sizes: [I] int64.
     best_cost: [I, S, T+1] float64, best-so-far objective before each step and at the end; T+1 = 1
         for a construction. NaN throughout a failed rollout.
     state: [I, S, T] int32, z_t; -1 throughout a failed rollout. T = 0 where there is none.
@@ -63,15 +61,16 @@ class Evaluated:
     """
 
     who: str
-    names: tuple[str, ...]
-    sources: tuple[str, ...]
-    sizes: np.ndarray
+    instances: Sequence[Instance]
     best_cost: np.ndarray
     state: np.ndarray
     seconds: np.ndarray
-    references: np.ndarray
     statuses: np.ndarray
     reasons: np.ndarray
+
+    @property
+    def references(self) -> np.ndarray:
+        return np.array([math.nan if i.reference is None else i.reference for i in self.instances])
 
     @property
     def curves(self) -> np.ndarray:
@@ -91,281 +90,249 @@ class Evaluated:
 
     @property
     def failed(self) -> int:
-        """Rollouts that gave no solution."""
         return int((self.statuses != Status.OK).sum())
 
     @property
     def failure(self) -> str:
         """The first failure in words, or ""."""
-        bad = np.argwhere(self.statuses != Status.OK)
-        if not len(bad):
-            return ""
-        i, s = bad[0]
-        label = Status(int(self.statuses[i, s])).label
-        return f"{self.names[i]} seed {s}: {label}: {self.reasons[i, s]}"
+        for i, s in np.argwhere(self.statuses != Status.OK)[:1]:
+            label = Status(int(self.statuses[i, s])).label
+            return f"{self.instances[i].name} seed {s}: {label}: {self.reasons[i, s]}"
+        return ""
 
 
 def mean_of_known(values: np.ndarray, axis: int = -1) -> np.ndarray:
     """The mean of the finite values along an axis, NaN where there are none."""
-    known = np.isfinite(values)
-    count = known.sum(axis)
-    total = np.where(known, values, 0.0).sum(axis)
+    finite = np.isfinite(values)
+    count, total = finite.sum(axis), np.where(finite, values, 0.0).sum(axis)
     return np.where(count > 0, total / np.maximum(count, 1), math.nan)
 
 
-# --- what to call ---------------------------------------------------------------------------------
+def milestones(steps: int, points: int = 40) -> np.ndarray:
+    """[K] int64: about so many steps from 1 to `steps`, spaced by ratio; [0] without steps."""
+    if not steps:
+        return np.zeros(1, int)
+    return np.unique(np.rint(np.geomspace(1, steps, points)).astype(int))
 
 
-def load(
-    group: Group,
-    problem: Problem,
-    *,
-    effort: str,
-    references: bool = True,
-    own: str | None = None,
-    progress: Progress = _silent,
-) -> list[Instance]:
-    """The instances of a group, with references as `spo evaluate` finds them.
+# --- instances ------------------------------------------------------------------------------------
 
-    effort: of the solvers, where none of that effort ship. references: False leaves those of
-    uniform instances out. own: a file of better ones.
-    Raises InputError for a group without specs, saying why it has none, and for a bad file.
-    """
-    from spo_jax.envs.report.references import known
 
-    if not group.specs:
-        raise InputError(f"{group.block} {group.label}: {group.missing}")
-    better = None if own is None else own_references(own)
+def load(context: Context, specs: Sequence[str]) -> list[Instance]:
+    """The instances of --on specs with references. Raises InputError for a bad file."""
     found: list[Instance] = []
-    for plan in parse_specs(group.specs, problem, own or ("solve" if references else "none")):
-        instances = plan.load(problem)
-        if references and plan.uniform is not None:
-            told = partial(progress, f"{plan.text}: references")
-            folder = cache_folder()
-            instances = with_references(problem, instances, folder, told, effort, better)
-        elif better is not None:
-            instances = [known(problem, each, own=better) or each for each in instances]
+    for plan in parse_specs(specs, context.problem, context.references or "solve"):
+        instances = plan.load(context.problem)
+        if plan.uniform is not None:
+            instances = referenced(context, instances)
+        elif context.references is not None:
+            better = own_references(context.references)
+            instances = [known(context.problem, i, own=better) or i for i in instances]
         found += instances
     return found
 
 
+def load_group(context: Context, key: str) -> list[Instance]:
+    """The instances of a column. Raises InputError for none, or one without a reference."""
+    group = context.group(key)
+    if not group.specs:
+        raise InputError(f"{group.heading}: {group.missing}")
+    return require_references(load(context, group.specs))
+
+
+def referenced(context: Context, instances: list[Instance]) -> list[Instance]:
+    """The instances with references as `spo evaluate` computes them."""
+    better = None if context.references is None else own_references(context.references)
+    with Meter(sys.stderr, sys.stdout) as meter:
+        return with_references(
+            context.problem, instances, cache_folder(), partial(meter, "references"),
+            context.budget.effort, better,
+        )  # fmt: skip
+
+
+def require_references(instances: list[Instance]) -> list[Instance]:
+    """The instances. Raises InputError for one without a reference cost, which has no gap."""
+    for each in instances:
+        if each.reference is None:
+            raise InputError(f"{each.name} has no reference cost: {each.reference_source}")
+    return instances
+
+
+# --- rollouts -------------------------------------------------------------------------------------
+
+
 def evaluate(
     contender: Contender,
-    problem: Problem,
-    group: Group | Sequence[Instance],
-    budget: Budget,
-    out: Path,
-    *,
-    workers: int = 1,
-    progress: Progress = _silent,
+    context: Context,
+    instances: Sequence[Instance],
 ) -> list[Evaluated]:
-    """A contender on a group: one `Evaluated` for each discovery run, or the only one.
+    """A contender on instances: one result per discovery run, or the only one.
 
-    group: or its instances, loaded once for several contenders. Discovers first what is not yet
-    discovered. Raises InputError and MissingExtra where it cannot be had.
+    Discovers first what is not discovered yet. A run's pair is evaluated as it was discovered: with
+    the state or without, failing or skipping infeasible candidates.
     """
-    instances: Sequence[Instance]
-    if isinstance(group, Group):
-        instances = load(group, problem, effort=budget.effort, progress=progress)
-    else:
-        instances = group
-    shared: dict[str, Any] = {"steps": budget.steps, "seeds": budget.evaluation_seeds}
-    shared |= {"out": out, "workers": workers, "progress": progress}
     if contender.baseline is not None:
-        seconds = budget.solver_seconds
-        return [evaluate_baseline(contender.baseline, problem, instances, **shared,
-                                  solver_seconds=seconds)]  # fmt: skip
+        return [evaluate_baseline(contender.baseline, context, instances)]
     return [
-        evaluate_pair(
-            pair, problem, instances, **shared, who=who, shown=shown_with(settings.generator.state),
-            on_invalid=settings.evaluation.on_invalid, patience=budget.patience,
-        )
-        for who, pair, settings in pairs_of(contender, problem.name, budget, out, workers)
-    ]  # fmt: skip
+        evaluate_pair(pair, config, context, instances, who=who)
+        for who, pair, config in pairs_of(contender, context)
+    ]
 
 
-def pairs_of(
-    contender: Contender, problem: str, budget: Budget, out: Path, workers: int
-) -> list[tuple[str, Pair, Settings]]:
-    """(name, pair, what it was discovered with) of a contender's discovery runs, or of its file;
-    none for a baseline.
-    """
+def pairs_of(contender: Contender, context: Context) -> list[tuple[str, Pair, Settings]]:
+    """(name, pair, settings of its discovery) of a contender's runs, or of its file."""
     if contender.pair is not None:
-        return [(contender.name, *read_pair(contender.pair, problem))]
-    if not contender.discovered:
-        return []
-    runs = runs_of(contender, problem, budget, out, workers)
+        return [(contender.name, *resolve(contender.pair, context.problem)[1:])]
     return [
         (f"{contender.name}-seed{seed}", run.best.pair, run.config)
-        for seed, run in enumerate(runs)
+        for seed, run in enumerate(runs_of(contender, context))
         if run.best is not None
     ]
 
 
-def read_pair(path: str | Path, problem: str) -> tuple[Pair, Settings]:
-    """What `spo evaluate` would take: a pair file, a run folder, or operators of G-LNS; and what
-    it was discovered with.
-    """
-    from spo_jax.search.runs.pairs import resolve
-
-    return resolve(path, problem)[1:]
-
-
 def evaluate_pair(
     pair: Pair,
-    problem: Problem,
+    config: Settings,
+    context: Context,
     instances: Sequence[Instance],
     *,
-    steps: int,
-    seeds: int,
-    out: Path,
-    workers: int = 1,
     who: str = "pair",
-    shown: Showing = OBSERVED,
-    on_invalid: str = "fail",
-    patience: float = 10.0,
-    progress: Progress = _silent,
+    steps: int | None = None,
+    shown: Showing | None = None,
 ) -> Evaluated:
-    """Rollouts of a pair from seeds 0, ..., seeds - 1, kept under `out`.
+    """Rollouts of a pair from seeds 0, 1, ...
 
-    shown, on_invalid: as `LocalEvaluator` has them. patience: CPU limit over the problem's own,
-    more above 500 nodes. Raises InputError for a program that the gate refuses.
+    config: of its discovery. steps: by default the budget's. shown: in place of the state.
+    Raises InputError for a program that the gate refuses.
     """
-    key: dict[str, Any] = {
-        "pair": pair.digest,
-        "steps": steps,
-        "seeds": seeds,
-        "patience": patience,
-        "shown": _shown_key(shown),
-    }
-    if on_invalid != "fail":  # which entries say by leaving it out
-        key["on_invalid"] = on_invalid
+    budget, problem, on_invalid = context.budget, context.problem, config.evaluation.on_invalid
+    steps, seeds = steps or budget.steps, budget.evaluation_seeds
+    shown = shown_with(config.generator.state) if shown is None else shown
+    key = {
+        "pair": pair.digest, "steps": steps, "seeds": seeds, "patience": budget.patience,
+        "shown": _shown_key(shown), "on_invalid": on_invalid,
+    }  # fmt: skip
 
-    def run(some: Sequence[Instance], told: Callable[[int, int], None]) -> Rollouts:
-        limit = patience * problem.cpu_seconds * _larger(some)
+    def run(some: Sequence[Instance]) -> Rollouts:
+        limit = budget.patience * problem.cpu_seconds * _larger(some)
         with LocalEvaluator(
-            problem, workers, cpu_seconds=limit, shown=shown, on_invalid=on_invalid
+            problem, context.workers, cpu_seconds=limit, shown=shown, on_invalid=on_invalid
         ) as evaluator:
             require_lawful(evaluator, problem, pair)
-            return evaluator.run(
-                [pair], some, seeds=range(seeds), steps=steps, fail_fast=False, progress=told
-            )
+            return evaluator.run([pair], some, range(seeds), steps, fail_fast=False)
 
-    chunk = CHUNK * workers
-    return _kept(who, key, problem, instances, steps, seeds, out, chunk, run, progress)
+    return _cached(who, key, context, instances, steps, run)
 
 
-def evaluate_baseline(
-    name: str,
-    problem: Problem,
-    instances: Sequence[Instance],
-    *,
-    steps: int,
-    seeds: int,
-    out: Path,
-    workers: int = 1,
-    solver_seconds: float | None = None,
-    progress: Progress = _silent,
-) -> Evaluated:
-    """A baseline of `spo baseline`; ALNS with its curve, everything else with its end alone.
+def evaluate_baseline(name: str, context: Context, instances: Sequence[Instance]) -> Evaluated:
+    """A baseline of `spo baseline`; ALNS with its curve, all others with their end alone.
 
-    What draws nothing at random has one seed. solver_seconds: of or-tools, by default the paper's
-    limits. Raises InputError for a name that is none, MissingExtra where it is not installed.
+    A deterministic one has one seed. Raises MissingExtra where it is not installed.
     """
-    baseline = get_baseline(name, problem)
-    count = seeds if baseline.seeded else 1
-    key: dict[str, Any] = {"baseline": baseline.function, "seeds": count}
-    processes = workers if name in SLOW else 1
-    curved = name == "alns"
-    if curved:
-        key["steps"] = steps
-    solve: Any = baseline.solve
-    if name == "or-tools" and solver_seconds is not None:
-        key["seconds"] = solver_seconds
-        solve = partial(solve, seconds=solver_seconds)
+    budget, baseline = context.budget, get_baseline(name, context.problem)
+    count = budget.evaluation_seeds if baseline.seeded else 1
+    solve, points, seconds = baseline.solve, 0, None
+    if name == "or-tools" and budget.solver_seconds is not None:
+        seconds = budget.solver_seconds
+        solve = partial(solve, seconds=seconds)
+    if name == "alns":
+        points = budget.steps
+    key = {"baseline": baseline.function, "seeds": count, "steps": points, "seconds": seconds}
 
-    def run(some: Sequence[Instance], told: Callable[[int, int], None]) -> Rollouts:
-        if not curved:
-            return run_baseline(solve, problem, some, told, seeds=range(count), workers=processes)
+    def run(some: Sequence[Instance]) -> Rollouts:
         with tempfile.TemporaryDirectory() as folder:
-            method = WithCurve(baseline.function, steps, folder)
-            ran = run_baseline(method, problem, some, told, seeds=range(count), workers=processes)
-            return method.completed(ran, some)
+            curve = AlnsCurve(baseline.function, points, folder)
+            found = run_baseline(
+                curve if points else solve, context.problem, some,
+                seeds=range(count), workers=context.workers if name in SLOW else 1,
+            )  # fmt: skip
+            return curve.completed(found, some) if points else found
 
-    points = steps if curved else 0
-    chunk = CHUNK * workers * LONGER
-    return _kept(name, key, problem, instances, points, count, out, chunk, run, progress)
-
-
-# --- the store ------------------------------------------------------------------------------------
-
-_Run = Callable[[Sequence[Instance], Callable[[int, int], None]], Rollouts]
+    return _cached(name, key, context, instances, points, run)
 
 
-def _kept(
+@dataclass(frozen=True)
+class AlnsCurve:
+    """ALNS as a baseline that leaves its best cost at every iteration in `folder`.
+
+    A baseline returns its solution alone, perhaps from another process; so the curve is a file.
+    function: "module:alns", whose module also has `alns_search`.
+    """
+
+    function: str
+    steps: int
+    folder: str
+
+    def __call__(self, instance: Instance, seed: int) -> Solution:
+        module = importlib.import_module(self.function.partition(":")[0])
+        found = module.alns_search(instance, seed, AlnsSettings(iterations=self.steps))
+        np.save(self._path(instance, seed), found.best_cost)
+        return found.solution.tolist() if isinstance(found.solution, np.ndarray) else found.solution
+
+    def completed(self, rollouts: Rollouts, instances: Sequence[Instance]) -> Rollouts:
+        """The rollouts [1, I, S] with best_cost [1, I, S, T+1]; the last costs stay as checked."""
+        shape = rollouts.status.shape
+        curves = np.full((*shape, self.steps + 1), math.nan)
+        for _, i, s in np.argwhere(rollouts.status == Status.OK):
+            curves[0, i, s] = np.load(self._path(instances[i], s))
+            curves[0, i, s, -1] = rollouts.best_cost[0, i, s, -1]
+        state = np.full((*shape, self.steps), -1, np.int32)
+        return replace(rollouts, best_cost=curves, state=state)
+
+    def _path(self, instance: Instance, seed: int) -> Path:
+        return Path(self.folder) / f"{instance.digest}-{seed}.npy"
+
+
+# --- the cache ------------------------------------------------------------------------------------
+
+
+def _cached(
     who: str,
     key: Mapping[str, Any],
-    problem: Problem,
+    context: Context,
     instances: Sequence[Instance],
     steps: int,
-    seeds: int,
-    out: Path,
-    chunk: int,
     run: _Run,
-    progress: Progress,
 ) -> Evaluated:
-    """The rows of `instances`, run where they are not kept, about `chunk` nodes at a time."""
-    if not instances or seeds < 1:
-        raise InputError(f"{who}: an evaluation needs at least one instance and one seed")
-    entry = Entry(
-        out / "evaluations", {"spo_jax": __version__, "problem": problem.name, **key}, steps, seeds
-    )
-    with entry.held():
-        rows = entry.read()
-        missing = list({i.digest: i for i in instances if i.digest not in rows}.values())
-        total, done = len(missing) * seeds, 0
-
-        def told(first: int, ran: int, of: int) -> None:
-            progress(f"{who} on {problem.name}: rollouts", first + ran, total)
-
-        for some in _chunks(missing, chunk):
-            found = run(some, partial(told, done))
-            done += len(some) * seeds
-            for i, instance in enumerate(some):
-                rows[instance.digest] = _row(found, i, steps)
-            entry.write(rows)
-    return _evaluated(who, instances, [rows[instance.digest] for instance in instances])
-
-
-def _row(found: Rollouts, i: int, steps: int) -> Row:
-    return Row(
-        found.best_cost[0, i, :, -1 - steps :],
-        found.state[0, i, :, :steps],
-        found.seconds[0, i],
-        found.status[0, i],
-        found.reason[0, i].astype(str),
-    )
-
-
-def _evaluated(who: str, instances: Sequence[Instance], rows: Sequence[Row]) -> Evaluated:
-    known = [math.nan if i.reference is None else i.reference for i in instances]
-    stacked = {name: np.stack([getattr(row, name) for row in rows]) for name in ROW}
-    return Evaluated(
-        who,
-        names=tuple(instance.name for instance in instances),
-        sources=tuple(instance.reference_source for instance in instances),
-        sizes=np.array([instance.size for instance in instances]),
-        references=np.array(known, dtype=float),
-        **stacked,
-    )
+    """The rows of `instances`; those that have no file are run, about CHUNK nodes at a time."""
+    text = json.dumps({"spo_jax": __version__, "problem": context.problem.name, **key}, indent=1)
+    digest = hashlib.blake2b(text.encode(), digest_size=8).hexdigest()
+    folder = context.out / "evaluations" / digest
+    folder.mkdir(parents=True, exist_ok=True)
+    write_atomically(folder / "key.json", text)
+    files = {each.digest: folder / f"{each.digest}.npz" for each in instances}
+    missing = {i.digest: i for i in instances if not files[i.digest].exists()}
+    rows: dict[str, Mapping[str, np.ndarray]] = {}
+    for some in _chunks(list(missing.values()), CHUNK * context.workers):
+        print(f"{who}: {len(rows)} of {len(missing)} instances", flush=True)
+        found = run(some)
+        for i, instance in enumerate(some):
+            row: dict[str, Any] = {
+                "best_cost": found.best_cost[0, i, :, -1 - steps :],
+                "state": found.state[0, i, :, :steps],
+                "seconds": found.seconds[0, i],
+                "statuses": found.status[0, i],
+                "reasons": found.reason[0, i].astype(str),
+            }
+            rows[instance.digest] = row
+            if not (row["statuses"] == Status.HOST_FAULT).any():
+                buffer = io.BytesIO()
+                np.savez_compressed(buffer, **row)
+                write_atomically(files[instance.digest], buffer.getvalue())
+    for each, path in files.items():
+        if each not in rows:
+            with np.load(path) as file:
+                rows[each] = dict(file)
+    stacked = (np.stack([rows[i.digest][name] for i in instances]) for name in _ROW)
+    return Evaluated(who, instances, *stacked)
 
 
 def _chunks(instances: Sequence[Instance], nodes: int) -> Iterator[list[Instance]]:
-    """Runs of instances of about so many nodes, each with one limit of its own."""
+    """Runs of instances of about so many nodes, each with one CPU limit."""
     chunk: list[Instance] = []
     for instance in instances:
-        full = chunk and sum(each.size for each in chunk) + instance.size > nodes
-        if full or (chunk and _larger(chunk) != _larger([instance])):
+        full = sum(each.size for each in chunk) + instance.size > nodes
+        if chunk and (full or _larger(chunk) != _larger([instance])):
             yield chunk
             chunk = []
         chunk.append(instance)
@@ -374,12 +341,12 @@ def _chunks(instances: Sequence[Instance], nodes: int) -> Iterator[list[Instance
 
 
 def _larger(instances: Sequence[Instance]) -> float:
-    """What a limit is multiplied by: a step costs at least the square of the size."""
+    """The factor of a CPU limit: a step costs at least the square of the size."""
     return max(1.0, (max(each.size for each in instances) / 500) ** 2)
 
 
-def _shown_key(shown: Showing) -> Any:
+def _shown_key(shown: Showing) -> str:
     if isinstance(shown, Shown):
         return repr(shown)
-    told = repr(sorted((key, repr(value)) for key, value in shown.items()))
-    return hashlib.blake2b(told.encode(), digest_size=16).hexdigest()
+    text = repr(sorted((key, repr(value)) for key, value in shown.items()))
+    return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()

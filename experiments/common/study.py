@@ -1,84 +1,93 @@
-"""What the studies share: arms that run with the same seeds and budget, and one report of them all.
+"""Arms that run with the same seeds and budget, and one report of them all.
 
 An arm is a name and the settings that it changes; `learning.py` and `credit_study.py` choose arms.
-Every arm discovers once with each of the seeds 0, 1, ..., in a run folder of its own under --out.
-Finished runs are kept, so the same command goes on where it was stopped, and more arms or more
-seeds cost only themselves. Any setting of `spo discover` may follow, and holds for all runs.
+Every arm discovers once with each of the seeds 0, 1, ... in OUT/ARM-seedN; finished runs are kept,
+so the same command resumes. Any setting of `spo discover` may follow, and holds for all runs.
 
-The table is printed, and written beside its picture: table.md, table.csv, runs.csv, curves.csv,
-curves.png. Its intervals are 95% Student t intervals over the seeds, too few for a bootstrap. A
-seed has its own training instances, and they move J by more than an arm does; runs of one seed
-share them, and arms with the same model share their first answers. So the table also has each arm
-minus the first one, seed by seed, and the picture aligns the seeds at round 1. Budgets are equal in
-name alone: repairs are written for valid destroys, and one set for a destroy that a round wrote
-twice, so an arm that teaches to fail or to repeat itself samples and evaluates fewer. The table's
-first columns tell, by arm.
+OUT/table.md and table.csv have means over seeds with 95% Student t intervals (seeds are too few for
+a bootstrap), and each arm minus the first one, paired by seed: the training instances of a seed
+move J by more than an arm does. curves.png is aligned at round 1 for the same reason. Budgets are
+equal in nominal answers alone: repairs are written for valid destroys, one set for a destroy that a
+round wrote twice, so an arm that fails or repeats itself samples and evaluates less. The table's
+first columns say how much.
 """
 
-import argparse
+import io
 import math
 import re
-from argparse import Namespace
-from collections.abc import Callable, Iterable, Mapping
+from argparse import ArgumentParser, Namespace
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from common import commandline
-from common.discovered import discover
-from common.outcomes import outcome
-from common.study_report import report
+import numpy as np
+import pandas as pd
+from common import cli, figures
+from common.runs import STATE, discover, reads_state
+from common.tables import markdown, write_csv, write_text
 
 from spo_jax import flags, presets
 from spo_jax.config import Settings
 from spo_jax.envs.problems import get_problem
 from spo_jax.envs.run.local import LocalEvaluator
 from spo_jax.envs.run.shown import shown_with
+from spo_jax.envs.textfiles import write_atomically
 from spo_jax.errors import InputError
-from spo_jax.program import Pair
 from spo_jax.search.credit import get_credit
-from spo_jax.search.runs.run import load_run
+from spo_jax.search.runs.run import Run
 from spo_jax.search.utility import get_utility, mean_scores
 from spo_jax.seeding import derive
 
 Arms = Mapping[str, Mapping[str, Any]]  # name -> the settings that the arm changes
 
 FRESH_INSTANCES = 32  # the same ones for every run of every study
+MEASURES = {  # name in the files: heading of the table and format
+    "answers": ("answers", ",.0f"),
+    "pairs": ("pairs evaluated", ",.0f"),
+    "best": ("best J", ".5f"),
+    "median": ("median, last third", ".5f"),
+    "top_decile": ("top decile, last third", ".5f"),
+    "failures": ("failures, last third", ".1%"),
+    "state_use": ("use the state, last third", ".1%"),
+    "fresh": ("chosen pair, fresh J", ".5f"),
+}
+CURVES = {  # by round: name in the files, title of the panel
+    "median": "median J of the round's new pairs",
+    "top_decile": "top decile of J of the round's new pairs",
+    "state_use": f"share of new programs that use\n{STATE}",
+}
 
 
-def script(name: str, parser: argparse.ArgumentParser, arms: Callable[[Namespace], Arms]) -> int:
-    """Run a study's command line; the exit code: 2 for what the user can mend, 130 after Ctrl-C."""
+def main(parser: ArgumentParser, arms: Callable[[Namespace], Arms]) -> int:
+    """Run a study's command line."""
     parser.add_argument("--seeds", type=int, default=5, help="runs of each arm")
     parser.add_argument("--problem", default="tsp")
     flags.add_arguments(parser)
-    return commandline.script(name, parser, lambda args: study(args, arms(args)))
+    return cli.main(parser, lambda args: study(args, arms(args)))
 
 
-def study(args: Namespace, arms: Arms) -> int:
-    """Run what is missing, then tell of all. Raises InputError for what the user can mend."""
-    given = flags.given(args)
+def study(args: Namespace, arms: Arms) -> None:
+    """Run what is missing, then report all. Raises InputError for what the user can mend."""
+    given, out = flags.given(args), Path(args.out)
     varied = sorted({"seed", *(name for own in arms.values() for name in own)} & given.keys())
     if varied:
         raise InputError(f"{' and '.join(varied)}: a study sets that itself; leave it out")
-    if args.seeds < 1 or not arms or len(set(map(folder_name, arms))) < len(arms):
+    folders = {arm: re.sub(r"[^A-Za-z0-9_-]+", "-", arm) for arm in arms}
+    if args.seeds < 1 or not arms or len(set(folders.values())) < len(arms):
         raise InputError("a study needs at least one seed, and arms with names of their own")
-    out = Path(args.out)
-    wanted: dict[tuple[str, int], Settings] = {}
-    for arm, own in arms.items():
-        for seed in range(args.seeds):
-            settings = presets.settings(args.problem, args.preset, **{**given, **own, "seed": seed})
-            wanted[arm, seed] = settings
-        for name in (wanted[arm, 0].search.credit, wanted[arm, 0].learning.learning_credit):
+    for own in arms.values():
+        first = presets.settings(args.problem, args.preset, **{**given, **own})
+        for name in (first.search.credit, first.learning.learning_credit):
             if name is not None:
                 get_credit(name)
-    paths = {key: out / f"{folder_name(key[0])}-seed{key[1]}" for key in wanted}
-    # Seed by seed, so that a study that was stopped has something to compare.
-    for arm, seed in sorted(wanted, key=lambda key: key[1]):
-        own = {**arms[arm], "seed": seed}
-        discover(wanted[arm, seed], args.preset, {**given, **own}, paths[arm, seed])
-    afresh = fresh_utilities({key: load_run(path).best for key, path in paths.items()}, wanted)
-    outcomes = [outcome(*key, path, afresh[key]) for key, path in paths.items()]
-    report(outcomes, next(iter(wanted.values())), Path(args.preset).stem, FRESH_INSTANCES, out)
-    return 0
+    runs = {}
+    for seed in range(args.seeds):  # so that a study that was stopped has something to compare
+        for arm, own in arms.items():
+            settings = {**given, **own, "seed": seed}
+            path = out / f"{folders[arm]}-seed{seed}"
+            runs[arm, seed] = discover(args.problem, args.preset, settings, path)
+    runs = {(arm, seed): runs[arm, seed] for arm in arms for seed in range(args.seeds)}
+    report(runs, fresh_utilities(runs), out)
 
 
 def listed(text: str) -> list[str]:
@@ -96,44 +105,200 @@ def named(arms: Iterable[tuple[str, Mapping[str, Any]]]) -> Arms:
     return found
 
 
-def folder_name(arm: str) -> str:
-    return re.sub(r"[^A-Za-z0-9_-]+", "-", arm)
-
-
-def fresh_utilities(pairs: Mapping[Any, Any], settings: Mapping[Any, Settings]) -> dict[Any, float]:
-    """J of each run's pair (a `Best` or None) on instances that all runs and studies share.
+def fresh_utilities(runs: Mapping[Any, Run]) -> dict[Any, float]:
+    """J of each run's pair on instances that all runs and studies share; NaN without a pair.
 
     A pair runs as it was discovered: with the state or without, failing or skipping what is
     infeasible.
     """
-    first = next(iter(settings.values()))
-    problem = get_problem(first.problem)
-    instances = problem.sample(first.evaluation.size, FRESH_INSTANCES, derive("credit study"))
-    alike: dict[tuple[bool, str], dict[Any, Pair]] = {}
-    for key, best in pairs.items():
-        if best is not None:
-            terms = settings[key].generator.state, settings[key].evaluation.on_invalid
-            alike.setdefault(terms, {})[key] = best.pair
-    utility = get_utility(first.evaluation.utility)
-    values = dict.fromkeys(pairs, math.nan)
-    for (state, on_invalid), found in alike.items():
-        distinct = {pair.digest: pair for pair in found.values()}
-        with LocalEvaluator(
-            problem,
-            first.workers,
-            cpu_seconds=first.evaluation.cpu_seconds,
-            memory_mb=first.evaluation.memory_mb,
-            on_invalid=on_invalid,
-            shown=shown_with(state),
-            unsafe=first.evaluation.unsafe_sandbox,
-        ) as evaluator:
-            rollouts = evaluator.run(
-                list(distinct.values()),
-                instances,
-                seeds=range(first.evaluation.rollouts),
-                steps=first.evaluation.steps,
+    found = dict.fromkeys(runs, math.nan)
+    known: dict[Any, float] = {}
+    for key, run in runs.items():
+        if run.best is None:
+            continue
+        config, terms = run.config, run.config.evaluation
+        same = run.best.pair.digest, config.generator.state, terms.on_invalid
+        if same not in known:
+            problem = get_problem(config.problem)
+            instances = problem.sample(terms.size, FRESH_INSTANCES, derive("credit study"))
+            with LocalEvaluator(
+                problem,
+                config.workers,
+                cpu_seconds=terms.cpu_seconds,
+                memory_mb=terms.memory_mb,
+                on_invalid=terms.on_invalid,
+                shown=shown_with(config.generator.state),
+                unsafe=terms.unsafe_sandbox,
+            ) as evaluator:
+                seeds = range(terms.rollouts)
+                rollouts = evaluator.run([run.best.pair], instances, seeds, terms.steps)
+            scores = get_utility(terms.utility)(rollouts, instances)
+            known[same] = float(mean_scores(scores)[0])
+        found[key] = known[same]
+    return found
+
+
+# --- what a run did -------------------------------------------------------------------------------
+
+
+def by_round(rows: Iterable[tuple[int, float]]) -> Any:
+    """(round, value) rows, grouped by round."""
+    return pd.DataFrame(rows, columns=["round", "value"], dtype=float).groupby("round").value
+
+
+def curves_of(run: Run) -> pd.DataFrame:
+    """[K] of CURVES by round, from 1; NaN where there is nothing to compute it from."""
+    pairs, programs = by_round(_new_pairs(run)), by_round(_new_programs(run))
+    curves = {"median": pairs.median(), "top_decile": pairs.quantile(0.9)}
+    curves["state_use"] = programs.mean()
+    return pd.DataFrame(curves, index=pd.RangeIndex(1, run.rounds + 1, name="round"))
+
+
+def measures_of(run: Run) -> dict[str, float]:
+    """MEASURES of a run but `fresh`.
+
+    answers: sampled in the run. pairs: evaluated, cross-play included. best: the highest J. Of the
+    last third of the rounds: median, top_decile of J of its new pairs; failures, the share of its
+    answers that gave no valid program; state_use, the share of its programs that read the state.
+    """
+    first = first_of_last_third(run.rounds)
+    late = pd.Series([value for k, value in _new_pairs(run) if k >= first], dtype=float)
+    uses = pd.Series([value for k, value in _new_programs(run) if k >= first], dtype=float)
+    answers = [c.destroy_answers + c.repair_answers for c in run.counts]
+    valid = sum(c.valid_destroys + c.valid_repairs for c in run.counts[first - 1 :])
+    asked = sum(answers[first - 1 :])
+    return {
+        "answers": sum(answers),
+        "pairs": run.evaluated,
+        "best": run.best_by_round[-1].utility,
+        "median": late.median(),
+        "top_decile": late.quantile(0.9),
+        "failures": 1 - valid / asked if asked else math.nan,
+        "state_use": uses.mean(),
+    }
+
+
+def _new_pairs(run: Run) -> list[tuple[int, float]]:
+    """(round, J) of valid responses; a pair that an earlier round evaluated is not among them."""
+    return [(p.round, p.utility) for p in run.pairs if p.kind == "response" and p.status == "ok"]
+
+
+def _new_programs(run: Run) -> list[tuple[int, float]]:
+    return [(p.round, reads_state(p.source)) for p in run.programs if p.form]
+
+
+def first_of_last_third(rounds: int) -> int:
+    """Number of the round with which the last third begins; it holds at least one round."""
+    return rounds - math.ceil(rounds / 3) + 1
+
+
+# --- the report -----------------------------------------------------------------------------------
+
+
+def report(runs: Mapping[tuple[str, int], Run], fresh: Mapping[Any, float], out: Path) -> None:
+    """Print the table and write it, the runs, the curves and the picture into `out`."""
+    index = pd.MultiIndex.from_tuples(runs, names=["arm", "seed"])
+    rows = [{**measures_of(run), "fresh": fresh[key]} for key, run in runs.items()]
+    measures = pd.DataFrame(rows, index=index)[list(MEASURES)]
+    curves = pd.concat({key: curves_of(run) for key, run in runs.items()}, names=index.names)
+    found = table(measures)
+    config = next(iter(runs.values())).config
+    text = f"{table_text(found)}\n\n{caption(config, measures.index.levshape[1])}\n"
+    print("\n" + text, end="")
+    write_text(out / "table.md", text)
+    write_csv(out / "table.csv", found)
+    write_csv(out / "runs.csv", measures.reset_index())
+    write_csv(out / "curves.csv", curves.reset_index())
+    write_atomically(out / "curves.png", plot(curves))
+    print(f"written to {out}: table.md, table.csv, runs.csv, curves.csv, curves.png")
+
+
+def interval(values: Sequence[float]) -> tuple[int, float, float, float]:
+    """How many values are known, their mean, and its 95% Student t interval; NaN for what lacks.
+
+    Seeds are few: of five normal values a percentile bootstrap covers the mean 84 times in 100.
+    """
+    from scipy import stats
+
+    known = pd.Series(values, dtype=float).dropna()
+    low = high = math.nan
+    if len(known) > 1:
+        half = float(stats.t.ppf(0.975, len(known) - 1) * stats.sem(known))
+        low, high = known.mean() - half, known.mean() + half
+    return len(known), float(known.mean()), low, high
+
+
+def table(measures: pd.DataFrame) -> pd.DataFrame:
+    """arm, measure, seeds, mean, low, high: of every arm, then of every other arm minus the first.
+
+    measures: of runs, indexed by arm and seed.
+    """
+    arms = list(measures.index.get_level_values("arm").unique())
+    parts = {arm: measures.loc[arm] for arm in arms}
+    parts |= {f"{arm} - {arms[0]}": parts[arm] - parts[arms[0]] for arm in arms[1:]}
+    rows = [
+        (name, each, len(part), *interval(part[each]))
+        for name, part in parts.items()
+        for each in part
+    ]
+    columns = ["arm", "measure", "runs", "seeds", "mean", "low", "high"]
+    return pd.DataFrame(rows, columns=columns)
+
+
+def table_text(found: pd.DataFrame) -> str:
+    """Means and intervals, and the number of seeds where some have no value."""
+    rows: dict[str, list[str]] = {}
+    for each in found.itertuples():
+        form = "{:" + "+" * (" - " in str(each.arm)) + MEASURES[str(each.measure)][1] + "}"
+        cell = form.format(each.mean) if each.seeds else "none"
+        if each.seeds > 1:
+            cell += f" ({form.format(each.low)} to {form.format(each.high)})"
+        if each.seeds < each.runs:
+            cell += f", {each.seeds} of {each.runs} seeds"
+        rows.setdefault(str(each.arm), []).append(cell)
+    heads = ["arm", *(heading for heading, _ in MEASURES.values())]
+    return markdown(heads, ([name, *cells] for name, cells in rows.items()))
+
+
+def caption(settings: Settings, seeds: int) -> str:
+    judged, rounds = settings.evaluation, settings.search.rounds
+    return (
+        f"{settings.problem}; {rounds} rounds, the last third from round "
+        f"{first_of_last_third(rounds)}; {seeds} seeds. Means over seeds with 95% Student t "
+        "intervals, not corrected for their number. Fresh J: of the pair chosen by "
+        f"{settings.search.select}, on {FRESH_INSTANCES} unseen instances of size {judged.size}, "
+        f"{judged.rollouts} rollouts of {judged.steps} steps each."
+    )
+
+
+def aligned(curves: pd.Series) -> pd.Series:
+    """A curve by arm, seed and round, shifted so that all seeds are level at round 1.
+
+    Taken off a seed is the mean over arms of its round 1; the mean over seeds is put back, so
+    heights keep their meaning.
+    """
+    level = curves.xs(1, level="round").groupby("seed").mean()
+    middle = level.mean() if level.notna().any() else 0.0
+    shift = middle - level.fillna(middle)
+    return curves + curves.index.get_level_values("seed").map(shift)
+
+
+def plot(curves: pd.DataFrame) -> bytes:
+    """A PNG with a panel for each of CURVES: means over seeds, with bands where there are two."""
+    figure, panels = figures.new(13.8, 4.2, 1, len(CURVES))
+    for axes, (name, title) in zip(panels[0], CURVES.items(), strict=True):
+        for k, (arm, part) in enumerate(aligned(curves[name]).groupby("arm", sort=False)):
+            points = [interval(values) for _, values in part.groupby("round")]
+            _, mean, low, high = map(np.array, zip(*points, strict=True))
+            rounds, style = np.arange(1, len(mean) + 1), ("-", "--", "-.", ":")[k % 4]
+            axes.plot(
+                rounds, mean, label=arm, color=f"C{k}", linestyle=style, marker="osD^vP"[k % 6]
             )
-        scores = mean_scores(utility(rollouts, instances))
-        known = dict(zip(distinct, map(float, scores), strict=True))
-        values |= {key: known[pair.digest] for key, pair in found.items()}
-    return values
+            axes.fill_between(rounds, low, high, color=f"C{k}", alpha=0.15, linewidth=0)
+        axes.set(title=title, xlabel="round")
+        figures.whole_rounds(axes)
+    handles, names = panels[0, 0].get_legend_handles_labels()
+    figure.legend(handles, names, loc="outside lower center", ncols=len(names))
+    buffer = io.BytesIO()
+    figure.savefig(buffer, dpi=150, metadata={"Software": None})  # equal pictures, equal files
+    return buffer.getvalue()

@@ -1,20 +1,20 @@
-"""Tables as the paper has them: column groups, families of rows, the best of a column in bold.
+"""Tables as in the paper: blocks of columns, families of rows, the best of a column in bold.
 
-A table is data first; `write` puts it into a CSV file (long: one line a cell), a Markdown file and
-a LaTeX file (booktabs). Intervals are over instances, see `cell`. The paper's own rows
-can stand beneath ours; they are marked, and the bold is among ours alone. A cell with failed
-rollouts says so, and is never the best: its mean is over other rollouts than its neighbours'.
+A table is a data frame with one line per cell; `write` makes a CSV file of it, a Markdown file and
+a LaTeX file (booktabs). Intervals are over instances. The paper's own rows may stand below ours,
+in italics, and bold is among ours alone. A cell with failed rollouts has a dagger and is never the
+best: its mean is over other rollouts than its neighbours'.
 """
 
-import csv
-import io
 import math
+import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from common.budgets import Group
 
 from spo_jax.envs.report.intervals import mean_interval
@@ -22,258 +22,130 @@ from spo_jax.envs.textfiles import write_atomically
 
 OURS, PAPER = "ours", "paper"
 FAILED = "†"
-FORMATS = {".csv": "csv", ".md": "markdown", ".tex": "latex"}
+CELL = ("row", "family", "source", "column", "mean", "low", "high", "instances", "failed")
 
 
-@dataclass(frozen=True)
-class Cell:
-    """A mean over `count` instances with its interval; NaN for what there is not.
-
-    failed: rollouts that are in no mean.
+def interval(values: Iterable[float]) -> tuple[int, float, float, float]:
+    """How many finite values there are, their mean, and its 95% interval (`mean_interval`); NaN
+    for the mean of none, and for the interval of fewer than two.
     """
-
-    mean: float = math.nan
-    low: float = math.nan
-    high: float = math.nan
-    count: int = 0
-    failed: int = 0
-
-    @property
-    def known(self) -> bool:
-        return math.isfinite(self.mean)
+    known = np.array([value for value in values if math.isfinite(value)])
+    if not known.size:
+        return 0, math.nan, math.nan, math.nan
+    low, high = mean_interval(known) if known.size > 1 else (math.nan, math.nan)
+    return known.size, float(known.mean()), low, high
 
 
-@dataclass(frozen=True)
-class Column:
-    """key: in files. label: heading; block: the heading over it and its neighbours."""
-
-    key: str
-    label: str
-    block: str = ""
-
-    @property
-    def heading(self) -> str:
-        """Both in one, where headings have one line."""
-        return f"{self.block.split()[0]} {self.label}" if self.block else self.label
+def cell(row: str, family: str, column: str, values: Iterable[float], failed: int = 0) -> tuple:
+    """One line of `Table.cells`. values: one per instance. failed: rollouts that are in no mean."""
+    count, mean, low, high = interval(values)
+    return row, family, OURS, column, mean, low, high, count, failed
 
 
-@dataclass(frozen=True)
-class Row:
-    """Cells by column key. Rows of one family stand together; source: OURS or PAPER."""
-
-    label: str
-    family: str
-    cells: Mapping[str, Cell]
-    source: str = OURS
-
-
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Table:
-    """caption, notes: sentences. corner: heading of the labels. digits: after the point."""
+    """caption, notes: sentences. cells: columns CELL. corner: heading of the rows' labels."""
 
     caption: str
-    columns: Sequence[Column]
-    rows: Sequence[Row]
+    columns: Sequence[Group]
+    cells: pd.DataFrame
     notes: Sequence[str] = ()
     corner: str = "Method"
-    digits: int = 3
 
-    def best(self, column: str) -> float:
-        """The lowest mean of a column as it is printed, among ours without failures, or NaN."""
-        cells = [row.cells.get(column, Cell()) for row in self.rows if row.source == OURS]
-        means = [round(c.mean, self.digits) for c in cells if c.known and not c.failed]
-        return min(means, default=math.nan)
+    @property
+    def best(self) -> pd.Series:
+        """Whether a cell is the lowest of its column as printed, of ours without failures."""
+        candidate = (self.cells.source == OURS) & (self.cells.failed == 0)
+        means = self.cells["mean"].round(3).where(candidate)
+        return means.notna() & (means == means.groupby(self.cells.column).transform("min"))
 
-    def is_best(self, row: Row, column: str) -> bool:
-        """Whether a cell is the best of its column; several may be, where they print alike."""
-        cell = row.cells.get(column, Cell())
-        if row.source != OURS or not cell.known or cell.failed:
-            return False
-        return round(cell.mean, self.digits) == self.best(column)
+    def texts(self, bold: str, italic: str, interval: str, dagger: str) -> pd.DataFrame:
+        """Rows by columns of printed cells. bold, italic, interval: formats."""
+        rows: dict[str, dict[str, str]] = {}
+        for each, best in zip(self.cells.itertuples(), self.best, strict=True):
+            mean: Any = each.mean
+            text = f"{round(mean, 3) + 0.0:.3f}" if math.isfinite(mean) else "–"
+            text = (bold if best else italic if each.source == PAPER else "{}").format(text)
+            text += dagger if each.failed else ""
+            if math.isfinite(each.low):
+                text += interval.format(each.low, each.high)
+            label = italic.format(each.row) if each.source == PAPER else each.row
+            rows.setdefault(label, {})[each.column] = text
+        keys = [column.key for column in self.columns]
+        return pd.DataFrame.from_dict(rows, "index", columns=None)[keys]
 
+    @property
+    def all_notes(self) -> list[str]:
+        failed = self.cells[self.cells.failed > 0]
+        lost = [f"{each.row} {each.column} {each.failed:.0f}" for each in failed.itertuples()]
+        return [*self.notes, *([f"{FAILED} failed rollouts: {', '.join(lost)}."] if lost else [])]
 
-def cell(values: Iterable[float], failed: int = 0) -> Cell:
-    """The mean of a group's instances with a 95% interval over them (`mean_interval`).
+    def markdown(self) -> str:
+        texts = self.texts("**{}**", "*{}*", " ({:.3f} to {:.3f})", FAILED)
+        heads = [self.corner, *(column.heading for column in self.columns)]
+        table = markdown(heads, texts.itertuples(name=None))
+        return "\n".join([table, "", self.caption, "", *(f"- {n}" for n in self.all_notes)]) + "\n"
 
-    values: one an instance, NaN for one without any; those are in no mean. No interval for fewer
-    than two.
-    """
-    known = np.array([value for value in values if math.isfinite(value)], dtype=float)
-    if not known.size:
-        return Cell(failed=failed)
-    low, high = mean_interval(known) if known.size > 1 else (math.nan, math.nan)
-    return Cell(float(known.mean()), low, high, known.size, failed)
-
-
-def columns_of(groups: Sequence[Group]) -> list[Column]:
-    return [Column(group.key, group.label, group.block) for group in groups]
-
-
-def with_paper(table: Table, values: Mapping[str, Mapping[str, float]]) -> Table:
-    """The table with the paper's row beneath each of ours that the paper has, by its label."""
-    rows: list[Row] = []
-    for row in table.rows:
-        rows.append(row)
-        if row.label in values:
-            theirs = {key: Cell(mean=mean) for key, mean in values[row.label].items()}
-            rows.append(Row(f"{row.label} (paper)", row.family, theirs, PAPER))
-    return replace(table, rows=rows)
-
-
-def write(table: Table, stem: str | Path, *, intervals: bool = True) -> list[Path]:
-    """STEM.csv, .md and .tex. intervals: in the last two; the first always has them."""
-    texts = {
-        ".csv": csv_text(table),
-        ".md": markdown(table, intervals=intervals),
-        ".tex": latex(table, intervals=intervals),
-    }
-    paths = []
-    for suffix, text in texts.items():
-        paths.append(Path(f"{stem}{suffix}"))
-        paths[-1].parent.mkdir(parents=True, exist_ok=True)
-        write_atomically(paths[-1], text)
-    return paths
+    def latex(self) -> str:
+        texts = self.texts(
+            r"\textbf{{{}}}", r"\textit{{{}}}", r" {{\tiny ({:.3f}, {:.3f})}}", FAILED
+        )
+        texts.columns = pd.MultiIndex.from_tuples([(c.block, c.label) for c in self.columns])
+        lost = bool((self.cells.failed > 0).any())
+        table = texts.to_latex(
+            caption=self.caption.replace("%", r"\%") + f" {FAILED}: with failed rollouts." * lost,
+            multicolumn_format="c",
+            column_format="@{}l" + "r" * len(self.columns) + "@{}",
+        )  # fmt: skip
+        for text, command in ((FAILED, r"$^\dagger$"), ("–", "--"), (">", "$>$")):
+            table = table.replace(text, command)
+        return table.replace(r"\begin{tabular}", "\\footnotesize\n\\begin{tabular}")
 
 
-# --- formats --------------------------------------------------------------------------------------
+def markdown(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """A Markdown table whose first column is of text and all others of numbers."""
+    lines = [heads, ["---", *["---:"] * (len(heads) - 1)], *rows]
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
 
 
-def csv_text(table: Table) -> str:
-    """One line a cell, numbers in full; what is missing is empty."""
-    head = ("row", "family", "source", "column", "mean", "low", "high", "instances", "failed")
-    rows = []
-    for row in table.rows:
-        for column in table.columns:
-            c = row.cells.get(column.key, Cell())
-            counts = ("", "") if row.source == PAPER else (c.count, c.failed)
-            told = (row.label, row.family, row.source, column.key, c.mean, c.low, c.high, *counts)
-            rows.append(told)
-    return lines_of(head, rows)
+def with_paper(table: Table, name: str) -> Table:
+    """The table with the paper's row below each of ours that the paper has, by its label."""
+    values, parts = paper_values(name), []
+    for label, own in table.cells.groupby("row", sort=False):
+        parts.append(own)
+        if label in values:
+            theirs = own.assign(row=f"{label} (paper)", source=PAPER, failed=0)
+            theirs["mean"] = theirs.column.map(values[str(label)])
+            parts.append(theirs.assign(low=math.nan, high=math.nan, instances=0))
+    return replace(table, cells=pd.concat(parts, ignore_index=True))
 
 
-def lines_of(head: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
-    """CSV; NaN is empty."""
-    file = io.StringIO()
-    writer = csv.writer(file, lineterminator="\n")
-    writer.writerow(head)
-    for row in rows:
-        writer.writerow(["" if isinstance(v, float) and math.isnan(v) else v for v in row])
-    return file.getvalue()
+def paper_values(name: str) -> Mapping[str, Mapping[str, float]]:
+    """Mean gaps by method and column of the paper's "tsp", "cvrp" (Table 1) or "ablations"."""
+    found = tomllib.loads(Path(__file__).with_name("paper_values.toml").read_text("utf-8"))[name]
+    keys = found.pop("columns")
+    return {label: dict(zip(keys, values, strict=True)) for label, values in found.items()}
 
 
-def markdown(table: Table, *, intervals: bool = True) -> str:
-    """A heading, the table, its caption and its notes."""
-    heads = [table.corner, *(column.heading for column in table.columns)]
-    lines = ["| " + " | ".join(heads) + " |", "|---|" + "---:|" * len(table.columns)]
-    for row in table.rows:
-        label = f"*{row.label}*" if row.source == PAPER else row.label
-        cells = [label]
-        for column in table.columns:
-            c = row.cells.get(column.key, Cell())
-            text = _number(c.mean, table.digits) or "–"
-            if table.is_best(row, column.key):
-                text = f"**{text}**"
-            if row.source == PAPER and c.known:
-                text = f"*{text}*"
-            text += FAILED if c.failed else ""
-            if intervals and math.isfinite(c.low):
-                text += f" ({_number(c.low, table.digits)} to {_number(c.high, table.digits)})"
-            cells.append(text)
-        lines.append("| " + " | ".join(cells) + " |")
-    lines += ["", table.caption, *(f"\n- {note}" if k == 0 else f"- {note}"
-                                   for k, note in enumerate(told_notes(table)))]  # fmt: skip
-    return "\n".join(lines) + "\n"
-
-
-def latex(table: Table, *, intervals: bool = True) -> str:
-    """A table environment for booktabs; families between rules, blocks over their columns."""
-    count = len(table.columns)
-    lines = [
-        r"\begin{table}[t]",
-        rf"\caption{{{_tex(table.caption)}}}",
-        r"\centering",
-        r"\footnotesize",
-        r"\setlength{\tabcolsep}{2.5pt}",
-        rf"\begin{{tabular}}{{@{{}}l*{{{count}}}{{r}}@{{}}}}",
-        r"\toprule",
+def write(table: Table, stem: str) -> list[Path]:
+    """STEM.csv, .md and .tex; prints the Markdown."""
+    print("\n" + table.markdown())
+    return [
+        write_csv(f"{stem}.csv", table.cells),
+        *(
+            write_text(f"{stem}{s}", t)
+            for s, t in ((".md", table.markdown()), (".tex", table.latex()))
+        ),
     ]
-    if any(column.block for column in table.columns):
-        spans = _spans([column.block for column in table.columns])
-        over = [rf"\multicolumn{{{last - first}}}{{c}}{{{_tex(b)}}}" for b, first, last in spans]
-        lines.append(" & ".join(["", *over]) + r" \\")
-        rules = [rf"\cmidrule(lr){{{first + 2}-{last + 1}}}" for b, first, last in spans if b]
-        lines.append("".join(rules))
-    labels = [_tex(column.label) for column in table.columns]
-    lines += [" & ".join([_tex(table.corner), *labels]) + r" \\", r"\midrule"]
-    family = table.rows[0].family if table.rows else ""
-    for row in table.rows:
-        if row.family != family:
-            lines.append(r"\midrule")
-            family = row.family
-        lines += _latex_row(table, row, intervals)
-    lines += [r"\bottomrule", r"\end{tabular}"]
-    for note in told_notes(table):
-        lines.append(rf"\par\vspace{{2pt}}\parbox{{\linewidth}}{{\scriptsize {_tex(note)}}}")
-    return "\n".join([*lines, r"\end{table}"]) + "\n"
 
 
-def _latex_row(table: Table, row: Row, intervals: bool) -> list[str]:
-    cells, below = [], []
-    for column in table.columns:
-        c = row.cells.get(column.key, Cell())
-        text = _number(c.mean, table.digits) or "--"
-        if table.is_best(row, column.key):
-            text = rf"\textbf{{{text}}}"
-        if row.source == PAPER and c.known:
-            text = rf"\textit{{{text}}}"
-        cells.append(text + (r"$^\dagger$" if c.failed else ""))
-        known = intervals and math.isfinite(c.low)
-        bounds = f"{_number(c.low, table.digits)}, {_number(c.high, table.digits)}"
-        below.append(rf"{{\tiny ({bounds})}}" if known else "")
-    label = _tex(row.label)
-    label = rf"\textit{{{label}}}" if row.source == PAPER else label
-    lines = [" & ".join([label, *cells]) + r" \\"]
-    if any(below):
-        lines.append(" & ".join(["", *below]) + r" \\")
-    return lines
+def write_csv(path: str | Path, frame: Any, columns: Sequence[str] | None = None) -> Path:
+    """Rows or a data frame as CSV; what is missing is an empty cell."""
+    return write_text(path, pd.DataFrame(frame, columns=columns).to_csv(index=False))
 
 
-def told_notes(table: Table) -> list[str]:
-    """The notes, and what the marks of failed rollouts mean where there are any."""
-    failed = [
-        f"{row.label} {column.heading} {row.cells[column.key].failed}"
-        for row in table.rows
-        for column in table.columns
-        if column.key in row.cells and row.cells[column.key].failed
-    ]
-    if not failed:
-        return list(table.notes)
-    text = f"{FAILED} failed rollouts, which are in no mean: {', '.join(failed)}."
-    return [*table.notes, text]
-
-
-def _spans(blocks: Sequence[str]) -> list[tuple[str, int, int]]:
-    """(block, first, last + 1) of equal neighbours."""
-    found: list[tuple[str, int, int]] = []
-    for k, block in enumerate(blocks):
-        if found and found[-1][0] == block:
-            found[-1] = (block, found[-1][1], k + 1)
-        else:
-            found.append((block, k, k + 1))
-    return found
-
-
-def _number(value: float, digits: int) -> str:
-    """ "" for NaN; never -0.000."""
-    return "" if math.isnan(value) else f"{round(value, digits) + 0.0:.{digits}f}"
-
-
-_TEX = {
-    "\\": r"\textbackslash{}", "&": r"\&", "%": r"\%", "#": r"\#", "_": r"\_", "$": r"\$",
-    "{": r"\{", "}": r"\}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}",
-    "–": "--", "<": "$<$", ">": "$>$", "≤": r"$\leq$", FAILED: r"$^\dagger$",
-}  # fmt: skip
-
-
-def _tex(text: str) -> str:
-    return "".join(_TEX.get(letter, letter) for letter in text)
+def write_text(path: str | Path, text: str) -> Path:
+    path = Path(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_atomically(path, text)
+    return path

@@ -5,7 +5,8 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from common import budgets, commandline, contenders, paper_values
+from common import budgets, cli, contenders
+from common.tables import paper_values
 
 from spo_jax import presets
 from spo_jax.envs.problems import get_problem
@@ -55,7 +56,7 @@ def test_families_and_what_is_missing(data, monkeypatch):
     ]  # fmt: skip
     assert "holds none" in found[1].missing
     assert all("set SPO_DATA" in group.missing for group in budget.benchmark_groups("tsp"))
-    with pytest.raises(InputError, match=r"mine:KNAPSACK has no columns: .* of tsp and cvrp"):
+    with pytest.raises(InputError, match=r"mine:KNAPSACK has no columns: use tsp or cvrp"):
         budget.groups("mine:KNAPSACK", data)
     with pytest.raises(InputError, match="is no folder"):
         budget.groups("tsp", data / "nowhere")
@@ -68,10 +69,10 @@ def test_families_and_what_is_missing(data, monkeypatch):
 def test_every_budget_has_the_papers_columns(name, problem):
     budget = budgets.BUDGETS[name]
     keys = [group.key for group in budget.groups(problem)]
-    assert keys == list(paper_values.MAIN[problem]["SPO"])
+    assert keys == list(paper_values(problem)["SPO"])
     uniform = [group.specs[0] for group in budget.uniform_groups(problem)]
     parse_specs(uniform, get_problem(problem), "none")
-    presets.settings(problem, budget.presets[problem], **budget.given(problem))
+    presets.settings(problem, budget.presets[problem], **budget.settings)
 
 
 def test_the_papers_budget():
@@ -84,36 +85,37 @@ def test_the_papers_budget():
 
 
 def parsed(*arguments):
-    parser = argparse.ArgumentParser()
-    commandline.add_arguments(parser)
+    parser = cli.parser("A script.")
+    contenders.add_arguments(parser)
     return parser.parse_args(arguments)
 
 
 def test_what_the_command_line_changes(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    budget = commandline.chosen(parsed("--seeds", "2", "--discovery", "--rounds 4 --no-state"))
-    assert budget.discovery_seeds == 2
-    assert budget.given("cvrp") == {"rounds": 4, "finalists": 8, "state": False}
-    told = budget.told("tsp")
-    assert "preset standard (rounds 4, finalists 8, state False), 2 discovery runs" in told
-    assert "500 steps, with 3 times the problem's CPU limit, more above 500 nodes." in told
-    assert commandline.folder(parsed()) == Path("runs/experiments/small")
-    assert Path("runs/experiments/small").is_dir()
-    assert commandline.workers(parsed("--workers", "3")) == 3
-    # Another writer than the smoke budget's grammar may learn.
-    own = commandline.chosen(parsed("--budget", "smoke", "--discovery", "--generator model"))
-    assert presets.settings("tsp", "smoke", **own.given("tsp")).learning.update == "grpo"
+    context = cli.context(
+        parsed("--seeds", "2", "--workers", "3", "--discovery", "--rounds 4 --no-state")
+    )
+    assert context.budget.discovery_seeds == 2
+    assert context.budget.settings == {"rounds": 4, "finalists": 8, "state": False}
+    assert "preset standard (rounds 4, finalists 8, state False)" in context.summary
+    assert (context.out, context.workers) == (Path("runs/experiments/small"), 3)
+    assert context.out.is_dir()
+    assert context.group("uniform-50").total == 16
+    with pytest.raises(InputError, match="use one of uniform-50"):
+        context.group("uniform-51")
+    # Another generator than the smoke budget's grammar may learn.
+    own = cli.budget_of(parsed("--budget", "smoke", "--discovery", "--generator model"))
+    assert presets.settings("tsp", "smoke", **own.settings).learning.update == "grpo"
     for arguments, complaint in (
         (("--seeds", "0"), "at least one discovery run"),
         (("--discovery", "--seed 3"), "the experiment's own"),
         (("--discovery", "--ronds 3"), "--discovery: .*--ronds"),
         (("--discovery", "--rounds many"), "rounds is 'many'"),
         (("--discovery", "--model 'x"), "--discovery: No closing quotation"),
+        (("--workers", "0"), "--workers is 0"),
     ):
         with pytest.raises(InputError, match=complaint):
-            commandline.chosen(parsed(*arguments))
-    with pytest.raises(InputError, match="--workers is 0"):
-        commandline.workers(parsed("--workers", "0"))
+            cli.context(parsed(*arguments))
 
 
 def test_exit_codes(capsys):
@@ -121,7 +123,8 @@ def test_exit_codes(capsys):
         def run(args):
             raise error
 
-        return commandline.script("x", argparse.ArgumentParser(), run, [])
+        parser = argparse.ArgumentParser("x")
+        return cli.main(parser, run, [])
 
     assert code(InputError("the file is gone")) == 2
     assert capsys.readouterr().err == "x: the file is gone\n"
@@ -135,58 +138,49 @@ def test_exit_codes(capsys):
 
 @pytest.mark.parametrize("problem", budgets.PROBLEMS)
 def test_contenders_are_the_papers_in_its_order(problem):
-    found = contenders.contenders(problem)
+    found = contenders.asked(parsed("--problem", problem))
     labels = [each.label for each in found if each.label != "Best-of-N"]
-    assert labels == list(paper_values.MAIN[problem])
+    assert labels == list(paper_values(problem))
     families = [contenders.FAMILIES.index(each.family) for each in found]
     assert families == sorted(families)
     for each in found:
         assert (each.baseline is None) == each.discovered
         if each.baseline is not None:
             assert each.baseline in get_problem(problem).baselines
-    ablations = [each.label for each in contenders.ABLATIONS.values()]
-    assert ablations == list(paper_values.ABLATIONS)
+    ablations = [each.label for each in contenders.ABLATIONS]
+    assert ablations == list(paper_values("ablations"))
 
 
 def test_every_problem_has_a_look_for_each():
-    """No two lines of one figure are alike, and the greys can be seen on white."""
-    everyone = [*contenders.CONTENDERS.values(), contenders.NEITHER, contenders.SHARED_LEARNING]
-    everyone += [*contenders.ABLATIONS.values(), contenders.released_glns("f.py")]
-    everyone.append(contenders.given("f.py"))
+    """No two lines of one figure are alike."""
+    everyone = {*contenders.CONTENDERS.values(), *contenders.ABLATIONS}
+    everyone |= {contenders.NEITHER, contenders.SHARED_LEARNING}
     for problem in budgets.PROBLEMS:
-        looks = {(e.colour, e.marker): e.name for e in everyone if problem in e.problems}
-        assert len(looks) == len({e.name for e in everyone if problem in e.problems})
-    for each in everyone:
-        channels = [int(each.colour[k : k + 2], 16) / 255 for k in (1, 3, 5)]
-        linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in channels]
-        luminance = sum(w * c for w, c in zip((0.2126, 0.7152, 0.0722), linear, strict=True))
-        assert 1.05 / (luminance + 0.05) > 2, each.name  # contrast with white
-    widest = max(everyone, key=lambda each: each.width)
-    assert widest is contenders.SPO
-    assert {each.name for each in everyone if each.width == widest.width} == {"spo"}
+        own = [each for each in everyone if problem in each.problems]
+        assert len({(each.colour, each.marker) for each in own}) == len(own)
+    assert [each.name for each in everyone if each.width >= contenders.SPO.width] == ["spo"]
 
 
 def test_asking_for_contenders(tmp_path):
+    def asked(*arguments):
+        return contenders.asked(parsed(*arguments))
+
     file = tmp_path / "operators.py"
     file.write_text("# theirs\n")
-    found = contenders.asked("tsp", "spo,alns", glns=str(file))
+    found = asked("--contenders", "spo,alns", "--glns", str(file))
     assert [each.name for each in found] == ["alns", "g-lns-released", "spo"]
     assert not found[1].discovered
-    given = contenders.asked("tsp", "spo", pair=str(file))
-    assert (given[0].pair, given[0].discovered, given[0].colour) == (
-        file, False, contenders.SPO.colour,
-    )  # fmt: skip
-    more = contenders.asked("tsp", "alns,spo", also=[str(file)])
+    [given] = asked("--contenders", "spo", "--pair", str(file))
+    assert (given.pair, given.discovered, given.colour) == (file, False, contenders.SPO.colour)
+    more = asked("--contenders", "alns,spo", "--also", str(file))
     assert [each.label for each in more] == ["ALNS", "SPO", "operators"]
-    assert (more[2].pair, more[2].discovered) == (file, False)
-    with pytest.raises(InputError, match="another row is called operators"):
-        contenders.asked("tsp", also=[str(file), str(file)])
     (tmp_path / "ALNS.py").write_text("# mine\n")
-    with pytest.raises(InputError, match="another row is called ALNS"):
-        contenders.asked("tsp", "spo", also=[str(tmp_path / "ALNS.py")])
-    with pytest.raises(InputError, match="no contender 'or-tools' for tsp: use nearest-neighbor"):
-        contenders.asked("tsp", "or-tools")
-    with pytest.raises(InputError, match=r"--glns .*none\.py: there is no such file"):
-        contenders.asked("tsp", glns=str(tmp_path / "none.py"))
-    with pytest.raises(InputError, match="--contenders leaves out spo: add it"):
-        contenders.asked("tsp", "alns", pair=str(file))
+    for arguments, complaint in (
+        (("--also", file, file), "another row has the label operators"),
+        (("--contenders", "spo", "--also", tmp_path / "ALNS.py"), "has the label ALNS"),
+        (("--contenders", "or-tools"), "no contender 'or-tools' for tsp: use nearest-neighbor"),
+        (("--glns", tmp_path / "none.py"), r"none\.py: there is no such file"),
+        (("--contenders", "alns", "--pair", file), "add spo to --contenders"),
+    ):
+        with pytest.raises(InputError, match=complaint):
+            asked(*map(str, arguments))

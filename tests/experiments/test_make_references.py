@@ -63,7 +63,7 @@ def test_a_file_of_the_users_own_is_left_alone(name, digest, effort, tmp_path, c
     whole = f"name,digest,cost,effort\n{name},{digest},21282,{effort}\n"
     out.write_text(whole)
     assert script.main(["--sets", "tsp:9", "--out", str(out)]) == 2
-    assert "line 2: this row is none of the standard test sets'" in capsys.readouterr().err
+    assert "line 2: this row is not of the standard test sets" in capsys.readouterr().err
     assert out.read_text() == whole
 
 

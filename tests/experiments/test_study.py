@@ -4,21 +4,20 @@ import csv
 import math
 import sqlite3
 import sys
-from pathlib import Path
 from types import SimpleNamespace
 
 import credit_study
 import learning
 import numpy as np
+import pandas as pd
 import pytest
-from common import discovered, study, study_report
-from common.outcomes import CURVES, STATE, Outcome, first_of_last_third, reads_state
+from common import study
+from common.runs import STATE, reads_state
 
 import spo_jax
 from spo_jax.config import Settings
 from spo_jax.errors import InputError
 from spo_jax.program import Pair, Program
-from spo_jax.search.runs.manifest import model_of
 from spo_jax.search.runs.run import load_run
 from spo_jax.search.runs.store import DATABASE, dump
 
@@ -29,82 +28,60 @@ NUMBERS = {
 }  # fmt: skip
 
 
-def made(arm, seed, curve, **numbers):
-    curves = {name: np.array(curve) for name in CURVES}
-    return Outcome(arm, seed, curves=curves, **(NUMBERS | numbers))
+def made(**arms):
+    """Measures of runs: by arm, for each seed what is not as in NUMBERS."""
+    rows = {(arm, s): NUMBERS | own for arm, runs in arms.items() for s, own in enumerate(runs)}
+    index = pd.MultiIndex.from_tuples(rows, names=["arm", "seed"])
+    return pd.DataFrame(list(rows.values()), index=index)
 
 
 def test_the_last_third():
-    found = {rounds: first_of_last_third(rounds) for rounds in (1, 2, 3, 4, 6, 30)}
+    found = {rounds: study.first_of_last_third(rounds) for rounds in (1, 2, 3, 4, 6, 30)}
     assert found == {1: 1, 2: 2, 3: 3, 4: 3, 6: 5, 30: 21}
 
 
 def test_the_table_by_hand():
-    outcomes = [
-        made("a", 0, [0.1], best=0.5),
-        made("a", 1, [0.1], best=0.7, fresh=NAN),
-        made("b", 0, [0.1], best=0.6, failures=0.3),
-        made("b", 1, [0.1], best=0.9, fresh=NAN),
-    ]
-    rows = study_report.table(outcomes)
-    assert list(rows) == ["a", "b", "b - a"]
+    found = study.table(made(
+        a=[{"best": 0.5}, {"best": 0.7, "fresh": NAN, "answers": 300}],
+        b=[{"best": 0.6, "failures": 0.3}, {"best": 0.9, "fresh": NAN}],
+    ))  # fmt: skip
+    rows = found.set_index(["arm", "measure"])[["seeds", "mean", "low", "high"]]
     # t is 12.7062 for two values, and the standard error half of what they are apart.
-    assert rows["a"]["best"] == pytest.approx((2, 0.6, 0.6 - 1.27062, 0.6 + 1.27062), abs=1e-5)
+    assert tuple(rows.loc["a", "best"]) == pytest.approx(
+        (2, 0.6, 0.6 - 1.27062, 0.6 + 1.27062), abs=1e-5
+    )
     # Seed by seed: 0.6 - 0.5 and 0.9 - 0.7.
-    assert rows["b - a"]["best"] == pytest.approx((2, 0.15, -0.48531, 0.78531), abs=1e-5)
-    count, mean, low, high = rows["b"]["fresh"]
-    assert (count, mean, math.isnan(low), math.isnan(high)) == (1, 0.3, True, True)
-    text = study_report.markdown(rows, 2).splitlines()
+    assert tuple(rows.loc["b - a", "best"]) == pytest.approx((2, 0.15, -0.48531, 0.78531), abs=1e-5)
+    text = study.table_text(found).splitlines()
     assert text[0].startswith("| arm | answers | pairs evaluated | best J | median, last third |")
     assert text[2].startswith(
-        "| a | 100 (100 to 100) | 50 (50 to 50) | 0.60000 (-0.67062 to 1.87062) | "
+        "| a | 200 (-1,071 to 1,471) | 50 (50 to 50) | 0.60000 (-0.67062 to 1.87062) | "
         "0.40000 (0.40000 to 0.40000) |"
     )
     assert text[2].endswith("| 0.30000, 1 of 2 seeds |")
     assert "| 20.0% (-107.1% to 147.1%) |" in text[3]
-    assert text[4].startswith(
-        "| b - a | +0 (+0 to +0) | +0 (+0 to +0) | +0.15000 (-0.48531 to +0.78531) | +0.00000"
-    )
-    nothing = study_report.table([made("a", 0, [NAN], best=NAN)])
-    assert "| none, 0 of 1 seeds |" in study_report.markdown(nothing, 1)
-
-
-def test_what_an_arm_spent_is_told_by_arm():
-    """Arms are equal in nominal answers alone: an arm that repeats itself spends less."""
-    outcomes = [
-        made("a", 0, [0.1], answers=2000, pairs=1500),
-        made("a", 1, [0.1], answers=2200, pairs=1700),
-        made("b", 0, [0.1], answers=1500, pairs=900),
-        made("b", 1, [0.1], answers=1700, pairs=1100),
-    ]
-    text = study_report.markdown(study_report.table(outcomes), 2).splitlines()
-    # The standard error of two values that are 200 apart is 100, t is 12.7062.
-    assert text[2].startswith("| a | 2,100 (829 to 3,371) | 1,600 (329 to 2,871) |")
-    assert text[4].startswith("| b - a | -500 (-500 to -500) | -600 (-600 to -600) |")
-    caption = study_report._caption(outcomes, Settings(), "smoke", 2, 2)
-    assert "one set for a destroy that a round wrote twice" in caption
-    assert "nothing is tested, and nothing corrected for their number" in caption
+    assert "| +0.15000 (-0.48531 to +0.78531) | +0.00000" in text[4]
+    nothing = study.table(made(a=[{"best": NAN}]))
+    assert "| none, 0 of 1 seeds |" in study.table_text(nothing)
 
 
 def test_intervals_of_five_seeds_cover():
     """A percentile bootstrap covers the mean 84 times in 100; 2.776 is t's of four degrees."""
-    assert study_report.interval([1, 2, 3, 4, 5])[2] == pytest.approx(
-        3 - 2.776 * 0.5**0.5, abs=1e-3
-    )
-    draws = np.random.default_rng(0).normal(size=(2000, 5))
-    found = [study_report.interval(row)[2:] for row in draws]
-    assert np.mean([low < 0 < high for low, high in found]) == pytest.approx(0.95, abs=0.015)
+    assert study.interval([1, 2, 3, 4, 5])[2] == pytest.approx(3 - 2.776 * 0.5**0.5, abs=1e-3)
+    draws = np.random.default_rng(0).normal(size=(1000, 5))
+    found = [study.interval(row)[2:] for row in draws]
+    assert np.mean([low < 0 < high for low, high in found]) == pytest.approx(0.95, abs=0.02)
 
 
 def test_seeds_are_aligned_at_round_1():
-    outcomes = [
-        made("a", 0, [0.2, 0.3]), made("a", 1, [0.6, 0.6]),
-        made("b", 0, [0.2, 0.1]), made("b", 1, [0.6, NAN]),
-    ]  # fmt: skip
-    curves = study_report.aligned(outcomes, "median")
+    curves = pd.Series({
+        ("a", 0, 1): 0.2, ("a", 0, 2): 0.3, ("a", 1, 1): 0.6, ("a", 1, 2): 0.6,
+        ("b", 0, 1): 0.2, ("b", 0, 2): 0.1, ("b", 1, 1): 0.6, ("b", 1, 2): NAN,
+    })  # fmt: skip
+    curves.index.names = ["arm", "seed", "round"]
     # The seeds begin at 0.2 and 0.6; in the middle is 0.4.
-    np.testing.assert_allclose(curves["a"], [[0.4, 0.5], [0.4, 0.4]])
-    np.testing.assert_allclose(curves["b"], [[0.4, 0.3], [0.4, NAN]])
+    expected = [0.4, 0.5, 0.4, 0.4, 0.4, 0.3, 0.4, NAN]
+    np.testing.assert_allclose(study.aligned(curves), expected)
 
 
 TINY = [
@@ -150,10 +127,10 @@ def test_a_study_runs_goes_on_and_tells(schemes, tmp_path, monkeypatch, capsys):
     began = []
     real = spo_jax.discover
     monkeypatch.setattr(
-        spo_jax, "discover", lambda *a, **more: began.append(more["path"].name) or real(*a, **more)
+        spo_jax, "discover", lambda **more: began.append(more["path"].name) or real(**more)
     )
     assert schemes(["--schemes", "stackelberg,regret", *line]) == 0
-    assert began == ["regret-seed0", "stackelberg-seed1", "regret-seed1"]
+    assert began == ["stackelberg-seed0", "regret-seed0", "stackelberg-seed1", "regret-seed1"]
     assert (out / "stackelberg-seed0" / DATABASE).stat().st_mtime_ns == kept
     assert dump(out / "stackelberg-seed1") == whole
     text = capsys.readouterr().out.split("| arm |")[-1]
@@ -189,7 +166,7 @@ def test_a_study_runs_goes_on_and_tells(schemes, tmp_path, monkeypatch, capsys):
     )
 
     assert schemes(["--schemes", "regret", *line, "--steps", "5"]) == 2
-    assert "differs in steps: choose another --out" in capsys.readouterr().err
+    assert "cannot be resumed with other settings: steps is 4" in capsys.readouterr().err
 
     # A file that cannot be written is one sentence.
     (out / "table.csv").unlink()
@@ -216,77 +193,27 @@ def repair(dist, partial, removed, steps_since_improvement, rng):
 def test_a_fresh_j_is_of_the_pair_as_it_was_discovered(monkeypatch):
     monkeypatch.setattr(study, "FRESH_INSTANCES", 2)
 
-    def of(fails):
+    def run(fails, **settings):
         repair = Program.from_source("repair", PUT.replace("{fails}", fails))
-        return SimpleNamespace(pair=Pair(Program.from_source("destroy", TAKE), repair))
+        pair = Pair(Program.from_source("destroy", TAKE), repair)
+        config = Settings.make(size=9, steps=12, rollouts=1, workers=1, **settings)
+        return SimpleNamespace(best=SimpleNamespace(pair=pair), config=config)
 
-    def config(**settings):
-        return Settings.make(size=9, steps=12, rollouts=1, workers=1, **settings)
-
-    moves, falters = of("False"), of("steps_since_improvement == 1")
-    settings = {
-        "with": config(),
-        "without": config(state=False),
-        "fail": config(),
-        "skip": config(on_invalid="skip"),
-        "blind": config(state=False),
-        "none": config(),
-    }
-    pairs = {"with": moves, "without": moves, "fail": falters, "skip": falters, "blind": falters}
-    found = study.fresh_utilities({**pairs, "none": None}, settings)
+    falters = "steps_since_improvement == 1"
+    found = study.fresh_utilities({
+        "with": run("False"),
+        "without": run("False", state=False),
+        "fail": run(falters),
+        "skip": run(falters, on_invalid="skip"),
+        "blind": run(falters, state=False),
+        "none": SimpleNamespace(best=None),
+    })  # fmt: skip
     assert math.isnan(found["fail"])  # the pair fails where it first sees a 1
     assert math.isnan(found["none"])
     assert math.isfinite(found["skip"])
     # Without the state it never sees one; and a destroy that sees 0 alone has one node to move.
     assert found["blind"] == found["without"]
     assert found["with"] != found["without"]
-
-
-def test_a_finished_run_is_of_the_same_model_and_prompts(tmp_path, monkeypatch):
-    """What it is called may change; what it is may not."""
-    for name, weights in (("a", b"1"), ("b", b"1"), ("c", b"2")):
-        (tmp_path / name).mkdir()
-        (tmp_path / name / "model.safetensors").write_bytes(weights)
-
-    def settings(name, **more):
-        return Settings.make(generator="model", model=str(tmp_path / name), **more)
-
-    def found_in(began, wanted):
-        run = SimpleNamespace(path=tmp_path, config=began, status="finished", manifest={
-            "config": began.flat(), "model": made_by.get(Path(began.generator.model).name),
-        })  # fmt: skip
-        monkeypatch.setattr(discovered, "load_run", lambda path: run)
-        return discovered.discover(wanted, "smoke", {}, tmp_path)
-
-    def asked(name, began="a"):
-        return found_in(settings(began), settings(name))
-
-    made_by = {name: model_of(settings(name)) for name in "ac"} | {"gone": model_of(settings("a"))}
-    for name in "aba":
-        assert asked(name).status == "finished"
-    with pytest.raises(InputError, match=r"began with another model: the weights in .*c differ"):
-        asked("c")
-    with pytest.raises(InputError, match="began with another model"):
-        asked("a", began="c")
-    # A finished run can be used where its model is not, but not in the name of one that is not.
-    assert asked("gone", began="gone")
-    with pytest.raises(InputError, match="no such folder"):
-        asked("gone", began="a")
-
-    # Nor may the prompts, which are known by their content, too.
-    (tmp_path / "own").mkdir()
-    (tmp_path / "own" / "rules.txt").write_text("$role")
-    assert found_in(settings("a"), settings("a"))
-    with pytest.raises(InputError, match="began with the package's prompt templates"):
-        found_in(settings("a"), settings("a", prompts=str(tmp_path / "own")))
-
-    def endpoint(name):
-        return Settings.make(generator="openai", model=name, base_url="http://127.0.0.1:1/v1")
-
-    made_by["gpt-a"] = model_of(endpoint("gpt-a"))
-    assert found_in(endpoint("gpt-a"), endpoint("gpt-a"))
-    with pytest.raises(InputError, match="gpt-a then, gpt-b now"):
-        found_in(endpoint("gpt-a"), endpoint("gpt-b"))
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,131 @@
+"""Discovery runs of contenders, and what single rounds of a run contain.
+
+A run lies in OUT/discovery/PROBLEM-NAME-seedN, so every experiment uses what another discovered.
+"""
+
+import ast
+from argparse import Namespace
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from common.budgets import PROBLEMS
+from common.cli import Context
+from common.contenders import SPO, Contender
+
+import spo_jax
+from spo_jax.envs.metrics import leader_credit
+from spo_jax.envs.problems import get_problem
+from spo_jax.errors import InputError
+from spo_jax.program import Pair, Role, parse_tree
+from spo_jax.search.runs.records import PairRecord, ProgramRecord
+from spo_jax.search.runs.run import Run, load_run
+from spo_jax.words import SPO as SPO_METHOD
+
+STATE = "steps_since_improvement"
+
+
+def discover(problem: str, preset: str, own: Mapping[str, Any], path: Path) -> Run:
+    """Start the run at `path`, resume it, or read it if it is finished.
+
+    own: settings above the preset's. Raises InputError where the run has other settings.
+    """
+    done = path.exists() and load_run(path).status == "finished"
+    settings = spo_jax.settings(problem, preset, **own)
+    return spo_jax.discover(
+        settings=settings, preset=preset, path=path, resume=True, verbose=not done
+    )
+
+
+def runs_of(contender: Contender, context: Context) -> list[Run]:
+    """The finished runs of a discovered contender, one per seed.
+
+    Raises InputError where a run differs from what is asked for, or has no valid pair.
+    """
+    problem, budget, runs = context.problem.name, context.budget, []
+    for seed in range(budget.discovery_seeds):
+        path = context.out / "discovery" / f"{problem}-{contender.name}-seed{seed}"
+        own = {**settings_of(contender, context), "seed": seed, "workers": context.workers}
+        runs.append(discover(problem, budget.presets[problem], own, path))
+        if runs[-1].best is None:
+            raise InputError(f"{path} has no valid pair: use a larger budget, or another seed")
+    return runs
+
+
+def settings_of(contender: Contender, context: Context) -> dict[str, Any]:
+    """The settings of a contender's runs above the preset's. Raises InputError for bad ones."""
+    problem, budget = context.problem.name, context.budget
+    own = {**budget.settings, **(contender.settings or {})}
+    if own.get("method", SPO_METHOD) != SPO_METHOD:
+        own.pop("update", None)  # it trains no model, whatever the budget says
+    spo_jax.settings(problem, budget.presets[problem], **own)
+    return own
+
+
+def asked_runs(args: Namespace, context: Context) -> tuple[Context, list[Run]]:
+    """The runs of --run, with their problem, or SPO's runs of the budget."""
+    if not args.run:
+        return context, runs_of(SPO, context)
+    runs = [load_run(path) for path in args.run]
+    problems = {run.config.problem for run in runs}
+    if len(problems) > 1 or not problems <= set(PROBLEMS):
+        raise InputError(f"--run: all runs must be of the same problem, {' or '.join(PROBLEMS)}")
+    return replace(context, problem=get_problem(problems.pop())), runs
+
+
+# --- of one round ---------------------------------------------------------------------------------
+
+
+def typical_pairs(run: Run) -> list[Pair | None]:
+    """[K] of the new pairs of each round the one with the median J (the lower of two medians).
+
+    None for a round without a valid new pair. Ties are broken by digests.
+    """
+    found: list[Pair | None] = []
+    for number in range(1, run.rounds + 1):
+        pairs = _valid(run, number)
+        middle = pairs[(len(pairs) - 1) // 2] if pairs else None
+        found.append(None if middle is None else run.pair(middle.destroy, middle.repair))
+    return found
+
+
+def best_programs(run: Run, number: int, role: Role, count: int) -> list[ProgramRecord]:
+    """The `count` new programs of a round with the highest credit in it, as `credit` of each.
+
+    A destroy's is the mean of its two best pairs (eq:leader-credit), a repair's its J
+    (eq:follower-credit). Raises InputError for a round that does not exist or has fewer.
+    """
+    if not 1 <= number <= run.rounds:
+        raise InputError(f"{run.path} has rounds 1 to {run.rounds}, and no round {number}")
+    values: dict[str, list[float]] = {}
+    for pair in _valid(run, number):
+        name = pair.destroy if role == "destroy" else pair.repair
+        if run[name].round == number:
+            values.setdefault(name, []).append(pair.utility)
+    programs = [
+        replace(
+            run[name],
+            credit=float(leader_credit(np.array([own]))[0]) if role == "destroy" else max(own),
+        )
+        for name, own in values.items()
+    ]
+    ranked = sorted(programs, key=lambda each: (-each.credit, each.digest))[:count]
+    if len(ranked) < count:
+        raise InputError(
+            f"round {number} of {run.path} has {len(ranked)} valid {role} programs, not {count}"
+        )
+    return ranked
+
+
+def _valid(run: Run, number: int) -> list[PairRecord]:
+    """The new pairs of a round, by J and then by their digests."""
+    rows = (p for p in run.pairs if p.round == number and p.kind == "response")
+    valid = (p for p in rows if p.status == "ok")
+    return sorted(valid, key=lambda p: (p.utility, run[p.destroy].digest, run[p.repair].digest))
+
+
+def reads_state(source: str) -> bool:
+    """Whether a program reads steps_since_improvement, which is in its parameters anyway."""
+    return any(isinstance(n, ast.Name) and n.id == STATE for n in ast.walk(parse_tree(source)))
