@@ -148,9 +148,8 @@ def points(
     """
     seeds = (0, 1)
     rollouts = evaluator.run(pairs, [instance], seeds, STEPS)
-    if not np.isfinite(rollouts.final_cost).any():
-        status, reason = rollouts.status.flat[0], rollouts.reason.flat[0]
-        raise InputError(f"all these pairs fail here ({Status(int(status)).label}: {reason})")
+    if not (rollouts.status == Status.OK).any():
+        raise InputError(f"all these pairs fail here: {rollouts.failure(0)}")
     known = instance.reference
     goal = known if known is not None else np.nanmin(rollouts.final_cost)
     found = []
@@ -236,11 +235,8 @@ def draw_destroy(axes: Any, case: Case, step: Step, title: str) -> None:
     figures.draw_edges(axes, xy, left - old, color=BRIDGE, linewidth=0.8, zorder=1)
     figures.draw_edges(axes, xy, left & old, color=KEPT, linewidth=1.4, zorder=2)
     _nodes(axes, xy, instance, step.removed, filled=False)
-    _titled(
-        axes, title,
-        f"{len(step.removed)} of {instance.size} removed, spread "
-        f"{spread(instance, step.removed):.2f}",
-    )  # fmt: skip
+    apart = spread(instance, step.removed)
+    _titled(axes, title, f"{len(step.removed)} of {instance.size} removed, spread {apart:.2f}")
 
 
 def draw_repair(axes: Any, case: Case, step: Step, title: str) -> None:

@@ -24,17 +24,14 @@ from common import cli, figures
 from common.cli import Context
 from common.contenders import SPO
 from common.evaluated import referenced, require_references
-from common.runs import asked_runs, typical_pairs
+from common.runs import again, asked_runs, typical_pairs
 
 from spo_jax.envs.metrics import reference_gap
 from spo_jax.envs.problem import Instance
-from spo_jax.envs.run.local import LocalEvaluator
-from spo_jax.envs.run.shown import shown_with
 from spo_jax.errors import InputError
 from spo_jax.program import Pair
 from spo_jax.search.instances import training_instances
 from spo_jax.search.runs.run import Run
-from spo_jax.search.utility import get_utility, mean_scores
 
 
 @dataclass(frozen=True)
@@ -76,33 +73,22 @@ def curve(run: Run, context: Context) -> Curve:
     best, typical = [each.pair for each in run.best_by_round], typical_pairs(run)
     instances = referenced(context, training_instances(run.config, context.problem))
     pairs = {pair.digest: pair for pair in (*best, *typical) if pair}
-    gaps = discovery_gaps(run, context, require_references(instances), pairs)
+    gaps = discovery_gaps(run, require_references(instances), pairs, context.workers)
     of = [[gaps[pair.digest] if pair else math.nan for pair in some] for some in (best, typical)]
     return Curve(run, *of)
 
 
 def discovery_gaps(
-    run: Run, context: Context, instances: Sequence[Instance], pairs: dict[str, Pair]
+    run: Run, instances: Sequence[Instance], pairs: dict[str, Pair], workers: int
 ) -> dict[str, float]:
     """Mean gaps by digest from the rollouts of the discovery, repeated; says where J differs."""
-    config, terms = run.config, run.config.evaluation
     print(f"{run.path.name}: {len(pairs)} pairs on {len(instances)} instances")
-    with LocalEvaluator(
-        context.problem,
-        context.workers,
-        seed=config.seed,
-        cpu_seconds=terms.cpu_seconds,
-        memory_mb=terms.memory_mb,
-        on_invalid=terms.on_invalid,
-        shown=shown_with(config.generator.state),
-        unsafe=terms.unsafe_sandbox,
-    ) as evaluator:
-        seeds = range(terms.rollouts)
-        rollouts = evaluator.run(list(pairs.values()), instances, seeds, terms.steps)
-    scores = mean_scores(get_utility(terms.utility)(rollouts, instances))
-    again = dict(zip(pairs, scores, strict=True))
+    rollouts, scores = again(
+        run, list(pairs.values()), instances, seed=run.config.seed, workers=workers
+    )
+    utility = dict(zip(pairs, scores, strict=True))
     for each in run.best_by_round:
-        if each.pair and not math.isclose(each.utility, again[each.pair.digest], rel_tol=1e-9):
+        if each.pair and not math.isclose(each.utility, utility[each.pair.digest], rel_tol=1e-9):
             print(f"{run.path.name}, round {each.round}: J differs from that of the discovery")
     gaps = mean_gaps(rollouts.final_cost, instances)
     return dict(zip(pairs, map(float, gaps), strict=True))

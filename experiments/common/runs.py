@@ -5,7 +5,7 @@ A run lies in OUT/discovery/PROBLEM-NAME-seedN, so every experiment uses what an
 
 import ast
 from argparse import Namespace
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -17,11 +17,16 @@ from common.contenders import SPO, Contender
 
 import spo_jax
 from spo_jax.envs.metrics import leader_credit
+from spo_jax.envs.problem import Instance
 from spo_jax.envs.problems import get_problem
+from spo_jax.envs.run.local import LocalEvaluator
+from spo_jax.envs.run.rollouts import Rollouts
+from spo_jax.envs.run.shown import shown_with
 from spo_jax.errors import InputError
 from spo_jax.program import Pair, Role, parse_tree
 from spo_jax.search.runs.records import PairRecord, ProgramRecord
 from spo_jax.search.runs.run import Run, load_run
+from spo_jax.search.utility import get_utility, mean_scores
 from spo_jax.words import SPO as SPO_METHOD
 
 STATE = "steps_since_improvement"
@@ -73,6 +78,30 @@ def asked_runs(args: Namespace, context: Context) -> tuple[Context, list[Run]]:
     if len(problems) > 1 or not problems <= set(PROBLEMS):
         raise InputError(f"--run: all runs must be of the same problem, {' or '.join(PROBLEMS)}")
     return replace(context, problem=get_problem(problems.pop())), runs
+
+
+def again(
+    run: Run,
+    pairs: Sequence[Pair],
+    instances: Sequence[Instance],
+    *,
+    seed: int = 0,
+    workers: int | None = None,
+) -> tuple[Rollouts, np.ndarray]:
+    """Rollouts of pairs under the terms of a run, and J of each. seed: of the evaluator."""
+    terms = run.config.evaluation
+    with LocalEvaluator(
+        get_problem(run.config.problem),
+        workers or run.config.workers,
+        seed=seed,
+        cpu_seconds=terms.cpu_seconds,
+        memory_mb=terms.memory_mb,
+        on_invalid=terms.on_invalid,
+        shown=shown_with(run.config.generator.state),
+        unsafe=terms.unsafe_sandbox,
+    ) as evaluator:
+        rollouts = evaluator.run(pairs, instances, range(terms.rollouts), terms.steps)
+    return rollouts, mean_scores(get_utility(terms.utility)(rollouts, instances))
 
 
 # --- of one round ---------------------------------------------------------------------------------

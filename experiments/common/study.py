@@ -23,19 +23,16 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from common import cli, figures
-from common.runs import STATE, discover, reads_state
+from common.runs import STATE, again, discover, reads_state
 from common.tables import markdown, write_csv, write_text
 
 from spo_jax import flags, presets
 from spo_jax.config import Settings
 from spo_jax.envs.problems import get_problem
-from spo_jax.envs.run.local import LocalEvaluator
-from spo_jax.envs.run.shown import shown_with
 from spo_jax.envs.textfiles import write_atomically
 from spo_jax.errors import InputError
 from spo_jax.search.credit import get_credit
 from spo_jax.search.runs.run import Run
-from spo_jax.search.utility import get_utility, mean_scores
 from spo_jax.seeding import derive
 
 Arms = Mapping[str, Mapping[str, Any]]  # name -> the settings that the arm changes
@@ -116,24 +113,12 @@ def fresh_utilities(runs: Mapping[Any, Run]) -> dict[Any, float]:
     for key, run in runs.items():
         if run.best is None:
             continue
-        config, terms = run.config, run.config.evaluation
-        same = run.best.pair.digest, config.generator.state, terms.on_invalid
+        config = run.config
+        same = run.best.pair.digest, config.generator.state, config.evaluation.on_invalid
         if same not in known:
-            problem = get_problem(config.problem)
-            instances = problem.sample(terms.size, FRESH_INSTANCES, derive("credit study"))
-            with LocalEvaluator(
-                problem,
-                config.workers,
-                cpu_seconds=terms.cpu_seconds,
-                memory_mb=terms.memory_mb,
-                on_invalid=terms.on_invalid,
-                shown=shown_with(config.generator.state),
-                unsafe=terms.unsafe_sandbox,
-            ) as evaluator:
-                seeds = range(terms.rollouts)
-                rollouts = evaluator.run([run.best.pair], instances, seeds, terms.steps)
-            scores = get_utility(terms.utility)(rollouts, instances)
-            known[same] = float(mean_scores(scores)[0])
+            problem, size = get_problem(config.problem), config.evaluation.size
+            instances = problem.sample(size, FRESH_INSTANCES, derive("credit study"))
+            known[same] = float(again(run, [run.best.pair], instances)[1][0])
         found[key] = known[same]
     return found
 
