@@ -75,11 +75,11 @@ class ReferenceFile:
                 f"{row.where}: the digest is of another instance than the {instance.name} that is "
                 f"evaluated, whose digest is {instance.digest}: correct or remove the row"
             )
-        least = problem.lower_bound(instance)
-        if row.cost < least * (1 - 1e-9):
+        if row.cost < least(problem, instance):
+            bound = problem.lower_bound(instance)
             raise InputError(
                 f"{row.where}: {row.cost:.9g} is less than any solution of {instance.name} costs "
-                f"(at least {least:.9g}): it is of another instance or in another unit"
+                f"(at least {bound:.9g}): it is of another instance or in another unit"
             )
         return row
 
@@ -92,6 +92,12 @@ def read_references(path: str | Path) -> ReferenceFile:
     if not rows:
         raise InputError(f"{path} has no references")
     return ReferenceFile(path.name, rows)
+
+
+def least(problem: Problem, instance: Instance) -> float:
+    """The problem's lower bound, less rounding."""
+    bound = float(problem.lower_bound(instance))
+    return bound - 1e-9 * abs(bound) if math.isfinite(bound) else -math.inf
 
 
 def shipped(problem: Problem) -> ReferenceFile:

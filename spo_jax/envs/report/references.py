@@ -3,14 +3,19 @@
 A solver's cost is recomputed as the float64 cost of its solution in the instance's own numbers.
 """
 
+import hashlib
 import json
+import math
+import sys
 from collections.abc import Sequence
 from dataclasses import replace
+from operator import index
 from pathlib import Path
+from typing import Any
 
 from spo_jax import __version__
 from spo_jax.envs.problem import Infeasible, Instance, Problem
-from spo_jax.envs.report.reference_files import ReferenceFile, Row, shipped
+from spo_jax.envs.report.reference_files import ReferenceFile, Row, least, shipped
 from spo_jax.envs.textfiles import cost_text, load_json, write_atomically
 from spo_jax.errors import InputError, MissingExtra
 
@@ -122,20 +127,64 @@ def solved(
 ) -> Instance:
     """`instance` with the reference that the problem's solver finds with one of EFFORTS.
 
-    cache: a folder with one JSON file per instance and effort, created on demand. An entry counts
-    only if this version wrote it and its solution is feasible; its cost is recomputed.
+    cache: a folder with one JSON file per instance, effort and source of the problem's own modules,
+    created on demand. An entry counts only if this version wrote it and its solution is feasible;
+    its cost is recomputed.
 
-    Raises InputError without a solver, MissingExtra if it is not installed.
+    Raises InputError without a solver and for a solution that is none, MissingExtra if the solver
+    is not installed.
     """
     require_effort(effort)
-    entry = None if cache is None else Path(cache) / f"{instance.digest}-{effort}.json"
+    name = f"{instance.digest}-{effort}{_of_code(problem)}.json"
+    entry = None if cache is None else Path(cache) / name
     found = None if entry is None else _load(entry, problem, instance)
     if found is None:
-        solution, source, certified = problem.solve_reference(instance, effort)
-        found = _with(instance, problem.cost(instance, solution), source, certified)
+        code, found = _checked(problem, instance, problem.solve_reference(instance, effort))
         if entry is not None:
-            _store(entry, problem.rules(instance).encode(solution), found)
+            _store(entry, code, found)
     return found
+
+
+def _checked(problem: Problem, instance: Instance, answer: Any) -> tuple[list[int], Instance]:
+    """The code of a solver's solution, and its instance with the cost of what that decodes to."""
+    what = f"the reference solver of {problem.name}"
+    if type(answer) is not tuple or [*map(type, answer[1:])] != [str, bool]:
+        raise InputError(f"{what} returned no (solution, source, whether it is optimal)")
+    solution, source, certified = answer
+    try:
+        code = [index(number) for number in problem.rules(instance).encode(solution)]
+        cost = float(problem.cost(instance, problem.decode(instance, code)))
+    except (Infeasible, TypeError, ValueError, LookupError, AttributeError) as error:
+        raise InputError(f"{what}: its solution of {instance.name} is none ({error})") from error
+    if not least(problem, instance) <= cost < math.inf:
+        raise InputError(
+            f"{what}: its solution of {instance.name} costs {cost:.9g}, which is not finite or "
+            "below the problem's lower_bound"
+        )
+    return code, _with(instance, cost, source, certified)
+
+
+def _of_code(problem: Problem) -> str:
+    """What tells the versions of a problem's own modules apart; empty for a problem of ours."""
+    modules = {kind.__module__ for kind in type(problem).__mro__[:-1]}
+    files = [
+        getattr(sys.modules[name], "__file__", None)
+        for name in sorted(modules)
+        if not _is_ours(name)
+    ]
+    if not files:
+        return ""
+    texts = [Path(file).read_bytes() if file else b"" for file in files]
+    return (
+        "-"
+        + hashlib.blake2b(
+            b"\0".join([type(problem).__qualname__.encode(), *texts]), digest_size=8
+        ).hexdigest()
+    )
+
+
+def _is_ours(module: str) -> bool:
+    return module.partition(".")[0] == "spo_jax"
 
 
 def _load(entry: Path, problem: Problem, instance: Instance) -> Instance | None:
