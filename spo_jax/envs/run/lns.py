@@ -5,7 +5,9 @@ the best-so-far objective is recorded at every step. Runs inside the sandboxed w
 """
 
 import random
+import sys
 import time
+import traceback
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -14,6 +16,8 @@ from spo_jax.envs.problem import Infeasible, Rules, Solution
 from spo_jax.envs.run.rollouts import Status
 from spo_jax.envs.run.shown import OBSERVED, Shown
 from spo_jax.program import Role
+
+PROGRAMS = ("<destroy>", "<repair>")  # the names of the files of programs in tracebacks
 
 
 @dataclass(frozen=True)
@@ -78,9 +82,9 @@ def rollout(
             candidate = repaired(repair(*for_repair, partial, removed, z, rng))
         except Infeasible as error:
             if not skip_infeasible:
-                raise _failure(role, error) from None
+                raise _failure(role, error, rules) from None
         except BaseException as error:
-            raise _failure(role, error) from None
+            raise _failure(role, error, rules) from None
         else:
             candidate_cost = cost(candidate)
             if candidate_cost <= current_cost:
@@ -114,10 +118,40 @@ def one_step(
         role = "repair"
         return told, rules.repaired(repair(*for_repair, partial, removed, z, rng))
     except BaseException as error:
-        raise _failure(role, error) from None
+        raise _failure(role, error, rules) from None
 
 
-def _failure(role: Role, error: BaseException) -> Failure:
+def bug_of(rules: Rules, error: BaseException) -> str:
+    """Says what a user's rules raised and where; empty if they did not, or a program did in them.
+
+    A program that exhausts the memory or the stack may do so inside the rules.
+    """
+    if isinstance(error, Infeasible | MemoryError | RecursionError):
+        return ""
+    kinds = [kind.__module__ for kind in type(rules).__mro__[:-1]]
+    own = {
+        getattr(sys.modules.get(name), "__file__", None)
+        for name in kinds
+        if name.partition(".")[0] != "spo_jax"
+    }
+    calls = []
+    for frame, line in traceback.walk_tb(error.__traceback__):
+        if frame.f_code.co_filename in PROGRAMS:
+            return ""
+        if frame.f_code.co_filename in own:
+            calls.append(f"{kinds[0]}.{frame.f_code.co_name}, line {line}")
+    if not calls:
+        return ""
+    late = isinstance(error, ImportError | OSError)
+    hint = "; rules import at the top of their module and open no files" if late else ""
+    said = _describe(error)
+    return f"the rules raised {said[:200]} ({' > '.join(calls)[-140:]}){hint}"
+
+
+def _failure(role: Role, error: BaseException, rules: Rules) -> Failure:
+    bug = bug_of(rules, error)
+    if bug:
+        return Failure(Status.HOST_FAULT, role, bug, error)
     if isinstance(error, Infeasible):
         return Failure(Status.INVALID, role, str(error))
     if isinstance(error, MemoryError):
@@ -134,7 +168,7 @@ def _describe(error: BaseException) -> str:
     line = None
     trace = error.__traceback__
     while trace is not None:
-        if trace.tb_frame.f_code.co_filename in ("<destroy>", "<repair>"):
+        if trace.tb_frame.f_code.co_filename in PROGRAMS:
             line = trace.tb_lineno
         trace = trace.tb_next
     where = f" (line {line})" if line else ""

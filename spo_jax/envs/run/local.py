@@ -334,6 +334,9 @@ class LocalEvaluator:
                     except ConnectionError:  # its zygote died under the job
                         ended = Ended(worker.reports, fault(*worker.lost()))
                         worker.restart()
+                    for report in ended.reports:
+                        if report.status == Status.HOST_FAULT:  # a bug, whatever pair met it
+                            raise RuntimeError(f"problem {self.problem.name}: {report.reason}")
                     queue.extendleft(reversed(finished(busy.pop(worker), ended)))
                     idle.append(worker)
                 running(busy)

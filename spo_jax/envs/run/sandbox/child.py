@@ -24,7 +24,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from spo_jax.envs.problem import Instance, Layout, Problem, Rules, Solution
-from spo_jax.envs.run.lns import Failure, one_step, rollout
+from spo_jax.envs.run.lns import Failure, bug_of, one_step, rollout
 from spo_jax.envs.run.rollouts import Status
 from spo_jax.envs.run.sandbox import confine, isolation
 from spo_jax.envs.run.sandbox.confine import BOARD_FD, JOB_FD, RESULT_FD
@@ -292,8 +292,13 @@ def _attempt(
         guessed = layouts[failure.role] == "rows"
         if guessed and isinstance(failure.cause, TypeError | AttributeError):
             raise _Again(EXIT_ARRAY[failure.role]) from None
-        end = failure.status, str(failure), failure.role
-        payload = b""
+        role = None if failure.status == Status.HOST_FAULT else failure.role
+        end, payload = (failure.status, str(failure), role), b""
+    except Exception as error:
+        bug = bug_of(rules, error)
+        if not bug:
+            raise
+        end, payload = (Status.HOST_FAULT, bug, None), b""
     seconds = time.process_time() - began
     _arm(0.0)  # no kill in the middle of a report
     _report(PREFIX.unpack(prefix)[1], *end, seconds, payload)

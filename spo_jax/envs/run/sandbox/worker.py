@@ -318,7 +318,7 @@ class Worker:
             index, code, role, length, seconds = HEADER.unpack_from(self._buffer)
             size = HEADER.size + length
             ok = code == Status.OK
-            known = code <= Status.MEMORY and role < len(ROLES)
+            known = (code <= Status.MEMORY or code == Status.HOST_FAULT) and role < len(ROLES)
             if not known or length > MAX_REASON or not seconds >= 0.0:
                 self._broken = True
                 return
