@@ -307,7 +307,7 @@ class Problem:
 
     def cost(self, instance: Instance, solution: Solution) -> float:
         """The exact float64 objective of a feasible solution."""
-        return _rules(self, instance).cost(solution)
+        return float(_rules(self, instance).cost(solution))
 
     # --- optional -------------------------------------------------------------------------------
 

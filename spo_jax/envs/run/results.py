@@ -2,14 +2,15 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from math import isclose
 
 import numpy as np
 
-from spo_jax.envs.problem import Infeasible, Instance, Problem
+from spo_jax.envs.problem import Instance, Problem
 from spo_jax.envs.run.rollouts import Rollouts, Status, unpadded
 from spo_jax.envs.run.sandbox.outcome import ChildReport
-from spo_jax.errors import InputError
+from spo_jax.envs.run.selfcheck import require_sound
 from spo_jax.seeding import python_rng
 
 
@@ -27,6 +28,8 @@ class Results:
     ):
         self.problem, self.instances, self.seeds, self.steps = problem, instances, seeds, steps
         self.run_seed = run_seed
+        self._starts: dict[int, float] = {}
+        self._start_cost(0, instances[0])  # a problem's mistake is told before any program runs
         shape = (pairs, len(instances) * len(seeds))
         self.longest = max(map(problem.code_length, instances))
         self.best_cost = np.full((*shape, steps + 1), np.nan)
@@ -36,8 +39,6 @@ class Results:
         self.code = np.full((*shape, self.longest), -1, np.int32)
         self.reason = np.full(shape, "", object)
         self.role = np.full(shape, "", object)
-        self._starts: dict[int, float] = {}
-        self._start_cost(0, instances[0])  # a problem's mistake is told before any program runs
 
     def failed_before(self, pair: int, index: int) -> bool:
         return bool((self.status[pair, :index] > Status.OK).any())
@@ -88,27 +89,14 @@ class Results:
             # All seeds of an instance at once: its rules are large and not kept.
             rules = self.problem.rules(instance.seen())
             first = k - k % len(self.seeds)
-            for s, seed in enumerate(self.seeds):
-                rng = python_rng("start", self.run_seed, instance.digest, seed)
-                start = rules.start(rng)
-                self._starts[first + s] = rules.cost(start)
-            self._require_agreement(instance, rules.encode(start), rules.cost(start))
+            rngs = [
+                partial(python_rng, "start", self.run_seed, instance.digest, seed)
+                for seed in self.seeds
+            ]
+            require_sound(self.problem, instance, rules, rngs[0])
+            for s, rng in enumerate(rngs):
+                self._starts[first + s] = float(rules.cost(rules.start(rng())))
         return self._starts[k]
-
-    def _require_agreement(self, instance: Instance, code: list[int], cost: float) -> None:
-        """Raises InputError where the two halves of a problem differ about a solution."""
-        what = f"problem {self.problem.name}: a start of {instance.name}"
-        longest = self.problem.code_length(instance)
-        if len(code) > longest or any(not 0 <= number < 2**31 for number in code):
-            raise InputError(
-                f"{what} has a code that is no list of at most {longest} integers of at least 0"
-            )
-        try:
-            again = self.problem.cost(instance, self.problem.decode(instance, code))
-        except Infeasible as error:
-            raise InputError(f"{what} is infeasible once decoded ({error})") from None
-        if not isclose(again, cost, rel_tol=1e-9, abs_tol=1e-9):
-            raise InputError(f"{what} costs {cost:.9g} by its rules and {again:.9g} once decoded")
 
     def rollouts(self, positions: list[int], fail_fast: bool) -> Rollouts:
         """The arrays for all pairs asked for, identical ones repeated."""
