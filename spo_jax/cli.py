@@ -201,6 +201,7 @@ def _solve(args: argparse.Namespace) -> int:
     from spo_jax.envs.report.plot import plot_solution, require_picture
     from spo_jax.envs.report.reporting import Meter, conditions, solved_lines
     from spo_jax.envs.report.solve import default_output, problem_of
+    from spo_jax.envs.specs import read_instance
     from spo_jax.search.runs.pairs import resolve, solve, terms_of
 
     name = args.problem
@@ -212,7 +213,7 @@ def _solve(args: argparse.Namespace) -> int:
                 raise
     problem, pair, config = resolve(args.pair, name)
     terms = terms_of(config) | _sandbox(args)
-    instance = problem.read(args.instance)
+    instance = read_instance(problem, args.instance)
     out = Path(args.out) if args.out else default_output(args.instance, problem)
     _check_output(out, args.instance, args.pair)
     if args.plot is not None:

@@ -38,8 +38,34 @@ class Spec:
         """seed: of a uniform set that names none."""
         if self.uniform is not None:
             size, count, own = self.uniform
-            return problem.sample(size, count, seed if own is None else own)
-        return [problem.read(path) for path in self.paths]
+            return sampled(problem, size, count, seed if own is None else own)
+        return [read_instance(problem, path) for path in self.paths]
+
+
+def sampled(problem: Problem, size: int, count: int, seed: int) -> list[Instance]:
+    """`Problem.sample`. Raises InputError unless it returns a list of `count` of its instances."""
+    found = problem.sample(size, count, seed)
+    what = f"problem {problem.name}: its sample({size}, {count}, {seed})"
+    if type(found) is not list or len(found) != count:
+        got = f"{len(found)} of them" if type(found) is list else f"a {type(found).__name__}"
+        raise InputError(f"{what} returned {got}, not a list of {count} instances")
+    return [_require_instance(problem, what, each) for each in found]
+
+
+def read_instance(problem: Problem, path: str | Path) -> Instance:
+    """`Problem.read`. Raises InputError unless it returns an instance of the problem."""
+    return _require_instance(problem, f"problem {problem.name}: its read", problem.read(path))
+
+
+def _require_instance(problem: Problem, what: str, found: object) -> Instance:
+    if not isinstance(found, Instance):
+        raise InputError(f"{what} returned {found!r:.80}, not an Instance")
+    if not isinstance(found.size, int) or found.problem != problem.name:
+        raise InputError(
+            f"{what} returned an instance of {found.problem!r} and of size {found.size!r}: they "
+            f"must be {problem.name!r} and an int"
+        )
+    return found
 
 
 def absolute(specs: Sequence[str]) -> tuple[str, ...]:
@@ -64,7 +90,7 @@ def parse_spec(text: str, problem: Problem) -> Spec:
             raise InputError(
                 f"{text!r} needs more than {LARGEST_GROUP >> 30} GB: use smaller groups"
             )
-        problem.sample(size, 0, 0)  # for its own limits on the size
+        sampled(problem, size, 0, 0)  # for its own limits on the size
         return Spec(text, uniform=(size, count, None if found[3] is None else int(found[3])))
     path = Path(text)
     try:

@@ -4,12 +4,14 @@ The gate counts the arguments and chooses the view of each; a pair file document
 """
 
 from dataclasses import dataclass
+from keyword import iskeyword
 from typing import Literal, get_args
 
 from spo_jax.errors import InputError
 from spo_jax.program.nouns import Role
 
 Kind = Literal["matrix", "row", "scalar", "object"]
+RESERVED = ("steps", "rng", "rest", "removed")  # names in the head of a pair file
 
 
 @dataclass(frozen=True)
@@ -45,6 +47,22 @@ class Interface:
 
     arguments: tuple[Argument, ...]
     current: str = "current"
+
+    def __post_init__(self) -> None:
+        given = self.arguments
+        if type(given) is not tuple or not all(isinstance(each, Argument) for each in given):
+            raise InputError(
+                f"Interface takes a tuple of Arguments, not {given!r:.80}: a tuple of one ends "
+                "with a comma, as (Argument(...),)"
+            )
+        names = [*(each.name for each in given), self.current]
+        for name in names:
+            plain = isinstance(name, str) and name.isidentifier() and not iskeyword(name)
+            if not plain or name in RESERVED or names.count(name) > 1:
+                raise InputError(
+                    f"Interface: {name!r} names an argument, so it is an identifier, given once "
+                    f"and none of {', '.join(RESERVED)}"
+                )
 
     def arity(self, role: Role) -> int:
         """The number of positional arguments of a role's function."""

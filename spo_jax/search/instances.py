@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from spo_jax.config import Settings
 from spo_jax.envs.problem import Instance, Problem
-from spo_jax.envs.specs import parse_spec
+from spo_jax.envs.specs import parse_spec, sampled
 from spo_jax.errors import InputError
 from spo_jax.seeding import derive
 
@@ -20,7 +20,7 @@ def training_instances(config: Settings, problem: Problem) -> list[Instance]:
     seed = derive(config.seed, "instances")
     if config.evaluation.on:
         return _named(config.evaluation.on, problem, seed)
-    return problem.sample(config.evaluation.size, config.evaluation.instances, seed)
+    return sampled(problem, config.evaluation.size, config.evaluation.instances, seed)
 
 
 def validation_instances(config: Settings, problem: Problem) -> list[Instance]:
@@ -31,8 +31,8 @@ def validation_instances(config: Settings, problem: Problem) -> list[Instance]:
     seed = derive(config.seed, "validation")
     if config.evaluation.validate_on:
         return _named(config.evaluation.validate_on, problem, seed)
-    return problem.sample(
-        config.evaluation.validation_size, config.evaluation.validation_instances, seed
+    return sampled(
+        problem, config.evaluation.validation_size, config.evaluation.validation_instances, seed
     )
 
 
@@ -40,13 +40,13 @@ def fresh_instances(config: Settings, problem: Problem) -> list[Instance]:
     """Instances like those of the training that it has not seen; none where it has files."""
     seed = derive(config.seed, "fresh")
     if not config.evaluation.on:
-        return problem.sample(config.evaluation.size, FRESH * config.evaluation.instances, seed)
+        return sampled(problem, config.evaluation.size, FRESH * config.evaluation.instances, seed)
     sets = [parse_spec(text, problem).uniform for text in config.evaluation.on]
     fresh = []
     for each in sets:
         if each is None:
             return []
-        fresh += problem.sample(each[0], FRESH * each[1], seed)
+        fresh += sampled(problem, each[0], FRESH * each[1], seed)
     return fresh
 
 

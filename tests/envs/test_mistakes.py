@@ -2,6 +2,7 @@
 
 import math
 import random
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -9,12 +10,14 @@ import pytest
 from offering import Whole
 from third_problem import PathRules
 
+from spo_jax.envs.problems import get_problem
 from spo_jax.envs.report.references import solved
 from spo_jax.envs.run.local import LocalEvaluator
 from spo_jax.envs.run.results import Results
 from spo_jax.envs.run.rollouts import Status
+from spo_jax.envs.specs import read_instance, sampled
 from spo_jax.errors import InputError
-from spo_jax.program import Interface, Pair, Program
+from spo_jax.program import Argument, Interface, Pair, Program
 
 
 def test_a_reference_is_a_feasible_solution(tmp_path, monkeypatch):
@@ -196,3 +199,52 @@ def test_a_whole_cost_becomes_a_float(monkeypatch):
     [instance] = Mine().sample(6, 1, 0)
     Results(Mine(), 1, [instance], (0,), 5, 0)
     assert type(Mine().cost(instance, [1, 2, 3, 4, 5])) is float
+
+
+@pytest.mark.parametrize(
+    ("member", "value", "says"),
+    [
+        ("name", "a/b c", "its name is 'a/b c', not a word"),
+        ("suffixes", ".col", "its suffixes is '.col', not a tuple"),
+        ("suffixes", ("col",), r"its suffixes is \('col',\), not a tuple"),
+        ("settings", [1], r"its settings is \[1\], not a mapping"),
+        ("baselines", {"a": "m:f"}, "its baselines is {'a': 'm:f'}, not a mapping"),
+        ("classical_destroys", lambda _: ["def"], "returned no tuple of Programs"),
+    ],
+)
+def test_what_a_problem_declares_is_of_its_kind(monkeypatch, member, value, says):
+    monkeypatch.setattr(Whole, member, value)
+    with pytest.raises(InputError, match=says):
+        get_problem("offering:Whole")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "current"),
+    [
+        (Argument("n", "object"), "c"),
+        ((Argument("my arg", "object"),), "c"),
+        ((Argument("rng", "object"),), "c"),
+        ((Argument("c", "object"),), "c"),
+        (("n",), "c"),
+    ],
+)
+def test_an_interface_is_of_arguments_with_names(arguments, current):
+    with pytest.raises(InputError, match="Interface"):
+        Interface(arguments, current)
+
+
+@pytest.mark.parametrize("found", [None, [1], [], iter([])])
+def test_sample_and_read_return_instances(monkeypatch, found):
+    monkeypatch.setattr(Whole, "sample", lambda *_: found)
+    monkeypatch.setattr(Whole, "read", lambda *_: found)
+    with pytest.raises(InputError, match=r"path: its sample\(6, 1, 0\) returned"):
+        sampled(Whole(), 6, 1, 0)
+    with pytest.raises(InputError, match=r"path: its read returned .*, not an Instance"):
+        read_instance(Whole(), "x.path")
+
+
+def test_an_instance_has_a_whole_size(monkeypatch):
+    [instance] = Whole().sample(6, 1, 0)
+    monkeypatch.setattr(Whole, "read", lambda *_: replace(instance, size=6.0))
+    with pytest.raises(InputError, match=r"of size 6\.0"):
+        read_instance(Whole(), "x.path")

@@ -1,11 +1,14 @@
 """Problems, found by name."""
 
+import re
 import sys
+from collections.abc import Mapping
 from importlib.metadata import entry_points
 
-from spo_jax.envs.problem import Problem
+from spo_jax.envs.problem import Baseline, Problem
 from spo_jax.errors import InputError
 from spo_jax.named import imported, require_members
+from spo_jax.program import Program
 
 GROUP = "spo_jax.problems"  # the entry point group of other packages' problems
 # Ours are no entry points: those of a source tree are as old as its installation.
@@ -56,3 +59,24 @@ def _require_problem(what: str, problem: Problem) -> None:
     for method in _REQUIRED:
         if not problem.offers(method):
             raise InputError(f"{what} has no method {method}, which every problem has")
+    suffixes, destroys = problem.suffixes, problem.classical_destroys()
+    for name, due, fits in (
+        ("name", "a word of letters, digits, - and _", re.fullmatch(r"[\w-]+", problem.name)),
+        (
+            "suffixes",
+            'a tuple of suffixes in lower case, as (".x",)',
+            type(suffixes) is tuple
+            and all(isinstance(s, str) and re.fullmatch(r"\.[^.A-Z/]+", s) for s in suffixes),
+        ),
+        ("settings", "a mapping", isinstance(problem.settings, Mapping)),
+        (
+            "baselines",
+            "a mapping of names to Baselines",
+            isinstance(problem.baselines, Mapping)
+            and all(isinstance(each, Baseline) for each in problem.baselines.values()),
+        ),
+    ):
+        if not fits:
+            raise InputError(f"{what}: its {name} is {getattr(problem, name)!r:.80}, not {due}")
+    if type(destroys) is not tuple or not all(isinstance(each, Program) for each in destroys):
+        raise InputError(f"{what}: its classical_destroys returned no tuple of Programs")
