@@ -20,6 +20,7 @@ from spo_jax.search.population import (
     SurvivorContext,
     Survivors,
     diverse_survivors,
+    identity,
     leader_panel,
 )
 from spo_jax.search.rounds import NoUpdate, Updater
@@ -137,7 +138,7 @@ def get_survivors(name: str) -> Survivors:
     """The rule of survivors: "diverse", or a function with the signature of `diverse_survivors`.
 
     What a user's own returns is checked: an InputError says where it returned something else than
-    candidates with finite scores. Raises InputError where there is no such function.
+    candidates with finite scores, each once and at most `context.size`. Raises InputError where there is no such function.
     """
     if name == "diverse":
         return diverse_survivors
@@ -152,6 +153,12 @@ def get_survivors(name: str) -> Survivors:
             lawful = lawful and isinstance(each.score, Real) and type(each.round) is int
             if not (lawful and math.isfinite(each.score)):
                 raise InputError(f"survivors {name!r} returned {each!r:.80}: {due}")
+        distinct = len({identity(each.program) for each in chosen})
+        if distinct < len(chosen) or len(chosen) > context.size:
+            raise InputError(
+                f"survivors {name!r} returned {len(chosen)} members, {distinct} of them distinct: "
+                f"it must return each program once, and at most {context.size} (context.size)"
+            )
         return tuple(replace(each, score=float(each.score)) for each in chosen)
 
     return checked

@@ -135,7 +135,7 @@ def leader_panel(destroys: Population, context: PanelContext) -> tuple[Program, 
     return tuple(panel.values())
 
 
-def _identity(program: Program) -> tuple[str, ...]:
+def identity(program: Program) -> tuple[str, ...]:
     """What makes two programs of one role the same to a population."""
     if program.role == "destroy":
         return (program.digest,)
@@ -151,5 +151,5 @@ def _distinct(candidates: Sequence[Member]) -> list[Member]:
 
     best: dict[tuple[str, ...], Member] = {}
     for member in sorted((m for m in candidates if math.isfinite(m.score)), key=preference):
-        best.setdefault(_identity(member.program), member)
+        best.setdefault(identity(member.program), member)
     return [best[identity] for identity in sorted(best)]

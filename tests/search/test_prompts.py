@@ -285,6 +285,25 @@ class TestFolder:
             ask("tsp", "destroy", folder=tmp_path)
 
     @pytest.mark.parametrize(
+        ("text", "complaint"),
+        [
+            ("$state_input $adaptation", r"lacks placeholder \$paired_destroy"),
+            ("$state_input $adaptation $paired_destroy $ 5", r"stray \$"),
+            (None, "must return a text"),
+        ],
+    )
+    def test_bad_contracts_of_a_problem(self, monkeypatch, text, complaint):
+        problem = get_problem("tsp")
+        ours = type(problem).contract
+
+        def contract(self, role):
+            return text if role == "repair" else ours(self, role)
+
+        monkeypatch.setattr(type(problem), "contract", contract)
+        with pytest.raises(InputError, match=rf"contract\('repair'\) of problem tsp .*{complaint}"):
+            Templates.read(problem=problem)
+
+    @pytest.mark.parametrize(
         ("name", "text", "complaint"),
         [
             ("simplify.txt", "$role $parents", "no prompt template"),

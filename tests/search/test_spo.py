@@ -1,4 +1,5 @@
 import math
+import random
 import threading
 from collections import Counter, defaultdict
 from dataclasses import replace
@@ -34,7 +35,7 @@ from spo_jax.search.plugins import (
     get_survivors,
     get_updater,
 )
-from spo_jax.search.population import diverse_survivors, jaccard, leader_panel
+from spo_jax.search.population import SurvivorContext, diverse_survivors, jaccard, leader_panel
 from spo_jax.search.rounds import Played, State, Updater
 from spo_jax.search.spo import discover
 from spo_jax.search.writing.prompts import INITIALIZATION
@@ -654,6 +655,20 @@ def test_who_survives_and_who_judges_are_found_by_name():
         play(small(rounds=1), survivors=get_survivors(f"{__name__}:nothing_known"))
     with pytest.raises(InputError, match="it must return destroy programs"):
         play(small(rounds=1), panel=get_panel(f"{__name__}:repairs_judge"))
+
+
+@pytest.mark.parametrize("rule", [lambda c, x: [c[0], c[0]], lambda c, x: c])
+def test_a_rule_that_keeps_too_many_or_one_twice_is_refused(monkeypatch, rule):
+    monkeypatch.setitem(globals(), "rule", lambda candidates, context: rule(candidates, context))
+    context = SurvivorContext(2, 0.1, 1, "repair", random.Random(0), small())
+    candidates = [member(n, 0.5) for n in range(3)]
+    with pytest.raises(InputError, match="each program once, and at most 2"):
+        get_survivors(f"{__name__}:rule")(candidates, context)
+    assert get_survivors(f"{__name__}:nobody")(candidates, context) == ()
+
+
+def nobody(candidates, context):
+    return []
 
 
 def tournament(candidates, context):

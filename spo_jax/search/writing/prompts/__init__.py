@@ -108,12 +108,16 @@ class Templates:
                 )
             if form and (known is not None or path.stem.endswith(_STATELESS)):
                 _require_same(path, form, ours.forms.get(form.name))
-            _require_placeholders(path, text, known, request)
+            _require_placeholders(f"prompt template {path}", text, known, request)
         texts = {**ours.texts, **{path.name: text for path, (_, text) in found.items()}}
         if problem is not None:
             for name, role in zip(contracts, _CONTRACT, strict=True):
                 if name not in texts:
-                    texts[name] = problem.contract(role)
+                    texts[name] = text = problem.contract(role)
+                    what = f"contract({role!r}) of problem {problem.name}"
+                    if not isinstance(text, str):
+                        raise InputError(f"{what} returned {text!r:.80}: it must return a text")
+                    _require_placeholders(what, text, contracts[name], None)
         return cls(texts, forms, any(name not in ours.forms for name in forms))
 
     @cached_property
@@ -302,11 +306,11 @@ def _require_same(path: Path, form: Form, ours: Form | None) -> None:
         )
 
 
-def _require_placeholders(path: Path, text: str, known: set[str] | None, form: Form | None) -> None:
-    """known: what the file must have, where it replaces one; else it is a request of `form`."""
+def _require_placeholders(what: str, text: str, known: set[str] | None, form: Form | None) -> None:
+    """what: names the text. known: what the file must have, where it replaces one; else it is a request of `form`."""
     template = Template(text)
     if not template.is_valid():
-        raise InputError(f"prompt template {path} has a stray $: write $$ for a dollar sign")
+        raise InputError(f"{what} has a stray $: write $$ for a dollar sign")
     needed = allowed = known or set()
     if known is None and form is not None:
         needed = {"parents"} if form.parents[1] else set()
@@ -315,7 +319,7 @@ def _require_placeholders(path: Path, text: str, known: set[str] | None, form: F
     for problem, wrong in (("lacks", needed - found), ("has unknown", found - allowed)):
         if wrong:
             listed = ", ".join(f"${name}" for name in sorted(wrong))
-            raise InputError(f"prompt template {path} {problem} placeholder {listed}")
+            raise InputError(f"{what} {problem} placeholder {listed}")
 
 
 def _identifiers(text: str) -> set[str]:
