@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from spo_jax.search.credit import Credits as Credits
     from spo_jax.search.credit import Payoff as Payoff
     from spo_jax.search.population import Member as Member
+    from spo_jax.search.rounds import Observer as Observer
     from spo_jax.search.runs.discover import discover as discover
     from spo_jax.search.runs.discover import settings as settings
     from spo_jax.search.runs.pairs import evaluate as evaluate
@@ -42,6 +43,7 @@ _MODULES = {
     "program": ("Completion", "Group", "Pair", "Program", "Prompt", "load_pair", "save_pair"),
     "search.credit": ("Credits", "Payoff"),
     "search.population": ("Member",),
+    "search.rounds": ("Observer",),
     "search.runs.discover": ("discover", "settings"),
     "search.runs.pairs": ("evaluate", "solve"),
     "search.runs.run": ("Run", "load_run"),

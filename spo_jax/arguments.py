@@ -183,7 +183,8 @@ COMMANDS: dict[str, tuple[str, str, str, Callable[[argparse.ArgumentParser], Non
         "Runs Algorithm 1: rounds of destroy programs, repair programs that answer them, rollouts "
         "in sandboxed workers, credits and selection. The run is kept in a folder; a round is kept "
         "whole or not at all, so a run that was stopped in any way goes on with --resume and ends "
-        "as if it had not been. Every setting of the preset can be overridden by its own option.",
+        "as if it had not been. Every setting of the preset can be overridden by its own option. "
+        "A run that ends without a valid pair exits with 1.",
         "spo discover tsp --preset quick --seed 1 --out runs/first",
         _discover,
     ),

@@ -175,7 +175,10 @@ def _baseline(args: argparse.Namespace) -> int:
 
 
 def _report(run: Callable[..., "Report"], json: str | None, *inputs: str) -> int:
-    """Print what `run` reports, having kept it in the file `json` after each group."""
+    """Print what `run` reports, having kept it in the file `json` after each group.
+
+    Returns 1 where all rollouts failed.
+    """
     from spo_jax.envs.report.evaluation import Report
     from spo_jax.envs.report.reporting import Meter, console, show_report
     from spo_jax.envs.textfiles import write_atomically
@@ -192,7 +195,7 @@ def _report(run: Callable[..., "Report"], json: str | None, *inputs: str) -> int
     show_report(report, console(sys.stdout))
     if json is not None:
         print(f"written: {json}")
-    return 0
+    return int(all(each.summary.failed == each.summary.rollouts for each in report.groups))
 
 
 def _solve(args: argparse.Namespace) -> int:

@@ -65,7 +65,12 @@ class Setting(NamedTuple):
     @property
     def help(self) -> str:
         """Its help, what it may be and its default, in one line."""
-        default = "all cores" if self.flat == "workers" else self.info.get_default()
+        default = (
+            "all cores"
+            if self.flat == "workers"
+            else self.info.get_default(call_default_factory=True)
+        )
+        default = "none" if default in ({}, ()) else default
         return f"{self.info.description} [{wanted(self.info)}; default: {str(default).lower()}]"
 
     @property

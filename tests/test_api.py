@@ -294,3 +294,46 @@ def test_a_pair_from_anywhere(run: spo_jax.Run, tmp_path: Path) -> None:
     assert spo_jax.solve(instance, run.best.pair, steps=5).instance is instance
     with pytest.raises(InputError, match="a pair does not say which problem"):
         spo_jax.evaluate(run.best.pair, on="uniform:9x2")
+
+
+def bad_survivors(candidates: Any, context: Any) -> list[Any]:
+    return [1]
+
+
+def test_a_run_refused_in_its_first_round_leaves_no_folder(tmp_path: Path) -> None:
+    for _ in range(2):
+        with pytest.raises(InputError, match="survivors"):
+            spo_jax.discover("tsp", path=tmp_path / "run", survivors=bad_survivors, **SMALL)
+        assert not any(tmp_path.iterdir())
+    later = SMALL | {"rounds": 1}
+    spo_jax.discover("tsp", path=tmp_path / "run", **later)
+
+
+def test_wrong_kinds_are_one_sentence(run: spo_jax.Run, tmp_path: Path) -> None:
+    calls: list[tuple[str, Any]] = [
+        ("problem is 3", lambda **more: spo_jax.discover(3, **more)),  # type: ignore[arg-type]
+        ("settings is", lambda **more: spo_jax.discover("tsp", {"rounds": 3}, **more)),  # type: ignore[arg-type]
+        ("observer has no method", lambda **more: spo_jax.discover("tsp", observer=3, **more)),
+        ("no round '2'", lambda **_: run.credits("2")),  # type: ignore[arg-type]
+        ("on takes", lambda **_: spo_jax.evaluate(run, on=[3])),  # type: ignore[list-item]
+    ]
+    for words, call in calls:
+        with pytest.raises(InputError, match=words):
+            call(path=tmp_path / "new")
+        assert not any(tmp_path.iterdir())
+    [instance] = spo_jax.get_problem("cvrp").sample(8, 1, seed=1)
+    with pytest.raises(InputError, match="of cvrp, not of tsp"):
+        spo_jax.solve(instance, run, steps=5)
+
+
+def test_settings_of_a_problem_object_and_its_class() -> None:
+    tsp = spo_jax.get_problem("tsp")
+    known = spo_jax.settings("tsp", "smoke")
+    assert spo_jax.settings(tsp, "smoke") == spo_jax.settings(type(tsp), "smoke") == known
+
+
+def test_a_metric_that_is_nan_stays(tmp_path: Path) -> None:
+    given = SMALL | {"rounds": 1, "update": lambda groups: {"a": math.nan, "b": 3}}
+    metrics = spo_jax.discover("tsp", path=tmp_path / "run", **given).metrics
+    assert math.isnan(metrics["a"][0])
+    assert metrics["b"][0] == 3

@@ -400,7 +400,7 @@ def test_evaluate_prints_a_table_and_writes_strict_json(folder, capsys):
 
 def test_failures_are_printed(folder, capsys):
     argv = ["evaluate", "wrong.py", "--problem", "tsp", "--on", "ten.tsp", "--steps", "5"]
-    assert main(argv) == 0
+    assert main(argv) == 1
     out = capsys.readouterr().out
     assert "3/3" in out
     assert "3 of 3 rollouts failed" in out

@@ -138,7 +138,8 @@ def get_survivors(name: str) -> Survivors:
     """The rule of survivors: "diverse", or a function with the signature of `diverse_survivors`.
 
     What a user's own returns is checked: an InputError says where it returned something else than
-    candidates with finite scores, each once and at most `context.size`. Raises InputError where there is no such function.
+    candidates with finite scores, each once and at most `context.size`.
+    Raises InputError where there is no such function.
     """
     if name == "diverse":
         return diverse_survivors

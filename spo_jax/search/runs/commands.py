@@ -11,8 +11,8 @@ from spo_jax.stopping import exit_code, last_words, say_farewell
 def discover(args: argparse.Namespace) -> int:
     """`spo discover [PROBLEM] [--preset P] [--out RUN] [--resume RUN [--rewind K]] [settings]`.
 
-    Returns the exit code: 0, or 130 after Ctrl-C, 143 after SIGTERM. Raises SpoError for what
-    the user can mend.
+    Returns the exit code: 0, 1 without a valid pair, or 130 after Ctrl-C, 143 after SIGTERM. Raises
+    SpoError for what the user can mend.
     """
     from spo_jax.search.runs.discover import prepare
     from spo_jax.search.runs.store import read_manifest
@@ -41,11 +41,11 @@ def discover(args: argparse.Namespace) -> int:
 
     last_words(farewell)
     try:
-        discovery.run()
+        found = discovery.run()
     except KeyboardInterrupt as stop:
         say_farewell(farewell)
         return exit_code(stop)
-    return 0
+    return 0 if found.best else 1
 
 
 def runs(args: argparse.Namespace) -> int:

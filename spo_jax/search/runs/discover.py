@@ -5,6 +5,7 @@ Heavy imports happen when a run starts, so that wrong settings are refused at on
 
 import contextlib
 import dataclasses
+import shutil
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,7 +19,7 @@ from spo_jax.envs.specs import absolute
 from spo_jax.errors import InputError
 from spo_jax.generator import Generator
 from spo_jax.limits import needed, require_address_space
-from spo_jax.named import known_by
+from spo_jax.named import known_by, require_members
 from spo_jax.search.parts import Method, Parts
 from spo_jax.search.rounds import Observer, Round, Updater
 from spo_jax.search.runs import progress
@@ -33,12 +34,23 @@ from spo_jax.search.runs.manifest import (
     manifest,
     model_of,
     other_software,
+    resumed,
 )
-from spo_jax.search.runs.passed import Both, Objects
+from spo_jax.search.runs.passed import Both, Objects, name_of
 from spo_jax.search.runs.run import Run, load_run
-from spo_jax.search.runs.store import BEST, CHECKPOINTS, MANIFEST, Store, check_new, default_folder
+from spo_jax.search.runs.store import (
+    BEST,
+    CHECKPOINTS,
+    DATABASE,
+    LOCK,
+    LOG,
+    MANIFEST,
+    Store,
+    check_new,
+    default_folder,
+)
 from spo_jax.stopping import take_time
-from spo_jax.words import LEARNERS, VLLM, WITH_MODEL
+from spo_jax.words import LEARNERS, VLLM
 
 if TYPE_CHECKING:
     from spo_jax.envs.run.evaluator import EvaluatorFactory
@@ -50,7 +62,7 @@ OWN = "own"  # the preset's name of a run with `settings` of the caller
 
 
 def discover(
-    problem: str | Problem | None = None,
+    problem: str | Problem | type[Problem] | None = None,
     settings: Settings | None = None,
     *,
     preset: str | None = None,
@@ -71,20 +83,28 @@ def discover(
 ) -> Run:
     """Discover destroy-repair pairs for a problem; the run, whose `best` is the pair it chose.
 
-    problem: "tsp", "cvrp", "package.module:OBJECT" or a Problem, which its workers find by its
-        `spec`. By default the preset's.
+    problem: "tsp", "cvrp", "package.module:OBJECT" or a Problem or its class, which its workers
+        find by its `spec`. By default the preset's.
     settings: all of the run's, as `spo_jax.settings` returns them; or else preset: a name or a TOML
         file ("quick" by default). more: settings above those, as rounds=4, seed=1, workers=8.
     generator, credit, survivors, panel, utility, evaluator, update, method: the setting of that
         name, or an object in its place. The manifest keeps the names of the objects, and a run goes
         on with objects of the same names.
-    observer: watches the run, besides the log. verbose: print what `spo discover` prints.
+    observer: an `Observer`, which watches the run besides the log. verbose: print what
+        `spo discover` prints.
     path: the run's folder; by default a new one, runs/PROBLEM-PRESET-seedS.
     resume: go on with the run in `path`, or start it where there is none. A finished run is
         returned as it is. rewind: forget the rounds after this one before.
 
     Raises SpoError for what the caller can mend. KeyboardInterrupt passes: what is committed stays.
     """
+    if settings is not None and not isinstance(settings, Settings):
+        raise InputError(
+            f"settings is {settings!r:.80}; it must be what spo_jax.settings returns, or left out: "
+            "single settings are arguments, as rounds=3"
+        )
+    if observer is not None:
+        require_members("observer", observer, Observer)
     objects = Objects()
     parts = {
         "generator": generator, "credit": credit, "survivors": survivors, "panel": panel,
@@ -107,22 +127,24 @@ def discover(
         return discovery.run()
 
 
-def settings(problem: str | None = None, preset: str | None = None, **more: Any) -> Settings:
+def settings(
+    problem: str | Problem | type[Problem] | None = None, preset: str | None = None, **more: Any
+) -> Settings:
     """The settings of a run: the paper's for the problem, a preset's ("quick"), then `more`.
 
     Raises InputError for an unknown name, with the nearest one, and for unlawful values.
     """
     preset = presets.DEFAULT_PRESET if preset is None else preset
-    problem = presets.problem_of(preset) if problem is None else problem
+    problem = presets.problem_of(preset) if problem is None else name_of(problem)
     if problem is None:
         raise InputError(
-            "which problem? e.g. spo discover tsp, or --resume RUN to go on with a run"
+            "which problem? name one, as tsp, or the folder of a run to resume (--resume RUN)"
         )
     return presets.settings(problem, preset, **more)
 
 
 def prepare(
-    problem: str | Problem | None = None,
+    problem: str | Problem | type[Problem] | None = None,
     own: Settings | None = None,
     *,
     preset: str | None = None,
@@ -139,7 +161,7 @@ def prepare(
     """
     given, objects = dict(given), objects or {}
     if problem is not None:
-        given["problem"] = problem if isinstance(problem, str) else _name_of(problem)
+        given["problem"] = name_of(problem)
     if path is None and resume:
         raise InputError("resume needs the path of the run")
     if rewind is not None and not resume:
@@ -167,34 +189,6 @@ def prepare(
     path = default_folder(config, preset) if path is None else path
     check_new(path)
     return Discovery(config, preset, path, new=True, objects=objects)
-
-
-def resumed(
-    stored: Settings, preset: str, given: Mapping[str, Any], asked: str | None, path: Path
-) -> Settings:
-    """The config that a run resumes with: its own, except settings that may change, as workers.
-
-    given, asked: the requested settings and preset. Raises InputError if another run has them.
-    """
-    given = dict(given)
-    if "model" in given and stored.generator.name not in WITH_MODEL:
-        given.setdefault("generator", "model")
-    changes = [
-        f"{name} is {stored.flat()[name]} there and {given[name]} here"
-        for name in stored.changed(given)
-    ]
-    if asked is not None and asked != preset:
-        changes.insert(0, f"the preset is {preset} there and {asked} here")
-    if changes:
-        raise InputError(f"{path} cannot be resumed with other settings: {'; '.join(changes)}")
-    return stored.replace(**given)
-
-
-def _name_of(problem: Problem) -> str:
-    """The name by which `get_problem` finds a problem: its own if it is of the package."""
-    from spo_jax.envs.problems import known_problems
-
-    return problem.name if known_problems().get(problem.name) == problem.spec else problem.spec
 
 
 @dataclasses.dataclass
@@ -233,13 +227,28 @@ class Discovery:
             run = load_run(self.path)
             self._print(f"{self.path} is finished: {run.rounds} of {run.planned} rounds.")
         else:
-            self._discover()
+            try:
+                self._discover()
+            except InputError:
+                self._forget()
+                raise
             unwritten = self.unwritten
             run = load_run(self.path)
         where = unwritten or self.path / BEST
         for line in progress.closing(run.best, self.config, self.path, where, run.finals):
             self._print(line)
+        if run.best is None and run.failures:
+            self._print(progress.commonest(run.failures))
         return run
+
+    def _forget(self) -> None:
+        """Remove the folder of a new run that was refused in its first round; keep what was paid
+        for or says more, as requests of an endpoint and a server's log.
+        """
+        ours = {MANIFEST, DATABASE, LOG, LOCK}
+        begun = self.new and self.exists and not self.committed
+        if begun and {each.name for each in self.path.iterdir()} <= ours:
+            shutil.rmtree(self.path)
 
     def _print(self, line: str) -> None:
         if self.verbose:

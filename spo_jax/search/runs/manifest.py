@@ -17,7 +17,7 @@ from spo_jax import __version__, jsontext
 from spo_jax.config import Settings
 from spo_jax.envs.problem import Problem
 from spo_jax.errors import InputError
-from spo_jax.words import ENDPOINT, LEARNERS, VLLM
+from spo_jax.words import ENDPOINT, LEARNERS, VLLM, WITH_MODEL
 
 PACKAGES = ("jax", "jaxlib", "numpy", "flax", "optax", "orbax-checkpoint", "tokenizers")
 
@@ -279,3 +279,24 @@ def _cpu_model() -> str:
     except OSError:
         pass
     return platform.processor()
+
+
+def resumed(
+    stored: Settings, preset: str, given: Mapping[str, Any], asked: str | None, path: Path
+) -> Settings:
+    """The config that a run resumes with: its own, except settings that may change, as workers.
+
+    given, asked: the requested settings and preset. Raises InputError if another run has them.
+    """
+    given = dict(given)
+    if "model" in given and stored.generator.name not in WITH_MODEL:
+        given.setdefault("generator", "model")
+    changes = [
+        f"{name} is {stored.flat()[name]} there and {given[name]} here"
+        for name in stored.changed(given)
+    ]
+    if asked is not None and asked != preset:
+        changes.insert(0, f"the preset is {preset} there and {asked} here")
+    if changes:
+        raise InputError(f"{path} cannot be resumed with other settings: {'; '.join(changes)}")
+    return stored.replace(**given)

@@ -32,6 +32,10 @@ def evaluate(
     """
     known, found, config = resolve(pair, problem)
     specs = [on] if isinstance(on, str) else list(on)
+    if not all(isinstance(each, str | Path) for each in specs):
+        raise InputError(
+            "on takes instance files, folders and uniform:SIZExCOUNT; use solve for an Instance"
+        )
     terms = terms_of(config) | {"workers": workers or usable_cores()} | more
     return evaluation.evaluate(found, known, specs, **terms)
 
@@ -47,15 +51,20 @@ def solve(
     """The best solution of an instance that a pair finds, as `spo solve`.
 
     instance: or its file. pair, problem, workers: as in `evaluate`; by default the problem is that
-    of the instance. more: as `spo_jax.envs.report.solve.solve` has them: steps or seconds, seed,
-    seeds, ... Raises SpoError for what cannot be read or run, or gave no solution.
+    of the run, else of the instance. more: as `spo_jax.envs.report.solve.solve` has them: steps or
+    seconds, seed, seeds, ... Raises SpoError for what cannot be read or run, or gave no solution.
     """
-    if problem is None:
+    of_run = isinstance(pair, Run) or (not isinstance(pair, Pair) and Path(pair).is_dir())
+    if problem is None and not of_run:
         own = isinstance(instance, Instance)
         problem = instance.problem if own else solving.problem_of(instance)  # type: ignore[union-attr, arg-type]
     known, found, config = resolve(pair, problem)
     if not isinstance(instance, Instance):
         instance = known.read(instance)
+    if instance.problem != known.name:
+        raise InputError(
+            f"{instance.name} is an instance of {instance.problem}, not of {known.name}"
+        )
     terms = terms_of(config) | {"workers": workers or usable_cores()} | more
     return solving.solve(instance, found, known, **terms)
 

@@ -5,6 +5,8 @@ import sys
 from collections.abc import Iterator
 from typing import Any
 
+from spo_jax.envs.problem import Problem
+from spo_jax.errors import InputError
 from spo_jax.search.rounds import Observer, Round
 
 
@@ -31,6 +33,22 @@ class Objects:
                 full += "'"
             self.names[option] = full
         return full
+
+
+def name_of(problem: Any) -> str:
+    """The name by which `get_problem` finds a problem: its own if it is of the package.
+
+    Raises InputError for what is neither a name nor a Problem, or the class of one.
+    """
+    from spo_jax.envs.problems import known_problems
+
+    if isinstance(problem, str):
+        return problem
+    if isinstance(problem, type) and issubclass(problem, Problem):
+        problem = problem()
+    if not isinstance(problem, Problem):
+        raise InputError(f"problem is {problem!r:.80}; it must be a name or a spo_jax.Problem")
+    return problem.name if known_problems().get(problem.name) == problem.spec else problem.spec
 
 
 class Both(Observer):

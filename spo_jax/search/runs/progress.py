@@ -6,7 +6,8 @@ It reads the clock, and nothing that it computes affects the run.
 import math
 import shlex
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -19,6 +20,7 @@ from spo_jax.envs.run.rollouts import Status
 from spo_jax.program import ROLES, Program
 from spo_jax.search.methods import rounds_of
 from spo_jax.search.rounds import Best, Observer, Round
+from spo_jax.search.runs.records import FailureRecord
 from spo_jax.search.validation import Finals
 from spo_jax.words import SPO
 
@@ -123,6 +125,13 @@ def fault_line(done: Round) -> str:
         f"Warning: round {done.number}: {len(faults)} programs or pairs could not be judged, "
         f"by a fault of this machine ({faults[0].reason}); they count neither for nor against"
     )
+
+
+def commonest(failures: Sequence[FailureRecord]) -> str:
+    """The most frequent reason of some failures."""
+    tally = Counter((each.status, each.reason) for each in failures)
+    [((status, reason), count)] = tally.most_common(1)
+    return f"The most frequent reason, {count} of {len(failures)}: {status}: {reason}"
 
 
 def closing(

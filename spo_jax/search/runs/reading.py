@@ -33,9 +33,11 @@ def read_name(db: sqlite3.Connection, program: Program) -> str:
 
 
 def read_metrics(db: sqlite3.Connection) -> list[dict[str, float]]:
-    """[K] the metrics of each round, without those that are no number."""
+    """[K] the metrics of each round; NaN for what is no number."""
     rows = db.execute("SELECT metrics FROM rounds ORDER BY round").fetchall()
-    return [{n: v for n, v in json.loads(text).items() if v is not None} for (text,) in rows]
+    return [
+        {n: math.nan if v is None else v for n, v in json.loads(text).items()} for (text,) in rows
+    ]
 
 
 def read_totals(db: sqlite3.Connection) -> dict[str, float]:
@@ -43,7 +45,8 @@ def read_totals(db: sqlite3.Connection) -> dict[str, float]:
     totals: dict[str, float] = {}
     for metrics in read_metrics(db):
         for name, value in metrics.items():
-            totals[name] = totals.get(name, 0.0) + value
+            if not math.isnan(value):
+                totals[name] = totals.get(name, 0.0) + value
     return totals
 
 

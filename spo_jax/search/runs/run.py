@@ -302,8 +302,8 @@ class Run:
         return self._by_digest.get((role, digest), digest)
 
     def _require(self, number: int) -> None:
-        if not 1 <= number <= self.rounds:
-            raise InputError(f"{self.path} has rounds 1 to {self.rounds}, and no round {number}")
+        if not (isinstance(number, int) and 1 <= number <= self.rounds):
+            raise InputError(f"{self.path} has rounds 1 to {self.rounds}, and no round {number!r}")
 
 
 def load_run(path: str | Path) -> Run:

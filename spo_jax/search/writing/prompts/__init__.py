@@ -307,7 +307,9 @@ def _require_same(path: Path, form: Form, ours: Form | None) -> None:
 
 
 def _require_placeholders(what: str, text: str, known: set[str] | None, form: Form | None) -> None:
-    """what: names the text. known: what the file must have, where it replaces one; else it is a request of `form`."""
+    """what: names the text. known: what the file must have, where it replaces one; else it is a
+    request of `form`.
+    """
     template = Template(text)
     if not template.is_valid():
         raise InputError(f"{what} has a stray $: write $$ for a dollar sign")
