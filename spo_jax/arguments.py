@@ -2,9 +2,10 @@
 
 import argparse
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NoReturn
 
 from spo_jax import __version__
+from spo_jax.errors import InputError
 
 LARGEST = 10**9  # more than any count can be used for
 PROBLEM = "tsp, cvrp or package.module:OBJECT"
@@ -14,12 +15,16 @@ def _number(kind: type, low: float, high: float, what: str = "") -> Callable[[st
     """A number in a range, for argparse."""
 
     def parsed(text: str) -> Any:
-        value = kind(text)
-        if not low <= value <= high:
-            raise argparse.ArgumentTypeError(f"{text:.40} is not from {low} to {high}{what}")
+        try:
+            value = kind(text)
+        except ValueError:
+            value = None
+        if value is None or not low <= value <= high:
+            words = "a whole number" if kind is int else "a number"
+            wrong = f"{text!r:.40} is not {words} from {low} to {high}{what}"
+            raise argparse.ArgumentTypeError(wrong)
         return value
 
-    parsed.__name__ = "whole number" if kind is int else "number"  # for "invalid ... value"
     return parsed
 
 
@@ -28,7 +33,22 @@ _seed = _number(int, 0, 2**62 - 1)
 _seconds = _number(float, 1e-6, 1e6, " seconds")
 
 
-class _Command(argparse.ArgumentParser):
+class _Parser(argparse.ArgumentParser):
+    """Raises InputError, one sentence, for what argparse prints the usage for."""
+
+    def error(self, message: str) -> NoReturn:
+        raise InputError(f"{message.removeprefix('argument ')}; see {self.prog} --help")
+
+    def _check_value(self, action: argparse.Action, value: Any) -> None:
+        if action.choices is not None and value not in action.choices:
+            from spo_jax.knobs import closest
+
+            what = action.metavar if action.metavar else action.option_strings[0]
+            hint = closest(value, action.choices)
+            raise InputError(f"unknown {str(what).lower()} {value!r:.80}{hint}")
+
+
+class _Command(_Parser):
     """A command that gets its options when it is chosen, so that the others cost nothing."""
 
     options: Callable[[argparse.ArgumentParser], None] | None = None
@@ -37,11 +57,25 @@ class _Command(argparse.ArgumentParser):
         if self.options is not None:
             add, self.options = self.options, None
             add(self)
-        return super().parse_known_args(*args, **more)
+        found, unknown = super().parse_known_args(*args, **more)
+        if unknown:
+            raise InputError(self._unknown(unknown[0]))
+        return found, unknown
+
+    def _unknown(self, text: str) -> str:
+        from spo_jax.knobs import nearest
+
+        if not text.startswith("-"):
+            return f"{self.prog} takes no {text!r:.80} here; see {self.prog} --help"
+        name = text.partition("=")[0]
+        flags = {f.strip("-").replace("-", "_"): f for f in self._option_string_actions}
+        near = nearest(name.strip("-"), flags)
+        hint = f"did you mean {flags[near]}?" if near else f"see {self.prog} --help"
+        return f"unknown option {name:.80} of {self.prog}: {hint}"
 
 
 def parser() -> argparse.ArgumentParser:
-    top = argparse.ArgumentParser(
+    top = _Parser(
         prog="spo",
         allow_abbrev=False,
         description="Discover destroy-and-repair programs for large neighbourhood search, "
@@ -73,7 +107,12 @@ def _discover(sub: argparse.ArgumentParser) -> None:
     add("--preset", help=f"{names}, or a TOML file (default: {presets.DEFAULT_PRESET})")
     add("--out", metavar="RUN", help="folder of the new run (default: a new one in runs/)")
     add("--resume", metavar="RUN", help="go on with the run in this folder")
-    add("--rewind", type=int, metavar="ROUND", help="with --resume: forget the rounds after it")
+    add(
+        "--rewind",
+        type=_number(int, 0, LARGEST),
+        metavar="ROUND",
+        help="with --resume: forget the rounds after it",
+    )
     add(
         "--dump-config",
         action="store_true",

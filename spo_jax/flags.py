@@ -44,7 +44,7 @@ def _options(each: Setting) -> dict[str, Any]:
     if get_origin(kind) is dict:
         return {"action": _Pair, "metavar": "NAME=VALUE", "help": f"{help}; may be repeated"}
     if get_origin(kind) is tuple:
-        return {"metavar": "SPEC", "help": help, "nargs": "+"}
+        return {"metavar": "SPEC", "help": help, "nargs": "+", "action": "extend"}
     return {"action": _Value, "metavar": {int: "N", float: "X"}.get(kind, "TEXT"), "help": help}
 
 

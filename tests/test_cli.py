@@ -3,6 +3,7 @@
 import contextlib
 import json
 import os
+import re
 import shutil
 import signal
 import sqlite3
@@ -505,11 +506,24 @@ def test_version(capsys):
         ["doctor", "now"],
     ],
 )
-def test_wrong_options_are_argparses(argv, capsys):
-    assert main(argv) == 2
-    err = capsys.readouterr().err
-    assert err.startswith("usage: spo")
-    assert "error:" in err
+def test_wrong_options_are_one_sentence(argv, refused):
+    refused(*argv)
+
+
+@pytest.mark.parametrize(
+    ("argv", "said"),
+    [
+        (["discover", "tsp", "--round", "3"], "option --round of spo discover: did you mean --rou"),
+        (["discover", "tsp", "--url=http://x"], "unknown option --url .*did you mean --vllm-url?"),
+        (["discover", "tsp", "rounds=3"], "spo discover takes no 'rounds=3' here"),
+        (["evaluate", "x", "--on", "y", "--step", "3"], "of spo evaluate: did you mean --steps?"),
+        (["dicover", "tsp"], "unknown command 'dicover': did you mean 'discover'?"),
+        (["solve"], "the following arguments are required: INSTANCE, --pair; see spo solve --help"),
+        ([*SOLVE, "--seed", "x"], "--seed: 'x' is not a whole number from 0 to"),
+    ],
+)
+def test_unknown_options_are_answered_with_the_closest(argv, said, refused):
+    assert re.search(said.replace("?", "[?]"), refused(*argv))
 
 
 @pytest.mark.parametrize(

@@ -403,6 +403,7 @@ def test_flags_are_made_from_the_settings():
         "parents": "rank", "cpu_seconds": None, "workers": 3, "vllm_python": "p",
         "method_settings": {"a": 1, "b": "x y", "c": True},
     }  # fmt: skip
+    assert parse("--on", "a", "b", "--on", "c") == {"on": ["a", "b", "c"]}
 
 
 @pytest.mark.parametrize(
