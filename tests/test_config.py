@@ -475,3 +475,11 @@ def test_the_documented_file_and_calls(tmp_path):
     made: dict[str, Settings] = {}
     exec(code, made)
     assert made["config"] == presets.settings("tsp", "quick", rounds=6)
+
+
+def test_a_list_that_is_given_twice_is_one_list():
+    parser = argparse.ArgumentParser()
+    add_arguments(parser)
+    found = parser.parse_args(["--on", "uniform:20x2", "--on", "a", "b"])
+    assert given_by(found)["on"] == ["uniform:20x2", "a", "b"]
+    assert "pydantic" not in parser.format_help()
