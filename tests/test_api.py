@@ -315,6 +315,7 @@ def test_wrong_kinds_are_one_sentence(run: spo_jax.Run, tmp_path: Path) -> None:
         ("settings is", lambda **more: spo_jax.discover("tsp", {"rounds": 3}, **more)),  # type: ignore[arg-type]
         ("observer has no method", lambda **more: spo_jax.discover("tsp", observer=3, **more)),
         ("no round '2'", lambda **_: run.credits("2")),  # type: ignore[arg-type]
+        ("no population", lambda **_: run.populations[9, "repair"]),
         ("on takes", lambda **_: spo_jax.evaluate(run, on=[3])),  # type: ignore[list-item]
     ]
     for words, call in calls:

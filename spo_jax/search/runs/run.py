@@ -127,7 +127,7 @@ class Run:
         rows = self._rows("round, role, program, rank, score, born", "members", "rank")
         for number, role, key, *known in rows:
             found[number, role].append(MemberRecord(self._by_id[key], *known))
-        return {key: Records(members) for key, members in found.items()}
+        return _Populations({key: Records(members) for key, members in found.items()})
 
     @cached_property
     def failures(self) -> Records[FailureRecord]:
@@ -304,6 +304,11 @@ class Run:
     def _require(self, number: int) -> None:
         if not (isinstance(number, int) and 1 <= number <= self.rounds):
             raise InputError(f"{self.path} has rounds 1 to {self.rounds}, and no round {number!r}")
+
+
+class _Populations(dict[tuple[int, Role], Records[MemberRecord]]):
+    def __missing__(self, key: object) -> Records[MemberRecord]:
+        raise InputError(f"no population {key!r}: use [round, role], of {len(self) // 2} rounds")
 
 
 def load_run(path: str | Path) -> Run:
