@@ -174,6 +174,22 @@ def test_dumped_settings_are_a_preset_of_the_same_settings(preset, problem, tmp_
     assert not list(tmp_path.glob("runs*"))
 
 
+def test_a_dumped_preset_leaves_other_models_their_numbers(tmp_path, capsys):
+    def dump(preset, *more):
+        assert main(["discover", "tsp", "--preset", preset, "--dump-config", *more]) == 0
+        return capsys.readouterr().out
+
+    other = {"generator": "vllm", "vllm_python": "p", "model": "9B"}
+    for preset, more in (("paper-tsp", other), ("quick", {"generator": "grammar"})):
+        path = wrote(tmp_path / "dumped.toml", dump(preset))
+        assert presets.settings("tsp", path, **more) == presets.settings("tsp", preset, **more)
+    own = dump("quick", "--learning-rate", "0.125")
+    path = wrote(tmp_path / "dumped.toml", "\ufeff" + own)
+    assert presets.settings("tsp", path).learning.learning_rate == 0.125
+    plain = wrote(tmp_path / "no-suffix", own)
+    assert dump(plain) == own
+
+
 @given(st.text(), st.floats(0, 1e6), st.integers(-(2**63), 2**63 - 1))
 def test_odd_values_survive_the_file(text, diversity, number):
     odd = {"method": "a:b", "method_settings": {text: text, "n": number}, "diversity": diversity}

@@ -7,7 +7,7 @@ the model that ships, come in between: see `settings`.
 
 import json
 import tomllib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -32,6 +32,24 @@ def settings(problem: str, preset: str = DEFAULT_PRESET, **flat: Any) -> Setting
     person wrote; and so does the validation by which the baselines choose their pair (Appendix C).
     Raises InputError for an unknown preset or setting (naming the closest) and unlawful values.
     """
+    return Settings.make(**_merged(_layers(problem, preset, flat)))
+
+
+def dumped(config: Settings, preset: str, given: dict[str, Any]) -> str:
+    """The settings that came of a preset and those given, as a preset of the same run.
+
+    What stands there only because the model that ships writes the programs is a comment, and
+    `update` is as it was asked for: with another generator the file says what the preset said.
+    """
+    layers = _layers(config.problem, preset, given)
+    asked = {"update": _merged(layers).get("update", "auto")}
+    if _OWN not in layers:
+        return to_toml(config, asked)
+    return to_toml(config, asked, set(_OWN) - set(_merged(layers[layers.index(_OWN) + 1 :])))
+
+
+def _layers(problem: str, preset: str, flat: dict[str, Any]) -> list[Mapping[str, Any]]:
+    """What `settings` merges, the later of two above the other, with _OWN where it holds."""
     values = read_preset(preset, problem)
     if values.get("problem", problem) != problem:
         raise InputError(f"preset {preset} is for {values['problem']}, not for {problem}")
@@ -46,10 +64,10 @@ def settings(problem: str, preset: str = DEFAULT_PRESET, **flat: Any) -> Setting
     chosen = Settings.make(**_merged(layers))
     own = 2 if preset in PRESETS else 1  # above a preset of the package, below a person's
     if chosen.generator.name in LEARNERS and chosen.generator.model == EMBEDDED:
-        layers.insert(own, _flat(_packaged(EMBEDDED), EMBEDDED, problem))
+        layers.insert(own, _OWN)
     if chosen.search.method != SPO and chosen.search.finalists:
         layers.insert(own, {"select": "validation"})
-    return Settings.make(**_merged(layers))
+    return layers
 
 
 def problem_of(preset: str) -> str | None:
@@ -64,24 +82,32 @@ def read_preset(preset: str, problem: str) -> dict[str, Any]:
     """What a preset of the package, or a TOML file, says of settings, by flat name."""
     if preset in PRESETS:
         return _flat(_packaged(preset), preset, problem)
-    if not preset.endswith(".toml"):
+    if not preset.endswith(".toml") and not Path(preset).exists():
         raise InputError(f"unknown preset {preset!r}{closest(preset, PRESETS)}")
     try:
         if Path(preset).exists() and not Path(preset).is_file():
             raise OSError("not a regular file")
-        return _flat(Path(preset).read_text("utf-8"), preset, problem)
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"cannot read preset {preset}: {error}") from None
+        return _flat(Path(preset).read_text("utf-8-sig"), preset, problem)
+    except UnicodeDecodeError:
+        raise InputError(f"cannot read preset {preset}: it is not UTF-8") from None
+    except OSError as error:
+        raise InputError(f"cannot read preset {preset}: {error.strerror or error}") from None
 
 
-def to_toml(settings: Settings) -> str:
-    """Settings as a preset, each with its help."""
-    lines, values, group = [], settings.flat(), ""
+def to_toml(
+    settings: Settings, asked: Mapping[str, Any] | None = None, implied: Collection[str] = ()
+) -> str:
+    """Settings as a preset, each with its help.
+
+    asked: values to write instead, by flat name. implied: settings that are comments.
+    """
+    lines, values, group = [], settings.flat() | dict(asked or {}), ""
     for name, each in FIELDS.items():
         if each.group != group:
             group = each.group
             lines += ["", f"[{group}]"]
-        lines += [f"# {each.help}", f"{each.name} = {_toml(values[name])}"]
+        mark = "# for the model that ships: " if name in implied else ""
+        lines += [f"# {each.help}", f"{mark}{each.name} = {_toml(values[name])}"]
     return "\n".join(lines) + "\n"
 
 
@@ -156,3 +182,6 @@ def _merged(layers: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         both = isinstance(value, dict) and isinstance(found.get(name), dict)
         found[name] = found[name] | value if both else value
     return found
+
+
+_OWN = _flat(_packaged(EMBEDDED), EMBEDDED, "")  # the learning settings of the model that ships

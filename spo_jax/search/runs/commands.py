@@ -23,16 +23,20 @@ def discover(args: argparse.Namespace) -> int:
         if args.out is not None:
             raise InputError("--resume goes on in its own folder: leave out --out")
     path = args.resume if resume else args.out
+    given = flags.given(args)
     discovery = prepare(
         args.problem,
         preset=args.preset,
-        given=flags.given(args),
+        given=given,
         path=None if path is None else Path(path),
         resume=resume,
         rewind=args.rewind,
     )
     if getattr(args, "dump_config", False):
-        print(presets.to_toml(discovery.config), end="")
+        config = discovery.config
+        new = discovery.new
+        text = presets.dumped(config, discovery.preset, given) if new else presets.to_toml(config)
+        print(text, end="")
         return 0
     discovery.verbose = True
 
