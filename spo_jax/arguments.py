@@ -8,7 +8,7 @@ from spo_jax import __version__
 from spo_jax.errors import InputError
 
 LARGEST = 10**9  # more than any count can be used for
-PROBLEM = "tsp, cvrp or package.module:OBJECT"
+PROBLEM = "tsp, cvrp or package.module:NAME"
 
 
 def _number(kind: type, low: float, high: float, what: str = "") -> Callable[[str], Any]:
@@ -150,7 +150,7 @@ def _evaluate(sub: argparse.ArgumentParser) -> None:
 
 def _baseline(sub: argparse.ArgumentParser) -> None:
     add = sub.add_argument
-    add("name", metavar="NAME", help="one of the names above or package.module:function")
+    add("name", metavar="NAME", help="one of the names above or package.module:NAME")
     add("--problem", required=True, metavar="P", help=PROBLEM)
     _groups(sub)
     add("--steps", type=_count, help="iterations of a baseline that has such (alns: 500)")
@@ -259,7 +259,7 @@ COMMANDS: dict[str, tuple[str, str, str, Callable[[argparse.ArgumentParser], Non
         "Runs a baseline of the paper's Appendix C on groups of instances, and prints and writes "
         "what spo evaluate does. For the TSP: nearest-neighbor, farthest-insertion, 2-opt, 3-opt "
         "and alns. For the CVRP: clarke-wright, local-search, alns and or-tools (the solvers "
-        "extra). A function (instance, seed) -> solution of your own is package.module:function; "
+        "extra). A function (instance, seed) -> solution of your own is package.module:NAME; "
         "it runs outside the sandbox.",
         "spo baseline 2-opt --problem tsp --on uniform:100x32@1 tsplib/ --json report.json",
         _baseline,

@@ -135,7 +135,7 @@ def _evaluate(args: argparse.Namespace) -> int:
         effort=args.reference_effort,
         **_sandbox(args),
     )
-    return _report(run, args.json, args.pair, *args.on)
+    return _report(run, args.json, args.pair, *args.on, args.references)
 
 
 def _sandbox(args: argparse.Namespace) -> dict[str, Any]:
@@ -168,7 +168,7 @@ def _baseline(args: argparse.Namespace) -> int:
         references=args.references,
         effort=args.reference_effort,
     )
-    code = _report(run, args.json, *args.on)
+    code = _report(run, args.json, *args.on, args.references)
     if not baseline.seeded and args.seeds is not None and args.seeds > 1:
         print(f"{args.name} draws nothing at random: one rollout of each instance")
     return code
@@ -185,6 +185,8 @@ def _report(run: Callable[..., "Report"], json: str | None, *inputs: str) -> int
 
     if json is not None:
         _check_output(json, *inputs)
+        if Path(json).is_file() and Path(json).read_bytes()[:1] not in (b"", b"{"):
+            raise InputError(f"{json} is there and is no report: choose another output file")
 
     def save(report: Report) -> None:
         if json is not None:

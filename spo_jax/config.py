@@ -43,10 +43,10 @@ def usable_cores() -> int:
 class SearchSettings(Group):
     """Algorithm 1 and Appendices A.3 to A.5."""
 
-    method: Text = knob(
-        SPO, "spo, funsearch, eoh, reevo, g-lns, best-of-n or package.module:OBJECT"
+    method: Text = knob(SPO, "spo, funsearch, eoh, reevo, g-lns, best-of-n or package.module:NAME")
+    method_settings: dict[str, int | float | bool | str] = knob(
+        dict, "settings of a method other than spo"
     )
-    method_settings: dict[str, int | float | bool | str] = knob(dict, "numbers of another method")
     rounds: int = knob(30, "program-discovery rounds K", 1, 100_000)
     mutation_groups: int = knob(3, "groups of answers to mutation prompts", 0, 1000)
     crossover_groups: int = knob(2, "groups of answers to crossover prompts", 0, 1000)
@@ -64,7 +64,7 @@ class SearchSettings(Group):
     deduplicate: Literal["round", "run"] = rare(
         "round", "drop destroys that repeat in the round, or in the whole run"
     )
-    credit: Text = knob("stackelberg", "credit scheme: a name or package.module:function")
+    credit: Text = knob("stackelberg", "credit scheme: a name or package.module:NAME")
     panel: Literal["evolved"] | Own = rare("evolved", "how the leader panel is chosen")
     panel_evolved: int = rare(5, "evolved destroys in the leader panel, at most", 0, 10_000)
     panel_classical: bool = rare(False, "add the problem's classical destroys to the panel")
@@ -152,7 +152,7 @@ class GeneratorSettings(Group):
     """Who writes programs, and what a prompt shows: Appendices A.2 and D."""
 
     name: Text = knob(
-        "model", "model, vllm, openai, grammar or package.module:Class", flat="generator"
+        "model", "model, vllm, openai, grammar or package.module:NAME", flat="generator"
     )
     model: Text = volatile(
         EMBEDDED, "embedded, the folder of a Qwen3.5, or the name of a model at an endpoint"
@@ -181,7 +181,7 @@ class GeneratorSettings(Group):
 class LearningSettings(Group):
     """The model's update: Appendices A.2 and A.4."""
 
-    update: Text = knob("auto", "grpo, none or package.module:object (auto: grpo for a model)")
+    update: Text = knob("auto", "grpo, none or package.module:NAME (auto: grpo for a model)")
     learning_credit: Text | None = rare(
         None, "credit scheme of the update alone, while credit selects programs (none: the same)"
     )
@@ -271,10 +271,13 @@ class VllmSettings(Group):
         "both", "server and trainer share the device, or the server sleeps or restarts each round"
     )
     probe_tolerance: float = rare_volatile(
-        0.15, "nats a token that server and trainer may differ by on a fixed text", 1e-6, 1e6
+        0.15,
+        "most that server and trainer may differ in log-probability per token, in nats",
+        1e-6,
+        1e6,
     )
     drift_warning: float = rare_volatile(
-        0.1, "nats a token between server and trainer from which the log warns", 0.0, 1e6
+        0.1, "log-probability per token, in nats, by which they differ when the log warns", 0.0, 1e6
     )
     importance_cap: float | None = rare(
         None, "weigh samples by trainer over server, at most by this (none: alike)", 1e-6, 1e6
@@ -297,7 +300,7 @@ class VllmSettings(Group):
 class Settings(Group):
     """Everything a discovery run depends on. Raises InputError for values out of range."""
 
-    problem: Text = knob("tsp", "problem: tsp, cvrp or package.module:OBJECT")
+    problem: Text = knob("tsp", "problem: tsp, cvrp or package.module:NAME")
     seed: int = knob(0, "seed of every random stream of the run", 0, 2**63 - 1)
     workers: int = volatile(
         usable_cores, "worker processes; the results do not depend on it", 1, MAX_WORKERS

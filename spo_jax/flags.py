@@ -17,7 +17,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--help-all", action=_HelpAll, nargs=0, help="show the rare settings too and exit"
     )
     for group in ("", *GROUPS):
-        section = parser.add_argument_group(f"{group or 'run'} settings")
+        about = (
+            None if group else "defaults are the paper's; a preset (quick by default) sets others"
+        )
+        section = parser.add_argument_group(f"{group or 'run'} settings", about)
         names = [n for n, each in FIELDS.items() if each.group == group and n != "problem"]
         add_settings(section, names, argparse.SUPPRESS)
 

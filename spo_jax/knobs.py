@@ -65,13 +65,10 @@ class Setting(NamedTuple):
     @property
     def help(self) -> str:
         """Its help, what it may be and its default, in one line."""
-        default = (
-            "all cores"
-            if self.flat == "workers"
-            else self.info.get_default(call_default_factory=True)
-        )
-        default = "none" if default in ({}, ()) else default
-        return f"{self.info.description} [{wanted(self.info)}; default: {str(default).lower()}]"
+        default = self.info.get_default(call_default_factory=True)
+        default = "all cores" if self.flat == "workers" else default
+        told = "none" if default in ((), {}) or default is None else str(default).lower()
+        return f"{self.info.description} [{wanted(self.info)}; default: {told}]"
 
     @property
     def rare(self) -> bool:
@@ -132,10 +129,10 @@ def kinds(annotation: Any) -> list[Any]:
 
 
 def choices(info: FieldInfo) -> tuple[str, ...]:
-    """What a setting is chosen from, "module:NAME" among it where one's own is lawful."""
+    """What a setting is chosen from, "package.module:NAME" among it where one's own is lawful."""
     found = kinds(info.annotation)
     words = tuple(word for kind in found if get_origin(kind) is Literal for word in get_args(kind))
-    return (*words, "module:NAME") if words and str in found else words
+    return (*words, "package.module:NAME") if words and str in found else words
 
 
 def bounds(info: FieldInfo) -> tuple[Any, Any]:
@@ -160,13 +157,16 @@ def wanted(info: FieldInfo) -> str:
     return words + (" or none" if NoneType in found else "")
 
 
-def converted(name: str, info: FieldInfo, value: Any) -> Any:
-    """A value, or the text of one, in a setting's own type. Raises InputError unless lawful."""
+def converted(name: str, info: FieldInfo, value: Any, strict: bool = False) -> Any:
+    """A value, or (unless strict) the text of one, in a setting's own type.
+
+    Raises InputError unless lawful.
+    """
     if NoneType in kinds(info.annotation) and str(value).lower() == "none":
         return None
     try:
         kind: Any = Annotated[info.annotation, "", *info.metadata]
-        return TypeAdapter(kind).validate_python(value)
+        return TypeAdapter(kind).validate_python(value, strict=strict)
     except ValidationError:
         raise _refused(name, info, value) from None
 

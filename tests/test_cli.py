@@ -326,6 +326,11 @@ def test_a_runs_pair_runs_as_it_was_discovered(finished, folder, capsys):
 # --- the file system ------------------------------------------------------------------------------
 
 
+def test_a_report_replaces_nothing_but_a_report(refused):
+    assert "is an input" in refused(*EVALUATE, "--on", "ten.tsp", "--json", "pair.py")
+    assert "is no report" in refused(*EVALUATE, "--on", "ten.tsp", "--json", "half.py")
+
+
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
 @pytest.mark.parametrize(
     "argv", [[*SOLVE, "--out", "/dev/full"], [*EVALUATE, "--on", "ten.tsp", "--json", "/dev/full"]]

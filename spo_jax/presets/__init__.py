@@ -10,12 +10,13 @@ import tomllib
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from importlib import resources
 from pathlib import Path
+from types import NoneType
 from typing import Any
 
 from spo_jax.config import FIELDS, GROUPS, Settings
 from spo_jax.envs.problems import get_problem
 from spo_jax.errors import InputError
-from spo_jax.knobs import closest, nearest
+from spo_jax.knobs import closest, converted, kinds, nearest
 from spo_jax.words import EMBEDDED, LEARNERS, SPO, WITH_MODEL
 
 PRESETS = ("smoke", "quick", "standard", "paper-tsp", "paper-cvrp")
@@ -51,6 +52,7 @@ def dumped(config: Settings, preset: str, given: dict[str, Any]) -> str:
 def _layers(problem: str, preset: str, flat: dict[str, Any]) -> list[Mapping[str, Any]]:
     """What `settings` merges, the later of two above the other, with _OWN where it holds."""
     values = read_preset(preset, problem)
+    get_problem(values.get("problem", problem))
     if values.get("problem", problem) != problem:
         raise InputError(f"preset {preset} is for {values['problem']}, not for {problem}")
     if "model" in flat and values.get("generator") not in WITH_MODEL:
@@ -72,10 +74,7 @@ def _layers(problem: str, preset: str, flat: dict[str, Any]) -> list[Mapping[str
 
 def problem_of(preset: str) -> str | None:
     """The problem that a preset is for, where it is for one. Raises InputError as `settings`."""
-    named = read_preset(preset, "").get("problem")
-    if named is not None and not isinstance(named, str):
-        raise InputError(f"problem is {named!r} in preset {preset}; it must be text")
-    return named
+    return read_preset(preset, "").get("problem")
 
 
 def read_preset(preset: str, problem: str) -> dict[str, Any]:
@@ -154,6 +153,14 @@ def _named(tables: Mapping[str, Any], where: str) -> Iterator[tuple[str, Any]]:
             place = (group if inside else "", name)
             if place not in known:
                 raise InputError(f"unknown setting {name!r} in {where}{_hint(name)}")
+            each = FIELDS[known[place]]
+            lawful = "none" if value == "none" and NoneType in kinds(each.info.annotation) else None
+            if lawful is None:
+                taken = tuple(value) if isinstance(value, list) else value
+                try:
+                    converted(each.name, each.info, taken, strict=True)
+                except InputError as error:
+                    raise InputError(f"{error} ({each.place} of {where})") from None
             yield known[place], value
 
 
