@@ -44,8 +44,8 @@ def imported(what: str, name: str, known: str, noun: str = "NAME", call: bool = 
         from spo_jax.knobs import nearest  # pydantic is slow, and only this needs it
 
         near = nearest(name.lower(), known.replace(" or ", ", ").split(", "))
-        hint = f"did you mean {near!r}? Use" if near else "use"
-        raise InputError(f"unknown {what} {name!r}: {hint} {known}, or 'package.module:{noun}'")
+        hint = f"; did you mean {near!r}?" if near else ""
+        raise InputError(f"unknown {what} {name!r}: use {known}, or 'package.module:{noun}'{hint}")
     try:
         found = getattr(importlib.import_module(module), attribute)
         return found() if call and isinstance(found, type) else found
