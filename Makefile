@@ -1,6 +1,6 @@
 # make discover   install, then watch destroy-repair pairs being discovered for the TSP
 # make test       lint, types and tests
-# make quick      the tests but those that take seconds each, in two minutes
+# make quick      the tests but those that take seconds each, in minutes
 # make slow       the tests that take minutes each
 # make test-vllm  discovery through a real vLLM server, in an environment of its own (3.4 GB)
 # make bench      the evaluator against a bare loop
