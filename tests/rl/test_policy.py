@@ -280,7 +280,7 @@ def test_settings_become_those_of_the_parts(policy: Policy) -> None:
     with pytest.raises(InputError, match=r"cannot import advantage 'numpy:nothing'"):
         grpo_of(Settings.make(advantage="numpy:nothing"))
     for name, fields in (("ratio", RATIOS), ("advantage", ADVANTAGES)):
-        assert set(choices(FIELDS[name].info)) - {"module:NAME"} == set(fields)
+        assert set(choices(FIELDS[name].info)) - {"package.module:NAME"} == set(fields)
     with pytest.raises(InputError, match="the model's context of 1024 leaves nothing"):
         Policy(Settings.make(max_new_tokens=1024), policy._model, policy._tokenizer)
 
