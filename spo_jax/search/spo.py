@@ -123,7 +123,7 @@ def one_round(parts: Parts, instances: Sequence[Instance], k: int, state: State)
 
         # Lines 14-15: the leader panel E_D, and C_R^pop of old and new repairs against it
         # (eq:repair-population-credit).
-        panel = _panel(parts, k, next_destroys)
+        panel = _panel(parts, k, next_destroys, classical)
         rivals = cross_play_candidates(state.repairs, responses, payoff, credits, config, k)
         pairs = [Pair(leader, member.program) for leader in panel for member in rivals]
         _cross_play(parts, k, pairs, table)
@@ -219,7 +219,9 @@ def _survivors(parts: Parts, k: int, role: Role, candidates: Sequence[Member]) -
     return parts.survivors(candidates, SurvivorContext(size, diversity, k, role, rng, config))
 
 
-def _panel(parts: Parts, k: int, destroys: Population) -> tuple[Program, ...]:
+def _panel(
+    parts: Parts, k: int, destroys: Population, classical: tuple[Program, ...]
+) -> tuple[Program, ...]:
     config = parts.config
     context = PanelContext(
         size=config.search.panel_evolved,
@@ -229,7 +231,7 @@ def _panel(parts: Parts, k: int, destroys: Population) -> tuple[Program, ...]:
         rng=python_rng(config.seed, "round", k, "panel"),
         settings=config,
         survivors=parts.survivors,
-        classical=parts.problem.classical_destroys() if config.search.panel_classical else (),
+        classical=classical,
     )
     return parts.panel(destroys, context)
 
