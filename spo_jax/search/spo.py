@@ -47,17 +47,18 @@ def discover(
     state: State | None = None,
     commit: Callable[[Round], None] = lambda done: None,
     method: Method | None = None,
+    instances: Sequence[Instance] = (),
 ) -> State:
     """Run Algorithm 1 from `state` (by default the start) to the last round of the config.
 
     commit: called with each finished round, before the next one starts; a run that is stopped in
         between goes on from the state that was committed, and ends in the same result.
     method: another method, whose rounds take the place of Algorithm 1's.
+    instances: to train on, by default those that the config names.
     Returns the state after the last round: the best pair and both populations.
     """
-    config, problem = parts.config, parts.problem
-    state = state or State()
-    instances = training_instances(config, problem)
+    config, state = parts.config, state or State()
+    instances = instances or training_instances(config, parts.problem)
     last = rounds_in(method, config) if method else config.search.rounds
     for k in range(state.round + 1, last + 1):
         done = (

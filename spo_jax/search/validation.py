@@ -88,10 +88,12 @@ def validate(
     controls: Sequence[Best],
     observer: Observer,
     utility: Utility = improvement,
+    instances: Sequence[Instance] = (),
 ) -> Finals:
     """The finalists with `validation` and `fresh`, the controls with `fresh`, filled in.
 
-    Both are the mean scores of `utility`, NaN for a pair that failed there.
+    Both are the mean scores of `utility`, NaN for a pair that failed there. instances: of the
+    validation, by default those that the config names.
     """
 
     def measured(
@@ -113,14 +115,14 @@ def validate(
     final = measured(
         "validation",
         finalists,
-        validation_instances(config, problem),
+        instances or validation_instances(config, problem),
         config.evaluation.validation_steps,
     )
     validated = [replace(f, validation=v) for f, v in zip(finalists, final, strict=True)]
-    instances = fresh_instances(config, problem)
-    if not instances:
+    unseen = fresh_instances(config, problem)
+    if not unseen:
         return Finals(tuple(validated))
     everyone = (*validated, *controls)
-    fresh = measured("fresh", everyone, instances, config.evaluation.steps)
+    fresh = measured("fresh", everyone, unseen, config.evaluation.steps)
     known = [replace(each, fresh=value) for each, value in zip(everyone, fresh, strict=True)]
     return Finals(tuple(known[: len(finalists)]), tuple(known[len(finalists) :]))

@@ -64,15 +64,19 @@ def test_files_folders_and_sets_in_the_order_they_are_named(tmp_path: Path) -> N
 
 def test_other_instances_are_refused(tmp_path: Path) -> None:
     config = small(finalists=1, select="validation")
-    began = instances_of(config, TSP)
-    check_instances(began, instances_of(config, TSP), tmp_path)
+
+    def named(settings):
+        return instances_of(training_instances(settings, TSP), validation_instances(settings, TSP))
+
+    began = named(config)
+    check_instances(began, named(config), tmp_path)
     for change, said in (
         ({"on": ("uniform:6x3",)}, r"other training instances \(2 then, 3 now\).*--on"),
         ({"on": ("uniform:6x2@1",)}, "other training instances"),
         ({"validate_on": ("uniform:5x1",)}, "other validation instances.*--validate-on"),
     ):
         with pytest.raises(InputError, match=said):
-            check_instances(began, instances_of(config.replace(**change), TSP), tmp_path)
+            check_instances(began, named(config.replace(**change)), tmp_path)
 
 
 def test_a_resume_finds_the_same_files(

@@ -6,7 +6,7 @@ Heavy imports happen when a run starts, so that wrong settings are refused at on
 import contextlib
 import dataclasses
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +14,7 @@ from rich.console import Console
 
 from spo_jax import presets
 from spo_jax.config import Settings
-from spo_jax.envs.problem import Problem
+from spo_jax.envs.problem import Instance, Problem
 from spo_jax.envs.specs import absolute
 from spo_jax.errors import InputError
 from spo_jax.generator import Generator
@@ -261,6 +261,7 @@ class Discovery:
         from spo_jax.envs.run.shown import shown_with
         from spo_jax.rl.backend import ask_same_bits, keep_compiled, share_devices
         from spo_jax.search.credit import get_credit
+        from spo_jax.search.instances import training_instances, validation_instances
         from spo_jax.search.methods import get_method, rounds_in, variant_of
         from spo_jax.search.plugins import get_panel, get_survivors, writer_and_learner
         from spo_jax.search.utility import get_utility
@@ -271,7 +272,10 @@ class Discovery:
         if config.learning.deterministic:  # before a module of the user's can look at a device
             ask_same_bits()
         problem = get_problem(config.problem)
-        instances = instances_of(config, problem)
+        # Read once: files that change while a run goes on change nothing in it.
+        training = training_instances(config, problem)
+        validation = validation_instances(config, problem) if config.search.finalists else []
+        instances = instances_of(training, validation)
         templates = Templates.read(config.generator.prompts, problem)  # once for the whole run
         prompts = templates.digest if config.generator.prompts is not None else None
         credit, own = get_credit(config.search.credit), config.learning.learning_credit
@@ -339,7 +343,7 @@ class Discovery:
                     observer=display if self.observer is None else Both(display, self.observer),
                     templates=templates,
                 )
-                self._rounds(parts, store, display, method)
+                self._rounds(parts, store, display, method, training, validation)
 
     def _open(
         self, store: Store, display: progress.Display, generator: Generator, updater: Updater
@@ -357,7 +361,13 @@ class Discovery:
             display.say(unwritten)
 
     def _rounds(
-        self, parts: Parts, store: Store, display: progress.Display, method: Method | None
+        self,
+        parts: Parts,
+        store: Store,
+        display: progress.Display,
+        method: Method | None,
+        training: Sequence[Instance],
+        validation: Sequence[Instance],
     ) -> None:
         """Algorithm 1, or the method in its place, and the validation; each round is committed."""
         from spo_jax.search.spo import discover as algorithm
@@ -373,14 +383,15 @@ class Discovery:
             self.committed = done.number
             store.export_best(done.best)
 
-        algorithm(parts, store.state(), commit, method)
+        algorithm(parts, store.state(), commit, method, training)
         display.ended()
         if config.search.finalists:
             best = store.candidates(config.search.finalists)
             others = store.controls(max(config.search.finalists, FEWEST_CONTROLS), best)
             measured = validate(
-                config, parts.problem, parts.evaluator, best, others, parts.observer, parts.utility
-            )
+                config, parts.problem, parts.evaluator, best, others, parts.observer, parts.utility,
+                validation,
+            )  # fmt: skip
             store.commit_finals(measured, display.remark, display.seconds())
         self.unwritten = store.export_best(store.best())
         if bill := progress.bill(store.totals()):

@@ -9,13 +9,13 @@ import os
 import platform
 import subprocess
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from spo_jax import __version__, jsontext
 from spo_jax.config import Settings
-from spo_jax.envs.problem import Problem
+from spo_jax.envs.problem import Instance
 from spo_jax.errors import InputError
 from spo_jax.words import ENDPOINT, LEARNERS, VLLM, WITH_MODEL
 
@@ -88,12 +88,12 @@ def manifest(
     }
 
 
-def instances_of(settings: Settings, problem: Problem) -> dict[str, list[dict[str, str | int]]]:
-    """Names, sizes and digests of what a run trains and validates on. Raises InputError."""
-    from spo_jax.search.instances import record, training_instances, validation_instances
+def instances_of(
+    training: Sequence[Instance], validation: Sequence[Instance]
+) -> dict[str, list[dict[str, str | int]]]:
+    """Names, sizes and digests of what a run trains and validates on."""
+    from spo_jax.search.instances import record
 
-    validation = validation_instances(settings, problem) if settings.search.finalists else []
-    training = training_instances(settings, problem)
     return {"instances": record(training), "validation": record(validation)}
 
 
