@@ -94,7 +94,9 @@ def run(args: argparse.Namespace) -> None:
     stem = f"{context.out}/case-study-{context.problem.name}-{name}"
     for what, pair in (("pair", case.point.pair), ("other", case.second)):
         about = f"Of the case study of {name}."
-        save_pair(Path(f"{stem}-{what}.py"), pair, about, overwrite=True)
+        problem = context.problem
+        file = Path(f"{stem}-{what}.py")
+        save_pair(file, pair, about, problem.interface, problem.kit, overwrite=True)
     figures.publish(draw(case), stem, f"{caption(case)} From {name}.", rows_of(case))
 
 

@@ -1,6 +1,7 @@
 """Examples for the embedded model: a prompt as discovery asks it, and an answer of the grammar.
 
     python experiments/corpus.py --seed 1 --first 0 --count 3      # prints examples
+    python experiments/corpus.py --novice                          # of the novice's corpus
 
 Every example is drawn from its own number, so a corpus is never stored, never ends and is the same
 whatever it is drawn by. What is deliberate:
@@ -10,6 +11,8 @@ whatever it is drawn by. What is deliberate:
   the answer, by a few rules of thumb (`suits`), so that the model has something to condition on.
 - Evaluating a pair is what a discovery takes its time over, so programs that cost much and earn
   little more (`costly`, measured on grammar pairs at n = 50) are drawn again.
+- A novice's first drafts are plain and its edits add one choice at a time; its parents are of every
+  skill, from first drafts to what the whole grammar writes, and its repairs suit no destroy.
 - Some parents are rewritten: other names, other layout, no strategy of the grammar's wording. The
   model has to survive programs that it did not write.
 """
@@ -19,10 +22,11 @@ import ast
 import keyword
 import random
 from dataclasses import dataclass
+from functools import cache
 
 from spo_jax.envs.problems import get_problem
 from spo_jax.program import ROLES, Program, Prompt, Role, parse_tree
-from spo_jax.program.grammar.base import FORMS, INITIALIZATION, Choices, Grammar
+from spo_jax.program.grammar.base import FORMS, INITIALIZATION, MUTATIONS, Choices, Grammar
 from spo_jax.program.grammar.pieces import at_most
 from spo_jax.search.writing.grammar import answer
 from spo_jax.search.writing.prompts import ShowDestroy, built_in, templates_of
@@ -30,8 +34,10 @@ from spo_jax.seeding import python_rng
 
 REDRAWS = 30  # attempts at a program that is not costly
 CANDIDATES = 3  # repairs of which the most suitable one is the answer
+SKILLED = 0.25  # share of a novice's lineages that begin with any program of the grammar
 FOREIGN = 0.03  # share of the prompts with parents whose parents are rewritten
 STATELESS = 0.1
+KIT = 0.5  # share of the examples of runs that offer the kit
 SHOWN: dict[ShowDestroy, float] = {"strategy": 0.92, "both": 0.04, "source": 0.04}
 FORM_WEIGHTS = {form: 2.0 if form == INITIALIZATION else 1.0 for form in FORMS}
 
@@ -49,46 +55,72 @@ class Example:
 PROBLEMS = ("tsp", "cvrp")
 
 
-def get_grammar(problem: str, role: Role) -> Grammar:
-    grammar: Grammar = get_problem(problem).grammar(role)
-    return grammar
+@cache
+def get_grammar(problem: str, role: Role, kit: bool = False, novice: bool = False) -> Grammar:
+    grammar: Grammar = get_problem(problem).grammar(role, kit)
+    return grammar.novice() if novice else grammar
 
 
-def draw(seed: int, number: int) -> Example:
-    """Example `number` of the corpus that `seed` names."""
+def _has_kit(grammar: Grammar) -> bool:
+    return grammar.render is get_grammar(grammar.problem, grammar.role, kit=True).render
+
+
+def draw(seed: int, number: int, novice: bool = False) -> Example:
+    """Example `number` of the corpus that `seed` names, or of the novice's."""
     rng = python_rng(seed, "corpus", number)
     role = rng.choice(ROLES)
     form = rng.choices(list(FORM_WEIGHTS), list(FORM_WEIGHTS.values()))[0]
-    return example(rng, rng.choice(PROBLEMS), role, form, rng.random() >= STATELESS)
+    state, kit = rng.random() >= STATELESS, rng.random() < KIT
+    return example(rng, rng.choice(PROBLEMS), role, form, state, kit, novice)
 
 
-def example(rng: random.Random, problem: str, role: Role, form: str, state: bool) -> Example:
+def example(
+    rng: random.Random,
+    problem: str,
+    role: Role,
+    form: str,
+    state: bool,
+    kit: bool,
+    novice: bool = False,
+) -> Example:
     """One example of a form for a problem's role. Consumes `rng`."""
-    grammar = get_grammar(problem, role)
+    grammar = get_grammar(problem, role, kit, novice)
     derived = [lineage(grammar, rng, state) for _ in range(built_in().form(form).parents[0])]
     parents = [program(grammar, choices) for choices in derived]
     if parents and rng.random() < FOREIGN:
         parents, derived = [rewritten(parent, rng) for parent in parents], []
     destroy, removal = None, None
     if role == "repair":
-        leaders = get_grammar(problem, "destroy")
+        leaders = get_grammar(problem, "destroy", kit, novice)
         removal = lineage(leaders, rng, state)
         destroy = program(leaders, removal)
     choices = _child(grammar, form, derived, removal, rng, state)
     shown = rng.choices(list(SHOWN), list(SHOWN.values()))[0]
-    prompt = templates_of(problem).render(
+    prompt = templates_of(problem, kit).render(
         problem, role, form, parents, destroy, state=state, show_destroy=shown
     )
     return Example(prompt, answer(grammar, choices).text, choices, tuple(derived))
 
 
 def lineage(grammar: Grammar, rng: random.Random, state: bool) -> Choices:
-    """A derivation with a past: a fresh one, edited twice on average."""
+    """A derivation with a past: a fresh one, edited twice on average, a novice's by mutations."""
+    if grammar.is_novice:
+        return _apprenticeship(grammar, rng, state)
     choices = _edited(grammar, INITIALIZATION, [], rng, state)
     while rng.random() < 2 / 3:
         form = rng.choice([form for form in FORMS if form != INITIALIZATION])
         others = [grammar.sample(rng, state)] if built_in().form(form).parents[0] == 2 else []
         choices = _edited(grammar, form, [choices, *others], rng, state)
+    return choices
+
+
+def _apprenticeship(grammar: Grammar, rng: random.Random, state: bool) -> Choices:
+    """A novice's first draft, or any program, and a mean of four mutations."""
+    skilled = rng.random() < SKILLED
+    first = get_grammar(grammar.problem, grammar.role, _has_kit(grammar)) if skilled else grammar
+    choices = _edited(first, INITIALIZATION, [], rng, state)
+    while rng.random() < 0.8:
+        choices = _edited(grammar, rng.choice(MUTATIONS), [choices], rng, state)
     return choices
 
 
@@ -116,7 +148,7 @@ def _child(
     rng: random.Random,
     state: bool,
 ) -> Choices:
-    if removal is None:
+    if removal is None or grammar.is_novice:
         return _edited(grammar, form, parents, rng, state)
     drafts = [_edited(grammar, form, parents, rng, state) for _ in range(CANDIDATES)]
     return max(drafts, key=lambda draft: suits(removal, draft))
@@ -136,11 +168,15 @@ def suits(removal: Choices, repair: Choices) -> int:
     regions = removal.get("split", "whole") != "whole"
     follows = str(removal.get("size_rule")) in ("shrink", "grow", "cycle", "early", "relax")
     by_regret = repair.get("insert", repair.get("build")) == "regret"
-    near = repair.get("scope") == "near" or repair.get("group") == "rivals"
+    near = (
+        repair.get("scope") == "near"
+        or repair.get("group") == "rivals"
+        or str(repair.get("near", 0)) != "0"
+    )
     stateful = any(
         str(value).startswith(("grow", "shrink", "cycle", "switch", "stagnation"))
         for name, value in repair.items()
-        if name.endswith("_rule") or name in ("ties", "turn_by")
+        if name.endswith("_rule") or name in ("ties", "turn_by", "moves", "k")
     )
     return (by_regret == many) + (near == regions) + (stateful == follows)
 
@@ -159,6 +195,8 @@ _LEAST_TRIES = ("1", "2", "3")
 
 def costly(grammar: Grammar, choices: Choices) -> bool:
     """Whether a program takes much longer than others of its role and is hardly better."""
+    if _has_kit(grammar):
+        return False  # its tries follow a budget
     if grammar.role == "destroy":
         always = choices["size_rule"] == "fixed"
         return choices.get("size_low") in _AT_LEAST[grammar.problem] or (
@@ -254,9 +292,10 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=1, help="names the corpus")
     parser.add_argument("--first", type=int, default=0, help="number of the first example")
     parser.add_argument("--count", type=int, default=1, help="examples")
+    parser.add_argument("--novice", action="store_true", help="of the novice's corpus")
     options = parser.parse_args()
     for number in range(options.first, options.first + options.count):
-        shown = draw(options.seed, number)
+        shown = draw(options.seed, number, options.novice)
         print(f"{shown.prompt.text}\n--- answer {number} ---\n{shown.answer}")
 
 

@@ -71,13 +71,14 @@ def main() -> None:
     parser.add_argument("--temperature", type=float, default=0.8)
     parser.add_argument("--top-p", type=float, default=0.95)
     parser.add_argument("--seed", type=int, default=7)
+    parser.add_argument("--kit", choices=("lns", "none"), default="lns")
     parser.add_argument("--foreign", type=Path, help="folder of programs typed by hand")
     options = parser.parse_args()
     writer = Writer(options.model, options.temperature, options.top_p)
     each = max(1, options.samples // (4 * len(FORMS) * 2))
-    rng = python_rng(options.seed, "quality")
+    rng, kit = python_rng(options.seed, "quality"), options.kit == "lns"
     prompts = [
-        corpus.example(rng, problem, role, form, True).prompt
+        corpus.example(rng, problem, role, form, True, kit).prompt
         for problem in corpus.PROBLEMS
         for role in corpus.ROLES
         for form in FORMS
@@ -94,6 +95,8 @@ def main() -> None:
         some = [i for i, (prompt, _) in enumerate(answers) if prompt.form == form]
         row(f"pass, {form}", [answers[i] for i in some], [gates[i] for i in some])
     good = [a for a, reason in zip(answers, reasons, strict=True) if reason is None]
+    lengths = [len(writer.tokenizer.encode(p.source)) for _, p in good]  # type: ignore[union-attr]
+    print(f"\ntokens of a program: median {np.median(lengths):g}\n")
     texts = [normalise(program.source) for _, program in good]  # type: ignore[union-attr]
     first = {text: i for i, text in reversed(list(enumerate(texts)))}
     row("distinct", good, [first[text] == i for i, text in enumerate(texts)])
@@ -246,7 +249,7 @@ def foreign(writer: Writer, options: argparse.Namespace) -> None:
         destroy = plain(fields["problem"], "destroy") if parent.role == "repair" else None
         form = FORMS[1 + len(prompts) % 3]
         prompts.append(
-            templates_of(fields["problem"]).render(
+            templates_of(fields["problem"], options.kit == "lns").render(
                 fields["problem"], parent.role, form, [parent], destroy
             )
         )

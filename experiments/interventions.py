@@ -47,13 +47,13 @@ class Effect:
 
 def run(args: argparse.Namespace) -> None:
     context = cli.context(args)
+    instances = load_group(context, args.group)
     if args.pair:
         name, (_, pair, config) = Path(args.pair).stem, resolve(args.pair, context.problem)
     else:
         name, pair, config = pairs_of(SPO, context)[0]
     if not config.generator.state:
         raise InputError(f"{name} was discovered without the LNS state: there is none to change")
-    instances = load_group(context, args.group)
 
     def evaluated(what: str, shown: Showing) -> Evaluated:
         who = f"{name}, {what}"

@@ -1,7 +1,11 @@
-"""The reference values of the standard test sets, which ship in the packages of their problems.
+"""The reference values that ship in the packages of the problems.
 
     python experiments/make_references.py                        # all sets, hours
     python experiments/make_references.py --sets tsp:100 cvrp:50 --effort paper
+    python experiments/make_references.py --sets tsp:presets cvrp:presets
+
+Standard test sets are uniform:SIZEx32@2026; `presets` has the training and validation instances of
+the presets at their own seed, so that a first discovery tells true gaps where no solver is.
 
 Each instance's solution is kept in the cache as it is found, so that a run that was stopped goes
 on, and a set is written when it is complete. A value that is in the file already stays unless the
@@ -23,22 +27,36 @@ from spo_jax.envs.report.reference_files import Row, read_references, write_refe
 from spo_jax.envs.report.references import EFFORTS, solved
 from spo_jax.envs.specs import cache_folder
 from spo_jax.errors import InputError
+from spo_jax.presets import PRESETS, problem_of, settings
+from spo_jax.search.instances import training_instances, validation_instances
 
 SEED, COUNT = 2026, 32
-_NAME = re.compile(r"uniform-([0-9]+)-([0-9]+)@[0-9]+")
+_NAME = re.compile(r"uniform-([0-9]+)-([0-9]+)@([0-9]+)")
+OF_PRESETS = "presets"
 SETS = ["tsp:50", "tsp:100", "tsp:200", "tsp:500", "cvrp:50", "cvrp:100", "cvrp:150", "cvrp:200"]
+SETS += [f"tsp:{OF_PRESETS}", f"cvrp:{OF_PRESETS}"]
 
 
 def instances_of(name: str) -> tuple[Problem, list[Instance]]:
-    """Of the set "PROBLEM:SIZE" the problem and the instances, those of uniform:SIZEx32@2026.
+    """The problem and the instances of the set "PROBLEM:SIZE" or "PROBLEM:presets".
 
     Raises InputError.
     """
     problem, _, size = name.partition(":")
-    if problem not in ("tsp", "cvrp") or not size.isdigit():
-        raise InputError(f"{name!r} is no set: use PROBLEM:SIZE, e.g. {SETS[0]}")
+    if problem not in ("tsp", "cvrp") or not (size.isdigit() or size == OF_PRESETS):
+        raise InputError(f"{name!r} is no set: use PROBLEM:SIZE, e.g. {SETS[0]}, or {SETS[-1]}")
     found = get_problem(problem)
-    return found, found.sample(int(size), COUNT, SEED)
+    if size != OF_PRESETS:
+        return found, found.sample(int(size), COUNT, SEED)
+    configs = [
+        settings(problem, preset) for preset in PRESETS if problem_of(preset) in (None, problem)
+    ]
+    seen = [
+        instance
+        for config in configs
+        for instance in (*training_instances(config, found), *validation_instances(config, found))
+    ]
+    return found, list({instance.digest: instance for instance in seen}.values())
 
 
 def better(new: Row, old: Row | None) -> Row:
@@ -68,9 +86,9 @@ def merged(rows: Sequence[Row], made: Sequence[Row]) -> list[Row]:
     for row in made:
         kept[row.digest] = better(row, kept.get(row.digest))
 
-    def order(row: Row) -> tuple[bool, int, int]:
-        size, number = map(int, _NAME.fullmatch(row.name).groups())  # type: ignore[union-attr]
-        return row.problem != "tsp", size, number
+    def order(row: Row) -> tuple[bool, bool, int, int, int]:
+        size, number, seed = map(int, _NAME.fullmatch(row.name).groups())  # type: ignore[union-attr]
+        return row.problem != "tsp", seed != SEED, size, seed, number
 
     return sorted(kept.values(), key=order)
 

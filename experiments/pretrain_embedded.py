@@ -19,9 +19,10 @@ import shutil
 import tempfile
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -102,6 +103,30 @@ def fresh_model(seed: int) -> Qwen3_5:
     return model
 
 
+def transplant(model: Qwen3_5, begin: Path, tokenizer: Path) -> None:
+    """Give `model` the weights in `begin`, for another tokenizer.
+
+    A token that `begin` knows keeps its embedding; any other starts with the mean embedding of the
+    tokens that `begin` writes its text with.
+    """
+    from tokenizers import Tokenizer as Fast
+
+    old = load_pretrained(begin, jnp.float32)
+    ours = Fast.from_file(str(begin / "tokenizer.json"))
+    new = Fast.from_file(str(tokenizer / "tokenizer.json"))
+    known, rows = ours.get_vocab(), np.asarray(old.embed_tokens[...])
+    table = np.array(model.embed_tokens[...])
+    for piece, token in new.get_vocab().items():
+        text = new.decode([token], skip_special_tokens=False)
+        parts = [known[piece]] if piece in known else ours.encode(text).ids
+        if parts:
+            table[token] = rows[parts].mean(axis=0)
+    weights = nnx.state(old)
+    weights["embed_tokens"] = nnx.state(model)["embed_tokens"]
+    nnx.update(model, weights)
+    model.embed_tokens[...] = jnp.asarray(table)
+
+
 # --- the tokenizer --------------------------------------------------------------------------------
 
 
@@ -161,23 +186,20 @@ def template_lines() -> list[str]:
 
     found: dict[str, None] = {}
     for problem in corpus.PROBLEMS:
-        for role in corpus.ROLES:
-            for form in FORMS:
-                for state in (True, False):
-                    for shown in SHOW_DESTROY:
-                        parents = [
-                            program(role, 2 * i) for i in range(built_in().form(form).parents[0])
-                        ]
-                        destroy = program("destroy", 4) if role == "repair" else None
-                        prompt = templates_of(problem).render(
-                            problem, role, form, parents, destroy, state=state, show_destroy=shown
-                        )
-                        lines = re.findall(r"[^\n]+\n+", prompt.text)
-                        found |= {
-                            line: None
-                            for line in lines
-                            if not line.startswith("```") and not any(m in line for m in marks)
-                        }
+        for role, form, kit, state, shown in product(
+            corpus.ROLES, FORMS, (False, True), (True, False), SHOW_DESTROY
+        ):
+            parents = [program(role, 2 * i) for i in range(built_in().form(form).parents[0])]
+            destroy = program("destroy", 4) if role == "repair" else None
+            prompt = templates_of(problem, kit).render(
+                problem, role, form, parents, destroy, state=state, show_destroy=shown
+            )
+            lines = re.findall(r"[^\n]+\n+", prompt.text)
+            found |= {
+                line: None
+                for line in lines
+                if not line.startswith("```") and not any(m in line for m in marks)
+            }
     return list(found)
 
 
@@ -196,15 +218,23 @@ class Rows:
 class Data:
     """Batches by their number: windows of examples, each sorted into rows of similar length."""
 
-    def __init__(self, tokenizer: Tokenizer, seed: int, tokens: int) -> None:
+    def __init__(
+        self,
+        tokenizer: Tokenizer,
+        seed: int,
+        tokens: int,
+        novice: bool = False,
+        widths: Sequence[int] | None = None,
+    ) -> None:
         self._tokenizer, self._seed, self._tokens = tokenizer, seed, tokens
+        self._novice, self._widths = novice, tuple(widths or WIDTHS)
         self._first_line = min(tokenizer.encode(line)[0] for line in template_lines())
 
     def batches(self, window: int) -> list[Rows]:
         rng = np.random.default_rng([self._seed, window])
         rows = [self._row(window * WINDOW + i) for i in range(WINDOW)]
         out = []
-        for low, width in zip((0, *WIDTHS), WIDTHS, strict=False):
+        for low, width in zip((0, *self._widths), self._widths, strict=False):
             fitting = [row for row in rows if low < len(row[0]) <= width]
             size = self._tokens // width
             out += [
@@ -214,7 +244,7 @@ class Data:
         return [out[i] for i in rng.permutation(len(out))]
 
     def _row(self, number: int) -> tuple[np.ndarray, np.ndarray]:
-        example = corpus.draw(self._seed, number)
+        example = corpus.draw(self._seed, number, self._novice)
         prompt = self._tokenizer.prompt(example.prompt.text)
         answer = self._tokenizer.encode(example.answer)
         ends = np.array([self._tokenizer.stops[0]], np.int32)
@@ -330,18 +360,19 @@ class Progress:
 def train(options: argparse.Namespace) -> None:
     out, steps = Path(options.out), options.steps
     tokenizer = out / "tokenizer"
-    if options.begin:
-        model = load_pretrained(options.begin, jnp.float32)
-        model.remat = False
-        tokenizer.mkdir(parents=True, exist_ok=True)
+    if options.begin and not options.new_tokenizer and not tokenizer.is_dir():
+        tokenizer.mkdir(parents=True)
         for name in TOKENIZER_FILES:
             shutil.copy(Path(options.begin) / name, tokenizer)
-    else:
-        model = fresh_model(options.seed)
     if not tokenizer.is_dir():
         print("training the tokenizer", flush=True)
         train_tokenizer(tokenizer, options.seed, options.tokenizer_answers)
-    data = Data(Tokenizer.load(tokenizer), options.seed + 1, options.batch)
+    model = fresh_model(options.seed)
+    if options.begin:
+        transplant(model, Path(options.begin), tokenizer)
+    data = Data(
+        Tokenizer.load(tokenizer), options.seed + 1, options.batch, options.novice, options.widths
+    )
     graph, weights = nnx.split(model)
     optimizer = make_optimizer(
         partial(_rate, peak=options.rate, warm=options.warm_up, hold=options.hold, steps=steps)
@@ -420,9 +451,12 @@ def main() -> None:
     parser.add_argument("--out", default="runs/embedded", help="checkpoints, losses, the model")
     parser.add_argument("--export", help="write the newest checkpoint's model there instead")
     parser.add_argument("--begin", help="begin with the model in this folder, tokenizer and all")
+    parser.add_argument("--new-tokenizer", action="store_true", help="of --begin keep the model")
+    parser.add_argument("--novice", action="store_true", help="teach the novice's corpus")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--steps", type=int, default=4000)
     parser.add_argument("--batch", type=int, default=8192, help="tokens of a batch, padding too")
+    parser.add_argument("--widths", type=int, nargs="+", help="of rows; each is compiled once")
     parser.add_argument("--rate", type=float, default=4e-3)
     parser.add_argument("--warm-up", type=int, default=100, help="steps")
     parser.add_argument("--hold", type=float, default=0.5, help="share of steps before the fall")

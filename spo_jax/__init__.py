@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from spo_jax.search.runs.discover import settings as settings
     from spo_jax.search.runs.pairs import evaluate as evaluate
     from spo_jax.search.runs.pairs import solve as solve
+    from spo_jax.search.runs.report.write import report as report
     from spo_jax.search.runs.run import Run as Run
     from spo_jax.search.runs.run import load_run as load_run
 
@@ -46,6 +47,7 @@ _MODULES = {
     "search.rounds": ("Observer",),
     "search.runs.discover": ("discover", "settings"),
     "search.runs.pairs": ("evaluate", "solve"),
+    "search.runs.report.write": ("report",),
     "search.runs.run": ("Run", "load_run"),
 }
 _HOMES = {name: module for module, names in _MODULES.items() for name in names}

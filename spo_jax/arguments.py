@@ -118,11 +118,18 @@ def _discover(sub: argparse.ArgumentParser) -> None:
         action="store_true",
         help="print the settings as a TOML file for --preset, and run nothing",
     )
+    add("--report", action="store_true", help="write report.html after every round (spo report)")
     flags.add_arguments(sub)
 
 
 def _runs(sub: argparse.ArgumentParser) -> None:
     sub.add_argument("folder", nargs="?", help="folder that holds run folders (default: runs)")
+
+
+def _report_page(sub: argparse.ArgumentParser) -> None:
+    add = sub.add_argument
+    add("run", metavar="RUN", help="a run folder")
+    add("--out", metavar="FILE.html", help="write the page here (default: report.html in RUN)")
 
 
 def _export(sub: argparse.ArgumentParser) -> None:
@@ -228,11 +235,21 @@ COMMANDS: dict[str, tuple[str, str, str, Callable[[argparse.ArgumentParser], Non
         _discover,
     ),
     "runs": (
-        "list runs with their best J",
+        "list runs with their best J and its gap",
         "Lists the runs in a folder: problem, preset, rounds done, pairs evaluated, the best "
-        "discovery utility J, and whether the run is finished, running or was interrupted.",
+        "discovery utility J, the gap of that pair on the training instances, and whether the run "
+        "is finished, running or was interrupted.",
         "spo runs",
         _runs,
+    ),
+    "report": (
+        "write a run as one HTML page",
+        "Writes a run as one HTML page that any browser opens offline: its progress, the payoffs "
+        "with credits at their margins, who came from whom, what programs do with the state, what "
+        "failed, what was learned, and the best pair at work. The pair is played for it, in the "
+        "sandbox. Works for runs that are not finished; a page of that name is replaced.",
+        "spo report runs/first --out first.html",
+        _report_page,
     ),
     "export": (
         "write a run's best pair as a Python file, or its adapters",

@@ -121,11 +121,12 @@ def _of_runs(name: str) -> Callable[[argparse.Namespace], int]:
 
 def _evaluate(args: argparse.Namespace) -> int:
     from functools import partial
+    from inspect import unwrap
 
     from spo_jax.search.runs.pairs import evaluate
 
     run = partial(
-        evaluate,
+        unwrap(evaluate),  # whose errors name options
         args.pair,
         args.problem,
         args.on,
@@ -202,6 +203,7 @@ def _report(run: Callable[..., "Report"], json: str | None, *inputs: str) -> int
 
 def _solve(args: argparse.Namespace) -> int:
     from functools import partial
+    from inspect import unwrap
 
     from spo_jax.envs.report.plot import plot_solution, require_picture
     from spo_jax.envs.report.reporting import Meter, conditions, solved_lines
@@ -225,7 +227,7 @@ def _solve(args: argparse.Namespace) -> int:
         require_picture(problem, args.plot)
         _check_output(args.plot, args.instance, args.pair, out)
     with Meter(sys.stderr, None) as meter:
-        found = solve(
+        found = unwrap(solve)(  # whose errors name options
             instance,
             pair,
             problem,
@@ -274,6 +276,7 @@ def _check_output(path: str | Path, *others: str | Path) -> None:
 COMMANDS: dict[str, Callable[[argparse.Namespace], int]] = {
     "discover": _of_runs("discover"),
     "runs": _of_runs("runs"),
+    "report": _of_runs("report"),
     "export": _of_runs("export"),
     "evaluate": _evaluate,
     "baseline": _baseline,

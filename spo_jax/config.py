@@ -26,7 +26,7 @@ from spo_jax.knobs import (
     settings_of,
     volatile,
 )
-from spo_jax.words import EMBEDDED, ENDPOINT, LEARNERS, SPO, VLLM
+from spo_jax.words import EMBEDDED, ENDPOINT, LEARNERS, OWN_MODELS, SPO, VLLM
 
 MAX_WORKERS = 1024
 # Fields of a request that other settings decide, or that must not change.
@@ -57,7 +57,13 @@ class SearchSettings(Group):
     top_responses: int = rare(2, "L: best responses averaged in a leader credit", 1, 100_000)
     population_size: int = knob(10, "most programs kept per role", 1, 10_000)
     diversity: float = rare(0.1, "weight of strategy distance in survivor selection", 0.0, 1e6)
-    survivors: Literal["diverse"] | Own = rare("diverse", "who survives a round")
+    survivors: Literal["diverse", "ranked"] | Own = rare(
+        "diverse",
+        "who survives a round: by score and distance (the paper), or by rank and distance",
+    )
+    remeasure: int = knob(
+        0, "best programs of each role measured anew each round on fresh instances", 0, 10_000
+    )
     parents: Literal["uniform", "rank", "none"] = rare(
         "uniform", "how parents are drawn from a population (none: no evolution)"
     )
@@ -78,6 +84,9 @@ class SearchSettings(Group):
         "utility", "the run's pair: the highest J (the paper's rule), or the best in validation"
     )
     finalists: int = knob(10, "pairs validated after the last round (0: none)", 0, 10_000)
+    halving: bool = rare(
+        False, "validate the better half on twice as many instances, until the last few are on all"
+    )
 
     @property
     def group_forms(self) -> int:
@@ -133,6 +142,9 @@ class EvaluationSettings(Group):
     evaluator: Literal["local"] | Own = rare("local", "the evaluator of programs")
     size: int = knob(50, "nodes (TSP) or customers (CVRP) of an instance", 3, 100_000)
     instances: int = knob(6, "training instances", 1, 10_000)
+    fresh_instances: bool = rare(
+        False, "draw other training instances for each round; needs remeasure"
+    )
     rollouts: int = knob(2, "rollouts (seeds) of a pair on each instance", 1, 10_000)
     steps: int = knob(100, "LNS iterations of a rollout", 1, 1_000_000)
     cpu_seconds: float | None = knob(
@@ -155,13 +167,17 @@ class GeneratorSettings(Group):
         "model", "model, vllm, openai, grammar or package.module:NAME", flat="generator"
     )
     model: Text = volatile(
-        EMBEDDED, "embedded, the folder of a Qwen3.5, or the name of a model at an endpoint"
+        EMBEDDED,
+        f"{', '.join(OWN_MODELS)}, the folder of a Qwen3.5, or the name of a model at an endpoint",
     )
     temperature: float = knob(0.8, "sampling temperature", 0.01, 100.0)
     top_p: float = rare(0.95, "probability mass that is sampled from", 0.001, 1.0)
     max_new_tokens: int = knob(1200, "longest answer, in tokens", 1, 1_000_000)
     context: int = rare(8192, "longest prompt and answer together, in tokens", 2, 10_000_000)
     sample_rows: int = rare(64, "answers sampled side by side", 1, 100_000)
+    kit: Literal["lns", "none"] = knob(
+        "lns", "module of operators' inner loops that programs may import (none: the paper)"
+    )
     state: bool = rare(True, "offer steps_since_improvement to programs")
     show_destroy: Literal["strategy", "source", "both"] = rare(
         "strategy", "what a repair prompt shows of its destroy program"
@@ -321,7 +337,7 @@ class Settings(Group):
         tables: dict[str, Any] = {group: {} for group in ("", *GROUPS)}
         for name, value in flat.items():
             if name not in FIELDS:
-                raise InputError(f"unknown setting {name!r}{closest(name, FIELDS)}")
+                raise InputError(f"unknown setting {name!r}{closest(name, (*FIELDS, 'preset'))}")
             tables[FIELDS[name].group][FIELDS[name].name] = value
         return cls(**tables.pop(""), **tables)
 
@@ -350,6 +366,11 @@ class Settings(Group):
             self.__dict__["learning"] = self.learning.model_copy(update={"update": update})
         update = self.learning.update
         refuse(
+            self.evaluation.fresh_instances and not self.search.remeasure,
+            "fresh_instances is true and remeasure is 0; scores of different rounds could not be "
+            "compared, so say how many programs are to be measured again, as remeasure = 6",
+        )
+        refuse(
             update == "grpo" and generator not in LEARNERS,
             f"update is grpo, which trains a model, and generator is {generator}; "
             "leave out one of them",
@@ -366,7 +387,7 @@ class Settings(Group):
         )
         refuse(
             generator == ENDPOINT
-            and (self.endpoint.base_url is None or self.generator.model == EMBEDDED),
+            and (self.endpoint.base_url is None or self.generator.model in OWN_MODELS),
             f"generator is {ENDPOINT}, which asks an endpoint for a model of its own; "
             "give both --base-url URL and --model NAME",
         )

@@ -4,6 +4,8 @@ The command line prints a `SpoError` as one sentence and exits with code 2; any 
 bug and keeps its traceback. Each class also inherits from a standard exception.
 """
 
+import os
+
 LONGEST_REASON = 300  # characters
 
 
@@ -13,6 +15,17 @@ class SpoError(Exception):
 
 class InputError(SpoError, ValueError):
     """A file, option or argument is missing, malformed or out of range."""
+
+
+def require_kind(what: str, value: object, kinds: type | tuple[type, ...], due: str) -> None:
+    """Raises InputError unless an argument is of one of the types. due: these, in words."""
+    if not isinstance(value, kinds):
+        raise InputError(f"{what} is {value!r:.80}; it must be {due}")
+
+
+def require_path(what: str, value: object) -> None:
+    """Raises InputError unless an argument can be the path of a file or folder."""
+    require_kind(what, value, (str, os.PathLike), "a path, as a text or a pathlib.Path")
 
 
 class Rejection(SpoError, ValueError):

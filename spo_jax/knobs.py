@@ -160,10 +160,13 @@ def wanted(info: FieldInfo) -> str:
 def converted(name: str, info: FieldInfo, value: Any, strict: bool = False) -> Any:
     """A value, or (unless strict) the text of one, in a setting's own type.
 
-    Raises InputError unless lawful.
+    Raises InputError unless lawful; true and false are no numbers.
     """
-    if NoneType in kinds(info.annotation) and str(value).lower() == "none":
+    known = kinds(info.annotation)
+    if NoneType in known and str(value).lower() == "none":
         return None
+    if isinstance(value, bool) and bool not in known and {int, float} & {*known}:
+        raise _refused(name, info, value)
     try:
         kind: Any = Annotated[info.annotation, "", *info.metadata]
         return TypeAdapter(kind).validate_python(value, strict=strict)

@@ -29,7 +29,7 @@ def known_by(objects: Mapping[str, Any]) -> Iterator[None]:
         _objects.update(before)
 
 
-def imported(what: str, name: str, known: str, noun: str = "NAME", call: bool = True) -> Any:
+def imported(what: str, name: str, known: str, call: bool = True) -> Any:
     """The object named "package.module:NAME"; a class is instantiated if `call`.
 
     Raises InputError where there is none.
@@ -45,7 +45,7 @@ def imported(what: str, name: str, known: str, noun: str = "NAME", call: bool = 
 
         near = nearest(name.lower(), known.replace(" or ", ", ").split(", "))
         hint = f"; did you mean {near!r}?" if near else ""
-        raise InputError(f"unknown {what} {name!r}: use {known}, or 'package.module:{noun}'{hint}")
+        raise InputError(f"unknown {what} {name!r}: use {known}, or 'package.module:NAME'{hint}")
     try:
         found = getattr(importlib.import_module(module), attribute)
         return found() if call and isinstance(found, type) else found

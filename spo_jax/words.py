@@ -1,8 +1,11 @@
 """Words of settings that more than one module knows."""
 
 EMBEDDED = "embedded"  # the model that ships
+NOVICE = "novice"  # the same model, taught plain programs and single steps away from them
+OWN_MODELS = (EMBEDDED, NOVICE)  # models of the package, by name
 ENDPOINT = "openai"  # the generator that asks an OpenAI-compatible endpoint
 VLLM = "vllm"  # the generator that samples from a vLLM server and trains its adapters
 LEARNERS = ("model", VLLM)  # generators whose model can learn
 WITH_MODEL = (*LEARNERS, ENDPOINT)  # generators that `model` is for
+KIT = "lns"  # the module by which programs import the kit of a problem
 SPO = "spo"  # the method of the paper; the others are its baselines and train no model

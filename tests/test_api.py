@@ -1,13 +1,16 @@
 """The public API: the page docs/api.md as it stands, and what `spo_jax.discover` promises."""
 
-import contextlib
 import inspect
 import json
 import math
+import os
+import pickle
 import re
+import shutil
 import subprocess
 import sys
 import zipfile
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,9 +22,11 @@ from spo_jax import Credits, InputError
 from spo_jax.envs.run.local import LocalEvaluator
 from spo_jax.search.credit import SCHEMES
 from spo_jax.search.rounds import Observer, Round, Updater
+from spo_jax.search.runs.spoken import in_arguments
 from spo_jax.search.runs.store import MANIFEST, dump
 
 ROOT = Path(__file__).parents[1]
+BUILT = shutil.ignore_patterns("*.so", "__pycache__")
 SMALL: dict[str, Any] = {
     "preset": "smoke", "rounds": 2, "size": 8, "instances": 2, "rollouts": 1, "steps": 4,
     "finalists": 2, "validation_size": 8, "validation_instances": 1, "validation_steps": 5,
@@ -37,6 +42,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> spo_jax.Run:
 # --- the page -------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_the_page_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     text = (ROOT / "docs" / "api.md").read_text("utf-8")
     monkeypatch.chdir(tmp_path)
@@ -45,6 +51,22 @@ def test_the_page_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         exec(block, names)
     [line] = [line for line in text.splitlines() if line.startswith("| `Instance ")]
     assert set(re.findall(r"[A-Z]\w+", line)) - {"Instance"} < set(dir(spo_jax))
+
+
+@pytest.mark.slow
+def test_the_page_is_typed(tmp_path: Path) -> None:
+    """As a caller's own script, with all checks on; a mistake in it is found."""
+    pytest.importorskip("mypy")
+    page = (ROOT / "docs" / "api.md").read_text("utf-8")
+    script = "\n".join(re.findall(r"^```python\n(.*?)^```$", page, re.DOTALL | re.MULTILINE))
+    (tmp_path / "page.py").write_text(script)
+    (tmp_path / "wrong.py").write_text("import spo_jax\nspo_jax.load_run(3).best.pair\n")
+    command = [sys.executable, "-m", "mypy", "--strict", "--config-file=", "--cache-dir=cache"]
+    command += ["--follow-imports=silent", "page.py", "wrong.py"]
+    environment = {**os.environ, "MYPYPATH": str(ROOT)}
+    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True)
+    found = [line.partition(": error: ")[::2] for line in done.stdout.splitlines()[:-1]]
+    assert [place for place, _ in found] == ["wrong.py:2"] * 2, done.stdout + done.stderr
 
 
 def test_every_name_is_there_and_documented() -> None:
@@ -63,11 +85,26 @@ def test_importing_it_loads_nothing() -> None:
 
 
 def test_the_wheel_has_the_types_and_the_runs(tmp_path: Path) -> None:
-    build = pytest.importorskip("hatchling.build")
-    with contextlib.chdir(ROOT):
-        wheel = build.build_wheel(str(tmp_path))
-    names = zipfile.ZipFile(tmp_path / wheel).namelist()
-    assert {"spo_jax/py.typed", "spo_jax/search/runs/discover.py"} <= set(names)
+    """All files of the package but the C sources; built in a copy, since a build leaves folders."""
+    pytest.importorskip("setuptools", "77")
+    shutil.copytree(ROOT / "spo_jax", tmp_path / "spo_jax", ignore=BUILT)
+    for name in ("pyproject.toml", "README.md", "LICENSE"):
+        shutil.copy(ROOT / name, tmp_path)
+    script = "from setuptools import build_meta; build_meta.build_wheel('made')"
+    done = subprocess.run([sys.executable, "-c", script], cwd=tmp_path, capture_output=True)
+    assert done.returncode == 0, done.stderr
+    [wheel] = (tmp_path / "made").glob("*.whl")
+    names = set(zipfile.ZipFile(wheel).namelist())
+    files = {path for path in (tmp_path / "spo_jax").rglob("*") if path.is_file()}
+    sources = {path for path in files if path.suffix in (".c", ".h")}
+    assert sources
+    wanted = {path.relative_to(tmp_path).as_posix() for path in files - sources}
+    built = {name for name in names if name.endswith(".abi3.so")}
+    assert {name for name in names if name.startswith("spo_jax/")} - built == wanted
+    assert {"spo_jax/py.typed", "spo_jax/search/runs/discover.py"} <= names
+    if shutil.which("cc"):
+        assert len(built) == 2
+        assert "-cp311-abi3-" in wheel.name
 
 
 # --- what a run says ------------------------------------------------------------------------------
@@ -79,7 +116,12 @@ def test_credits_are_those_of_the_scheme(run: spo_jax.Run) -> None:
         scores = run.credits(k)
         again = SCHEMES["stackelberg"](
             spo_jax.Payoff(
-                scores.utility, tuple(scores.destroys), tuple(tuple(row) for row in scores.repairs)
+                scores.utility,
+                tuple(run[name].program for name in scores.destroys),
+                tuple(
+                    tuple(run[name].program if name else None for name in row)
+                    for row in scores.repairs
+                ),
             ),
             top=run.config.search.top_responses,
         )
@@ -155,9 +197,18 @@ def test_timings_are_kept_apart(run: spo_jax.Run, tmp_path: Path) -> None:
 def test_tables_are_data_frames(run: spo_jax.Run, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("pandas")
     frame = run.pairs.to_pandas()
-    assert frame.shape == (len(run.pairs), 8)
+    assert frame.shape == (len(run.pairs), 9)
     np.testing.assert_array_equal(frame["utility"], run.pairs.column("utility"))
     assert run.failures.to_pandas().shape[0] == len(run.failures)
+    assert list(run.counts.to_pandas()["round"]) == [1, 2]
+    assert [each.round for each in run.counts] == [1, 2]
+    for table in ("programs", "pairs", "failures", "prompts", "samples", "timings", "counts",
+                  "best_by_round"):  # fmt: skip
+        full = getattr(run, table)
+        empty = type(full)(full.kind, ()).to_pandas()
+        assert (len(empty), list(empty)) == (0, list(full.to_pandas())), table
+        assert list(empty) == list(full.kind.__annotations__) or table == "counts"
+    assert pickle.loads(pickle.dumps(run.timings)).to_pandas().equals(run.timings.to_pandas())
     monkeypatch.setitem(sys.modules, "pandas", None)
     with pytest.raises(ImportError, match=r"pandas is not installed: pip install 'spo-jax\[study"):
         run.pairs.to_pandas()
@@ -318,6 +369,23 @@ def test_wrong_kinds_are_one_sentence(run: spo_jax.Run, tmp_path: Path) -> None:
         ("no population", lambda **_: run.populations[9, "repair"]),
         ("on takes", lambda **_: spo_jax.evaluate(run, on=[3])),  # type: ignore[list-item]
     ]
+    due = "must be a path"
+    wrong: list[tuple[str, Any]] = [
+        ("problem is 3", lambda: spo_jax.get_problem(3)),  # type: ignore[arg-type]
+        ("problem is None", lambda: spo_jax.get_problem(None)),  # type: ignore[arg-type]
+        ("preset is 3", lambda: spo_jax.settings("tsp", 3)),  # type: ignore[arg-type]
+        (due, lambda: spo_jax.discover("tsp", path=3)),  # type: ignore[arg-type]
+        (due, lambda: spo_jax.load_run(3)),  # type: ignore[arg-type]
+        (due, lambda: spo_jax.load_pair(None)),  # type: ignore[arg-type]
+        ("pair is 3", lambda: spo_jax.evaluate(3, "tsp", "uniform:9x2")),  # type: ignore[arg-type]
+        ("problem is 3", lambda: spo_jax.evaluate(run, 3, "uniform:9x2")),  # type: ignore[arg-type]
+        ("on takes", lambda: spo_jax.evaluate(run, on=3)),  # type: ignore[arg-type]
+        ("instance is 3", lambda: spo_jax.solve(3, run)),  # type: ignore[arg-type]
+        ("pair is None", lambda: spo_jax.solve("a.tsp", None)),  # type: ignore[arg-type]
+    ]
+    for words, ask in wrong:
+        with pytest.raises(InputError, match=words):
+            ask()
     for words, call in calls:
         with pytest.raises(InputError, match=words):
             call(path=tmp_path / "new")
@@ -325,6 +393,50 @@ def test_wrong_kinds_are_one_sentence(run: spo_jax.Run, tmp_path: Path) -> None:
     [instance] = spo_jax.get_problem("cvrp").sample(8, 1, seed=1)
     with pytest.raises(InputError, match="of cvrp, not of tsp"):
         spo_jax.solve(instance, run, steps=5)
+
+
+def test_errors_name_arguments_and_not_options(run: spo_jax.Run, tmp_path: Path) -> None:
+    slow = "def destroy(a, b, c, d):\n    while True:\n        pass\n"
+    assert run.best is not None
+    pair = replace(run.best.pair, destroy=spo_jax.Program.from_source("destroy", slow))
+    held = str(run.path)
+    calls: list[tuple[str, Any]] = [
+        (r"the folder of a run to resume \(resume=True and path=RUN\)", spo_jax.settings),
+        ("name it with resume=True and path=RUN", lambda: spo_jax.discover("tsp", rewind=3)),
+        (
+            "holds a run already; use resume=True, or another path$",
+            lambda: spo_jax.discover("tsp", path=held, **SMALL),
+        ),
+        (
+            "give either vllm_python of an environment .* or vllm_url of one that runs",
+            lambda: spo_jax.settings("tsp", generator="vllm"),
+        ),
+        (
+            "give both base_url and model$",
+            lambda: spo_jax.discover("tsp", generator="openai", path=tmp_path / "new"),
+        ),
+        ("say which problem it is of", lambda: spo_jax.solve("a.foo", pair)),
+        (
+            r"which problem it is for: add problem \(tsp",
+            lambda: spo_jax.evaluate(run.path / "best.py", on="uniform:9x2"),
+        ),
+        (
+            r"timeout: .*\(cpu_seconds raises the limit, seconds ends in time\)",
+            lambda: spo_jax.solve(
+                spo_jax.get_problem("tsp").sample(8, 1, seed=1)[0], pair, cpu_seconds=0.5, workers=1
+            ),
+        ),
+    ]
+    for words, ask in calls:
+        with pytest.raises(InputError, match=words) as error:
+            ask()
+        assert "--" not in str(error.value)
+    others = "^vllm wants --enable-lora and vllm_args$"  # an option of a server stays
+    with pytest.raises(InputError, match=others), in_arguments():
+        raise InputError("vllm wants --enable-lora and --vllm-args")
+    from_the_command = inspect.unwrap(spo_jax.evaluate)
+    with pytest.raises(InputError, match="add --problem"):
+        from_the_command(run.path / "best.py", on="uniform:9x2")
 
 
 def test_settings_of_a_problem_object_and_its_class() -> None:

@@ -15,9 +15,11 @@ from pathlib import Path
 
 import pytest
 
+import spo_jax
 from spo_jax import __version__, cli, stopping
 from spo_jax.cli import main
 from spo_jax.errors import InputError
+from spo_jax.program import Completion
 
 PAIR = '''"""A pair for the TSP."""
 
@@ -278,6 +280,45 @@ def test_runs_are_not_overwritten_and_not_resumed_as_others(finished, refused):
     assert listing(finished) == before
 
 
+def test_a_finished_run_is_not_another_run(finished, refused, folder, capsys):
+    again = ["discover", "--resume", str(finished)]
+    before = listing(finished)
+    (folder / "mine").mkdir()
+    ours = Path(spo_jax.__file__).parent / "search" / "writing" / "prompts" / "initialization.txt"
+    (folder / "mine" / "initialization.txt").write_text(ours.read_text() + "\nBe brief.\n")
+    for options, said in (
+        (["--on", "uniform:9x1"], "began with other training instances (1 then, 1 now)"),
+        (["--validate-on", "uniform:9x1"], "began with other validation instances"),
+        (["--on", "nowhere"], "nowhere does not exist"),
+        (["--prompts", "nowhere"], "nowhere"),
+        (["--prompts", "mine"], "began with the package's prompt templates; leave out --prompts"),
+    ):
+        assert said in refused(*again, *options)
+    capsys.readouterr()
+    assert main([*again, "--on", "uniform:10x1", "--workers", "2"]) == 0  # the same instances
+    assert "is finished: 1 of 1 rounds" in capsys.readouterr().out
+    assert listing(finished) == before
+
+
+class Silent:
+    """A generator whose answers hold no program."""
+
+    def generate(self, prompts, n, seed):
+        return [(Completion("I would rather not."),) * n for _ in prompts]
+
+
+def test_a_run_without_a_valid_pair_exits_with_1(folder, capsys):
+    options = ["--rounds", "1", "--generator", f"{__name__}:Silent", "--workers", "1"]
+    argv = ["discover", "tsp", "--preset", "smoke", *options, "--out", "run"]
+    for line in (argv, ["discover", "--resume", "run"]):  # also as a finished run
+        assert main(line) == 1
+        said = capsys.readouterr().out
+        assert "No valid pair was found; the failures table of run/spo.sqlite says why" in said
+        assert "The most frequent reason" in said
+    assert spo_jax.load_run("run").status == "finished"
+    assert not Path("run/best.py").exists()
+
+
 def test_a_damaged_run_is_one_sentence(refused, folder):
     (folder / "run").mkdir()
     (folder / "run" / "manifest.json").write_text("{}")
@@ -473,7 +514,7 @@ def test_help_imports_nothing_heavy():
         [sys.executable, "-c", code], capture_output=True, text=True, env=environment()
     )
     assert done.returncode == 0, done.stderr
-    for name in ("discover", "runs", "export", "evaluate", "baseline", "solve", "doctor"):
+    for name in ("discover", "runs", "report", "export", "evaluate", "baseline", "solve", "doctor"):
         assert name in done.stdout
 
 
@@ -483,6 +524,20 @@ def test_every_command_has_help_with_an_example(name, capsys):
     out = capsys.readouterr().out
     assert f"Example: spo {name}" in out
     assert len(out.split("\n\n")[1]) > 100  # the paragraph
+
+
+@pytest.mark.parametrize(
+    ("argv", "says"),
+    [
+        ([*SOLVE[:4], "--steps", "0"], "--steps: '0' is not a whole number from 1 to 1000000000;"),
+        ([*SOLVE[:4], "--seed", "-1"], "--seed: '-1' is not a whole number from 0 to 46116860184"),
+        ([*SOLVE[:4], "--time", "1e9"], "--time: '1e9' is not a number from 1e-06 to 1000000.0"),
+        ([*SOLVE[:4], "--workers", "0"], "workers is '0'; it must be a whole number from 1 to"),
+        (["discover", "--rewind", "-1"], "--rewind: '-1' is not a whole number from 0 to"),
+    ],
+)
+def test_a_number_out_of_range_is_told_the_range(argv, says, refused):
+    assert says in refused(*argv)
 
 
 def test_version(capsys):

@@ -142,6 +142,8 @@ def test_the_model_that_ships_learns_with_settings_of_its_own(tmp_path):
         small = presets.settings(problem_for(preset), preset)
         assert (small.generator.name, small.generator.model) == ("model", "embedded")
         assert own.items() <= small.flat().items()
+        novice = presets.settings(problem_for(preset), preset, model="novice")
+        assert novice == small.replace(model="novice")
         # Another model, the grammar and an experiment have the paper's.
         for others in ({"model": "folder"}, {"generator": "grammar"}):
             large = presets.settings(problem_for(preset), preset, **others).flat()
@@ -174,7 +176,7 @@ def test_dumped_settings_are_a_preset_of_the_same_settings(preset, problem, tmp_
     assert not list(tmp_path.glob("runs*"))
 
 
-def test_a_dumped_preset_leaves_other_models_their_numbers(tmp_path, capsys):
+def test_a_dumped_preset_leaves_other_models_their_numbers(tmp_path, capsys, monkeypatch):
     def dump(preset, *more):
         assert main(["discover", "tsp", "--preset", preset, "--dump-config", *more]) == 0
         return capsys.readouterr().out
@@ -183,11 +185,61 @@ def test_a_dumped_preset_leaves_other_models_their_numbers(tmp_path, capsys):
     for preset, more in (("paper-tsp", other), ("quick", {"generator": "grammar"})):
         path = wrote(tmp_path / "dumped.toml", dump(preset))
         assert presets.settings("tsp", path, **more) == presets.settings("tsp", preset, **more)
+    # And it leaves the model that ships its own, wherever it comes from.
+    small = {"generator": "model", "model": "embedded", "vllm_python": None}
+    server = ("--generator", "vllm", "--vllm-python", "p", "--model", str(tmp_path))
+    monkeypatch.setattr(
+        "spo_jax.search.plugins.require_parts", lambda config: None
+    )  # no such model
+    for preset, more in (("quick", ("--generator", "grammar")), ("paper-tsp", server)):
+        text = dump(preset, *more)
+        path = wrote(tmp_path / "dumped.toml", text)
+        assert dump(path) == text
+        assert (
+            presets.settings("tsp", path, **small).learning
+            == presets.settings("tsp", preset).learning
+        )
+        asked = wrote(tmp_path / "dumped.toml", dump(preset, *more, "--learning-rate", "5e-6"))
+        learning = presets.settings("tsp", asked, **small).learning
+        assert (learning.learning_rate, learning.advantage) == (5e-6, "standardised")
     own = dump("quick", "--learning-rate", "0.125")
     path = wrote(tmp_path / "dumped.toml", "\ufeff" + own)
     assert presets.settings("tsp", path).learning.learning_rate == 0.125
     plain = wrote(tmp_path / "no-suffix", own)
     assert dump(plain) == own
+
+
+@pytest.mark.parametrize(
+    "argv",
+    [
+        ["--credit", "nope"],
+        ["--learning-credit", "nope"],
+        ["--survivors", "no_such_module:f"],
+        ["--panel", "math:pi"],
+        ["--utility", "math:nope"],
+        ["--method", "eho"],
+        ["--method", "reevo", "--method-setting", "wide=3"],
+        ["--generator", "grammer"],
+        ["--generator", "no_such_module:Writer"],
+        ["--generator", "openai", "--base-url", "ftp:x", "--model", "m"],
+        ["--model", "nowhere"],
+        ["--update", "math:nope"],
+        ["--evaluator", "math:pi"],
+        ["--lora-targets", "mixer"],
+        ["--advantage", "math:nope"],
+        ["--max-new-tokens", "90000", "--context", "100000"],
+    ],
+    ids=" ".join,
+)
+def test_dumping_refuses_what_a_run_refuses(argv, tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    start = ["discover", "tsp", "--preset", "smoke", *argv]
+    assert main([*start, "--out", "run"]) == 2
+    said = capsys.readouterr().err
+    assert main([*start, "--dump-config"]) == 2
+    assert capsys.readouterr() == ("", said)
+    assert said.startswith("spo: ")
+    assert not any(tmp_path.iterdir())
 
 
 @given(st.text(), st.floats(0, 1e6), st.integers(-(2**63), 2**63 - 1))
@@ -228,7 +280,20 @@ def test_a_preset_file_of_the_users_own(tmp_path):
         ("[search]\nround = 7", r"'round' in preset .*: did you mean 'rounds' in \[search\]\?"),
         ("[vllm]\nvllm_python = 'p'", r"did you mean 'python' in \[vllm\]\?"),
         ("[generator]\ngenerator = 'grammar'", r"did you mean 'name' in \[generator\]\?"),
-        ("[serach]\nrounds = 7", r"unknown table \[serach\] in preset .*: use search, evaluation"),
+        (
+            "[serach]\nrounds = 7",
+            r"unknown table \[serach\] in preset .*: did you mean \[search\]\?",
+        ),
+        ("[problem.cvrp.search]\nrounds = 3", r"did you mean \[problems\]\?"),
+        ("[problms.cvrp.search]\nrounds = 3", r"did you mean \[problems\]\? .*problems.NAME.GROUP"),
+        ("[other]\nrounds = 7", r"unknown table \[other\] in preset .*: use search, evaluation"),
+        ("preset = 'quick'", r"'preset' in preset .*: preset is an option of spo discover, and no"),
+        ("[search]\npresets = 'quick'", r"'presets' in preset .*: preset is an option of spo disc"),
+        ("resume = 'x'", r"'resume' in preset .*: resume is an option of spo discover, and no"),
+        (
+            "[search]\nparent = 'rank'",
+            r"'parent' in preset .*: did you mean 'parents' in \[search\]",
+        ),
         ("[cvrp]\nsteps = 7", r"unknown table \[cvrp\] in preset .*problems.NAME.GROUP"),
         ("[search]\nrounds = '3'", r"rounds is '3'; .* 100000 \(in \[search\] of preset .*mine"),
         ("problem = 'tps'", r"unknown problem 'tps'.*'tsp'"),
@@ -455,7 +520,7 @@ def test_help_has_sections_and_hides_what_is_rare(capsys):
     for group in GROUPS:
         assert f"{group} settings:" in short
     assert "[a whole number from 1 to 100000; default: 30]" in " ".join(short.split())
-    assert short.count("\n") < 135 < long.count("\n")
+    assert short.count("\n") < 140 < long.count("\n")
 
 
 # --- the models -----------------------------------------------------------------------------------
@@ -501,3 +566,14 @@ def test_a_list_that_is_given_twice_is_one_list():
     found = parser.parse_args(["--on", "uniform:20x2", "--on", "a", "b"])
     assert given_by(found)["on"] == ["uniform:20x2", "a", "b"]
     assert "pydantic" not in parser.format_help()
+
+
+def test_a_size_of_the_callers_wins_over_instances_that_a_preset_names() -> None:
+    own = presets.settings("tsp", "quick").evaluation
+    assert own.on
+    for asked in ({"size": 30}, {"instances": 2}, {"size": 30, "instances": 2}):
+        chosen = presets.settings("tsp", "quick", **asked).evaluation
+        assert (chosen.on, chosen.size) == ((), asked.get("size", 50))
+    both = presets.settings("tsp", "quick", size=30, on=("uniform:20x1",)).evaluation
+    assert both.on == ("uniform:20x1",)
+    assert presets.settings("tsp", "standard", validation_size=60).evaluation.validate_on == ()

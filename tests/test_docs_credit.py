@@ -64,7 +64,7 @@ def test_what_the_example_earns(folder: Path, monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_the_command_of_the_example(folder: Path) -> None:
-    [line] = [block for block in blocks("") if "spo discover" in block]
+    [line] = [block for block in blocks("") if "spo discover" in block and "my_credit" in block]
     setting, command, *arguments = shlex.split(line)
     assert (setting, command) == ("PYTHONPATH=.", "spo")
     flags = [part for name, value in TINY.items() for part in (f"--{name}", str(value))]

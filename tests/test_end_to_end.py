@@ -22,7 +22,8 @@ from spo_jax.search.runs.run import load_run
 from spo_jax.search.runs.store import BEST, dump
 
 SMOKE = ["--preset", "smoke", "--generator", "grammar"]
-GOLDEN = {"tsp": 0.720337068967869, "cvrp": 0.6306634538697673}
+GOLDEN = {"tsp": 0.720337068967869, "cvrp": 0.6329362005423541}
+PAPERS = {"tsp": 0.720337068967869, "cvrp": 0.6306634538697673}
 
 READ = {"tsp": tsplib.read_tour, "cvrp": cvrplib.read_solution}
 
@@ -45,7 +46,18 @@ def test_golden(runs: dict[str, Path], problem: str) -> None:
     assert run.best.validation is not None
 
 
-@pytest.mark.long
+@pytest.mark.slow
+@pytest.mark.parametrize("problem", PAPERS)
+def test_golden_of_the_papers_contract(tmp_path: Path, problem: str) -> None:
+    """Without the kit and with the paper's rule of survivors: as before there was a kit."""
+    own = ["--kit", "none", "--survivors", "diverse", "--diversity", "0.1"]
+    out = tmp_path / problem
+    assert main(["discover", problem, *SMOKE, *own, "--workers", "2", "--out", str(out)]) == 0
+    found = load_run(out).best_by_round[-1].utility
+    assert found == pytest.approx(PAPERS[problem], rel=1e-9)
+
+
+@pytest.mark.slow
 def test_one_worker_and_a_kill_change_nothing(runs: dict[str, Path], tmp_path: Path) -> None:
     out = tmp_path / "killed"
     command = [sys.executable, "-m", "spo_jax", "discover", "tsp", "--workers", "1"]

@@ -22,9 +22,9 @@ def _float64(array: Any) -> Array:
     return np.asarray(array, dtype=np.float64)
 
 
-def _sum_in_order(columns: Iterable[Array], size: int) -> Array:
-    """[size] of columns [size]: ((0 + first) + second) + ..."""
-    total = np.zeros(size)
+def _sum_in_order(columns: Iterable[Array], shape: int | tuple[int, ...]) -> Array:
+    """[*shape] of columns [*shape]: ((0 + first) + second) + ..."""
+    total = np.zeros(shape)
     for column in columns:
         total = total + column
     return total
@@ -43,7 +43,7 @@ def reference_gap(cost: Array, reference: Array) -> Array:
 def follower_credit(payoff: Array) -> Array:
     """Follower credits (eq:follower-credit): a repair earns its pair's utility.
 
-    payoff: [D, R] float64. Returns [D, R] float64, NaN where there is no finite utility.
+    payoff: [..., D, R] float64. Returns as many, NaN where there is no finite utility.
     """
     payoff = _float64(payoff)
     return np.where(np.isfinite(payoff), payoff, np.nan)
@@ -52,18 +52,18 @@ def follower_credit(payoff: Array) -> Array:
 def leader_credit(payoff: Array, top: int = 2) -> Array:
     """Leader credits (eq:leader-credit): the mean of a destroy's `top` best utilities.
 
-    payoff: [D, R] float64, NaN where there is none. A row with fewer finite utilities than `top`
-    averages those it has, so that a destroy is not charged for repairs that never ran.
-    Returns [D] float64, NaN for a row without any.
+    payoff: [..., D, R] float64, NaN where there is none. A row with fewer finite utilities than
+    `top` averages those it has, so that a destroy is not charged for repairs that never ran.
+    Returns [..., D] float64, NaN for a row without any.
     """
     payoff = _float64(payoff)
-    leaders, _ = payoff.shape
     if top < 1:
         raise InputError(f"top is {top}: a leader is judged by at least one response")
     finite = np.isfinite(payoff)
-    best = -np.sort(np.where(finite, -payoff, np.inf), axis=1)[:, :top]
-    total = _sum_in_order(np.where(np.isfinite(best), best, 0.0).T, leaders)
-    taken = np.minimum(finite.sum(axis=1), top)
+    best = -np.sort(np.where(finite, -payoff, np.inf), axis=-1)[..., :top]
+    columns = np.moveaxis(np.where(np.isfinite(best), best, 0.0), -1, 0)
+    total = _sum_in_order(columns, payoff.shape[:-1])
+    taken = np.minimum(finite.sum(axis=-1), top)
     return np.where(taken > 0, total / np.maximum(taken, 1), np.nan)
 
 

@@ -256,6 +256,8 @@ class Problem:
     500 steps. suffixes: of instance files, such as ".tsp"; solution_suffix: of written solutions.
     settings: default settings of a discovery that differ for this problem.
     baselines: by name. references: the path of the file with the best known costs by digest.
+    quick_reference: the largest size whose reference `solve_reference` finds in less than a second
+        with the effort "quick"; a discovery shows gaps to these. 0: it asks for none.
     """
 
     name: str
@@ -267,11 +269,13 @@ class Problem:
     settings: Mapping[str, Any] = _NONE
     baselines: Mapping[str, Baseline] = _NONE
     references: str = ""
-    found_as: str = ""  # "module:NAME" if the problem is an object of a module, not a class
+    quick_reference: int = 0
+    kit: str = ""  # the module that its programs import as `lns`; see spo_jax.envs.kits
+    found_as: str = ""  # "package.module:NAME" of a problem that is an object of a module
 
     @property
     def spec(self) -> str:
-        """The "module:NAME" by which a worker finds the problem: `found_as`, or that of its class.
+        """The "package.module:NAME" by which a worker finds the problem: `found_as` or its class's.
 
         Raises InputError for a class that no worker can import.
         """
@@ -352,8 +356,15 @@ class Problem:
         hint = f"implement contract, or write {self.name}-{role}.txt into a folder of --prompts"
         raise self._without(f"contract of a {role}", hint)
 
-    def grammar(self, role: Role) -> Any:
-        """The grammar that writes programs of a role without a model."""
+    def kit_texts(self, role: Role, kit: bool) -> Mapping[str, str]:
+        """The placeholders of its contracts that depend on the kit: with it, or without it."""
+        return _NONE
+
+    def grammar(self, role: Role, kit: bool = False) -> Any:
+        """The grammar that writes programs of a role without a model.
+
+        kit: whether they are programs that use the problem's kit.
+        """
         raise self._without("grammar", "use another generator, or implement grammar")
 
     def operators(self) -> str:

@@ -2,12 +2,13 @@
 
 The paper's presets are complete; the others list what they change. A file has a table for each
 group of settings, and [problems.NAME.GROUP] for one problem alone. Settings of the problem, and of
-the model that ships, come in between: see `settings`.
+a model of the package, come in between: see `settings`.
 """
 
+import difflib
 import json
 import tomllib
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from importlib import resources
 from pathlib import Path
 from types import NoneType
@@ -15,12 +16,13 @@ from typing import Any
 
 from spo_jax.config import FIELDS, GROUPS, Settings
 from spo_jax.envs.problems import get_problem
-from spo_jax.errors import InputError
+from spo_jax.errors import InputError, require_kind
 from spo_jax.knobs import closest, converted, kinds, nearest
-from spo_jax.words import EMBEDDED, LEARNERS, SPO, WITH_MODEL
+from spo_jax.words import EMBEDDED, LEARNERS, OWN_MODELS, SPO, WITH_MODEL
 
 PRESETS = ("smoke", "quick", "standard", "paper-tsp", "paper-cvrp")
 DEFAULT_PRESET = "quick"
+_OPTIONS = ("preset", "out", "resume", "rewind", "dump_config")  # of spo discover, but no settings
 
 
 def settings(problem: str, preset: str = DEFAULT_PRESET, **flat: Any) -> Settings:
@@ -28,7 +30,7 @@ def settings(problem: str, preset: str = DEFAULT_PRESET, **flat: Any) -> Setting
 
     preset: one of PRESETS, or the path of a TOML file of settings. A model that is given is to be
     used: the generator is "model" then, unless it is another that has one.
-    A small model learns with other numbers than the paper's 9B: where the model that ships writes
+    A small model learns with other numbers than the paper's 9B: where a model of the package writes
     the programs, its own settings stand above those of the package's presets, and below what a
     person wrote; and so does the validation by which the baselines choose their pair (Appendix C).
     Raises InputError for an unknown preset or setting (naming the closest) and unlawful values.
@@ -39,14 +41,24 @@ def settings(problem: str, preset: str = DEFAULT_PRESET, **flat: Any) -> Setting
 def dumped(config: Settings, preset: str, given: dict[str, Any]) -> str:
     """The settings that came of a preset and those given, as a preset of the same run.
 
-    What stands there only because the model that ships writes the programs is a comment, and
-    `update` is as it was asked for: with another generator the file says what the preset said.
+    What stands there only because a model of the package writes the programs, or because none does,
+    is a comment, and `update` is as it was asked for: with another generator the file says what the
+    preset said.
     """
     layers = _layers(config.problem, preset, given)
     asked = {"update": _merged(layers).get("update", "auto")}
-    if _OWN not in layers:
-        return to_toml(config, asked)
-    return to_toml(config, asked, set(_OWN) - set(_merged(layers[layers.index(_OWN) + 1 :])))
+    persons = [each for each in layers[_persons(preset) :] if each is not _OWN]
+    implied = set(_OWN) - set(_merged(persons))
+    if _OWN in layers:
+        return to_toml(config, asked, dict.fromkeys(implied, "a model of the package"))
+    values, without = config.flat(), Settings.make(**get_problem(config.problem).settings).flat()
+    others = {name for name in implied if values[name] == without[name]}
+    return to_toml(config, asked, dict.fromkeys(others, "another model"))
+
+
+def _persons(preset: str) -> int:
+    """How many layers are below what a person wrote: the problem's, and a preset of the package."""
+    return 2 if preset in PRESETS else 1
 
 
 def _layers(problem: str, preset: str, flat: dict[str, Any]) -> list[Mapping[str, Any]]:
@@ -64,8 +76,8 @@ def _layers(problem: str, preset: str, flat: dict[str, Any]) -> list[Mapping[str
         )
     layers = [get_problem(problem).settings, values, flat, {"problem": problem}]
     chosen = Settings.make(**_merged(layers))
-    own = 2 if preset in PRESETS else 1  # above a preset of the package, below a person's
-    if chosen.generator.name in LEARNERS and chosen.generator.model == EMBEDDED:
+    own = _persons(preset)
+    if chosen.generator.name in LEARNERS and chosen.generator.model in OWN_MODELS:
         layers.insert(own, _OWN)
     if chosen.search.method != SPO and chosen.search.finalists:
         layers.insert(own, {"select": "validation"})
@@ -79,6 +91,7 @@ def problem_of(preset: str) -> str | None:
 
 def read_preset(preset: str, problem: str) -> dict[str, Any]:
     """What a preset of the package, or a TOML file, says of settings, by flat name."""
+    require_kind("preset", preset, str, f"a text: {', '.join(PRESETS)}, or the path of a file")
     if preset in PRESETS:
         return _flat(_packaged(preset), preset, problem)
     if not preset.endswith(".toml") and not Path(preset).exists():
@@ -94,18 +107,22 @@ def read_preset(preset: str, problem: str) -> dict[str, Any]:
 
 
 def to_toml(
-    settings: Settings, asked: Mapping[str, Any] | None = None, implied: Collection[str] = ()
+    settings: Settings,
+    asked: Mapping[str, Any] | None = None,
+    implied: Mapping[str, str] | None = None,
 ) -> str:
     """Settings as a preset, each with its help.
 
-    asked: values to write instead, by flat name. implied: settings that are comments.
+    asked: values to write instead, by flat name. implied: settings that are comments, and for which
+    model they hold.
     """
     lines, values, group = [], settings.flat() | dict(asked or {}), ""
+    implied = implied or {}
     for name, each in FIELDS.items():
         if each.group != group:
             group = each.group
             lines += ["", f"[{group}]"]
-        mark = "# for the model that ships: " if name in implied else ""
+        mark = f"# for {implied[name]}: " if name in implied else ""
         lines += [f"# {each.help}", f"{mark}{each.name} = {_toml(values[name])}"]
     return "\n".join(lines) + "\n"
 
@@ -144,9 +161,11 @@ def _named(tables: Mapping[str, Any], where: str) -> Iterator[tuple[str, Any]]:
     for group, table in tables.items():
         inside = group in GROUPS
         if isinstance(table, dict) and not inside:
+            near = difflib.get_close_matches(group, (*GROUPS, "problems"), n=1)
+            hint = f"did you mean [{near[0]}]? There are" if near else "use"
             raise InputError(
-                f"unknown table [{group}] in {where}: use {', '.join(GROUPS)}, or "
-                "problems.NAME.GROUP for what holds for one problem"
+                f"unknown table [{group}] in {where}: {hint} {', '.join(GROUPS)}, "
+                f"{'and' if near else 'or'} problems.NAME.GROUP for what holds for one problem"
             )
         found = _table(table, group, where) if inside else {group: table}
         for name, value in found.items():
@@ -167,9 +186,11 @@ def _named(tables: Mapping[str, Any], where: str) -> Iterator[tuple[str, Any]]:
 def _hint(name: str) -> str:
     """Where a setting of this name belongs, or the one of the nearest name."""
     known = {each.name: each for each in FIELDS.values()} | FIELDS
-    near = nearest(name, known)
+    near = nearest(name, (*known, *_OPTIONS))
     if near is None:
         return ""
+    if near in _OPTIONS:
+        return f": {near} is an option of spo discover, and no setting"
     found = known[near]
     if found.name == name:
         return f": it belongs {found.place}"
@@ -183,12 +204,29 @@ def _table(value: Any, name: str, where: str) -> dict[str, Any]:
 
 
 def _merged(layers: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """One mapping of all; the later of two layers wins."""
+    """One mapping of all; the later of two layers wins.
+
+    Who says a size or a number of instances wants these, not what an earlier layer names.
+    """
     found: dict[str, Any] = {}
-    for name, value in ((n, v) for layer in layers for n, v in layer.items()):
-        both = isinstance(value, dict) and isinstance(found.get(name), dict)
-        found[name] = found[name] | value if both else value
+    for layer in layers:
+        for named, sampled in _INSTANCES.items():
+            if not sampled.isdisjoint(layer):
+                found.pop(named, None)
+        _merge(found, layer)
     return found
 
 
-_OWN = _flat(_packaged(EMBEDDED), EMBEDDED, "")  # the learning settings of the model that ships
+_INSTANCES = {
+    "on": {"size", "instances"},
+    "validate_on": {"validation_size", "validation_instances"},
+}
+
+
+def _merge(found: dict[str, Any], layer: Mapping[str, Any]) -> None:
+    for name, value in layer.items():
+        both = isinstance(value, dict) and isinstance(found.get(name), dict)
+        found[name] = found[name] | value if both else value
+
+
+_OWN = _flat(_packaged(EMBEDDED), EMBEDDED, "")  # learning settings of the package's models

@@ -103,6 +103,7 @@ class Prompt:
     parents: same-role programs shown as context; none for "initialization".
     destroy: for a repair, the paired destroy program it answers; None for a destroy.
     state: whether the interface offers steps_since_improvement (the paper's second ablation).
+    kit: whether programs may import the problem's kit.
     shortened: what was omitted to fit the context: "sources" of the parents, the "parents", or
         "all", also the destroy's source; "" if nothing was.
     """
@@ -115,6 +116,7 @@ class Prompt:
     destroy: Program | None = None
     state: bool = True
     shortened: str = ""
+    kit: bool = False
 
 
 @dataclass(frozen=True)

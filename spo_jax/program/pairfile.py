@@ -16,14 +16,16 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
-from spo_jax.errors import InputError, Rejection
+from spo_jax.errors import InputError, Rejection, require_path
+from spo_jax.program import kitfile
 from spo_jax.program.interface import Interface
 from spo_jax.program.nouns import MAX_SOURCE, ROLES, Pair, Program, Role, entry_function
 from spo_jax.program.pairtext import acts_unnamed, defines, head, layout, with_docstring
 from spo_jax.program.scopes import Import, Statement, identifiers, module_names, rename, split
 from spo_jax.program.syntax import parse_tree
+from spo_jax.words import KIT
 
-MAX_FILE = 4 * MAX_SOURCE  # bytes; two programs and what surrounds them
+MAX_FILE = 6 * MAX_SOURCE  # bytes; two programs, the kit and what surrounds them
 
 
 class Unwritable(InputError):
@@ -72,6 +74,7 @@ def load_pair(path: str | Path) -> Pair:
     Raises InputError with one sentence for a file that is missing, unreadable, too large, not
     UTF-8, not Python, or without one of the two functions.
     """
+    require_path("path", path)
     path = Path(path)
     return parse_pair(read_file(path), str(path))
 
@@ -100,7 +103,7 @@ def read_file(path: Path) -> str:
 def parse_pair(text: str, where: str) -> Pair:
     """The pair in a pair file's text; `where` names it in errors. Raises InputError."""
     try:
-        module = _Module(*split(text))
+        module = _Module(*split(kitfile.plain(text)))
         nodes = [each.node for each in module.statements]
         functions = [node.name for node in nodes if isinstance(node, ast.FunctionDef)]
         for role in ROLES:
@@ -140,11 +143,14 @@ def _reached(module: _Module, role: Role) -> _Module:
 # --- writing --------------------------------------------------------------------------------------
 
 
-def format_pair(pair: Pair, about: str = "", interface: Interface | None = None) -> str:
+def format_pair(
+    pair: Pair, about: str = "", interface: Interface | None = None, kit: str = ""
+) -> str:
     """A module with both programs, independent of spo_jax.
 
     The head of its docstring has `about` (origin and quality) and the argument descriptions of the
-    problem's `interface`.
+    problem's `interface`. kit: the module of the problem's kit (`Problem.kit`), of which the file
+    gets what the programs use; without it their imports of `lns` stay as they are.
     Raises Unwritable for a program that the contract forbids: no such function, nested too deeply.
     """
     modules = []
@@ -154,12 +160,14 @@ def format_pair(pair: Pair, about: str = "", interface: Interface | None = None)
         except Rejection as error:
             raise Unwritable(f"the {role} program cannot be written: {error.reason}") from None
     try:
-        return _joined(*_apart(*modules), about, interface)
+        return _joined(*_apart(*modules), about, interface, kit)
     except Rejection as error:
         raise Unwritable(f"the pair cannot be written: {error.reason}") from None
 
 
-def _joined(destroy: _Module, repair: _Module, about: str, interface: Interface | None) -> str:
+def _joined(
+    destroy: _Module, repair: _Module, about: str, interface: Interface | None, kit: str
+) -> str:
     shared = _shared(destroy, repair)
     imports = {*destroy.imports, *repair.imports}
     acts = {each.flat for each in destroy.statements if not each.binds}
@@ -168,7 +176,9 @@ def _joined(destroy: _Module, repair: _Module, about: str, interface: Interface 
         is_shared = each.binds and each.binds <= shared
         if not is_shared and each.flat not in acts:
             statements.append(each)
-    body = layout(imports, statements, ROLES)
+    ours = sorted((each for each in imports if kit and each.module == KIT), key=str)
+    block = kitfile.block(kit, ours, statements) if ours else ""
+    body = layout(imports.difference(ours), statements, ROLES, (block, {e.name for e in ours}))
     return f"{head(destroy.function('destroy'), statements, about, interface)}\n\n{body}"
 
 
@@ -177,6 +187,7 @@ def save_pair(
     pair: Pair,
     about: str = "",
     interface: Interface | None = None,
+    kit: str = "",
     *,
     overwrite: bool = False,
 ) -> Path:
@@ -184,7 +195,7 @@ def save_pair(
     Unwritable as `format_pair` does.
     """
     path = Path(path)
-    text = format_pair(pair, about, interface)
+    text = format_pair(pair, about, interface, kit)
     if path.is_dir():
         raise InputError(f"{path}: a folder; give the name of a file")
     if not path.parent.is_dir():

@@ -3,7 +3,7 @@
 import ast
 import random
 import textwrap
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from spo_jax.program.interface import Argument, Interface
 from spo_jax.program.nouns import one_line
@@ -14,9 +14,16 @@ WIDTH = 96  # columns of a docstring's lines
 
 
 def layout(
-    imports: Iterable[Import], statements: Sequence[Statement], entries: tuple[str, ...]
+    imports: Iterable[Import],
+    statements: Sequence[Statement],
+    entries: tuple[str, ...],
+    block: tuple[str, Collection[str]] = ("", ()),
 ) -> str:
-    """A module's text: imports, constants, helpers, the entry functions in their order."""
+    """A module's text: imports, constants, helpers, the entry functions in their order.
+
+    block: a text and the names that it binds. It comes last, so that the programs come first; or
+    after the imports, where a statement needs it when the module is read.
+    """
 
     def rank(statement: Statement) -> int:
         for position, entry in enumerate(entries):
@@ -27,10 +34,14 @@ def layout(
     bound = [name for each in statements for name in each.binds]
     if len(bound) == len(set(bound)):  # if a name is bound twice, the order matters
         statements = _after_needs(sorted(statements, key=rank))
-    parts = [_import_lines(imports)]
+    text, names = block
+    first = any(not each.needs.isdisjoint(names) for each in statements)
+    parts = [_import_lines(imports), f"\n\n{text}" if text and first else ""]
     for index, each in enumerate(statements):
         tight = index > 0 and not each.is_function and not statements[index - 1].is_function
         parts.append(("\n" if tight else "\n\n\n" if each.is_function else "\n\n") + each.text)
+    if text and not first:
+        parts.append(f"\n\n\n{text}")
     return "".join(parts).strip("\n") + "\n"
 
 

@@ -3,10 +3,13 @@
 import os
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import jax
 
 SAME_BITS = "--xla_gpu_deterministic_ops=true"
+# For large programs of small operations on a CPU: two thirds of the time to compile, as fast.
+QUICK = {"xla_cpu_use_fusion_emitters": False, "xla_backend_optimization_level": 1}
 
 
 def keep_compiled(folder: str | Path) -> str:
@@ -31,6 +34,21 @@ def keep_compiled(folder: str | Path) -> str:
     jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
     jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
     return ""
+
+
+def quick_options() -> dict[str, Any]:
+    """The options in `QUICK` where they hold: on a CPU, if XLA knows them and XLA_FLAGS does not
+    set them.
+    """
+    if jax.default_backend() != "cpu":
+        return {}
+    flags = os.environ.get("XLA_FLAGS", "")
+    options = {name: value for name, value in QUICK.items() if name not in flags}
+    try:
+        jax.jit(lambda x: x, compiler_options=options).lower(0.0).compile()
+    except jax.errors.JaxRuntimeError:  # another version of XLA
+        return {}
+    return options
 
 
 def share_devices(in_turns: bool) -> None:

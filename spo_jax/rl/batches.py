@@ -10,7 +10,7 @@ from jax.sharding import Mesh, NamedSharding
 from jax.sharding import PartitionSpec as P
 
 from spo_jax.errors import InputError
-from spo_jax.rl.buckets import bucket, pad_left, pad_right
+from spo_jax.rl.buckets import COARSE_COMPLETION, COARSE_PROMPT, bucket, pad_left, pad_right
 from spo_jax.rl.grpo import GrpoConfig, advantages
 from spo_jax.rl.sharding import ROWS
 
@@ -72,13 +72,15 @@ class Selection:
     """The samples with an advantage, and counts.
 
     samples: those with a non-zero advantage, by group. groups: number with a usable sample.
-    usable: samples with a credit and log-probabilities. dropped: the others.
+    usable: samples with a credit and log-probabilities. dropped: the others. largest: samples of
+    the largest group, whatever they are worth.
     """
 
     samples: tuple[tuple[WeightedSample, ...], ...]
     groups: int
     usable: int
     dropped: int
+    largest: int
 
 
 def advantages_of(group: TokenGroup, config: GrpoConfig) -> np.ndarray:
@@ -114,8 +116,8 @@ def select(groups: Sequence[TokenGroup], config: GrpoConfig, context: int) -> Se
             )  # fmt: skip
         if rows:
             chosen.append(tuple(rows))
-    dropped = sum(len(group.completions) for group in groups) - usable
-    return Selection(tuple(chosen), counted, usable, dropped)
+    sizes = [len(group.completions) for group in groups]
+    return Selection(tuple(chosen), counted, usable, sum(sizes) - usable, max(sizes, default=0))
 
 
 @jax.tree_util.register_dataclass
@@ -146,12 +148,15 @@ def plan(
     """The batches of an update on their devices, `config.micro_batch` rows per device at a time.
 
     By default each row has its own prompt, and rows of similar length share a batch. With shared
-    prompts, a batch has one group per device and K rounds of rows.
+    prompts, a batch has one group per device and K rounds of rows; with `config.coarse` all have
+    as many rows, whatever their groups lost.
     """
     width, devices = config.micro_batch, mesh.size if mesh else 1
     if config.share_prompts:
         groups = sorted(selection.samples, key=_longest)
-        largest = max(map(len, groups), default=0) if config.coarse else 0
+        largest = selection.largest if config.coarse else 0
+        if largest:  # rounds of equal size
+            width = -(-largest // -(-largest // width))
         for start in range(0, len(groups), devices):
             some = groups[start : start + devices]
             yield _batch(some, devices, width, largest, config.coarse, mesh)
@@ -191,13 +196,15 @@ def _batch(
         for group in [*groups, *[()] * missing]:
             part = group[k * width : (k + 1) * width]
             rows += [*part, *[None] * (width - len(part))]
-    size = bucket(max(len(row.tokens) for row in rows if row), coarse)
+    size = bucket(max(len(row.tokens) for row in rows if row), coarse and COARSE_COMPLETION)
     tokens, mask = pad_right([row.tokens if row else filler.tokens[:1] for row in rows], size)
     logprobs = np.zeros(tokens.shape, np.float32)
     for i, row in enumerate(rows):
         if row:
             logprobs[i, : len(row.logprobs)] = row.logprobs
-    padded, prompt_mask = pad_left(prompts, bucket(max(map(len, prompts)), coarse))
+    padded, prompt_mask = pad_left(
+        prompts, bucket(max(map(len, prompts)), coarse and COARSE_PROMPT)
+    )
     advantage = np.array([row.advantage if row else 0.0 for row in rows], np.float32)
     weight = np.array([row.weight if row else 0.0 for row in rows], np.float32)
 

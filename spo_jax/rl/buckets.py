@@ -10,21 +10,29 @@ from collections.abc import Sequence
 import numpy as np
 
 SMALLEST = 64
+# On a CPU: a typical prompt with a parent or two, and a typical program. One compilation takes as
+# long as a hundred updates of the model that ships, so its first, short prompts are padded too.
+COARSE_PROMPT, COARSE_COMPLETION = 256, 128
 
 
-def bucket(length: int, coarse: bool = False) -> int:
+def bucket(length: int, coarse: int = 0) -> int:
     """The smallest of 64, 128, 192, 256, 384, 512, 768, 1024, ... that is at least `length`.
 
-    coarse: of 128, 256, 512, 1024, ...: a third of the programs, more padding.
+    coarse: if positive, of this power of two and those above: fewer programs, more padding.
     """
     if coarse:
-        return max(2 * SMALLEST, 1 << (length - 1).bit_length())
+        return max(coarse, 1 << (length - 1).bit_length())
     return SMALLEST * rung(-(-length // SMALLEST))
 
 
-def rung(count: int) -> int:
-    """The smallest of 1, 2, 3, 4, 6, 8, 12, 16, 24, ... that is at least `count`."""
+def rung(count: int, coarse: bool = False) -> int:
+    """The smallest of 1, 2, 3, 4, 6, 8, 12, 16, 24, ... that is at least `count`.
+
+    coarse: of the powers of two.
+    """
     power = 1 << max(count - 1, 0).bit_length()
+    if coarse:
+        return power
     lower = power - power // 4
     return lower if power >= 4 and count <= lower else power
 

@@ -78,8 +78,8 @@ class GrpoConfig:
         group's lowest credit minus it.
     micro_batch: samples on a device at a time.
     share_prompts: compute a group's prompt once instead of once per sample; the same gradient.
-    coarse: pad lengths to powers of two and groups to the largest, for models that take longer to
-        compile than to compute.
+    coarse: pad lengths to few powers of two and groups to the largest, for models that take longer
+        to compile than to compute.
     on_policy: the updated adapter is the one that sampled, but the sampler rounds differently. Then
         the trainer's own log-probabilities replace the sampler's.
     importance_cap: with on_policy, weight each sample by its probability under the trainer over

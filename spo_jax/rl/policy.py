@@ -6,7 +6,7 @@ continues exactly if the backend is reproducible: see `backend.repeats`.
 """
 
 import hashlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import lru_cache
 from pathlib import Path
@@ -22,7 +22,7 @@ from spo_jax.named import imported_function
 from spo_jax.program import ROLES, Completion, Group, Prompt, Role
 from spo_jax.rl.batches import TokenGroup, advantages_of
 from spo_jax.rl.checkpoint import Checkpoints
-from spo_jax.rl.grpo import ADVANTAGES, RATIOS, SCHEDULES, GrpoConfig, centred
+from spo_jax.rl.grpo import ADVANTAGES, RATIOS, SCHEDULES, Advantage, GrpoConfig, centred
 from spo_jax.rl.lora import TARGET_SETS, LoraConfig, init_adapter
 from spo_jax.rl.peft import export_peft
 from spo_jax.rl.qwen3_5 import Qwen3_5, Qwen3_5Config, load_pretrained
@@ -31,7 +31,7 @@ from spo_jax.rl.tensor_files import fresh_folder, read_json
 from spo_jax.rl.tokens import Tokenizer
 from spo_jax.rl.trainer import Learner, NotFinite, Trainer, make_optimizer
 from spo_jax.seeding import derive
-from spo_jax.words import EMBEDDED, VLLM
+from spo_jax.words import OWN_MODELS, VLLM
 
 # The settings that an answer depends on, by their label.
 FILES = {
@@ -70,15 +70,9 @@ class Policy(Streaming):
     """
 
     def __init__(self, config: Settings, model: Qwen3_5, tokenizer: Tokenizer) -> None:
-        context = min(config.generator.context, model.config.max_position_embeddings)
-        if config.generator.max_new_tokens >= context:
-            raise InputError(
-                f"max_new_tokens is {config.generator.max_new_tokens}; the model's context of "
-                f"{context} leaves nothing for a prompt"
-            )
-        self.writes_prose = (
-            config.generator.model != EMBEDDED
-        )  # which knows the forms of SPO's prompts alone
+        context = _context(config, model.config)
+        # Those of the package know the forms of SPO's prompts alone.
+        self.writes_prose = config.generator.model not in OWN_MODELS
         self._model, self._tokenizer = model, tokenizer
         self._room = context - config.generator.max_new_tokens
         self._prompt_tokens = lru_cache(4096)(tokenizer.prompt)
@@ -89,9 +83,12 @@ class Policy(Streaming):
             stop_tokens=tokenizer.stops,
             context=context,
             max_rows=config.generator.sample_rows,
+            coarse=jax.default_backend() == "cpu",
         )
         self.lora = lora_of(config)
         self._trainer = Trainer(model, self.lora, grpo_of(config), context)
+        self._learns = config.learning.update == "grpo"
+        self._responses = config.search.responses
         self.learners: dict[Role, Learner] = {
             role: self._trainer.init(_key(config.seed, "adapter", role)) for role in ROLES
         }
@@ -111,6 +108,11 @@ class Policy(Streaming):
         return cls(config, model, tokenizer)
 
     # --- sampling ---------------------------------------------------------------------------------
+
+    def open(self, folder: Path, remark: Callable[[str], None]) -> None:
+        """Begin to compile the first update, beside the first answers."""
+        if self._learns:
+            self._trainer.prepare(self.learners["repair"], self._responses)
 
     def fits(self, text: str) -> bool:
         """Whether a prompt leaves room for an answer of maximum length."""
@@ -200,6 +202,24 @@ class Policy(Streaming):
 # --- settings -------------------------------------------------------------------------------------
 
 
+def require_fitting(config: Settings) -> None:
+    """Raises InputError where a run's settings do not fit its model, as `Policy` does."""
+    _context(config, Qwen3_5Config.from_json(model_folder(config.generator.model)))
+    lora_of(config)
+    _advantage(config)
+
+
+def _context(config: Settings, shape: Qwen3_5Config) -> int:
+    """The longest prompt and answer together. Raises InputError where no prompt has room."""
+    context = min(config.generator.context, shape.max_position_embeddings)
+    if config.generator.max_new_tokens >= context:
+        raise InputError(
+            f"max_new_tokens is {config.generator.max_new_tokens}; the model's context of "
+            f"{context} leaves nothing for a prompt"
+        )
+    return context
+
+
 def lora_of(config: Settings) -> LoraConfig:
     """The adapters of a run. Raises InputError for an unknown target."""
     names = tuple(name.strip() for name in config.learning.lora_targets.split(","))
@@ -217,10 +237,7 @@ def grpo_of(config: Settings) -> GrpoConfig:
         weight_decay=config.learning.weight_decay,
         micro_batch=config.learning.micro_batch,
         temperature=config.generator.temperature,
-        advantage=ADVANTAGES.get(config.learning.advantage)
-        or imported_function(
-            "advantage", config.learning.advantage, ", ".join(ADVANTAGES), centred
-        ),
+        advantage=_advantage(config),
         ratio=RATIOS[config.learning.ratio],
         failure_penalty=config.learning.failure_penalty,
         share_prompts=config.learning.share_prompts,
@@ -229,6 +246,13 @@ def grpo_of(config: Settings) -> GrpoConfig:
         on_policy=True,
         sampled_at=1.0 if config.generator.name == VLLM else None,
         importance_cap=config.vllm.importance_cap,
+    )
+
+
+def _advantage(config: Settings) -> Advantage:
+    name = config.learning.advantage
+    return ADVANTAGES.get(name) or imported_function(
+        "advantage", name, ", ".join(ADVANTAGES), centred
     )
 
 
@@ -242,21 +266,23 @@ def _key(*name: int | str) -> jax.Array:
 
 
 def model_folder(name: str) -> Path:
-    """The folder of a model: the embedded one, or a named folder.
+    """The folder of a model: one of the package, by its name, or a named folder.
 
     Raises InputError if it is missing.
     """
-    if name == EMBEDDED:
+    if name in OWN_MODELS:
         try:
-            from spo_jax.rl.embedded import FOLDER
+            from spo_jax.rl.embedded import FOLDERS
         except ImportError:
             raise InputError(
-                "this installation has no embedded model; name the folder of one with --model"
+                f"this installation has no {name} model; name the folder of one with --model"
             ) from None
-        return FOLDER
+        return FOLDERS[name]
     folder = Path(name)
     if not folder.is_dir():
-        raise InputError(f"model {name}: no such folder; name a Qwen3.5 folder, or {EMBEDDED}")
+        raise InputError(
+            f"model {name}: no such folder; name a Qwen3.5 folder, or {' or '.join(OWN_MODELS)}"
+        )
     return folder
 
 

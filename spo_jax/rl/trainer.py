@@ -2,8 +2,9 @@
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
-from functools import partial
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass, replace
+from functools import cache, partial
 from typing import Any
 
 import jax
@@ -13,6 +14,7 @@ import optax
 from flax import nnx
 
 from spo_jax.errors import SpoError
+from spo_jax.rl.backend import quick_options
 from spo_jax.rl.batches import Batch, TokenGroup, WeightedSample, plan, select
 from spo_jax.rl.grpo import GrpoConfig, Outcome, clipped_objective
 from spo_jax.rl.logprobs import token_logprobs
@@ -50,6 +52,7 @@ class Trainer:
         self._weights = nnx.state(model)
         self._shardings: Any = None
         self._host: Any = None  # the base's copy in host memory, if made
+        self._prepared: Future[Any] | None = None
 
     def init(self, key: jax.Array) -> Learner:
         """A learner with an adapter without effect."""
@@ -66,17 +69,20 @@ class Trainer:
         for a sample beyond the context, and NotFinite, which names the group, before any change.
         """
         began = time.perf_counter()
+        if self._prepared is not None:
+            wait([self._prepared])  # an error of it comes again below
+            self._prepared = None
         selection = select(groups, self.config, self.context)
         gradients = replicated(jax.tree.map(jnp.zeros_like, learner.adapter), self.mesh)
         rows: list[WeightedSample | None] = []
         outcomes: list[Outcome] = []
         for batch, some in plan(selection, self.config, self.mesh):
-            gradients, outcome = accumulate(
+            gradients, outcome = accumulator()(
                 self._settings, self._weights, learner.adapter, gradients, batch
             )
             rows += some
             outcomes.append(outcome)
-        norm = float(optax.tree.norm(gradients))
+        norm = float(_norm(gradients))
         judged = _judged(rows, jax.device_get(outcomes))
         _check_finite(judged, norm, groups)
         if judged:
@@ -93,6 +99,27 @@ class Trainer:
             **(_drift(judged) if self.config.on_policy else {}),
             "tokens_per_second": tokens / seconds,
         }
+
+    def prepare(self, learner: Learner, samples: int) -> None:
+        """Begin to compile the update of groups with so many samples, in another thread.
+
+        `update` waits for it. Only with the setting coarse, where the usual shapes are known.
+        """
+        config = self.config
+        if not (config.coarse and config.share_prompts):
+            return
+        token = np.zeros(1, np.int32)
+        group = TokenGroup(
+            "", token, [token] * samples, [np.zeros(1, np.float32)] * samples, np.arange(samples)
+        )
+        own = replace(config, advantage=lambda credits: credits + 1.0)  # none is zero
+        ((batch, _),) = plan(select([group], own, self.context), config, self.mesh)
+        # Copies: the learner's own arrays are given away by the first step.
+        adapter, gradients = (jax.tree.map(jnp.zeros_like, learner.adapter) for _ in range(2))
+        traced = (self._settings, self._weights, adapter, gradients, batch)
+        other = ThreadPoolExecutor(1)
+        self._prepared = other.submit(lambda: accumulator().trace(*traced).lower().compile())
+        other.shutdown(wait=False)
 
     def read(
         self, adapter: Adapter, scale: jax.Array, tokens: np.ndarray, places: Sequence[int]
@@ -139,8 +166,7 @@ class _Settings:
     config: GrpoConfig
 
 
-@partial(jax.jit, static_argnums=0, donate_argnums=3)
-def accumulate(
+def _accumulate(
     settings: _Settings, weights: Any, adapter: Adapter, gradients: Adapter, batch: Batch
 ) -> tuple[Adapter, Outcome]:
     """`gradients` plus those of the loss (negative eq:grpo) on a batch; rows [K, G m]."""
@@ -151,11 +177,24 @@ def accumulate(
     return jax.tree.map(jnp.add, gradients, own), gathered(outcome, model.mesh)
 
 
+accumulate = jax.jit(_accumulate, static_argnums=0, donate_argnums=3)
+
+
+@cache
+def accumulator() -> Any:
+    """`accumulate`, on a CPU compiled in less time to code as fast; see `quick_options`."""
+    options = quick_options()
+    return jax.jit(_accumulate, static_argnums=0, donate_argnums=3, compiler_options=options)
+
+
 @partial(jax.jit, static_argnums=0, donate_argnums=1)
 def apply(config: GrpoConfig, learner: Learner, gradients: Adapter) -> Learner:
     """One optimizer step."""
     updates, state = make_optimizer(config).update(gradients, learner.optimizer, learner.adapter)
     return Learner(optax.apply_updates(learner.adapter, updates), state, learner.steps + 1)
+
+
+_norm = jax.jit(optax.tree.norm)  # one program in place of one for each operation and shape
 
 
 def make_optimizer(config: GrpoConfig) -> optax.GradientTransformation:

@@ -212,7 +212,7 @@ def counts_of(
         repair_answers=sum(len(answers.completions) for answers in followers),
         repairs=repairs,
         valid_repairs=valid_repairs,
-        pairs=len(table.played),
+        pairs=table.evaluated,
         reused=table.reused,
         top=max(utilities, default=None),
         median=median(utilities) if utilities else None,

@@ -38,15 +38,33 @@ def validation_instances(config: Settings, problem: Problem) -> list[Instance]:
 
 def fresh_instances(config: Settings, problem: Problem) -> list[Instance]:
     """Instances like those of the training that it has not seen; none where it has files."""
-    seed = derive(config.seed, "fresh")
+    return _like_training(config, problem, FRESH, derive(config.seed, "fresh"))
+
+
+def round_instances(config: Settings, problem: Problem, k: int) -> list[Instance]:
+    """As many instances as the training has, like them, that round k alone draws.
+
+    Raises InputError where the training has files.
+    """
+    found = _like_training(config, problem, 1, derive(config.seed, "round", k, "instances"))
+    if not found:
+        raise InputError(
+            f"remeasure is {config.search.remeasure}, which draws new instances each round, but "
+            "--on names files; name uniform:SIZExCOUNT, or leave remeasure out"
+        )
+    return found
+
+
+def _like_training(config: Settings, problem: Problem, times: int, seed: int) -> list[Instance]:
+    """`times` as many instances as the training has; none where it has files."""
     if not config.evaluation.on:
-        return sampled(problem, config.evaluation.size, FRESH * config.evaluation.instances, seed)
+        return sampled(problem, config.evaluation.size, times * config.evaluation.instances, seed)
     sets = [parse_spec(text, problem).uniform for text in config.evaluation.on]
     fresh = []
     for each in sets:
         if each is None:
             return []
-        fresh += sampled(problem, each[0], FRESH * each[1], seed)
+        fresh += sampled(problem, each[0], times * each[1], seed)
     return fresh
 
 

@@ -45,7 +45,8 @@ class Parts:
 
     def __post_init__(self) -> None:
         if self.templates is None:
-            read = Templates.read(self.config.generator.prompts, self.problem)
+            generator = self.config.generator
+            read = Templates.read(generator.prompts, self.problem, generator.kit != "none")
             object.__setattr__(self, "templates", read)
 
 

@@ -5,6 +5,7 @@ Lines 8, 11 and 14 to 15 of Algorithm 1; `spo_jax.search.spo` puts them in order
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -17,22 +18,41 @@ from spo_jax.program import Pair, Program
 from spo_jax.search.credit import Credits, CrossPlay, Payoff
 from spo_jax.search.parts import Parts
 from spo_jax.search.population import Member, Population
-from spo_jax.search.rounds import Best, Digests, Failure, Played, stands
+from spo_jax.search.rounds import Best, Digests, Failure, Played, appended, stands
 from spo_jax.search.utility import mean_scores
+
+NONE: Mapping[Digests, tuple[Played, ...]] = {}
 
 
 class Table:
-    """The payoffs a round can see: those of earlier rounds, and those it adds."""
+    """The payoffs a round can see: those of earlier rounds, and those it adds.
+
+    played: pairs that this round evaluated first. remeasured: its measurements of pairs that had
+    one. The J of a pair is the mean over all its measurements.
+    """
 
     def __init__(
-        self, parts: Parts, instances: Sequence[Instance], known: Mapping[Digests, Played]
+        self,
+        parts: Parts,
+        instances: Sequence[Instance],
+        known: Mapping[Digests, Played],
+        more: Mapping[Digests, tuple[Played, ...]] = NONE,
+        fresh: bool = False,
     ):
+        """known: first measurements of earlier rounds. more: further ones. fresh: whether these are
+        instances of the round's own; what is paid there compares with no reference, so is not kept.
+        """
+        self._training = None if fresh else instances
         self._parts = parts
         self._instances = instances
         self._before = known
-        self._known = dict(known)
+        self._known = {d: each.joined(more.get(d, ())) for d, each in known.items()}
+        self._first = dict(known)
+        self._more = dict(more)
         self._again: set[Digests] = set()
+        self._level = 0.0
         self.played: list[Played] = []
+        self.remeasured: list[Played] = []
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -43,6 +63,11 @@ class Table:
     def reused(self) -> int:
         """How many pairs need not be played, because an earlier round did."""
         return len(self._again)
+
+    @property
+    def evaluated(self) -> int:
+        """How many evaluations of a pair this round took."""
+        return len(self.played) + len(self.remeasured)
 
     def missing(self, pairs: Iterable[Pair]) -> list[Pair]:
         """The distinct pairs among `pairs` that have no verdict yet."""
@@ -60,35 +85,72 @@ class Table:
         if not new:
             return
         with self._parts.observer.working(kind):
-            played = self._outcomes(new, kind, progress)
-            if faulty := [pair for pair in new if not stands(played[_digests(pair)])]:
-                played |= self._outcomes(faulty, kind)
-        self._known |= played
-        self.played += played.values()
+            played = self.outcomes(new, kind, self._instances, progress)
+        self._keep([each.lowered(self._level) for each in played.values()])
+        self.played += [self._first[digests] for digests in played]
+
+    def _keep(self, played: Sequence[Played]) -> None:
+        """First measurements."""
+        self._first |= {each.digests: each for each in played}
+        self._known |= {each.digests: each for each in played}
+
+    def set_level(self, level: float) -> None:
+        """Take `level` off what this round has played, and off what it will play."""
+        self.played = [each.lowered(level) for each in self.played]
+        self._keep(self.played)
+        self._level = level
+
+    def add(self, more: Sequence[Played]) -> None:
+        """Measurements of pairs that have one."""
+        self.remeasured += more
+        self._more = appended(self._more, more)
+        for digests in {each.digests for each in more}:
+            self._known[digests] = self._first[digests].joined(self._more[digests])
+
+    def measured_again(self, destroy: Program, repair: Program) -> bool:
+        """Whether a pair has more than its first measurement."""
+        return (destroy.digest, repair.digest) in self._more
+
+    def outcomes(
+        self,
+        pairs: Sequence[Pair],
+        kind: str,
+        instances: Sequence[Instance],
+        progress: Progress | None = None,
+    ) -> dict[Digests, Played]:
+        """What becomes of some pairs; those with a fault of the host are tried twice."""
+        played = self._outcomes(pairs, kind, instances, progress)
+        if faulty := [pair for pair in pairs if not stands(played[_digests(pair)])]:
+            played |= self._outcomes(faulty, kind, instances)
+        return played
 
     def _outcomes(
-        self, pairs: Sequence[Pair], kind: str, progress: Progress | None = None
+        self,
+        pairs: Sequence[Pair],
+        kind: str,
+        instances: Sequence[Instance],
+        progress: Progress | None = None,
     ) -> dict[Digests, Played]:
-        """What becomes of some pairs."""
         config = self._parts.config
         rollouts = self._parts.evaluator.run(
             pairs,
-            self._instances,
+            instances,
             seeds=range(config.evaluation.rollouts),
             steps=config.evaluation.steps,
             fail_fast=True,
             progress=progress,
         )
         require_rollouts(rollouts, len(pairs), *self.shape, config.evaluation.steps)
-        scores = self._parts.utility(rollouts, self._instances)
+        scores = self._parts.utility(rollouts, instances)
         values = mean_scores(scores)
         found = {}
         for p, pair in enumerate(pairs):
             status, reason, role = rollouts.failure(p) or (Status.OK, "", "")
             value = float(values[p]) if status == Status.OK else math.nan
             own = () if math.isnan(value) else tuple(map(float, scores[p].ravel()))
+            costs = rollouts.costs_of(p) if instances is self._training else ()
             found[_digests(pair)] = Played(
-                *_digests(pair), kind, status.label, value, reason, role, own
+                *_digests(pair), kind, status.label, value, reason, role, own, costs
             )
         return found
 
@@ -97,8 +159,9 @@ class Table:
         return self._known[destroy.digest, repair.digest]
 
     def utility(self, destroy: Program, repair: Program) -> float:
-        """J of a pair that was played; NaN for one that failed."""
-        return self._known[destroy.digest, repair.digest].utility
+        """J of a pair; NaN for one that failed, or that has no verdict."""
+        played = self._known.get((destroy.digest, repair.digest))
+        return math.nan if played is None else played.utility
 
     def scores(self, destroy: Program, repair: Program) -> np.ndarray:
         """[I, S] float64 scores of a pair, whose mean is J; NaN for one without a J."""
@@ -126,7 +189,7 @@ class Table:
         """Pairs of this round that failed, with the reason."""
         return [
             Failure("pair", played.status, played.reason, played.destroy, played.repair)
-            for played in self.played
+            for played in (*self.played, *self.remeasured)
             if played.status != Status.OK.label
         ]
 
@@ -173,6 +236,14 @@ def payoff_of(
             (member.program for member in followers),
         ),
     )
+
+
+def with_asked(payoff: Payoff, pairs: Sequence[Pair], table: Table) -> Payoff:
+    """The payoff with J of some pairs that were played, for the schemes that asked for them."""
+    if not pairs:
+        return payoff
+    asked = {_digests(pair): table.utility(pair.destroy, pair.repair) for pair in pairs}
+    return replace(payoff, asked=asked)
 
 
 def _scores(population: Population) -> dict[str, float]:

@@ -22,9 +22,12 @@ from spo_jax.search.population import (
     diverse_survivors,
     identity,
     leader_panel,
+    ranked_survivors,
 )
 from spo_jax.search.rounds import NoUpdate, Updater
 from spo_jax.words import ENDPOINT, LEARNERS, VLLM
+
+_GENERATORS, _UPDATES = "model, vllm, openai, grammar", "grpo, none"  # those of the package
 
 
 def writer_and_learner(config: Settings) -> tuple[Generator, Updater]:
@@ -42,7 +45,7 @@ def writer_and_learner(config: Settings) -> tuple[Generator, Updater]:
             config.learning.update
         )
     updater = None if config.learning.update == "grpo" else get_updater(config.learning.update)
-    from spo_jax.rl.policy import Policy, trained_on
+    from spo_jax.rl.policy import Policy
 
     kind = Policy
     if config.generator.name == VLLM:
@@ -50,13 +53,55 @@ def writer_and_learner(config: Settings) -> tuple[Generator, Updater]:
 
         kind = VllmPolicy
     policy = kind.load(config)
+    _require_known(config)
+    return policy, policy if updater is None else updater
+
+
+def require_parts(config: Settings) -> None:
+    """Raises the InputError with which a run is refused for a name, or for what does not fit its
+    model; the same sentence. Starts nothing, and reads neither instances nor weights.
+    """
+    from spo_jax.envs.run.evaluator import get_evaluator
+    from spo_jax.search.credit import get_credit
+    from spo_jax.search.methods import rounds_of
+    from spo_jax.search.utility import get_utility
+
+    get_credit(config.search.credit)
+    if config.learning.learning_credit is not None:
+        get_credit(config.learning.learning_credit)
+    get_survivors(config.search.survivors)
+    get_panel(config.search.panel)
+    get_utility(config.evaluation.utility)
+    rounds_of(config)
+    name, update = config.generator.name, config.learning.update
+    if name == ENDPOINT:
+        from spo_jax.rl.endpoint import Endpoint
+
+        Endpoint(config)
+    elif name in LEARNERS:
+        from spo_jax.rl.policy import require_fitting
+
+        require_fitting(config)
+        _require_known(config)
+    elif name == "grammar":
+        get_generator(name, config.problem)
+    else:
+        imported("generator", name, _GENERATORS, call=False)
+    if update not in ("grpo", "none"):
+        imported("update", update, _UPDATES, call=False)
+    get_evaluator(config.evaluation.evaluator)
+
+
+def _require_known(config: Settings) -> None:
+    """Raises InputError for a model that does not know the problem of a run."""
+    from spo_jax.rl.policy import trained_on
+
     known, problem = trained_on(config.generator.model), get_problem(config.problem).name
     if known and problem not in known:
         raise InputError(
             f"model {config.generator.model} knows only the problems that it was trained on "
             f"({', '.join(known)}), not {problem}: name another --model or --generator"
         )
-    return policy, policy if updater is None else updater
 
 
 def get_generator(name: str, problem: str = "") -> Generator:
@@ -68,8 +113,7 @@ def get_generator(name: str, problem: str = "") -> Generator:
         from spo_jax.search.writing.grammar import GrammarGenerator
 
         return GrammarGenerator(get_problem(problem) if problem else None)
-    known = "model, vllm, openai, grammar"
-    return as_generator(imported("generator", name, known), f"generator {name!r}")
+    return as_generator(imported("generator", name, _GENERATORS), f"generator {name!r}")
 
 
 def as_generator(found: Any, what: str = "the generator") -> Generator:
@@ -109,7 +153,7 @@ def get_updater(name: str) -> Updater:
     """
     if name == "none":
         return NoUpdate()
-    updater = imported("update", name, "grpo, none")
+    updater = imported("update", name, _UPDATES)
     if isinstance(updater, Updater):
         require_members(f"update {name!r}", updater, Updater)
         return updater
@@ -134,16 +178,19 @@ class FunctionUpdater(Updater):
         return {} if found is None else found
 
 
+_SURVIVORS = {"diverse": diverse_survivors, "ranked": ranked_survivors}
+
+
 def get_survivors(name: str) -> Survivors:
-    """The rule of survivors: "diverse", or a function with the signature of `diverse_survivors`.
+    """The rule of survivors: "diverse", "ranked", or a function like `diverse_survivors`.
 
     What a user's own returns is checked: an InputError says where it returned something else than
     candidates with finite scores, each once and at most `context.size`.
     Raises InputError where there is no such function.
     """
-    if name == "diverse":
-        return diverse_survivors
-    function = imported_function("survivors", name, "diverse", diverse_survivors)
+    if name in _SURVIVORS:
+        return _SURVIVORS[name]
+    function = imported_function("survivors", name, ", ".join(_SURVIVORS), diverse_survivors)
     due = "it must return members of its candidates, with finite scores"
 
     def checked(candidates: Sequence[Member], context: SurvivorContext) -> Population:

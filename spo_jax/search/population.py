@@ -7,6 +7,7 @@ broken by digest.
 import math
 import random
 import re
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Sequence
 from dataclasses import astuple, dataclass
 from typing import Any
@@ -98,19 +99,42 @@ def diverse_survivors(candidates: Sequence[Member], context: SurvivorContext) ->
     sampled is favoured. The rule is deterministic: it draws nothing from `context.rng`.
     Raises InputError for candidates of both roles, a negative size or a diversity below zero.
     """
+    left = _distinct(candidates)
+    return _spread(left, [member.score for member in left], context)
+
+
+def ranked_survivors(candidates: Sequence[Member], context: SurvivorContext) -> Population:
+    """As `diverse_survivors`, with ranks in place of scores: 1 for the best of the distinct
+    candidates, 0 for the worst, equal scores sharing their mean rank.
+
+    Scores of J differ by thousandths, strategies by tenths, so that the paper's rule follows the
+    distances whatever their weight is meant to be. Ranks do not depend on the scale of a problem.
+    """
+    left = _distinct(candidates)
+    scores = [member.score for member in left]
+    ordered = sorted(scores)
+    steps = max(1, len(left) - 1)
+    ranks = [
+        (bisect_left(ordered, score) + bisect_right(ordered, score) - 1) / 2 / steps
+        for score in scores
+    ]
+    return _spread(left, ranks, context)
+
+
+def _spread(left: list[Member], scores: Sequence[float], context: SurvivorContext) -> Population:
+    """The best of distinct members, then those with the best score plus distance, one by one."""
     size, diversity = context.size, context.diversity
     if size < 0 or not (diversity >= 0 and math.isfinite(diversity)):
         raise InputError(f"size is {size} and diversity {diversity}: neither may be negative")
-    if len({member.program.role for member in candidates}) > 1:
+    if len({member.program.role for member in left}) > 1:
         raise InputError("a population holds programs of one role")
-    left = _distinct(candidates)
     words = [tokens(member.program.strategy) for member in left]
     nearest = [0.0] * len(left)  # distance to the nearest survivor; there is none at first
     chosen: list[Member] = []
     remaining = list(range(len(left)))
     while remaining and len(chosen) < size:
         # max() keeps the first of equals, and `left` is sorted by digest.
-        best = max(remaining, key=lambda k: left[k].score + diversity * nearest[k])
+        best = max(remaining, key=lambda k: scores[k] + diversity * nearest[k])
         remaining.remove(best)
         for k in remaining:
             distance = _distance(words[k], words[best])

@@ -1,5 +1,6 @@
 """The record of a round, the state of the next one, and the base classes Updater and Observer."""
 
+import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
@@ -17,6 +18,7 @@ from spo_jax.search.credit import Credits
 from spo_jax.search.population import Member, Population
 
 Digests = tuple[str, str]  # a destroy's and a repair's
+Row = tuple[str, int]  # a destroy's digest and the round whose answers are meant
 
 UNPARSABLE = "unparsable"  # an answer without a program; a program's own statuses are Status labels
 
@@ -56,10 +58,13 @@ class Failure:
 class Played:
     """One evaluated pair. utility: J (eq:pair-performance), NaN unless its status is "ok".
 
-    kind: "response" for a repair with the destroy it answers, "cross-play" for the panel's.
+    kind: "response" for a repair with the destroy it answers, "credit" for what a credit scheme
+        asked for, "cross-play" for the panel's. Of a measurement of a pair that has one already:
+        "elite", or "control" for one drawn blindly.
     role: of the program that failed; empty where none did or where that is not known.
     scores: [I * S], by training instance and seed, the seeds of an instance side by side; their
-        mean is `utility`. Empty where that is NaN.
+        mean is `utility`. Empty where that is NaN. costs: [I * S], of the best solutions, likewise;
+        for gaps, which decide nothing. Empty for a pair of a run from before they were kept.
     """
 
     destroy: str
@@ -70,18 +75,47 @@ class Played:
     reason: str = ""
     role: str = ""
     scores: tuple[float, ...] = ()
+    costs: tuple[float, ...] = ()
 
     @property
     def digests(self) -> Digests:
         return (self.destroy, self.repair)
+
+    def lowered(self, level: float) -> "Played":
+        """With `level` taken off its utility and scores, if it has any."""
+        if math.isnan(self.utility):
+            return self
+        scores = tuple(score - level for score in self.scores)
+        return replace(self, utility=self.utility - level, scores=scores)
+
+    def joined(self, more: Sequence["Played"]) -> "Played":
+        """What is known of a pair after measuring it again: its utility is the mean over all.
+
+        Its scores stay those of the first measurement, moved so that their mean is the utility. One
+        failure fails the pair, as within a measurement.
+        """
+        for each in more:
+            if each.status != Status.OK.label:
+                return replace(each, kind=self.kind)
+        if not more or self.status != Status.OK.label:
+            return self
+        total = self.utility
+        for each in more:
+            total += each.utility
+        found = total / (1 + len(more))
+        return replace(self.lowered(self.utility - found), utility=found)
 
 
 @dataclass(frozen=True)
 class Best:
     """A pair with its discovery utility J and the round that evaluated it first.
 
-    validation: its utility on the validation instances; None where it was not validated.
+    utility: the mean over all measurements, where a run measures its best again.
+
+    validation: its utility on the validation instances; None where it was not validated, or not on
+        all of them, because successive halving left it out before.
     fresh: its J on instances that discovery has not seen; None where it was not measured.
+    costs: [I * S], of its best solutions in validation, as `Played` has them; empty without any.
     """
 
     pair: Pair
@@ -89,6 +123,7 @@ class Best:
     round: int
     validation: float | None = None
     fresh: float | None = None
+    costs: tuple[float, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -114,7 +149,7 @@ class Counts:
     destroy_answers, repair_answers: sampled answers. destroys, repairs: distinct programs among
     them that passed the gate (repairs counted once for each destroy that they answer).
     valid_destroys: destroy answers that passed the gate. valid_repairs: repair answers whose pair
-    has a utility. pairs: evaluated in this round, cross-play
+    has a utility. pairs: evaluated in this round, cross-play and what is measured again
     included; reused: pairs an earlier round had evaluated.
     top, median: of the finite utilities of the round's responses; None without any.
     """
@@ -161,7 +196,7 @@ class Round:
     numbers. individuals: the new pairs of a method other than SPO. note: what that method keeps of
     the round for the next one, in a format of its own. answers: all that were sampled, with their
     prompts, in that order. groups: what the update was given, by role in the order of the answers.
-    scored: None for a method without credits.
+    scored: None for a method without credits. again: further measurements of pairs.
     """
 
     number: int
@@ -178,6 +213,7 @@ class Round:
     answers: tuple[Answers, ...] = ()
     groups: Mapping[Role, Sequence[Group]] = field(default_factory=dict)
     scored: Scored | None = None
+    again: tuple[Played, ...] = ()
 
     def tally(self) -> dict[str, int]:
         """How many failures of each status, most frequent first."""
@@ -192,6 +228,9 @@ class State:
     round: the last finished one, k. destroys, repairs: P^(k+1).
     payoffs: every pair evaluated so far whose verdict stands (a host fault is no verdict).
     individuals: those of all rounds, the oldest first. note: that of round k.
+    again: further measurements of pairs, the oldest first. responses: of the surviving destroys, by
+    digest and round: the repairs that were written for them. Both are empty unless the run measures
+    its best again.
     """
 
     round: int = 0
@@ -201,10 +240,18 @@ class State:
     payoffs: Mapping[Digests, Played] = field(default_factory=dict)
     individuals: tuple[Individual, ...] = ()
     note: str = ""
+    again: Mapping[Digests, tuple[Played, ...]] = field(default_factory=dict)
+    responses: Mapping[Row, tuple[Program, ...]] = field(default_factory=dict)
 
     def after(self, done: Round) -> "State":
         """The state that follows a round."""
         new = {played.digests: played for played in done.pairs if stands(played)}
+        rows: dict[Row, tuple[Program, ...]] = {}
+        if done.scored is not None:
+            written = zip(done.scored.destroys, done.scored.repairs, strict=True)
+            known = dict(self.responses) | {(d.digest, done.number): row for d, row in written}
+            kept = [(member.program.digest, member.round) for member in done.destroys]
+            rows = {row: known[row] for row in kept if row in known}
         return replace(
             self,
             round=done.number,
@@ -214,7 +261,19 @@ class State:
             payoffs={**self.payoffs, **new},
             individuals=(*self.individuals, *done.individuals),
             note=done.note,
+            again=appended(self.again, done.again),
+            responses=rows,
         )
+
+
+def appended(
+    known: Mapping[Digests, tuple[Played, ...]], more: Sequence[Played]
+) -> dict[Digests, tuple[Played, ...]]:
+    """Measurements by pair, with some more behind them."""
+    found = dict(known)
+    for each in more:
+        found[each.digests] = (*found.get(each.digests, ()), each)
+    return found
 
 
 def stands(played: Played) -> bool:
@@ -285,7 +344,7 @@ class Observer:
         """`done` of the stage's answers or pairs are settled."""
 
     def working(self, name: str) -> AbstractContextManager[None]:
-        """Wraps work that may take long: "sampling", "response", "cross-play" or "update"."""
+        """Wraps long work: "sampling", "response", "credit", "cross-play" or "update"."""
         return nullcontext()
 
     def remark(self, line: str) -> None:

@@ -10,7 +10,11 @@ Deliberate differences from the paper's listing:
 - The update (line 13) reads nothing of cross-play (lines 14 to 17) and cross-play nothing of the
   update, so they run side by side. An error of either ends the round once the other has ended. No
   result depends on what finishes first.
+- A credit scheme may ask for more pairs than the responses; they are evaluated after line 9. The
+  paper's asks for none.
 - A pair that an earlier round evaluated is not evaluated again: the rollouts would be the same.
+- The best programs may be measured again before survivors are chosen (`remeasure`, off in the
+  paper's presets): see `spo_jax.search.remeasure`.
 - Destroy survivors (line 16) are selected before the leader panel (line 14), as Appendix A.5 says.
 """
 
@@ -25,19 +29,19 @@ from spo_jax.config import Settings
 from spo_jax.envs.problem import Instance
 from spo_jax.program import Group, Pair, Program, Prompt, Role
 from spo_jax.search.candidates import counts_of, distinct, play_responses, sample, written
-from spo_jax.search.credit import Payoff
+from spo_jax.search.credit import Payoff, pairs_asked
 from spo_jax.search.groups import follower_groups, leader_groups
-from spo_jax.search.instances import training_instances
+from spo_jax.search.instances import round_instances, training_instances
 from spo_jax.search.methods import round_of, rounds_in
 from spo_jax.search.parts import Method, Parts
 from spo_jax.search.payoffs import (
     Table,
-    better,
     cross_play_candidates,
-    cross_play_scores,
     payoff_of,
+    with_asked,
 )
 from spo_jax.search.population import Member, PanelContext, Population, SurvivorContext
+from spo_jax.search.remeasure import Elites
 from spo_jax.search.rounds import Answers, Counts, Round, Scored, State, metrics_of
 from spo_jax.seeding import python_rng
 
@@ -59,6 +63,8 @@ def discover(
     """
     config, state = parts.config, state or State()
     instances = instances or training_instances(config, parts.problem)
+    if config.search.remeasure and method is None:
+        round_instances(config, parts.problem, 1)  # refuses what has none
     last = rounds_in(method, config) if method else config.search.rounds
     for k in range(state.round + 1, last + 1):
         done = (
@@ -75,7 +81,8 @@ def discover(
 def one_round(parts: Parts, instances: Sequence[Instance], k: int, state: State) -> Round:
     """Round k: a pure function of the state it starts from, given deterministic parts."""
     config, look = parts.config, parts.observer
-    table = Table(parts, instances, state.payoffs)
+    elites = Elites(parts, instances, k, state)
+    table = elites.table
 
     # Lines 3-4: contexts gamma_D from P_D^(k); destroys D_i (eq:conditional-program-generation).
     rng = python_rng(config.seed, "round", k, "parents", "destroy")
@@ -93,22 +100,25 @@ def one_round(parts: Parts, instances: Sequence[Instance], k: int, state: State)
     followers = _in_rows(answers, prompts)
     responses = [distinct(row) for row in followers]
 
+    elites.responded(destroys, responses)
     classical = parts.problem.classical_destroys() if config.search.panel_classical else ()
 
     # Line 10, the union of responses, is `pairs`; from their J the credits C_R
-    # (eq:follower-credit) and C_D (eq:leader-credit).
+    # (eq:follower-credit) and C_D (eq:leader-credit). Some credits ask for further pairs.
     pairs = [Pair(d, r) for d, row in zip(destroys, responses, strict=True) for r in row]
     payoff = payoff_of(
         destroys, responses, table, config.search.repairs_per_destroy, state.destroys,
         state.repairs, classical,
     )  # fmt: skip
+    schemes = [parts.credit, *([parts.learning_credit] if parts.learning_credit else [])]
+    wanted = pairs_asked(schemes, payoff, config.search.top_responses)
+    if wanted:
+        _play(parts, k, wanted, "credit", table)
+        payoff = with_asked(payoff, wanted, table)
     credits = parts.credit(payoff, top=config.search.top_responses)
     learned_from = credits
     if parts.learning_credit is not None:
         learned_from = parts.learning_credit(payoff, top=config.search.top_responses)
-
-    # Line 11: the best pair so far.
-    best = better(state.best, pairs, table, k)
 
     # Lines 12-13: credits by generation context (eq:grpo-advantage), and the update (eq:grpo).
     groups: dict[Role, list[Group]] = {
@@ -120,33 +130,43 @@ def one_round(parts: Parts, instances: Sequence[Instance], k: int, state: State)
         # Line 16: P_D^(k+1) from P_D^(k) and the new destroys, by C_D.
         scores = credits.selected_by.leader
         scored = [Member(d, float(c), k) for d, c in zip(destroys, scores, strict=True)]
-        next_destroys = _survivors(parts, k, "destroy", (*state.destroys, *scored))
+        candidates = elites.destroys((*state.destroys, *scored))
+        next_destroys = _survivors(parts, k, "destroy", candidates)
 
         # Lines 14-15: the leader panel E_D, and C_R^pop of old and new repairs against it
         # (eq:repair-population-credit).
         panel = _panel(parts, k, next_destroys, classical)
         rivals = cross_play_candidates(state.repairs, responses, payoff, credits, config, k)
-        pairs = [Pair(leader, member.program) for leader in panel for member in rivals]
-        _cross_play(parts, k, pairs, table)
-        if config.search.best_from == "all":
-            best = better(best, pairs, table, k)
+        crossed = [Pair(leader, member.program) for leader in panel for member in rivals]
+        _play(parts, k, crossed, "cross-play", table)
 
         # Line 17: P_R^(k+1), by C_R^pop.
-        rated = cross_play_scores(rivals, panel, table, k)
+        rated = elites.repairs(rivals, panel)
         next_repairs = _survivors(parts, k, "repair", rated)
+
+        # Line 11: the best pair so far, which what is measured again may change.
+        others = (*wanted, *crossed) if config.search.best_from == "all" else ()
+        best = elites.best([*pairs, *others])
         look.stage(k, "update", 0)
         metrics = learned.result()
 
     return Round(
         number=k,
-        programs=(*destroys, *(repair for row in responses for repair in row), *panel),
+        programs=(
+            *destroys,
+            *(repair for row in responses for repair in row),
+            *panel,
+            *(program for pair in wanted for program in (pair.destroy, pair.repair)),
+        ),
         pairs=tuple(table.played),
         failures=(*failures, *refused, *table.failures()),
         destroys=next_destroys,
         repairs=next_repairs,
         best=best,
         counts=_counts(leaders, answers, destroys, responses, payoff, table),
-        metrics={**written(leaders, config), **written(answers, config), **metrics},
+        metrics={
+            **written(leaders, config), **written(answers, config), **elites.metrics, **metrics
+        },
         answers=(*leaders, *answers),
         groups=groups,
         scored=Scored(
@@ -159,7 +179,8 @@ def one_round(parts: Parts, instances: Sequence[Instance], k: int, state: State)
             tuple(rated),
             table.matrix(panel, [member.program for member in rated]),
         ),
-    )
+        again=tuple(table.remeasured),
+    )  # fmt: skip
 
 
 # --- lines 3 to 8: contexts, samples, pairs -------------------------------------------------------
@@ -207,10 +228,10 @@ def _learn(parts: Parts, groups: Mapping[Role, Sequence[Group]]) -> dict[str, fl
         return metrics_of(parts.config.learning.update, parts.updater, groups)
 
 
-def _cross_play(parts: Parts, k: int, pairs: Sequence[Pair], table: Table) -> None:
+def _play(parts: Parts, k: int, pairs: Sequence[Pair], kind: str, table: Table) -> None:
     look, count = parts.observer, len(table.missing(pairs))
-    look.stage(k, "cross-play", count)
-    table.play(pairs, "cross-play", lambda done, total: look.advance(count * done // total))
+    look.stage(k, kind, count)
+    table.play(pairs, kind, lambda done, total: look.advance(count * done // total))
 
 
 def _survivors(parts: Parts, k: int, role: Role, candidates: Sequence[Member]) -> Population:

@@ -1,7 +1,7 @@
 """Utilities: from the rollouts of a pair to a score by instance and seed, and to their mean.
 
 A utility is a pure function `utility(rollouts, instances) -> scores`. UTILITIES holds those that
-ship, the paper's first; `get_utility("package.module:function")` takes any other. What selects
+ship, the paper's first; `get_utility("package.module:NAME")` takes any other. What selects
 pairs, and what credits start from, is the mean of a pair's scores.
 """
 
@@ -57,7 +57,7 @@ def mean_scores(scores: np.ndarray) -> np.ndarray:
 
 
 def get_utility(name: str) -> Utility:
-    """A function of UTILITIES, or any other by "package.module:function".
+    """A function of UTILITIES, or any other by "package.module:NAME".
 
     The results of a user's function are checked: InputError unless they are an array [P, I, S] of
     numbers, finite for every rollout that ended well. Scores of failed rollouts become NaN.

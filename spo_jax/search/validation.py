@@ -10,7 +10,8 @@ are measured twice more:
   without saying what it decides).
 - on fresh instances with the size, rollouts and steps of discovery, unless the training instances
   are files. Every pair has another J there. So `controls`, random valid pairs of the run, are
-  measured too: what the highest J loses beyond them is what it over-promised.
+  measured too: what the highest J loses beyond them is what it over-promised. With `halving` only
+  the highest J and the last few finalists are measured, with the fewest controls.
 """
 
 import math
@@ -18,9 +19,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from statistics import median
 
+import numpy as np
+
 from spo_jax.config import Settings
 from spo_jax.envs.problem import Instance, Problem
 from spo_jax.envs.run.evaluator import Evaluator
+from spo_jax.envs.run.rollouts import Rollouts, Status
+from spo_jax.search.halving import halving, mixed
 from spo_jax.search.instances import fresh_instances, validation_instances
 from spo_jax.search.methods import rounds_of
 from spo_jax.search.rounds import Best, Observer
@@ -80,6 +85,12 @@ def _known(value: float | None) -> bool:
     return value is not None and not math.isnan(value)
 
 
+def controls_wanted(config: Settings) -> int:
+    """How many random pairs are measured beside the finalists."""
+    search = config.search
+    return FEWEST_CONTROLS if search.halving else max(search.finalists, FEWEST_CONTROLS)
+
+
 def validate(
     config: Settings,
     problem: Problem,
@@ -92,13 +103,13 @@ def validate(
 ) -> Finals:
     """The finalists with `validation` and `fresh`, the controls with `fresh`, filled in.
 
-    Both are the mean scores of `utility`, NaN for a pair that failed there. instances: of the
-    validation, by default those that the config names.
+    Both are the mean scores of `utility`, NaN for a pair that failed there; `costs` are those of
+    the validation. instances: of the validation, by default those that the config names.
     """
 
-    def measured(
+    def played(
         stage: str, pairs: Sequence[Best], instances: Sequence[Instance], steps: int
-    ) -> list[float]:
+    ) -> Rollouts:
         observer.stage(rounds_of(config), stage, len(pairs))
         with observer.working(stage):
             rollouts = evaluator.run(
@@ -108,21 +119,41 @@ def validate(
                 steps=steps,
                 progress=lambda done, total: observer.advance(done * len(pairs) // total),
             )
-        return [float(value) for value in mean_scores(utility(rollouts, instances))]
+        return rollouts
 
     if not finalists:
         return Finals()
-    final = measured(
-        "validation",
-        finalists,
-        instances or validation_instances(config, problem),
-        config.evaluation.validation_steps,
-    )
-    validated = [replace(f, validation=v) for f, v in zip(finalists, final, strict=True)]
+    final = instances or validation_instances(config, problem)
+    paid = np.full((len(finalists), len(final), config.evaluation.rollouts), math.nan)
+
+    def of_some(pairs: Sequence[int], places: Sequence[int]) -> np.ndarray:
+        some = [final[place] for place in places]
+        steps = config.evaluation.validation_steps
+        rollouts = played("validation", [finalists[p] for p in pairs], some, steps)
+        costs = np.where(rollouts.status == Status.OK, rollouts.final_cost, math.nan)
+        paid[np.ix_(pairs, places)] = costs
+        return utility(rollouts, some)
+
+    values: Sequence[float | None]
+    if config.search.halving:
+        values = halving(len(finalists), mixed(final), of_some)
+    else:
+        values = mean_scores(of_some(range(len(finalists)), range(len(final)))).tolist()
+    validated = [
+        replace(each, validation=value, costs=tuple(costs.ravel().tolist()))
+        if np.isfinite(costs).all()
+        else replace(each, validation=value)
+        for each, value, costs in zip(finalists, values, paid, strict=True)
+    ]
     unseen = fresh_instances(config, problem)
     if not unseen:
         return Finals(tuple(validated))
-    everyone = (*validated, *controls)
-    fresh = measured("fresh", everyone, unseen, config.evaluation.steps)
-    known = [replace(each, fresh=value) for each, value in zip(everyone, fresh, strict=True)]
-    return Finals(tuple(known[: len(finalists)]), tuple(known[len(finalists) :]))
+    dropped = [config.search.halving and f.validation is None for f in validated]
+    wanted = [0, *(p for p in range(1, len(validated)) if not dropped[p])]
+    everyone = (*(validated[p] for p in wanted), *controls)
+    rollouts = played("fresh", everyone, unseen, config.evaluation.steps)
+    fresh = mean_scores(utility(rollouts, unseen)).tolist()
+    for p, value in zip(wanted, fresh, strict=False):
+        validated[p] = replace(validated[p], fresh=value)
+    known = zip(controls, fresh[len(wanted) :], strict=True)
+    return Finals(tuple(validated), tuple(replace(each, fresh=value) for each, value in known))

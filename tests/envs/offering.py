@@ -71,7 +71,7 @@ class Whole(Readable):
         asked = "$state_input $adaptation" + " $paired_destroy" * (role == "repair")
         return f"Write a {role} of paths.\n{asked}\n"
 
-    def grammar(self, role):
+    def grammar(self, role, kit=False):
         text = DESTROY if role == "destroy" else REPAIR
         slots = (choice("count", "mechanism", {1: 1.0, 2: 1.0}),)
         return Grammar(self.name, role, slots, lambda c: ("Any.", text.format(count=c["count"])))

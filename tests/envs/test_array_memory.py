@@ -25,7 +25,7 @@ def poisoned(allocator: str, calls: int, seed: int) -> tuple[set[str], int]:
     return set(re.findall(r"^POISON (.*)$", found, re.M)), int(returned[1])
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_no_function_hands_out_memory_that_nobody_wrote() -> None:
     guilty, returned = poisoned("zeroed", 1, 0)
     assert not guilty

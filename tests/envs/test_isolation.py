@@ -115,7 +115,7 @@ def test_arguments_are_plain() -> None:
         assert not is_plain((1, (2, other)))
 
 
-@pytest.mark.long
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["tsp", "cvrp"])
 def test_a_process_of_its_own_changes_no_result(name: str) -> None:
     """Every lawful program, with and without an unused import that has it isolated."""

@@ -17,6 +17,7 @@ from spo_jax.envs.problems import get_problem
 from spo_jax.envs.run.local import LocalEvaluator
 from spo_jax.envs.run.rollouts import Status
 from spo_jax.envs.run.sandbox import worker as worker_module
+from spo_jax.envs.run.sandbox.confine import LAYERS
 from spo_jax.errors import SandboxUnavailable
 from spo_jax.program import Pair, Program
 
@@ -69,7 +70,7 @@ def killing(
         thread.join()
 
 
-@pytest.mark.long
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("number", "arrays"),
     [
@@ -116,6 +117,43 @@ def test_zygotes_that_are_killed_are_started_again() -> None:
         assert len(killed) == 6
         assert e.run(pairs, instances).ok.all()
         np.testing.assert_array_equal(e.run(pairs, instances).best_cost, expected.best_cost)
+
+
+DYING = """
+import json, os, sys
+control = int(sys.argv[1].split(",")[0])
+with open({log!r}, "a") as log:
+    log.write("started\\n")
+os.write(control, json.dumps(dict.fromkeys({layers!r}, True)).encode() + b"\\n")
+sys.exit("cannot fork: Resource temporarily unavailable")
+"""
+
+
+def test_a_zygote_that_dies_when_it_is_ready_is_not_started_for_ever(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    log = tmp_path / "log"
+    (tmp_path / "launch.py").write_text(DYING.format(log=str(log), layers=LAYERS))
+    monkeypatch.setattr(worker_module, "PAUSE", 0.01)
+    evaluator = LocalEvaluator(TSP, 1)
+    good = good_pair("tsp")
+    sources = [good.destroy.source + f"# {k}\n" for k in range(10)]
+    programs = [Program.from_source("destroy", source) for source in sources]
+    words = "died 6 times before a program could run: cannot fork: Resource temporarily unavail"
+    with monkeypatch.context() as patch:
+        patch.setattr(worker_module, "LAUNCHER", tmp_path / "launch.py")
+        for ask in (
+            lambda: evaluator.run(
+                [Pair(each, good.repair) for each in programs], TSP.sample(9, 1, 0)
+            ),
+            lambda: evaluator.check([*programs] * 20),
+        ):
+            log.unlink(missing_ok=True)
+            with pytest.raises(SandboxUnavailable, match=words):
+                ask()
+            assert len(log.read_text().splitlines()) == worker_module.STARTS
+    assert evaluator.check(programs) == [None] * 10  # it starts afresh
+    evaluator.close()
 
 
 def test_a_sandbox_that_is_always_killed_says_so(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -72,6 +72,14 @@ ADDRESSES = {
     "    return [next(x) for x in things]",
     "order_of_methods": """lists = [[v] for v in range(k)]
     return [v for f in {each.count for each in lists} for v in range(k) if f(v)]""",
+    # The text of a method names its object's address: here those of blocks of all sizes.
+    "text_of_methods": """kept, seen = [], []
+    for size in list(range(0, 600, 8)) + [1000, 3000, 9000, 40000, 150000, 300000]:
+        for _ in range(3):
+            kept += ["x" * size, (0,) * (size // 8)]
+            seen += [int(repr(each).split("0x")[1][:-1], 16)
+                     for each in (kept[-2].join, kept[-1].count, [0] .count, {1: 2}.get)]
+    return [hash(tuple(seen))] + seen[:k]""",
     "memory_that_is_left": """import numpy as np
     size, left, blocks = 1 << 34, 0, []
     while size > 1 << 12:
@@ -138,7 +146,7 @@ def in_all_companies(name: str, pairs: list[Pair]) -> list[np.ndarray]:
     return found
 
 
-@pytest.mark.long
+@pytest.mark.slow
 @pytest.mark.parametrize("name", PROBLEMS)
 def test_lawful_programs_give_the_same_in_any_company(name: str) -> None:
     mine = [s for s in LAWFUL if s.fields["problem"] == name]
@@ -150,7 +158,7 @@ def test_lawful_programs_give_the_same_in_any_company(name: str) -> None:
             np.testing.assert_array_equal(one[p], other[p], err_msg=specimen.name)
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_pairs_that_cheat_give_the_same_in_any_company() -> None:
     pairs = cheats()
     one, *others = in_all_companies("tsp", list(pairs.values()))
@@ -169,6 +177,37 @@ def test_the_same_call_gives_the_same_from_the_first() -> None:
             found = [e.run([pair], instances, (0,), STEPS).best_cost for _ in range(4)]
         for other in found[1:]:
             np.testing.assert_array_equal(found[0], other)
+
+
+@pytest.mark.long
+def test_a_rollout_finds_the_same_memory_wherever_it_stands_in_a_job() -> None:
+    """First or last of its process, after rollouts that ended otherwise, and after other jobs."""
+    problem = get_problem("tsp")
+    instances = problem.sample(SIZE, 2, 7)
+    pairs = [pair for name, pair in cheats().items() if name in ADDRESSES]
+    # Of these, one needs an array on one instance, and ends or dies on the other.
+    near, far = sorted(float(each.dist[0, 1]) for each in instances)
+    between = f"dist[0][1] > {(near + far) / 2!r}"
+    head = "def destroy(dist, current_tour, steps_since_improvement, rng):\n    "
+    text = ADDRESSED.format(body=ADDRESSES["text_of_methods"])
+    for line in (
+        f"import numpy as np; dist[0][np.array([1, 2]) if {between} else 1]",
+        f"1 // (0 if {between} else 1)",
+        f"while {between}: pass",
+    ):
+        program = Program.from_source("destroy", text.replace(head, head + line + "\n    "))
+        pairs.append(Pair(program, pairs[0].repair))
+    found = []
+    with LocalEvaluator(problem, cpu_seconds=3 * CPU_SECONDS) as e:
+        for order in (instances, instances[::-1], instances[:1], instances[1:]):
+            costs = np.full((len(pairs), len(instances), 2, STEPS + 1), np.nan)
+            held = [instances.index(each) for each in order]
+            costs[:, held] = e.run(pairs, order, SEEDS[:2], STEPS, fail_fast=False).best_cost
+            found.append(costs)
+    apart = np.where(np.isnan(found[2]), found[3], found[2])
+    for p in range(len(pairs)):
+        np.testing.assert_array_equal(found[0][p], found[1][p], err_msg=pairs[p].destroy.source)
+        np.testing.assert_array_equal(found[0][p], apart[p], err_msg=pairs[p].destroy.source)
 
 
 def test_new_files_on_the_path_change_nothing(

@@ -37,7 +37,7 @@ def crossed(problem: str) -> list[Pair]:
     ]
 
 
-@pytest.mark.long
+@pytest.mark.slow
 @pytest.mark.parametrize("problem", ["tsp", "cvrp"])
 def test_lawful_programs_survive_the_round_trip(problem: str, tmp_path: Path) -> None:
     pairs = crossed(problem)

@@ -230,7 +230,7 @@ def test_a_failure_in_one_rollout_costs_the_limit_once(clocked: dict[str, LocalE
     assert (outcomes[-1].status == Status.TIMEOUT).all()
 
 
-@pytest.mark.long
+@pytest.mark.slow
 @pytest.mark.parametrize("name", PROBLEMS)
 def test_results_do_not_depend_on_workers_or_order(name: str) -> None:
     """Lawful programs, those that look at hashes among them, beside attacks."""

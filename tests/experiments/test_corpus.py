@@ -2,6 +2,7 @@
 
 import ast
 import random
+from collections import defaultdict
 from itertools import islice
 
 import corpus
@@ -11,7 +12,7 @@ import pytest
 
 from spo_jax.envs.problems import get_problem
 from spo_jax.envs.run.local import LocalEvaluator
-from spo_jax.program import Pair, parse_response
+from spo_jax.program import Pair, Prompt, parse_response
 from spo_jax.program.grammar.base import FORMS
 from spo_jax.rl.tokens import Tokenizer
 from spo_jax.search.writing.prompts import built_in
@@ -53,6 +54,35 @@ def test_answers_are_programs_and_prompts_are_of_every_kind(examples: list[corpu
     assert len(kinds) == 2 * 2 * len(FORMS)
 
 
+def test_a_novice_begins_plainly_and_edits_parents_of_every_skill() -> None:
+    """Skill: choices that are neither plain nor in the table of drafts."""
+
+    def skill(prompt: Prompt, choices: corpus.Choices) -> int:
+        grammar = get_grammar(prompt.problem, prompt.role, prompt.kit)
+        return sum(
+            slot.plain is not None
+            and choices.get(slot.name, slot.plain) != slot.plain
+            and choices[slot.name] not in grammar.drafts.get(slot.name, ())
+            and grammar.drafts.get(slot.name) != {}
+            for slot in grammar.slots
+        )
+
+    drawn = [corpus.draw(3, number, novice=True) for number in range(COUNT)]
+    assert corpus.draw(3, 70, novice=True).answer == drawn[70].answer
+    assert corpus.draw(3, 70).answer != drawn[70].answer
+    parents = []
+    for example in drawn:
+        prompt, gained = example.prompt, skill(example.prompt, example.choices)
+        assert parse_response(prompt.role, example.answer).strategy
+        if not example.near:  # a first draft, or a child of programs that it cannot read
+            assert gained == 0
+        parents += [skill(prompt, parent) for parent in example.near]
+        if prompt.form == "mechanism-replacement" and example.near:
+            assert gained - parents[-1] <= 2
+    assert set(parents) >= set(range(6))
+    assert 0.2 < np.mean([each == 0 for each in parents]) < 0.6
+
+
 def test_a_repair_suits_the_destroy_it_answers() -> None:
     """Better than one that was drawn for nothing, in the mean of many."""
     for problem in PROBLEMS:
@@ -71,8 +101,9 @@ def test_costly_programs_are_rare(examples: list[corpus.Example]) -> None:
     def costly(problem: str, role: str, choices: corpus.Choices) -> bool:
         return corpus.costly(get_grammar(problem, role), choices)
 
-    drawn = [costly(e.prompt.problem, e.prompt.role, e.choices) for e in examples]
-    assert np.mean(drawn) < 0.05
+    plain = [e for e in examples if not e.prompt.kit]
+    assert 0.3 < len(plain) / len(examples) < 0.7
+    assert np.mean([costly(e.prompt.problem, e.prompt.role, e.choices) for e in plain]) < 0.05
     fresh = [
         costly(problem, role, get_grammar(problem, role).sample(random.Random(number)))
         for problem in PROBLEMS
@@ -136,17 +167,17 @@ def test_batches_hold_every_example_once_and_weigh_its_parts(
         if mask.any()
     ]
     assert len(rows) == 48
-    answers = {}
+    answers = defaultdict(list)  # two prompts may have the same answer
     for tokens, weights in rows:
         text = tokenizer.decode(tokens[weights == 1.0])
         assert tokens[-1] == tokenizer.stops[0]
         shown = tokenizer.decode(tokens[weights == pretrain_embedded.PARENTS])
         assert "You are an expert" not in shown
-        answers[text] = shown
+        answers[text].append(shown)
     for number in range(48, 96):
         example = corpus.draw(3, number)
-        shown = answers[example.answer]
-        assert all(parent.strategy in shown for parent in example.prompt.parents)
+        strategies = [parent.strategy for parent in example.prompt.parents]
+        assert any(all(each in shown for each in strategies) for shown in answers[example.answer])
 
 
 def test_the_stream_goes_on_where_it_was_left(

@@ -48,6 +48,7 @@ def test_edges_of_tours_and_routes():
     assert figures.edges_of(cvrp, [[3, 1], [], [2]]) == {(0, 3), (1, 3), (0, 1), (0, 2)}
 
 
+@pytest.mark.slow
 def test_equal_figures_are_equal_files(tmp_path):
     def drawn(stem):
         figure, panels = figures.new(2, 1.5)

@@ -1,5 +1,7 @@
 """The script of the shipped references: what it writes, keeps and refuses."""
 
+from pathlib import Path
+
 import make_references as script
 import pytest
 
@@ -51,6 +53,14 @@ def test_a_set_is_made_once_and_goes_on(tmp_path, monkeypatch, capsys):
     assert [each.name[:10] for each in read_references(out).rows] == [
         "uniform-8-", "uniform-9-", "uniform-9-",
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize("problem", ["tsp", "cvrp"])
+def test_the_first_discovery_of_a_preset_knows_its_costs(problem):
+    _, instances = script.instances_of(f"{problem}:presets")
+    assert len(instances) > 10
+    known = {row.digest for row in read_references(Path(get_problem(problem).references)).rows}
+    assert [each.name for each in instances if each.digest not in known] == []
 
 
 @pytest.mark.parametrize(

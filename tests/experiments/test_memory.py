@@ -52,7 +52,7 @@ for name, plan in zip(("_prefill", "_next", "_segment"), planned):
 """
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_the_plan_is_of_the_programs_that_run() -> None:
     """From shapes alone: of the prefill, the last growth of the buffers and the last segment."""
     done = subprocess.run(

@@ -96,7 +96,7 @@ def forget_round(database, number):
     db = sqlite3.connect(database)
     with db:
         for table in ("rounds", "pairs", "members", "failures", "programs", "credits", "cross_play",
-                      "prompts", "samples", "timings"):  # fmt: skip
+                      "prompts", "samples", "costs", "timings"):  # fmt: skip
             db.execute(f"DELETE FROM {table} WHERE round = ?", (number,))
     db.close()
 
@@ -112,7 +112,7 @@ def schemes(monkeypatch):
     return main
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_a_study_runs_goes_on_and_tells(schemes, tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(study, "FRESH_INSTANCES", 2)
     out = tmp_path / "study"
@@ -263,7 +263,7 @@ def test_arms_of_learning():
             arms(names, others)
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_arms_of_learning_run(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(study, "FRESH_INSTANCES", 2)
     out = tmp_path / "study"

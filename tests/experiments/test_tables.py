@@ -223,7 +223,7 @@ def script(tmp_path, monkeypatch):
     return main
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_scripts_end_to_end(script, tmp_path, capsys):
     few = ("--contenders", "nearest-neighbor,alns,reevo,spo")
     assert script(main_tables, "--problem", "tsp", "--paper", *few) == 0
@@ -254,7 +254,7 @@ def test_scripts_end_to_end(script, tmp_path, capsys):
     assert "cannot be resumed with other settings: rounds is 2" in capsys.readouterr().err
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_ablations_end_to_end(script, tmp_path):
     assert script(ablations, "--both", "--paper", "--seeds", "2") == 0
     out = tmp_path / "out"

@@ -421,7 +421,7 @@ def outcome(source: str, name: str) -> object:
         return type(error)  # as lawful a behaviour as any other
 
 
-@pytest.mark.long
+@pytest.mark.slow
 @settings(max_examples=250, deadline=None)
 @given(programs("destroy"), programs("repair"))
 def test_together_they_do_what_each_did(tmp_path_factory, destroy, repair):

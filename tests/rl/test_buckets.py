@@ -15,7 +15,8 @@ def test_the_ladder_has_two_rungs_an_octave():
 
 def test_coarse_buckets_are_powers_of_two():
     lengths = [1, 127, 128, 129, 256, 257, 1000, 1025]
-    assert [bucket(n, coarse=True) for n in lengths] == [128, 128, 128, 256, 256, 512, 1024, 2048]
+    assert [bucket(n, coarse=128) for n in lengths] == [128, 128, 128, 256, 256, 512, 1024, 2048]
+    assert [rung(n, coarse=True) for n in (1, 2, 3, 5, 25, 33)] == [1, 2, 4, 8, 32, 64]
 
 
 def test_a_bucket_is_the_lowest_rung_that_holds_the_length():

@@ -188,7 +188,7 @@ def programs(body, count):
     return answer(grammar, grammar.edit("initialization", [], rng, True)).text
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_a_killed_run_asks_nothing_twice_and_ends_the_same(tmp_path, capsys):
     kill = [None]
 

@@ -54,11 +54,12 @@ def graded(policy: Policy) -> dict[Any, list[Group]]:
     return groups
 
 
-@pytest.mark.long
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", [jnp.bfloat16, jnp.float32])
 def test_the_first_ratio_is_one_whatever_the_sampler_rounds(
     policy: Policy, config: Settings, folder: Path, dtype: Any
 ) -> None:
+    config = config.replace(clip=0.002)  # rounding passes it on any machine
     groups = graded(policy)
     model = load_pretrained(folder, dtype)
     policy._trainer = Trainer(model, policy.lora, grpo_of(config), 120)

@@ -89,7 +89,7 @@ def our_gradients(graph: Any, weights: Any, adapter: Adapter, direction: jax.Arr
     return jax.grad(loss)(adapter)
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_logits_and_gradients_of_every_target_are_those_of_peft(
     exported: tuple[Path, Adapter],
 ) -> None:

@@ -110,10 +110,11 @@ def test_answers_are_what_the_sampler_draws(policy: Policy, folder: Path) -> Non
     assert parse_response("destroy", programs[0]).strategy.startswith("A ")
 
 
-def test_all_models_but_the_one_that_ships_write_prose(policy: Policy, config: Settings) -> None:
+def test_all_models_but_those_that_ship_write_prose(policy: Policy, config: Settings) -> None:
     assert policy.writes_prose
-    shipped = config.replace(model="embedded")
-    assert not Policy(shipped, policy._model, policy._tokenizer).writes_prose
+    for name in ("embedded", "novice"):
+        shipped = config.replace(model=name)
+        assert not Policy(shipped, policy._model, policy._tokenizer).writes_prose
 
 
 def test_parts_are_the_whole_in_batches(policy: Policy) -> None:
@@ -290,9 +291,12 @@ def test_models_that_are_not_there(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         model_folder(str(tmp_path / "none"))
     with pytest.raises(InputError, match=r"has no tokenizer\.json"):
         Policy.load(Settings.make(generator="model", model=str(tmp_path)))
+    with pytest.raises(InputError, match=r"novise: no such folder; name .* embedded or novice$"):
+        model_folder("novise")
     monkeypatch.setitem(__import__("sys").modules, "spo_jax.rl.embedded", None)
-    with pytest.raises(InputError, match="no embedded model"):
-        model_folder("embedded")
+    for name in ("embedded", "novice"):
+        with pytest.raises(InputError, match=f"no {name} model"):
+            model_folder(name)
 
 
 def test_a_fingerprint_is_of_what_answers_depend_on(folder: Path, tmp_path: Path) -> None:

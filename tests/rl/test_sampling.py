@@ -198,12 +198,13 @@ def test_programs_are_few(both, monkeypatch):
     assert not traces
 
 
+@pytest.mark.parametrize("coarse", [False, True])
 @pytest.mark.parametrize(("n", "max_rows"), [(1, 64), (6, 64), (6, 10), (6, 4), (4, 4), (3, 1)])
-def test_batches_hold_every_sample_once(n, max_rows):
+def test_batches_hold_every_sample_once(n, max_rows, coarse):
     for count in range(1, 40):
         lengths = [(7 * i) % 31 + 1 for i in range(count)]
         seen, shapes, ends = [], set(), []
-        for pieces, groups, width in sampling._batches(lengths, n, max_rows):
+        for pieces, groups, width in sampling._batches(lengths, n, max_rows, coarse):
             assert len(pieces) <= groups
             assert groups * width <= max_rows
             shapes.add((groups, width))

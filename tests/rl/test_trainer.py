@@ -27,6 +27,7 @@ SMALL = {
     "hidden_size": 32,
     "intermediate_size": 48,
 }
+ONE_BLOCK = {**SMALL, "layer_types": ("linear_attention",) * 3 + ("full_attention",)}
 LORA = LoraConfig(rank=2, alpha=6.0, targets=TARGETS)
 
 
@@ -66,7 +67,7 @@ def gradient(runner: Trainer, learner: Learner, groups: list[TokenGroup]) -> tup
     total = jax.tree.map(jnp.zeros_like, learner.adapter)
     objective = 0.0
     for batch, _ in plan(select(groups, runner.config, runner.context), runner.config, runner.mesh):
-        total, outcome = trainer.accumulate(
+        total, outcome = trainer.accumulator()(
             runner._settings, runner._weights, learner.adapter, total, batch
         )
         objective += float(jnp.sum(outcome.value * batch.weight))
@@ -170,8 +171,12 @@ def whole_row(row: jax.Array, mask: jax.Array, scaled: Any, temperature: float) 
     return jax.nn.log_softmax(logits / temperature)
 
 
-def test_the_gradient_is_that_of_the_papers_equation() -> None:
-    config = GrpoConfig(micro_batch=3)
+@pytest.mark.parametrize("shape", [SMALL, ONE_BLOCK], ids=["two-blocks", "one-block"])
+def test_the_gradient_is_that_of_the_papers_equation(
+    shape: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(globals(), "SMALL", shape)
+    config = GrpoConfig(micro_batch=3, share_prompts=shape is ONE_BLOCK)
     runner = make(config)
     learner = moved(runner.init(jax.random.key(0)))
     groups = near_the_policy(runner, learner, make_groups(), spread=0.3)
@@ -223,7 +228,7 @@ def plain() -> tuple[Learner, list[TokenGroup], Adapter, float]:
     return learner, groups, *gradient(runner, learner, groups)
 
 
-@pytest.mark.long
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "changes",
     [
@@ -271,7 +276,7 @@ for share in (False, True):
 """
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_four_devices_compute_what_one_does() -> None:
     environment = {
         **os.environ,
@@ -359,10 +364,22 @@ def test_lengths_share_compiled_programs() -> None:
     runner = make(GrpoConfig(micro_batch=2))
     learner = runner.init(jax.random.key(0))
     learner, _ = runner.update(learner, make_groups(1, 2))
-    programs = trainer.accumulate._cache_size(), trainer.apply._cache_size()
+    programs = trainer.accumulator()._cache_size(), trainer.apply._cache_size()
     for seed in range(1, 12):
         learner, _ = runner.update(learner, make_groups(1, 2, seed))
-    assert (trainer.accumulate._cache_size(), trainer.apply._cache_size()) == programs
+    assert (trainer.accumulator()._cache_size(), trainer.apply._cache_size()) == programs
+
+
+@pytest.mark.long
+def test_the_update_that_is_prepared_is_the_one_that_runs(caplog: Any) -> None:
+    runner = make(GrpoConfig(micro_batch=2, share_prompts=True, coarse=True, temperature=0.7))
+    learner = runner.init(jax.random.key(0))
+    runner.prepare(learner, 4)
+    with jax.log_compiles():  # of this thread
+        runner.update(learner, make_groups(3, 4))
+    lines = [record.getMessage() for record in caplog.records]
+    assert any(line.startswith("Compiling jit(apply)") for line in lines)
+    assert not any(line.startswith("Compiling jit(_accumulate)") for line in lines)
 
 
 def test_coarse_groups_share_a_compiled_program() -> None:

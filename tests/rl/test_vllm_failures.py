@@ -35,6 +35,7 @@ def test_a_server_that_always_crashes_ends_the_run(home: Home) -> None:
     assert len(home.pids()) == RESTARTS + 1
 
 
+@pytest.mark.slow
 def test_a_request_that_hangs_is_repeated(home: Home) -> None:
     policy = home.open(request_timeout=0.5)
     home.tell(hang=True, once=True)

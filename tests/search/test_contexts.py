@@ -48,7 +48,7 @@ def length(prompts, **show):
 
 
 def test_a_long_prompt_drops_sources_before_strategies_and_parents_last():
-    config = small(rounds=2, show_destroy="both")
+    config = small(rounds=2, show_destroy="both", kit="none")
     _, _, parts = play(config, generator=Short(10**9))
     destroys, repairs = (parts.generator.calls[k][0] for k in (2, 3))
     assert {p.shortened for p in destroys + repairs} == {""}

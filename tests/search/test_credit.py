@@ -1,5 +1,6 @@
 """Credit schemes by hand, against loops, and what `get_credit` refuses."""
 
+import itertools
 import math
 import sys
 import types
@@ -13,6 +14,8 @@ from spo_fakes import payoff_with
 from spo_jax.errors import InputError
 from spo_jax.rl.grpo import centred
 from spo_jax.search.credit import SCHEMES, Credits, get_credit, shared, stackelberg
+from spo_jax.search.formulas import FORMULAS
+from spo_jax.search.formulas.seen import Reference, Seen
 
 NAN = math.nan
 TOP = 2
@@ -60,6 +63,40 @@ class TestSchemes:
         np.testing.assert_allclose(mean.leader, [0.55, 0.6], rtol=1e-15)
         np.testing.assert_array_equal(mean.follower, [[0.4, 0.9], [0.4, NAN]])
         assert mean.selected_by is mean
+
+    def test_max_at_k_by_hand(self):
+        # Four slots and top 2: k is 2. Of 0, 0.5 and 1 the pairs' best are 0.5, 1 and 1.
+        credits = get_credit("max-at-k")(PAYOFF, top=2)
+        np.testing.assert_allclose(credits.leader, [2.5 / 3, 0.25, NAN], rtol=1e-15)
+        np.testing.assert_array_equal(credits.follower, PAYOFF.utility)
+        assert credits.selected_by is credits
+
+    @pytest.mark.parametrize("top", [1, 2, 3, 6, 9])
+    def test_max_at_k_is_the_mean_over_all_sets_of_k(self, top):
+        row = np.random.default_rng(7).normal(size=6)
+        k = max(1, 6 // top)
+        best = [max(each) for each in itertools.combinations(row, k)]
+        found = get_credit("max-at-k")(payoff_of([row]), top=top).leader
+        np.testing.assert_allclose(found, [np.mean(best)], rtol=1e-12)
+
+    @pytest.mark.parametrize("name", FORMULAS)
+    def test_rounds_among_others_have_the_bits_of_a_round_alone(self, name):
+        rng = np.random.default_rng(5)
+        utility = rng.choice([NAN, -1.0, *rng.normal(size=9)], size=(3, 2, 4, 5))
+        utility[0, 0], utility[0, 1, 0] = NAN, NAN
+        source = rng.integers(6, size=utility.shape)
+        none = Reference(utility[..., 0] * NAN, utility * NAN, utility[..., 0, 0] * NAN)
+        seen = Seen(utility, lambda: source, lambda: none, lambda: none.follower)
+        leader, follower, selection = FORMULAS[name](seen, 2)
+        for place in np.ndindex(3, 2):
+            repairs = tuple(tuple(f"r{s}" for s in row) for row in source[place])
+            alone = SCHEMES[name](payoff_with(utility[place], tuple("abcd"), repairs), top=2)
+            np.testing.assert_array_equal(leader[place], alone.leader)
+            np.testing.assert_array_equal(follower[place], alone.follower)
+            assert (selection is None) == (alone.selection is None)
+            if selection is not None and alone.selection is not None:
+                np.testing.assert_array_equal(selection[0][place], alone.selection.leader)
+                np.testing.assert_array_equal(selection[1][place], alone.selection.follower)
 
     def test_rank_by_hand(self):
         payoff = payoff_of([[0.7, 0.1, 0.7, 0.3], [0.5, NAN, NAN, NAN], [NAN] * 4])
@@ -275,7 +312,7 @@ class TestProperties:
             np.repeat(payoff.leader_baseline[:, None], payoff.utility.shape[1], axis=1),
         )  # fmt: skip
         plain = in_rows(stackelberg(same_parents, top=TOP))
-        for name in ("shared", "regret", "relative-to-parent"):
+        for name in ("shared", "regret", "relative-to-parent", "counterfactual", "two-way"):
             seen = in_rows(get_credit(name)(same_parents, top=TOP))
             np.testing.assert_allclose(seen, plain, atol=1e-12)
 
@@ -286,7 +323,10 @@ class TestProperties:
             payoff.utility, payoff.destroys, payoff.repairs,
             np.full(len(payoff.destroys), 0.25), payoff.follower_baseline,
         )  # fmt: skip
-        for one, two in (("regret", "max"), ("relative-to-parent", "stackelberg")):
+        for one, two in (
+            ("regret", "max"), ("relative-to-parent", "stackelberg"),
+            ("fair-parent", "stackelberg"), ("pkpo", "max-at-k"), ("maxpo", "max-at-k"),
+        ):  # fmt: skip
             seen = [get_credit(name)(siblings, top=top).leader for name in (one, two)]
             known = np.isfinite(seen[0])
             if known.any():

@@ -2,13 +2,23 @@
 
 import json
 import random
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from spo_jax.errors import InputError
-from spo_jax.program.grammar.base import FORMS, STATE, Choices, Grammar, Slot, choice, uses_state
+from spo_jax.program.grammar.base import (
+    FORMS,
+    MUTATIONS,
+    STATE,
+    Choices,
+    Grammar,
+    Slot,
+    choice,
+    uses_state,
+)
 
 AB = ("a", "b")
 SLOTS = (
@@ -155,6 +165,83 @@ def test_without_state_no_choice_reads_it(seed: int, form: str) -> None:
 def test_without_parents_every_form_samples() -> None:
     for form in FORMS:
         assert TOY.edit(form, [], random.Random(5)) == sample(5)
+
+
+# --- the novice -----------------------------------------------------------------------------------
+
+DRAFTS = {"main": {"a": 1.0, "b": 1.0}, "depth": {}, "rule": {"flat": 1.0}}
+NOVICE = replace(TOY, drafts=DRAFTS).novice()
+PLAIN = {"main": AB, "extra": ("none",), "size": (1,), "rule": ("flat",), "option": ("none",)}
+STRUCTURE = MECHANISMS | {"option"}
+
+
+def drafted(choices: Choices) -> bool:
+    """A novice's first draft, spelt out."""
+    return lawful({n: v for n, v in choices.items() if n != STATE}) and all(
+        choices[name] in values for name, values in PLAIN.items()
+    )
+
+
+@given(seeds)
+def test_a_novice_drafts_plainly_and_varies_what_its_table_leaves_open(seed: int) -> None:
+    choices = NOVICE.sample(random.Random(seed))
+    assert drafted(choices)
+    assert not uses_state(choices)
+    assert NOVICE.edit("simplification", [], random.Random(seed)) == choices
+    drafts = [NOVICE.sample(random.Random(k)) for k in range(60)]
+    assert {each["main"] for each in drafts} == {"a", "b"}
+    assert {each["depth"] for each in drafts} == {1, 2, 3}
+
+
+@given(seeds)
+def test_a_novice_replaces_one_mechanism_or_option_by_any(seed: int) -> None:
+    parent = NOVICE.sample(random.Random(seed))
+    child = NOVICE.edit("mechanism-replacement", [parent], random.Random(seed))
+    changed = differing(child, parent)
+    assert len(changed & STRUCTURE) == 1
+    assert changed - STRUCTURE <= ({"depth"} if "main" in changed else set())
+    assert not uses_state(child)
+
+
+def test_steps_of_a_novice_reach_all_that_the_grammar_has() -> None:
+    reached: dict[str, set] = {slot.name: set() for slot in SLOTS}
+    for k in range(40):
+        rng = random.Random(k)
+        child = NOVICE.sample(rng)
+        for _ in range(15):
+            child = NOVICE.edit(rng.choice(MUTATIONS), [child], rng)
+            for name, value in child.items():
+                reached.setdefault(name, set()).add(value)
+    everything = [sample(seed) for seed in range(400)]
+    for slot in SLOTS:
+        assert reached[slot.name] == {each[slot.name] for each in everything if slot.name in each}
+
+
+@given(seeds, seeds)
+def test_a_novice_keeps_the_skill_of_its_parents(seed: int, other: int) -> None:
+    parents = [sample(seed), sample(other)]
+    child = NOVICE.edit("shared-principle-crossover", parents, random.Random(seed))
+    free = {n for n in differing(*parents) if n != "depth"}
+    if len(differing(*parents)) > 1:
+        assert all(child[n] in (parents[0][n], parents[1][n]) for n in free)
+    child = NOVICE.edit("mechanism-replacement", parents[:1], random.Random(seed))
+    assert len(differing(child, parents[0]) - {"depth"}) <= 1
+
+
+@given(seeds)
+def test_a_novice_reads_the_state_from_a_redesign_of_the_control_on(seed: int) -> None:
+    rng = random.Random(seed)
+    draft = NOVICE.sample(rng)
+    for form in FORMS:
+        child = NOVICE.edit(form, [draft, draft], rng)
+        assert uses_state(child) == (form == "state-control-redesign")
+    reader = {**sample(seed), "rule": "z"}
+    assert uses_state(NOVICE.edit("mechanism-replacement", [reader], rng))
+    apart = NOVICE.edit("divergent-crossover", [reader, reader], rng)
+    assert apart["main"] != reader["main"]
+    assert all(apart[name] in values for name, values in PLAIN.items() if name != "main")
+    without = NOVICE.edit("state-control-redesign", [draft], rng, state=False)
+    assert not uses_state(without)
 
 
 def test_errors_name_what_is_known() -> None:

@@ -70,7 +70,7 @@ def killed(home: Path, moments: list[str], *settings: str) -> None:
     assert all(np.array_equal(a, b) for a, b in pairs)
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_killed_in_the_update(tmp_path: Path) -> None:
     speaker.write(tmp_path / "model", ("full_attention",))
     killed(tmp_path, ["2:update"], "--no-share-prompts", "--lora-targets", "q_proj, v_proj")

@@ -1,23 +1,29 @@
 """A manifest that was edited or damaged is a sentence, or is read as it is."""
 
 import json
+import shutil
 from contextlib import suppress
 
 import pytest
 from spo_fakes import small
 
 from spo_jax.cli import main
-from spo_jax.config import FIELDS
+from spo_jax.config import FIELDS, Settings
 from spo_jax.errors import InputError
 from spo_jax.jsontext import DEPTH, parse
+from spo_jax.rl import embedded
+from spo_jax.search.runs.discover import prepare
 from spo_jax.search.runs.manifest import (
+    check_finished,
     check_model,
     check_objects,
     check_prompts,
     idle_devices,
     manifest,
+    model_of,
     other_software,
 )
+from spo_jax.search.runs.manifest import parse as parse_manifest
 from spo_jax.search.runs.run import load_run
 from spo_jax.search.runs.store import MANIFEST, Store, read_manifest
 
@@ -159,3 +165,37 @@ def test_more_fields_of_a_request_may_not_be_nested_for_ever():
             model="m",
             request_extra=nested("[", 100_000),
         )
+
+
+def test_a_finished_run_keeps_its_model(tmp_path):
+    began, now = Settings.make(model="elsewhere"), Settings()
+    record = {"model": {"folder": "elsewhere", "weights": "other", "tokenizer": "other"}}
+    with pytest.raises(InputError, match=r"began with another model: the weights in .* differ"):
+        check_finished(began, record, now, tmp_path)
+    check_finished(began, {"model": model_of(now)}, now, tmp_path)  # the same, moved
+    check_finished(now, record, now, tmp_path)  # nobody named another
+
+
+def test_a_run_of_the_novice_names_it_and_goes_on_with_it(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "novice").mkdir()  # a folder of that name is ./novice
+    config = prepare("tsp", given={"model": "novice"}).config
+    assert config.generator.model == "novice"
+    mine = prepare("tsp", given={"model": "./novice", "generator": "model"}).config
+    assert mine.generator.model == str(tmp_path / "novice")
+    folder = shutil.copytree(embedded.FOLDER, tmp_path / "made")
+    monkeypatch.setitem(embedded.FOLDERS, "novice", folder)
+    (folder / "model.safetensors").write_bytes(b"others")
+    model = model_of(config)
+    assert model["folder"] == str(folder)
+    record = manifest(config, "quick", {}, model=model)
+    assert record["config"]["model"] == "novice"
+    check_model(record["model"], model, tmp_path)
+    with pytest.raises(InputError, match=r"the weights in .*embedded/model differ"):
+        check_model(record["model"], model_of(Settings()), tmp_path)
+
+
+def test_a_run_from_before_the_kit_goes_on_without_it():
+    record = whole()
+    assert record["config"].pop("kit") == "lns"
+    assert parse_manifest(json.dumps(record).encode())["config"]["kit"] == "none"

@@ -22,7 +22,7 @@ from spo_jax.search.methods.best_of_n import BestOfN
 from spo_jax.search.parts import Parts
 from spo_jax.search.plugins import get_generator
 from spo_jax.search.rounds import State, Updater
-from spo_jax.search.runs import progress
+from spo_jax.search.runs import lines
 from spo_jax.search.runs.run import load_run
 from spo_jax.search.runs.store import Store, default_folder, dump
 from spo_jax.search.spo import discover
@@ -93,6 +93,11 @@ def test_settings_of_a_method_have_the_kinds_of_its_fields():
     assert (mine(wild=False).wild, mine(wild="true").wild) == (False, True)
     with pytest.raises(InputError, match="method_settings: wild is 'odd'; it must be true"):
         mine(wild="odd")
+    assert mine(share=2, best=3).share == 2.0
+    with pytest.raises(InputError, match="method_settings: share is True; it must be a number"):
+        mine(share=True)
+    with pytest.raises(InputError, match="best is False; it must be a whole number or none"):
+        mine(best=False)
     with pytest.raises(InputError, match="has no setting 'wide': did you mean 'wild'"):
         mine(wide=True)
 
@@ -269,7 +274,7 @@ def test_reflections_are_on_the_bill():
         "reflection/prompt_tokens": 7.0,
         "reflection/tokens": 2.0,
     }
-    assert progress.bill(totals) == "Endpoint: 12 prompt tokens, 2 completion tokens"
+    assert lines.bill(totals) == "Endpoint: 12 prompt tokens, 2 completion tokens"
 
 
 # --- what only a reader of prose is asked ---------------------------------------------------------

@@ -2,7 +2,7 @@
 
 import math
 import random
-from dataclasses import astuple
+from dataclasses import astuple, replace
 
 import pytest
 from hypothesis import given, settings
@@ -18,6 +18,7 @@ from spo_jax.search.population import (
     diverse_survivors,
     jaccard,
     leader_panel,
+    ranked_survivors,
 )
 
 NAN = math.nan
@@ -96,6 +97,50 @@ def lead(destroys, size, fixed=(), survivors=diverse_survivors):
     return leader_panel(
         destroys, PanelContext(size, 0.1, 1, "destroy", rng, Settings(), survivors, fixed)
     )
+
+
+def monotone(score):
+    """A change of scale that keeps the order of the scores of `members`."""
+    return 1024.0 * score  # exact
+
+
+class TestRanked:
+    def test_by_hand(self):
+        best = Member(destroy(1, "remove worst nodes"), 0.7941, 1)
+        twin = Member(destroy(2, "remove worst nodes"), 0.7940, 1)
+        third = Member(destroy(3, "remove far nodes"), 0.7939, 1)
+        other = Member(destroy(4, "cut random strings"), 0.7900, 1)
+        candidates = [twin, other, best, third]
+        # Ranks 1, 2/3, 1/3, 0. After `best`: twin 2/3; third 1/3 + 0.3 * 0.5; other 0.3.
+        assert ranked_survivors(candidates, context(diversity=0.3)) == (best, twin, third, other)
+        # The paper's rule takes the worst of all second: 0.7900 + 0.3 against 0.7940.
+        assert select(candidates, diversity=0.3)[1] == other
+
+    def test_equal_scores_share_a_rank(self):
+        first, second = Member(destroy(1, "a"), 0.5, 1), Member(destroy(2, "b"), 0.5, 1)
+        least = Member(destroy(3, "c"), 0.1, 1)
+        # Ranks 0.75, 0.75 and 0, and all differ by 1.
+        chosen = ranked_survivors([least, first, second], context(2, 0.7))
+        assert set(chosen) == {first, second}
+
+    @given(members(), st.integers(0, 6), st.sampled_from([0.0, 0.1, 0.3, 2.0]))
+    def test_equals_the_papers_rule_on_ranks(self, candidates, size, diversity):
+        chosen = ranked_survivors(candidates, context(size, diversity))
+        distinct = select(candidates, size=100, diversity=0.0)
+        scores = [m.score for m in distinct]
+        rank = {}
+        for m in distinct:
+            below, same = sum(s < m.score for s in scores), scores.count(m.score)
+            rank[m] = (below + (same - 1) / 2) / max(1, len(scores) - 1)
+        as_ranks = [replace(m, score=rank[m]) for m in distinct]
+        expected = oracle(as_ranks, size, diversity)
+        assert [m.program for m in chosen] == [m.program for m in expected]
+
+    @given(members(), st.integers(0, 6))
+    def test_the_scale_does_not_matter(self, candidates, size):
+        scaled = [replace(m, score=monotone(m.score)) for m in candidates]
+        here, there = (ranked_survivors(c, context(size, 0.3)) for c in (candidates, scaled))
+        assert [m.program for m in here] == [m.program for m in there]
 
 
 class TestJaccard:

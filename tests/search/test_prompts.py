@@ -1,9 +1,11 @@
 """Prompts say everything that the paper's ask for, in our words, and follow a user's folder."""
 
 import hashlib
+import inspect
 import itertools
 import os
 import re
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -463,3 +465,87 @@ def test_the_packages_prompts_are_what_they_were(form):
             )  # fmt: skip
             asked.update(prompt.text.encode())
     assert asked.hexdigest()[:16] == ASKED[form]
+
+
+class TestKit:
+    """Prompts of runs that offer the problem's kit, and of those that do not."""
+
+    @pytest.mark.parametrize("problem", ["tsp", "cvrp"])
+    @pytest.mark.parametrize("role", ROLES)
+    def test_every_function_of_the_role_is_described_with_its_parameters(self, problem, role):
+        reference = import_module(f"{get_problem(problem).kit}.reference")
+        text = shown(problem, role, kit=True)
+        described = dict(re.findall(r"lns\.(\w+)\(([^)]*)\)", text))
+        for name, given in described.items():
+            parameters = inspect.signature(getattr(reference, name)).parameters.values()
+            due = [each.name for each in parameters]
+            said = [part.partition("=")[0].strip() for part in given.split(",")]
+            said = [name for name in said if name != "*"]
+            assert said == due[: len(said)] == due or name in ("nearest",), name
+            for part in given.split(","):
+                if "=" in part:
+                    option, _, value = part.strip().partition("=")
+                    default = inspect.signature(getattr(reference, name)).parameters[option].default
+                    assert str(default) == value, (name, option)
+        removing = {name for name in reference.__all__ if name.endswith("_removal")}
+        inserting = {
+            "ordered_insertion",
+            "regret_insertion",
+            "greedy_insertion",
+            "two_opt",
+            "or_opt",
+        }
+        assert (removing if role == "destroy" else inserting) <= described.keys()
+
+    @pytest.mark.parametrize("problem", ["tsp", "cvrp"])
+    @pytest.mark.parametrize("role", ROLES)
+    def test_without_it_nothing_speaks_of_it(self, problem, role):
+        text = shown(problem, role, kit=False)
+        assert "lns" not in text.replace("(LNS)", "").lower()
+        assert "Kit" not in text
+        assert "\n\n\n" not in text
+        assert ("no 2-opt" in text) == (role == "repair")
+
+    def test_only_the_kit_differs(self):
+        """Line by line: what the kit adds, and the one requirement that it changes."""
+        ours, theirs = (shown("tsp", "repair", kit=kit).splitlines() for kit in (True, False))
+        less = [line for line in theirs if line not in ours]
+        assert all(
+            line.startswith(
+                ("- Nodes that stayed", "- The partial tour", "- No further", "- You may")
+            )
+            for line in less
+        ), less
+
+    def test_a_problem_without_a_kit_is_asked_for_programs_without_one(self):
+        class Bare(Problem):
+            name = "bare"
+
+            def contract(self, role):
+                return "$state_input $adaptation" + " $paired_destroy" * (role == "repair")
+
+        texts = Templates.read(None, Bare(), kit=True)
+        assert not texts.kit
+        assert "lns" not in texts.texts["rules.txt"]
+
+    def test_a_contract_of_the_users_may_have_it_or_not(self, tmp_path):
+        problem = get_problem("tsp")
+        plain = "$state_input $adaptation"
+        (tmp_path / "tsp-destroy.txt").write_text(plain)
+        assert Templates.read(tmp_path, problem, kit=True).texts["tsp-destroy.txt"] == plain
+        (tmp_path / "tsp-destroy.txt").write_text(f"$$1 $$kit ${{kit}}\n{plain}")
+        text = Templates.read(tmp_path, problem, kit=True).texts["tsp-destroy.txt"]
+        assert text.startswith("$$1 $$kit Kit\nWith import lns")
+        (tmp_path / "tsp-destroy.txt").write_text(f"{plain} $kits")
+        with pytest.raises(InputError, match=r"unknown placeholder \$kits"):
+            Templates.read(tmp_path, problem, kit=True)
+
+    def test_a_prompt_says_whether_it_offers_the_kit(self):
+        for kit in (True, False):
+            prompt = templates_of("tsp", kit).render("tsp", "destroy", INITIALIZATION)
+            assert prompt.kit == kit
+
+
+def shown(problem, role, kit):
+    paired = None if role == "destroy" else Program("destroy", "def destroy(a):\n    pass\n", "x")
+    return templates_of(problem, kit).render(problem, role, INITIALIZATION, (), paired).text

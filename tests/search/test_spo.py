@@ -751,7 +751,11 @@ def test_an_object_that_only_generates_is_adapted():
         (get_updater, "no_such_module:f", "cannot import update .*ModuleNotFoundError"),
         (get_updater, ":f", "unknown update"),
         (get_updater, "math:pi", "is a float, neither Updater nor function"),
-        (get_survivors, "best", "unknown survivors 'best': use diverse, or 'package.module:NAME'"),
+        (
+            get_survivors,
+            "best",
+            "unknown survivors 'best': use diverse, ranked, or 'package.module:NAME'",
+        ),
         (get_panel, "math:pi", "panel 'math:pi' is of type float, not a function"),
     ],
 )

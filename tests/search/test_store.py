@@ -25,7 +25,7 @@ from spo_jax.program.pairfile import load_pair, save_pair
 from spo_jax.rl.backend import SAME_BITS, ask_same_bits
 from spo_jax.search.parts import Parts
 from spo_jax.search.rounds import Best, Failure
-from spo_jax.search.runs import commands, progress
+from spo_jax.search.runs import commands, lines, progress
 from spo_jax.search.runs.discover import prepare, resumed
 from spo_jax.search.runs.manifest import (
     check_model,
@@ -370,7 +370,7 @@ def test_time_left():
     ("seconds", "text"), [(0, "0:00"), (59.6, "1:00"), (309, "5:09"), (3909, "1:05:09")]
 )
 def test_durations(seconds, text):
-    assert progress.duration(seconds) == text
+    assert lines.duration(seconds) == text
 
 
 def test_lines_of_a_run(tmp_path, capsys):
@@ -381,7 +381,7 @@ def test_lines_of_a_run(tmp_path, capsys):
             end = discover(parts)
     lines = capsys.readouterr().out.splitlines()
     assert len(lines) == 4
-    assert lines[0].startswith("round 1/4   pairs ")
+    assert lines[0].startswith("round 1/4   best J ")
     assert f"best J {end.best.utility:.4f}" in lines[-1]
     assert "left" in lines[0]
     assert "left" not in lines[-1]
@@ -413,7 +413,7 @@ def test_a_terminal_gets_a_live_bar():
 
 
 def test_a_run_without_a_pair_says_where_to_look():
-    text = progress.closing(None, small(), Path("runs/x"), Path("runs/x/best.py"))
+    text = lines.closing(None, small(), Path("runs/x"), Path("runs/x/best.py"))
     assert "failures" in text[0]
 
 
@@ -714,9 +714,9 @@ def test_where_a_round_spends_its_time(tmp_path):
     with start(tmp_path / "run", small(rounds=1)) as store:
         [done] = fill(replace_commit(store))
         done = replace(done, metrics={"destroy/tokens": 500.0, "repair/tokens": 4500.0})
-        line = progress.round_line(done, 1, None, {"sampling": 2.0})
+        line = lines.round_line(done, 1, None, {"sampling": 2.0})
         assert line.endswith("   2,500 tokens/s")
-        assert "tokens" not in progress.round_line(replace(done, metrics={}), 1, None, {"x": 2.0})
+        assert "tokens" not in lines.round_line(replace(done, metrics={}), 1, None, {"x": 2.0})
         display = progress.Display(store.config, store.log, Console(file=io.StringIO()))
         with display:
             for name in ("sampling", "update", "sampling"):

@@ -19,7 +19,7 @@ from spo_jax.program import Pair, Program
 from spo_jax.search.instances import FRESH, fresh_instances, validation_instances
 from spo_jax.search.parts import Parts
 from spo_jax.search.rounds import Best, Observer
-from spo_jax.search.runs import progress
+from spo_jax.search.runs import lines
 from spo_jax.search.runs.run import load_run
 from spo_jax.search.runs.store import Store
 from spo_jax.search.spo import discover
@@ -60,6 +60,7 @@ def test_finalists_meet_on_instances_no_round_has_seen() -> None:
         final = TSP.sample(14, 2, derive(config.seed, "validation"))
         fresh = TSP.sample(size, FRESH * config.evaluation.instances, derive(config.seed, "fresh"))
         in_validation = mean_improvement(evaluator, pair, final, 30)
+        paid = tuple(evaluator.run([pair], final, (0, 1), 30).final_cost[0].ravel())
         afresh = mean_improvement(evaluator, pair, fresh, 20)
     back, shuffled, broken = finals.finalists
     # Putting nodes back where they were never improves; a broken pair has no utility.
@@ -69,7 +70,10 @@ def test_finalists_meet_on_instances_no_round_has_seen() -> None:
     assert math.isnan(broken.validation or 0.0)
     assert math.isnan(broken.fresh or 0.0)
     assert finals.controls == (replace(control, fresh=shuffled.fresh),)
-    assert [replace(f, validation=None, fresh=None) for f in finals.finalists] == finalists
+    bare = [replace(f, validation=None, fresh=None, costs=()) for f in finals.finalists]
+    assert bare == finalists
+    assert broken.costs == ()
+    assert shuffled.costs == paid
     assert validate(config, TSP, evaluator, [], [], Observer()) == Finals()
 
 
@@ -107,7 +111,9 @@ def test_no_instance_is_in_two_sets(problem: str) -> None:
     tools = get_problem(problem)
     sets = []
     for seed in range(4):
-        config = presets.settings(problem, "standard", seed=seed, validation_size=50)
+        own = {"seed": seed, "size": 50, "instances": 6, "validation_size": 50}
+        own |= {"validation_instances": 4}
+        config = presets.settings(problem, "standard", **own)
         sets.append(
             tools.sample(
                 config.evaluation.size, config.evaluation.instances, derive(seed, "instances")
@@ -214,8 +220,8 @@ def test_what_a_run_says_of_its_choice() -> None:
     finalists = measured((0.9, 0.6, 0.1), (0.8, 0.75, 0.3))
     finals = Finals(finalists, measured((0.5, 0.4, None)))
     config = small(select="validation", finalists=2)
-    lines = progress.closing(finalists[1], config, Path("runs/x"), Path("runs/x/best.py"), finals)
-    assert lines[:5] == [
+    told = lines.closing(finalists[1], config, Path("runs/x"), Path("runs/x/best.py"), finals)
+    assert told[:5] == [
         "Validated best, J 0.8000 (round 1): runs/x/best.py",
         "               J found  J fresh  validated",
         "  chosen        0.8000   0.7500     0.3000",
@@ -223,12 +229,12 @@ def test_what_a_run_says_of_its_choice() -> None:
         "From discovery's instances to fresh ones the highest J moves by -0.3000, 1 pair drawn at "
         "random by -0.1000 (median): it over-promised 0.2000.",
     ]
-    assert lines[-4:] == [
+    assert told[-4:] == [
         "  spo evaluate runs/x --on uniform:6x8",
         "  spo baseline alns --problem tsp --on uniform:6x8",
         "To solve an instance with it:",
         "  spo solve FILE.tsp --pair runs/x",
     ]
-    one = progress.choice(finalists[0], Finals(finalists))
+    one = lines.choice(finalists[0], Finals(finalists))
     assert [line.split()[0] for line in one] == ["J", "chosen"]
-    assert progress.choice(finalists[0], Finals()) == []
+    assert lines.choice(finalists[0], Finals()) == []

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from importlib.metadata import entry_points
 
 from spo_jax.envs.problem import Baseline, Problem
-from spo_jax.errors import InputError
+from spo_jax.errors import InputError, require_kind
 from spo_jax.named import imported, require_members
 from spo_jax.program import Program
 
@@ -36,6 +36,7 @@ def get_problem(name: str) -> Problem:
 
     Raises InputError if there is none, or if the object is not a `Problem`.
     """
+    require_kind("problem", name, str, "a name, as 'tsp' or 'package.module:NAME'")
     if ":" in name or name in _OURS:
         known, spec = _OURS, _OURS.get(name, name)
     else:

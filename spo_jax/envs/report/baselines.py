@@ -1,7 +1,7 @@
 """`spo baseline`: runs the handcrafted and solver baselines of Appendix C on groups of instances.
 
 A baseline is one function (instance, seed) -> solution. A problem declares its own; any other is
-named as "package.module:function". It runs outside the sandbox, as it is no generated program, but
+named as "package.module:NAME". It runs outside the sandbox, as it is no generated program, but
 its solutions are checked and their costs recomputed like those of programs. The report has the
 format of `spo evaluate`.
 """
@@ -45,7 +45,7 @@ class Heuristic:
     """A baseline that is ready to run.
 
     solve: must be picklable to run in several workers, such as a function of a module.
-    function: its origin, as "package.module:function". seeded: whether the seed matters.
+    function: its origin, as "package.module:NAME". seeded: whether the seed matters.
     """
 
     name: str
@@ -60,7 +60,7 @@ class Heuristic:
 
 
 def get_baseline(name: str, problem: Problem) -> Heuristic:
-    """One that `problem` declares, by name, or "package.module:function".
+    """One that `problem` declares, by name, or "package.module:NAME".
 
     Raises InputError where there is none, MissingExtra where its package is not installed.
     """
@@ -80,7 +80,7 @@ def get_baseline(name: str, problem: Problem) -> Heuristic:
         offer = f"there is {listed}" if known else "it declares none"
         raise InputError(
             f"{name!r} is no baseline of {problem.name}: {offer}; "
-            "name any other as 'package.module:function'"
+            "name any other as 'package.module:NAME'"
         )
     return Heuristic(name, imported_function("baseline", name, listed, _like), name)
 

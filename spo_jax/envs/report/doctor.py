@@ -101,7 +101,30 @@ def machine() -> list[Finding]:
         Finding("system", True, system),
         _address_space(),
         _cache(),
+        *_kits(),
     ]
+
+
+def _kits() -> list[Finding]:
+    """Whether the kits' functions are compiled, in one line."""
+    from spo_jax.envs.kits import load_kit
+    from spo_jax.envs.problems import get_problem, known_problems
+
+    native: dict[bool, list[str]] = {True: [], False: []}
+    for name in known_problems():
+        try:
+            kit = load_kit(get_problem(name))
+        except SpoError as error:
+            return [Finding("kit", False, str(error), "mend or uninstall the package it is in")]
+        if kit is not None and kit.native is not None:
+            native[kit.native].append(name)
+    if not any(native.values()):
+        return []
+    if not native[False]:
+        return [Finding("kit", True, f"compiled ({', '.join(native[True])})")]
+    remedy = "install a C compiler and the headers of Python, then install spo-jax anew"
+    names = ", ".join(native[False])
+    return [Finding("kit", None, f"in Python, a hundred times slower ({names})", remedy)]
 
 
 def _address_space() -> Finding:

@@ -52,7 +52,7 @@ def problem_of(path: str | Path) -> str:
         if Path(path).suffix.lower() in own:
             return name
     listed = " or ".join(suffix for own in suffixes.values() for suffix in own)
-    raise InputError(f"{path}: the suffix is not {listed}, so name the problem with --problem")
+    raise InputError(f"{path}: the suffix is not {listed}, so say which --problem it is of")
 
 
 def default_output(path: str | Path, problem: Problem) -> Path:

@@ -80,6 +80,7 @@ class EvaluatorFactory(Protocol):
         on_invalid: str = "fail",
         shown: Showing = OBSERVED,
         unsafe: bool = False,
+        kit: bool = True,
     ) -> Evaluator: ...
 
 

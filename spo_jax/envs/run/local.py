@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 
+from spo_jax.envs.kits import load_kit
 from spo_jax.envs.problem import Instance, Problem
 from spo_jax.envs.run.evaluator import Progress
 from spo_jax.envs.run.results import Results
@@ -50,8 +51,10 @@ class LocalEvaluator:
     on_invalid: "fail" (an infeasible candidate fails the pair) or "skip" (a rejected step).
     shown: what programs see as steps_since_improvement; HIDDEN is the paper's second ablation.
     unsafe: run even where the kernel offers no seccomp.
+    kit: whether programs may import the problem's kit, `lns`, if it has one.
 
-    Raises SandboxUnavailable on entry if the sandbox cannot be built here.
+    Raises SandboxUnavailable on entry if the sandbox cannot be built here, and InputError for a kit
+    that cannot be imported.
     """
 
     def __init__(
@@ -65,6 +68,7 @@ class LocalEvaluator:
         on_invalid: str = "fail",
         shown: Showing = OBSERVED,
         unsafe: bool = False,
+        kit: bool = True,
     ):
         if workers < 1:
             raise InputError(f"workers must be at least 1, not {workers}")
@@ -81,6 +85,7 @@ class LocalEvaluator:
         self._skip = on_invalid == "skip"
         self._shown = shown
         self._unsafe = unsafe
+        self._kit = kit
         self._count = workers
         self._workers: list[Worker] = []
         self._started = False
@@ -93,9 +98,12 @@ class LocalEvaluator:
         self.close()
 
     def _start(self) -> None:
+        if self._kit:
+            load_kit(self.problem)  # complains before a process starts
         self._board = Board()
         self._workers = [
-            Worker(self.problem.spec, self._board.file.reader) for _ in range(self._count)
+            Worker(self.problem.spec, self._board.file.reader, self._kit)
+            for _ in range(self._count)
         ]
         self._started = True
         try:

@@ -1,5 +1,6 @@
 """What an evaluation returns: arrays over [pair, instance, seed], failures included as data."""
 
+import math
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import NamedTuple
@@ -84,6 +85,13 @@ class Rollouts:
     def ok(self) -> np.ndarray:
         """[P] bool: pairs none of whose rollouts failed."""
         return (self.status == Status.OK).all(axis=(1, 2))
+
+    def costs_of(self, pair: int) -> tuple[float, ...]:
+        """[I * S] a pair's best objectives, the seeds of an instance side by side; empty where a
+        rollout failed, or an evaluator gave no finite one.
+        """
+        costs = tuple(map(float, self.final_cost[pair].ravel()))
+        return costs if bool(self.ok[pair]) and all(map(math.isfinite, costs)) else ()
 
     def code_of(self, pair: int, instance: int, seed: int) -> list[int]:
         """The code of a rollout's best solution, for `Problem.decode`; empty for a failed one."""

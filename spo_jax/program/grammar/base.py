@@ -10,11 +10,14 @@ if the slot still applies and allows the value, and redraws otherwise.
 Without state conditioning (the paper's second ablation) the walk starts from {"state": False}
 instead of an empty dict: slots ask `uses_state(choices)` before they offer a choice that reads
 steps_since_improvement.
+
+A grammar has a `novice` too, whose first drafts are plain: what it does not draw first, its edits
+add one choice at a time. Whatever the grammar can derive, a novice can reach.
 """
 
 import random
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from spo_jax.errors import InputError
@@ -26,6 +29,7 @@ Parents = Sequence[Choices]
 Kind = Literal["mechanism", "control", "option"]
 Weights = Mapping[Choice, float]  # the values a slot allows, each with its relative weight
 Wish = Callable[["Slot", Choices], Choice | None]
+Draw = Callable[[random.Random, Choices], Choice | None]
 
 INITIALIZATION = "initialization"
 MECHANISM_REPLACEMENT = "mechanism-replacement"
@@ -58,13 +62,15 @@ class Slot:
     plain: the simplest value, which simplification sets; None if there is none.
     allowed: the values the slot may take, given the earlier choices; empty if it does not apply.
         Without it, values are compared with `_PROBES` draws.
+    skilled: a choice where an edit changes the slot; None: `draw`, as in all else.
     """
 
     name: str
     kind: Kind
-    draw: Callable[[random.Random, Choices], Choice | None]
+    draw: Draw
     plain: Choice | None = None
     allowed: Callable[[Choices], Sequence[Choice]] | None = None
+    skilled: Draw | None = None
 
     def accepts(self, value: Choice, choices: Choices) -> bool:
         """Whether the slot could have drawn `value` after `choices`."""
@@ -107,16 +113,32 @@ class Grammar:
     """A stochastic grammar of one role's programs.
 
     render: (strategy sentence, source) of a derivation; a pure function.
+    drafts: what a novice draws first: weights by slot, and {} for a slot that it draws as others
+        do. Any other slot takes its plain value, if it has one.
+    is_novice: whether this is the grammar of a novice.
     """
 
     problem: str
     role: Role
     slots: tuple[Slot, ...]
     render: Callable[[Choices], tuple[str, str]]
+    drafts: Mapping[str, Weights] = field(default_factory=dict)
+    is_novice: bool = False
+
+    def novice(self) -> "Grammar":
+        """The same programs, by a writer whose first drafts are plain and whose edits are steps.
+
+        A draft takes its choices from `drafts` and never reads the state. An edit draws what it
+        changes from all that the slot allows and what else that calls for as a draft does. A
+        mechanism replacement may change an option in place of a mechanism; a crossover of a shared
+        principle takes all choices from its parents; the state is read from a control redesign on.
+        """
+        slots = tuple(_drafting(slot, self.drafts.get(slot.name)) for slot in self.slots)
+        return replace(self, slots=slots, is_novice=True)
 
     def sample(self, rng: random.Random, state: bool = True) -> Choices:
         """A fresh derivation. Consumes `rng`. state: whether it may read the LNS state."""
-        return self._walk(rng, state, lambda slot, choices: None)
+        return self._walk(rng, state and not self.is_novice, lambda slot, choices: None)
 
     def mend(self, parent: Choices, rng: random.Random, state: bool = True) -> Choices:
         """The nearest valid derivation: keeps valid choices of `parent`, redraws the others."""
@@ -136,6 +158,8 @@ class Grammar:
             raise InputError(f"unknown prompt form {form!r}: the grammar knows only {known}")
         if form == INITIALIZATION or not parents:
             return self.sample(rng, state)
+        if self.is_novice and form != STATE_CONTROL_REDESIGN:
+            state = state and form != DIVERGENT_CROSSOVER and any(map(uses_state, parents))
         mended = [self.mend(parent, rng, state) for parent in parents]
         taken = {self.render(parent)[1] for parent in mended}
         change = {
@@ -157,6 +181,8 @@ class Grammar:
         """Redraw one mechanism; keep the choices that are still valid."""
         parent = parents[0]
         slots = self._present(parent, "mechanism")
+        if self.is_novice:
+            slots += self._present(parent, "option")
         if not slots:
             return self.sample(rng, state)
         name = rng.choice(slots).name
@@ -170,8 +196,9 @@ class Grammar:
             return self.sample(rng, state)
         targets = _some(slots, rng)
         new = rng.choice(targets).name
-        kept = _keep(parent, without={s.name for s in targets})
-        return self._walk(rng, state, kept, {new: (parent[new],)})
+        names = {s.name for s in targets}
+        kept = _keep(parent, without=names)
+        return self._walk(rng, state, kept, {new: (parent[new],)}, names)
 
     def _simplify(self, parents: Parents, rng: random.Random, state: bool) -> Choices:
         """Set options and compound mechanisms to plain values; without any, controls."""
@@ -200,8 +227,9 @@ class Grammar:
         if not free:  # nothing but shared choices: structure beyond the mechanism is redrawn
             rest = [s for s in self._present(first) if s.kind != "mechanism"]
             free = [s.name for s in _some(rest, rng)] if rest else names
-            return self._walk(rng, state, _keep(first, without=set(free)))
-        origin = {name: rng.choice((first, second, None)) for name in free}
+            return self._walk(rng, state, _keep(first, without=set(free)), edited=free)
+        origins = (first, second) if self.is_novice else (first, second, None)
+        origin = {name: rng.choice(origins) for name in free}
 
         def wish(slot: Slot, choices: Choices) -> Choice | None:
             parent = origin.get(slot.name, first)
@@ -220,14 +248,20 @@ class Grammar:
         state: bool,
         wish: Wish,
         avoid: Mapping[str, tuple[Choice, ...]] | None = None,
+        edited: Collection[str] = (),
     ) -> Choices:
-        """Keep each slot's requested choice if it is valid, else draw, avoiding if possible."""
+        """Keep each slot's requested choice if it is valid, else draw, avoiding if possible.
+
+        edited: slots that an edit changes, besides those of `avoid`.
+        """
         avoid = avoid or {}
         choices: Choices = {} if state else {STATE: False}
         for slot in self.slots:
             value = wish(slot, choices)
             if value is None or not slot.accepts(value, choices):
-                value = _draw(slot, choices, avoid.get(slot.name, ()), rng)
+                by_edit = slot.name in avoid or slot.name in edited
+                draw = slot.skilled if by_edit and slot.skilled else slot.draw
+                value = _draw(draw, choices, avoid.get(slot.name, ()), rng)
             if value is not None:
                 choices[slot.name] = value
         return choices
@@ -237,14 +271,28 @@ def _keep(parent: Choices, without: set[str] | frozenset[str] = frozenset()) -> 
     return lambda slot, choices: None if slot.name in without else parent.get(slot.name)
 
 
+def _drafting(slot: Slot, weights: Weights | None) -> Slot:
+    """The slot as a novice draws it: by weights, its plain value, or as ever, as the table says."""
+    if weights is None:
+        weights = {} if slot.plain is None else {slot.plain: 1.0}
+
+    def draw(rng: random.Random, choices: Choices) -> Choice | None:
+        known = {value: w for value, w in weights.items() if slot.accepts(value, choices)}
+        if not known:
+            return slot.draw(rng, choices)
+        return rng.choices(list(known), list(known.values()))[0]
+
+    return replace(slot, draw=draw, skilled=slot.draw)
+
+
 def _draw(
-    slot: Slot, choices: Choices, avoid: tuple[Choice, ...], rng: random.Random
+    draw: Draw, choices: Choices, avoid: tuple[Choice, ...], rng: random.Random
 ) -> Choice | None:
-    value = slot.draw(rng, choices)
+    value = draw(rng, choices)
     for _ in range(_RETRIES):
         if value is None or value not in avoid:
             break
-        value = slot.draw(rng, choices)
+        value = draw(rng, choices)
     return value
 
 

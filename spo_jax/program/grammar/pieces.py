@@ -44,7 +44,7 @@ def function(header: str, body: Iterable[str]) -> str:
 def module(parts: Iterable[str]) -> str:
     """Functions as one source, with their imports on top."""
     text = "\n\n\n".join(parts)
-    names = {"math": "import math", "np": "import numpy as np"}
+    names = {"lns": "import lns", "math": "import math", "np": "import numpy as np"}
     imports = [line for name, line in names.items() if f"{name}." in text]
     return "\n".join([*imports, "", "", text] if imports else [text]) + "\n"
 
@@ -75,11 +75,12 @@ def amount_slots(
     *,
     when: Callable[[Choices], bool] | None = None,
     plain: Choice | None = None,
+    rates: Weights = _RATES,
 ) -> tuple[Slot, ...]:
     """Slots for a whole number that may follow the state.
 
     pairs: weights of "low:high" ranges. `plain` is a range, too; the plain rule is "fixed", which
-    takes the high end.
+    takes the high end. rates: weights of the steps without improvement by which it changes.
     """
 
     def rule_weights(choices: Choices) -> Weights:
@@ -99,7 +100,7 @@ def amount_slots(
         choice(
             f"{name}_rate",
             "control",
-            _RATES,
+            rates,
             when=lambda c: c.get(f"{name}_rule") in ("grow", "shrink", "switch"),
         ),
     )

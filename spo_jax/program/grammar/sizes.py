@@ -40,6 +40,12 @@ class Sizes:
     end: Callable[[str], str]
     between: Callable[[str, str], str]
 
+    @property
+    def drafts(self) -> Mapping[str, Weights]:
+        """What a novice removes: any number, whatever the state."""
+        rules = {rule: w for rule, w in self.rules.items() if rule not in _STATEFUL}
+        return {"size_rule": rules, "size_low": {}, "size_high": {}}
+
     def slots(self, must_read_state: Callable[[Choices], bool]) -> tuple[Slot, ...]:
         """Slots for the number of nodes removed.
 

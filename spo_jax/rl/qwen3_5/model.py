@@ -1,5 +1,7 @@
 """Qwen3.5's text model: a scan over blocks of three delta-net layers and one attention layer.
 
+A block that occurs once is a scan over its delta nets, then the attention layer.
+
 The base is frozen and the adapter is an argument, so that two adapters share one base. A past (the
 prompt of a group of samples) is also an argument, and gradients pass through it.
 """
@@ -7,6 +9,7 @@ prompt of a group of samples) is also an argument, and gradients pass through it
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import groupby
 from typing import Any
 
 import chex
@@ -178,17 +181,24 @@ class Qwen3_5(nnx.Module):
             module = nnx.merge(graphs[i], gathered(weights, self.mesh))
             return module(x, mask, rotation, low_ranks, before, past_valid)
 
+        def applied(i: int, remat: bool, x: jax.Array, *xs: Any) -> tuple[jax.Array, Kept]:
+            run: Callable[..., Any] = partial(layer, i)
+            if remat:
+                run = jax.checkpoint(run, prevent_cse=False)
+            return run(split_rows(x, self.mesh), *xs)
+
         def body(x: jax.Array, xs: Any) -> tuple[jax.Array, tuple[Kept, ...]]:
             kept = []
             for i, own in enumerate(zip(*xs, strict=True)):
-                run: Callable[..., Any] = partial(layer, i)
-                if self.remat:
-                    run = jax.checkpoint(run, prevent_cse=False)
-                x, left = run(split_rows(x, self.mesh), *own)
+                x, left = applied(i, self.remat, x, *own)
                 kept.append(left)
             return x, tuple(kept)
 
-        x, kept = jax.lax.scan(body, x, (weights, low_ranks, before))
+        xs = (weights, low_ranks, before)
+        if self.config.repeats > 1:
+            x, kept = jax.lax.scan(body, x, xs)
+        else:
+            x, kept = _scan_runs(applied, self.remat, x, self.config.block, xs)
         return self.norm(x), Past(kept, mask, jnp.sum(mask, axis=1, dtype=jnp.int32))
 
     def unstacked(self) -> list[Layer]:
@@ -203,6 +213,37 @@ class Qwen3_5(nnx.Module):
             repeats = zip(*map(rows, stacks), strict=True)
             blocks.append([nnx.merge(graph, jax.tree.unflatten(form, own)) for own in repeats])
         return [layer for repeat in zip(*blocks, strict=True) for layer in repeat]
+
+
+def _scan_runs(
+    apply: Callable[..., tuple[jax.Array, Kept]],
+    remat: bool,
+    x: jax.Array,
+    kinds: Sequence[str],
+    xs: tuple[Any, ...],
+) -> tuple[jax.Array, tuple[Kept, ...]]:
+    """A block that occurs once: a scan over each run of layers with equal mixers.
+
+    Three delta nets are traced and compiled as one. A run's weights are copied, which takes too
+    much memory for large models; those have a scan over blocks. A run always recomputes its layers
+    in the backward pass: to store their intermediates side by side would take as long.
+    apply: (place in the block, remat, x, inputs of its layer) -> x and the layer's state. xs: of
+    each place, leaves [1, ...]. Returns x and the states, leaves [1, ...].
+    """
+    kept: list[Kept] = []
+    inputs = list(zip(*xs, strict=True))
+    for _, run in groupby(range(len(kinds)), key=lambda i: kinds[i]):
+        places = list(run)
+
+        def step(
+            x: jax.Array, own: Any, first: int = places[0], several: bool = len(places) > 1
+        ) -> tuple[jax.Array, Kept]:
+            return apply(first, remat or several, x, *own)
+
+        joined = jax.tree.map(lambda *all: jnp.concatenate(all), *(inputs[i] for i in places))
+        x, left = jax.lax.scan(step, x, joined)
+        kept += [jax.tree.map(lambda one, i=i: one[i : i + 1], left) for i in range(len(places))]
+    return x, tuple(kept)
 
 
 def _first(stacked: nnx.Param) -> nnx.Param:

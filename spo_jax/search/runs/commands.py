@@ -1,6 +1,11 @@
-"""The commands `spo discover`, `spo runs` and `spo export`. The flags themselves are in cli.py."""
+"""The commands `spo discover`, `spo runs`, `spo report` and `spo export`.
+
+Their flags are in arguments.py.
+"""
 
 import argparse
+import math
+import os
 from pathlib import Path
 
 from spo_jax import flags, presets
@@ -14,6 +19,7 @@ def discover(args: argparse.Namespace) -> int:
     Returns the exit code: 0, 1 without a valid pair, or 130 after Ctrl-C, 143 after SIGTERM. Raises
     SpoError for what the user can mend.
     """
+    from spo_jax.search.plugins import require_parts
     from spo_jax.search.runs.discover import prepare
     from spo_jax.search.runs.store import read_manifest
 
@@ -35,10 +41,12 @@ def discover(args: argparse.Namespace) -> int:
     if getattr(args, "dump_config", False):
         config = discovery.config
         new = discovery.new
+        if new:
+            require_parts(config)
         text = presets.dumped(config, discovery.preset, given) if new else presets.to_toml(config)
         print(text, end="")
         return 0
-    discovery.verbose = True
+    discovery.verbose, discovery.report = True, getattr(args, "report", False)
 
     def farewell() -> None:
         print("\n" + discovery.farewell())
@@ -53,11 +61,11 @@ def discover(args: argparse.Namespace) -> int:
 
 
 def runs(args: argparse.Namespace) -> int:
-    """`spo runs [FOLDER]`: the runs in a folder, by default ./runs, with their best J."""
+    """`spo runs [FOLDER]`: the runs in a folder, by default ./runs, with their best J and gap."""
     from rich.console import Console
     from rich.table import Table
 
-    from spo_jax.search.runs.progress import utility
+    from spo_jax.search.runs.lines import percent, utility
     from spo_jax.search.runs.run import load_run
     from spo_jax.search.runs.store import list_runs
 
@@ -68,13 +76,14 @@ def runs(args: argparse.Namespace) -> int:
     if not paths:
         print(f"no runs in {root}; start one with: spo discover tsp")
         return 0
-    columns = ("name", "problem", "method", "preset", "rounds", "pairs", "best J", "state")
+    columns = ("name", "problem", "method", "preset", "rounds", "pairs", "best J", "gap", "state")
     table = Table(*columns, box=None, pad_edge=False)
     for path in paths:
         try:
             run = load_run(path)
+            gap = run.gap(run.best.pair if run.best else None)
         except InputError as error:
-            table.add_row(path.name, *[""] * 6, f"unreadable: {error}")
+            table.add_row(path.name, *[""] * 7, f"unreadable: {error}")
             continue
         table.add_row(
             path.name,
@@ -84,6 +93,7 @@ def runs(args: argparse.Namespace) -> int:
             f"{run.rounds}/{run.planned}",
             str(run.evaluated),
             utility(run.best.utility if run.best else None),
+            "" if math.isnan(gap) else percent(gap),
             run.status,
         )
     console = Console(highlight=False)
@@ -91,6 +101,32 @@ def runs(args: argparse.Namespace) -> int:
         console.width = 200  # a pipe has no width: keep one run on one line
     console.print(table)
     return 0
+
+
+def report(args: argparse.Namespace) -> int:
+    """`spo report RUN [--out FILE.html]`: a run as one HTML page."""
+    from spo_jax.search.runs.report import NAME
+    from spo_jax.search.runs.report.write import report
+    from spo_jax.search.runs.run import load_run
+
+    run = load_run(args.run)
+    out = run.path / NAME if args.out is None else Path(args.out)
+    require_page(out, run.path)
+    written = report(run, out)
+    print(f"{written}: {run.rounds} of {run.planned} rounds, {written.stat().st_size / 1e6:.1f} MB")
+    return 0
+
+
+def require_page(out: Path, run: Path) -> None:
+    """Raises InputError for a file that is no page or cannot be written, before the work begins."""
+    if "\0" in str(out) or out.suffix.lower() not in (".html", ".htm"):
+        raise InputError(f"{str(out)!r} is no name of a page: it must end in .html")
+    if out.is_dir():
+        raise InputError(f"{out} is a folder: give the name of a file")
+    if not out.parent.is_dir():
+        raise InputError(f"{out} cannot be written: there is no folder {out.parent}")
+    if not os.access(out if out.exists() else out.parent, os.W_OK):
+        raise InputError(f"{out} cannot be written: permission denied")
 
 
 def export(args: argparse.Namespace) -> int:
@@ -112,9 +148,9 @@ def export(args: argparse.Namespace) -> int:
                 f"{args.run}: no pair of this run was measured for --select {args.select}: its "
                 "rounds are not over, or finalists is 0; leave --select out"
             )
-        interface = get_problem(run.config.problem).interface
+        problem = get_problem(run.config.problem)
         said = about(run.path, best, run.names(best.pair))
-        written = save_pair(args.out, best.pair, said, interface)
+        written = save_pair(args.out, best.pair, said, problem.interface, problem.kit)
         print(f"{written}: the pair of round {best.round}, J {best.utility:.4f}")
     if args.adapters is not None:
         if run.config.learning.update != "grpo" or not run.rounds:

@@ -3,54 +3,34 @@
 Heavy imports happen when a run starts, so that wrong settings are refused at once.
 """
 
-import contextlib
-import dataclasses
-import shutil
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rich.console import Console
-
 from spo_jax import presets
 from spo_jax.config import Settings
-from spo_jax.envs.problem import Instance, Problem
+from spo_jax.envs.problem import Problem
 from spo_jax.envs.specs import absolute
-from spo_jax.errors import InputError
+from spo_jax.errors import InputError, require_path
 from spo_jax.generator import Generator
-from spo_jax.limits import needed, require_address_space
 from spo_jax.named import known_by, require_members
-from spo_jax.search.parts import Method, Parts
-from spo_jax.search.rounds import Observer, Round, Updater
-from spo_jax.search.runs import progress
+from spo_jax.search.parts import Method
+from spo_jax.search.rounds import Observer, Updater
+from spo_jax.search.runs.discovery import Discovery
 from spo_jax.search.runs.manifest import (
-    check_instances,
-    check_model,
+    check_finished,
     check_objects,
-    check_prompts,
-    idle_devices,
-    inexact_resume,
-    instances_of,
-    manifest,
-    model_of,
-    other_software,
     resumed,
 )
-from spo_jax.search.runs.passed import Both, Objects, name_of
+from spo_jax.search.runs.passed import Objects, name_of
 from spo_jax.search.runs.run import Run, load_run
+from spo_jax.search.runs.spoken import in_arguments
 from spo_jax.search.runs.store import (
-    BEST,
-    CHECKPOINTS,
-    DATABASE,
-    LOCK,
-    LOG,
     MANIFEST,
-    Store,
     check_new,
     default_folder,
 )
-from spo_jax.stopping import take_time
-from spo_jax.words import LEARNERS, VLLM
+from spo_jax.words import LEARNERS, OWN_MODELS
 
 if TYPE_CHECKING:
     from spo_jax.envs.run.evaluator import EvaluatorFactory
@@ -61,6 +41,7 @@ if TYPE_CHECKING:
 OWN = "own"  # the preset's name of a run with `settings` of the caller
 
 
+@in_arguments()
 def discover(
     problem: str | Problem | type[Problem] | None = None,
     settings: Settings | None = None,
@@ -79,11 +60,12 @@ def discover(
     resume: bool = False,
     rewind: int | None = None,
     verbose: bool = False,
+    report: bool = False,
     **more: Any,
 ) -> Run:
     """Discover destroy-repair pairs for a problem; the run, whose `best` is the pair it chose.
 
-    problem: "tsp", "cvrp", "package.module:OBJECT" or a Problem or its class, which its workers
+    problem: "tsp", "cvrp", "package.module:NAME" or a Problem or its class, which its workers
         find by its `spec`. By default the preset's.
     settings: all of the run's, as `spo_jax.settings` returns them; or else preset: a name or a TOML
         file ("quick" by default). more: settings above those, as rounds=4, seed=1, workers=8.
@@ -91,7 +73,7 @@ def discover(
         name, or an object in its place. The manifest keeps the names of the objects, and a run goes
         on with objects of the same names.
     observer: an `Observer`, which watches the run besides the log. verbose: print what
-        `spo discover` prints.
+        `spo discover` prints. report: write report.html into the run's folder after every round.
     path: the run's folder; by default a new one, runs/PROBLEM-PRESET-seedS.
     resume: go on with the run in `path`, or start it where there is none. A finished run is
         returned as it is. rewind: forget the rounds after this one before.
@@ -105,6 +87,8 @@ def discover(
         )
     if observer is not None:
         require_members("observer", observer, Observer)
+    if path is not None:
+        require_path("path", path)
     objects = Objects()
     parts = {
         "generator": generator, "credit": credit, "survivors": survivors, "panel": panel,
@@ -124,9 +108,11 @@ def discover(
             objects=objects.names,
         )
         discovery.observer, discovery.verbose = observer, verbose
+        discovery.report = report
         return discovery.run()
 
 
+@in_arguments()
 def settings(
     problem: str | Problem | type[Problem] | None = None, preset: str | None = None, **more: Any
 ) -> Settings:
@@ -134,6 +120,12 @@ def settings(
 
     Raises InputError for an unknown name, with the nearest one, and for unlawful values.
     """
+    return _settings(problem, preset, more)
+
+
+def _settings(
+    problem: str | Problem | type[Problem] | None, preset: str | None, more: Mapping[str, Any]
+) -> Settings:
     preset = presets.DEFAULT_PRESET if preset is None else preset
     problem = presets.problem_of(preset) if problem is None else name_of(problem)
     if problem is None:
@@ -153,7 +145,7 @@ def prepare(
     resume: bool = False,
     rewind: int | None = None,
     objects: Mapping[str, str] | None = None,
-) -> "Discovery":
+) -> Discovery:
     """A discovery that is ready to run; nothing is written. Raises InputError.
 
     own, given: `settings` and `more` of `discover`. objects: names of those that were passed, by
@@ -171,17 +163,20 @@ def prepare(
         given = given if own is None else own.flat() | given
         config = resumed(run.config, run.preset, given, preset, path)
         finished = run.status == "finished" and rewind is None
-        if not finished:
+        if finished:
+            check_finished(run.config, run.manifest, config, path)
+        else:
             check_objects(run.manifest, objects, path)
         return Discovery(config, run.preset, path, False, rewind, finished, objects)
     if own is None:
         preset = presets.DEFAULT_PRESET if preset is None else preset
-        config = settings(given.pop("problem", None), preset, **given)
+        config = _settings(given.pop("problem", None), preset, given)
     else:
         preset = OWN if preset is None else preset
         config = own.replace(**given)
-    if config.generator.name in LEARNERS and Path(config.generator.model).is_dir():
-        config = config.replace(model=str(Path(config.generator.model).resolve()))
+    model = config.generator.model
+    if config.generator.name in LEARNERS and model not in OWN_MODELS and Path(model).is_dir():
+        config = config.replace(model=str(Path(model).resolve()))
     if config.generator.prompts is not None:
         config = config.replace(prompts=str(Path(config.generator.prompts).resolve()))
     on, validate_on = absolute(config.evaluation.on), absolute(config.evaluation.validate_on)
@@ -189,220 +184,3 @@ def prepare(
     path = default_folder(config, preset) if path is None else path
     check_new(path)
     return Discovery(config, preset, path, new=True, objects=objects)
-
-
-@dataclasses.dataclass
-class Discovery:
-    """A run that is about to start or resume: its settings, its folder, and the passed objects.
-
-    objects: names of the passed objects, by option. committed: rounds so far. exists:
-    whether the folder is there. finished: nothing is left to do.
-    """
-
-    config: Settings
-    preset: str
-    path: Path
-    new: bool
-    rewind: int | None = None
-    finished: bool = False
-    objects: Mapping[str, str] = dataclasses.field(default_factory=dict)
-    observer: Observer | None = None
-    verbose: bool = False
-    committed: int = 0
-
-    def __post_init__(self) -> None:
-        self.exists = not self.new
-
-    def farewell(self) -> str:
-        """The message of a stopped run."""
-        if self.exists:
-            return progress.stopped(self.config, self.path, self.committed)
-        return "Stopped before the run began; nothing was written."
-
-    def run(self) -> Run:
-        """From the last committed round to the end."""
-        if self.finished:
-            with Store.reopen(self.path) as store:  # a kill may have come before the last export
-                unwritten = store.export_best(store.best())
-            run = load_run(self.path)
-            self._print(f"{self.path} is finished: {run.rounds} of {run.planned} rounds.")
-        else:
-            try:
-                self._discover()
-            except InputError:
-                self._forget()
-                raise
-            unwritten = self.unwritten
-            run = load_run(self.path)
-        where = unwritten or self.path / BEST
-        for line in progress.closing(run.best, self.config, self.path, where, run.finals):
-            self._print(line)
-        if run.best is None and run.failures:
-            self._print(progress.commonest(run.failures))
-        return run
-
-    def _forget(self) -> None:
-        """Remove the folder of a new run that was refused in its first round; keep what was paid
-        for or says more, as requests of an endpoint and a server's log.
-        """
-        ours = {MANIFEST, DATABASE, LOG, LOCK}
-        begun = self.new and self.exists and not self.committed
-        if begun and {each.name for each in self.path.iterdir()} <= ours:
-            shutil.rmtree(self.path)
-
-    def _print(self, line: str) -> None:
-        if self.verbose:
-            print(line)
-
-    def _discover(self) -> None:
-        from spo_jax.envs.problems import get_problem
-        from spo_jax.envs.report.evaluation import cache_folder
-        from spo_jax.envs.run.evaluator import get_evaluator
-        from spo_jax.envs.run.shown import shown_with
-        from spo_jax.rl.backend import ask_same_bits, keep_compiled, share_devices
-        from spo_jax.search.credit import get_credit
-        from spo_jax.search.instances import training_instances, validation_instances
-        from spo_jax.search.methods import get_method, rounds_in, variant_of
-        from spo_jax.search.plugins import get_panel, get_survivors, writer_and_learner
-        from spo_jax.search.utility import get_utility
-        from spo_jax.search.writing.prompts import Templates
-
-        config = self.config
-        require_address_space(needed(program=config.evaluation.memory_mb))
-        if config.learning.deterministic:  # before a module of the user's can look at a device
-            ask_same_bits()
-        problem = get_problem(config.problem)
-        # Read once: files that change while a run goes on change nothing in it.
-        training = training_instances(config, problem)
-        validation = validation_instances(config, problem) if config.search.finalists else []
-        instances = instances_of(training, validation)
-        templates = Templates.read(config.generator.prompts, problem)  # once for the whole run
-        prompts = templates.digest if config.generator.prompts is not None else None
-        credit, own = get_credit(config.search.credit), config.learning.learning_credit
-        learning_credit = None if own is None else get_credit(own)
-        survivors, panel = get_survivors(config.search.survivors), get_panel(config.search.panel)
-        utility, method = get_utility(config.evaluation.utility), get_method(config)
-        if config.generator.name == VLLM:
-            share_devices(in_turns=config.vllm.residency != "both")
-        uncached = keep_compiled(cache_folder() / "compiled")
-        model = model_of(config)
-        generator, updater = writer_and_learner(config)
-        variant = variant_of(method, config, generator) if method else None
-        with (
-            _closed(generator),
-            get_evaluator(config.evaluation.evaluator)(
-                problem,
-                config.workers,
-                seed=config.seed,
-                cpu_seconds=config.evaluation.cpu_seconds,
-                memory_mb=config.evaluation.memory_mb,
-                on_invalid=config.evaluation.on_invalid,
-                shown=shown_with(config.generator.state),
-                unsafe=config.evaluation.unsafe_sandbox,
-            ) as evaluator,
-        ):
-            if self.new:
-                what = manifest(
-                    config,
-                    self.preset,
-                    evaluator.layers,
-                    model=model,
-                    variant=variant,
-                    rounds=rounds_in(method, config) if method else None,
-                    prompts=prompts,
-                    **instances,
-                    objects=dict(self.objects) or None,
-                )
-                store = Store.create(self.path, what)
-                self.exists = True
-            else:
-                store = Store.reopen(self.path)
-            console = Console(highlight=False, soft_wrap=True, quiet=not self.verbose)
-            with store, progress.Display(config, store.log, console, store.name) as display:
-                check_model(store.manifest.get("model"), model, self.path)
-                check_prompts(store.manifest, prompts, self.path)
-                check_instances(store.manifest, instances, self.path)
-                self._open(store, display, generator, updater)
-                if variant is not None:
-                    display.say(f"Method: {variant}")
-                other = other_software(store.manifest, model)
-                for warning in (uncached, idle_devices(model), inexact_resume(model), other):
-                    if warning:
-                        display.say(warning)
-                parts = Parts(
-                    config=config,
-                    problem=problem,
-                    evaluator=evaluator,
-                    generator=generator,
-                    credit=credit,
-                    learning_credit=learning_credit,
-                    utility=utility,
-                    updater=updater,
-                    survivors=survivors,
-                    panel=panel,
-                    observer=display if self.observer is None else Both(display, self.observer),
-                    templates=templates,
-                )
-                self._rounds(parts, store, display, method, training, validation)
-
-    def _open(
-        self, store: Store, display: progress.Display, generator: Generator, updater: Updater
-    ) -> None:
-        """Restore the state after the last committed round, or after the one to go back to."""
-        self.committed = store.last_round(self.rewind)
-        if self.committed:
-            updater.restore(self.path / CHECKPOINTS, self.committed)
-        if self.rewind is not None:  # after the restore has succeeded
-            store.rewind(self.rewind)
-            display.note(f"went back to round {self.rewind}")
-        generator.open(self.path, display.remark)
-        display.say(progress.opening(self.config, self.preset, self.path, self.committed + 1))
-        if unwritten := store.export_best(store.state().best):
-            display.say(unwritten)
-
-    def _rounds(
-        self,
-        parts: Parts,
-        store: Store,
-        display: progress.Display,
-        method: Method | None,
-        training: Sequence[Instance],
-        validation: Sequence[Instance],
-    ) -> None:
-        """Algorithm 1, or the method in its place, and the validation; each round is committed."""
-        from spo_jax.search.spo import discover as algorithm
-        from spo_jax.search.validation import FEWEST_CONTROLS, validate
-
-        config = self.config
-        advantages: Any = getattr(parts.updater, "advantages", lambda groups: {})
-
-        def commit(done: Round) -> None:
-            parts.updater.save(self.path / CHECKPOINTS, done.number)
-            moved = advantages(done.groups) if done.groups else {}
-            store.commit(done, display.remark, advantages=moved, seconds=display.seconds())
-            self.committed = done.number
-            store.export_best(done.best)
-
-        algorithm(parts, store.state(), commit, method, training)
-        display.ended()
-        if config.search.finalists:
-            best = store.candidates(config.search.finalists)
-            others = store.controls(max(config.search.finalists, FEWEST_CONTROLS), best)
-            measured = validate(
-                config, parts.problem, parts.evaluator, best, others, parts.observer, parts.utility,
-                validation,
-            )  # fmt: skip
-            store.commit_finals(measured, display.remark, display.seconds())
-        self.unwritten = store.export_best(store.best())
-        if bill := progress.bill(store.totals()):
-            display.say(bill)
-
-
-@contextlib.contextmanager
-def _closed(generator: Generator) -> Iterator[None]:
-    """Closes a generator at the end."""
-    try:
-        yield
-    finally:
-        take_time()  # a server of ours ends, and gives the card back
-        generator.close()

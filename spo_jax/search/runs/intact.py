@@ -13,16 +13,27 @@ from typing import Any
 from spo_jax.config import FIELDS, Settings
 from spo_jax.errors import InputError
 from spo_jax.program import ROLES
-from spo_jax.search.runs.tables import SCHEMA, TIMED, identity
+from spo_jax.search.runs.tables import (
+    LATER,
+    REMEASURED,
+    SCHEMA,
+    TIMED,
+    identity,
+    remeasures,
+    there,
+)
 
 REMEDY = "it was edited or damaged; restore it from a copy, or begin a new run"
 
 _WORDS = {
     ("programs", "role"): ROLES,
     **{(table, "role"): ROLES for table in ("members", "credits", "prompts", "samples")},
-    ("pairs", "kind"): ("response", "cross-play"),
+    ("pairs", "kind"): ("response", "credit", "cross-play"),
     ("pairs", "role"): ("", *ROLES),
     ("finalists", "kind"): ("finalist", "control"),
+    (REMEASURED, "kind"): ("elite", "control"),
+    (REMEASURED, "role"): ("", *ROLES),
+    ("costs", "kind"): ("training", "validation"),
 }
 _TYPES = {
     "TEXT": "'text'",
@@ -56,10 +67,13 @@ def require_intact(db: sqlite3.Connection) -> None:
 
 def _faults(db: sqlite3.Connection) -> Iterator[str]:
     """What is wrong, one clause each."""
-    there = {name for (name,) in db.execute("SELECT name FROM sqlite_schema WHERE type = 'table'")}
+    known = there(db)
     for table in TIMED:
-        if table not in there:
+        if table not in known and table not in LATER:
             yield f"there is no table {table}"
+    if REMEASURED not in known and remeasures(db):
+        yield f"there is no table {REMEASURED}"
+    for table in known:
         yield from _columns(db, table)
     others = db.execute("SELECT type, name FROM sqlite_schema WHERE type IN ('trigger', 'view')")
     for kind, name in others:
@@ -83,7 +97,7 @@ def _faults(db: sqlite3.Connection) -> Iterator[str]:
         last and db.execute("SELECT MIN(round) FROM rounds").fetchone()[0] != 1
     ):
         yield "the table rounds lacks a round"
-    for table in TIMED:
+    for table in known:
         if "round" in _expected()[table]:
             found = db.execute(
                 f"SELECT COUNT(*) FROM {table} WHERE round NOT BETWEEN 1 AND ?", (last,)
@@ -105,9 +119,12 @@ def _faults(db: sqlite3.Connection) -> Iterator[str]:
             f" WHERE digest = pairs.{role} AND programs.role = '{role}')",
         ):  # fmt: skip
             yield f"the table pairs names a {role} program that is not there"
-    if _any(db, "pairs", "status = 'ok' AND utility IS NULL"):
-        yield "the table pairs has a pair that is ok and has no utility"
+    for table in ("pairs", *({REMEASURED} & set(known))):
+        if _any(db, table, "status = 'ok' AND utility IS NULL"):
+            yield f"the table {table} has a pair that is ok and has no utility"
     for table, column, lawful, kind in _JSON:
+        if table not in known:
+            continue
         for (text,) in db.execute(f"SELECT DISTINCT {column} FROM {table}"):
             if not _is_json(text, lawful):
                 yield f"the table {table} has a value of {column} that is not {kind}"
@@ -184,6 +201,8 @@ _JSON: tuple[tuple[str, str, Callable[[Any], bool], str], ...] = (
     ("prompts", "parents", _texts, "a JSON list of texts"),
     ("individuals", "scores", _numbers, "a JSON list of numbers"),
     ("pairs", "scores", _numbers, "a JSON list of numbers"),
+    (REMEASURED, "scores", _numbers, "a JSON list of numbers"),
+    ("costs", "costs", _numbers, "a JSON list of numbers"),
     ("rounds", "metrics", _metrics, "a JSON object of numbers"),
     ("config", "value", lambda value: True, "JSON"),
 )
@@ -207,17 +226,29 @@ def require_settings(db: sqlite3.Connection, config: Settings) -> None:
         )
 
 
-def require_scores(db: sqlite3.Connection, instances: int, rollouts: int) -> None:
-    """Raises InputError unless the scores of pairs and individuals have the run's shapes.
+def require_scores(
+    db: sqlite3.Connection, instances: int, rollouts: int, validation: int | None = None
+) -> None:
+    """Raises InputError unless the scores and costs of pairs and individuals have the run's shapes.
 
-    instances, rollouts: how many a pair is evaluated on.
+    instances, rollouts: how many a pair is evaluated on. validation: instances of the validation,
+    where they are known.
     """
-    due = {
-        "pairs": f"CASE status WHEN 'ok' THEN {instances * rollouts} ELSE 0 END",
-        "individuals": str(instances),
-    }
-    for table, count in due.items():
-        if _any(db, table, f"json_array_length(scores) != {count}"):
+    of_pair = f"CASE status WHEN 'ok' THEN {instances * rollouts} ELSE 0 END"
+    lengths = {"pairs": of_pair, "individuals": str(instances)}
+    if REMEASURED in there(db):
+        lengths[REMEASURED] = of_pair
+    if "costs" in there(db):
+        counts = {"training": instances, "validation": validation}
+        for kind, count in counts.items():
+            wrong = f"kind = '{kind}' AND json_array_length(costs) != {(count or 0) * rollouts}"
+            if count is not None and _any(db, "costs", wrong):
+                raise InputError(
+                    f"the table costs has another number of costs of the {kind} than {count} "
+                    f"instances and {rollouts} rollouts give: {REMEDY}"
+                )
+    for table, due in lengths.items():
+        if _any(db, table, f"json_array_length(scores) != {due}"):
             raise InputError(
                 f"the table {table} has another number of scores than {instances} instances and "
                 f"{rollouts} rollouts give: {REMEDY}"

@@ -52,6 +52,7 @@ def parse(data: bytes) -> dict[str, Any]:
         raise ValueError("model has no folder, weights and tokenizer")
     if (rounds := found.get("rounds")) is not None and not 0 <= rounds < 2**31:
         raise ValueError(f"rounds is {_brief(rounds)}")
+    found["config"].setdefault("kit", "none")  # of a run from before there was one
     Settings.make(**found["config"])
     return found
 
@@ -192,6 +193,32 @@ def check_prompts(stored: Mapping[str, Any], now: str | None, path: Path) -> Non
         f"{path} began with other prompt templates than those of now; "
         "name a folder that holds them with --prompts, or begin a new run"
     )
+
+
+def check_finished(stored: Settings, record: Mapping[str, Any], now: Settings, path: Path) -> None:
+    """Raises InputError where a finished run in `path` is started with other instances, templates
+    or another model than it began with, as one that goes on does.
+
+    stored, record: its settings and manifest. now: those asked for.
+    """
+    from spo_jax.envs.problems import get_problem
+    from spo_jax.search.instances import training_instances, validation_instances
+    from spo_jax.search.writing.prompts import Templates
+
+    before, after = stored.flat(), now.flat()
+    other = {name for name in before if before[name] != after[name]}
+    problem = get_problem(now.problem)
+    if other & {"on", "validate_on"}:
+        training = training_instances(now, problem)
+        validation = validation_instances(now, problem) if now.search.finalists else []
+        check_instances(record, instances_of(training, validation), path)
+    if "model" in other:
+        check_model(record.get("model"), model_of(now), path)
+    if "prompts" in other:
+        own = now.generator.prompts
+        kit = now.generator.kit != "none"
+        digest = None if own is None else Templates.read(own, problem, kit).digest
+        check_prompts(record, digest, path)
 
 
 def check_objects(stored: Mapping[str, Any], now: Mapping[str, str], path: Path) -> None:

@@ -1,6 +1,7 @@
 """Evaluates a pair on instances or solves one with it; from a file, a run or an object."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from os import PathLike
 from pathlib import Path
 from typing import Any
 
@@ -9,11 +10,13 @@ from spo_jax.envs.problem import Instance, Problem
 from spo_jax.envs.problems import get_problem, known_problems
 from spo_jax.envs.report import evaluation
 from spo_jax.envs.report import solve as solving
-from spo_jax.errors import InputError
+from spo_jax.errors import InputError, require_kind
 from spo_jax.program import Pair, load_pair
 from spo_jax.search.runs.run import Run, load_run
+from spo_jax.search.runs.spoken import in_arguments
 
 
+@in_arguments(unsafe_sandbox="unsafe")
 def evaluate(
     pair: Pair | Run | str | Path,
     problem: str | Problem | None = None,
@@ -31,7 +34,7 @@ def evaluate(
     run on_invalid and state are its own by default. Raises SpoError for what cannot be read or run.
     """
     known, found, config = resolve(pair, problem)
-    specs = [on] if isinstance(on, str) else list(on)
+    specs = [on] if isinstance(on, str) or not isinstance(on, Iterable) else list(on)
     if not all(isinstance(each, str | Path) for each in specs):
         raise InputError(
             "on takes instance files, folders and uniform:SIZExCOUNT; use solve for an Instance"
@@ -40,6 +43,7 @@ def evaluate(
     return evaluation.evaluate(found, known, specs, **terms)
 
 
+@in_arguments(unsafe_sandbox="unsafe")
 def solve(
     instance: Instance | str | Path,
     pair: Pair | Run | str | Path,
@@ -54,7 +58,8 @@ def solve(
     of the run, else of the instance. more: as `spo_jax.envs.report.solve.solve` has them: steps or
     seconds, seed, seeds, ... Raises SpoError for what cannot be read or run, or gave no solution.
     """
-    of_run = isinstance(pair, Run) or (not isinstance(pair, Pair) and Path(pair).is_dir())
+    require_kind("instance", instance, (Instance, str, PathLike), "an Instance, or its file")
+    of_run = isinstance(pair, Run) or (isinstance(pair, str | PathLike) and Path(pair).is_dir())
     if problem is None and not of_run:
         own = isinstance(instance, Instance)
         problem = instance.problem if own else solving.problem_of(instance)  # type: ignore[union-attr, arg-type]
@@ -83,7 +88,8 @@ def resolve(
     """
     from spo_jax.envs.glns_operators import is_operators, load_operators
 
-    if isinstance(problem, str):
+    require_kind("pair", pair, (Pair, Run, str, PathLike), "a Pair, a Run, or the path of one")
+    if problem is not None and not isinstance(problem, Problem):
         problem = get_problem(problem)
     if isinstance(pair, Pair):
         if problem is None:

@@ -4,198 +4,43 @@ It reads the clock, and nothing that it computes affects the run.
 """
 
 import math
-import shlex
 import time
-from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from pathlib import Path
+from functools import partial
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn
 
 from spo_jax.config import Settings
-from spo_jax.envs.problems import get_problem
-from spo_jax.envs.run.rollouts import Status
-from spo_jax.program import ROLES, Program
+from spo_jax.program import Program
 from spo_jax.search.methods import rounds_of
-from spo_jax.search.rounds import Best, Observer, Round
-from spo_jax.search.runs.records import FailureRecord
-from spo_jax.search.validation import Finals
-from spo_jax.words import SPO
+from spo_jax.search.rounds import Observer, Round
+from spo_jax.search.runs.gaps import Standing
+from spo_jax.search.runs.lines import (
+    NO_GAPS,
+    duration,
+    failure_line,
+    fault_line,
+    quality,
+    round_line,
+    spark,
+    spent_line,
+)
 
 STAGES = {
     "destroy": "writing destroys",
     "repair": "writing and evaluating repairs",
+    "credit": "evaluating what the credit asks for",
     "cross-play": "cross-play",
+    "remeasure": "measuring the best again",
     "reflection": "reflecting",
     "update": "updating",
     "validation": "validating",
     "fresh": "measuring on fresh instances",
 }
-NOT_MEASURED = Finals()
-NO_TIME: Mapping[str, float] = {}
-WRITTEN = (*ROLES, "reflection")
-PLAYED = ("repair", "cross-play")  # the stages that take their time over pairs
-
-
-# --- texts ----------------------------------------------------------------------------------------
-
-
-def opening(config: Settings, preset: str, path: Path, first: int) -> str:
-    """The first line of a run, or of one that goes on."""
-    rounds = rounds_of(config)
-    begin = "Discovering" if first == 1 else f"Going on from round {first} of {rounds}:"
-    if first > rounds:
-        begin = "Going on with the validation of"
-    how = "" if config.search.method == SPO else f"method {config.search.method}, "
-    return (
-        f"{begin} destroy-repair pairs for {config.problem} "
-        f"({how}preset {preset}, seed {config.seed}, workers {config.workers}) in {path}"
-    )
-
-
-def round_line(
-    done: Round,
-    rounds: int,
-    left: float | None,
-    spent: Mapping[str, float] = NO_TIME,
-    names: str = "",
-) -> str:
-    """One finished round in a line. spent: its seconds by kind of work. names: the best pair's."""
-    counts = done.counts
-    answers = counts.destroy_answers + counts.repair_answers
-    valid = counts.valid_destroys + counts.valid_repairs
-    parts = [
-        f"round {done.number:>{len(str(rounds))}}/{rounds}",
-        f"pairs {counts.pairs:>4}",
-        f"valid {valid / answers if answers else 0:>4.0%}",
-        f"best J {utility(done.best.utility if done.best else None)}{names}",
-        f"median J {utility(counts.median)}",
-    ]
-    tokens = _of_all(done.metrics, "tokens")
-    if tokens and spent.get("sampling"):
-        parts.append(f"{tokens / spent['sampling']:,.0f} tokens/s")
-    lost, cost = (_of_all(done.metrics, name) for name in ("lost", "cost"))
-    if lost:
-        parts.append(f"lost {lost:.0f}")
-    if cost:
-        parts.append(f"cost {cost:,.4f}")
-    if done.number < rounds and left is not None:
-        parts.append(f"left {duration(left)}")
-    return "   ".join(parts)
-
-
-def spent_line(what: str, spent: Mapping[str, float]) -> str:
-    """Seconds by kind of work, which may overlap."""
-    known = ", ".join(f"{name} {seconds:.1f} s" for name, seconds in spent.items())
-    return f"{what} took: {known}"
-
-
-def bill(totals: Mapping[str, float]) -> str:
-    """The total cost of an endpoint's answers; "" for other generators."""
-    if not any(f"{what}/prompt_tokens" in totals for what in WRITTEN):
-        return ""
-    prompt, completion, cost, lost, uncounted = (
-        _of_all(totals, name) for name in ("prompt_tokens", "tokens", "cost", "lost", "uncounted")
-    )
-    line = f"Endpoint: {prompt:,.0f} prompt tokens, {completion:,.0f} completion tokens"
-    line += f", cost {cost:,.4f}" if cost else ""
-    line += f", {lost:,.0f} answers lost" if lost else ""
-    return line + (f", {uncounted:,.0f} answers without a count" if uncounted else "")
-
-
-def _of_all(metrics: Mapping[str, float], name: str) -> float:
-    """A metric's sum over all that a model wrote."""
-    return sum(metrics.get(f"{what}/{name}", 0.0) for what in WRITTEN)
-
-
-def failure_line(done: Round) -> str:
-    """What failed in a round, or ""."""
-    tally = ", ".join(f"{count} {status}" for status, count in done.tally().items())
-    return f"round {done.number} failures: {tally}" if tally else ""
-
-
-def fault_line(done: Round) -> str:
-    """The faults of this machine in a round, or ""."""
-    faults = [f for f in done.failures if f.status == Status.HOST_FAULT.label]
-    if not faults:
-        return ""
-    return (
-        f"Warning: round {done.number}: {len(faults)} programs or pairs could not be judged, "
-        f"by a fault of this machine ({faults[0].reason}); they count neither for nor against"
-    )
-
-
-def commonest(failures: Sequence[FailureRecord]) -> str:
-    """The most frequent reason of some failures."""
-    tally = Counter((each.status, each.reason) for each in failures)
-    [((status, reason), count)] = tally.most_common(1)
-    return f"The most frequent reason, {count} of {len(failures)}: {status}: {reason}"
-
-
-def closing(
-    best: Best | None, config: Settings, path: Path, pair: Path | str, finals: Finals = NOT_MEASURED
-) -> list[str]:
-    """The result of a run, and what to do next. pair: its file, or why there is none."""
-    if best is None:
-        return [f"No valid pair was found; the failures table of {path}/spo.sqlite says why."]
-    suffix = next(iter(get_problem(config.problem).suffixes), "")
-    validated = config.search.select == "validation" and best.validation is not None
-    how = "Validated best," if validated else "Best"
-    on = "--on " + (shlex.join(config.evaluation.on) or f"uniform:{config.evaluation.size}x8")
-    known = get_problem(config.problem)
-    baseline = next((name for name in ("alns", *known.baselines) if name in known.baselines), None)
-    classical = f"  spo baseline {baseline} --problem {config.problem} {on}"
-    return [
-        f"{how} J {utility(best.utility)} (round {best.round}): {pair}",
-        *choice(best, finals),
-        "J is the share of a random start's cost that the search saves. How far the pair is from "
-        "the best known costs, and from classical operators, on the same instances:",
-        f"  spo evaluate {path} {on}",
-        *([] if baseline is None else [classical]),
-        "To solve an instance with it:",
-        f"  spo solve FILE{suffix} --pair {path}",
-    ]
-
-
-def choice(best: Best, finals: Finals) -> list[str]:
-    """The chosen pair and the one with the highest J, and how much the latter over-promised."""
-    highest = finals.highest
-    if highest is None:
-        return []
-    rows = {"chosen": best} if best == highest else {"chosen": best, "highest J": highest}
-    lines = [f"{'':13}{'J found':>9}{'J fresh':>9}{'validated':>11}"]
-    for name, each in rows.items():
-        numbers = f"{utility(each.fresh):>9}{utility(each.validation):>11}"
-        lines.append(f"  {name:<11}{utility(each.utility):>9}{numbers}")
-    if finals.over_promise is not None and finals.drift is not None:
-        many = len(finals.controls)
-        lines.append(
-            f"From discovery's instances to fresh ones the highest J moves by "
-            f"{-finals.over_promise - finals.drift:+.4f}, {many} pair{'s' * (many > 1)} drawn at "
-            f"random by {-finals.drift:+.4f} (median): it over-promised {finals.over_promise:.4f}."
-        )
-    return lines
-
-
-def stopped(config: Settings, path: Path, rounds: int) -> str:
-    """After Ctrl-C."""
-    return (
-        f"Stopped. {rounds} of {rounds_of(config)} rounds are kept; go on with:\n"
-        f"  spo discover {config.problem} --resume {path}"
-    )
-
-
-def utility(value: float | None) -> str:
-    return "none" if value is None or math.isnan(value) else f"{value:.4f}"
-
-
-def duration(seconds: float) -> str:
-    """1:05:09, or 5:09 below an hour."""
-    minutes, second = divmod(round(seconds), 60)
-    hours, minute = divmod(minutes, 60)
-    return f"{hours}:{minute:02}:{second:02}" if hours else f"{minute}:{second:02}"
+# The stages that take their time over pairs.
+PLAYED = ("repair", "credit", "cross-play", "remeasure")
 
 
 # --- time left ------------------------------------------------------------------------------------
@@ -250,11 +95,13 @@ class Display(Observer):
         log: Callable[[str], None],
         console: Console | None = None,
         named: Callable[[Program], str] = lambda program: "",
+        gaps: Callable[[Round], Standing] = lambda done: NO_GAPS,
     ):
-        """named: the names of programs in the run."""
+        """named: the names of programs in the run. gaps: after each round, in their order."""
         self._rounds = rounds_of(config)
         self._log = log
         self._named = named
+        self._gaps = gaps
         self._console = console or Console(highlight=False, soft_wrap=True)
         self._clock = Clock(self._rounds)
         self._stage = ""
@@ -322,8 +169,17 @@ class Display(Observer):
     def finished(self, done: Round) -> None:
         self._clock.finished()
         pair = () if done.best is None else (done.best.pair.destroy, done.best.pair.repair)
-        names = "".join(f" {name}" for name in map(self._named, pair) if name)
-        self.say(round_line(done, self._rounds, self._clock.left(), self._spent, names))
+        names = " ".join(filter(None, map(self._named, pair)))
+        standing = self._gaps(done)
+        if standing.said:
+            self.say(standing.said)
+        told = partial(
+            round_line, done, self._rounds, self._clock.left(), self._spent, names, standing
+        )
+        drawn = told(f"{spark(standing.medians):<{self._rounds}}")
+        self.say(drawn if self._fits(drawn) else told())
+        if not math.isnan(standing.best):
+            self.note(f"round {done.number} {quality(done)}")
         spent = self.seconds()
         now = time.monotonic()
         self.note(spent_line(f"round {done.number}", spent))
@@ -343,6 +199,11 @@ class Display(Observer):
         """Log where the time of this session's rounds went."""
         if self._spent_in_all:
             self.note(spent_line("these rounds", self._spent_in_all))
+
+    def _fits(self, line: str) -> bool:
+        """Whether a line with bars can be shown."""
+        bars = self._console.encoding.lower().startswith("utf")
+        return bars and (not self._console.is_terminal or len(line) <= self._console.width)
 
     def _left(self) -> str:
         left = self._clock.left()

@@ -4,12 +4,23 @@ import json
 import math
 import sqlite3
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import cache, partial
 
 from spo_jax.program import Pair, Program
 from spo_jax.search.population import Member, Population
-from spo_jax.search.rounds import Best, Individual, Played, State, stands
-from spo_jax.search.runs.tables import program_id
+from spo_jax.search.rounds import (
+    Best,
+    Digests,
+    Individual,
+    Played,
+    Row,
+    State,
+    appended,
+    stands,
+)
+from spo_jax.search.runs.gaps import Paid
+from spo_jax.search.runs.tables import REMEASURED, program_id, remeasures, there
 from spo_jax.search.validation import Finals
 from spo_jax.seeding import python_rng
 
@@ -99,13 +110,26 @@ def controls(
 
 
 def _valid(db: sqlite3.Connection, best_from: str) -> list[tuple[str, str, float, int]]:
-    """Digests, J and round of the pairs that a run's best is chosen from, the highest J first."""
-    kinds = ("response",) if best_from == "responses" else ("response", "cross-play")
-    return db.execute(
+    """Digests, J and round of the pairs that a run's best is chosen from, the highest J first.
+
+    J is the mean over everything measured of a pair.
+    """
+    kinds = ("response",) if best_from == "responses" else ("response", "credit", "cross-play")
+    rows: list[tuple[str, str, float, int]] = db.execute(
         f"SELECT destroy, repair, utility, round FROM pairs WHERE status = 'ok' AND kind IN"
         f" ({','.join('?' * len(kinds))}) ORDER BY utility DESC, round, destroy, repair",
         kinds,
     ).fetchall()
+    again = read_again(db)
+    if not again:
+        return rows
+    found = []
+    for destroy, repair, utility, number in rows:
+        first = Played(destroy, repair, "", "ok", utility)
+        joined = first.joined(again.get((destroy, repair), ()))
+        found.append((destroy, repair, joined.utility, number))
+    valid = [row for row in found if not math.isnan(row[2])]
+    return sorted(valid, key=lambda row: (-row[2], row[3], row[:2]))
 
 
 def _named(db: sqlite3.Connection, destroy: str, repair: str, utility: float, number: int) -> Best:
@@ -128,10 +152,34 @@ def read_finals(db: sqlite3.Connection) -> Finals:
         " ORDER BY rank"
     ).fetchall()
     found: dict[str, list[Best]] = {"finalist": [], "control": []}
+    paid = read_costs(db, "validation")
     for destroy, repair, *numbers, kind in rows:
         pair = Pair(read_program(db, destroy), read_program(db, repair))
-        found[kind].append(Best(pair, *numbers))
+        costs = paid.get((pair.destroy.digest, pair.repair.digest), ())
+        each = Best(pair, *numbers)
+        found[kind].append(replace(each, costs=costs) if kind == "finalist" else each)
     return Finals(tuple(found["finalist"]), tuple(found["control"]))
+
+
+def read_costs(db: sqlite3.Connection, kind: str) -> dict[Digests, tuple[float, ...]]:
+    """What pairs paid in "training" or "validation"; empty for a run that did not keep it."""
+    if "costs" not in there(db):
+        return {}
+    rows = db.execute("SELECT destroy, repair, costs FROM costs WHERE kind = ?", (kind,))
+    return {(destroy, repair): tuple(json.loads(costs)) for destroy, repair, costs in rows}
+
+
+def read_paid(db: sqlite3.Connection, before: int) -> list[Paid] | None:
+    """What the pairs of the rounds before one cost, in their order; None where it was not kept."""
+    if "costs" not in there(db):
+        return None
+    rows = db.execute(
+        "SELECT costs.round, pairs.kind, destroy, repair, costs FROM costs"
+        " JOIN pairs USING (destroy, repair)"
+        " WHERE costs.kind = 'training' AND costs.round < ? ORDER BY 1, destroy, repair",
+        (before,),
+    ).fetchall()
+    return [Paid(k, kind, (d, r), tuple(json.loads(costs))) for k, kind, d, r, costs in rows]
 
 
 def last_round(db: sqlite3.Connection) -> int:
@@ -151,17 +199,51 @@ def read_state(db: sqlite3.Connection) -> State:
         payoffs={each.digests: each for each in _read_pairs(db) if stands(each)},
         individuals=_individuals(db),
         note=note[0] if note else "",
+        again=read_again(db),
+        responses=_responses(db, number) if remeasures(db) else {},
     )
 
 
-def _read_pairs(db: sqlite3.Connection) -> list[Played]:
+def read_again(db: sqlite3.Connection) -> dict[Digests, tuple[Played, ...]]:
+    """Further measurements by pair, the oldest first."""
+    if REMEASURED not in there(db):
+        return {}
+    return appended({}, _read_pairs(db, REMEASURED, "round, destroy, repair"))
+
+
+def _responses(db: sqlite3.Connection, number: int) -> dict[Row, tuple[Program, ...]]:
+    """The repairs that were written for the destroys that survived round `number`."""
+    found = {}
     rows = db.execute(
-        "SELECT destroy, repair, kind, status, utility, reason, role, scores FROM pairs"
+        "SELECT digest, born, row FROM members JOIN credits ON credits.round = born"
+        " AND credits.role = 'destroy' AND credits.program = members.program"
+        " JOIN programs ON id = members.program"
+        " WHERE members.round = ? AND members.role = 'destroy' ORDER BY rank",
+        (number,),
+    ).fetchall()
+    for digest, born, row in rows:
+        repairs = db.execute(
+            "SELECT program FROM credits WHERE round = ? AND role = 'repair' AND row = ?"
+            " ORDER BY slot",
+            (born, row),
+        ).fetchall()
+        found[digest, born] = tuple(read_program(db, identity) for (identity,) in repairs)
+    return found
+
+
+def _read_pairs(
+    db: sqlite3.Connection, table: str = "pairs", order: str = "destroy, repair"
+) -> list[Played]:
+    rows = db.execute(
+        "SELECT destroy, repair, kind, status, utility, reason, role, scores"
+        f" FROM {table} ORDER BY {order}"
     )
     found = []
+    paid = read_costs(db, "training") if table == "pairs" else {}
     for destroy, repair, kind, status, value, reason, role, scores in rows:
         value, each = math.nan if value is None else value, tuple(json.loads(scores))
-        found.append(Played(destroy, repair, kind, status, value, reason, role, each))
+        costs = paid.get((destroy, repair), ())
+        found.append(Played(destroy, repair, kind, status, value, reason, role, each, costs))
     return found
 
 

@@ -1,5 +1,6 @@
 """What the tables of a run hold, as records and arrays. See `spo_jax.search.runs.run.Run`."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass, fields
 from typing import Any, Generic, TypeVar
 
@@ -7,12 +8,23 @@ import numpy as np
 
 from spo_jax.errors import MissingExtra
 from spo_jax.program import Pair, Program, Role
+from spo_jax.search.rounds import Counts
 
 Record = TypeVar("Record")
 
 
 class Records(tuple[Record, ...], Generic[Record]):
-    """A table: dataclasses of one kind, in order."""
+    """A table: dataclasses of one kind, in order. An empty one knows its kind too."""
+
+    kind: type[Record]
+
+    def __new__(cls, kind: type[Record], records: Iterable[Record]) -> "Records[Record]":
+        found = super().__new__(cls, records)
+        found.kind = kind
+        return found
+
+    def __getnewargs__(self) -> tuple[type[Record], tuple[Record, ...]]:
+        return self.kind, tuple(self)
 
     def column(self, name: str) -> np.ndarray:
         """[N] one field of all records."""
@@ -24,8 +36,8 @@ class Records(tuple[Record, ...], Generic[Record]):
             import pandas
         except ImportError:
             raise MissingExtra("pandas", "study") from None
-        names = [field.name for field in fields(self[0])] if self else None  # type: ignore[arg-type]
-        rows = [[getattr(each, name) for name in names or ()] for each in self]
+        names = [field.name for field in fields(self.kind)]  # type: ignore[arg-type]
+        rows = [[getattr(each, name) for name in names] for each in self]
         return pandas.DataFrame(rows, columns=names)
 
 
@@ -54,9 +66,12 @@ class ProgramRecord:
 
 @dataclass(frozen=True)
 class PairRecord:
-    """A pair that was evaluated. destroy, repair: names. kind: "response" or "cross-play".
+    """A pair that was evaluated. destroy, repair: names. kind: "response", "credit" or
+    "cross-play"; in `Run.remeasured` "elite" or "control".
 
     utility: J, NaN unless the status is "ok". failed: the role of the program that failed, or "".
+    gap: the mean over the training instances and their rollouts of how many per cent its costs are
+        above `Run.references`; NaN for a pair without costs, as in runs that did not keep them.
     """
 
     destroy: str
@@ -67,6 +82,7 @@ class PairRecord:
     utility: float
     reason: str
     failed: str
+    gap: float
 
 
 @dataclass(frozen=True)
@@ -129,13 +145,23 @@ class SampleRecord:
 class Timing:
     """Wall-clock seconds of one kind of work of a round, of the attempt that was committed.
 
-    stage: "all", or one of "sampling", "response", "cross-play" and "update", which overlap; of
-    the last round also "validation" and "fresh".
+    stage: "all", or one of "sampling", "response", "credit", "cross-play", "remeasure" and
+        "update", which overlap; of the last round also "validation" and "fresh".
     """
 
     round: int
     stage: str
     seconds: float
+
+
+@dataclass(frozen=True)
+class _Numbered:
+    round: int
+
+
+@dataclass(frozen=True)
+class CountsRecord(Counts, _Numbered):
+    """The `Counts` of a round, and before them its number."""
 
 
 @dataclass(frozen=True)
@@ -153,6 +179,36 @@ class BestRecord:
     seconds: float
     utility: float
     pair: Pair | None
+
+
+@dataclass(frozen=True)
+class ReferenceRecord:
+    """What gaps on an instance are measured from.
+
+    cost: NaN where nothing is known. certified: whether it is proven optimal. source: who found it;
+    the best cost that the run has seen is one, where nothing else is known.
+    """
+
+    name: str
+    size: int
+    cost: float
+    certified: bool
+    source: str
+
+
+@dataclass(frozen=True)
+class GapRecord:
+    """Gaps in per cent when a round was over, as `PairRecord` has them, NaN where there is none.
+
+    best: of the best pair so far. top, decile, median: of the round's new responses, the least, the
+    one that a tenth of them reach, and the one that half of them reach.
+    """
+
+    round: int
+    best: float
+    top: float
+    decile: float
+    median: float
 
 
 @dataclass(frozen=True, eq=False)

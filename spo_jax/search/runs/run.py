@@ -22,10 +22,12 @@ from spo_jax.config import Settings
 from spo_jax.errors import InputError
 from spo_jax.program import Pair, Program, Role
 from spo_jax.search.methods import rounds_of
-from spo_jax.search.rounds import Best, Counts
+from spo_jax.search.rounds import Best
+from spo_jax.search.runs.gaps import RESPONSE, Measured, middle
 from spo_jax.search.runs.intact import REMEDY
 from spo_jax.search.runs.reading import (
     candidates,
+    read_costs,
     read_finals,
     read_metrics,
     read_name,
@@ -33,17 +35,21 @@ from spo_jax.search.runs.reading import (
 )
 from spo_jax.search.runs.records import (
     BestRecord,
+    CountsRecord,
     CrossPlay,
     FailureRecord,
+    GapRecord,
     MemberRecord,
     PairRecord,
     ProgramRecord,
     PromptRecord,
     Records,
+    ReferenceRecord,
     RoundScores,
     SampleRecord,
     Timing,
 )
+from spo_jax.search.runs.references import kept
 from spo_jax.search.runs.store import (
     DATABASE,
     best_of,
@@ -52,7 +58,7 @@ from spo_jax.search.runs.store import (
     read_manifest,
     storage,
 )
-from spo_jax.search.runs.tables import connect, unpacked
+from spo_jax.search.runs.tables import REMEASURED, connect, unpacked
 from spo_jax.search.validation import Finals
 
 
@@ -102,21 +108,52 @@ class Run:
                     earned.get(key, math.nan), program,
                 )
             )  # fmt: skip
-        return Records(found)
+        return Records(ProgramRecord, found)
 
     @cached_property
     def pairs(self) -> Records[PairRecord]:
-        """Every pair that was evaluated, by round."""
+        """Every pair that was evaluated, by round, with its first J."""
+        return self._pairs("pairs")
+
+    @cached_property
+    def remeasured(self) -> Records[PairRecord]:
+        """Every further measurement of a pair, by round; none unless `remeasure` is set."""
+        return self._pairs(REMEASURED if self.config.search.remeasure else "")
+
+    def _pairs(self, table: str) -> Records[PairRecord]:
         what = "destroy, repair, round, kind, status, utility, reason, role"
+        rows = self._rows(what, table, "round, destroy, repair") if table else []
         return Records(
-            PairRecord(
-                self._called("destroy", destroy), self._called("repair", repair), number, kind,
-                status, _number(utility), reason, failed,
-            )
-            for destroy, repair, number, kind, status, utility, reason, failed in self._rows(
-                what, "pairs", "round, destroy, repair"
-            )
+            PairRecord,
+            (
+                PairRecord(self._called("destroy", d), self._called("repair", r), number, kind,
+                           status, _number(utility), reason, failed, self._measured.gap((d, r)))
+                for d, r, number, kind, status, utility, reason, failed in rows
+            ),
         )  # fmt: skip
+
+    @cached_property
+    def references(self) -> Records[ReferenceRecord]:
+        """[I] what the gaps on the training instances are measured from.
+
+        Empty in a run that did not keep what its pairs cost, as older ones.
+        """
+        return Records(ReferenceRecord, self._measured.references)
+
+    @cached_property
+    def gaps(self) -> Records[GapRecord]:
+        """[K] the gaps after each round."""
+        new: dict[int, list[float]] = {}
+        for pair in self.pairs:
+            if pair.kind == RESPONSE and not math.isnan(pair.gap):
+                new.setdefault(pair.round, []).append(pair.gap)
+        found = []
+        for each in self.best_by_round:
+            gaps = new.get(each.round, [])
+            tenth = float(np.quantile(gaps, 0.1)) if gaps else math.nan
+            best, top = self.gap(each.pair), min(gaps, default=math.nan)
+            found.append(GapRecord(each.round, best, top, tenth, middle(gaps)))
+        return Records(GapRecord, found)
 
     @cached_property
     def populations(self) -> Mapping[tuple[int, Role], Records[MemberRecord]]:
@@ -127,15 +164,21 @@ class Run:
         rows = self._rows("round, role, program, rank, score, born", "members", "rank")
         for number, role, key, *known in rows:
             found[number, role].append(MemberRecord(self._by_id[key], *known))
-        return _Populations({key: Records(members) for key, members in found.items()})
+        return _Populations({key: Records(MemberRecord, members) for key, members in found.items()})
 
     @cached_property
     def failures(self) -> Records[FailureRecord]:
         """Every answer and pair that failed, and why."""
         what = "round, subject, status, reason, destroy, repair, text"
+        rows = self._rows(what, "failures", "round, number")
         return Records(
-            FailureRecord(*(*known, self._called("destroy", d), self._called("repair", r), text))
-            for *known, d, r, text in self._rows(what, "failures", "round, number")
+            FailureRecord,
+            (
+                FailureRecord(
+                    *(*known, self._called("destroy", d), self._called("repair", r), text)
+                )
+                for *known, d, r, text in rows
+            ),
         )
 
     @cached_property
@@ -158,28 +201,33 @@ class Run:
                 first[role] = words
             answered = self._by_id.get(destroy, destroy)
             found.append(PromptRecord(*(*known, shown, answered, shortened, words)))
-        return Records(found)
+        return Records(PromptRecord, found)
 
     @cached_property
     def samples(self) -> Records[SampleRecord]:
         """Every answer to a prompt, with its credit and its advantage in the update."""
         what = "round, role, prompt, place, digest, credit, advantage"
+        rows = self._rows(what, "samples", "1, 2, 3, 4")
         return Records(
-            SampleRecord(*(*row[:4], self._called(row[1], row[4]), *map(_number, row[5:])))
-            for row in self._rows(what, "samples", "1, 2, 3, 4")
+            SampleRecord,
+            (
+                SampleRecord(*(*row[:4], self._called(row[1], row[4]), *map(_number, row[5:])))
+                for row in rows
+            ),
         )
 
     @cached_property
     def timings(self) -> Records[Timing]:
         """Wall-clock seconds by round and stage."""
         rows = self._rows("round, stage, seconds", "timings", "1, 2")
-        return Records(Timing(*row) for row in rows)
+        return Records(Timing, (Timing(*row) for row in rows))
 
     @cached_property
-    def counts(self) -> Records[Counts]:
+    def counts(self) -> Records[CountsRecord]:
         """[K] what each round did, in numbers."""
-        what = ", ".join(field.name for field in fields(Counts))
-        return Records(Counts(*row) for row in self._rows(what, "rounds", "round"))
+        what = ", ".join(field.name for field in fields(CountsRecord))
+        rows = self._rows(what, "rounds", "round")
+        return Records(CountsRecord, (CountsRecord(*row) for row in rows))
 
     @cached_property
     def metrics(self) -> Mapping[str, np.ndarray]:
@@ -206,7 +254,7 @@ class Run:
                         programs[key] = read_program(db, key)
                 pair = None if utility is None else Pair(*(programs[key] for key in keys))
                 found.append(BestRecord(number, pairs, answers, seconds, _number(utility), pair))
-        return Records(found)
+        return Records(BestRecord, found)
 
     # --- of one round -----------------------------------------------------------------------------
 
@@ -253,6 +301,16 @@ class Run:
         with self._database() as db:
             return candidates(db, count, self.config.search.best_from)
 
+    def gap(self, pair: Pair | None) -> float:
+        """The gap of an evaluated pair, see `PairRecord`; NaN for another one and for None."""
+        if pair is None:
+            return math.nan
+        return self._measured.gap((pair.destroy.digest, pair.repair.digest))
+
+    def validated_gap(self, best: Best) -> float:
+        """The gap of a finalist on the validation instances, NaN unless each has a reference."""
+        return self._measured.validated(best.costs)
+
     def pair(self, destroy: str, repair: str) -> Pair:
         """The pair of two names. Raises InputError where they are none."""
         return Pair(self[destroy].program, self[repair].program)
@@ -264,9 +322,9 @@ class Run:
 
     def __getitem__(self, name: str) -> ProgramRecord:
         """The program of a name. Raises InputError where there is none."""
-        if name not in self._index:
+        if name not in self.index:
             raise InputError(f"{self.path} has no program {name}")
-        return self._index[name]
+        return self.index[name]
 
     # --- how it is read ---------------------------------------------------------------------------
 
@@ -280,7 +338,14 @@ class Run:
             return _select(db, columns, table, order, where)
 
     @cached_property
-    def _index(self) -> dict[str, ProgramRecord]:
+    def _measured(self) -> Measured:
+        with self._database() as db:
+            training = read_costs(db, "training")
+        return Measured(self.manifest, kept(self.path), training)
+
+    @cached_property
+    def index(self) -> Mapping[str, ProgramRecord]:
+        """The programs by name."""
         return {each.name: each for each in self.programs}
 
     @cached_property
@@ -313,8 +378,8 @@ class _Populations(dict[tuple[int, Role], Records[MemberRecord]]):
 
 def load_run(path: str | Path) -> Run:
     """Read a run folder without changing it. Raises InputError if there is no run in it."""
-    path = Path(path)
     manifest = read_manifest(path)
+    path = Path(path)
     config = Settings.make(**manifest["config"])
     with storage(path), contextlib.closing(open_database(path, manifest, config)) as db:
         db.execute("BEGIN")  # what is read is of one moment

@@ -21,10 +21,11 @@ from typing import IO, Any
 from spo_jax.config import Settings
 from spo_jax.envs.problems import get_problem
 from spo_jax.envs.textfiles import sync_folder, write_atomically
-from spo_jax.errors import InputError
+from spo_jax.errors import InputError, require_path
 from spo_jax.program import Program, Unwritable, save_pair
 from spo_jax.search.rounds import Best, Round, State
 from spo_jax.search.runs import reading, tables
+from spo_jax.search.runs.gaps import Paid
 from spo_jax.search.runs.intact import REMEDY, require_intact, require_scores, require_settings
 from spo_jax.search.runs.manifest import parse
 from spo_jax.search.validation import Finals
@@ -166,9 +167,10 @@ class Store:
         """Write what was measured when the rounds were over, which ends the run; as `commit`."""
 
         def write(db: sqlite3.Connection) -> None:
-            tables.write_finals(db, finals)
+            number = reading.last_round(db)
+            tables.write_finals(db, finals, number)
             spent = {name: (seconds or {}).get(name, 0.0) for name in tables.FINAL_STAGES}
-            if number := reading.last_round(db):
+            if number:
                 tables.write_seconds(db, number, spent if seconds else {})
 
         self._write(write, remark)
@@ -199,6 +201,15 @@ class Store:
         with storage(self.path):
             return best_of(self._connection, self.config)
 
+    def paid(self, before: int) -> list[Paid] | None:
+        """What the pairs of the rounds before one cost; None in a run that does not keep it, or
+        whose rounds have instances of their own.
+        """
+        if self.config.evaluation.fresh_instances:
+            return None
+        with storage(self.path):
+            return reading.read_paid(self._connection, before)
+
     def name(self, program: Program) -> str:
         """A program's name in the run, "" for one that is not in it."""
         with storage(self.path):
@@ -213,9 +224,16 @@ class Store:
             return ""
         with storage(self.path):
             try:
-                interface = get_problem(self.config.problem).interface
+                problem = get_problem(self.config.problem)
                 said = about(self.path, best, map(self.name, (best.pair.destroy, best.pair.repair)))
-                save_pair(self.path / BEST, best.pair, said, interface, overwrite=True)
+                save_pair(
+                    self.path / BEST,
+                    best.pair,
+                    said,
+                    problem.interface,
+                    problem.kit,
+                    overwrite=True,
+                )
             except Unwritable as error:
                 (self.path / BEST).unlink(missing_ok=True)  # an earlier pair's
                 return f"no {BEST}, because {error}"
@@ -246,7 +264,9 @@ def open_database(path: Path, manifest: Mapping[str, Any], config: Settings) -> 
         db.execute("BEGIN")
         try:
             require_intact(db)
-            require_scores(db, instances, config.evaluation.rollouts)
+            validation = manifest.get("validation")
+            validated = None if validation is None else len(validation)
+            require_scores(db, instances, config.evaluation.rollouts, validated)
         except InputError as error:
             raise InputError(f"{path / DATABASE}: {error}") from None
         try:
@@ -280,7 +300,8 @@ def about(path: Path, best: Best, names: Iterable[str]) -> str:
 def dump(path: str | Path) -> dict[str, list[tuple[Any, ...]]]:
     """All tables of a run but its timings, rows in order: equal for equal runs."""
     with contextlib.closing(tables.connect(Path(path) / DATABASE)) as db:
-        rows = {table: db.execute(f"SELECT * FROM {table}") for table in tables.TABLES}
+        known = [name for name in tables.there(db) if name in tables.TABLES]
+        rows = {table: db.execute(f"SELECT * FROM {table}") for table in known}
         return {table: sorted(each, key=lambda row: row[:4]) for table, each in rows.items()}
 
 
@@ -327,6 +348,7 @@ def list_runs(root: str | Path = "runs") -> list[Path]:
 
 def read_manifest(path: str | Path) -> dict[str, Any]:
     """A run's manifest. Raises InputError unless `path` is a run folder of this version."""
+    require_path("path", path)
     path = Path(path)
     if not path.is_dir():
         raise InputError(f"{path}: no such run folder")

@@ -25,8 +25,9 @@ FINAL_STAGES = ("validation", "fresh")  # what `timings` has besides the stages 
 Advantages = Mapping[Role, Sequence[np.ndarray]]  # of each group, [B] float64
 
 # programs.id is a hash of the whole program, so that a row is one Program object exactly; digest,
-# pairs.destroy and pairs.repair are digests of normalised source, by which payoffs are known. Other
-# columns that name a program hold its id.
+# and destroy and repair of pairs and costs, are digests of normalised source, by which payoffs are
+# known. Other columns that name a program hold its id. The table costs holds what pairs paid in
+# training and in validation; runs from before there was one go on without it.
 SCHEMA = """
 CREATE TABLE programs (
     id TEXT PRIMARY KEY, round INTEGER NOT NULL, role TEXT NOT NULL, digest TEXT NOT NULL,
@@ -86,17 +87,36 @@ CREATE TABLE individuals (
     utility REAL NOT NULL, operator TEXT NOT NULL, place INTEGER NOT NULL, scores TEXT NOT NULL,
     PRIMARY KEY (round, number)
 ) WITHOUT ROWID;
+CREATE TABLE costs (
+    round INTEGER NOT NULL, kind TEXT NOT NULL, destroy TEXT NOT NULL, repair TEXT NOT NULL,
+    costs TEXT NOT NULL,
+    PRIMARY KEY (kind, destroy, repair)
+) WITHOUT ROWID;
+CREATE TABLE remeasured (
+    round INTEGER NOT NULL, destroy TEXT NOT NULL, repair TEXT NOT NULL, kind TEXT NOT NULL,
+    status TEXT NOT NULL, utility REAL, reason TEXT NOT NULL, role TEXT NOT NULL,
+    scores TEXT NOT NULL,
+    PRIMARY KEY (round, destroy, repair)
+) WITHOUT ROWID;
 CREATE TABLE notes (round INTEGER PRIMARY KEY, text TEXT NOT NULL);
 CREATE TABLE config (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE timings (
     round INTEGER NOT NULL, stage TEXT NOT NULL, seconds REAL NOT NULL, PRIMARY KEY (round, stage)
 ) WITHOUT ROWID;
 """
+REMEASURED = "remeasured"
 TABLES = (
     "programs", "pairs", "rounds", "members", "credits", "cross_play", "prompts", "samples",
-    "failures", "finalists", "individuals", "notes", "config",
+    "failures", "finalists", "individuals", "costs", REMEASURED, "notes", "config",
 )  # fmt: skip
+LATER = ("costs", REMEASURED)  # tables that an older run has not
 TIMED = (*TABLES, "timings")  # equal runs have equal TABLES, and their own timings
+
+
+def remeasures(db: sqlite3.Connection) -> bool:
+    """Whether a run measures its best again, by the settings that it began with."""
+    row = db.execute("SELECT value FROM config WHERE name = 'remeasure'").fetchone()
+    return row is not None and row[0] != "0"
 
 
 def connect(path: Path, create: bool = False) -> sqlite3.Connection:
@@ -126,6 +146,12 @@ def connect(path: Path, create: bool = False) -> sqlite3.Connection:
         connection.close()
         raise
     return connection
+
+
+def there(db: sqlite3.Connection) -> tuple[str, ...]:
+    """The tables of TIMED that a run has, in their order: all of them, but those of LATER."""
+    found = {name for (name,) in db.execute("SELECT name FROM sqlite_schema WHERE type = 'table'")}
+    return tuple(name for name in TIMED if name in found)
 
 
 def program_id(program: Program) -> str:
@@ -172,6 +198,12 @@ def write_round(
         for p in done.pairs
     ]
     _insert(db, "pairs", pairs, "INSERT OR REPLACE")
+    again = [
+        (k, *p.digests, p.kind, p.status, p.utility, p.reason, p.role, json.dumps(p.scores))
+        for p in done.again
+    ]
+    _insert(db, REMEASURED, again)
+    _write_costs(db, k, "training", {p.digests: p.costs for p in done.pairs})
     for role, population in (("destroy", done.destroys), ("repair", done.repairs)):
         rows = [
             (k, role, rank, program_id(m.program), m.score, m.round)
@@ -190,14 +222,25 @@ def write_round(
     write_seconds(db, k, seconds or {})
 
 
-def write_finals(db: sqlite3.Connection, finals: Finals) -> None:
-    """Insert what was measured at a run's end."""
+def write_finals(db: sqlite3.Connection, finals: Finals, number: int) -> None:
+    """Insert what was measured at a run's end. number: its last round."""
     kinds = ["finalist"] * len(finals.finalists) + ["control"] * len(finals.controls)
     rows = []
     for rank, f in enumerate((*finals.finalists, *finals.controls)):
         programs = map(program_id, (f.pair.destroy, f.pair.repair))
         rows.append((rank, f.round, f.utility, *programs, f.validation, f.fresh, kinds[rank]))
     _insert(db, "finalists", rows)
+    paid = {(f.pair.destroy.digest, f.pair.repair.digest): f.costs for f in finals.finalists}
+    _write_costs(db, number, "validation", paid)
+
+
+def _write_costs(
+    db: sqlite3.Connection, number: int, kind: str, costs: Mapping[tuple[str, str], Sequence[float]]
+) -> None:
+    """Insert what pairs paid, by their digests; nothing in a run without the table."""
+    if "costs" in there(db):
+        rows = [(number, kind, *names, json.dumps(paid)) for names, paid in costs.items() if paid]
+        _insert(db, "costs", rows, "INSERT OR REPLACE")
 
 
 def write_seconds(db: sqlite3.Connection, number: int, seconds: Mapping[str, float]) -> None:
@@ -208,9 +251,11 @@ def write_seconds(db: sqlite3.Connection, number: int, seconds: Mapping[str, flo
 
 def forget_after(db: sqlite3.Connection, number: int) -> None:
     """Delete what came after a round, and what was measured when the rounds were over."""
-    for table in TIMED:
+    for table in there(db):
         if table != "config":
             db.execute(f"DELETE FROM {table} WHERE round > ?", (number,))
+    if "costs" in there(db):
+        db.execute("DELETE FROM costs WHERE kind = 'validation'")
     db.execute("DELETE FROM finalists")
     db.execute(f"DELETE FROM timings WHERE stage IN {FINAL_STAGES}")
 

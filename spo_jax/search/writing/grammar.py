@@ -43,7 +43,7 @@ class GrammarGenerator(Generator):
 
     def _complete(self, prompt: Prompt, rng: random.Random) -> Completion:
         problem = self._problem or get_problem(prompt.problem)
-        grammar = problem.grammar(prompt.role)
+        grammar = problem.grammar(prompt.role, prompt.kit)
         read = [read_derivation(parent, grammar) for parent in prompt.parents]
         parents = [choices for choices in read if choices is not None]
         return answer(grammar, grammar.edit(prompt.form, parents, rng, prompt.state))
@@ -79,6 +79,8 @@ def _digest(prompt: Prompt) -> str:
     digest = hashlib.blake2b(digest_size=16)
     parents = [parent.digest for parent in prompt.parents]
     destroy = prompt.destroy.digest if prompt.destroy else ""
-    for part in (prompt.problem, prompt.role, prompt.form, str(prompt.state), destroy, *parents):
+    kit = ["kit"] if prompt.kit else []
+    what = (prompt.problem, prompt.role, prompt.form, str(prompt.state), *kit, destroy, *parents)
+    for part in what:
         digest.update(part.encode() + b"\0")
     return digest.hexdigest()

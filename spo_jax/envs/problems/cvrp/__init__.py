@@ -3,7 +3,7 @@
 Workers import this module: keep its imports light.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import chain
 from pathlib import Path
 from types import MappingProxyType
@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from spo_jax.envs.kits import kit_texts
 from spo_jax.envs.problem import DIST, Baseline, Infeasible, Instance, Problem, decoded
 from spo_jax.envs.problems.cvrp import files
 from spo_jax.envs.problems.cvrp.rules import CVRPRules, Routes
@@ -40,6 +41,7 @@ class CVRP(Problem):
     unit = "customers"
     cpu_seconds = 30.0
     suffixes = (".vrp",)
+    kit = f"{__name__}.kit"
     solution_suffix = ".sol"
     baselines = MappingProxyType(
         {
@@ -50,6 +52,7 @@ class CVRP(Problem):
         }
     )
     references = str(_HERE / "references.csv")
+    quick_reference = 50
     # Where the paper's CVRP settings differ from its TSP settings (Appendices A.2, A.4 and A.5).
     settings = MappingProxyType(
         {
@@ -127,7 +130,14 @@ class CVRP(Problem):
     def contract(self, role: Role) -> str:
         return (_HERE / f"contract-{role}.txt").read_text("utf-8")
 
-    def grammar(self, role: Role) -> "Grammar":
+    def kit_texts(self, role: Role, kit: bool) -> Mapping[str, str]:
+        return kit_texts(_HERE, role, kit)
+
+    def grammar(self, role: Role, kit: bool = False) -> "Grammar":
+        if kit:
+            from spo_jax.envs.problems.cvrp.grammar import kit_destroy, kit_repair
+
+            return kit_destroy.GRAMMAR if role == "destroy" else kit_repair.GRAMMAR
         from spo_jax.envs.problems.cvrp.grammar import destroy, repair
 
         return destroy.GRAMMAR if role == "destroy" else repair.GRAMMAR

@@ -1,10 +1,11 @@
 """The travelling salesperson problem. Workers import this module: keep its imports light."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
+from spo_jax.envs.kits import kit_texts
 from spo_jax.envs.problem import DIST, Baseline, Infeasible, Instance, Problem, decoded
 from spo_jax.envs.problems.tsp import files
 from spo_jax.envs.problems.tsp.rules import TSPRules
@@ -24,6 +25,7 @@ class TSP(Problem):
     name = "tsp"
     interface = Interface((DIST,), "current_tour")
     suffixes = (".tsp",)
+    kit = f"{__name__}.kit"
     solution_suffix = ".tour"
     baselines = MappingProxyType(
         {
@@ -35,6 +37,7 @@ class TSP(Problem):
         }
     )
     references = str(_HERE / "references.csv")
+    quick_reference = 200
 
     def sample(self, size: int, count: int, seed: int) -> list[Instance]:
         """`count` instances of `size` nodes, uniform in [0, 1)^2, Euclidean distances."""
@@ -87,7 +90,14 @@ class TSP(Problem):
     def contract(self, role: Role) -> str:
         return (_HERE / f"contract-{role}.txt").read_text("utf-8")
 
-    def grammar(self, role: Role) -> "Grammar":
+    def kit_texts(self, role: Role, kit: bool) -> Mapping[str, str]:
+        return kit_texts(_HERE, role, kit)
+
+    def grammar(self, role: Role, kit: bool = False) -> "Grammar":
+        if kit:
+            from spo_jax.envs.problems.tsp.grammar import kit_destroy, kit_repair
+
+            return kit_destroy.GRAMMAR if role == "destroy" else kit_repair.GRAMMAR
         from spo_jax.envs.problems.tsp.grammar import destroy, repair
 
         return destroy.GRAMMAR if role == "destroy" else repair.GRAMMAR

@@ -23,6 +23,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
+from spo_jax.envs.kits import Kit
 from spo_jax.envs.problem import Instance, Layout, Problem, Rules, Solution
 from spo_jax.envs.run.lns import Failure, bug_of, one_step, rollout
 from spo_jax.envs.run.rollouts import Status
@@ -75,6 +76,7 @@ class _Loaded:
     entry: str
     layout: Layout
     closed: bool
+    kit: Kit | None
 
 
 class _Again(Exception):
@@ -90,7 +92,8 @@ class Child:
     """The whole life of a child: warm up, wait for a job, drop everything else, work.
 
     jobs: the socket that delivers the pipe for a job's reports. job, board: descriptors of the
-    files of jobs and of instances. zygote: its process; space: the bytes that it maps.
+    files of jobs and of instances. zygote: its process; space: the bytes that it maps. kit: what
+    programs may import as `lns`.
     """
 
     problem: Problem
@@ -100,6 +103,7 @@ class Child:
     zygote: int
     space: int
     filters: Filters
+    kit: Kit | None = None
 
     def live(self) -> NoReturn:
         confine.die_with_parent(self.zygote)
@@ -134,10 +138,12 @@ class Child:
     def load(self, role: Role, source: str) -> _Loaded:
         """Check and compile a program. Raises Rejection."""
         try:
-            verdict = check(source, role, self.problem.interface)
+            names = self.kit.names if self.kit else ()
+            verdict = check(source, role, self.problem.interface, names)
             closed = isolation.is_closed(verdict)
             code = compile(verdict.tree, f"<{role}>", "exec")
-            return _Loaded(code, verdict.entry, verdict.layout, closed)
+            kit = self.kit if verdict.kit else None
+            return _Loaded(code, verdict.entry, verdict.layout, closed, kit)
         except SyntaxError as error:
             raise Rejection(f"line {error.lineno}: {error.msg}") from None
         except (RecursionError, MemoryError):
@@ -166,20 +172,24 @@ class Child:
         layouts: Layouts = {role: program.layout for role, program in loaded.items()}
         if not job.isolate and all(program.closed for program in loaded.values()):
             os._exit(self.run_together(job, loaded, layouts))
+        child = os.getpid()
         gc.collect()
         gc.freeze()
-        while (code := self.fork_task(job, loaded, layouts)) == EXIT_NEXT:
+        while (code := self.fork_task(job, loaded, layouts, child)) == EXIT_NEXT:
             pass
         if code not in (EXIT_DONE, EXIT_STOP):
             os._exit(code if code >= 0 else EXIT_SIGNAL - code)
 
-    def fork_task(self, job: RunJob, loaded: Mapping[Role, _Loaded], layouts: Layouts) -> int:
-        """Run the next task in its own process; returns how that ended.
+    def fork_task(
+        self, job: RunJob, loaded: Mapping[Role, _Loaded], layouts: Layouts, child: int
+    ) -> int:
+        """Run the next task in its own process; returns how that ended. child: this process.
 
-        It restores its state, so that the next process finds the same free memory and the layouts
-        that the gate chose.
+        It restores its state, so that the next process finds the same free memory, in the same
+        order, and the layouts that the gate chose: what it allocates it frees, the last block
+        first, and the free lists are cleared.
         """
-        position, child = os.lseek(JOB_FD, 0, os.SEEK_CUR), os.getpid()
+        position = os.lseek(JOB_FD, 0, os.SEEK_CUR)
         pid = os.fork()
         if pid == 0:
             try:
@@ -187,16 +197,23 @@ class Child:
                 self.be_task(job, loaded, layouts)
             finally:
                 os._exit(EXIT_FAULT)
-        code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+        ended = os.waitpid(pid, 0)
+        code = os.waitstatus_to_exitcode(ended[1])
+        del ended, pid
         if code in _ROLE_OF:
             os.lseek(JOB_FD, position, os.SEEK_SET)
-            return self.fork_task(job, loaded, {**layouts, _ROLE_OF[code]: "array"})
+            again: Layouts = {**layouts, _ROLE_OF[code]: "array"}
+            code = self.fork_task(job, loaded, again, child)
+            del again
+        del position
+        gc.collect()
         return code
 
     def be_task(self, job: RunJob, loaded: Mapping[Role, _Loaded], layouts: Layouts) -> NoReturn:
         prefix, body = read_frame(JOB_FD)
         task, place = pickle.loads(body)
         rules = self.problem.rules(_read_instance(place))
+        _prepare(rules, loaded, layouts)
         confine.confine_task(job.memory, int(job.cpu_seconds) + 2, self.filters.task)
         gc.collect()  # also clears the free lists, which differ after the first fork
         gc.enable()
@@ -219,6 +236,7 @@ class Child:
             tasks.append((prefix, task, place))
             if place not in rules:
                 rules[place] = self.problem.rules(_read_instance(place))
+                _prepare(rules[place], loaded, layouts)
         if not all(isolation.is_plain(known.arguments("rows")) for known in rules.values()):
             return EXIT_ISOLATE
         cpu_seconds = int(job.cpu_seconds * len(tasks)) + 2
@@ -257,6 +275,13 @@ def _read_instance(place: Place) -> Instance:
     while len(data) < length:
         data += os.pread(BOARD_FD, length - len(data), offset + len(data))
     return pickle.loads(data)
+
+
+def _prepare(rules: Rules, loaded: Mapping[Role, _Loaded], layouts: Layouts) -> None:
+    """Let the kit convert an instance before the programs' time and memory count."""
+    for role, program in loaded.items():
+        if program.kit:
+            program.kit.prepare(*rules.arguments(layouts[role]))
 
 
 def _attempt(
@@ -353,7 +378,7 @@ def _code(rules: Rules, solution: Solution, length: int) -> bytes:
 
 def _define(program: _Loaded, role: Role, rng: Any) -> Function:
     """Execute the module in a fresh namespace, so that rollouts share no names."""
-    namespace = make_globals(rng)
+    namespace = make_globals(rng, program.kit.members if program.kit else None)
     try:
         exec(program.code, namespace)  # a gated, compiled program in a confined process
         return namespace[program.entry]

@@ -16,10 +16,11 @@ from collections.abc import Sequence
 
 from spo_jax.envs.run.sandbox.names import BUILTINS
 from spo_jax.envs.run.sandbox.policy import Verdict
+from spo_jax.words import KIT
 
 # Modules that return only plain values, except the members below.
 _MODULES = {"math", "random", "heapq", "bisect", "collections", "operator", "copy", "itertools"}
-_MODULES |= {"functools", "typing", "collections.abc", "__future__"}
+_MODULES |= {"functools", "typing", "collections.abc", "__future__", KIT}
 _REFUSED_MEMBERS = {"nan", "partial", "cache", "lru_cache", "cmp_to_key", "merge", "ChainMap"}
 _REFUSED_NAMES = {"hash", "object", "repr", "str", "chr", "hex", "callable", "nan"}
 _REFUSED_NAMES |= {"NotImplemented", "Ellipsis"}

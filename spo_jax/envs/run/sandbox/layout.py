@@ -4,6 +4,7 @@ Rows give the same scalars, four times faster. They differ from an ndarray in ar
 `*` repeats), comparison and methods, so a program gets rows only if the two agree in every use of
 the matrix and of its rows. An undetected case (an index that is an array at run time) raises
 TypeError on a tuple, and the child repeats the rollout with the array. No difference is silent.
+The kit's functions take either view and return the same.
 """
 
 import ast
@@ -11,6 +12,7 @@ from typing import Literal
 
 from spo_jax.envs.problem import Layout
 from spo_jax.program import Interface
+from spo_jax.words import KIT
 
 _Kind = Literal["matrix", "row"]
 
@@ -56,6 +58,14 @@ class _Flow:
         self.functions = {n.name: n.args for n in functions}
         imports = [n for n in self.nodes if isinstance(n, ast.Import)]
         self.numpy = {a.asname for n in imports for a in n.names if a.name == "numpy"} | {"numpy"}
+        self.kits = {a.asname or KIT for n in imports for a in n.names if a.name == KIT}
+        members = [
+            a.asname or a.name
+            for n in self.nodes
+            if isinstance(n, ast.ImportFrom) and n.module == KIT
+            for a in n.names
+        ]
+        self.members = {name for name in members if members.count(name) == 1}
         # A name bound more than once, or in an unknown way, cannot be tracked.
         bound = [
             n.id for n in self.nodes if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)
@@ -65,11 +75,13 @@ class _Flow:
             alias.asname or alias.name
             for n in self.nodes
             if isinstance(n, ast.Import | ast.ImportFrom)
+            and not (isinstance(n, ast.ImportFrom) and n.module == KIT)
             for alias in n.names
-            if alias.name != "numpy"
+            if alias.name not in ("numpy", KIT)
         ]
         names = [n.name for n in functions]
         self.doubtful = set(bound) | {name for name in names if names.count(name) > 1}
+        self.doubtful |= self.members.intersection(names)
 
     def run(self) -> None:
         """Track every name that the matrix or a row reaches. Raises _NeedsArray."""
@@ -122,15 +134,28 @@ class _Flow:
             ):
                 if kind == "matrix":
                     self.bind(target, "row")
+            case ast.keyword() if self.is_kit(self.parent[up]):
+                pass
             case ast.Call(func=func, args=args) if node in args:
                 self.follow_call(up, func, args, args.index(node), kind)
             case _:
                 raise _NeedsArray
 
+    def is_kit(self, call: ast.AST) -> bool:
+        """Whether a call is of a function of the kit."""
+        match call:
+            case ast.Call(func=ast.Attribute(value=ast.Name(id=name))):
+                return name in self.kits and name not in self.doubtful
+            case ast.Call(func=ast.Name(id=name)):
+                return name in self.members and name not in self.doubtful
+        return False
+
     def follow_call(
         self, call: ast.Call, func: ast.expr, args: list[ast.expr], position: int, kind: _Kind
     ) -> None:
         match func:
+            case _ if self.is_kit(call):
+                pass
             case ast.Name(id=name) if name in self.doubtful:
                 raise _NeedsArray
             case ast.Name(id=name) if name in self.functions:

@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 
 from spo_jax.envs.run.sandbox.names import BUILTINS, HINTS, MODULES, RNG
+from spo_jax.words import KIT
 
 
 class Rng:
@@ -236,8 +237,8 @@ _SHIMS: dict[str, object] = {
 }
 
 
-def make_globals(rng: Rng) -> dict[str, Any]:
-    """A fresh module namespace whose `import random` is `rng`."""
+def make_globals(rng: Rng, kit: SimpleNamespace | None = None) -> dict[str, Any]:
+    """A fresh module namespace whose `import random` is `rng`, and whose `import lns` is `kit`."""
 
     def import_(name, globals=None, locals=None, fromlist=(), level=0):
         if type(fromlist) is list:
@@ -246,7 +247,7 @@ def make_globals(rng: Rng) -> dict[str, Any]:
             return builtins.__import__(name, globals, locals, fromlist, level)
         if name == "random":
             return rng
-        shim = _SHIMS.get(name) if level == 0 else None
+        shim = (kit if name == KIT else _SHIMS.get(name)) if level == 0 else None
         if shim is None:
             raise ImportError(f"module {name!r} is not available")
         return shim if fromlist or "." not in name else _SHIMS[name.split(".")[0]]

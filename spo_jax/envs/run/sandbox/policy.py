@@ -5,6 +5,7 @@ normalised Unicode, in every field that can hold one.
 """
 
 import ast
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from spo_jax.envs.problem import Layout
@@ -12,6 +13,7 @@ from spo_jax.envs.run.sandbox.layout import choose_layout
 from spo_jax.envs.run.sandbox.names import ATTRIBUTES, BUILTINS, HINTS, MODULES
 from spo_jax.errors import Rejection
 from spo_jax.program import Interface, Role, entry_function, parse_tree
+from spo_jax.words import KIT
 
 MAX_NODES = 20_000
 
@@ -48,29 +50,34 @@ class Verdict:
     """The gate's result for a program that passed.
 
     tree: the checked module. entry: its function's name. layout: its fastest view of the distances.
+    kit: whether it imports the kit.
     """
 
     tree: ast.Module
     entry: str
     layout: Layout
+    kit: bool
 
 
-def check(source: str, role: Role, interface: Interface) -> Verdict:
-    """Check a program of a problem with `interface`.
+def check(source: str, role: Role, interface: Interface, kit: Collection[str] = ()) -> Verdict:
+    """Check a program of a problem with `interface`. kit: the names that `import lns` offers.
 
     Raises Rejection that names the first refused part.
     """
     tree = parse_tree(source)
     entry = entry_function(tree, role)
-    gate = _Gate()
+    gate = _Gate(MODULES | {KIT: frozenset(kit)} if kit else MODULES)
     gate.run(tree)
     _check_module_level(tree, gate.own)
     _check_arity(entry, interface.arity(role))
-    return Verdict(tree, entry.name, choose_layout(tree, entry, interface))
+    layout = choose_layout(tree, entry, interface)
+    return Verdict(tree, entry.name, layout, KIT in gate.imported)
 
 
 class _Gate:
-    def __init__(self) -> None:
+    def __init__(self, modules: Mapping[str, Collection[str]]):
+        self.modules = modules
+        self.imported: set[str] = set()
         self.bound = set(BUILTINS)
         self.own: set[str] = set()  # names the program binds
         self.loads: list[ast.Name] = []
@@ -139,14 +146,14 @@ class _Gate:
                 return self.aliases.get(name)
             case ast.Attribute(value=value, attr=attr):
                 path = f"{self.module_of(value)}.{attr}"
-                return path if path in MODULES else None
+                return path if path in self.modules else None
         return None
 
     def check_attribute(self, node: ast.Attribute) -> None:
         """Check attributes of a module against that module, others against one list."""
         module = self.module_of(node.value)
         if module is not None:
-            if node.attr not in MODULES[module] or node.attr in HINTS:
+            if node.attr not in self.modules[module] or node.attr in HINTS:
                 hint = "; use the rng argument" if node.attr in ("random", "seed", "Random") else ""
                 raise _refuse(node, f"{module}.{node.attr} is not available{hint}")
         elif node.attr not in ATTRIBUTES:
@@ -210,20 +217,22 @@ class _Gate:
 
     def visit_import(self, node: ast.Import) -> None:
         for alias in node.names:
-            if alias.name not in MODULES or alias.name == "__future__":
+            if alias.name not in self.modules or alias.name == "__future__":
                 raise _refuse(node, f"module {alias.name!r} is not available")
             name = alias.asname or alias.name.split(".")[0]
+            self.imported.add(alias.name)
             self.bind(alias, name)
             self.aliases[name] = alias.name if alias.asname else name
 
     def visit_import_from(self, node: ast.ImportFrom) -> None:
-        if node.level or node.module not in MODULES:
+        if node.level or not node.module or node.module not in self.modules:
             raise _refuse(node, f"module {'.' * node.level + (node.module or '')!r} not available")
+        self.imported.add(node.module)
         for alias in node.names:
-            if alias.name not in MODULES[node.module] or alias.name == "ndarray":
+            if alias.name not in self.modules[node.module] or alias.name == "ndarray":
                 raise _refuse(node, f"{node.module}.{alias.name} is not available")
             self.bind(alias, alias.asname or alias.name)
-            if (path := f"{node.module}.{alias.name}") in MODULES:
+            if (path := f"{node.module}.{alias.name}") in self.modules:
                 self.aliases[alias.asname or alias.name] = path
 
     def visit_with(self, node: ast.With) -> None:

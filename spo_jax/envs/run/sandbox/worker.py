@@ -35,8 +35,9 @@ from spo_jax.envs.run.sandbox.outcome import ChildReport, Ended, fault, killed, 
 from spo_jax.envs.run.sandbox.zygote import FORK, ORDER, TAKE
 from spo_jax.errors import SandboxUnavailable
 
+LAUNCHER = Path(__file__).with_name("launch.py")
 START_SECONDS = 60.0
-STARTS = 6  # attempts to start a zygote that is killed while it starts
+STARTS = 6  # attempts to start a zygote that is killed while it starts, or dies before any job
 PAUSE = 0.1  # seconds before the first restart; each later one waits twice as long
 GRACE_SECONDS = 0.75  # wall-clock seconds past the CPU limit before a sleeping child is killed
 PATIENCE = 10.0  # multiple of the limit for a runnable child that gets no CPU
@@ -45,13 +46,16 @@ PATIENCE = 10.0  # multiple of the limit for a runnable child that gets no CPU
 class Worker:
     """One zygote and at most one job at a time. Only `start` blocks.
 
-    board: the descriptor from which its children read instances.
+    board: the descriptor from which its children read instances. kit: whether programs may import
+    the problem's kit.
     """
 
-    def __init__(self, problem: str, board: int):
+    def __init__(self, problem: str, board: int, kit: bool = True):
         self._problem = problem
+        self._kit = kit
         self._board = board
         self._process: subprocess.Popen[bytes] | None = None
+        self._futile = 0  # zygotes in a row that died before a job began
         self.layers: dict[str, bool] = {}
         self.job: Job | None = None
         self.reports: list[ChildReport] = []
@@ -65,8 +69,9 @@ class Worker:
         self._file = MemoryFile("spo-job")
         ends = (control.fileno(), jobs.fileno(), self._file.reader, self._board)
         command = [sys.executable, "-s", "-S", "-P", "-B"]
-        command += [str(Path(__file__).with_name("launch.py")), ",".join(map(str, ends))]
-        command += [self._problem, json.dumps([os.path.abspath(p or ".") for p in sys.path])]
+        command += [str(LAUNCHER), ",".join(map(str, ends))]
+        command += [self._problem, "kit" if self._kit else "none"]
+        command += [json.dumps([os.path.abspath(p or ".") for p in sys.path])]
         single = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
         self._process = subprocess.Popen(
             command,
@@ -84,6 +89,8 @@ class Worker:
         os.set_blocking(self._process.stderr.fileno(), False)
         self._waiting: list[int] = []  # children that the zygote waits for
         self._statuses = b""
+        self._words: str | None = None
+        self._useful = False  # whether a child of this zygote has begun a job
         self.job = None
 
     def start(self) -> None:
@@ -112,8 +119,15 @@ class Worker:
         return f"the sandbox process died: {self._last_words()}", time.monotonic() - self._began
 
     def restart(self) -> None:
-        """Replace a dead zygote. Raises SandboxUnavailable."""
+        """Replace a dead zygote. Raises SandboxUnavailable, also if all die idle."""
+        self._futile = 0 if self._useful else self._futile + 1
+        words = self._last_words()
         self.close()
+        if self._futile >= STARTS:
+            often = f"{STARTS} times before a program could run"
+            raise SandboxUnavailable(f"the sandbox process died {often}: {words}")
+        if self._futile > 1:  # what hinders it may pass
+            time.sleep(PAUSE * 2 ** (self._futile - 2))
         self.launch()
         self.start()
 
@@ -137,6 +151,11 @@ class Worker:
 
     def _last_words(self) -> str:
         """Why the zygote ended, as far as known."""
+        if self._words is None:
+            self._words = self._found_words()
+        return self._words
+
+    def _found_words(self) -> str:
         process = self._process
         assert process is not None
         assert process.stderr is not None
@@ -306,6 +325,7 @@ class Worker:
             self._buffer += data
             if self._pid is None and len(self._buffer) >= PID.size:
                 (self._pid,) = PID.unpack_from(self._buffer)
+                self._useful = True
                 del self._buffer[: PID.size]
             if self._pid is not None:
                 self._parse()

@@ -23,6 +23,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from spo_jax.envs.kits import load_kit
 from spo_jax.envs.problems import get_problem
 from spo_jax.envs.run.sandbox import child, confine, memory
 
@@ -44,13 +45,14 @@ class Ends:
     board: int
 
 
-def main(ends: Ends, problem: str, fixed_addresses: bool) -> None:
-    """The whole life of the zygote. problem: a `get_problem` name."""
+def main(ends: Ends, problem: str, with_kit: bool, fixed_addresses: bool) -> None:
+    """The whole life of the zygote. problem: a `get_problem` name. with_kit: offer its kit."""
     os.environ.clear()
     warnings.simplefilter("ignore")
     np.seterr(all="ignore")
     _load_lazy_modules()
     solved = get_problem(problem)
+    kit = load_kit(solved) if with_kit else None
     gc.disable()
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's to handle
     layers = {"fixed_addresses": fixed_addresses, "zeroed_arrays": memory.zero_array_memory()}
@@ -62,7 +64,7 @@ def main(ends: Ends, problem: str, fixed_addresses: bool) -> None:
     )
     jobs = socket.socket(fileno=ends.jobs)
     space = confine.address_space()
-    worked = child.Child(solved, jobs, ends.job, ends.board, os.getpid(), space, filters)
+    worked = child.Child(solved, jobs, ends.job, ends.board, os.getpid(), space, filters, kit)
     os.write(ends.control, json.dumps(layers).encode() + b"\n")
     gc.collect()
     gc.freeze()
@@ -72,14 +74,16 @@ def main(ends: Ends, problem: str, fixed_addresses: bool) -> None:
 def _serve(control: int, worked: child.Child) -> None:
     """Fork and wait on orders until the parent is gone.
 
-    Each turn frees what it allocated, so that the next child finds the same free memory.
+    Each turn gives back what it allocated, the last block first: the allocator hands out the block
+    that was freed last, so the next child finds the same free memory in the same order.
     """
-    for _ in range(3):  # the first turns change the free lists
+    for _ in range(3):  # the first turns fill the free lists
         pid = os.fork()
         if pid == 0:
             os._exit(0)
-        ORDER.pack(os.waitpid(ORDER.unpack(ORDER.pack(pid))[0], 0)[1])
-        del pid
+        order = ORDER.pack(pid)
+        _status(order)
+        del order, pid
     while True:
         order = os.read(control, ORDER.size)
         if not order:
@@ -92,8 +96,17 @@ def _serve(control: int, worked: child.Child) -> None:
             except OSError as error:
                 sys.exit(f"cannot fork: {error.strerror}")
         else:
-            os.write(control, ORDER.pack(os.waitpid(ORDER.unpack(order)[0], 0)[1]))
+            os.write(control, _status(order))
         del order
+
+
+def _status(order: bytes) -> bytes:
+    """The message with the status of the child that `order` names, once it has ended."""
+    (pid,) = ORDER.unpack(order)
+    ended = os.waitpid(pid, 0)
+    message = ORDER.pack(ended[1])
+    del ended, pid
+    return message
 
 
 def _be(worked: child.Child) -> None:

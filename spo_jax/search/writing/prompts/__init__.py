@@ -22,12 +22,15 @@ not trained on others. `FORM-stateless.txt` takes the form's place in runs witho
 Without state (the paper's ablation "w/o State Conditioning") `steps_since_improvement` stays in
 the interface, described as always 0 and not to be used, so that all programs remain
 interchangeable; nothing else in a prompt mentions it.
+
+Where a run offers the problem's kit, contracts have `$kit`, which describes it, and what else the
+problem says differently then (`Problem.kit_texts`); a contract of the user's may have them too.
 """
 
 import hashlib
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
 from importlib import resources
@@ -39,6 +42,7 @@ from spo_jax.envs.problem import Problem
 from spo_jax.envs.problems import get_problem
 from spo_jax.errors import InputError
 from spo_jax.program import ROLES, Pair, Program, Prompt, Role
+from spo_jax.words import KIT
 
 INITIALIZATION = "initialization"  # the form that shows no parents
 
@@ -52,6 +56,7 @@ _CONTRACT: dict[Role, set[str]] = {
     "destroy": {"state_input", "adaptation"},
     "repair": {"state_input", "adaptation", "paired_destroy"},
 }
+_KIT_MODULE = "kit_module"  # in rules.txt: what the list of modules goes on with
 
 
 @dataclass(frozen=True)
@@ -70,33 +75,40 @@ class Templates:
     """All prompt templates of a run.
 
     texts: by file name, without the line that declares a form. forms: by name. own_forms: whether
-    the user's folder declares forms.
+    the user's folder declares forms. kit: whether they offer the problem's kit.
     """
 
     texts: Mapping[str, str]
     forms: Mapping[str, Form]
     own_forms: bool = False
+    kit: bool = False
 
     @classmethod
-    def read(cls, folder: str | Path | None = None, problem: Problem | None = None) -> "Templates":
+    def read(
+        cls,
+        folder: str | Path | None = None,
+        problem: Problem | None = None,
+        kit: bool = False,
+    ) -> "Templates":
         """The package's templates and the contracts of `problem`, and in their place or beside them
-        those of the user's `folder`.
+        those of the user's `folder`. kit: whether they offer the problem's kit.
 
         Raises InputError for a folder or file that cannot be read, a file that neither has a known
         name nor declares a form (a misspelt one would silently change nothing), a wrong
         declaration, placeholders that are missing, unknown or malformed, and a contract that
         neither the problem nor the folder has.
         """
-        ours, contracts = built_in(), {}
+        ours, contracts = built_in(), dict[str, Role]()
+        kit = kit and problem is not None and bool(problem.kit)
         if problem is not None:
-            contracts = {f"{problem.name}-{role}.txt": names for role, names in _CONTRACT.items()}
+            contracts = {f"{problem.name}-{role}.txt": role for role in ROLES}
         found = {
             path: _declaration(path, _text(path))
             for path in ([] if folder is None else _files(Path(folder)))
         }
         forms = {**ours.forms, **{form.name: form for form, _ in found.values() if form}}
         for path, (form, text) in found.items():
-            known = contracts.get(path.name)
+            known = _CONTRACT[contracts[path.name]] if path.name in contracts else None
             if path.name in ours.texts:
                 known = _identifiers(ours.texts[path.name])
             request = forms.get(path.name.removesuffix(".txt").removesuffix(_STATELESS))
@@ -108,17 +120,24 @@ class Templates:
                 )
             if form and (known is not None or path.stem.endswith(_STATELESS)):
                 _require_same(path, form, ours.forms.get(form.name))
-            _require_placeholders(f"prompt template {path}", text, known, request)
+            extra = {_KIT_MODULE} if path.name == "rules.txt" else set()
+            if problem is not None and path.name in contracts:
+                extra = set(problem.kit_texts(contracts[path.name], kit))
+            _require_placeholders(f"prompt template {path}", text, known, request, extra)
         texts = {**ours.texts, **{path.name: text for path, (_, text) in found.items()}}
         if problem is not None:
-            for name, role in zip(contracts, _CONTRACT, strict=True):
+            for name, role in contracts.items():
+                values = problem.kit_texts(role, kit)
                 if name not in texts:
                     texts[name] = text = problem.contract(role)
                     what = f"contract({role!r}) of problem {problem.name}"
                     if not isinstance(text, str):
                         raise InputError(f"{what} returned {text!r:.80}: it must return a text")
-                    _require_placeholders(what, text, contracts[name], None)
-        return cls(texts, forms, any(name not in ours.forms for name in forms))
+                    _require_placeholders(what, text, _CONTRACT[role], None, values)
+                texts[name] = _with_values(texts[name], values)
+        module = f", and {KIT}" if kit else ""
+        texts["rules.txt"] = _with_values(texts["rules.txt"], {_KIT_MODULE: module})
+        return cls(texts, forms, any(name not in ours.forms for name in forms), kit)
 
     @cached_property
     def digest(self) -> str:
@@ -187,7 +206,9 @@ class Templates:
             request=fill(request, role=role, parents="\n\n".join(family), reflection=reflection),
             output=fill("output.txt", role=role),
         )
-        return Prompt(problem, role, form, text + "\n", tuple(parents), destroy, state)
+        return Prompt(
+            problem, role, form, text + "\n", tuple(parents), destroy, state, kit=self.kit
+        )
 
     def short_reflection(
         self, problem: str, worse: Pair, better: Pair, words: int, show: ShowDestroy = "both"
@@ -261,9 +282,9 @@ def built_in() -> Templates:
 
 
 @cache
-def templates_of(problem: str) -> Templates:
-    """The package's own templates with the contracts of a problem."""
-    return Templates.read(None, get_problem(problem))
+def templates_of(problem: str, kit: bool = False) -> Templates:
+    """The package's own templates with the contracts of a problem, with its kit or without."""
+    return Templates.read(None, get_problem(problem), kit)
 
 
 # --- reading --------------------------------------------------------------------------------------
@@ -306,14 +327,37 @@ def _require_same(path: Path, form: Form, ours: Form | None) -> None:
         )
 
 
-def _require_placeholders(what: str, text: str, known: set[str] | None, form: Form | None) -> None:
+def _with_values(text: str, values: Mapping[str, str]) -> str:
+    """A template with some of its placeholders filled. Where a value is empty, the line that is
+    nothing but its placeholder goes, and the empty line after it.
+    """
+    filled = {name: value.strip("\n").replace("$", "$$") for name, value in values.items()}
+    names = "|".join(map(re.escape, values))
+    empty = "|".join(re.escape(name) for name, value in filled.items() if not value)
+    if empty:
+        text = re.sub(rf"(?m)^\$(?:({empty})|\{{({empty})\}})\n\n?", "", text)
+    if not names:
+        return text
+    # A pair of dollar signs is one sign, not the beginning of a placeholder.
+    places = rf"\$\$|\$(?:({names})\b|\{{({names})\}})"
+    return re.sub(places, lambda m: filled[m[1] or m[2]] if m[1] or m[2] else m[0], text)
+
+
+def _require_placeholders(
+    what: str,
+    text: str,
+    known: set[str] | None,
+    form: Form | None,
+    extra: Collection[str] = (),
+) -> None:
     """what: names the text. known: what the file must have, where it replaces one; else it is a
-    request of `form`.
+    request of `form`. extra: what it may have besides.
     """
     template = Template(text)
     if not template.is_valid():
         raise InputError(f"{what} has a stray $: write $$ for a dollar sign")
-    needed = allowed = known or set()
+    needed = (known or set()).difference(extra)
+    allowed = needed.union(extra) if known is not None else set()
     if known is None and form is not None:
         needed = {"parents"} if form.parents[1] else set()
         allowed = needed | {"role"} | ({"reflection"} if form.kind == "other" else set())

@@ -5,6 +5,8 @@ stagnation), in how many regions, around which seeds, and by which of eleven rem
 alone or two of them mixed by chance or by the state. What each does is in removals.py.
 """
 
+from collections.abc import Mapping
+
 from spo_jax.envs.problems.cvrp.grammar.removals import MECHANISMS, UNSEEDED, removal
 from spo_jax.program.grammar.base import Choice, Choices, Grammar, Weights, choice, uses_state
 from spo_jax.program.grammar.pieces import (
@@ -32,7 +34,7 @@ def _between(least: str, most: str) -> str:
     return f"from {least} to {most} customers" if most[-1].isdigit() else f"{least} to {most}"
 
 
-_SIZES = Sizes(
+SIZES = Sizes(
     lows={
         "3": 0.5, "4": 1.0, "6": 1.5, "8": 2.0, "10": 2.5, "12": 1.5, "15": 1.0,
         "0.05 * n": 1.0, "0.1 * n": 1.5, "0.15 * n": 0.7,
@@ -109,7 +111,7 @@ _SLOTS = (
     choice("power", "control", {2: 1.0, 3: 1.0, 4: 1.0, 6: 1.0}, when=uses("shaw"), plain=3),
     choice("area", "option", {0: 1.0, 2: 1.0, 3: 1.0}, when=uses("worst"), plain=0),
     choice("noise", "control", {0.5: 1.0, 1: 1.0, 2: 1.0}, when=uses("worst"), plain=1),
-    *_SIZES.slots(must_read_state=lambda c: not reads_state(c)),
+    *SIZES.slots(must_read_state=lambda c: not reads_state(c)),
 )  # fmt: skip
 
 
@@ -125,7 +127,7 @@ def render(choices: Choices) -> tuple[str, str]:
     """(strategy sentence, source) of a derivation."""
     names = mechanisms(choices)
     helpers, calls, phrases = zip(*(removal(name, choices) for name in names), strict=True)
-    size_code, size_phrase = _SIZES.lines(choices)
+    size_code, size_phrase = SIZES.lines(choices)
     lines = ["n = len(dist) - 1", "limit = max(1, int(0.35 * n))", *size_code]
     lines.append("size = max(1, min(limit, size))")
     if len(names) == 2:
@@ -167,4 +169,12 @@ def render(choices: Choices) -> tuple[str, str]:
     return sentence(f"Remove {size_phrase}, taking {where}."), source
 
 
-GRAMMAR = Grammar("cvrp", "destroy", _SLOTS, render)
+# A novice takes customers one by one or a single stretch, by no more than chance and savings.
+_DRAFTS: Mapping[str, Weights] = {
+    "first": {"random": 3.0, "segment": 1.0, "worst": 1.0},
+    "noise": {},
+    **SIZES.drafts,
+}
+
+
+GRAMMAR = Grammar("cvrp", "destroy", _SLOTS, render, _DRAFTS)

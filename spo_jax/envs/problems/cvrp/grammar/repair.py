@@ -6,7 +6,7 @@ the best one) and keep the shortest result, look only at routes near a customer,
 and prefer routes by the room they are left with. The blocks of source are in insertions.py.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from spo_jax.envs.problems.cvrp.grammar.insertions import (
     FIND_PLACE,
@@ -388,4 +388,18 @@ def _preferences(choices: Choices) -> list[str]:
     return [*phrases, f"open a new route where {cheaper}"]
 
 
-GRAMMAR = Grammar("cvrp", "repair", _SLOTS, render)
+# A novice inserts once, in an order that needs no look ahead or always the cheapest or dearest.
+_DRAFTS: Mapping[str, Weights] = {
+    "build": {"sequence": 3.0, "regret": 1.0},
+    "order": {name: 1.0 for name in _ORDERS if name not in ("regret", "turns")},
+    "jitter": {},
+    "criterion": {"cheapest": 2.0, "dearest": 1.0},
+    "scope": {"all": 3.0, "near": 1.0},
+    "width_range": {"10:10": 1.0, "20:20": 1.0},
+    "fit": {},
+    "noise": {"0": 2.0, "0.1": 0.5, "0.2": 0.5, "0.4": 0.5},
+    "fresh": {},
+}
+
+
+GRAMMAR = Grammar("cvrp", "repair", _SLOTS, render, _DRAFTS)

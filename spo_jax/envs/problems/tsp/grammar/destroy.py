@@ -5,6 +5,8 @@ many regions, around which seeds, and by which of ten removal mechanisms, alone 
 mixed by chance or by the state. What each mechanism does is in removals.py.
 """
 
+from collections.abc import Mapping
+
 from spo_jax.envs.problems.tsp.grammar.removals import MECHANISMS, UNSEEDED, removal
 from spo_jax.program.grammar.base import Choice, Choices, Grammar, Weights, choice, uses_state
 from spo_jax.program.grammar.pieces import (
@@ -30,7 +32,7 @@ def _nodes(number: str) -> str:
 
 # Discovery sees 50 nodes only, where 35% is 17: what larger tours get is decided by these weights,
 # so they prefer bounds that grow with the square root of n or stop at some dozens of nodes.
-_SIZES = Sizes(
+SIZES = Sizes(
     lows={
         "4": 0.3, "6": 0.5, "8": 0.5, "10": 1.0, "15": 1.0, "20": 0.7,
         "0.06 * n": 1.0, "0.1 * n": 1.0,
@@ -104,7 +106,7 @@ _SLOTS = (
         {"none": 1.5, "2": 0.5, "2.5": 1.0, "3": 1.5, "4": 1.0},
         plain="none",
     ),
-    *_SIZES.slots(must_read_state=lambda c: not reads_state(c)),
+    *SIZES.slots(must_read_state=lambda c: not reads_state(c)),
 )  # fmt: skip
 
 
@@ -112,7 +114,7 @@ def render(choices: Choices) -> tuple[str, str]:
     """(strategy sentence, source) of a derivation."""
     names = mechanisms(choices)
     rough = choices["opening"] != "none"
-    size_code, size_phrase = _SIZES.lines(choices)
+    size_code, size_phrase = SIZES.lines(choices)
     lines = ["n = len(current_tour)", "limit = max(1, int(0.35 * n))", *size_code]
     lines.append("size = max(1, min(limit, size))")
     helpers, take, what = _take(choices, names, rough)
@@ -183,4 +185,12 @@ def _take(choices: Choices, names: list[str], rough: bool) -> tuple[list[str], l
     return helpers, take, phrase
 
 
-GRAMMAR = Grammar("tsp", "destroy", _SLOTS, render)
+# A novice takes nodes one by one or a single stretch, by no more than chance and savings.
+_DRAFTS: Mapping[str, Weights] = {
+    "first": {"random": 3.0, "segment": 1.0, "worst": 1.0, "edges": 1.0},
+    "noise": {},
+    **SIZES.drafts,
+}
+
+
+GRAMMAR = Grammar("tsp", "destroy", _SLOTS, render, _DRAFTS)

@@ -7,7 +7,7 @@ and reconsider the nodes it has placed. What the choices look like as programs i
 constructions.py and insertions.py.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from spo_jax.envs.problems.tsp.grammar.constructions import KEYED, render
 from spo_jax.program.grammar.base import Choices, Grammar, Weights, choice, uses_state
@@ -151,4 +151,18 @@ _SLOTS = (
 )
 
 
-GRAMMAR = Grammar("tsp", "repair", _SLOTS, render)
+# A novice inserts once, in an order that needs no look ahead or always the cheapest or dearest.
+_DRAFTS: Mapping[str, Weights] = {
+    "insert": {"ordered": 3.0, "regret": 1.0, "matrix": 0.5},
+    "order": {name: 1.0 for name in _ORDERS if name != "regret"},
+    "criterion": {"cheapest": 2.0, "farthest": 1.0},
+    "matrix": {"cheapest": 2.0, "farthest": 1.0},
+    "scope": {"all": 2.0, "near": 1.0},
+    "width_range": {f"{width}:{width}": 1.0 for width in (4, 6, 8, 10)},
+    "ranking": {},
+    "noise": {0: 2.0, 0.05: 0.5, 0.1: 0.5, 0.2: 0.5, 0.3: 0.5},
+    "ties": {"0": 2.0, "0.1": 0.5, "0.2": 0.5, "0.5": 0.5, "1.0": 0.5},
+}
+
+
+GRAMMAR = Grammar("tsp", "repair", _SLOTS, render, _DRAFTS)

@@ -1,0 +1,151 @@
+"""How much a writer of programs leaves to find: random pairs of its first drafts.
+
+    python experiments/writers.py                                   # three writers, 60 pairs, TSP
+    python experiments/writers.py --problem cvrp --size 150 --writers embedded novice
+    python experiments/writers.py --writers runs/novice/model       # a folder
+
+A writer is a model of the package, the folder of one, `grammar`, or `drafts`, the grammar's novice.
+It answers as in a first round: a destroy for each prompt, and one repair that was shown it.
+Printed: the shares of programs that pass the gates and, of these, that are distinct; the gaps to
+the reference (LKH or PyVRP) of all pairs whose programs pass, with 95% bootstrap intervals over
+pairs; pairs with a rollout that failed, whose gap is infinite; CPU seconds a rollout.
+"""
+
+import argparse
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from embedded_quality import Writer
+
+from spo_jax.envs.problem import Problem
+from spo_jax.envs.problems import get_problem
+from spo_jax.envs.report.references import reference
+from spo_jax.envs.run.local import LocalEvaluator
+from spo_jax.envs.run.rollouts import Rollouts
+from spo_jax.program import ROLES, Pair, Program, Role, normalise
+from spo_jax.program.grammar.base import INITIALIZATION
+from spo_jax.rl.policy import model_folder
+from spo_jax.search.writing.prompts import templates_of
+from spo_jax.words import EMBEDDED
+
+GRAMMARS = ("grammar", "drafts")
+SHARES = (0, 10, 50)  # per cent of the pairs
+RESAMPLED = 2000
+
+
+@dataclass(frozen=True)
+class Written:
+    """destroys and repairs: those of prompt i, None where what came is no program."""
+
+    destroys: list[Program | None]
+    repairs: list[Program | None]
+
+
+def by_grammar(problem: Problem, kit: bool, novice: bool, count: int, seed: int) -> Written:
+    rng = random.Random(seed)
+
+    def programs(role: Role) -> list[Program | None]:
+        grammar = problem.grammar(role, kit)
+        grammar = grammar.novice() if novice else grammar
+        texts = [grammar.render(grammar.sample(rng)) for _ in range(count)]
+        return [Program.from_source(role, source, strategy) for strategy, source in texts]
+
+    return Written(programs("destroy"), programs("repair"))
+
+
+def by_model(problem: Problem, kit: bool, folder: Path, count: int, seed: int) -> Written:
+    writer, templates = Writer(folder, 0.8, 0.95), templates_of(problem.name, kit)
+
+    def programs(role: Role, shown: Sequence[Program | None]) -> list[Program | None]:
+        prompts = [
+            templates.render(problem.name, role, INITIALIZATION, [], destroy) for destroy in shown
+        ]
+        answers = writer.write(prompts, 1, seed + (role == "repair"))
+        return [found if isinstance(found, Program) else None for _, found in answers]
+
+    destroys = programs("destroy", [None] * count)
+    good = [each for each in destroys if each is not None]
+    repairs = iter(programs("repair", good))
+    return Written(destroys, [None if each is None else next(repairs) for each in destroys])
+
+
+def distinct(programs: Sequence[Program]) -> float:
+    return len({normalise(program.source) for program in programs}) / max(1, len(programs))
+
+
+def gaps(rollouts: Rollouts, references: Sequence[float]) -> np.ndarray:
+    """[P] mean gap of each pair in per cent; inf where a rollout failed."""
+    costs = np.where(rollouts.status == 0, rollouts.best_cost[..., -1], np.inf)
+    found: np.ndarray = 100 * (costs / np.asarray(references)[None, :, None] - 1).mean(axis=(1, 2))
+    return found
+
+
+def spread(gaps: np.ndarray, seed: int = 0) -> list[str]:
+    """The percentiles SHARES of the gaps, with intervals but for the lowest."""
+    rng = np.random.default_rng(seed)
+    drawn = gaps[rng.integers(len(gaps), size=(RESAMPLED, len(gaps)))]
+    cells = []
+    for share in SHARES:
+        # "higher": no mean of a number and infinity
+        cell = f"{np.percentile(gaps, share, method='higher'):.1f}"
+        if share:
+            many = np.percentile(drawn, share, axis=1, method="higher")
+            low, high = np.percentile(many, (2.5, 97.5), method="nearest")
+            cell += f" ({low:.1f} to {high:.1f})"
+        cells.append(cell)
+    return cells
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--problem", choices=("tsp", "cvrp"), default="tsp")
+    parser.add_argument("--writers", nargs="+", default=[EMBEDDED, *GRAMMARS])
+    parser.add_argument("--pairs", type=int, default=60)
+    parser.add_argument("--size", type=int, default=200)
+    parser.add_argument("--steps", type=int, default=100)
+    parser.add_argument("--instances", type=int, default=3)
+    parser.add_argument("--kit", choices=("lns", "none"), default="lns")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--workers", type=int, default=2)
+    options = parser.parse_args()
+    problem, kit = get_problem(options.problem), options.kit == "lns"
+    folders = {name: model_folder(name) for name in options.writers if name not in GRAMMARS}
+    instances = problem.sample(options.size, options.instances, seed=991)
+    known = [reference(problem, instance, "quick").reference for instance in instances]
+    best = [float(cost) for cost in known if cost is not None]
+    columns = "writer, valid, distinct destroys, distinct repairs, pairs, best, best tenth, median"
+    print(f"| {' | '.join(f'{columns}, failed, s a rollout'.split(', '))} |")
+    print(f"|---{'|---:' * 9}|")
+    with LocalEvaluator(problem, options.workers, seed=0) as evaluator:
+        for name in options.writers:
+            written = (
+                by_grammar(problem, kit, name == "drafts", options.pairs, options.seed)
+                if name in GRAMMARS
+                else by_model(problem, kit, folders[name], options.pairs, options.seed)
+            )
+            both = [*written.destroys, *written.repairs]
+            programs = [each for each in both if each is not None]
+            verdicts = evaluator.check(programs)
+            good = {p.digest for p, verdict in zip(programs, verdicts, strict=True) if not verdict}
+            valid = [each for each in programs if each.digest in good]
+            pairs = [
+                Pair(destroy, repair)
+                for destroy, repair in zip(written.destroys, written.repairs, strict=True)
+                if destroy and repair and {destroy.digest, repair.digest} <= good
+            ]
+            rollouts = evaluator.run(pairs, instances, (0,), options.steps, fail_fast=False)
+            found = gaps(rollouts, best)
+            shares = [distinct([p for p in valid if p.role == role]) for role in ROLES]
+            cells = [
+                name, f"{len(valid) / len(both):.0%}", *(f"{share:.0%}" for share in shares),
+                str(len(pairs)), *spread(found), str(int(np.isinf(found).sum())),
+                f"{np.nanmean(rollouts.seconds):.2f}",
+            ]  # fmt: skip
+            print(f"| {' | '.join(cells)} |", flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,71 @@
+"""A problem's kit: the operators' inner loops that its programs import as `lns`.
+
+A kit is a module, named by `Problem.kit`, whose `__all__` lists functions. Programs can call these
+and nothing else of it. Two more things in it are optional. `prepare(*arguments)` is called with the
+instance's leading arguments before programs run. `reference` is a module with the same functions in
+plain Python, of which `spo export` writes what a pair uses; without it, it writes the kit's own.
+"""
+
+import importlib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+from spo_jax.envs.problem import Problem
+from spo_jax.errors import InputError
+from spo_jax.program import Role
+
+
+@dataclass(frozen=True)
+class Kit:
+    """What programs see of a kit.
+
+    names: of its functions. members: the functions. prepare: see above. native: whether they are
+    compiled; None if the kit does not say.
+    """
+
+    names: tuple[str, ...]
+    members: SimpleNamespace
+    prepare: Callable[..., object]
+    native: bool | None
+
+
+def load_kit(problem: Problem) -> Kit | None:
+    """The kit of a problem; None if it has none.
+
+    Raises InputError for a module that cannot be imported or that lists no functions.
+    """
+    if not problem.kit:
+        return None
+    what = f"the kit of problem {problem.name}, {problem.kit!r},"
+    try:
+        module = importlib.import_module(problem.kit)
+    except ImportError as error:
+        raise InputError(f"{what} cannot be imported: {error}") from error
+    names = getattr(module, "__all__", None)
+    if not names or not all(callable(getattr(module, name, None)) for name in names):
+        raise InputError(f"{what} needs a list __all__ with the names of its functions")
+    return Kit(
+        tuple(names),
+        SimpleNamespace(**{name: getattr(module, name) for name in names}),
+        getattr(module, "prepare", _nothing),
+        getattr(module, "NATIVE", None),
+    )
+
+
+def kit_texts(folder: Path, role: Role, kit: bool) -> Mapping[str, str]:
+    """`Problem.kit_texts` from files.
+
+    With the kit: kit-ROLE.txt and optimisation-kit.txt; else nothing and optimisation.txt.
+    """
+    allowed = folder / f"optimisation{'-kit' if kit else ''}.txt"
+    return {
+        "kit": (folder / f"kit-{role}.txt").read_text("utf-8") if kit else "",
+        "optimisation": allowed.read_text("utf-8"),
+    }
+
+
+def _nothing(*arguments: Any) -> None:
+    pass

@@ -1,0 +1,27 @@
+"""The kit of the capacitated vehicle routing problem: native where it is built, else in Python.
+
+Both give the same results to the last bit, and draw the same random numbers.
+"""
+
+from typing import Any
+
+from spo_jax.envs.problems.cvrp.kit.reference import *  # noqa: F403
+from spo_jax.envs.problems.cvrp.kit.reference import __all__ as __all__
+
+try:
+    from spo_jax.envs.problems.cvrp.kit import _native
+    from spo_jax.envs.problems.cvrp.kit._native import *  # noqa: F403
+
+    NATIVE = True
+except ImportError:
+    _native, NATIVE = None, False
+
+
+def prepare(dist: Any, demands: Any, capacity: Any) -> None:
+    """Convert the matrix [N, N] once for all calls with this object, which must not change any
+    more; the last 8 are kept. In Python there is nothing to convert.
+
+    Raises ValueError if it is not square or has a number that is not finite.
+    """
+    if _native is not None:
+        _native.prepare(dist)

@@ -1,0 +1,210 @@
+"""The insertions of the kit of the CVRP, in plain Python."""
+
+from math import inf
+
+from spo_jax.envs.problems.cvrp.kit.routes import room_of
+from spo_jax.envs.problems.kit import (
+    DEPTH,
+    checked_count,
+    checked_nodes,
+    checked_number,
+    neighbor_list,
+)
+
+
+def best_position(dist, demands, capacity, routes, customer):
+    """(added length, route, index) of the cheapest place with room: `routes[route].insert(...)`.
+
+    The route is len(routes), and the index 0, if a new route is cheaper or no other has room.
+    """
+    checked_nodes(*routes, [customer], first=1, end=len(dist))
+    best = (dist[0][customer] + dist[customer][0], len(routes), 0)
+    need = demands[customer]
+    found = [
+        place
+        for place in _places(dist, routes, customer, 0)
+        if room_of(demands, capacity, routes[place[1]]) >= need
+    ]
+    if found:
+        place = min(found, key=lambda place: place[0])
+        best = place if place[0] <= best[0] else best
+    return float(best[0]), best[1], best[2]
+
+
+def ordered_insertion(
+    dist,
+    demands,
+    capacity,
+    routes,
+    customers,
+    *,
+    bound=inf,
+    near=0,
+    blink=0.0,
+    noise=0.0,
+    fresh=1.0,
+    rng=None,
+):
+    """Insert `customers` in their order, each at its cheapest place with room: (routes, added).
+
+    A new route is a place like any other; its cost is compared times `fresh` (inf: only where
+    nothing else has room). Empty routes are dropped.
+    bound: stop as soon as the added length reaches it, and return (None, inf).
+    near: look only beside that many of a customer's nearest customers in the routes (of its 64
+        nearest; all places if none of them is); 0 looks at all places.
+    blink: the probability that a better place is overlooked; a draw for each better place.
+    noise: costs are compared times 1 + noise * u, a draw for each place with room.
+    O(len(customers) * N), or O(len(customers) * near).
+    """
+    checked_nodes(*routes, customers, first=1, end=len(dist))
+    checked_number(blink, 0, 1)
+    checked_number(noise, 0, 1e6)
+    checked_number(bound, -inf, inf)
+    checked_number(fresh, 0, inf)
+    checked_count(near)
+    grown = [list(route) for route in routes if route]
+    room = [room_of(demands, capacity, route) for route in grown]
+    added = 0.0
+    for node in customers:
+        best, need = None, demands[node]
+        for price, r, index in _places(dist, grown, node, near):
+            if room[r] < need:
+                continue
+            compared = price * (1.0 + noise * rng.random()) if noise else price
+            if best is None or compared < best:
+                if blink and best is not None and rng.random() < blink:
+                    continue
+                best, paid, place = compared, price, (r, index)
+        alone = dist[0][node] + dist[node][0]
+        if best is None or min(fresh, BIG) * alone < best:
+            grown.append([node])
+            room.append(capacity - need)
+            paid = alone
+        else:
+            r, index = place
+            grown[r].insert(index, node)
+            room[r] -= need
+        added += paid
+        if added >= bound:
+            return None, inf
+    return grown, float(added)
+
+
+def regret_insertion(
+    dist,
+    demands,
+    capacity,
+    routes,
+    customers,
+    *,
+    k=2,
+    weight=0.0,
+    bound=inf,
+    near=0,
+    noise=0.0,
+    fresh=1.0,
+    rng=None,
+):
+    """Insert the customer with the highest score first, at its cheapest place: (routes, added).
+
+    score: over its k cheapest routes with room, the sum of what the 2nd to the k-th cost more than
+        the cheapest, less weight * the cheapest cost. A route of its own counts with its cost times
+        `fresh`, once for each route that is missing of k. k=1 with weight=1 is greedy insertion.
+    noise: scores are compared times 1 + noise * u, a draw for each waiting customer each time.
+    bound, near, fresh: as in `ordered_insertion`; with fresh = inf, a customer without room
+        anywhere goes first.
+    """
+    checked_nodes(*routes, customers, first=1, end=len(dist))
+    checked_count(k, 1)
+    checked_count(near)
+    checked_number(weight, -1e6, 1e6)
+    checked_number(noise, 0, 1e6)
+    checked_number(bound, -inf, inf)
+    checked_number(fresh, 0, inf)
+    grown = [list(route) for route in routes if route]
+    room = [room_of(demands, capacity, route) for route in grown]
+    waiting, added = list(customers), 0.0
+    while waiting:
+        best = None
+        for node in waiting:
+            cheapest = {}
+            for price, r, index in _places(dist, grown, node, near):
+                if room[r] >= demands[node] and (r not in cheapest or price < cheapest[r][0]):
+                    cheapest[r] = price, index
+            alone = dist[0][node] + dist[node][0]
+            own = min(fresh, BIG) * alone
+            prices = [price for price, _ in cheapest.values()]
+            prices = sorted([*prices, *[own] * (min(k, len(grown) + 1) - len(prices)), own])
+            score = 0.0
+            for price in prices[1:k]:
+                score += price - prices[0]
+            score -= weight * prices[0]
+            if noise:
+                score *= 1.0 + noise * rng.random()
+            if best is None or score > best:
+                best, chosen = score, node
+                found = [(price, r, i) for r, (price, i) in cheapest.items() if price == prices[0]]
+                place = min(found, key=lambda each: each[1], default=(alone, len(grown), 0))
+        paid, r, index = place
+        waiting.remove(chosen)
+        if r == len(grown):
+            grown.append([])
+            room.append(capacity)
+        grown[r].insert(index, chosen)
+        room[r] -= demands[chosen]
+        added += paid
+        if added >= bound:
+            return None, inf
+    return grown, float(added)
+
+
+def greedy_insertion(
+    dist,
+    demands,
+    capacity,
+    routes,
+    customers,
+    *,
+    bound=inf,
+    near=0,
+    noise=0.0,
+    fresh=1.0,
+    rng=None,
+):
+    """Insert the customer with the lowest insertion cost first: (routes, added length)."""
+    return regret_insertion(
+        dist,
+        demands,
+        capacity,
+        routes,
+        customers,
+        k=1,
+        weight=1.0,
+        bound=bound,
+        near=near,
+        noise=noise,
+        fresh=fresh,
+        rng=rng,
+    )
+
+
+BIG = 1e6  # what stands for inf as the factor of a new route, so that differences stay finite
+
+
+def _places(dist, routes, node, near):
+    """(added length, route, index) of the places of `node`, in the order in which they are tried.
+
+    near: 0 for all, by route and index; else those after and before each near customer.
+    """
+    tries = [(r, i) for r, route in enumerate(routes) for i in range(len(route) + 1) if route]
+    if near:
+        where = {other: (r, i) for r, route in enumerate(routes) for i, other in enumerate(route)}
+        close = [where[other] for other in neighbor_list(dist, node, 1, DEPTH) if other in where]
+        if close:
+            tries = [(r, at) for r, i in close[:near] for at in (i + 1, i)]
+    found = []
+    for r, i in tries:
+        a = routes[r][i - 1] if i else 0
+        b = routes[r][i] if i < len(routes[r]) else 0
+        found.append((dist[a][node] + dist[node][b] - dist[a][b], r, i))
+    return found

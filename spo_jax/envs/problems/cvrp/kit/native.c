@@ -1,0 +1,322 @@
+/* The kit of the capacitated vehicle routing problem, compiled: see reference.py for what each
+ * function does. */
+
+#define FIRST 1
+#include "../../kit.h"
+
+static const double BIG = 1e6; /* what stands for inf as the factor of a new route */
+
+/* --- routes and demands ----------------------------------------------------------------------- */
+
+typedef struct {
+    int *nodes; /* [total], one route after the other */
+    int *start; /* [count + 1] */
+    int count;
+    int total;
+    int top; /* the highest node, or 0 */
+} Routes;
+
+/* Routes of any nodes. */
+static bool copy_routes(Call *c, PyObject *items, Routes *out)
+{
+    int most = 256;
+    *out = (Routes){.count = (int)PyTuple_Size(items)};
+    out->start = room_for(c, (size_t)out->count + 1, sizeof(int));
+    out->nodes = room_for(c, (size_t)most, sizeof(int));
+    if (out->start == NULL || out->nodes == NULL)
+        return false;
+    for (int r = 0; r < out->count; r++) {
+        PyObject *route = snapshot(PyTuple_GetItem(items, r));
+        if (route == NULL)
+            return false;
+        out->start[r] = out->total;
+        int end = out->total + (int)PyTuple_Size(route);
+        bool fine = end <= MAX_NODES || refuse("the routes are too long");
+        if (fine && end > most) {
+            int *old = out->nodes;
+            most = 2 * end;
+            out->nodes = room_for(c, (size_t)most, sizeof(int));
+            fine = out->nodes != NULL;
+            if (fine)
+                memcpy(out->nodes, old, (size_t)out->total * sizeof(int));
+        }
+        fine = fine && copy_nodes(route, out->nodes + out->total, &out->top);
+        out->total = end;
+        Py_DECREF(route);
+        if (!fine)
+            return false;
+    }
+    out->start[out->count] = out->total;
+    return true;
+}
+
+/* Routes of distinct customers below `end`, or below any number if it is 0, marked in `seen`. */
+static bool take_routes(Call *c, PyObject *given, int end, Routes *out, unsigned char **seen)
+{
+    PyObject *items = snapshot(given);
+    bool fine = items != NULL && copy_routes(c, items, out);
+    Py_XDECREF(items);
+    if (!fine)
+        return false;
+    if (end == 0)
+        end = out->top + 1;
+    *seen = zeros_for(c, (size_t)end, 1);
+    return *seen != NULL && mark_nodes(*seen, out->nodes, out->total, FIRST, end);
+}
+
+/* The matrix and routes of its customers, marked in `seen`, [N]. */
+static bool take_solution(Call *c, PyObject *dist, PyObject *given, Routes *out,
+                          unsigned char **seen)
+{
+    if (!take_matrix(c, dist))
+        return false;
+    if (c->m->n > 0)
+        return take_routes(c, given, c->m->n, out, seen);
+    return take_routes(c, given, 0, out, seen) &&
+           (out->total == 0 || refuse("there is no such node"));
+}
+
+/* A list of customers, marked in `seen`. */
+static bool take_customers(Call *c, PyObject *given, unsigned char *seen, List *out)
+{
+    return take_list(c, given, 0, out) &&
+           mark_nodes(seen, out->nodes, out->count, FIRST, c->m->n);
+}
+
+static int length_of(const Routes *routes, int r)
+{
+    return routes->start[r + 1] - routes->start[r];
+}
+
+/* The route of each node, [size], -1 for those that are in none. */
+static int *homes_of(Call *c, const Routes *routes, int size)
+{
+    int *home = room_for(c, (size_t)size, sizeof(int));
+    for (int i = 0; home != NULL && i < size; i++)
+        home[i] = -1;
+    for (int r = 0; home != NULL && r < routes->count; r++)
+        for (int i = routes->start[r]; i < routes->start[r + 1]; i++)
+            home[routes->nodes[i]] = r;
+    return home;
+}
+
+/* Demands as an array of 64-bit integers has them; false without an exception if it is none. */
+static bool copy_array(Call *c, PyObject *given, int64_t **out, int *count)
+{
+    Py_buffer view;
+    if (!PyObject_CheckBuffer(given))
+        return false;
+    if (PyObject_GetBuffer(given, &view, PyBUF_RECORDS_RO) != 0) {
+        PyErr_Clear();
+        return false;
+    }
+    bool fits = view.ndim == 1 && view.itemsize == sizeof(int64_t) && view.format != NULL &&
+                (strcmp(view.format, "l") == 0 || strcmp(view.format, "q") == 0) &&
+                view.shape != NULL && view.strides != NULL && view.suboffsets == NULL &&
+                view.shape[0] <= MAX_LENGTH;
+    *out = fits ? room_for(c, (size_t)view.shape[0], sizeof(int64_t)) : NULL;
+    fits = *out != NULL;
+    if (fits) {
+        *count = (int)view.shape[0];
+        for (int i = 0; i < *count; i++)
+            memcpy(&(*out)[i], (const char *)view.buf + i * view.strides[0], sizeof(int64_t));
+    }
+    PyBuffer_Release(&view);
+    return fits;
+}
+
+/* At least `least` demands, whose sums are exact as floats. */
+static bool take_demands(Call *c, PyObject *given, int least, int64_t **out, int *count)
+{
+    const int64_t most = (int64_t)1 << 53;
+    int64_t total = 0;
+    if (!copy_array(c, given, out, count)) {
+        if (PyErr_Occurred() != NULL)
+            return false;
+        PyObject *items = snapshot(given);
+        if (items == NULL)
+            return false;
+        *count = (int)PyTuple_Size(items);
+        *out = room_for(c, (size_t)*count, sizeof(int64_t));
+        bool fine = *out != NULL;
+        for (int i = 0; fine && i < *count; i++) {
+            long long demand = 0;
+            fine = take_integer(PyTuple_GetItem(items, i), 0, &demand);
+            (*out)[i] = demand;
+        }
+        Py_DECREF(items);
+        if (!fine)
+            return false;
+    }
+    for (int i = 0; i < *count; i++) {
+        int64_t demand = (*out)[i];
+        if (demand > most || demand < -most)
+            return refuse("a demand is too large");
+        total += demand < 0 ? -demand : demand;
+        if (total > most)
+            return refuse("the demands are too large");
+    }
+    return *count >= least || refuse("a node has no demand");
+}
+
+typedef struct {
+    Routes routes;
+    unsigned char *seen; /* [N] */
+    int64_t *demands;    /* [at least N] */
+    int64_t capacity;
+} Problem;
+
+/* dist, demands, capacity and routes, the first four arguments. */
+static bool take_problem(Call *c, PyObject **a, Problem *p)
+{
+    const int64_t most = (int64_t)1 << 60;
+    long long capacity;
+    int count;
+    if (!take_solution(c, a[0], a[3], &p->routes, &p->seen) ||
+        !take_demands(c, a[1], c->m->n, &p->demands, &count) ||
+        !take_integer(a[2], 0, &capacity))
+        return false;
+    p->capacity = capacity > most ? most : capacity < -most ? -most : capacity;
+    return true;
+}
+
+static int64_t load_of(const int64_t *demands, const int *nodes, int count)
+{
+    int64_t load = 0;
+    for (int i = 0; i < count; i++)
+        load += demands[nodes[i]];
+    return load;
+}
+
+/* A list of lists. */
+static PyObject *as_routes(const Routes *routes, bool drop_empty)
+{
+    PyObject *list = PyList_New(0);
+    for (int r = 0; list != NULL && r < routes->count; r++) {
+        int length = length_of(routes, r);
+        if (drop_empty && length == 0)
+            continue;
+        PyObject *route = as_list(routes->nodes + routes->start[r], length);
+        if (route == NULL || PyList_Append(list, route) != 0)
+            Py_CLEAR(list);
+        Py_XDECREF(route);
+    }
+    return list;
+}
+
+FUNCTION(cost, 2, 2, "dist", "routes")
+{
+    Routes routes;
+    unsigned char *seen;
+    if (!take_solution(c, a[0], a[1], &routes, &seen))
+        return NULL;
+    double length = 0.0;
+    if (c->m->n == 0 && routes.count > 0) {
+        refuse("there is no depot");
+        return NULL;
+    }
+    for (int r = 0; r < routes.count; r++) {
+        int last = 0;
+        for (int i = routes.start[r]; i < routes.start[r + 1]; i++) {
+            length += edge(c->m, last, routes.nodes[i]);
+            last = routes.nodes[i];
+        }
+        length += edge(c->m, last, 0);
+    }
+    return PyFloat_FromDouble(length);
+}
+
+FUNCTION(loads, 2, 2, "demands", "routes")
+{
+    Routes routes;
+    unsigned char *seen;
+    int64_t *demands;
+    int count;
+    if (!take_demands(c, a[0], 0, &demands, &count) ||
+        !take_routes(c, a[1], count, &routes, &seen))
+        return NULL;
+    if (count == 0 && routes.total > 0) {
+        refuse("there is no such node");
+        return NULL;
+    }
+    PyObject *list = PyList_New(routes.count);
+    for (int r = 0; list != NULL && r < routes.count; r++) {
+        int64_t load = load_of(demands, routes.nodes + routes.start[r], length_of(&routes, r));
+        PyObject *number = PyLong_FromLongLong(load);
+        if (number == NULL)
+            Py_CLEAR(list);
+        else
+            PyList_SetItem(list, r, number);
+    }
+    return list;
+}
+
+static double saving(const Matrix *m, int last, int node, int next)
+{
+    return edge(m, last, node) + edge(m, node, next) - edge(m, last, next);
+}
+
+FUNCTION(savings, 2, 2, "dist", "routes")
+{
+    Routes routes;
+    unsigned char *seen;
+    if (!take_solution(c, a[0], a[1], &routes, &seen))
+        return NULL;
+    PyObject *all = PyList_New(routes.count);
+    for (int r = 0; all != NULL && r < routes.count; r++) {
+        const int *route = routes.nodes + routes.start[r];
+        int length = length_of(&routes, r);
+        PyObject *saved = PyList_New(length);
+        for (int i = 0; saved != NULL && i < length; i++) {
+            int last = i > 0 ? route[i - 1] : 0, next = i + 1 < length ? route[i + 1] : 0;
+            PyObject *number = PyFloat_FromDouble(saving(c->m, last, route[i], next));
+            if (number == NULL)
+                Py_CLEAR(saved);
+            else
+                PyList_SetItem(saved, i, number);
+        }
+        if (saved == NULL)
+            Py_CLEAR(all);
+        else
+            PyList_SetItem(all, r, saved);
+    }
+    return all;
+}
+
+#include "removals.h"
+#include "insertions.h"
+#include "search.h"
+
+static PyMethodDef methods[] = {
+    METHOD(best_position),
+    METHOD(cost),
+    METHOD(greedy_insertion),
+    METHOD(loads),
+    METHOD(nearest),
+    METHOD(neighbors),
+    METHOD(or_opt),
+    METHOD(ordered_insertion),
+    METHOD(prepare),
+    METHOD(radial_removal),
+    METHOD(random_removal),
+    METHOD(regret_insertion),
+    METHOD(related_removal),
+    {"remove", (PyCFunction)(void (*)(void))remove_nodes, METH_FASTCALL | METH_KEYWORDS, NULL},
+    METHOD(route_removal),
+    METHOD(savings),
+    METHOD(segment_removal),
+    METHOD(string_removal),
+    METHOD(two_opt),
+    METHOD(two_opt_star),
+    METHOD(worst_removal),
+    {NULL, NULL, 0, NULL},
+};
+
+static struct PyModuleDef definition = {
+    PyModuleDef_HEAD_INIT, "_native", NULL, -1, methods, NULL, NULL, NULL, NULL,
+};
+
+PyMODINIT_FUNC PyInit__native(void)
+{
+    return PyModule_Create(&definition);
+}

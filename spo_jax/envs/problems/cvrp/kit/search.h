@@ -1,0 +1,296 @@
+/* The local search of the kit of the CVRP. dist[a][b] is read as the reference reads it, so that a
+ * matrix that is not symmetric gives the same too. */
+
+#include "../../kit_queue.h"
+
+typedef struct {
+    Routes routes;
+    Queue queue;
+    const int64_t *demands;
+    int64_t capacity;
+    int64_t *room; /* [count] */
+    int *home;     /* [N] the route of each customer, or -1 */
+    int *place;    /* [N] its index there */
+    int *spare;    /* [2, total] */
+    long long near, moves, length;
+} Search;
+
+/* Notes where the customers of a route are. */
+static void note_places(Search *s, int r)
+{
+    for (int i = s->routes.start[r]; i < s->routes.start[r + 1]; i++) {
+        s->home[s->routes.nodes[i]] = r;
+        s->place[s->routes.nodes[i]] = i - s->routes.start[r];
+    }
+}
+
+/* The rest of a search whose routes are taken; seen [N] marks their customers. */
+static bool take_search(Call *c, const unsigned char *seen, PyObject *customers,
+                        PyObject **options, Search *s)
+{
+    size_t n = (size_t)c->m->n;
+    unsigned char *twice = zeros_for(c, n, 1);
+    List list;
+    if (twice == NULL || !take_list(c, customers, 0, &list) ||
+        !mark_nodes(twice, list.nodes, list.count, 0, c->m->n) ||
+        !take_count(options[0], 10, 0, &s->near) || !take_count(options[1], 1000, 0, &s->moves) ||
+        !make_near(c->m))
+        return false;
+    for (int i = 0; i < list.count; i++)
+        if (!seen[list.nodes[i]])
+            return refuse("a customer is not in the routes");
+    s->home = homes_of(c, &s->routes, c->m->n);
+    s->place = zeros_for(c, n, sizeof(int));
+    s->spare = room_for(c, 2 * (size_t)s->routes.total, sizeof(int));
+    if (s->home == NULL || s->place == NULL || s->spare == NULL)
+        return false;
+    for (int r = 0; r < s->routes.count; r++)
+        note_places(s, r);
+    return queue_new(c, &s->queue, &list, c->m->n);
+}
+
+/* As take_search, with demands and capacity. */
+static bool take_loaded_search(Call *c, PyObject **a, PyObject **options, Search *s)
+{
+    Problem x;
+    if (!take_problem(c, a, &x))
+        return false;
+    s->routes = x.routes;
+    s->demands = x.demands;
+    s->capacity = x.capacity;
+    s->room = room_for(c, (size_t)x.routes.count, sizeof(int64_t));
+    if (s->room == NULL)
+        return false;
+    for (int r = 0; r < x.routes.count; r++)
+        s->room[r] = x.capacity - load_of(x.demands, x.routes.nodes + x.routes.start[r],
+                                          length_of(&x.routes, r));
+    return take_search(c, x.seen, a[4], options, s);
+}
+
+/* The stop at an index of a route: the depot before the first and after the last. */
+static inline int stop_at(const Search *s, int r, int i)
+{
+    return i < 0 || i >= length_of(&s->routes, r) ? 0 : s->routes.nodes[s->routes.start[r] + i];
+}
+
+static void queue_ends(Queue *q, const int *ends, int count)
+{
+    for (int i = 0; i < count; i++)
+        if (ends[i] != 0)
+            queue_add(q, ends[i]);
+}
+
+/* Puts other customers on two routes, as many as before on both together. */
+static void set_routes(Search *s, int r, const int *one, int one_length, int q, const int *two,
+                       int two_length)
+{
+    if (r > q) {
+        set_routes(s, q, two, two_length, r, one, one_length);
+        return;
+    }
+    int *nodes = s->routes.nodes, *start = s->routes.start;
+    int old = start[r + 1], end = start[r] + one_length, between = start[q] - old;
+    memmove(nodes + end, nodes + old, (size_t)between * sizeof(int));
+    memcpy(nodes + start[r], one, (size_t)one_length * sizeof(int));
+    memcpy(nodes + end + between, two, (size_t)two_length * sizeof(int));
+    for (int k = r + 1; k <= q; k++)
+        start[k] += end - old;
+    note_places(s, r);
+    note_places(s, q);
+}
+
+/* Reverses a part of a route where that gains at `a`; whether it did. */
+static bool two_opt_move(Matrix *m, Search *s, int a)
+{
+    int r = s->home[a], i = s->place[a], count, *route = s->routes.nodes + s->routes.start[r];
+    const uint16_t *near = near_of(m, a, s->near, &count);
+    for (int step = 1; step >= -1; step -= 2) {
+        int b = stop_at(s, r, i + step);
+        for (int k = 0; k < count; k++) {
+            int c = near[k], j = s->place[c];
+            if (edge(m, a, c) >= edge(m, a, b))
+                break;
+            if (s->home[c] != r)
+                continue;
+            int d = stop_at(s, r, j + step);
+            double old = edge(m, a, b) + edge(m, c, d);
+            if (!(old - edge(m, a, c) - edge(m, b, d) > MARGIN * old))
+                continue;
+            int low = (i < j ? i : j) + (step == 1), high = (i < j ? j : i) - (step == -1);
+            for (; low < high; low++, high--) {
+                int node = route[low];
+                route[low] = route[high];
+                route[high] = node;
+                s->place[route[low]] = low;
+                s->place[node] = high;
+            }
+            queue_ends(&s->queue, (const int[]){a, b, c, d}, 4);
+            return true;
+        }
+    }
+    return false;
+}
+
+FUNCTION(two_opt, 3, 3, "dist", "routes", "customers", "near", "moves")
+{
+    Search s = {0};
+    unsigned char *seen;
+    if (!take_solution(c, a[0], a[1], &s.routes, &seen) || !take_search(c, seen, a[2], a + 3, &s))
+        return NULL;
+    while (s.queue.count > 0 && s.moves > 0)
+        s.moves -= two_opt_move(c->m, &s, queue_take(&s.queue));
+    return as_routes(&s.routes, false);
+}
+
+typedef struct {
+    int route, index, step, size;
+} Stretch;
+
+/* Whether the stop at an index of a route is in the stretch. */
+static inline bool inside(const Stretch *x, int route, int index)
+{
+    int offset = x->step * (index - x->index);
+    return route == x->route && offset >= 0 && offset < x->size;
+}
+
+/* Route r without the stretch and, if c is in it, with the stretch beside c; its new length. */
+static int rebuild(const Search *s, int r, const Stretch *x, int c, int side, int *out)
+{
+    int length = 0;
+    for (int i = 0; i < length_of(&s->routes, r); i++) {
+        int node = stop_at(s, r, i);
+        if (inside(x, r, i))
+            continue;
+        if (node == c && side == -1)
+            for (int j = x->size - 1; j >= 0; j--)
+                out[length++] = stop_at(s, x->route, x->index + x->step * j);
+        out[length++] = node;
+        if (node == c && side == 1)
+            for (int j = 0; j < x->size; j++)
+                out[length++] = stop_at(s, x->route, x->index + x->step * j);
+    }
+    return length;
+}
+
+static void move_stretch(Search *s, const Stretch *x, int c, int side, int64_t need)
+{
+    int r = x->route, q = s->home[c];
+    int one_length = rebuild(s, r, x, c, side, s->spare);
+    if (r == q) {
+        memcpy(s->routes.nodes + s->routes.start[r], s->spare, (size_t)one_length * sizeof(int));
+        note_places(s, r);
+        return;
+    }
+    int two_length = rebuild(s, q, x, c, side, s->spare + one_length);
+    set_routes(s, r, s->spare, one_length, q, s->spare + one_length, two_length);
+    s->room[r] += need;
+    s->room[q] -= need;
+}
+
+/* Moves a stretch from `a` on where that gains; whether it did. */
+static bool or_opt_move(Matrix *m, Search *s, int a)
+{
+    Stretch x = {.route = s->home[a], .index = s->place[a]};
+    int r = x.route, length = length_of(&s->routes, r), count;
+    int most = s->length < length ? (int)s->length : length;
+    const uint16_t *near = near_of(m, a, s->near, &count);
+    for (x.step = 1; x.step >= -1; x.step -= 2) {
+        int64_t need = 0;
+        for (x.size = 1; x.size <= most; x.size++) {
+            int end = x.index + x.step * (x.size - 1);
+            if (end < 0 || end >= length)
+                break;
+            int e = stop_at(s, r, end);
+            int p = stop_at(s, r, x.index - x.step), q = stop_at(s, r, end + x.step);
+            need += s->demands[e];
+            double old = edge(m, p, a) + edge(m, e, q), saved = old - edge(m, p, q);
+            for (int k = 0; k < count; k++) {
+                int c = near[k], other = s->home[c], j = s->place[c];
+                if (edge(m, a, c) >= saved)
+                    break;
+                if (other < 0 || inside(&x, other, j) || (other != r && s->room[other] < need))
+                    continue;
+                for (int side = 1; side >= -1; side -= 2) {
+                    int y = stop_at(s, other, j + side);
+                    if (inside(&x, other, j + side))
+                        continue;
+                    double paid = edge(m, c, a) + edge(m, e, y) - edge(m, c, y);
+                    if (!(saved - paid > MARGIN * (old + edge(m, c, y))))
+                        continue;
+                    move_stretch(s, &x, c, side, need);
+                    queue_ends(&s->queue, (const int[]){a, e, p, q, c, y}, 6);
+                    return true;
+                }
+            }
+        }
+    }
+    return false;
+}
+
+FUNCTION(or_opt, 5, 5, "dist", "demands", "capacity", "routes", "customers", "length", "near",
+         "moves")
+{
+    Search s = {0};
+    if (!take_loaded_search(c, a, a + 6, &s) || !take_count(a[5], 3, 1, &s.length))
+        return NULL;
+    while (s.queue.count > 0 && s.moves > 0)
+        s.moves -= or_opt_move(c->m, &s, queue_take(&s.queue));
+    return as_routes(&s.routes, true);
+}
+
+/* Exchanges the ends of two routes where that gains at `a`; whether it did. */
+static bool two_opt_star_move(Matrix *m, Search *s, int a)
+{
+    int r = s->home[a], i = s->place[a], count;
+    const uint16_t *near = near_of(m, a, s->near, &count);
+    for (int step = 1; step >= -1; step -= 2) { /* a keeps what is before it, or after it */
+        int b = stop_at(s, r, i + step);
+        for (int k = 0; k < count; k++) {
+            int c = near[k], q = s->home[c], j = s->place[c];
+            if (edge(m, a, c) >= edge(m, a, b))
+                break;
+            if (q < 0 || q == r)
+                continue;
+            int d = stop_at(s, q, j - step);
+            double old = edge(m, a, b) + edge(m, c, d);
+            if (!(old - edge(m, a, c) - edge(m, b, d) > MARGIN * old))
+                continue;
+            const int *mine = s->routes.nodes + s->routes.start[r];
+            const int *theirs = s->routes.nodes + s->routes.start[q];
+            int my_length = length_of(&s->routes, r), their_length = length_of(&s->routes, q);
+            int my_cut = step == 1 ? i + 1 : i, their_cut = step == 1 ? j : j + 1;
+            int64_t my_head = load_of(s->demands, mine, my_cut);
+            int64_t their_head = load_of(s->demands, theirs, their_cut);
+            int64_t my_tail = load_of(s->demands, mine + my_cut, my_length - my_cut);
+            int64_t their_tail = load_of(s->demands, theirs + their_cut, their_length - their_cut);
+            if (my_head + their_tail > s->capacity || their_head + my_tail > s->capacity)
+                continue;
+            /* step 1: mine up to a, theirs from c on; step -1: theirs up to c, mine from a on */
+            int front_length = my_cut + their_length - their_cut;
+            int other_length = their_cut + my_length - my_cut;
+            int *front = s->spare, *other = s->spare + front_length;
+            memcpy(front, mine, (size_t)my_cut * sizeof(int));
+            memcpy(front + my_cut, theirs + their_cut,
+                   (size_t)(their_length - their_cut) * sizeof(int));
+            memcpy(other, theirs, (size_t)their_cut * sizeof(int));
+            memcpy(other + their_cut, mine + my_cut, (size_t)(my_length - my_cut) * sizeof(int));
+            if (step == 1)
+                set_routes(s, r, front, front_length, q, other, other_length);
+            else
+                set_routes(s, r, other, other_length, q, front, front_length);
+            queue_ends(&s->queue, (const int[]){a, b, c, d}, 4);
+            return true;
+        }
+    }
+    return false;
+}
+
+FUNCTION(two_opt_star, 5, 5, "dist", "demands", "capacity", "routes", "customers", "near", "moves")
+{
+    Search s = {0};
+    if (!take_loaded_search(c, a, a + 5, &s))
+        return NULL;
+    while (s.queue.count > 0 && s.moves > 0)
+        s.moves -= two_opt_star_move(c->m, &s, queue_take(&s.queue));
+    return as_routes(&s.routes, true);
+}

@@ -1,0 +1,163 @@
+"""The local search of the kit of the CVRP, in plain Python."""
+
+from spo_jax.envs.problems.cvrp.kit.routes import room_of, served_by
+from spo_jax.envs.problems.kit import checked_count, checked_nodes, neighbor_list
+
+MARGIN = 1e-10  # of the removed edges: gains below it may be rounding, and would cycle
+
+
+def two_opt(dist, routes, customers, *, near=10, moves=1000):
+    """2-opt within routes, at `customers` and the ends of the edges it changes: routes.
+
+    Looks at the `near` nearest customers (at most 64), takes the first gain, stops after `moves`
+    moves or where nothing gains. dist must be symmetric.
+    """
+    routes, queue = _checked_search(dist, routes, customers, near, moves)
+    return _search(routes, queue, moves, lambda a: _two_opt_move(dist, routes, a, near))
+
+
+def _two_opt_move(dist, routes, a, near):
+    r, i = _place(routes, a)
+    path = [0, *routes[r], 0]
+    for step in (1, -1):
+        b = path[i + 1 + step]
+        for c in neighbor_list(dist, a, 1, near):
+            if dist[a][c] >= dist[a][b]:
+                break
+            if c not in routes[r]:
+                continue
+            j = routes[r].index(c)
+            d = path[j + 1 + step]
+            old = dist[a][b] + dist[c][d]
+            if old - dist[a][c] - dist[b][d] > MARGIN * old:
+                low, high = min(i, j), max(i, j)
+                first, last = (low + 1, high) if step == 1 else (low, high - 1)
+                routes[r][first : last + 1] = routes[r][first : last + 1][::-1]
+                return a, b, c, d
+    return None
+
+
+def or_opt(dist, demands, capacity, routes, customers, *, length=3, near=10, moves=1000):
+    """Or-opt: move stretches of 1 to `length` customers with an end in `customers`: routes.
+
+    A stretch goes beside one of the `near` nearest customers of that end, within its route or to
+    one with room, either way round. Takes the first gain, goes on where edges changed, and stops
+    after `moves` moves. dist must be symmetric. Emptied routes are dropped.
+    """
+    routes, queue = _checked_search(dist, routes, customers, near, moves)
+    checked_count(length, 1)
+    room = [room_of(demands, capacity, route) for route in routes]
+
+    def move(a):
+        return _or_opt_move(dist, demands, room, routes, a, length, near)
+
+    return [route for route in _search(routes, queue, moves, move) if route]
+
+
+def _or_opt_move(dist, demands, room, routes, a, length, near):
+    r, i = _place(routes, a)
+    path = [0, *routes[r], 0]
+    for step in (1, -1):  # the stretch goes forward or backward from a
+        for size in range(1, min(length, len(routes[r])) + 1):
+            end = i + step * (size - 1)
+            if not 0 <= end < len(routes[r]):
+                break
+            stretch = [path[i + 1 + step * s] for s in range(size)]
+            e, p, q = stretch[-1], path[i + 1 - step], path[end + 1 + step]
+            need = sum(demands[node] for node in stretch)
+            old = dist[p][a] + dist[e][q]
+            saved = old - dist[p][q]
+            for c in neighbor_list(dist, a, 1, near):
+                if dist[a][c] >= saved:
+                    break
+                if c in stretch or not _serves(routes, c):
+                    continue
+                s, j = _place(routes, c)
+                if s != r and room[s] < need:
+                    continue
+                other = [0, *routes[s], 0]
+                for side in (1, -1):  # the place is after or before c
+                    x = other[j + 1 + side]
+                    if x in stretch:
+                        continue
+                    paid = dist[c][a] + dist[e][x] - dist[c][x]
+                    if saved - paid > MARGIN * (old + dist[c][x]):
+                        routes[r] = [node for node in routes[r] if node not in stretch]
+                        at = routes[s].index(c)
+                        if side == 1:
+                            routes[s][at + 1 : at + 1] = stretch
+                        else:
+                            routes[s][at:at] = stretch[::-1]
+                        room[r] += need
+                        room[s] -= need
+                        return a, e, p, q, c, x
+    return None
+
+
+def two_opt_star(dist, demands, capacity, routes, customers, *, near=10, moves=1000):
+    """2-opt*: exchange the ends of two routes, at `customers` and where edges changed: routes.
+
+    Joins a customer to one of its `near` nearest customers of another route, where both routes keep
+    within the capacity; takes the first gain and stops after `moves` moves. dist must be
+    symmetric. Emptied routes are dropped.
+    """
+    routes, queue = _checked_search(dist, routes, customers, near, moves)
+
+    def move(a):
+        return _two_opt_star_move(dist, demands, capacity, routes, a, near)
+
+    return [route for route in _search(routes, queue, moves, move) if route]
+
+
+def _two_opt_star_move(dist, demands, capacity, routes, a, near):
+    r, i = _place(routes, a)
+    for step in (1, -1):  # a keeps what is before it, or what is after it
+        b = [0, *routes[r], 0][i + 1 + step]
+        for c in neighbor_list(dist, a, 1, near):
+            if dist[a][c] >= dist[a][b]:
+                break
+            if not _serves(routes, c) or c in routes[r]:
+                continue
+            s, j = _place(routes, c)
+            d = [0, *routes[s], 0][j + 1 - step]
+            old = dist[a][b] + dist[c][d]
+            if old - dist[a][c] - dist[b][d] > MARGIN * old:
+                if step == 1:
+                    one = routes[r][: i + 1] + routes[s][j:]
+                    two = routes[s][:j] + routes[r][i + 1 :]
+                else:
+                    one = routes[s][: j + 1] + routes[r][i:]
+                    two = routes[r][:i] + routes[s][j + 1 :]
+                if min(room_of(demands, capacity, one), room_of(demands, capacity, two)) >= 0:
+                    routes[r], routes[s] = one, two
+                    return a, b, c, d
+    return None
+
+
+def _search(routes, queue, moves, move):
+    """Apply `move` at the customers of `queue`, and at the ends that it returns."""
+    while queue and moves:
+        ends = move(queue.pop(0))
+        if ends is not None:
+            queue.extend(dict.fromkeys(end for end in ends if end and end not in queue))
+            moves -= 1
+    return routes
+
+
+def _place(routes, node):
+    return next((r, route.index(node)) for r, route in enumerate(routes) if node in route)
+
+
+def _serves(routes, node):
+    return any(node in route for route in routes)
+
+
+def _checked_search(dist, routes, customers, near, moves):
+    """Copies of `routes` and `customers`. Raises ValueError."""
+    served = served_by(dist, routes)
+    checked_nodes(customers)
+    checked_count(near)
+    checked_count(moves)
+    if not set(served).issuperset(customers):
+        raise ValueError("a customer is not in the routes")
+    return [list(route) for route in routes], list(customers)

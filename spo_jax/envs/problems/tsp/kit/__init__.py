@@ -1,0 +1,27 @@
+"""The kit of the travelling salesperson problem: native where it is built, else in Python.
+
+Both give the same results to the last bit, and draw the same random numbers.
+"""
+
+from typing import Any
+
+from spo_jax.envs.problems.tsp.kit.reference import *  # noqa: F403
+from spo_jax.envs.problems.tsp.kit.reference import __all__ as __all__
+
+try:
+    from spo_jax.envs.problems.tsp.kit import _native
+    from spo_jax.envs.problems.tsp.kit._native import *  # noqa: F403
+
+    NATIVE = True
+except ImportError:
+    _native, NATIVE = None, False
+
+
+def prepare(dist: Any) -> None:
+    """Convert the matrix [N, N] once for all calls with this object, which must not change any
+    more; the last 8 are kept. In Python there is nothing to convert.
+
+    Raises ValueError if it is not square or has a number that is not finite.
+    """
+    if _native is not None:
+        _native.prepare(dist)

@@ -1,0 +1,374 @@
+"""The kit of the travelling salesperson problem in plain Python; the native one equals it.
+
+Arguments: dist [N, N] floats; a tour is a list of distinct nodes, closed from its last to its
+first, complete or partial; nodes are ints from 0 to N - 1; rng has `random()`. Results are new
+lists. Removals return (partial tour, removed nodes), both in the order of the tour, so they can be
+applied one after the other. Among equals the first wins. Raises ValueError for numbers out of range
+and for nodes that repeat, that dist does not have, or that are not in the tour where they must be.
+"""
+
+from math import inf
+
+from spo_jax.envs.problems.kit import (
+    DEPTH,
+    checked_count,
+    checked_nodes,
+    checked_number,
+    nearest,
+    neighbor_list,
+    rank,
+)
+
+__all__ = [
+    "best_position",
+    "cost",
+    "greedy_insertion",
+    "nearest",
+    "neighbors",
+    "or_opt",
+    "ordered_insertion",
+    "radial_removal",
+    "random_removal",
+    "regret_insertion",
+    "related_removal",
+    "remove",
+    "savings",
+    "segment_removal",
+    "string_removal",
+    "two_opt",
+    "worst_removal",
+]
+
+# --- looking --------------------------------------------------------------------------------------
+
+
+def neighbors(dist, k):
+    """For every node the k nearest others (at most 64), nearest first: a tuple of tuples."""
+    return tuple(tuple(neighbor_list(dist, node, 0, k)) for node in range(len(dist)))
+
+
+def cost(dist, tour):
+    """The length of a tour."""
+    checked_nodes(tour, end=len(dist))
+    length = 0.0
+    for i, node in enumerate(tour):
+        length += dist[tour[i - 1]][node]
+    return float(length)
+
+
+def savings(dist, tour):
+    """For each position what the tour gets shorter by without its node: a list of floats."""
+    checked_nodes(tour, end=len(dist))
+    saved = []
+    for i, node in enumerate(tour):
+        before, after = tour[i - 1], tour[(i + 1) % len(tour)]
+        saved.append(float(dist[before][node] + dist[node][after] - dist[before][after]))
+    return saved
+
+
+# --- removing -------------------------------------------------------------------------------------
+
+
+def remove(tour, nodes):
+    """(tour without `nodes`, those of `nodes` that were in it)."""
+    checked_nodes(tour)
+    gone = set(nodes)
+    return [node for node in tour if node not in gone], [node for node in tour if node in gone]
+
+
+def radial_removal(dist, tour, center, count):
+    """Remove the `count` nodes nearest to the node `center`, which may be outside the tour."""
+    checked_nodes([center], end=len(dist))
+    checked_nodes(tour, end=len(dist))
+    return remove(tour, nearest(dist, center, tour, count))
+
+
+def segment_removal(tour, center, count):
+    """Remove `count` consecutive nodes with `center` in their middle."""
+    checked_nodes(tour)
+    count = min(checked_count(count), len(tour))
+    start = tour.index(center) - count // 2
+    return remove(tour, [tour[(start + i) % len(tour)] for i in range(count)])
+
+
+def string_removal(dist, tour, center, count, rng, length=10):
+    """Remove `count` nodes as strings of 1 to `length` consecutive ones (SISR, adjacent strings).
+
+    The strings go through the nodes nearest to `center`, at a random offset. Two draws a string.
+    """
+    checked_nodes([center], end=len(dist))
+    checked_nodes(tour, end=len(dist))
+    checked_count(length, 1)
+    count = min(checked_count(count), len(tour))
+    place = {node: i for i, node in enumerate(tour)}
+    chosen = set()
+    for node in nearest(dist, center, tour, len(tour)):
+        if len(chosen) >= count:
+            break
+        if node in chosen:
+            continue
+        size = 1 + int(rng.random() * min(length, count - len(chosen)))
+        start = place[node] - int(rng.random() * size)
+        chosen.update(tour[(start + i) % len(tour)] for i in range(size))
+    return remove(tour, chosen)
+
+
+def related_removal(dist, tour, center, count, rng, power=3.0):
+    """Remove `count` nodes, at least one, near those removed before them, from `center` on (Shaw).
+
+    Two draws a node: which of the removed ones to be near, and the rank len * u ** power in
+    the order of distance. O(count * N log N).
+    """
+    checked_nodes(tour, end=len(dist))
+    count = min(checked_count(count), len(tour))
+    rest, chosen = list(tour), [center]
+    rest.remove(center)
+    while len(chosen) < count:
+        row = dist[chosen[int(rng.random() * len(chosen))]]
+        ranked = sorted(rest, key=lambda node: row[node])
+        node = ranked[rank(rng, len(ranked), power)]
+        rest.remove(node)
+        chosen.append(node)
+    return remove(tour, chosen)
+
+
+def worst_removal(dist, tour, count, rng, power=3.0):
+    """Remove `count` nodes one at a time, those preferred that shorten the tour most.
+
+    One draw a node: the rank len * u ** power in the order of savings (Ropke and Pisinger).
+    """
+    checked_nodes(tour, end=len(dist))
+    rest, removed = list(tour), []
+    for _ in range(min(checked_count(count), len(tour))):
+        saved = savings(dist, rest)
+        ranked = sorted(range(len(rest)), key=lambda i: -saved[i])
+        removed.append(rest.pop(ranked[rank(rng, len(ranked), power)]))
+    return remove(tour, removed)
+
+
+def random_removal(tour, count, rng):
+    """Remove `count` nodes drawn uniformly; one draw a node."""
+    checked_nodes(tour)
+    pool = list(tour)
+    count = min(checked_count(count), len(pool))
+    for i in range(count):
+        j = i + int(rng.random() * (len(pool) - i))
+        pool[i], pool[j] = pool[j], pool[i]
+    return remove(tour, pool[:count])
+
+
+# --- inserting ------------------------------------------------------------------------------------
+
+
+def best_position(dist, tour, node):
+    """(added length, index) of the cheapest place of `node`: `tour.insert(index, node)`."""
+    checked_nodes(tour, [node], end=len(dist))
+    added, index = min(_places(dist, tour, node, 0), default=(0.0, 0), key=lambda place: place[0])
+    return float(added), index
+
+
+def ordered_insertion(dist, tour, nodes, *, bound=inf, near=0, blink=0.0, noise=0.0, rng=None):
+    """Insert `nodes` in their order, each at its cheapest place: (tour, added length).
+
+    bound: stop as soon as the added length reaches it, and return (None, inf).
+    near: look only beside that many of a node's nearest nodes in the tour (of its 64 nearest; all
+        places if none of them is in it); 0 looks at all places.
+    blink: the probability that a better place is overlooked; a draw for each better place.
+    noise: costs are compared times 1 + noise * u, a draw for each place.
+    O(len(nodes) * len(tour)), or O(len(nodes) * (near + moves of memory)).
+    """
+    checked_nodes(tour, nodes, end=len(dist))
+    checked_number(blink, 0, 1)
+    checked_number(noise, 0, 1e6)
+    checked_number(bound, -inf, inf)
+    checked_count(near)
+    grown, added = list(tour), 0.0
+    for node in nodes:
+        best = None
+        for price, index in _places(dist, grown, node, near):
+            compared = price * (1.0 + noise * rng.random()) if noise else price
+            if best is None or compared < best:
+                if blink and best is not None and rng.random() < blink:
+                    continue
+                best, paid, place = compared, price, index
+        if best is None:
+            paid, place = 0.0, 0
+        grown.insert(place, node)
+        added += paid
+        if added >= bound:
+            return None, inf
+    return grown, float(added)
+
+
+def regret_insertion(dist, tour, nodes, *, k=2, weight=0.0, bound=inf, near=0, noise=0.0, rng=None):
+    """Insert the node with the highest score first, each at its cheapest place: (tour, added).
+
+    score: the sum over its 2nd to k-th cheapest places of what they cost more than its cheapest,
+        less weight * its cheapest cost. k=1 with weight=1 is greedy insertion, k=1 with weight=-1
+        farthest insertion.
+    noise: scores are compared times 1 + noise * u, a draw for each waiting node each time.
+    bound, near: as in `ordered_insertion`. O(len(nodes) * (len(nodes) + len(tour))), at worst a
+        factor len(tour) more.
+    """
+    checked_nodes(tour, nodes, end=len(dist))
+    checked_count(k, 1)
+    checked_count(near)
+    checked_number(weight, -1e6, 1e6)
+    checked_number(noise, 0, 1e6)
+    checked_number(bound, -inf, inf)
+    grown, waiting, added = list(tour), list(nodes), 0.0
+    while waiting:
+        best = None
+        for node in waiting:
+            found = _places(dist, grown, node, near) or [(0.0, 0)]
+            prices = sorted(price for price, _ in found)
+            score = 0.0
+            for price in prices[1:k]:
+                score += price - prices[0]
+            score -= weight * prices[0]
+            if noise:
+                score *= 1.0 + noise * rng.random()
+            if best is None or score > best:
+                best, chosen, paid = score, node, prices[0]
+                place = next(index for price, index in found if price == paid)
+        waiting.remove(chosen)
+        grown.insert(place, chosen)
+        added += paid
+        if added >= bound:
+            return None, inf
+    return grown, float(added)
+
+
+def greedy_insertion(dist, tour, nodes, *, bound=inf, near=0, noise=0.0, rng=None):
+    """Insert the node with the lowest insertion cost first: (tour, added length)."""
+    return regret_insertion(
+        dist, tour, nodes, k=1, weight=1.0, bound=bound, near=near, noise=noise, rng=rng
+    )
+
+
+def _places(dist, tour, node, near):
+    """(added length, index) of the places of `node`, in the order in which they are tried.
+
+    near: 0 for all, by position; else those after and before each near node of the tour.
+    """
+    tries = range(len(tour))
+    if near:
+        where = {other: i for i, other in enumerate(tour)}
+        close = [where[other] for other in neighbor_list(dist, node, 0, DEPTH) if other in where]
+        if close:
+            tries = [i for c in close[:near] for i in (c, (c - 1) % len(tour))]
+    found = []
+    for i in tries:
+        a, b = tour[i], tour[(i + 1) % len(tour)]
+        found.append((dist[a][node] + dist[node][b] - dist[a][b], i + 1))
+    return found
+
+
+# --- improving ------------------------------------------------------------------------------------
+
+MARGIN = 1e-10  # of the removed edges: gains below it may be rounding, and would cycle
+
+
+def two_opt(dist, tour, nodes, *, near=10, moves=1000):
+    """2-opt at the ends of `nodes` and of the edges it changes: a tour.
+
+    Looks at the `near` nearest neighbours (at most 64), takes the first gain, stops after `moves`
+    moves or where nothing gains. dist must be symmetric. O(len(nodes) * near + moves * len(tour)).
+    """
+    tour, queue = _checked_search(dist, tour, nodes, near, moves)
+    place = {node: i for i, node in enumerate(tour)}
+    while queue and moves:
+        a = queue.pop(0)
+        move = _two_opt_move(dist, tour, place, a, near)
+        if move is None:
+            continue
+        first, last, ends = move
+        tour[first : last + 1] = tour[first : last + 1][::-1]
+        for i in range(first, last + 1):
+            place[tour[i]] = i
+        queue.extend(dict.fromkeys(end for end in ends if end not in queue))
+        moves -= 1
+    return tour
+
+
+def _two_opt_move(dist, tour, place, a, near):
+    """(first and last index to reverse, the four ends) of the first move at `a` that gains."""
+    i = place[a]
+    for step in (1, -1):
+        b = tour[(i + step) % len(tour)]
+        for c in neighbor_list(dist, a, 0, near):
+            if dist[a][c] >= dist[a][b]:
+                break
+            if c not in place:
+                continue
+            j = place[c]
+            d = tour[(j + step) % len(tour)]
+            old = dist[a][b] + dist[c][d]
+            if old - dist[a][c] - dist[b][d] > MARGIN * old:
+                low, high = min(i, j), max(i, j)
+                first, last = (low + 1, high) if step == 1 else (low, high - 1)
+                return first, last, (a, b, c, d)
+    return None
+
+
+def or_opt(dist, tour, nodes, *, length=3, near=10, moves=1000):
+    """Or-opt: move stretches of 1 to `length` nodes with an end in `nodes`: a tour.
+
+    A stretch goes beside one of the `near` nearest neighbours of that end, either way round. Takes
+    the first gain, goes on at the nodes whose edges changed, and stops after `moves` moves.
+    dist must be symmetric. O(len(nodes) * length * near + moves * len(tour)).
+    """
+    tour, queue = _checked_search(dist, tour, nodes, near, moves)
+    checked_count(length, 1)
+    while queue and moves:
+        a = queue.pop(0)
+        move = _or_opt_move(dist, tour, a, length, near)
+        if move is None:
+            continue
+        tour, ends = move
+        queue.extend(dict.fromkeys(end for end in ends if end not in queue))
+        moves -= 1
+    return tour
+
+
+def _or_opt_move(dist, tour, a, length, near):
+    """(the new tour, the six ends) of the first move of a stretch from `a` on that gains."""
+    place = {node: i for i, node in enumerate(tour)}
+    n, i = len(tour), place[a]
+    for step in (1, -1):  # the stretch goes forward or backward from a
+        for size in range(1, min(length, n - 3) + 1):
+            stretch = [tour[(i + step * s) % n] for s in range(size)]
+            e = stretch[-1]
+            p, q = tour[(i - step) % n], tour[(i + step * size) % n]
+            old = dist[p][a] + dist[e][q]
+            saved = old - dist[p][q]
+            for c in neighbor_list(dist, a, 0, near):
+                if dist[a][c] >= saved:
+                    break
+                if c not in place or c in stretch:
+                    continue
+                for side in (1, -1):  # the place is after or before c
+                    x = tour[(place[c] + side) % n]
+                    if x in stretch:
+                        continue
+                    paid = dist[c][a] + dist[e][x] - dist[c][x]
+                    if saved - paid > MARGIN * (old + dist[c][x]):
+                        rest = [node for node in tour if node not in stretch]
+                        at = rest.index(c)
+                        if side == 1:
+                            rest[at + 1 : at + 1] = stretch
+                        else:
+                            rest[at:at] = stretch[::-1]
+                        return rest, (a, e, p, q, c, x)
+    return None
+
+
+def _checked_search(dist, tour, nodes, near, moves):
+    """Copies of `tour` and `nodes`. Raises ValueError."""
+    checked_nodes(tour, end=len(dist))
+    checked_nodes(nodes)
+    checked_count(near)
+    checked_count(moves)
+    if not set(tour).issuperset(nodes):
+        raise ValueError("a node is not in the tour")
+    return list(tour), list(nodes)

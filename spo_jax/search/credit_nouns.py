@@ -1,0 +1,166 @@
+"""What a credit scheme is given and what it returns."""
+
+import math
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Protocol, TypeVar
+
+import numpy as np
+
+from spo_jax.errors import InputError
+from spo_jax.program import Pair, Program
+
+
+@dataclass(frozen=True, eq=False)
+class CrossPlay:
+    """Destroys of a population, and the fixed ones of the panel, with repairs of a population.
+
+    destroys: [M]; repairs: [C], each source once.
+    utility: [M, C] float64, J; NaN for a pair that failed or that no round evaluated.
+    scores: [M, C, I, S] float64, likewise by training instance and seed.
+    """
+
+    destroys: tuple[Program, ...] = ()
+    repairs: tuple[Program, ...] = ()
+    utility: np.ndarray = field(default_factory=lambda: np.zeros((0, 0)))
+    scores: np.ndarray = field(default_factory=lambda: np.zeros((0, 0, 0, 0)))
+
+
+@dataclass(frozen=True, eq=False)
+class Payoff:
+    """The utilities of one round: destroy i with the repairs that were generated for it.
+
+    utility: [D, R] float64, J of row i's destroy with the j-th repair of `repairs[i]`; NaN where
+        there is none, because the slot is empty, the repair was rejected or a rollout failed.
+    destroys: [D] programs. repairs: [D] tuples of at most R, in the order of generation; None
+        stands for an answer that held no program.
+    leader_baseline: [D] float64, the population score of the best parent in the prompt of row i's
+        destroy; NaN without a parent, and throughout by default. A destroy's score is C_D of its
+        own round: as many responses, the same instances and seeds, so like is compared with like.
+    follower_baseline: [D, R] float64, likewise for the repairs. A repair's score is C_R^pop, its
+        mean J with a panel of proven destroys, while `utility` is J with one new destroy: the same
+        unit, but the difference between those destroys is in it. J of the parent with this very
+        destroy would be the fair bar; it is not known, and costs an evaluation a parent and row.
+    scores: [D, R, I, S] float64, by training instance and seed, in the order of the run's; their
+        mean is `utility`, and they are NaN where it is. By default `utility` itself, as of one
+        instance and one seed.
+    cross_play: the payoffs that are known between members of the populations that the round began
+        with. Credits are computed before the round's own cross-play (Algorithm 1, lines 10 and 14).
+    asked: J of the pairs that the scheme asked for, by the digests of destroy and repair; NaN for
+        one that failed.
+    """
+
+    utility: np.ndarray
+    destroys: tuple[Program, ...]
+    repairs: tuple[tuple[Program | None, ...], ...]
+    leader_baseline: np.ndarray = None  # type: ignore[assignment]  # an array once it is built
+    follower_baseline: np.ndarray = None  # type: ignore[assignment]
+    scores: np.ndarray = None  # type: ignore[assignment]
+    cross_play: CrossPlay = field(default_factory=CrossPlay)
+    asked: Mapping[tuple[str, str], float] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        utility = self._own("utility", self.utility)
+        if utility.ndim != 2:
+            raise InputError(f"a payoff is a matrix [D, R], not of shape {utility.shape}")
+        rows, slots = utility.shape
+        if len(self.destroys) != rows or len(self.repairs) != rows:
+            raise InputError(
+                f"a payoff of {rows} rows needs as many destroys and tuples of repairs, "
+                f"not {len(self.destroys)} and {len(self.repairs)}"
+            )
+        scores = self._own(
+            "scores", utility[..., None, None] if self.scores is None else self.scores
+        )
+        if scores.ndim != 4 or scores.shape[:2] != utility.shape or np.isinf(scores).any():
+            raise InputError(f"the scores of a payoff are [{rows}, {slots}, I, S], finite or NaN")
+        for i, row in enumerate(self.repairs):
+            if len(row) > slots:
+                raise InputError(f"row {i} of a payoff has {len(row)} repairs in {slots} slots")
+            absent = [j for j in range(slots) if j >= len(row) or row[j] is None]
+            if not (np.isnan(utility[i, absent]).all() and np.isnan(scores[i, absent]).all()):
+                raise InputError(f"row {i} of a payoff scores a slot that holds no program")
+        for name, shape in (("leader_baseline", (rows,)), ("follower_baseline", utility.shape)):
+            given = getattr(self, name)
+            baseline = self._own(name, np.full(shape, np.nan) if given is None else given)
+            if baseline.shape != shape or np.isinf(baseline).any():
+                raise InputError(f"the {name} of a payoff is finite or NaN, of shape {shape}")
+
+    def known(self, destroy: Program | None, repair: Program | None) -> float:
+        """J of any pair that this payoff knows; NaN for others, for failed ones, and for None."""
+        if destroy is None or repair is None:
+            return math.nan
+        return self._known.get((destroy.digest, repair.digest), math.nan)
+
+    @cached_property
+    def _known(self) -> dict[tuple[str, str], float]:
+        found = dict(self.asked)
+        for d, row in zip(self.cross_play.destroys, self.cross_play.utility.tolist(), strict=True):
+            for r, value in zip(self.cross_play.repairs, row, strict=True):
+                found.setdefault((d.digest, r.digest), value)
+        for d, own, row in zip(self.destroys, self.repairs, self.utility.tolist(), strict=True):
+            for repair, value in zip(own, row, strict=False):
+                if repair is not None:
+                    found.setdefault((d.digest, repair.digest), value)
+        return found
+
+    def _own(self, name: str, values: object) -> np.ndarray:
+        """The field `name` as a read-only copy, so that no scheme can change it for the next."""
+        array = np.array(values, dtype=np.float64)
+        array.setflags(write=False)
+        object.__setattr__(self, name, array)
+        return array
+
+
+@dataclass(frozen=True, eq=False)
+class Credits:
+    """What each program of a payoff earned; NaN where it earned nothing and is left out.
+
+    leader: [D] float64, a destroy program's credit. follower: [D, R] float64, a repair's.
+    selection: what programs are selected by, where that is not the credit itself: its `leader`
+        becomes the score of destroys in the population, comparable from round to round, and its
+        `follower` says which of the round's repairs enter cross-play.
+    """
+
+    leader: np.ndarray
+    follower: np.ndarray
+    selection: "Credits | None" = None
+
+    @property
+    def selected_by(self) -> "Credits":
+        """`selection`, by default these credits."""
+        return self if self.selection is None else self.selection
+
+
+class CreditScheme(Protocol):
+    """Payoffs in, credits out.
+
+    It may have an attribute `asks` (see `asking`).
+    """
+
+    def __call__(self, payoff: Payoff, *, top: int) -> Credits:
+        """Credits of the payoff's shape; `top` is the L of eq:leader-credit, at least 1.
+
+        A pure function: the same payoff earns the same credits. What has no utility earns NaN, and
+        so does a leader without a single finite response; what earns NaN is left out.
+        """
+
+
+Scheme = TypeVar("Scheme", bound=Callable[..., Credits])
+Asks = Callable[..., Iterable[Pair]]
+
+
+def asking(asks: Asks) -> Callable[[Scheme], Scheme]:
+    """Marks a scheme that wants to know J of more pairs than the round's own.
+
+    asks: a pure function `asks(payoff, *, top)` of the payoff without `asked`. Returns pairs, each
+    of a destroy and a repair of the payoff or of its cross-play. The round evaluates those of which
+    it knows nothing, counts them, and calls the scheme with the payoff in which they are `asked`.
+    """
+
+    def mark(scheme: Scheme) -> Scheme:
+        scheme.asks = asks  # type: ignore[attr-defined]
+        return scheme
+
+    return mark

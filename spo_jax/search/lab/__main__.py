@@ -1,0 +1,150 @@
+"""When do credit schemes part? In worlds whose truth is known, in about a minute.
+
+    python -m spo_jax.search.lab
+    PYTHONPATH=. python -m spo_jax.search.lab --quick --schemes stackelberg,shared,my_credit:steady
+    python -m spo_jax.search.lab --schemes stackelberg@1,stackelberg@2,stackelberg@4,shared \\
+        --world "mine: gamma=2 noise=1 spread=0.3 ceiling=1"
+    python -m spo_jax.search.lab --table runs/payoff-shares/grammar-1.npz
+
+A world has leaders, followers, and J of every pair; its knobs are those of
+spo_jax.search.lab.worlds.Knobs. A table of payoff_shares.py is a world too: its J stands for the
+truth, and intervals are over rounds that are drawn of it. A scheme is NAME or NAME@L, as --credit
+of `spo discover` takes it, also `package.module:function`; it is compared with the first one. All
+schemes have the same number of evaluated pairs a leader: one that asks for more has fewer
+responses.
+
+Writes into OUT: estimators.csv, how well a round's credits tell good leaders from bad ones;
+learning.csv, what policies learn from the credits by the group-relative update; map.csv and
+credit_lab.png, where which scheme is the best estimator; tables.md, the first two. Intervals are
+95% Student t, over worlds; differences are paired by world. The last column of the tables is the
+number of worlds, or of training runs, in which a paired t test finds the difference with a
+power of 0.8.
+"""
+
+import argparse
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from spo_jax.envs.textfiles import write_atomically
+from spo_jax.errors import InputError, SpoError
+from spo_jax.search.lab import study
+from spo_jax.search.lab.schemes import Scheme
+from spo_jax.search.lab.show import csv_text, draw_map, tables
+from spo_jax.search.lab.worlds import Knobs, Worlds, knobs_of
+from spo_jax.stopping import exit_code
+
+SCHEMES = (
+    "stackelberg,shared,max,mean,max-at-k,pkpo,maxpo,entropic,rank,regret,gap,fair-parent,"
+    "counterfactual,two-way,shapley"
+)  # those that differ here
+WORLDS = {
+    "additive": "gamma=0",
+    "equal spreads": "spread=0",
+    "unequal spreads": "",
+    "very unequal": "spread=1",
+    "noisy": "noise=2",
+    "few that fit": "fit=0.1",
+    "heavy tails": "tails=3",
+    "low ceiling": "ceiling=0",
+}
+
+
+def run(args: argparse.Namespace) -> None:
+    begun = time.perf_counter()
+    budget = study.QUICK if args.quick else study.Budget()
+    if args.worlds is not None:
+        if args.worlds < 2:
+            raise InputError(f"--worlds is {args.worlds}: an interval needs at least 2")
+        budget = replace(budget, worlds=args.worlds, map_worlds=args.worlds)
+    schemes = asked(args.schemes)
+    knobs: dict[str, Knobs | Worlds] = {name: knobs_of(text) for name, text in WORLDS.items()}
+    for text in args.world:
+        name, colon, own = text.partition(":")
+        if not (name.strip() and colon):
+            raise InputError(f"--world {text!r} is not of the form 'NAME: KNOB=VALUE ...'")
+        knobs[name.strip()] = knobs_of(own)
+    for path in args.table:
+        knobs[Path(path).stem] = study.table_world(path, budget.worlds)
+    pairs = tuple(_whole(text) for text in _listed(args.responses))
+    if not pairs:
+        raise InputError("--responses needs at least one number")
+    estimated = study.estimators(schemes, knobs, pairs, budget, args.seed)
+    learned = study.learning(schemes, knobs, budget, args.seed)
+    cells = study.map_cells(schemes, budget, args.seed)
+    text = tables(estimated, learned, schemes)
+    print(text)
+    out = Path(args.out)
+    out.mkdir(parents=True, exist_ok=True)
+    write_atomically(out / "tables.md", text)
+    for name, rows in (("estimators", estimated), ("learning", learned), ("map", cells)):
+        write_atomically(out / f"{name}.csv", csv_text(rows))
+    picture = Path(args.picture) if args.picture else out / "credit_lab.png"
+    picture.parent.mkdir(parents=True, exist_ok=True)
+    write_atomically(picture, draw_map(cells, schemes))
+    seconds = time.perf_counter() - begun
+    print(f"\nwritten in {seconds:.0f} s: {picture}, and in {out}: "
+          "tables.md, estimators.csv, learning.csv, map.csv")  # fmt: skip
+
+
+def asked(text: str) -> list[Scheme]:
+    """The schemes of the command line, each once. Raises InputError for none."""
+    found = [Scheme.of(name) for name in _listed(text)]
+    if not found or len({each.label for each in found}) < len(found):
+        raise InputError("--schemes needs names, and each scheme once")
+    return found
+
+
+def _listed(text: str) -> list[str]:
+    return [name.strip() for name in text.split(",") if name.strip()]
+
+
+def _whole(text: str) -> int:
+    if not text.isdecimal() or int(text) < 1:
+        raise InputError(f"--responses: {text!r} is no whole number of at least 1")
+    return int(text)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """The exit code: 2 for what the user can mend, 130 after Ctrl-C."""
+    parser = argparse.ArgumentParser(
+        prog="python -m spo_jax.search.lab", description=__doc__, allow_abbrev=False,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )  # fmt: skip
+    parser.add_argument(
+        "--schemes", default=SCHEMES, metavar="NAME,MODULE:FUNCTION,...",
+        help="schemes with commas between them; the others are compared with the first",
+    )  # fmt: skip
+    parser.add_argument(
+        "--world", action="append", default=[], metavar="'NAME: KNOB=VALUE ...'",
+        help="a world of your own in the tables; may be repeated",
+    )  # fmt: skip
+    parser.add_argument(
+        "--table", action="append", default=[], metavar="FILE.npz",
+        help="a measured world in the tables; may be repeated",
+    )  # fmt: skip
+    parser.add_argument(
+        "--responses", default="6,30", metavar="N,N,...",
+        help="numbers of evaluated pairs a leader in the tables (default: 6,30)",
+    )  # fmt: skip
+    parser.add_argument("--worlds", type=int, metavar="N", help="of each kind (default: 100)")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--quick", action="store_true", help="fewer worlds, a coarse picture")
+    parser.add_argument("--out", default="runs/credit-lab", help="folder of tables and picture")
+    parser.add_argument("--picture", metavar="FILE", help="a PNG (default: OUT/credit_lab.png)")
+    args = parser.parse_args(argv)
+    try:
+        run(args)
+        return 0
+    except SpoError as error:
+        print(f"{parser.prog}: {error}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt as stop:
+        print(f"\n{parser.prog}: stopped", file=sys.stderr)
+        return exit_code(stop)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,58 @@
+"""Intervals of means over worlds or seeds, and how many of them a difference needs."""
+
+import math
+
+import numpy as np
+
+from spo_jax.errors import InputError
+
+MOST = 10_000_000  # seeds; nobody has more
+
+
+def interval(values: np.ndarray) -> tuple[float, float, float]:
+    """The mean of the finite values and its 95% Student t interval; NaN for what lacks."""
+    from scipy import stats
+
+    known = np.asarray(values, np.float64)
+    known = known[np.isfinite(known)]
+    if known.size < 2:
+        return float(known.mean()) if known.size else math.nan, math.nan, math.nan
+    error = float(known.std(ddof=1)) / math.sqrt(known.size)
+    half = float(stats.t.ppf(0.975, known.size - 1)) * error
+    mean = float(known.mean())
+    return mean, mean - half, mean + half
+
+
+def seeds_needed(
+    difference: float, deviation: float, power: float = 0.8, level: float = 0.95
+) -> float:
+    """Pairs of runs with which a paired t test sees a difference, two-sided, so often.
+
+    difference: of the means. deviation: of the paired differences, in the same unit. Returns a
+    whole number of at least 2; infinity for no difference, or where it takes more than MOST.
+    Raises InputError for what is no probability, or a negative or missing deviation.
+    """
+    from scipy import stats
+
+    if not 0 < power < 1 or not 0 < level < 1 or not deviation >= 0:
+        raise InputError("power and level are between 0 and 1, and a deviation is 0 or more")
+    if not difference:
+        return math.inf
+    if not deviation:
+        return 2
+    effect = abs(difference) / deviation
+    tail = (1 + level) / 2
+    about = ((stats.norm.ppf(tail) + stats.norm.ppf(power)) / effect) ** 2
+    if not about <= MOST:
+        return math.inf
+    if about > 10_000:  # where t is normal
+        return math.ceil(about)
+
+    def reached(n: int) -> bool:
+        bound, shift = stats.t.ppf(tail, n - 1), effect * math.sqrt(n)
+        return stats.nct.sf(bound, n - 1, shift) >= power
+
+    n = max(2, math.floor(about))
+    while not reached(n):
+        n += 1
+    return n

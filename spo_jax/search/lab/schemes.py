@@ -1,0 +1,178 @@
+"""Credit schemes for many rounds at once: the very functions that `--credit` takes.
+
+Most schemes are formulas of arrays (`search/formulas/`), which take any number of rounds. Any other
+scheme is called round by round with a payoff.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cache, cached_property
+
+import numpy as np
+
+from spo_jax.errors import InputError
+from spo_jax.program import Pair, Program, Role
+from spo_jax.search.credit import CreditScheme, CrossPlay, Payoff, get_credit, pairs_asked
+from spo_jax.search.formulas import FORMULAS
+from spo_jax.search.formulas.seen import Reference, Seen
+
+Array = np.ndarray
+DESTROY, REPAIR = Program("destroy", "reference"), Program("repair", "reference")
+
+
+@dataclass(frozen=True, eq=False)
+class Earned:
+    """leader: [..., D], follower: [..., D, R] float64, what the update learns from, NaN where
+    nothing was earned. score: [..., D], what leaders are selected by.
+    """
+
+    leader: Array
+    follower: Array
+    score: Array
+
+
+@dataclass(frozen=True)
+class Scheme:
+    """A credit scheme with its `top`. name: as `--credit` takes it.
+
+    Raises InputError for a name under which there is none.
+    """
+
+    name: str
+    top: int = 2
+
+    def __post_init__(self) -> None:
+        if self.top < 1:
+            raise InputError(f"top is {self.top}: a leader is judged by at least one response")
+        self.function  # noqa: B018  the name is checked where it is given
+
+    @classmethod
+    def of(cls, text: str, top: int = 2) -> "Scheme":
+        """NAME, or NAME@TOP. Raises InputError for another top than a whole number."""
+        name, at, own = text.partition("@")
+        if at and not own.isdecimal():
+            raise InputError(f"scheme {text!r}: {own!r} is no whole number; use NAME@TOP")
+        return cls(name, int(own) if at else top)
+
+    @property
+    def label(self) -> str:
+        return self.name if self.top == 2 else f"{self.name}@{self.top}"
+
+    @cached_property
+    def function(self) -> CreditScheme:
+        return get_credit(self.name)
+
+    def __call__(self, utility: Array, source: Array, reference: Reference | None = None) -> Earned:
+        """utility: [..., D, R] float64. source: [..., D, R] int, equal for equal followers.
+
+        reference: J with a reference leader and follower, which is also the parent of all
+        followers; by default there is none.
+        """
+        if self.name not in FORMULAS:
+            return self.one_by_one(utility, source, reference)
+        own = reference or _unknown(utility)
+        parents = np.broadcast_to(own.leader[..., None], utility.shape)
+        seen = Seen(utility, lambda: source, lambda: own, lambda: parents)
+        leader, follower, selection = FORMULAS[self.name](seen, self.top)
+        return Earned(leader, follower, leader if selection is None else selection[0])
+
+    def one_by_one(
+        self, utility: Array, source: Array, reference: Reference | None = None
+    ) -> Earned:
+        """As a call, by payoffs: for any scheme, at about half a millisecond a round.
+
+        Raises InputError for a scheme that asks for another pair than those with the references.
+        """
+        own = reference or _unknown(utility)
+        leader = np.empty(utility.shape[:-1])
+        follower, score = np.empty(utility.shape), np.empty(utility.shape[:-1])
+        for place in np.ndindex(utility.shape[:-2]):
+            part = Reference(own.leader[place], own.follower[place], own.pair[place])
+            payoff = _payoff(utility[place], source[place], part)
+            if asked := pairs_asked([self.function], payoff, self.top):
+                payoff = replace(payoff, asked=self._answers(asked, payoff, part))
+            found = self.function(payoff, top=self.top)
+            leader[place], follower[place] = found.leader, found.follower
+            score[place] = found.selected_by.leader
+        return Earned(leader, follower, score)
+
+    def _answers(
+        self, asked: Sequence[Pair], payoff: Payoff, reference: Reference
+    ) -> dict[tuple[str, str], float]:
+        """J of the pairs that the scheme asks for, of those with a reference."""
+        known = payoff.cross_play
+        if not known.repairs:
+            return {}
+        first, answer = known.destroys[0].digest, known.repairs[0].digest
+        found = {(d.digest, answer): float(value)
+                 for d, value in zip(payoff.destroys, reference.leader, strict=True)}  # fmt: skip
+        for row, values in zip(payoff.repairs, reference.follower.tolist(), strict=True):
+            found |= {(first, r.digest): v for r, v in zip(row, values, strict=True) if r}
+        found[first, answer] = float(reference.pair)
+        try:
+            return {key: found[key] for key in ((p.destroy.digest, p.repair.digest) for p in asked)}
+        except KeyError:
+            raise InputError(
+                f"credit {self.name!r} asks for a pair without a reference: the laboratory has the "
+                "first destroy and the first repair of the cross-play with others, and no more"
+            ) from None
+
+    def extra(self, responses: int) -> float:
+        """How many pairs a leader the scheme asks for beside so many responses, all distinct."""
+        if not hasattr(self.function, "asks"):
+            return 0.0
+        leaders = 32
+        utility = np.arange(leaders * responses, dtype=float).reshape(leaders, responses)
+        unknown = _unknown(utility)
+        payoff = _payoff(
+            utility, utility.astype(int), Reference(unknown.leader, unknown.follower, np.zeros(()))
+        )
+        asked = pairs_asked([self.function], payoff, self.top)
+        new = [pair for pair in asked if math.isnan(payoff.known(pair.destroy, pair.repair))]
+        return len(new) / leaders
+
+    def responses(self, pairs: int) -> int:
+        """The most responses a leader for which so many pairs a leader suffice; at least 1."""
+        return _responses(self, pairs)
+
+
+@cache
+def _responses(scheme: Scheme, pairs: int) -> int:
+    return next((r for r in range(pairs, 1, -1) if r + scheme.extra(r) <= pairs), 1)
+
+
+def _unknown(utility: Array) -> Reference:
+    """Without references."""
+    return Reference(
+        np.full(utility.shape[:-1], np.nan), np.full(utility.shape, np.nan),
+        np.full(utility.shape[:-2], np.nan),
+    )  # fmt: skip
+
+
+def _payoff(utility: Array, source: Array, reference: Reference) -> Payoff:
+    """A round; the references are all that it began with, where they are known at all."""
+    destroys = _programs("destroy", len(utility))
+    repairs = _programs("repair", int(source.max(initial=0)) + 1)
+    rows = tuple(tuple(repairs[s] for s in row) for row in source.tolist())
+    if np.isnan(reference.pair):
+        return Payoff(utility, destroys, rows)
+    value = np.reshape(reference.pair, (1, 1))
+    before = CrossPlay((DESTROY,), (REPAIR,), value, value[..., None, None])
+    return Payoff(utility, destroys, rows, cross_play=before)
+
+
+@cache
+def _programs(role: Role, count: int) -> tuple[Program, ...]:
+    return tuple(Program(role, f"{role} {i}", parents=(REPAIR.digest,)) for i in range(count))
+
+
+def centred(credits: Array) -> Array:
+    """Group-centred advantages (eq:grpo-advantage) of groups in the last axis.
+
+    What has no credit is left out: it is not in the mean, and its advantage is 0.
+    """
+    known = np.isfinite(credits)
+    total = np.where(known, credits, 0.0).sum(axis=-1, keepdims=True)
+    mean = total / np.maximum(known.sum(axis=-1, keepdims=True), 1)
+    return np.where(known, credits - mean, 0.0)

@@ -1,0 +1,159 @@
+"""The laboratory's tables, its CSV files and its picture."""
+
+import csv
+import io
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from spo_jax.search.lab.estimators import MEASURES
+from spo_jax.search.lab.schemes import Scheme
+from spo_jax.search.lab.study import TOLD, Row
+
+LETTERS = {
+    "shared": "s", "max": "m", "max-at-k": "k", "rank": "r", "gap": "g", "entropic": "e",
+    "counterfactual": "c", "two-way": "t", "shapley": "v",
+}  # fmt: skip
+SHOWN = 0.01  # the least lead in rank correlation that has a letter
+INK = "#1F2933"
+STYLE: dict[Any, Any] = {
+    "font.size": 7.5, "axes.titlesize": 8.0, "axes.titleweight": "bold", "axes.labelsize": 7.5,
+    "axes.titlelocation": "left", "axes.linewidth": 0.6, "text.color": INK,
+    "axes.labelcolor": INK, "axes.spines.top": False, "axes.spines.right": False,
+    "xtick.labelsize": 7.0, "ytick.labelsize": 7.0, "xtick.major.size": 2.5,
+    "ytick.major.size": 2.5,
+}  # fmt: skip
+
+
+def csv_text(rows: Sequence[Row]) -> str:
+    """Rows as CSV; what is missing is an empty cell."""
+    where = list(rows[0].where) if rows else []
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow([*where, "scheme", "measure", "mean", "low", "high", "difference", "from",
+                     "to", "needed"])  # fmt: skip
+    for row in rows:
+        numbers = (row.mean, row.low, row.high, row.difference, row.start, row.end, row.needed)
+        cells = ["" if math.isnan(value) else repr(float(value)) for value in numbers]
+        writer.writerow([*row.where.values(), row.scheme, row.measure, *cells])
+    return out.getvalue()
+
+
+def tables(estimated: Sequence[Row], learned: Sequence[Row], schemes: Sequence[Scheme]) -> str:
+    """Both tables as Markdown."""
+    first, by_label = schemes[0].label, {scheme.label: scheme for scheme in schemes}
+    heads = ["world", "pairs a leader", "scheme", "responses", *MEASURES.values(),
+             f"regret - {first}", "worlds"]  # fmt: skip
+    rows = []
+    for (world, pairs, scheme), own in _grouped(estimated, "world", "pairs").items():
+        count = by_label[scheme].responses(pairs)
+        cells = [cell(own[each]) for each in MEASURES]
+        rows.append([world, str(pairs), scheme, str(count), *cells, *lead(own["regret"])])
+    names = ["world", "scheme", *TOLD.values(), f"pair - {first}", "runs"]
+    own_rows = [
+        [world, scheme, *(cell(own[each]) for each in TOLD), *lead(own["pair"])]
+        for (world, scheme), own in _grouped(learned, "world").items()
+    ]
+    return (
+        f"How well credits tell good leaders from bad ones\n\n{markdown(heads, rows)}\n\n"
+        f"What policies learn (0: uniform, 1: the best pair)\n\n{markdown(names, own_rows)}\n"
+    )
+
+
+def _grouped(rows: Iterable[Row], *by: str) -> dict[tuple[Any, ...], dict[str, Row]]:
+    """By what `where` names and the scheme: the rows by measure."""
+    found: dict[tuple[Any, ...], dict[str, Row]] = {}
+    for row in rows:
+        key = (*(row.where[name] for name in by), row.scheme)
+        found.setdefault(key, {})[row.measure] = row
+    return found
+
+
+def markdown(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    lines = [heads, ["---", *["---:"] * (len(heads) - 1)], *rows]
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+
+
+def cell(row: Row) -> str:
+    if not math.isfinite(row.mean):
+        return "none"
+    return f"{row.mean:.2f} ({row.low:.2f} to {row.high:.2f})"
+
+
+def lead(row: Row) -> list[str]:
+    """The difference to the first scheme, and how many worlds or runs would show it."""
+    if not math.isfinite(row.difference):
+        return ["", ""]
+    if row.difference == row.start == row.end == 0:
+        return ["the same", ""]
+    many = f"{row.needed:,.0f}" if math.isfinite(row.needed) else "none would do"
+    return [f"{row.difference:+.3f} ({row.start:+.3f} to {row.end:+.3f})", many]
+
+
+def draw_map(cells: Sequence[Row], schemes: Sequence[Scheme]) -> bytes:
+    """A PNG: panels by spread and pairs a leader, of cells by gamma and noise.
+
+    The colour is the first scheme's lead over the second in rank correlation. A letter is the
+    scheme with the highest one, where it leads the first by SHOWN, and with 95% confidence.
+    """
+    import matplotlib
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    first, other = schemes[0].label, schemes[min(1, len(schemes) - 1)].label
+    letters = letters_of(list(dict.fromkeys(row.scheme for row in cells)))
+    spreads, counts, gammas, noises = (
+        list(dict.fromkeys(row.where[name] for row in cells))
+        for name in ("spread", "pairs", "gamma", "noise")
+    )
+    known: dict[tuple[Any, ...], dict[str, Row]] = {}
+    for row in cells:
+        known.setdefault(tuple(row.where.values()), {})[row.scheme] = row
+    with matplotlib.rc_context(STYLE):
+        figure = Figure(figsize=(7.2, 1.1 + 1.55 * len(spreads)), layout="constrained")
+        FigureCanvasAgg(figure)
+        panels = figure.subplots(len(spreads), len(counts), sharex=True, sharey=True, squeeze=False)
+        for (i, j), axes in np.ndenumerate(panels):
+            grid = np.zeros((len(noises), len(gammas)))
+            for (y, noise), (x, gamma) in (
+                (a, b) for a in enumerate(noises) for b in enumerate(gammas)
+            ):
+                own = known[spreads[i], gamma, noise, counts[j]]
+                grid[y, x] = -own[other].difference if other != first else 0.0
+                if letter := _letter(own, first, letters):
+                    colour = "white" if abs(grid[y, x]) > 0.3 else INK
+                    axes.text(x, y, letter, ha="center", va="center", fontsize=7, color=colour)
+            image = axes.imshow(
+                grid, cmap="RdBu", vmin=-0.5, vmax=0.5, origin="lower", aspect="auto"
+            )
+            axes.set_xticks(range(len(gammas)), [f"{value:g}" for value in gammas])
+            axes.set_yticks(range(len(noises)), [f"{value:g}" for value in noises])
+            if i == 0:
+                axes.set_title(f"{counts[j]} pairs a leader")
+            if j == 0:
+                axes.set_ylabel(f"spread {spreads[i]:g}\nnoise")
+            if i == len(spreads) - 1:
+                axes.set_xlabel("interaction γ")
+        bar = figure.colorbar(image, ax=panels, fraction=0.03, extend="both")
+        bar.set_label(f"rank correlation with the truth:\n{first} - {other}")
+        told = [f"{letter} {name}" for name, letter in letters.items() if name != first]
+        lines = [", ".join(told[k : k + 8]) for k in range(0, len(told), 8)]
+        title = f"No letter: none leads {first} by {SHOWN:g} or more. A letter: the best of"
+        figure.suptitle("\n".join([title, *lines]), fontsize=8)
+        buffer = io.BytesIO()
+        figure.savefig(buffer, format="png", dpi=200, metadata={"Software": None})
+    return buffer.getvalue()
+
+
+def _letter(own: Mapping[str, Row], first: str, letters: Mapping[str, str]) -> str:
+    best = max(own.values(), key=lambda row: row.mean)
+    ahead = best.scheme != first and best.start > 0 and best.difference >= SHOWN
+    return letters[best.scheme] if ahead else ""
+
+
+def letters_of(labels: Sequence[str]) -> dict[str, str]:
+    """A letter, or for other schemes a number, of each."""
+    others = [label for label in labels if label not in LETTERS]
+    return {label: LETTERS.get(label) or str(others.index(label)) for label in labels}

@@ -1,0 +1,172 @@
+"""What the laboratory measures: schemes in many worlds, each against the first of them."""
+
+import math
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from spo_jax.errors import InputError
+from spo_jax.search.lab.bandit import Training, train
+from spo_jax.search.lab.estimators import measure
+from spo_jax.search.lab.power import interval, seeds_needed
+from spo_jax.search.lab.schemes import Scheme
+from spo_jax.search.lab.shares import shares_of
+from spo_jax.search.lab.worlds import Knobs, Rounds, Worlds, draw_rounds, make_worlds
+
+LEARNERS = (16, 32)  # leaders and followers of the worlds in which policies learn
+TOLD = {
+    "pair": "J of a sampled pair",
+    "leader": "best response to a sampled leader",
+}
+# For leaders the same: in the picture the first is left out if the second is there.
+SAME = {
+    "mean": "shared", "regret": "max", "pkpo": "max-at-k", "maxpo": "max-at-k",
+    "fair-parent": "stackelberg",
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Budget:
+    """worlds: of each kind. rounds: of each world. The map's: of each cell, over these values."""
+
+    worlds: int = 100
+    rounds: int = 8
+    steps: int = 100
+    map_worlds: int = 100
+    map_rounds: int = 2
+    gammas: tuple[float, ...] = (0, 0.25, 0.5, 1, 2, 4)
+    noises: tuple[float, ...] = (0, 0.25, 0.5, 1, 2)
+    spreads: tuple[float, ...] = (0, 0.5, 1)
+    responses: tuple[int, ...] = (3, 6, 12, 30)
+
+
+QUICK = Budget(30, 4, 40, 30, 1, (0, 1, 4), (0, 0.5, 2), (0, 1), (6, 30))
+
+
+@dataclass(frozen=True)
+class Row:
+    """A measure of a scheme, over worlds: its mean and the ends of its 95% interval.
+
+    difference, start, end: to the first scheme, by world, with its interval; NaN for the first.
+    needed: so many worlds would show it. where: what world it was, and how many pairs a leader.
+    """
+
+    scheme: str
+    measure: str
+    mean: float
+    low: float
+    high: float
+    difference: float
+    start: float
+    end: float
+    needed: float
+    where: Mapping[str, Any] = field(default_factory=dict)
+
+
+def table_world(path: str | Path, count: int) -> Worlds:
+    """A table of payoff_shares.py, `count` times, in standard deviations of its leaders.
+
+    Raises InputError for a file that is none, or where leaders do not differ.
+    """
+    try:
+        with np.load(path) as known:
+            scores = np.asarray(known["scores"], np.float64)
+    except (OSError, ValueError, KeyError, EOFError) as error:
+        raise InputError(f"--table {path} is no table of payoff_shares.py ({error})") from None
+    table = scores.reshape(*scores.shape[:2], -1)
+    shares = shares_of(table)
+    if not shares.leader:
+        raise InputError(f"--table {path}: no difference between leaders was found")
+    utility = (table.mean(axis=2) - table.mean()) / math.sqrt(shares.leader)
+    return Worlds(np.tile(utility, (count, 1, 1)), shares.noise_in_leaders)
+
+
+def estimators(
+    schemes: Sequence[Scheme], knobs: Mapping[str, Knobs | Worlds], pairs: Sequence[int],
+    budget: Budget, seed: int,
+) -> list[Row]:  # fmt: skip
+    """MEASURES by world, evaluated pairs a leader, and scheme."""
+    found = []
+    for name, own in knobs.items():
+        worlds = make_worlds(own, budget.worlds, seed) if isinstance(own, Knobs) else own
+        for count in pairs:
+            where = {"world": name, "pairs": count}
+            measured = _measured(schemes, worlds, count, budget.rounds, seed)
+            found += compared(measured, where)
+    return found
+
+
+def learning(
+    schemes: Sequence[Scheme], knobs: Mapping[str, Knobs | Worlds], budget: Budget, seed: int
+) -> list[Row]:
+    """TOLD by world and scheme, a run in each of the worlds."""
+    found = []
+    for name, own in knobs.items():
+        worlds = own
+        if isinstance(own, Knobs):
+            smaller = replace(own, leaders=LEARNERS[0], followers=LEARNERS[1])
+            worlds = make_worlds(smaller, budget.worlds, seed)
+        assert isinstance(worlds, Worlds)
+        runs = train(schemes, worlds, Training(steps=budget.steps), seed)
+        measured = {
+            scheme.label: {each: getattr(learned, each) for each in TOLD}
+            for scheme, learned in zip(schemes, runs, strict=True)
+        }
+        found += compared(measured, {"world": name})
+    return found
+
+
+def map_cells(schemes: Sequence[Scheme], budget: Budget, seed: int) -> list[Row]:
+    """Rank correlations by spread, gamma, noise and evaluated pairs a leader."""
+    labels = {scheme.label for scheme in schemes}
+    drawn = [
+        scheme for i, scheme in enumerate(schemes) if i < 2 or SAME.get(scheme.label) not in labels
+    ]
+
+    def cell(place: tuple[float, float, float]) -> list[Row]:
+        spread, gamma, noise = place
+        knobs = Knobs(spread=spread, gamma=gamma, noise=noise)
+        worlds = make_worlds(knobs, budget.map_worlds, seed)
+        found = []
+        for count in budget.responses:
+            measured = _measured(drawn, worlds, count, budget.map_rounds, seed)
+            where = {"spread": spread, "gamma": gamma, "noise": noise, "pairs": count}
+            ranks = {label: {"rank": values["rank"]} for label, values in measured.items()}
+            found += compared(ranks, where)
+        return found
+
+    places = list(product(budget.spreads, budget.gammas, budget.noises))
+    with ThreadPoolExecutor(2) as threads:
+        return [row for rows in threads.map(cell, places) for row in rows]
+
+
+def _measured(
+    schemes: Sequence[Scheme], worlds: Worlds, pairs: int, rounds: int, seed: int
+) -> dict[str, dict[str, np.ndarray]]:
+    """MEASURES by scheme, each with as many responses as so many pairs a leader leave it."""
+    drawn: dict[int, Rounds] = {}
+    found = {}
+    for scheme in schemes:
+        count = scheme.responses(pairs)
+        if count not in drawn:
+            drawn[count] = draw_rounds(worlds, count, rounds, seed)
+        found[scheme.label] = measure(scheme, worlds, drawn[count])
+    return found
+
+
+def compared(found: Mapping[str, Mapping[str, np.ndarray]], where: Mapping[str, Any]) -> list[Row]:
+    """A row for each scheme and measure, by worlds [W]; differences are paired by world."""
+    first = next(iter(found.values()))
+    rows = []
+    for scheme, values in found.items():
+        for each, own in values.items():
+            away = own - first[each] if values is not first else np.zeros(0)
+            away = away[np.isfinite(away)]
+            needed = seeds_needed(away.mean(), away.std(ddof=1)) if away.size > 1 else math.nan
+            rows.append(Row(scheme, each, *interval(own), *interval(away), needed, where))
+    return rows

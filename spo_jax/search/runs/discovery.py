@@ -1,0 +1,283 @@
+"""A run from its first round, or from the last one that was committed, to its end.
+
+Heavy imports happen when a run starts, so that wrong settings are refused at once.
+"""
+
+import contextlib
+import dataclasses
+import shutil
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+
+from spo_jax.config import Settings
+from spo_jax.envs.problem import Instance
+from spo_jax.errors import InputError
+from spo_jax.generator import Generator
+from spo_jax.limits import needed, require_address_space
+from spo_jax.search.parts import Method, Parts
+from spo_jax.search.rounds import Observer, Round, Updater
+from spo_jax.search.runs import lines, progress
+from spo_jax.search.runs.gaps import Course
+from spo_jax.search.runs.manifest import (
+    check_instances,
+    check_model,
+    check_prompts,
+    idle_devices,
+    inexact_resume,
+    instances_of,
+    manifest,
+    model_of,
+    other_software,
+)
+from spo_jax.search.runs.passed import Both
+from spo_jax.search.runs.references import References
+from spo_jax.search.runs.report.write import keep_page
+from spo_jax.search.runs.run import Run, load_run
+from spo_jax.search.runs.store import (
+    BEST,
+    CHECKPOINTS,
+    DATABASE,
+    LOCK,
+    LOG,
+    MANIFEST,
+    Store,
+)
+from spo_jax.stopping import take_time
+from spo_jax.words import VLLM
+
+
+@dataclasses.dataclass
+class Discovery:
+    """A run that is about to start or resume: its settings, its folder, and the passed objects.
+
+    objects: names of the passed objects, by option. committed: rounds so far. exists:
+    whether the folder is there. finished: nothing is left to do.
+    """
+
+    config: Settings
+    preset: str
+    path: Path
+    new: bool
+    rewind: int | None = None
+    finished: bool = False
+    objects: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    observer: Observer | None = None
+    verbose: bool = False
+    report: bool = False
+    committed: int = 0
+
+    def __post_init__(self) -> None:
+        self.exists = not self.new
+
+    def farewell(self) -> str:
+        """The message of a stopped run."""
+        if self.exists:
+            return lines.stopped(self.config, self.path, self.committed)
+        return "Stopped before the run began; nothing was written."
+
+    def run(self) -> Run:
+        """From the last committed round to the end."""
+        if self.finished:
+            with Store.reopen(self.path) as store:  # a kill may have come before the last export
+                unwritten = store.export_best(store.best())
+            run = load_run(self.path)
+            self._print(f"{self.path} is finished: {run.rounds} of {run.planned} rounds.")
+        else:
+            try:
+                self._discover()
+            except InputError:
+                self._forget()
+                raise
+            unwritten = self.unwritten
+            run = load_run(self.path)
+        where = unwritten or self.path / BEST
+        gap = lines.gap_in_words(run)
+        for line in lines.closing(
+            run.best, self.config, self.path, where, run.finals, gap, run.validated_gap
+        ):
+            self._print(line)
+        if self.report:
+            keep_page(run, self._print)
+        if run.best is None and run.failures:
+            self._print(lines.commonest(run.failures))
+        return run
+
+    def _forget(self) -> None:
+        """Remove the folder of a new run that was refused in its first round; keep what was paid
+        for or says more, as requests of an endpoint and a server's log.
+        """
+        ours = {MANIFEST, DATABASE, LOG, LOCK}  # references are written after the first round
+        begun = self.new and self.exists and not self.committed
+        if begun and {each.name for each in self.path.iterdir()} <= ours:
+            shutil.rmtree(self.path)
+
+    def _print(self, line: str) -> None:
+        if self.verbose:
+            print(line)
+
+    def _discover(self) -> None:
+        from spo_jax.envs.problems import get_problem
+        from spo_jax.envs.report.evaluation import cache_folder
+        from spo_jax.envs.run.evaluator import get_evaluator
+        from spo_jax.envs.run.shown import shown_with
+        from spo_jax.rl.backend import ask_same_bits, keep_compiled, share_devices
+        from spo_jax.search.credit import get_credit
+        from spo_jax.search.instances import training_instances, validation_instances
+        from spo_jax.search.methods import get_method, rounds_in, variant_of
+        from spo_jax.search.plugins import get_panel, get_survivors, writer_and_learner
+        from spo_jax.search.utility import get_utility
+        from spo_jax.search.writing.prompts import Templates
+
+        config = self.config
+        require_address_space(needed(program=config.evaluation.memory_mb))
+        if config.learning.deterministic:  # before a module of the user's can look at a device
+            ask_same_bits()
+        problem = get_problem(config.problem)
+        # Read once: files that change while a run goes on change nothing in it.
+        training = training_instances(config, problem)
+        validation = validation_instances(config, problem) if config.search.finalists else []
+        instances = instances_of(training, validation)
+        kit = config.generator.kit != "none"
+        templates = Templates.read(config.generator.prompts, problem, kit)  # once for the whole run
+        prompts = templates.digest if config.generator.prompts is not None else None
+        credit, own = get_credit(config.search.credit), config.learning.learning_credit
+        learning_credit = None if own is None else get_credit(own)
+        survivors, panel = get_survivors(config.search.survivors), get_panel(config.search.panel)
+        utility, method = get_utility(config.evaluation.utility), get_method(config)
+        if config.generator.name == VLLM:
+            share_devices(in_turns=config.vllm.residency != "both")
+        uncached = keep_compiled(cache_folder() / "compiled")
+        model = model_of(config)
+        generator, updater = writer_and_learner(config)
+        variant = variant_of(method, config, generator) if method else None
+        with (
+            _closed(generator),
+            get_evaluator(config.evaluation.evaluator)(
+                problem,
+                config.workers,
+                seed=config.seed,
+                cpu_seconds=config.evaluation.cpu_seconds,
+                memory_mb=config.evaluation.memory_mb,
+                on_invalid=config.evaluation.on_invalid,
+                shown=shown_with(config.generator.state),
+                unsafe=config.evaluation.unsafe_sandbox,
+                kit=kit,
+            ) as evaluator,
+        ):
+            if self.new:
+                what = manifest(
+                    config,
+                    self.preset,
+                    evaluator.layers,
+                    model=model,
+                    variant=variant,
+                    rounds=rounds_in(method, config) if method else None,
+                    prompts=prompts,
+                    **instances,
+                    objects=dict(self.objects) or None,
+                )
+                store = Store.create(self.path, what)
+                self.exists = True
+            else:
+                store = Store.reopen(self.path)
+            console = Console(highlight=False, soft_wrap=True, quiet=not self.verbose)
+            digests = [each.digest for each in training]
+            references = References(self.path, problem, [*training, *validation])
+            gaps = Course(digests, references.found, store.paid)
+            with (
+                store,
+                references,
+                progress.Display(config, store.log, console, store.name, gaps) as display,
+            ):
+                check_model(store.manifest.get("model"), model, self.path)
+                check_prompts(store.manifest, prompts, self.path)
+                check_instances(store.manifest, instances, self.path)
+                self._open(store, display, generator, updater)
+                if variant is not None:
+                    display.say(f"Method: {variant}")
+                other = other_software(store.manifest, model)
+                for warning in (uncached, idle_devices(model), inexact_resume(model), other):
+                    if warning:
+                        display.say(warning)
+                parts = Parts(
+                    config=config,
+                    problem=problem,
+                    evaluator=evaluator,
+                    generator=generator,
+                    credit=credit,
+                    learning_credit=learning_credit,
+                    utility=utility,
+                    updater=updater,
+                    survivors=survivors,
+                    panel=panel,
+                    observer=display if self.observer is None else Both(display, self.observer),
+                    templates=templates,
+                )
+                self._rounds(parts, store, display, method, training, validation)
+
+    def _open(
+        self, store: Store, display: progress.Display, generator: Generator, updater: Updater
+    ) -> None:
+        """Restore the state after the last committed round, or after the one to go back to."""
+        self.committed = store.last_round(self.rewind)
+        if self.committed:
+            updater.restore(self.path / CHECKPOINTS, self.committed)
+        if self.rewind is not None:  # after the restore has succeeded
+            store.rewind(self.rewind)
+            display.note(f"went back to round {self.rewind}")
+        generator.open(self.path, display.remark)
+        display.say(lines.opening(self.config, self.preset, self.path, self.committed + 1))
+        if unwritten := store.export_best(store.state().best):
+            display.say(unwritten)
+
+    def _rounds(
+        self,
+        parts: Parts,
+        store: Store,
+        display: progress.Display,
+        method: Method | None,
+        training: Sequence[Instance],
+        validation: Sequence[Instance],
+    ) -> None:
+        """Algorithm 1, or the method in its place, and the validation; each round is committed."""
+        from spo_jax.search.spo import discover as algorithm
+        from spo_jax.search.validation import controls_wanted, validate
+
+        config = self.config
+        advantages: Any = getattr(parts.updater, "advantages", lambda groups: {})
+
+        def commit(done: Round) -> None:
+            parts.updater.save(self.path / CHECKPOINTS, done.number)
+            moved = advantages(done.groups) if done.groups else {}
+            store.commit(done, display.remark, advantages=moved, seconds=display.seconds())
+            self.committed = done.number
+            store.export_best(done.best)
+            if self.report:
+                keep_page(self.path, display.remark)
+
+        algorithm(parts, store.state(), commit, method, training)
+        display.ended()
+        if config.search.finalists:
+            best = store.candidates(config.search.finalists)
+            others = store.controls(controls_wanted(config), best)
+            measured = validate(
+                config, parts.problem, parts.evaluator, best, others, parts.observer, parts.utility,
+                validation,
+            )  # fmt: skip
+            store.commit_finals(measured, display.remark, display.seconds())
+        self.unwritten = store.export_best(store.best())
+        if bill := lines.bill(store.totals()):
+            display.say(bill)
+
+
+@contextlib.contextmanager
+def _closed(generator: Generator) -> Iterator[None]:
+    """Closes a generator at the end."""
+    try:
+        yield
+    finally:
+        take_time()  # a server of ours ends, and gives the card back
+        generator.close()

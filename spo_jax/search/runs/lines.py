@@ -1,0 +1,242 @@
+"""The lines of a run: what is printed of it, and written to its log."""
+
+import math
+import shlex
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+from spo_jax.config import Settings
+from spo_jax.envs.problems import get_problem
+from spo_jax.envs.run.rollouts import Status
+from spo_jax.program import ROLES
+from spo_jax.search.methods import rounds_of
+from spo_jax.search.rounds import Best, Round
+from spo_jax.search.runs.gaps import SEEN, Standing
+from spo_jax.search.runs.records import FailureRecord
+from spo_jax.search.runs.run import Run
+from spo_jax.search.validation import Finals
+from spo_jax.words import SPO
+
+NOT_MEASURED = Finals()
+NO_GAPS = Standing()
+BARS = "▁▂▃▄▅▆▇█"
+NO_TIME: Mapping[str, float] = {}
+WRITTEN = (*ROLES, "reflection")
+
+
+def opening(config: Settings, preset: str, path: Path, first: int) -> str:
+    """The first line of a run, or of one that goes on."""
+    rounds = rounds_of(config)
+    begin = "Discovering" if first == 1 else f"Going on from round {first} of {rounds}:"
+    if first > rounds:
+        begin = "Going on with the validation of"
+    how = "" if config.search.method == SPO else f"method {config.search.method}, "
+    return (
+        f"{begin} destroy-repair pairs for {config.problem} "
+        f"({how}preset {preset}, seed {config.seed}, workers {config.workers}) in {path}"
+    )
+
+
+def round_line(
+    done: Round,
+    rounds: int,
+    left: float | None,
+    spent: Mapping[str, float] = NO_TIME,
+    names: str = "",
+    standing: Standing = NO_GAPS,
+    drawn: str = "",
+) -> str:
+    """One finished round in a line.
+
+    spent: its seconds by kind of work. names: the best pair's. standing: the gaps after it; without
+    any the line tells J. drawn: a picture of the medians.
+    """
+    counts = done.counts
+    answers = counts.destroy_answers + counts.repair_answers
+    valid = counts.valid_destroys + counts.valid_repairs
+    parts = [
+        f"round {done.number:>{len(str(rounds))}}/{rounds}",
+        quality(done, standing, drawn),
+        f"pairs {counts.pairs:>4}",
+        f"valid {valid / answers if answers else 0:>4.0%}",
+        *([names] if names else []),
+    ]
+    tokens = _of_all(done.metrics, "tokens")
+    if tokens and spent.get("sampling"):
+        parts.append(f"{tokens / spent['sampling']:,.0f} tokens/s")
+    lost, cost = (_of_all(done.metrics, name) for name in ("lost", "cost"))
+    if lost:
+        parts.append(f"lost {lost:.0f}")
+    if cost:
+        parts.append(f"cost {cost:,.4f}")
+    if done.number < rounds and left is not None:
+        parts.append(f"left {duration(left)}")
+    return "   ".join(parts)
+
+
+def quality(done: Round, standing: Standing = NO_GAPS, drawn: str = "") -> str:
+    """How good the best pair so far is and the median new pair: by their gaps, else by J."""
+    if math.isnan(standing.best) and math.isnan(standing.median):
+        best = utility(done.best.utility if done.best else None)
+        return f"best J {best}   median J {utility(done.counts.median)}"
+    best, middle = (f"{percent(value):>6}" for value in (standing.best, standing.median))
+    return f"gap of the best {best}  median {middle}" + (f" {drawn}" if drawn else "")
+
+
+def spark(values: Sequence[float]) -> str:
+    """Values as bars, the highest of them full; a blank for NaN."""
+    most = max((value for value in values if not math.isnan(value)), default=0.0)
+    heights = [value / most if most > 0 else 0.0 for value in values]
+    top = len(BARS) - 1
+    return "".join(
+        " " if math.isnan(value) else BARS[round(max(height, 0.0) * top)]
+        for value, height in zip(values, heights, strict=True)
+    )
+
+
+def spent_line(what: str, spent: Mapping[str, float]) -> str:
+    """Seconds by kind of work, which may overlap."""
+    known = ", ".join(f"{name} {seconds:.1f} s" for name, seconds in spent.items())
+    return f"{what} took: {known}"
+
+
+def bill(totals: Mapping[str, float]) -> str:
+    """The total cost of an endpoint's answers; "" for other generators."""
+    if not any(f"{what}/prompt_tokens" in totals for what in WRITTEN):
+        return ""
+    prompt, completion, cost, lost, uncounted = (
+        _of_all(totals, name) for name in ("prompt_tokens", "tokens", "cost", "lost", "uncounted")
+    )
+    line = f"Endpoint: {prompt:,.0f} prompt tokens, {completion:,.0f} completion tokens"
+    line += f", cost {cost:,.4f}" if cost else ""
+    line += f", {lost:,.0f} answers lost" if lost else ""
+    return line + (f", {uncounted:,.0f} answers without a count" if uncounted else "")
+
+
+def _of_all(metrics: Mapping[str, float], name: str) -> float:
+    """A metric's sum over all that a model wrote."""
+    return sum(metrics.get(f"{what}/{name}", 0.0) for what in WRITTEN)
+
+
+def failure_line(done: Round) -> str:
+    """What failed in a round, or ""."""
+    tally = ", ".join(f"{count} {status}" for status, count in done.tally().items())
+    return f"round {done.number} failures: {tally}" if tally else ""
+
+
+def fault_line(done: Round) -> str:
+    """The faults of this machine in a round, or ""."""
+    faults = [f for f in done.failures if f.status == Status.HOST_FAULT.label]
+    if not faults:
+        return ""
+    return (
+        f"Warning: round {done.number}: {len(faults)} programs or pairs could not be judged, "
+        f"by a fault of this machine ({faults[0].reason}); they count neither for nor against"
+    )
+
+
+def commonest(failures: Sequence[FailureRecord]) -> str:
+    """The most frequent reason of some failures."""
+    tally = Counter((each.status, each.reason) for each in failures)
+    [((status, reason), count)] = tally.most_common(1)
+    return f"The most frequent reason, {count} of {len(failures)}: {status}: {reason}"
+
+
+def closing(
+    best: Best | None,
+    config: Settings,
+    path: Path,
+    pair: Path | str,
+    finals: Finals = NOT_MEASURED,
+    gap: str = "",
+    validated_gap: Callable[[Best], float] = lambda each: math.nan,
+) -> list[str]:
+    """The result of a run, and what to do next.
+
+    pair: its file, or why there is none. gap: its gap in training, in words. validated_gap: of a
+    finalist, in validation.
+    """
+    if best is None:
+        return [f"No valid pair was found; the failures table of {path}/spo.sqlite says why."]
+    suffix = next(iter(get_problem(config.problem).suffixes), "")
+    validated = config.search.select == "validation" and best.validation is not None
+    how = "Validated best," if validated else "Best"
+    on = "--on " + (shlex.join(config.evaluation.on) or f"uniform:{config.evaluation.size}x8")
+    known = get_problem(config.problem)
+    baseline = next((name for name in ("alns", *known.baselines) if name in known.baselines), None)
+    classical = f"  spo baseline {baseline} --problem {config.problem} {on}"
+    return [
+        f"{how} J {utility(best.utility)} (round {best.round}){gap and f', {gap}'}: {pair}",
+        *choice(best, finals, validated_gap),
+        "J is the share of a random start's cost that the search saves. How far the pair is from "
+        "the best known costs, and from classical operators, on the same instances:",
+        f"  spo evaluate {path} {on}",
+        *([] if baseline is None else [classical]),
+        "To solve an instance with it:",
+        f"  spo solve FILE{suffix} --pair {path}",
+    ]
+
+
+def gap_in_words(run: Run) -> str:
+    """The gap of a run's pair in training and validation, as far as they are known."""
+    if run.best is None or math.isnan(gap := run.gap(run.best.pair)):
+        return ""
+    own = [each.source == SEEN for each in run.references]
+    how = "" if all(own) else "partly "
+    to = f" {how}to the best costs of this run" if any(own) else ""
+    there = run.validated_gap(run.best)
+    validated = "" if math.isnan(there) else f", {percent(there)} in validation"
+    return f"gap {percent(gap)}{to}{validated}"
+
+
+def choice(
+    best: Best, finals: Finals, validated_gap: Callable[[Best], float] = lambda each: math.nan
+) -> list[str]:
+    """The chosen pair and the one with the highest J, and how much the latter over-promised.
+
+    validated_gap: of a finalist, in validation.
+    """
+    highest = finals.highest
+    if highest is None:
+        return []
+    rows = {"chosen": best} if best == highest else {"chosen": best, "highest J": highest}
+    gaps = {name: validated_gap(each) for name, each in rows.items()}
+    known = not all(map(math.isnan, gaps.values()))
+    lines = [f"{'':13}{'J found':>9}{'J fresh':>9}{'validated':>11}{'gap' if known else '':>8}"]
+    lines = [line.rstrip() for line in lines]
+    for name, each in rows.items():
+        numbers = f"{utility(each.fresh):>9}{utility(each.validation):>11}"
+        numbers += f"{percent(gaps[name]):>8}" if known else ""
+        lines.append(f"  {name:<11}{utility(each.utility):>9}{numbers}")
+    if finals.over_promise is not None and finals.drift is not None:
+        many = len(finals.controls)
+        lines.append(
+            f"From discovery's instances to fresh ones the highest J moves by "
+            f"{-finals.over_promise - finals.drift:+.4f}, {many} pair{'s' * (many > 1)} drawn at "
+            f"random by {-finals.drift:+.4f} (median): it over-promised {finals.over_promise:.4f}."
+        )
+    return lines
+
+
+def stopped(config: Settings, path: Path, rounds: int) -> str:
+    """After Ctrl-C."""
+    return (
+        f"Stopped. {rounds} of {rounds_of(config)} rounds are kept; go on with:\n"
+        f"  spo discover {config.problem} --resume {path}"
+    )
+
+
+def utility(value: float | None) -> str:
+    return "none" if value is None or math.isnan(value) else f"{value:.4f}"
+
+
+def percent(gap: float) -> str:
+    return "none" if math.isnan(gap) else f"{gap:.2f}%"
+
+
+def duration(seconds: float) -> str:
+    """1:05:09, or 5:09 below an hour."""
+    minutes, second = divmod(round(seconds), 60)
+    hours, minute = divmod(minutes, 60)
+    return f"{hours}:{minute:02}:{second:02}" if hours else f"{minute}:{second:02}"

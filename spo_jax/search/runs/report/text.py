@@ -1,0 +1,75 @@
+"""Text of programs made safe to show, and packed so that thousands of programs fit into a page.
+
+Strategies, sources, prompts and reasons come from a model and are hostile. Jinja escapes them where
+they stand in the page; the rest travels as compressed JSON in base64, which no parser of HTML
+reads, and the page's script puts it on the screen as text. Here characters that would hide, reorder
+or fake text are made visible (Boucher and Anderson, "Trojan Source", 2021).
+"""
+
+import base64
+import json
+import math
+import re
+import zlib
+from typing import Any
+
+# Controls but tab and newline, marks and overrides of direction, characters without width, tags,
+# and surrogates, which have no UTF-8.
+_UNSEEN = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff"
+    "\ufff9-\ufffb\ud800-\udfff\U000e0000-\U000e007f]"
+)
+_COMMENT = re.compile(r"#[^\n]*")
+
+
+def visible(text: str) -> str:
+    """The text with each character that cannot be seen as its code point: ⟨U+202E⟩."""
+    return _UNSEEN.sub(lambda found: f"⟨U+{ord(found[0]):04X}⟩", text)
+
+
+def shortened(text: str, most: int) -> str:
+    """The first `most` characters, with a word on how many are left out."""
+    return text if len(text) <= most else f"{text[:most]}\n… {len(text) - most:,} more characters"
+
+
+def packed(value: Any) -> str:
+    """A value as JSON, deflated, in base64: letters, digits, +, / and = only."""
+    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    squeeze = zlib.compressobj(6, zlib.DEFLATED, -zlib.MAX_WBITS)
+    return base64.b64encode(squeeze.compress(text.encode()) + squeeze.flush()).decode("ascii")
+
+
+def number(value: float | None, digits: int = 4) -> str:
+    """0.7203, or a dash where there is none."""
+    if value is None or math.isnan(value):
+        return "–"
+    return f"{value:.{digits}f}".replace("-", "−")
+
+
+def rounded(value: float | None) -> float | None:
+    """Six digits after the point, as JSON has them; None where there is none."""
+    return None if value is None or not math.isfinite(value) else round(float(value), 6)
+
+
+def arguments(role: str, source: str) -> list[str]:
+    """The names of the arguments of a program's function; empty where none is found."""
+    found = re.search(_head(role), source, re.MULTILINE)
+    given = found[1].split(",") if found else []
+    return [each.split(":")[0].split("=")[0].strip() for each in given if each.strip()]
+
+
+def _head(role: str) -> str:
+    return rf"^def {re.escape(role)}\(([^)]*)\)"
+
+
+def reads_state(role: str, source: str) -> bool:
+    """Whether a program's function uses its last but one argument, by its text.
+
+    Comments do not count. The text is searched rather than parsed, because a run has thousands of
+    programs; a name inside a string passes for a use.
+    """
+    names = arguments(role, source)
+    if len(names) < 2:
+        return False
+    body = _COMMENT.sub("", re.split(_head(role), source, maxsplit=1, flags=re.MULTILINE)[-1])
+    return re.search(rf"\b{re.escape(names[-2])}\b", body) is not None

@@ -1,0 +1,50 @@
+"""Calls a compiled kit with random and hostile arguments: a memory error ends the process.
+
+    python kit_fuzz.py PROBLEM PATH_OF_THE_EXTENSION CALLS [SEED]
+
+Only standard modules, so that it runs with the sanitizer's library loaded before all others.
+"""
+
+import sys
+from importlib.machinery import ExtensionFileLoader
+from importlib.util import module_from_spec, spec_from_file_location
+from random import Random
+
+import kit_cases
+from kit_hostile import hostile, viewed
+
+
+def main(problem: str, path: str, calls: int, seed: int) -> None:
+    spec = spec_from_file_location("_native", path, loader=ExtensionFileLoader("_native", path))
+    assert spec is not None
+    assert spec.loader is not None
+    kit = module_from_spec(spec)
+    spec.loader.exec_module(kit)
+    draw = Random(seed)
+    make, names = (
+        (kit_cases.tsp, kit_cases.TSP) if problem == "tsp" else (kit_cases.cvrp, kit_cases.CVRP)
+    )
+    returned = made = 0
+    while made < calls:
+        size = draw.choice([draw.randrange(13), draw.randrange(13), 30])
+        dist = kit_cases.matrix(draw, size)
+        if draw.random() < 0.1:
+            dist = viewed(dist)
+        if draw.random() < 0.05:
+            kit.prepare(dist)
+        for _ in range(4):
+            case = make(draw, draw.choice(names), dist, Random(draw.random()))
+            for kind in range(8):
+                name, args, named = hostile(draw, kit, case) if kind else case
+                made += 1
+                try:
+                    getattr(kit, name)(*args, **named)
+                    returned += 1
+                except Exception as error:
+                    if isinstance(error, SystemError):  # a result together with an exception
+                        raise
+    print(made, "calls,", returned, "returned")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], sys.argv[2], int(sys.argv[3]), int((sys.argv[4:] or ["0"])[0]))

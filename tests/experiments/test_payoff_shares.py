@@ -1,0 +1,86 @@
+"""Payoff tables of runs: which programs, which are left out, and what is said of them."""
+
+import sys
+
+import numpy as np
+import payoff_shares
+import pytest
+
+import spo_jax
+from spo_jax.errors import InputError
+from spo_jax.search.lab.shares import shares_of
+from spo_jax.search.lab.worlds import Knobs, make_worlds
+
+
+def run(monkeypatch, *arguments):
+    monkeypatch.setattr(sys, "argv", ["payoff_shares.py", *map(str, arguments)])
+    return payoff_shares.main()
+
+
+def test_what_fails_most_is_left_out_first():
+    fine = np.ones((4, 5), bool)
+    assert payoff_shares.complete(fine) == ([0, 1, 2, 3], [0, 1, 2, 3, 4])
+    fine[1, :4] = False  # a destroy that fails with four of five,
+    fine[:, 2] = False  # and a repair that fails with all
+    fine[3, 0] = False
+    rows, columns = payoff_shares.complete(fine)
+    assert fine[np.ix_(rows, columns)].all()
+    assert (1 not in rows, 2 not in columns, len(rows) * len(columns)) == (True, True, 9)
+    assert payoff_shares.complete(~np.ones((2, 2), bool))[0] == []
+
+
+def test_programs_are_drawn_alike_and_once():
+    names = [f"{i}" for i in range(9)] * 2
+    one, again = (payoff_shares.drawn(order, 4, "repairs") for order in (names, names[::-1]))
+    assert one == again
+    assert len(set(one)) == 4
+    assert sorted(payoff_shares.drawn(names, 99, "repairs")) == sorted(set(names))
+    with pytest.raises(InputError, match="2 valid repairs"):
+        payoff_shares.drawn(["a", "b", "a"], 4, "repairs")
+
+
+@pytest.mark.long
+def test_a_summary_of_a_known_world():
+    true = make_worlds(Knobs(12, 10, gamma=1, follower_sd=0.5, noise=0), 1).utility[0]
+    rng = np.random.default_rng(0)
+    scores = true[..., None, None] + rng.normal(size=(12, 10, 3, 2))
+    found = payoff_shares.summary(scores)
+    assert (found["destroys"], found["repairs"]) == (12, 10)
+    assert sum(found[name] for name in payoff_shares.PARTS) == pytest.approx(1)
+    assert found["mean"] == pytest.approx(scores.mean())
+    assert found["gamma_low"] < found["lab_gamma"] < found["gamma_high"]
+    flat = shares_of(scores.reshape(12, 10, 6))
+    assert found["lab_noise"] == pytest.approx(flat.noise_in_leaders)
+    with pytest.raises(InputError, match="too many pairs failed"):
+        payoff_shares.summary(scores[:2])
+
+
+@pytest.mark.slow
+def test_a_run_of_the_grammar(tmp_path, monkeypatch, capsys):
+    spo_jax.discover(
+        "tsp", path=tmp_path / "run", rounds=1, size=8, instances=2, rollouts=1, steps=3,
+        finalists=0, select="utility", generator="grammar", workers=1,
+    )  # fmt: skip
+    flags = ("--run", tmp_path / "run", "--rounds", 1, "--programs", 4, "--instances", 2,
+             "--out", tmp_path / "out")  # fmt: skip
+    assert run(monkeypatch, *flags) == 0
+    first = capsys.readouterr().out
+    assert "| run | round | table |" in first
+    with np.load(tmp_path / "out" / "run-1.npz") as known:
+        assert known["scores"].shape == (len(known["destroys"]), len(known["repairs"]), 2, 1)
+        assert np.isfinite(known["scores"]).all()
+    monkeypatch.setattr(payoff_shares, "made", None)  # a table that is there is not made again
+    assert run(monkeypatch, *flags) == 0
+    assert capsys.readouterr().out == first
+    assert run(monkeypatch, *flags[:-4], "--instances", 3, *flags[-2:]) == 2
+    assert "use another --out" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("flags", "told"), [
+    (["--run", "nosuch"], "no such run folder"),
+    (["--run", "nosuch", "--programs", 2], "at least 3"),
+    (["--run", "nosuch", "--instances", 1], "at least 2"),
+])  # fmt: skip
+def test_what_it_refuses(monkeypatch, capsys, tmp_path, flags, told):
+    assert run(monkeypatch, *flags, "--out", tmp_path) == 2
+    assert told in capsys.readouterr().err

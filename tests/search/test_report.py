@@ -1,0 +1,530 @@
+"""The page of a run: what stands on it, what must not, and when it is written."""
+
+import base64
+import hashlib
+import json
+import math
+import re
+import shutil
+import subprocess
+import zlib
+from dataclasses import replace
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import spo_fakes
+from spo_fakes import CODE, Evaluator, small
+
+import spo_jax
+from spo_jax import InputError
+from spo_jax.cli import main
+from spo_jax.envs.problem import Problem
+from spo_jax.envs.problems import get_problem
+from spo_jax.program import Completion, Program
+from spo_jax.search.parts import Parts
+from spo_jax.search.rounds import Failure, Observer
+from spo_jax.search.runs.report import genealogy, pair, played, state, text, write
+from spo_jax.search.runs.report.failures import alike
+from spo_jax.search.runs.report.figures import BINS, Figures, Scale, colours
+from spo_jax.search.runs.report.write import html
+from spo_jax.search.runs.run import Run, load_run
+from spo_jax.search.runs.store import Store
+from spo_jax.search.spo import discover
+
+PAGES = ("progress", "payoffs", "genealogy", "state", "failures", "learning", "pair")
+VOID = {"meta", "br", "input", "link", "img", "hr"}
+BAD = "<script>alert(1)</script><img src=x onerror=alert(2)>"
+HIDDEN = "\u202eevil\u2066\u200b\x07"
+SHOWN = "⟨U+202E⟩evil⟨U+2066⟩⟨U+200B⟩⟨U+0007⟩"
+TINY: dict[str, Any] = {
+    "preset": "smoke", "rounds": 2, "size": 10, "instances": 2, "rollouts": 1, "steps": 4,
+    "finalists": 2, "validation_size": 10, "validation_instances": 2, "validation_steps": 8,
+    "generator": "grammar", "update": "none", "workers": 1, "seed": 3,
+}  # fmt: skip
+
+
+class Hostile(spo_fakes.Generator):
+    """Answers whose strategies and comments try to break out of the page."""
+
+    def sample(self, prompt: Any, rng: Any) -> Completion:
+        if rng.random() < self.broken:
+            return Completion(f"no idea {BAD}{HIDDEN}")
+        n = rng.randrange(self.numbers)
+        code = (
+            CODE[prompt.role].format(n=n) + f"# </pre></script>{BAD} \"' {{{{ 7 * 7 }}}} \u202e\n"
+        )
+        return Completion(f"STRATEGY: {BAD} number {n}.\nCODE:\n```python\n{code}```")
+
+
+def made(path: Path, parts: dict[str, Any] | None = None, **changes: Any) -> Run:
+    """A run of the fakes in a folder."""
+    config = small(**changes)
+    with Store.create(path, {"config": config.flat(), "preset": "smoke"}) as store:
+        own = {"evaluator": Evaluator(), "generator": Hostile(broken=0.2)} | (parts or {})
+
+        def commit(done: Any) -> None:
+            bad = Failure("destroy", "crash", f"{BAD} line 7 {HIDDEN}", text=BAD)
+            store.commit(replace(done, failures=(*done.failures, bad)))
+
+        discover(Parts(config, get_problem("tsp"), **own), store.state(), commit)
+    return load_run(path)
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
+    return made(tmp_path_factory.mktemp("report") / "a <b>run")
+
+
+@pytest.fixture(scope="module")
+def page(run: Run) -> "Page":
+    return read(html(run, "not played here"))
+
+
+class Page(HTMLParser):
+    """Elements with their attributes and text; raises where tags do not nest."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.open: list[dict[str, Any]] = []
+        self.all: list[dict[str, Any]] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        names = [name for name, _ in attrs]
+        assert len(names) == len(set(names)), (tag, names)
+        found = {"tag": tag, "attrs": dict(attrs), "text": "", "within": [*self.open]}
+        self.all.append(found)
+        if tag not in VOID:
+            self.open.append(found)
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.handle_starttag(tag, attrs)
+        if tag not in VOID:
+            self.open.pop()
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open, tag
+        assert self.open.pop()["tag"] == tag, tag
+
+    def handle_data(self, data: str) -> None:
+        for each in self.open:
+            each["text"] += data
+
+    def of(self, tag: str, **attrs: str) -> list[dict[str, Any]]:
+        return [
+            each
+            for each in self.all
+            if each["tag"] == tag and all(each["attrs"].get(k) == v for k, v in attrs.items())
+        ]
+
+
+def read(source: str) -> Page:
+    found = Page()
+    found.source = source  # type: ignore[attr-defined]
+    found.feed(source)
+    found.close()
+    assert not found.open
+    return found
+
+
+def section(page: Page, name: str) -> str:
+    [found] = page.of("section", id=name)
+    return " ".join(found["text"].split())
+
+
+def unpacked(page: Page) -> dict[tuple[str, int], Any]:
+    packs = page.of("script", type="text/plain")
+    assert all(re.fullmatch(r"[A-Za-z0-9+/=]+", each["text"]) for each in packs)
+    return {
+        (each["attrs"]["data-kind"], int(each["attrs"]["data-round"])): json.loads(
+            zlib.decompress(base64.b64decode(each["text"]), -15)
+        )
+        for each in packs
+    }
+
+
+# --- the page -------------------------------------------------------------------------------------
+
+
+def test_every_page_is_there_with_something_on_it(page: Page) -> None:
+    assert [each["attrs"]["id"] for each in page.of("section")] == list(PAGES)
+    for name in PAGES:
+        assert len(section(page, name)) > 40, name
+    ids = [each["attrs"]["id"] for each in page.all if "id" in each["attrs"]]
+    assert len(ids) == len(set(ids))
+    assert page.of("title")[0]["text"] == "a <b>run · spo report"
+
+
+def test_it_needs_nothing_from_outside(page: Page) -> None:
+    for each in page.all:
+        for name, value in each["attrs"].items():
+            assert not name.startswith("on"), name
+            if name in ("src", "href", "xlink:href", "action", "srcset"):
+                assert (value or "").startswith("#"), value
+            assert "url(" not in (value or "") or "url(#" in value
+    [style] = page.of("style")
+    assert "url(" not in style["text"]
+    assert "@import" not in style["text"]
+
+
+def test_only_its_own_script_may_run(page: Page) -> None:
+    [policy] = page.of("meta", **{"http-equiv": "Content-Security-Policy"})
+    said = policy["attrs"]["content"]
+    assert "default-src 'none'" in said
+    [script] = [each for each in page.of("script") if "type" not in each["attrs"]]
+    digest = base64.b64encode(hashlib.sha256(script["text"].encode()).digest()).decode()
+    assert f"script-src 'sha256-{digest}';" in said
+    assert "innerHTML" not in script["text"]
+
+
+def test_what_a_model_wrote_is_text(run: Run, page: Page) -> None:
+    assert any(BAD in each.strategy for each in run.programs)
+    assert any("\u202e" in each.source for each in run.programs)
+    assert not page.of("img")
+    scripts = page.of("script")
+    assert len(scripts) == 2 * run.rounds + 1  # programs and prompts of each round, and its own
+    source = page.source  # type: ignore[attr-defined]
+    assert "alert(1)</script>" not in source
+    assert not re.search("[\u202a-\u202e\u2066-\u2069\u200b\x00-\x08\ud800]", source)
+    assert f"{BAD} line 7 {SHOWN}" in section(page, "failures")
+    assert "{{ 7 * 7 }}" in section(page, "pair")
+    [best] = [e for e in page.of("article") if run.names(run.best.pair)[0] in e["text"]]  # type: ignore[union-attr]
+    assert BAD in best["text"]
+
+
+def test_packs_hold_every_program_and_prompt(run: Run, page: Page) -> None:
+    packs = unpacked(page)
+    programs = {name: each for (kind, _), found in packs.items() if kind == "programs"
+                for name, each in found.items()}  # fmt: skip
+    assert programs.keys() == {each.name for each in run.programs}
+    for each in run.programs:
+        mine = programs[each.name]
+        assert mine["source"] == each.source.replace("\u202e", "⟨U+202E⟩")
+        assert mine["strategy"] == each.strategy
+        assert tuple(mine["parents"]) == each.parents
+        earned = each.credit
+        assert mine["credit"] == (None if math.isnan(earned) else pytest.approx(earned, abs=1e-6))
+        known = [p.utility for p in run.pairs
+                 if each.name in (p.destroy, p.repair) and not math.isnan(p.utility)]  # fmt: skip
+        shown = [utility for _, utility, _ in mine["pairs"] if utility is not None]
+        assert shown == pytest.approx(sorted(known, reverse=True)[:12], abs=1e-6)
+    for each in run.samples:
+        if each.program:
+            number, place = programs[each.program]["prompt"]
+            assert place in packs["prompts", number]
+    asked = [len(found) for (kind, _), found in packs.items() if kind == "prompts"]
+    assert sum(asked) == len(run.prompts)
+
+
+def test_payoffs_are_those_of_the_run(run: Run, page: Page) -> None:
+    for k in range(1, run.rounds + 1):
+        scores, crossed = run.credits(k), run.cross_play(k)
+        [table] = page.of("table", **{"aria-label": f"Payoffs of round {k}"})
+        rows = [e for e in page.of("tr") if table in e["within"] and "data-d" in e["attrs"]]
+        leaders = scores.leader[[list(scores.destroys).index(e["attrs"]["data-d"]) for e in rows]]
+        known = leaders[~np.isnan(leaders)]
+        assert (np.diff(known) <= 0).all()
+        assert np.isnan(leaders[len(known) :]).all()
+        for row in rows:
+            i = list(scores.destroys).index(row["attrs"]["data-d"])
+            cells = [e for e in page.of("td") if row in e["within"] and "data-p" in e["attrs"]]
+            expected = {
+                name: "–" if math.isnan(value) else f"{value:.4f}".replace("0.", ".", 1)
+                for name, value in zip(scores.repairs[i], scores.utility[i], strict=True)
+                if name
+            }
+            assert {e["attrs"]["data-p"]: e["text"] for e in cells} == expected
+            values = [float(e["text"]) for e in cells if e["text"] != "–"]
+            assert values == sorted(values, reverse=True)
+        [cross] = page.of("table", **{"aria-label": f"Cross-play of round {k}"})
+        cells = [e for e in page.of("td") if cross in e["within"] and "data-p" in e["attrs"]]
+        assert len(cells) == crossed.utility.size + len(crossed.scores)
+
+
+def test_descent_is_that_of_the_run(run: Run, page: Page) -> None:
+    drawn = {e["attrs"]["data-p"] for e in page.of("g") if "data-p" in e["attrs"]}
+    ever = {m.name for members in run.populations.values() for m in members}
+    assert ever <= drawn
+    said = [e["text"] for e in page.of("title")[1:] if " from " in e["text"]]
+    assert said
+    for each in said:
+        child, parent = re.match(r"(\S+) from (\S+):", each).groups()  # type: ignore[union-attr]
+        assert parent in run[child].parents
+    expected = sum(len(set(run[n].parents) & drawn) for n in drawn)
+    assert len(said) == expected
+
+
+def test_the_same_run_gives_the_same_bytes(run: Run) -> None:
+    first = html(run, "no")
+    assert first == html(load_run(run.path), "no")
+    assert len(first.encode()) < 500_000
+
+
+def test_what_does_not_fit_is_said(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(write, "MOST_PACKED", 3000)
+    source = html(run, "no")
+    assert "are left out to keep this file small" in source
+    assert sum(map(len, re.findall(r'data-round="\d+">([^<]*)<', source))) <= 3000
+
+
+# --- runs that lack something ---------------------------------------------------------------------
+
+
+def test_a_run_without_rounds_says_what_is_missing(tmp_path: Path) -> None:
+    config = small()
+    Store.create(tmp_path / "run", {"config": config.flat(), "preset": "smoke"}).__exit__()
+    empty = load_run(tmp_path / "run")
+    page = read(html(empty, played.play(empty)))
+    for name in PAGES:
+        assert re.search(r"\b(No|no|nothing)\b", section(page, name)), name
+
+
+def test_a_run_without_a_valid_pair(tmp_path: Path) -> None:
+    failing = Evaluator(verdict=lambda pair: (spo_jax.Status.CRASH, None))
+    run = made(tmp_path / "run", {"evaluator": failing}, rounds=2)
+    assert run.best is None
+    page = read(html(run, played.play(run)))
+    assert "no pair of this run has been valid" in section(page, "pair")
+    assert "no pair has been valid" in section(page, "progress")
+    assert "because crash" in section(page, "failures")
+
+
+@pytest.mark.long
+def test_a_pair_that_fails_where_it_is_played(run: Run) -> None:
+    """Its programs have numbers that the fake evaluator accepts and the real one does not."""
+    found = played.play(run)
+    assert isinstance(found, played.Played)
+    page = read(html(run, found))
+    assert "The walk ended at step 1" in section(page, "pair")
+    assert "The pair failed on 4 of 4 validation instances" in section(page, "pair")
+    assert "What programs do by state was not measured" in section(page, "state")
+
+
+def test_an_evaluator_of_its_own_is_not_played(run: Run) -> None:
+    own = run.config.replace(evaluator="mine:Evaluator")
+    assert "an evaluator of its own, mine:Evaluator" in played.play(replace(run, config=own))
+
+
+# --- a real run -----------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def real(tmp_path_factory: pytest.TempPathFactory) -> Run:
+    """Written after every round; the page after the first is kept."""
+    path = tmp_path_factory.mktemp("real") / "run"
+
+    class Watch(Observer):
+        def stage(self, number: int, name: str, total: int) -> None:
+            if number == 2 and not (path / "first.html").exists():
+                shutil.copy(path / "report.html", path / "first.html")
+
+    return spo_jax.discover("tsp", path=path, observer=Watch(), report=True, **TINY)
+
+
+@pytest.fixture(scope="module")
+def at_work(real: Run) -> played.Played:
+    found = played.play(real)
+    assert isinstance(found, played.Played)
+    return found
+
+
+@pytest.mark.long
+def test_a_run_writes_its_page_after_every_round(real: Run) -> None:
+    first = read((real.path / "first.html").read_text("utf-8"))
+    assert "1 of 2, running" in first.of("header")[0]["text"]
+    assert write.UNPLAYED in section(first, "pair")
+    last = read((real.path / "report.html").read_text("utf-8"))
+    assert "2 of 2, finished" in last.of("header")[0]["text"]
+    assert write.UNPLAYED not in section(last, "pair")
+
+
+@pytest.mark.long
+def test_the_pair_is_played_as_the_evaluator_would(at_work: played.Played) -> None:
+    found = at_work
+    assert found.curves.shape == (2, 9)
+    assert (np.diff(found.curves, axis=1) >= 0).all()
+    assert found.curves[:, 0] == pytest.approx(0)
+    problem, now = get_problem("tsp"), found.start
+    for each in found.frames:  # those between two that improved changed nothing for the worse
+        cost = problem.cost(found.instance, each.step.candidate)
+        assert each.step.cost == cost < each.before <= problem.cost(found.instance, now)
+        assert set(each.step.removed) <= set(each.solution)
+        now = each.step.candidate
+    for row in found.destroys:
+        assert all(0 < size <= 3 for size in row.values)  # 35% of 10
+    for row in (*found.destroys, *found.repairs):
+        assert row.alike[0] == 1
+        assert row.reads or set(row.alike) == {1}
+
+
+@pytest.mark.long
+def test_a_problem_without_a_picture(real: Run, at_work: played.Played) -> None:
+    class Plain(type(get_problem("tsp"))):  # type: ignore[misc]
+        draw = Problem.draw
+
+    shown = pair.page(real, replace(at_work, problem=Plain()), Figures())
+    assert "the problem tsp defines none" in " ".join(shown["missing_parts"])
+    assert "frames" not in shown
+    assert "frames" in pair.page(real, at_work, Figures())
+
+
+@pytest.mark.long
+def test_the_command(real: Run, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = tmp_path / "page.html"
+    assert main(["report", str(real.path), "--out", str(out)]) == 0
+    assert "page.html: 2 of 2 rounds" in capsys.readouterr().out
+    # The same run gives the same bytes, its pair played again.
+    assert out.read_bytes() == (real.path / "report.html").read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["nowhere"], "nowhere: no such run folder"),
+        (["."], "holds no run"),
+        (["RUN", "--out", "page.txt"], "must end in .html"),
+        (["RUN", "--out", "nowhere/page.html"], "there is no folder nowhere"),
+        (["RUN", "--out", "a.html"], "is a folder"),
+        ([], "required: RUN"),
+    ],
+)
+def test_what_the_command_refuses(
+    run: Run,
+    arguments: list[str],
+    said: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "a.html").mkdir()
+    given = [str(run.path) if each == "RUN" else each for each in arguments]
+    assert main(["report", *given]) == 2
+    error = capsys.readouterr().err
+    assert said in error
+    assert len(error.splitlines()) == 1
+
+
+@pytest.mark.long
+def test_a_method_without_credits(tmp_path: Path) -> None:
+    found = spo_jax.discover("tsp", path=tmp_path / "run", method="eoh", **TINY)
+    page = read(html(found, played.play(found)))
+    assert "the method eoh does not answer destroys with repairs" in section(page, "payoffs")
+    assert "in the order of best J" in section(page, "genealogy")
+
+
+@pytest.mark.slow
+def test_a_browser_opens_the_page_and_a_click_shows_both_programs(run: Run, tmp_path: Path) -> None:
+    chromium = shutil.which("chromium") or shutil.which("chromium-browser")
+    if chromium is None:
+        pytest.skip("no Chromium is installed")
+    source = html(run, "no")
+    steps = (
+        "document.querySelector('table.payoff td[data-p]').click();"
+        "window.alert = () => document.body.append('ALERT' + 'ED');"
+    )
+    clicked = re.sub(r'<meta http-equiv="Content-Security-Policy"[^>]*>', "", source)
+    pages = {"as-it-is": source, "clicked": clicked.replace("</body>", f"<script>{steps}</script>")}
+    for name, each in pages.items():
+        path = tmp_path / f"{name}.html"
+        path.write_text(each, "utf-8")
+        done = subprocess.run(
+            [chromium, "--headless", "--no-sandbox", "--disable-gpu", "--no-first-run",
+             "--disable-background-networking", "--enable-logging=stderr", "--dump-dom",
+             "--virtual-time-budget=3000", f"--user-data-dir={tmp_path}/profile", path.as_uri()],
+            capture_output=True, text=True, timeout=120,
+        )  # fmt: skip
+        assert "CONSOLE" not in done.stderr, done.stderr
+        assert 'id="pair"' in done.stdout
+    shown = done.stdout[done.stdout.index("<dialog") :]
+    assert shown.count("<article>") == 2
+    assert "&lt;script&gt;alert(1)" in shown
+    assert "ALERTED" not in done.stdout
+
+
+# --- its parts ------------------------------------------------------------------------------------
+
+
+def test_hidden_characters_are_shown() -> None:
+    assert text.visible(HIDDEN) == SHOWN
+    assert text.visible("déjà\tvu\n≤ 漢字 🙂") == "déjà\tvu\n≤ 漢字 🙂"
+    text.visible("\ud800").encode()
+
+
+@pytest.mark.parametrize(
+    ("source", "reads"),
+    [
+        ("def destroy(dist, tour, z, rng):\n    return tour[z:], tour[:z]\n", True),
+        ("def destroy(dist, tour, z, rng):\n    return tour[1:], tour[:1]  # z\n", False),
+        ("def destroy(\n    dist,\n    tour: list,\n    z: int,\n    rng,\n):\n    use(z)\n", True),
+        ("def destroy(dist, tour, z, rng):\n    zz = 1\n", False),
+        ("def helper(z):\n    return z\n", False),
+    ],
+)
+def test_who_reads_the_state(source: str, reads: bool) -> None:
+    assert text.reads_state("destroy", source) == reads
+
+
+def test_a_destroy_that_is_always_shown_state_0() -> None:
+    source = (
+        "import math\n\n\ndef destroy(dist, tour: list, z, rng):\n    return tour[z:], tour[:z]\n"
+    )
+    unmoved = played.unmoved(Program("destroy", source, "by state"))
+    names: dict[str, Any] = {}
+    exec(unmoved.source, names)
+    assert names["destroy"](None, [4, 5, 6], 2, None) == ([4, 5, 6], [])
+    assert names["shown_nothing"](None, [4, 5, 6], 2, None) == ([6], [4, 5])
+
+
+def test_changes_turn_the_old_into_the_new() -> None:
+    old, new = "a\nb\nc\nd", "a\nB\nc\nd\ne"
+    found = genealogy.changes(old, new)
+    assert [each for each in found if each[0] == "-"] == ["-b"]
+    assert [each for each in found if each[0] == "+"] == ["+B", "+e"]
+
+
+def test_reasons_that_differ_in_numbers_are_alike() -> None:
+    assert alike("line 12: 0.5 is above 3") == alike("line 7: 12.25 is above 4")
+    assert alike("line 12") != alike("row 12")
+
+
+def test_a_scale_of_values() -> None:
+    scale = Scale(np.array([0.0, 0.5, 1.0, np.nan]))
+    assert [scale.bin(value) for value in (-9.0, 1.0, 9.0, math.nan)] == [0, BINS - 1, BINS - 1, -1]
+    assert Scale(np.zeros(0)).bin(0.5) in range(BINS)
+    assert Scale(np.ones(3)).bin(1.0) == BINS - 1
+    for back, ink in colours():  # WCAG 2, level AA
+        light = [_luminance(each) for each in (back, ink)]
+        assert (max(light) + 0.05) / (min(light) + 0.05) > 4.5
+
+
+def _luminance(colour: str) -> float:
+    parts = [int(colour[k : k + 2], 16) / 255 for k in (1, 3, 5)]
+    linear = [p / 12.92 if p <= 0.04045 else ((p + 0.055) / 1.055) ** 2.4 for p in parts]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+
+def test_a_hidden_state_is_said(run: Run) -> None:
+    hidden = replace(run, config=run.config.replace(state=False))
+    assert "0 at every step" in state.page(hidden, "no", Figures())["note"]
+
+
+def test_a_page_that_cannot_be_written_is_an_error_of_input(run: Run, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="cannot write"):
+        write.write(run, tmp_path / "none" / "page.html", "no")
+    said: list[str] = []
+    write.keep_page(tmp_path / "gone", said.append)
+    assert said == [f"no report.html, because {tmp_path / 'gone'}: no such run folder"]
+
+
+def test_a_bug_of_the_page_does_not_end_a_run(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*_: Any) -> str:
+        raise ZeroDivisionError("seven")
+
+    monkeypatch.setattr(write, "html", broken)
+    said: list[str] = []
+    write.keep_page(run.path, said.append)
+    assert said == ["no report.html, because of a ZeroDivisionError: seven; spo report shows where"]
+    assert not (run.path / "report.html").exists()
