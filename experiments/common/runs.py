@@ -37,11 +37,16 @@ def discover(problem: str, preset: str, own: Mapping[str, Any], path: Path) -> R
 
     own: settings above the preset's. Raises InputError where the run has other settings.
     """
-    done = path.exists() and load_run(path).status == "finished"
+    done = finished(path)
     settings = spo_jax.settings(problem, preset, **own)
     return spo_jax.discover(
         settings=settings, preset=preset, path=path, resume=True, verbose=not done
     )
+
+
+def finished(path: Path) -> bool:
+    """Whether there is a finished run. Raises InputError for a folder that is no run."""
+    return path.exists() and load_run(path).status == "finished"
 
 
 def runs_of(contender: Contender, context: Context) -> list[Run]:

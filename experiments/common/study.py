@@ -9,11 +9,16 @@ a bootstrap), and each arm minus the first one, paired by seed: the training ins
 move J by more than an arm does. curves.png is aligned at round 1 for the same reason. Budgets are
 equal in nominal answers alone: repairs are written for valid destroys, one set for a destroy that a
 round wrote twice, so an arm that fails or repeats itself samples and evaluates less. The table's
-first columns say how much.
+first columns say how much, and in CPU seconds; give an arm more rounds to make those equal.
+
+tests.csv has a paired t test of each difference, Holm's correction over all tests of the study, and
+the least difference that as many seeds would see in 80 of 100 studies.
 """
 
 import io
+import json
 import math
+import os
 import re
 from argparse import ArgumentParser, Namespace
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -22,32 +27,39 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from common import cli, figures
-from common.runs import STATE, again, discover, reads_state
+from common import cli, figures, heldout
+from common.runs import STATE, discover, finished, reads_state
+from common.significance import holm
 from common.tables import markdown, write_csv, write_text
 
 from spo_jax import flags, presets
 from spo_jax.config import Settings
 from spo_jax.envs.problems import get_problem
+from spo_jax.envs.specs import parse_specs
 from spo_jax.envs.textfiles import write_atomically
 from spo_jax.errors import InputError
 from spo_jax.search.credit import get_credit
+from spo_jax.search.lab.power import detectable
 from spo_jax.search.runs.run import Run
-from spo_jax.seeding import derive
 
 Arms = Mapping[str, Mapping[str, Any]]  # name -> the settings that the arm changes
 
-FRESH_INSTANCES = 32  # the same ones for every run of every study
-MEASURES = {  # name in the files: heading of the table and format
+BEST = 50  # pairs in `top`
+SPENT = {  # name in the files: heading of the table and format
     "answers": ("answers", ",.0f"),
     "pairs": ("pairs evaluated", ",.0f"),
+    "cpu": ("CPU seconds", ",.0f"),
+}
+OUTCOMES = {
     "best": ("best J", ".5f"),
+    "top": (f"best {BEST} pairs, J", ".5f"),
     "median": ("median, last third", ".5f"),
     "top_decile": ("top decile, last third", ".5f"),
     "failures": ("failures, last third", ".1%"),
     "state_use": ("use the state, last third", ".1%"),
-    "fresh": ("chosen pair, fresh J", ".5f"),
+    "survivors": ("percentile of survivors", ".0f"),
 }
+GAP = "gap: "  # and the held-out set
 CURVES = {  # by round: name in the files, title of the panel
     "median": "median J of the round's new pairs",
     "top_decile": "top decile of J of the round's new pairs",
@@ -59,6 +71,11 @@ def main(parser: ArgumentParser, arms: Callable[[Namespace], Arms]) -> int:
     """Run a study's command line."""
     parser.add_argument("--seeds", type=int, default=5, help="runs of each arm")
     parser.add_argument("--problem", default="tsp")
+    parser.add_argument(
+        "--held-out", nargs="*", metavar="SPEC",
+        help="sets of instances to measure the runs' pairs on, as for spo evaluate; nothing after "
+        "it for none (default: standard sets of three sizes)",
+    )  # fmt: skip
     flags.add_arguments(parser)
     return cli.main(parser, lambda args: study(args, arms(args)))
 
@@ -77,14 +94,41 @@ def study(args: Namespace, arms: Arms) -> None:
         for name in (first.search.credit, first.learning.learning_credit):
             if name is not None:
                 get_credit(name)
-    runs = {}
+    sets = heldout.sets_of(args.problem) if args.held_out is None else args.held_out
+    if sets:
+        parse_specs(sets, get_problem(args.problem), "solve")
+    runs, rows = {}, {}
     for seed in range(args.seeds):  # so that a study that was stopped has something to compare
         for arm, own in arms.items():
             settings = {**given, **own, "seed": seed}
             path = out / f"{folders[arm]}-seed{seed}"
-            runs[arm, seed] = discover(args.problem, args.preset, settings, path)
-    runs = {(arm, seed): runs[arm, seed] for arm in arms for seed in range(args.seeds)}
-    report(runs, fresh_utilities(runs), out)
+            done, began = finished(path), cpu_seconds()
+            run = discover(args.problem, args.preset, settings, path)
+            spent = counted(out / "cpu.json", path.name, 0.0 if done else cpu_seconds() - began)
+            found = heldout.gaps(run, sets, out)
+            own_gaps = {GAP + each: found[each] for each in sets}
+            rows[arm, seed] = {"cpu": spent, **measures_of(run), **own_gaps}
+            runs[arm, seed] = run
+    order = [(arm, seed) for arm in arms for seed in range(args.seeds)]
+    report({key: runs[key] for key in order}, {key: rows[key] for key in order}, out)
+
+
+def cpu_seconds() -> float:
+    """CPU seconds of this process and of its children that have ended."""
+    return sum(os.times()[:4])
+
+
+def counted(path: Path, name: str, seconds: float) -> float:
+    """CPU seconds that a run took so far, over all the calls that went on with it.
+
+    NaN for a run that was made elsewhere. Those of all runs are kept in the file `path`.
+    """
+    kept: dict[str, float] = json.loads(path.read_text()) if path.exists() else {}
+    if seconds:
+        kept[name] = kept.get(name, 0.0) + seconds
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_atomically(path, json.dumps(kept, indent=1))
+    return kept.get(name, math.nan)
 
 
 def listed(text: str) -> list[str]:
@@ -99,27 +143,6 @@ def named(arms: Iterable[tuple[str, Mapping[str, Any]]]) -> Arms:
         if name in found:
             raise InputError(f"{name} is there twice: arms need names of their own")
         found[name] = own
-    return found
-
-
-def fresh_utilities(runs: Mapping[Any, Run]) -> dict[Any, float]:
-    """J of each run's pair on instances that all runs and studies share; NaN without a pair.
-
-    A pair runs as it was discovered: with the state or without, failing or skipping what is
-    infeasible.
-    """
-    found = dict.fromkeys(runs, math.nan)
-    known: dict[Any, float] = {}
-    for key, run in runs.items():
-        if run.best is None:
-            continue
-        config = run.config
-        same = run.best.pair.digest, config.generator.state, config.evaluation.on_invalid
-        if same not in known:
-            problem, size = get_problem(config.problem), config.evaluation.size
-            instances = problem.sample(size, FRESH_INSTANCES, derive("credit study"))
-            known[same] = float(again(run, [run.best.pair], instances)[1][0])
-        found[key] = known[same]
     return found
 
 
@@ -140,27 +163,58 @@ def curves_of(run: Run) -> pd.DataFrame:
 
 
 def measures_of(run: Run) -> dict[str, float]:
-    """MEASURES of a run but `fresh`.
+    """SPENT but the CPU seconds, and OUTCOMES of a run.
 
-    answers: sampled in the run. pairs: evaluated, cross-play included. best: the highest J. Of the
-    last third of the rounds: median, top_decile of J of its new pairs; failures, the share of its
-    answers that gave no valid program; state_use, the share of its programs that read the state.
+    answers: sampled in the run. pairs: evaluated, cross-play included. best: the highest J. top:
+    the mean J of the BEST pairs. Of the last third of the rounds: median, top_decile of J of its
+    new pairs; failures, the share of its answers that gave no valid program; state_use, the share
+    of its programs that read the state. survivors: see `survivors_percentile`.
     """
     first = first_of_last_third(run.rounds)
     late = pd.Series([value for k, value in _new_pairs(run) if k >= first], dtype=float)
     uses = pd.Series([value for k, value in _new_programs(run) if k >= first], dtype=float)
     answers = [c.destroy_answers + c.repair_answers for c in run.counts]
+    every = sorted((p.utility for p in run.pairs if math.isfinite(p.utility)), reverse=True)
     valid = sum(c.valid_destroys + c.valid_repairs for c in run.counts[first - 1 :])
     asked = sum(answers[first - 1 :])
     return {
         "answers": sum(answers),
         "pairs": run.evaluated,
         "best": run.best_by_round[-1].utility,
+        "top": float(np.mean(every[:BEST])) if every else math.nan,
         "median": late.median(),
         "top_decile": late.quantile(0.9),
         "failures": 1 - valid / asked if asked else math.nan,
         "state_use": uses.mean(),
+        "survivors": survivors_percentile(run),
     }
+
+
+def survivors_percentile(run: Run) -> float:
+    """Where surviving destroys stand among all destroys so far, by the score they are selected by.
+
+    The share of scored destroys that are better, in per cent, with ties as half: the mean over the
+    members of the population and over the rounds from the second on, in which there is a choice.
+    NaN for a method without credits and for a single round.
+    """
+    scores: dict[str, float] = {}
+    found: list[float] = []
+    for number in range(1, run.rounds + 1):
+        try:
+            credits = run.credits(number)
+        except InputError:
+            return math.nan
+        for name, score in zip(credits.destroys, credits.leader_selection, strict=True):
+            if math.isfinite(score):  # a destroy that is written again keeps its highest score
+                scores[name] = max(score, scores.get(name, -math.inf))
+        members = [m.name for m in run.populations.get((number, "destroy"), ()) if m.name in scores]
+        known = np.array(list(scores.values()))
+        if number > 1:
+            found += [
+                100 * float(np.mean(known > scores[name]) + np.mean(known == scores[name]) / 2)
+                for name in members
+            ]
+    return float(np.mean(found)) if found else math.nan
 
 
 def _new_pairs(run: Run) -> list[tuple[int, float]]:
@@ -180,22 +234,30 @@ def first_of_last_third(rounds: int) -> int:
 # --- the report -----------------------------------------------------------------------------------
 
 
-def report(runs: Mapping[tuple[str, int], Run], fresh: Mapping[Any, float], out: Path) -> None:
-    """Print the table and write it, the runs, the curves and the picture into `out`."""
+def report(
+    runs: Mapping[tuple[str, int], Run], rows: Mapping[tuple[str, int], Any], out: Path
+) -> None:
+    """Print the tables and write them, the runs, the curves and the picture into `out`.
+
+    rows: of each run, its measures by name.
+    """
     index = pd.MultiIndex.from_tuples(runs, names=["arm", "seed"])
-    rows = [{**measures_of(run), "fresh": fresh[key]} for key, run in runs.items()]
-    measures = pd.DataFrame(rows, index=index)[list(MEASURES)]
+    measures = pd.DataFrame([rows[key] for key in runs], index=index)
+    measures = measures[[*SPENT, *OUTCOMES, *(m for m in measures if m.startswith(GAP))]]
     curves = pd.concat({key: curves_of(run) for key, run in runs.items()}, names=index.names)
-    found = table(measures)
+    found, compared = table(measures), tests(measures)
     config = next(iter(runs.values())).config
     text = f"{table_text(found)}\n\n{caption(config, measures.index.levshape[1])}\n"
+    if len(compared):
+        text += f"\n{tests_text(compared)}\n\n{TESTS_CAPTION}\n"
     print("\n" + text, end="")
     write_text(out / "table.md", text)
     write_csv(out / "table.csv", found)
+    write_csv(out / "tests.csv", compared)
     write_csv(out / "runs.csv", measures.reset_index())
     write_csv(out / "curves.csv", curves.reset_index())
     write_atomically(out / "curves.png", plot(curves))
-    print(f"written to {out}: table.md, table.csv, runs.csv, curves.csv, curves.png")
+    print(f"written to {out}: table.md, table.csv, tests.csv, runs.csv, curves.csv, curves.png")
 
 
 def interval(values: Sequence[float]) -> tuple[int, float, float, float]:
@@ -230,29 +292,84 @@ def table(measures: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=columns)
 
 
+def tests(measures: pd.DataFrame) -> pd.DataFrame:
+    """Every other arm against the first on every outcome, paired by seed, one line per test.
+
+    p: of a two-sided t test; 1 where all differences are zero. holm: p corrected over all lines.
+    detectable: the least difference that as many seeds see in 80 of 100 studies, from the deviation
+    of these; NaN for what fewer than two seeds have.
+    """
+    from scipy import stats
+
+    arms = list(measures.index.get_level_values("arm").unique())
+    rows = []
+    for arm in arms[1:]:
+        apart = measures.loc[arm] - measures.loc[arms[0]]
+        for name in (each for each in apart if each not in SPENT):
+            values = apart[name].dropna().to_numpy(float)
+            seeds, mean, low, high = interval(values)
+            p = math.nan
+            if seeds > 1:
+                p = float(stats.ttest_1samp(values, 0).pvalue) if values.any() else 1.0
+            deviation = float(values.std(ddof=1)) if seeds > 1 else math.nan
+            rows.append((arm, name, seeds, mean, low, high, p, detectable(deviation, seeds)))
+    columns = ["arm", "measure", "seeds", "difference", "low", "high", "p", "detectable"]
+    found = pd.DataFrame(rows, columns=columns)
+    found.insert(7, "holm", holm(found.p.to_numpy(float)))
+    return found
+
+
+TESTS_CAPTION = (
+    "Differences from the first arm, paired by seed. p of a t test, by Holm's correction over all "
+    "lines; detectable: what as many seeds would see in 80 of 100 studies."
+)
+
+
+def tests_text(found: pd.DataFrame) -> str:
+    """`tests` as Markdown."""
+    lines = []
+    for each in found.itertuples():
+        form = "{:+" + shown(str(each.measure))[1] + "}"
+        heading, plain = shown(str(each.measure))[0], form.replace("+", "")
+        between = f"{form.format(each.low)} to {form.format(each.high)}"
+        lines.append((
+            str(each.arm), heading, f"{form.format(each.difference)} ({between})",
+            f"{each.p:.4f}", f"{each.holm:.4f}", plain.format(each.detectable),
+        ))  # fmt: skip
+    return markdown(["arm", "measure", "difference", "p", "Holm", "detectable"], lines)
+
+
+def shown(measure: str) -> tuple[str, str]:
+    """The heading and the format of a measure."""
+    if measure.startswith(GAP):
+        return f"gap on {measure.removeprefix(GAP)}, %", ".3f"
+    return {**SPENT, **OUTCOMES}[measure]
+
+
 def table_text(found: pd.DataFrame) -> str:
     """Means and intervals, and the number of seeds where some have no value."""
     rows: dict[str, list[str]] = {}
     for each in found.itertuples():
-        form = "{:" + "+" * (" - " in str(each.arm)) + MEASURES[str(each.measure)][1] + "}"
+        form = "{:" + "+" * (" - " in str(each.arm)) + shown(str(each.measure))[1] + "}"
         cell = form.format(each.mean) if each.seeds else "none"
         if each.seeds > 1:
             cell += f" ({form.format(each.low)} to {form.format(each.high)})"
         if each.seeds < each.runs:
             cell += f", {each.seeds} of {each.runs} seeds"
         rows.setdefault(str(each.arm), []).append(cell)
-    heads = ["arm", *(heading for heading, _ in MEASURES.values())]
+    heads = ["arm", *(shown(str(each))[0] for each in found.measure.unique())]
     return markdown(heads, ([name, *cells] for name, cells in rows.items()))
 
 
 def caption(settings: Settings, seeds: int) -> str:
-    judged, rounds = settings.evaluation, settings.search.rounds
+    rounds = settings.search.rounds
     return (
         f"{settings.problem}; {rounds} rounds, the last third from round "
         f"{first_of_last_third(rounds)}; {seeds} seeds. Means over seeds with 95% Student t "
-        "intervals, not corrected for their number. Fresh J: of the pair chosen by "
-        f"{settings.search.select}, on {FRESH_INSTANCES} unseen instances of size {judged.size}, "
-        f"{judged.rollouts} rollouts of {judged.steps} steps each."
+        "intervals, not corrected for their number. Percentile of survivors: the share of all "
+        "destroys so far that score higher than one that survives. Gaps: of the pair chosen by "
+        f"{settings.search.select}, on instances that no run has seen, one rollout of "
+        f"{heldout.STEPS} steps each."
     )
 
 

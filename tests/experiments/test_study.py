@@ -11,7 +11,7 @@ import learning
 import numpy as np
 import pandas as pd
 import pytest
-from common import study
+from common import heldout, study
 from common.runs import STATE, reads_state
 
 import spo_jax
@@ -23,8 +23,8 @@ from spo_jax.search.runs.store import DATABASE, dump
 
 NAN = math.nan
 NUMBERS = {
-    "answers": 100, "pairs": 50,
-    "best": 0.5, "median": 0.4, "top_decile": 0.45, "failures": 0.1, "state_use": 0.5, "fresh": 0.3,
+    "answers": 100, "pairs": 50, "cpu": 60, "best": 0.5, "top": 0.45, "median": 0.4,
+    "top_decile": 0.45, "failures": 0.1, "state_use": 0.5, "survivors": 20, "gap: uniform:9x2": 0.3,
 }  # fmt: skip
 
 
@@ -42,8 +42,8 @@ def test_the_last_third():
 
 def test_the_table_by_hand():
     found = study.table(made(
-        a=[{"best": 0.5}, {"best": 0.7, "fresh": NAN, "answers": 300}],
-        b=[{"best": 0.6, "failures": 0.3}, {"best": 0.9, "fresh": NAN}],
+        a=[{"best": 0.5}, {"best": 0.7, "gap: uniform:9x2": NAN, "answers": 300}],
+        b=[{"best": 0.6, "failures": 0.3}, {"best": 0.9, "gap: uniform:9x2": NAN}],
     ))  # fmt: skip
     rows = found.set_index(["arm", "measure"])[["seeds", "mean", "low", "high"]]
     # t is 12.7062 for two values, and the standard error half of what they are apart.
@@ -53,16 +53,56 @@ def test_the_table_by_hand():
     # Seed by seed: 0.6 - 0.5 and 0.9 - 0.7.
     assert tuple(rows.loc["b - a", "best"]) == pytest.approx((2, 0.15, -0.48531, 0.78531), abs=1e-5)
     text = study.table_text(found).splitlines()
-    assert text[0].startswith("| arm | answers | pairs evaluated | best J | median, last third |")
+    assert text[0].startswith("| arm | answers | pairs evaluated | CPU seconds | best J |")
+    assert text[0].endswith("| percentile of survivors | gap on uniform:9x2, % |")
     assert text[2].startswith(
-        "| a | 200 (-1,071 to 1,471) | 50 (50 to 50) | 0.60000 (-0.67062 to 1.87062) | "
-        "0.40000 (0.40000 to 0.40000) |"
+        "| a | 200 (-1,071 to 1,471) | 50 (50 to 50) | 60 (60 to 60) | "
+        "0.60000 (-0.67062 to 1.87062) | 0.45000 (0.45000 to 0.45000) |"
     )
-    assert text[2].endswith("| 0.30000, 1 of 2 seeds |")
+    assert text[2].endswith("| 0.300, 1 of 2 seeds |")
     assert "| 20.0% (-107.1% to 147.1%) |" in text[3]
     assert "| +0.15000 (-0.48531 to +0.78531) | +0.00000" in text[4]
     nothing = study.table(made(a=[{"best": NAN}]))
     assert "| none, 0 of 1 seeds |" in study.table_text(nothing)
+
+
+def test_the_tests_by_hand():
+    gap = "gap: uniform:9x2"
+    found = study.tests(made(
+        a=[{"best": 0.50}, {"best": 0.70}, {"best": 0.60}],
+        b=[{"best": 0.51, gap: 0.4}, {"best": 0.72}, {"best": 0.63}],
+        c=[{"best": 0.60}, {"best": NAN}, {"best": NAN}],
+    )).set_index(["arm", "measure"])  # fmt: skip
+    # Differences 0.01, 0.02, 0.03: t = 0.02 / (0.01 / sqrt 3) = 3.4641, p = 0.0742 by t's table.
+    row = found.loc["b", "best"]
+    assert (row.seeds, row.difference) == (3, pytest.approx(0.02))
+    assert row.p == pytest.approx(0.07418, abs=1e-5)
+    assert row.detectable == pytest.approx(0.01 * 3.26404, rel=1e-5)
+    assert found.loc["b", "median"].p == 1.0
+    assert np.isnan(found.loc["c", "best"].p)
+    # Of the 15 tests with a p, all but two have 1.
+    assert found.p.notna().sum() == 15
+    assert row.holm == pytest.approx(15 * row.p) if 15 * row.p < 1 else row.holm == 1
+    assert not {"answers", "pairs", "cpu"} & {name for _, name in found.index}
+    text = study.tests_text(found.reset_index()).splitlines()
+    assert text[0] == "| arm | measure | difference | p | Holm | detectable |"
+    assert text[2].startswith("| b | best J | +0.02000 (-0.00484 to +0.04484) | 0.0742 | ")
+
+
+def test_where_survivors_stand(tmp_path):
+    def scores(names, values):
+        return SimpleNamespace(destroys=names, leader_selection=values)
+
+    def members(*names):
+        return [SimpleNamespace(name=name) for name in names]
+
+    rounds = {1: scores(["a", "b"], [1.0, 2.0]), 2: scores(["c", "d", "a"], [3.0, NAN, 0.5])}
+    run = SimpleNamespace(
+        rounds=2, credits=rounds.get,
+        populations={(1, "destroy"): members("b"), (2, "destroy"): members("c", "a", "panel")},
+    )  # fmt: skip
+    # Of a 1, b 2 and c 3: none is above c, two are above a; ties with oneself count half.
+    assert study.survivors_percentile(run) == pytest.approx((100 / 6 + 100 * 2.5 / 3) / 2)
 
 
 def test_intervals_of_five_seeds_cover():
@@ -114,9 +154,9 @@ def schemes(monkeypatch):
 
 @pytest.mark.slow
 def test_a_study_runs_goes_on_and_tells(schemes, tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr(study, "FRESH_INSTANCES", 2)
     out = tmp_path / "study"
-    line = ["--out", str(out), "--seeds", "2", *TINY]
+    held = ["--held-out", "uniform:50x1@2026"]
+    line = ["--out", str(out), "--seeds", "2", *held, *TINY]
     assert schemes(["--schemes", "stackelberg", *line]) == 0
     kept = (out / "stackelberg-seed0" / DATABASE).stat().st_mtime_ns
     whole = dump(out / "stackelberg-seed1")
@@ -133,11 +173,12 @@ def test_a_study_runs_goes_on_and_tells(schemes, tmp_path, monkeypatch, capsys):
     assert began == ["stackelberg-seed0", "regret-seed0", "stackelberg-seed1", "regret-seed1"]
     assert (out / "stackelberg-seed0" / DATABASE).stat().st_mtime_ns == kept
     assert dump(out / "stackelberg-seed1") == whole
-    text = capsys.readouterr().out.split("| arm |")[-1]
+    _, text, compared = capsys.readouterr().out.rsplit("| arm |", 2)
     assert "| regret - stackelberg |" in text
     # The same answers in round 1, the same best.
-    assert text.split("| regret - stackelberg |")[1].split("|")[2].startswith(" +0.00000")
-    assert (out / "table.md").read_text() == "| arm |" + text.rsplit("written to", 1)[0]
+    assert text.split("| regret - stackelberg |")[1].split("|")[3].startswith(" +0.00000")
+    told = "| arm |" + text + "| arm |" + compared.rsplit("written to", 1)[0]
+    assert (out / "table.md").read_text() == told
     assert (out / "curves.png").read_bytes().startswith(b"\x89PNG")
 
     runs = list(csv.DictReader((out / "runs.csv").open()))
@@ -158,7 +199,9 @@ def test_a_study_runs_goes_on_and_tells(schemes, tmp_path, monkeypatch, capsys):
         assert float(run["failures"]) == pytest.approx(
             1 - (last[3] + last[6]) / (last[1] + last[4])
         )
-        assert 0 < float(run["fresh"]) < 1
+        assert 0 <= float(run["gap: uniform:50x1@2026"]) < 100
+        assert float(run["cpu"]) > 0
+        assert 0 < float(run["survivors"]) < 100
     # Both schemes begin a seed with the same answers.
     assert (
         dump(out / "stackelberg-seed0")["rounds"][0][:9]
@@ -190,30 +233,29 @@ def repair(dist, partial, removed, steps_since_improvement, rng):
 """
 
 
-def test_a_fresh_j_is_of_the_pair_as_it_was_discovered(monkeypatch):
-    monkeypatch.setattr(study, "FRESH_INSTANCES", 2)
+def test_a_gap_is_of_the_pair_as_it_was_discovered(tmp_path, monkeypatch):
+    monkeypatch.setattr(heldout, "STEPS", 12)
+    sets = ["uniform:50x2@2026"]
 
-    def run(fails, **settings):
+    def gap(fails, **settings):
         repair = Program.from_source("repair", PUT.replace("{fails}", fails))
         pair = Pair(Program.from_source("destroy", TAKE), repair)
-        config = Settings.make(size=9, steps=12, rollouts=1, workers=1, **settings)
-        return SimpleNamespace(best=SimpleNamespace(pair=pair), config=config)
+        config = Settings.make(workers=1, **settings)
+        run = SimpleNamespace(best=SimpleNamespace(pair=pair), config=config)
+        found = heldout.gaps(run, sets, tmp_path, workers=1)
+        with monkeypatch.context() as patch:  # what is kept is not evaluated again
+            patch.setattr(spo_jax, "evaluate", None)
+            np.testing.assert_equal(heldout.gaps(run, sets, tmp_path), found)
+        return found[sets[0]]
 
     falters = "steps_since_improvement == 1"
-    found = study.fresh_utilities({
-        "with": run("False"),
-        "without": run("False", state=False),
-        "fail": run(falters),
-        "skip": run(falters, on_invalid="skip"),
-        "blind": run(falters, state=False),
-        "none": SimpleNamespace(best=None),
-    })  # fmt: skip
-    assert math.isnan(found["fail"])  # the pair fails where it first sees a 1
-    assert math.isnan(found["none"])
-    assert math.isfinite(found["skip"])
+    assert math.isnan(gap(falters))  # the pair fails where it first sees a 1
+    assert math.isfinite(gap(falters, on_invalid="skip"))
     # Without the state it never sees one; and a destroy that sees 0 alone has one node to move.
-    assert found["blind"] == found["without"]
-    assert found["with"] != found["without"]
+    assert gap(falters, state=False) == gap("False", state=False)
+    assert 0 < gap("False") < gap("False", state=False)
+    none = SimpleNamespace(best=None)
+    assert math.isnan(heldout.gaps(none, sets, tmp_path)[sets[0]])
 
 
 @pytest.mark.parametrize(
@@ -227,6 +269,7 @@ def test_a_fresh_j_is_of_the_pair_as_it_was_discovered(monkeypatch):
         (["--schemes", ","], "at least one seed"),
         (["--schemes", "rank", "--seeds", "0"], "at least one seed"),
         (["--schemes", "rank", "--preset", "quik"], "'quick'"),
+        (["--schemes", "rank", "--held-out", "uniform"], "uniform"),
     ],
 )
 def test_trouble_is_one_sentence(schemes, tmp_path, capsys, arguments, complaint):
@@ -265,11 +308,11 @@ def test_arms_of_learning():
 
 @pytest.mark.slow
 def test_arms_of_learning_run(tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr(study, "FRESH_INSTANCES", 2)
     out = tmp_path / "study"
     flags = [part for part in TINY if part not in ("--generator", "grammar")]
     names = "grammar,best-of-n,no-state"
-    line = ["--arms", names, "--seeds", "1", "--out", str(out), "--generator", "grammar"]
+    line = ["--arms", names, "--seeds", "1", "--out", str(out), "--held-out"]
+    line += ["--generator", "grammar"]
     monkeypatch.setattr(sys, "argv", ["learning.py", *line, *flags])
     assert learning.main() == 2
     assert "generator: a study sets that itself" in capsys.readouterr().err

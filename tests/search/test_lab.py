@@ -18,7 +18,7 @@ from spo_jax.search.lab.estimators import (
     measure,
     signal_to_noise,
 )
-from spo_jax.search.lab.power import interval, seeds_needed
+from spo_jax.search.lab.power import detectable, interval, seeds_needed
 from spo_jax.search.lab.schemes import Scheme, centred
 from spo_jax.search.lab.worlds import (
     Knobs,
@@ -271,6 +271,14 @@ class TestPower:
         """Cohen's small, medium and large effects: what G*Power prints."""
         assert seeds_needed(effect, 1) == n
         assert seeds_needed(-3 * effect, 3) == n
+
+    @pytest.mark.parametrize("n", [2, 3, 8, 100])
+    def test_what_so_many_seeds_see(self, n):
+        difference = detectable(2.0, n)
+        assert seeds_needed(difference * 1.001, 2.0) == n
+        assert n == 2 or seeds_needed(difference * 0.999, 2.0) == n + 1
+        assert math.isnan(detectable(2.0, 1))
+        assert detectable(0.0, n) == 0
 
     def test_by_simulation(self):
         from scipy import stats

@@ -56,3 +56,23 @@ def seeds_needed(
     while not reached(n):
         n += 1
     return n
+
+
+def detectable(deviation: float, seeds: int, power: float = 0.8, level: float = 0.95) -> float:
+    """The least difference that so many pairs of runs see so often: `seeds_needed` the other way.
+
+    deviation: of the paired differences. Returns NaN for fewer than two pairs. Raises InputError as
+    `seeds_needed` does.
+    """
+    from scipy import optimize, stats
+
+    if seeds < 2:
+        return math.nan
+    if not 0 < power < 1 or not 0 < level < 1 or not deviation >= 0:
+        raise InputError("power and level are between 0 and 1, and a deviation is 0 or more")
+    bound = stats.t.ppf((1 + level) / 2, seeds - 1)
+
+    def missed(effect: float) -> float:
+        return float(stats.nct.sf(bound, seeds - 1, effect * math.sqrt(seeds))) - power
+
+    return deviation * float(optimize.brentq(missed, 0, 2 * bound + 10))
