@@ -8,7 +8,8 @@
 The first line compares GRPO with the same search without updates, with the grammar in place of the
 model, and with best-of-N: the same model, no parents and no updates. The second is the paper's two
 ablations; in `shared` the shared credit is used in the update and in selection, in shared-learning
-and shared-selection in one of them. --arm adds arms of your own. See common/study.py.
+and shared-selection in one of them. `diverse` selects survivors by the paper's rule, whose scores
+are not ranks. --arm adds arms of your own. See common/study.py.
 """
 
 import argparse
@@ -25,6 +26,8 @@ ARMS: dict[str, dict[str, Any]] = {
     "no-update": {"update": "none"},
     "grammar": {"generator": "grammar"},
     "best-of-n": {"update": "none", "parents": "none"},
+    "diverse": {"survivors": "diverse", "diversity": 0.1},
+    "diverse-no-update": {"survivors": "diverse", "diversity": 0.1, "update": "none"},
     "shared": {"credit": "shared"},
     "shared-learning": {"learning_credit": "shared"},
     "shared-selection": {"credit": "shared", "learning_credit": "stackelberg"},

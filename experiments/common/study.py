@@ -248,7 +248,7 @@ def report(
     found, compared = table(measures), tests(measures)
     config = next(iter(runs.values())).config
     text = f"{table_text(found)}\n\n{caption(config, measures.index.levshape[1])}\n"
-    if len(compared):
+    if compared.p.notna().any():
         text += f"\n{tests_text(compared)}\n\n{TESTS_CAPTION}\n"
     print("\n" + text, end="")
     write_text(out / "table.md", text)
@@ -326,9 +326,9 @@ TESTS_CAPTION = (
 
 
 def tests_text(found: pd.DataFrame) -> str:
-    """`tests` as Markdown."""
+    """`tests` as Markdown, those that two seeds or more have."""
     lines = []
-    for each in found.itertuples():
+    for each in found[found.p.notna()].itertuples():
         form = "{:+" + shown(str(each.measure))[1] + "}"
         heading, plain = shown(str(each.measure))[0], form.replace("+", "")
         between = f"{form.format(each.low)} to {form.format(each.high)}"

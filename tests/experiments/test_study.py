@@ -4,6 +4,7 @@ import csv
 import math
 import sqlite3
 import sys
+from pathlib import Path
 from types import SimpleNamespace
 
 import credit_study
@@ -17,6 +18,7 @@ from common.runs import STATE, reads_state
 import spo_jax
 from spo_jax.config import Settings
 from spo_jax.errors import InputError
+from spo_jax.presets import settings
 from spo_jax.program import Pair, Program
 from spo_jax.search.runs.run import load_run
 from spo_jax.search.runs.store import DATABASE, dump
@@ -340,3 +342,9 @@ def test_reading_the_state():
     read = "def repair(dist, steps_since_improvement):\n    return steps_since_improvement + 1\n"
     unread = "def repair(dist, steps_since_improvement):\n    return dist\n"
     assert (reads_state(read), reads_state(unread)) == (True, False)
+
+
+@pytest.mark.parametrize("problem", ["tsp", "cvrp"])
+def test_the_bench_of_learning_is_a_preset(problem):
+    preset = str(Path(learning.__file__).parent / "configs/learning.toml")
+    assert settings(problem, preset).search.rounds == 8
