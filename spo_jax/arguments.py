@@ -132,6 +132,19 @@ def _report_page(sub: argparse.ArgumentParser) -> None:
     add("--out", metavar="FILE.html", help="write the page here (default: report.html in RUN)")
 
 
+def _watch(sub: argparse.ArgumentParser) -> None:
+    add = sub.add_argument
+    add("runs", metavar="RUN", nargs="+", help="a run folder, or a folder of runs")
+    add("--port", type=int, default=8765, help="port to listen on, 0 for any (default: 8765)")
+    add(
+        "--host",
+        default="127.0.0.1",
+        metavar="ADDRESS",
+        help="address to listen on (default: 127.0.0.1, which only this machine reaches)",
+    )
+    add("--token", help="what the link must hold (default: made up unless --host is this machine)")
+
+
 def _export(sub: argparse.ArgumentParser) -> None:
     add = sub.add_argument
     add("run", metavar="RUN", help="a run folder")
@@ -250,6 +263,15 @@ COMMANDS: dict[str, tuple[str, str, str, Callable[[argparse.ArgumentParser], Non
         "sandbox. Works for runs that are not finished; a page of that name is replaced.",
         "spo report runs/first --out first.html",
         _report_page,
+    ),
+    "watch": (
+        "show runs in a browser while they go on",
+        "Serves the page of spo report on this machine and renders it again when a round has "
+        "landed, with what the round in progress does; of several runs also a comparison, with "
+        "bands over seeds. It reads only, and plays no pair. On an address that others reach, "
+        "the link has a token. Ctrl-C ends it.",
+        "spo watch runs/first",
+        _watch,
     ),
     "export": (
         "write a run's best pair as a Python file, or its adapters",

@@ -277,6 +277,7 @@ COMMANDS: dict[str, Callable[[argparse.Namespace], int]] = {
     "discover": _of_runs("discover"),
     "runs": _of_runs("runs"),
     "report": _of_runs("report"),
+    "watch": _of_runs("watch"),
     "export": _of_runs("export"),
     "evaluate": _evaluate,
     "baseline": _baseline,
