@@ -136,7 +136,7 @@ def watch(args: argparse.Namespace) -> int:
     from spo_jax.search.runs.watch.watched import found
 
     runs = found(args.runs)
-    os.nice(10)  # a page must not slow the run that it shows
+    os.nice(5)  # the run that is shown goes first
     with Server(runs, args.host, args.port, args.token) as server:
         what = str(runs[0].path) if len(runs) == 1 else f"{len(runs)} runs"
         print(f"Watching {what} on {server.link} until Ctrl-C", flush=True)
