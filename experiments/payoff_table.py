@@ -144,8 +144,8 @@ def programs_of(
         found = written(problem, asked, writer, chunks, evaluator, pairs)
         if len(found) < FEWEST:
             raise InputError(
-                f"{asked.model} wrote {len(found)} new pairs in {CHUNK}: it has no {count} distinct "
-                "ones; use fewer --programs"
+                f"{asked.model} wrote {len(found)} new pairs in {CHUNK}: it has no {count} that "
+                "differ; use fewer --programs"
             )
         pairs += found
         chunks += 1
