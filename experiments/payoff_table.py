@@ -138,9 +138,9 @@ def programs_of(
         for each in known["pairs"]
     ]  # fmt: skip
     chunks, problem = known["chunks"], get_problem(asked.problem)
-    writer = Writer(model_folder(asked.model), *SAMPLED) if len(pairs) < count else None
+    if len(pairs) < count:
+        writer = Writer(model_folder(asked.model), *SAMPLED)
     while len(pairs) < count:
-        assert writer is not None
         found = written(problem, asked, writer, chunks, evaluator, pairs)
         if len(found) < FEWEST:
             raise InputError(
