@@ -184,6 +184,11 @@ def _solve(sub: argparse.ArgumentParser) -> None:
     add("--seeds", type=_count, default=1, help="rollouts, each with its own seed (default: 1)")
     add("--out", metavar="FILE", help="solution file (default: INSTANCE.spo.tour or .spo.sol here)")
     add("--plot", metavar="FILE.png", help="draw the solution, as PNG or PDF")
+    add(
+        "--force",
+        action="store_true",
+        help="overwrite output files, whatever they hold (default: only by what is no worse)",
+    )
     _settings(sub, "workers", "cpu_seconds", "on_invalid", "unsafe_sandbox")
 
 

@@ -8,6 +8,7 @@ exit code 2; a bug keeps its traceback.
 import argparse
 import errno
 import os
+import re
 import sys
 import threading
 import warnings
@@ -186,7 +187,8 @@ def _report(run: Callable[..., "Report"], json: str | None, *inputs: str) -> int
 
     if json is not None:
         _check_output(json, *inputs)
-        if Path(json).is_file() and Path(json).read_bytes()[:1] not in (b"", b"{"):
+        known = Path(json).read_bytes()[:20] if Path(json).is_file() else b""
+        if known and not re.match(rb'\{\s*"spo_jax"', known):
             raise InputError(f"{json} is there and is no report: choose another output file")
 
     def save(report: Report) -> None:
@@ -205,9 +207,9 @@ def _solve(args: argparse.Namespace) -> int:
     from functools import partial
     from inspect import unwrap
 
-    from spo_jax.envs.report.plot import plot_solution, require_picture
     from spo_jax.envs.report.reporting import Meter, conditions, solved_lines
     from spo_jax.envs.report.solve import default_output, problem_of
+    from spo_jax.envs.report.writing import Outputs
     from spo_jax.envs.specs import read_instance
     from spo_jax.search.runs.pairs import resolve, solve, terms_of
 
@@ -223,9 +225,10 @@ def _solve(args: argparse.Namespace) -> int:
     instance = read_instance(problem, args.instance)
     out = Path(args.out) if args.out else default_output(args.instance, problem)
     _check_output(out, args.instance, args.pair)
-    if args.plot is not None:
-        require_picture(problem, args.plot)
-        _check_output(args.plot, args.instance, args.pair, out)
+    plot = None if args.plot is None else Path(args.plot)
+    outputs = Outputs(problem, instance, out, plot, force=args.force)
+    if plot is not None:
+        _check_output(plot, args.instance, args.pair, out)
     with Meter(sys.stderr, None) as meter:
         found = unwrap(solve)(  # whose errors name options
             instance,
@@ -238,13 +241,10 @@ def _solve(args: argparse.Namespace) -> int:
             progress=partial(meter, f"{instance.name}: rollouts"),
             **terms,
         )
-    problem.write(out, instance, found.solution)
+    written = outputs.write(found.solution, found.cost)
     said = conditions(config.generator.state, terms["on_invalid"])
-    for line in (*solved_lines(found), *said, f"solution: {out}"):
+    for line in (*solved_lines(found), *said, *written):
         print(line)
-    if args.plot is not None:
-        plot_solution(problem, instance, found.solution, args.plot)
-        print(f"picture: {args.plot}")
     return 0
 
 

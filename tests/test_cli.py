@@ -102,6 +102,7 @@ FILES: dict[str, str | bytes] = {
     "no_capacity.vrp": VRP.replace("CAPACITY : 5\n", ""),
     "explicit.vrp": VRP.replace("EUC_2D", "EXPLICIT"),
     "ten.txt": TSP,
+    "photo.png": b"\x89PNG a photograph",
     # files that are no pairs, and pairs that are no good
     "half.py": PAIR[: PAIR.index("def repair")],
     "syntax.py": PAIR.replace("removed = ", "removed == = "),
@@ -415,6 +416,21 @@ def test_solve_writes_a_tour_and_a_picture(folder, capsys):
     assert sorted(map(int, nodes)) == list(range(1, 11))
     assert Path("ten.png").read_bytes().startswith(b"\x89PNG")
     assert set(listing(folder)) - set(FILES) == {"ten.spo.tour", "ten.png"}
+
+
+def test_a_second_solve_keeps_the_better_solution(folder, capsys, refused):
+    assert main([*SOLVE, "--steps", "60", "--seeds", "2"]) == 0
+    best = Path("ten.spo.tour").read_bytes()
+    assert main([*SOLVE, "--steps", "1"]) == 0
+    assert "kept: ten.spo.tour, whose cost 100 is below" in capsys.readouterr().out
+    assert Path("ten.spo.tour").read_bytes() == best
+    assert main([*SOLVE, "--steps", "1", "--force"]) == 0
+    assert Path("ten.spo.tour").read_bytes() != best
+    Path("other.json").write_text('{"a": 1}')
+    capsys.readouterr()
+    assert "is no solution of ten" in refused(*SOLVE, "--out", "other.json")
+    assert "nothing that spo solve wrote" in refused(*SOLVE, "--plot", "photo.png")
+    assert "is no report" in refused(*EVALUATE, "--on", "ten.tsp", "--json", "other.json")
 
 
 def test_solve_cvrp(folder, capsys):

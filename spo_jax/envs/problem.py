@@ -330,6 +330,19 @@ class Problem:
         text = json.dumps(solution, allow_nan=False, default=lambda number: number.item())
         write_atomically(path, text + "\n")
 
+    def read_solution(self, path: str | Path, instance: Instance) -> Solution:
+        """The solution of `instance` in a file that `write` wrote. Raises InputError unless it is
+        complete and feasible.
+        """
+        if self.offers("write"):
+            raise self._without("way to read solutions", "implement read_solution")
+        from spo_jax.envs.textfiles import load_json
+
+        try:
+            return _rules(self, instance).repaired(load_json(Path(path)))
+        except Infeasible as error:
+            raise InputError(f"{path} is no solution of {instance.name}: {error}") from None
+
     def draw(self, axes: Any, instance: Instance, solution: Solution) -> None:
         """Draw a solution on matplotlib axes."""
         raise self._without("picture", "implement draw")

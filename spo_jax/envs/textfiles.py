@@ -101,6 +101,11 @@ def cost_text(cost: float) -> str:
     return str(int(cost)) if float(cost).is_integer() and abs(cost) < 2**53 else repr(float(cost))
 
 
+def shown_cost(cost: float) -> str:
+    """A cost for the eye: whole, or with four decimals."""
+    return cost_text(cost) if float(cost).is_integer() else f"{cost:.4f}"
+
+
 def _why(error: Exception) -> str:
     return getattr(error, "strerror", None) or str(error)
 

@@ -108,6 +108,9 @@ class CVRP(Problem):
         """A CVRPLIB .sol file."""
         files.write_solution(path, instance, solution)
 
+    def read_solution(self, path: str | Path, instance: Instance) -> Routes:
+        return files.read_solution(path, instance)
+
     def classical_destroys(self) -> tuple[Program, ...]:
         from spo_jax.envs.problems.cvrp.classical import CVRP_DESTROYS
 

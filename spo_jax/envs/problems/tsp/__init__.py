@@ -73,6 +73,9 @@ class TSP(Problem):
         """A TSPLIB tour file."""
         files.write_tour(path, instance, solution)
 
+    def read_solution(self, path: str | Path, instance: Instance) -> list[int]:
+        return files.read_tour(path, instance)
+
     def lower_bound(self, instance: Instance) -> float:
         return files.lower_bound(instance)
 
