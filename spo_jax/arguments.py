@@ -175,6 +175,7 @@ def _solve(sub: argparse.ArgumentParser) -> None:
     add("instance", metavar="INSTANCE", help="a .tsp or .vrp file")
     add("--pair", required=True, metavar="PAIR_OR_RUN", help="a pair file or a run folder")
     add("--problem", metavar="P", help="the problem (default: by the suffix of INSTANCE)")
+    _files(sub)
     effort = sub.add_mutually_exclusive_group()
     effort.add_argument("--steps", type=_count, help="LNS steps of a rollout (default: 500)")
     effort.add_argument(
@@ -192,6 +193,21 @@ def _solve(sub: argparse.ArgumentParser) -> None:
     _settings(sub, "workers", "cpu_seconds", "on_invalid", "unsafe_sandbox")
 
 
+def _files(sub: argparse.ArgumentParser) -> None:
+    sub.add_argument(
+        "--distances",
+        choices=("exact", "round", "ceil"),
+        default="file",
+        help="rounding of the distances in instance files (default: as the file says)",
+    )
+    sub.add_argument(
+        "--capacity",
+        type=_number(float, 1e-6, 1e12),
+        metavar="Q",
+        help="capacity of vehicles, for an instance file that has none",
+    )
+
+
 def _groups(sub: argparse.ArgumentParser) -> None:
     sub.add_argument(
         "--on",
@@ -205,6 +221,7 @@ def _groups(sub: argparse.ArgumentParser) -> None:
 
 
 def _report(sub: argparse.ArgumentParser) -> None:
+    _files(sub)
     sub.add_argument("--json", metavar="OUT", help="write the report to this file")
     sub.add_argument(
         "--references",

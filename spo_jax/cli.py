@@ -23,6 +23,7 @@ from spo_jax.limits import WITH_XLA, WITHOUT_XLA, needed, require_address_space
 from spo_jax.stopping import STOPPED, exit_code, say_farewell, stoppable
 
 if TYPE_CHECKING:
+    from spo_jax.envs.reading import Reading
     from spo_jax.envs.report.evaluation import Report
 
 FAILED, BROKEN_PIPE = 2, 141
@@ -135,6 +136,7 @@ def _evaluate(args: argparse.Namespace) -> int:
         seeds=args.seeds,
         references=args.references,
         effort=args.reference_effort,
+        reading=_reading(args),
         **_sandbox(args),
     )
     return _report(run, args.json, args.pair, *args.on, args.references)
@@ -149,6 +151,13 @@ def _sandbox(args: argparse.Namespace) -> dict[str, Any]:
         "unsafe": args.unsafe_sandbox,
         **own,
     }
+
+
+def _reading(args: argparse.Namespace) -> "Reading":
+    """How instance files are read."""
+    from spo_jax.envs.reading import Reading
+
+    return Reading(args.distances, args.capacity)
 
 
 def _baseline(args: argparse.Namespace) -> int:
@@ -169,6 +178,7 @@ def _baseline(args: argparse.Namespace) -> int:
         workers=args.workers or len(os.sched_getaffinity(0)),
         references=args.references,
         effort=args.reference_effort,
+        reading=_reading(args),
     )
     code = _report(run, args.json, *args.on, args.references)
     if not baseline.seeded and args.seeds is not None and args.seeds > 1:
@@ -207,6 +217,7 @@ def _solve(args: argparse.Namespace) -> int:
     from functools import partial
     from inspect import unwrap
 
+    from spo_jax.envs.reading import remarks_of
     from spo_jax.envs.report.reporting import Meter, conditions, solved_lines
     from spo_jax.envs.report.solve import default_output, problem_of
     from spo_jax.envs.report.writing import Outputs
@@ -222,13 +233,15 @@ def _solve(args: argparse.Namespace) -> int:
                 raise
     problem, pair, config = resolve(args.pair, name)
     terms = terms_of(config) | _sandbox(args)
-    instance = read_instance(problem, args.instance)
+    instance = read_instance(problem, args.instance, _reading(args))
     out = Path(args.out) if args.out else default_output(args.instance, problem)
     _check_output(out, args.instance, args.pair)
     plot = None if args.plot is None else Path(args.plot)
     outputs = Outputs(problem, instance, out, plot, force=args.force)
     if plot is not None:
         _check_output(plot, args.instance, args.pair, out)
+    for line in remarks_of(instance):  # before the search, which may take long
+        print(line, file=sys.stderr)
     with Meter(sys.stderr, None) as meter:
         found = unwrap(solve)(  # whose errors name options
             instance,

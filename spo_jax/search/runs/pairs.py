@@ -8,8 +8,10 @@ from typing import Any
 from spo_jax.config import Settings, usable_cores
 from spo_jax.envs.problem import Instance, Problem
 from spo_jax.envs.problems import get_problem, known_problems
+from spo_jax.envs.reading import Reading
 from spo_jax.envs.report import evaluation
 from spo_jax.envs.report import solve as solving
+from spo_jax.envs.specs import read_instance
 from spo_jax.errors import InputError, require_kind
 from spo_jax.program import Pair, load_pair
 from spo_jax.search.runs.run import Run, load_run
@@ -50,6 +52,8 @@ def solve(
     problem: str | Problem | None = None,
     *,
     workers: int | None = None,
+    distances: str = "file",
+    capacity: float | None = None,
     **more: Any,
 ) -> solving.Solved:
     """The best solution of an instance that a pair finds, as `spo solve`.
@@ -65,7 +69,7 @@ def solve(
         problem = instance.problem if own else solving.problem_of(instance)  # type: ignore[union-attr, arg-type]
     known, found, config = resolve(pair, problem)
     if not isinstance(instance, Instance):
-        instance = known.read(instance)
+        instance = read_instance(known, instance, Reading(distances, capacity))
     if instance.problem != known.name:
         raise InputError(
             f"{instance.name} is an instance of {instance.problem}, not of {known.name}"

@@ -15,7 +15,8 @@ from spo_jax.envs.kits import kit_texts
 from spo_jax.envs.problem import DIST, Baseline, Infeasible, Instance, Problem, decoded
 from spo_jax.envs.problems.cvrp import files
 from spo_jax.envs.problems.cvrp.rules import CVRPRules, Routes
-from spo_jax.envs.problems.tsp.files import euclidean
+from spo_jax.envs.problems.tsp.weights import euclidean
+from spo_jax.envs.reading import Reading
 from spo_jax.errors import InputError
 from spo_jax.program import Argument, Interface, Program, Role
 from spo_jax.seeding import numpy_rng
@@ -41,6 +42,7 @@ class CVRP(Problem):
     unit = "customers"
     cpu_seconds = 30.0
     suffixes = (".vrp",)
+    reading = ("distances", "capacity")
     kit = f"{__name__}.kit"
     solution_suffix = ".sol"
     baselines = MappingProxyType(
@@ -80,9 +82,11 @@ class CVRP(Problem):
             instances.append(Instance("cvrp", name, size, coords, euclidean(coords), demands, 50))
         return instances
 
-    def read(self, path: str | Path) -> Instance:
-        """A CVRPLIB .vrp file. Raises InputError."""
-        return files.read(path)
+    def read(
+        self, path: str | Path, *, distances: str = "file", capacity: float | None = None
+    ) -> Instance:
+        """A CVRPLIB .vrp file; distances, capacity: as in `Reading`. Raises InputError."""
+        return files.read(path, Reading(distances, capacity))
 
     def rules(self, instance: Instance) -> CVRPRules:
         return CVRPRules(instance)

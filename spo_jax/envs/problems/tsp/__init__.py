@@ -9,6 +9,8 @@ from spo_jax.envs.kits import kit_texts
 from spo_jax.envs.problem import DIST, Baseline, Infeasible, Instance, Problem, decoded
 from spo_jax.envs.problems.tsp import files
 from spo_jax.envs.problems.tsp.rules import TSPRules
+from spo_jax.envs.problems.tsp.weights import euclidean
+from spo_jax.envs.reading import Reading
 from spo_jax.errors import InputError
 from spo_jax.program import Interface, Role
 from spo_jax.seeding import numpy_rng
@@ -25,6 +27,7 @@ class TSP(Problem):
     name = "tsp"
     interface = Interface((DIST,), "current_tour")
     suffixes = (".tsp",)
+    reading = ("distances",)
     kit = f"{__name__}.kit"
     solution_suffix = ".tour"
     baselines = MappingProxyType(
@@ -47,12 +50,12 @@ class TSP(Problem):
         for k in range(count):
             coords = numpy_rng("tsp", "uniform", size, seed, k).random((size, 2))
             name = f"uniform-{size}-{k}@{seed}"
-            instances.append(Instance("tsp", name, size, coords, files.euclidean(coords)))
+            instances.append(Instance("tsp", name, size, coords, euclidean(coords)))
         return instances
 
-    def read(self, path: str | Path) -> Instance:
-        """A TSPLIB .tsp file. Raises InputError."""
-        return files.read(path)
+    def read(self, path: str | Path, *, distances: str = "file") -> Instance:
+        """A TSPLIB .tsp file; distances: as `Reading` has them. Raises InputError."""
+        return files.read(path, Reading(distances))
 
     def rules(self, instance: Instance) -> TSPRules:
         return TSPRules(instance)
