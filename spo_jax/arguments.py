@@ -172,7 +172,7 @@ def _baseline(sub: argparse.ArgumentParser) -> None:
 
 def _solve(sub: argparse.ArgumentParser) -> None:
     add = sub.add_argument
-    add("instance", metavar="INSTANCE", help="a .tsp or .vrp file")
+    add("instance", metavar="INSTANCE", help="a .tsp, .vrp or .csv file")
     add("--pair", required=True, metavar="PAIR_OR_RUN", help="a pair file or a run folder")
     add("--problem", metavar="P", help="the problem (default: by the suffix of INSTANCE)")
     _files(sub)
@@ -305,9 +305,9 @@ COMMANDS: dict[str, tuple[str, str, str, Callable[[argparse.ArgumentParser], Non
     ),
     "solve": (
         "solve an instance with a pair",
-        "Searches one instance (TSPLIB .tsp or CVRPLIB .vrp) with a pair and writes the best "
-        "solution found as a tour or a .sol file that other tools read. With several seeds the "
-        "rollouts are spread over the workers and the best is kept.",
+        "Searches one instance (TSPLIB .tsp, CVRPLIB .vrp or a CSV) with a pair and writes "
+        "the best solution found as a tour or a .sol file that other tools read. With several "
+        "seeds the rollouts are spread over the workers and the best is kept.",
         "spo solve berlin52.tsp --pair pair.py --time 10 --plot berlin52.png",
         _solve,
     ),

@@ -136,7 +136,7 @@ def _evaluate(args: argparse.Namespace) -> int:
         seeds=args.seeds,
         references=args.references,
         effort=args.reference_effort,
-        reading=_reading(args),
+        **_reading(args).given,
         **_sandbox(args),
     )
     return _report(run, args.json, args.pair, *args.on, args.references)
@@ -227,7 +227,7 @@ def _solve(args: argparse.Namespace) -> int:
     name = args.problem
     if name is None:
         try:
-            name = problem_of(args.instance)
+            name = problem_of(args.instance, _reading(args).given)
         except InputError:
             if not Path(args.pair).is_dir():  # a run knows its problem
                 raise

@@ -254,6 +254,8 @@ class Problem:
 
     name: a word. unit: what an instance's size counts. cpu_seconds: CPU-time limit of a rollout of
     500 steps. suffixes: of instance files, such as ".tsp"; solution_suffix: of written solutions.
+    tables: suffixes that files of other problems or programs have too, such as ".csv": in a folder
+        such files count only if it has none with one of `suffixes`.
     reading: the options of `spo_jax.envs.reading.Reading` that `read` takes by name.
     settings: default settings of a discovery that differ for this problem.
     baselines: by name. references: the path of the file with the best known costs by digest.
@@ -266,6 +268,7 @@ class Problem:
     unit: str = "nodes"
     cpu_seconds: float = 10.0
     suffixes: tuple[str, ...] = ()
+    tables: tuple[str, ...] = ()
     reading: tuple[str, ...] = ()
     solution_suffix: str = ".json"
     settings: Mapping[str, Any] = _NONE

@@ -116,7 +116,9 @@ def _files(folder: Path, problem: Problem) -> tuple[Path, ...]:
     suffixes = problem.suffixes
     if not suffixes:
         raise InputError(f"{folder}: name the files, as {problem.name!r} has no file suffix")
-    found = sorted(path for path in folder.rglob("*") if path.suffix.lower() in suffixes)
+    found: list[Path] = []
+    for kinds in (suffixes, problem.tables):
+        found = found or sorted(p for p in folder.rglob("*") if p.suffix.lower() in kinds)
     if not found:
         listed = " or ".join(suffixes)
         raise InputError(f"{folder} holds no instance of {problem.name} (no {listed} file)")

@@ -13,7 +13,7 @@ import numpy as np
 
 from spo_jax.envs.kits import kit_texts
 from spo_jax.envs.problem import DIST, Baseline, Infeasible, Instance, Problem, decoded
-from spo_jax.envs.problems.cvrp import files
+from spo_jax.envs.problems.cvrp import files, tables
 from spo_jax.envs.problems.cvrp.rules import CVRPRules, Routes
 from spo_jax.envs.problems.tsp.weights import euclidean
 from spo_jax.envs.reading import Reading
@@ -42,6 +42,7 @@ class CVRP(Problem):
     unit = "customers"
     cpu_seconds = 30.0
     suffixes = (".vrp",)
+    tables = (".csv",)
     reading = ("distances", "capacity")
     kit = f"{__name__}.kit"
     solution_suffix = ".sol"
@@ -85,8 +86,9 @@ class CVRP(Problem):
     def read(
         self, path: str | Path, *, distances: str = "file", capacity: float | None = None
     ) -> Instance:
-        """A CVRPLIB .vrp file; distances, capacity: as in `Reading`. Raises InputError."""
-        return files.read(path, Reading(distances, capacity))
+        """A CVRPLIB .vrp file or a CSV; distances, capacity: as in `Reading`. Raises InputError."""
+        reader = tables if Path(path).suffix.lower() in self.tables else files
+        return reader.read(path, Reading(distances, capacity))
 
     def rules(self, instance: Instance) -> CVRPRules:
         return CVRPRules(instance)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from spo_jax.envs.kits import kit_texts
 from spo_jax.envs.problem import DIST, Baseline, Infeasible, Instance, Problem, decoded
-from spo_jax.envs.problems.tsp import files
+from spo_jax.envs.problems.tsp import files, tables
 from spo_jax.envs.problems.tsp.rules import TSPRules
 from spo_jax.envs.problems.tsp.weights import euclidean
 from spo_jax.envs.reading import Reading
@@ -27,6 +27,7 @@ class TSP(Problem):
     name = "tsp"
     interface = Interface((DIST,), "current_tour")
     suffixes = (".tsp",)
+    tables = (".csv",)
     reading = ("distances",)
     kit = f"{__name__}.kit"
     solution_suffix = ".tour"
@@ -54,8 +55,9 @@ class TSP(Problem):
         return instances
 
     def read(self, path: str | Path, *, distances: str = "file") -> Instance:
-        """A TSPLIB .tsp file; distances: as `Reading` has them. Raises InputError."""
-        return files.read(path, Reading(distances))
+        """A TSPLIB .tsp file or a CSV; distances: as `Reading` has them. Raises InputError."""
+        reader = tables if Path(path).suffix.lower() in self.tables else files
+        return reader.read(path, Reading(distances))
 
     def rules(self, instance: Instance) -> TSPRules:
         return TSPRules(instance)
