@@ -185,9 +185,10 @@ def _baseline(sub: argparse.ArgumentParser) -> None:
 
 def _solve(sub: argparse.ArgumentParser) -> None:
     add = sub.add_argument
-    add("instance", metavar="INSTANCE", help="a .tsp or .vrp file")
+    add("instance", metavar="INSTANCE", help="a .tsp, .vrp or .csv file")
     add("--pair", required=True, metavar="PAIR_OR_RUN", help="a pair file or a run folder")
     add("--problem", metavar="P", help="the problem (default: by the suffix of INSTANCE)")
+    _files(sub)
     effort = sub.add_mutually_exclusive_group()
     effort.add_argument("--steps", type=_count, help="LNS steps of a rollout (default: 500)")
     effort.add_argument(
@@ -197,7 +198,27 @@ def _solve(sub: argparse.ArgumentParser) -> None:
     add("--seeds", type=_count, default=1, help="rollouts, each with its own seed (default: 1)")
     add("--out", metavar="FILE", help="solution file (default: INSTANCE.spo.tour or .spo.sol here)")
     add("--plot", metavar="FILE.png", help="draw the solution, as PNG or PDF")
+    add(
+        "--force",
+        action="store_true",
+        help="overwrite output files, whatever they hold (default: only by what is no worse)",
+    )
     _settings(sub, "workers", "cpu_seconds", "on_invalid", "unsafe_sandbox")
+
+
+def _files(sub: argparse.ArgumentParser) -> None:
+    sub.add_argument(
+        "--distances",
+        choices=("exact", "round", "ceil"),
+        default="file",
+        help="rounding of the distances in instance files (default: as the file says)",
+    )
+    sub.add_argument(
+        "--capacity",
+        type=_number(float, 1e-6, 1e12),
+        metavar="Q",
+        help="capacity of vehicles, for an instance file that has none",
+    )
 
 
 def _groups(sub: argparse.ArgumentParser) -> None:
@@ -213,6 +234,7 @@ def _groups(sub: argparse.ArgumentParser) -> None:
 
 
 def _report(sub: argparse.ArgumentParser) -> None:
+    _files(sub)
     sub.add_argument("--json", metavar="OUT", help="write the report to this file")
     sub.add_argument(
         "--references",
@@ -305,9 +327,9 @@ COMMANDS: dict[str, tuple[str, str, str, Callable[[argparse.ArgumentParser], Non
     ),
     "solve": (
         "solve an instance with a pair",
-        "Searches one instance (TSPLIB .tsp or CVRPLIB .vrp) with a pair and writes the best "
-        "solution found as a tour or a .sol file that other tools read. With several seeds the "
-        "rollouts are spread over the workers and the best is kept.",
+        "Searches one instance (TSPLIB .tsp, CVRPLIB .vrp or a CSV) with a pair and writes "
+        "the best solution found as a tour or a .sol file that other tools read. With several "
+        "seeds the rollouts are spread over the workers and the best is kept.",
         "spo solve berlin52.tsp --pair pair.py --time 10 --plot berlin52.png",
         _solve,
     ),

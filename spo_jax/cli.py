@@ -8,6 +8,7 @@ exit code 2; a bug keeps its traceback.
 import argparse
 import errno
 import os
+import re
 import sys
 import threading
 import warnings
@@ -22,6 +23,7 @@ from spo_jax.limits import WITH_XLA, WITHOUT_XLA, needed, require_address_space
 from spo_jax.stopping import STOPPED, exit_code, say_farewell, stoppable
 
 if TYPE_CHECKING:
+    from spo_jax.envs.reading import Reading
     from spo_jax.envs.report.evaluation import Report
 
 FAILED, BROKEN_PIPE = 2, 141
@@ -134,6 +136,7 @@ def _evaluate(args: argparse.Namespace) -> int:
         seeds=args.seeds,
         references=args.references,
         effort=args.reference_effort,
+        **_reading(args).given,
         **_sandbox(args),
     )
     return _report(run, args.json, args.pair, *args.on, args.references)
@@ -148,6 +151,13 @@ def _sandbox(args: argparse.Namespace) -> dict[str, Any]:
         "unsafe": args.unsafe_sandbox,
         **own,
     }
+
+
+def _reading(args: argparse.Namespace) -> "Reading":
+    """How instance files are read."""
+    from spo_jax.envs.reading import Reading
+
+    return Reading(args.distances, args.capacity)
 
 
 def _baseline(args: argparse.Namespace) -> int:
@@ -168,6 +178,7 @@ def _baseline(args: argparse.Namespace) -> int:
         workers=args.workers or len(os.sched_getaffinity(0)),
         references=args.references,
         effort=args.reference_effort,
+        reading=_reading(args),
     )
     code = _report(run, args.json, *args.on, args.references)
     if not baseline.seeded and args.seeds is not None and args.seeds > 1:
@@ -186,7 +197,8 @@ def _report(run: Callable[..., "Report"], json: str | None, *inputs: str) -> int
 
     if json is not None:
         _check_output(json, *inputs)
-        if Path(json).is_file() and Path(json).read_bytes()[:1] not in (b"", b"{"):
+        known = Path(json).read_bytes()[:20] if Path(json).is_file() else b""
+        if known and not re.match(rb'\{\s*"spo_jax"', known):
             raise InputError(f"{json} is there and is no report: choose another output file")
 
     def save(report: Report) -> None:
@@ -205,27 +217,31 @@ def _solve(args: argparse.Namespace) -> int:
     from functools import partial
     from inspect import unwrap
 
-    from spo_jax.envs.report.plot import plot_solution, require_picture
+    from spo_jax.envs.reading import remarks_of
     from spo_jax.envs.report.reporting import Meter, conditions, solved_lines
     from spo_jax.envs.report.solve import default_output, problem_of
+    from spo_jax.envs.report.writing import Outputs
     from spo_jax.envs.specs import read_instance
     from spo_jax.search.runs.pairs import resolve, solve, terms_of
 
     name = args.problem
     if name is None:
         try:
-            name = problem_of(args.instance)
+            name = problem_of(args.instance, _reading(args).given)
         except InputError:
             if not Path(args.pair).is_dir():  # a run knows its problem
                 raise
     problem, pair, config = resolve(args.pair, name)
     terms = terms_of(config) | _sandbox(args)
-    instance = read_instance(problem, args.instance)
+    instance = read_instance(problem, args.instance, _reading(args))
     out = Path(args.out) if args.out else default_output(args.instance, problem)
     _check_output(out, args.instance, args.pair)
-    if args.plot is not None:
-        require_picture(problem, args.plot)
-        _check_output(args.plot, args.instance, args.pair, out)
+    plot = None if args.plot is None else Path(args.plot)
+    outputs = Outputs(problem, instance, out, plot, force=args.force)
+    if plot is not None:
+        _check_output(plot, args.instance, args.pair, out)
+    for line in remarks_of(instance):  # before the search, which may take long
+        print(line, file=sys.stderr)
     with Meter(sys.stderr, None) as meter:
         found = unwrap(solve)(  # whose errors name options
             instance,
@@ -238,13 +254,10 @@ def _solve(args: argparse.Namespace) -> int:
             progress=partial(meter, f"{instance.name}: rollouts"),
             **terms,
         )
-    problem.write(out, instance, found.solution)
+    written = outputs.write(found.solution, found.cost)
     said = conditions(config.generator.state, terms["on_invalid"])
-    for line in (*solved_lines(found), *said, f"solution: {out}"):
+    for line in (*solved_lines(found), *said, *written):
         print(line)
-    if args.plot is not None:
-        plot_solution(problem, instance, found.solution, args.plot)
-        print(f"picture: {args.plot}")
     return 0
 
 

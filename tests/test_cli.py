@@ -102,6 +102,7 @@ FILES: dict[str, str | bytes] = {
     "no_capacity.vrp": VRP.replace("CAPACITY : 5\n", ""),
     "explicit.vrp": VRP.replace("EUC_2D", "EXPLICIT"),
     "ten.txt": TSP,
+    "photo.png": b"\x89PNG a photograph",
     # files that are no pairs, and pairs that are no good
     "half.py": PAIR[: PAIR.index("def repair")],
     "syntax.py": PAIR.replace("removed = ", "removed == = "),
@@ -169,7 +170,7 @@ BAD = [
     (solve("empty.tsp"), "empty.tsp is empty"),
     (solve("noise.tsp"), "noise.tsp"),
     (solve("cut.tsp"), "cut.tsp"),
-    (solve("explicit.tsp"), "EXPLICIT"),
+    (solve("explicit.tsp"), "EDGE_WEIGHT_FORMAT is missing"),
     (solve("atsp.tsp"), "ATSP"),
     (solve("two.tsp"), "at least 3"),
     (solve("nan.tsp"), "nan"),
@@ -179,7 +180,7 @@ BAD = [
     (solve("heavy.vrp", "cvrp.py"), "demand 6"),
     (solve("no_demand.vrp", "cvrp.py"), "DEMAND_SECTION"),
     (solve("no_capacity.vrp", "cvrp.py"), "CAPACITY"),
-    (solve("explicit.vrp", "cvrp.py"), "EXPLICIT"),
+    (solve("explicit.vrp", "cvrp.py"), "EDGE_WEIGHT_FORMAT is missing"),
     (solve("ten.txt"), "--problem"),
     (solve("four.vrp", "pair.py", "--problem", "tsp"), "CVRP"),
     (solve("."), "--problem"),
@@ -417,6 +418,51 @@ def test_solve_writes_a_tour_and_a_picture(folder, capsys):
     assert set(listing(folder)) - set(FILES) == {"ten.spo.tour", "ten.png"}
 
 
+def test_a_second_solve_keeps_the_better_solution(folder, capsys, refused):
+    assert main([*SOLVE, "--steps", "60", "--seeds", "2"]) == 0
+    best = Path("ten.spo.tour").read_bytes()
+    assert main([*SOLVE, "--steps", "1"]) == 0
+    assert "kept: ten.spo.tour, whose cost 100 is below" in capsys.readouterr().out
+    assert Path("ten.spo.tour").read_bytes() == best
+    assert main([*SOLVE, "--steps", "1", "--force"]) == 0
+    assert Path("ten.spo.tour").read_bytes() != best
+    Path("other.json").write_text('{"a": 1}')
+    capsys.readouterr()
+    assert "is no solution of ten" in refused(*SOLVE, "--out", "other.json")
+    assert "nothing that spo solve wrote" in refused(*SOLVE, "--plot", "photo.png")
+    assert "is no report" in refused(*EVALUATE, "--on", "ten.tsp", "--json", "other.json")
+
+
+def test_rounding_is_told_and_can_be_turned_off(folder, capsys, refused):
+    rows = [f"{k} 48.85{k} 2.3{k * k % 10}" for k in range(1, 11)]
+    Path("near.tsp").write_text(TSP[: TSP.index("1 0 0")] + "\n".join(rows) + "\nEOF\n")
+    argv = ["solve", "near.tsp", "--pair", "pair.py", "--steps", "5", "--out", "near.tour"]
+    assert main(argv) == 0
+    out, err = capsys.readouterr()
+    assert "ten: cost 0," in out
+    warning = "ten: rounding, as EUC_2D says, changes distances by 100% on average"
+    assert err == f"{warning}: --distances exact keeps them\n"
+    assert main([*argv, "--distances", "exact", "--force"]) == 0
+    out, err = capsys.readouterr()
+    assert "ten: cost 0," not in out
+    assert err == ""
+    argv = [*EVALUATE, "--on", "near.tsp", "--json", "near.json"]
+    assert main(argv) == 0
+    assert warning in capsys.readouterr().out
+    assert any(warning in line for line in json.loads(Path("near.json").read_text())["remarks"])
+    assert main([*argv, "--distances", "ceil"]) == 0
+    report = json.loads(Path("near.json").read_text())
+    assert report["settings"]["distances"] == "ceil"
+    assert report["groups"][0]["summary"]["mean_cost"] == 10.0
+    argv = ["baseline", "2-opt", "--problem", "tsp", "--on", "near.tsp", "--distances", "exact"]
+    assert main([*argv, "--json", "near.json"]) == 0
+    assert 0 < json.loads(Path("near.json").read_text())["groups"][0]["summary"]["mean_cost"] < 10
+    capsys.readouterr()
+    said = refused(*EVALUATE, "--on", "uniform:10x1", "--distances", "exact")
+    assert "--distances is for instance files, and none is named" in said
+    assert "take no --capacity" in refused(*SOLVE, "--capacity", "5")
+
+
 def test_solve_cvrp(folder, capsys):
     Path("routes.py").write_text(
         "def destroy(dist, demands, capacity, current_routes, steps_since_improvement, rng):\n"
@@ -427,6 +473,11 @@ def test_solve_cvrp(folder, capsys):
     )
     assert main(["solve", "four.vrp", "--pair", "routes.py", "--steps", "3"]) == 0
     assert Path("four.spo.sol").read_text().startswith("Route #1: ")
+    argv = ["solve", "no_capacity.vrp", "--pair", "routes.py", "--steps", "3"]
+    assert main(argv) == 2
+    assert "or give --capacity" in capsys.readouterr().err
+    assert main([*argv, "--capacity", "5"]) == 0
+    assert Path("no_capacity.spo.sol").read_text() == Path("four.spo.sol").read_text()
 
 
 def test_evaluate_prints_a_table_and_writes_strict_json(folder, capsys):

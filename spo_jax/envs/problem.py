@@ -254,6 +254,9 @@ class Problem:
 
     name: a word. unit: what an instance's size counts. cpu_seconds: CPU-time limit of a rollout of
     500 steps. suffixes: of instance files, such as ".tsp"; solution_suffix: of written solutions.
+    tables: suffixes that files of other problems or programs have too, such as ".csv": in a folder
+        such files count only if it has none with one of `suffixes`.
+    reading: the options of `spo_jax.envs.reading.Reading` that `read` takes by name.
     settings: default settings of a discovery that differ for this problem.
     baselines: by name. references: the path of the file with the best known costs by digest.
     quick_reference: the largest size whose reference `solve_reference` finds in less than a second
@@ -265,6 +268,8 @@ class Problem:
     unit: str = "nodes"
     cpu_seconds: float = 10.0
     suffixes: tuple[str, ...] = ()
+    tables: tuple[str, ...] = ()
+    reading: tuple[str, ...] = ()
     solution_suffix: str = ".json"
     settings: Mapping[str, Any] = _NONE
     baselines: Mapping[str, Baseline] = _NONE
@@ -329,6 +334,19 @@ class Problem:
 
         text = json.dumps(solution, allow_nan=False, default=lambda number: number.item())
         write_atomically(path, text + "\n")
+
+    def read_solution(self, path: str | Path, instance: Instance) -> Solution:
+        """The solution of `instance` in a file that `write` wrote. Raises InputError unless it is
+        complete and feasible.
+        """
+        if self.offers("write"):
+            raise self._without("way to read solutions", "implement read_solution")
+        from spo_jax.envs.textfiles import load_json
+
+        try:
+            return _rules(self, instance).repaired(load_json(Path(path)))
+        except Infeasible as error:
+            raise InputError(f"{path} is no solution of {instance.name}: {error}") from None
 
     def draw(self, axes: Any, instance: Instance, solution: Solution) -> None:
         """Draw a solution on matplotlib axes."""

@@ -12,7 +12,7 @@ from rich.table import Table
 from spo_jax.envs.report.doctor import Finding, healthy
 from spo_jax.envs.report.evaluation import GroupResult, InstanceResult, Report
 from spo_jax.envs.report.solve import MOST_STEPS, Solved
-from spo_jax.envs.textfiles import cost_text
+from spo_jax.envs.textfiles import cost_text, shown_cost
 
 PIPE_WIDTH = 200  # columns where there is no terminal: one group stays on one line
 
@@ -199,8 +199,8 @@ def solved_lines(found: Solved) -> list[str]:
         reference = cost_text(instance.reference or 0.0)
         gap = f"gap {found.gap:.3f}% to {reference} ({instance.reference_source})"
     lines = [
-        f"{instance.name}: cost {_cost(found.cost)}, {gap}",
-        f"started at {_cost(found.initial_cost)}; {found.steps} steps with seed {found.seed}; "
+        f"{instance.name}: cost {shown_cost(found.cost)}, {gap}",
+        f"started at {shown_cost(found.initial_cost)}; {found.steps} steps with seed {found.seed}; "
         f"{found.seconds:.2f} CPU seconds for {found.rollouts} rollout(s)",
     ]
     if found.steps >= MOST_STEPS:
@@ -211,10 +211,6 @@ def solved_lines(found: Solved) -> list[str]:
         status, reason = found.failed[0]
         lines.append(f"{len(found.failed)} of {found.rollouts} rollouts failed: {status}: {reason}")
     return lines
-
-
-def _cost(cost: float) -> str:
-    return cost_text(cost) if cost.is_integer() else f"{cost:.4f}"
 
 
 # --- doctor ---------------------------------------------------------------------------------------

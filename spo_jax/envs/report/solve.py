@@ -1,6 +1,6 @@
 """`spo solve`: the best solution of one instance that a pair finds."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -42,15 +42,17 @@ class Solved:
     failed: tuple[tuple[str, str], ...]
 
 
-def problem_of(path: str | Path) -> str:
+def problem_of(path: str | Path, options: Iterable[str] = ()) -> str:
     """The name of the known problem with the suffix of an instance file. Raises InputError.
 
-    Of several with that suffix, the first in `known_problems`.
+    options: of `Reading` that its files must take. Of several, the first in `known_problems`.
     """
-    suffixes = {name: get_problem(name).suffixes for name in known_problems()}
-    for name, own in suffixes.items():
-        if Path(path).suffix.lower() in own:
-            return name
+    known = {name: get_problem(name) for name in known_problems()}
+    suffixes = {name: problem.suffixes for name, problem in known.items()}
+    for kind in ("suffixes", "tables"):
+        fits = [n for n, each in known.items() if Path(path).suffix.lower() in getattr(each, kind)]
+        if fits:
+            return next((n for n in fits if set(options) <= {*known[n].reading}), fits[0])
     listed = " or ".join(suffix for own in suffixes.values() for suffix in own)
     raise InputError(f"{path}: the suffix is not {listed}, so say which --problem it is of")
 
