@@ -6,8 +6,8 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from spo_jax.envs.kits import kit_texts
-from spo_jax.envs.problem import DIST, Baseline, Infeasible, Instance, Problem, decoded
-from spo_jax.envs.problems.tsp import files
+from spo_jax.envs.problem import DIST, Baseline, Infeasible, Instance, Part, Problem, decoded
+from spo_jax.envs.problems.tsp import files, parts
 from spo_jax.envs.problems.tsp.rules import TSPRules
 from spo_jax.errors import InputError
 from spo_jax.program import Interface, Role
@@ -26,6 +26,7 @@ class TSP(Problem):
     interface = Interface((DIST,), "current_tour")
     suffixes = (".tsp",)
     kit = f"{__name__}.kit"
+    pair = str(_HERE / "pair.py")
     solution_suffix = ".tour"
     baselines = MappingProxyType(
         {
@@ -72,6 +73,16 @@ class TSP(Problem):
     def write(self, path: str | Path, instance: Instance, solution: Sequence[int]) -> None:
         """A TSPLIB tour file."""
         files.write_tour(path, instance, solution)
+
+    def read_solution(self, path: str | Path, instance: Instance) -> list[int]:
+        """A TSPLIB tour file. Raises InputError."""
+        return files.read_tour(path, instance)
+
+    def construct(self, instance: Instance) -> list[int]:
+        return parts.construct(instance)
+
+    def part(self, instance: Instance, solution: list[int], center: int, size: int) -> Part:
+        return parts.part(instance, solution, center, size)
 
     def lower_bound(self, instance: Instance) -> float:
         return files.lower_bound(instance)
