@@ -362,6 +362,10 @@ class Problem:
         """
         raise self._without("parts", "implement part")
 
+    def rewritten(self, solution: Solution, rng: random.Random) -> Solution:
+        """The same solution written in another way, such as a tour from another node on."""
+        return solution
+
     def draw(self, axes: Any, instance: Instance, solution: Solution) -> None:
         """Draw a solution on matplotlib axes."""
         raise self._without("picture", "implement draw")

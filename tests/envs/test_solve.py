@@ -179,6 +179,13 @@ def test_parts_of_routes(seed, n, size):
     }
 
 
+def test_a_tour_is_rewritten_from_another_node_on():
+    rng = random.Random(0)
+    ways = {tuple(TSP.rewritten([0, 1, 2, 3], rng)) for _ in range(40)}
+    assert ways == {(0, 1, 2, 3), (1, 2, 3, 0), (2, 3, 0, 1), (3, 0, 1, 2)}
+    assert CVRP.rewritten([[1], [2]], rng) == [[1], [2]]
+
+
 # --- starts ---------------------------------------------------------------------------------------
 
 

@@ -227,6 +227,7 @@ def _asked(
         warmth=ACCEPTANCES[acceptance][1] if warmth is None else warmth,
         region=problem.region if region is None else region,
         stay=STAY,
+        rewrite=acceptance != "improving",
         skip_infeasible=on_invalid == "skip",
         clock=clock,
     )

@@ -81,7 +81,9 @@ class Terms:
     acceptance: a name of ACCEPTANCES; warmth: its first temperature or threshold in mean edges of
     the start (its cost / the instance's size). region: what programs see of a larger instance at a
     time, in what the instance's size counts; 0: all of it. stay: steps on a part before the next
-    one. skip_infeasible: a candidate that breaks the contract is a rejected step. clock: of a
+    one. rewrite: after an improvement programs see the solution written in another way: those
+    that look at places of the list one after another would begin at the same ones each time.
+    skip_infeasible: a candidate that breaks the contract is a rejected step. clock: of a
     budget in seconds.
     """
 
@@ -89,6 +91,7 @@ class Terms:
     warmth: float
     region: int
     stay: int
+    rewrite: bool = False
     skip_infeasible: bool = False
     clock: Clock = "wall"
 
@@ -258,6 +261,8 @@ class Search:
                 self._at, self._at_cost = candidate, cost
                 if cost < self._least:
                     self._least, self._z = cost, 0
+                    if self.terms.rewrite:
+                        self._at = self.problem.rewritten(candidate, self._luck)
                 if cost + self._shift <= self.lowest:  # of equally good ones the last
                     self._found = candidate
                     if cost + self._shift < self.lowest:

@@ -1,5 +1,6 @@
 """The travelling salesperson problem. Workers import this module: keep its imports light."""
 
+import random
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
@@ -83,6 +84,11 @@ class TSP(Problem):
 
     def part(self, instance: Instance, solution: list[int], center: int, size: int) -> Part:
         return parts.part(instance, solution, center, size)
+
+    def rewritten(self, solution: list[int], rng: random.Random) -> list[int]:
+        """From another node on."""
+        k = rng.randrange(len(solution))
+        return solution[k:] + solution[:k]
 
     def lower_bound(self, instance: Instance) -> float:
         return files.lower_bound(instance)
