@@ -186,16 +186,39 @@ def _baseline(sub: argparse.ArgumentParser) -> None:
 def _solve(sub: argparse.ArgumentParser) -> None:
     add = sub.add_argument
     add("instance", metavar="INSTANCE", help="a .tsp, .vrp or .csv file")
-    add("--pair", required=True, metavar="PAIR_OR_RUN", help="a pair file or a run folder")
+    add(
+        "--pair",
+        nargs="+",
+        action="extend",
+        metavar="PAIR_OR_RUN",
+        help="pair files or run folders; of several each step draws one by its success so far "
+        "(default: the pair that ships)",
+    )
     add("--problem", metavar="P", help="the problem (default: by the suffix of INSTANCE)")
     _files(sub)
     effort = sub.add_mutually_exclusive_group()
-    effort.add_argument("--steps", type=_count, help="LNS steps of a rollout (default: 500)")
     effort.add_argument(
-        "--time", type=_seconds, metavar="S", help="CPU seconds of a rollout, instead of steps"
+        "--time", type=_seconds, metavar="S", help="seconds of the whole command (default: 10)"
     )
-    add("--seed", type=_seed, default=0, help="seed of the first rollout (default: 0)")
-    add("--seeds", type=_count, default=1, help="rollouts, each with its own seed (default: 1)")
+    effort.add_argument(
+        "--steps",
+        type=_count,
+        help="LNS steps of each search, instead: same seed and workers, same result",
+    )
+    add(
+        "--start",
+        metavar="construction|random|FILE",
+        help="the first solution: the problem's construction (the default), a random one as in the "
+        "paper, or that of a .tour or .sol file",
+    )
+    add(
+        "--acceptance",
+        choices=("improving", "annealing", "record-to-record"),
+        default="annealing",
+        help="of worse solutions: none, as in the paper; by simulated annealing (the default); or "
+        "less than a threshold above the best",
+    )
+    add("--seed", type=_seed, default=0, help="seed of the first search (default: 0)")
     add("--out", metavar="FILE", help="solution file (default: INSTANCE.spo.tour or .spo.sol here)")
     add("--plot", metavar="FILE.png", help="draw the solution, as PNG or PDF")
     add(
@@ -327,10 +350,11 @@ COMMANDS: dict[str, tuple[str, str, str, Callable[[argparse.ArgumentParser], Non
     ),
     "solve": (
         "solve an instance with a pair",
-        "Searches one instance (TSPLIB .tsp, CVRPLIB .vrp or a CSV) with a pair and writes "
-        "the best solution found as a tour or a .sol file that other tools read. With several "
-        "seeds the rollouts are spread over the workers and the best is kept.",
-        "spo solve berlin52.tsp --pair pair.py --time 10 --plot berlin52.png",
+        "Searches one instance (TSPLIB .tsp, CVRPLIB .vrp or a CSV) and writes the best solution "
+        "found as a tour or a .sol file that other tools read. Each worker searches by itself; "
+        "they exchange the best and warm up anew when they have cooled down. Ctrl-C ends it early, "
+        "and the best so far is written.",
+        "spo solve berlin52.tsp --time 30 --plot berlin52.png",
         _solve,
     ),
     "doctor": (

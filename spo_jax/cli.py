@@ -11,6 +11,7 @@ import os
 import re
 import sys
 import threading
+import time
 import warnings
 from collections.abc import Callable, Sequence
 from importlib import import_module
@@ -20,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 from spo_jax.arguments import parser
 from spo_jax.errors import InputError, SpoError
 from spo_jax.limits import WITH_XLA, WITHOUT_XLA, needed, require_address_space
-from spo_jax.stopping import STOPPED, exit_code, say_farewell, stoppable
+from spo_jax.stopping import STOPPED, exit_code, say_farewell, stoppable, take_time
 
 if TYPE_CHECKING:
     from spo_jax.envs.reading import Reading
@@ -79,6 +80,7 @@ def _main(argv: Sequence[str] | None) -> int:
             if args.command != "doctor":  # which says it among other things
                 require_address_space(needed(WITH_XLA if args.command in HEAVY else WITHOUT_XLA))
             try:
+                args.began = time.monotonic() - (age() if argv is None else 0.0)
                 code = COMMANDS[args.command](args)
             except SystemExit as stop:  # a user's part; it must not pass for success
                 if isinstance(stop.__context__, BrokenPipeError):  # rich gives up by it
@@ -99,6 +101,16 @@ def _main(argv: Sequence[str] | None) -> int:
             raise
         where = f"{error.filename}: " if error.filename else ""
         return _complain(f"{where}{error.strerror}")
+
+
+def age() -> float:
+    """Seconds since this process began, of which Python and imports take some."""
+    try:
+        fields = Path("/proc/self/stat").read_text().rpartition(")")[2].split()
+        begun = int(fields[19]) / os.sysconf("SC_CLK_TCK")
+        return max(0.0, time.clock_gettime(time.CLOCK_BOOTTIME) - begun)
+    except (OSError, ValueError, IndexError):  # no such file here
+        return 0.0
 
 
 def _stopped() -> None:
@@ -214,51 +226,55 @@ def _report(run: Callable[..., "Report"], json: str | None, *inputs: str) -> int
 
 
 def _solve(args: argparse.Namespace) -> int:
-    from functools import partial
     from inspect import unwrap
 
     from spo_jax.envs.reading import remarks_of
-    from spo_jax.envs.report.reporting import Meter, conditions, solved_lines
+    from spo_jax.envs.report.reporting import Searched, conditions, solved_lines
     from spo_jax.envs.report.solve import default_output, problem_of
     from spo_jax.envs.report.writing import Outputs
     from spo_jax.envs.specs import read_instance
-    from spo_jax.search.runs.pairs import resolve, solve, terms_of
+    from spo_jax.search.runs.pairs import resolve_all, solve
 
-    name = args.problem
+    name, given = args.problem, args.pair or []
     if name is None:
         try:
             name = problem_of(args.instance, _reading(args).given)
         except InputError:
-            if not Path(args.pair).is_dir():  # a run knows its problem
+            if not any(Path(pair).is_dir() for pair in given):  # a run knows its problem
                 raise
-    problem, pair, config = resolve(args.pair, name)
-    terms = terms_of(config) | _sandbox(args)
+    problem, pairs, terms = resolve_all(args.pair, name)
+    terms = terms | _sandbox(args)
     instance = read_instance(problem, args.instance, _reading(args))
     out = Path(args.out) if args.out else default_output(args.instance, problem)
-    _check_output(out, args.instance, args.pair)
+    inputs = [args.instance, *given, *([args.start] if args.start else [])]
+    _check_output(out, *inputs)
     plot = None if args.plot is None else Path(args.plot)
     outputs = Outputs(problem, instance, out, plot, force=args.force)
     if plot is not None:
-        _check_output(plot, args.instance, args.pair, out)
+        _check_output(plot, *inputs, out)
     for line in remarks_of(instance):  # before the search, which may take long
         print(line, file=sys.stderr)
-    with Meter(sys.stderr, None) as meter:
+    with Searched(sys.stderr, instance) as searched:
         found = unwrap(solve)(  # whose errors name options
             instance,
-            pair,
+            pairs,
             problem,
+            start=args.start,
+            acceptance=args.acceptance,
             steps=args.steps,
             seconds=args.time,
+            began=args.began,
             seed=args.seed,
-            seeds=args.seeds,
-            progress=partial(meter, f"{instance.name}: rollouts"),
+            progress=searched,
             **terms,
         )
+    if found.stop is not None:
+        take_time()
     written = outputs.write(found.solution, found.cost)
-    said = conditions(config.generator.state, terms["on_invalid"])
+    said = conditions(all(terms["state"]), terms["on_invalid"])
     for line in (*solved_lines(found), *said, *written):
         print(line)
-    return 0
+    return 0 if found.stop is None else exit_code(found.stop)
 
 
 def _doctor(args: argparse.Namespace) -> int:

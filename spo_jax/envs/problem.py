@@ -10,7 +10,7 @@ import hashlib
 import json
 import math
 import random
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 from itertools import chain, filterfalse
@@ -233,6 +233,20 @@ def decoded(code: Iterable[int]) -> Solution:
 
 
 @dataclass(frozen=True)
+class Part:
+    """A smaller instance made of a part of a solution; see `Problem.part`.
+
+    instance: has only what rules read. solution: of it, what the part is now. whole: puts another
+    solution of it in the place of the part; None for one that does not fit there. Costs of the
+    whole differ as those of the part do.
+    """
+
+    instance: Instance
+    solution: Solution
+    whole: Callable[[Solution], Solution | None]
+
+
+@dataclass(frozen=True)
 class Baseline:
     """A method to compare the pairs of a problem with.
 
@@ -276,6 +290,8 @@ class Problem:
     references: str = ""
     quick_reference: int = 0
     kit: str = ""  # the module that its programs import as `lns`; see spo_jax.envs.kits
+    pair: str = ""  # the path of a pair file: what `spo solve` takes where it is given none
+    region: int = 0  # of larger instances `spo solve` shows programs a part of this size; 0: all
     found_as: str = ""  # "package.module:NAME" of a problem that is an object of a module
 
     @property
@@ -347,6 +363,22 @@ class Problem:
             return _rules(self, instance).repaired(load_json(Path(path)))
         except Infeasible as error:
             raise InputError(f"{path} is no solution of {instance.name}: {error}") from None
+
+    def construct(self, instance: Instance) -> Solution:
+        """A good solution that is found at once; the same for the same instance."""
+        raise self._without("construction", "implement construct, or start at random")
+
+    def part(self, instance: Instance, solution: Solution, center: int, size: int) -> Part:
+        """About `size` (2 at least) of a larger instance around one, as an instance of its own.
+
+        center: which, from 0 to instance.size - 1. Called in workers, often: it takes no longer
+        than a few steps of a search.
+        """
+        raise self._without("parts", "implement part")
+
+    def rewritten(self, solution: Solution, rng: random.Random) -> Solution:
+        """The same solution written in another way, such as a tour from another node on."""
+        return solution
 
     def draw(self, axes: Any, instance: Instance, solution: Solution) -> None:
         """Draw a solution on matplotlib axes."""

@@ -49,10 +49,13 @@ def evaluate(
     return evaluation.evaluate(found, known, specs, **terms)
 
 
+Given = Pair | Run | str | Path
+
+
 @in_arguments(unsafe_sandbox="unsafe")
 def solve(
     instance: Instance | str | Path,
-    pair: Pair | Run | str | Path,
+    pair: Given | Sequence[Given] | None = None,
     problem: str | Problem | None = None,
     *,
     workers: int | None = None,
@@ -60,28 +63,66 @@ def solve(
     capacity: float | None = None,
     **more: Any,
 ) -> solving.Solved:
-    """The best solution of an instance that a pair finds, as `spo solve`.
+    """The best solution of an instance that a pair finds, or several pairs, as `spo solve`.
 
-    instance: or its file. pair, problem, workers, distances, capacity: as in `evaluate`; by default
-    the problem is that of the run, else of the instance. more: as
-    `spo_jax.envs.report.solve.solve` has them: steps or seconds, seed, seeds, ... Raises SpoError
-    for what cannot be read or run, or gave no solution.
+    instance: or its file. pair: as in `evaluate`, or several; by default the one that comes with
+    the problem. problem, workers, distances, capacity: as in `evaluate`; by default the problem is
+    that of the run, else of the instance. more: as `spo_jax.envs.report.solve.solve` has them:
+    steps or seconds, start, acceptance, seed, ... Raises SpoError for what cannot be read or run,
+    or gave no solution.
     """
     require_kind("instance", instance, (Instance, str, PathLike), "an Instance, or its file")
-    of_run = isinstance(pair, Run) or (isinstance(pair, str | PathLike) and Path(pair).is_dir())
-    if problem is None and not of_run:
+    if problem is None and not any(map(_of_run, _listed(pair))):
         own = isinstance(instance, Instance)
         options = Reading(distances, capacity).given
         problem = instance.problem if own else solving.problem_of(instance, options)  # type: ignore[union-attr, arg-type]
-    known, found, config = resolve(pair, problem)
+    known, found, terms = resolve_all(pair, problem)
     if not isinstance(instance, Instance):
         instance = read_instance(known, instance, Reading(distances, capacity))
     if instance.problem != known.name:
         raise InputError(
             f"{instance.name} is an instance of {instance.problem}, not of {known.name}"
         )
-    terms = terms_of(config) | {"workers": workers or usable_cores()} | more
+    terms = terms | {"workers": workers or usable_cores()} | more
     return solving.solve(instance, found, known, **terms)
+
+
+def _listed(pair: Any) -> list[Any]:
+    if pair is None:
+        return []
+    return list(pair) if isinstance(pair, list | tuple) else [pair]
+
+
+def _of_run(pair: Any) -> bool:
+    """Whether a pair is a run's, which knows its problem."""
+    return isinstance(pair, Run) or (isinstance(pair, str | PathLike) and Path(pair).is_dir())
+
+
+def resolve_all(
+    pairs: Given | Sequence[Given] | None, problem: str | Problem | None
+) -> tuple[Problem, list[Pair], dict[str, Any]]:
+    """The problem; the pairs, by default the one that comes with it; the terms of a search.
+
+    An infeasible candidate is a rejected step where that was so for one of them. Raises InputError
+    where the problem is not known, or a pair is for another one.
+    """
+    if pairs is None:
+        if problem is None:
+            raise InputError("there is no problem: give one, or a pair")
+        known = get_problem(problem) if isinstance(problem, str) else problem
+        return known, [solving.shipped_pair(known)], terms_of(Settings()) | {"state": [True]}
+    listed = _listed(pairs)
+    if not listed:
+        raise InputError("there is no pair to search with: give one, or leave it out")
+    found: list[Pair] = []
+    states, rules = [], []
+    for each in sorted(listed, key=_of_run, reverse=True):  # a run knows its problem
+        problem, pair, config = resolve(each, problem)
+        found.append(pair)
+        states.append(config.generator.state)
+        rules.append(config.evaluation.on_invalid)
+    assert isinstance(problem, Problem)
+    return problem, found, {"on_invalid": max(rules), "state": states}  # "skip" above "fail"
 
 
 def terms_of(config: Settings) -> dict[str, Any]:

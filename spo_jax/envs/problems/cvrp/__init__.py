@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from spo_jax.envs.kits import kit_texts
-from spo_jax.envs.problem import DIST, Baseline, Infeasible, Instance, Problem, decoded
-from spo_jax.envs.problems.cvrp import files, tables
+from spo_jax.envs.problem import DIST, Baseline, Infeasible, Instance, Part, Problem, decoded
+from spo_jax.envs.problems.cvrp import files, parts, tables
 from spo_jax.envs.problems.cvrp.rules import CVRPRules, Routes
 from spo_jax.envs.problems.tsp.weights import euclidean
 from spo_jax.envs.reading import Reading
@@ -45,6 +45,8 @@ class CVRP(Problem):
     tables = (".csv",)
     reading = ("distances", "capacity")
     kit = f"{__name__}.kit"
+    pair = str(_HERE / "pair.py")
+    region = 300
     solution_suffix = ".sol"
     baselines = MappingProxyType(
         {
@@ -114,13 +116,20 @@ class CVRP(Problem):
         """A CVRPLIB .sol file."""
         files.write_solution(path, instance, solution)
 
-    def read_solution(self, path: str | Path, instance: Instance) -> Routes:
-        return files.read_solution(path, instance)
-
     def classical_destroys(self) -> tuple[Program, ...]:
         from spo_jax.envs.problems.cvrp.classical import CVRP_DESTROYS
 
         return CVRP_DESTROYS
+
+    def read_solution(self, path: str | Path, instance: Instance) -> Routes:
+        """A CVRPLIB .sol file. Raises InputError."""
+        return files.read_solution(path, instance)
+
+    def construct(self, instance: Instance) -> Routes:
+        return parts.construct(instance)
+
+    def part(self, instance: Instance, solution: Routes, center: int, size: int) -> Part:
+        return parts.part(instance, solution, center, size)
 
     def lower_bound(self, instance: Instance) -> float:
         return files.lower_bound(instance)

@@ -1,13 +1,14 @@
 """The travelling salesperson problem. Workers import this module: keep its imports light."""
 
+import random
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from spo_jax.envs.kits import kit_texts
-from spo_jax.envs.problem import DIST, Baseline, Infeasible, Instance, Problem, decoded
-from spo_jax.envs.problems.tsp import files, tables
+from spo_jax.envs.problem import DIST, Baseline, Infeasible, Instance, Part, Problem, decoded
+from spo_jax.envs.problems.tsp import files, parts, tables
 from spo_jax.envs.problems.tsp.rules import TSPRules
 from spo_jax.envs.problems.tsp.weights import euclidean
 from spo_jax.envs.reading import Reading
@@ -30,6 +31,7 @@ class TSP(Problem):
     tables = (".csv",)
     reading = ("distances",)
     kit = f"{__name__}.kit"
+    pair = str(_HERE / "pair.py")
     solution_suffix = ".tour"
     baselines = MappingProxyType(
         {
@@ -79,7 +81,19 @@ class TSP(Problem):
         files.write_tour(path, instance, solution)
 
     def read_solution(self, path: str | Path, instance: Instance) -> list[int]:
+        """A TSPLIB tour file. Raises InputError."""
         return files.read_tour(path, instance)
+
+    def construct(self, instance: Instance) -> list[int]:
+        return parts.construct(instance)
+
+    def part(self, instance: Instance, solution: list[int], center: int, size: int) -> Part:
+        return parts.part(instance, solution, center, size)
+
+    def rewritten(self, solution: list[int], rng: random.Random) -> list[int]:
+        """From another node on."""
+        k = rng.randrange(len(solution))
+        return solution[k:] + solution[:k]
 
     def lower_bound(self, instance: Instance) -> float:
         return files.lower_bound(instance)
