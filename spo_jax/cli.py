@@ -236,10 +236,12 @@ def _solve(args: argparse.Namespace) -> int:
     instance = read_instance(problem, args.instance, _reading(args))
     out = Path(args.out) if args.out else default_output(args.instance, problem)
     _check_output(out, args.instance, args.pair)
-    plot = None if args.plot is None else Path(args.plot)
-    outputs = Outputs(problem, instance, out, plot, force=args.force)
-    if plot is not None:
-        _check_output(plot, args.instance, args.pair, out)
+    asked = {name: getattr(args, name) for name in ("plot", "json", "geojson")}
+    others = {name: Path(path) for name, path in asked.items() if path is not None}
+    outputs = Outputs(problem, instance, out, **others, force=args.force)
+    named = [out, *others.values()]
+    for k, path in enumerate(named[1:], 1):
+        _check_output(path, args.instance, args.pair, *named[:k])
     for line in remarks_of(instance):  # before the search, which may take long
         print(line, file=sys.stderr)
     with Meter(sys.stderr, None) as meter:

@@ -117,6 +117,9 @@ class CVRP(Problem):
     def read_solution(self, path: str | Path, instance: Instance) -> Routes:
         return files.read_solution(path, instance)
 
+    def walks(self, instance: Instance, solution: Sequence[Sequence[int]]) -> list[list[int]]:
+        return [[0, *route, 0] for route in solution if len(route)]
+
     def classical_destroys(self) -> tuple[Program, ...]:
         from spo_jax.envs.problems.cvrp.classical import CVRP_DESTROYS
 

@@ -81,6 +81,9 @@ class TSP(Problem):
     def read_solution(self, path: str | Path, instance: Instance) -> list[int]:
         return files.read_tour(path, instance)
 
+    def walks(self, instance: Instance, solution: Sequence[int]) -> list[list[int]]:
+        return [[*solution, solution[0]]]
+
     def lower_bound(self, instance: Instance) -> float:
         return files.lower_bound(instance)
 
