@@ -220,7 +220,9 @@ def _solve(sub: argparse.ArgumentParser) -> None:
     )
     add("--seed", type=_seed, default=0, help="seed of the first search (default: 0)")
     add("--out", metavar="FILE", help="solution file (default: INSTANCE.spo.tour or .spo.sol here)")
-    add("--plot", metavar="FILE.png", help="draw the solution, as PNG or PDF")
+    add("--plot", metavar="FILE.png", help="draw the solution: PNG, SVG or PDF")
+    add("--json", metavar="FILE", help="the solution as JSON: walks with ids, lengths and loads")
+    add("--geojson", metavar="FILE", help="the solution on the map, where places are geographic")
     add(
         "--force",
         action="store_true",

@@ -248,10 +248,12 @@ def _solve(args: argparse.Namespace) -> int:
     out = Path(args.out) if args.out else default_output(args.instance, problem)
     inputs = [args.instance, *given, *([args.start] if args.start else [])]
     _check_output(out, *inputs)
-    plot = None if args.plot is None else Path(args.plot)
-    outputs = Outputs(problem, instance, out, plot, force=args.force)
-    if plot is not None:
-        _check_output(plot, *inputs, out)
+    asked = {name: getattr(args, name) for name in ("plot", "json", "geojson")}
+    others = {name: Path(path) for name, path in asked.items() if path is not None}
+    outputs = Outputs(problem, instance, out, **others, force=args.force)
+    named = [out, *others.values()]
+    for k, path in enumerate(named[1:], 1):
+        _check_output(path, *inputs, *named[:k])
     for line in remarks_of(instance):  # before the search, which may take long
         print(line, file=sys.stderr)
     with Searched(sys.stderr, instance) as searched:

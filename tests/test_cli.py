@@ -464,6 +464,24 @@ def test_rounding_is_told_and_can_be_turned_off(folder, capsys, refused):
     assert "take no --capacity" in refused(*SOLVE, "--capacity", "5")
 
 
+def test_tables_are_solved_and_written_in_every_form(folder, capsys, refused):
+    rows = [f"c{k},{40 + k},{k * k % 7},{k}" for k in range(10)]
+    Path("towns.csv").write_text("\n".join(["name,lat,lon,demand", *rows]))
+    argv = ["solve", "towns.csv", "--pair", "pair.py", "--steps", "5"]
+    assert main([*argv, "--json", "t.json", "--geojson", "t.geojson", "--plot", "t.svg"]) == 0
+    out, err = capsys.readouterr()
+    assert "towns: distances are great circles in kilometres" in err
+    for line in ("solution: towns.spo.tour", "picture: t.svg", "JSON: t.json", "GeoJSON: t.geoj"):
+        assert line in out
+    assert len(json.loads(Path("t.json").read_text())["walks"][0]["names"]) == 11
+    assert Path("t.svg").read_bytes().startswith(b"<?xml")
+    assert "take no --capacity" in refused(*SOLVE, "--problem", "tsp", "--capacity", "9")
+    assert "exceeds --capacity 8" in refused(*argv, "--capacity", "8")  # so it is a CVRP
+    assert "no geographic" in refused(*SOLVE, "--geojson", "u.geojson")
+    assert "twice" in refused(*SOLVE, "--json", "u.json", "--plot", "u.svg", "--out", "u.json")
+    assert "input" in refused(*SOLVE, "--json", "ten.tsp", "--force")
+
+
 def test_solve_cvrp(folder, capsys):
     Path("routes.py").write_text(
         "def destroy(dist, demands, capacity, current_routes, steps_since_improvement, rng):\n"

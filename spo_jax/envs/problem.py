@@ -268,8 +268,7 @@ class Problem:
 
     name: a word. unit: what an instance's size counts. cpu_seconds: CPU-time limit of a rollout of
     500 steps. suffixes: of instance files, such as ".tsp"; solution_suffix: of written solutions.
-    tables: suffixes that files of other problems or programs have too, such as ".csv": in a folder
-        such files count only if it has none with one of `suffixes`.
+    tables: suffixes such as ".csv", which count in a folder only if it has none of `suffixes`.
     reading: the options of `spo_jax.envs.reading.Reading` that `read` takes by name.
     settings: default settings of a discovery that differ for this problem.
     baselines: by name. references: the path of the file with the best known costs by digest.
@@ -383,6 +382,10 @@ class Problem:
     def draw(self, axes: Any, instance: Instance, solution: Solution) -> None:
         """Draw a solution on matplotlib axes."""
         raise self._without("picture", "implement draw")
+
+    def walks(self, instance: Instance, solution: Solution) -> list[list[int]]:
+        """The closed walks of a solution through nodes (rows of `dist`): a tour, or each route."""
+        raise self._without("walks through nodes", "implement walks")
 
     def lower_bound(self, instance: Instance) -> float:
         """A lower bound on the cost; a reference below it belongs to another instance."""

@@ -102,7 +102,7 @@ def test_empty_files_and_devices_hold_nothing(tmp_path):
     assert write(Path("/dev/null"), LONG) == ["solution: /dev/null"]
 
 
-@pytest.mark.parametrize("suffix", [".png", ".pdf"])
+@pytest.mark.parametrize("suffix", [".png", ".pdf", ".svg"])
 def test_a_picture_shows_the_solution_that_is_there_afterwards(tmp_path, suffix):
     path, picture = tmp_path / "a.tour", tmp_path / f"a{suffix}"
     write(path, SHORT, plot=picture)
@@ -131,6 +131,94 @@ def test_a_picture_of_something_else_stays(tmp_path):
     with pytest.raises(InputError, match="nothing that spo solve wrote of square"):
         outputs(tmp_path / "a.tour", tmp_path / "o.png")
     assert not (tmp_path / "a.tour").exists()
+
+
+# --- JSON and maps --------------------------------------------------------------------------------
+
+STOPS = "city,lat,lon,demand\nDepot,48.85,2.35,\nA,45.76,4.84,2.5\nB,43.3,5.37,4\nC,50.63,3.06,9\n"
+
+
+def stops(folder):
+    (folder / "stops.csv").write_text(STOPS)
+    return CVRP.read(folder / "stops.csv", capacity=9)
+
+
+def test_json_tells_walks_by_ids_and_names(tmp_path):
+    instance = stops(tmp_path)
+    path = tmp_path / "out.json"
+    routes = [[1, 2], [], [3]]
+    lines = Outputs(CVRP, instance, tmp_path / "a.sol", json=path).write(routes, 1.0)
+    assert lines[1] == f"JSON: {path}"
+    found = json.loads(path.read_text())
+    assert (found["problem"], found["instance"], found["size"]) == ("cvrp", "stops", 3)
+    assert [walk["names"] for walk in found["walks"]] == [
+        ["Depot", "A", "B", "Depot"],
+        ["Depot", "C", "Depot"],
+    ]
+    assert [walk["nodes"] for walk in found["walks"]] == [[0, 1, 2, 0], [0, 3, 0]]
+    assert [walk["load"] for walk in found["walks"]] == [13, 18]  # in halves, as a remark says
+    assert found["capacity"] == 18
+    assert "multiplied by 2" in " ".join(found["remarks"])
+    assert sum(walk["length"] for walk in found["walks"]) == pytest.approx(found["cost"])
+    assert found["cost"] == CVRP.cost(instance, routes)
+    assert found["solution"] == routes
+
+
+def test_json_of_a_problem_without_walks_is_its_solution(tmp_path):
+    path, instance = tmp_path / "out.json", Instance("plain", "p", 3)
+    Outputs(_Plain(), instance, tmp_path / "a", json=path).write(np.array([0, 2, 1]).tolist(), 0.0)
+    found = json.loads(path.read_text())
+    assert found["solution"] == [0, 2, 1]
+    assert "walks" not in found
+
+
+def test_a_map_has_routes_and_the_depot_longitude_first(tmp_path):
+    instance = stops(tmp_path)
+    path = tmp_path / "out.geojson"
+    Outputs(CVRP, instance, tmp_path / "a.sol", geojson=path).write([[1, 2], [3]], 1.0)
+    found = json.loads(path.read_text())
+    assert found["type"] == "FeatureCollection"
+    depot, first, second = found["features"]
+    assert depot["geometry"] == {"type": "Point", "coordinates": [2.35, 48.85]}
+    assert first["geometry"] == {
+        "type": "LineString",
+        "coordinates": [[2.35, 48.85], [4.84, 45.76], [5.37, 43.3], [2.35, 48.85]],
+    }
+    assert second["properties"]["names"] == ["Depot", "C", "Depot"]
+    assert second["properties"]["route"] == 2
+
+
+def test_a_map_of_a_tour_of_tsplib(spo_data, tmp_path):
+    instance = TSP.read(spo_data / "tsplib/ulysses16.tsp")
+    path = tmp_path / "out.geojson"
+    tour = list(range(16))
+    Outputs(TSP, instance, tmp_path / "a.tour", geojson=path).write(tour, 1.0)
+    [feature] = json.loads(path.read_text())["features"]
+    line = feature["geometry"]["coordinates"]
+    assert len(line) == 17
+    assert line[0] == line[-1] == [20.7, 38.4]  # 38.24 and 20.42 in degrees and minutes
+    assert feature["properties"]["ids"] == [*range(1, 17), 1]
+
+
+def test_without_places_there_is_no_map_and_no_picture(tmp_path):
+    with pytest.raises(InputError, match="square has no geographic coordinates, which --geojson"):
+        Outputs(TSP, square(), tmp_path / "a.tour", geojson=tmp_path / "a.geojson")
+    matrix = Instance("tsp", "m", 4, None, square().dist)
+    with pytest.raises(InputError, match="m has no coordinates: leave --plot out"):
+        outputs(tmp_path / "a.tour", tmp_path / "a.png", instance=matrix)
+    assert not list(tmp_path.iterdir())
+
+
+def test_json_follows_the_solution_that_stays(tmp_path):
+    path, other = tmp_path / "a.tour", tmp_path / "a.json"
+    Outputs(TSP, square(), path, json=other).write(SHORT, 40.0)
+    known = other.read_bytes()
+    assert json.loads(known)["made_by"] == mark_of(square(), 40.0)
+    Outputs(TSP, square(), path, json=other).write(LONG, 48.0)
+    assert other.read_bytes() == known
+    other.write_text('{"mine": 1}')
+    with pytest.raises(InputError, match="nothing that spo solve wrote"):
+        Outputs(TSP, square(), path, json=other)
 
 
 class _Rules(Rules):

@@ -15,7 +15,11 @@ from spo_jax.envs.textfiles import shown_cost, write_atomically
 from spo_jax.errors import InputError
 
 # By suffix: the field of the metadata that takes a text, and those that would differ each time.
-_METADATA = {".png": ("Description", "Software"), ".pdf": ("Subject", "CreationDate", "Producer")}
+_METADATA = {
+    ".png": ("Description", "Software"),
+    ".svg": ("Description", "Date", "Creator"),
+    ".pdf": ("Subject", "CreationDate", "Producer"),
+}
 SUFFIXES = tuple(_METADATA)
 
 _INK = "#1f2933"
@@ -27,7 +31,12 @@ def require_picture(problem: Problem, path: str | Path) -> None:
     if not problem.offers("draw"):
         raise InputError(f"no picture is defined for the problem {problem.name}: leave --plot out")
     if Path(path).suffix.lower() not in SUFFIXES:
-        raise InputError(f"{path}: a picture ends in {' or '.join(SUFFIXES)}")
+        raise InputError(f"{path}: a picture ends in {', '.join(SUFFIXES[:-1])} or {SUFFIXES[-1]}")
+
+
+def placed(problem: Problem, instance: Instance) -> bool:
+    """Whether the instance has what a picture needs: walks are drawn through coordinates."""
+    return instance.coords is not None or not problem.offers("walks")
 
 
 def plot_solution(
@@ -38,7 +47,7 @@ def plot_solution(
     title: str | None = None,
     mark: str | None = None,
 ) -> None:
-    """Draw a solution into a PNG or PDF, by the suffix of `path`.
+    """Draw a solution into a PNG, SVG or PDF, by the suffix of `path`.
 
     What the problem draws with equal units both ways is a map: it fills a figure of its own shape,
     without frame or ticks. title: the line above the picture; without it name, size and cost, and
@@ -47,6 +56,7 @@ def plot_solution(
     Raises InputError for another suffix, an infeasible solution, a problem that does not draw or a
     file that cannot be written.
     """
+    from matplotlib import rc_context
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
@@ -69,7 +79,8 @@ def plot_solution(
     about, *unstable = _METADATA[suffix]
     metadata = dict.fromkeys(unstable) | ({} if mark is None else {about: mark})
     buffer = io.BytesIO()
-    figure.savefig(buffer, format=suffix[1:], dpi=200, metadata=metadata)
+    with rc_context({"svg.hashsalt": "spo"}):  # else the names in it are drawn at random
+        figure.savefig(buffer, format=suffix[1:], dpi=200, metadata=metadata)
     write_atomically(path, buffer.getvalue())
 
 

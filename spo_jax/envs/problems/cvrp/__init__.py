@@ -116,6 +116,9 @@ class CVRP(Problem):
         """A CVRPLIB .sol file."""
         files.write_solution(path, instance, solution)
 
+    def walks(self, instance: Instance, solution: Sequence[Sequence[int]]) -> list[list[int]]:
+        return [[0, *route, 0] for route in solution if len(route)]
+
     def classical_destroys(self) -> tuple[Program, ...]:
         from spo_jax.envs.problems.cvrp.classical import CVRP_DESTROYS
 

@@ -95,6 +95,9 @@ class TSP(Problem):
         k = rng.randrange(len(solution))
         return solution[k:] + solution[:k]
 
+    def walks(self, instance: Instance, solution: Sequence[int]) -> list[list[int]]:
+        return [[*solution, solution[0]]]
+
     def lower_bound(self, instance: Instance) -> float:
         return files.lower_bound(instance)
 
