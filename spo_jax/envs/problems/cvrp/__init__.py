@@ -43,7 +43,7 @@ class CVRP(Problem):
     suffixes = (".vrp",)
     kit = f"{__name__}.kit"
     pair = str(_HERE / "pair.py")
-    region = 300
+    whole, region = 300, 150
     solution_suffix = ".sol"
     baselines = MappingProxyType(
         {
