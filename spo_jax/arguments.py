@@ -214,9 +214,9 @@ def _solve(sub: argparse.ArgumentParser) -> None:
     add(
         "--acceptance",
         choices=("improving", "annealing", "record-to-record"),
-        default="annealing",
-        help="of worse solutions: none, as in the paper; by simulated annealing (the default); or "
-        "less than a threshold above the best",
+        default="record-to-record",
+        help="of worse solutions: none, as in the paper; by simulated annealing; or those less "
+        "than a threshold above the best (the default)",
     )
     add("--seed", type=_seed, default=0, help="seed of the first search (default: 0)")
     add("--out", metavar="FILE", help="solution file (default: INSTANCE.spo.tour or .spo.sol here)")

@@ -185,6 +185,12 @@ BAD = [
     (solve("four.vrp", "pair.py", "--problem", "tsp"), "CVRP"),
     (solve("."), "--problem"),
     (solve(".", "pair.py", "--problem", "tsp"), "folder"),
+    (
+        solve("ten.tsp", "pair.py", "--start", "no.tour"),
+        "neither construction, random nor the file",
+    ),
+    (solve("ten.tsp", "pair.py", "--start", "four.vrp"), "four.vrp"),
+    (solve("ten.tsp", "pair.py", "--start", "a.tour", "--out", "ten.tsp"), "input"),
     ([*EVALUATE, "--on", "nan.tsp"], "nan"),
     ([*EVALUATE, "--on", "ten.tsp", "."], "atsp.tsp"),  # the folder's first bad one
     # pairs
@@ -480,6 +486,26 @@ def test_tables_are_solved_and_written_in_every_form(folder, capsys, refused):
     assert "no geographic" in refused(*SOLVE, "--geojson", "u.geojson")
     assert "twice" in refused(*SOLVE, "--json", "u.json", "--plot", "u.svg", "--out", "u.json")
     assert "input" in refused(*SOLVE, "--json", "ten.tsp", "--force")
+
+
+def test_solve_without_a_pair_and_from_a_file(folder, capsys):
+    """The pair that ships; then two pairs, from what that found, which nothing is better than."""
+    assert main(["solve", "ten.tsp", "--steps", "30", "--workers", "1"]) == 0
+    told = capsys.readouterr().out
+    again = ["--steps", "3", "--workers", "1", "--start", "ten.spo.tour", "--out", "b.tour"]
+    assert main(["solve", "ten.tsp", "--pair", "pair.py", "pair.py", *again]) == 0
+    both = capsys.readouterr().out
+    assert "ten: cost 100," in told
+    assert "started at 100;" in both
+    assert main(["solve", "four.vrp", "--steps", "5", "--workers", "1"]) == 0
+
+
+def test_solve_by_time_counts_from_the_start_of_the_command(folder, capsys):
+    """The second that it has is over before its workers are there: the start is what it writes."""
+    assert main(["solve", "ten.tsp", "--time", "0.01", "--workers", "1"]) == 0
+    assert "; 0 steps in 1 search(es)" in capsys.readouterr().out
+    assert Path("ten.spo.tour").exists()
+    assert 0 < cli.age() < 1e6
 
 
 def test_solve_cvrp(folder, capsys):

@@ -24,9 +24,9 @@ from spo_jax.seeding import python_rng
 
 SECONDS = 10.0  # of a search that is given neither steps nor time
 MOST_STEPS = 2_000_000
-ACCEPTANCE = "annealing"
+ACCEPTANCE = "record-to-record"
 STARTS = ("construction", "random")
-STAY = 100  # steps on a part of a large instance before the next one
+STAY = 150  # steps on a part of a large instance before the next one
 MARGIN, MARGIN_PER_NODE = 0.1, 5e-5  # seconds before the end that checking and writing may take
 
 
@@ -225,10 +225,11 @@ def _asked(
         raise InputError(f"the warmth must be from 0 to a million, not {warmth:g}")
     if region is not None and region < 0:
         raise InputError(f"the region must be at least 0, not {region}")
+    own = problem.region if instance.size > problem.whole else 0
     terms = Terms(
         acceptance=acceptance,
         warmth=ACCEPTANCES[acceptance][1] if warmth is None else warmth,
-        region=problem.region if region is None else region,
+        region=own if region is None else region,
         stay=STAY,
         rewrite=acceptance != "improving",
         skip_infeasible=on_invalid == "skip",

@@ -46,7 +46,7 @@ class CVRP(Problem):
     reading = ("distances", "capacity")
     kit = f"{__name__}.kit"
     pair = str(_HERE / "pair.py")
-    region = 300
+    whole, region = 300, 150
     solution_suffix = ".sol"
     baselines = MappingProxyType(
         {

@@ -32,6 +32,7 @@ class TSP(Problem):
     reading = ("distances",)
     kit = f"{__name__}.kit"
     pair = str(_HERE / "pair.py")
+    whole, region = 2500, 1000
     solution_suffix = ".tour"
     baselines = MappingProxyType(
         {
