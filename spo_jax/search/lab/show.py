@@ -140,8 +140,8 @@ def draw_map(
                     )
                     axes.plot(*at, "o", color="white", markeredgecolor=INK, markersize=5)
                     axes.annotate(
-                        name, at, (4, 4), textcoords="offset points", fontsize=7, weight="bold",
-                        bbox={"fc": "white", "ec": "none", "alpha": 0.75, "pad": 0.6},
+                        name, at, (0, 5), textcoords="offset points", fontsize=6.5, ha="center",
+                        bbox={"fc": "white", "ec": "none", "alpha": 0.8, "pad": 0.4},
                     )  # fmt: skip
             axes.set_xticks(range(len(gammas)), [f"{value:g}" for value in gammas])
             axes.set_yticks(range(len(noises)), [f"{value:g}" for value in noises])
