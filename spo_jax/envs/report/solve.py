@@ -1,6 +1,5 @@
 """`spo solve`: the best solution of one instance that a pair finds, or several pairs.
 
-
 Searches run side by side in the sandbox, one in each worker; see `spo_jax.envs.run.team`.
 """
 
