@@ -14,6 +14,7 @@ import griffe
 _NAMES = r"[a-z_]\w*(?:, [a-z_]\w*)*"
 _START = re.compile(rf"^({_NAMES}): ")
 _WITHIN = re.compile(rf"(?<=[.;] )({_NAMES}): ")
+_RAISES = re.compile(r"(?<=\.) (?=Raises )")  # ends the item before it
 _CODE = re.compile(r"`(?:spo_jax\.)?([A-Za-z]\w*)`")
 
 
@@ -61,10 +62,9 @@ def _paragraph(text: str, own: set[str]) -> str:
     if not items:
         return text
     items = [part for item in items for part in _parts(item, own)]
-    listed = "\n".join("- " + _START.sub(_bold, item) for item in items)
-    # Without an indented line to say where the last item ends, what follows it on a new line and
-    # begins with a capital is in it: as it is in the source.
-    return "\n".join(lead) + "\n\n" + listed if lead else listed
+    last, *raises = _RAISES.split(items[-1], maxsplit=1)
+    listed = "\n".join("- " + _START.sub(_bold, item) for item in (*items[:-1], last))
+    return "\n\n".join(filter(None, ("\n".join(lead), listed, *raises)))
 
 
 def _bold(found: re.Match[str]) -> str:
