@@ -30,6 +30,7 @@ from spo_jax.envs.problems import get_problem
 from spo_jax.errors import InputError
 from spo_jax.program import Pair
 from spo_jax.search.lab.shares import jackknife, shares_of
+from spo_jax.search.lab.tables import complete
 from spo_jax.search.runs.run import Run, load_run
 from spo_jax.search.utility import get_utility
 from spo_jax.seeding import derive, numpy_rng
@@ -98,21 +99,6 @@ def drawn(names: Sequence[str], count: int, what: str) -> list[str]:
         raise InputError(f"the round has {len(each)} valid {what}: a table takes three")
     order = numpy_rng("payoff shares", what).permutation(len(each))
     return [each[i] for i in order[:count]]
-
-
-def complete(fine: np.ndarray) -> tuple[list[int], list[int]]:
-    """Rows and columns of a bool matrix without a False between them; the worst goes first."""
-    rows, columns = list(range(fine.shape[0])), list(range(fine.shape[1]))
-    while rows and columns:
-        part = ~fine[np.ix_(rows, columns)]
-        if not part.any():
-            break
-        by_row, by_column = part.mean(axis=1), part.mean(axis=0)
-        if by_row.max() >= by_column.max():
-            del rows[int(by_row.argmax())]
-        else:
-            del columns[int(by_column.argmax())]
-    return rows, columns
 
 
 def summary(scores: np.ndarray) -> dict[str, Any]:

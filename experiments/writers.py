@@ -15,7 +15,6 @@ import argparse
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 from embedded_quality import Writer
@@ -34,6 +33,7 @@ from spo_jax.words import EMBEDDED
 GRAMMARS = ("grammar", "drafts")
 SHARES = (0, 10, 50)  # per cent of the pairs
 RESAMPLED = 2000
+SAMPLED = (0.8, 0.95)  # temperature and top-p of a model's answers
 
 
 @dataclass(frozen=True)
@@ -56,8 +56,8 @@ def by_grammar(problem: Problem, kit: bool, novice: bool, count: int, seed: int)
     return Written(programs("destroy"), programs("repair"))
 
 
-def by_model(problem: Problem, kit: bool, folder: Path, count: int, seed: int) -> Written:
-    writer, templates = Writer(folder, 0.8, 0.95), templates_of(problem.name, kit)
+def by_model(problem: Problem, kit: bool, writer: Writer, count: int, seed: int) -> Written:
+    templates = templates_of(problem.name, kit)
 
     def programs(role: Role, shown: Sequence[Program | None]) -> list[Program | None]:
         prompts = [
@@ -124,7 +124,9 @@ def main() -> None:
             written = (
                 by_grammar(problem, kit, name == "drafts", options.pairs, options.seed)
                 if name in GRAMMARS
-                else by_model(problem, kit, folders[name], options.pairs, options.seed)
+                else by_model(
+                    problem, kit, Writer(folders[name], *SAMPLED), options.pairs, options.seed
+                )
             )
             both = [*written.destroys, *written.repairs]
             programs = [each for each in both if each is not None]

@@ -132,6 +132,19 @@ def _report_page(sub: argparse.ArgumentParser) -> None:
     add("--out", metavar="FILE.html", help="write the page here (default: report.html in RUN)")
 
 
+def _watch(sub: argparse.ArgumentParser) -> None:
+    add = sub.add_argument
+    add("runs", metavar="RUN", nargs="+", help="a run folder, or a folder of runs")
+    add("--port", type=int, default=8765, help="port to listen on, 0 for any (default: 8765)")
+    add(
+        "--host",
+        default="127.0.0.1",
+        metavar="ADDRESS",
+        help="address to listen on (default: 127.0.0.1, which only this machine reaches)",
+    )
+    add("--token", help="what the link must hold (default: made up unless --host is this machine)")
+
+
 def _export(sub: argparse.ArgumentParser) -> None:
     add = sub.add_argument
     add("run", metavar="RUN", help="a run folder")
@@ -172,19 +185,65 @@ def _baseline(sub: argparse.ArgumentParser) -> None:
 
 def _solve(sub: argparse.ArgumentParser) -> None:
     add = sub.add_argument
-    add("instance", metavar="INSTANCE", help="a .tsp or .vrp file")
-    add("--pair", required=True, metavar="PAIR_OR_RUN", help="a pair file or a run folder")
-    add("--problem", metavar="P", help="the problem (default: by the suffix of INSTANCE)")
-    effort = sub.add_mutually_exclusive_group()
-    effort.add_argument("--steps", type=_count, help="LNS steps of a rollout (default: 500)")
-    effort.add_argument(
-        "--time", type=_seconds, metavar="S", help="CPU seconds of a rollout, instead of steps"
+    add("instance", metavar="INSTANCE", help="a .tsp, .vrp or .csv file")
+    add(
+        "--pair",
+        nargs="+",
+        action="extend",
+        metavar="PAIR_OR_RUN",
+        help="pair files or run folders; of several each step draws one by its success so far "
+        "(default: the pair that ships)",
     )
-    add("--seed", type=_seed, default=0, help="seed of the first rollout (default: 0)")
-    add("--seeds", type=_count, default=1, help="rollouts, each with its own seed (default: 1)")
+    add("--problem", metavar="P", help="the problem (default: by the suffix of INSTANCE)")
+    _files(sub)
+    effort = sub.add_mutually_exclusive_group()
+    effort.add_argument(
+        "--time", type=_seconds, metavar="S", help="seconds of the whole command (default: 10)"
+    )
+    effort.add_argument(
+        "--steps",
+        type=_count,
+        help="LNS steps of each search, instead: same seed and workers, same result",
+    )
+    add(
+        "--start",
+        metavar="construction|random|FILE",
+        help="the first solution: the problem's construction (the default), a random one as in the "
+        "paper, or that of a .tour or .sol file",
+    )
+    add(
+        "--acceptance",
+        choices=("improving", "annealing", "record-to-record"),
+        default="record-to-record",
+        help="of worse solutions: none, as in the paper; by simulated annealing; or those less "
+        "than a threshold above the best (the default)",
+    )
+    add("--seed", type=_seed, default=0, help="seed of the first search (default: 0)")
     add("--out", metavar="FILE", help="solution file (default: INSTANCE.spo.tour or .spo.sol here)")
-    add("--plot", metavar="FILE.png", help="draw the solution, as PNG or PDF")
+    add("--plot", metavar="FILE.png", help="draw the solution: PNG, SVG or PDF")
+    add("--json", metavar="FILE", help="the solution as JSON: walks with ids, lengths and loads")
+    add("--geojson", metavar="FILE", help="the solution on the map, where places are geographic")
+    add(
+        "--force",
+        action="store_true",
+        help="overwrite output files, whatever they hold (default: only by what is no worse)",
+    )
     _settings(sub, "workers", "cpu_seconds", "on_invalid", "unsafe_sandbox")
+
+
+def _files(sub: argparse.ArgumentParser) -> None:
+    sub.add_argument(
+        "--distances",
+        choices=("exact", "round", "ceil"),
+        default="file",
+        help="rounding of the distances in instance files (default: as the file says)",
+    )
+    sub.add_argument(
+        "--capacity",
+        type=_number(float, 1e-6, 1e12),
+        metavar="Q",
+        help="capacity of vehicles, for an instance file that has none",
+    )
 
 
 def _groups(sub: argparse.ArgumentParser) -> None:
@@ -200,6 +259,7 @@ def _groups(sub: argparse.ArgumentParser) -> None:
 
 
 def _report(sub: argparse.ArgumentParser) -> None:
+    _files(sub)
     sub.add_argument("--json", metavar="OUT", help="write the report to this file")
     sub.add_argument(
         "--references",
@@ -251,6 +311,15 @@ COMMANDS: dict[str, tuple[str, str, str, Callable[[argparse.ArgumentParser], Non
         "spo report runs/first --out first.html",
         _report_page,
     ),
+    "watch": (
+        "show runs in a browser while they go on",
+        "Serves the page of spo report on this machine and renders it again when a round has "
+        "landed, with what the round in progress does; of several runs also a comparison, with "
+        "bands over seeds. It reads only, and plays no pair. On an address that others reach, "
+        "the link has a token. Ctrl-C ends it.",
+        "spo watch runs/first",
+        _watch,
+    ),
     "export": (
         "write a run's best pair as a Python file, or its adapters",
         "Writes the best pair of a run as one Python module with the functions destroy and repair, "
@@ -283,10 +352,11 @@ COMMANDS: dict[str, tuple[str, str, str, Callable[[argparse.ArgumentParser], Non
     ),
     "solve": (
         "solve an instance with a pair",
-        "Searches one instance (TSPLIB .tsp or CVRPLIB .vrp) with a pair and writes the best "
-        "solution found as a tour or a .sol file that other tools read. With several seeds the "
-        "rollouts are spread over the workers and the best is kept.",
-        "spo solve berlin52.tsp --pair pair.py --time 10 --plot berlin52.png",
+        "Searches one instance (TSPLIB .tsp, CVRPLIB .vrp or a CSV) and writes the best solution "
+        "found as a tour or a .sol file that other tools read. Each worker searches by itself; "
+        "they exchange the best and warm up anew when they have cooled down. Ctrl-C ends it early, "
+        "and the best so far is written.",
+        "spo solve berlin52.tsp --time 30 --plot berlin52.png",
         _solve,
     ),
     "doctor": (

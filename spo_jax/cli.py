@@ -8,8 +8,10 @@ exit code 2; a bug keeps its traceback.
 import argparse
 import errno
 import os
+import re
 import sys
 import threading
+import time
 import warnings
 from collections.abc import Callable, Sequence
 from importlib import import_module
@@ -19,9 +21,10 @@ from typing import TYPE_CHECKING, Any
 from spo_jax.arguments import parser
 from spo_jax.errors import InputError, SpoError
 from spo_jax.limits import WITH_XLA, WITHOUT_XLA, needed, require_address_space
-from spo_jax.stopping import STOPPED, exit_code, say_farewell, stoppable
+from spo_jax.stopping import STOPPED, exit_code, say_farewell, stoppable, take_time
 
 if TYPE_CHECKING:
+    from spo_jax.envs.reading import Reading
     from spo_jax.envs.report.evaluation import Report
 
 FAILED, BROKEN_PIPE = 2, 141
@@ -77,6 +80,7 @@ def _main(argv: Sequence[str] | None) -> int:
             if args.command != "doctor":  # which says it among other things
                 require_address_space(needed(WITH_XLA if args.command in HEAVY else WITHOUT_XLA))
             try:
+                args.began = time.monotonic() - (age() if argv is None else 0.0)
                 code = COMMANDS[args.command](args)
             except SystemExit as stop:  # a user's part; it must not pass for success
                 if isinstance(stop.__context__, BrokenPipeError):  # rich gives up by it
@@ -97,6 +101,16 @@ def _main(argv: Sequence[str] | None) -> int:
             raise
         where = f"{error.filename}: " if error.filename else ""
         return _complain(f"{where}{error.strerror}")
+
+
+def age() -> float:
+    """Seconds since this process began, of which Python and imports take some."""
+    try:
+        fields = Path("/proc/self/stat").read_text().rpartition(")")[2].split()
+        begun = int(fields[19]) / os.sysconf("SC_CLK_TCK")
+        return max(0.0, time.clock_gettime(time.CLOCK_BOOTTIME) - begun)
+    except (OSError, ValueError, IndexError):  # no such file here
+        return 0.0
 
 
 def _stopped() -> None:
@@ -134,6 +148,7 @@ def _evaluate(args: argparse.Namespace) -> int:
         seeds=args.seeds,
         references=args.references,
         effort=args.reference_effort,
+        **_reading(args).given,
         **_sandbox(args),
     )
     return _report(run, args.json, args.pair, *args.on, args.references)
@@ -148,6 +163,13 @@ def _sandbox(args: argparse.Namespace) -> dict[str, Any]:
         "unsafe": args.unsafe_sandbox,
         **own,
     }
+
+
+def _reading(args: argparse.Namespace) -> "Reading":
+    """How instance files are read."""
+    from spo_jax.envs.reading import Reading
+
+    return Reading(args.distances, args.capacity)
 
 
 def _baseline(args: argparse.Namespace) -> int:
@@ -168,6 +190,7 @@ def _baseline(args: argparse.Namespace) -> int:
         workers=args.workers or len(os.sched_getaffinity(0)),
         references=args.references,
         effort=args.reference_effort,
+        reading=_reading(args),
     )
     code = _report(run, args.json, *args.on, args.references)
     if not baseline.seeded and args.seeds is not None and args.seeds > 1:
@@ -186,7 +209,8 @@ def _report(run: Callable[..., "Report"], json: str | None, *inputs: str) -> int
 
     if json is not None:
         _check_output(json, *inputs)
-        if Path(json).is_file() and Path(json).read_bytes()[:1] not in (b"", b"{"):
+        known = Path(json).read_bytes()[:20] if Path(json).is_file() else b""
+        if known and not re.match(rb'\{\s*"spo_jax"', known):
             raise InputError(f"{json} is there and is no report: choose another output file")
 
     def save(report: Report) -> None:
@@ -202,50 +226,57 @@ def _report(run: Callable[..., "Report"], json: str | None, *inputs: str) -> int
 
 
 def _solve(args: argparse.Namespace) -> int:
-    from functools import partial
     from inspect import unwrap
 
-    from spo_jax.envs.report.plot import plot_solution, require_picture
-    from spo_jax.envs.report.reporting import Meter, conditions, solved_lines
+    from spo_jax.envs.reading import remarks_of
+    from spo_jax.envs.report.reporting import Searched, conditions, solved_lines
     from spo_jax.envs.report.solve import default_output, problem_of
+    from spo_jax.envs.report.writing import Outputs
     from spo_jax.envs.specs import read_instance
-    from spo_jax.search.runs.pairs import resolve, solve, terms_of
+    from spo_jax.search.runs.pairs import resolve_all, solve
 
-    name = args.problem
+    name, given = args.problem, args.pair or []
     if name is None:
         try:
-            name = problem_of(args.instance)
+            name = problem_of(args.instance, _reading(args).given)
         except InputError:
-            if not Path(args.pair).is_dir():  # a run knows its problem
+            if not any(Path(pair).is_dir() for pair in given):  # a run knows its problem
                 raise
-    problem, pair, config = resolve(args.pair, name)
-    terms = terms_of(config) | _sandbox(args)
-    instance = read_instance(problem, args.instance)
+    problem, pairs, terms = resolve_all(args.pair, name)
+    terms = terms | _sandbox(args)
+    instance = read_instance(problem, args.instance, _reading(args))
     out = Path(args.out) if args.out else default_output(args.instance, problem)
-    _check_output(out, args.instance, args.pair)
-    if args.plot is not None:
-        require_picture(problem, args.plot)
-        _check_output(args.plot, args.instance, args.pair, out)
-    with Meter(sys.stderr, None) as meter:
+    inputs = [args.instance, *given, *([args.start] if args.start else [])]
+    _check_output(out, *inputs)
+    asked = {name: getattr(args, name) for name in ("plot", "json", "geojson")}
+    others = {name: Path(path) for name, path in asked.items() if path is not None}
+    outputs = Outputs(problem, instance, out, **others, force=args.force)
+    named = [out, *others.values()]
+    for k, path in enumerate(named[1:], 1):
+        _check_output(path, *inputs, *named[:k])
+    for line in remarks_of(instance):  # before the search, which may take long
+        print(line, file=sys.stderr)
+    with Searched(sys.stderr, instance) as searched:
         found = unwrap(solve)(  # whose errors name options
             instance,
-            pair,
+            pairs,
             problem,
+            start=args.start,
+            acceptance=args.acceptance,
             steps=args.steps,
             seconds=args.time,
+            began=args.began,
             seed=args.seed,
-            seeds=args.seeds,
-            progress=partial(meter, f"{instance.name}: rollouts"),
+            progress=searched,
             **terms,
         )
-    problem.write(out, instance, found.solution)
-    said = conditions(config.generator.state, terms["on_invalid"])
-    for line in (*solved_lines(found), *said, f"solution: {out}"):
+    if found.stop is not None:
+        take_time()
+    written = outputs.write(found.solution, found.cost)
+    said = conditions(all(terms["state"]), terms["on_invalid"])
+    for line in (*solved_lines(found), *said, *written):
         print(line)
-    if args.plot is not None:
-        plot_solution(problem, instance, found.solution, args.plot)
-        print(f"picture: {args.plot}")
-    return 0
+    return 0 if found.stop is None else exit_code(found.stop)
 
 
 def _doctor(args: argparse.Namespace) -> int:
@@ -277,6 +308,7 @@ COMMANDS: dict[str, Callable[[argparse.Namespace], int]] = {
     "discover": _of_runs("discover"),
     "runs": _of_runs("runs"),
     "report": _of_runs("report"),
+    "watch": _of_runs("watch"),
     "export": _of_runs("export"),
     "evaluate": _evaluate,
     "baseline": _baseline,

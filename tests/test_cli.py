@@ -102,6 +102,7 @@ FILES: dict[str, str | bytes] = {
     "no_capacity.vrp": VRP.replace("CAPACITY : 5\n", ""),
     "explicit.vrp": VRP.replace("EUC_2D", "EXPLICIT"),
     "ten.txt": TSP,
+    "photo.png": b"\x89PNG a photograph",
     # files that are no pairs, and pairs that are no good
     "half.py": PAIR[: PAIR.index("def repair")],
     "syntax.py": PAIR.replace("removed = ", "removed == = "),
@@ -169,7 +170,7 @@ BAD = [
     (solve("empty.tsp"), "empty.tsp is empty"),
     (solve("noise.tsp"), "noise.tsp"),
     (solve("cut.tsp"), "cut.tsp"),
-    (solve("explicit.tsp"), "EXPLICIT"),
+    (solve("explicit.tsp"), "EDGE_WEIGHT_FORMAT is missing"),
     (solve("atsp.tsp"), "ATSP"),
     (solve("two.tsp"), "at least 3"),
     (solve("nan.tsp"), "nan"),
@@ -179,11 +180,17 @@ BAD = [
     (solve("heavy.vrp", "cvrp.py"), "demand 6"),
     (solve("no_demand.vrp", "cvrp.py"), "DEMAND_SECTION"),
     (solve("no_capacity.vrp", "cvrp.py"), "CAPACITY"),
-    (solve("explicit.vrp", "cvrp.py"), "EXPLICIT"),
+    (solve("explicit.vrp", "cvrp.py"), "EDGE_WEIGHT_FORMAT is missing"),
     (solve("ten.txt"), "--problem"),
     (solve("four.vrp", "pair.py", "--problem", "tsp"), "CVRP"),
     (solve("."), "--problem"),
     (solve(".", "pair.py", "--problem", "tsp"), "folder"),
+    (
+        solve("ten.tsp", "pair.py", "--start", "no.tour"),
+        "neither construction, random nor the file",
+    ),
+    (solve("ten.tsp", "pair.py", "--start", "four.vrp"), "four.vrp"),
+    (solve("ten.tsp", "pair.py", "--start", "a.tour", "--out", "ten.tsp"), "input"),
     ([*EVALUATE, "--on", "nan.tsp"], "nan"),
     ([*EVALUATE, "--on", "ten.tsp", "."], "atsp.tsp"),  # the folder's first bad one
     # pairs
@@ -405,16 +412,100 @@ def test_a_failure_half_way_leaves_no_file(folder, monkeypatch, capsys):
 
 
 def test_solve_writes_a_tour_and_a_picture(folder, capsys):
-    argv = ["solve", "ten.tsp", "--pair", "pair.py", "--steps", "60", "--seeds", "2"]
+    argv = ["solve", "ten.tsp", "--pair", "pair.py", "--steps", "60", "--workers", "2"]
     assert main([*argv, "--plot", "ten.png"]) == 0
     out = capsys.readouterr().out
     assert "ten: cost 100, gap unknown" in out
-    assert "60 steps" in out
+    assert "120 steps in 2 search(es)" in out
     lines = Path("ten.spo.tour").read_text().split("\n")
     nodes = lines[lines.index("TOUR_SECTION") + 1 : lines.index("-1")]
     assert sorted(map(int, nodes)) == list(range(1, 11))
     assert Path("ten.png").read_bytes().startswith(b"\x89PNG")
     assert set(listing(folder)) - set(FILES) == {"ten.spo.tour", "ten.png"}
+
+
+def test_a_second_solve_keeps_the_better_solution(folder, capsys, refused):
+    assert main([*SOLVE, "--steps", "60"]) == 0
+    best = Path("ten.spo.tour").read_bytes()
+    worse = [*SOLVE, "--steps", "1", "--start", "random", "--workers", "1"]
+    assert main(worse) == 0
+    assert "kept: ten.spo.tour, whose cost 100 is below" in capsys.readouterr().out
+    assert Path("ten.spo.tour").read_bytes() == best
+    assert main([*worse, "--force"]) == 0
+    assert Path("ten.spo.tour").read_bytes() != best
+    Path("other.json").write_text('{"a": 1}')
+    capsys.readouterr()
+    assert "is no solution of ten" in refused(*SOLVE, "--out", "other.json")
+    assert "nothing that spo solve wrote" in refused(*SOLVE, "--plot", "photo.png")
+    assert "is no report" in refused(*EVALUATE, "--on", "ten.tsp", "--json", "other.json")
+
+
+def test_rounding_is_told_and_can_be_turned_off(folder, capsys, refused):
+    rows = [f"{k} 48.85{k} 2.3{k * k % 10}" for k in range(1, 11)]
+    Path("near.tsp").write_text(TSP[: TSP.index("1 0 0")] + "\n".join(rows) + "\nEOF\n")
+    argv = ["solve", "near.tsp", "--pair", "pair.py", "--steps", "5", "--out", "near.tour"]
+    assert main(argv) == 0
+    out, err = capsys.readouterr()
+    assert "ten: cost 0," in out
+    warning = "ten: rounding, as EUC_2D says, changes distances by 100% on average"
+    assert err == f"{warning}: --distances exact keeps them\n"
+    assert main([*argv, "--distances", "exact", "--force"]) == 0
+    out, err = capsys.readouterr()
+    assert "ten: cost 0," not in out
+    assert err == ""
+    argv = [*EVALUATE, "--on", "near.tsp", "--json", "near.json"]
+    assert main(argv) == 0
+    assert warning in capsys.readouterr().out
+    assert any(warning in line for line in json.loads(Path("near.json").read_text())["remarks"])
+    assert main([*argv, "--distances", "ceil"]) == 0
+    report = json.loads(Path("near.json").read_text())
+    assert report["settings"]["distances"] == "ceil"
+    assert report["groups"][0]["summary"]["mean_cost"] == 10.0
+    argv = ["baseline", "2-opt", "--problem", "tsp", "--on", "near.tsp", "--distances", "exact"]
+    assert main([*argv, "--json", "near.json"]) == 0
+    assert 0 < json.loads(Path("near.json").read_text())["groups"][0]["summary"]["mean_cost"] < 10
+    capsys.readouterr()
+    said = refused(*EVALUATE, "--on", "uniform:10x1", "--distances", "exact")
+    assert "--distances is for instance files, and none is named" in said
+    assert "take no --capacity" in refused(*SOLVE, "--capacity", "5")
+
+
+def test_tables_are_solved_and_written_in_every_form(folder, capsys, refused):
+    rows = [f"c{k},{40 + k},{k * k % 7},{k}" for k in range(10)]
+    Path("towns.csv").write_text("\n".join(["name,lat,lon,demand", *rows]))
+    argv = ["solve", "towns.csv", "--pair", "pair.py", "--steps", "5"]
+    assert main([*argv, "--json", "t.json", "--geojson", "t.geojson", "--plot", "t.svg"]) == 0
+    out, err = capsys.readouterr()
+    assert "towns: distances are great circles in kilometres" in err
+    for line in ("solution: towns.spo.tour", "picture: t.svg", "JSON: t.json", "GeoJSON: t.geoj"):
+        assert line in out
+    assert len(json.loads(Path("t.json").read_text())["walks"][0]["names"]) == 11
+    assert Path("t.svg").read_bytes().startswith(b"<?xml")
+    assert "take no --capacity" in refused(*SOLVE, "--problem", "tsp", "--capacity", "9")
+    assert "exceeds --capacity 8" in refused(*argv, "--capacity", "8")  # so it is a CVRP
+    assert "no geographic" in refused(*SOLVE, "--geojson", "u.geojson")
+    assert "twice" in refused(*SOLVE, "--json", "u.json", "--plot", "u.svg", "--out", "u.json")
+    assert "input" in refused(*SOLVE, "--json", "ten.tsp", "--force")
+
+
+def test_solve_without_a_pair_and_from_a_file(folder, capsys):
+    """The pair that ships; then two pairs, from what that found, which nothing is better than."""
+    assert main(["solve", "ten.tsp", "--steps", "30", "--workers", "1"]) == 0
+    told = capsys.readouterr().out
+    again = ["--steps", "3", "--workers", "1", "--start", "ten.spo.tour", "--out", "b.tour"]
+    assert main(["solve", "ten.tsp", "--pair", "pair.py", "pair.py", *again]) == 0
+    both = capsys.readouterr().out
+    assert "ten: cost 100," in told
+    assert "started at 100;" in both
+    assert main(["solve", "four.vrp", "--steps", "5", "--workers", "1"]) == 0
+
+
+def test_solve_by_time_counts_from_the_start_of_the_command(folder, capsys):
+    """The second that it has is over before its workers are there: the start is what it writes."""
+    assert main(["solve", "ten.tsp", "--time", "0.01", "--workers", "1"]) == 0
+    assert "; 0 steps in 1 search(es)" in capsys.readouterr().out
+    assert Path("ten.spo.tour").exists()
+    assert 0 < cli.age() < 1e6
 
 
 def test_solve_cvrp(folder, capsys):
@@ -427,6 +518,11 @@ def test_solve_cvrp(folder, capsys):
     )
     assert main(["solve", "four.vrp", "--pair", "routes.py", "--steps", "3"]) == 0
     assert Path("four.spo.sol").read_text().startswith("Route #1: ")
+    argv = ["solve", "no_capacity.vrp", "--pair", "routes.py", "--steps", "3"]
+    assert main(argv) == 2
+    assert "or give --capacity" in capsys.readouterr().err
+    assert main([*argv, "--capacity", "5"]) == 0
+    assert Path("no_capacity.spo.sol").read_text() == Path("four.spo.sol").read_text()
 
 
 def test_evaluate_prints_a_table_and_writes_strict_json(folder, capsys):
@@ -552,7 +648,6 @@ def test_version(capsys):
         ["dance"],
         ["solve"],
         [*SOLVE, "--time", "1"],
-        [*SOLVE, "--seeds", "0"],
         [*SOLVE, "--unknown"],
         [*SOLVE, "--see", "1"],  # no guessing at what an abbreviation means
         ["solve", "ten.tsp", "--pair", "pair.py", "--time", "nan"],
@@ -578,7 +673,7 @@ def test_wrong_options_are_one_sentence(argv, refused):
         (["discover", "tsp", "rounds=3"], "spo discover takes no 'rounds=3' here"),
         (["evaluate", "x", "--on", "y", "--step", "3"], "of spo evaluate: did you mean --steps?"),
         (["dicover", "tsp"], "unknown command 'dicover': did you mean 'discover'?"),
-        (["solve"], "the following arguments are required: INSTANCE, --pair; see spo solve --help"),
+        (["solve"], "the following arguments are required: INSTANCE; see spo solve --help"),
         ([*SOLVE, "--seed", "x"], "--seed: 'x' is not a whole number from 0 to"),
     ],
 )
@@ -668,7 +763,7 @@ def test_a_search_or_a_baseline_that_is_stopped_leaves_nobody(folder, number):
     big = TSP[: TSP.index("1 0 0")].replace(": 10", ": 300")
     rows = "".join(f"{k} {37 * k % 211} {53 * k % 199}\n" for k in range(1, 301))
     Path("big.tsp").write_text(f"{big}{rows}EOF\n")
-    solve = ["solve", "big.tsp", "--pair", "pair.py", "--time", "200", "--seeds", "4"]
+    solve = ["solve", "big.tsp", "--pair", "pair.py", "--time", "200"]
     on = ["--problem", "tsp", "--on", "big.tsp", "--references", "none", "--steps", "1000000"]
     for argv, others in ((solve, 0), (["baseline", "alns", *on], 1)):  # one tracks resources
         with subprocess.Popen(
@@ -683,9 +778,15 @@ def test_a_search_or_a_baseline_that_is_stopped_leaves_nobody(folder, number):
                 time.sleep(0.02)
             process.send_signal(number)
             out, rest = process.communicate()
-        assert (process.returncode, out, rest) == (128 + number, "", "spo: stopped\n")
+        assert process.returncode == 128 + number
         wait_for_the_end_of(workers)
-    assert not list(Path().glob("*.tour"))
+        if others or not out:  # a search that has not begun has found nothing
+            assert (out, rest) == ("", "spo: stopped\n")
+            assert not list(Path().glob("*.tour"))
+        else:
+            assert "stopped early: this is the best so far" in out
+            assert Path("big.spo.tour").exists()
+            Path("big.spo.tour").unlink()
 
 
 @pytest.mark.parametrize(

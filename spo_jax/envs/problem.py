@@ -10,7 +10,7 @@ import hashlib
 import json
 import math
 import random
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 from itertools import chain, filterfalse
@@ -233,6 +233,20 @@ def decoded(code: Iterable[int]) -> Solution:
 
 
 @dataclass(frozen=True)
+class Part:
+    """A smaller instance made of a part of a solution; see `Problem.part`.
+
+    instance: has only what rules read. solution: of it, what the part is now. whole: puts another
+    solution of it in the place of the part; None for one that does not fit there. Costs of the
+    whole differ as those of the part do.
+    """
+
+    instance: Instance
+    solution: Solution
+    whole: Callable[[Solution], Solution | None]
+
+
+@dataclass(frozen=True)
 class Baseline:
     """A method to compare the pairs of a problem with.
 
@@ -254,6 +268,8 @@ class Problem:
 
     name: a word. unit: what an instance's size counts. cpu_seconds: CPU-time limit of a rollout of
     500 steps. suffixes: of instance files, such as ".tsp"; solution_suffix: of written solutions.
+    tables: suffixes such as ".csv", which count in a folder only if it has none of `suffixes`.
+    reading: the options of `spo_jax.envs.reading.Reading` that `read` takes by name.
     settings: default settings of a discovery that differ for this problem.
     baselines: by name. references: the path of the file with the best known costs by digest.
     quick_reference: the largest size whose reference `solve_reference` finds in less than a second
@@ -265,12 +281,17 @@ class Problem:
     unit: str = "nodes"
     cpu_seconds: float = 10.0
     suffixes: tuple[str, ...] = ()
+    tables: tuple[str, ...] = ()
+    reading: tuple[str, ...] = ()
     solution_suffix: str = ".json"
     settings: Mapping[str, Any] = _NONE
     baselines: Mapping[str, Baseline] = _NONE
     references: str = ""
     quick_reference: int = 0
     kit: str = ""  # the module that its programs import as `lns`; see spo_jax.envs.kits
+    pair: str = ""  # the path of a pair file: what `spo solve` takes where it is given none
+    whole: int = 0  # the largest instance that `spo solve` shows programs as a whole, ...
+    region: int = 0  # ... and about the size of the parts that it shows of larger ones; 0: all
     found_as: str = ""  # "package.module:NAME" of a problem that is an object of a module
 
     @property
@@ -330,9 +351,42 @@ class Problem:
         text = json.dumps(solution, allow_nan=False, default=lambda number: number.item())
         write_atomically(path, text + "\n")
 
+    def read_solution(self, path: str | Path, instance: Instance) -> Solution:
+        """The solution of `instance` in a file that `write` wrote. Raises InputError unless it is
+        complete and feasible.
+        """
+        if self.offers("write"):
+            raise self._without("way to read solutions", "implement read_solution")
+        from spo_jax.envs.textfiles import load_json
+
+        try:
+            return _rules(self, instance).repaired(load_json(Path(path)))
+        except Infeasible as error:
+            raise InputError(f"{path} is no solution of {instance.name}: {error}") from None
+
+    def construct(self, instance: Instance) -> Solution:
+        """A good solution that is found at once; the same for the same instance."""
+        raise self._without("construction", "implement construct, or start at random")
+
+    def part(self, instance: Instance, solution: Solution, center: int, size: int) -> Part:
+        """About `size` (2 at least) of a larger instance around one, as an instance of its own.
+
+        center: which, from 0 to instance.size - 1. Called in workers, often: it takes no longer
+        than a few steps of a search.
+        """
+        raise self._without("parts", "implement part")
+
+    def rewritten(self, solution: Solution, rng: random.Random) -> Solution:
+        """The same solution written in another way, such as a tour from another node on."""
+        return solution
+
     def draw(self, axes: Any, instance: Instance, solution: Solution) -> None:
         """Draw a solution on matplotlib axes."""
         raise self._without("picture", "implement draw")
+
+    def walks(self, instance: Instance, solution: Solution) -> list[list[int]]:
+        """The closed walks of a solution through nodes (rows of `dist`): a tour, or each route."""
+        raise self._without("walks through nodes", "implement walks")
 
     def lower_bound(self, instance: Instance) -> float:
         """A lower bound on the cost; a reference below it belongs to another instance."""

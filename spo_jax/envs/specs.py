@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from spo_jax.envs.problem import Instance, Problem
+from spo_jax.envs.reading import AS_STATED, Reading
 from spo_jax.envs.report.reference_files import ReferenceFile, read_references
 from spo_jax.errors import InputError, MissingExtra
 
@@ -23,12 +24,14 @@ _UNIFORM = re.compile(r"uniform:([0-9]{1,6})x([0-9]{1,6})(?:@([0-9]{1,18}))?", r
 class Spec:
     """One group of instances before it is loaded.
 
-    text: the user's SPEC. uniform: (size, count, seed or None); else paths: the instance files.
+    text: the user's SPEC. uniform: (size, count, seed or None); else paths: the instance files,
+    and reading: how they are read.
     """
 
     text: str
     uniform: tuple[int, int, int | None] | None = None
     paths: tuple[Path, ...] = ()
+    reading: Reading = AS_STATED
 
     @property
     def count(self) -> int:
@@ -39,7 +42,7 @@ class Spec:
         if self.uniform is not None:
             size, count, own = self.uniform
             return sampled(problem, size, count, seed if own is None else own)
-        return [read_instance(problem, path) for path in self.paths]
+        return [read_instance(problem, path, self.reading) for path in self.paths]
 
 
 def sampled(problem: Problem, size: int, count: int, seed: int) -> list[Instance]:
@@ -52,9 +55,12 @@ def sampled(problem: Problem, size: int, count: int, seed: int) -> list[Instance
     return [_require_instance(problem, what, each) for each in found]
 
 
-def read_instance(problem: Problem, path: str | Path) -> Instance:
-    """`Problem.read`. Raises InputError unless it returns an instance of the problem."""
-    return _require_instance(problem, f"problem {problem.name}: its read", problem.read(path))
+def read_instance(problem: Problem, path: str | Path, reading: Reading = AS_STATED) -> Instance:
+    """`Problem.read`. Raises InputError unless it takes the options of `reading` that are given and
+    returns an instance of the problem.
+    """
+    found = problem.read(path, **reading.options_for(problem))
+    return _require_instance(problem, f"problem {problem.name}: its read", found)
 
 
 def _require_instance(problem: Problem, what: str, found: object) -> Instance:
@@ -110,21 +116,27 @@ def _files(folder: Path, problem: Problem) -> tuple[Path, ...]:
     suffixes = problem.suffixes
     if not suffixes:
         raise InputError(f"{folder}: name the files, as {problem.name!r} has no file suffix")
-    found = sorted(path for path in folder.rglob("*") if path.suffix.lower() in suffixes)
+    found: list[Path] = []
+    for kinds in (suffixes, problem.tables):
+        found = found or sorted(p for p in folder.rglob("*") if p.suffix.lower() in kinds)
     if not found:
         listed = " or ".join(suffixes)
         raise InputError(f"{folder} holds no instance of {problem.name} (no {listed} file)")
     return tuple(path for path in found if path.is_file())
 
 
-def parse_specs(specs: Sequence[str], problem: Problem, references: str) -> list[Spec]:
+def parse_specs(
+    specs: Sequence[str], problem: Problem, references: str, reading: Reading = AS_STATED
+) -> list[Spec]:
     """The groups of `specs`. Reads all files once, to fail early. Raises InputError."""
     own_references(references)
     if not specs:
         raise InputError(
             "there is nothing to evaluate on: name an instance, a folder or uniform:..."
         )
-    plans = [parse_spec(text, problem) for text in specs]
+    plans = [replace(parse_spec(text, problem), reading=reading) for text in specs]
+    if reading.given and all(plan.uniform for plan in plans):
+        raise InputError(f"--{next(iter(reading.given))} is for instance files, and none is named")
     for plan in plans:
         if plan.uniform is None:
             plan.load(problem)  # fail now on a bad file, not an hour later

@@ -101,12 +101,18 @@ def cost_text(cost: float) -> str:
     return str(int(cost)) if float(cost).is_integer() and abs(cost) < 2**53 else repr(float(cost))
 
 
+def shown_cost(cost: float) -> str:
+    """A cost for the eye: whole, or with four decimals."""
+    return cost_text(cost) if float(cost).is_integer() else f"{cost:.4f}"
+
+
 def _why(error: Exception) -> str:
     return getattr(error, "strerror", None) or str(error)
 
 
 # --- the scanner --------------------------------------------------------------------------------
 
+_MATRIX = "EDGE_WEIGHT_SECTION"  # whose rows are numbers rather than nodes
 _KEY = re.compile(r"([A-Za-z][A-Za-z0-9_]*)\s*(?::\s*(.*))?")
 _INTEGER = re.compile(r"[+-]?[0-9]{1,18}")
 _NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
@@ -115,10 +121,17 @@ _NOT_FINITE = re.compile(r"[+-]?(nan|inf|infinity)", re.IGNORECASE)
 
 @dataclass(frozen=True)
 class Row:
-    """One line of a section: its number in the file and its words."""
+    """One line of a section: its number in the file and its words.
+
+    The words are cut out when they are asked for: matrices have millions.
+    """
 
     line: int
-    words: list[str]
+    text: str
+
+    @property
+    def words(self) -> list[str]:
+        return self.text.split()
 
 
 @dataclass(frozen=True)
@@ -156,16 +169,12 @@ class Document:
             return int(float(word))
         self.fail(f"{what} must be a whole number, not {shown(word)}", line)
 
-    def coordinate(self, word: str, line: int) -> float:
+    def number(self, word: str, what: str, line: int | None) -> float:
         """A finite number. Raises InputError."""
-        if _NUMBER.fullmatch(word):
-            value = float(word)
-            if abs(value) <= MAX_COORDINATE:
-                return value
-            self.fail(f"coordinate {shown(word)} is out of range (1e12 at most)", line)
-        if _NOT_FINITE.fullmatch(word):
-            self.fail(f"coordinate {word} is not a finite number", line)
-        self.fail(f"coordinate {shown(word)} is not a number", line)
+        wrong = not_a_number(word)
+        if wrong:
+            self.fail(f"{what} {wrong}", line)
+        return float(word)
 
     def dimension(self, least: int) -> int:
         """DIMENSION, at least `least` nodes. Raises InputError, before anything is allocated."""
@@ -179,22 +188,33 @@ class Document:
             )
         return n
 
-    def nodes(self, n: int) -> tuple[list[int], np.ndarray]:
-        """The `n` ids and [n, 2] float64 coordinates of NODE_COORD_SECTION. Raises InputError."""
-        rows = self.section("NODE_COORD_SECTION")
+    def nodes(self, n: int, key: str = "NODE_COORD_SECTION") -> tuple[list[int], np.ndarray]:
+        """The `n` ids and [n, 2] float64 coordinates of a section. Raises InputError."""
+        rows = self.section(key)
         seen: dict[int, int] = {}
         coords = np.empty((len(rows), 2))
         for k, row in enumerate(rows):
-            if len(row.words) != 3:
-                self.fail(f"expected 'id x y', not {shown(' '.join(row.words))}", row.line)
-            node = self.integer(row.words[0], "a node id", row.line)
+            words = row.words
+            if len(words) != 3:
+                self.fail(f"expected 'id x y', not {shown(' '.join(words))}", row.line)
+            node = self.integer(words[0], "a node id", row.line)
             if node in seen:
                 self.fail(f"node id {node} was already used in line {seen[node]}", row.line)
             seen[node] = row.line
-            coords[k] = [self.coordinate(word, row.line) for word in row.words[1:]]
+            coords[k] = [self.number(word, "coordinate", row.line) for word in words[1:]]
         if len(rows) != n:
-            self.fail(f"DIMENSION is {n}, but NODE_COORD_SECTION has {len(rows)} nodes")
+            self.fail(f"DIMENSION is {n}, but {key} has {len(rows)} nodes")
         return list(seen), coords
+
+
+def not_a_number(word: str) -> str:
+    """What is wrong with a word in place of a number, or "" if nothing is."""
+    if _NUMBER.fullmatch(word):
+        in_range = abs(float(word)) <= MAX_COORDINATE
+        return "" if in_range else f"{shown(word)} is out of range (1e12 at most)"
+    if _NOT_FINITE.fullmatch(word):
+        return f"{word} is not a finite number"
+    return f"{shown(word)} is not a number"
 
 
 def shown(word: str) -> str:
@@ -213,9 +233,9 @@ def scan(path: str | Path) -> Document:
         if not line[0].isalpha():
             if rows is None:
                 document.fail(f"expected 'KEY: value', not {shown(line)}", number)
-            if len(rows) > MAX_NODES:
+            if len(rows) > MAX_NODES and rows is not document.sections.get(_MATRIX):
                 document.fail(f"a section has more than {MAX_NODES} rows", number)
-            rows.append(Row(number, line.split()))
+            rows.append(Row(number, line))
             continue
         match = _KEY.fullmatch(line)
         key = match.group(1).upper() if match else ""
@@ -234,6 +254,28 @@ def scan(path: str | Path) -> Document:
     return document
 
 
+# What other problems are called, for a sentence that refuses their files.
+_KINDS = {
+    "ATSP": "the asymmetric TSP",
+    "HCP": "Hamiltonian cycles",
+    "SOP": "the sequential ordering problem",
+    "TSPTW": "the TSP with time windows",
+    "ACVRP": "the asymmetric CVRP",
+    "CVRPTW": "the VRP with time windows",
+    "VRPTW": "the VRP with time windows",
+    "DCVRP": "the distance-constrained CVRP",
+    "MDVRP": "the VRP with several depots",
+    "VRPB": "the VRP with backhauls",
+    "PDPTW": "pickup and delivery with time windows",
+}
+_SECTIONS = {
+    "TIME_WINDOW_SECTION": _KINDS["VRPTW"],
+    "BACKHAUL_SECTION": _KINDS["VRPB"],
+    "PICKUP_AND_DELIVERY_SECTION": "pickup and delivery",
+    "FIXED_EDGES_SECTION": "a TSP with fixed edges",
+}
+
+
 def require_kind(document: Document, kind: str, weights: Iterable[str], known: set[str]) -> str:
     """The EDGE_WEIGHT_TYPE of a file whose TYPE is `kind`. Raises InputError.
 
@@ -241,7 +283,9 @@ def require_kind(document: Document, kind: str, weights: Iterable[str], known: s
     """
     found = document.text("TYPE").split()[0].upper()
     if found != kind:
-        document.fail(f"TYPE is {shown(found)}, expected {kind}", document.fields["TYPE"][0])
+        known_as = f" ({_KINDS[found]})" if found in _KINDS else ""
+        line = document.fields["TYPE"][0]
+        document.fail(f"TYPE is {shown(found)}{known_as}, expected {kind}", line)
     weight = document.text("EDGE_WEIGHT_TYPE").upper()
     if weight not in weights:
         document.fail(
@@ -250,7 +294,8 @@ def require_kind(document: Document, kind: str, weights: Iterable[str], known: s
         )
     for key in document.sections:
         if key not in known:
-            document.fail(f"{key} is not supported")
+            known_as = f" ({_SECTIONS[key]})" if key in _SECTIONS else ""
+            document.fail(f"{key} is not supported{known_as}")
     return weight
 
 

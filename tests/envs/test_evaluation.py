@@ -25,7 +25,6 @@ from spo_jax.envs.report.reporting import (
     notes,
     proven,
     show_report,
-    solved_lines,
 )
 from spo_jax.envs.report.solve import cpu_limit, default_output, problem_of, solve
 from spo_jax.envs.specs import cache_folder, parse_spec
@@ -199,7 +198,15 @@ def test_programs_may_see_no_state(square):
         told.append("steps_since_improvement is 0 at every step" in out.getvalue())
     assert told == [False, True]
     tours = [
-        solve(TSP.read(square), each, TSP, steps=60, state=state).solution
+        solve(
+            TSP.read(square),
+            each,
+            TSP,
+            start="random",
+            acceptance="improving",
+            steps=60,
+            state=state,
+        ).solution
         for each, state in ((pair, True), (pair, False), (pair_of(), True))
     ]
     assert tours[0] != tours[1] == tours[2]
@@ -380,47 +387,6 @@ def test_the_interval_is_over_instances_or_the_rollouts_of_one():
 
 
 # --- solve ----------------------------------------------------------------------------------------
-
-
-def test_solve_keeps_the_best_of_its_seeds(square):
-    instance = TSP.read(square)
-    each = [solve(instance, pair_of(), TSP, steps=2, seed=s) for s in range(4)]
-    best = solve(instance, pair_of(), TSP, steps=2, seeds=4, workers=2)
-    assert len({one.cost for one in each}) > 1  # or there is nothing to choose
-    assert best.cost == min(one.cost for one in each)
-    assert each[best.seed].solution == best.solution
-    assert best.steps == 2
-    assert best.cost == TSP.cost(instance, best.solution)
-    assert best.gap == pytest.approx((best.cost - 120) / 1.2)
-    assert "gap" in solved_lines(best)[0]
-
-
-def test_solve_by_time_ends_in_time(square):
-    found = solve(TSP.read(square), pair_of(), TSP, seconds=0.3)
-    assert found.steps > 500
-    assert found.seconds < 1.0
-
-
-def test_solve_of_a_failing_pair_is_one_sentence():
-    instance = TSP.sample(20, 1, 0)[0]
-    with pytest.raises(InputError, match="the pair gave no solution: invalid: ") as caught:
-        solve(instance, pair_of(FUSSY), TSP, steps=5, seeds=2)
-    assert "\n" not in str(caught.value)
-    with pytest.raises(InputError, match="--cpu-seconds"):
-        solve(instance, pair_of(ENDLESS), TSP, steps=5, cpu_seconds=30.0)
-
-
-ENDLESS = REPAIR.replace("    tour = list", "    while True: pass\n    tour = list")
-
-
-@pytest.mark.parametrize(
-    "options",
-    [{"steps": 0}, {"seconds": 0.0}, {"seconds": math.nan}, {"seeds": 0},
-     {"steps": 5, "seconds": 1.0}, {"steps": 10**9}],
-)  # fmt: skip
-def test_solve_refuses_senseless_effort(options):
-    with pytest.raises(InputError):
-        solve(TSP.sample(10, 1, 0)[0], pair_of(), TSP, **options)
 
 
 def test_names():

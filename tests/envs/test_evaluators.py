@@ -4,7 +4,6 @@ import pytest
 
 from spo_jax.envs.problems import get_problem
 from spo_jax.envs.report.evaluation import evaluate
-from spo_jax.envs.report.solve import solve
 from spo_jax.envs.run.evaluator import get_evaluator, require_rollouts
 from spo_jax.envs.run.local import LocalEvaluator
 from spo_jax.errors import InputError
@@ -80,8 +79,6 @@ def test_an_evaluator_of_ones_own(monkeypatch):
     report = evaluate(PAIR, TSP, ["uniform:8x1"], steps=3, seeds=1, references="none",
                       evaluator=get_evaluator("m:x"))  # fmt: skip
     assert report.sandbox == {"elsewhere": True}
-    solved = solve(TSP.sample(8, 1, 0)[0], PAIR, TSP, steps=3, evaluator=get_evaluator("m:x"))
-    assert solved.rollouts == 1
 
 
 def test_rollouts_of_another_shape_are_refused():

@@ -35,23 +35,23 @@ def pixels(path):
     return imread(path)[..., :3]
 
 
-@pytest.mark.parametrize("suffix", [".png", ".PNG", ".pdf"])
+@pytest.mark.parametrize("suffix", [".png", ".PNG", ".pdf", ".svg"])
 def test_the_suffix_decides_the_format(tmp_path, suffix):
     path = tmp_path / f"tour{suffix}"
     draw(tsp(12), list(range(12)), path)
-    magic = b"%PDF" if suffix == ".pdf" else b"\x89PNG"
+    magic = {".pdf": b"%PDF", ".svg": b"<?xml"}.get(suffix, b"\x89PNG")
     assert path.read_bytes().startswith(magic)
     assert [f.name for f in tmp_path.iterdir()] == [path.name]
 
 
 @pytest.mark.parametrize("name", ["tour.jpg", "tour", "tour.png.txt", ".png"])
 def test_other_suffixes_are_refused(tmp_path, name):
-    with pytest.raises(InputError, match=r"a picture ends in \.png or \.pdf"):
+    with pytest.raises(InputError, match=r"a picture ends in \.png, \.svg or \.pdf"):
         draw(tsp(5), list(range(5)), tmp_path / name)
     assert not list(tmp_path.iterdir())
 
 
-@pytest.mark.parametrize("suffix", [".png", ".pdf"])
+@pytest.mark.parametrize("suffix", [".png", ".pdf", ".svg"])
 def test_equal_pictures_are_equal_files(tmp_path, suffix):
     routes = [[1, 2, 3, 4], [5, 6], [7]]
     for name in ("a", "b"):

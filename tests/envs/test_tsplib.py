@@ -194,9 +194,15 @@ def test_equal_coordinates_are_lawful(tmp_path):
 # --- bad input ----------------------------------------------------------------------------------
 
 BAD = {
-    "type": ("TYPE : TSP", "TYPE : ATSP", r"line 3: TYPE is 'ATSP'"),
+    "type": (
+        "TYPE : TSP",
+        "TYPE : ATSP",
+        r"line 3: TYPE is 'ATSP' \(the asymmetric TSP\), expected TSP",
+    ),
     "no type": ("TYPE : TSP\n", "", "TYPE is missing"),
-    "weights": ("EUC_2D", "EXPLICIT", "line 5: EDGE_WEIGHT_TYPE 'EXPLICIT' is not supported"),
+    "weights": ("EUC_2D", "XRAY1", "line 5: EDGE_WEIGHT_TYPE 'XRAY1' is not supported"),
+    "no format": ("EUC_2D", "EXPLICIT", "EDGE_WEIGHT_FORMAT is missing"),
+    "stray matrix": ("EOF", "EDGE_WEIGHT_SECTION\n1\nEOF", "is for EXPLICIT .*, not for EUC_2D"),
     "no weights": ("EDGE_WEIGHT_TYPE : EUC_2D\n", "", "EDGE_WEIGHT_TYPE is missing"),
     "blank": ("DIMENSION : 4", "DIMENSION :", "DIMENSION is missing"),
     "no dimension": ("DIMENSION : 4\n", "", "DIMENSION is missing"),

@@ -17,18 +17,6 @@ def run(monkeypatch, *arguments):
     return payoff_shares.main()
 
 
-def test_what_fails_most_is_left_out_first():
-    fine = np.ones((4, 5), bool)
-    assert payoff_shares.complete(fine) == ([0, 1, 2, 3], [0, 1, 2, 3, 4])
-    fine[1, :4] = False  # a destroy that fails with four of five,
-    fine[:, 2] = False  # and a repair that fails with all
-    fine[3, 0] = False
-    rows, columns = payoff_shares.complete(fine)
-    assert fine[np.ix_(rows, columns)].all()
-    assert (1 not in rows, 2 not in columns, len(rows) * len(columns)) == (True, True, 9)
-    assert payoff_shares.complete(~np.ones((2, 2), bool))[0] == []
-
-
 def test_programs_are_drawn_alike_and_once():
     names = [f"{i}" for i in range(9)] * 2
     one, again = (payoff_shares.drawn(order, 4, "repairs") for order in (names, names[::-1]))

@@ -10,6 +10,7 @@ import pytest
 
 from spo_jax.errors import InputError
 from spo_jax.rl.grpo import GrpoConfig, advantages
+from spo_jax.search.formulas.seen import Reference
 from spo_jax.search.lab import bandit
 from spo_jax.search.lab.bandit import (
     Policy,
@@ -165,9 +166,9 @@ def test_samples_follow_the_policies():
     rng = np.random.default_rng(5)
     policy, utility = policy_of(rng, 3, 4), np.arange(12.0).reshape(3, 4)
     many = jax.tree.map(lambda x: jnp.broadcast_to(x, (400, *x.shape)), policy)
-    keys = jax.random.split(jax.random.key(0), 400)
     tables = jnp.broadcast_to(jnp.asarray(utility, jnp.float32), (400, 3, 4))
-    found = draw(20, 30, many, tables, 0.0, keys, 0)
+    drawn = rng.random((400, 20)), rng.random((400, 20, 30)), rng.normal(size=(400, 20, 30))
+    found = draw(many, tables, 0.0, *drawn)
     leaders, followers = np.array(found.leaders), np.array(found.followers)
     shares = np.bincount(leaders.ravel(), minlength=3) / leaders.size
     np.testing.assert_allclose(shares, softmax(np.array(policy.leader)), atol=0.02)
@@ -177,7 +178,7 @@ def test_samples_follow_the_policies():
             np.bincount(own.ravel(), minlength=4) / own.size, chance, atol=0.015
         )
     np.testing.assert_array_equal(found.utility, utility[leaders[..., None], followers])
-    noisy = draw(20, 30, many, tables, 0.5, keys, 0)
+    noisy = draw(many, tables, 0.5, *drawn)
     error = np.array(noisy.utility - found.utility)
     assert (error.mean(), error.std()) == pytest.approx((0, 0.5), abs=0.01)
 
@@ -194,6 +195,22 @@ def test_runs_are_the_same_again_and_schemes_do_not_touch_each_other():
     other = train([Scheme("shared"), Scheme("stackelberg")], worlds, SMALL)[1]
     np.testing.assert_allclose(one[0].curve, other.curve, atol=1e-5)
     assert not np.allclose(train(pair, worlds, SMALL, seed=1)[0].curve, one[0].curve)
+
+
+def test_a_scheme_with_fewer_responses_learns_as_if_the_others_were_never_drawn():
+    """Of six pairs a leader `shapley` has two responses: the update is the mean over these."""
+    utility, source = (
+        np.random.default_rng(2).normal(size=(3, 4, 6)),
+        np.arange(72).reshape(3, 4, 6),
+    )
+    sampled = Sampled(np.zeros((3, 4), np.int32), source, utility)
+    reference = utility[..., 0], utility + 1, utility[:, 0, 0]
+    scheme = Scheme("shapley")
+    _, found = bandit._advantages([scheme], [2], sampled, reference)
+    part = Reference(reference[0], reference[1][..., :2], reference[2])
+    alone = centred(scheme(utility[..., :2], source[..., :2], part).follower)
+    np.testing.assert_array_equal(found[..., 2:], 0)
+    np.testing.assert_allclose(found[..., :2], 3 * alone, rtol=1e-5)  # a mean over 6, not over 2
 
 
 def test_equal_shapes_are_compiled_once():
@@ -232,10 +249,12 @@ def test_references_are_of_the_table_and_measured_once_a_round():
     answers = jnp.array([[[1, 1], [3, 0]]])
     sampled = Sampled(jnp.array([[0, 2]]), answers, jnp.zeros((1, 2, 2)))
     given = jnp.array([2]), jnp.array([1]), sampled, utility  # leader 2, follower 1
-    keys = jax.random.split(jax.random.key(0), 1)
-    leader, follower, pair = map(np.array, refer(*given, 0.0, keys, 0))
+    errors = np.array([[0.3, -1.0]]), np.array([[2.0, 1.0, 0.5, -0.5]])
+    leader, follower, pair = map(np.array, refer(*given, 0.0, *errors))
     np.testing.assert_array_equal(leader, [[1, 9]])
     np.testing.assert_array_equal(follower, [[[9, 9], [11, 8]]])
     np.testing.assert_array_equal(pair, [9])
-    leader, follower, pair = map(np.array, refer(*given, 0.5, keys, 0))
-    assert follower[0, 0, 0] == follower[0, 0, 1] == pair[0] != 9
+    leader, follower, pair = map(np.array, refer(*given, 0.5, *errors))
+    np.testing.assert_allclose(leader, [[1.15, 8.5]])
+    np.testing.assert_allclose(follower, [[[9.5, 9.5], [10.75, 9.0]]])
+    np.testing.assert_allclose(pair, [9.5])

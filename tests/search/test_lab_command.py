@@ -10,7 +10,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from spo_jax.errors import InputError
 from spo_jax.search.credit import Credits
 from spo_jax.search.lab import __main__ as command
 from spo_jax.search.lab import show, study
@@ -107,21 +106,30 @@ def test_the_picture_shows_who_leads():
     assert show.letters_of(["stackelberg", "shared", "mine:x"])["mine:x"].isdecimal()
 
 
-def test_a_measured_table_is_a_world_in_the_unit_of_its_leaders(tmp_path):
-    true = make_worlds(Knobs(40, 30, gamma=1, follower_sd=0.5, spread=0), 1).utility[0]
+@pytest.mark.slow
+def test_a_measured_table_is_in_the_tables_and_in_the_picture(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(study, "QUICK", replace(TINY, seeds=30))
+    true = make_worlds(Knobs(12, 14, gamma=2), 1).utility[0]
     rng = np.random.default_rng(0)
-    scores = 0.7 + 1e-3 * (true[..., None, None] + 0.6 * rng.normal(size=(40, 30, 3, 2)))
-    np.savez(tmp_path / "known.npz", scores=scores)
-    world = study.table_world(str(tmp_path / "known.npz"), 3)
-    assert world.utility.shape == (3, 40, 30)
-    np.testing.assert_array_equal(world.utility[0], world.utility[2])
-    assert world.utility[0].mean(axis=1).std() == pytest.approx(1, abs=0.1)
-    main = true.mean(axis=1).std()
-    assert world.noise == pytest.approx(0.6 / np.sqrt(6) / main, rel=0.1)
-    for name, scores in (("flat", np.ones((4, 4, 3, 1))), ("none", np.array(["x"]))):
-        np.savez(tmp_path / f"{name}.npz", **{"scores" if name == "flat" else "other": scores})
-        with pytest.raises(InputError, match="--table"):
-            study.table_world(str(tmp_path / f"{name}.npz"), 3)
+    cost = 100 - true[..., None, None, None] + 0.1 * rng.normal(size=(12, 14, 2, 2, 2))
+    np.savez(tmp_path / "mine.npz", cost=cost, start=np.full((2, 2), 200.0), at=[10, 50])
+    flags = ["--quick", "--schemes", "stackelberg,shared", "--responses", "4", "--out",
+             str(tmp_path / "out")]  # fmt: skip
+    assert run(*flags, "--table", str(tmp_path / "mine.npz"), "--step", "10") == 0
+    printed = capsys.readouterr().out
+    assert "| mine | 12 x 14 | 10 |" in printed
+    assert "Rounds replayed from mine, 30 seeds" in printed
+    assert "\n| mine | 4 | shared | 4 | " in printed
+    assert "additive" not in printed
+    marked = (tmp_path / "out" / "credit_lab.png").read_bytes()
+    assert run(*flags) == 0
+    assert (tmp_path / "out" / "credit_lab.png").read_bytes() != marked
+
+
+def test_a_table_without_leaders_is_refused(tmp_path, capsys):
+    np.savez(tmp_path / "flat.npz", scores=np.ones((4, 4, 3, 1)))
+    assert run("--table", str(tmp_path / "flat.npz"), "--out", str(tmp_path)) == 2
+    assert "no difference between leaders" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(("flags", "told"), [
@@ -131,7 +139,7 @@ def test_a_measured_table_is_a_world_in_the_unit_of_its_leaders(tmp_path):
     (["--schemes", "nosuch.module:f"], "cannot import credit"),
     (["--world", "gamma=1"], "is not of the form"),
     (["--world", "x: gamma=-1"], "gamma is -1"),
-    (["--table", "nosuch.npz"], "is no table"),
+    (["--table", "nosuch.npz"], "is no payoff table"),
     (["--responses", "0"], "no whole number"),
     (["--responses", ""], "--responses needs"),
     (["--worlds", "1"], "--worlds is 1"),

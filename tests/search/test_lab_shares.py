@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from spo_jax.errors import InputError
-from spo_jax.search.lab.shares import Shares, jackknife, shares_of
+from spo_jax.search.lab.shares import Shares, bootstrap, jackknife, shares_of
 from spo_jax.search.lab.worlds import Knobs, make_worlds
 
 
@@ -57,6 +57,18 @@ def test_intervals_hold_the_truth_about_as_often_as_they_say():
         ends = jackknife(table(Knobs(30, 25, gamma=1, spread=0.3, noise=0.2), seed=seed))
         held.append(ends["gamma"][0] < 1 < ends["gamma"][1])
     assert np.mean(held) > 0.85
+
+
+def test_bootstrap_intervals_are_for_other_programs_of_both_roles():
+    held = []
+    for seed in range(60):
+        scores = table(Knobs(30, 25, gamma=1, follower_sd=0.5, spread=0.3, noise=0.2), seed=seed)
+        ends = bootstrap(scores, 60)
+        # Of 1 + 0.25 + 1 + 0.04.
+        held.append([ends["gamma"][0] < 1 < ends["gamma"][1],
+                     ends["interaction"][0] < 1 / 2.29 < ends["interaction"][1],
+                     ends["noise"][0] < 0.04 / 2.29 < ends["noise"][1]])  # fmt: skip
+    assert np.all(np.mean(held, axis=0) > 0.8)
 
 
 def test_units_do_not_show():

@@ -15,62 +15,31 @@ from typing import Any
 
 import numpy as np
 import pytest
-import spo_fakes
-from spo_fakes import CODE, Evaluator, small
+from hostile_runs import BAD, HIDDEN, made
+from spo_fakes import Evaluator, small
 
 import spo_jax
 from spo_jax import InputError
 from spo_jax.cli import main
 from spo_jax.envs.problem import Problem
 from spo_jax.envs.problems import get_problem
-from spo_jax.program import Completion, Program
-from spo_jax.search.parts import Parts
-from spo_jax.search.rounds import Failure, Observer
+from spo_jax.program import Program
+from spo_jax.search.rounds import Observer
 from spo_jax.search.runs.report import genealogy, pair, played, state, text, write
 from spo_jax.search.runs.report.failures import alike
 from spo_jax.search.runs.report.figures import BINS, Figures, Scale, colours
 from spo_jax.search.runs.report.write import html
 from spo_jax.search.runs.run import Run, load_run
 from spo_jax.search.runs.store import Store
-from spo_jax.search.spo import discover
 
 PAGES = ("progress", "payoffs", "genealogy", "state", "failures", "learning", "pair")
 VOID = {"meta", "br", "input", "link", "img", "hr"}
-BAD = "<script>alert(1)</script><img src=x onerror=alert(2)>"
-HIDDEN = "\u202eevil\u2066\u200b\x07"
 SHOWN = "⟨U+202E⟩evil⟨U+2066⟩⟨U+200B⟩⟨U+0007⟩"
 TINY: dict[str, Any] = {
     "preset": "smoke", "rounds": 2, "size": 10, "instances": 2, "rollouts": 1, "steps": 4,
     "finalists": 2, "validation_size": 10, "validation_instances": 2, "validation_steps": 8,
     "generator": "grammar", "update": "none", "workers": 1, "seed": 3,
 }  # fmt: skip
-
-
-class Hostile(spo_fakes.Generator):
-    """Answers whose strategies and comments try to break out of the page."""
-
-    def sample(self, prompt: Any, rng: Any) -> Completion:
-        if rng.random() < self.broken:
-            return Completion(f"no idea {BAD}{HIDDEN}")
-        n = rng.randrange(self.numbers)
-        code = (
-            CODE[prompt.role].format(n=n) + f"# </pre></script>{BAD} \"' {{{{ 7 * 7 }}}} \u202e\n"
-        )
-        return Completion(f"STRATEGY: {BAD} number {n}.\nCODE:\n```python\n{code}```")
-
-
-def made(path: Path, parts: dict[str, Any] | None = None, **changes: Any) -> Run:
-    """A run of the fakes in a folder."""
-    config = small(**changes)
-    with Store.create(path, {"config": config.flat(), "preset": "smoke"}) as store:
-        own = {"evaluator": Evaluator(), "generator": Hostile(broken=0.2)} | (parts or {})
-
-        def commit(done: Any) -> None:
-            bad = Failure("destroy", "crash", f"{BAD} line 7 {HIDDEN}", text=BAD)
-            store.commit(replace(done, failures=(*done.failures, bad)))
-
-        discover(Parts(config, get_problem("tsp"), **own), store.state(), commit)
-    return load_run(path)
 
 
 @pytest.fixture(scope="module")

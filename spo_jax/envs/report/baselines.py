@@ -27,6 +27,7 @@ import numpy as np
 
 from spo_jax import __version__
 from spo_jax.envs.problem import Infeasible, Instance, Problem, Solution
+from spo_jax.envs.reading import AS_STATED, Reading
 from spo_jax.envs.report.evaluation import Progress, Report, filled
 from spo_jax.envs.run.rollouts import Rollouts, Status
 from spo_jax.envs.run.sandbox.confine import die_with_parent
@@ -99,6 +100,7 @@ def evaluate_baseline(
     workers: int = 1,
     references: str = "solve",
     effort: str = "standard",
+    reading: Reading = AS_STATED,
     cache: str | Path | None = None,
     progress: Progress = lambda what, done, total: None,
     save: Callable[[Report], None] = lambda report: None,
@@ -114,9 +116,9 @@ def evaluate_baseline(
     if min(workers, 1 if steps is None else steps, 1 if seeds is None else seeds) < 1:
         raise InputError("steps, seeds and workers must be at least 1")
     count = (SEEDS if seeds is None else seeds) if baseline.seeded else 1
-    plans = parse_specs(specs, problem, references)
+    plans = parse_specs(specs, problem, references, reading)
     settings: dict[str, Any] = {"seeds": list(range(count))}
-    settings |= reference_settings(references, effort)
+    settings |= reference_settings(references, effort) | reading.given
     method = baseline.solve
     if steps is not None:
         method = partial(method, steps=steps)

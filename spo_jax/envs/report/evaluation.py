@@ -17,6 +17,7 @@ import numpy as np
 
 from spo_jax import __version__
 from spo_jax.envs.problem import Instance, Problem
+from spo_jax.envs.reading import AS_STATED, Reading, remarks_on_files
 from spo_jax.envs.run.evaluator import Evaluator, EvaluatorFactory
 from spo_jax.envs.run.local import LocalEvaluator
 from spo_jax.envs.run.rollouts import Rollouts, Status
@@ -105,7 +106,8 @@ class Report:
     """What `spo evaluate --json` and `spo baseline --json` write.
 
     pair: the evaluated pair, or None for a baseline, which `baseline` names.
-    complete: whether it has all groups. remarks: on the user's file of references.
+    complete: whether it has all groups. remarks: on the user's file of references
+    and on instance files.
     """
 
     spo_jax: str
@@ -137,6 +139,7 @@ def evaluate(
     state: bool = True,
     references: str = "solve",
     effort: str = "standard",
+    reading: Reading = AS_STATED,
     cache: str | Path | None = None,
     unsafe: bool = False,
     evaluator: EvaluatorFactory = LocalEvaluator,
@@ -151,6 +154,7 @@ def evaluate(
         `cache`, else computes them with `effort` if a solver is installed; "none" does not.
         Instance files bring their own. Any other value is the path of a file of references, which
         may have better ones (`reference_files`).
+    reading: how instance files are read.
     evaluator: the factory of the evaluator that runs the pair.
     progress: called with the state of the work. save: called with the report after each group.
 
@@ -159,7 +163,7 @@ def evaluate(
     """
     if seeds < 1 or steps < 1:
         raise InputError(f"steps and seeds must be at least 1, not {steps} and {seeds}")
-    plans = parse_specs(specs, problem, references)
+    plans = parse_specs(specs, problem, references, reading)
     for plan in plans:
         if 12 * plan.count * seeds * steps > LARGEST_GROUP:
             raise InputError(f"{plan.text}: {steps} steps of {seeds} seeds do not fit into memory")
@@ -170,6 +174,7 @@ def evaluate(
         "on_invalid": on_invalid,
         "state": state,
         **reference_settings(references, effort),
+        **reading.given,
     }
     about = {
         "destroy": pair.destroy.strategy,
@@ -222,6 +227,7 @@ def filled(
     report = replace(report, remarks=remarks_on(own, plans, problem))
     for number, plan in enumerate(plans, 1):
         instances = plan.load(problem)
+        report = replace(report, remarks=(*report.remarks, *remarks_on_files(instances)))
         if report.settings["references"] != "none" and plan.uniform is not None:
             folder = cache_folder() if cache is None else Path(cache)
             effort = report.settings["reference_effort"]

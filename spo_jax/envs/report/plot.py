@@ -11,10 +11,16 @@ from typing import Any
 import numpy as np
 
 from spo_jax.envs.problem import Instance, Problem, Solution
-from spo_jax.envs.textfiles import cost_text, write_atomically
+from spo_jax.envs.textfiles import shown_cost, write_atomically
 from spo_jax.errors import InputError
 
-SUFFIXES = (".png", ".pdf")
+# By suffix: the field of the metadata that takes a text, and those that would differ each time.
+_METADATA = {
+    ".png": ("Description", "Software"),
+    ".svg": ("Description", "Date", "Creator"),
+    ".pdf": ("Subject", "CreationDate", "Producer"),
+}
+SUFFIXES = tuple(_METADATA)
 
 _INK = "#1f2933"
 _LONG_SIDE, _SHORT_SIDE, _EDGE = 8.0, 3.2, 0.15  # inches
@@ -25,7 +31,12 @@ def require_picture(problem: Problem, path: str | Path) -> None:
     if not problem.offers("draw"):
         raise InputError(f"no picture is defined for the problem {problem.name}: leave --plot out")
     if Path(path).suffix.lower() not in SUFFIXES:
-        raise InputError(f"{path}: a picture ends in {' or '.join(SUFFIXES)}")
+        raise InputError(f"{path}: a picture ends in {', '.join(SUFFIXES[:-1])} or {SUFFIXES[-1]}")
+
+
+def placed(problem: Problem, instance: Instance) -> bool:
+    """Whether the instance has what a picture needs: walks are drawn through coordinates."""
+    return instance.coords is not None or not problem.offers("walks")
 
 
 def plot_solution(
@@ -34,16 +45,18 @@ def plot_solution(
     solution: Solution,
     path: str | Path,
     title: str | None = None,
+    mark: str | None = None,
 ) -> None:
-    """Draw a solution into a PNG or PDF, by the suffix of `path`.
+    """Draw a solution into a PNG, SVG or PDF, by the suffix of `path`.
 
     What the problem draws with equal units both ways is a map: it fills a figure of its own shape,
     without frame or ticks. title: the line above the picture; without it name, size and cost, and
-    "" for none.
+    "" for none. mark: a text for the file's metadata.
 
     Raises InputError for another suffix, an infeasible solution, a problem that does not draw or a
     file that cannot be written.
     """
+    from matplotlib import rc_context
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
@@ -54,8 +67,8 @@ def plot_solution(
     problem.draw(axes, instance, solution)
     if title is None:
         cost = problem.cost(instance, solution)
-        rounded = cost_text(cost) if cost.is_integer() else f"{cost:.4f}"
-        title = f"{instance.name}  ·  {instance.size} {problem.unit}  ·  cost {rounded}"
+        size = f"{instance.size} {problem.unit}"
+        title = f"{instance.name}  ·  {size}  ·  cost {shown_cost(cost)}"
     if axes.get_aspect() == 1.0:
         _fit(figure, axes, 0.5 if title else _EDGE)
     width, height = figure.get_size_inches()
@@ -63,9 +76,11 @@ def plot_solution(
     figure.text(*place, title, color=_INK, fontsize=11, va="center", parse_math=False)
     # No dates and no version strings: equal pictures are equal files.
     suffix = Path(path).suffix.lower()
-    metadata = {"Software": None} if suffix == ".png" else {"CreationDate": None, "Producer": None}
+    about, *unstable = _METADATA[suffix]
+    metadata = dict.fromkeys(unstable) | ({} if mark is None else {about: mark})
     buffer = io.BytesIO()
-    figure.savefig(buffer, format=suffix[1:], dpi=200, metadata=metadata)
+    with rc_context({"svg.hashsalt": "spo"}):  # else the names in it are drawn at random
+        figure.savefig(buffer, format=suffix[1:], dpi=200, metadata=metadata)
     write_atomically(path, buffer.getvalue())
 
 

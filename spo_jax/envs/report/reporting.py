@@ -9,10 +9,12 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
+from spo_jax.envs.problem import Instance
 from spo_jax.envs.report.doctor import Finding, healthy
 from spo_jax.envs.report.evaluation import GroupResult, InstanceResult, Report
-from spo_jax.envs.report.solve import MOST_STEPS, Solved
-from spo_jax.envs.textfiles import cost_text
+from spo_jax.envs.report.solve import Solved, gap_of
+from spo_jax.envs.run.team import News
+from spo_jax.envs.textfiles import cost_text, shown_cost
 
 PIPE_WIDTH = 200  # columns where there is no terminal: one group stays on one line
 
@@ -190,6 +192,36 @@ def _number(value: float | None, digits: int) -> str:
 # --- solve ----------------------------------------------------------------------------------------
 
 
+class Searched:
+    """Progress of a search on a terminal: the best cost, its gap, the time left. Else nothing."""
+
+    def __init__(self, bar: TextIO, instance: Instance):
+        self._instance = instance
+        self._bar = Progress(
+            TextColumn("{task.description}", markup=False),
+            BarColumn(),
+            TextColumn("{task.fields[left]}", markup=False),
+            console=console(bar),
+            transient=True,
+            disable=not console(bar).is_terminal,
+        )
+        self._task = self._bar.add_task(f"{instance.name}: starting", total=1.0, left="")
+
+    def __enter__(self) -> "Searched":
+        self._bar.start()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._bar.stop()
+
+    def __call__(self, news: News) -> None:
+        gap = gap_of(self._instance, news.cost)
+        said = "" if gap is None else f", gap {gap:.2f}%"
+        left = "" if news.left is None else f"{news.left:.0f} s left"
+        text = f"{self._instance.name}: best {shown_cost(news.cost)}{said}"
+        self._bar.update(self._task, description=text, completed=news.share, left=left)
+
+
 def solved_lines(found: Solved) -> list[str]:
     """Cost, gap and effort of a solution."""
     instance = found.instance
@@ -198,23 +230,18 @@ def solved_lines(found: Solved) -> list[str]:
     else:
         reference = cost_text(instance.reference or 0.0)
         gap = f"gap {found.gap:.3f}% to {reference} ({instance.reference_source})"
+    restarts = f", each restarted {found.restarts} time(s)" if found.restarts else ""
     lines = [
-        f"{instance.name}: cost {_cost(found.cost)}, {gap}",
-        f"started at {_cost(found.initial_cost)}; {found.steps} steps with seed {found.seed}; "
-        f"{found.seconds:.2f} CPU seconds for {found.rollouts} rollout(s)",
+        f"{instance.name}: cost {shown_cost(found.cost)}, {gap}",
+        f"started at {shown_cost(found.initial_cost)}; {found.steps} steps in {found.searches} "
+        f"search(es){restarts}; {found.seconds:.2f} CPU seconds",
     ]
-    if found.steps >= MOST_STEPS:
-        lines.append(
-            f"stopped before the time was up: {MOST_STEPS} steps are the most there can be"
-        )
+    if found.stop is not None:
+        lines.append("stopped early: this is the best so far")
     if found.failed:
         status, reason = found.failed[0]
-        lines.append(f"{len(found.failed)} of {found.rollouts} rollouts failed: {status}: {reason}")
+        lines.append(f"{len(found.failed)} of {found.searches} searches failed: {status}: {reason}")
     return lines
-
-
-def _cost(cost: float) -> str:
-    return cost_text(cost) if cost.is_integer() else f"{cost:.4f}"
 
 
 # --- doctor ---------------------------------------------------------------------------------------

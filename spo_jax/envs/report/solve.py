@@ -1,33 +1,43 @@
-"""`spo solve`: the best solution of one instance that a pair finds."""
+"""`spo solve`: the best solution of one instance that a pair finds, or several pairs.
 
-from collections.abc import Callable
+
+Searches run side by side in the sandbox, one in each worker; see `spo_jax.envs.run.team`.
+"""
+
+import math
+import time
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-
-import numpy as np
+from typing import Any
 
 from spo_jax.envs.problem import Instance, Problem, Solution
 from spo_jax.envs.problems import get_problem, known_problems
 from spo_jax.envs.report.evaluation import require_lawful
-from spo_jax.envs.run.evaluator import EvaluatorFactory
 from spo_jax.envs.run.local import LocalEvaluator
-from spo_jax.envs.run.rollouts import Status
+from spo_jax.envs.run.search import ACCEPTANCES, Clock, Terms
 from spo_jax.envs.run.shown import shown_with
+from spo_jax.envs.run.team import Budget, News, Team
 from spo_jax.errors import InputError
-from spo_jax.program import Pair
+from spo_jax.program import Pair, load_pair
+from spo_jax.seeding import python_rng
 
-STEPS = 500  # of a rollout that is given neither steps nor time
-STEPS_PER_SECOND = 40_000  # more than any rollout does: the bound where time decides
-MOST_STEPS = 2_000_000  # what a rollout has room to record
+SECONDS = 10.0  # of a search that is given neither steps nor time
+MOST_STEPS = 2_000_000
+ACCEPTANCE = "record-to-record"
+STARTS = ("construction", "random")
+STAY = 150  # steps on a part of a large instance before the next one
+MARGIN, MARGIN_PER_NODE = 0.1, 5e-5  # seconds before the end that checking and writing may take
 
 
 @dataclass(frozen=True, eq=False)
 class Solved:
-    """The best of one instance's rollouts.
+    """The best solution of one instance that the searches found.
 
-    gap: percent above the instance's reference, None without one. steps: LNS steps of the best
-    rollout, whose seed is `seed`. seconds: CPU seconds of all rollouts. failed: (status, reason)
-    of each rollout that gave no solution.
+    gap: percent above the instance's reference, None without one. initial_cost: of the best start.
+    seed: of the search that found it, None if no search found better than the start. steps: of all
+    searches; restarts: of each. seconds: CPU seconds of all. failed: (status, reason) of each
+    search that a program ended. stop: what ended them early, or None.
     """
 
     instance: Instance
@@ -35,22 +45,26 @@ class Solved:
     cost: float
     gap: float | None
     initial_cost: float
-    seed: int
+    seed: int | None
     steps: int
     seconds: float
-    rollouts: int
+    searches: int
+    restarts: int
     failed: tuple[tuple[str, str], ...]
+    stop: KeyboardInterrupt | None = None
 
 
-def problem_of(path: str | Path) -> str:
+def problem_of(path: str | Path, options: Iterable[str] = ()) -> str:
     """The name of the known problem with the suffix of an instance file. Raises InputError.
 
-    Of several with that suffix, the first in `known_problems`.
+    options: of `Reading` that its files must take. Of several, the first in `known_problems`.
     """
-    suffixes = {name: get_problem(name).suffixes for name in known_problems()}
-    for name, own in suffixes.items():
-        if Path(path).suffix.lower() in own:
-            return name
+    known = {name: get_problem(name) for name in known_problems()}
+    suffixes = {name: problem.suffixes for name, problem in known.items()}
+    for kind in ("suffixes", "tables"):
+        fits = [n for n, each in known.items() if Path(path).suffix.lower() in getattr(each, kind)]
+        if fits:
+            return next((n for n in fits if set(options) <= {*known[n].reading}), fits[0])
     listed = " or ".join(suffix for own in suffixes.values() for suffix in own)
     raise InputError(f"{path}: the suffix is not {listed}, so say which --problem it is of")
 
@@ -61,7 +75,7 @@ def default_output(path: str | Path, problem: Problem) -> Path:
 
 
 def cpu_limit(problem: Problem, instance: Instance) -> float:
-    """CPU seconds of 500 steps after which a rollout counts as endless.
+    """CPU seconds of 500 steps after which a search counts as endless.
 
     An evaluation has the problem's limit. A user's instance may be larger than that allows for,
     and the time of a step grows at least with the square of the size.
@@ -69,86 +83,173 @@ def cpu_limit(problem: Problem, instance: Instance) -> float:
     return 10 * problem.cpu_seconds * max(1.0, (instance.size / 500) ** 2)
 
 
+def gap_of(instance: Instance, cost: float) -> float | None:
+    """Percent above the instance's reference, None without one."""
+    reference = instance.reference
+    return 100 * (cost - reference) / reference if reference and reference > 0 else None
+
+
+def shipped_pair(problem: Problem) -> Pair:
+    """The pair that comes with a problem. Raises InputError where there is none."""
+    if not problem.pair:
+        raise InputError(f"no pair comes with the problem {problem.name}: give one with --pair")
+    return load_pair(problem.pair)
+
+
+def start_of(problem: Problem, instance: Instance, start: str | Path) -> Solution:
+    """The first solution of a search: the problem's construction, or that of a file.
+
+    Raises InputError where the problem has none, or the file is no solution of the instance.
+    """
+    if start == "construction":
+        return problem.construct(instance)
+    if not Path(start).is_file():
+        raise InputError(f"--start {start}: neither {', '.join(STARTS)} nor the file of a solution")
+    return problem.read_solution(start, instance)
+
+
+def default_start(problem: Problem) -> str:
+    """The problem's construction where it has one."""
+    return "construction" if problem.offers("construct") else "random"
+
+
 def solve(
     instance: Instance,
-    pair: Pair,
+    pairs: Pair | Sequence[Pair],
     problem: Problem,
     *,
+    start: str | Path | Solution | None = None,
+    acceptance: str = ACCEPTANCE,
+    warmth: float | None = None,
+    region: int | None = None,
     steps: int | None = None,
     seconds: float | None = None,
+    clock: Clock = "wall",
+    began: float | None = None,
     seed: int = 0,
-    seeds: int = 1,
     workers: int = 1,
     cpu_seconds: float | None = None,
     on_invalid: str = "fail",
-    state: bool = True,
+    state: bool | Sequence[bool] = True,
     unsafe: bool = False,
-    evaluator: EvaluatorFactory = LocalEvaluator,
-    progress: Callable[[int, int], None] | None = None,
+    progress: Callable[[News], None] = lambda news: None,
 ) -> Solved:
-    """Rollouts with seeds seed, seed + 1, ..., spread over the workers; the best one's solution.
+    """`workers` searches side by side, with exchange of the best; the best solution of all.
 
-    steps: LNS steps of a rollout; seconds: CPU seconds of a rollout, instead. cpu_seconds: CPU
-    limit of 500 steps, by default `cpu_limit`. state: whether the programs see
-    steps_since_improvement; else they see 0 at every step. evaluator: the evaluator's factory.
+    pairs: of several, each step draws one by weights that follow its success. start:
+    "construction", "random" (a solution for each search), a solution file, or a solution;
+    `default_start` unless given. acceptance: a name of ACCEPTANCES. warmth: its first temperature
+    or threshold in mean edges of the start. region: of a larger instance programs see a part of
+    that size at a time, 0: all of it; the problem's own unless given. steps: of each search: then
+    the same seed and workers give the same result. seconds: of the whole call, instead; 10 if
+    neither is given. clock: "cpu" counts them in each search instead, without the time to start.
+    began: the time.monotonic() from which seconds count. cpu_seconds: CPU limit of 500 steps, by
+    default `cpu_limit`. state: whether the programs of each pair see steps_since_improvement; else
+    they see 0. progress: is told the best after every leg, about once a second.
 
-    Raises InputError if no rollout gave a solution, SandboxUnavailable where none can run.
+    A KeyboardInterrupt ends the searches, and the best so far is returned.
+
+    Raises InputError if no search came to anything, SandboxUnavailable where none can run.
     """
-    if steps is not None and seconds is not None:
-        raise InputError("give steps or a time, not both")
-    if seeds < 1:
-        raise InputError(f"seeds must be at least 1, not {seeds}")
-    if seconds is not None and not 0 < seconds <= 1e6:
-        raise InputError(f"the time must be between 0 and a million seconds, not {seconds:g}")
-    if steps is None:
-        steps = STEPS
-        if seconds is not None:
-            steps = min(MOST_STEPS, max(STEPS, round(seconds * STEPS_PER_SECOND)))
-    elif not 1 <= steps <= MOST_STEPS:
-        raise InputError(f"steps must be from 1 to {MOST_STEPS}, not {steps}")
-    limit = cpu_limit(problem, instance) if cpu_seconds is None else cpu_seconds
-    with evaluator(
-        problem,
-        min(workers, seeds),
-        cpu_seconds=limit,
-        on_invalid=on_invalid,
-        shown=shown_with(state),
-        unsafe=unsafe,
-    ) as started:
-        require_lawful(started, problem, pair)
-        rollouts = started.run(
-            [pair],
-            [instance],
-            seeds=range(seed, seed + seeds),
-            steps=steps,
-            seconds=seconds,
-            fail_fast=False,
-            progress=progress,
-        )
-    status, reason = rollouts.status[0, 0], rollouts.reason[0, 0]
-    failed = tuple(
-        (Status(int(status[s])).label, str(reason[s]))
-        for s in range(seeds)
-        if status[s] != Status.OK
+    began = time.monotonic() if began is None else began
+    several = [pairs] if isinstance(pairs, Pair) else list(pairs)
+    states = [state] * len(several) if isinstance(state, bool) else list(state)
+    terms, budget = _asked(
+        problem, instance, acceptance, warmth, region, steps, seconds, clock, on_invalid
     )
-    if len(failed) == seeds:
-        why, said = failed[0]
-        hint = " (--cpu-seconds raises the limit, --time ends in time)" if why == "timeout" else ""
+    if not several:
+        raise InputError("there is no pair to search with")
+    limit = cpu_limit(problem, instance) if cpu_seconds is None else cpu_seconds
+    evaluator = LocalEvaluator(
+        problem, workers, cpu_seconds=limit, on_invalid=on_invalid, unsafe=unsafe
+    )
+    starts = _starts(problem, instance, start, workers, seed)
+    with evaluator as started:
+        for pair in several:
+            require_lawful(started, problem, pair)
+        margin = MARGIN + MARGIN_PER_NODE * instance.size
+        until = math.inf if budget is None or clock == "cpu" else began + budget - margin
+        found = Team(
+            started,
+            several,
+            [shown_with(each) for each in states],
+            instance,
+            starts,
+            terms,
+            Budget(steps if budget is None else None, budget, limit, until),
+            seed,
+            progress,
+        ).run()
+    if len(found.failed) == workers and found.search is None:
+        why, said = found.failed[0]
+        hint = " (--cpu-seconds raises the limit)" if why == "timeout" else ""
         raise InputError(f"the pair gave no solution: {why}: {said or 'no reason given'}{hint}")
-    final = rollouts.final_cost[0, 0]
-    best = int(np.nanargmin(final))
-    cost = float(final[best])
-    reference = instance.reference
-    gap = 100 * (cost - reference) / reference if reference and reference > 0 else None
     return Solved(
         instance=instance,
-        solution=problem.decode(instance, rollouts.code_of(0, 0, best)),
-        cost=cost,
-        gap=gap,
-        initial_cost=float(rollouts.initial_cost[0, 0, best]),
-        seed=seed + best,
-        steps=int((rollouts.state[0, 0, best] >= 0).sum()),
-        seconds=float(np.nansum(rollouts.seconds[0, 0])),
-        rollouts=seeds,
-        failed=failed,
+        solution=found.solution,
+        cost=found.cost,
+        gap=gap_of(instance, found.cost),
+        initial_cost=found.initial_cost,
+        seed=None if found.search is None else seed + found.search,
+        steps=sum(found.steps),
+        seconds=found.seconds,
+        searches=workers,
+        restarts=found.restarts,
+        failed=found.failed,
+        stop=found.stopped,
     )
+
+
+def _asked(
+    problem: Problem,
+    instance: Instance,
+    acceptance: str,
+    warmth: float | None,
+    region: int | None,
+    steps: int | None,
+    seconds: float | None,
+    clock: Clock,
+    on_invalid: str,
+) -> tuple[Terms, float | None]:
+    """The terms of the searches, and their seconds; None under a limit of steps."""
+    if acceptance not in ACCEPTANCES:
+        listed = ", ".join(ACCEPTANCES)
+        raise InputError(f"acceptance must be one of {listed}, not {acceptance!r}")
+    if steps is not None and seconds is not None:
+        raise InputError("give steps or a time, not both")
+    if seconds is not None and not 0 < seconds <= 1e6:
+        raise InputError(f"the time must be between 0 and a million seconds, not {seconds:g}")
+    if steps is not None and not 1 <= steps <= MOST_STEPS:
+        raise InputError(f"steps must be from 1 to {MOST_STEPS}, not {steps}")
+    if warmth is not None and not 0 <= warmth <= 1e6:
+        raise InputError(f"the warmth must be from 0 to a million, not {warmth:g}")
+    if region is not None and region < 0:
+        raise InputError(f"the region must be at least 0, not {region}")
+    own = problem.region if instance.size > problem.whole else 0
+    terms = Terms(
+        acceptance=acceptance,
+        warmth=ACCEPTANCES[acceptance][1] if warmth is None else warmth,
+        region=own if region is None else region,
+        stay=STAY,
+        rewrite=acceptance != "improving",
+        skip_infeasible=on_invalid == "skip",
+        clock=clock,
+    )
+    if steps is None and seconds is None:
+        seconds = SECONDS
+    return terms, seconds
+
+
+def _starts(
+    problem: Problem, instance: Instance, start: Any, workers: int, seed: int
+) -> list[Solution]:
+    """The first solution of each search."""
+    if start is None:
+        start = default_start(problem)
+    if start == "random":  # as in the rollouts of those seeds
+        rules = problem.rules(instance.seen())
+        names = [("start", 0, instance.digest, seed + k) for k in range(workers)]
+        return [rules.start(python_rng(*name)) for name in names]
+    if isinstance(start, str | Path):
+        return [start_of(problem, instance, start)] * workers
+    return [start] * workers

@@ -82,9 +82,9 @@ def rollout(
             candidate = repaired(repair(*for_repair, partial, removed, z, rng))
         except Infeasible as error:
             if not skip_infeasible:
-                raise _failure(role, error, rules) from None
+                raise failure(role, error, rules) from None
         except BaseException as error:
-            raise _failure(role, error, rules) from None
+            raise failure(role, error, rules) from None
         else:
             candidate_cost = cost(candidate)
             if candidate_cost <= current_cost:
@@ -118,7 +118,7 @@ def one_step(
         role = "repair"
         return told, rules.repaired(repair(*for_repair, partial, removed, z, rng))
     except BaseException as error:
-        raise _failure(role, error, rules) from None
+        raise failure(role, error, rules) from None
 
 
 def bug_of(rules: Rules, error: BaseException) -> str:
@@ -148,7 +148,8 @@ def bug_of(rules: Rules, error: BaseException) -> str:
     return f"the rules raised {said[:200]} ({' > '.join(calls)[-140:]}){hint}"
 
 
-def _failure(role: Role, error: BaseException, rules: Rules) -> Failure:
+def failure(role: Role, error: BaseException, rules: Rules) -> Failure:
+    """What a step came to whose program of `role`, or our check of it, raised `error`."""
     bug = bug_of(rules, error)
     if bug:
         return Failure(Status.HOST_FAULT, role, bug, error)

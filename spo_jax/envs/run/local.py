@@ -7,7 +7,7 @@ seeds, derived from (run seed, instance, rollout seed), the same for every pair.
 import select
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 
@@ -18,7 +18,7 @@ from spo_jax.envs.run.results import Results
 from spo_jax.envs.run.rollouts import Refusal, Rollouts, Status
 from spo_jax.envs.run.sandbox.board import Board
 from spo_jax.envs.run.sandbox.confine import REQUIRED
-from spo_jax.envs.run.sandbox.jobs import WHOLE_JOB, CheckJob, Job, RunJob, Task, portions
+from spo_jax.envs.run.sandbox.jobs import WHOLE_JOB, CheckJob, Job, Place, RunJob, Task, portions
 from spo_jax.envs.run.sandbox.outcome import ChildReport, Ended, fault
 from spo_jax.envs.run.sandbox.worker import Worker
 from spo_jax.envs.run.shown import OBSERVED, Showing, of_rollout
@@ -230,6 +230,16 @@ class LocalEvaluator:
 
         self._drain(deque([_Work(job)]), finished, instances=[instance])
         return answers[0]
+
+    def hire(self, instance: Instance) -> tuple[list[Worker], Mapping[str, Place]]:
+        """Its workers, for searches on `instance`, and where that is; see `spo_jax.envs.run.team`.
+
+        The caller polls them; after that, `close` ends what still runs.
+        """
+        if not self._started:
+            self._start()
+        self._board.hold([instance])
+        return self._workers, self._board.places
 
     # --- how it does it ---------------------------------------------------------------------------
 

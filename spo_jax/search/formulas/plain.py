@@ -19,7 +19,7 @@ def shared(seen: Seen, top: int) -> Earned:
 
 
 def highest(seen: Seen, top: int) -> Earned:
-    follower = _by_source(seen.utility, seen.source, np.maximum.reduceat)
+    follower = _by_source(seen.utility, seen.source, _highest)
     return leader_credit(seen.utility, 1), follower, None
 
 
@@ -57,27 +57,36 @@ def gap(seen: Seen, top: int) -> Earned:
     return leader_credit(follower, top), follower, (leader_credit(utility, top), utility)
 
 
-def _by_source(utility: Array, source: Array, of: Callable[[Array, Array], Array]) -> Array:
+def _by_source(utility: Array, source: Array, of: Callable[[Array, Array, int], Array]) -> Array:
     """[..., D, R]: `of` the utilities of all pairs of a repair's source; NaN where there is none.
 
-    of: (values [N], first places of their groups [G]) -> [G]. Within a group values ascend, so
-    that the order of the pairs cannot show.
+    of: (values [N], their groups [N], number of groups) -> by group. Within a group values ascend,
+    so that the order of the pairs cannot show.
     """
-    earned = np.full(utility.shape, math.nan)
-    values, whose = utility.ravel(), source.ravel()
-    place = np.flatnonzero(np.isfinite(values) & (whose >= 0))
-    if place.size:
-        rounds, whose = place // math.prod(utility.shape[-2:]), whose[place]
-        order = np.lexsort((values[place], whose, rounds))
-        place, rounds, whose = place[order], rounds[order], whose[order]
-        new = (np.diff(rounds, prepend=-1) != 0) | (np.diff(whose, prepend=-1) != 0)
-        value = of(values[place], np.flatnonzero(new))
-        earned.ravel()[place] = value[np.cumsum(new) - 1]
-    return earned
+    if not utility.size:
+        return np.full(utility.shape, math.nan)
+    values = utility.reshape(-1, math.prod(utility.shape[-2:]))
+    whose = source.reshape(values.shape)
+    known = np.isfinite(values) & (whose >= 0)
+    numbers = int(whose.max()) + 1
+    order = np.argsort(np.where(known, values, math.inf), axis=-1)
+    rounds, place = np.nonzero(np.take_along_axis(known, order, axis=-1))
+    place = order[rounds, place]
+    group = rounds * numbers + whose[rounds, place]
+    earned = np.full(values.shape, math.nan)
+    earned[rounds, place] = of(values[rounds, place], group, len(values) * numbers)[group]
+    return earned.reshape(utility.shape)
 
 
-def _means(values: Array, first: Array) -> Array:
-    return np.add.reduceat(values, first) / np.diff(first, append=len(values))
+def _highest(values: Array, group: Array, groups: int) -> Array:
+    found = np.full(groups, -math.inf)
+    np.maximum.at(found, group, values)
+    return found
+
+
+def _means(values: Array, group: Array, groups: int) -> Array:
+    total = np.bincount(group, values, minlength=groups)
+    return total / np.maximum(np.bincount(group, minlength=groups), 1)
 
 
 def ranks(values: Array) -> Array:

@@ -1,21 +1,24 @@
-"""When do credit schemes part? In worlds whose truth is known, in about a minute.
+"""When do credit schemes part? In worlds whose truth is known, in less than a minute.
 
     python -m spo_jax.search.lab
     PYTHONPATH=. python -m spo_jax.search.lab --quick --schemes stackelberg,shared,my_credit:steady
     python -m spo_jax.search.lab --schemes stackelberg@1,stackelberg@2,stackelberg@4,shared \\
         --world "mine: gamma=2 noise=1 spread=0.3 ceiling=1"
-    python -m spo_jax.search.lab --table runs/payoff-shares/grammar-1.npz
+    python -m spo_jax.search.lab --table runs/payoff-table/tsp.npz
 
 A world has leaders, followers, and J of every pair; its knobs are those of
-spo_jax.search.lab.worlds.Knobs. A table of payoff_shares.py is a world too: its J stands for the
-truth, and intervals are over rounds that are drawn of it. A scheme is NAME or NAME@L, as --credit
-of `spo discover` takes it, also `package.module:function`; it is compared with the first one. All
-schemes have the same number of evaluated pairs a leader: one that asks for more has fewer
-responses.
+spo_jax.search.lab.worlds.Knobs. A table of experiments/payoff_table.py or payoff_shares.py is a
+world too, in the place of those above: what was measured stands for the truth, and each of N worlds
+has other programs of it. It is marked in the picture, and rounds of a thousand seeds are replayed
+from it, without running a program: schemes, L, numbers of responses, panel sizes.
+
+A scheme is NAME or NAME@L, as --credit of `spo discover` takes it, also `package.module:function`;
+it is compared with the first one. All schemes have the same number of evaluated pairs a leader: one
+that asks for more has fewer responses.
 
 Writes into OUT: estimators.csv, how well a round's credits tell good leaders from bad ones;
 learning.csv, what policies learn from the credits by the group-relative update; map.csv and
-credit_lab.png, where which scheme is the best estimator; tables.md, the first two. Intervals are
+credit_lab.png, where which scheme is the best estimator; tables.md, what is printed. Intervals are
 95% Student t, over worlds; differences are paired by world. The last column of the tables is the
 number of worlds, or of training runs, in which a paired t test finds the difference with a
 power of 0.8.
@@ -31,9 +34,11 @@ from pathlib import Path
 from spo_jax.envs.textfiles import write_atomically
 from spo_jax.errors import InputError, SpoError
 from spo_jax.search.lab import study
+from spo_jax.search.lab.measured import made_of, replayed
 from spo_jax.search.lab.schemes import Scheme
 from spo_jax.search.lab.show import csv_text, draw_map, tables
-from spo_jax.search.lab.worlds import Knobs, Worlds, knobs_of
+from spo_jax.search.lab.tables import Table, load_table
+from spo_jax.search.lab.worlds import Knobs, knobs_of
 from spo_jax.stopping import exit_code
 
 SCHEMES = (
@@ -60,14 +65,20 @@ def run(args: argparse.Namespace) -> None:
             raise InputError(f"--worlds is {args.worlds}: an interval needs at least 2")
         budget = replace(budget, worlds=args.worlds, map_worlds=args.worlds)
     schemes = asked(args.schemes)
-    knobs: dict[str, Knobs | Worlds] = {name: knobs_of(text) for name, text in WORLDS.items()}
+    measured = {}
+    for path in args.table:
+        table = load_table(path, args.step)
+        if not table.shares.leader:
+            raise InputError(f"--table {path}: no difference between leaders was found")
+        measured[Path(path).stem] = table
+    own_worlds = {} if measured else WORLDS
+    knobs: dict[str, Knobs | Table] = {name: knobs_of(text) for name, text in own_worlds.items()}
     for text in args.world:
         name, colon, own = text.partition(":")
         if not (name.strip() and colon):
             raise InputError(f"--world {text!r} is not of the form 'NAME: KNOB=VALUE ...'")
         knobs[name.strip()] = knobs_of(own)
-    for path in args.table:
-        knobs[Path(path).stem] = study.table_world(path, budget.worlds)
+    knobs |= measured
     pairs = tuple(_whole(text) for text in _listed(args.responses))
     if not pairs:
         raise InputError("--responses needs at least one number")
@@ -75,6 +86,11 @@ def run(args: argparse.Namespace) -> None:
     learned = study.learning(schemes, knobs, budget, args.seed)
     cells = study.map_cells(schemes, budget, args.seed)
     text = tables(estimated, learned, schemes)
+    if measured:
+        told = [made_of(measured)]
+        told += [replayed(name, table, schemes, budget.responses, budget.seeds, args.seed)
+                 for name, table in measured.items()]  # fmt: skip
+        text = "\n".join([*told, text])
     print(text)
     out = Path(args.out)
     out.mkdir(parents=True, exist_ok=True)
@@ -83,7 +99,9 @@ def run(args: argparse.Namespace) -> None:
         write_atomically(out / f"{name}.csv", csv_text(rows))
     picture = Path(args.picture) if args.picture else out / "credit_lab.png"
     picture.parent.mkdir(parents=True, exist_ok=True)
-    write_atomically(picture, draw_map(cells, schemes))
+    write_atomically(
+        picture, draw_map(cells, schemes, {name: table.shares for name, table in measured.items()})
+    )
     seconds = time.perf_counter() - begun
     print(f"\nwritten in {seconds:.0f} s: {picture}, and in {out}: "
           "tables.md, estimators.csv, learning.csv, map.csv")  # fmt: skip
@@ -123,8 +141,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     )  # fmt: skip
     parser.add_argument(
         "--table", action="append", default=[], metavar="FILE.npz",
-        help="a measured world in the tables; may be repeated",
+        help="measured worlds in the place of the others; may be repeated",
     )  # fmt: skip
+    parser.add_argument("--step", type=int, metavar="N", help="of the tables (default: the last)")
     parser.add_argument(
         "--responses", default="6,30", metavar="N,N,...",
         help="numbers of evaluated pairs a leader in the tables (default: 6,30)",

@@ -11,7 +11,7 @@ scheme: schemes are functions of NumPy arrays, and meet all their runs in one ca
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import lru_cache, partial
 from typing import Any
 
@@ -25,7 +25,9 @@ from spo_jax.rl.grpo import GrpoConfig, clipped_objective
 from spo_jax.search.formulas.seen import Reference
 from spo_jax.search.lab.schemes import Scheme, centred
 from spo_jax.search.lab.worlds import Worlds
-from spo_jax.seeding import derive
+from spo_jax.seeding import numpy_rng
+
+Array = np.ndarray
 
 
 @dataclass(frozen=True)
@@ -92,29 +94,13 @@ def train(
     """One run of each scheme in each world, with the same random streams.
 
     `responses` of the training is the number of pairs a leader: a scheme that asks for more has
-    fewer responses (`Scheme.responses`).
+    fewer responses (`Scheme.responses`), the first ones of those that the others have.
     """
     training = training or Training()
-    by_count: dict[int, list[int]] = {}
-    for i, scheme in enumerate(schemes):
-        by_count.setdefault(scheme.responses(training.responses), []).append(i)
-    found: dict[int, Learned] = {}
-    for responses, places in by_count.items():
-        same = [schemes[i] for i in places]
-        runs = _train(same, worlds, replace(training, responses=responses), seed)
-        found |= dict(zip(places, runs, strict=True))
-    return [found[i] for i in range(len(schemes))]
-
-
-def _train(
-    schemes: Sequence[Scheme], worlds: Worlds, training: Training, seed: int
-) -> list[Learned]:
+    counts = [scheme.responses(training.responses) for scheme in schemes]
     count, leaders, followers = worlds.utility.shape
     runs = count * len(schemes)
     utility = jnp.asarray(np.tile(worlds.utility, (len(schemes), 1, 1)), jnp.float32)
-    stream = jax.random.key(derive(seed, "laboratory", "bandit") >> 33)
-    of_run = np.tile(np.arange(count), len(schemes))
-    keys = jax.vmap(jax.random.fold_in, in_axes=(None, 0))(stream, of_run)
     policy = Policy(
         jnp.zeros((runs, leaders)), jnp.zeros((runs, followers)),
         jnp.zeros((runs, leaders, followers)),
@@ -124,15 +110,11 @@ def _train(
     states = (state(policy.leader), state((policy.shared, policy.own)))
     values = [worth(policy, utility)]
     known = [jnp.asarray(np.tile(each, len(schemes))) for each in worlds.references]
-    asking = any(scheme.extra(training.responses) for scheme in schemes)
-    for step in range(training.steps):
-        sampled = draw(
-            training.group, training.responses, policy, utility, worlds.noise, keys, step
-        )
-        reference = None
-        if asking:
-            reference = refer(*known, sampled, utility, worlds.noise, keys, step)
-        advantages = _advantages(schemes, sampled, reference)
+    chances = _Chances(worlds, training, len(schemes), seed)
+    for _ in range(training.steps):
+        sampled = draw(policy, utility, worlds.noise, *chances.of_draw())
+        reference = refer(*known, sampled, utility, worlds.noise, *chances.of_reference())
+        advantages = _advantages(schemes, counts, sampled, reference)
         policy, states = learn(config, policy, states, sampled, *advantages)
         values.append(worth(policy, utility))
     pair, leader = np.array(values, np.float64).transpose(2, 1, 0)  # [runs, steps + 1] each
@@ -152,51 +134,95 @@ def _share(values: np.ndarray, best: np.ndarray) -> np.ndarray:
     return np.where(far, (values - values[:, :1]) / np.where(far, way, 1.0), 1.0)
 
 
+class _Chances:
+    """The random numbers of each step, the same for all schemes. From NumPy: XLA would take longer
+    to compile its generator than all else.
+    """
+
+    def __init__(self, worlds: Worlds, training: Training, schemes: int, seed: int) -> None:
+        self._worlds, self._schemes = worlds.utility.shape, schemes
+        self._round = training.group, training.responses
+        self._rounds = numpy_rng(seed, "laboratory", "bandit")
+        self._references = numpy_rng(seed, "laboratory", "bandit", "references")
+
+    def of_draw(self) -> tuple[Array, Array, Array]:
+        """`who`, `answer` and `error` of `draw`."""
+        count, rng = self._worlds[0], self._rounds
+        return self._tiled(
+            rng.random((count, self._round[0])), rng.random((count, *self._round)),
+            rng.standard_normal((count, *self._round)),
+        )  # fmt: skip
+
+    def of_reference(self) -> tuple[Array, Array]:
+        """`one` and `two` of `refer`."""
+        count, rng = self._worlds[0], self._references
+        return self._tiled(
+            rng.standard_normal((count, self._round[0])),
+            rng.standard_normal((count, self._worlds[2])),
+        )
+
+    def _tiled(self, *drawn: Array) -> Any:
+        return tuple(
+            np.tile(each.astype(np.float32), (self._schemes, *(1,) * (each.ndim - 1)))
+            for each in drawn
+        )
+
+
 def _advantages(
-    schemes: Sequence[Scheme], sampled: Sampled, reference: tuple[jax.Array, ...] | None
-) -> tuple[jax.Array, jax.Array]:
-    """[N, B] and [N, B, R] float32: each scheme's runs in one call."""
-    utility = np.asarray(sampled.utility, np.float64)
-    source = np.asarray(sampled.followers)
-    parts = np.split(utility, len(schemes)), np.split(source, len(schemes))
-    known: list[Reference | None] = [None] * len(schemes)
-    if reference is not None:
-        fields = [np.split(np.asarray(each, np.float64), len(schemes)) for each in reference]
-        known = [Reference(*each) for each in zip(*fields, strict=True)]
-    earned = [scheme(u, s, r) for scheme, u, s, r in zip(schemes, *parts, known, strict=True)]
-    leader = np.concatenate([centred(each.leader) for each in earned])
-    follower = np.concatenate([centred(each.follower) for each in earned])
-    return jnp.asarray(leader, jnp.float32), jnp.asarray(follower, jnp.float32)
+    schemes: Sequence[Scheme], counts: Sequence[int], sampled: Sampled,
+    reference: Sequence[jax.Array],
+) -> tuple[jax.Array, jax.Array]:  # fmt: skip
+    """[N, B] and [N, B, R] float32: each scheme's runs in one call.
+
+    A scheme with fewer responses than R sees the first of them; the others have no advantage, and
+    these count for more, so that the mean over R is theirs.
+    """
+    utility, source = np.asarray(sampled.utility, np.float64), np.asarray(sampled.followers)
+    fields = utility, source, *(np.asarray(each, np.float64) for each in reference)
+    parts = zip(*(np.split(each, len(schemes)) for each in fields), strict=True)
+    leaders, followers = [], []
+    for scheme, count, (u, s, mine, others, pair) in zip(schemes, counts, parts, strict=True):
+        known = Reference(mine, others[..., :count], pair)
+        earned = scheme(u[..., :count], s[..., :count], known)
+        own = np.zeros(u.shape)
+        own[..., :count] = centred(earned.follower) * (u.shape[-1] / count)
+        leaders.append(centred(earned.leader))
+        followers.append(own)
+    return (
+        jnp.asarray(np.concatenate(leaders), jnp.float32),
+        jnp.asarray(np.concatenate(followers), jnp.float32),
+    )
 
 
 # --- compiled, over runs --------------------------------------------------------------------------
 
 
-@partial(jax.jit, static_argnums=(0, 1))
-@partial(jax.vmap, in_axes=(None, None, 0, 0, None, 0, None))
+@jax.jit
+@partial(jax.vmap, in_axes=(0, 0, None, 0, 0, 0))
 def draw(
-    group: int, responses: int, policy: Policy, utility: jax.Array, noise: Any, key: Any, step: Any
+    policy: Policy, utility: jax.Array, noise: Any, who: Any, answer: Any, error: Any
 ) -> Sampled:
-    """One round of each run: leaders, followers given the leader, evaluations."""
-    who, answer, error = jax.random.split(jax.random.fold_in(key, step), 3)
-    leaders = _pick(policy.leader, jax.random.uniform(who, (group,)))
-    logits = policy.follower[leaders]  # [B, M]
-    uniform = jax.random.uniform(answer, (group, responses))
-    followers = jax.vmap(_pick)(logits, uniform)
+    """One round of each run: leaders, followers given the leader, evaluations.
+
+    who: [B] and answer: [B, R] uniform in [0, 1), error: [B, R] standard normal.
+    """
+    leaders = _pick(policy.leader, who)
+    followers = jax.vmap(_pick)(policy.follower[leaders], answer)
     true = utility[leaders[:, None], followers]
-    return Sampled(leaders, followers, true + noise * jax.random.normal(error, true.shape))
+    return Sampled(leaders, followers, true + noise * error)
 
 
 @jax.jit
-@partial(jax.vmap, in_axes=(0, 0, 0, 0, None, 0, None))
+@partial(jax.vmap, in_axes=(0, 0, 0, 0, None, 0, 0))
 def refer(
-    best: Any, answer: Any, sampled: Sampled, utility: jax.Array, noise: Any, key: Any, step: Any
+    best: Any, answer: Any, sampled: Sampled, utility: jax.Array, noise: Any, one: Any, two: Any
 ) -> tuple[jax.Array, jax.Array, jax.Array]:
-    """The fields of `Reference` of each run, as measured: a follower's once a round."""
-    one, two = jax.random.split(jax.random.fold_in(jax.random.fold_in(key, step), 3))
-    mine = utility[sampled.leaders, answer]
-    others = utility[best] + noise * jax.random.normal(two, utility.shape[-1:])
-    mine = mine + noise * jax.random.normal(one, mine.shape)
+    """The fields of `Reference` of each run, as measured: a follower's once a round.
+
+    one: [B], two: [M], standard normal.
+    """
+    others = utility[best] + noise * two
+    mine = utility[sampled.leaders, answer] + noise * one
     return mine, others[sampled.followers], others[answer]
 
 

@@ -1,6 +1,7 @@
 """Intervals of means over worlds or seeds, and how many of them a difference needs."""
 
 import math
+from functools import cache
 
 import numpy as np
 
@@ -11,16 +12,22 @@ MOST = 10_000_000  # seeds; nobody has more
 
 def interval(values: np.ndarray) -> tuple[float, float, float]:
     """The mean of the finite values and its 95% Student t interval; NaN for what lacks."""
-    from scipy import stats
-
     known = np.asarray(values, np.float64)
     known = known[np.isfinite(known)]
     if known.size < 2:
         return float(known.mean()) if known.size else math.nan, math.nan, math.nan
     error = float(known.std(ddof=1)) / math.sqrt(known.size)
-    half = float(stats.t.ppf(0.975, known.size - 1)) * error
+    half = quantile(0.975, known.size - 1) * error
     mean = float(known.mean())
     return mean, mean - half, mean + half
+
+
+@cache
+def quantile(share: float, degrees: int) -> float:
+    """Of Student's t."""
+    from scipy import stats
+
+    return float(stats.t.ppf(share, degrees))
 
 
 def seeds_needed(
@@ -49,7 +56,7 @@ def seeds_needed(
         return math.ceil(about)
 
     def reached(n: int) -> bool:
-        bound, shift = stats.t.ppf(tail, n - 1), effect * math.sqrt(n)
+        bound, shift = quantile(tail, n - 1), effect * math.sqrt(n)
         return stats.nct.sf(bound, n - 1, shift) >= power
 
     n = max(2, math.floor(about))

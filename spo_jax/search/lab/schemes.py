@@ -162,9 +162,13 @@ def _payoff(utility: Array, source: Array, reference: Reference) -> Payoff:
     return Payoff(utility, destroys, rows, cross_play=before)
 
 
-@cache
 def _programs(role: Role, count: int) -> tuple[Program, ...]:
-    return tuple(Program(role, f"{role} {i}", parents=(REPAIR.digest,)) for i in range(count))
+    return tuple(_program(role, i) for i in range(count))
+
+
+@cache
+def _program(role: Role, number: int) -> Program:
+    return Program(role, f"{role} {number}", parents=(REPAIR.digest,))
 
 
 def centred(credits: Array) -> Array:

@@ -10,6 +10,7 @@ import numpy as np
 
 from spo_jax.errors import InputError
 from spo_jax.search.lab.worlds import Knobs
+from spo_jax.seeding import numpy_rng
 
 Array = np.ndarray
 
@@ -60,14 +61,15 @@ class Shares:
         )  # fmt: skip
 
 
-def shares_of(scores: Array) -> Shares:
+def shares_of(scores: Array, spreads: bool = True) -> Shares:
     """scores: [K, M, E] float64, finite: leader, follower, evaluation (instance or seed), where
     evaluation e is of the same instance and seed for all pairs. At least two of each.
 
     Leaders, followers and their interaction are random effects; an evaluation's own effect, the
     same for all pairs, is no noise. The mean squares are those of the balanced design (Searle,
-    Casella and McCulloch 1992, Variance Components, ch. 4). Raises InputError for another shape, or
-    a missing score.
+    Casella and McCulloch 1992, Variance Components, ch. 4). spreads: whether to fit the spread,
+    which takes nearly all of the time; else it is NaN. Raises InputError for another shape, or a
+    missing score.
     """
     scores = np.asarray(scores, np.float64)
     if scores.ndim != 3 or min(scores.shape) < 2 or not np.isfinite(scores).all():
@@ -84,12 +86,15 @@ def shares_of(scores: Array) -> Shares:
     by_leader = evaluations * followers * row.var(ddof=1)
     by_follower = evaluations * leaders * column.var(ddof=1)
     deviation = (apart**2).sum(axis=1) / (followers - 1)
+    spread = 0.0 if spreads else math.nan
+    if spreads and mixed > error:
+        spread = _spread(deviation, followers, error / evaluations)
     return Shares(
         max((by_leader - mixed) / (evaluations * followers), 0.0),
         max((by_follower - mixed) / (evaluations * leaders), 0.0),
         max((mixed - error) / evaluations, 0.0),
         error / evaluations,
-        _spread(deviation, followers, error / evaluations) if mixed > error else 0.0,
+        spread,
     )
 
 
@@ -147,3 +152,23 @@ def jackknife(scores: Array) -> dict[str, tuple[float, float]]:
         for i, name in enumerate(("gamma", "noise"))
     }
     return found | {"spread": (max(float(low[2]), 0.0), float(high[2]))}
+
+
+def bootstrap(scores: Array, count: int = 400, seed: int = 0) -> dict[str, tuple[float, float]]:
+    """95% percentile intervals of the four parts of the variance, of gamma and of noise.
+
+    Leaders and followers are resampled, each by themselves: the intervals are for other programs of
+    both roles, on the same instances. By name: "leader", "follower", "interaction" and "noise" in
+    parts of the total, "gamma" and "noise_in_leaders".
+    """
+    rng = numpy_rng(seed, "laboratory", "bootstrap")
+    found = []
+    for _ in range(count):
+        rows, columns = (rng.integers(many, size=many) for many in scores.shape[:2])
+        part = shares_of(scores[np.ix_(rows, columns)], spreads=False)
+        total = part.total or 1.0
+        parts = (part.leader, part.follower, part.interaction, part.noise)
+        found.append([*(each / total for each in parts), part.gamma, part.noise_in_leaders])
+    low, high = np.percentile(found, (2.5, 97.5), axis=0, method="nearest")
+    names = ("leader", "follower", "interaction", "noise", "gamma", "noise_in_leaders")
+    return {name: (float(low[i]), float(high[i])) for i, name in enumerate(names)}

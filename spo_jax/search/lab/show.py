@@ -10,6 +10,7 @@ import numpy as np
 
 from spo_jax.search.lab.estimators import MEASURES
 from spo_jax.search.lab.schemes import Scheme
+from spo_jax.search.lab.shares import Shares
 from spo_jax.search.lab.study import TOLD, Row
 
 LETTERS = {
@@ -92,11 +93,14 @@ def lead(row: Row) -> list[str]:
     return [f"{row.difference:+.3f} ({row.start:+.3f} to {row.end:+.3f})", many]
 
 
-def draw_map(cells: Sequence[Row], schemes: Sequence[Scheme]) -> bytes:
+def draw_map(
+    cells: Sequence[Row], schemes: Sequence[Scheme], marks: Mapping[str, Shares] | None = None
+) -> bytes:
     """A PNG: panels by spread and pairs a leader, of cells by gamma and noise.
 
     The colour is the first scheme's lead over the second in rank correlation. A letter is the
-    scheme with the highest one, where it leads the first by SHOWN, and with 95% confidence.
+    scheme with the highest one, where it leads the first by SHOWN, and with 95% confidence. marks:
+    measured tables, each a point in the row of the nearest spread.
     """
     import matplotlib
     from matplotlib.backends.backend_agg import FigureCanvasAgg
@@ -128,20 +132,33 @@ def draw_map(cells: Sequence[Row], schemes: Sequence[Scheme]) -> bytes:
             image = axes.imshow(
                 grid, cmap="RdBu", vmin=-0.5, vmax=0.5, origin="lower", aspect="auto"
             )
+            for name, each in (marks or {}).items():
+                if min(spreads, key=lambda value: abs(value - each.spread)) == spreads[i]:
+                    at = (
+                        float(np.interp(each.gamma, gammas, range(len(gammas)))),
+                        float(np.interp(each.noise_in_leaders, noises, range(len(noises)))),
+                    )
+                    axes.plot(*at, "o", color="white", markeredgecolor=INK, markersize=5)
+                    axes.annotate(
+                        name, at, (0, 5), textcoords="offset points", fontsize=6.5, ha="center",
+                        bbox={"fc": "white", "ec": "none", "alpha": 0.8, "pad": 0.4},
+                    )  # fmt: skip
             axes.set_xticks(range(len(gammas)), [f"{value:g}" for value in gammas])
             axes.set_yticks(range(len(noises)), [f"{value:g}" for value in noises])
             if i == 0:
                 axes.set_title(f"{counts[j]} pairs a leader")
             if j == 0:
-                axes.set_ylabel(f"spread {spreads[i]:g}\nnoise")
+                kind = "alike" if not spreads[i] else "differ"
+                axes.set_ylabel(f"spread {spreads[i]:g}: leaders {kind}\nnoise")
             if i == len(spreads) - 1:
                 axes.set_xlabel("interaction γ")
         bar = figure.colorbar(image, ax=panels, fraction=0.03, extend="both")
         bar.set_label(f"rank correlation with the truth:\n{first} - {other}")
         told = [f"{letter} {name}" for name, letter in letters.items() if name != first]
-        lines = [", ".join(told[k : k + 8]) for k in range(0, len(told), 8)]
-        title = f"No letter: none leads {first} by {SHOWN:g} or more. A letter: the best of"
-        figure.suptitle("\n".join([title, *lines]), fontsize=8)
+        lines = [", ".join(told[k : k + 9]) for k in range(0, len(told), 9)]
+        title = f"Blue: {first} tells good leaders from bad ones better than {other}. Red: worse."
+        said = f"A letter: the best scheme, where it leads {first} by {SHOWN:g} or more:"
+        figure.suptitle("\n".join([title, said, *lines]), fontsize=8)
         buffer = io.BytesIO()
         figure.savefig(buffer, format="png", dpi=200, metadata={"Software": None})
     return buffer.getvalue()

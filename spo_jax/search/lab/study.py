@@ -5,17 +5,15 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from itertools import product
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from spo_jax.errors import InputError
 from spo_jax.search.lab.bandit import Training, train
 from spo_jax.search.lab.estimators import measure
 from spo_jax.search.lab.power import interval, seeds_needed
 from spo_jax.search.lab.schemes import Scheme
-from spo_jax.search.lab.shares import shares_of
+from spo_jax.search.lab.tables import Table, sub_tables
 from spo_jax.search.lab.worlds import Knobs, Rounds, Worlds, draw_rounds, make_worlds
 
 LEARNERS = (16, 32)  # leaders and followers of the worlds in which policies learn
@@ -32,7 +30,10 @@ SAME = {
 
 @dataclass(frozen=True)
 class Budget:
-    """worlds: of each kind. rounds: of each world. The map's: of each cell, over these values."""
+    """worlds: of each kind. rounds: of each world. The map's: of each cell, over these values.
+
+    seeds: rounds that are replayed from a table.
+    """
 
     worlds: int = 100
     rounds: int = 8
@@ -43,9 +44,10 @@ class Budget:
     noises: tuple[float, ...] = (0, 0.25, 0.5, 1, 2)
     spreads: tuple[float, ...] = (0, 0.5, 1)
     responses: tuple[int, ...] = (3, 6, 12, 30)
+    seeds: int = 1000
 
 
-QUICK = Budget(30, 4, 40, 30, 1, (0, 1, 4), (0, 0.5, 2), (0, 1), (6, 30))
+QUICK = Budget(30, 4, 40, 30, 1, (0, 1, 4), (0, 0.5, 2), (0, 1), (6, 30), 200)
 
 
 @dataclass(frozen=True)
@@ -68,32 +70,14 @@ class Row:
     where: Mapping[str, Any] = field(default_factory=dict)
 
 
-def table_world(path: str | Path, count: int) -> Worlds:
-    """A table of payoff_shares.py, `count` times, in standard deviations of its leaders.
-
-    Raises InputError for a file that is none, or where leaders do not differ.
-    """
-    try:
-        with np.load(path) as known:
-            scores = np.asarray(known["scores"], np.float64)
-    except (OSError, ValueError, KeyError, EOFError) as error:
-        raise InputError(f"--table {path} is no table of payoff_shares.py ({error})") from None
-    table = scores.reshape(*scores.shape[:2], -1)
-    shares = shares_of(table)
-    if not shares.leader:
-        raise InputError(f"--table {path}: no difference between leaders was found")
-    utility = (table.mean(axis=2) - table.mean()) / math.sqrt(shares.leader)
-    return Worlds(np.tile(utility, (count, 1, 1)), shares.noise_in_leaders)
-
-
 def estimators(
-    schemes: Sequence[Scheme], knobs: Mapping[str, Knobs | Worlds], pairs: Sequence[int],
+    schemes: Sequence[Scheme], knobs: Mapping[str, Knobs | Table], pairs: Sequence[int],
     budget: Budget, seed: int,
 ) -> list[Row]:  # fmt: skip
     """MEASURES by world, evaluated pairs a leader, and scheme."""
     found = []
     for name, own in knobs.items():
-        worlds = make_worlds(own, budget.worlds, seed) if isinstance(own, Knobs) else own
+        worlds = made(own, budget.worlds, Knobs.leaders, Knobs.followers, seed)
         for count in pairs:
             where = {"world": name, "pairs": count}
             measured = _measured(schemes, worlds, count, budget.rounds, seed)
@@ -102,16 +86,15 @@ def estimators(
 
 
 def learning(
-    schemes: Sequence[Scheme], knobs: Mapping[str, Knobs | Worlds], budget: Budget, seed: int
+    schemes: Sequence[Scheme], knobs: Mapping[str, Knobs | Table], budget: Budget, seed: int
 ) -> list[Row]:
     """TOLD by world and scheme, a run in each of the worlds."""
     found = []
     for name, own in knobs.items():
-        worlds = own
+        smaller = own
         if isinstance(own, Knobs):
             smaller = replace(own, leaders=LEARNERS[0], followers=LEARNERS[1])
-            worlds = make_worlds(smaller, budget.worlds, seed)
-        assert isinstance(worlds, Worlds)
+        worlds = made(smaller, budget.worlds, *LEARNERS, seed)
         runs = train(schemes, worlds, Training(steps=budget.steps), seed)
         measured = {
             scheme.label: {each: getattr(learned, each) for each in TOLD}
@@ -121,12 +104,24 @@ def learning(
     return found
 
 
-def map_cells(schemes: Sequence[Scheme], budget: Budget, seed: int) -> list[Row]:
-    """Rank correlations by spread, gamma, noise and evaluated pairs a leader."""
+def distinct(schemes: Sequence[Scheme]) -> list[Scheme]:
+    """Those whose credits of leaders are no other scheme's; the first two stay in any case."""
     labels = {scheme.label for scheme in schemes}
-    drawn = [
+    return [
         scheme for i, scheme in enumerate(schemes) if i < 2 or SAME.get(scheme.label) not in labels
     ]
+
+
+def made(own: Knobs | Table, count: int, leaders: int, followers: int, seed: int) -> Worlds:
+    """Worlds of these knobs, or of so many programs of a table, drawn anew for each."""
+    if isinstance(own, Knobs):
+        return make_worlds(own, count, seed)
+    return sub_tables(own, count, leaders, followers, seed)
+
+
+def map_cells(schemes: Sequence[Scheme], budget: Budget, seed: int) -> list[Row]:
+    """Rank correlations by spread, gamma, noise and evaluated pairs a leader."""
+    drawn = distinct(schemes)
 
     def cell(place: tuple[float, float, float]) -> list[Row]:
         spread, gamma, noise = place

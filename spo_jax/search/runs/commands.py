@@ -1,4 +1,5 @@
-"""The commands `spo discover`, `spo runs`, `spo report` and `spo export`.
+"""The commands `spo discover`, `spo runs`, `spo report`, `spo watch` and
+`spo export`.
 
 Their flags are in arguments.py.
 """
@@ -127,6 +128,23 @@ def require_page(out: Path, run: Path) -> None:
         raise InputError(f"{out} cannot be written: there is no folder {out.parent}")
     if not os.access(out if out.exists() else out.parent, os.W_OK):
         raise InputError(f"{out} cannot be written: permission denied")
+
+
+def watch(args: argparse.Namespace) -> int:
+    """`spo watch RUN...`: pages of runs while they go on, until Ctrl-C."""
+    from spo_jax.search.runs.watch.server import Server
+    from spo_jax.search.runs.watch.watched import found
+
+    runs = found(args.runs)
+    os.nice(5)  # the run that is shown goes first
+    with Server(runs, args.host, args.port, args.token) as server:
+        what = str(runs[0].path) if len(runs) == 1 else f"{len(runs)} runs"
+        print(f"Watching {what} on {server.link} until Ctrl-C", flush=True)
+        try:
+            server.serve_forever()
+        except KeyboardInterrupt:
+            print("Stopped watching; the runs go on.")
+    return 0
 
 
 def export(args: argparse.Namespace) -> int:

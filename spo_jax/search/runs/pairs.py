@@ -8,8 +8,10 @@ from typing import Any
 from spo_jax.config import Settings, usable_cores
 from spo_jax.envs.problem import Instance, Problem
 from spo_jax.envs.problems import get_problem, known_problems
+from spo_jax.envs.reading import Reading
 from spo_jax.envs.report import evaluation
 from spo_jax.envs.report import solve as solving
+from spo_jax.envs.specs import read_instance
 from spo_jax.errors import InputError, require_kind
 from spo_jax.program import Pair, load_pair
 from spo_jax.search.runs.run import Run, load_run
@@ -23,6 +25,8 @@ def evaluate(
     on: str | Sequence[str] = (),
     *,
     workers: int | None = None,
+    distances: str = "file",
+    capacity: float | None = None,
     **more: Any,
 ) -> evaluation.Report:
     """Roll a pair out on groups of instances, as `spo evaluate`; gaps to references, intervals.
@@ -30,6 +34,7 @@ def evaluate(
     pair: or a pair file, the file of operators of G-LNS, or a run, whose best pair is meant.
     problem: a name or a Problem; a run knows its own. on: "uniform:SIZExCOUNT[@SEED]", instance
     files and folders, each a group of its own. workers: processes, by default one per usable core.
+    distances, capacity: how files are read, as `spo_jax.envs.reading.Reading` has it.
     more: as `spo_jax.envs.report.evaluation.evaluate` has them: steps, seeds, references, ...; of a
     run on_invalid and state are its own by default. Raises SpoError for what cannot be read or run.
     """
@@ -40,38 +45,84 @@ def evaluate(
             "on takes instance files, folders and uniform:SIZExCOUNT; use solve for an Instance"
         )
     terms = terms_of(config) | {"workers": workers or usable_cores()} | more
+    terms |= {"reading": Reading(distances, capacity)}
     return evaluation.evaluate(found, known, specs, **terms)
+
+
+Given = Pair | Run | str | Path
 
 
 @in_arguments(unsafe_sandbox="unsafe")
 def solve(
     instance: Instance | str | Path,
-    pair: Pair | Run | str | Path,
+    pair: Given | Sequence[Given] | None = None,
     problem: str | Problem | None = None,
     *,
     workers: int | None = None,
+    distances: str = "file",
+    capacity: float | None = None,
     **more: Any,
 ) -> solving.Solved:
-    """The best solution of an instance that a pair finds, as `spo solve`.
+    """The best solution of an instance that a pair finds, or several pairs, as `spo solve`.
 
-    instance: or its file. pair, problem, workers: as in `evaluate`; by default the problem is that
-    of the run, else of the instance. more: as `spo_jax.envs.report.solve.solve` has them: steps or
-    seconds, seed, seeds, ... Raises SpoError for what cannot be read or run, or gave no solution.
+    instance: or its file. pair: as in `evaluate`, or several; by default the one that comes with
+    the problem. problem, workers, distances, capacity: as in `evaluate`; by default the problem is
+    that of the run, else of the instance. more: as `spo_jax.envs.report.solve.solve` has them:
+    steps or seconds, start, acceptance, seed, ... Raises SpoError for what cannot be read or run,
+    or gave no solution.
     """
     require_kind("instance", instance, (Instance, str, PathLike), "an Instance, or its file")
-    of_run = isinstance(pair, Run) or (isinstance(pair, str | PathLike) and Path(pair).is_dir())
-    if problem is None and not of_run:
+    if problem is None and not any(map(_of_run, _listed(pair))):
         own = isinstance(instance, Instance)
-        problem = instance.problem if own else solving.problem_of(instance)  # type: ignore[union-attr, arg-type]
-    known, found, config = resolve(pair, problem)
+        options = Reading(distances, capacity).given
+        problem = instance.problem if own else solving.problem_of(instance, options)  # type: ignore[union-attr, arg-type]
+    known, found, terms = resolve_all(pair, problem)
     if not isinstance(instance, Instance):
-        instance = known.read(instance)
+        instance = read_instance(known, instance, Reading(distances, capacity))
     if instance.problem != known.name:
         raise InputError(
             f"{instance.name} is an instance of {instance.problem}, not of {known.name}"
         )
-    terms = terms_of(config) | {"workers": workers or usable_cores()} | more
+    terms = terms | {"workers": workers or usable_cores()} | more
     return solving.solve(instance, found, known, **terms)
+
+
+def _listed(pair: Any) -> list[Any]:
+    if pair is None:
+        return []
+    return list(pair) if isinstance(pair, list | tuple) else [pair]
+
+
+def _of_run(pair: Any) -> bool:
+    """Whether a pair is a run's, which knows its problem."""
+    return isinstance(pair, Run) or (isinstance(pair, str | PathLike) and Path(pair).is_dir())
+
+
+def resolve_all(
+    pairs: Given | Sequence[Given] | None, problem: str | Problem | None
+) -> tuple[Problem, list[Pair], dict[str, Any]]:
+    """The problem; the pairs, by default the one that comes with it; the terms of a search.
+
+    An infeasible candidate is a rejected step where that was so for one of them. Raises InputError
+    where the problem is not known, or a pair is for another one.
+    """
+    if pairs is None:
+        if problem is None:
+            raise InputError("there is no problem: give one, or a pair")
+        known = get_problem(problem) if isinstance(problem, str) else problem
+        return known, [solving.shipped_pair(known)], terms_of(Settings()) | {"state": [True]}
+    listed = _listed(pairs)
+    if not listed:
+        raise InputError("there is no pair to search with: give one, or leave it out")
+    found: list[Pair] = []
+    states, rules = [], []
+    for each in sorted(listed, key=_of_run, reverse=True):  # a run knows its problem
+        problem, pair, config = resolve(each, problem)
+        found.append(pair)
+        states.append(config.generator.state)
+        rules.append(config.evaluation.on_invalid)
+    assert isinstance(problem, Problem)
+    return problem, found, {"on_invalid": max(rules), "state": states}  # "skip" above "fail"
 
 
 def terms_of(config: Settings) -> dict[str, Any]:

@@ -19,6 +19,8 @@ _ARGUMENTS = {
     "reference-effort": "effort",
     "method-setting": "method_settings",
     **{name: name for name in ("problem", "preset", "steps", "seeds", "references", "rewind")},
+    "distances": "distances",
+    "capacity": "capacity",
 }
 
 

@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from spo_jax.envs.kits import kit_texts
-from spo_jax.envs.problem import DIST, Baseline, Infeasible, Instance, Problem, decoded
-from spo_jax.envs.problems.cvrp import files
+from spo_jax.envs.problem import DIST, Baseline, Infeasible, Instance, Part, Problem, decoded
+from spo_jax.envs.problems.cvrp import files, parts, tables
 from spo_jax.envs.problems.cvrp.rules import CVRPRules, Routes
-from spo_jax.envs.problems.tsp.files import euclidean
+from spo_jax.envs.problems.tsp.weights import euclidean
+from spo_jax.envs.reading import Reading
 from spo_jax.errors import InputError
 from spo_jax.program import Argument, Interface, Program, Role
 from spo_jax.seeding import numpy_rng
@@ -41,7 +42,11 @@ class CVRP(Problem):
     unit = "customers"
     cpu_seconds = 30.0
     suffixes = (".vrp",)
+    tables = (".csv",)
+    reading = ("distances", "capacity")
     kit = f"{__name__}.kit"
+    pair = str(_HERE / "pair.py")
+    whole, region = 300, 150
     solution_suffix = ".sol"
     baselines = MappingProxyType(
         {
@@ -80,9 +85,12 @@ class CVRP(Problem):
             instances.append(Instance("cvrp", name, size, coords, euclidean(coords), demands, 50))
         return instances
 
-    def read(self, path: str | Path) -> Instance:
-        """A CVRPLIB .vrp file. Raises InputError."""
-        return files.read(path)
+    def read(
+        self, path: str | Path, *, distances: str = "file", capacity: float | None = None
+    ) -> Instance:
+        """A CVRPLIB .vrp file or a CSV; distances, capacity: as in `Reading`. Raises InputError."""
+        reader = tables if Path(path).suffix.lower() in self.tables else files
+        return reader.read(path, Reading(distances, capacity))
 
     def rules(self, instance: Instance) -> CVRPRules:
         return CVRPRules(instance)
@@ -108,10 +116,23 @@ class CVRP(Problem):
         """A CVRPLIB .sol file."""
         files.write_solution(path, instance, solution)
 
+    def walks(self, instance: Instance, solution: Sequence[Sequence[int]]) -> list[list[int]]:
+        return [[0, *route, 0] for route in solution if len(route)]
+
     def classical_destroys(self) -> tuple[Program, ...]:
         from spo_jax.envs.problems.cvrp.classical import CVRP_DESTROYS
 
         return CVRP_DESTROYS
+
+    def read_solution(self, path: str | Path, instance: Instance) -> Routes:
+        """A CVRPLIB .sol file. Raises InputError."""
+        return files.read_solution(path, instance)
+
+    def construct(self, instance: Instance) -> Routes:
+        return parts.construct(instance)
+
+    def part(self, instance: Instance, solution: Routes, center: int, size: int) -> Part:
+        return parts.part(instance, solution, center, size)
 
     def lower_bound(self, instance: Instance) -> float:
         return files.lower_bound(instance)

@@ -1,16 +1,18 @@
 """CVRPLIB files: instances (.vrp) and solutions (.sol).
 
-Distances are Euclidean, rounded to the nearest integer as the library's best known costs assume.
-Solutions are read with `vrplib`. Instances are not: it drops node ids and line numbers, which the
-checks here need, and leaves distances unrounded; the tests hold our reading against its own.
+Distances are in the convention of the file, as TSPLIB defines them: rounded ones unless another
+rounding is asked for, as the library's best known costs assume. Solutions are read with `vrplib`.
+Instances are not: it drops node ids and line numbers, which the checks here need, and leaves
+distances unrounded; the tests hold our reading against its own.
 
 The fleet is free, as in the paper: a VEHICLES field, or the k of a name like A-n32-k5, is no limit.
 Recorded optima of the sets A, B and P hold for exactly k vehicles, so a lower cost is possible.
 """
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from fractions import Fraction
 from itertools import chain
 from pathlib import Path
 from typing import NoReturn
@@ -18,8 +20,18 @@ from typing import NoReturn
 import numpy as np
 
 from spo_jax.envs.problem import Instance
+from spo_jax.envs.problems.cvrp.loads import (
+    amount,
+    longest_route,
+    positive,
+    require_demand,
+    whole,
+    written,
+)
 from spo_jax.envs.problems.cvrp.rules import Routes
 from spo_jax.envs.problems.tsp import files as tsplib
+from spo_jax.envs.problems.tsp.weights import EDGE_WEIGHT_TYPES
+from spo_jax.envs.reading import AS_STATED, Reading
 from spo_jax.envs.textfiles import (
     Document,
     cost_text,
@@ -27,13 +39,14 @@ from spo_jax.envs.textfiles import (
     read_text,
     require_kind,
     scan,
+    shown,
     write_atomically,
 )
 from spo_jax.errors import InputError
 
-_SECTIONS = {"NODE_COORD_SECTION", "DEMAND_SECTION", "DEPOT_SECTION", "DISPLAY_DATA_SECTION"}
-_LIMITS = ("DISTANCE", "DURATION", "MAX_DURATION", "SERVICE_TIME", "DISTANCE_LIMIT")
-_MAX_CAPACITY = 10**12  # so that loads cannot overflow an int64
+_SECTIONS = {"NODE_COORD_SECTION", "DISPLAY_DATA_SECTION", "EDGE_WEIGHT_SECTION"}
+_SECTIONS |= {"DEMAND_SECTION", "DEPOT_SECTION", "SERVICE_TIME_SECTION"}
+_LIMITS = ("DISTANCE", "DURATION", "MAX_DURATION", "DISTANCE_LIMIT")
 _INDEX_LEVELS = 3  # folders searched for index.json: the file's own and two above it
 
 
@@ -44,50 +57,58 @@ def demands_of(instance: Instance) -> tuple[np.ndarray, int]:
     return instance.demands, int(instance.capacity)
 
 
-def read(path: str | Path) -> Instance:
-    """A CVRP instance with one depot and EUC_2D coordinates.
+def read(path: str | Path, reading: Reading = AS_STATED) -> Instance:
+    """A CVRP instance with one depot, of coordinates (EUC_2D, ...) or a matrix (EXPLICIT).
 
     Node 0 is the depot and nodes 1..n are the customers in the file's order: the numbers that .sol
-    files use. `file` keeps the file's ids in our order (list of n + 1 ints). The reference is the
-    cost of the `.sol` beside the file or the `bks` of an `index.json` in its folder or the two
-    above, the lower of the two if both exist.
+    files use. `file` keeps the file's ids in our order (list of n + 1 ints). Demands that are no
+    whole numbers are scaled, which a remark says. A limit on routes is accepted where no route can
+    reach it. The reference is the cost of the `.sol` beside the file or the `bks` of an
+    `index.json` in its folder or the two above, the lower of the two if both exist; of these only
+    the first where `reading` asks for other distances than the file's.
 
     Raises InputError for a file that is not such an instance. A damaged reference is not an error:
     reference_source says what is wrong.
     """
     document = scan(path)
-    weight = require_kind(document, "CVRP", ("EUC_2D",), _SECTIONS)
-    for key in _LIMITS:
-        line, value = document.fields.get(key, (None, ""))
-        if value and not (key == "SERVICE_TIME" and value.strip("0.") == ""):
-            document.fail(f"{key} limits the routes, which is not supported", line)
-    ids, coords = document.nodes(document.dimension(least=3))
-    capacity = _capacity(document)
-    depot = _depot(document, ids)
-    demands = _demands(document, ids, depot, capacity)
+    types = (*EDGE_WEIGHT_TYPES, "EXPLICIT")
+    weight = require_kind(document, "CVRP", types, _SECTIONS)
+    nodes = tsplib.nodes_of(document, weight, reading.distances)
+    limit = _capacity(document, reading.capacity)
+    depot = _depot(document, nodes.ids)
+    stated = _demands(document, nodes.ids, depot, limit)
+    found, capacity, remarks = whole(stated, limit, document.fail)
+    ids = nodes.ids
     order = [depot, *(k for k in range(len(ids)) if k != depot)]
-    coords, demands = coords[order], demands[order]
+    _require_no_limit(document, ids, nodes.weights.dist, order, found, capacity)
+    file = nodes.file | {"ids": [ids[k] for k in order]}
+    if remarks := [*file.get("remarks", ()), *remarks]:
+        file["remarks"] = remarks
+    if "degrees" in file:
+        file["degrees"] = file["degrees"][order]
     instance = Instance(
         problem="cvrp",
         name=instance_name(document, ".vrp"),
         size=len(ids) - 1,
-        coords=coords,
-        dist=tsplib.distance_matrix(coords, weight),
-        demands=demands,
+        coords=None if nodes.coords is None else nodes.coords[order],  # type: ignore[arg-type]
+        dist=nodes.weights.dist if depot == 0 else nodes.weights.dist[np.ix_(order, order)],
+        demands=found[order],
         capacity=capacity,
-        file={"ids": [ids[k] for k in order], "edge_weight_type": weight},
+        file=file,
     )
-    reference, source = _reference(document.path, instance)
+    reference, source = _reference(document.path, instance, nodes.weights.as_stated)
     return replace(instance, reference=reference, reference_source=source)
 
 
-def _capacity(document: Document) -> int:
-    word = document.text("CAPACITY")
-    line = document.fields["CAPACITY"][0]
-    capacity = document.integer(word, "CAPACITY", line)
-    if not 0 < capacity <= _MAX_CAPACITY:
-        document.fail(f"CAPACITY must be positive and at most 1e12, not {capacity}", line)
-    return capacity
+def _capacity(document: Document, given: float | None) -> Fraction:
+    if given is not None and "CAPACITY" not in document.fields:
+        return positive(Fraction(str(given)), "--capacity", None, document.fail)
+    if "CAPACITY" not in document.fields:
+        document.fail("CAPACITY is missing: add it to the file, or give --capacity")
+    word, line = document.text("CAPACITY"), document.fields["CAPACITY"][0]
+    if given is not None:
+        document.fail(f"CAPACITY is {shown(word)}: --capacity is for files that have none", line)
+    return positive(amount(word, "CAPACITY", line, document.fail), "CAPACITY", line, document.fail)
 
 
 def _depot(document: Document, ids: list[int]) -> int:
@@ -100,46 +121,94 @@ def _depot(document: Document, ids: list[int]) -> int:
     if not listed:
         document.fail("DEPOT_SECTION names no depot")
     if len(listed) > 1:
-        document.fail(f"{len(listed)} depots are not supported, only one", listed[1][1])
+        document.fail(
+            f"{len(listed)} depots are not supported, only one: this is a problem with several "
+            "depots (MDVRP)",
+            listed[1][1],
+        )
     node, line = listed[0]
     if node not in ids:
         document.fail(f"depot {node} is not a node", line)
     return ids.index(node)
 
 
-def _demands(document: Document, ids: list[int], depot: int, capacity: int) -> np.ndarray:
-    """[N] int64 demands in the file's node order."""
+def _demands(document: Document, ids: list[int], depot: int, capacity: Fraction) -> list[Fraction]:
+    """N demands in the file's node order."""
     position = {node: k for k, node in enumerate(ids)}
-    demands: dict[int, int] = {}
-    for row in document.section("DEMAND_SECTION"):
-        if len(row.words) != 2:
-            document.fail("expected 'id demand'", row.line)
-        node = document.integer(row.words[0], "a node id", row.line)
-        demand = document.integer(row.words[1], "a demand", row.line)
+    demands: dict[int, Fraction] = {}
+    for node, word, line in _entries(document, "DEMAND_SECTION", "demand"):
+        demand = amount(word, "demand", line, document.fail)
         if node not in position:
-            document.fail(f"demand for node {node}, which has no coordinates", row.line)
+            document.fail(f"demand for node {node}, which is no node of the file", line)
         if node in demands:
-            document.fail(f"a second demand for node {node}", row.line)
+            document.fail(f"a second demand for node {node}", line)
         if position[node] == depot:
             if demand != 0:
-                document.fail(f"the depot's demand must be 0, not {demand}", row.line)
-        elif demand <= 0:
-            document.fail(f"the demand of node {node} must be positive, not {demand}", row.line)
-        elif demand > capacity:
-            document.fail(
-                f"the demand {demand} of node {node} exceeds CAPACITY {capacity}", row.line
-            )
+                document.fail(f"the depot's demand must be 0, not {written(demand)}", line)
+        else:
+            who = f"node {node}"
+            require_demand(demand, capacity, who, line, "CAPACITY", document.fail)
         demands[node] = demand
     for node in ids:
         if node not in demands:
             document.fail(f"DEMAND_SECTION has no demand for node {node}")
-    return np.array([demands[node] for node in ids], np.int64)
+    return [demands[node] for node in ids]
+
+
+def _entries(document: Document, key: str, what: str) -> Iterator[tuple[int, str, int]]:
+    """(node id, word, line) of a section."""
+    for row in document.section(key):
+        words = row.words
+        if len(words) != 2:
+            document.fail(f"expected 'id {what}'", row.line)
+        yield document.integer(words[0], "a node id", row.line), words[1], row.line
+
+
+def _require_no_limit(
+    document: Document,
+    ids: list[int],
+    dist: np.ndarray,
+    order: list[int],
+    demands: np.ndarray,
+    capacity: int,
+) -> None:
+    """Fails for a limit on the length of routes that some route could exceed.
+
+    order: of the nodes, the depot first. Service times count as length, and only there.
+    """
+    service = np.zeros(len(ids))
+    line, word = document.fields.get("SERVICE_TIME", (None, ""))
+    if word:
+        service[:] = document.number(word, "SERVICE_TIME", line)
+    if "SERVICE_TIME_SECTION" in document.sections:
+        position = {node: k for k, node in enumerate(ids)}
+        for node, word, line in _entries(document, "SERVICE_TIME_SECTION", "time"):
+            if node not in position:
+                document.fail(f"a time for node {node}, which is no node of the file", line)
+            service[position[node]] = document.number(word, "service time", line)
+    if service.min() < 0:
+        document.fail("a service time must not be negative")
+    for key in _LIMITS:
+        line, word = document.fields.get(key, (None, ""))
+        limit = document.number(word, key, line) if word else 0.0
+        if limit < 0:
+            document.fail(f"{key} must not be negative", line)
+        if limit == 0:  # as files write that there is none
+            continue
+        first = dist[np.ix_(order, order)] if order[0] else dist
+        longest = longest_route(first, demands[order], capacity, service[order])
+        if longest > limit:
+            document.fail(
+                f"{key} {word} may bind, as a route can be up to {longest:g} long here: limits on "
+                "the length of routes (DCVRP) are not supported",
+                line,
+            )
 
 
 # --- references ---------------------------------------------------------------------------------
 
 
-def _reference(path: Path, instance: Instance) -> tuple[float | None, str]:
+def _reference(path: Path, instance: Instance, as_stated: bool) -> tuple[float | None, str]:
     found, notes = [], []
     solution = path.with_suffix(".sol")
     if solution.exists():
@@ -147,10 +216,12 @@ def _reference(path: Path, instance: Instance) -> tuple[float | None, str]:
             routes, stated = _load(solution, instance)
             cost = routes_cost(instance.dist, routes)
             found.append((cost, solution.name))
-            if stated is not None and stated != cost:
+            if as_stated and stated is not None and stated != cost:
                 notes.append(f"its Cost line says {cost_text(stated)}")
         except InputError as error:
             notes.append(f"unusable: {error}")
+    if not as_stated:
+        return tsplib.best_reference(found, [*notes, tsplib.OTHER_DISTANCES])
     names = (path.stem, instance.name)
     index = next((f for f in _indices(path) if f.exists()), None)
     if index is not None:

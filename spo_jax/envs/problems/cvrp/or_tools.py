@@ -13,7 +13,7 @@ from typing import Any
 
 from spo_jax.envs.problem import Infeasible, Instance
 from spo_jax.envs.problems.cvrp.files import demands_of
-from spo_jax.envs.problems.tsp.files import scaled
+from spo_jax.envs.problems.tsp.weights import scaled
 from spo_jax.errors import MissingExtra
 
 # Appendix C: up to so many customers, so many seconds of search.

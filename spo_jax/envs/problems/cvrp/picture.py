@@ -6,25 +6,25 @@ from typing import Any
 
 from spo_jax.envs.problem import Instance
 from spo_jax.envs.problems.cvrp.files import check_routes
-from spo_jax.envs.problems.tsp.picture import INK, sizes
+from spo_jax.envs.problems.tsp.picture import INK, places, sizes
 
 
 def draw(axes: Any, instance: Instance, solution: Sequence[Sequence[int]]) -> None:
     """Draw routes on a matplotlib axes. Raises InputError where they are not feasible."""
     check_routes(instance, solution)
-    xy, routes = instance.coords, [route for route in solution if len(route)]
+    xy, routes = places(instance), [route for route in solution if len(route)]
     width, area = sizes(len(xy) - 1)
     # Colours follow the angle around the depot, so that neighbouring routes never look alike.
     middle = [xy[list(route)].mean(axis=0) - xy[0] for route in routes]
     order = sorted(range(len(routes)), key=lambda k: (math.atan2(middle[k][1], middle[k][0]), k))
     for rank, k in enumerate(order):
         colour = route_colour(rank, len(routes))
-        places = xy[list(routes[k])]
+        stops = xy[list(routes[k])]
         ends = xy[[0, routes[k][0]]], xy[[0, routes[k][-1]]]
         for spoke in ends:  # faint: many of them meet at the depot
             axes.plot(*spoke.T, color=colour, linewidth=0.7 * width, alpha=0.35, zorder=1)
-        axes.plot(*places.T, color=colour, linewidth=width, solid_joinstyle="round", zorder=2)
-        axes.scatter(*places.T, s=area, color=[colour], linewidths=0, zorder=3)
+        axes.plot(*stops.T, color=colour, linewidth=width, solid_joinstyle="round", zorder=2)
+        axes.scatter(*stops.T, s=area, color=[colour], linewidths=0, zorder=3)
     axes.scatter(*xy[0], s=70, marker="s", color=INK, edgecolors="white", linewidths=1.2, zorder=4)
     axes.set_aspect("equal")
 

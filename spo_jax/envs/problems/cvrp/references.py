@@ -13,7 +13,7 @@ import numpy as np
 
 from spo_jax.envs.problem import Instance
 from spo_jax.envs.problems.cvrp.files import check_routes, demands_of, routes_cost
-from spo_jax.envs.problems.tsp.files import scaled
+from spo_jax.envs.problems.tsp.weights import scaled
 from spo_jax.errors import InputError, MissingExtra
 from spo_jax.seeding import derive
 

@@ -1,14 +1,17 @@
 """The travelling salesperson problem. Workers import this module: keep its imports light."""
 
+import random
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from spo_jax.envs.kits import kit_texts
-from spo_jax.envs.problem import DIST, Baseline, Infeasible, Instance, Problem, decoded
-from spo_jax.envs.problems.tsp import files
+from spo_jax.envs.problem import DIST, Baseline, Infeasible, Instance, Part, Problem, decoded
+from spo_jax.envs.problems.tsp import files, parts, tables
 from spo_jax.envs.problems.tsp.rules import TSPRules
+from spo_jax.envs.problems.tsp.weights import euclidean
+from spo_jax.envs.reading import Reading
 from spo_jax.errors import InputError
 from spo_jax.program import Interface, Role
 from spo_jax.seeding import numpy_rng
@@ -25,7 +28,11 @@ class TSP(Problem):
     name = "tsp"
     interface = Interface((DIST,), "current_tour")
     suffixes = (".tsp",)
+    tables = (".csv",)
+    reading = ("distances",)
     kit = f"{__name__}.kit"
+    pair = str(_HERE / "pair.py")
+    whole, region = 2500, 1000
     solution_suffix = ".tour"
     baselines = MappingProxyType(
         {
@@ -47,12 +54,13 @@ class TSP(Problem):
         for k in range(count):
             coords = numpy_rng("tsp", "uniform", size, seed, k).random((size, 2))
             name = f"uniform-{size}-{k}@{seed}"
-            instances.append(Instance("tsp", name, size, coords, files.euclidean(coords)))
+            instances.append(Instance("tsp", name, size, coords, euclidean(coords)))
         return instances
 
-    def read(self, path: str | Path) -> Instance:
-        """A TSPLIB .tsp file. Raises InputError."""
-        return files.read(path)
+    def read(self, path: str | Path, *, distances: str = "file") -> Instance:
+        """A TSPLIB .tsp file or a CSV; distances: as `Reading` has them. Raises InputError."""
+        reader = tables if Path(path).suffix.lower() in self.tables else files
+        return reader.read(path, Reading(distances))
 
     def rules(self, instance: Instance) -> TSPRules:
         return TSPRules(instance)
@@ -72,6 +80,24 @@ class TSP(Problem):
     def write(self, path: str | Path, instance: Instance, solution: Sequence[int]) -> None:
         """A TSPLIB tour file."""
         files.write_tour(path, instance, solution)
+
+    def read_solution(self, path: str | Path, instance: Instance) -> list[int]:
+        """A TSPLIB tour file. Raises InputError."""
+        return files.read_tour(path, instance)
+
+    def construct(self, instance: Instance) -> list[int]:
+        return parts.construct(instance)
+
+    def part(self, instance: Instance, solution: list[int], center: int, size: int) -> Part:
+        return parts.part(instance, solution, center, size)
+
+    def rewritten(self, solution: list[int], rng: random.Random) -> list[int]:
+        """From another node on."""
+        k = rng.randrange(len(solution))
+        return solution[k:] + solution[:k]
+
+    def walks(self, instance: Instance, solution: Sequence[int]) -> list[list[int]]:
+        return [[*solution, solution[0]]]
 
     def lower_bound(self, instance: Instance) -> float:
         return files.lower_bound(instance)

@@ -1,19 +1,29 @@
-"""TSPLIB files: instances, tours, and the edge weights that the library defines.
+"""TSPLIB files: instances and tours.
 
 Everything follows Reinelt, "TSPLIB - A traveling salesman problem library" (ORSA Journal on
-Computing 3, 1991): integer edge weights in the convention that the file names, because recorded
-optima hold only there. Files are scanned by `spo_jax.envs.textfiles`. The edge weights and the
-reference look-up also serve `spo_jax.envs.problems.cvrp.files`.
+Computing 3, 1991): edge weights in the convention that the file names, because recorded optima
+hold only there, unless another rounding is asked for. Files are scanned by
+`spo_jax.envs.textfiles`. Nodes with their weights, and the reference look-up, also serve
+`spo_jax.envs.problems.cvrp.files`.
 """
 
 import math
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from spo_jax.envs.problem import Instance
+from spo_jax.envs.problems.tsp.matrices import explicit
+from spo_jax.envs.problems.tsp.weights import EDGE_WEIGHT_TYPES as EDGE_WEIGHT_TYPES
+from spo_jax.envs.problems.tsp.weights import Weights, weights, weights_of
+from spo_jax.envs.problems.tsp.weights import degrees as degrees
+from spo_jax.envs.problems.tsp.weights import distance_matrix as distance_matrix
+from spo_jax.envs.problems.tsp.weights import euclidean as euclidean
+from spo_jax.envs.problems.tsp.weights import scaled as scaled
+from spo_jax.envs.reading import AS_STATED, Reading
 from spo_jax.envs.textfiles import (
     Document,
     cost_text,
@@ -26,92 +36,8 @@ from spo_jax.envs.textfiles import (
 )
 from spo_jax.errors import InputError
 
-# --- edge weights -------------------------------------------------------------------------------
-
-_PI, _EARTH = 3.141592, 6378.388  # TSPLIB's own constants; better ones would change the optima
-
-
-def _nint(x: np.ndarray) -> np.ndarray:
-    return np.floor(x + 0.5)
-
-
-def _exact(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    return np.sqrt((a[..., 0] - b[..., 0]) ** 2 + (a[..., 1] - b[..., 1]) ** 2)
-
-
-def _att(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """Pseudo-Euclidean: a scaled distance, rounded, then raised by one if that lowered it."""
-    exact = np.sqrt(((a[..., 0] - b[..., 0]) ** 2 + (a[..., 1] - b[..., 1]) ** 2) / 10.0)
-    rounded = _nint(exact)
-    return rounded + (rounded < exact)
-
-
-def _geo(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """Great circles in kilometres; `a` and `b` are (latitude, longitude) in DDD.MM."""
-    (lat_a, lon_a), (lat_b, lon_b) = (np.moveaxis(_radians(x), -1, 0) for x in (a, b))
-    q1, q2, q3 = np.cos(lon_a - lon_b), np.cos(lat_a - lat_b), np.cos(lat_a + lat_b)
-    angle = np.arccos(np.clip(0.5 * ((1.0 + q1) * q2 - (1.0 - q1) * q3), -1.0, 1.0))
-    return np.trunc(_EARTH * angle + 1.0)
-
-
-def degrees(coords: np.ndarray) -> np.ndarray:
-    """Decimal degrees of TSPLIB's DDD.MM: the integer part is degrees, the rest is minutes."""
-    whole = np.trunc(coords)
-    return whole + 5.0 * (coords - whole) / 3.0
-
-
-def _radians(coords: np.ndarray) -> np.ndarray:
-    return _PI * degrees(coords) / 180.0
-
-
-_METRICS: dict[str, Callable[[np.ndarray, np.ndarray], np.ndarray]] = {
-    "EUC_2D": lambda a, b: _nint(_exact(a, b)),
-    "CEIL_2D": lambda a, b: np.ceil(_exact(a, b)),
-    "ATT": _att,
-    "GEO": _geo,
-}
-EDGE_WEIGHT_TYPES = tuple(_METRICS)
-
-
-def euclidean(coords: np.ndarray) -> np.ndarray:
-    """[N, N] float64 unrounded Euclidean distances of [N, 2] `coords`.
-
-    Exactly symmetric with a zero diagonal: differences are squared, never expanded.
-    """
-    return _matrix(coords, _exact)
-
-
-def distance_matrix(coords: np.ndarray, edge_weight_type: str) -> np.ndarray:
-    """[N, N] float64 edge weights of [N, 2] `coords`, integers in TSPLIB's rounding.
-
-    The diagonal is 0. Nodes that share coordinates are 0 apart, except under GEO, where they are 1.
-    """
-    return _matrix(coords, _METRICS[edge_weight_type])
-
-
-def scaled(dist: np.ndarray, largest: int) -> np.ndarray:
-    """[N, N] int64 for solvers on integers: `dist` scaled so that its largest entry is `largest`.
-
-    A matrix of integers that are small enough is left as it is.
-    """
-    top = float(dist.max(initial=0.0))
-    if top <= largest and (dist == np.rint(dist)).all():
-        return dist.astype(np.int64)
-    return np.rint(dist * (largest / top)).astype(np.int64)
-
-
-def _matrix(
-    coords: np.ndarray, metric: Callable[[np.ndarray, np.ndarray], np.ndarray]
-) -> np.ndarray:
-    coords = np.asarray(coords, np.float64)
-    n = len(coords)
-    dist = np.empty((n, n))
-    step = max(1, 2**18 // max(n, 1))  # blocks of rows, so that temporaries stay small
-    for k in range(0, n, step):
-        dist[k : k + step] = metric(coords[k : k + step, None, :], coords[None, :, :])
-    np.fill_diagonal(dist, 0.0)
-    return dist
-
+# Why recorded costs are left out, and the cost of a known solution is computed anew.
+OTHER_DISTANCES = "recorded optima are for the distances that the file asks for"
 
 # --- references ---------------------------------------------------------------------------------
 
@@ -157,28 +83,76 @@ def best_reference(
 # --- instances and tours ------------------------------------------------------------------------
 
 
-def read(path: str | Path) -> Instance:
-    """A symmetric TSP instance with coordinates (EUC_2D, CEIL_2D, ATT or GEO).
+@dataclass(frozen=True)
+class Nodes:
+    """The nodes of a file in its order: ids, coords ([N, 2] float64 or None), and edge weights.
+
+    file: what instances keep in `Instance.file`: ids, edge_weight_type, remarks, and, where the
+    coordinates are geographic, `degrees` ([N, 2] float64 longitudes and latitudes).
+    """
+
+    ids: list[int]
+    coords: np.ndarray | None
+    weights: Weights
+    file: dict[str, Any]
+
+
+def nodes_of(document: Document, weight: str, distances: str) -> Nodes:
+    """The nodes of a TSPLIB file, at least three. Raises InputError.
+
+    The coordinates of an EXPLICIT file are those of NODE_COORD_SECTION or DISPLAY_DATA_SECTION, if
+    it has one: for pictures.
+    """
+    n = document.dimension(least=3)
+    if weight == "EXPLICIT":
+        ids, coords = list(range(1, n + 1)), None
+        for key in ("NODE_COORD_SECTION", "DISPLAY_DATA_SECTION"):
+            if key in document.sections and coords is None:
+                ids, coords = document.nodes(n, key)
+        found = weights_of(explicit(document, n), distances)
+        rule = f"--distances {distances}"
+    else:
+        if "EDGE_WEIGHT_SECTION" in document.sections:
+            document.fail(f"EDGE_WEIGHT_SECTION is for EXPLICIT edge weights, not for {weight}")
+        ids, coords = document.nodes(n)
+        found = weights(coords, weight, distances)
+        rule = weight if found.as_stated else f"--distances {distances}"
+    file: dict[str, Any] = {"ids": ids, "edge_weight_type": weight}
+    if weight == "GEO" and coords is not None:
+        file["degrees"] = degrees(coords)[:, ::-1]
+    if remarks := found.remarks(rule):
+        file["remarks"] = remarks
+    return Nodes(ids, coords, found, file)
+
+
+def read(path: str | Path, reading: Reading = AS_STATED) -> Instance:
+    """A symmetric TSP instance, of coordinates (EUC_2D, CEIL_2D, ATT, GEO) or a matrix (EXPLICIT).
 
     Node k is the k-th line of NODE_COORD_SECTION; `file` keeps the file's ids (list of N ints) and
     its edge_weight_type. The reference is the cost of the `.opt.tour` beside the file or the value
-    in a `solutions.json` beside it, the lower of the two if both exist.
+    in a `solutions.json` beside it, the lower of the two if both exist; of these only the first
+    where `reading` asks for other distances than the file's.
 
     Raises InputError for a file that is not such an instance. A damaged reference is not an error:
     reference_source says what is wrong.
     """
     document = scan(path)
-    known = {"NODE_COORD_SECTION", "DISPLAY_DATA_SECTION"}
-    weight = require_kind(document, "TSP", EDGE_WEIGHT_TYPES, known)
-    ids, coords = document.nodes(document.dimension(least=3))
-    name = instance_name(document, ".tsp")
-    file = {"ids": ids, "edge_weight_type": weight}
-    instance = Instance("tsp", name, len(ids), coords, distance_matrix(coords, weight), file=file)
-    reference, source = _reference(document.path, instance)
+    known = {"NODE_COORD_SECTION", "DISPLAY_DATA_SECTION", "EDGE_WEIGHT_SECTION"}
+    weight = require_kind(document, "TSP", (*EDGE_WEIGHT_TYPES, "EXPLICIT"), known)
+    nodes = nodes_of(document, weight, reading.distances)
+    instance = Instance(
+        problem="tsp",
+        name=instance_name(document, ".tsp"),
+        size=len(nodes.ids),
+        coords=nodes.coords,  # type: ignore[arg-type]
+        dist=nodes.weights.dist,
+        file=nodes.file,
+    )
+    reference, source = _reference(document.path, instance, nodes.weights.as_stated)
     return replace(instance, reference=reference, reference_source=source)
 
 
-def _reference(path: Path, instance: Instance) -> tuple[float | None, str]:
+def _reference(path: Path, instance: Instance, as_stated: bool) -> tuple[float | None, str]:
     found, notes = [], []
     tour_file = path.with_name(path.stem + ".opt.tour")
     index = path.with_name("solutions.json")
@@ -188,6 +162,8 @@ def _reference(path: Path, instance: Instance) -> tuple[float | None, str]:
             found.append((tour_cost(instance.dist, tour), tour_file.name))
         except InputError as error:
             notes.append(f"unusable: {error}")
+    if not as_stated:
+        return best_reference(found, [*notes, OTHER_DISTANCES])
     value = recorded(index, (path.stem, instance.name))
     if not isinstance(value, str):
         found.append((value[0], index.name))

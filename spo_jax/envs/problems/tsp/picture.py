@@ -1,4 +1,4 @@
-"""The picture of a tour. GEO instances have longitude to the right and latitude upwards."""
+"""The picture of a tour. Geographic ones have longitude to the right and latitude up."""
 
 import math
 from collections.abc import Sequence
@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 
 from spo_jax.envs.problem import Instance
-from spo_jax.envs.problems.tsp.files import check_tour, degrees
+from spo_jax.envs.problems.tsp.files import check_tour
+from spo_jax.errors import InputError
 
 INK, LINE = "#1f2933", "#2a6f97"
 
@@ -24,10 +25,10 @@ def draw(axes: Any, instance: Instance, tour: Sequence[int]) -> None:
 
 
 def places(instance: Instance) -> np.ndarray:
-    """[N, 2] float64 positions, x to the right and y upwards."""
-    if instance.file.get("edge_weight_type") == "GEO":
-        return degrees(instance.coords)[:, ::-1]
-    return np.asarray(instance.coords)
+    """[N, 2] float64 positions, x to the right and y upwards. Raises InputError without any."""
+    if instance.coords is None:
+        raise InputError(f"{instance.name} has no coordinates, so there is no picture of it")
+    return np.asarray(instance.file.get("degrees", instance.coords))
 
 
 def sizes(n: int) -> tuple[float, float]:

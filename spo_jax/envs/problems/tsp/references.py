@@ -9,7 +9,8 @@ from importlib.metadata import version
 import numpy as np
 
 from spo_jax.envs.problem import Instance
-from spo_jax.envs.problems.tsp.files import check_tour, scaled, tour_cost
+from spo_jax.envs.problems.tsp.files import check_tour, tour_cost
+from spo_jax.envs.problems.tsp.weights import scaled
 from spo_jax.errors import MissingExtra
 from spo_jax.seeding import numpy_rng
 from spo_jax.stopping import at_once

@@ -13,40 +13,47 @@ import gc
 import os
 import pickle
 import random
-import signal
 import socket
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from types import CodeType
 from typing import Any, NoReturn
 
 import numpy as np
 
 from spo_jax.envs.kits import Kit
-from spo_jax.envs.problem import Instance, Layout, Problem, Rules, Solution
+from spo_jax.envs.problem import Layout, Problem, Rules
 from spo_jax.envs.run.lns import Failure, bug_of, one_step, rollout
 from spo_jax.envs.run.rollouts import Status
 from spo_jax.envs.run.sandbox import confine, isolation
-from spo_jax.envs.run.sandbox.confine import BOARD_FD, JOB_FD, RESULT_FD
+from spo_jax.envs.run.sandbox.acts import (
+    EXIT_MEMORY,
+    Function,
+    Loaded,
+    arm,
+    define,
+    padded_code,
+    read_instance,
+    report,
+)
+from spo_jax.envs.run.sandbox.confine import JOB_FD
 from spo_jax.envs.run.sandbox.jobs import (
-    HEADER,
     JUDGED,
-    MAX_REASON,
     PID,
     PREFIX,
-    ROLES,
     WHOLE_JOB,
     CheckJob,
     Place,
     RunJob,
+    SearchJob,
     StepTask,
     Task,
     read_frame,
     read_frames,
 )
-from spo_jax.envs.run.sandbox.namespace import ArraysNeeded, make_globals, make_rng
+from spo_jax.envs.run.sandbox.namespace import ArraysNeeded, make_rng
 from spo_jax.envs.run.sandbox.policy import check
+from spo_jax.envs.run.sandbox.searching import run_search
 from spo_jax.errors import Rejection
 from spo_jax.program import Interface, Role
 
@@ -54,29 +61,22 @@ from spo_jax.program import Interface, Role
 EXIT_NEXT, EXIT_DONE, EXIT_STOP = 0, 90, 91
 EXIT_ARRAY: dict[Role, int] = {"destroy": 92, "repair": 93}  # repeat with arrays for this role
 EXIT_ISOLATE = 94  # repeat with a process per task
-EXIT_MEMORY, EXIT_FAULT = 97, 98  # out of memory; a fault on our side
+EXIT_FAULT = 98  # on our side
 EXIT_SIGNAL = 128  # plus the signal that ended a task's process
 
-Function = Callable[..., Any]
 Arguments = tuple[tuple[Any, ...], tuple[Any, ...]]  # the instance's, for destroy and for repair
 Layouts = dict[Role, Layout]
 
 
 @dataclass(frozen=True)
 class Filters:
-    """The seccomp filters of a child and of a task's process; None if the kernel has none."""
+    """The seccomp filters of a child, of a task's process and of a search; None if the kernel has
+    none.
+    """
 
     job: bytes | None
     task: bytes | None
-
-
-@dataclass(frozen=True)
-class _Loaded:
-    code: CodeType
-    entry: str
-    layout: Layout
-    closed: bool
-    kit: Kit | None
+    search: bytes | None
 
 
 class _Again(Exception):
@@ -120,6 +120,8 @@ class Child:
         confine.confine_job(pipes[0], self.job, self.board, limit, self.filters.job)
         if isinstance(job, CheckJob):
             self.check(job)
+        elif isinstance(job, SearchJob):
+            run_search(self, job)
         else:
             self.run(job)
         os._exit(0)
@@ -128,14 +130,14 @@ class Child:
 
     def check(self, job: CheckJob) -> None:
         for index, (role, source) in enumerate(job.programs):
-            _arm(job.cpu_seconds)
+            arm(job.cpu_seconds)
             try:
                 self.load(role, source)
-                _report(index, Status.OK)
+                report(index, Status.OK)
             except Rejection as error:
-                _report(index, Status.REJECTED, error.reason)
+                report(index, Status.REJECTED, error.reason)
 
-    def load(self, role: Role, source: str) -> _Loaded:
+    def load(self, role: Role, source: str) -> Loaded:
         """Check and compile a program. Raises Rejection."""
         try:
             names = self.kit.names if self.kit else ()
@@ -143,7 +145,7 @@ class Child:
             closed = isolation.is_closed(verdict)
             code = compile(verdict.tree, f"<{role}>", "exec")
             kit = self.kit if verdict.kit else None
-            return _Loaded(code, verdict.entry, verdict.layout, closed, kit)
+            return Loaded(code, verdict.entry, verdict.layout, closed, kit)
         except SyntaxError as error:
             raise Rejection(f"line {error.lineno}: {error.msg}") from None
         except (RecursionError, MemoryError):
@@ -157,17 +159,17 @@ class Child:
 
     def run(self, job: RunJob) -> None:
         """Run a job's tasks, each in its own process if the programs need that."""
-        _arm(job.gate_seconds)
-        loaded: dict[Role, _Loaded] = {}
+        arm(job.gate_seconds)
+        loaded: dict[Role, Loaded] = {}
         sources: dict[Role, str] = {"destroy": job.destroy, "repair": job.repair}
         for role, source in sources.items():
             try:
                 loaded[role] = self.load(role, source)
             except Rejection as error:
-                _report(WHOLE_JOB, Status.REJECTED, error.reason, role)
+                report(WHOLE_JOB, Status.REJECTED, error.reason, role)
                 return
-        _arm(0.0)
-        _report(JUDGED, Status.OK)  # the programs' time starts here
+        arm(0.0)
+        report(JUDGED, Status.OK)  # the programs' time starts here
         confine.free_address_space()  # an instance may need more than a program's limit
         layouts: Layouts = {role: program.layout for role, program in loaded.items()}
         if not job.isolate and all(program.closed for program in loaded.values()):
@@ -181,7 +183,7 @@ class Child:
             os._exit(code if code >= 0 else EXIT_SIGNAL - code)
 
     def fork_task(
-        self, job: RunJob, loaded: Mapping[Role, _Loaded], layouts: Layouts, child: int
+        self, job: RunJob, loaded: Mapping[Role, Loaded], layouts: Layouts, child: int
     ) -> int:
         """Run the next task in its own process; returns how that ended. child: this process.
 
@@ -209,10 +211,10 @@ class Child:
         gc.collect()
         return code
 
-    def be_task(self, job: RunJob, loaded: Mapping[Role, _Loaded], layouts: Layouts) -> NoReturn:
+    def be_task(self, job: RunJob, loaded: Mapping[Role, Loaded], layouts: Layouts) -> NoReturn:
         prefix, body = read_frame(JOB_FD)
         task, place = pickle.loads(body)
-        rules = self.problem.rules(_read_instance(place))
+        rules = self.problem.rules(read_instance(place))
         _prepare(rules, loaded, layouts)
         confine.confine_task(job.memory, int(job.cpu_seconds) + 2, self.filters.task)
         gc.collect()  # also clears the free lists, which differ after the first fork
@@ -227,7 +229,7 @@ class Child:
         stop = job.fail_fast and not fine
         os._exit(EXIT_STOP if stop else EXIT_DONE if last else EXIT_NEXT)
 
-    def run_together(self, job: RunJob, loaded: Mapping[Role, _Loaded], layouts: Layouts) -> int:
+    def run_together(self, job: RunJob, loaded: Mapping[Role, Loaded], layouts: Layouts) -> int:
         """Run all tasks in this process; returns its exit code."""
         rules: dict[Place, Rules] = {}
         tasks: list[tuple[bytes, Task | StepTask, Place]] = []
@@ -235,7 +237,7 @@ class Child:
             task, place = pickle.loads(body)
             tasks.append((prefix, task, place))
             if place not in rules:
-                rules[place] = self.problem.rules(_read_instance(place))
+                rules[place] = self.problem.rules(read_instance(place))
                 _prepare(rules[place], loaded, layouts)
         if not all(isolation.is_plain(known.arguments("rows")) for known in rules.values()):
             return EXIT_ISOLATE
@@ -269,15 +271,7 @@ def _warm_up(interface: Interface) -> None:
         compile(check(text, role, interface).tree, "<warm>", "exec")
 
 
-def _read_instance(place: Place) -> Instance:
-    offset, length = place
-    data = os.pread(BOARD_FD, length, offset)
-    while len(data) < length:
-        data += os.pread(BOARD_FD, length - len(data), offset + len(data))
-    return pickle.loads(data)
-
-
-def _prepare(rules: Rules, loaded: Mapping[Role, _Loaded], layouts: Layouts) -> None:
+def _prepare(rules: Rules, loaded: Mapping[Role, Loaded], layouts: Layouts) -> None:
     """Let the kit convert an instance before the programs' time and memory count."""
     for role, program in loaded.items():
         if program.kit:
@@ -289,7 +283,7 @@ def _attempt(
     task: Task | StepTask,
     prefix: bytes,
     rules: Rules,
-    loaded: Mapping[Role, _Loaded],
+    loaded: Mapping[Role, Loaded],
     layouts: Layouts,
     *,
     shared: bool,
@@ -299,12 +293,12 @@ def _attempt(
     shared: whether this process also runs other tasks.
     """
     end: tuple[Status, str, Role | None] = Status.OK, "", None
-    _arm(job.cpu_seconds)
+    arm(job.cpu_seconds)
     began = time.process_time()
     try:
         rng = make_rng(task.rng_seed, arrays=not shared)
-        destroy = _define(loaded["destroy"], "destroy", rng)
-        repair = _define(loaded["repair"], "repair", rng)
+        destroy = define(loaded["destroy"], "destroy", rng)
+        repair = define(loaded["repair"], "repair", rng)
         arguments = rules.arguments(layouts["destroy"]), rules.arguments(layouts["repair"])
         if isinstance(task, StepTask):
             payload = _step(task, rules, destroy, repair, arguments, rng)
@@ -325,8 +319,8 @@ def _attempt(
             raise
         end, payload = (Status.HOST_FAULT, bug, None), b""
     seconds = time.process_time() - began
-    _arm(0.0)  # no kill in the middle of a report
-    _report(PREFIX.unpack(prefix)[1], *end, seconds, payload)
+    arm(0.0)  # no kill in the middle of a report
+    report(PREFIX.unpack(prefix)[1], *end, seconds, payload)
     return end[0] == Status.OK
 
 
@@ -354,7 +348,7 @@ def _run(
     return (
         np.asarray(trace.best_cost, "<f8").tobytes()
         + np.asarray(trace.state, "<i4").tobytes()
-        + _code(rules, trace.best, task.code_length)
+        + padded_code(rules, trace.best, task.code_length)
     )
 
 
@@ -368,45 +362,4 @@ def _step(
 ) -> bytes:
     removed, candidate = one_step(rules, destroy, repair, arguments, task.solution, task.z, rng)
     padded = removed + [-1] * (task.size - len(removed))
-    return np.asarray(padded, "<i4").tobytes() + _code(rules, candidate, task.code_length)
-
-
-def _code(rules: Rules, solution: Solution, length: int) -> bytes:
-    code = rules.encode(solution)
-    return np.asarray(code + [-1] * (length - len(code)), "<i4").tobytes()
-
-
-def _define(program: _Loaded, role: Role, rng: Any) -> Function:
-    """Execute the module in a fresh namespace, so that rollouts share no names."""
-    namespace = make_globals(rng, program.kit.members if program.kit else None)
-    try:
-        exec(program.code, namespace)  # a gated, compiled program in a confined process
-        return namespace[program.entry]
-    except MemoryError as error:
-        raise Failure(Status.MEMORY, role, "out of memory", error) from None
-    except BaseException as error:
-        raise Failure(Status.CRASH, role, f"{type(error).__name__} at import", error) from None
-
-
-def _arm(seconds: float) -> None:
-    """Make the kernel kill this process after `seconds` of CPU time, even in a loop in C.
-
-    0 cancels the limit.
-    """
-    signal.setitimer(signal.ITIMER_PROF, seconds)
-
-
-def _report(
-    index: int,
-    status: Status,
-    reason: str = "",
-    role: Role | None = None,
-    seconds: float = 0.0,
-    payload: bytes = b"",
-) -> None:
-    plain = "".join(c if " " <= c <= "~" else "?" for c in reason[:MAX_REASON])
-    text = plain.encode("ascii")
-    header = HEADER.pack(index, status, ROLES.index(role), len(text), seconds)
-    view = memoryview(header + text + payload)
-    while view:
-        view = view[os.write(RESULT_FD, view) :]
+    return np.asarray(padded, "<i4").tobytes() + padded_code(rules, candidate, task.code_length)

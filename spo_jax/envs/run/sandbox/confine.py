@@ -122,6 +122,7 @@ _FOR_JOBS = {
 _CLONE = (56, 220)
 _NO_FORK = 0x7E030100  # flags of clone: threads, shared memory, new namespaces
 _WRITE, _MMAP, _MPROTECT, _SETITIMER = (1, 64), (9, 222), (10, 226), (38, 103)
+_READ = _FOR_JOBS["read"]
 _ARCHITECTURES = {"x86_64": (0, 0xC000003E), "aarch64": (1, 0xC00000B7)}
 
 _LD, _JEQ, _JSET, _JGE, _RET = 0x20, 0x15, 0x45, 0x35, 0x06
@@ -131,10 +132,11 @@ _PROT_EXEC = 4
 _ITIMER_PROF = 2
 
 
-def seccomp_filter(*, forks: bool = False) -> bytes | None:
+def seccomp_filter(*, forks: bool = False, asks: bool = False) -> bytes | None:
     """The BPF program: a short allow-list, `write` to one descriptor only; None if unsupported.
 
-    forks: for a child that still must read its job and fork; it never runs a program.
+    forks: for a child that still must read its job and fork; it never runs a program. asks: `read`
+    from that same descriptor too, for a search that takes orders.
     """
     if platform.machine() not in _ARCHITECTURES or sys.byteorder != "little":
         return None
@@ -166,7 +168,8 @@ def seccomp_filter(*, forks: bool = False) -> bytes | None:
             allow,
             refuse,
         ]
-    for numbers, value in ((_WRITE, RESULT_FD), (_SETITIMER, _ITIMER_PROF)):
+    only = [(_WRITE, RESULT_FD), (_SETITIMER, _ITIMER_PROF)]
+    for numbers, value in only + ([(_READ, RESULT_FD)] if asks else []):
         program += [
             op(_JEQ, 0, 6, numbers[column]),
             argument(0, 1),

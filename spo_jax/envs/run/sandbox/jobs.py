@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from spo_jax.envs.problem import Solution
+from spo_jax.envs.run.search import Terms
 from spo_jax.envs.run.shown import Shown
 from spo_jax.program import Role
 
@@ -125,7 +126,85 @@ class CheckJob:
         return PREFIX.pack(len(body), 0, True) + body
 
 
-Job = RunJob | CheckJob
+@dataclass(frozen=True)
+class SearchJob:
+    """A search that goes on from leg to leg, each on an order; see `spo_jax.envs.run.search`.
+
+    pairs: sources of destroy and repair, and what they see of z. instance: its digest.
+    code_length: of its solutions. start: the first one. luck_seed, rng_seed: of what the search
+    draws, and programs.
+    """
+
+    pairs: tuple[tuple[str, str, Shown], ...]
+    instance: str
+    code_length: int
+    start: Solution
+    terms: Terms
+    luck_seed: int
+    rng_seed: int
+    memory: int
+    gate_seconds: float
+
+    def due(self, k: int) -> int | None:
+        return k
+
+    def payload_size(self, k: int) -> int:
+        """Bytes of the report of a leg: `LEG`, and the best solution's code [L] int32, -1 after."""
+        return LEG.size + 4 * self.code_length
+
+    def frames(self, places: Mapping[str, Place]) -> bytes:
+        head, place = pickle.dumps(self), pickle.dumps(places[self.instance])
+        return b"".join(
+            [PREFIX.pack(len(head), 0, False), head, PREFIX.pack(len(place), 0, True), place]
+        )
+
+
+@dataclass(frozen=True)
+class Order:
+    """What a search is to do in its next leg.
+
+    steps: at most; until: a time of the search's clock at which no step begins any more (its CPU
+    clock begins with the search). cpu_seconds: after which the leg counts as endless. begin, end:
+    the steps, or with `timed` the times, between which acceptance goes from hot to cold; the steps
+    are those of the whole search. code: of the solution to go on from; empty for its own.
+    """
+
+    steps: int
+    until: float
+    cpu_seconds: float
+    begin: float
+    end: float
+    timed: bool
+    code: Sequence[int] = ()
+
+    def packed(self, length: int) -> bytes:
+        """length: of a code."""
+        numbers = (self.steps, self.until, self.cpu_seconds, self.begin, self.end, self.timed)
+        padded = [*self.code, *[-1] * (length - len(self.code))]
+        return ORDER.pack(*numbers) + struct.pack(f"<{length}i", *padded)
+
+    @staticmethod
+    def size(length: int) -> int:
+        return ORDER.size + 4 * length
+
+    @staticmethod
+    def unpacked(data: bytes) -> "Order":
+        code = struct.unpack(f"<{(len(data) - ORDER.size) // 4}i", data[ORDER.size :])
+        end = code.index(-1) if -1 in code else len(code)
+        steps, until, cpu_seconds, begin, end_of, timed = ORDER.unpack_from(data)
+        return Order(steps, until, cpu_seconds, begin, end_of, timed, code[:end])
+
+    def progress(self, steps: int, now: float) -> float:
+        """The share of the way from hot to cold; steps: of the whole search."""
+        at = now if self.timed else steps
+        return min(1.0, max(0.0, (at - self.begin) / max(self.end - self.begin, 1e-9)))
+
+
+ORDER = struct.Struct("<qdddd?")
+# Steps of the search, steps since its lowest cost fell, its clock, whether a program has failed:
+# the next report says how, and is the last.
+LEG = struct.Struct("<qqd?")
+Job = RunJob | CheckJob | SearchJob
 
 
 def read_frame(fd: int) -> tuple[bytes, bytes]:

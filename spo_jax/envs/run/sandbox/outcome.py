@@ -4,7 +4,8 @@ import signal
 from dataclasses import dataclass
 
 from spo_jax.envs.run.rollouts import Status
-from spo_jax.envs.run.sandbox.child import EXIT_MEMORY, EXIT_SIGNAL
+from spo_jax.envs.run.sandbox.acts import EXIT_MEMORY
+from spo_jax.envs.run.sandbox.child import EXIT_SIGNAL
 from spo_jax.envs.run.sandbox.confine import EXIT_SECCOMP
 from spo_jax.program import Role
 

@@ -6,6 +6,7 @@ expected index, and the evaluator recomputes its numbers.
 
 import contextlib
 import json
+import math
 import os
 import select
 import signal
@@ -28,8 +29,10 @@ from spo_jax.envs.run.sandbox.jobs import (
     WHOLE_JOB,
     CheckJob,
     Job,
+    Order,
     Place,
     RunJob,
+    SearchJob,
 )
 from spo_jax.envs.run.sandbox.outcome import ChildReport, Ended, fault, killed, verdict
 from spo_jax.envs.run.sandbox.zygote import FORK, ORDER, TAKE
@@ -40,6 +43,7 @@ START_SECONDS = 60.0
 STARTS = 6  # attempts to start a zygote that is killed while it starts, or dies before any job
 PAUSE = 0.1  # seconds before the first restart; each later one waits twice as long
 GRACE_SECONDS = 0.75  # wall-clock seconds past the CPU limit before a sleeping child is killed
+ORDER_SECONDS = 10.0  # in which a search must read an order
 PATIENCE = 10.0  # multiple of the limit for a runnable child that gets no CPU
 
 
@@ -190,7 +194,11 @@ class Worker:
     def submit(self, job: Job, places: Mapping[str, Place]) -> None:
         """Begin `job`; places: of its instances on the board. Raises OSError."""
         self._file.write(job.frames(places), 0)
-        read_end, write_end = os.pipe2(os.O_CLOEXEC)
+        if isinstance(job, SearchJob):  # which also reads
+            ends = socket.socketpair()
+            read_end, write_end = ends[0].detach(), ends[1].detach()
+        else:
+            read_end, write_end = os.pipe2(os.O_CLOEXEC)
         try:
             socket.send_fds(self._jobs, [TAKE], [write_end])
             self._control.sendall(FORK)  # the next child warms up while this one works
@@ -209,8 +217,26 @@ class Worker:
         self._reaped = False
         self._killed = False
         self._broken = False
+        self._leg_seconds = 0.0
         self._began = time.monotonic()
         self._deadline = self._began + self._limit
+
+    def order(self, order: Order) -> None:
+        """Begin the next leg of a search. One that is gone or does not listen shows in `poll`."""
+        job = self.job
+        assert isinstance(job, SearchJob)
+        self._leg_seconds = order.cpu_seconds
+        self._began = time.monotonic()
+        self._deadline = self._began + self._limit
+        if not self._open:
+            return
+        with socket.socket(fileno=os.dup(self._pipe)) as channel:
+            try:
+                channel.settimeout(ORDER_SECONDS)
+                channel.sendall(order.packed(job.code_length))
+            except OSError:
+                self._broken = isinstance(sys.exc_info()[1], TimeoutError)
+        os.set_blocking(self._pipe, False)
 
     @property
     def _limit(self) -> float:
@@ -222,9 +248,9 @@ class Worker:
         """CPU seconds that a child may use until its next report."""
         job = self.job
         assert job is not None
-        if isinstance(job, RunJob) and not self._judged:
+        if not isinstance(job, CheckJob) and not self._judged:
             return job.gate_seconds
-        return job.cpu_seconds
+        return self._leg_seconds if isinstance(job, SearchJob) else job.cpu_seconds
 
     @property
     def descriptors(self) -> list[int]:
@@ -319,6 +345,8 @@ class Worker:
                 data = os.read(self._pipe, 1 << 16)
             except BlockingIOError:
                 break
+            except ConnectionResetError:  # a search that ended before it read its order
+                data = b""
             if not data:
                 os.close(self._pipe)
                 self._open = False
@@ -342,7 +370,7 @@ class Worker:
             if not known or length > MAX_REASON or not seconds >= 0.0:
                 self._broken = True
                 return
-            news = isinstance(job, RunJob) and not (self._judged or self.reports)
+            news = not isinstance(job, CheckJob) and not (self._judged or self.reports)
             if index == JUDGED and news and ok and not length:
                 self._judged = True
                 del self._buffer[:size]
@@ -350,7 +378,7 @@ class Worker:
                 self._deadline = self._began + self._limit
                 continue
             due = job.due(len(self.reports))
-            whole = index == WHOLE_JOB and code == Status.REJECTED
+            whole = index == WHOLE_JOB and (code == Status.REJECTED or isinstance(job, SearchJob))
             if due is None or not (index == due or (whole and not isinstance(job, CheckJob))):
                 self._broken = True
                 return
@@ -365,7 +393,8 @@ class Worker:
             self.reports.append(report)
             del self._buffer[:size]
             self._began = time.monotonic()
-            self._deadline = self._began + self._limit
+            waits = isinstance(job, SearchJob)  # for an order, or its end is near
+            self._deadline = math.inf if waits else self._began + self._limit
 
     def _watchdog(self) -> None:
         """Check a rollout past its limit that the kernel has not killed.

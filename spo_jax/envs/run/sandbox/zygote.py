@@ -61,6 +61,7 @@ def main(ends: Ends, problem: str, with_kit: bool, fixed_addresses: bool) -> Non
     filters = child.Filters(
         job=confine.seccomp_filter(forks=True) if layers["seccomp"] else None,
         task=confine.seccomp_filter() if layers["seccomp"] else None,
+        search=confine.seccomp_filter(asks=True) if layers["seccomp"] else None,
     )
     jobs = socket.socket(fileno=ends.jobs)
     space = confine.address_space()

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from spo_jax.envs.problem import Instance, Solution
+from spo_jax.envs.report.plot import placed
 from spo_jax.search.runs.report.figures import COLOURS, Figures
 from spo_jax.search.runs.report.played import Frame, Played
 from spo_jax.search.runs.report.text import number
@@ -68,6 +69,11 @@ def page(run: Run, played: Played | str, figures: Figures) -> dict[str, Any]:
         missing.append(
             f"There is no picture of a solution, because the problem {played.problem.name} "
             "defines none (Problem.draw)."
+        )
+        return found
+    if not placed(played.problem, played.instance):
+        missing.append(
+            f"There is no picture of a solution, because {played.instance.name} has no coordinates."
         )
         return found
     found |= _pictures(played, figures)

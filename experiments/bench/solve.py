@@ -1,0 +1,94 @@
+"""Gaps of `spo solve` after equal CPU seconds, beside what it was, ALNS and a construction.
+
+    SPO_DATA=FOLDER python experiments/bench/solve.py                 # 8 instances, 10 s on 2 cores
+    SPO_DATA=FOLDER python experiments/bench/solve.py --seconds 4 X-n1001-k43 kroA100
+
+Every method but the last has `seconds` of CPU time on each of `searches` cores, counted in its own
+processes, so that a busy machine changes nothing but the wait:
+
+- rollouts: what `spo solve` did before it had anything else: from a random start, improving, each
+  search by itself, the best of all;
+- spo solve: its defaults;
+- ALNS: our baseline, as many runs as there are searches, each with as many iterations as the time
+  allows (from a short run, with the time for its start), the best of all;
+- construction: Clarke-Wright for the CVRP, nearest neighbour for the TSP, once.
+"""
+
+import argparse
+import os
+import time
+from pathlib import Path
+from typing import Any
+
+from spo_jax.envs.problem import Instance, Problem
+from spo_jax.envs.problems import get_problem
+from spo_jax.envs.report.baselines import get_baseline
+from spo_jax.envs.report.solve import shipped_pair, solve
+from spo_jax.errors import InputError
+
+INSTANCES: tuple[str, ...] = ("A-n32-k5", "P-n76-k4", "X-n106-k14", "X-n209-k16", "X-n1001-k43")
+INSTANCES += ("kroA100", "gr202", "dsj1000")
+CONSTRUCTIONS = {"cvrp": "clarke-wright", "tsp": "nearest-neighbor"}
+METHODS = ("rollouts", "spo solve", "ALNS", "construction")
+
+
+def found(name: str) -> tuple[Problem, Instance]:
+    """The instance of a name, below SPO_DATA."""
+    folder = Path(os.environ.get("SPO_DATA", "."))
+    for problem in map(get_problem, CONSTRUCTIONS):
+        for path in sorted(folder.rglob(f"{name}{problem.suffixes[0]}")):
+            return problem, problem.read(path)
+    raise SystemExit(f"there is no {name} below {folder}: set SPO_DATA")
+
+
+def alns(problem: Problem, instance: Instance, seconds: float, seed: int) -> float:
+    """The cost of a run of ALNS of about `seconds`."""
+    method = get_baseline("alns", problem).solve
+    took = []
+    for steps in (2, 12):
+        began = time.process_time()
+        solution = method(instance, seed, steps=steps)
+        took.append(time.process_time() - began)
+    each = max((took[1] - took[0]) / 10, 1e-6)
+    steps = int((seconds - took[0]) / each)
+    if steps > 12:
+        solution = method(instance, seed, steps=steps)
+    return problem.cost(instance, solution)
+
+
+def measured(
+    problem: Problem, instance: Instance, seconds: float, searches: int
+) -> dict[str, float]:
+    """The cost of each method."""
+    pair = shipped_pair(problem)
+    paper: dict[str, Any] = {"start": "random", "acceptance": "improving", "region": 0}
+    timed: dict[str, Any] = {"seconds": seconds, "clock": "cpu"}
+    alone = (solve(instance, pair, problem, seed=s, **timed, **paper) for s in range(searches))
+    construction = get_baseline(CONSTRUCTIONS[problem.name], problem).solve(instance, 0)
+    return {
+        "rollouts": min(each.cost for each in alone),
+        "spo solve": solve(instance, pair, problem, workers=searches, **timed).cost,
+        "ALNS": min(alns(problem, instance, seconds, s) for s in range(searches)),
+        "construction": problem.cost(instance, construction),
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("instances", nargs="*", default=INSTANCES)
+    parser.add_argument("--seconds", type=float, default=10.0, help="CPU seconds of each search")
+    parser.add_argument("--searches", type=int, default=2)
+    args = parser.parse_args()
+    print(f"| gap %, {args.searches} x {args.seconds:g} CPU s | {' | '.join(METHODS)} |")
+    print(f"|---|{'---|' * len(METHODS)}")
+    for name in args.instances:
+        problem, instance = found(name)
+        if instance.reference is None:
+            raise InputError(f"{name} has no reference")
+        costs = measured(problem, instance, args.seconds, args.searches)
+        gaps = (100 * (costs[method] / instance.reference - 1) for method in METHODS)
+        print(f"| {name} | {' | '.join(f'{gap:.2f}' for gap in gaps)} |", flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,77 @@
+"""How `spo solve` starts on a CVRP instance, and the parts of a large one that programs see.
+
+Workers import this module: keep its imports light.
+"""
+
+from itertools import chain
+
+import numpy as np
+
+from spo_jax.envs.problem import Instance, Part
+from spo_jax.envs.problems.cvrp.rules import Routes
+
+SWEEPS = 20  # of the local search of a start, at most
+
+
+def construct(instance: Instance) -> Routes:
+    """Clarke and Wright's savings, then the kit's 2-opt*, Or-opt and 2-opt until none gains.
+
+    Where the kit is not compiled, the savings alone. O(n^2 log n).
+    """
+    from spo_jax.envs.problems.cvrp import kit
+    from spo_jax.envs.problems.cvrp.files import demands_of, routes_cost
+    from spo_jax.envs.problems.cvrp.heuristics import clarke_wright
+
+    routes = clarke_wright(instance)
+    if not kit.NATIVE:
+        return routes
+    demands, capacity = demands_of(instance)
+    dist, customers = instance.dist, list(range(1, instance.size + 1))
+    kit.prepare(dist, demands, capacity)
+    cost = routes_cost(dist, routes)
+    for _ in range(SWEEPS):
+        better = kit.two_opt_star(dist, demands, capacity, routes, customers, moves=1 << 30)
+        better = kit.or_opt(dist, demands, capacity, better, customers, moves=1 << 30)
+        better = kit.two_opt(dist, better, customers, moves=1 << 30)
+        lower = routes_cost(dist, better)
+        if lower >= cost:
+            break
+        routes, cost = better, lower
+    return routes
+
+
+def part(instance: Instance, routes: Routes, center: int, size: int) -> Part:
+    """Whole routes near customer `center` + 1, two at least, then as many as hold `size` customers.
+
+    A route is as near as its nearest customer.
+    """
+    routes = [route for route in routes if route]
+    row = instance.dist[center + 1]
+    firsts = np.cumsum([0, *map(len, routes[:-1])])
+    near = np.minimum.reduceat(row[list(chain.from_iterable(routes))], firsts)
+    near[next(r for r, route in enumerate(routes) if center + 1 in route)] = -1.0
+    chosen: list[int] = []
+    count = 0
+    for r in np.argsort(near, kind="stable").tolist():
+        if len(chosen) >= 2 and count + len(routes[r]) > size:
+            break
+        chosen.append(r)
+        count += len(routes[r])
+    names = [0, *chain.from_iterable(routes[r] for r in chosen)]
+    place = {node: k for k, node in enumerate(names)}
+    inside = set(chosen)
+    rest = [route for r, route in enumerate(routes) if r not in inside]
+    assert instance.demands is not None
+    seen = Instance(
+        instance.problem,
+        instance.name,
+        len(names) - 1,
+        dist=instance.dist[np.ix_(names, names)],
+        demands=instance.demands[names],
+        capacity=instance.capacity,
+    )
+
+    def whole(solution: Routes) -> Routes:
+        return [*rest, *([names[k] for k in route] for route in solution if route)]
+
+    return Part(seen, [[place[node] for node in routes[r]] for r in chosen], whole)

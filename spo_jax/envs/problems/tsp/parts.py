@@ -1,0 +1,86 @@
+"""How `spo solve` starts on a TSP instance, and the parts of a large one that programs see.
+
+Workers import this module: keep its imports light.
+"""
+
+from collections.abc import Sequence
+from itertools import pairwise
+
+import numpy as np
+
+from spo_jax.envs.problem import Instance, Part
+
+NEAR = 8  # neighbours that the local search of a start looks at
+SWEEPS = 20  # of 2-opt and Or-opt, at most
+
+
+def construct(instance: Instance) -> list[int]:
+    """Nearest neighbour, then 2-opt and Or-opt of the kit in turn until neither gains.
+
+    Where the kit is not compiled, nearest neighbour alone. O(n^2).
+    """
+    from spo_jax.envs.problems.tsp import kit
+    from spo_jax.envs.problems.tsp.files import tour_cost
+    from spo_jax.envs.problems.tsp.heuristics import nearest_neighbor
+
+    tour = nearest_neighbor(instance)
+    if not kit.NATIVE or instance.size < 8:
+        return tour
+    dist, nodes = instance.dist, list(range(instance.size))
+    kit.prepare(dist)
+    cost = tour_cost(dist, tour)
+    for _ in range(SWEEPS):
+        better = kit.or_opt(
+            dist, kit.two_opt(dist, tour, nodes, near=NEAR, moves=1 << 30), nodes, near=NEAR,
+            moves=1 << 30,
+        )  # fmt: skip
+        lower = tour_cost(dist, better)
+        if lower >= cost:
+            break
+        tour, cost = better, lower
+    return tour
+
+
+def part(instance: Instance, tour: Sequence[int], center: int, size: int) -> Part:
+    """The `size` nodes nearest to `center` as an instance, in the order of the tour.
+
+    What lies between two of them, outside, is an edge that is so short that no good tour leaves it
+    out: all their lengths together are below those of any two tours of the rest. A tour without one
+    of them does not fit into the whole. At least 5 nodes, so that two of them have one such edge.
+    """
+    size = max(5, size)
+    row = instance.dist[center]
+    inside = np.zeros(instance.size, bool)
+    inside[np.argpartition(row, size - 1)[:size]] = True
+    walk = np.asarray(tour)
+    first = int(np.argmax(inside[walk]))
+    walk = np.roll(walk, -first)  # so that it begins inside
+    places = np.flatnonzero(inside[walk])
+    nodes = walk[places]  # [size], in the order of the tour
+    ends = np.append(places[1:], len(walk))
+    outside = np.flatnonzero(ends - places > 1)  # nodes k and k + 1 have others between them
+    dist = instance.dist[np.ix_(nodes, nodes)]
+    after = np.append(np.arange(1, len(nodes)), 0)
+    short = -2.0 * float(dist.max())
+    between: dict[tuple[int, int], list[int]] = {}
+    order = walk.tolist()
+    for k in outside.tolist():
+        other = int(after[k])
+        dist[k, other] = dist[other, k] = short
+        path = order[int(places[k]) + 1 : int(ends[k])]
+        between[k, other], between[other, k] = path, path[::-1]
+    names = nodes.tolist()
+
+    def whole(solution: Sequence[int]) -> list[int] | None:
+        made: list[int] = []
+        used = 0
+        for k, other in pairwise([*solution, solution[0]]):
+            made.append(names[k])
+            path = between.get((k, other))
+            if path:
+                made += path
+                used += 1
+        return made if used == len(outside) else None
+
+    seen = Instance(instance.problem, instance.name, len(names), dist=dist)
+    return Part(seen, list(range(len(names))), whole)

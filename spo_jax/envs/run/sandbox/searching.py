@@ -1,0 +1,153 @@
+"""A search in a confined child: it takes an order, does a leg, reports, and waits for the next.
+
+Orders come on the descriptor of reports, which is a socket here and the only one that is left. Like
+a task's process it cannot open, fork or signal anything; all that it may do more is to read that
+socket.
+"""
+
+import gc
+import os
+import pickle
+import random
+import time
+from typing import TYPE_CHECKING
+
+from spo_jax.envs.problem import Problem, Rules
+from spo_jax.envs.run.lns import Failure
+from spo_jax.envs.run.rollouts import Status
+from spo_jax.envs.run.sandbox import confine
+from spo_jax.envs.run.sandbox.acts import (
+    EXIT_MEMORY,
+    Loaded,
+    arm,
+    define,
+    padded_code,
+    read_instance,
+    report,
+)
+from spo_jax.envs.run.sandbox.confine import JOB_FD, RESULT_FD
+from spo_jax.envs.run.sandbox.jobs import (
+    JUDGED,
+    LEG,
+    WHOLE_JOB,
+    Order,
+    SearchJob,
+    read_exactly,
+    read_frame,
+)
+from spo_jax.envs.run.sandbox.namespace import make_rng
+from spo_jax.envs.run.search import CLOCKS, Player, Search
+from spo_jax.errors import Rejection
+from spo_jax.program import Role
+
+if TYPE_CHECKING:
+    from spo_jax.envs.run.sandbox.child import Child
+
+ENDLESS = 1 << 30  # seconds of CPU time: each leg has its own limit
+
+
+def run_search(child: "Child", job: SearchJob) -> None:
+    """The whole search of a child that is confined so far as to take a job."""
+    arm(job.gate_seconds)
+    loaded: list[dict[Role, Loaded]] = []
+    for destroy, repair, _ in job.pairs:
+        loaded.append({})
+        sources: tuple[tuple[Role, str], ...] = (("destroy", destroy), ("repair", repair))
+        for role, source in sources:
+            try:
+                loaded[-1][role] = child.load(role, source)
+            except Rejection as error:
+                report(WHOLE_JOB, Status.REJECTED, error.reason, role)
+                return
+    arm(0.0)
+    report(JUDGED, Status.OK)
+    confine.free_address_space()  # an instance may need more than a program's limit
+    instance = read_instance(pickle.loads(read_frame(JOB_FD)[1]))
+    rng = make_rng(job.rng_seed)
+    players: list[Player] = []
+
+    def prepare(rules: Rules) -> None:
+        """Let the kit convert what programs see, in each layout that they use it in."""
+        if child.kit is None:
+            return
+        used = {
+            players[p].layouts[role] if players else program.layout
+            for p, roles in enumerate(loaded)
+            for role, program in roles.items()
+            if program.kit
+        }
+        for layout in sorted(used):
+            child.kit.prepare(*rules.arguments(layout))
+
+    def mend(player: Player, role: Role, error: BaseException) -> bool:
+        """The gate chose tuples; if they fail, the program is defined anew for the array."""
+        if player.layouts[role] != "rows" or not isinstance(error, TypeError | AttributeError):
+            return False
+        player.layouts[role] = "array"
+        function = define(loaded[players.index(player)][role], role, rng)
+        if role == "destroy":
+            player.destroy = function
+        else:
+            player.repair = function
+        return True
+
+    luck = random.Random(job.luck_seed)
+    search = Search(
+        child.problem, instance, players, job.start, job.terms, luck, rng, prepare, mend
+    )
+    search.look()  # before the programs' memory counts
+    confine.confine_task(job.memory, ENDLESS, child.filters.search)
+    gc.collect()
+    gc.freeze()
+    gc.enable()
+    try:
+        arm(job.gate_seconds)
+        for roles, (_, _, shown) in zip(loaded, job.pairs, strict=True):
+            functions = [define(roles[role], role, rng) for role in ("destroy", "repair")]
+            layouts = {role: program.layout for role, program in roles.items()}
+            players.append(Player(functions[0], functions[1], layouts, shown))
+        arm(0.0)
+    except Failure as failure:
+        arm(0.0)
+        report(WHOLE_JOB, failure.status, str(failure), failure.role)
+        return
+    search.players = players
+    try:
+        _serve(search, child.problem, job)
+    except MemoryError:  # the programs left too little for our own code
+        os._exit(EXIT_MEMORY)
+
+
+def _serve(search: Search, problem: Problem, job: SearchJob) -> None:
+    """One leg for each order, until there are no more or a program fails."""
+    clock = CLOCKS[job.terms.clock]
+    base = clock() if job.terms.clock == "cpu" else 0.0
+    index = 0
+    while True:
+        try:
+            order = Order.unpacked(read_exactly(RESULT_FD, Order.size(job.code_length)))
+        except EOFError:
+            return
+        if order.code:
+            search.adopt(problem.decode(search.instance, order.code))
+        failure = None
+        arm(order.cpu_seconds)
+        began = time.process_time()
+        try:
+            search.leg(
+                order.steps,
+                order.until + base,
+                lambda steps, now, order=order: order.progress(steps, now - base),  # type: ignore[misc]
+            )
+        except Failure as found:
+            failure = found
+        seconds = time.process_time() - began
+        arm(0.0)  # no kill in the middle of a report
+        leg = LEG.pack(search.steps, search.idle, clock() - base, failure is not None)
+        code = padded_code(search.rules, search.best, job.code_length)
+        report(index, Status.OK, seconds=seconds, payload=leg + code)
+        if failure is not None:
+            role = None if failure.status == Status.HOST_FAULT else failure.role
+            report(index + 1, failure.status, str(failure), role)
+            return
+        index += 1

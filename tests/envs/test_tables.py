@@ -1,0 +1,282 @@
+"""CSV files of places and of distances, for both problems."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from spo_jax.envs.problems import get_problem
+from spo_jax.envs.reading import Reading, remarks_of
+from spo_jax.envs.report.solve import problem_of
+from spo_jax.envs.specs import parse_spec, read_instance
+from spo_jax.errors import InputError
+
+TSP, CVRP = get_problem("tsp"), get_problem("cvrp")
+TRIANGLE = [[0, 3, 4], [3, 0, 5], [4, 5, 0]]
+
+
+def table(folder, text, name="t.csv"):
+    path = folder / name
+    path.write_text(text)
+    return path
+
+
+def said(instance):
+    return " | ".join(remarks_of(instance))
+
+
+# --- places ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "ids"),
+    [
+        ("x,y\n0,0\n0,3\n4,0\n", [1, 2, 3]),
+        ("id,x,y\n7,0,0\n5,0,3\n6,4,0\n", [7, 5, 6]),
+        ("Y;X;Node\n0;0;7\n3;0;5\n0;4;6\n", [7, 5, 6]),
+        ("x\ty\n0\t0\n\n0\t3\n4\t0", [1, 2, 3]),
+        ("\ufeff# places\nx, y\r\n0, 0\r\n0, 3e0\r\n+4., .0\r\n", [1, 2, 3]),
+        ('id,"x","y"\n"0","0","0"\n"1","0","3"\n"2","4","0"\n', [0, 1, 2]),
+    ],
+)
+def test_a_table_of_places(tmp_path, text, ids):
+    instance = TSP.read(table(tmp_path, text))
+    assert instance.dist.tolist() == TRIANGLE
+    assert (instance.name, instance.file["ids"], remarks_of(instance)) == ("t", ids, ())
+    assert instance.reference is None
+    TSP.write(tmp_path / "t.tour", instance, [2, 0, 1])
+    assert TSP.read_solution(tmp_path / "t.tour", instance) == [2, 0, 1]
+
+
+def test_names_and_other_columns_are_told(tmp_path):
+    path = table(tmp_path, "city,x,y,note\nA,0,0,u\nB,0,3,v\nC,4,0,w\n")
+    instance = TSP.read(path)
+    assert instance.file["names"] == ["A", "B", "C"]
+    assert instance.file["ids"] == [1, 2, 3]
+    assert said(instance) == (
+        "t: nodes have the numbers of their rows, from 1 | t: not used: the columns 'note'"
+    )
+
+
+def great_circle(a, b):
+    """The spherical law of cosines, in kilometres."""
+    (lat1, lon1), (lat2, lon2) = (tuple(map(math.radians, place)) for place in (a, b))
+    cosine = math.sin(lat1) * math.sin(lat2)
+    cosine += math.cos(lat1) * math.cos(lat2) * math.cos(lon1 - lon2)
+    return 6371.0088 * math.acos(min(1.0, cosine))
+
+
+@pytest.mark.parametrize("header", ["lat,lon", "Latitude,Longitude", "lat,lng"])
+def test_geographic_places_are_great_circles_apart(tmp_path, header):
+    places = [(48.8566, 2.3522), (40.7128, -74.006), (-33.8688, 151.2093), (90, 0)]
+    text = "\n".join([header, *(f"{lat},{lon}" for lat, lon in places)])
+    instance = TSP.read(table(tmp_path, text))
+    for i, a in enumerate(places):
+        for j, b in enumerate(places):
+            if i != j:
+                assert instance.dist[i, j] == pytest.approx(great_circle(a, b), rel=1e-9)
+    assert instance.dist[0, 1] == pytest.approx(5837, abs=5)  # Paris to New York
+    assert (instance.dist == instance.dist.T).all()
+    assert said(instance) == "t: distances are great circles in kilometres"
+    assert instance.file["degrees"].tolist() == [[lon, lat] for lat, lon in places]
+    rounded = TSP.read(table(tmp_path, text), distances="round")
+    assert (rounded.dist == np.floor(instance.dist + 0.5)).all()
+
+
+def test_rounding_is_warned_about_here_too(tmp_path):
+    path = table(tmp_path, "x,y\n0,0\n0,0.3\n0.4,0\n")
+    assert "as --distances ceil says, changes distances by 150%" in said(
+        TSP.read(path, distances="ceil")
+    )
+
+
+BAD_PLACES = {
+    "ragged": ("x,y\n0,0\n0,3,1\n4,0\n", "line 3: the row has 3 columns, where line 1 has 2"),
+    "short": ("x,y\n0,0\n0\n4,0\n", "line 3: the row has 1 columns, where line 1 has 2"),
+    "no y": ("x,z\n0,0\n0,3\n4,0\n", "line 1: there is no column y: name x and y, or lat and lon"),
+    "no lon": ("lat,x\n0,0\n0,3\n4,0\n", "there is no column y"),
+    "two": ("x,X,y\n0,0,0\n0,3,1\n4,0,1\n", "line 1: two columns are called x"),
+    "nan": ("x,y\n0,0\n0,nan\n4,0\n", "line 3: y nan is not a finite number"),
+    "blank": ("x,y\n0,0\n0,\n4,0\n", "line 3: y is missing"),
+    "word": ("x,y\n0,0\nfar,3\n4,0\n", "line 3: x 'far' is not a number"),
+    "comma": ("x;y\n0;0\n0,5;3\n4;0\n", "line 3: x '0,5' is not a number: decimals have a point"),
+    "few": ("x,y\n0,0\n0,1\n", "there are 2 rows of nodes, but at least 3"),
+    "header": ("x,y\n", "there are 0 rows of nodes"),
+    "twice": ("id,x,y\na,0,0\nb,0,3\na,4,0\n", "line 4: 'a' was already used in line 2"),
+    "no id": ("id,x,y\na,0,0\n,0,3\nc,4,0\n", "line 3: the id is missing"),
+    "pole": ("lat,lon\n0,0\n2.35,148.85\n148.85,2\n", "line 4: lat 148.85, lon 2 is no place on"),
+    "quote": ('x,y\n0,0\n"0,3\n4,0\n', "this is no CSV"),
+    "headless": (
+        "0,0\n0,3\n4,0\n",
+        "3 rows of 2 columns are no square matrix, and no header names",
+    ),
+    "strange": ("a,b\n0,0\n0,3\n4,0\n", "no square matrix, and no header names x and y"),
+    "comments": ("# a\n# b\n", "there are no rows"),
+}
+
+
+@pytest.mark.parametrize("case", BAD_PLACES)
+@pytest.mark.parametrize("problem", [TSP, CVRP], ids=["tsp", "cvrp"])
+def test_bad_tables_are_one_sentence(tmp_path, case, problem):
+    text, message = BAD_PLACES[case]
+    if problem is CVRP:  # the same, with what it asks for besides
+        head, *rows = text.splitlines()
+        delimiter = ";" if ";" in head else ","
+        if case in ("headless", "comments", "quote", "strange"):
+            return
+        rows = [f"{row}{delimiter}{int(k > 0)}" for k, row in enumerate(rows)]
+        text = "\n".join([f"{head}{delimiter}demand", *rows])
+    path = table(tmp_path, text)
+    with pytest.raises(InputError) as caught:
+        read_instance(problem, path, Reading(capacity=9) if problem is CVRP else Reading())
+    assert str(path) in str(caught.value)
+    if problem is TSP:
+        assert message in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+# --- matrices -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "0,3,4\n3,0,5\n4,5,0\n",
+        "0;3;4\n3;0.0;5\n4;5;0\n",
+        ",A,B,C\nA,0,3,4\nB,3,0,5\nC,4,5,0\n",
+        "km,A,B,C\nA,,3,4\nB,3,,5\nC,4,5,\n",
+        "A,B,C\n0,3,4\n3,0,5\n4,5,0\n",
+        ",1,2,3\n1,0,3,4\n2,3,0,5\n3,4,5,0\n",
+    ],
+)
+def test_a_matrix(tmp_path, text):
+    instance = TSP.read(table(tmp_path, text))
+    assert instance.dist.tolist() == TRIANGLE
+    assert instance.coords is None
+    assert instance.file.get("names", ["A", "B", "C"]) == ["A", "B", "C"]
+    if text.startswith(",1"):
+        assert instance.file["ids"] == [1, 2, 3]
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.data())
+def test_matrices_read_back(tmp_path_factory, data):
+    n = data.draw(st.integers(3, 7))
+    numbers = st.floats(0, 1e9, allow_nan=False, allow_subnormal=False)
+    dist = np.array(data.draw(st.lists(numbers, min_size=n * n, max_size=n * n))).reshape(n, n)
+    dist = np.triu(dist, 1) + np.triu(dist, 1).T
+    labels = [f"n{k}" for k in range(n)] if data.draw(st.booleans()) else None
+    rows = [[repr(float(d)) for d in row] for row in dist]
+    if labels:
+        rows = [["", *labels], *([name, *row] for name, row in zip(labels, rows, strict=True))]
+    delimiter = data.draw(st.sampled_from(",;\t"))
+    path = tmp_path_factory.mktemp("m") / "m.csv"
+    path.write_text("\n".join(delimiter.join(row) for row in rows))
+    assert (TSP.read(path).dist == dist).all()
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("0,3,4\n3,0,5\n4,6,0\n", "2 to 3 is 5 and back 6: asymmetric distances are not supported"),
+        (",A,B,C\nA,0,3,4\nB,3,0,5\nC,4,6,0\n", "B to C is 5 and back 6"),
+        ("0,3,4\n3,0,5\n4,5,1\n", "line 3: the distance of 3 to itself is 1, not 0"),
+        ("0,3,-4\n3,0,5\n-4,5,0\n", "the distance from 1 to 3 is -4, but no distance may be neg"),
+        ("0,3,4\n3,0,\n4,5,0\n", "line 2: the distance to 3 is missing"),
+        ("0,3,4\n3,0,NaN\n4,5,0\n", "the distance to 3 NaN is not a finite number"),
+        ("0,3,4\n3,0,5\n", "2 rows of 3 columns are no square matrix"),
+        (",A,B,C\nA,0,3,4\nC,3,0,5\nB,4,5,0\n", "line 3: the row is of 'C', the column of 'B'"),
+        ("0,1\n1,0\n", "there are 2 rows of nodes, but at least 3"),
+    ],
+)
+def test_bad_matrices_are_one_sentence(tmp_path, text, message):
+    with pytest.raises(InputError) as caught:
+        TSP.read(table(tmp_path, text))
+    assert message in str(caught.value)
+
+
+# --- customers ------------------------------------------------------------------------------------
+
+CUSTOMERS = "id,x,y,demand\n0,0,0,\n1,0,3,5\n2,4,0,2.5\n3,4,3,10\n"
+
+
+def test_customers(tmp_path):
+    instance = CVRP.read(table(tmp_path, CUSTOMERS), capacity=10)
+    assert instance.dist[0].tolist() == [0, 3, 4, 5]
+    assert (instance.demands.tolist(), instance.capacity) == ([0, 10, 5, 20], 20)
+    assert said(instance) == (
+        "t: the depot is the first row (0) | t: demands and the capacity are multiplied by 2, "
+        "which makes them whole numbers"
+    )
+    CVRP.write(tmp_path / "t.sol", instance, [[1, 2], [3]])
+    assert CVRP.read_solution(tmp_path / "t.sol", instance) == [[1, 2], [3]]
+    assert TSP.read(table(tmp_path, CUSTOMERS)).size == 4  # of the same places
+    assert "not used: the columns 'demand'" in said(TSP.read(table(tmp_path, CUSTOMERS)))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        CUSTOMERS.replace("demand", "demand,capacity").replace("0,0,0,", "0,0,0,,10")
+        .replace(",5\n", ",5,\n").replace("2.5\n", "2.5,\n").replace(",10\n2", ",10\n2")
+        .replace("3,10\n", "3,10,\n"),
+        "x,y,demands,capacity\n0,0,0,10\n0,3,5,10\n4,0,2.5,10\n4,3,10,10\n",
+        ",D,A,B,C,demand,capacity\nD,0,3,4,5,,10\nA,3,0,5,4,5,\nB,4,5,0,3,2.5,\nC,5,4,3,0,10,\n",
+    ],
+)  # fmt: skip
+def test_a_column_of_the_capacity(tmp_path, text):
+    instance = CVRP.read(table(tmp_path, text))
+    assert instance.digest == CVRP.read(table(tmp_path, CUSTOMERS), capacity=10).digest
+
+
+@pytest.mark.parametrize(
+    ("change", "capacity", "message"),
+    [
+        ((",5\n", ",-5\n"), 10, "line 3: the demand of 1 must be positive, not -5"),
+        ((",5\n", ",0\n"), 10, "the demand of 1 must be positive, not 0"),
+        ((",5\n", ",\n"), 10, "line 3: the demand is missing"),
+        ((",5\n", ",nan\n"), 10, "line 3: demand nan is not a finite number"),
+        ((",5\n", ",few\n"), 10, "demand 'few' is not a number"),
+        (
+            ("0,0,0,\n", "0,0,0,4\n"),
+            10,
+            "the first row is the depot, whose demand must be 0, not 4",
+        ),
+        (("demand", "load"), 10, "there is no column demand"),
+        (("x", "x"), 9.5, "line 5: the demand 10 of 3 exceeds --capacity 9.5"),
+        (("x", "x"), None, "there is no capacity: give --capacity, or add a column capacity"),
+    ],
+)
+def test_bad_customers_are_one_sentence(tmp_path, change, capacity, message):
+    path = table(tmp_path, CUSTOMERS.replace(*change, 1))
+    with pytest.raises(InputError) as caught:
+        CVRP.read(path, capacity=capacity)
+    assert message in str(caught.value)
+    assert str(path) in str(caught.value)
+
+
+def test_two_capacities(tmp_path):
+    text = "x,y,demand,capacity\n0,0,0,10\n0,3,5,10\n4,0,2,12\n"
+    with pytest.raises(InputError, match="line 4: a second capacity 12: all vehicles"):
+        CVRP.read(table(tmp_path, text))
+    with pytest.raises(InputError, match="--capacity is for files without one"):
+        CVRP.read(table(tmp_path, text.replace("12", "10")), capacity=4)
+
+
+# --- which problem, which files -------------------------------------------------------------------
+
+
+def test_options_tell_the_problem_of_a_table():
+    assert problem_of("a.csv") == "tsp"
+    assert problem_of("a.csv", ["distances"]) == "tsp"
+    assert problem_of("a.csv", ["capacity"]) == "cvrp"
+
+
+def test_tables_in_a_folder_count_where_nothing_else_is(tmp_path):
+    table(tmp_path, "x,y\n0,0\n0,3\n4,0\n", "b.csv")
+    table(tmp_path, "x,y\n0,0\n0,3\n4,1\n", "a.CSV")
+    assert [path.name for path in parse_spec(str(tmp_path), TSP).paths] == ["a.CSV", "b.csv"]
+    table(tmp_path, "any text", "c.tsp")
+    assert [path.name for path in parse_spec(str(tmp_path), TSP).paths] == ["c.tsp"]

@@ -1,0 +1,222 @@
+"""Payoff tables and rounds replayed from them: against enumeration of all rounds there are."""
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+from scipy.stats import spearmanr
+
+from spo_jax.errors import InputError
+from spo_jax.search.lab.measured import made_of, replayed
+from spo_jax.search.lab.power import interval
+from spo_jax.search.lab.replay import compare, measured, own_answers, panel_ranks, replay
+from spo_jax.search.lab.schemes import Scheme
+from spo_jax.search.lab.tables import Table, complete, load_table, sub_tables
+from spo_jax.search.lab.worlds import Knobs, make_worlds
+
+NONE = -1
+
+
+def table_of(knobs, evaluations=4, seed=0, answer=None):
+    true = make_worlds(knobs, 1, seed).utility[0][..., None]
+    noise = knobs.noise * math.sqrt(evaluations)
+    rng = np.random.default_rng(seed)
+    scores = true + noise * rng.normal(size=(*true.shape[:2], evaluations))
+    return Table(scores, np.full(len(scores), NONE) if answer is None else np.array(answer))
+
+
+@pytest.fixture
+def tiny():
+    """Three destroys, four repairs, three evaluations; the last destroy has no answer."""
+    scores = np.random.default_rng(5).normal(size=(3, 4, 3))
+    return Table(scores, np.array([1, 0, NONE]))
+
+
+def all_credits(table, d, responses, evaluations, of):
+    """Credits of a leader over all answers in all orders and all choices of evaluations."""
+    followers, known = range(table.scores.shape[1]), range(table.scores.shape[2])
+    own = table.answer[d]
+    answers = [
+        each for each in itertools.permutations(followers, responses)
+        if own == NONE or each[0] == own
+    ]  # fmt: skip
+    return [
+        of([table.scores[d, f, list(seen)].mean() for f in each])
+        for each in answers
+        for seen in itertools.combinations(known, evaluations)
+    ]
+
+
+@pytest.mark.parametrize(("name", "of"), [
+    ("shared", np.mean), ("max", max), ("stackelberg", lambda row: np.mean(sorted(row)[-2:])),
+])  # fmt: skip
+@pytest.mark.parametrize(("responses", "evaluations"), [(3, 2), (4, 1), (1, 3)])
+def test_expectations_are_those_of_all_rounds_there_are(tiny, name, of, responses, evaluations):
+    rounds = replay(tiny, responses, 6000, evaluations=evaluations)
+    found = Scheme(name)(rounds.utility, rounds.source).leader
+    for d in range(3):
+        own = found[rounds.leaders == d]
+        truth = all_credits(tiny, d, responses, evaluations, of)
+        error = np.std(truth) / math.sqrt(len(own))
+        assert abs(own.mean() - np.mean(truth)) <= 4.5 * error + 1e-12
+        assert own.std() == pytest.approx(np.std(truth), rel=0.06, abs=1e-9)
+
+
+def test_a_round_is_of_the_table(tiny):
+    rounds = replay(tiny, 3, 50, group=2, evaluations=2)
+    assert rounds.leaders.shape == (50, 2)
+    for n, d, j in np.ndindex(rounds.source.shape):
+        row, column = rounds.leaders[n, d], rounds.source[n, d, j]
+        seen = tiny.scores[row, column, rounds.seen[n]]
+        assert rounds.utility[n, d, j] == pytest.approx(seen.mean())
+        if j == 0 and tiny.answer[row] != NONE:
+            assert column == tiny.answer[row]  # it was written for this destroy
+        assert len(set(rounds.source[n, d])) == 3
+    best, general = tiny.utility.max(axis=1).argmax(), tiny.utility.mean(axis=0).argmax()
+    seen = rounds.seen[7]
+    reference = rounds.reference
+    assert reference.pair[7] == pytest.approx(tiny.scores[best, general, seen].mean())
+    followers = tiny.scores[best][rounds.source[7]][..., seen].mean(axis=-1)
+    np.testing.assert_allclose(reference.follower[7], followers)
+    leaders = tiny.scores[rounds.leaders[7], general][:, seen].mean(axis=-1)
+    np.testing.assert_allclose(reference.leader[7], leaders)
+    again = replay(tiny, 3, 50, group=2, evaluations=2)
+    np.testing.assert_array_equal(again.utility, rounds.utility)
+    other = replay(tiny, 3, 50, group=2, evaluations=2, seed=1)
+    assert not np.array_equal(other.source, rounds.source)
+
+
+def test_measures_by_loops(tiny):
+    rounds = replay(tiny, 2, 20, evaluations=1)
+    found = measured(Scheme("max"), tiny, rounds)
+    value = tiny.utility.max(axis=1)
+    for n in range(20):
+        credits, true = rounds.utility[n].max(axis=1), value[rounds.leaders[n]]
+        assert found["rank"][n] == pytest.approx(spearmanr(credits, true).statistic)
+    np.testing.assert_allclose(found["regret"], 0, atol=1e-12)  # all three survive
+
+
+def test_all_responses_and_all_evaluations_leave_the_best_response_nothing_to_miss():
+    table = table_of(Knobs(8, 9, gamma=2, spread=1))
+    rounds = replay(table, 9, 5, evaluations=4)
+    found = measured(Scheme("max"), table, rounds)
+    np.testing.assert_allclose(found["rank"], 1)
+    np.testing.assert_allclose(found["regret"], 0, atol=1e-12)
+
+
+def test_the_shared_mean_leads_without_interaction_and_best_responses_lead_with_much():
+    schemes = [Scheme("stackelberg"), Scheme("shared")]
+    none = table_of(Knobs(60, 64, gamma=0, noise=1))
+    much = table_of(Knobs(60, 64, gamma=4, spread=1, noise=0.5))
+    ahead = {}
+    for name, table in (("none", none), ("much", much)):
+        rows = {(r.scheme, r.measure): r for r in compare(schemes, table, [30], 100)}
+        ahead[name] = rows["shared", "rank"]
+        assert rows["shared", "rank"].where == {"pairs": 30}
+    assert ahead["none"].start > 0.01
+    assert ahead["much"].end < -0.2
+
+
+def test_larger_panels_judge_repairs_better(tiny):
+    table = table_of(Knobs(40, 30, gamma=1, noise=1))
+    rounds = replay(table, 4, 40)
+    one, eight = (panel_ranks(table, size, rounds) for size in (1, 8))
+    assert interval(eight - one)[1] > 0.05
+    # By hand: one destroy, all evaluations, and a table of three leaders, all of them proven.
+    rounds = replay(tiny, 4, 3, evaluations=3)
+    first = Scheme("stackelberg")(rounds.utility, rounds.source).leader.argmax(axis=1)
+    rows = rounds.leaders[np.arange(3), first]
+    for n, row in enumerate(rows):
+        truth = spearmanr(tiny.utility[row], tiny.utility.mean(axis=0)).statistic
+        assert panel_ranks(tiny, 1, rounds)[n] == pytest.approx(truth)
+    with pytest.raises(InputError, match="a panel of 4"):
+        panel_ranks(tiny, 4, rounds)
+
+
+def test_what_a_repair_gains_with_its_own_destroy():
+    table = table_of(Knobs(30, 30, gamma=0, noise=0), answer=range(30))
+    assert own_answers(table)[0] == pytest.approx(0, abs=1e-12)
+    table.scores[np.arange(30), np.arange(30)] += 1.0
+    found = own_answers(Table(table.scores, table.answer))
+    assert found[0] == pytest.approx(1)
+    assert math.isnan(own_answers(table_of(Knobs(4, 4)))[0])
+
+
+def test_tables_of_a_file(tmp_path):
+    rng = np.random.default_rng(0)
+    start = np.array([[10.0, 20.0], [30.0, 40.0]])
+    cost = start[..., None] * (0.5 + 0.4 * rng.random((5, 5, 2, 2, 2)))
+    cost[1] = np.nan  # a destroy that fails with all
+    kept = {"cost": cost, "start": start, "at": np.array([10, 50])}
+    np.savez(tmp_path / "t.npz", **kept)
+    table = load_table(tmp_path / "t.npz")
+    rows = [0, 2, 3, 4]
+    np.testing.assert_allclose(table.scores, (1 - cost[rows][..., 1] / start).reshape(4, 5, 4))
+    assert table.answer.tolist() == [0, 2, 3, 4]
+    assert table.step == 50
+    low = np.nanmin(cost, axis=(0, 1, 3, 4))
+    at_low = [c <= low[i] * (1 + 1e-6) for i in range(2) for c in cost[rows][:, :, i, :, 1].ravel()]
+    assert table.lowest == pytest.approx(np.mean(at_low))
+    early = load_table(tmp_path / "t.npz", 10)
+    np.testing.assert_allclose(early.scores, (1 - cost[rows][..., 0] / start).reshape(4, 5, 4))
+    with pytest.raises(InputError, match="no costs after step 20: it has 10, 50"):
+        load_table(tmp_path / "t.npz", 20)
+    np.savez(tmp_path / "few.npz", **(kept | {"cost": cost[:3]}))
+    with pytest.raises(InputError, match="too many pairs failed"):
+        load_table(tmp_path / "few.npz")
+    np.savez(tmp_path / "s.npz", scores=cost[rows][..., 0])
+    assert load_table(tmp_path / "s.npz").answer.tolist() == [NONE] * 4
+    for name, data in (("not", b"PK\3\4"), ("empty", b"")):
+        (tmp_path / f"{name}.npz").write_bytes(data)
+        with pytest.raises(InputError, match="is no payoff table"):
+            load_table(tmp_path / f"{name}.npz")
+
+
+def test_what_fails_most_is_left_out_first():
+    fine = np.ones((4, 5), bool)
+    assert complete(fine) == ([0, 1, 2, 3], [0, 1, 2, 3, 4])
+    fine[1, :4] = False  # a destroy that fails with four of five,
+    fine[:, 2] = False  # and a repair that fails with all
+    fine[3, 0] = False
+    rows, columns = complete(fine)
+    assert fine[np.ix_(rows, columns)].all()
+    assert (1 not in rows, 2 not in columns, len(rows) * len(columns)) == (True, True, 9)
+    assert complete(~np.ones((2, 2), bool))[0] == []
+
+
+def test_worlds_of_other_programs_each_in_the_unit_of_leaders():
+    true = make_worlds(Knobs(40, 30, gamma=1, follower_sd=0.5, spread=0), 1).utility[0]
+    rng = np.random.default_rng(0)
+    scores = 0.7 + 1e-3 * (true[..., None] + 0.6 * rng.normal(size=(40, 30, 6)))
+    worlds = sub_tables(Table(scores, np.full(40, NONE)), 5, 20, 99)
+    assert worlds.utility.shape == (5, 20, 30)
+    assert not np.array_equal(worlds.utility[0], worlds.utility[1])
+    whole = sub_tables(Table(scores, np.full(40, NONE)), 1, 40, 30).utility[0]
+    assert whole.mean(axis=1).std() == pytest.approx(1, abs=0.1)
+    # Each is a part of the table, in its order.
+    places = [np.flatnonzero((whole[:, None, :] == row).all(-1)) for row in worlds.utility[2]]
+    assert np.all(np.diff(np.concatenate(places)) > 0)
+    assert worlds.noise == pytest.approx(0.6 / np.sqrt(6) / true.mean(axis=1).std(), rel=0.1)
+    with pytest.raises(InputError, match="no unit"):
+        sub_tables(Table(np.ones((4, 4, 3)), np.full(4, NONE)), 2, 3, 3)
+
+
+def test_what_is_told_of_a_table():
+    table = table_of(Knobs(12, 10, gamma=1, noise=0.5), answer=[*range(10), NONE, NONE])
+    text = made_of({"mine": table})
+    assert "| mine | 12 x 10 |" in text
+    told = replayed("mine", table, [Scheme("stackelberg"), Scheme("shared")], (3, 99), 20, 0)
+    assert "| stackelberg@4 |" in told
+    assert "rank correlation, 3 |" in told
+    assert "correlation, 99" not in told
+    assert "| panel | 1 | 2 | 4 | 8 |" in told
+
+
+@pytest.mark.parametrize(("own", "told"), [
+    ({"responses": 5}, "the table has 4 repairs"), ({"responses": 0}, "0 responses"),
+    ({"responses": 1, "evaluations": 4}, "the table has 3 of a pair"),
+])  # fmt: skip
+def test_what_it_refuses(tiny, own, told):
+    with pytest.raises(InputError, match=told):
+        replay(tiny, seeds=2, **own)
