@@ -4,6 +4,7 @@
 # make slow       the tests that take minutes each
 # make test-vllm  discovery through a real vLLM server, in an environment of its own (3.4 GB)
 # make bench      the evaluator against a bare loop
+# make docs       the documentation as a site, in site/index.html
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
@@ -17,7 +18,7 @@ NATIVE := $(wildcard spo_jax/envs/problems/*.h spo_jax/envs/problems/*/kit/*.[ch
 PYTEST := OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest
 SIDE_BY_SIDE := -n $(JOBS) --dist loadfile --no-loadscope-reorder
 
-.PHONY: discover test quick lint types slow test-vllm bench clean
+.PHONY: discover test quick lint types slow test-vllm bench docs clean
 
 discover: $(VENV)/.installed
 	$(BIN)/spo discover tsp --preset quick
@@ -46,6 +47,9 @@ test-vllm: $(VENV)/.installed-test $(VLLM_VENV)/.installed
 bench: $(VENV)/.installed-test
 	$(BIN)/python experiments/bench/evaluator.py
 
+docs: $(VENV)/.installed-docs
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet
+
 $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)
 
@@ -55,6 +59,10 @@ $(VENV)/.installed: pyproject.toml $(NATIVE) | $(VENV)/bin/python
 
 $(VENV)/.installed-test: pyproject.toml $(NATIVE) | $(VENV)/bin/python
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[test,solvers,bench]"
+	touch $@ $(VENV)/.installed
+
+$(VENV)/.installed-docs: pyproject.toml $(NATIVE) | $(VENV)/bin/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[docs]"
 	touch $@ $(VENV)/.installed
 
 # vLLM needs torchvision for images alone, and what PyPI has of it is built for CUDA.
@@ -67,4 +75,4 @@ $(VLLM_VENV)/.installed: tests/live/requirements.txt tests/live/stub/torchvision
 	touch $@
 
 clean:
-	rm -rf $(VENV) $(VLLM_VENV) .cache .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(VLLM_VENV) site .cache .pytest_cache .mypy_cache .ruff_cache .hypothesis
