@@ -8,7 +8,7 @@ processes, so that a busy machine changes nothing but the wait:
 
 - rollouts: what `spo solve` did before it had anything else: from a random start, improving, each
   search by itself, the best of all;
-- spo solve: its defaults;
+- spo solve: its defaults, without the CPU time of the construction that it starts from;
 - ALNS: our baseline, as many runs as there are searches, each with as many iterations as the time
   allows (from a short run, with the time for its start), the best of all;
 - construction: Clarke-Wright for the CVRP, nearest neighbour for the TSP, once.

@@ -15,7 +15,7 @@ from third_problem import PathProblem
 
 from spo_jax.envs.problem import Instance
 from spo_jax.envs.problems import get_problem
-from spo_jax.envs.problems.cvrp.heuristics import clarke_wright
+from spo_jax.envs.problems.cvrp.heuristics import clarke_wright, near_savings
 from spo_jax.envs.problems.tsp.heuristics import nearest_neighbor
 from spo_jax.envs.report.reporting import solved_lines
 from spo_jax.envs.report.solve import shipped_pair, solve
@@ -198,6 +198,15 @@ def test_constructions(n):
     [instance] = CVRP.sample(n, 1, 2)
     routes = CVRP.rules(instance).repaired(CVRP.construct(instance))
     assert CVRP.cost(instance, routes) <= CVRP.cost(instance, clarke_wright(instance))
+
+
+def test_savings_of_near_customers():
+    """With all as near it is Clarke and Wright's; with few it is not much worse."""
+    [instance] = CVRP.sample(60, 1, 2)
+    whole = clarke_wright(instance)
+    assert near_savings(instance, 59) == near_savings(instance, 1000) == whole
+    few = CVRP.rules(instance).repaired(near_savings(instance, 10))
+    assert CVRP.cost(instance, whole) <= CVRP.cost(instance, few) < 1.2 * CVRP.cost(instance, whole)
 
 
 def test_constructions_of_nodes_on_one_spot():

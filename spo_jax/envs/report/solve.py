@@ -26,6 +26,7 @@ MOST_STEPS = 2_000_000
 ACCEPTANCE = "record-to-record"
 STARTS = ("construction", "random")
 STAY = 150  # steps on a part of a large instance before the next one
+LATE, LATE_SHARE = 1.0, 0.03  # seconds, and share of the time, that the last step may take
 MARGIN, MARGIN_PER_NODE = 0.1, 5e-5  # seconds before the end that checking and writing may take
 
 
@@ -167,7 +168,8 @@ def solve(
         for pair in several:
             require_lawful(started, problem, pair)
         margin = MARGIN + MARGIN_PER_NODE * instance.size
-        until = math.inf if budget is None or clock == "cpu" else began + budget - margin
+        last = math.inf if budget is None or clock == "cpu" else began + budget - margin
+        until = last if budget is None else last - min(LATE, LATE_SHARE * budget)
         found = Team(
             started,
             several,
@@ -175,7 +177,7 @@ def solve(
             instance,
             starts,
             terms,
-            Budget(steps if budget is None else None, budget, limit, until),
+            Budget(steps if budget is None else None, budget, limit, until, last),
             seed,
             progress,
         ).run()

@@ -32,14 +32,14 @@ EXCHANGES = 10  # in a cycle: then a search goes on from the best of all if its 
 CYCLE_STEPS = 100  # times the size: a search that has more steps warms up anew
 LEAST_CYCLE = 2000
 POOL = 4  # solutions that restarts begin with
-LATE = 1.0  # seconds past the time at which a step that does not end is killed
 
 
 @dataclass(frozen=True)
 class Budget:
     """How long to search. Either steps of each search, or seconds of `Terms.clock`.
 
-    until: the time.monotonic() at which nobody searches any more, with wall-clock seconds.
+    until: the time.monotonic() at which no step begins any more, with wall-clock seconds; last:
+    that at which one that does not end is killed.
     cpu_seconds: after which 500 steps count as endless.
     """
 
@@ -47,6 +47,7 @@ class Budget:
     seconds: float | None
     cpu_seconds: float
     until: float = math.inf
+    last: float = math.inf
 
 
 @dataclass(frozen=True)
@@ -263,7 +264,7 @@ class Team:
     def _wait(self) -> bool:
         """Until every active search has reported or ended; False if the time is over before."""
         waiting = {id(member.worker): member for member in self._active()}
-        last = self._budget.until + LATE
+        last = self._budget.last
         while waiting:
             owners = {fd: m for m in waiting.values() for fd in m.worker.descriptors}
             patience = min([last, *(m.worker.deadline for m in waiting.values())])

@@ -11,18 +11,21 @@ from spo_jax.envs.problem import Instance, Part
 from spo_jax.envs.problems.cvrp.rules import Routes
 
 SWEEPS = 20  # of the local search of a start, at most
+MOST_PAIRED, PAIRED = 1000, 100  # of more customers only the savings with so many nearest count
 
 
 def construct(instance: Instance) -> Routes:
     """Clarke and Wright's savings, then the kit's 2-opt*, Or-opt and 2-opt until none gains.
 
-    Where the kit is not compiled, the savings alone. O(n^2 log n).
+    Of a large instance only the savings of near customers. Where the kit is not compiled, the
+    savings alone. O(n^2 log n).
     """
     from spo_jax.envs.problems.cvrp import kit
     from spo_jax.envs.problems.cvrp.files import demands_of, routes_cost
-    from spo_jax.envs.problems.cvrp.heuristics import clarke_wright
+    from spo_jax.envs.problems.cvrp.heuristics import clarke_wright, near_savings
 
-    routes = clarke_wright(instance)
+    small = instance.size <= MOST_PAIRED
+    routes = clarke_wright(instance) if small else near_savings(instance, PAIRED)
     if not kit.NATIVE:
         return routes
     demands, capacity = demands_of(instance)
