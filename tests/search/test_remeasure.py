@@ -16,7 +16,7 @@ from spo_jax.envs.run.rollouts import Rollouts, Status
 from spo_jax.errors import InputError
 from spo_jax.program import Pair, Program
 from spo_jax.search.credit import get_credit
-from spo_jax.search.instances import round_instances, training_instances
+from spo_jax.search.instances import record, round_instances, training_instances
 from spo_jax.search.parts import Parts
 from spo_jax.search.population import Member
 from spo_jax.search.remeasure import CONTROLS, best_members, level_of
@@ -461,6 +461,23 @@ def test_the_number_of_workers_changes_nothing(tmp_path: Path, fresh: bool) -> N
     assert run.evaluated == len(run.pairs) + len(run.remeasured)
     assert {"remeasure"} <= {each.stage for each in run.timings}
     assert run.metrics["remeasure/pairs"][-1] > 0
+
+
+@pytest.mark.parametrize("fresh", MODES)
+def test_gaps_are_told_only_where_all_rounds_have_the_same_instances(
+    tmp_path: Path, fresh: bool
+) -> None:
+    config = config_of(fresh, rounds=2)
+    what = {"config": config.flat(), "instances": record(training_instances(config, TSP))}
+    Store.create(tmp_path / "run", what).__exit__()
+    stored(tmp_path / "run", config)
+    run = load_run(tmp_path / "run")
+    assert run.best is not None
+    known = [each for each in run.pairs if each.status == "ok"]
+    gaps = [run.gap(run.pair(each.destroy, each.repair)) for each in known]
+    assert math.isnan(run.gap(run.best.pair)) == fresh
+    assert all(map(math.isnan, gaps)) == fresh
+    assert (len(run.references) == 0) == fresh
 
 
 def test_a_run_of_before_there_was_any_of_this(tmp_path: Path) -> None:
