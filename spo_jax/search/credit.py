@@ -16,7 +16,7 @@ from functools import partial
 import numpy as np
 
 from spo_jax.errors import InputError
-from spo_jax.named import imported_function
+from spo_jax.named import imported_function, require_parameters
 from spo_jax.program import Pair
 from spo_jax.search.credit_nouns import Credits as Credits
 from spo_jax.search.credit_nouns import CreditScheme as CreditScheme
@@ -59,6 +59,8 @@ def _checked(name: str, scheme: Callable[..., object]) -> CreditScheme:
         return replace(credits, selection=_lawful(f"{name} (selection)", found.selection, payoff))
 
     asks = getattr(scheme, "asks", None)
+    if asks is not None:
+        require_parameters(f"what credit {name!r} asks with", asks, stackelberg)
     return credit if asks is None else asking(partial(_asked, name, asks))(credit)
 
 

@@ -4,12 +4,21 @@ import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from types import MappingProxyType
 from typing import Protocol, TypeVar
 
 import numpy as np
 
 from spo_jax.errors import InputError
 from spo_jax.program import Pair, Program
+
+
+def _keep(owner: object, name: str, values: object) -> np.ndarray:
+    """A field as a read-only copy, so that no scheme can change it for the next."""
+    array = np.array(values, dtype=np.float64)
+    array.setflags(write=False)
+    object.__setattr__(owner, name, array)
+    return array
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,6 +34,10 @@ class CrossPlay:
     repairs: tuple[Program, ...] = ()
     utility: np.ndarray = field(default_factory=lambda: np.zeros((0, 0)))
     scores: np.ndarray = field(default_factory=lambda: np.zeros((0, 0, 0, 0)))
+
+    def __post_init__(self) -> None:
+        _keep(self, "utility", self.utility)
+        _keep(self, "scores", self.scores)
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,7 +74,8 @@ class Payoff:
     asked: Mapping[tuple[str, str], float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        utility = self._own("utility", self.utility)
+        object.__setattr__(self, "asked", MappingProxyType(dict(self.asked)))
+        utility = _keep(self, "utility", self.utility)
         if utility.ndim != 2:
             raise InputError(f"a payoff is a matrix [D, R], not of shape {utility.shape}")
         rows, slots = utility.shape
@@ -70,8 +84,8 @@ class Payoff:
                 f"a payoff of {rows} rows needs as many destroys and tuples of repairs, "
                 f"not {len(self.destroys)} and {len(self.repairs)}"
             )
-        scores = self._own(
-            "scores", utility[..., None, None] if self.scores is None else self.scores
+        scores = _keep(
+            self, "scores", utility[..., None, None] if self.scores is None else self.scores
         )
         if scores.ndim != 4 or scores.shape[:2] != utility.shape or np.isinf(scores).any():
             raise InputError(f"the scores of a payoff are [{rows}, {slots}, I, S], finite or NaN")
@@ -83,7 +97,7 @@ class Payoff:
                 raise InputError(f"row {i} of a payoff scores a slot that holds no program")
         for name, shape in (("leader_baseline", (rows,)), ("follower_baseline", utility.shape)):
             given = getattr(self, name)
-            baseline = self._own(name, np.full(shape, np.nan) if given is None else given)
+            baseline = _keep(self, name, np.full(shape, np.nan) if given is None else given)
             if baseline.shape != shape or np.isinf(baseline).any():
                 raise InputError(f"the {name} of a payoff is finite or NaN, of shape {shape}")
 
@@ -104,13 +118,6 @@ class Payoff:
                 if repair is not None:
                     found.setdefault((d.digest, repair.digest), value)
         return found
-
-    def _own(self, name: str, values: object) -> np.ndarray:
-        """The field `name` as a read-only copy, so that no scheme can change it for the next."""
-        array = np.array(values, dtype=np.float64)
-        array.setflags(write=False)
-        object.__setattr__(self, name, array)
-        return array
 
 
 @dataclass(frozen=True, eq=False)

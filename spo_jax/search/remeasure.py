@@ -28,10 +28,9 @@ from statistics import median
 
 from spo_jax.envs.problem import Instance
 from spo_jax.program import Pair, Program
-from spo_jax.search.credit import Payoff
 from spo_jax.search.instances import round_instances
 from spo_jax.search.parts import Parts
-from spo_jax.search.payoffs import Table, better, cross_play_scores
+from spo_jax.search.payoffs import Table, better, cross_play_scores, payoff_of
 from spo_jax.search.population import Member, identity
 from spo_jax.search.rounds import Best, Played, Row, State, stands
 from spo_jax.seeding import python_rng
@@ -200,9 +199,10 @@ class Elites:
         return found
 
     def _credit(self, destroy: Program, row: tuple[Program, ...]) -> float:
-        """The credit that a destroy earns by its row alone."""
-        payoff = Payoff(self.table.matrix([destroy], row), (destroy,), (row,))
-        top = self._parts.config.search.top_responses
+        """The credit that a destroy earns by its row alone, of as many slots as in its round."""
+        search = self._parts.config.search
+        payoff = payoff_of([destroy], [row], self.table, search.repairs_per_destroy)
+        top = search.top_responses
         return float(self._parts.credit(payoff, top=top).selected_by.leader[0])
 
 

@@ -73,6 +73,9 @@ def get_utility(name: str) -> Utility:
         ended = rollouts.status == Status.OK
         if not np.isfinite(scores[ended]).all():
             raise InputError(f"utility {name!r} gives a rollout that ended well no score")
+        with np.errstate(over="ignore"):
+            if np.isinf(mean_scores(np.where(ended, scores, 0.0))).any():
+                raise InputError(f"utility {name!r} returned scores too large for a mean")
         scores[~ended] = np.nan
         return scores
 

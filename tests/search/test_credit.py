@@ -13,7 +13,7 @@ from spo_fakes import payoff_with
 
 from spo_jax.errors import InputError
 from spo_jax.rl.grpo import centred
-from spo_jax.search.credit import SCHEMES, Credits, get_credit, shared, stackelberg
+from spo_jax.search.credit import SCHEMES, Credits, CrossPlay, get_credit, shared, stackelberg
 from spo_jax.search.formulas import FORMULAS
 from spo_jax.search.formulas.seen import Reference, Seen
 
@@ -367,6 +367,19 @@ class TestPayoff:
         assert payoff.utility.dtype == np.float64
         with pytest.raises(ValueError, match="read-only"):
             payoff.utility[0, 0] = 1.0
+
+    def test_what_one_scheme_is_given_another_one_gets_unchanged(self):
+        known = {("a", "r"): 0.5}
+        crossed = CrossPlay(utility=np.zeros((1, 1)), scores=np.zeros((1, 1, 1, 1)))
+        payoff = payoff_with([[0.1]], ("a",), (("r",),), cross_play=crossed, asked=known)
+        with pytest.raises(ValueError, match="read-only"):
+            payoff.cross_play.utility[0, 0] = 1.0
+        with pytest.raises(ValueError, match="read-only"):
+            payoff.cross_play.scores[0, 0] = 1.0
+        with pytest.raises(TypeError, match="item assignment"):
+            payoff.asked["a", "r"] = 1.0
+        known.clear()
+        assert dict(payoff.asked) == {("a", "r"): 0.5}
 
     def test_the_callers_array_stays_writable(self):
         utility = np.array([[0.1]])

@@ -280,3 +280,13 @@ class TestWhatMayBeAsked:
     def test_nothing_else(self, found, told):
         with pytest.raises(InputError, match=f"credit 'my_credit:scheme' .*{told}"):
             self.asks(found)
+
+
+def test_what_asks_takes_what_a_scheme_takes(monkeypatch):
+    module = types.ModuleType("narrow")
+    module.scheme = asking(lambda payoff: [])(lambda payoff, *, top=2: stackelberg(payoff, top=top))
+    monkeypatch.setitem(sys.modules, "narrow", module)
+    with pytest.raises(
+        InputError, match=r"'narrow:scheme' asks with must take \(payoff, \*, top\)"
+    ):
+        get_credit("narrow:scheme")

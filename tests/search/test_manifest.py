@@ -199,3 +199,8 @@ def test_a_run_from_before_the_kit_goes_on_without_it():
     record = whole()
     assert record["config"].pop("kit") == "lns"
     assert parse_manifest(json.dumps(record).encode())["config"]["kit"] == "none"
+
+
+def test_layers_that_are_no_mapping_are_refused():
+    with pytest.raises(InputError, match=r"^evaluator 'local' has layers of type list"):
+        manifest(small(), "quick", ["seccomp"])  # type: ignore[arg-type]

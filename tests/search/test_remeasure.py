@@ -15,7 +15,8 @@ from spo_jax.envs.problems import get_problem
 from spo_jax.envs.run.rollouts import Rollouts, Status
 from spo_jax.errors import InputError
 from spo_jax.program import Pair, Program
-from spo_jax.search.instances import round_instances, training_instances
+from spo_jax.search.credit import get_credit
+from spo_jax.search.instances import record, round_instances, training_instances
 from spo_jax.search.parts import Parts
 from spo_jax.search.population import Member
 from spo_jax.search.remeasure import CONTROLS, best_members, level_of
@@ -245,6 +246,41 @@ def test_instances_that_only_shift_every_score_change_nothing(fresh: bool) -> No
     assert len({round(level, 9) for level in levels}) == len(levels)
 
 
+@pytest.mark.parametrize("fresh", MODES)
+def test_a_credit_by_the_number_of_slots_keeps_its_scale(fresh: bool) -> None:
+    """`max-at-k` counts the slots of a row; what failed or came twice is one of them, too."""
+    credit = get_credit("max-at-k")
+    plain, end, _ = play(small(repairs_per_destroy=6), evaluator=Field(), credit=credit)
+    again, other, _ = play(config_of(fresh, rounds=4), evaluator=Field(), credit=credit)
+    assert [r.destroys for r in again] == [r.destroys for r in plain]
+    assert end.best == other.best
+
+
+def test_a_credit_by_the_spread_over_instances_sees_it_when_measured_again() -> None:
+    rounds, _, _ = play(
+        config_of(rounds=1, instances=3), evaluator=Field(noise=0.25),
+        credit=get_credit("lower-bound"),
+    )  # fmt: skip
+    [done] = rounds
+    assert done.scored is not None
+    first = {p.digests: p for p in done.pairs}
+    again = {p.digests for p in done.again}
+    checked = 0
+    for member in done.destroys:
+        i = [d.digest for d in done.scored.destroys].index(member.program.digest)
+        digests = [(member.program.digest, r.digest) for r in done.scored.repairs[i]]
+        if not again & set(digests):
+            continue
+        known = [first[d] for d in digests if first[d].status == "ok"]
+        own = np.array([p.scores for p in known]).reshape(len(known), 3, -1).mean(axis=2)
+        own -= own.mean(axis=1, keepdims=True)
+        error = np.sqrt(((own - own.mean(axis=0)) ** 2).sum(axis=1) / 2 / 3)
+        worth = [p.joined([q for q in done.again if q.digests == p.digests]).utility for p in known]
+        assert member.score == pytest.approx(np.sort(worth - error)[-2:].mean(), abs=1e-12)
+        checked += 1
+    assert checked >= 2
+
+
 def luck(config: Settings) -> float:
     """What the last destroys are praised for beyond what their pairs are worth: a mean."""
     field = Field(noise=0.1, effect=0.25)
@@ -425,6 +461,23 @@ def test_the_number_of_workers_changes_nothing(tmp_path: Path, fresh: bool) -> N
     assert run.evaluated == len(run.pairs) + len(run.remeasured)
     assert {"remeasure"} <= {each.stage for each in run.timings}
     assert run.metrics["remeasure/pairs"][-1] > 0
+
+
+@pytest.mark.parametrize("fresh", MODES)
+def test_gaps_are_told_only_where_all_rounds_have_the_same_instances(
+    tmp_path: Path, fresh: bool
+) -> None:
+    config = config_of(fresh, rounds=2)
+    what = {"config": config.flat(), "instances": record(training_instances(config, TSP))}
+    Store.create(tmp_path / "run", what).__exit__()
+    stored(tmp_path / "run", config)
+    run = load_run(tmp_path / "run")
+    assert run.best is not None
+    known = [each for each in run.pairs if each.status == "ok"]
+    gaps = [run.gap(run.pair(each.destroy, each.repair)) for each in known]
+    assert math.isnan(run.gap(run.best.pair)) == fresh
+    assert all(map(math.isnan, gaps)) == fresh
+    assert (len(run.references) == 0) == fresh
 
 
 def test_a_run_of_before_there_was_any_of_this(tmp_path: Path) -> None:

@@ -90,6 +90,13 @@ def test_what_failed_has_no_score_whatever_a_function_says(given):
         given(lambda rollouts: None)
 
 
+@pytest.mark.parametrize("value", [1.7e308, -1.7e308])
+def test_scores_whose_mean_overflows_are_refused(given, value):
+    rollouts = rollouts_of(np.ones((1, 2, 1, 3)))
+    with pytest.raises(InputError, match=r"^utility 'given:f' returned scores too large"):
+        given(lambda rollouts, instances: np.full((1, 2, 1), value))(rollouts, ())
+
+
 class Uneven(Evaluator):
     """The first instance gains half of what the second does; the two seeds are alike."""
 

@@ -70,7 +70,14 @@ def manifest(
     more: where it is not None, `model`: see `model_of`; `variant`, `rounds`: what its method is and
     how many rounds it takes, where that is not SPO; `prompts`: the digest of templates of the
     user's own; `objects`: by option, the names of objects that were passed.
+    Raises InputError for layers of a user's evaluator that are something else.
     """
+    if not isinstance(layers, Mapping):
+        name = settings.evaluation.evaluator
+        raise InputError(
+            f"evaluator {name!r} has layers of type {type(layers).__name__}: they must say by name "
+            "which of the sandbox's layers hold, as {}"
+        )
     return {
         "config": settings.flat(),
         "preset": preset,

@@ -339,8 +339,10 @@ class Run:
 
     @cached_property
     def _measured(self) -> Measured:
-        with self._database() as db:
-            training = read_costs(db, "training")
+        training: dict[tuple[str, str], tuple[float, ...]] = {}
+        if not self.config.evaluation.fresh_instances:  # only round 1 has costs that compare
+            with self._database() as db:
+                training = read_costs(db, "training")
         return Measured(self.manifest, kept(self.path), training)
 
     @cached_property
