@@ -1,5 +1,5 @@
-"""Discovered by spo-jax: run cvrp-standard, round 8 (D8.06 with R8.42), discovery utility J =
-0.733560, validated at 0.752293.
+"""Discovered by spo-jax: run cvrp-kit, round 5 (D5.15 with R5.116), discovery utility J =
+0.706299, validated at 0.787505.
 
 One step of the search makes a candidate from the current solution:
 
@@ -13,36 +13,48 @@ steps since the best cost last fell. rng is a random.Random. The file needs noth
 """
 
 def destroy(dist, demands, capacity, current_routes, steps_since_improvement, rng):
-    """Remove 20% of the customers for 10 steps after an improvement and 15 to 20% of the
-    customers at random in stagnation, taking customers related to those chosen before
-    them (power 5), starting from a random customer."""
+    """Remove 25 right after an improvement and from 12 to 25 customers at random in
+    stagnation, taking separate regions of 10, each of the customers nearest to a random
+    customer, or ever more often as stagnation passes 20 steps a random one in 2 of the
+    customers around a random customer."""
     n = len(dist) - 1
     limit = max(1, int(0.35 * n))
-    low = 15
-    high = max(low, min(limit, int(0.2 * n)))
-    size = high if steps_since_improvement < 10 else rng.randint(low, high)
+    low = 12
+    high = max(low, min(limit, 25))
+    size = high if steps_since_improvement < 1 else rng.randint(low, high)
     size = max(1, min(limit, size))
-    center = rng.randint(1, n)
-    return lns.related_removal(dist, demands, current_routes, center, size, rng,
-        power=5)
+    routes, removed_customers = current_routes, []
+    while len(removed_customers) < size:
+        count = min(10, size - len(removed_customers))
+        left = [node for route in routes for node in route]
+        center = rng.choice(left)
+        if rng.random() * (steps_since_improvement + 20) < 20:
+            routes, removed = lns.radial_removal(dist, routes, center, count)
+        else:
+            pool = lns.nearest(dist, center, left, 2 * count)
+            routes, removed = lns.remove(routes, rng.sample(pool, count))
+        removed_customers += removed
+    return routes, removed_customers
 
 
 def repair(dist, demands, capacity, partial_routes, removed_customers,
            steps_since_improvement, rng):
     """Insert the removed customers one at a time, the customer most remote from all others
-    first (keys with up to 50% noise), each at its cheapest place; make up to 200 tries
-    (within 500 insertions growing to 4000 over 5 steps without improvement) and keep the
-    shortest; polish each try at the inserted customers by Or-opt in at most 30 moves."""
+    first (keys with up to 50% noise), each at its cheapest place; look beside 5 near
+    nodes, one more with each step without improvement; make up to 50 tries (within 200
+    insertions growing to 1500 over 5 steps without improvement) and keep the shortest;
+    polish each try at the inserted customers by Or-opt and 2-opt with 10 neighbours."""
+    near = min(40, 5 + steps_since_improvement)
     keys = {node: -sum(dist[node]) for node in removed_customers}
-    low, high = 500, 4000
+    low, high = 200, 1500
     budget = low + (high - low) * min(steps_since_improvement, 5) // 5
-    tries = max(1, min(100, budget // len(removed_customers)))
+    tries = max(1, min(50, budget // len(removed_customers)))
     best, best_cost = None, float("inf")
     for attempt in range(tries):
         order = sorted(removed_customers, key=lambda node: keys[node] * (1 + 0.5 * rng.random()))
         trial, added = lns.ordered_insertion(dist, demands, capacity, partial_routes, order)
-        trial = lns.two_opt_star(dist, demands, capacity, trial, removed_customers, moves=30)
-        trial = lns.two_opt(dist, trial, removed_customers, moves=30)
+        trial = lns.two_opt_star(dist, demands, capacity, trial, removed_customers, near=10)
+        trial = lns.two_opt(dist, trial, removed_customers, near=10)
         added = lns.cost(dist, trial)
         if added < best_cost:
             best, best_cost = trial, added
@@ -81,6 +93,22 @@ except ImportError:  # the same in Python, slower
                 raise ValueError("a node stands there twice")
             if nodes and (min(nodes) < first or (end is not None and max(nodes) >= end)):
                 raise ValueError("there is no such node")
+
+        def nearest(dist, node, nodes, count):
+            """The `count` of `nodes` that are nearest to `node`, nearest first; ties in the given order.
+
+            dist: [N, N] distances. `node` itself counts, at its distance dist[node][node]. O(N log N).
+            """
+            checked_nodes([node], end=len(dist))
+            checked_nodes(nodes, end=len(dist))
+            row = dist[node]
+            return sorted(nodes, key=lambda other: row[other])[: checked_count(count)]
+
+        def checked_count(count, least=0):
+            """`count` if it is at least `least`. Raises ValueError."""
+            if count < least:
+                raise ValueError(f"a count is below {least}")
+            return count
 
         def ordered_insertion(
             dist,
@@ -146,12 +174,6 @@ except ImportError:  # the same in Python, slower
                 raise ValueError(f"a number is not from {low} to {high}")
             return value
 
-        def checked_count(count, least=0):
-            """`count` if it is at least `least`. Raises ValueError."""
-            if count < least:
-                raise ValueError(f"a count is below {least}")
-            return count
-
         def room_of(demands, capacity, route):
             return capacity - sum(demands[node] for node in route)
 
@@ -180,43 +202,11 @@ except ImportError:  # the same in Python, slower
             others.sort(key=lambda other: row[other])
             return others[: min(checked_count(count), DEPTH)]
 
-        def related_removal(
-            dist, demands, routes, center, count, rng, power=3.0, by_demand=0.0, by_route=0.0
-        ):
-            """Remove `count` customers, at least one, related to those removed before them (Shaw).
-
-            Relatedness to a removed customer, smaller is closer: the distance over the mean distance
-            to all customers, plus by_demand * the difference of demands over the mean demand, plus
-            by_route if they are on different routes. Two draws a customer: which of the removed ones to
-            compare with, and the rank len * u ** power. O(count * N log N).
-            """
+        def radial_removal(dist, routes, center, count):
+            """Remove the `count` customers nearest to the node `center`, which may be any node."""
+            checked_nodes([center], end=len(dist))
             served = served_by(dist, routes)
-            checked_number(by_demand, -1e6, 1e6)
-            checked_number(by_route, -1e6, 1e6)
-            count = min(checked_count(count), len(served))
-            home = {node: r for r, route in enumerate(routes) for node in route}
-            mean_demand = sum(demands[node] for node in served) / max(1, len(served)) or 1.0
-            rest, chosen = list(served), [center]
-            rest.remove(center)
-            while len(chosen) < count:
-                other = chosen[int(rng.random() * len(chosen))]
-                row, total = dist[other], 0.0
-                for node in served:
-                    total += row[node]
-                mean = total / len(served) or 1.0
-                related = {}
-                for node in rest:
-                    score = row[node] / mean
-                    if by_demand:
-                        score += by_demand * (abs(demands[node] - demands[other]) / mean_demand)
-                    if by_route and home[node] != home[other]:
-                        score += by_route
-                    related[node] = score
-                ranked = sorted(rest, key=lambda node: related[node])
-                node = ranked[rank(rng, len(ranked), power)]
-                rest.remove(node)
-                chosen.append(node)
-            return remove(routes, chosen)
+            return remove(routes, nearest(dist, center, served, count))
 
         def served_by(dist, routes):
             """All customers, in the order of the routes. Raises ValueError."""
@@ -229,12 +219,6 @@ except ImportError:  # the same in Python, slower
             gone = set(customers)
             kept = [[node for node in route if node not in gone] for route in routes]
             return kept, [node for route in routes for node in route if node in gone]
-
-        def rank(rng, count, power):
-            """A place below `count` by one draw u: count * u ** power. Small places are likelier."""
-            if not power > 0:
-                raise ValueError("power is not above 0")
-            return min(count - 1, int(count * rng.random() ** power))
 
         def two_opt(dist, routes, customers, *, near=10, moves=1000):
             """2-opt within routes, at `customers` and the ends of the edges it changes: routes.
@@ -330,8 +314,10 @@ except ImportError:  # the same in Python, slower
 
         return SimpleNamespace(
             cost=cost,
+            nearest=nearest,
             ordered_insertion=ordered_insertion,
-            related_removal=related_removal,
+            radial_removal=radial_removal,
+            remove=remove,
             two_opt=two_opt,
             two_opt_star=two_opt_star,
         )
