@@ -21,7 +21,7 @@ import math
 import os
 import re
 from argparse import ArgumentParser, Namespace
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -39,7 +39,7 @@ from spo_jax.envs.specs import parse_specs
 from spo_jax.envs.textfiles import write_atomically
 from spo_jax.errors import InputError
 from spo_jax.search.credit import get_credit
-from spo_jax.search.lab.power import detectable
+from spo_jax.search.lab import power
 from spo_jax.search.runs.run import Run
 
 Arms = Mapping[str, Mapping[str, Any]]  # name -> the settings that the arm changes
@@ -260,19 +260,13 @@ def report(
     print(f"written to {out}: table.md, table.csv, tests.csv, runs.csv, curves.csv, curves.png")
 
 
-def interval(values: Sequence[float]) -> tuple[int, float, float, float]:
+def interval(values: Iterable[float]) -> tuple[int, float, float, float]:
     """How many values are known, their mean, and its 95% Student t interval; NaN for what lacks.
 
     Seeds are few: of five normal values a percentile bootstrap covers the mean 84 times in 100.
     """
-    from scipy import stats
-
-    known = pd.Series(values, dtype=float).dropna()
-    low = high = math.nan
-    if len(known) > 1:
-        half = float(stats.t.ppf(0.975, len(known) - 1) * stats.sem(known))
-        low, high = known.mean() - half, known.mean() + half
-    return len(known), float(known.mean()), low, high
+    known = pd.Series(values, dtype=float).dropna().to_numpy()
+    return len(known), *power.interval(known)
 
 
 def table(measures: pd.DataFrame) -> pd.DataFrame:
@@ -312,7 +306,7 @@ def tests(measures: pd.DataFrame) -> pd.DataFrame:
             if seeds > 1:
                 p = float(stats.ttest_1samp(values, 0).pvalue) if values.any() else 1.0
             deviation = float(values.std(ddof=1)) if seeds > 1 else math.nan
-            rows.append((arm, name, seeds, mean, low, high, p, detectable(deviation, seeds)))
+            rows.append((arm, name, seeds, mean, low, high, p, power.detectable(deviation, seeds)))
     columns = ["arm", "measure", "seeds", "difference", "low", "high", "p", "detectable"]
     found = pd.DataFrame(rows, columns=columns)
     found.insert(7, "holm", holm(found.p.to_numpy(float)))
