@@ -6,10 +6,11 @@
         --arm "fast: --learning-rate 0.02 --credit gap"
 
 The first line compares GRPO with the same search without updates, with the grammar in place of the
-model, and with best-of-N: the same model, no parents and no updates. The second is the paper's two
-ablations; in `shared` the shared credit is used in the update and in selection, in shared-learning
-and shared-selection in one of them. `diverse` selects survivors by the paper's rule, whose scores
-are not ranks. --arm adds arms of your own. See common/study.py.
+model, and with best-of-N: the same model, no parents and no updates. `no-evolution` has updates and
+no parents. The second line has the paper's two ablations; in `shared` the shared credit is used in
+the update and in selection, in shared-learning and shared-selection in one of them. `diverse`
+selects survivors by the paper's rule, whose scores are not ranks. --arm adds arms of your own. See
+common/study.py.
 """
 
 import argparse
@@ -24,6 +25,7 @@ from spo_jax.errors import InputError
 ARMS: dict[str, dict[str, Any]] = {
     "grpo": {},
     "no-update": {"update": "none"},
+    "no-evolution": {"parents": "none"},
     "grammar": {"generator": "grammar"},
     "best-of-n": {"update": "none", "parents": "none"},
     "diverse": {"survivors": "diverse", "diversity": 0.1},

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from spo_jax.search.rounds import Observer as Observer
     from spo_jax.search.runs.discover import discover as discover
     from spo_jax.search.runs.discover import settings as settings
+    from spo_jax.search.runs.pairs import compare as compare
     from spo_jax.search.runs.pairs import evaluate as evaluate
     from spo_jax.search.runs.pairs import solve as solve
     from spo_jax.search.runs.report.write import report as report
@@ -46,7 +47,7 @@ _MODULES = {
     "search.population": ("Member",),
     "search.rounds": ("Observer",),
     "search.runs.discover": ("discover", "settings"),
-    "search.runs.pairs": ("evaluate", "solve"),
+    "search.runs.pairs": ("compare", "evaluate", "solve"),
     "search.runs.report.write": ("report",),
     "search.runs.run": ("Run", "load_run"),
 }

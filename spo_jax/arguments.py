@@ -119,6 +119,12 @@ def _discover(sub: argparse.ArgumentParser) -> None:
         help="print the settings as a TOML file for --preset, and run nothing",
     )
     add("--report", action="store_true", help="write report.html after every round (spo report)")
+    add(
+        "--track",
+        metavar="NAME[,NAME]",
+        help="send the numbers of each round to tensorboard, wandb or mlflow, or to a tracker of "
+        "yours, package.module:NAME",
+    )
     flags.add_arguments(sub)
 
 
@@ -153,6 +159,12 @@ def _export(sub: argparse.ArgumentParser) -> None:
         "--select",
         choices=("utility", "validation"),
         help="of the finalists the highest J, or the best in validation (default: as the run)",
+    )
+    add(
+        "--for",
+        dest="purpose",
+        choices=("alns", "function"),
+        help="with --out: as operators of the library alns, or as a function solve(...), too",
     )
     add("--adapters", metavar="DIR", help="write both adapters to DIR/destroy and DIR/repair")
 
@@ -229,6 +241,70 @@ def _solve(sub: argparse.ArgumentParser) -> None:
         help="overwrite output files, whatever they hold (default: only by what is no worse)",
     )
     _settings(sub, "workers", "cpu_seconds", "on_invalid", "unsafe_sandbox")
+
+
+def _compare(sub: argparse.ArgumentParser) -> None:
+    add = sub.add_argument
+    add(
+        "instances",
+        nargs="+",
+        metavar="INSTANCE",
+        help="instance files, folders of them, or uniform:SIZExCOUNT[@SEED]",
+    )
+    add(
+        "--pair",
+        nargs="+",
+        action="extend",
+        metavar="PAIR_OR_RUN",
+        help="pair files and run folders, each a row of its own; shipped is the pair that ships "
+        "(the default)",
+    )
+    add(
+        "--against",
+        nargs="+",
+        default=["all"],
+        metavar="NAME",
+        help="baselines (see spo baseline), construction, and solvers of your own as "
+        "package.module:NAME; all is every baseline of the problem (the default)",
+    )
+    add("--problem", metavar="P", help="the problem (default: by the suffix of INSTANCE)")
+    _files(sub)
+    add(
+        "--time",
+        type=_seconds,
+        default=10.0,
+        metavar="S",
+        help="seconds of wall-clock time for each method and instance (default: 10)",
+    )
+    add(
+        "--workers",
+        type=_count,
+        default=1,
+        metavar="N",
+        help="cores for each method, which does not leave them; those that use one core run once "
+        "on each with other seeds (default: 1)",
+    )
+    add("--seeds", type=_count, default=1, help="runs of each method and instance (default: 1)")
+    add(
+        "--references",
+        metavar="FILE",
+        help="a CSV or JSON file of best known costs, by name or digest (default: those beside "
+        "the instances and those that ship; else the best found)",
+    )
+    add(
+        "--out",
+        metavar="FOLDER",
+        default="comparison",
+        help="solutions, table.md, table.csv, table.json, curves.csv and the picture "
+        "(default: comparison)",
+    )
+    add("--plot", metavar="FILE.svg", help="the picture: SVG, PNG or PDF (default: in FOLDER)")
+    add(
+        "--force",
+        action="store_true",
+        help="overwrite files in FOLDER, whatever they hold (default: only solutions that are no "
+        "better, and tables of spo compare)",
+    )
 
 
 def _files(sub: argparse.ArgumentParser) -> None:
@@ -324,8 +400,10 @@ COMMANDS: dict[str, tuple[str, str, str, Callable[[argparse.ArgumentParser], Non
         "write a run's best pair as a Python file, or its adapters",
         "Writes the best pair of a run as one Python module with the functions destroy and repair, "
         "their strategies as docstrings and the helpers they use. It can be imported without "
-        "spo-jax, and spo evaluate and spo solve read it. Also writes the adapters that a model "
-        "learned, as folders that PEFT and vLLM read. Nothing is overwritten.",
+        "spo-jax, and spo evaluate and spo solve read it. With --for the file also plugs into the "
+        "library alns, or has a function solve of distances or coordinates. Also writes the "
+        "adapters that a model learned, as folders that PEFT and vLLM read. Nothing is "
+        "overwritten.",
         "spo export runs/first --out pair.py",
         _export,
     ),
@@ -343,10 +421,10 @@ COMMANDS: dict[str, tuple[str, str, str, Callable[[argparse.ArgumentParser], Non
     "baseline": (
         "measure a classical heuristic or a solver on instances",
         "Runs a baseline of the paper's Appendix C on groups of instances, and prints and writes "
-        "what spo evaluate does. For the TSP: nearest-neighbor, farthest-insertion, 2-opt, 3-opt "
-        "and alns. For the CVRP: clarke-wright, local-search, alns and or-tools (the solvers "
-        "extra). A function (instance, seed) -> solution of your own is package.module:NAME; "
-        "it runs outside the sandbox.",
+        "what spo evaluate does. For the TSP: nearest-neighbor, farthest-insertion, 2-opt, 3-opt, "
+        "alns, or-tools and lkh. For the CVRP: clarke-wright, local-search, alns, or-tools and "
+        "pyvrp. (or-tools, lkh and pyvrp need the solvers extra.) A function (instance, seed) -> "
+        "solution of your own is package.module:NAME; it runs outside the sandbox.",
         "spo baseline 2-opt --problem tsp --on uniform:100x32@1 tsplib/ --json report.json",
         _baseline,
     ),
@@ -358,6 +436,17 @@ COMMANDS: dict[str, tuple[str, str, str, Callable[[argparse.ArgumentParser], Non
         "and the best so far is written.",
         "spo solve berlin52.tsp --time 30 --plot berlin52.png",
         _solve,
+    ),
+    "compare": (
+        "compare pairs, baselines and solvers for equal time",
+        "Runs pairs, the problem's construction, ALNS and the other baselines, and OR-Tools, PyVRP "
+        "and LKH where they are installed, on the same instances for the same wall-clock time on "
+        "the same cores, one after another. Prints cost, gap and seconds of each, and their mean "
+        "gaps with 95% intervals; writes all solutions, tables, and a picture of the gap by "
+        "second. Every solution is checked, and its cost computed by the problem. Ctrl-C ends it "
+        "with the table of what is finished.",
+        "spo compare A-n32-k5.vrp P-n76-k4.vrp --time 10",
+        _compare,
     ),
     "doctor": (
         "check this machine",

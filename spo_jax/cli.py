@@ -279,6 +279,47 @@ def _solve(args: argparse.Namespace) -> int:
     return 0 if found.stop is None else exit_code(found.stop)
 
 
+def _compare(args: argparse.Namespace) -> int:
+    from spo_jax.envs.reading import remarks_on_files
+    from spo_jax.envs.report.compare import compare, usable
+    from spo_jax.envs.report.compared import Folder, show_comparison, took
+    from spo_jax.envs.report.reporting import Meter, console
+    from spo_jax.search.runs.pairs import contest
+
+    problem, instances, methods, own = contest(
+        args.instances, args.pair or [], args.problem, args.against, args.references, _reading(args)
+    )
+    usable(args.time, args.seeds, args.workers)
+    inputs = [each for each in args.instances if Path(each).is_file()]
+    if args.plot is not None:
+        _check_output(args.plot, *inputs)
+    folder = Folder(args.out, problem, instances, methods, picture=args.plot, force=args.force)
+    for line in remarks_on_files(instances):
+        print(line, file=sys.stderr)
+    folder.make()
+    print(took(instances, methods, args.time, args.seeds), file=sys.stderr)
+    with Meter(sys.stderr, None) as meter:
+        found = compare(
+            problem,
+            instances,
+            methods,
+            seconds=args.time,
+            seeds=args.seeds,
+            workers=args.workers,
+            own=own,
+            progress=meter,
+            keep=folder.keep,
+        )
+    if found.stop is not None:
+        take_time()
+    show_comparison(found, console(sys.stdout))
+    for line in folder.write(found):
+        print(line)
+    if found.stop is not None:
+        return exit_code(found.stop)
+    return int(not any(each.ok for each in found.attempts))
+
+
 def _doctor(args: argparse.Namespace) -> int:
     from spo_jax.envs.report.doctor import examine
     from spo_jax.envs.report.reporting import console, show_findings
@@ -313,5 +354,6 @@ COMMANDS: dict[str, Callable[[argparse.Namespace], int]] = {
     "evaluate": _evaluate,
     "baseline": _baseline,
     "solve": _solve,
+    "compare": _compare,
     "doctor": _doctor,
 }

@@ -83,6 +83,12 @@ class SearchSettings(Group):
     select: Literal["utility", "validation"] = knob(
         "utility", "the run's pair: the highest J (the paper's rule), or the best in validation"
     )
+    start_pairs: tuple[Text, ...] = volatile(
+        (), "pairs that round 1 starts from: pair files, run folders, or shipped"
+    )
+    minutes: float | None = volatile(
+        None, "wall-clock minutes of the run, in place of rounds: as many as fit", 0.01, 1e6
+    )
     finalists: int = knob(10, "pairs validated after the last round (0: none)", 0, 10_000)
     halving: bool = rare(
         False, "validate the better half on twice as many instances, until the last few are on all"
@@ -124,6 +130,12 @@ class SearchSettings(Group):
             "method_settings is given, but method is spo, whose numbers have options of their own; "
             "leave it out, or name another method",
         )
+        for name in ("start_pairs", "minutes"):
+            refuse(
+                self.method != SPO and bool(getattr(self, name)),
+                f"{name} is given, and method is {self.method}, which begins and counts its rounds "
+                f"in its own way; leave out {name}",
+            )
         return self
 
 
@@ -136,6 +148,12 @@ class EvaluationSettings(Group):
         "folders",
     )
     validate_on: tuple[Text, ...] = volatile((), "validation instances, likewise")
+    distances: Literal["file", "exact", "round", "ceil"] = volatile(
+        "file", "distances of instance files: as the file says, not rounded, or rounded so"
+    )
+    capacity: float | None = volatile(
+        None, "capacity of vehicles, for instance files without one", 1e-9, 1e12
+    )
     utility: Literal["improvement", "anytime"] | Own = knob(
         "improvement", "what a pair is worth: the paper's J, or its mean over the steps"
     )
@@ -225,7 +243,7 @@ class LearningSettings(Group):
         0.0,
         1e6,
     )
-    deterministic: bool = knob(
+    deterministic: bool = rare(
         False, "ask a GPU for the same bits each time, which is slower (no: to rounding only)"
     )
     micro_batch: int = rare(3, "answers in one gradient", 1, 100_000)
@@ -242,7 +260,7 @@ class EndpointSettings(Group):
     concurrency: int = volatile(8, "requests at a time", 1, 1000)
     request_timeout: float = rare_volatile(600.0, "seconds for a whole answer", 0.01, 1e6)
     retries: int = rare_volatile(5, "how often a request that failed is repeated", 0, 1000)
-    request_extra: Text | None = knob(
+    request_extra: Text | None = rare(
         None, """more fields of each request, as JSON: '{"reasoning_effort": "low"}'"""
     )
     prompt_price: float = rare_volatile(0.0, "price of a million prompt tokens", 0.0, 1e9)

@@ -7,6 +7,7 @@ Sandbox workers and a vLLM server end with the process that started them.
 """
 
 import os
+import select
 import signal
 import sys
 import threading
@@ -55,6 +56,8 @@ class _Farewell:
 
 _farewell = _Farewell()
 _deadline: threading.Timer | None = None
+_ear: int | None = None  # the pipe whose bytes are the numbers of signals
+_hearing = threading.Lock()  # of the two above
 
 
 def last_words(words: Callable[[], None]) -> None:
@@ -70,9 +73,20 @@ def say_farewell(otherwise: Callable[[], None]) -> None:
 def take_time() -> None:
     """Cancel the deadline: the next work may exceed `GRACE`, and only another signal ends it."""
     global _deadline
-    if _deadline is not None:
-        _deadline.cancel()
-        _deadline = None
+    with _hearing:
+        if _ear is not None:
+            _read(_ear)  # the signal may not have been heard yet, which would set a deadline now
+        if _deadline is not None:
+            _deadline.cancel()
+            _deadline = None
+
+
+def _read(pipe: int) -> bytes | None:
+    """What is in a pipe; None for nothing, b"" if it is closed."""
+    try:
+        return os.read(pipe, 64)
+    except BlockingIOError:
+        return None
 
 
 @contextmanager
@@ -81,6 +95,7 @@ def stoppable(otherwise: Callable[[], None]) -> Iterator[None]:
 
     A signal that is ignored at the start of the process, as by nohup, stays ignored.
     """
+    global _ear
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -95,11 +110,17 @@ def stoppable(otherwise: Callable[[], None]) -> Iterator[None]:
 
     def hear(pipe: int) -> None:
         global _deadline
-        while data := os.read(pipe, 1):
-            if data[0] in _SIGNALS and _deadline is None:
-                _deadline = threading.Timer(GRACE, _end, (data[0], otherwise))
-                _deadline.daemon = True
-                _deadline.start()
+        while True:
+            select.select([pipe], [], [])
+            with _hearing:
+                data = _read(pipe)
+                if data == b"":
+                    return
+                number = next((each for each in data or b"" if each in _SIGNALS), None)
+                if number is not None and _deadline is None:
+                    _deadline = threading.Timer(GRACE, _end, (number, otherwise))
+                    _deadline.daemon = True
+                    _deadline.start()
 
     def unraised(what: Any) -> None:
         """A library's callback cannot raise: the deadline ends the process, without a traceback."""
@@ -109,11 +130,11 @@ def stoppable(otherwise: Callable[[], None]) -> Iterator[None]:
     hook, sys.unraisablehook = sys.unraisablehook, unraised
     heard = [each for each in _SIGNALS if signal.getsignal(each) not in (signal.SIG_IGN, None)]
     before = {each: signal.signal(each, stop) for each in heard if each != signal.SIGINT}
-    ours, theirs = os.pipe2(os.O_CLOEXEC)
-    os.set_blocking(theirs, False)
+    ours, theirs = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
     wakeup = signal.set_wakeup_fd(theirs, warn_on_full_buffer=False)
     ear = threading.Thread(target=hear, args=(ours,), daemon=True)
     ear.start()
+    _ear = ours
     try:
         yield
     finally:
@@ -121,6 +142,7 @@ def stoppable(otherwise: Callable[[], None]) -> Iterator[None]:
         signal.set_wakeup_fd(wakeup)
         for number, handler in before.items():
             signal.signal(number, handler)
+        _ear = None
         os.close(theirs)
         ear.join()
         os.close(ours)

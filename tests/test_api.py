@@ -314,6 +314,15 @@ def test_settings_are_given_whole_or_one_by_one(tmp_path: Path, run: spo_jax.Run
         spo_jax.discover("tsp", whole, path=tmp_path / "run", resume=True)
 
 
+@pytest.mark.parametrize("kind", [list, tuple])
+def test_a_setting_of_several_values_is_a_list_or_a_tuple(tmp_path: Path, kind: Any) -> None:
+    on = kind(["uniform:8x1", "uniform:9x1"])
+    found = spo_jax.discover(
+        "tsp", preset="smoke", generator="grammar", rounds=1, steps=2, on=on, path=tmp_path / "run"
+    )
+    assert found.config.evaluation.on == ("uniform:8x1", "uniform:9x1")
+
+
 def test_nothing_is_printed_unless_asked(tmp_path: Path, capsys: Any) -> None:
     once = SMALL | {"rounds": 1}
     spo_jax.discover("tsp", path=tmp_path / "quiet", **once)

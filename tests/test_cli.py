@@ -243,6 +243,8 @@ BAD = [
     (["export", "nowhere", "--out", "new.py"], "no such run"),
     (["export", ".", "--out", "new.py"], "no run"),
     (["export", "."], "--out FILE.py, --adapters DIR"),
+    (["export", ".", "--adapters", "new", "--for", "alns"], "--for is about a file"),
+    (["export", ".", "--out", "new.py", "--for", "excel"], "unknown --for 'excel'"),
     (["runs", "nowhere"], "no such folder"),
     (["evaluate", "nowhere", "--problem", "tsp", "--on", "ten.tsp"], "no such file"),
 ]
@@ -340,6 +342,8 @@ def test_a_run_is_listed_exported_evaluated_and_solves(finished, folder, capsys)
     assert main(["runs", str(finished.parent)]) == 0
     assert "1/1" in capsys.readouterr().out
     assert main(["export", run, "--out", "best.py"]) == 0
+    assert main(["export", run, "--out", "function.py", "--for", "function"]) == 0
+    assert "\ndef solve(places, *, seconds=10.0" in Path("function.py").read_text()
     assert main(["solve", "ten.tsp", "--pair", "best.py", "--out", "a.tour", "--steps", "5"]) == 0
     assert main(["solve", "ten.tsp", "--pair", run, "--out", "b.tour", "--steps", "5"]) == 0
     assert Path("a.tour").read_text() == Path("b.tour").read_text()

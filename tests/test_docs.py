@@ -100,7 +100,8 @@ def test_every_dependency_has_its_licence() -> None:
     assert {name: set(extras) for name, (extras, _) in table.items()} == declared()
     for name, (_, licence) in table.items():
         try:
-            expression = importlib.metadata.metadata(name)["License-Expression"]
+            # Not by []: where the backport importlib_metadata is imported, a missing key raises.
+            expression = importlib.metadata.metadata(name).get("License-Expression")
         except importlib.metadata.PackageNotFoundError:
             continue
         assert expression in (None, licence), f"{name} says {expression}"

@@ -3,9 +3,10 @@
 The pages are written for a reader of the repository, where a link is a path from the page's own
 file. In the site README.md, CHANGELOG.md, CONTRIBUTING.md and experiments/README.md are pages;
 whatever else outside docs/ is linked is copied into source/, and a linked folder gets a page that
-lists it.
+lists it. Each notebook of docs/notebooks/ is a page, too.
 """
 
+import json
 import posixpath
 import re
 from collections.abc import Iterator
@@ -23,6 +24,7 @@ PAGES = {
     "experiments/README.md": "experiments.md",
 }
 DOCS = "docs/"
+NOTEBOOKS = "notebooks"  # in docs/ and in the site
 
 # Group 1 is code, in which nothing is a link; group 3 the path of one, group 4 its place there.
 _LINK = re.compile(
@@ -30,14 +32,27 @@ _LINK = re.compile(
 )
 
 
+def on_config(config: Any) -> Any:
+    """Adds the notebooks to the navigation, behind the guides."""
+    pages = [f"{NOTEBOOKS}/{name}.md" for name in _notebooks(Path(config.config_file_path).parent)]
+    behind = next(k for k, each in enumerate(config.nav) if "Guides" in each)
+    config.nav.insert(behind + 1, {"Notebooks": pages})
+    return config
+
+
 def on_files(files: Files, config: Any) -> Files:
     """Adds the pages and files outside docs/, and pages of folders, that some page links to."""
     root = Path(config.config_file_path).parent
     pages = [DOCS + file.src_uri for file in files.documentation_pages()]
+    texts = {page: (root / page).read_text("utf-8") for page in (*pages, *PAGES)}
     for path, uri in PAGES.items():
-        files.append(File.generated(config, uri, content=(root / path).read_text("utf-8")))
-    for page in (*pages, *PAGES):
-        for target in _targets(page, (root / page).read_text("utf-8"), root):
+        files.append(File.generated(config, uri, content=texts[path]))
+    for name, text in _notebooks(root).items():
+        uri = f"{NOTEBOOKS}/{name}.md"
+        texts[DOCS + uri] = text
+        files.append(File.generated(config, uri, content=text))
+    for page, text in texts.items():
+        for target in _targets(page, text, root):
             uri = _uri(target, root)
             if files.get_file_from_path(uri) is not None:
                 continue
@@ -66,10 +81,26 @@ def on_page_markdown(markdown: str, page: Any, config: Any, files: Files) -> str
         target = found[3] and _resolved(source, found[3], root)
         if not target:
             return found[0]
-        uri = posixpath.relpath(_uri(target, root), posixpath.dirname(here) or ".")
+        uri = _uri(target, root)
+        if not here.startswith(f"{NOTEBOOKS}/"):  # a notebook's own page links to the file
+            uri = re.sub(rf"^({NOTEBOOKS}/.*)\.ipynb$", r"\1.md", uri)
+        uri = posixpath.relpath(uri, posixpath.dirname(here) or ".")
         return f"{found[2]}{uri}{found[4] or ''}"
 
     return _LINK.sub(turned, markdown)
+
+
+def _notebooks(root: Path) -> dict[str, str]:
+    """The pages of the notebooks by name: code cells as blocks, and where the notebook is."""
+    found = {}
+    for path in sorted((root / DOCS / NOTEBOOKS).glob("*.ipynb")):
+        parts = []
+        for cell in json.loads(path.read_text("utf-8"))["cells"]:
+            text = "".join(cell["source"])
+            parts.append(text if cell["cell_type"] == "markdown" else f"```python\n{text}\n```")
+        parts.insert(1, f"This page is a notebook: [{path.name}]({path.name}).")
+        found[path.stem] = "\n\n".join(parts) + "\n"
+    return found
 
 
 def _settings() -> str:

@@ -11,7 +11,7 @@ import builtins
 import keyword
 import os
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -144,29 +144,43 @@ def _reached(module: _Module, role: Role) -> _Module:
 
 
 def format_pair(
-    pair: Pair, about: str = "", interface: Interface | None = None, kit: str = ""
+    pair: Pair,
+    about: str = "",
+    interface: Interface | None = None,
+    kit: str = "",
+    tail: str = "",
 ) -> str:
     """A module with both programs, independent of spo_jax.
 
     The head of its docstring has `about` (origin and quality) and the argument descriptions of the
     problem's `interface`. kit: the module of the problem's kit (`Problem.kit`), of which the file
     gets what the programs use; without it their imports of `lns` stay as they are.
+    tail: code to put behind the pair, which calls it; its docstrings go to the head, and names in
+    the programs give way to its own.
     Raises Unwritable for a program that the contract forbids: no such function, nested too deeply.
     """
-    modules = []
+    modules = {}
     for role in ROLES:
         try:
-            modules.append(_named(getattr(pair, role), role))
+            modules[role] = _named(getattr(pair, role), role)
         except Rejection as error:
             raise Unwritable(f"the {role} program cannot be written: {error.reason}") from None
     try:
-        return _joined(*_apart(*modules), about, interface, kit)
+        behind = _Module(*split(tail))
+        programs = _apart(*_giving_way(modules["destroy"], modules["repair"], behind))
+        return _joined(*programs, about, interface, kit, behind, _docstrings(tail))
     except Rejection as error:
         raise Unwritable(f"the pair cannot be written: {error.reason}") from None
 
 
 def _joined(
-    destroy: _Module, repair: _Module, about: str, interface: Interface | None, kit: str
+    destroy: _Module,
+    repair: _Module,
+    about: str,
+    interface: Interface | None,
+    kit: str,
+    behind: _Module,
+    uses: Sequence[str],
 ) -> str:
     shared = _shared(destroy, repair)
     imports = {*destroy.imports, *repair.imports}
@@ -178,8 +192,11 @@ def _joined(
             statements.append(each)
     ours = sorted((each for each in imports if kit and each.module == KIT), key=str)
     block = kitfile.block(kit, ours, statements) if ours else ""
-    body = layout(imports.difference(ours), statements, ROLES, (block, {e.name for e in ours}))
-    return f"{head(destroy.function('destroy'), statements, about, interface)}\n\n{body}"
+    imports = imports.difference(ours) | {*behind.imports}
+    body = layout(imports, statements, ROLES, (block, {e.name for e in ours}))
+    top = head(destroy.function("destroy"), statements, about, interface, uses)
+    last = "".join(f"\n\n{each.text}\n" for each in behind.statements)
+    return f"{top}\n\n{body}{last}"
 
 
 def save_pair(
@@ -188,6 +205,7 @@ def save_pair(
     about: str = "",
     interface: Interface | None = None,
     kit: str = "",
+    tail: str = "",
     *,
     overwrite: bool = False,
 ) -> Path:
@@ -195,7 +213,7 @@ def save_pair(
     Unwritable as `format_pair` does.
     """
     path = Path(path)
-    text = format_pair(pair, about, interface, kit)
+    text = format_pair(pair, about, interface, kit, tail)
     if path.is_dir():
         raise InputError(f"{path}: a folder; give the name of a file")
     if not path.parent.is_dir():
@@ -247,6 +265,33 @@ def _call(function: Statement, name: str) -> Statement:
     names = [each.arg for each in (*node.args.posonlyargs, *node.args.args)]
     arguments = ", ".join(names[: len(names) - len(node.args.defaults)])
     return Statement(f"def {name}({arguments}):\n    return {node.name}({arguments})")
+
+
+def _giving_way(destroy: _Module, repair: _Module, behind: _Module) -> tuple[_Module, _Module]:
+    """Both modules without the names that the code behind them binds to something else."""
+    taken = set().union(
+        *(identifiers(each.text) for part in (destroy, repair, behind) for each in part.statements),
+        *(part.names for part in (destroy, repair, behind)),
+    )
+    meant = {each.name: each.target for each in behind.imports}
+    clashing = {
+        name
+        for module in (destroy, repair)
+        for name in module.names & behind.names
+        if {each.target for each in module.imports if each.name == name} != {meant.get(name)}
+    }
+    fresh = {name: _fresh(name, "own", taken) for name in sorted(clashing)}
+    return destroy.rename(fresh), repair.rename(fresh)
+
+
+def _docstrings(text: str) -> list[str]:
+    """The texts that stand alone at the top of a module."""
+    values = (node.value for node in parse_tree(text).body if isinstance(node, ast.Expr))
+    return [
+        each.value.strip()
+        for each in values
+        if isinstance(each, ast.Constant) and isinstance(each.value, str)
+    ]
 
 
 def _apart(destroy: _Module, repair: _Module) -> tuple[_Module, _Module]:

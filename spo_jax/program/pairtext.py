@@ -158,12 +158,16 @@ _NUMPY_WORDS = frozenset({"size", "p", "replace", "axis", "endpoint", "dtype"})
 
 
 def head(
-    destroy: Statement, statements: Sequence[Statement], about: str, interface: Interface | None
+    destroy: Statement,
+    statements: Sequence[Statement],
+    about: str,
+    interface: Interface | None,
+    uses: Sequence[str] = (),
 ) -> str:
     """The module's docstring: its purpose and its use in one step.
 
     destroy: the entry function; its own names serve if the interface is unknown.
-    statements: of both programs.
+    statements: of both programs. uses: paragraphs on what else the module is for.
     """
     names, current = _arguments(destroy.node, interface)
     instance = "".join(f"{name}, " for name in names)
@@ -174,7 +178,7 @@ def head(
         [
             *(_note(each) for each in (interface.arguments if interface else ()) if each.about),
             "steps counts the steps since the best cost last fell.",
-            f"rng is {_rng(statements)}.",
+            f"rng is {drawn_from(statements)}.",
             "The file needs nothing of spo_jax; `spo solve` reads it.",
         ]
     )
@@ -187,6 +191,7 @@ def head(
         f"    candidate = repair({instance}rest, removed, steps, rng)",
         "",
         *textwrap.wrap(notes, WIDTH),
+        *(line for use in uses for line in ("", *use.split("\n"))),
     )
     return '"""' + "\n".join(paragraphs) + '\n"""'
 
@@ -210,7 +215,7 @@ def _note(argument: Argument) -> str:
     return f"{entry} is {argument.about}."
 
 
-def _rng(statements: Sequence[Statement]) -> str:
+def drawn_from(statements: Iterable[Statement]) -> str:
     """The generator that the programs need, from the methods they call on `rng`."""
     used: set[str] = set()
     numpy = False

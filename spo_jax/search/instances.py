@@ -5,9 +5,11 @@ seed differs from the other sets of the run and from those of `spo evaluate`.
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from spo_jax.config import Settings
 from spo_jax.envs.problem import Instance, Problem
+from spo_jax.envs.reading import Reading
 from spo_jax.envs.specs import parse_spec, sampled
 from spo_jax.errors import InputError
 from spo_jax.seeding import derive
@@ -18,8 +20,9 @@ FRESH = 4  # times the instances of discovery: half its noise
 def training_instances(config: Settings, problem: Problem) -> list[Instance]:
     """What `on` names, by default `instances` of `size`. Raises InputError."""
     seed = derive(config.seed, "instances")
+    reading_of(config, problem)  # refuses options that nothing reads
     if config.evaluation.on:
-        return _named(config.evaluation.on, problem, seed)
+        return _named(config.evaluation.on, config, problem, seed)
     return sampled(problem, config.evaluation.size, config.evaluation.instances, seed)
 
 
@@ -30,7 +33,7 @@ def validation_instances(config: Settings, problem: Problem) -> list[Instance]:
     """
     seed = derive(config.seed, "validation")
     if config.evaluation.validate_on:
-        return _named(config.evaluation.validate_on, problem, seed)
+        return _named(config.evaluation.validate_on, config, problem, seed)
     return sampled(
         problem, config.evaluation.validation_size, config.evaluation.validation_instances, seed
     )
@@ -68,10 +71,23 @@ def _like_training(config: Settings, problem: Problem, times: int, seed: int) ->
     return fresh
 
 
-def _named(specs: Sequence[str], problem: Problem, seed: int) -> list[Instance]:
+def reading_of(config: Settings, problem: Problem) -> Reading:
+    """How a run reads instance files.
+
+    Raises InputError for options that no file of the run takes.
+    """
+    reading = Reading(config.evaluation.distances, config.evaluation.capacity)
+    specs = (*config.evaluation.on, *config.evaluation.validate_on)
+    if reading.given and all(parse_spec(text, problem).uniform for text in specs):
+        raise InputError(f"--{next(iter(reading.given))} is for instance files, and none is named")
+    return reading
+
+
+def _named(specs: Sequence[str], config: Settings, problem: Problem, seed: int) -> list[Instance]:
     found: dict[str, Instance] = {}
+    reading = reading_of(config, problem)
     for text in specs:
-        for instance in parse_spec(text, problem).load(problem, seed):
+        for instance in replace(parse_spec(text, problem), reading=reading).load(problem, seed):
             if instance.digest in found:
                 raise InputError(
                     f"{text}: {instance.name} is the same instance as "

@@ -59,8 +59,8 @@ class Played:
     """One evaluated pair. utility: J (eq:pair-performance), NaN unless its status is "ok".
 
     kind: "response" for a repair with the destroy it answers, "credit" for what a credit scheme
-        asked for, "cross-play" for the panel's. Of a measurement of a pair that has one already:
-        "elite", or "control" for one drawn blindly.
+        asked for, "cross-play" for the panel's, "start" for a pair that the run began with. Of a
+        measurement of a pair that has one already: "elite", or "control" for one drawn blindly.
     role: of the program that failed; empty where none did or where that is not known.
     scores: [I * S], by training instance and seed, the seeds of an instance side by side; their
         mean is `utility`. Empty where that is NaN. costs: [I * S], of the best solutions, likewise;

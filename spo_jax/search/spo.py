@@ -13,6 +13,7 @@ Deliberate differences from the paper's listing:
 - A credit scheme may ask for more pairs than the responses; they are evaluated after line 9. The
   paper's asks for none.
 - A pair that an earlier round evaluated is not evaluated again: the rollouts would be the same.
+- A run may start from pairs that exist (`spo_jax.search.start`); the paper's starts from none.
 - The best programs may be measured again before survivors are chosen (`remeasure`, off in the
   paper's presets): see `spo_jax.search.remeasure`.
 - Destroy survivors (line 16) are selected before the leader panel (line 14), as Appendix A.5 says.
@@ -29,7 +30,7 @@ from spo_jax.config import Settings
 from spo_jax.envs.problem import Instance
 from spo_jax.program import Group, Pair, Program, Prompt, Role
 from spo_jax.search.candidates import counts_of, distinct, play_responses, sample, written
-from spo_jax.search.credit import Payoff, pairs_asked
+from spo_jax.search.credit import pairs_asked
 from spo_jax.search.groups import follower_groups, leader_groups
 from spo_jax.search.instances import round_instances, training_instances
 from spo_jax.search.methods import round_of, rounds_in
@@ -43,6 +44,7 @@ from spo_jax.search.payoffs import (
 from spo_jax.search.population import Member, PanelContext, Population, SurvivorContext
 from spo_jax.search.remeasure import Elites
 from spo_jax.search.rounds import Answers, Counts, Round, Scored, State, metrics_of
+from spo_jax.search.start import StartPair, opening
 from spo_jax.seeding import python_rng
 
 
@@ -52,6 +54,8 @@ def discover(
     commit: Callable[[Round], None] = lambda done: None,
     method: Method | None = None,
     instances: Sequence[Instance] = (),
+    start: Sequence[StartPair] = (),
+    over: Callable[[], bool] | None = None,
 ) -> State:
     """Run Algorithm 1 from `state` (by default the start) to the last round of the config.
 
@@ -59,6 +63,8 @@ def discover(
         between goes on from the state that was committed, and ends in the same result.
     method: another method, whose rounds take the place of Algorithm 1's.
     instances: to train on, by default those that the config names.
+    start: pairs that round 1 of Algorithm 1 starts from.
+    over: asked before each round whether to end, in place of counting the config's rounds.
     Returns the state after the last round: the best pair and both populations.
     """
     config, state = parts.config, state or State()
@@ -66,11 +72,12 @@ def discover(
     if config.search.remeasure and method is None:
         round_instances(config, parts.problem, 1)  # refuses what has none
     last = rounds_in(method, config) if method else config.search.rounds
-    for k in range(state.round + 1, last + 1):
+    while not (over() if over else state.round >= last):
+        k = state.round + 1
         done = (
             round_of(method, parts, instances, k, state)
             if method
-            else one_round(parts, instances, k, state)
+            else one_round(parts, instances, k, state, start if k == 1 else ())
         )
         commit(done)
         state = state.after(done)
@@ -78,27 +85,41 @@ def discover(
     return state
 
 
-def one_round(parts: Parts, instances: Sequence[Instance], k: int, state: State) -> Round:
-    """Round k: a pure function of the state it starts from, given deterministic parts."""
+def one_round(
+    parts: Parts,
+    instances: Sequence[Instance],
+    k: int,
+    state: State,
+    start: Sequence[StartPair] = (),
+) -> Round:
+    """Round k: a pure function of the state it starts from, given deterministic parts.
+
+    start: pairs that join the populations as parents, and the round as leaders with a response.
+    """
     config, look = parts.config, parts.observer
     elites = Elites(parts, instances, k, state)
     table = elites.table
+    begun = opening(parts, k, start, table)
+    old_destroys = (*state.destroys, *begun.leaders)
+    old_repairs = (*state.repairs, *begun.followers)
 
     # Lines 3-4: contexts gamma_D from P_D^(k); destroys D_i (eq:conditional-program-generation).
     rng = python_rng(config.seed, "round", k, "parents", "destroy")
     asked = parts.prompts.contexts(
-        "destroy", state.destroys, rng, k=k, groups=config.search.group_forms
+        "destroy", old_destroys, rng, k=k, groups=config.search.group_forms
     )
     leaders, failures = sample(parts, k, asked)
-    destroys = _fresh(distinct(leaders), state, config)
+    sampled = begun.without(_fresh(distinct(leaders), state, config))
 
     # Lines 5-8: contexts gamma_R from P_R^(k), conditioned on D_i; repairs R_j|i, and J(D_i, R_j|i)
     # of each pair (eq:pair-performance) as soon as it is sampled.
-    prompts = _repair_contexts(parts, k, state.repairs, destroys)
+    prompts = _repair_contexts(parts, k, old_repairs, sampled)
     flat = [prompt for row in prompts for prompt in row]
     answers, refused = sample(parts, k, flat, partial(play_responses, table))
-    followers = _in_rows(answers, prompts)
-    responses = [distinct(row) for row in followers]
+    first = len(begun.destroys)  # rows of start pairs, which answer no prompt, come first
+    followers = [*([] for _ in range(first)), *_in_rows(answers, prompts)]
+    destroys = (*begun.destroys, *sampled)
+    responses = [*begun.responses, *(distinct(row) for row in followers[first:])]
 
     elites.responded(destroys, responses)
     classical = parts.problem.classical_destroys() if config.search.panel_classical else ()
@@ -106,10 +127,8 @@ def one_round(parts: Parts, instances: Sequence[Instance], k: int, state: State)
     # Line 10, the union of responses, is `pairs`; from their J the credits C_R
     # (eq:follower-credit) and C_D (eq:leader-credit). Some credits ask for further pairs.
     pairs = [Pair(d, r) for d, row in zip(destroys, responses, strict=True) for r in row]
-    payoff = payoff_of(
-        destroys, responses, table, config.search.repairs_per_destroy, state.destroys,
-        state.repairs, classical,
-    )  # fmt: skip
+    slots = max(config.search.repairs_per_destroy, *map(len, begun.responses), 0)
+    payoff = payoff_of(destroys, responses, table, slots, old_destroys, old_repairs, classical)
     schemes = [parts.credit, *([parts.learning_credit] if parts.learning_credit else [])]
     wanted = pairs_asked(schemes, payoff, config.search.top_responses)
     if wanted:
@@ -136,7 +155,7 @@ def one_round(parts: Parts, instances: Sequence[Instance], k: int, state: State)
         # Lines 14-15: the leader panel E_D, and C_R^pop of old and new repairs against it
         # (eq:repair-population-credit).
         panel = _panel(parts, k, next_destroys, classical)
-        rivals = cross_play_candidates(state.repairs, responses, payoff, credits, config, k)
+        rivals = cross_play_candidates(old_repairs, responses, payoff, credits, config, k)
         crossed = [Pair(leader, member.program) for leader in panel for member in rivals]
         _play(parts, k, crossed, "cross-play", table)
 
@@ -153,6 +172,7 @@ def one_round(parts: Parts, instances: Sequence[Instance], k: int, state: State)
     return Round(
         number=k,
         programs=(
+            *(program for each in start for program in each.programs),
             *destroys,
             *(repair for row in responses for repair in row),
             *panel,
@@ -163,7 +183,7 @@ def one_round(parts: Parts, instances: Sequence[Instance], k: int, state: State)
         destroys=next_destroys,
         repairs=next_repairs,
         best=best,
-        counts=_counts(leaders, answers, destroys, responses, payoff, table),
+        counts=_counts(leaders, answers, sampled, responses[first:], payoff.utility[first:], table),
         metrics={
             **written(leaders, config), **written(answers, config), **elites.metrics, **metrics
         },
@@ -266,15 +286,16 @@ def _counts(
     followers: Sequence[Answers],
     destroys: Sequence[Program],
     responses: Sequence[Sequence[Program]],
-    payoff: Payoff,
+    utility: np.ndarray,
     table: Table,
 ) -> Counts:
-    finite = payoff.utility[np.isfinite(payoff.utility)]
+    """utility: [D, R] J of the responses to the sampled destroys."""
+    finite = utility[np.isfinite(utility)]
     good = {
         (destroys[i].digest, repair.digest)
         for i, row in enumerate(responses)
         for j, repair in enumerate(row)
-        if np.isfinite(payoff.utility[i, j])
+        if np.isfinite(utility[i, j])
     }
     valid = sum(
         (answers.prompt.destroy.digest, program.digest) in good

@@ -25,7 +25,7 @@ from spo_jax.config import Settings
 from spo_jax.envs.problem import Instance, Problem
 from spo_jax.envs.run.evaluator import Evaluator
 from spo_jax.envs.run.rollouts import Rollouts, Status
-from spo_jax.search.halving import halving, mixed
+from spo_jax.search.halving import halving, mixed, rungs
 from spo_jax.search.instances import fresh_instances, validation_instances
 from spo_jax.search.methods import rounds_of
 from spo_jax.search.rounds import Best, Observer
@@ -91,6 +91,27 @@ def controls_wanted(config: Settings) -> int:
     return FEWEST_CONTROLS if search.halving else max(search.finalists, FEWEST_CONTROLS)
 
 
+def work_of(
+    config: Settings, problem: Problem, training: Sequence[Instance], validation: Sequence[Instance]
+) -> float:
+    """What `validate` takes, in evaluations of a pair in training.
+
+    A step is taken to cost as much as its instance is large. Finalists may be fewer than wanted.
+    """
+    count, own = config.search.finalists, config.evaluation
+    if not count:
+        return 0.0
+    sizes = [validation[place].size for place in mixed(validation)]
+    stages = rungs(count, len(sizes)) if config.search.halving else [(count, len(sizes))]
+    seen, steps, measured = 0, 0, count
+    for pairs, until in stages:
+        steps += pairs * sum(sizes[seen:until]) * own.validation_steps
+        seen, measured = until, pairs
+    unseen = sum(each.size for each in fresh_instances(config, problem))
+    steps += (measured + controls_wanted(config)) * unseen * own.steps
+    return steps / (own.steps * sum(each.size for each in training))
+
+
 def validate(
     config: Settings,
     problem: Problem,
@@ -110,7 +131,7 @@ def validate(
     def played(
         stage: str, pairs: Sequence[Best], instances: Sequence[Instance], steps: int
     ) -> Rollouts:
-        observer.stage(rounds_of(config), stage, len(pairs))
+        observer.stage(rounds_of(config) or 0, stage, len(pairs))
         with observer.working(stage):
             rollouts = evaluator.run(
                 [each.pair for each in pairs],

@@ -1,6 +1,7 @@
 """Files of references: what they may say, what they may not, and those that ship."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -75,6 +76,19 @@ def test_what_is_written_is_read(tmp_path):
     read = read_references(tmp_path / "refs.csv").rows
     for row, again in zip(rows, read, strict=True):
         assert [getattr(row, field) for field in FIELDS] == [getattr(again, f) for f in FIELDS]
+
+
+def test_files_of_one_name_in_several_folders_are_told_apart_by_digests(tmp_path):
+    days = [replace(each, name="day1") for each in TSP.sample(5, 3, 4)]
+    file = tmp_path / "refs.csv"
+    write_references(file, [Row("tsp", "day1", d.digest, 1e6 + k) for k, d in enumerate(days[:2])])
+    found = read_references(file)
+    assert [found.find(TSP, day).cost for day in days[:2]] == [1e6, 1e6 + 1]
+    assert found.find(TSP, days[2]) is None  # the name says nothing any more
+    for wrong in (days[0].digest, ""):  # one instance twice, and a name that could be either
+        file.write_text(f"name,digest,cost\nday1,{days[0].digest},1\nday1,{wrong},2\n")
+        with pytest.raises(InputError, match=r"line 3: day1 was already given in .*line 2"):
+            read_references(file)
 
 
 # --- what they may not ----------------------------------------------------------------------------

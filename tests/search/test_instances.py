@@ -13,6 +13,7 @@ from spo_jax.errors import InputError
 from spo_jax.program import Pair, Program
 from spo_jax.search.instances import fresh_instances, training_instances, validation_instances
 from spo_jax.search.runs.manifest import check_instances, instances_of
+from spo_jax.search.runs.run import load_run
 from spo_jax.seeding import derive
 
 TSP = get_problem("tsp")
@@ -126,3 +127,100 @@ def test_the_cpu_limit_that_nobody_set_grows_with_large_instances(
     limits = {task.index: job.cpu_seconds for job in jobs for task in job.tasks}
     unit = evaluator.cpu_seconds
     assert [limits[k] for k in range(6)] == [unit, unit, large * unit, large * unit, unit, unit]
+
+
+# --- files ----------------------------------------------------------------------------------------
+
+ROUTES = """id,x,y,demand
+0,10.1,10.2,
+1,10.4,10.3,4
+2,10.2,10.7,3
+3,10.9,10.1,2
+4,10.5,10.5,6
+5,10.3,10.9,2
+"""
+GPS = """NAME : g
+TYPE : CVRP
+DIMENSION : 5
+EDGE_WEIGHT_TYPE : EUC_2D
+CAPACITY : 10
+NODE_COORD_SECTION
+1 10.1 10.2
+2 10.9 10.3
+3 12.2 10.7
+4 10.9 13.1
+5 14.5 10.5
+DEMAND_SECTION
+1 0
+2 4
+3 3
+4 2
+5 6
+DEPOT_SECTION
+1
+-1
+EOF
+"""
+SMALL = ["--preset", "smoke", "--generator", "grammar", "--rounds", "1", "--steps", "3"]
+SMALL += ["--validation-steps", "3", "--finalists", "2", "--mutation-groups", "1"]
+
+
+@pytest.fixture
+def routes(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for folder, more in (("mine", "6,11.0,11.0,1\n"), ("others", "6,9.0,9.5,2\n")):
+        Path(folder).mkdir()
+        Path(folder, "a.csv").write_text(ROUTES + more)
+        Path(folder, "b.csv").write_text(ROUTES + more.replace("6,", "6,1"))
+    Path("gps.vrp").write_text(GPS)
+    return tmp_path
+
+
+def test_a_discovery_on_folders_of_tables(routes, capsys):
+    argv = ["discover", "cvrp", *SMALL, "--on", "mine", "--validate-on", "others"]
+    assert main([*argv, "--out", "run"]) == 2
+    assert "--capacity" in capsys.readouterr().err
+    assert not Path("run").exists()
+    assert main([*argv, "--capacity", "10", "--out", "run"]) == 0
+    out = capsys.readouterr().out
+    assert f"spo evaluate run --on {routes}/mine --capacity 10" in out
+    assert "spo solve FILE.csv --pair run --capacity 10" in out
+    assert "a: the depot is the first row (0)" in out
+    cvrp = get_problem("cvrp")
+    config = load_run("run").config
+    for found in (training_instances(config, cvrp), validation_instances(config, cvrp)):
+        assert [each.name for each in found] == ["a", "b"]
+
+
+def test_a_discovery_says_where_rounding_bites_and_takes_other_distances(routes, capsys):
+    argv = ["discover", "cvrp", *SMALL, "--finalists", "1", "--on", "gps.vrp"]
+    argv += ["--validate-on", "uniform:5x1"]
+    assert main([*argv, "--out", "rounded"]) == 0
+    out = capsys.readouterr().out
+    assert "rounding" in out
+    assert main([*argv, "--out", "exact", "--distances", "exact"]) == 0
+    out = capsys.readouterr().out
+    assert "rounding" not in out
+    assert f"--on {routes}/gps.vrp --distances exact" in out
+    [rounded], [exact] = (load_run(name).manifest["instances"] for name in ("rounded", "exact"))
+    assert rounded["digest"] != exact["digest"]
+    assert main(["discover", "--resume", "exact", "--distances", "round"]) == 2
+    assert "began with other training instances" in capsys.readouterr().err
+
+
+def test_options_that_no_file_reads_are_refused(routes, capsys):
+    for more, said in (
+        (["--on", "uniform:6x1", "--distances", "exact"], "--distances is for instance files"),
+        (["--capacity", "9"], "--capacity is for instance files, and none is named"),
+        (["--on", "gps.vrp", "--capacity", "9"], "--capacity is for files that have none"),
+        (["--on", "mine", "--distances", "up"], "distances is 'up'; it must be one of file"),
+    ):
+        assert main(["discover", "cvrp", *SMALL, *more, "--out", "run"]) == 2
+        err = capsys.readouterr().err
+        assert said in err
+        assert err.count("\n") == 1
+    tsp = ["discover", "tsp", *SMALL, "--on", "cities.csv", "--capacity", "9", "--out", "run"]
+    Path("cities.csv").write_text("x,y\n1,2\n2,3\n5,1\n0,4\n")
+    assert main(tsp) == 2
+    assert "take no --capacity" in capsys.readouterr().err
+    assert not Path("run").exists()

@@ -19,7 +19,7 @@ from spo_jax.search.lab.estimators import (
     signal_to_noise,
 )
 from spo_jax.search.lab.power import detectable, interval, seeds_needed
-from spo_jax.search.lab.schemes import Scheme, centred
+from spo_jax.search.lab.schemes import Scheme, centred, standardised
 from spo_jax.search.lab.worlds import (
     Knobs,
     Rounds,
@@ -224,9 +224,27 @@ class TestEstimators:
         with pytest.raises(InputError, match="5 survivors of 4 leaders"):
             measure(Scheme("shared"), worlds, rounds, survivors=5)
 
+    def test_a_function_is_a_scheme_by_its_own_name(self):
+        def least(payoff, *, top):
+            return Credits(np.nanmin(payoff.utility, axis=1), payoff.utility)
+
+        worlds = make_worlds(Knobs(4, 6, noise=0), 2)
+        rounds = draw_rounds(worlds, 3, 2)
+        scheme = Scheme.of(least, top=1)
+        assert scheme.label == "least@1"
+        found = scheme(rounds.utility, rounds.source)
+        np.testing.assert_array_equal(found.leader, rounds.utility.min(axis=-1))
+        least.__name__ = "shared"
+        with pytest.raises(InputError, match="another name"):
+            Scheme.of(least)
+        with pytest.raises(InputError, match="returned a int"):
+            Scheme.of(lambda payoff, *, top: 1)(rounds.utility, rounds.source)
+
     def test_what_earns_nothing_is_left_out(self):
         np.testing.assert_array_equal(centred(np.array([1.0, NAN, 3.0])), [-1, 0, 1])
         np.testing.assert_array_equal(centred(np.array([NAN, NAN])), [0, 0])
+        np.testing.assert_array_equal(standardised(np.array([1.0, NAN, 5.0])), [-1, 0, 1])
+        np.testing.assert_array_equal(standardised(np.array([[NAN, NAN], [7.0, 7.0]])), 0)
 
     @pytest.mark.parametrize(("name", "top"), [("stackelberg", 2), ("max", 2), ("max-at-k", 2)])
     def test_expectations_are_those_of_all_rounds_there_are(self, name, top):

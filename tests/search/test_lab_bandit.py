@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from spo_jax.errors import InputError
+from spo_jax.rl.grpo import ADVANTAGES as REAL
 from spo_jax.rl.grpo import GrpoConfig, advantages
 from spo_jax.search.formulas.seen import Reference
 from spo_jax.search.lab import bandit
@@ -23,7 +24,7 @@ from spo_jax.search.lab.bandit import (
     train,
     worth,
 )
-from spo_jax.search.lab.schemes import Scheme, centred
+from spo_jax.search.lab.schemes import ADVANTAGES, Scheme, centred
 from spo_jax.search.lab.worlds import Knobs, Worlds, make_worlds
 
 NAN = math.nan
@@ -85,7 +86,8 @@ def test_exact_gradients_against_finite_differences(tiny):
     np.testing.assert_allclose(leader, chance * (value - chance @ value), rtol=1e-4)
 
 
-def test_the_update_is_the_equation_with_the_advantages_of_the_real_update(tiny):
+@pytest.mark.parametrize("name", ADVANTAGES)
+def test_the_update_is_the_equation_with_the_advantages_of_the_real_update(tiny, name):
     policy, _ = tiny
     rng = np.random.default_rng(4)
     leaders, followers = np.array([0, 1, 1, 0]), rng.integers(3, size=(4, 5))
@@ -94,9 +96,10 @@ def test_the_update_is_the_equation_with_the_advantages_of_the_real_update(tiny)
 
     def real(values):
         none, all_of_them = np.zeros(len(values), bool), np.ones(len(values), bool)
-        return np.nan_to_num(advantages(values, none, all_of_them, GrpoConfig()))
+        config = GrpoConfig(advantage=REAL[name])
+        return np.nan_to_num(advantages(values, none, all_of_them, config))
 
-    top, below = centred(credit), centred(answered)
+    top, below = ADVANTAGES[name](credit), ADVANTAGES[name](answered)
     np.testing.assert_allclose(top, real(credit), atol=1e-12)
     np.testing.assert_allclose(below, [real(row) for row in answered], atol=1e-12)
     sampled = Sampled(jnp.asarray(leaders), jnp.asarray(followers), jnp.zeros((4, 5)))
@@ -206,7 +209,7 @@ def test_a_scheme_with_fewer_responses_learns_as_if_the_others_were_never_drawn(
     sampled = Sampled(np.zeros((3, 4), np.int32), source, utility)
     reference = utility[..., 0], utility + 1, utility[:, 0, 0]
     scheme = Scheme("shapley")
-    _, found = bandit._advantages([scheme], [2], sampled, reference)
+    _, found = bandit._advantages([scheme], [2], sampled, reference, "centred")
     part = Reference(reference[0], reference[1][..., :2], reference[2])
     alone = centred(scheme(utility[..., :2], source[..., :2], part).follower)
     np.testing.assert_array_equal(found[..., 2:], 0)
@@ -238,7 +241,9 @@ def test_a_world_without_differences_has_nothing_to_learn():
     np.testing.assert_array_equal(learned.curve, 1)
 
 
-@pytest.mark.parametrize("own", [{"group": 1}, {"responses": 0}, {"steps": 0}, {"rate": 0}])
+@pytest.mark.parametrize(
+    "own", [{"group": 1}, {"responses": 0}, {"steps": 0}, {"rate": 0}, {"advantage": "best"}]
+)
 def test_what_is_no_training(own):
     with pytest.raises(InputError, match=next(iter(own))):
         Training(**own)

@@ -11,6 +11,7 @@ import sys
 from argparse import Namespace
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import spo_fakes
@@ -412,6 +413,27 @@ def test_a_terminal_gets_a_live_bar():
     assert "\x1b[" in text
 
 
+def test_a_live_bar_shows_the_last_failure():
+    screen = io.StringIO()
+    console = Console(file=screen, force_terminal=True, width=160)
+    evaluator = Evaluator(verdict=lambda pair: (Status.CRASH, None))
+    with progress.Display(small(), lambda line: None, console) as display:
+        parts = Parts(small(), get_problem("tsp"), evaluator, Generator(broken=0), observer=display)
+        discover(parts)
+        display._bar.refresh()
+    assert "last failure: pair, crash: because crash" in screen.getvalue()
+
+
+def test_the_last_failure_is_text_that_can_be_seen():
+    reason = "\x1b]0;title\x07\u202e[bold]" + "x" * 99
+    done = SimpleNamespace(failures=(Failure("destroy", "crash", reason),))
+    told = lines.last_failure(done)
+    assert told.startswith("last failure: destroy, crash: ⟨U+001B⟩]0;title⟨U+0007⟩")
+    assert len(told) == 60
+    assert told.isprintable()
+    assert lines.last_failure(SimpleNamespace(failures=())) == ""
+
+
 def test_a_run_without_a_pair_says_where_to_look():
     text = lines.closing(None, small(), Path("runs/x"), Path("runs/x/best.py"))
     assert "failures" in text[0]
@@ -421,7 +443,7 @@ def test_a_run_without_a_pair_says_where_to_look():
 
 
 def args(**given):
-    fields = ["problem", "preset", "out", "resume", "rewind", "folder", "adapters"]
+    fields = ["problem", "preset", "out", "resume", "rewind", "folder", "adapters", "purpose"]
     fields = dict.fromkeys(fields)
     return Namespace(**(fields | given))
 

@@ -261,8 +261,8 @@ def drawn(name: str, seed: int, values: list[float], **own: Any) -> Any:
     flat = {"seed": seed, "workers": seed, "credit": "stackelberg"} | own
     column = SimpleNamespace(column=lambda field: np.array(values))
     return Drawn(
-        path=Path(name), rounds=len(values), planned=9, status="running", gaps=column,
-        config=SimpleNamespace(flat=lambda: flat, seed=seed, problem="tsp"),
+        path=Path(name), rounds=len(values), progress=f"{len(values)} of 9", status="running",
+        gaps=column, config=SimpleNamespace(flat=lambda: flat, seed=seed, problem="tsp"),
     )  # fmt: skip
 
 

@@ -6,7 +6,8 @@ in Appendix C instead of 25,000, and a cooling rate that reaches the same fracti
 temperature in them.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from math import exp, log
@@ -190,13 +191,38 @@ def temperatures(first_cost: float, settings: Settings) -> np.ndarray:
     return first * settings.cooled ** (np.arange(settings.iterations) / settings.iterations)
 
 
+def cooling(first_cost: float, settings: Settings, seconds: float | None) -> Iterator[float]:
+    """The temperature of each iteration: of `settings.iterations`, or of as many as begin in time.
+
+    seconds: of wall-clock time from the first one on, in which the temperature falls as it does in
+    all the iterations.
+    """
+    if seconds is None:
+        yield from temperatures(first_cost, settings).tolist()
+        return
+    first, began = settings.worse * first_cost / log(2), time.monotonic()
+    while (passed := time.monotonic() - began) < seconds:
+        yield first * settings.cooled ** (passed / seconds)
+
+
 def accepts(worse_by: float, temperature: float, luck: float) -> bool:
     """Whether simulated annealing takes a solution; luck: uniform in [0, 1)."""
     return worse_by <= 0 or (temperature > 0 and luck < exp(-worse_by / temperature))
 
 
-def search(operators: Operators, rng: np.random.Generator, settings: Settings) -> Found:
-    """The best solution of `settings.iterations` iterations. Consumes `rng`."""
+def search(
+    operators: Operators,
+    rng: np.random.Generator,
+    settings: Settings,
+    seconds: float | None = None,
+    report: Callable[[Any], None] = lambda solution: None,
+) -> Found:
+    """The best solution of `settings.iterations` iterations. Consumes `rng`.
+
+    seconds: of wall-clock time, which limit the call instead of the iterations. report: is told
+    each new best solution.
+    """
+    began = time.monotonic()
     removals, insertions = list(operators.removals.values()), list(operators.insertions.values())
     wheels = (
         Roulette([*operators.removals], settings.reaction),
@@ -208,8 +234,10 @@ def search(operators: Operators, rng: np.random.Generator, settings: Settings) -
     current = best = operators.start()
     cost = best_cost = operators.cost(current)
     accepted = {operators.key(current)}
+    report(best)
     history = [best_cost]
-    for step, temperature in enumerate(temperatures(cost, settings).tolist(), 1):
+    left = None if seconds is None else max(0.0, seconds - (time.monotonic() - began))
+    for step, temperature in enumerate(cooling(cost, settings, left), 1):
         chosen = [wheel.draw(rng) for wheel in wheels]
         count = int(rng.integers(fewest, most, endpoint=True))
         part, removed = removals[chosen[0]](current, count, rng)
@@ -221,6 +249,7 @@ def search(operators: Operators, rng: np.random.Generator, settings: Settings) -
             if new_cost < best_cost:
                 score = settings.scores[0]
                 best, best_cost = candidate, new_cost
+                report(best)
             elif key not in accepted:
                 score = settings.scores[1 if new_cost < cost else 2]
             accepted.add(key)

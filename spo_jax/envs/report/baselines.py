@@ -70,9 +70,11 @@ def get_baseline(name: str, problem: Problem) -> Heuristic:
     declared = problem.baselines.get(name)
     if declared is not None:
         if declared.needs:
-            package, extra = declared.needs
+            module, extra = declared.needs
+            package = module.partition(".")[0]
             try:
-                importlib.import_module(package)
+                for name_of in (package, module):
+                    importlib.import_module(name_of)
             except ImportError:
                 raise MissingExtra(package, extra) from None
         solve = imported("baseline", declared.function, listed)
@@ -218,23 +220,22 @@ def _run(method: Method, problem: Problem, instance: Instance, seed: int) -> _Ru
     try:
         output = method(instance, seed)
     except Exception as error:
-        return _failed(error, time.process_time() - start)
+        return _Run(*why_failed(error), time.process_time() - start)
     seconds = time.process_time() - start
     try:
         solution = rules.repaired(output)
     except Infeasible as error:
-        return _failed(error, seconds)
+        return _Run(*why_failed(error), seconds)
     cost = problem.cost(instance, solution)
     return _Run(Status.OK, "", seconds, cost, tuple(rules.encode(solution)))
 
 
-def _failed(error: Exception, seconds: float) -> _Run:
-    """A run that `error` ended. The reason is one line and names the place of a crash."""
+def why_failed(error: Exception) -> tuple[Status, str]:
+    """The status of a run that `error` ended, and a line that names the place of a crash."""
     text = " ".join(str(error).split())
     if isinstance(error, Infeasible):
-        return _Run(Status.INVALID, text, seconds)
+        return Status.INVALID, text
     last = traceback.extract_tb(error.__traceback__)[-1]
     named = f"{type(error).__name__}: {text}" if text else type(error).__name__
     status = Status.MEMORY if isinstance(error, MemoryError) else Status.CRASH
-    reason = f"{named} ({Path(last.filename).name}, line {last.lineno})"
-    return _Run(status, reason, seconds)
+    return status, f"{named} ({Path(last.filename).name}, line {last.lineno})"

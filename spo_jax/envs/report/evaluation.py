@@ -7,7 +7,7 @@ that succeeded, and the report counts those that failed.
 import json
 import math
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -299,22 +299,24 @@ def summarise(instances: Sequence[InstanceResult]) -> Summary:
     ok = [rollout for rollout in every if rollout.status == "ok"]
     gaps = [[each.gap for each in i.rollouts if each.gap is not None] for i in instances]
     by_instance = [each for each in gaps if each]
-    means = [_mean(each) for each in by_instance]
+    means = [known_mean(each) for each in by_instance]
     values = by_instance[0] if len(instances) == len(by_instance) == 1 else means
     return Summary(
         instances=len(instances),
         rollouts=len(every),
         failed=len(every) - len(ok),
         with_gap=len(means),
-        mean_gap=_mean(means),
+        mean_gap=known_mean(means),
         gap_interval=mean_interval(np.array(values)) if len(values) > 1 else None,
-        mean_cost=_mean([each.best_cost for each in ok if each.best_cost is not None]),
-        mean_seconds=_mean([each.seconds for each in ok if each.seconds is not None]),
+        mean_cost=known_mean(each.best_cost for each in ok),
+        mean_seconds=known_mean(each.seconds for each in ok),
     )
 
 
-def _mean(values: Sequence[float | None]) -> float | None:
-    return math.fsum(values) / len(values) if values else None  # type: ignore[arg-type]
+def known_mean(values: Iterable[float | None]) -> float | None:
+    """The mean of those that are known; None without any."""
+    known = [each for each in values if each is not None]
+    return math.fsum(known) / len(known) if known else None
 
 
 def _number(value: Any) -> float | None:

@@ -22,7 +22,9 @@ _METADATA = {
 }
 SUFFIXES = tuple(_METADATA)
 
-_INK = "#1f2933"
+INK = "#1f2933"
+# Those of Okabe and Ito, which colour-blind people tell apart, and two more.
+COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#7f7f7f", "#8c564b")
 _LONG_SIDE, _SHORT_SIDE, _EDGE = 8.0, 3.2, 0.15  # inches
 
 
@@ -56,7 +58,6 @@ def plot_solution(
     Raises InputError for another suffix, an infeasible solution, a problem that does not draw or a
     file that cannot be written.
     """
-    from matplotlib import rc_context
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
@@ -73,8 +74,18 @@ def plot_solution(
         _fit(figure, axes, 0.5 if title else _EDGE)
     width, height = figure.get_size_inches()
     place = (0.2 / width, 1 - 0.32 / height)
-    figure.text(*place, title, color=_INK, fontsize=11, va="center", parse_math=False)
-    # No dates and no version strings: equal pictures are equal files.
+    figure.text(*place, title, color=INK, fontsize=11, va="center", parse_math=False)
+    save_figure(figure, path, mark)
+
+
+def save_figure(figure: Any, path: str | Path, mark: str | None = None) -> None:
+    """Write a figure as a PNG, SVG or PDF, by the suffix; equal figures give equal files.
+
+    mark: a text for the file's metadata. Raises InputError for a file that cannot be written.
+    """
+    from matplotlib import rc_context
+
+    # No dates and no version strings.
     suffix = Path(path).suffix.lower()
     about, *unstable = _METADATA[suffix]
     metadata = dict.fromkeys(unstable) | ({} if mark is None else {about: mark})

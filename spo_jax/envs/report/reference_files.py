@@ -50,11 +50,17 @@ class ReferenceFile:
         self.label, self.rows = label, tuple(rows)
         self._by_digest: dict[str, Row] = {}
         self._by_name: dict[tuple[str, str], Row] = {}
+        shared = set()  # names of several instances, as of files in different folders
         for row in rows:
             if row.digest:
                 _add(self._by_digest, row.digest, row)
-            if row.name:
+            twin = self._by_name.get((row.problem, row.name))
+            if twin is not None and row.digest and twin.digest:
+                shared.add((row.problem, row.name))
+            elif row.name:
                 _add(self._by_name, (row.problem, row.name), row)
+        for name in shared:  # which only digests tell apart
+            del self._by_name[name]
 
     def by_digest(self, instance: Instance) -> Row | None:
         return self._by_digest.get(instance.digest)

@@ -78,11 +78,11 @@ def show_report(report: Report, out: Console) -> None:
         table.add_row(
             group.name,
             str(found.instances),
-            _number(found.mean_gap, 3),
-            _interval(found.gap_interval),
-            _number(found.mean_cost, 4),
+            number_text(found.mean_gap, 3),
+            interval_text(found.gap_interval),
+            number_text(found.mean_cost, 4),
             f"{found.failed}/{found.rollouts}",
-            _number(found.mean_seconds, 3),
+            number_text(found.mean_seconds, 3),
         )
     out.print(table)
     lines = [note for group in report.groups for note in notes(group)]
@@ -105,7 +105,7 @@ def conditions(state: bool, on_invalid: str) -> list[str]:
 
 
 # The libraries' sets whose recorded optima are for as many routes as the name says.
-_FIXED_FLEET = re.compile(r"[ABP]-n[0-9]+-k[0-9]+")
+FIXED_FLEET = re.compile(r"[ABP]-n[0-9]+-k[0-9]+")
 _SOLVERS = ("LKH", "PyVRP")
 
 
@@ -131,8 +131,8 @@ def below_references(report: Report) -> list[str]:
         for instance in group.instances
         if any(rollout.gap is not None and rollout.gap < -1e-6 for rollout in instance.rollouts)
     ]
-    fixed = [each for each in below if _FIXED_FLEET.fullmatch(each.name)]
-    others = [each for each in below if not _FIXED_FLEET.fullmatch(each.name)]
+    fixed = [each for each in below if FIXED_FLEET.fullmatch(each.name)]
+    others = [each for each in below if not FIXED_FLEET.fullmatch(each.name)]
     why = (
         "the recorded optima of the sets A, B and P are for exactly as many routes as the name "
         "says, and the fleet is free here, as in the paper",
@@ -181,11 +181,13 @@ def notes(group: GroupResult) -> list[str]:
     return lines
 
 
-def _interval(interval: tuple[float, float] | None) -> str:
+def interval_text(interval: tuple[float, float] | None) -> str:
+    """An interval with three decimals; a dash for none."""
     return "-" if interval is None else f"{interval[0]:.3f} to {interval[1]:.3f}"
 
 
-def _number(value: float | None, digits: int) -> str:
+def number_text(value: float | None, digits: int) -> str:
+    """A number with so many decimals; a dash for none."""
     return "-" if value is None else f"{round(value, digits) + 0.0:.{digits}f}"  # no -0.000
 
 

@@ -52,12 +52,13 @@ class Budget:
 
 @dataclass(frozen=True)
 class News:
-    """What the searches have come to. share: of the budget that is used up. left: seconds, None
-    under a limit of steps before the first leg."""
+    """What the searches have come to: the best solution and its cost. share: of the budget that is
+    used up. left: seconds, None under a limit of steps before the first leg."""
 
     cost: float
     share: float
     left: float | None
+    solution: Solution
 
 
 @dataclass(frozen=True, eq=False)
@@ -257,7 +258,7 @@ class Team:
         share = min(1.0, self._share())
         spent = time.monotonic() - self._began
         left = spent * (1 - share) / share if share > 0 else None
-        self._progress(News(self._best[0], share, left))
+        self._progress(News(self._best[0], share, left, self._best[1]))
 
     # --- reports ----------------------------------------------------------------------------------
 

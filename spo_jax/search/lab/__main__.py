@@ -35,7 +35,7 @@ from spo_jax.envs.textfiles import write_atomically
 from spo_jax.errors import InputError, SpoError
 from spo_jax.search.lab import study
 from spo_jax.search.lab.measured import made_of, replayed
-from spo_jax.search.lab.schemes import Scheme
+from spo_jax.search.lab.schemes import ADVANTAGES, Scheme
 from spo_jax.search.lab.show import csv_text, draw_map, tables
 from spo_jax.search.lab.tables import Table, load_table
 from spo_jax.search.lab.worlds import Knobs, knobs_of
@@ -64,6 +64,9 @@ def run(args: argparse.Namespace) -> None:
         if args.worlds < 2:
             raise InputError(f"--worlds is {args.worlds}: an interval needs at least 2")
         budget = replace(budget, worlds=args.worlds, map_worlds=args.worlds)
+    if args.rounds is not None:
+        budget = replace(budget, steps=args.rounds)
+    budget = replace(budget, advantage=args.advantage)
     schemes = asked(args.schemes)
     measured = {}
     for path in args.table:
@@ -148,6 +151,13 @@ def main(argv: Sequence[str] | None = None) -> int:
         "--responses", default="6,30", metavar="N,N,...",
         help="numbers of evaluated pairs a leader in the tables (default: 6,30)",
     )  # fmt: skip
+    parser.add_argument(
+        "--advantage", choices=tuple(ADVANTAGES), default="centred",
+        help="with which policies learn, as of spo discover (default: centred)",
+    )  # fmt: skip
+    parser.add_argument(
+        "--rounds", type=int, metavar="N", help="for which policies learn (default: 100)"
+    )
     parser.add_argument("--worlds", type=int, metavar="N", help="of each kind (default: 100)")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--quick", action="store_true", help="fewer worlds, a coarse picture")

@@ -23,7 +23,7 @@ import optax
 from spo_jax.errors import InputError
 from spo_jax.rl.grpo import GrpoConfig, clipped_objective
 from spo_jax.search.formulas.seen import Reference
-from spo_jax.search.lab.schemes import Scheme, centred
+from spo_jax.search.lab.schemes import ADVANTAGES, Scheme
 from spo_jax.search.lab.worlds import Worlds
 from spo_jax.seeding import numpy_rng
 
@@ -33,13 +33,15 @@ Array = np.ndarray
 @dataclass(frozen=True)
 class Training:
     """group: leaders of a round, B. responses: R. steps: rounds. rate: AdamW's, of the logits; the
-    other settings of the update are the trainer's defaults. Raises InputError below 1.
+    other settings of the update are the trainer's defaults. advantage: one of ADVANTAGES. Raises
+    InputError below 1, and for another advantage.
     """
 
     group: int = 8
     responses: int = 6
     steps: int = 100
     rate: float = 0.05
+    advantage: str = "centred"
 
     def __post_init__(self) -> None:
         for name, least in (("group", 2), ("responses", 1), ("steps", 1)):
@@ -47,6 +49,11 @@ class Training:
                 raise InputError(f"{name} is {getattr(self, name)}; it is at least {least}")
         if not self.rate > 0:
             raise InputError(f"rate is {self.rate}; it must be above 0")
+        if self.advantage not in ADVANTAGES:
+            known = ", ".join(ADVANTAGES)
+            raise InputError(
+                f"no advantage {self.advantage!r} in the laboratory; there are {known}"
+            )
 
 
 @jax.tree_util.register_dataclass
@@ -114,7 +121,7 @@ def train(
     for _ in range(training.steps):
         sampled = draw(policy, utility, worlds.noise, *chances.of_draw())
         reference = refer(*known, sampled, utility, worlds.noise, *chances.of_reference())
-        advantages = _advantages(schemes, counts, sampled, reference)
+        advantages = _advantages(schemes, counts, sampled, reference, training.advantage)
         policy, states = learn(config, policy, states, sampled, *advantages)
         values.append(worth(policy, utility))
     pair, leader = np.array(values, np.float64).transpose(2, 1, 0)  # [runs, steps + 1] each
@@ -170,7 +177,7 @@ class _Chances:
 
 def _advantages(
     schemes: Sequence[Scheme], counts: Sequence[int], sampled: Sampled,
-    reference: Sequence[jax.Array],
+    reference: Sequence[jax.Array], advantage: str,
 ) -> tuple[jax.Array, jax.Array]:  # fmt: skip
     """[N, B] and [N, B, R] float32: each scheme's runs in one call.
 
@@ -180,13 +187,13 @@ def _advantages(
     utility, source = np.asarray(sampled.utility, np.float64), np.asarray(sampled.followers)
     fields = utility, source, *(np.asarray(each, np.float64) for each in reference)
     parts = zip(*(np.split(each, len(schemes)) for each in fields), strict=True)
-    leaders, followers = [], []
+    leaders, followers, of_group = [], [], ADVANTAGES[advantage]
     for scheme, count, (u, s, mine, others, pair) in zip(schemes, counts, parts, strict=True):
         known = Reference(mine, others[..., :count], pair)
         earned = scheme(u[..., :count], s[..., :count], known)
         own = np.zeros(u.shape)
-        own[..., :count] = centred(earned.follower) * (u.shape[-1] / count)
-        leaders.append(centred(earned.leader))
+        own[..., :count] = of_group(earned.follower) * (u.shape[-1] / count)
+        leaders.append(of_group(earned.leader))
         followers.append(own)
     return (
         jnp.asarray(np.concatenate(leaders), jnp.float32),

@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from spo_jax.search.lab.power import interval
+from spo_jax.search.lab.racing import races
 from spo_jax.search.lab.replay import (
     MEASURES,
     PANELS,
@@ -22,6 +23,7 @@ from spo_jax.search.lab.tables import Table
 PARTS = ("leader", "follower", "interaction", "noise")
 TOPS = (1, 4, 8)  # of the paper's credit, beside its 2
 PANEL_RESPONSES = 6
+MOST_SEEN = 3  # evaluations of a pair, with which there is a race
 
 
 def made_of(tables: Mapping[str, Table]) -> str:
@@ -86,7 +88,19 @@ def replayed(
     found = [interval(panel_ranks(table, size, rounds)) for size in sizes]
     cells = [f"{mean:.2f} ({low:.2f} to {high:.2f})" for mean, low, high in found]
     told = markdown(["panel", *map(str, sizes)], [["rank correlation of repairs", *cells]])
-    return f"{text}\nRepairs judged on a panel of destroys, {name}\n\n{told}\n"
+    text += f"\nRepairs judged on a panel of destroys, {name}\n\n{told}\n"
+    if table.scores.shape[2] < MOST_SEEN:
+        return text
+    whole = replay(
+        table, rounds.source.shape[2], seeds, evaluations=table.scores.shape[2], seed=seed
+    )
+    heads = ["rule", "evaluations", "best pair kept", "best quarter kept", "bias of J, sd",
+             "rank correlation", "regret"]  # fmt: skip
+    told = markdown(heads, races(table, whole, tried[0]))
+    return (
+        f"{text}\nRaces: pairs that go on with all of {whole.seen.shape[1]} evaluations, {name}\n\n"
+        f"{told}\n"
+    )
 
 
 def _cell(row: Row) -> str:

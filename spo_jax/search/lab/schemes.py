@@ -12,12 +12,21 @@ from functools import cache, cached_property
 import numpy as np
 
 from spo_jax.errors import InputError
+from spo_jax.named import known_by
 from spo_jax.program import Pair, Program, Role
-from spo_jax.search.credit import CreditScheme, CrossPlay, Payoff, get_credit, pairs_asked
+from spo_jax.search.credit import (
+    SCHEMES,
+    CreditScheme,
+    CrossPlay,
+    Payoff,
+    get_credit,
+    pairs_asked,
+)
 from spo_jax.search.formulas import FORMULAS
 from spo_jax.search.formulas.seen import Reference, Seen
 
 Array = np.ndarray
+EQUAL = 1e-9  # credits closer than this are equal up to rounding, as in rl/grpo.py
 DESTROY, REPAIR = Program("destroy", "reference"), Program("repair", "reference")
 
 
@@ -34,13 +43,14 @@ class Earned:
 
 @dataclass(frozen=True)
 class Scheme:
-    """A credit scheme with its `top`. name: as `--credit` takes it.
+    """A credit scheme with its `top`. name: as `--credit` takes it, or of the function `own`.
 
     Raises InputError for a name under which there is none.
     """
 
     name: str
     top: int = 2
+    own: CreditScheme | None = None
 
     def __post_init__(self) -> None:
         if self.top < 1:
@@ -48,8 +58,17 @@ class Scheme:
         self.function  # noqa: B018  the name is checked where it is given
 
     @classmethod
-    def of(cls, text: str, top: int = 2) -> "Scheme":
-        """NAME, or NAME@TOP. Raises InputError for another top than a whole number."""
+    def of(cls, text: str | CreditScheme, top: int = 2) -> "Scheme":
+        """NAME or NAME@TOP, or a function, which goes by its own name.
+
+        Raises InputError for another top than a whole number, and for a function of a name that
+        ships.
+        """
+        if callable(text):
+            name = getattr(text, "__name__", type(text).__name__)
+            if name in SCHEMES:
+                raise InputError(f"{name!r} is a scheme that ships: give the function another name")
+            return cls(name, top, text)
         name, at, own = text.partition("@")
         if at and not own.isdecimal():
             raise InputError(f"scheme {text!r}: {own!r} is no whole number; use NAME@TOP")
@@ -61,7 +80,8 @@ class Scheme:
 
     @cached_property
     def function(self) -> CreditScheme:
-        return get_credit(self.name)
+        with known_by({} if self.own is None else {self.name: self.own}):
+            return get_credit(self.name)
 
     def __call__(self, utility: Array, source: Array, reference: Reference | None = None) -> Earned:
         """utility: [..., D, R] float64. source: [..., D, R] int, equal for equal followers.
@@ -69,7 +89,7 @@ class Scheme:
         reference: J with a reference leader and follower, which is also the parent of all
         followers; by default there is none.
         """
-        if self.name not in FORMULAS:
+        if self.own is not None or self.name not in FORMULAS:
             return self.one_by_one(utility, source, reference)
         own = reference or _unknown(utility)
         parents = np.broadcast_to(own.leader[..., None], utility.shape)
@@ -180,3 +200,16 @@ def centred(credits: Array) -> Array:
     total = np.where(known, credits, 0.0).sum(axis=-1, keepdims=True)
     mean = total / np.maximum(known.sum(axis=-1, keepdims=True), 1)
     return np.where(known, credits - mean, 0.0)
+
+
+def standardised(credits: Array) -> Array:
+    """`centred`, over the group's standard deviation; 0 where all credits of a group are equal."""
+    away = centred(credits)
+    known = np.isfinite(credits)
+    square = (away**2).sum(axis=-1, keepdims=True) / np.maximum(known.sum(-1, keepdims=True), 1)
+    deviation = np.sqrt(square)
+    spread = deviation > EQUAL
+    return np.where(spread, away / np.where(spread, deviation, 1.0), 0.0)
+
+
+ADVANTAGES = {"centred": centred, "standardised": standardised}

@@ -32,7 +32,7 @@ SAME = {
 class Budget:
     """worlds: of each kind. rounds: of each world. The map's: of each cell, over these values.
 
-    seeds: rounds that are replayed from a table.
+    seeds: rounds that are replayed from a table. advantage: with which policies learn.
     """
 
     worlds: int = 100
@@ -45,6 +45,7 @@ class Budget:
     spreads: tuple[float, ...] = (0, 0.5, 1)
     responses: tuple[int, ...] = (3, 6, 12, 30)
     seeds: int = 1000
+    advantage: str = "centred"
 
 
 QUICK = Budget(30, 4, 40, 30, 1, (0, 1, 4), (0, 0.5, 2), (0, 1), (6, 30), 200)
@@ -95,7 +96,9 @@ def learning(
         if isinstance(own, Knobs):
             smaller = replace(own, leaders=LEARNERS[0], followers=LEARNERS[1])
         worlds = made(smaller, budget.worlds, *LEARNERS, seed)
-        runs = train(schemes, worlds, Training(steps=budget.steps), seed)
+        runs = train(
+            schemes, worlds, Training(steps=budget.steps, advantage=budget.advantage), seed
+        )
         measured = {
             scheme.label: {each: getattr(learned, each) for each in TOLD}
             for scheme, learned in zip(schemes, runs, strict=True)

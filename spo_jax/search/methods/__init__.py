@@ -39,8 +39,10 @@ def get_method(config: Settings) -> Method | None:
     return _with_settings(found, config) if config.search.method_settings else found
 
 
-def rounds_of(config: Settings) -> int:
-    """How many rounds a run has. Raises InputError as `get_method` does."""
+def rounds_of(config: Settings) -> int | None:
+    """How many rounds a run has, None where `minutes` decides. Raises as `get_method` does."""
+    if config.search.minutes is not None:
+        return None
     method = get_method(config)
     return rounds_in(method, config) if method else config.search.rounds
 

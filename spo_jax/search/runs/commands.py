@@ -23,6 +23,7 @@ def discover(args: argparse.Namespace) -> int:
     from spo_jax.search.plugins import require_parts
     from spo_jax.search.runs.discover import prepare
     from spo_jax.search.runs.store import read_manifest
+    from spo_jax.search.runs.tracking import get_factories
 
     resume = args.resume is not None
     if resume:
@@ -48,6 +49,8 @@ def discover(args: argparse.Namespace) -> int:
         print(text, end="")
         return 0
     discovery.verbose, discovery.report = True, getattr(args, "report", False)
+    discovery.track = get_factories(getattr(args, "track", None))
+    discovery.opened = getattr(args, "began", discovery.opened)
 
     def farewell() -> None:
         print("\n" + discovery.farewell())
@@ -91,7 +94,7 @@ def runs(args: argparse.Namespace) -> int:
             run.config.problem,
             run.config.search.method,
             run.preset,
-            f"{run.rounds}/{run.planned}",
+            run.progress.replace(" of ", "/"),
             str(run.evaluated),
             utility(run.best.utility if run.best else None),
             "" if math.isnan(gap) else percent(gap),
@@ -114,7 +117,7 @@ def report(args: argparse.Namespace) -> int:
     out = run.path / NAME if args.out is None else Path(args.out)
     require_page(out, run.path)
     written = report(run, out)
-    print(f"{written}: {run.rounds} of {run.planned} rounds, {written.stat().st_size / 1e6:.1f} MB")
+    print(f"{written}: {run.progress} rounds, {written.stat().st_size / 1e6:.1f} MB")
     return 0
 
 
@@ -148,7 +151,10 @@ def watch(args: argparse.Namespace) -> int:
 
 
 def export(args: argparse.Namespace) -> int:
-    """`spo export RUN [--out FILE.py] [--adapters DIR]`: a run's best pair and its adapters."""
+    """`spo export RUN [--out FILE.py [--for PURPOSE]] [--adapters DIR]`: a run's best pair and its
+    adapters.
+    """
+    from spo_jax.envs import exports
     from spo_jax.envs.problems import get_problem
     from spo_jax.program import save_pair
     from spo_jax.search.runs.run import load_run
@@ -156,6 +162,8 @@ def export(args: argparse.Namespace) -> int:
 
     if args.out is None and args.adapters is None:
         raise InputError("nothing to export: give --out FILE.py, --adapters DIR, or both")
+    if args.out is None and args.purpose is not None:
+        raise InputError("--for is about a file: name it with --out FILE.py")
     run = load_run(args.run)
     if args.out is not None:
         if run.best is None:
@@ -168,7 +176,8 @@ def export(args: argparse.Namespace) -> int:
             )
         problem = get_problem(run.config.problem)
         said = about(run.path, best, run.names(best.pair))
-        written = save_pair(args.out, best.pair, said, problem.interface, problem.kit)
+        tail = "" if args.purpose is None else exports.tail(problem, best.pair, args.purpose)
+        written = save_pair(args.out, best.pair, said, problem.interface, problem.kit, tail)
         print(f"{written}: the pair of round {best.round}, J {best.utility:.4f}")
     if args.adapters is not None:
         if run.config.learning.update != "grpo" or not run.rounds:

@@ -3,7 +3,7 @@
 Heavy imports happen when a run starts, so that wrong settings are refused at once.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -25,11 +25,13 @@ from spo_jax.search.runs.manifest import (
 from spo_jax.search.runs.passed import Objects, name_of
 from spo_jax.search.runs.run import Run, load_run
 from spo_jax.search.runs.spoken import in_arguments
+from spo_jax.search.runs.starting import absolute_pairs
 from spo_jax.search.runs.store import (
     MANIFEST,
     check_new,
     default_folder,
 )
+from spo_jax.search.runs.tracking import Factory, get_factories
 from spo_jax.words import LEARNERS, OWN_MODELS
 
 if TYPE_CHECKING:
@@ -61,6 +63,7 @@ def discover(
     rewind: int | None = None,
     verbose: bool = False,
     report: bool = False,
+    track: str | Factory | Sequence[str | Factory] | None = None,
     **more: Any,
 ) -> Run:
     """Discover destroy-repair pairs for a problem; the run, whose `best` is the pair it chose.
@@ -74,6 +77,8 @@ def discover(
         on with objects of the same names.
     observer: an `Observer`, which watches the run besides the log. verbose: print what
         `spo discover` prints. report: write report.html into the run's folder after every round.
+    track: where its numbers go besides: "tensorboard", "wandb", "mlflow" (also with commas between
+        them), "package.module:NAME", a function of a `Track`, or several of these.
     path: the run's folder; by default a new one, runs/PROBLEM-PRESET-seedS.
     resume: go on with the run in `path`, or start it where there is none. A finished run is
         returned as it is. rewind: forget the rounds after this one before.
@@ -108,7 +113,7 @@ def discover(
             objects=objects.names,
         )
         discovery.observer, discovery.verbose = observer, verbose
-        discovery.report = report
+        discovery.report, discovery.track = report, get_factories(track)
         return discovery.run()
 
 
@@ -167,7 +172,11 @@ def prepare(
             check_finished(run.config, run.manifest, config, path)
         else:
             check_objects(run.manifest, objects, path)
-        return Discovery(config, run.preset, path, False, rewind, finished, objects)
+        named = config.search.start_pairs == run.config.search.start_pairs
+        begun = named and run.rounds > 0
+        return Discovery(config, run.preset, path, False, rewind, finished, begun, objects)
+    if given.get("minutes") is not None and "rounds" in given:
+        raise InputError("--minutes takes the place of --rounds: leave out one of them")
     if own is None:
         preset = presets.DEFAULT_PRESET if preset is None else preset
         config = _settings(given.pop("problem", None), preset, given)
@@ -180,7 +189,8 @@ def prepare(
     if config.generator.prompts is not None:
         config = config.replace(prompts=str(Path(config.generator.prompts).resolve()))
     on, validate_on = absolute(config.evaluation.on), absolute(config.evaluation.validate_on)
-    config = config.replace(on=on, validate_on=validate_on)
+    start = absolute_pairs(config.search.start_pairs)
+    config = config.replace(on=on, validate_on=validate_on, start_pairs=start)
     path = default_folder(config, preset) if path is None else path
     check_new(path)
     return Discovery(config, preset, path, new=True, objects=objects)

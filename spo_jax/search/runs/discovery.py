@@ -6,6 +6,7 @@ Heavy imports happen when a run starts, so that wrong settings are refused at on
 import contextlib
 import dataclasses
 import shutil
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -14,17 +15,20 @@ from rich.console import Console
 
 from spo_jax.config import Settings
 from spo_jax.envs.problem import Instance
+from spo_jax.envs.reading import remarks_on_files
 from spo_jax.errors import InputError
 from spo_jax.generator import Generator
 from spo_jax.limits import needed, require_address_space
 from spo_jax.search.parts import Method, Parts
 from spo_jax.search.rounds import Observer, Round, Updater
 from spo_jax.search.runs import lines, progress
+from spo_jax.search.runs.budget import USED, Budget
 from spo_jax.search.runs.gaps import Course
 from spo_jax.search.runs.manifest import (
     check_instances,
     check_model,
     check_prompts,
+    check_start_pairs,
     idle_devices,
     inexact_resume,
     instances_of,
@@ -45,6 +49,9 @@ from spo_jax.search.runs.store import (
     MANIFEST,
     Store,
 )
+from spo_jax.search.runs.tracking import Factory
+from spo_jax.search.runs.tracking.sending import Marks, Tracking
+from spo_jax.search.start import StartPair
 from spo_jax.stopping import take_time
 from spo_jax.words import VLLM
 
@@ -53,8 +60,10 @@ from spo_jax.words import VLLM
 class Discovery:
     """A run that is about to start or resume: its settings, its folder, and the passed objects.
 
-    objects: names of the passed objects, by option. committed: rounds so far. exists:
-    whether the folder is there. finished: nothing is left to do.
+    begun: whether it has its start pairs already, in the record of round 1. objects: names of the
+    passed objects, by option. track: trackers by name. committed: rounds so far. opened: when this
+    session began, by `time.monotonic`. exists: whether the folder is there. finished: nothing is
+    left to do.
     """
 
     config: Settings
@@ -63,11 +72,14 @@ class Discovery:
     new: bool
     rewind: int | None = None
     finished: bool = False
+    begun: bool = False
     objects: Mapping[str, str] = dataclasses.field(default_factory=dict)
     observer: Observer | None = None
     verbose: bool = False
     report: bool = False
+    track: Mapping[str, Factory] = dataclasses.field(default_factory=dict)
     committed: int = 0
+    opened: float = dataclasses.field(default_factory=time.monotonic)
 
     def __post_init__(self) -> None:
         self.exists = not self.new
@@ -84,7 +96,9 @@ class Discovery:
             with Store.reopen(self.path) as store:  # a kill may have come before the last export
                 unwritten = store.export_best(store.best())
             run = load_run(self.path)
-            self._print(f"{self.path} is finished: {run.rounds} of {run.planned} rounds.")
+            self._print(f"{self.path} is finished: {run.progress} rounds.")
+            with Tracking(self.track, self.path, self._print) as tracking:
+                tracking.over(run)
         else:
             try:
                 self._discover()
@@ -128,6 +142,8 @@ class Discovery:
         from spo_jax.search.instances import training_instances, validation_instances
         from spo_jax.search.methods import get_method, rounds_in, variant_of
         from spo_jax.search.plugins import get_panel, get_survivors, writer_and_learner
+        from spo_jax.search.runs.starting import start_pairs
+        from spo_jax.search.start import record, require_runnable
         from spo_jax.search.utility import get_utility
         from spo_jax.search.writing.prompts import Templates
 
@@ -140,6 +156,7 @@ class Discovery:
         training = training_instances(config, problem)
         validation = validation_instances(config, problem) if config.search.finalists else []
         instances = instances_of(training, validation)
+        start = [] if self.begun else start_pairs(config, problem)
         kit = config.generator.kit != "none"
         templates = Templates.read(config.generator.prompts, problem, kit)  # once for the whole run
         prompts = templates.digest if config.generator.prompts is not None else None
@@ -167,6 +184,7 @@ class Discovery:
                 kit=kit,
             ) as evaluator,
         ):
+            require_runnable(start, evaluator, config.generator.state)
             if self.new:
                 what = manifest(
                     config,
@@ -178,6 +196,7 @@ class Discovery:
                     prompts=prompts,
                     **instances,
                     objects=dict(self.objects) or None,
+                    start_pairs=record(start) or None,
                 )
                 store = Store.create(self.path, what)
                 self.exists = True
@@ -191,11 +210,16 @@ class Discovery:
                 store,
                 references,
                 progress.Display(config, store.log, console, store.name, gaps) as display,
+                Tracking(self.track, self.path, display.remark) as tracking,
             ):
                 check_model(store.manifest.get("model"), model, self.path)
                 check_prompts(store.manifest, prompts, self.path)
                 check_instances(store.manifest, instances, self.path)
+                if not self.begun:
+                    check_start_pairs(store.manifest, start, self.path)
                 self._open(store, display, generator, updater)
+                for remark in (*remarks_on_files(training), *remarks_on_files(validation)):
+                    display.say(remark)
                 if variant is not None:
                     display.say(f"Method: {variant}")
                 other = other_software(store.manifest, model)
@@ -213,10 +237,11 @@ class Discovery:
                     updater=updater,
                     survivors=survivors,
                     panel=panel,
-                    observer=display if self.observer is None else Both(display, self.observer),
+                    observer=Both(display, tracking, *([self.observer] if self.observer else [])),
                     templates=templates,
                 )
-                self._rounds(parts, store, display, method, training, validation)
+                self._rounds(parts, store, display, method, training, validation, start)
+                tracking.over(load_run(self.path))
 
     def _open(
         self, store: Store, display: progress.Display, generator: Generator, updater: Updater
@@ -227,6 +252,7 @@ class Discovery:
             updater.restore(self.path / CHECKPOINTS, self.committed)
         if self.rewind is not None:  # after the restore has succeeded
             store.rewind(self.rewind)
+            Marks(self.path).rewind(self.rewind)
             display.note(f"went back to round {self.rewind}")
         generator.open(self.path, display.remark)
         display.say(lines.opening(self.config, self.preset, self.path, self.committed + 1))
@@ -241,25 +267,39 @@ class Discovery:
         method: Method | None,
         training: Sequence[Instance],
         validation: Sequence[Instance],
+        start: Sequence[StartPair],
     ) -> None:
         """Algorithm 1, or the method in its place, and the validation; each round is committed."""
         from spo_jax.search.spo import discover as algorithm
-        from spo_jax.search.validation import controls_wanted, validate
+        from spo_jax.search.validation import controls_wanted, validate, work_of
 
-        config = self.config
+        config, budget = self.config, None
+        if config.search.minutes is not None:
+            work = work_of(config, parts.problem, training, validation)
+            budget = Budget(60 * config.search.minutes, work, store.spent, self.opened)
+            display.budget = budget
+            store.planned(None)
+            display.say(lines.budget(config.search.minutes))
         advantages: Any = getattr(parts.updater, "advantages", lambda groups: {})
 
         def commit(done: Round) -> None:
             parts.updater.save(self.path / CHECKPOINTS, done.number)
             moved = advantages(done.groups) if done.groups else {}
-            store.commit(done, display.remark, advantages=moved, seconds=display.seconds())
+            seconds = display.seconds()
+            if budget is not None:
+                seconds[USED] = budget.used
+            store.commit(done, display.remark, advantages=moved, seconds=seconds)
             self.committed = done.number
             store.export_best(done.best)
             if self.report:
                 keep_page(self.path, display.remark)
 
-        algorithm(parts, store.state(), commit, method, training)
+        over = None if budget is None else budget.over
+        algorithm(parts, store.state(), commit, method, training, start, over)
         display.ended()
+        if budget is not None:
+            store.planned(self.committed)
+            display.say(lines.budgeted(self.committed, budget.used, budget.held))
         if config.search.finalists:
             best = store.candidates(config.search.finalists)
             others = store.controls(controls_wanted(config), best)

@@ -28,7 +28,7 @@ REMEDY = "it was edited or damaged; restore it from a copy, or begin a new run"
 _WORDS = {
     ("programs", "role"): ROLES,
     **{(table, "role"): ROLES for table in ("members", "credits", "prompts", "samples")},
-    ("pairs", "kind"): ("response", "credit", "cross-play"),
+    ("pairs", "kind"): ("response", "credit", "cross-play", "start"),
     ("pairs", "role"): ("", *ROLES),
     ("finalists", "kind"): ("finalist", "control"),
     (REMEASURED, "kind"): ("elite", "control"),

@@ -8,12 +8,14 @@ from pathlib import Path
 
 from spo_jax.config import Settings
 from spo_jax.envs.problems import get_problem
+from spo_jax.envs.reading import Reading
 from spo_jax.envs.run.rollouts import Status
 from spo_jax.program import ROLES
 from spo_jax.search.methods import rounds_of
 from spo_jax.search.rounds import Best, Round
 from spo_jax.search.runs.gaps import SEEN, Standing
 from spo_jax.search.runs.records import FailureRecord
+from spo_jax.search.runs.report.text import visible
 from spo_jax.search.runs.run import Run
 from spo_jax.search.validation import Finals
 from spo_jax.words import SPO
@@ -28,8 +30,9 @@ WRITTEN = (*ROLES, "reflection")
 def opening(config: Settings, preset: str, path: Path, first: int) -> str:
     """The first line of a run, or of one that goes on."""
     rounds = rounds_of(config)
-    begin = "Discovering" if first == 1 else f"Going on from round {first} of {rounds}:"
-    if first > rounds:
+    of = "" if rounds is None else f" of {rounds}"
+    begin = "Discovering" if first == 1 else f"Going on from round {first}{of}:"
+    if rounds is not None and first > rounds:
         begin = "Going on with the validation of"
     how = "" if config.search.method == SPO else f"method {config.search.method}, "
     return (
@@ -38,9 +41,25 @@ def opening(config: Settings, preset: str, path: Path, first: int) -> str:
     )
 
 
+def budget(minutes: float) -> str:
+    """What a run with a budget of time says first."""
+    return (
+        f"As many rounds as fit into {minutes:g} minutes, with the validation: how many these are, "
+        "and so the result, depends on the speed of this machine and what else it does"
+    )
+
+
+def budgeted(rounds: int, used: float, held: float) -> str:
+    """What it says when its rounds are over. used: seconds so far. held: for the validation."""
+    return (
+        f"{rounds} round{'s' * (rounds != 1)} in {duration(used)}, about {duration(held)} for the "
+        f"validation; --rounds {rounds} in place of --minutes makes the same run again"
+    )
+
+
 def round_line(
     done: Round,
-    rounds: int,
+    rounds: int | None,
     left: float | None,
     spent: Mapping[str, float] = NO_TIME,
     names: str = "",
@@ -49,14 +68,17 @@ def round_line(
 ) -> str:
     """One finished round in a line.
 
-    spent: its seconds by kind of work. names: the best pair's. standing: the gaps after it; without
-    any the line tells J. drawn: a picture of the medians.
+    rounds: of the run, None where that is not known. spent: its seconds by kind of work. names: the
+    best pair's. standing: the gaps after it; without any the line tells J. drawn: a picture of the
+    medians.
     """
     counts = done.counts
     answers = counts.destroy_answers + counts.repair_answers
     valid = counts.valid_destroys + counts.valid_repairs
     parts = [
-        f"round {done.number:>{len(str(rounds))}}/{rounds}",
+        f"round {done.number}"
+        if rounds is None
+        else f"round {done.number:>{len(str(rounds))}}/{rounds}",
         quality(done, standing, drawn),
         f"pairs {counts.pairs:>4}",
         f"valid {valid / answers if answers else 0:>4.0%}",
@@ -70,7 +92,7 @@ def round_line(
         parts.append(f"lost {lost:.0f}")
     if cost:
         parts.append(f"cost {cost:,.4f}")
-    if done.number < rounds and left is not None:
+    if left is not None and (rounds is None or done.number < rounds):
         parts.append(f"left {duration(left)}")
     return "   ".join(parts)
 
@@ -125,6 +147,15 @@ def failure_line(done: Round) -> str:
     return f"round {done.number} failures: {tally}" if tally else ""
 
 
+def last_failure(done: Round, most: int = 60) -> str:
+    """The last failure of a round in at most `most` characters that can be seen, or ""."""
+    if not done.failures:
+        return ""
+    last = done.failures[-1]
+    told = visible(f"last failure: {last.subject}, {last.status}: {last.reason}")
+    return told if len(told) <= most else f"{told[: most - 1]}…"
+
+
 def fault_line(done: Round) -> str:
     """The faults of this machine in a round, or ""."""
     faults = [f for f in done.failures if f.status == Status.HOST_FAULT.label]
@@ -159,10 +190,13 @@ def closing(
     """
     if best is None:
         return [f"No valid pair was found; the failures table of {path}/spo.sqlite says why."]
-    suffix = next(iter(get_problem(config.problem).suffixes), "")
+    tables = config.evaluation.capacity is not None  # which CSV files need, and no others take
+    suffix = ".csv" if tables else next(iter(get_problem(config.problem).suffixes), "")
     validated = config.search.select == "validation" and best.validation is not None
     how = "Validated best," if validated else "Best"
     on = "--on " + (shlex.join(config.evaluation.on) or f"uniform:{config.evaluation.size}x8")
+    read_as = reading_options(config)
+    on += read_as
     known = get_problem(config.problem)
     baseline = next((name for name in ("alns", *known.baselines) if name in known.baselines), None)
     classical = f"  spo baseline {baseline} --problem {config.problem} {on}"
@@ -174,8 +208,14 @@ def closing(
         f"  spo evaluate {path} {on}",
         *([] if baseline is None else [classical]),
         "To solve an instance with it:",
-        f"  spo solve FILE{suffix} --pair {path}",
+        f"  spo solve FILE{suffix} --pair {path}{read_as}",
     ]
+
+
+def reading_options(config: Settings) -> str:
+    """How a run reads instance files, as options of a command; "" for as they are."""
+    given = Reading(config.evaluation.distances, config.evaluation.capacity).given
+    return "".join(f" --{name} {str(value).removesuffix('.0')}" for name, value in given.items())
 
 
 def gap_in_words(run: Run) -> str:
@@ -221,8 +261,10 @@ def choice(
 
 def stopped(config: Settings, path: Path, rounds: int) -> str:
     """After Ctrl-C."""
+    planned = rounds_of(config)
+    of = "" if planned is None else f" of {planned}"
     return (
-        f"Stopped. {rounds} of {rounds_of(config)} rounds are kept; go on with:\n"
+        f"Stopped. {rounds}{of} rounds are kept; go on with:\n"
         f"  spo discover {config.problem} --resume {path}"
     )
 

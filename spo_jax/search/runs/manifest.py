@@ -11,7 +11,7 @@ import subprocess
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from spo_jax import __version__, jsontext
 from spo_jax.config import Settings
@@ -19,13 +19,16 @@ from spo_jax.envs.problem import Instance
 from spo_jax.errors import InputError
 from spo_jax.words import ENDPOINT, LEARNERS, VLLM, WITH_MODEL
 
+if TYPE_CHECKING:
+    from spo_jax.search.start import StartPair
+
 PACKAGES = ("jax", "jaxlib", "numpy", "flax", "optax", "orbax-checkpoint", "tokenizers")
 
 _KINDS: dict[str, type] = {  # what is read of a manifest; all but the config may be missing
     **dict.fromkeys(("config", "versions", "code", "model", "peak_memory_gb", "objects"), dict),
     **dict.fromkeys(("preset", "variant", "prompts"), str),
     "rounds": int,
-    **dict.fromkeys(("instances", "validation"), list),
+    **dict.fromkeys(("instances", "validation", "start_pairs"), list),
 }
 
 
@@ -47,6 +50,9 @@ def parse(data: bytes) -> dict[str, Any]:
     for name, value in texts.items():
         if not isinstance(value, str):
             raise ValueError(f"{name} is {_brief(value)}, where a text is due")
+    for each in found.get("start_pairs") or ():
+        if not isinstance(each, dict) or sorted(each) != ["destroy", "from", "repair"]:
+            raise ValueError(f"start_pairs holds {_brief(each)}")
     model = found.get("model") or {}
     if model and "name" not in model and not {"folder", "weights", "tokenizer"} <= model.keys():
         raise ValueError("model has no folder, weights and tokenizer")
@@ -69,7 +75,8 @@ def manifest(
 
     more: where it is not None, `model`: see `model_of`; `variant`, `rounds`: what its method is and
     how many rounds it takes, where that is not SPO; `prompts`: the digest of templates of the
-    user's own; `objects`: by option, the names of objects that were passed.
+    user's own; `objects`: by option, the names of objects that were passed;
+    `start_pairs`: where they came from and their digests.
     Raises InputError for layers of a user's evaluator that are something else.
     """
     if not isinstance(layers, Mapping):
@@ -118,6 +125,21 @@ def check_instances(stored: Mapping[str, Any], now: Mapping[str, Any], path: Pat
                 f"{path} began with other {role} instances ({len(began)} then, {len(now[what])} "
                 f"now); name files that hold those of then with {flag}, or begin a new run"
             )
+
+
+def check_start_pairs(stored: Mapping[str, Any], now: "Sequence[StartPair]", path: Path) -> None:
+    """Raises InputError where a run in `path` would go on with others than it began with.
+
+    now: those of now.
+    """
+    from spo_jax.search.start import record
+
+    began, found = stored.get("start_pairs") or [], record(now)
+    if [each | {"from": ""} for each in began] != [each | {"from": ""} for each in found]:
+        raise InputError(
+            f"{path} began with other start pairs ({len(began)} then, {len(found)} now); "
+            "name files that hold those of then with --start-pairs, or begin a new run"
+        )
 
 
 def model_of(settings: Settings) -> dict[str, str] | None:
@@ -210,15 +232,18 @@ def check_finished(stored: Settings, record: Mapping[str, Any], now: Settings, p
     """
     from spo_jax.envs.problems import get_problem
     from spo_jax.search.instances import training_instances, validation_instances
+    from spo_jax.search.runs.starting import start_pairs
     from spo_jax.search.writing.prompts import Templates
 
     before, after = stored.flat(), now.flat()
     other = {name for name in before if before[name] != after[name]}
     problem = get_problem(now.problem)
-    if other & {"on", "validate_on"}:
+    if other & {"on", "validate_on", "distances", "capacity"}:
         training = training_instances(now, problem)
         validation = validation_instances(now, problem) if now.search.finalists else []
         check_instances(record, instances_of(training, validation), path)
+    if "start_pairs" in other:
+        check_start_pairs(record, start_pairs(now, problem), path)
     if "model" in other:
         check_model(record.get("model"), model_of(now), path)
     if "prompts" in other:
@@ -325,6 +350,12 @@ def resumed(
     given = dict(given)
     if "model" in given and stored.generator.name not in WITH_MODEL:
         given.setdefault("generator", "model")
+    minutes = given.get("minutes", stored.search.minutes)
+    if (minutes is None) != (stored.search.minutes is None):
+        raise InputError(
+            f"{path} began with{'out' if minutes else ''} --minutes, so it goes on "
+            f"with{'out' if minutes else ''} it; begin a new run"
+        )
     changes = [
         f"{name} is {stored.flat()[name]} there and {given[name]} here"
         for name in stored.changed(given)

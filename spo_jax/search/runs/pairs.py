@@ -1,4 +1,4 @@
-"""Evaluates a pair on instances or solves one with it; from a file, a run or an object."""
+"""Evaluates pairs, solves with them, compares them; they come from files, runs or objects."""
 
 from collections.abc import Iterable, Sequence
 from os import PathLike
@@ -9,9 +9,12 @@ from spo_jax.config import Settings, usable_cores
 from spo_jax.envs.problem import Instance, Problem
 from spo_jax.envs.problems import get_problem, known_problems
 from spo_jax.envs.reading import Reading
+from spo_jax.envs.report import compare as comparing
 from spo_jax.envs.report import evaluation
 from spo_jax.envs.report import solve as solving
-from spo_jax.envs.specs import read_instance
+from spo_jax.envs.report.methods import ALL, Method, methods_of
+from spo_jax.envs.report.reference_files import ReferenceFile
+from spo_jax.envs.specs import own_references, parse_specs, read_instance
 from spo_jax.errors import InputError, require_kind
 from spo_jax.program import Pair, load_pair
 from spo_jax.search.runs.run import Run, load_run
@@ -85,6 +88,118 @@ def solve(
         )
     terms = terms | {"workers": workers or usable_cores()} | more
     return solving.solve(instance, found, known, **terms)
+
+
+@in_arguments(out="out", pair="pairs", force="force=True")
+def compare(
+    instances: Instance | str | Path | Sequence[Instance | str | Path],
+    pairs: Given | Sequence[Given] | None = None,
+    problem: str | Problem | None = None,
+    *,
+    against: str | Sequence[str] = ALL,
+    references: str | Path | None = None,
+    distances: str = "file",
+    capacity: float | None = None,
+    out: str | Path | None = None,
+    plot: str | Path | None = None,
+    force: bool = False,
+    **more: Any,
+) -> comparing.Comparison:
+    """Pairs against baselines and solvers, for equal time on equal cores, as `spo compare`.
+
+    instances: or their files, folders of them, uniform:SIZExCOUNT[@SEED]. pairs: as in `evaluate`,
+    each a row of its own; "shipped", the default, is the one that comes with the problem. problem,
+    distances, capacity: as in `solve`. against: "all", or names of baselines, "construction" and
+    "package.module:NAME" (`spo_jax.envs.report.methods`). references: a file of best known costs.
+    out: the folder of solutions, tables and curves, by default none; plot: the file of the picture;
+    force: whether files there are overwritten. more: as `spo_jax.envs.report.compare.compare` has
+    them: seconds, seeds, workers, ...
+
+    Raises SpoError for what cannot be read, run or overwritten.
+    """
+    known, read, methods, own = contest(
+        _listed(instances), _listed(pairs), problem, _listed(against), references,
+        Reading(distances, capacity),
+    )  # fmt: skip
+    if out is None:
+        return comparing.compare(known, read, methods, own=own, **more)
+    from spo_jax.envs.report.compared import Folder
+
+    folder = Folder(out, known, read, methods, picture=plot, force=force)
+    terms = {"seconds": solving.SECONDS, "seeds": 1, "workers": 1} | more
+    comparing.usable(*(terms[name] for name in ("seconds", "seeds", "workers")))
+    folder.make()
+    found = comparing.compare(known, read, methods, own=own, keep=folder.keep, **more)
+    folder.write(found)
+    return found
+
+
+def contest(
+    given: Sequence[Instance | str | Path],
+    pairs: Sequence[Given],
+    problem: str | Problem | None,
+    against: Sequence[str],
+    references: str | Path | None,
+    reading: Reading,
+) -> tuple[Problem, list[Instance], list[Method], ReferenceFile | None]:
+    """The problem, instances, methods and references of a comparison. Raises InputError."""
+    if not given:
+        raise InputError("there is nothing to compare on: name an instance or a folder")
+    for each in given:
+        require_kind("instances", each, (Instance, str, PathLike), "Instances, or their files")
+    for each in against:
+        require_kind("against", each, str, "names, as 'alns' or 'package.module:NAME'")
+    if problem is None and not any(map(_of_run, pairs)):
+        names = [
+            each.problem if isinstance(each, Instance)
+            else solving.problem_of(each, reading.given) for each in given
+        ]  # fmt: skip
+        if len(set(names)) > 1:
+            first, other = given[0], given[names.index(next(n for n in names if n != names[0]))]
+            raise InputError(
+                f"{getattr(first, 'name', first)} is of the problem {names[0]}, and "
+                f"{getattr(other, 'name', other)} is not: compare on one problem at a time"
+            )
+        problem = names[0]
+    listed: list[Any] = [*pairs] or [SHIPPED]
+    for each in sorted(listed, key=_of_run, reverse=True)[:1]:  # a run knows its problem
+        if _of_run(each):
+            problem = resolve(each, problem)[0]
+    known = get_problem(problem) if isinstance(problem, str) else problem
+    assert isinstance(known, Problem)
+    rows: dict[str, tuple[Pair, dict[str, Any]]] = {}
+    for each in listed:
+        ships = each == SHIPPED and not Path(SHIPPED).exists()
+        if ships and not pairs and not known.pair:  # a problem of the user's, that brings none
+            continue
+        _, [pair], terms = resolve_all(None if ships else each, known)
+        name = "pair" if ships else _row(each)
+        again = sum(other == name or other.startswith(f"{name} (") for other in rows)
+        own_terms = {"state": terms["state"][0], "on_invalid": terms["on_invalid"]}
+        rows[f"{name} ({again + 1})" if again else name] = pair, own_terms
+    methods = methods_of(known, rows, against)
+    own = None if references is None else own_references(str(references))
+    specs = [str(each) for each in given if not isinstance(each, Instance)]
+    plans = iter(parse_specs(specs, known, "none", reading) if specs else [])
+    read: dict[tuple[str, str], Instance] = {}
+    for each in given:
+        for instance in [each] if isinstance(each, Instance) else next(plans).load(known):
+            if instance.problem != known.name:
+                raise InputError(
+                    f"{instance.name} is an instance of {instance.problem}, not of {known.name}"
+                )
+            read.setdefault((instance.name, instance.digest), instance)  # each only once
+    return known, [*read.values()], methods, own
+
+
+SHIPPED = "shipped"  # the pair that comes with the problem
+
+
+def _row(pair: Any) -> str:
+    """The name of a pair's row."""
+    if isinstance(pair, Run):
+        pair = pair.path
+    return f"pair {Path(pair).resolve().stem}" if isinstance(pair, str | PathLike) else "pair"
 
 
 def _listed(pair: Any) -> list[Any]:

@@ -23,16 +23,21 @@ class Objects:
 
     def name(self, option: str, part: Any) -> Any:
         """The value of the setting for `part`: its name, or a plain value itself."""
-        if part is None or isinstance(part, str | int | float):
+        if part is None or isinstance(part, str | int | float | list | tuple):
             return part
-        owner = part if hasattr(part, "__qualname__") else type(part)
-        module, name = owner.__module__, owner.__qualname__
-        full = f"{module}:{name}"
+        full = called(part)
+        module, _, name = full.partition(":")
         if module == "__main__" or getattr(sys.modules.get(module), name, None) is not part:
             while self.known.setdefault(full, part) is not part:
                 full += "'"
             self.names[option] = full
         return full
+
+
+def called(part: Any) -> str:
+    """ "package.module:NAME" of a function or class, or of an object's class."""
+    owner = part if hasattr(part, "__qualname__") else type(part)
+    return f"{owner.__module__}:{owner.__qualname__}"
 
 
 def name_of(problem: Any) -> str:

@@ -16,12 +16,14 @@ from spo_jax.config import Settings
 from spo_jax.program import Program
 from spo_jax.search.methods import rounds_of
 from spo_jax.search.rounds import Observer, Round
+from spo_jax.search.runs.budget import Budget
 from spo_jax.search.runs.gaps import Standing
 from spo_jax.search.runs.lines import (
     NO_GAPS,
     duration,
     failure_line,
     fault_line,
+    last_failure,
     quality,
     round_line,
     spark,
@@ -29,6 +31,7 @@ from spo_jax.search.runs.lines import (
 )
 
 STAGES = {
+    "start": "evaluating start pairs",
     "destroy": "writing destroys",
     "repair": "writing and evaluating repairs",
     "credit": "evaluating what the credit asks for",
@@ -40,7 +43,7 @@ STAGES = {
     "fresh": "measuring on fresh instances",
 }
 # The stages that take their time over pairs.
-PLAYED = ("repair", "credit", "cross-play", "remeasure")
+PLAYED = ("start", "repair", "credit", "cross-play", "remeasure")
 
 
 # --- time left ------------------------------------------------------------------------------------
@@ -97,13 +100,17 @@ class Display(Observer):
         named: Callable[[Program], str] = lambda program: "",
         gaps: Callable[[Round], Standing] = lambda done: NO_GAPS,
     ):
-        """named: the names of programs in the run. gaps: after each round, in their order."""
+        """named: the names of programs in the run. gaps: after each round, in their order.
+
+        The time left is that of `budget`, where one is set, else judged by the rounds.
+        """
+        self.budget: Budget | None = None
         self._rounds = rounds_of(config)
         self._log = log
         self._named = named
         self._gaps = gaps
         self._console = console or Console(highlight=False, soft_wrap=True)
-        self._clock = Clock(self._rounds)
+        self._clock = Clock(self._rounds or 0)
         self._stage = ""
         self._bar: Progress | None = None
         self._task: TaskID | None = None
@@ -118,10 +125,11 @@ class Display(Observer):
                 BarColumn(bar_width=30),
                 TextColumn("{task.completed:.0f}/{task.total:.0f}"),
                 TextColumn("{task.fields[left]}"),
+                TextColumn("{task.fields[failure]}", style="dim", markup=False),
                 console=self._console,
                 transient=True,
             )
-            self._task = self._bar.add_task("starting", total=1, left="")
+            self._task = self._bar.add_task("starting", total=1, left="", failure="")
             self._bar.start()
         return self
 
@@ -143,7 +151,7 @@ class Display(Observer):
         self._stage = name
         self._clock.stage(number, total if name in PLAYED else 0)
         self._show(
-            description=f"round {number}/{self._rounds}  {STAGES.get(name, name)}",
+            description=f"round {number}{self._of}  {STAGES.get(name, name)}",
             total=max(total, 1),
             completed=0,
             left=self._left(),
@@ -174,9 +182,9 @@ class Display(Observer):
         if standing.said:
             self.say(standing.said)
         told = partial(
-            round_line, done, self._rounds, self._clock.left(), self._spent, names, standing
+            round_line, done, self._rounds, self._seconds_left(), self._spent, names, standing
         )
-        drawn = told(f"{spark(standing.medians):<{self._rounds}}")
+        drawn = told(f"{spark(standing.medians):<{self._rounds or 0}}")
         self.say(drawn if self._fits(drawn) else told())
         if not math.isnan(standing.best):
             self.note(f"round {done.number} {quality(done)}")
@@ -188,6 +196,7 @@ class Display(Observer):
         self._began, self._spent = now, {}
         if line := failure_line(done):
             self.note(line)
+        self._show(failure=last_failure(done))
         if line := fault_line(done):
             self.say(line)
 
@@ -205,8 +214,15 @@ class Display(Observer):
         bars = self._console.encoding.lower().startswith("utf")
         return bars and (not self._console.is_terminal or len(line) <= self._console.width)
 
+    @property
+    def _of(self) -> str:
+        return "" if self._rounds is None else f"/{self._rounds}"
+
+    def _seconds_left(self) -> float | None:
+        return self._clock.left() if self.budget is None else self.budget.left
+
     def _left(self) -> str:
-        left = self._clock.left()
+        left = self._seconds_left()
         return "" if left is None else f"left {duration(left)}"
 
     def _show(self, **fields: object) -> None:

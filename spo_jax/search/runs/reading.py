@@ -19,11 +19,14 @@ from spo_jax.search.rounds import (
     appended,
     stands,
 )
+from spo_jax.search.runs.budget import USED, Spent
 from spo_jax.search.runs.gaps import Paid
 from spo_jax.search.runs.tables import REMEASURED, program_id, remeasures, there
+from spo_jax.search.start import START
 from spo_jax.search.validation import Finals
 from spo_jax.seeding import python_rng
 
+PLAYED = (START, "response", "credit", "cross-play", "remeasure")  # stages of evaluations
 MEMORY = "memory/"  # how metrics of memory begin
 
 
@@ -59,6 +62,18 @@ def read_totals(db: sqlite3.Connection) -> dict[str, float]:
             if not math.isnan(value):
                 totals[name] = totals.get(name, 0.0) + value
     return totals
+
+
+def read_spent(db: sqlite3.Connection) -> Spent:
+    """What the finished rounds took, of the sessions that committed them."""
+    found: dict[str, list[float]] = {}
+    rows = db.execute("SELECT stage, seconds FROM timings ORDER BY round")
+    for stage, seconds in rows:
+        found.setdefault(stage, []).append(seconds)
+    pairs = db.execute("SELECT COALESCE(SUM(pairs), 0) FROM rounds").fetchone()[0]
+    playing = sum(sum(found.get(stage, ())) for stage in PLAYED)
+    used = found.get(USED, [0.0])[-1]
+    return Spent(tuple(found.get("all", ())), playing, pairs, used)
 
 
 def read_peaks(db: sqlite3.Connection) -> dict[str, float]:
@@ -114,7 +129,9 @@ def _valid(db: sqlite3.Connection, best_from: str) -> list[tuple[str, str, float
 
     J is the mean over everything measured of a pair.
     """
-    kinds = ("response",) if best_from == "responses" else ("response", "credit", "cross-play")
+    kinds: tuple[str, ...] = ("response", START)
+    if best_from != "responses":
+        kinds += ("credit", "cross-play")
     rows: list[tuple[str, str, float, int]] = db.execute(
         f"SELECT destroy, repair, utility, round FROM pairs WHERE status = 'ok' AND kind IN"
         f" ({','.join('?' * len(kinds))}) ORDER BY utility DESC, round, destroy, repair",

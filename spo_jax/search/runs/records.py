@@ -66,8 +66,8 @@ class ProgramRecord:
 
 @dataclass(frozen=True)
 class PairRecord:
-    """A pair that was evaluated. destroy, repair: names. kind: "response", "credit" or
-    "cross-play"; in `Run.remeasured` "elite" or "control".
+    """A pair that was evaluated. destroy, repair: names. kind: "response", "credit",
+    "cross-play" or "start"; in `Run.remeasured` "elite" or "control".
 
     utility: J, NaN unless the status is "ok". failed: the role of the program that failed, or "".
     gap: the mean over the training instances and their rollouts of how many per cent its costs are
@@ -145,8 +145,9 @@ class SampleRecord:
 class Timing:
     """Wall-clock seconds of one kind of work of a round, of the attempt that was committed.
 
-    stage: "all", or one of "sampling", "response", "credit", "cross-play", "remeasure" and
+    stage: "all", or one of "start", "sampling", "response", "credit", "cross-play", "remeasure" and
         "update", which overlap; of the last round also "validation" and "fresh".
+        With `minutes` also "used": the run's seconds up to the end of the round.
     """
 
     round: int

@@ -20,7 +20,7 @@ import numpy as np
 
 from spo_jax.config import Settings
 from spo_jax.errors import InputError
-from spo_jax.program import Pair, Program, Role
+from spo_jax.program import ROLES, Pair, Program, Role
 from spo_jax.search.methods import rounds_of
 from spo_jax.search.rounds import Best
 from spo_jax.search.runs.gaps import RESPONSE, Measured, middle
@@ -69,7 +69,7 @@ class Run:
     path: its folder. config: its settings. best: the pair that `select` chooses, else the one with
     the highest J, or None. finals: what was measured when the rounds were over. evaluated: pairs
     so far. status: "finished", "running" (another process has it) or "interrupted". rounds:
-    committed; planned: how many it is to have.
+    committed; planned: how many it is to have, None where `minutes` decides and they go on.
     """
 
     path: Path
@@ -81,7 +81,12 @@ class Run:
     rounds: int
     evaluated: int
     status: str
-    planned: int
+    planned: int | None
+
+    @property
+    def progress(self) -> str:
+        """Its rounds so far, and of how many, where that is known: "3 of 10"."""
+        return str(self.rounds) if self.planned is None else f"{self.rounds} of {self.planned}"
 
     # --- tables -----------------------------------------------------------------------------------
 
@@ -320,6 +325,16 @@ class Run:
         with self._database() as db:
             return read_name(db, pair.destroy), read_name(db, pair.repair)
 
+    @property
+    def started(self) -> list[str]:
+        """Where each of the start pairs came from, and the names of its programs in the run."""
+        found = self.manifest.get("start_pairs") or ()
+        names = [[self._called(role, each[role]) for role in ROLES] for each in found]
+        return [
+            f"{each['from']} ({destroy} with {repair})" if self.rounds else each["from"]
+            for each, (destroy, repair) in zip(found, names, strict=True)
+        ]
+
     def __getitem__(self, name: str) -> ProgramRecord:
         """The program of a name. Raises InputError where there is none."""
         if name not in self.index:
@@ -389,8 +404,9 @@ def load_run(path: str | Path) -> Run:
         rounds, pairs = db.execute(
             "SELECT COUNT(*), COALESCE(SUM(pairs), 0) FROM rounds"
         ).fetchone()
-    planned = int(manifest.get("rounds") or rounds_of(config))
-    if rounds >= planned and (finals.finalists or not config.search.finalists or best is None):
+    planned = manifest.get("rounds") or rounds_of(config)
+    over = planned is not None and rounds >= planned
+    if over and (finals.finalists or not config.search.finalists or best is None):
         status = "finished"
     else:
         status = "running" if locked(path) else "interrupted"

@@ -25,6 +25,7 @@ from spo_jax.errors import InputError, require_path
 from spo_jax.program import Program, Unwritable, save_pair
 from spo_jax.search.rounds import Best, Round, State
 from spo_jax.search.runs import reading, tables
+from spo_jax.search.runs.budget import Spent
 from spo_jax.search.runs.gaps import Paid
 from spo_jax.search.runs.intact import REMEDY, require_intact, require_scores, require_settings
 from spo_jax.search.runs.manifest import parse
@@ -126,7 +127,7 @@ class Store:
         with storage(self.path):
             if peaks := reading.read_peaks(self._connection):
                 self.manifest["peak_memory_gb"] = peaks
-                write_atomically(self.path / MANIFEST, json.dumps(self.manifest, indent=2) + "\n")
+                self._write_manifest()
 
     def last_round(self, rewind: int | None = None) -> int:
         """The round to go on from: the last one committed, 0 without any, or the one to go back to.
@@ -200,6 +201,21 @@ class Store:
         """The pair that `select` chooses; before any is measured, the one with the highest J."""
         with storage(self.path):
             return best_of(self._connection, self.config)
+
+    def spent(self) -> Spent:
+        """What the finished rounds took."""
+        with storage(self.path):
+            return reading.read_spent(self._connection)
+
+    def planned(self, rounds: int | None) -> None:
+        """Keep in the manifest how many rounds the run has, or that this is not known."""
+        if self.manifest.get("rounds") != rounds:
+            self.manifest["rounds"] = rounds
+            with storage(self.path):
+                self._write_manifest()
+
+    def _write_manifest(self) -> None:
+        write_atomically(self.path / MANIFEST, json.dumps(self.manifest, indent=2) + "\n")
 
     def paid(self, before: int) -> list[Paid] | None:
         """What the pairs of the rounds before one cost; None in a run that does not keep it, or

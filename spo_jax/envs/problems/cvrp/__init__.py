@@ -12,7 +12,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from spo_jax.envs.kits import kit_texts
-from spo_jax.envs.problem import DIST, Baseline, Infeasible, Instance, Part, Problem, decoded
+from spo_jax.envs.problem import (
+    DIST,
+    OR_TOOLS,
+    Baseline,
+    Infeasible,
+    Instance,
+    Part,
+    Problem,
+    decoded,
+)
 from spo_jax.envs.problems.cvrp import files, parts, tables
 from spo_jax.envs.problems.cvrp.rules import CVRPRules, Routes
 from spo_jax.envs.problems.tsp.weights import euclidean
@@ -53,7 +62,10 @@ class CVRP(Problem):
             "alns": Baseline(f"{__name__}.alns:alns", seeded=True),
             "clarke-wright": Baseline(f"{__name__}.heuristics:clarke_wright"),
             "local-search": Baseline(f"{__name__}.heuristics:local_search"),
-            "or-tools": Baseline(f"{__name__}.or_tools:or_tools", needs=("ortools", "solvers")),
+            "or-tools": Baseline(f"{__name__}.or_tools:or_tools", needs=OR_TOOLS),
+            "pyvrp": Baseline(
+                f"{__name__}.references:pyvrp", seeded=True, needs=("pyvrp", "solvers")
+            ),
         }
     )
     references = str(_HERE / "references.csv")
@@ -165,3 +177,6 @@ class CVRP(Problem):
 
     def operators(self) -> str:
         return (_HERE / "operators.txt").read_text("utf-8")
+
+    def export(self) -> str:
+        return (_HERE / "export.txt").read_text("utf-8")

@@ -5,6 +5,7 @@ demands as published (9 and 2, both scaled to at most 1). Insertions: greedy and
 and -m over the routes there are and one empty route.
 """
 
+from collections.abc import Callable
 from itertools import chain
 
 import numpy as np
@@ -18,15 +19,31 @@ from spo_jax.seeding import numpy_rng
 _DISTANCE, _DEMAND = 9.0, 2.0  # phi and psi of the relatedness
 
 
-def alns(instance: Instance, seed: int = 0, *, steps: int = 500) -> Routes:
-    """The best routes of `steps` iterations, from those that regret-2 insertion builds."""
-    return alns_search(instance, seed, Settings(iterations=steps)).solution
+def alns(
+    instance: Instance,
+    seed: int = 0,
+    *,
+    steps: int = 500,
+    seconds: float | None = None,
+    report: Callable[[Routes], None] = lambda routes: None,
+) -> Routes:
+    """The best routes of `steps` iterations, from those that regret-2 insertion builds.
+
+    seconds: of wall-clock time, instead of steps. report: is told each new best solution.
+    """
+    return alns_search(instance, seed, Settings(iterations=steps), seconds, report).solution
 
 
-def alns_search(instance: Instance, seed: int, settings: Settings) -> Found:
+def alns_search(
+    instance: Instance,
+    seed: int,
+    settings: Settings,
+    seconds: float | None = None,
+    report: Callable[[Routes], None] = lambda routes: None,
+) -> Found:
     """As `alns`, with the best cost of every step and the final weights."""
     rng = numpy_rng("alns", instance.digest, seed)
-    return search(RouteOperators(instance, settings), rng, settings)
+    return search(RouteOperators(instance, settings), rng, settings, seconds, report)
 
 
 class RouteOperators(Operators):

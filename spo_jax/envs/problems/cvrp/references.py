@@ -5,7 +5,9 @@ that is repeatable. PyVRP works on integers, so float distances are scaled and r
 search.
 """
 
+import time
 import warnings
+from collections.abc import Callable
 from importlib.metadata import version
 from typing import Any
 
@@ -37,15 +39,25 @@ def solve_reference(instance: Instance, effort: str) -> tuple[list[list[int]], s
     return best, f"PyVRP {version('pyvrp')}, {said}", False
 
 
-def pyvrp(instance: Instance, seed: int = 0, iterations: int | None = None) -> list[list[int]]:
-    """Routes by PyVRP, with as many vehicles as customers.
+def pyvrp(
+    instance: Instance,
+    seed: int = 0,
+    iterations: int | None = None,
+    *,
+    seconds: float | None = None,
+    report: Callable[[list[list[int]]], None] | None = None,
+) -> list[list[int]]:
+    """Routes by PyVRP, with as many vehicles as customers. It uses one thread.
 
-    The same call gives the same routes. iterations: 100 per customer unless given. Raises
+    The same call gives the same routes. iterations: 100 per customer unless given. seconds: of
+    wall-clock time, instead; these do not repeat. report: is told each new best. Raises
     MissingExtra without PyVRP, InputError if it finds no feasible routes in that time.
     """
+    began = time.monotonic()
     demands, capacity = demands_of(instance)
     try:
-        from pyvrp import Client, Depot, Location, ProblemData, VehicleType, solve
+        import pyvrp as library
+        from pyvrp import Client, Depot, Location, ProblemData, SolveParams, VehicleType, solve
         from pyvrp.stop import MaxIterations
     except ImportError:
         raise MissingExtra("pyvrp 0.14", "solvers") from None
@@ -59,15 +71,39 @@ def pyvrp(instance: Instance, seed: int = 0, iterations: int | None = None) -> l
         distance_matrices=[weights],
         duration_matrices=[np.zeros_like(weights)],
     )
-    stop = MaxIterations(100 * n if iterations is None else iterations)
+
+    class Told(library.IteratedLocalSearchCallbacks):
+        """Reports the best solutions as they are found."""
+
+        def on_start(self, algorithm: Any) -> None:
+            self.on_best(algorithm.initial_solution)
+
+        def on_best(self, best: Any) -> None:
+            if report is not None and best.is_feasible():
+                report(_routes(best))
+
+    params = SolveParams(ils=library.IteratedLocalSearchParams(callbacks=Told()))
+    stop: Any = MaxIterations(100 * n if iterations is None else iterations)
+    if seconds is not None:
+        end = began + seconds  # PyVRP's own limit would not count its first solution
+
+        def stop(best_cost: int) -> bool:
+            return time.monotonic() >= end
+
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # about penalties; the routes are checked below
-        result = solve(data, stop, seed=derive("pyvrp", seed) % 2**32, collect_stats=False)
+        drawn = derive("pyvrp", seed) % 2**32
+        result = solve(data, stop, seed=drawn, collect_stats=False, params=params)
     if not result.is_feasible():
         raise InputError(f"PyVRP found no feasible routes for {instance.name}: more iterations")
-    routes = [
-        [activity.idx + 1 for activity in route.schedule() if activity.is_client()]
-        for route in result.best.routes()
-    ]
+    routes = _routes(result.best)
     check_routes(instance, routes)
     return routes
+
+
+def _routes(solution: Any) -> list[list[int]]:
+    """The routes of a solution of PyVRP's, whose clients begin at 0."""
+    return [
+        [activity.idx + 1 for activity in route.schedule() if activity.is_client()]
+        for route in solution.routes()
+    ]

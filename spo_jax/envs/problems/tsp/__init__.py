@@ -7,7 +7,16 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from spo_jax.envs.kits import kit_texts
-from spo_jax.envs.problem import DIST, Baseline, Infeasible, Instance, Part, Problem, decoded
+from spo_jax.envs.problem import (
+    DIST,
+    OR_TOOLS,
+    Baseline,
+    Infeasible,
+    Instance,
+    Part,
+    Problem,
+    decoded,
+)
 from spo_jax.envs.problems.tsp import files, parts, tables
 from spo_jax.envs.problems.tsp.rules import TSPRules
 from spo_jax.envs.problems.tsp.weights import euclidean
@@ -41,6 +50,10 @@ class TSP(Problem):
             "2-opt": Baseline(f"{__name__}.heuristics:two_opt"),
             "3-opt": Baseline(f"{__name__}.heuristics:three_opt"),
             "alns": Baseline(f"{__name__}.alns:alns", seeded=True),
+            "or-tools": Baseline(f"{__name__}.or_tools:or_tools", needs=OR_TOOLS),
+            "lkh": Baseline(
+                f"{__name__}.references:lkh_runs", seeded=True, needs=("elkai", "solvers")
+            ),
         }
     )
     references = str(_HERE / "references.csv")
@@ -130,3 +143,6 @@ class TSP(Problem):
 
     def operators(self) -> str:
         return (_HERE / "operators.txt").read_text("utf-8")
+
+    def export(self) -> str:
+        return (_HERE / "export.txt").read_text("utf-8")

@@ -16,15 +16,34 @@ from spo_jax.seeding import numpy_rng
 Tour = np.ndarray  # [N] int64
 
 
-def alns(instance: Instance, seed: int = 0, *, steps: int = 500) -> list[int]:
-    """The best tour of `steps` iterations, from one that regret-2 insertion builds."""
-    return alns_search(instance, seed, Settings(iterations=steps)).solution.tolist()
+def alns(
+    instance: Instance,
+    seed: int = 0,
+    *,
+    steps: int = 500,
+    seconds: float | None = None,
+    report: Callable[[list[int]], None] = lambda tour: None,
+) -> list[int]:
+    """The best tour of `steps` iterations, from one that regret-2 insertion builds.
+
+    seconds: of wall-clock time, instead of steps. report: is told each new best tour.
+    """
+    found = alns_search(
+        instance, seed, Settings(iterations=steps), seconds, lambda tour: report(tour.tolist())
+    )
+    return found.solution.tolist()
 
 
-def alns_search(instance: Instance, seed: int, settings: Settings) -> Found:
+def alns_search(
+    instance: Instance,
+    seed: int,
+    settings: Settings,
+    seconds: float | None = None,
+    report: Callable[[Tour], None] = lambda tour: None,
+) -> Found:
     """As `alns`, with the best cost of every step and the final weights; the tour is an array."""
     rng = numpy_rng("alns", instance.digest, seed)
-    return search(TourOperators(instance, settings), rng, settings)
+    return search(TourOperators(instance, settings), rng, settings, seconds, report)
 
 
 class TourOperators(Operators):

@@ -4,6 +4,9 @@ Appendix B uses Concorde, which is not on PyPI. LKH works on integers, so float 
 and rounded for its search.
 """
 
+import math
+import time
+from collections.abc import Callable
 from importlib.metadata import version
 
 import numpy as np
@@ -12,7 +15,7 @@ from spo_jax.envs.problem import Instance
 from spo_jax.envs.problems.tsp.files import check_tour, tour_cost
 from spo_jax.envs.problems.tsp.weights import scaled
 from spo_jax.errors import MissingExtra
-from spo_jax.seeding import numpy_rng
+from spo_jax.seeding import derive, numpy_rng
 from spo_jax.stopping import at_once
 
 # By effort: runs of LKH, and the most nodes of a tour that is proven shortest.
@@ -62,3 +65,32 @@ def lkh(instance: Instance, seed: int | None = None, runs: int = 3) -> list[int]
     tour = [int(order[k]) for k in closed[:-1]]
     check_tour(instance, tour)
     return tour
+
+
+def lkh_runs(
+    instance: Instance,
+    seed: int = 0,
+    *,
+    seconds: float | None = None,
+    report: Callable[[list[int]], None] = lambda tour: None,
+) -> list[int]:
+    """The best tour of LKH's runs, each of which sees the nodes in another order.
+
+    A run cannot be ended. The first one always ends by itself; another begins as long as one like
+    the longest so far would end within `seconds` of wall-clock time. Without seconds there is one.
+    report: is told each new best tour. Raises MissingExtra without elkai.
+    """
+    began = time.monotonic()
+    best: list[int] = []
+    lowest, longest, run = math.inf, 0.0, 0
+    while True:
+        before = time.monotonic()
+        tour = lkh(instance, derive("lkh runs", seed, run), runs=1)
+        cost = tour_cost(instance.dist, tour)
+        if cost < lowest:
+            best, lowest = tour, cost
+            report(tour)
+        now = time.monotonic()
+        longest, run = max(longest, now - before), run + 1
+        if seconds is None or now - began + longest > seconds:
+            return best

@@ -25,6 +25,7 @@ EXIT_SECCOMP = 99  # the exit code of a process that the kernel refuses its filt
 
 _PR_SET_NO_NEW_PRIVS = 38
 _PR_SET_PDEATHSIG = 1
+_PR_SET_CHILD_SUBREAPER = 36
 _PR_SET_SECCOMP = 22
 _SECCOMP_MODE_FILTER = 2
 _PR_SET_DUMPABLE = 4
@@ -233,6 +234,11 @@ def die_with_parent(parent: int) -> None:
     _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != parent:
         os._exit(0)
+
+
+def adopt_orphans() -> None:
+    """Become the parent of all descendants whose own parent ends, and so see their CPU time."""
+    _prctl(_PR_SET_CHILD_SUBREAPER, 1)
 
 
 def confine_job(

@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 from markupsafe import Markup, escape
 
-INK = "#1f2933"  # also of the pictures of problems
-COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#7f7f7f", "#8c564b")
+from spo_jax.envs.report.plot import COLOURS, INK
+
 BINS = 16  # of the scale of values
 _WIDTH, _HEIGHT = 5.4, 2.5  # inches
 _STYLE: Any = {

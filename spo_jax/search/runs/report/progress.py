@@ -12,7 +12,8 @@ from spo_jax.search.runs.run import Run
 
 # What `timings` has besides the whole round. They overlap.
 STAGES = (
-    "sampling", "response", "credit", "cross-play", "remeasure", "update", "validation", "fresh"
+    "start", "sampling", "response", "credit", "cross-play", "remeasure", "update", "validation",
+    "fresh",
 )  # fmt: skip
 WRITTEN = ("destroy", "repair", "reflection")
 

@@ -117,10 +117,12 @@ def _facts(run: Run) -> list[tuple[str, str]]:
         ("preset", run.preset or "–"),
         ("seed", str(run.config.seed)),
         ("generator", run.config.generator.name),
-        ("rounds", f"{run.rounds} of {run.planned}, {run.status}"),
+        ("rounds", f"{run.progress}, {run.status}"),
         ("programs", f"{len(run.programs):,}"),
         ("pairs", f"{run.evaluated:,}"),
     ]
+    if run.started:
+        found.append(("started from", ", ".join(run.started)))
     if best is not None:
         names = " with ".join(filter(None, run.names(best.pair)))
         gap = run.gap(best.pair)

@@ -80,7 +80,7 @@ def page(runs: Sequence[Run]) -> dict[str, Any]:
     pictures = [(title, _drawn(figures, title, groups, own)) for title, own in named.items()]
     heads = ("arm", "run", "seed", "rounds", "state", *named)
     rows = [
-        [arm.name, run.path.name, str(run.config.seed), f"{run.rounds} of {run.planned}",
+        [arm.name, run.path.name, str(run.config.seed), run.progress,
          run.status, *(f"{own[run][-1]:.4g}" for own in named.values())]
         for arm in groups for run in arm.runs
     ]  # fmt: skip

@@ -11,7 +11,7 @@ function said(runs) {
   }
   const run = runs[Number(choice.value.slice(4))];
   if (run.error) return [run.error, ""];
-  return [`Round ${run.rounds} of ${run.planned}, ${run.status}`, run.stage];
+  return [`Round ${run.rounds}${run.planned === null ? "" : ` of ${run.planned}`}, ${run.status}`, run.stage];
 }
 function versionOf(runs) {
   return choice.value === "compare" ? runs.map(run => run.version).join()

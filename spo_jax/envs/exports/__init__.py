@@ -1,0 +1,73 @@
+"""What `spo export --for` adds to a pair file: the pair as operators of the library alns, or as a
+function of an instance.
+
+The text of a purpose is the same for all problems. What it needs of a problem is in
+`Problem.export`, a text of four functions.
+"""
+
+import ast
+from importlib.resources import files
+from string import Template
+
+from spo_jax.envs.problem import Problem
+from spo_jax.envs.run.sandbox.layout import choose_layout
+from spo_jax.errors import InputError
+from spo_jax.program import ROLES, Pair
+from spo_jax.program.nouns import entry_function
+from spo_jax.program.pairtext import drawn_from
+from spo_jax.program.scopes import split
+from spo_jax.program.syntax import parse_tree
+
+PURPOSES = ("alns", "function")
+
+_ROWS = '''def seen(array):
+    """The numbers as the programs take them: tuples, which are faster than an array here."""
+    return tuple(map(tuple, array.tolist())) if array.ndim == 2 else tuple(array.tolist())
+'''
+_ARRAY = '''def seen(array):
+    """The numbers as the programs take them: an array, which none can change."""
+    array.setflags(write=False)
+    return array
+'''
+# By what programs draw from: what makes one of a seed, and what makes one of NumPy's generator.
+_GENERATORS = {
+    "a random.Random": ("random.Random", "random.Random(int(rng.integers(1 << 62)))"),
+    "a numpy.random.Generator": ("np.random.default_rng", "rng"),
+}
+
+
+def tail(problem: Problem, pair: Pair, purpose: str) -> str:
+    """The code behind the pair, a module whose docstring says how it is used.
+
+    Raises InputError for a problem without `export`, and for a pair that draws random numbers as
+    the standard library does and as NumPy does.
+    """
+    own = problem.export()
+    statements = [each for role in ROLES for each in split(getattr(pair, role).source)[1]]
+    drawn = drawn_from(statements)
+    if drawn not in _GENERATORS:
+        raise InputError(
+            f"this pair needs an rng that is {drawn}, which neither random.Random nor NumPy has: "
+            "leave out --for, and give it such an object"
+        )
+    generator, made = _GENERATORS[drawn]
+    layouts = set()
+    for role in ROLES:
+        tree = parse_tree(getattr(pair, role).source)
+        layouts.add(choose_layout(tree, entry_function(tree, role), problem.interface))
+    [entry] = [
+        node
+        for node in ast.parse(own).body
+        if isinstance(node, ast.FunctionDef) and node.name == "instance_of"
+    ]
+    values = {
+        "given": ", ".join(each.arg for each in entry.args.args),
+        "generator": generator,
+        "drawn": made,
+        "seen": (_ROWS if layouts == {"rows"} else _ARRAY).rstrip("\n"),
+    }
+    texts = [
+        (files(__package__) / f"{name}.txt").read_text("utf-8") for name in (purpose, "common")
+    ]
+    first, last = (Template(text).substitute(values) for text in texts)
+    return "\n\n".join([first, own, last])

@@ -1,0 +1,130 @@
+"""The worker's half of a problem: what programs are given, and what they may return."""
+
+import random
+from collections.abc import Iterable
+from itertools import chain, filterfalse
+from typing import Any, Literal
+
+from spo_jax.envs.instance import Instance
+from spo_jax.envs.views import frozen, node_list, nodes_of, rows
+
+Solution = Any  # a list of integers (a tour), or a list of such lists (routes); or what you like
+Layout = Literal["rows", "array"]
+
+
+class Infeasible(Exception):
+    """A program violated its contract; the message says how."""
+
+
+class Rules:
+    """One instance inside a worker: arguments of programs, checks and objective, in plain Python.
+
+    A subclass writes `start`, `repaired` and `cost`; the rest is defined for solutions that are
+    lists of integers of at least 0, or lists of such lists. All methods run at least once per step,
+    so they are written for speed. Checks raise `Infeasible`. Outputs of programs are hostile: check
+    exact types first (`spo_jax.envs.views.node_list`, `nodes_of`).
+
+    arguments: the instance's leading arguments of both roles, e.g. (dist, demands, capacity), as
+    the problem's `interface` declares them: arrays [N, M] or [N], or anything else.
+    """
+
+    partial = "the partial solution"  # what destroy returns first, and what it removes: for reasons
+    item = "item"
+
+    def __init__(self, instance: Instance, *arguments: Any):
+        self.most = instance.size * 35 // 100
+        self.size = instance.size
+        self._arguments: dict[Layout, tuple[Any, ...]] = {
+            "rows": tuple(map(rows, arguments)),
+            "array": tuple(map(frozen, arguments)),
+        }
+
+    def arguments(self, layout: Layout) -> tuple[Any, ...]:
+        """A matrix is a tuple of tuples of Python numbers in "rows" and a read-only ndarray in
+        "array", a row a tuple or an ndarray, and anything else the same in both.
+        """
+        return self._arguments[layout]
+
+    def start(self, rng: random.Random) -> Solution:
+        """A seeded random feasible solution."""
+        raise NotImplementedError
+
+    def repaired(self, output: Any) -> Solution:
+        """The checked complete solution that a repair program returned."""
+        raise NotImplementedError
+
+    def cost(self, solution: Solution) -> float:
+        """Exact float64 objective, to be minimised: a sum correctly rounded (math.fsum)."""
+        raise NotImplementedError
+
+    def copy(self, solution: Solution) -> Solution:
+        """A copy that a program may mutate."""
+        return [part[:] for part in solution] if _nested(solution) else solution[:]
+
+    def destroyed(self, current: Solution, output: Any) -> tuple[Solution, list[int]]:
+        """The checked (partial solution, removed) that a destroy program returned.
+
+        Removed are 1 to floor(0.35 size) items of the solution; the others keep their order. A list
+        that is emptied may stay as [] or be dropped.
+        """
+        if type(output) not in (tuple, list) or len(output) != 2:
+            raise Infeasible(f"returned no ({self.partial}, removed_{self.item}s)")
+        nested = _nested(current)
+        partial = (nodes_of if nested else node_list)(output[0])
+        removed = node_list(output[1])
+        if partial is None:
+            kind = "a list of lists" if nested else "a list"
+            raise Infeasible(f"{self.partial} must be {kind} of integers")
+        if removed is None:
+            raise Infeasible(f"removed_{self.item}s must be a list of integers")
+        gone = set(removed)
+        if len(gone) != len(removed):
+            raise Infeasible(f"removed_{self.item}s repeats one")
+        if not gone:
+            raise Infeasible(f"removed no {self.item}")
+        if len(gone) > self.most:
+            raise Infeasible(
+                f"removed {len(gone)} of {self.size} {self.item}s (at most {self.most})"
+            )
+        kept = without(current, gone)
+        # Equality here and in the count leaves no room for an item that is not in the solution.
+        if nested:
+            same = partial == kept or [*filter(None, partial)] == [*filter(None, kept)]
+            count = sum(map(len, current)) - sum(map(len, kept))
+        else:
+            same, count = partial == kept, len(current) - len(kept)
+        if not same or count != len(gone):
+            raise Infeasible(
+                f"{self.partial} is not the solution without removed_{self.item}s, in its order"
+            )
+        return partial, removed
+
+    def encode(self, solution: Solution) -> list[int]:
+        """The code of a solution: at most `Problem.code_length` integers from 0 to 2**31 - 1."""
+        if _nested(solution):
+            return [*chain.from_iterable([*(v + 1 for v in part), 0] for part in solution)]
+        return [v + 1 for v in solution]
+
+
+def _nested(solution: Solution) -> bool:
+    return bool(solution) and type(solution[0]) is list
+
+
+def without(solution: Solution, gone: set[int]) -> Solution:
+    """A list, or a list of lists, without some items; emptied lists stay."""
+    if _nested(solution):
+        return [[*filterfalse(gone.__contains__, part)] for part in solution]
+    return [*filterfalse(gone.__contains__, solution)]
+
+
+def decoded(code: Iterable[int]) -> Solution:
+    """The list, or list of lists, that `Rules.encode` writes as `code`."""
+    flat: list[int] = []
+    nested: list[list[int]] = []
+    for number in code:
+        if number:
+            flat.append(number - 1)
+        else:
+            nested.append(flat)
+            flat = []
+    return [*nested, flat] if nested and flat else nested or flat

@@ -1,0 +1,127 @@
+"""Pairs that a run starts from: round 1 has them besides what it samples.
+
+Each is a leader with its response, evaluated on the training instances before the round samples
+anything. Those that are valid make up P_D^(1) and P_R^(1), with their J as scores (the C_D of a
+leader with one response is that response's J), and so are parents in round 1. They are also rows of
+the round's payoff: their credits come from the same call as those of the sampled programs, their
+destroys compete for P_D^(2) by C_D, their repairs for P_R^(2) by C_R^pop. No update learns from
+them, since nobody sampled them.
+"""
+
+import ast
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from spo_jax.envs.run.evaluator import Evaluator
+from spo_jax.errors import InputError
+from spo_jax.program import ROLES, Pair, Program, entry_function, parse_tree
+from spo_jax.search.parts import Parts
+from spo_jax.search.payoffs import Table
+from spo_jax.search.population import Member, Population
+
+START = "start"  # the form of their programs, the kind of their evaluation, and its stage
+
+
+@dataclass(frozen=True)
+class StartPair:
+    """A pair that a run starts from. name: how it was asked for."""
+
+    name: str
+    pair: Pair
+
+    @classmethod
+    def of(cls, name: str, pair: Pair) -> "StartPair":
+        """With programs of the form START, without the parents that they had elsewhere."""
+        destroy = replace(pair.destroy, form=START, parents=(), condition="")
+        condition = destroy.strategy_digest
+        repair = replace(pair.repair, form=START, parents=(), condition=condition)
+        return cls(name, Pair(destroy, repair))
+
+    @property
+    def programs(self) -> tuple[Program, Program]:
+        return (self.pair.destroy, self.pair.repair)
+
+
+@dataclass(frozen=True)
+class Opening:
+    """The valid start pairs: rows of the payoff, one for each destroy, and the populations."""
+
+    destroys: tuple[Program, ...] = ()
+    responses: tuple[tuple[Program, ...], ...] = ()
+    leaders: Population = ()
+    followers: Population = ()
+
+    def without(self, destroys: Sequence[Program]) -> tuple[Program, ...]:
+        """Those of some destroys that are none of these."""
+        own = {destroy.digest for destroy in self.destroys}
+        return tuple(destroy for destroy in destroys if destroy.digest not in own)
+
+
+def opening(parts: Parts, k: int, start: Sequence[StartPair], table: Table) -> Opening:
+    """Evaluate the start pairs in round k, and say what each is worth."""
+    if not start:
+        return Opening()
+    look, pairs = parts.observer, [each.pair for each in start]
+    count = len(table.missing(pairs))
+    look.stage(k, START, count)
+    table.play(pairs, START, lambda done, total: look.advance(count * done // total))
+    rows: dict[str, tuple[Program, list[Program]]] = {}
+    leaders: dict[str, Member] = {}
+    followers = []
+    for each in start:
+        destroy, repair = each.programs
+        verdict = table.verdict(destroy, repair)
+        if math.isnan(verdict.utility):
+            look.remark(f"Start pair {each.name}: {verdict.status}, {verdict.reason}; left out")
+            continue
+        look.remark(f"Start pair {each.name}: J {verdict.utility:.4f}")
+        row = rows.setdefault(destroy.digest, (destroy, []))
+        row[1].append(replace(repair, condition=row[0].strategy_digest))
+        followers.append(Member(row[1][-1], verdict.utility, k))
+        known = leaders.get(destroy.digest)
+        if known is None or verdict.utility > known.score:
+            leaders[destroy.digest] = Member(row[0], verdict.utility, k)
+    return Opening(
+        tuple(destroy for destroy, _ in rows.values()),
+        tuple(tuple(repairs) for _, repairs in rows.values()),
+        tuple(leaders.values()),
+        tuple(followers),
+    )
+
+
+def require_runnable(start: Sequence[StartPair], evaluator: Evaluator, state: bool) -> None:
+    """Raises InputError for a start pair that the run's workers would not run.
+
+    state: whether programs are shown the steps since the last improvement.
+    """
+    programs = [(each, program) for each in start for program in each.programs]
+    verdicts = evaluator.check([program for _, program in programs])
+    for (each, program), refusal in zip(programs, verdicts, strict=True):
+        if refusal is not None:
+            raise InputError(
+                f"start pair {each.name}: this run cannot run its {program.role} "
+                f"({refusal.status.label}: {refusal.reason})"
+            )
+        if not state and reads_state(program):
+            raise InputError(
+                f"start pair {each.name}: its {program.role} reads the steps since the last "
+                "improvement, which this run does not show (--no-state)"
+            )
+
+
+def reads_state(program: Program) -> bool:
+    """Whether a lawful program names its last argument but one, the steps, in its body."""
+    function = entry_function(parse_tree(program.source), program.role)
+    steps = function.args.args[-2].arg
+    nodes = (node for statement in function.body for node in ast.walk(statement))
+    return any(isinstance(node, ast.Name) and node.id == steps for node in nodes)
+
+
+def record(start: Sequence[StartPair]) -> list[dict[str, str]]:
+    """Where start pairs came from and what they are, for the manifest."""
+    return [
+        {"from": each.name}
+        | {role: program.digest for role, program in zip(ROLES, each.programs, strict=True)}
+        for each in start
+    ]
