@@ -1,6 +1,7 @@
 """Fixtures shared by all tests."""
 
 import os
+import sys
 from pathlib import Path
 
 import pytest
@@ -36,3 +37,13 @@ def spo_data() -> Path:
     if not Path(folder).is_dir():
         pytest.skip(f"SPO_DATA names {folder}, which is not a folder")
     return Path(folder).resolve()
+
+
+@pytest.fixture
+def mine(tmp_path, monkeypatch, request) -> Path:
+    """A folder with a user's module, the test file's MINE, where Python looks for modules."""
+    (tmp_path / "mine.py").write_text(request.module.MINE)
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "mine", raising=False)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path

@@ -232,6 +232,7 @@ class Problem:
 
         `instance_of(...)` of what a user has returns what programs are called with, each matrix and
         row by `seen(array)` and all by `prepared(...)`; the docstring of the text describes both.
+        It may call `distances(places)`, which turns distances or coordinates into distances [N, N].
         `construct(*instance)` is a first solution, `complete(*instance, solution)` the solution in
         plain lists, or None if it breaks a rule, and `cost_of(*instance, solution)` its cost.
         """

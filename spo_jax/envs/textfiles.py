@@ -5,10 +5,12 @@ each error is one sentence with file and line. Each problem's reader defines fie
 """
 
 import contextlib
+import csv
+import io
 import os
 import re
 import threading
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn
@@ -85,6 +87,15 @@ def sync_folder(folder: str | Path) -> None:
             os.fsync(descriptor)
         finally:
             os.close(descriptor)
+
+
+def csv_text(columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
+    """A CSV file of a head and rows; None is an empty cell."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(columns)
+    writer.writerows(rows)
+    return text.getvalue()
 
 
 def load_json(path: Path) -> Any:

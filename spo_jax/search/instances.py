@@ -20,9 +20,9 @@ FRESH = 4  # times the instances of discovery: half its noise
 def training_instances(config: Settings, problem: Problem) -> list[Instance]:
     """What `on` names, by default `instances` of `size`. Raises InputError."""
     seed = derive(config.seed, "instances")
-    reading_of(config, problem)  # refuses options that nothing reads
+    reading = reading_of(config, problem)
     if config.evaluation.on:
-        return _named(config.evaluation.on, config, problem, seed)
+        return _named(config.evaluation.on, reading, problem, seed)
     return sampled(problem, config.evaluation.size, config.evaluation.instances, seed)
 
 
@@ -33,7 +33,7 @@ def validation_instances(config: Settings, problem: Problem) -> list[Instance]:
     """
     seed = derive(config.seed, "validation")
     if config.evaluation.validate_on:
-        return _named(config.evaluation.validate_on, config, problem, seed)
+        return _named(config.evaluation.validate_on, reading_of(config, problem), problem, seed)
     return sampled(
         problem, config.evaluation.validation_size, config.evaluation.validation_instances, seed
     )
@@ -83,9 +83,8 @@ def reading_of(config: Settings, problem: Problem) -> Reading:
     return reading
 
 
-def _named(specs: Sequence[str], config: Settings, problem: Problem, seed: int) -> list[Instance]:
+def _named(specs: Sequence[str], reading: Reading, problem: Problem, seed: int) -> list[Instance]:
     found: dict[str, Instance] = {}
-    reading = reading_of(config, problem)
     for text in specs:
         for instance in replace(parse_spec(text, problem), reading=reading).load(problem, seed):
             if instance.digest in found:

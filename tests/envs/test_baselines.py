@@ -62,16 +62,6 @@ def stepping(instance, seed, *, steps=7):
 '''
 
 
-@pytest.fixture
-def mine(tmp_path, monkeypatch) -> Path:
-    """A folder with a user's module, where Python looks for modules."""
-    (tmp_path / "mine.py").write_text(MINE)
-    monkeypatch.syspath_prepend(tmp_path)
-    monkeypatch.delitem(sys.modules, "mine", raising=False)
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
-
-
 # --- what there is --------------------------------------------------------------------------------
 
 

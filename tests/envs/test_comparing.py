@@ -128,16 +128,6 @@ def busy(instance, seed):
 '''
 
 
-@pytest.fixture
-def mine(tmp_path, monkeypatch) -> Path:
-    """A folder with a user's module, where Python looks for modules."""
-    (tmp_path / "mine.py").write_text(MINE)
-    monkeypatch.syspath_prepend(tmp_path)
-    monkeypatch.delitem(sys.modules, "mine", raising=False)
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
-
-
 def tsp(n=8, seed=0):
     return TSP.sample(n, 1, seed)[0]
 

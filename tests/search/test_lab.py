@@ -12,6 +12,7 @@ from spo_jax.errors import InputError
 from spo_jax.program import Pair
 from spo_jax.search.credit import SCHEMES, Credits, asking
 from spo_jax.search.formulas import FORMULAS
+from spo_jax.search.lab.bandit import standardised
 from spo_jax.search.lab.estimators import (
     correlation,
     cosine_of_mean,
@@ -19,7 +20,7 @@ from spo_jax.search.lab.estimators import (
     signal_to_noise,
 )
 from spo_jax.search.lab.power import detectable, interval, seeds_needed
-from spo_jax.search.lab.schemes import Scheme, centred, standardised
+from spo_jax.search.lab.schemes import Scheme, centred
 from spo_jax.search.lab.worlds import (
     Knobs,
     Rounds,

@@ -14,6 +14,7 @@ from spo_jax.rl.grpo import GrpoConfig, advantages
 from spo_jax.search.formulas.seen import Reference
 from spo_jax.search.lab import bandit
 from spo_jax.search.lab.bandit import (
+    ADVANTAGES,
     Policy,
     Sampled,
     Training,
@@ -24,7 +25,7 @@ from spo_jax.search.lab.bandit import (
     train,
     worth,
 )
-from spo_jax.search.lab.schemes import ADVANTAGES, Scheme, centred
+from spo_jax.search.lab.schemes import Scheme, centred
 from spo_jax.search.lab.worlds import Knobs, Worlds, make_worlds
 
 NAN = math.nan

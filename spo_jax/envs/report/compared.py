@@ -1,7 +1,5 @@
 """The tables of a comparison, and the folder that `spo compare` writes."""
 
-import csv
-import io
 import json
 import math
 import re
@@ -22,7 +20,7 @@ from spo_jax.envs.report.methods import Method
 from spo_jax.envs.report.plot import SUFFIXES
 from spo_jax.envs.report.reporting import FIXED_FLEET, interval_text, number_text
 from spo_jax.envs.report.writing import Outputs
-from spo_jax.envs.textfiles import shown_cost, write_atomically
+from spo_jax.envs.textfiles import csv_text, shown_cost, write_atomically
 from spo_jax.errors import InputError
 
 MARK = "spo compare"  # what tells that the tables of a folder are ours
@@ -67,9 +65,9 @@ def took(
 
 def by_instance(found: Comparison) -> Shown:
     """A row for each instance and method: the best cost, and means over its seeds."""
-    rows = []
+    rows, ranked = [], found.ranked()
     for instance in found.instances:
-        for method in found.ranked():
+        for method in ranked:
             tried = found.of(method, instance)
             good = [each for each in tried if each.ok]
             if not tried:
@@ -277,9 +275,9 @@ class Folder:
     def write(self, found: Comparison) -> list[str]:
         """Write the tables and the picture; a line about each file and about what was kept."""
         write_atomically(self.path / "table.md", markdown(found))
-        write_atomically(self.path / "table.csv", _csv(COLUMNS, self._rows(found)))
+        write_atomically(self.path / "table.csv", csv_text(COLUMNS, self._rows(found)))
         write_atomically(self.path / "table.json", self._json(found))
-        write_atomically(self.path / "curves.csv", _csv(METHOD_COLUMNS, points(found)))
+        write_atomically(self.path / "curves.csv", csv_text(METHOD_COLUMNS, points(found)))
         lines = [*self.lines, f"solutions and tables: {self.path}"]
         if plot_curves(found, self.picture):
             lines.append(f"picture: {self.picture}")
@@ -353,11 +351,3 @@ def _versions() -> dict[str, str]:
         except PackageNotFoundError:
             continue
     return found
-
-
-def _csv(columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(columns)
-    writer.writerows(rows)
-    return text.getvalue()

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from spo_jax.envs.problem import Instance, Problem
-from spo_jax.envs.textfiles import load_json, read_text, shown, write_atomically
+from spo_jax.envs.textfiles import csv_text, load_json, read_text, shown, write_atomically
 from spo_jax.errors import InputError
 
 FIELDS = ("problem", "name", "digest", "cost", "certified", "effort", "source")
@@ -118,14 +118,12 @@ def _shipped(path: str) -> ReferenceFile:
 
 def write_references(path: str | Path, rows: Iterable[Row]) -> None:
     """A CSV file that `read_references` reads. Raises InputError."""
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(FIELDS)
+    lines = []
     for row in rows:
         values = dict(zip(Row.__dataclass_fields__, astuple(row), strict=True))
         values |= {"cost": repr(row.cost), "certified": "yes" if row.certified else "no"}
-        writer.writerow([values[field] for field in FIELDS])
-    write_atomically(path, text.getvalue())
+        lines.append([values[field] for field in FIELDS])
+    write_atomically(path, csv_text(FIELDS, lines))
 
 
 # --- reading --------------------------------------------------------------------------------------

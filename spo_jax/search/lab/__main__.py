@@ -34,8 +34,9 @@ from pathlib import Path
 from spo_jax.envs.textfiles import write_atomically
 from spo_jax.errors import InputError, SpoError
 from spo_jax.search.lab import study
+from spo_jax.search.lab.bandit import ADVANTAGES
 from spo_jax.search.lab.measured import made_of, replayed
-from spo_jax.search.lab.schemes import ADVANTAGES, Scheme
+from spo_jax.search.lab.schemes import Scheme
 from spo_jax.search.lab.show import csv_text, draw_map, tables
 from spo_jax.search.lab.tables import Table, load_table
 from spo_jax.search.lab.worlds import Knobs, knobs_of

@@ -21,13 +21,28 @@ import numpy as np
 import optax
 
 from spo_jax.errors import InputError
-from spo_jax.rl.grpo import GrpoConfig, clipped_objective
+from spo_jax.rl.grpo import NO_SPREAD, GrpoConfig, clipped_objective
 from spo_jax.search.formulas.seen import Reference
-from spo_jax.search.lab.schemes import ADVANTAGES, Scheme
+from spo_jax.search.lab.schemes import Scheme, centred
 from spo_jax.search.lab.worlds import Worlds
 from spo_jax.seeding import numpy_rng
 
 Array = np.ndarray
+
+
+def standardised(credits: Array) -> Array:
+    """`centred`, over the group's standard deviation; 0 where all credits of a group are equal."""
+    known = np.isfinite(credits)
+    count = np.maximum(known.sum(axis=-1, keepdims=True), 1)
+    away = centred(credits)
+    deviation = np.sqrt((away**2).sum(axis=-1, keepdims=True) / count)
+    highest = np.where(known, credits, -np.inf).max(axis=-1, keepdims=True)
+    lowest = np.where(known, credits, np.inf).min(axis=-1, keepdims=True)
+    spread = highest - lowest > NO_SPREAD
+    return np.where(spread, away / np.where(spread, deviation, 1.0), 0.0)
+
+
+ADVANTAGES = {"centred": centred, "standardised": standardised}  # those of rl/grpo.py, of groups
 
 
 @dataclass(frozen=True)

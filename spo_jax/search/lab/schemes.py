@@ -26,7 +26,6 @@ from spo_jax.search.formulas import FORMULAS
 from spo_jax.search.formulas.seen import Reference, Seen
 
 Array = np.ndarray
-EQUAL = 1e-9  # credits closer than this are equal up to rounding, as in rl/grpo.py
 DESTROY, REPAIR = Program("destroy", "reference"), Program("repair", "reference")
 
 
@@ -200,16 +199,3 @@ def centred(credits: Array) -> Array:
     total = np.where(known, credits, 0.0).sum(axis=-1, keepdims=True)
     mean = total / np.maximum(known.sum(axis=-1, keepdims=True), 1)
     return np.where(known, credits - mean, 0.0)
-
-
-def standardised(credits: Array) -> Array:
-    """`centred`, over the group's standard deviation; 0 where all credits of a group are equal."""
-    away = centred(credits)
-    known = np.isfinite(credits)
-    square = (away**2).sum(axis=-1, keepdims=True) / np.maximum(known.sum(-1, keepdims=True), 1)
-    deviation = np.sqrt(square)
-    spread = deviation > EQUAL
-    return np.where(spread, away / np.where(spread, deviation, 1.0), 0.0)
-
-
-ADVANTAGES = {"centred": centred, "standardised": standardised}

@@ -1,6 +1,5 @@
 """The laboratory's tables, its CSV files and its picture."""
 
-import csv
 import io
 import math
 from collections.abc import Iterable, Mapping, Sequence
@@ -8,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from spo_jax.envs import textfiles
 from spo_jax.search.lab.estimators import MEASURES
 from spo_jax.search.lab.schemes import Scheme
 from spo_jax.search.lab.shares import Shares
@@ -31,15 +31,14 @@ STYLE: dict[Any, Any] = {
 def csv_text(rows: Sequence[Row]) -> str:
     """Rows as CSV; what is missing is an empty cell."""
     where = list(rows[0].where) if rows else []
-    out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
-    writer.writerow([*where, "scheme", "measure", "mean", "low", "high", "difference", "from",
-                     "to", "needed"])  # fmt: skip
+    columns = [*where, "scheme", "measure", "mean", "low", "high", "difference", "from", "to",
+               "needed"]  # fmt: skip
+    lines = []
     for row in rows:
         numbers = (row.mean, row.low, row.high, row.difference, row.start, row.end, row.needed)
         cells = ["" if math.isnan(value) else repr(float(value)) for value in numbers]
-        writer.writerow([*row.where.values(), row.scheme, row.measure, *cells])
-    return out.getvalue()
+        lines.append([*row.where.values(), row.scheme, row.measure, *cells])
+    return textfiles.csv_text(columns, lines)
 
 
 def tables(estimated: Sequence[Row], learned: Sequence[Row], schemes: Sequence[Scheme]) -> str:
