@@ -2,8 +2,8 @@
 
 A rule sees the scores so far and says which pairs go on. All pairs of a round have their
 evaluations on the same instances with the same seeds, in the same order, so that rules compare like
-with like. J of a pair that is out is the mean of what it has: too low on average, because it is out
-for being low, and the tables say by how much.
+with like. J of a pair that is out is estimated (`completed`): too low on average,
+because it is out for being low, and the tables say by how much.
 """
 
 import math
