@@ -43,6 +43,7 @@ TSP, CVRP = get_problem("tsp"), get_problem("cvrp")
 MINE = '''
 import json
 import os
+import subprocess
 import time
 from pathlib import Path
 
@@ -125,6 +126,37 @@ def busy(instance, seed):
     os.waitpid(middle, 0)
     os.read(read, 1)  # returns when all have ended
     return forward(instance, seed)
+
+
+def leaving(instance, seed, *, then=forward):
+    process = subprocess.Popen(["sleep", "600"], start_new_session=True)
+    (HERE / "left").write_text(str(process.pid))
+    return then(instance, seed)
+
+
+def crashing_then(instance, seed):
+    return leaving(instance, seed, then=crashing)
+
+
+def killed_then(instance, seed):
+    return leaving(instance, seed, then=killed)
+
+
+def endless_then(instance, seed):
+    return leaving(instance, seed, then=endless)
+
+
+def anonymous(instance, seed):
+    return lambda: forward(instance, seed)
+
+
+class Unreadable:
+    def __reduce__(self):
+        return int, ("no number",)
+
+
+def unreadable(instance, seed):
+    return Unreadable()
 '''
 
 
@@ -183,10 +215,13 @@ def test_costs_are_the_problems_and_the_best_counts(mine):
         ("crashing", "crash", "IndexError: list index out of range (mine.py, line"),
         ("dying", "crash", "its process ended early (exit code 3)"),
         ("killed", "crash", "its process ended early (signal 9)"),
+        ("anonymous", "invalid", "cannot be taken over (AttributeError: Can't pickle"),
+        ("unreadable", "invalid", "cannot be taken over (ValueError: invalid literal"),
     ],
 )
-def test_failures_are_told(mine, name, status, says):
+def test_failures_are_told(mine, capfd, name, status, says):
     found = timed(TSP, [call(name, tsp())], 60)
+    assert capfd.readouterr().err == ""
     assert found.status == status
     assert says in found.reason
     assert (found.solution, found.cost, found.curve) == (None, math.inf, ())
@@ -201,6 +236,24 @@ def test_one_that_does_not_end_is_killed(mine):
 def test_a_failure_is_that_of_all_side_by_side(mine):
     found = timed(TSP, [call("forward", tsp()), call("crashing", tsp())], 60)
     assert found.status == "crash"
+
+
+@pytest.mark.parametrize(
+    ("name", "status"),
+    [
+        ("leaving", "ok"),
+        ("crashing_then", "crash"),
+        ("killed_then", "crash"),
+        ("endless_then", "timeout"),
+    ],
+)
+def test_what_a_solver_leaves_in_a_session_of_its_own_ends(mine, name, status):
+    assert timed(TSP, [call(name, tsp())], 5.0).status == status
+    left = int((mine / "left").read_text())
+    end = time.monotonic() + 5
+    while not gone(left) and time.monotonic() < end:
+        time.sleep(0.02)
+    assert gone(left)
 
 
 def test_what_a_solver_prints_is_not_ours(mine, capfd):

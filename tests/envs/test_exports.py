@@ -155,6 +155,10 @@ def test_the_time_limit_holds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
         ("cvrp", lambda xy: (xy, [d / 2 for d in DEMANDS], 20), "whole numbers"),
         ("cvrp", lambda xy: (xy, DEMANDS, 20.5), "whole numbers"),
         ("cvrp", lambda xy: (xy, DEMANDS, 6), "more than a vehicle carries"),
+        ("cvrp", lambda xy: (xy, DEMANDS, None), "must be finite numbers"),
+        ("cvrp", lambda xy: (xy, DEMANDS, math.inf), "must be finite numbers"),
+        ("cvrp", lambda xy: ({1: 2}, DEMANDS, 20), "must be finite numbers"),
+        ("tsp", lambda xy: ({1: 2},), "places must be numbers"),
     ],
 )
 def test_what_is_no_instance_is_refused(
@@ -163,6 +167,18 @@ def test_what_is_no_instance_is_refused(
     module = exported(tmp_path, problem, "function")
     with pytest.raises(ValueError, match=sentence):
         module.solve(*change(places()))
+
+
+def test_a_search_ends_whatever_it_may_take(tmp_path: Path) -> None:
+    solve = exported(tmp_path, "tsp", "function").solve
+    first = solve(places(), seconds=0)
+    assert first == solve(places(), steps=0)
+    walk("tsp", first)
+    for limit in ({"seconds": -1}, {"seconds": math.nan}, {"steps": -1}):
+        with pytest.raises(ValueError, match="must be 0 or more"):
+            solve(places(), **limit)
+    with pytest.raises(ValueError, match="start is not a solution"):
+        solve(places(), steps=1, start=[math.inf] * 30)
 
 
 @pytest.mark.parametrize("problem", PROBLEMS)

@@ -12,6 +12,7 @@ import signal
 import subprocess
 import sys
 import time
+import uuid
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -23,6 +24,8 @@ from typing import Any
 from spo_jax.envs.problem import Infeasible, Instance, Problem, Solution
 
 CHILD = Path(__file__).with_name("timed_child.py")
+MARK = "SPO_TIMED_CALL"  # the variable by which what a solver has started is found
+INVALID = "invalid"  # the status of a call whose solution is none
 
 
 @dataclass(frozen=True)
@@ -91,11 +94,12 @@ class _Child:
         self._done: tuple[float, float] | None = None
         self.failure: tuple[str, str, float] | None = None
         ours, theirs = socketpair()
+        self._mark = f"{MARK}={uuid.uuid4().hex}"
         with ours, theirs:
             path = json.dumps([os.path.abspath(each or ".") for each in sys.path])
             self._process = subprocess.Popen(
                 [sys.executable, str(CHILD), str(theirs.fileno()), str(os.getpid()), path],
-                env={**os.environ, "PYTHONHASHSEED": "0"},
+                env={**os.environ, "PYTHONHASHSEED": "0", MARK: self._mark.partition("=")[2]},
                 pass_fds=[theirs.fileno()],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,  # solvers may be talkative
@@ -114,6 +118,9 @@ class _Child:
             how = f"signal {-code}" if code < 0 else f"exit code {code}"
             self.failure = ("crash", f"its process ended early ({how})", math.nan)
             return True
+        except Exception as error:  # the solver's own objects, which may raise anything
+            self.failure = (INVALID, unread(error), math.nan)
+            return True
         if what == "found":
             self._found.append((rest[0], rest[1]))
             return False
@@ -129,6 +136,10 @@ class _Child:
         with suppress(ProcessLookupError):
             os.killpg(self._process.pid, signal.SIGKILL)
         self._process.wait()
+        for _ in range(100):  # those that left the group; one may start another meanwhile
+            if not _killed(self._mark.encode()):
+                break
+            time.sleep(0.01)
         self.connection.close()
 
     def outcome(self, problem: Problem) -> Timed:
@@ -145,13 +156,36 @@ class _Child:
                         best, lowest = solution, cost
                         curve.append((second, cost))
             except Infeasible as error:
-                self.failure = ("invalid", " ".join(str(error).split()), self._done[0])
+                self.failure = (INVALID, " ".join(str(error).split()), self._done[0])
             else:
                 if best is not None:
                     return Timed("ok", "", best, lowest, tuple(curve), *self._done)
-                self.failure = ("invalid", "its cost is not finite", self._done[0])
+                self.failure = (INVALID, "its cost is not finite", self._done[0])
         status, reason, seconds = self.failure
         return Timed(status, reason, None, math.inf, (), seconds, math.nan)
+
+
+def _killed(mark: bytes) -> int:
+    """Kill the processes that have `mark` in their environment; how many there were."""
+    count = 0
+    for entry in Path("/proc").iterdir():
+        if not entry.name.isdecimal():
+            continue
+        with suppress(OSError):  # it has ended, or is not ours
+            process = os.pidfd_open(int(entry.name))  # so that its number cannot become another's
+            try:
+                if mark in (entry / "environ").read_bytes().split(b"\0"):
+                    signal.pidfd_send_signal(process, signal.SIGKILL)
+                    count += 1
+            finally:
+                os.close(process)
+    return count
+
+
+def unread(error: Exception) -> str:
+    """Why a solution cannot be passed on, in one line."""
+    why = " ".join(f"{type(error).__name__}: {error}".split())
+    return f"its solution cannot be taken over ({why})"
 
 
 def _best(found: Sequence[Timed]) -> Timed:

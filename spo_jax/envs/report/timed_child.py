@@ -20,6 +20,7 @@ def main(descriptor: int, parent: int) -> None:
     from multiprocessing.connection import Connection
 
     from spo_jax.envs.report.baselines import why_failed
+    from spo_jax.envs.report.timed import INVALID, unread
     from spo_jax.envs.run.sandbox.confine import adopt_orphans, die_with_parent
     from spo_jax.errors import SpoError
     from spo_jax.named import imported
@@ -52,7 +53,10 @@ def main(descriptor: int, parent: int) -> None:
     else:
         seconds = passed()
         _reap(time.monotonic() + REAPED)
-        connection.send(("done", seconds, _spent() - before, solution))
+        try:
+            connection.send(("done", seconds, _spent() - before, solution))
+        except Exception as error:  # nothing is sent before all of it is pickled
+            connection.send(("failed", INVALID, unread(error), seconds))
     connection.close()
 
 
