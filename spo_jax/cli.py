@@ -232,9 +232,11 @@ def _solve(args: argparse.Namespace) -> int:
     from spo_jax.envs.report.reporting import Searched, conditions, solved_lines
     from spo_jax.envs.report.solve import default_output, problem_of
     from spo_jax.envs.report.writing import Outputs
-    from spo_jax.envs.specs import read_instance
+    from spo_jax.envs.specs import is_uniform, read_instance
     from spo_jax.search.runs.pairs import resolve_all, solve
 
+    if is_uniform(args.instance):
+        raise InputError(f"{args.instance}: a file is solved; spo compare draws instances")
     name, given = args.problem, args.pair or []
     if name is None:
         try:

@@ -167,6 +167,7 @@ BAD = [
     # instances
     (solve("missing.tsp"), "missing.tsp does not exist"),
     (solve("missing.vrp"), "missing.vrp does not exist"),
+    (solve("uniform:9x1@7"), "spo compare draws instances"),
     (solve("empty.tsp"), "empty.tsp is empty"),
     (solve("noise.tsp"), "noise.tsp"),
     (solve("cut.tsp"), "cut.tsp"),
@@ -420,7 +421,7 @@ def test_solve_writes_a_tour_and_a_picture(folder, capsys):
     assert main([*argv, "--plot", "ten.png"]) == 0
     out = capsys.readouterr().out
     assert "ten: cost 100, gap unknown" in out
-    assert "120 steps in 2 search(es)" in out
+    assert "120 steps in 2 searches" in out
     lines = Path("ten.spo.tour").read_text().split("\n")
     nodes = lines[lines.index("TOUR_SECTION") + 1 : lines.index("-1")]
     assert sorted(map(int, nodes)) == list(range(1, 11))
@@ -507,7 +508,7 @@ def test_solve_without_a_pair_and_from_a_file(folder, capsys):
 def test_solve_by_time_counts_from_the_start_of_the_command(folder, capsys):
     """The second that it has is over before its workers are there: the start is what it writes."""
     assert main(["solve", "ten.tsp", "--time", "0.01", "--workers", "1"]) == 0
-    assert "; 0 steps in 1 search(es)" in capsys.readouterr().out
+    assert "; 0 steps in 1 search" in capsys.readouterr().out
     assert Path("ten.spo.tour").exists()
     assert 0 < cli.age() < 1e6
 

@@ -98,7 +98,8 @@ def _notebooks(root: Path) -> dict[str, str]:
         for cell in json.loads(path.read_text("utf-8"))["cells"]:
             text = "".join(cell["source"])
             parts.append(text if cell["cell_type"] == "markdown" else f"```python\n{text}\n```")
-        parts.insert(1, f"This page is a notebook: [{path.name}]({path.name}).")
+        link = f"[{path.name}]({path.name})"
+        parts.insert(1, f"This page is a notebook without what its cells print and draw: {link}.")
         found[path.stem] = "\n\n".join(parts) + "\n"
     return found
 

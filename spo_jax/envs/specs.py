@@ -76,16 +76,17 @@ def _require_instance(problem: Problem, what: str, found: object) -> Instance:
 
 def absolute(specs: Sequence[str]) -> tuple[str, ...]:
     """The specs with the paths of files and folders made absolute."""
-    return tuple(s if _is_uniform(s) else str(Path(s).resolve()) for s in specs)
+    return tuple(s if is_uniform(s) else str(Path(s).resolve()) for s in specs)
 
 
-def _is_uniform(text: str) -> bool:
+def is_uniform(text: str) -> bool:
+    """Whether a SPEC asks for instances that are drawn."""
     return text.lower().startswith("uniform:")
 
 
 def parse_spec(text: str, problem: Problem) -> Spec:
     """The group of one SPEC. Raises InputError."""
-    if _is_uniform(text):
+    if is_uniform(text):
         found = _UNIFORM.fullmatch(text)
         if found is None:
             raise InputError(f"{text!r} is not uniform:SIZExCOUNT[@SEED], e.g. uniform:50x32@1")

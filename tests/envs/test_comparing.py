@@ -483,7 +483,7 @@ def test_the_command(mine, capsys, monkeypatch):
     argv = ["compare", *map(str, files), *ON, "--seeds", "2", "--out", "a/b"]
     assert main(argv) == 0
     out, err = capsys.readouterr()
-    assert "2 instance(s), 2 methods, 2 seed(s), 0.5 s each" in err
+    assert "2 instances, 2 methods, 2 seeds, 0.5 s each" in err
     assert "solutions and tables: a/b" in out
     folder = mine / "a" / "b"
     assert {path.name for path in folder.iterdir()} == {

@@ -267,7 +267,7 @@ def test_a_search_that_has_cooled_down_is_restarted():
     [instance] = TSP.sample(10, 1, 6)
     found = solve(instance, pair_of(), TSP, steps=6100, workers=2)
     assert (found.restarts, found.steps) == (2, 12200)
-    assert "each restarted 2 time(s)" in solved_lines(found)[1]
+    assert "each restarted 2 times" in solved_lines(found)[1]
 
 
 def test_by_time():

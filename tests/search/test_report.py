@@ -266,7 +266,7 @@ def test_a_pair_that_fails_where_it_is_played(run: Run) -> None:
     found = played.play(run)
     assert isinstance(found, played.Played)
     page = read(html(run, found))
-    assert "The walk ended at step 1" in section(page, "pair")
+    assert "The search that is drawn ended at step 1" in section(page, "pair")
     assert "The pair failed on 4 of 4 validation instances" in section(page, "pair")
     assert "What programs do by state was not measured" in section(page, "state")
 
@@ -445,6 +445,15 @@ def test_a_destroy_that_is_always_shown_state_0() -> None:
     exec(unmoved.source, names)
     assert names["destroy"](None, [4, 5, 6], 2, None) == ([4, 5, 6], [])
     assert names["shown_nothing"](None, [4, 5, 6], 2, None) == ([6], [4, 5])
+
+
+def test_the_legend_of_forms_has_those_that_lines_have(run: Run) -> None:
+    """A first draft has no parent, so no line has its colour."""
+    found = genealogy.page(run)
+    drawn = {edge.form: edge.colour for _, tree in found["trees"] for edge in tree["edges"]}
+    assert drawn
+    assert found["forms"] == drawn
+    assert {each.form for each in run.programs} - {*drawn} == {"initialization"}
 
 
 def test_changes_turn_the_old_into_the_new() -> None:

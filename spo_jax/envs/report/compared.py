@@ -58,7 +58,8 @@ def took(
     there = [each for each in methods if not each.missing]
     timed = [each for each in there if "seconds" in each.takes]
     whole = len(instances) * seconds * sum(seeds if each.seeded else 1 for each in timed)
-    for_each = f"{len(instances)} instance(s), {len(there)} methods, {seeds} seed(s)"
+    counts = ((len(instances), "instance"), (len(there), "method"), (seeds, "seed"))
+    for_each = ", ".join(f"{count} {noun}" + "s" * (count != 1) for count, noun in counts)
     least = f"{whole / 60:.1f} minutes" if whole >= 90 else f"{whole:.0f} seconds"
     return f"{for_each}, {seconds:g} s each: at least {least}"
 

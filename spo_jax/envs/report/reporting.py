@@ -232,11 +232,13 @@ def solved_lines(found: Solved) -> list[str]:
     else:
         reference = cost_text(instance.reference or 0.0)
         gap = f"gap {found.gap:.3f}% to {reference} ({instance.reference_source})"
-    restarts = f", each restarted {found.restarts} time(s)" if found.restarts else ""
+    searches = f"{found.searches} search" + ("es" if found.searches != 1 else "")
+    times = "once" if found.restarts == 1 else f"{found.restarts} times"
+    restarts = f", each restarted {times}" if found.restarts else ""
     lines = [
         f"{instance.name}: cost {shown_cost(found.cost)}, {gap}",
-        f"started at {shown_cost(found.initial_cost)}; {found.steps} steps in {found.searches} "
-        f"search(es){restarts}; {found.seconds:.2f} CPU seconds",
+        f"started at {shown_cost(found.initial_cost)}; {found.steps} steps in {searches}"
+        f"{restarts}; {found.seconds:.2f} CPU seconds",
     ]
     if found.stop is not None:
         lines.append("stopped early: this is the best so far")

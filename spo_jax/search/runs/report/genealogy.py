@@ -33,9 +33,10 @@ class Node:
 
 @dataclass(frozen=True)
 class Edge:
-    """From a parent to its child. form: its number in the list of forms."""
+    """From a parent to its child. form: that of the child."""
 
     path: str
+    form: str
     colour: str
     about: str
 
@@ -61,6 +62,7 @@ def page(run: Run) -> dict[str, Any]:
     forms = sorted({each.form for each in run.programs})
     colour = {form: COLOURS[k % len(COLOURS)] for k, form in enumerate(forms)}
     trees = [(title, _tree(run, role, best, colour, worth)) for role, title in ROLES]
+    drawn = {edge.form for _, tree in trees for edge in tree["edges"]}
     members = [
         (
             title,
@@ -74,7 +76,7 @@ def page(run: Run) -> dict[str, Any]:
     ]
     return {
         "trees": trees,
-        "forms": colour,
+        "forms": {form: each for form, each in colour.items() if form in drawn},
         "members": members,
         "line": line(run, worth),
         "worth": "credit" if by_credit else "best J",
@@ -153,7 +155,8 @@ def _edge(
     (x0, y0), (x1, y1) = start, end
     bend = max((x1 - x0) // 2, 18)
     path = f"M{x0},{y0}C{x0 + bend},{y0} {x1 - bend},{y1} {x1},{y1}"
-    return Edge(path, colours[child.form], f"{child.name} from {parent}: {child.form}")
+    about = f"{child.name} from {parent}: {child.form}"
+    return Edge(path, child.form, colours[child.form], about)
 
 
 def line(run: Run, worth: dict[str, float]) -> list[Ancestor]:

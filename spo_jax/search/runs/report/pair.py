@@ -8,7 +8,7 @@ import numpy as np
 from spo_jax.envs.problem import Instance, Solution
 from spo_jax.envs.report.plot import placed
 from spo_jax.search.runs.report.figures import COLOURS, Figures
-from spo_jax.search.runs.report.played import Frame, Played
+from spo_jax.search.runs.report.played import STEPS, Frame, Played
 from spo_jax.search.runs.report.text import number
 from spo_jax.search.runs.run import Run
 
@@ -55,7 +55,7 @@ def page(run: Run, played: Played | str, figures: Figures) -> dict[str, Any]:
         reached = float(np.nanmean(played.curves[:, -1]))
         facts.append(("J at the end of the curve below", number(reached)))
         if math.isfinite(played.alns):
-            facts.append(("of ALNS there", number(played.alns)))
+            facts.append(("J of ALNS there", number(played.alns)))
     if valid < len(played.instances):
         failed = len(played.instances) - valid
         missing.append(
@@ -106,9 +106,10 @@ def _pictures(played: Played, figures: Figures) -> dict[str, Any]:
     def map(solution: Solution, removed: list[int], about: str) -> Any:
         return figures.map(lambda axes: _draw(axes, played, solution, removed), about)
 
+    after = "Where it ended" if played.stopped else f"After {STEPS} steps"
     ends = [
         (title, map(solution, [], f"{title} of {instance.name}"), cost(solution))
-        for title, solution in (("A random start", played.start), ("After the walk", played.final))
+        for title, solution in (("A random start", played.start), (after, played.final))
     ]
     frames = []
     for each in played.frames:

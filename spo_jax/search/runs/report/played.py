@@ -167,7 +167,7 @@ def _walk(
         try:
             step = take_step(evaluator, pair, instance, current, since if state else 0, seed=k)
         except InputError as error:
-            stopped = f"The walk ended at step {k + 1}: {error}."
+            stopped = f"The search that is drawn ended at step {k + 1}: {error}."
             break
         accepted = step.cost <= cost
         taken.append(Frame(k + 1, current, step, cost, since, accepted))
