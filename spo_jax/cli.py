@@ -236,7 +236,9 @@ def _solve(args: argparse.Namespace) -> int:
     from spo_jax.search.runs.pairs import resolve_all, solve
 
     if is_uniform(args.instance):
-        raise InputError(f"{args.instance}: a file is solved; spo compare draws instances")
+        raise InputError(
+            f"spo solve reads a file, not {args.instance}: spo compare also draws instances"
+        )
     name, given = args.problem, args.pair or []
     if name is None:
         try:

@@ -167,7 +167,7 @@ BAD = [
     # instances
     (solve("missing.tsp"), "missing.tsp does not exist"),
     (solve("missing.vrp"), "missing.vrp does not exist"),
-    (solve("uniform:9x1@7"), "spo compare draws instances"),
+    (solve("uniform:9x1@7"), "spo compare also draws instances"),
     (solve("empty.tsp"), "empty.tsp is empty"),
     (solve("noise.tsp"), "noise.tsp"),
     (solve("cut.tsp"), "cut.tsp"),

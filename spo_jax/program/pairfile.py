@@ -12,6 +12,7 @@ import keyword
 import os
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -209,7 +210,7 @@ def save_pair(
     *,
     overwrite: bool = False,
 ) -> Path:
-    """Write a pair file atomically. Raises InputError if the file exists, and
+    """Write a pair file atomically. Raises InputError if the file exists or cannot be written, and
     Unwritable as `format_pair` does.
     """
     path = Path(path)
@@ -224,8 +225,11 @@ def save_pair(
     try:
         part.write_text(text, "utf-8")
         os.replace(part, path)
+    except OSError as error:
+        raise InputError(f"cannot write {path}: {error.strerror}") from error
     finally:
-        part.unlink(missing_ok=True)
+        with suppress(OSError):
+            part.unlink(missing_ok=True)
     return path
 
 

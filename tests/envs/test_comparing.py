@@ -394,6 +394,25 @@ def test_a_stop_keeps_what_is_finished(mine):
     assert "stopped early" in markdown(found)
 
 
+def test_a_stop_before_anything_is_finished_leaves_the_tables_that_are_there(mine):
+    def read():
+        return {each.name: each.read_bytes() for each in Path("out").iterdir()}
+
+    methods = methods_of(TSP, {}, ["mine:forward"])
+    folder = Folder("out", TSP, [tsp()], methods)
+    folder.make()
+    folder.write(compare(TSP, [tsp()], methods, seconds=1, keep=folder.keep))
+    before = read()
+
+    def stop(what, done, total):
+        raise KeyboardInterrupt
+
+    found = compare(TSP, [tsp()], methods, seconds=1, progress=stop)
+    [line] = Folder("out", TSP, [tsp()], methods).write(found)
+    assert line == "nothing is finished, so nothing is written to out"
+    assert read() == before
+
+
 @pytest.mark.parametrize(
     ("more", "says"),
     [

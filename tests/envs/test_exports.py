@@ -157,7 +157,7 @@ def test_the_time_limit_holds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
         ("cvrp", lambda xy: (xy, DEMANDS, 6), "more than a vehicle carries"),
         ("cvrp", lambda xy: (xy, DEMANDS, None), "must be finite numbers"),
         ("cvrp", lambda xy: (xy, DEMANDS, math.inf), "must be finite numbers"),
-        ("cvrp", lambda xy: ({1: 2}, DEMANDS, 20), "must be finite numbers"),
+        ("cvrp", lambda xy: ({1: 2}, DEMANDS, 20), "places must be numbers"),
         ("tsp", lambda xy: ({1: 2},), "places must be numbers"),
     ],
 )

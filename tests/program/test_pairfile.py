@@ -352,6 +352,8 @@ def test_save_refuses_to_overwrite_and_leaves_nothing_behind(tmp_path):
         save_pair(tmp_path / "no" / "out.py", pair)
     with pytest.raises(InputError, match="a folder"):
         save_pair(tmp_path, pair)
+    with pytest.raises(InputError, match=r"cannot write /proc/out\.py: "):
+        save_pair("/proc/out.py", pair)  # where nobody can make a file
     assert sorted(each.name for each in tmp_path.iterdir()) == ["out.py", "pair.py"]
 
 

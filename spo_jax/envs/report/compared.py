@@ -274,7 +274,12 @@ class Folder:
             self.lines += [line for line in said if line.startswith("kept:")]
 
     def write(self, found: Comparison) -> list[str]:
-        """Write the tables and the picture; a line about each file and about what was kept."""
+        """Write the tables and the picture; a line about each file and about what was kept.
+
+        Nothing, where nothing is finished: tables of an earlier comparison stay.
+        """
+        if not found.attempts:
+            return [f"nothing is finished, so nothing is written to {self.path}"]
         write_atomically(self.path / "table.md", markdown(found))
         write_atomically(self.path / "table.csv", csv_text(COLUMNS, self._rows(found)))
         write_atomically(self.path / "table.json", self._json(found))
