@@ -10,6 +10,7 @@ import subprocess
 import sys
 from argparse import Namespace
 from dataclasses import replace
+from importlib import import_module
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -675,6 +676,7 @@ def test_a_card_that_does_not_repeat_itself_is_named(monkeypatch):
 
 def test_the_same_bits_are_asked_for_before_anything_looks_at_a_device(tmp_path, monkeypatch):
     """By a new run, and by every resume of one that began so."""
+    import_module("spo_jax.search.plugins")  # first imported below, it would keep `look`
     seen = []
 
     def look(name):
@@ -696,6 +698,8 @@ def test_the_same_bits_are_asked_for_before_anything_looks_at_a_device(tmp_path,
     with pytest.raises(InputError, match="enough"):
         commands.discover(args(problem="tsp", deterministic=True, out=str(tmp_path / "new")))
     assert flag in seen.pop()
+    kept = [n for n, m in [*sys.modules.items()] if vars(m).get("get_problem") is look]
+    assert kept == ["spo_jax.envs.problems"]
     with pytest.raises(InputError, match="deterministic is True there and False here"):
         resumed(stored, "smoke", {"deterministic": False}, None, path)
 
