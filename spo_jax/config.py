@@ -168,6 +168,12 @@ class EvaluationSettings(Group):
     cpu_seconds: float | None = knob(
         None, "CPU limit of 500 steps, scaled to the steps (none: the problem's own)", 0.01, 1e6
     )
+    work: float | None = rare(
+        None,
+        "work per step and node, on average, after which a rollout ends early (none: no bound)",
+        1e-3,
+        1e12,
+    )
     memory_mb: int = rare(512, "memory limit of a program, MiB", 64, 1_000_000)
     on_invalid: Literal["fail", "skip"] = knob(
         "fail", "an infeasible candidate fails the rollout, or is a rejected step"

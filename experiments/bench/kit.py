@@ -112,6 +112,9 @@ def cvrp_calls(kit: Any, size: int) -> Calls:
     }
 
 
+CALLS = {"tsp": tsp_calls, "cvrp": cvrp_calls}
+
+
 def microseconds(call: Callable[[Any, Random], Any], kit: Any, patience: float) -> float:
     """The shortest call of those that fit `patience` seconds, at least one and at most 200."""
     best, spent, made = math.inf, 0.0, 0
@@ -132,8 +135,7 @@ def table(problem: str, sizes: list[int], patience: float) -> None:
     except ImportError:
         sys.exit("The native kit is not built: pip install -e .")
     reference = import_module(f"{place}.reference")
-    make = {"tsp": tsp_calls, "cvrp": cvrp_calls}[problem]
-    calls = {size: make(native, size) for size in sizes}
+    calls = {size: CALLS[problem](native, size) for size in sizes}
     print(f"\n{problem}, us")
     print(f"{'n':>30}" + "".join(f"{size:>15}{'Python':>11}{'ratio':>7}" for size in sizes))
     for name in calls[sizes[0]]:

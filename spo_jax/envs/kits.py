@@ -1,9 +1,10 @@
 """A problem's kit: the operators' inner loops that its programs import as `lns`.
 
 A kit is a module, named by `Problem.kit`, whose `__all__` lists functions. Programs can call these
-and nothing else of it. Two more things in it are optional. `prepare(*arguments)` is called with the
-instance's leading arguments before programs run. `reference` is a module with the same functions in
-plain Python, of which `spo export` writes what a pair uses; without it, it writes the kit's own.
+and nothing else of it. Three more things in it are optional. `prepare(*arguments)` is called with
+the instance's leading arguments before programs run. `work()` is the work of all calls so far, in
+units of `spo_jax.envs.run.sandbox.meter`. `reference` is a module with the same functions in plain
+Python, of which `spo export` writes what a pair uses; without it, it writes the kit's own.
 """
 
 import importlib
@@ -23,19 +24,21 @@ class Kit:
     """What programs see of a kit.
 
     names: of its functions. members: the functions. prepare: see above. native: whether they are
-    compiled; None if the kit does not say.
+    compiled; None if the kit does not say. work: see above; None if the kit does not count.
     """
 
     names: tuple[str, ...]
     members: SimpleNamespace
     prepare: Callable[..., object]
     native: bool | None
+    work: Callable[[], int] | None = None
 
 
-def load_kit(problem: Problem) -> Kit | None:
+def load_kit(problem: Problem, counts: bool = False) -> Kit | None:
     """The kit of a problem; None if it has none.
 
-    Raises InputError for a module that cannot be imported or that lists no functions.
+    counts: whether it must count its work. Raises InputError for a module that cannot be imported,
+    that lists no functions, or that does not count.
     """
     if not problem.kit:
         return None
@@ -47,11 +50,17 @@ def load_kit(problem: Problem) -> Kit | None:
     names = getattr(module, "__all__", None)
     if not names or not all(callable(getattr(module, name, None)) for name in names):
         raise InputError(f"{what} needs a list __all__ with the names of its functions")
+    if counts and not hasattr(module, "work"):
+        raise InputError(
+            f"work cannot be counted: {what} has no function work here, as the package's own have "
+            "where they are compiled; leave out work, or take kit none"
+        )
     return Kit(
         tuple(names),
         SimpleNamespace(**{name: getattr(module, name) for name in names}),
         getattr(module, "prepare", _nothing),
         getattr(module, "NATIVE", None),
+        getattr(module, "work", None),
     )
 
 

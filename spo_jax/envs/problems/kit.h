@@ -30,6 +30,19 @@ enum {
 };
 static const double MARGIN = 1e-10; /* of the removed edges: gains below it may be rounding */
 
+/* --- work ------------------------------------------------------------------------------------- */
+
+/* What all calls of this process have done, in looks at a place of insertion: weights are of their
+ * times. It depends on arguments and draws alone, so matrices and neighbour lists, which are kept
+ * from call to call, do not count. */
+static long long spent = 0;
+enum { CALL = 150, ITEM = 6, DRAW = 20 };
+
+static inline void spend(long long units)
+{
+    spent += units;
+}
+
 /* --- a call ----------------------------------------------------------------------------------- */
 
 typedef struct Block {
@@ -90,6 +103,7 @@ static bool refuse(const char *why)
 /* The next number of the program's generator, from 0 to below 1. It runs Python code. */
 static bool draw(Call *c, double *u)
 {
+    spend(DRAW);
     if (c->random == NULL) {
         c->random = PyObject_GetAttrString(c->rng == NULL ? Py_None : c->rng, "random");
         if (c->random == NULL)
@@ -154,6 +168,7 @@ static bool parse(const char *function, const char *const *names, int required, 
         if (!parse(#NAME, names, REQUIRED, POSITIONAL, args, nargs, kwnames, a))                  \
             return NULL;                                                                          \
         Call c = {0};                                                                             \
+        spend(CALL);                                                                              \
         PyObject *result = NAME##_body(&c, a);                                                    \
         release(&c);                                                                              \
         return result;                                                                            \
@@ -236,6 +251,7 @@ static PyObject *snapshot(PyObject *given)
 static bool copy_nodes(PyObject *items, int *nodes, int *top)
 {
     int count = (int)PyTuple_Size(items);
+    spend(ITEM * (long long)count);
     for (int i = 0; i < count; i++) {
         long long node;
         if (!take_integer(PyTuple_GetItem(items, i), 0, &node))
@@ -294,6 +310,7 @@ static bool take_node(PyObject *given, int first, int end, int *out)
 static PyObject *as_list(const int *nodes, int count)
 {
     PyObject *list = PyList_New(count);
+    spend(ITEM * (long long)count);
     for (int i = 0; list != NULL && i < count; i++) {
         PyObject *node = PyLong_FromLong(nodes[i]);
         if (node == NULL)
@@ -318,6 +335,16 @@ static PyObject *nothing(void)
 {
     return Py_BuildValue("(Od)", Py_None, HUGE_VAL);
 }
+
+/* The units of work of all calls so far. It is no function of the kit: programs do not see it. */
+static PyObject *work(PyObject *module, PyObject *nothing_given)
+{
+    (void)module;
+    (void)nothing_given;
+    return PyLong_FromLongLong(spent);
+}
+
+#define WORK_METHOD {"work", work, METH_NOARGS, NULL}
 
 #include "kit_sort.h"
 #include "kit_matrix.h"

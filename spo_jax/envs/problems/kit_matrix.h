@@ -239,6 +239,7 @@ static const uint16_t *near_of(Matrix *m, int node, long long count, int *found)
     int kept_here = others < DEPTH ? others : DEPTH;
     if (!m->known[node]) {
         const double *row = row_of(m, node);
+        const long long before_it = spent; /* a list is made once, by whichever call comes first */
         int i = 0;
         for (int other = FIRST; other < m->n; other++)
             if (other != node)
@@ -247,6 +248,7 @@ static const uint16_t *near_of(Matrix *m, int node, long long count, int *found)
         for (i = 0; i < kept_here; i++)
             near[i] = (uint16_t)m->pairs[i].node;
         m->known[node] = 1;
+        spent = before_it;
     }
     *found = count < kept_here ? (int)count : kept_here;
     return near;
@@ -259,6 +261,7 @@ static int nearest_of(Call *c, int node, const int *nodes, int length, long long
     if (pairs == NULL)
         return -1;
     const double *row = row_of(c->m, node);
+    spend(length);
     for (int i = 0; i < length; i++)
         pairs[i] = (Pair){row[nodes[i]], i, nodes[i]};
     int wanted = count < length ? (int)count : length;
@@ -295,6 +298,7 @@ FUNCTION(neighbors, 2, 2, "dist", "k")
         int count;
         const uint16_t *near = near_of(c->m, node, k, &count);
         PyObject *row = PyTuple_New(count);
+        spend(ITEM * (long long)count);
         for (int i = 0; row != NULL && i < count; i++) {
             PyObject *other = PyLong_FromLong(near[i]);
             if (other == NULL)

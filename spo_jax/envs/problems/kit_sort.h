@@ -15,6 +15,7 @@ static inline bool before(const Pair *x, const Pair *y)
 static void sort_pairs(Pair *pairs, Pair *spare, int count)
 {
     enum { RUN = 12 };
+    spend(RUN * (long long)count / 2);
     for (int low = 0; low < count; low += RUN) {
         int high = low + RUN < count ? low + RUN : count;
         for (int i = low + 1; i < high; i++) {
@@ -27,6 +28,7 @@ static void sort_pairs(Pair *pairs, Pair *spare, int count)
     }
     Pair *from = pairs, *to = spare;
     for (int64_t width = RUN; width < count; width *= 2) {
+        spend(2 * (long long)count);
         for (int64_t low = 0; low < count; low += 2 * width) {
             int middle = (int)(low + width < count ? low + width : count);
             int high = (int)(low + 2 * width < count ? low + 2 * width : count);
@@ -49,6 +51,7 @@ static void split_pairs(Pair *pairs, Pair *spare, int count, int wanted)
 {
     int low = 0, high = count, steps = 0;
     while (high - low > 12 && low < wanted && wanted < high) {
+        spend(2 * (long long)(high - low));
         if (++steps > 60) { /* an order made to be slow */
             sort_pairs(pairs + low, spare, high - low);
             return;
@@ -84,6 +87,7 @@ static void first_pairs(Pair *pairs, Pair *spare, int count, int wanted)
 {
     enum { FEW = 8 };
     if (wanted > 0 && wanted < count && wanted <= FEW) {
+        spend(count);
         for (int i = 1; i < count; i++) {
             Pair pair = pairs[i];
             int j = i < wanted ? i : wanted;
@@ -108,6 +112,7 @@ static Pair ranked_pair(Pair *pairs, Pair *spare, int count, int rank)
 {
     split_pairs(pairs, spare, count, rank + 1);
     int last = 0;
+    spend(rank);
     for (int i = 1; i <= rank; i++)
         if (before(&pairs[last], &pairs[i]))
             last = i;
@@ -179,6 +184,7 @@ static int ranked_take(Ranked *all, int rank)
 {
     int i = all->pairs[rank].place;
     all->count--;
+    spend(2 + (all->count - rank) / 4);
     memmove(&all->pairs[rank], &all->pairs[rank + 1],
             (size_t)(all->count - rank) * sizeof(Pair));
     return i;
@@ -188,6 +194,7 @@ static void ranked_move(Ranked *all, int i, double key)
 {
     ranked_take(all, ranked_find(all, i, all->key[i]));
     int rank = ranked_find(all, i, key);
+    spend(20 + (all->count - rank) / 4);
     memmove(&all->pairs[rank + 1], &all->pairs[rank],
             (size_t)(all->count - rank) * sizeof(Pair));
     all->pairs[rank] = (Pair){key, i, i};

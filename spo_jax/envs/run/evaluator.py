@@ -81,6 +81,7 @@ class EvaluatorFactory(Protocol):
         shown: Showing = OBSERVED,
         unsafe: bool = False,
         kit: bool = True,
+        work: float | None = None,
     ) -> Evaluator: ...
 
 

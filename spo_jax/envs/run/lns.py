@@ -6,7 +6,6 @@ the best-so-far objective is recorded at every step. Runs inside the sandboxed w
 
 import random
 import sys
-import time
 import traceback
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -48,16 +47,16 @@ def rollout(
     rng: Any,
     steps: int,
     *,
-    seconds: float | None = None,
+    over: Callable[[], bool] | None = None,
     skip_infeasible: bool = False,
     shown: Shown = OBSERVED,
 ) -> Trace:
-    """One rollout of `steps` steps, or until `seconds` of CPU time are gone.
+    """One rollout of `steps` steps, or fewer.
 
     arguments: the instance's leading arguments for destroy and for repair. start: seeds the first
-    solution. rng: what the programs draw from. skip_infeasible: a candidate that breaks the
-    contract is a rejected step instead of a failure. shown: what the programs see of z_t. Raises
-    Failure.
+    solution. rng: what the programs draw from. over: asked before each step whether to end the
+    rollout. skip_infeasible: a candidate that breaks the contract is a rejected step instead of a
+    failure. shown: what the programs see of z_t. Raises Failure.
     """
     for_destroy, for_repair = arguments
     copy, cost, destroyed, repaired = rules.copy, rules.cost, rules.destroyed, rules.repaired
@@ -68,9 +67,8 @@ def rollout(
     state: list[int] = []
     stagnation = 0
     role: Role = "destroy"
-    deadline = None if seconds is None else time.process_time() + seconds
     for t in range(steps):
-        if deadline is not None and time.process_time() >= deadline:
+        if over is not None and over():
             break
         state.append(stagnation)
         z = show(stagnation, t)

@@ -4,6 +4,7 @@ Results are the same for any number of workers and any order of pairs: every rol
 seeds, derived from (run seed, instance, rollout seed), the same for every pair.
 """
 
+import math
 import select
 import time
 from collections import deque
@@ -52,9 +53,11 @@ class LocalEvaluator:
     shown: what programs see as steps_since_improvement; HIDDEN is the paper's second ablation.
     unsafe: run even where the kernel offers no seccomp.
     kit: whether programs may import the problem's kit, `lns`, if it has one.
+    work: units of work per step and node (`spo_jax.envs.run.sandbox.meter`). A rollout ends when
+        its programs have spent as much as all its steps at that price. Unlike time, that repeats.
 
     Raises SandboxUnavailable on entry if the sandbox cannot be built here, and InputError for a kit
-    that cannot be imported.
+    that cannot be imported, or that `work` needs and that does not count its own.
     """
 
     def __init__(
@@ -69,6 +72,7 @@ class LocalEvaluator:
         shown: Showing = OBSERVED,
         unsafe: bool = False,
         kit: bool = True,
+        work: float | None = None,
     ):
         if workers < 1:
             raise InputError(f"workers must be at least 1, not {workers}")
@@ -77,6 +81,8 @@ class LocalEvaluator:
         limit = problem.cpu_seconds if cpu_seconds is None else cpu_seconds
         if not limit > 0 or memory_mb < 1:
             raise InputError("cpu_seconds and memory_mb must be positive")
+        if work is not None and not work > 0:
+            raise InputError(f"work must be positive, not {work}")
         self.problem = problem
         self.seed = seed
         self.cpu_seconds = limit
@@ -86,6 +92,7 @@ class LocalEvaluator:
         self._shown = shown
         self._unsafe = unsafe
         self._kit = kit
+        self._work = work
         self._count = workers
         self._workers: list[Worker] = []
         self._started = False
@@ -99,7 +106,9 @@ class LocalEvaluator:
 
     def _start(self) -> None:
         if self._kit:
-            load_kit(self.problem)  # complains before a process starts
+            load_kit(
+                self.problem, counts=self._work is not None
+            )  # complains before a process starts
         self._board = Board()
         self._workers = [
             Worker(self.problem.spec, self._board.file.reader, self._kit)
@@ -265,12 +274,13 @@ class LocalEvaluator:
         """
         tasks = []
         for i, instance in enumerate(instances):
+            budget = math.inf if self._work is None else self._work * steps * instance.size
             for s, seed in enumerate(seeds):
                 name = (self.seed, instance.digest, seed)
                 start, rng = derive("start", *name), derive("programs", *name)
                 shown = of_rollout(self._shown, instance.digest, seed, steps)
                 index, length = i * len(seeds) + s, self.problem.code_length(instance)
-                tasks.append(Task(index, instance.digest, length, start, rng, shown))
+                tasks.append(Task(index, instance.digest, length, start, rng, shown, budget))
         workers = self._count
         shared = workers > 1 and 0 < len(pairs) < 4 * workers
         pieces = -(-4 * workers // len(pairs)) if shared else 1
@@ -300,6 +310,7 @@ class LocalEvaluator:
                     seconds=seconds,
                     skip_infeasible=self._skip,
                     fail_fast=fail_fast,
+                    metered=self._work is not None,
                 )
                 jobs.append(_Work(job, p))
         return jobs

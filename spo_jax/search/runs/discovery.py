@@ -182,6 +182,7 @@ class Discovery:
                 shown=shown_with(config.generator.state),
                 unsafe=config.evaluation.unsafe_sandbox,
                 kit=kit,
+                work=config.evaluation.work,
             ) as evaluator,
         ):
             require_runnable(start, evaluator, config.generator.state)

@@ -16,6 +16,7 @@ from spo_jax.envs.run.lns import Failure
 from spo_jax.envs.run.rollouts import Status
 from spo_jax.envs.run.sandbox.confine import BOARD_FD, RESULT_FD
 from spo_jax.envs.run.sandbox.jobs import HEADER, MAX_REASON, ROLES, Place
+from spo_jax.envs.run.sandbox.meter import TICK, Meter
 from spo_jax.envs.run.sandbox.namespace import make_globals
 from spo_jax.program import Role
 
@@ -45,9 +46,14 @@ def padded_code(rules: Rules, solution: Solution, length: int) -> bytes:
     return np.asarray(code + [-1] * (length - len(code)), "<i4").tobytes()
 
 
-def define(program: Loaded, role: Role, rng: Any) -> Function:
-    """Execute the module in a fresh namespace, so that rollouts share no names."""
+def define(program: Loaded, role: Role, rng: Any, meter: Meter | None = None) -> Function:
+    """Execute the module in a fresh namespace, so that rollouts share no names.
+
+    meter: of the rollout, if the program is metered.
+    """
     namespace = make_globals(rng, program.kit.members if program.kit else None)
+    if meter is not None:
+        namespace[TICK] = meter.tick
     try:
         exec(program.code, namespace)  # a gated, compiled program in a confined process
         return namespace[program.entry]

@@ -15,7 +15,7 @@ import pickle
 import random
 import socket
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
@@ -51,6 +51,7 @@ from spo_jax.envs.run.sandbox.jobs import (
     read_frame,
     read_frames,
 )
+from spo_jax.envs.run.sandbox.meter import Meter, metered
 from spo_jax.envs.run.sandbox.namespace import ArraysNeeded, make_rng
 from spo_jax.envs.run.sandbox.policy import check
 from spo_jax.envs.run.sandbox.searching import run_search
@@ -137,13 +138,14 @@ class Child:
             except Rejection as error:
                 report(index, Status.REJECTED, error.reason)
 
-    def load(self, role: Role, source: str) -> Loaded:
-        """Check and compile a program. Raises Rejection."""
+    def load(self, role: Role, source: str, counted: bool = False) -> Loaded:
+        """Check and compile a program; counted: so that it counts its work. Raises Rejection."""
         try:
             names = self.kit.names if self.kit else ()
             verdict = check(source, role, self.problem.interface, names)
             closed = isolation.is_closed(verdict)
-            code = compile(verdict.tree, f"<{role}>", "exec")
+            tree = metered(verdict.tree) if counted else verdict.tree
+            code = compile(tree, f"<{role}>", "exec")
             kit = self.kit if verdict.kit else None
             return Loaded(code, verdict.entry, verdict.layout, closed, kit)
         except SyntaxError as error:
@@ -164,7 +166,7 @@ class Child:
         sources: dict[Role, str] = {"destroy": job.destroy, "repair": job.repair}
         for role, source in sources.items():
             try:
-                loaded[role] = self.load(role, source)
+                loaded[role] = self.load(role, source, job.metered)
             except Rejection as error:
                 report(WHOLE_JOB, Status.REJECTED, error.reason, role)
                 return
@@ -297,13 +299,15 @@ def _attempt(
     began = time.process_time()
     try:
         rng = make_rng(task.rng_seed, arrays=not shared)
-        destroy = define(loaded["destroy"], "destroy", rng)
-        repair = define(loaded["repair"], "repair", rng)
+        meter = _meter_of(loaded) if job.metered else None
+        destroy = define(loaded["destroy"], "destroy", rng, meter)
+        repair = define(loaded["repair"], "repair", rng, meter)
         arguments = rules.arguments(layouts["destroy"]), rules.arguments(layouts["repair"])
         if isinstance(task, StepTask):
             payload = _step(task, rules, destroy, repair, arguments, rng)
         else:
-            payload = _run(task, job, rules, destroy, repair, arguments, rng)
+            over = _end_of(task, job, meter)
+            payload = _run(task, job, rules, destroy, repair, arguments, rng, over)
     except Failure as failure:
         if isinstance(failure.cause, ArraysNeeded):
             raise _Again(EXIT_ISOLATE) from None
@@ -324,6 +328,21 @@ def _attempt(
     return end[0] == Status.OK
 
 
+def _meter_of(loaded: Mapping[Role, Loaded]) -> Meter:
+    counts = [program.kit.work for program in loaded.values() if program.kit and program.kit.work]
+    return Meter(*counts[:1])  # both programs have the same kit
+
+
+def _end_of(task: Task, job: RunJob, meter: Meter | None) -> Callable[[], bool] | None:
+    """What says before each step whether the rollout is over; None: only its steps do."""
+    if job.seconds is not None:
+        deadline = time.process_time() + job.seconds
+        return lambda: time.process_time() >= deadline
+    if meter is not None:
+        return lambda: meter.work() >= task.work
+    return None
+
+
 def _run(
     task: Task,
     job: RunJob,
@@ -332,6 +351,7 @@ def _run(
     repair: Function,
     arguments: Arguments,
     rng: Any,
+    over: Callable[[], bool] | None,
 ) -> bytes:
     trace = rollout(
         rules,
@@ -341,7 +361,7 @@ def _run(
         random.Random(task.start_seed),
         rng,
         job.steps,
-        seconds=job.seconds,
+        over=over,
         skip_infeasible=job.skip_infeasible,
         shown=task.shown,
     )

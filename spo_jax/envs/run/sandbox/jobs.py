@@ -5,6 +5,7 @@ one frame per task. Children read it from front to back through one shared file 
 child needs their number. A report is fixed-width numbers and ASCII of limited length.
 """
 
+import math
 import os
 import pickle
 import struct
@@ -34,7 +35,8 @@ Place = tuple[int, int]  # an instance on the board: offset and length in bytes
 class Task:
     """One rollout of a job. instance: its digest. shown: the state that its programs see for z_t.
 
-    index: its index among the rollouts of the pair. code_length: of its best solution.
+    index: its index among the rollouts of the pair. code_length: of its best solution. work: units
+    that its programs may spend before it ends, in a metered job (`meter`).
     """
 
     index: int
@@ -43,6 +45,7 @@ class Task:
     start_seed: int
     rng_seed: int
     shown: Shown
+    work: float = math.inf
 
 
 @dataclass(frozen=True)
@@ -67,7 +70,8 @@ class RunJob:
 
     cpu_seconds: per task. gate_seconds: CPU time to check and compile both programs. memory: bytes
     on top of the interpreter and the instance.
-    fail_fast: stop at the first failure. isolate: a process per task for any program.
+    fail_fast: stop at the first failure. isolate: a process per task for any program. metered:
+    whether the work of its programs is counted.
     """
 
     destroy: str
@@ -81,6 +85,7 @@ class RunJob:
     skip_infeasible: bool = False
     fail_fast: bool = True
     isolate: bool = False
+    metered: bool = False
 
     def due(self, k: int) -> int | None:
         """The index of report k, or None if there is no such report."""

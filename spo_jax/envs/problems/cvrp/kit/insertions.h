@@ -68,6 +68,7 @@ static bool new_plan(Call *c, const Problem *from, int more, Plan *p)
     p->links.last = stops + n;
     p->links.home = stops + 2 * n;
     memset(p->links.home, 255, n * sizeof(int)); /* -1 */
+    spend(4 * (long long)routes->total);
     for (int r = 0; r < routes->count; r++)
         for (int i = routes->start[r]; i < routes->start[r + 1]; i++)
             if (i == routes->start[r])
@@ -90,6 +91,7 @@ static PyObject *plan_routes(Call *c, const Plan *p)
             routes.nodes[routes.total++] = node;
     }
     routes.start[p->count] = routes.total;
+    spend(routes.total);
     return as_routes(&routes, false);
 }
 
@@ -125,6 +127,7 @@ static int close_places(const Plan *p, int node, long long near, Place *places)
         places[found++] = (Place){price_after(p, r, other, node), r, other};
         places[found++] = (Place){price_after(p, r, last, node), r, last};
     }
+    spend(DEPTH / 8 + 3 * (long long)found);
     return found;
 }
 
@@ -142,6 +145,7 @@ FUNCTION(best_position, 5, 5, "dist", "demands", "capacity", "routes", "customer
     for (int r = 0; r < x.routes.count; r++) {
         const int *nodes = x.routes.nodes + x.routes.start[r];
         int length = length_of(&x.routes, r);
+        spend(length);
         if (length == 0 || x.capacity - load_of(x.demands, nodes, length) < x.demands[node])
             continue;
         for (int i = 0; i <= length; i++) {
@@ -198,6 +202,7 @@ static bool try_all(Call *c, const Plan *p, Ordered *how, int node)
     for (int r = 0; r < p->count; r++) {
         if (p->room[r] < p->demands[node])
             continue;
+        spend(2 * (long long)p->size[r] + 2);
         int from = 0, next = p->head[r];
         double gone = p->enter[r];
         for (;;) {
@@ -238,6 +243,7 @@ FUNCTION(ordered_insertion, 5, 5, "dist", "demands", "capacity", "routes", "cust
         int node = nodes.nodes[i];
         int found = near > 0 ? close_places(&p, node, near, places) : 0;
         how.route = -1;
+        spend(p.count + found);
         for (int j = 0; j < found; j++)
             if (p.room[places[j].route] >= p.demands[node] &&
                 !try_place(c, &how, places[j].price, places[j].route, places[j].from))

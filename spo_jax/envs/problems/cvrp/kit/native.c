@@ -25,6 +25,7 @@ static bool copy_routes(Call *c, PyObject *items, Routes *out)
     out->nodes = room_for(c, (size_t)most, sizeof(int));
     if (out->start == NULL || out->nodes == NULL)
         return false;
+    spend(5 * ITEM * (long long)out->count);
     for (int r = 0; r < out->count; r++) {
         PyObject *route = snapshot(PyTuple_GetItem(items, r));
         if (route == NULL)
@@ -148,6 +149,7 @@ static bool take_demands(Call *c, PyObject *given, int least, int64_t **out, int
         if (!fine)
             return false;
     }
+    spend(*count);
     for (int i = 0; i < *count; i++) {
         int64_t demand = (*out)[i];
         if (demand > most || demand < -most)
@@ -183,6 +185,7 @@ static bool take_problem(Call *c, PyObject **a, Problem *p)
 static int64_t load_of(const int64_t *demands, const int *nodes, int count)
 {
     int64_t load = 0;
+    spend(count / 2);
     for (int i = 0; i < count; i++)
         load += demands[nodes[i]];
     return load;
@@ -192,6 +195,7 @@ static int64_t load_of(const int64_t *demands, const int *nodes, int count)
 static PyObject *as_routes(const Routes *routes, bool drop_empty)
 {
     PyObject *list = PyList_New(0);
+    spend(5 * ITEM * (long long)routes->count);
     for (int r = 0; list != NULL && r < routes->count; r++) {
         int length = length_of(routes, r);
         if (drop_empty && length == 0)
@@ -215,6 +219,7 @@ FUNCTION(cost, 2, 2, "dist", "routes")
         refuse("there is no depot");
         return NULL;
     }
+    spend(2 * (long long)routes.total);
     for (int r = 0; r < routes.count; r++) {
         int last = 0;
         for (int i = routes.start[r]; i < routes.start[r + 1]; i++) {
@@ -240,6 +245,7 @@ FUNCTION(loads, 2, 2, "demands", "routes")
         return NULL;
     }
     PyObject *list = PyList_New(routes.count);
+    spend(ITEM * (long long)routes.count);
     for (int r = 0; list != NULL && r < routes.count; r++) {
         int64_t load = load_of(demands, routes.nodes + routes.start[r], length_of(&routes, r));
         PyObject *number = PyLong_FromLongLong(load);
@@ -263,6 +269,7 @@ FUNCTION(savings, 2, 2, "dist", "routes")
     if (!take_solution(c, a[0], a[1], &routes, &seen))
         return NULL;
     PyObject *all = PyList_New(routes.count);
+    spend(ITEM * (long long)routes.total);
     for (int r = 0; all != NULL && r < routes.count; r++) {
         const int *route = routes.nodes + routes.start[r];
         int length = length_of(&routes, r);
@@ -308,6 +315,7 @@ static PyMethodDef methods[] = {
     METHOD(string_removal),
     METHOD(two_opt),
     METHOD(two_opt_star),
+    WORK_METHOD,
     METHOD(worst_removal),
     {NULL, NULL, 0, NULL},
 };

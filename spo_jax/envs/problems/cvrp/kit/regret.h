@@ -22,6 +22,7 @@ static Place cheapest_in(const Plan *p, int r, int node)
 {
     const double *row = row_of(p->m, node), *column = column_of(p->m, node);
     int next = p->head[r];
+    spend(p->size[r] + 2);
     Place best = {column[0] + row[next] - p->enter[r], r, 0};
     while (next != 0) {
         int from = next;
@@ -40,6 +41,7 @@ static void update_place(const Plan *p, Waiting *w, int r, int from, int x, int 
 {
     Place *place = &w->places[r];
     const Matrix *m = p->m; /* read along the rows of the three: the same for all that wait */
+    spend(6);
     double gone = from == 0 ? p->enter[r] : p->links.after[from];
     double one = row_of(m, from)[w->node] + column_of(m, x)[w->node] - gone;
     double two = row_of(m, x)[w->node] + column_of(m, next)[w->node] - p->links.after[x];
@@ -65,6 +67,7 @@ static const Place *find_places(const Plan *p, Waiting *w, long long near, Place
     w->close_count = found / 2;
     w->stale = found == 0; /* all places: each insertion changes them */
     w->reach = HUGE_VAL;
+    spend(2 * (long long)found);
     if (found == 0) {
         for (int r = 0; r < p->count; r++)
             all[r] = cheapest_in(p, r, w->node);
@@ -104,6 +107,7 @@ static double score_of(const Plan *p, const Waiting *w, const Place *places, con
 {
     int64_t need = p->demands[w->node];
     int found = 0;
+    spend(4 + 2 * (long long)w->count);
     for (int i = 0; i < w->count; i++)
         if (p->room[places[i].route] >= need) {
             pairs[found] = (Pair){places[i].price, found, places[i].route};
@@ -177,6 +181,7 @@ static Waiting *start_waiting(Call *c, const Plan *p, const Regret *how, const L
 static Place chosen_place(const Plan *p, const Waiting *w, const Place *places, double price)
 {
     Place best = {alone(p, w->node), -1, 0};
+    spend(w->count);
     for (int i = 0; i < w->count; i++)
         if (places[i].price == price && p->room[places[i].route] >= p->demands[w->node] &&
             (best.route < 0 || places[i].route < best.route))

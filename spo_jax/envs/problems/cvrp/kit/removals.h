@@ -9,6 +9,7 @@ static PyObject *without(Call *c, const Routes *routes, const unsigned char *gon
     if (rest.nodes == NULL || rest.start == NULL)
         return NULL;
     int *removed = rest.nodes + routes->total, out = 0;
+    spend(routes->total);
     for (int r = 0; r < routes->count; r++) {
         rest.start[r] = rest.total;
         for (int i = routes->start[r]; i < routes->start[r + 1]; i++)
@@ -241,6 +242,7 @@ FUNCTION(related_removal, 6, 9, "dist", "demands", "routes", "center", "count", 
         int other = x.order[(int)(u * chosen)];
         const double *row = row_of(c->m, other);
         double sum = 0.0;
+        spend(3 * (long long)total);
         for (int i = 0; i < total; i++)
             sum += row[x.routes.nodes[i]];
         double mean = sum / total;
@@ -283,6 +285,7 @@ FUNCTION(worst_removal, 4, 5, "dist", "routes", "count", "rng", "power")
             ranked_add(&all, i, -saving(c->m, all.last[i] < 0 ? 0 : nodes[all.last[i]], nodes[i],
                                         all.next[i] < 0 ? 0 : nodes[all.next[i]]));
         }
+    spend(2 * (long long)total);
     ranked_sort(&all);
     for (int k = 0; k < wanted; k++) {
         int rank;

@@ -18,6 +18,7 @@ typedef struct {
 /* Notes where the customers of a route are. */
 static void note_places(Search *s, int r)
 {
+    spend(2 * (long long)length_of(&s->routes, r));
     for (int i = s->routes.start[r]; i < s->routes.start[r + 1]; i++) {
         s->home[s->routes.nodes[i]] = r;
         s->place[s->routes.nodes[i]] = i - s->routes.start[r];
@@ -108,6 +109,7 @@ static bool two_opt_move(Matrix *m, Search *s, int a)
         int b = stop_at(s, r, i + step);
         for (int k = 0; k < count; k++) {
             int c = near[k], j = s->place[c];
+            spend(4);
             if (edge(m, a, c) >= edge(m, a, b))
                 break;
             if (s->home[c] != r)
@@ -117,6 +119,7 @@ static bool two_opt_move(Matrix *m, Search *s, int a)
             if (!(old - edge(m, a, c) - edge(m, b, d) > MARGIN * old))
                 continue;
             int low = (i < j ? i : j) + (step == 1), high = (i < j ? j : i) - (step == -1);
+            spend(high > low ? high - low : 0);
             for (; low < high; low++, high--) {
                 int node = route[low];
                 route[low] = route[high];
@@ -157,6 +160,7 @@ static inline bool inside(const Stretch *x, int route, int index)
 static int rebuild(const Search *s, int r, const Stretch *x, int c, int side, int *out)
 {
     int length = 0;
+    spend(3 * (long long)length_of(&s->routes, r));
     for (int i = 0; i < length_of(&s->routes, r); i++) {
         int node = stop_at(s, r, i);
         if (inside(x, r, i))
@@ -206,6 +210,7 @@ static bool or_opt_move(Matrix *m, Search *s, int a)
             double old = edge(m, p, a) + edge(m, e, q), saved = old - edge(m, p, q);
             for (int k = 0; k < count; k++) {
                 int c = near[k], other = s->home[c], j = s->place[c];
+                spend(4);
                 if (edge(m, a, c) >= saved)
                     break;
                 if (other < 0 || inside(&x, other, j) || (other != r && s->room[other] < need))
@@ -247,6 +252,7 @@ static bool two_opt_star_move(Matrix *m, Search *s, int a)
         int b = stop_at(s, r, i + step);
         for (int k = 0; k < count; k++) {
             int c = near[k], q = s->home[c], j = s->place[c];
+            spend(4);
             if (edge(m, a, c) >= edge(m, a, b))
                 break;
             if (q < 0 || q == r)

@@ -16,6 +16,7 @@ static bool grow_tour(Call *c, Tour *t, const List *start, int more, bool ring)
 {
     size_t room = (size_t)start->count + (size_t)more;
     *t = (Tour){.m = c->m, .count = start->count};
+    spend(2 * (long long)start->count);
     if (!ring) {
         t->nodes = room_for(c, room, sizeof(int));
         t->edges = room_for(c, room, sizeof(double));
@@ -44,6 +45,7 @@ static bool grow_tour(Call *c, Tour *t, const List *start, int more, bool ring)
 static void insert_at(Tour *t, int index, int node)
 {
     size_t behind = (size_t)(t->count - index);
+    spend((long long)behind / 8);
     memmove(t->nodes + index + 1, t->nodes + index, behind * sizeof(int));
     memmove(t->edges + index + 1, t->edges + index, behind * sizeof(double));
     t->nodes[index] = node;
@@ -99,10 +101,12 @@ static int near_places(const Tour *t, int node, long long near, Pair *places, bo
         places[found] = (Pair){price_in(t, last, node), found, last};
         found++;
     }
+    spend(DEPTH / 8 + 2 * (long long)found);
     *all = found == 0;
     for (int from = t->head; *all && found < t->count; from = t->next[from]) {
         places[found] = (Pair){price_in(t, from, node), found, from};
         found++;
+        spend(1);
     }
     return found;
 }
@@ -116,6 +120,7 @@ FUNCTION(best_position, 3, 3, "dist", "tour", "node")
     if (!take_tour(c, a[0], a[1], 0, &tour, &seen) || !take_node(a[2], 0, c->m->n, &node) ||
         !mark_nodes(seen, &node, 1, 0, c->m->n))
         return NULL;
+    spend(tour.count);
     for (int i = 0; i < tour.count; i++) {
         int from = tour.nodes[i], next = tour.nodes[i + 1 < tour.count ? i + 1 : 0];
         double price = edge(c->m, from, node) + edge(c->m, node, next) - edge(c->m, from, next);
@@ -160,6 +165,7 @@ static int ordered_place(Call *c, const Tour *t, const Ordered *how, int node, d
     double best = HUGE_VAL, below = HUGE_VAL; /* a copy of best, for a register */
     int place = 0;
     *paid = 0.0;
+    spend(t->count);
     for (int i = 0; i < t->count; i++) {
         int next = t->nodes[i + 1 < t->count ? i + 1 : 0];
         double price = column[t->nodes[i]] + row[next] - t->edges[i];
@@ -212,6 +218,7 @@ FUNCTION(ordered_insertion, 3, 3, "dist", "tour", "nodes", "bound", "near", "bli
             int found = near_places(&t, node, near, places, &all), from = -1;
             double best = 0.0;
             paid = 0.0;
+            spend(found);
             for (int j = 0; j < found; j++) {
                 int taken = try_place(c, &how, places[j].key, j == 0, &best);
                 if (taken < 0)

@@ -49,6 +49,7 @@ FUNCTION(cost, 2, 2, "dist", "tour")
     if (!take_tour(c, a[0], a[1], 0, &tour, &seen))
         return NULL;
     double length = 0.0;
+    spend(tour.count);
     for (int i = 0; i < tour.count; i++)
         length += edge(c->m, tour.nodes[i > 0 ? i - 1 : tour.count - 1], tour.nodes[i]);
     return PyFloat_FromDouble(length);
@@ -66,6 +67,7 @@ FUNCTION(savings, 2, 2, "dist", "tour")
     if (!take_tour(c, a[0], a[1], 0, &tour, &seen))
         return NULL;
     PyObject *saved = PyList_New(tour.count);
+    spend(ITEM * (long long)tour.count);
     for (int i = 0; saved != NULL && i < tour.count; i++) {
         int last = tour.nodes[i > 0 ? i - 1 : tour.count - 1];
         int next = tour.nodes[i + 1 < tour.count ? i + 1 : 0];
@@ -87,6 +89,7 @@ static PyObject *without(Call *c, const List *tour, const unsigned char *gone)
     if (kept_nodes == NULL)
         return NULL;
     int *removed = kept_nodes + tour->count, left = 0, out = 0;
+    spend(tour->count);
     for (int i = 0; i < tour->count; i++)
         if (gone[tour->nodes[i]])
             removed[out++] = tour->nodes[i];
@@ -227,6 +230,7 @@ FUNCTION(related_removal, 5, 6, "dist", "tour", "center", "count", "rng", "power
         if (!draw(c, &u))
             return NULL;
         const double *row = row_of(c->m, removed[(int)(u * chosen)]);
+        spend(tour.count);
         for (int i = 0; i < tour.count; i++)
             if (!gone[tour.nodes[i]])
                 pairs[left++] = (Pair){row[tour.nodes[i]], i, tour.nodes[i]};
@@ -258,6 +262,7 @@ FUNCTION(worst_removal, 4, 5, "dist", "tour", "count", "rng", "power")
         all.last[i] = i > 0 ? i - 1 : n - 1;
         all.next[i] = i + 1 < n ? i + 1 : 0;
     }
+    spend(2 * (long long)n);
     for (int i = 0; i < n; i++)
         ranked_add(&all, i, -saving(c->m, tour.nodes[all.last[i]], tour.nodes[i],
                                     tour.nodes[all.next[i]]));
@@ -325,6 +330,7 @@ static PyMethodDef methods[] = {
     METHOD(segment_removal),
     METHOD(string_removal),
     METHOD(two_opt),
+    WORK_METHOD,
     METHOD(worst_removal),
     {NULL, NULL, 0, NULL},
 };

@@ -46,6 +46,7 @@ static void scan_places(const Tour *t, Waiting *w, int room)
     const double *row = row_of(t->m, w->node), *column = column_of(t->m, w->node);
     w->count = 0;
     w->stale = true;
+    spend(2 * (long long)t->count);
     double most = HUGE_VAL;
     for (int i = 0; i < t->count; i++) {
         int next = t->nodes[i + 1 < t->count ? i + 1 : 0];
@@ -67,6 +68,7 @@ static void update_places(const Tour *t, Waiting *w, const Regret *how, int from
         row_of(m, x)[w->node] + column_of(m, next)[w->node] - edge(m, x, next)};
     const int start[2] = {from, x};
     int places = t->count - 1; /* before */
+    spend(6 + w->count);
     bool complete = w->count == places;
     for (int i = 0; i < w->count; i++)
         if (w->cheapest[i].node == from) {
@@ -95,9 +97,12 @@ static int place_of(const Tour *t, int node, double price)
     const double *row = row_of(t->m, node), *column = column_of(t->m, node);
     for (int i = 0; i < t->count; i++) {
         int next = t->nodes[i + 1 < t->count ? i + 1 : 0];
-        if (column[t->nodes[i]] + row[next] - t->edges[i] == price)
+        if (column[t->nodes[i]] + row[next] - t->edges[i] == price) {
+            spend(i);
             return i + 1;
+        }
     }
+    spend(t->count);
     return 0;
 }
 
@@ -122,6 +127,7 @@ static void score_anew(const Tour *t, Waiting *w, const Regret *how, Pair *place
                                    t->nodes[found]};
         }
     }
+    spend(2 * (long long)found);
     if (found == 0)
         places[found++] = (Pair){0.0, 0, -1};
     first_pairs(places, places + room, found, how->k < found ? (int)how->k : found);
@@ -181,6 +187,7 @@ static PyObject *insert_by_regret(Call *c, const List *tour, const List *nodes, 
     for (int left = nodes->count; left > 0; left--) {
         int chosen = -1;
         double best = 0.0;
+        spend(2 * (long long)left);
         for (int i = 0; i < left; i++) {
             Waiting *w = &waiting[order[i]];
             if (w->stale && !lists) {

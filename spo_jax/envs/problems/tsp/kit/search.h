@@ -38,6 +38,7 @@ static bool two_opt_move(Matrix *m, Search *s, int a)
         int b = tour[(i + step + n) % n];
         for (int k = 0; k < count; k++) {
             int c = near[k], j = s->place[c];
+            spend(4);
             if (edge(m, a, c) >= edge(m, a, b))
                 break;
             if (j < 0)
@@ -47,6 +48,7 @@ static bool two_opt_move(Matrix *m, Search *s, int a)
             if (!(old - edge(m, a, c) - edge(m, b, d) > MARGIN * old))
                 continue;
             int low = (i < j ? i : j) + (step == 1), high = (i < j ? j : i) - (step == -1);
+            spend(high > low ? high - low : 0);
             for (; low < high; low++, high--) {
                 int node = tour[low];
                 tour[low] = tour[high];
@@ -79,6 +81,7 @@ FUNCTION(two_opt, 3, 3, "dist", "tour", "nodes", "near", "moves")
 static void move_stretch(Search *s, int *spare, int i, int step, int size, int c, int side)
 {
     int n = s->tour.count, *tour = s->tour.nodes, *rest = spare, *stretch = spare + n, left = 0;
+    spend(3 * (long long)n);
     for (int k = 0; k < size; k++) {
         int at_k = (i + step * k % n + n) % n;
         stretch[k] = tour[at_k];
@@ -120,6 +123,7 @@ static bool or_opt_move(Matrix *m, Search *s, int *spare, int a)
             double old = edge(m, p, a) + edge(m, e, q), saved = old - edge(m, p, q);
             for (int k = 0; k < count; k++) {
                 int c = near[k], j = s->place[c];
+                spend(4);
                 if (edge(m, a, c) >= saved)
                     break;
                 if (j < 0 || inside(j, i, step, size, n))
