@@ -4,32 +4,28 @@ Results are the same for any number of workers and any order of pairs: every rol
 seeds, derived from (run seed, instance, rollout seed), the same for every pair.
 """
 
-import math
 import select
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import groupby
 
 from spo_jax.envs.kits import load_kit
 from spo_jax.envs.problem import Instance, Problem
 from spo_jax.envs.run.evaluator import Progress
+from spo_jax.envs.run.planning import CHECK_SECONDS, Planner
 from spo_jax.envs.run.results import Results
 from spo_jax.envs.run.rollouts import Refusal, Rollouts, Status
 from spo_jax.envs.run.sandbox.board import Board
 from spo_jax.envs.run.sandbox.confine import REQUIRED
-from spo_jax.envs.run.sandbox.jobs import WHOLE_JOB, CheckJob, Job, Place, RunJob, Task, portions
+from spo_jax.envs.run.sandbox.jobs import WHOLE_JOB, CheckJob, Job, Place, RunJob
 from spo_jax.envs.run.sandbox.outcome import ChildReport, Ended, fault
 from spo_jax.envs.run.sandbox.worker import Worker
-from spo_jax.envs.run.shown import OBSERVED, Showing, of_rollout
+from spo_jax.envs.run.shown import OBSERVED, Showing
 from spo_jax.errors import InputError, SandboxUnavailable
 from spo_jax.program import Pair, Program
-from spo_jax.seeding import derive
 
-FULL_STEPS = 500  # Problem.cpu_seconds is for this many steps
 CHECKS_PER_JOB = 32
-CHECK_SECONDS = 5.0  # of CPU time for one program's gate
 TRIES = 3  # of a job at which our own side fails, before it is a host fault
 
 
@@ -78,21 +74,19 @@ class LocalEvaluator:
             raise InputError(f"workers must be at least 1, not {workers}")
         if on_invalid not in ("fail", "skip"):
             raise InputError(f"on_invalid must be 'fail' or 'skip', not {on_invalid!r}")
-        limit = problem.cpu_seconds if cpu_seconds is None else cpu_seconds
-        if not limit > 0 or memory_mb < 1:
+        self.cpu_seconds = problem.cpu_seconds if cpu_seconds is None else cpu_seconds
+        if not self.cpu_seconds > 0 or memory_mb < 1:
             raise InputError("cpu_seconds and memory_mb must be positive")
         if work is not None and not work > 0:
             raise InputError(f"work must be positive, not {work}")
         self.problem = problem
         self.seed = seed
-        self.cpu_seconds = limit
-        self._scaled = cpu_seconds is None
         self.memory = memory_mb << 20
-        self._skip = on_invalid == "skip"
-        self._shown = shown
+        self._planner = Planner(
+            problem, seed, cpu_seconds, self.memory, on_invalid == "skip", shown, work
+        )
         self._unsafe = unsafe
         self._kit = kit
-        self._work = work
         self._count = workers
         self._workers: list[Worker] = []
         self._started = False
@@ -107,7 +101,7 @@ class LocalEvaluator:
     def _start(self) -> None:
         if self._kit:
             load_kit(
-                self.problem, counts=self._work is not None
+                self.problem, counts=self._planner.work is not None
             )  # complains before a process starts
         self._board = Board()
         self._workers = [
@@ -164,7 +158,11 @@ class LocalEvaluator:
             order.setdefault(pair.digest, len(order))
         unique = [pairs[k] for k in _first_positions([pair.digest for pair in pairs])]
         results = Results(self.problem, len(unique), instances, seeds, steps, self.seed)
-        jobs = self._plan(unique, instances, seeds, steps, seconds, fail_fast)
+        planned = self._planner.jobs(
+            unique, instances, seeds, steps,
+            seconds=seconds, fail_fast=fail_fast, workers=self._count,
+        )  # fmt: skip
+        jobs = [_Work(job, p) for p, job in planned]
         total = len(unique) * len(instances) * len(seeds)
         done = 0
 
@@ -254,66 +252,6 @@ class LocalEvaluator:
 
     def _check_job(self, programs: Sequence[Program]) -> CheckJob:
         return CheckJob(tuple((p.role, p.source) for p in programs), CHECK_SECONDS, self.memory)
-
-    def _limit(self, instance: Instance) -> float:
-        """CPU seconds of 500 steps. The problem's own limit is made for up to 500 nodes."""
-        return self.cpu_seconds * (max(1.0, (instance.size / 500) ** 2) if self._scaled else 1.0)
-
-    def _plan(
-        self,
-        pairs: Sequence[Pair],
-        instances: Sequence[Instance],
-        seeds: Sequence[int],
-        steps: int,
-        seconds: float | None,
-        fail_fast: bool,
-    ) -> list[_Work]:
-        """One job per pair; where pairs are few, several, so that every worker has something to do.
-
-        How rollouts are shared out cannot be seen in their results.
-        """
-        tasks = []
-        for i, instance in enumerate(instances):
-            budget = math.inf if self._work is None else self._work * steps * instance.size
-            for s, seed in enumerate(seeds):
-                name = (self.seed, instance.digest, seed)
-                start, rng = derive("start", *name), derive("programs", *name)
-                shown = of_rollout(self._shown, instance.digest, seed, steps)
-                index, length = i * len(seeds) + s, self.problem.code_length(instance)
-                tasks.append(Task(index, instance.digest, length, start, rng, shown, budget))
-        workers = self._count
-        shared = workers > 1 and 0 < len(pairs) < 4 * workers
-        pieces = -(-4 * workers // len(pairs)) if shared else 1
-        size = -(-len(tasks) // pieces)
-        limits = {}
-        for instance in instances:
-            limits[instance.digest] = self._limit(instance) * steps / FULL_STEPS
-            if seconds is not None:  # a step begun in time may end late, but not forever
-                limits[instance.digest] = seconds + 10.0
-        jobs = []
-        weights = {each.digest: each.nbytes for each in instances}
-        shares = [
-            (limit, portion)
-            for limit, alike in groupby(tasks, lambda task: limits[task.instance])
-            for portion in portions(list(alike), size, weights)
-        ]
-        for p, pair in enumerate(pairs):
-            for limit, portion in shares:
-                job = RunJob(
-                    destroy=pair.destroy.source,
-                    repair=pair.repair.source,
-                    tasks=portion,
-                    steps=steps,
-                    cpu_seconds=limit,
-                    memory=self.memory,
-                    gate_seconds=2 * CHECK_SECONDS,
-                    seconds=seconds,
-                    skip_infeasible=self._skip,
-                    fail_fast=fail_fast,
-                    metered=self._work is not None,
-                )
-                jobs.append(_Work(job, p))
-        return jobs
 
     def _drain(
         self,

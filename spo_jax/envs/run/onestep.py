@@ -8,7 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from spo_jax.envs.problem import Infeasible, Instance, Solution, without
-from spo_jax.envs.run.local import CHECK_SECONDS, LocalEvaluator
+from spo_jax.envs.run.local import LocalEvaluator
+from spo_jax.envs.run.planning import CHECK_SECONDS
 from spo_jax.envs.run.rollouts import Status, unpadded
 from spo_jax.envs.run.sandbox.jobs import RunJob, StepTask
 from spo_jax.errors import InputError
