@@ -1,6 +1,7 @@
 # make discover   install, then watch destroy-repair pairs being discovered for the TSP
 # make test       lint, types and tests
 # make quick      the tests but those that take seconds each, in minutes
+# make quick-on   make quick on another Python, in an environment of its own: PYTHON=python3.13
 # make slow       the tests that take minutes each
 # make test-vllm  discovery through a real vLLM server, in an environment of its own (3.4 GB)
 # make bench      the evaluator against a bare loop
@@ -11,6 +12,9 @@ BIN := $(VENV)/bin
 VLLM_VENV ?= .venv-vllm
 # Where pip finds no PyTorch for CPUs: --extra-index-url https://download.pytorch.org/whl/cpu
 VLLM_INDEX ?=
+# The environment of quick-on, and a JAX for it where it should not be the latest: JAX='jax==0.11.*'
+OTHER = .venv-$(shell $(PYTHON) -c 'import sys; print("%d.%d" % sys.version_info[:2])')
+JAX ?=
 # Processes that run tests, each with up to 4 GB.
 JOBS ?= 2
 # What the editable install compiles.
@@ -18,7 +22,7 @@ NATIVE := $(wildcard spo_jax/envs/problems/*.h spo_jax/envs/problems/*/kit/*.[ch
 PYTEST := OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest
 SIDE_BY_SIDE := -n $(JOBS) --dist loadfile --no-loadscope-reorder
 
-.PHONY: discover test quick lint types slow test-vllm bench docs clean
+.PHONY: discover test quick quick-on lint types slow test-vllm bench docs clean
 
 discover: $(VENV)/.installed
 	$(BIN)/spo discover tsp --preset quick
@@ -28,6 +32,12 @@ test: $(VENV)/.installed-test lint types
 
 quick: $(VENV)/.installed-test
 	$(PYTEST) $(SIDE_BY_SIDE) -m "not long and not slow and not vllm"
+
+# Without torch, of which builds for CPUs are few: see tests/oracles.py.
+quick-on:
+	$(MAKE) VENV=$(OTHER) $(OTHER)/.installed-quick
+	SPO_WITHOUT_ORACLES=1 OPENBLAS_NUM_THREADS=1 $(OTHER)/bin/python -m pytest $(SIDE_BY_SIDE) \
+	  -m "not long and not slow and not vllm"
 
 lint: $(VENV)/.installed-test
 	$(BIN)/ruff check .
@@ -58,7 +68,11 @@ $(VENV)/.installed: pyproject.toml $(NATIVE) | $(VENV)/bin/python
 	touch $@
 
 $(VENV)/.installed-test: pyproject.toml $(NATIVE) | $(VENV)/bin/python
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[test,solvers,bench]"
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[test,oracles,solvers,bench]"
+	touch $@ $(VENV)/.installed
+
+$(VENV)/.installed-quick: pyproject.toml $(NATIVE) | $(VENV)/bin/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[test,solvers,bench]" $(JAX)
 	touch $@ $(VENV)/.installed
 
 $(VENV)/.installed-docs: pyproject.toml $(NATIVE) | $(VENV)/bin/python
@@ -75,4 +89,4 @@ $(VLLM_VENV)/.installed: tests/live/requirements.txt tests/live/stub/torchvision
 	touch $@
 
 clean:
-	rm -rf $(VENV) $(VLLM_VENV) site .cache .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(VLLM_VENV) .venv-3.* site .cache .pytest_cache .mypy_cache .ruff_cache .hypothesis

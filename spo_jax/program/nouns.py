@@ -9,6 +9,7 @@ import hashlib
 import io
 import re
 import tokenize
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Literal, get_args
@@ -205,13 +206,30 @@ def normalise(source: str) -> str:
     marks = {tokenize.INDENT: "<indent>", tokenize.DEDENT: "<dedent>", tokenize.NEWLINE: "\n"}
     skip = {tokenize.NL, tokenize.ENDMARKER}
     try:
-        return " ".join(
-            marks.get(token.type, token.string)
-            for token in tokenize.generate_tokens(io.StringIO(source).readline)
-            if token.type not in skip
-        )
-    except (tokenize.TokenError, SyntaxError):
+        return " ".join(marks.get(kind, text) for kind, text in _tokens(source) if kind not in skip)
+    except (tokenize.TokenError, SyntaxError, UnicodeEncodeError):
         return "\n".join(line.rstrip() for line in source.splitlines() if line.strip())
+
+
+def _tokens(source: str) -> Iterator[tuple[int, str]]:
+    """(type, text) of each token, an f-string as one: the same on every Python.
+
+    Since 3.12 f-strings come in parts, of which "{{ a }}" and "{ a }" have the same texts.
+    """
+    lines = source.split("\n")
+    begin, depth = (0, 0), 0
+    for token in tokenize.generate_tokens(io.StringIO(source).readline):
+        name = tokenize.tok_name[token.type]
+        if name == "FSTRING_START":
+            begin, depth = (begin if depth else token.start), depth + 1
+        elif name == "FSTRING_END":
+            depth -= 1
+            if not depth:
+                (first, left), (last, right) = begin, token.end
+                parts = [*lines[first - 1 : last - 1], lines[last - 1][:right]]
+                yield tokenize.STRING, "\n".join(parts)[left:]
+        elif not depth:
+            yield token.type, token.string
 
 
 def entry_function(tree: ast.Module, role: Role) -> ast.FunctionDef:

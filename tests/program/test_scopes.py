@@ -33,9 +33,20 @@ SNIPPETS = [
 ]
 
 
+class Lazy(ast.NodeTransformer):
+    """Lists and sets as generators: since Python 3.12 only those have tables of their own."""
+
+    def visit_ListComp(self, node: ast.ListComp | ast.SetComp) -> ast.AST:
+        self.generic_visit(node)
+        return ast.GeneratorExp(node.elt, node.generators)
+
+    visit_SetComp = visit_ListComp
+
+
 def global_names(text: str) -> set[str]:
     """Names that the symbol tables of Python place in the module or beyond."""
     found = set()
+    text = ast.unparse(Lazy().visit(ast.parse(text)))
     tables = [symtable.symtable(text, "text", "exec")]
     while tables:
         table = tables.pop()

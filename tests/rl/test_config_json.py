@@ -11,6 +11,7 @@ import tiny
 from spo_jax.errors import InputError
 from spo_jax.rl.qwen3_5 import Qwen3_5Config, named_config
 from spo_jax.rl.qwen3_5.config import FULL, LINEAR, SIZES
+from tests.oracles import oracle
 
 TEXT = {"model_type": "qwen3_5_text", **tiny.SHAPE}
 OPTIONAL = {"tie_word_embeddings", "max_position_embeddings"}
@@ -48,7 +49,7 @@ def agree(ours: Qwen3_5Config, theirs: Any) -> None:
 @pytest.mark.parametrize("multimodal", [False, True])
 def test_what_transformers_writes(multimodal: bool, tmp_path: Path) -> None:
     """Every number differs from transformers' default, so none can be guessed."""
-    import transformers as hf
+    hf = oracle("transformers")
 
     values = {
         **tiny.SHAPE,
@@ -73,7 +74,7 @@ def test_what_transformers_writes(multimodal: bool, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("size", SIZES)
 def test_what_is_written_is_what_transformers_reads(size: str, tmp_path: Path) -> None:
-    import transformers as hf
+    hf = oracle("transformers")
 
     config = named_config(size)
     assert read(tmp_path, config.to_json()) == config
@@ -84,7 +85,7 @@ def test_what_is_written_is_what_transformers_reads(size: str, tmp_path: Path) -
 
 
 def test_the_9b_shape_is_the_default_of_transformers() -> None:
-    import transformers as hf
+    hf = oracle("transformers")
 
     ours, theirs = named_config("9B"), hf.Qwen3_5TextConfig()
     for name in set(THE_SAME_NAME) - {"max_position_embeddings"}:

@@ -16,6 +16,7 @@ from spo_jax.rl.qwen3_5.delta_rule import (
     recurrent_step,
     unit_lower_inverse,
 )
+from tests.oracles import oracle
 
 B, HK, DK, DV = 2, 2, 8, 6
 Arrays = tuple[np.ndarray, ...]
@@ -55,7 +56,7 @@ def plain(queries, keys, values, decay, beta, memory):  # type: ignore[no-untype
 
     Returns [B, T, Hv, Dv] and the last memory; torch differentiates it.
     """
-    import torch
+    torch = oracle("torch")
 
     rows, length, heads, _ = values.shape
     rep = heads // keys.shape[2]
@@ -75,9 +76,9 @@ def plain(queries, keys, values, decay, beta, memory):  # type: ignore[no-untype
 
 
 @cache
-def oracle(length: int, rep: int = 2, hard: bool = False) -> tuple[Arrays, Arrays]:
+def looped(length: int, rep: int = 2, hard: bool = False) -> tuple[Arrays, Arrays]:
     """(outputs, memory), and the gradients of their product with `weights`."""
-    import torch
+    torch = oracle("torch")
 
     torch.set_num_threads(1)
     given = [torch.tensor(x, dtype=torch.float64) for x in inputs(length, rep, hard)]
@@ -103,7 +104,7 @@ HARD = [(64, 2, True), (130, 2, True)]
 @pytest.mark.parametrize(("length", "rep", "hard"), CASES + HARD)
 def test_chunks_are_the_loop(length: int, rep: int, hard: bool) -> None:
     for got, want in zip(
-        run(chunked)(*inputs(length, rep, hard)), oracle(length, rep, hard)[0], strict=True
+        run(chunked)(*inputs(length, rep, hard)), looped(length, rep, hard)[0], strict=True
     ):
         assert got.dtype == jnp.float32
         np.testing.assert_allclose(got, want, atol=4e-6)
@@ -119,7 +120,7 @@ def test_steps_are_the_loop(length: int, rep: int, hard: bool) -> None:
 
     over_time = [jnp.swapaxes(x, 0, 1) for x in tokens]
     end, outs = run(lambda m, xs: jax.lax.scan(step, m, xs))(memory, over_time)
-    want, want_end = oracle(length, rep, hard)[0]
+    want, want_end = looped(length, rep, hard)[0]
     np.testing.assert_allclose(np.swapaxes(outs, 0, 1), want, atol=4e-6)
     np.testing.assert_allclose(end, want_end, atol=4e-6)
 
@@ -127,8 +128,8 @@ def test_steps_are_the_loop(length: int, rep: int, hard: bool) -> None:
 @pytest.mark.parametrize("chunk", [1, 7, 16])
 def test_the_size_of_a_chunk_does_not_matter(chunk: int) -> None:
     got, end = run(partial(chunked, chunk=chunk))(*inputs(65))
-    np.testing.assert_allclose(got, oracle(65)[0][0], atol=4e-6)
-    np.testing.assert_allclose(end, oracle(65)[0][1], atol=4e-6)
+    np.testing.assert_allclose(got, looped(65)[0][0], atol=4e-6)
+    np.testing.assert_allclose(end, looped(65)[0][1], atol=4e-6)
 
 
 @pytest.mark.parametrize(("length", "rep", "hard"), [CASES[1], CASES[4], HARD[1]])
@@ -138,7 +139,7 @@ def test_gradients_are_those_of_torch_through_the_loop(length: int, rep: int, ha
         return sum((jnp.sum(x * w.astype(np.float32)) for x, w in both), jnp.float32(0))
 
     gradients = run(jax.grad(loss, argnums=range(6)))(*inputs(length, rep, hard))
-    for got, want in zip(gradients, oracle(length, rep, hard)[1], strict=True):
+    for got, want in zip(gradients, looped(length, rep, hard)[1], strict=True):
         assert np.abs(got - want).max() < 5e-6 * np.abs(want).max()
 
 
@@ -151,7 +152,7 @@ def test_a_fast_decay_neither_overflows_nor_loses_the_rest() -> None:
         return jnp.sum(out), out
 
     gradient, out = run(jax.grad(loss, has_aux=True))(decay)
-    import torch
+    torch = oracle("torch")
 
     arrays = (queries, keys, values, decay, beta, memory)
     want, _ = plain(*[torch.tensor(x, dtype=torch.float64) for x in arrays])
@@ -190,7 +191,7 @@ def test_the_inverse_is_that_of_numpy(size: int, kind: str) -> None:
 
 @pytest.mark.parametrize("kind", ["random", "ones"])
 def test_the_gradient_of_the_inverse_is_that_of_torch(kind: str) -> None:
-    import torch
+    torch = oracle("torch")
 
     strict = strict_lower(37, kind)
     direction = np.random.default_rng(0).standard_normal(strict.shape)
@@ -220,7 +221,9 @@ def over_tokens(queries, keys, values, decay, beta, memory):  # type: ignore[no-
 def test_the_rule_is_exact_on_a_card(form: Any, length: int, rep: int, hard: bool) -> None:
     """Correlated keys at default precision would cost 1e-3, as the next test shows."""
     for got, want in zip(
-        tf32.emulated(form)(*inputs(length, rep, hard)), oracle(length, rep, hard)[0], strict=True
+        tf32.emulated(form)(*inputs(length, rep, hard)),
+        looped(length, rep, hard)[0],
+        strict=True,
     ):
         np.testing.assert_allclose(got, want, atol=4e-6)
 
@@ -246,7 +249,7 @@ def test_what_the_emulation_does_to_products_at_default_precision() -> None:
 
     given = inputs(130, 2, True)
     out, _ = tf32.emulated(careless)(*given)
-    assert np.abs(out - oracle(130, 2, True)[0][0]).max() > 3e-4
+    assert np.abs(out - looped(130, 2, True)[0][0]).max() > 3e-4
 
 
 def test_every_product_of_the_rule_and_of_its_gradient_asks_for_all_bits() -> None:

@@ -16,6 +16,7 @@ from spo_jax.rl.qwen3_5 import Qwen3_5, load_pretrained
 from spo_jax.rl.sampling import SamplingConfig, sample
 from spo_jax.rl.tokens import Tokenizer
 from spo_jax.search.writing.prompts import INITIALIZATION, templates_of
+from tests.oracles import oracle
 
 PLAIN = Program.from_source(
     "destroy",
@@ -42,7 +43,7 @@ def test_it_is_small_and_could_be_served(model: Qwen3_5) -> None:
 
 
 def test_transformers_reads_the_folder_and_agrees(model: Qwen3_5, tokenizer: Tokenizer) -> None:
-    import transformers as hf
+    hf = oracle("transformers")
 
     theirs: Any = hf.AutoModelForCausalLM.from_pretrained(FOLDER, dtype="float32").eval()
     reader = hf.AutoTokenizer.from_pretrained(FOLDER)

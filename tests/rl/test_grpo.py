@@ -12,6 +12,7 @@ import pytest
 from spo_jax.errors import InputError
 from spo_jax.rl import grpo
 from spo_jax.rl.grpo import GrpoConfig, advantages, clipped_objective
+from tests.oracles import oracle
 
 ALL = np.ones(4, bool)
 NONE = np.zeros(4, bool)
@@ -114,8 +115,8 @@ def test_a_clipped_ratio_beyond_all_numbers_leaves_no_trace() -> None:
 
 def trl_loss(new: np.ndarray, batch: dict[str, np.ndarray], level: str) -> tuple[float, np.ndarray]:
     """TRL's loss and its gradient with respect to the log-probabilities."""
-    torch = pytest.importorskip("torch")
-    from trl.trainer.grpo_trainer import GRPOTrainer
+    torch = oracle("torch")
+    GRPOTrainer = oracle("trl.trainer.grpo_trainer").GRPOTrainer
 
     logprobs = torch.tensor(new, requires_grad=True)
 

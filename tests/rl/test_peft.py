@@ -22,8 +22,9 @@ from spo_jax.errors import InputError
 from spo_jax.rl.lora import TARGET_SETS, TARGETS, Adapter, LoraConfig, init_adapter
 from spo_jax.rl.peft import CONFIG, TENSORS, TEXT_KEYS, export_peft, import_peft
 from spo_jax.rl.qwen3_5 import Qwen3_5
+from tests.oracles import oracle
 
-peft = pytest.importorskip("peft")
+peft = oracle("peft")
 
 LORA = LoraConfig(rank=4, alpha=6.0, targets=TARGETS)
 PREFIX = "base_model.model.model.language_model."
@@ -93,7 +94,7 @@ def our_gradients(graph: Any, weights: Any, adapter: Adapter, direction: jax.Arr
 def test_logits_and_gradients_of_every_target_are_those_of_peft(
     exported: tuple[Path, Adapter],
 ) -> None:
-    import torch
+    torch = oracle("torch")
 
     folder, adapter = exported
     _, ours = tiny.pair()
@@ -182,7 +183,7 @@ def test_export_and_import_are_inverse(exported: tuple[Path, Adapter]) -> None:
 @pytest.mark.parametrize("name", TARGET_SETS)
 @pytest.mark.parametrize("multimodal", [False, True])
 def test_what_peft_writes_is_imported(name: str, multimodal: bool, tmp_path: Path) -> None:
-    import torch
+    torch = oracle("torch")
 
     settings = peft.LoraConfig(
         r=3,

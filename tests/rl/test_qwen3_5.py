@@ -18,6 +18,7 @@ from spo_jax.rl.qwen3_5 import Qwen3_5, load_pretrained, named_config
 from spo_jax.rl.qwen3_5.config import FULL, LINEAR
 from spo_jax.rl.qwen3_5.layers import Rotation
 from spo_jax.rl.qwen3_5.model import Layer
+from tests.oracles import oracle
 
 CLOSE = {"atol": 1e-4, "rtol": 0}
 
@@ -161,7 +162,7 @@ def test_every_sublayer_is_that_of_transformers(side: str) -> None:
 
 def test_bfloat16_errs_no_more_than_transformers_does(tmp_path: Path) -> None:
     """Error: the mean over all logits of the distance to transformers in float32."""
-    import torch
+    torch = oracle("torch")
 
     tokens = tiny.tokens(6, 4, 100)
     theirs = tiny.torch_model()

@@ -13,6 +13,7 @@ from spo_jax.rl import sampling
 from spo_jax.rl.lora import LoraConfig, init_adapter
 from spo_jax.rl.qwen3_5 import decode
 from spo_jax.rl.sampling import SamplingConfig, choose, draw, nucleus, sample
+from tests.oracles import oracle
 from tests.rl import tiny
 
 STOPS = tuple(range(12))  # of 256 tokens, so that completions have about twenty
@@ -56,10 +57,9 @@ def logits_of(model, prompt, one):
 
 def warped(logits, top_p):
     """transformers' logits within the nucleus, minus infinity elsewhere."""
-    import torch
-    from transformers import TopPLogitsWarper
-
-    return TopPLogitsWarper(top_p)(None, torch.tensor(logits)).numpy()
+    torch = oracle("torch")
+    warper = oracle("transformers").TopPLogitsWarper(top_p)
+    return warper(None, torch.tensor(logits)).numpy()
 
 
 def log_softmax(logits):
@@ -136,7 +136,7 @@ def test_keys_and_samples_differ(both, prompts, drawn):
 
 
 def test_greedy_equals_transformers(both, prompts):
-    import torch
+    torch = oracle("torch")
 
     settings = SamplingConfig(temperature=0, max_new_tokens=24, context=512)
     found = sample(both[1], prompts, 4, KEY, settings)

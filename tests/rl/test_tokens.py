@@ -9,6 +9,7 @@ import pytest
 
 from spo_jax.errors import InputError
 from spo_jax.rl.tokens import Tokenizer
+from tests.oracles import oracle
 
 # Everything that templates of instruction-tuned models use: whitespace control, loops with
 # controls, filters, special tokens, the switch for thinking.
@@ -58,7 +59,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def theirs(folder: Path) -> Any:
-    import transformers
+    transformers = oracle("transformers")
 
     return transformers.PreTrainedTokenizerFast.from_pretrained(folder)
 

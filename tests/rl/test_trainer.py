@@ -19,6 +19,7 @@ from spo_jax.rl.grpo import GrpoConfig
 from spo_jax.rl.lora import TARGETS, Adapter, LoraConfig
 from spo_jax.rl.sharding import replicated  # noqa: F401, used by the script below
 from spo_jax.rl.trainer import Learner, NotFinite, Trainer
+from tests.oracles import oracle
 from tests.rl import tiny
 
 SMALL = {
@@ -90,7 +91,7 @@ def torch_gradient(
     learner: Learner, groups: list[TokenGroup], config: GrpoConfig
 ) -> tuple[Adapter, float]:
     """The gradient of eq:grpo, written down from the paper, sample by sample, without padding."""
-    torch = pytest.importorskip("torch")
+    torch = oracle("torch")
     model = tiny.pair(0, **SMALL)[0]
     block = tiny.config(**SMALL).block
     names = {
@@ -191,7 +192,7 @@ def test_the_gradient_is_that_of_the_papers_equation(
 
 @pytest.mark.parametrize("name", grpo.SCHEDULES)
 def test_the_step_is_torchs_clipping_and_adamw(name: str) -> None:
-    torch = pytest.importorskip("torch")
+    torch = oracle("torch")
     config = GrpoConfig(
         learning_rate=0.05, schedule=grpo.SCHEDULES[name], weight_decay=0.1, max_gradient_norm=1.0
     )

@@ -23,6 +23,7 @@ from spo_jax.errors import InputError
 from spo_jax.rl.qwen3_5 import Qwen3_5, load_pretrained, save_pretrained
 from spo_jax.rl.qwen3_5.weights import checkpoint_names
 from spo_jax.rl.sharding import make_mesh
+from tests.oracles import oracle
 
 FILE, INDEX = "model.safetensors", "model.safetensors.index.json"
 SMALL: dict[str, Any] = {"num_hidden_layers": 4, "vocab_size": 64}
@@ -204,7 +205,7 @@ def test_other_dtypes_are_refused(folder: Path) -> None:
 def test_transformers_loads_what_is_written(
     tied: bool, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    import transformers as hf
+    hf = oracle("transformers")
 
     theirs, ours = tiny.pair(tie_word_embeddings=tied, **SMALL)
     target = tmp_path / "target"

@@ -16,6 +16,7 @@ import numpy as np
 from flax import nnx
 
 from spo_jax.rl.qwen3_5 import Qwen3_5, Qwen3_5Config, load_pretrained
+from tests.oracles import oracle
 
 SHAPE: dict[str, Any] = {
     "vocab_size": 256,
@@ -63,7 +64,7 @@ def torch_model(seed: int = 0, multimodal: bool = False, **changes: Any) -> Any:
 
     multimodal: Qwen3_5ForConditionalGeneration with the same text model in it.
     """
-    import transformers as hf
+    hf = oracle("transformers")
 
     values = {name: list(v) if isinstance(v, tuple) else v for name, v in changes.items()}
     if multimodal:
@@ -83,7 +84,7 @@ def randomise(model: Any, seed: int) -> None:
     A delta net's output norm may blow up rounding errors of a head that is nearly silent. So what
     a layer adds is kept below the embedding that it is added to.
     """
-    import torch
+    torch = oracle("torch")
 
     torch.set_num_threads(1)
     for name, weight in model.named_parameters():
@@ -125,7 +126,7 @@ def padded(lengths: tuple[int, ...], total: int, side: str) -> np.ndarray:
 
 def torch_logits(model: Any, tokens: np.ndarray, mask: np.ndarray | None = None) -> np.ndarray:
     """transformers' logits [B, T, V] in float32."""
-    import torch
+    torch = oracle("torch")
 
     valid = None if mask is None else torch.tensor(mask).long()
     with torch.no_grad():
