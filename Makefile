@@ -72,7 +72,7 @@ $(VENV)/.installed-test: pyproject.toml $(NATIVE) | $(VENV)/bin/python
 	touch $@ $(VENV)/.installed
 
 $(VENV)/.installed-quick: pyproject.toml $(NATIVE) | $(VENV)/bin/python
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[test,solvers,bench]" $(JAX)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[test,solvers,bench]" $(JAX:%="%")
 	touch $@ $(VENV)/.installed
 
 $(VENV)/.installed-docs: pyproject.toml $(NATIVE) | $(VENV)/bin/python
