@@ -386,6 +386,18 @@ def test_the_interval_is_over_instances_or_the_rollouts_of_one():
     assert high == pytest.approx(spread.mean() + half, abs=0.1)
 
 
+def test_no_interval_is_below_zero_where_references_are_proven():
+    """A gap to an optimum is never negative but for rounding; one to a best known cost may be."""
+    known, proven = result([1.0]), replace(result([3.0]), certified=True)
+    unknown = result([None])
+    high = pytest.approx(2 + 12.7062, abs=1e-3)
+    assert summarise([proven, replace(known, certified=True), unknown]).gap_interval == (0.0, high)
+    assert summarise([proven, known]).gap_interval == (pytest.approx(2 - 12.7062, abs=1e-3), high)
+    rounded = replace(result([-1e-13, 0.0]), certified=True)
+    low, _ = summarise([rounded]).gap_interval or (1, 1)
+    assert low == -1e-13
+
+
 # --- solve ----------------------------------------------------------------------------------------
 
 

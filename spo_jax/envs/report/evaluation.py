@@ -80,7 +80,8 @@ class Summary:
     with_gap: instances that have a gap.
     mean_gap: percent; the mean of the instances' means over their successful rollouts.
     gap_interval: 95% interval of mean_gap over instances (with one instance, over its rollouts),
-        see `intervals.mean_interval`; None for fewer than two values.
+        see `intervals.mean_interval`; None for fewer than two values. It ends at 0 where the
+        references of all gaps are proven optimal: no mean is below.
     mean_cost, mean_seconds: over successful rollouts.
     """
 
@@ -301,13 +302,17 @@ def summarise(instances: Sequence[InstanceResult]) -> Summary:
     by_instance = [each for each in gaps if each]
     means = [known_mean(each) for each in by_instance]
     values = by_instance[0] if len(instances) == len(by_instance) == 1 else means
+    interval = mean_interval(np.array(values)) if len(values) > 1 else None
+    if interval and all(i.certified for i, known in zip(instances, gaps, strict=True) if known):
+        low, high = interval
+        interval = max(low, min(0.0, *values)), high
     return Summary(
         instances=len(instances),
         rollouts=len(every),
         failed=len(every) - len(ok),
         with_gap=len(means),
         mean_gap=known_mean(means),
-        gap_interval=mean_interval(np.array(values)) if len(values) > 1 else None,
+        gap_interval=interval,
         mean_cost=known_mean(each.best_cost for each in ok),
         mean_seconds=known_mean(each.seconds for each in ok),
     )
