@@ -61,9 +61,9 @@ OUTCOMES = {
 }
 GAP = "gap: "  # and the held-out set
 CURVES = {  # by round: name in the files, title of the panel
-    "median": "median J of the round's new pairs",
-    "top_decile": "top decile of J of the round's new pairs",
-    "state_use": f"share of new programs that use\n{STATE}",
+    "median": "median J\nof the round's new pairs",
+    "top_decile": "top decile of J\nof the round's new pairs",
+    "state_use": f"share of new programs with\n{STATE}",
 }
 
 
@@ -381,20 +381,21 @@ def aligned(curves: pd.Series) -> pd.Series:
 
 def plot(curves: pd.DataFrame) -> bytes:
     """A PNG with a panel for each of CURVES: means over seeds, with bands where there are two."""
-    figure, panels = figures.new(13.8, 4.2, 1, len(CURVES))
+    figure, panels = figures.new(2 * figures.COLUMN, 2.6, 1, len(CURVES))
     for axes, (name, title) in zip(panels[0], CURVES.items(), strict=True):
         for k, (arm, part) in enumerate(aligned(curves[name]).groupby("arm", sort=False)):
             points = [interval(values) for _, values in part.groupby("round")]
             _, mean, low, high = map(np.array, zip(*points, strict=True))
             rounds, style = np.arange(1, len(mean) + 1), ("-", "--", "-.", ":")[k % 4]
             axes.plot(
-                rounds, mean, label=arm, color=f"C{k}", linestyle=style, marker="osD^vP"[k % 6]
-            )
+                rounds, mean, label=arm, color=f"C{k}", linestyle=style,
+                linewidth=1.0, marker="osD^vP"[k % 6], markersize=3.0,
+            )  # fmt: skip
             axes.fill_between(rounds, low, high, color=f"C{k}", alpha=0.15, linewidth=0)
         axes.set(title=title, xlabel="round")
         figures.whole_rounds(axes)
     handles, names = panels[0, 0].get_legend_handles_labels()
     figure.legend(handles, names, loc="outside lower center", ncols=len(names))
     buffer = io.BytesIO()
-    figure.savefig(buffer, dpi=150, metadata={"Software": None})  # equal pictures, equal files
+    figure.savefig(buffer, dpi=300, metadata={"Software": None})  # equal pictures, equal files
     return buffer.getvalue()
