@@ -88,13 +88,20 @@ def test_the_wheel_has_the_types_and_the_runs(tmp_path: Path) -> None:
     """All files of the package but the C sources; built in a copy, since a build leaves folders."""
     pytest.importorskip("setuptools", "77")
     shutil.copytree(ROOT / "spo_jax", tmp_path / "spo_jax", ignore=BUILT)
-    for name in ("pyproject.toml", "README.md", "LICENSE"):
+    for name in ("pyproject.toml", "setup.py", "README.md", "LICENSE"):
         shutil.copy(ROOT / name, tmp_path)
     script = "from setuptools import build_meta; build_meta.build_wheel('made')"
     done = subprocess.run([sys.executable, "-c", script], cwd=tmp_path, capture_output=True)
     assert done.returncode == 0, done.stderr
     [wheel] = (tmp_path / "made").glob("*.whl")
     names = set(zipfile.ZipFile(wheel).namelist())
+    # What a package index shows: the README, in which no link or picture leads into the repository.
+    [metadata] = (name for name in names if name.endswith(".dist-info/METADATA"))
+    shown = zipfile.ZipFile(wheel).read(metadata).decode()
+    assert "Description-Content-Type: text/markdown\n" in shown
+    assert "Get started (`docs/get_started.md`)" in shown
+    assert "run = spo_jax.discover(" in shown
+    assert not re.findall(r"\]\((?!https?:)", shown)
     files = {path for path in (tmp_path / "spo_jax").rglob("*") if path.is_file()}
     sources = {path for path in files if path.suffix in (".c", ".h")}
     assert sources
