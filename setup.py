@@ -7,7 +7,7 @@ from setuptools import setup
 
 
 def on_its_own(text: str) -> str:
-    """Without pictures, and with paths in place of links that lead nowhere but in the repository."""
+    """Without pictures, and with paths in place of links of use in the repository alone."""
     text = re.sub(r"^!\[[^\]]*\]\((?!https?:)[^)]*\)\n\n?", "", text, flags=re.MULTILINE)
     return re.sub(r"\[([^\]]*)\]\((?![a-z]+:)([^)]*)\)", _with_path, text)
 
