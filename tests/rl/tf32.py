@@ -79,8 +79,9 @@ def _rounding(eqn: Any) -> Any:
 
 def _mapped(program: Any, change: Callable[[Any], Any]) -> Any:
     """A jaxpr with `change` applied to every equation, those inside of others included."""
-    if isinstance(program, core.ClosedJaxpr):
-        return program.replace(jaxpr=_mapped(program.jaxpr, change))
+    inner = getattr(program, "jaxpr", program)  # from JAX 0.11 on the program itself
+    if inner is not program:
+        return program.replace(jaxpr=_mapped(inner, change))
     return program.replace(eqns=[change(_inside(eqn, change)) for eqn in program.eqns])
 
 
