@@ -9,7 +9,9 @@ import random
 import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Sequence
-from dataclasses import astuple, dataclass
+from dataclasses import dataclass, fields
+from functools import lru_cache
+from operator import attrgetter
 from typing import Any
 
 from spo_jax.config import Settings
@@ -17,6 +19,7 @@ from spo_jax.errors import InputError
 from spo_jax.program import Program, Role
 
 _WORD = re.compile(r"\w+")
+_everything = attrgetter(*(each.name for each in fields(Program)))
 
 
 @dataclass(frozen=True)
@@ -70,6 +73,7 @@ class PanelContext(SurvivorContext):
 Panel = Callable[[Population, PanelContext], tuple[Program, ...]]  # see `leader_panel`
 
 
+@lru_cache(maxsize=4096)  # a population's strategies come in every round
 def tokens(strategy: str) -> frozenset[str]:
     """The lower-cased words and numbers of a strategy sentence."""
     return frozenset(_WORD.findall(strategy.lower()))
@@ -83,6 +87,7 @@ def jaccard(a: str, b: str) -> float:
     return _distance(tokens(a), tokens(b))
 
 
+@lru_cache(maxsize=1 << 16)
 def _distance(a: frozenset[str], b: frozenset[str]) -> float:
     union = len(a | b)
     return 1 - len(a & b) / union if union else 0.0
@@ -171,7 +176,7 @@ def _distinct(candidates: Sequence[Member]) -> list[Member]:
 
     def preference(member: Member) -> tuple[Any, ...]:
         # The program itself comes last: a complete order makes the choice independent of theirs.
-        return (-member.score, member.round, astuple(member.program))
+        return (-member.score, member.round, _everything(member.program))
 
     best: dict[tuple[str, ...], Member] = {}
     for member in sorted((m for m in candidates if math.isfinite(m.score)), key=preference):

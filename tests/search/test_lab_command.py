@@ -2,6 +2,7 @@
 
 import csv
 import io
+import json
 import math
 import sys
 import types
@@ -10,6 +11,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from spo_jax.program import Program
 from spo_jax.search.credit import Credits
 from spo_jax.search.lab import __main__ as command
 from spo_jax.search.lab import show, study
@@ -37,6 +39,7 @@ def mine(monkeypatch):
     module = types.ModuleType("mine")
     module.worst = lambda payoff, *, top: Credits(payoff.utility.min(axis=1), payoff.utility)
     monkeypatch.setitem(sys.modules, "mine", module)
+    return module
 
 
 @pytest.mark.slow
@@ -107,18 +110,32 @@ def test_the_picture_shows_who_leads():
 
 
 @pytest.mark.slow
-def test_a_measured_table_is_in_the_tables_and_in_the_picture(tmp_path, monkeypatch, capsys):
+def test_a_measured_table_is_in_the_tables_and_in_the_picture(tmp_path, monkeypatch, mine, capsys):
     monkeypatch.setattr(study, "QUICK", replace(TINY, seeds=30))
     true = make_worlds(Knobs(12, 14, gamma=2), 1).utility[0]
     rng = np.random.default_rng(0)
     cost = 100 - true[..., None, None, None] + 0.1 * rng.normal(size=(12, 14, 2, 2, 2))
-    np.savez(tmp_path / "mine.npz", cost=cost, start=np.full((2, 2), 200.0), at=[10, 50])
+    programs = [Program("destroy", f"def destroy(): return {i}", f"words {i}") for i in range(12)]
+    pairs = [{"destroy": {"source": p.source, "strategy": p.strategy}} for p in programs]
+    np.savez(tmp_path / "mine.npz", cost=cost, start=np.full((2, 2), 200.0), at=[10, 50],
+             destroys=[program.digest for program in programs])  # fmt: skip
+    (tmp_path / "mine.json").write_text(json.dumps({"pairs": pairs}))
+    monkeypatch.setattr(mine, "oldest", lambda candidates, context: candidates[: context.size],
+                        raising=False)  # fmt: skip
     flags = ["--quick", "--schemes", "stackelberg,shared", "--responses", "4", "--out",
              str(tmp_path / "out")]  # fmt: skip
-    assert run(*flags, "--table", str(tmp_path / "mine.npz"), "--step", "10") == 0
+    own = ["--survivors", "ranked@0.3,mine:oldest", "--population", "2", "--replayed-rounds", "3",
+           "--candidates", "4,6", "--panels", "2,3"]  # fmt: skip
+    assert run(*flags, "--table", str(tmp_path / "mine.npz"), "--step", "10", *own) == 0
     printed = capsys.readouterr().out
     assert "| mine | 12 x 14 | 10 |" in printed
     assert "Rounds replayed from mine, 30 seeds" in printed
+    assert "mine, 30 seeds: populations of 2 after rounds of 4 new destroys" in printed
+    assert "mean regret, round 3 | - ranked@0.3, round 3" in printed
+    assert "\n| mine:oldest | " in printed
+    assert "| panel | 2 | 3 |" in printed
+    for place in ("0 | 0 | 0", "8 | 4 | 2", "12 | 4 | 3", "12 | 6 | 2", "18 | 6 | 3"):
+        assert f"\n| {place} | " in printed
     assert "\n| mine | 4 | shared | 4 | " in printed
     assert "additive" not in printed
     marked = (tmp_path / "out" / "credit_lab.png").read_bytes()
@@ -144,6 +161,14 @@ def test_a_table_without_leaders_is_refused(tmp_path, capsys):
     (["--responses", ""], "--responses needs"),
     (["--worlds", "1"], "--worlds is 1"),
     (["--schemes", "stackelberg@0"], "top is 0"),
+    (["--survivors", "nosuch"], "unknown survivors 'nosuch'"),
+    (["--survivors", "ranked,ranked@0.1"], "each rule once"),
+    (["--survivors", ""], "--survivors needs names"),
+    (["--candidates", "0"], "--candidates: '0' is no whole number"),
+    (["--panels", "x"], "--panels: 'x' is no whole number"),
+    (["--population", "0"], "at least 1, not 0"),
+    (["--replayed-rounds", "-2"], "at least 1, not -2"),
+    (["--survivors", "ranked"], "are of rounds replayed from a --table"),
 ])  # fmt: skip
 def test_what_it_refuses(capsys, tmp_path, flags, told):
     assert run(*flags, "--out", str(tmp_path)) == 2

@@ -1,17 +1,21 @@
 """Payoff tables and rounds replayed from them: against enumeration of all rounds there are."""
 
 import itertools
+import json
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from scipy.stats import spearmanr
 
 from spo_jax.errors import InputError
-from spo_jax.search.lab.measured import made_of, replayed
+from spo_jax.program import Program
+from spo_jax.search.lab.measured import Trials, made_of, replayed
 from spo_jax.search.lab.power import interval
 from spo_jax.search.lab.replay import compare, measured, own_answers, panel_ranks, replay
 from spo_jax.search.lab.schemes import Scheme
+from spo_jax.search.lab.survival import Rule
 from spo_jax.search.lab.tables import Table, complete, load_table, sub_tables
 from spo_jax.search.lab.worlds import Knobs, make_worlds
 
@@ -173,6 +177,32 @@ def test_tables_of_a_file(tmp_path):
             load_table(tmp_path / f"{name}.npz")
 
 
+def test_the_programs_of_a_table_are_in_the_json_beside_it(tmp_path):
+    cost = 1 + np.random.default_rng(0).random((4, 4, 2, 2, 1))
+    cost[1] = np.nan
+    programs = [Program("destroy", f"def destroy(): return {i}", f"words {i}") for i in range(4)]
+    pairs = [{"destroy": {"source": p.source, "strategy": p.strategy}, "repair": {}}
+             for p in reversed(programs)]  # fmt: skip
+    kept = {"cost": cost, "start": np.full((2, 2), 9.0), "at": [10]}
+    digests = [program.digest for program in programs]
+    where = tmp_path / "t.npz"
+    np.savez(where, **kept, destroys=digests)
+    assert load_table(where).destroys == ()
+    beside = tmp_path / "t.json"
+    beside.write_text(json.dumps({"pairs": pairs}))
+    assert load_table(where).destroys == (programs[0], programs[2], programs[3])
+    np.savez(tmp_path / "other.npz", **kept)
+    (tmp_path / "other.json").write_text("of something else")
+    assert load_table(tmp_path / "other.npz").destroys == ()  # it does not say which they are
+    for text in ('{"pairs": []}', '{"pairs": [{}]}', "[]", '{"pairs": [{"destroy": 3}]}'):
+        beside.write_text(text)
+        with pytest.raises(InputError, match="does not have the programs of"):
+            load_table(where)
+    beside.write_text("{")
+    with pytest.raises(InputError, match="is not valid JSON"):
+        load_table(where)
+
+
 def test_what_fails_most_is_left_out_first():
     fine = np.ones((4, 5), bool)
     assert complete(fine) == ([0, 1, 2, 3], [0, 1, 2, 3, 4])
@@ -211,6 +241,25 @@ def test_what_is_told_of_a_table():
     assert "rank correlation, 3 |" in told
     assert "correlation, 99" not in told
     assert "| panel | 1 | 2 | 4 | 8 |" in told
+    assert "there are no programs beside the table" in told
+    assert "the 2 best repairs are kept" in told
+    assert "\n| 16 | 4 | 4 | " in told
+    programs = tuple(Program("destroy", f"def destroy(): return {i}", f"{i}") for i in range(12))
+    trials = Trials((Rule.of("diverse"), Rule.of("ranked@0.3")), 3, 2, (5,), (2,))
+    with_programs = replace(table, destroys=programs)
+    told = replayed("mine", with_programs, [Scheme("max")], (3,), 20, 0, trials)
+    assert "populations of 3 after rounds of 6 new destroys with 6 responses, by max;" in told
+    assert "mean regret, round 2 | - diverse, round 2 |" in told
+    assert "\n| ranked@0.3 | " in told
+    assert "| panel | 2 |" in told
+    assert [line.split(" | ")[1] for line in told.splitlines() if line.startswith("| 10 |")] == [
+        "5"
+    ]
+    assert Trials().kept(table_of(Knobs(130, 125))) == 10
+    assert Trials().kept(table_of(Knobs(48, 60))) == 4
+    for own in ({"population": -1}, {"rounds": 0}, {"candidates": (0,)}, {"panels": (2, 0)}):
+        with pytest.raises(InputError, match="are at least 1"):
+            Trials(**own)
 
 
 @pytest.mark.parametrize(("own", "told"), [

@@ -10,7 +10,8 @@ A world has leaders, followers, and J of every pair; its knobs are those of
 spo_jax.search.lab.worlds.Knobs. A table of experiments/payoff_table.py or payoff_shares.py is a
 world too, in the place of those above: what was measured stands for the truth, and each of N worlds
 has other programs of it. It is marked in the picture, and rounds of a thousand seeds are replayed
-from it, without running a program: schemes, L, numbers of responses, panel sizes.
+from it, without running a program: schemes, L, numbers of responses, rules of survivors, panel
+sizes, candidates of cross-play, races.
 
 A scheme is NAME or NAME@L, as --credit of `spo discover` takes it, also `package.module:function`;
 it is compared with the first one. All schemes have the same number of evaluated pairs a leader: one
@@ -30,14 +31,16 @@ import time
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from spo_jax.envs.textfiles import write_atomically
 from spo_jax.errors import InputError, SpoError
 from spo_jax.search.lab import study
 from spo_jax.search.lab.bandit import ADVANTAGES
-from spo_jax.search.lab.measured import made_of, replayed
+from spo_jax.search.lab.measured import Trials, made_of, replayed
 from spo_jax.search.lab.schemes import Scheme
 from spo_jax.search.lab.show import csv_text, draw_map, tables
+from spo_jax.search.lab.survival import Rule
 from spo_jax.search.lab.tables import Table, load_table
 from spo_jax.search.lab.worlds import Knobs, knobs_of
 from spo_jax.stopping import exit_code
@@ -69,6 +72,7 @@ def run(args: argparse.Namespace) -> None:
         budget = replace(budget, steps=args.rounds)
     budget = replace(budget, advantage=args.advantage)
     schemes = asked(args.schemes)
+    trials = _trials(args)
     measured = {}
     for path in args.table:
         table = load_table(path, args.step)
@@ -83,16 +87,14 @@ def run(args: argparse.Namespace) -> None:
             raise InputError(f"--world {text!r} is not of the form 'NAME: KNOB=VALUE ...'")
         knobs[name.strip()] = knobs_of(own)
     knobs |= measured
-    pairs = tuple(_whole(text) for text in _listed(args.responses))
-    if not pairs:
-        raise InputError("--responses needs at least one number")
+    pairs = _numbers("--responses", args.responses)
     estimated = study.estimators(schemes, knobs, pairs, budget, args.seed)
     learned = study.learning(schemes, knobs, budget, args.seed)
     cells = study.map_cells(schemes, budget, args.seed)
     text = tables(estimated, learned, schemes)
     if measured:
         told = [made_of(measured)]
-        told += [replayed(name, table, schemes, budget.responses, budget.seeds, args.seed)
+        told += [replayed(name, table, schemes, budget.responses, budget.seeds, args.seed, trials)
                  for name, table in measured.items()]  # fmt: skip
         text = "\n".join([*told, text])
     print(text)
@@ -123,10 +125,36 @@ def _listed(text: str) -> list[str]:
     return [name.strip() for name in text.split(",") if name.strip()]
 
 
-def _whole(text: str) -> int:
-    if not text.isdecimal() or int(text) < 1:
-        raise InputError(f"--responses: {text!r} is no whole number of at least 1")
-    return int(text)
+def _trials(args: argparse.Namespace) -> Trials:
+    """What is tried in rounds of tables. Raises InputError for such an option without a table."""
+    given: dict[str, Any] = {}
+    if args.survivors is not None:
+        rules = tuple(Rule.of(name) for name in _listed(args.survivors))
+        if not rules or len({rule.label for rule in rules}) < len(rules):
+            raise InputError("--survivors needs names, and each rule once")
+        given["rules"] = rules
+    for name in ("candidates", "panels"):
+        if getattr(args, name) is not None:
+            given[name] = _numbers(f"--{name}", getattr(args, name))
+    for name, number in (("population", args.population), ("rounds", args.replayed_rounds)):
+        if number is not None:
+            if number < 1:
+                raise InputError(f"--population and --replayed-rounds are at least 1, not {number}")
+            given[name] = number
+    if given and not args.table:
+        raise InputError("--survivors, --population, --replayed-rounds, --panels and --candidates "
+                         "are of rounds replayed from a --table")  # fmt: skip
+    return Trials(**given)
+
+
+def _numbers(option: str, text: str) -> tuple[int, ...]:
+    found = _listed(text)
+    for each in found:
+        if not each.isdecimal() or int(each) < 1:
+            raise InputError(f"{option}: {each!r} is no whole number of at least 1")
+    if not found:
+        raise InputError(f"{option} needs at least one number")
+    return tuple(int(each) for each in found)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -159,6 +187,26 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "--rounds", type=int, metavar="N", help="for which policies learn (default: 100)"
     )
+    tables = parser.add_argument_group("rounds replayed from tables")
+    tables.add_argument(
+        "--survivors", metavar="NAME@WEIGHT,MODULE:FUNCTION@WEIGHT,...",
+        help="rules of survivors, as of spo discover, with weights of the distances; the others "
+        "are compared with the first",
+    )  # fmt: skip
+    tables.add_argument(
+        "--population", type=int, metavar="N",
+        help="programs that are kept (default: a twelfth of a table's, at most 10)",
+    )  # fmt: skip
+    tables.add_argument(
+        "--replayed-rounds", type=int, metavar="N", help="that survivors pass (default: 4)"
+    )
+    tables.add_argument(
+        "--panels", metavar="N,N,...", help="numbers of destroys (default: 1,2,4,8,16)"
+    )
+    tables.add_argument(
+        "--candidates", metavar="N,N,...",
+        help="repairs that enter cross-play (default: 2, 4 and 8 times the population)",
+    )  # fmt: skip
     parser.add_argument("--worlds", type=int, metavar="N", help="of each kind (default: 100)")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--quick", action="store_true", help="fewer worlds, a coarse picture")

@@ -1,9 +1,14 @@
 """What is told of measured tables: what J is made of, and rounds replayed from them."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import groupby
 
 import numpy as np
 
+from spo_jax.errors import InputError
+from spo_jax.search.lab import survival
+from spo_jax.search.lab.crossplay import cross_play
 from spo_jax.search.lab.power import interval
 from spo_jax.search.lab.racing import races
 from spo_jax.search.lab.replay import (
@@ -18,12 +23,40 @@ from spo_jax.search.lab.schemes import Scheme
 from spo_jax.search.lab.shares import bootstrap
 from spo_jax.search.lab.show import markdown
 from spo_jax.search.lab.study import Row, distinct
+from spo_jax.search.lab.survival import compare_rules
 from spo_jax.search.lab.tables import Table
 
 PARTS = ("leader", "follower", "interaction", "noise")
 TOPS = (1, 4, 8)  # of the paper's credit, beside its 2
-PANEL_RESPONSES = 6
+RESPONSES = 6  # to a destroy, where these are not what is compared
 MOST_SEEN = 3  # evaluations of a pair, with which there is a race
+POPULATION, PART = 10, 12  # the paper's, which is a third of a round's destroys of four rounds
+
+
+@dataclass(frozen=True)
+class Trials:
+    """What is tried in replayed rounds beside schemes, L and numbers of responses.
+
+    rules: of survivors. population: programs that are kept, 0 for PART of the table's programs, at
+    most POPULATION. rounds: of a run. candidates: repairs that enter cross-play, by default 2, 4
+    and 8 times the population. panels: numbers of destroys. Raises InputError for a number below
+    1.
+    """
+
+    rules: tuple[survival.Rule, ...] = survival.RULES
+    population: int = 0
+    rounds: int = 4
+    candidates: tuple[int, ...] = ()
+    panels: tuple[int, ...] = PANELS
+
+    def __post_init__(self) -> None:
+        if self.population < 0 or min((self.rounds, *self.candidates, *self.panels)) < 1:
+            raise InputError(
+                "--population, --replayed-rounds, --candidates and --panels are at least 1"
+            )
+
+    def kept(self, table: Table) -> int:
+        return self.population or min(POPULATION, max(2, min(table.utility.shape) // PART))
 
 
 def made_of(tables: Mapping[str, Table]) -> str:
@@ -57,9 +90,28 @@ def made_of(tables: Mapping[str, Table]) -> str:
 
 def replayed(
     name: str, table: Table, schemes: Sequence[Scheme], responses: Sequence[int], seeds: int,
+    seed: int, trials: Trials | None = None,
+) -> str:  # fmt: skip
+    """All that rounds of a table tell: schemes with L and numbers of responses, and then for the
+    first scheme rules of survivors, panels, candidates of cross-play, and races.
+    """
+    trials = trials or Trials()
+    first = schemes[0]
+    parts = [
+        _schemes(name, table, schemes, responses, seeds, seed),
+        _survivors(name, table, first, seeds, seed, trials),
+        _panels(name, table, seeds, seed, trials.panels),
+        _candidates(name, table, first, seeds, seed, trials),
+    ]
+    if table.scores.shape[2] >= MOST_SEEN:
+        parts.append(_races(name, table, first, seeds, seed))
+    return "\n".join(parts)
+
+
+def _schemes(
+    name: str, table: Table, schemes: Sequence[Scheme], responses: Sequence[int], seeds: int,
     seed: int,
 ) -> str:  # fmt: skip
-    """Schemes, L, numbers of responses and panel sizes, over so many rounds of a table."""
     known = [count for count in responses if count <= table.utility.shape[1]]
     tried = distinct(schemes)
     labels = {scheme.label for scheme in tried}
@@ -79,28 +131,97 @@ def replayed(
                 cells.append(_cell(own))
         lines.append([scheme.label, *cells])
     heads = [f"{text}, {count}" for text in MEASURES.values() for count in known]
-    text = (
+    return (
         f"Rounds replayed from {name}, {seeds} seeds: by evaluated pairs a leader; * apart from "
         f"{tried[0].label}\n\n{markdown(['scheme', *heads], lines)}\n"
     )
-    rounds = replay(table, min(PANEL_RESPONSES, table.utility.shape[1]), seeds, seed=seed)
-    sizes = [size for size in PANELS if size <= rounds.leaders.shape[1]]
+
+
+def _survivors(
+    name: str, table: Table, scheme: Scheme, seeds: int, seed: int, trials: Trials
+) -> str:
+    size, last = trials.kept(table), trials.rounds
+    title = f"Rules of survivors, {name}"
+    if not table.destroys:
+        return f"{title}: left out, there are no programs beside the table\n"
+    rows = compare_rules(
+        trials.rules, scheme, table, _responses(table), seeds, rounds=last, size=size, seed=seed
+    )
+    own = {(row.scheme, row.measure, row.where["round"]): row for row in rows}
+    first, *_ = labels = [rule.label for rule in trials.rules]
+    lines = []
+    for label in labels:
+        means = [_cell(own[label, "mean", k]) for k in range(1, last + 1)]
+        away = own[label, "mean", last]
+        told = f"{away.difference:+.5f} ({away.start:+.5f} to {away.end:+.5f})"
+        lines.append([
+            label, *means, told if label != first else "", _cell(own[label, "best", last]),
+            f"{own[label, 'diversity', last].mean:.2f}", f"{own[label, 'shared', last].mean:.0%}",
+        ])  # fmt: skip
+    heads = ["rule@weight", *(f"mean regret, round {k}" for k in range(1, last + 1)),
+             f"- {first}, round {last}", f"regret of the best, round {last}", "diversity",
+             f"in common with {first}"]  # fmt: skip
+    group = survival.round_of(table, last)
+    return (
+        f"{title}, {seeds} seeds: populations of {size} after rounds of {group} new destroys with "
+        f"{_responses(table)} responses, by {scheme.label}; * apart from {first}\n\n"
+        f"{markdown(heads, lines)}\n"
+    )
+
+
+def _panels(name: str, table: Table, seeds: int, seed: int, panels: Sequence[int]) -> str:
+    rounds = replay(table, _responses(table), seeds, seed=seed)
+    sizes = [size for size in panels if size <= rounds.leaders.shape[1]]
     found = [interval(panel_ranks(table, size, rounds)) for size in sizes]
     cells = [f"{mean:.2f} ({low:.2f} to {high:.2f})" for mean, low, high in found]
     told = markdown(["panel", *map(str, sizes)], [["rank correlation of repairs", *cells]])
-    text += f"\nRepairs judged on a panel of destroys, {name}\n\n{told}\n"
-    if table.scores.shape[2] < MOST_SEEN:
-        return text
-    whole = replay(
-        table, rounds.source.shape[2], seeds, evaluations=table.scores.shape[2], seed=seed
+    return f"Repairs judged on a panel of destroys, {name}\n\n{told}\n"
+
+
+def _candidates(
+    name: str, table: Table, scheme: Scheme, seeds: int, seed: int, trials: Trials
+) -> str:
+    """Rows in the order of C x M, which is what cross-play costs at most."""
+    kept = trials.kept(table)
+    rounds = replay(table, _responses(table), seeds, seed=seed)
+    tried = trials.candidates or tuple(kept * factor for factor in (2, 4, 8))
+    found = cross_play(scheme, table, rounds, tried, trials.panels, kept)
+    places = sorted(found, key=lambda place: (place[0] * place[1], place))
+    lines = []
+    for cost, same in groupby(places, key=lambda place: place[0] * place[1]):
+        equal = list(same)
+        best = found[min(equal, key=lambda place: found[place].regret.mean())].regret
+        for many, size in equal:
+            own = found[many, size]
+            mean, low, high = interval(own.regret)
+            away, start, end = interval(own.regret - best)
+            told = f"{away:+.5f} ({start:+.5f} to {end:+.5f})" if own.regret is not best else "best"
+            lines.append([
+                str(cost), str(many), str(size), f"{own.pairs.mean():.0f}",
+                f"{mean:.5f} ({low:.5f} to {high:.5f})", told if len(equal) > 1 else "",
+            ])  # fmt: skip
+    heads = ["C x M", "candidates C", "panel M", "new pairs", "regret of repairs",
+             "- the best of equal C x M"]  # fmt: skip
+    pairs = rounds.source[0].size
+    return (
+        f"Candidates of cross-play, {name}, {seeds} seeds: the {kept} best repairs are kept, by "
+        f"mean J with M destroys, of the C best by the credit of {scheme.label}; a round has "
+        f"{pairs} pairs of its own\n\n{markdown(heads, lines)}\n"
     )
+
+
+def _races(name: str, table: Table, scheme: Scheme, seeds: int, seed: int) -> str:
+    whole = replay(table, _responses(table), seeds, evaluations=table.scores.shape[2], seed=seed)
     heads = ["rule", "evaluations", "best pair kept", "best quarter kept", "bias of J, sd",
              "rank correlation", "regret"]  # fmt: skip
-    told = markdown(heads, races(table, whole, tried[0]))
+    told = markdown(heads, races(table, whole, scheme))
     return (
-        f"{text}\nRaces: pairs that go on with all of {whole.seen.shape[1]} evaluations, {name}\n\n"
-        f"{told}\n"
+        f"Races: pairs that go on with all of {whole.seen.shape[1]} evaluations, {name}\n\n{told}\n"
     )
+
+
+def _responses(table: Table) -> int:
+    return min(RESPONSES, table.utility.shape[1])
 
 
 def _cell(row: Row) -> str:

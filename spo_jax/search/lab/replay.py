@@ -23,7 +23,7 @@ from spo_jax.seeding import numpy_rng
 
 Array = np.ndarray
 GROUP = 30  # destroys of a round
-PROVEN = 10  # leaders on which a repair's worth is taken: a tenth of a table's, at least one
+PROVEN = 10  # leaders on which a repair's worth is taken
 PANELS = (1, 2, 4, 8, 16)
 MEASURES = {"rank": "rank correlation", "regret": "regret of survivors"}
 
@@ -105,18 +105,23 @@ def measured(scheme: Scheme, table: Table, rounds: Replayed) -> dict[str, Array]
     }
 
 
+def worth_of(table: Table) -> Array:
+    """[M]: what each repair is worth, its mean J with the PROVEN best leaders of the table."""
+    proven = np.argsort(-table.utility.max(axis=1), kind="stable")[:PROVEN]
+    return np.asarray(table.utility[proven].mean(axis=0))
+
+
 def panel_ranks(table: Table, panel: int, rounds: Replayed) -> Array:
     """[N] rank correlation of repairs' scores on a panel with their worth.
 
     The candidates are the repairs of a round, each once. The panel is the `panel` destroys of the
     round with the highest Stackelberg credit; a score is the mean J with them, as the round sees it
-    (eq:repair-population-credit). A repair's worth is its mean J with the PROVEN best leaders of
-    the table. Raises InputError for a panel larger than a round.
+    (eq:repair-population-credit). Worth is that of `worth_of`. Raises InputError for a panel larger
+    than a round.
     """
     if not 1 <= panel <= rounds.leaders.shape[1]:
         raise InputError(f"a panel of {panel}: a round has {rounds.leaders.shape[1]} destroys")
-    proven = np.argsort(-table.utility.max(axis=1), kind="stable")[:PROVEN]
-    worth = table.utility[proven].mean(axis=0)
+    worth = worth_of(table)
     credit = Scheme("stackelberg")(rounds.utility, rounds.source).leader
     order = np.argsort(-credit, axis=-1, kind="stable")[:, :panel]
     members = np.take_along_axis(rounds.leaders, order, axis=1)

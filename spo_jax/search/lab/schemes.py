@@ -32,12 +32,14 @@ DESTROY, REPAIR = Program("destroy", "reference"), Program("repair", "reference"
 @dataclass(frozen=True, eq=False)
 class Earned:
     """leader: [..., D], follower: [..., D, R] float64, what the update learns from, NaN where
-    nothing was earned. score: [..., D], what leaders are selected by.
+    nothing was earned. score: [..., D], what leaders are selected by. order: [..., D, R], what
+    ranks followers for cross-play.
     """
 
     leader: Array
     follower: Array
     score: Array
+    order: Array
 
 
 @dataclass(frozen=True)
@@ -94,7 +96,7 @@ class Scheme:
         parents = np.broadcast_to(own.leader[..., None], utility.shape)
         seen = Seen(utility, lambda: source, lambda: own, lambda: parents)
         leader, follower, selection = FORMULAS[self.name](seen, self.top)
-        return Earned(leader, follower, leader if selection is None else selection[0])
+        return Earned(leader, follower, *(selection or (leader, follower)))
 
     def one_by_one(
         self, utility: Array, source: Array, reference: Reference | None = None
@@ -106,6 +108,7 @@ class Scheme:
         own = reference or _unknown(utility)
         leader = np.empty(utility.shape[:-1])
         follower, score = np.empty(utility.shape), np.empty(utility.shape[:-1])
+        order = np.empty(utility.shape)
         for place in np.ndindex(utility.shape[:-2]):
             part = Reference(own.leader[place], own.follower[place], own.pair[place])
             payoff = _payoff(utility[place], source[place], part)
@@ -114,7 +117,8 @@ class Scheme:
             found = self.function(payoff, top=self.top)
             leader[place], follower[place] = found.leader, found.follower
             score[place] = found.selected_by.leader
-        return Earned(leader, follower, score)
+            order[place] = found.selected_by.follower
+        return Earned(leader, follower, score, order)
 
     def _answers(
         self, asked: Sequence[Pair], payoff: Payoff, reference: Reference

@@ -3,13 +3,16 @@
 import io
 import math
 import zipfile
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
 import numpy as np
 
+from spo_jax.envs.textfiles import load_json
 from spo_jax.errors import InputError
+from spo_jax.program import Program
 from spo_jax.search.lab.shares import Shares, shares_of
 from spo_jax.search.lab.worlds import Worlds
 from spo_jax.seeding import numpy_rng
@@ -25,13 +28,15 @@ class Table:
     scores: [K, M, E] float64, J of an evaluation, which is one instance with one seed, the same for
     all pairs. answer: [K] int, the repair that was written for each destroy, -1 where there is
     none. step: after which the cost was taken, 0 where the file does not say. lowest: the share of
-    rollouts at the lowest cost of their instance; NaN where the file has no costs.
+    rollouts at the lowest cost of their instance; NaN where the file has no costs. destroys: K
+    programs; empty where they are not beside the file.
     """
 
     scores: Array
     answer: Array
     step: int = 0
     lowest: float = math.nan
+    destroys: tuple[Program, ...] = ()
 
     @cached_property
     def utility(self) -> Array:
@@ -49,9 +54,10 @@ def load_table(path: str | Path, step: int | None = None) -> Table:
     The file is an .npz with `cost` [K, M, I, S, C], best costs after the steps `at` [C], NaN for
     what failed, `start` [I, S], the cost of the first solution, and `destroys` and `repairs`, of
     which the i-th repair is the answer to the i-th destroy; J is (start - cost) / start. Or it is
-    one of payoff_shares.py, with `scores` [K, M, I, S] alone. Programs that fail most are left out
-    until no failure is left. Raises InputError for another file or step, or where fewer than three
-    programs of a role are left.
+    one of payoff_shares.py, with `scores` [K, M, I, S] alone. The JSON of the same name beside it,
+    if there is one, has the programs. Programs that fail most are left out until no failure is
+    left. Raises InputError for another file or step, where fewer than three programs of a role are
+    left, and for a JSON of other programs.
     """
     try:
         with np.load(io.BytesIO(Path(path).read_bytes())) as known:
@@ -83,8 +89,24 @@ def load_table(path: str | Path, step: int | None = None) -> Table:
         )
     paired = "cost" in arrays
     answer = [columns.index(i) if paired and i in columns else -1 for i in rows]
-    whole = scores[np.ix_(rows, columns)]
-    return Table(whole.reshape(*whole.shape[:2], -1), np.array(answer), int(steps[place]), lowest)
+    whole = scores[np.ix_(rows, columns)].reshape(len(rows), len(columns), -1)
+    programs = _destroys(Path(path), arrays["destroys"].tolist()) if "destroys" in arrays else ()
+    destroys = tuple(programs[row] for row in rows) if programs else ()
+    return Table(whole, np.array(answer), int(steps[place]), lowest, destroys)
+
+
+def _destroys(path: Path, digests: Sequence[str]) -> tuple[Program, ...]:
+    """The destroys of a table from the JSON beside it; none where there is no such file."""
+    beside = path.with_suffix(".json")
+    if not beside.exists():
+        return ()
+    try:
+        told = [each["destroy"] for each in load_json(beside)["pairs"]]
+        known = [Program("destroy", each["source"], each["strategy"]) for each in told]
+        by_digest = {program.digest: program for program in known}
+        return tuple(by_digest[digest] for digest in digests)
+    except (KeyError, TypeError, AttributeError):
+        raise InputError(f"{beside} does not have the programs of {path}: move it away") from None
 
 
 def complete(fine: Array) -> tuple[list[int], list[int]]:
