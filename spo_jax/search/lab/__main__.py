@@ -88,15 +88,13 @@ def run(args: argparse.Namespace) -> None:
         knobs[name.strip()] = knobs_of(own)
     knobs |= measured
     pairs = _numbers("--responses", args.responses)
+    told = [made_of(measured)] if measured else []
+    told += [replayed(name, table, schemes, budget.responses, budget.seeds, args.seed, trials)
+             for name, table in measured.items()]  # fmt: skip
     estimated = study.estimators(schemes, knobs, pairs, budget, args.seed)
     learned = study.learning(schemes, knobs, budget, args.seed)
     cells = study.map_cells(schemes, budget, args.seed)
-    text = tables(estimated, learned, schemes)
-    if measured:
-        told = [made_of(measured)]
-        told += [replayed(name, table, schemes, budget.responses, budget.seeds, args.seed, trials)
-                 for name, table in measured.items()]  # fmt: skip
-        text = "\n".join([*told, text])
+    text = "\n".join([*told, tables(estimated, learned, schemes)])
     print(text)
     out = Path(args.out)
     out.mkdir(parents=True, exist_ok=True)

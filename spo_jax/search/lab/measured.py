@@ -29,6 +29,7 @@ from spo_jax.search.lab.tables import Table
 PARTS = ("leader", "follower", "interaction", "noise")
 TOPS = (1, 4, 8)  # of the paper's credit, beside its 2
 RESPONSES = 6  # to a destroy, where these are not what is compared
+RUNS = 400  # at most, through which survivors pass: a rule is called in each round of each
 MOST_SEEN = 3  # evaluations of a pair, with which there is a race
 POPULATION, PART = 10, 12  # the paper's, which is a third of a round's destroys of four rounds
 
@@ -140,12 +141,12 @@ def _schemes(
 def _survivors(
     name: str, table: Table, scheme: Scheme, seeds: int, seed: int, trials: Trials
 ) -> str:
-    size, last = trials.kept(table), trials.rounds
+    size, last, runs = trials.kept(table), trials.rounds, min(seeds, RUNS)
     title = f"Rules of survivors, {name}"
     if not table.destroys:
         return f"{title}: left out, there are no programs beside the table\n"
     rows = compare_rules(
-        trials.rules, scheme, table, _responses(table), seeds, rounds=last, size=size, seed=seed
+        trials.rules, scheme, table, _responses(table), runs, rounds=last, size=size, seed=seed
     )
     own = {(row.scheme, row.measure, row.where["round"]): row for row in rows}
     first, *_ = labels = [rule.label for rule in trials.rules]
@@ -163,7 +164,7 @@ def _survivors(
              f"in common with {first}"]  # fmt: skip
     group = survival.round_of(table, last)
     return (
-        f"{title}, {seeds} seeds: populations of {size} after rounds of {group} new destroys with "
+        f"{title}, {runs} seeds: populations of {size} after rounds of {group} new destroys with "
         f"{_responses(table)} responses, by {scheme.label}; * apart from {first}\n\n"
         f"{markdown(heads, lines)}\n"
     )
