@@ -255,9 +255,12 @@ def test_what_is_told_of_a_table():
     assert [line.split(" | ")[1] for line in told.splitlines() if line.startswith("| 10 |")] == [
         "5"
     ]
+    three = replace(with_programs, scores=table.scores[:3], answer=table.answer[:3],
+                    destroys=programs[:3])  # fmt: skip
+    assert "after rounds of 1 new destroys" in replayed("mine", three, [Scheme("max")], (3,), 5, 0)
     assert Trials().kept(table_of(Knobs(130, 125))) == 10
     assert Trials().kept(table_of(Knobs(48, 60))) == 4
-    for own in ({"population": -1}, {"rounds": 0}, {"candidates": (0,)}, {"panels": (2, 0)}):
+    for own in ({"population": -1}, {"rounds": -1}, {"candidates": (0,)}, {"panels": (2, 0)}):
         with pytest.raises(InputError, match="are at least 1"):
             Trials(**own)
 

@@ -193,7 +193,8 @@ def test_a_destroy_without_a_credit_does_not_survive():
     runs = sequences(table, 2, 2, rounds=2)
     scores = np.where(runs.leaders == 3, np.nan, runs.utility.mean(axis=-1))
     assert isinstance(runs, Replayed)
-    assert not (survivors(Rule.of("ranked"), scores, runs, table, 8) == 3).any()
+    for rule in (Rule.of("ranked"), Rule.of(drawn)):
+        assert not (survivors(rule, scores, runs, table, 8) == 3).any()
 
 
 def test_labels_and_what_is_refused():

@@ -39,8 +39,8 @@ def cross_play(
     J comes first, as in a run. The panel is the round's best destroys by what they are selected by.
     A candidate's score is its mean J with them, as the round sees it. A C above the round's
     repairs is all of them. Left out are panels larger than a round, and a C of at most `kept`, for
-    which all candidates are kept. Raises
-    InputError for a number below 1.
+    which all candidates are kept. Raises InputError for a number below 1, and where a round has
+    fewer repairs with a credit than are kept.
     """
     if min((kept, *candidates, *panels)) < 1:
         raise InputError("candidates, panels and repairs that are kept are 1 or more")
@@ -90,8 +90,8 @@ def ordered(credits: Array, rounds: Replayed, followers: int) -> Array:
     seeds = len(credits)
     flat, source = credits.reshape(seeds, -1), rounds.source.reshape(seeds, -1)
     finite = np.isfinite(flat)
-    worst_first = np.where(finite, flat, -np.inf), rounds.utility.reshape(seeds, -1)
-    place = np.lexsort((-worst_first[1], -worst_first[0]), axis=-1)
+    utility = rounds.utility.reshape(seeds, -1)
+    place = np.lexsort((-utility, -np.where(finite, flat, -np.inf)), axis=-1)
     rank = np.empty_like(place)
     np.put_along_axis(rank, place, np.broadcast_to(np.arange(flat.shape[1]), place.shape), axis=1)
     rank = np.where(finite, rank, flat.shape[1])

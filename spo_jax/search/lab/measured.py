@@ -29,29 +29,31 @@ from spo_jax.search.lab.tables import Table
 PARTS = ("leader", "follower", "interaction", "noise")
 TOPS = (1, 4, 8)  # of the paper's credit, beside its 2
 RESPONSES = 6  # to a destroy, where these are not what is compared
+ROUNDS = 4
 RUNS = 400  # at most, through which survivors pass: a rule is called in each round of each
 MOST_SEEN = 3  # evaluations of a pair, with which there is a race
-POPULATION, PART = 10, 12  # the paper's, which is a third of a round's destroys of four rounds
+POPULATION, PART = 10, 12  # the paper's ten; in four rounds a third of a round's destroys
 
 
 @dataclass(frozen=True)
 class Trials:
     """What is tried in replayed rounds beside schemes, L and numbers of responses.
 
-    rules: of survivors. population: programs that are kept, 0 for PART of the table's programs, at
-    most POPULATION. rounds: of a run. candidates: repairs that enter cross-play, by default 2, 4
-    and 8 times the population. panels: numbers of destroys. Raises InputError for a number below
-    1.
+    rules: of survivors. population: programs that are kept; 0: one in PART of the table's, from 2
+    to POPULATION. rounds: of a run; 0: ROUNDS, or as many as there are destroys. candidates:
+    repairs that enter cross-play; none: 2, 4 and 8 times the population. panels: numbers of
+    destroys. Raises InputError for a number that cannot be.
     """
 
     rules: tuple[survival.Rule, ...] = survival.RULES
     population: int = 0
-    rounds: int = 4
+    rounds: int = 0
     candidates: tuple[int, ...] = ()
     panels: tuple[int, ...] = PANELS
 
     def __post_init__(self) -> None:
-        if self.population < 0 or min((self.rounds, *self.candidates, *self.panels)) < 1:
+        fewest = min((*self.candidates, *self.panels), default=1)
+        if min(self.population, self.rounds) < 0 or fewest < 1:
             raise InputError(
                 "--population, --replayed-rounds, --candidates and --panels are at least 1"
             )
@@ -141,7 +143,8 @@ def _schemes(
 def _survivors(
     name: str, table: Table, scheme: Scheme, seeds: int, seed: int, trials: Trials
 ) -> str:
-    size, last, runs = trials.kept(table), trials.rounds, min(seeds, RUNS)
+    size, runs = trials.kept(table), min(seeds, RUNS)
+    last = trials.rounds or min(ROUNDS, len(table.utility))
     title = f"Rules of survivors, {name}"
     if not table.destroys:
         return f"{title}: left out, there are no programs beside the table\n"

@@ -39,7 +39,8 @@ MEASURES = ("best", "mean", "diversity", "shared")
 
 def drawn(candidates: Sequence[Member], context: SurvivorContext) -> Population:
     """A rule that sees nothing: survivors drawn at random. What others gain is seen against it."""
-    return tuple(context.rng.sample(list(candidates), min(context.size, len(candidates))))
+    known = [member for member in candidates if math.isfinite(member.score)]
+    return tuple(context.rng.sample(known, min(context.size, len(known))))
 
 
 @dataclass(frozen=True)
