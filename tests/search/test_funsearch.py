@@ -3,15 +3,22 @@
 import math
 from collections import Counter
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from method_fakes import Writer, by_numbers, individual, rng, run
 from spo_fakes import Evaluator, number_in, small
 
+from spo_jax.envs.problems import get_problem
+from spo_jax.envs.run.local import LocalEvaluator
+from spo_jax.envs.run.rollouts import Status
 from spo_jax.errors import InputError
-from spo_jax.program import Pair
-from spo_jax.search.methods import funsearch
+from spo_jax.program import Pair, load_pair
+from spo_jax.search.methods import funsearch, get_method
 from spo_jax.search.methods.funsearch import FunSearch, Island, draw_short, request, reset, softmax
+from spo_jax.search.parts import Parts
+from spo_jax.search.rounds import Observer
+from spo_jax.search.spo import discover
 from spo_jax.search.writing.prompts import INITIALIZATION
 
 RULES = FunSearch()
@@ -140,14 +147,14 @@ def test_what_is_asked(shown, prose, form):
     assert (asked.form, len(asked.parents), asked.place) == (form, shown, 4)
 
 
-SETTINGS = {"islands": 3, "prompts": 2, "samples": 2, "reset": 10}
+SETTINGS = {"islands": 3, "prompts": 2, "samples": 2, "reset": 0.2}
 
 
 def test_children_stay_on_the_island_of_their_prompt():
     evaluator = Evaluator(by_numbers)
     # No reset, so parents come from the child's own island.
     rounds, end, _ = run(
-        "funsearch", method_settings=SETTINGS | {"reset": 1000}, rounds=2,
+        "funsearch", method_settings=SETTINGS | {"reset": 1}, rounds=2,
         generator=Writer(broken=0), evaluator=evaluator,
     )  # fmt: skip
     assert {each.place for each in end.individuals} == {0, 1, 2}
@@ -163,23 +170,102 @@ def test_children_stay_on_the_island_of_their_prompt():
     assert checked > 20
 
 
-def test_resets_go_by_evaluations(monkeypatch):
-    rules = FunSearch(islands=3, prompts=2, samples=2, reset=10)
+def test_resets_go_by_shares_of_the_budget(monkeypatch):
+    rules = FunSearch(islands=3, prompts=2, samples=2, reset=0.2)
     config = small(method="funsearch", rounds=2)
     resets = []
     monkeypatch.setattr(funsearch, "reset", lambda islands, rules, stream: resets.append(stream))
     counts = []
-    for k in range(1, 12):
+    for k in range(1, 15):
         resets.clear()
         rules.database([], config, k)
         counts.append(len(resets))
-    # 4 pairs a round: 10, 20, 30 and 40 are reached in rounds 3, 5, 8 and 10.
-    assert counts == [0, 0, 0, 1, 1, 2, 2, 2, 3, 3, 4]
+    # 50 pairs, 4 a round: 10, 20, 30 and 40 are reached in rounds 3, 5, 8 and 10. The 50th is the
+    # last pair, and a reset after it would change nothing.
+    assert rules.rounds(config) == 13
+    assert counts == [0, 0, 0, 1, 1, 2, 2, 2, 3, 3, 4, 4, 4, 4]
+
+
+@pytest.mark.parametrize("rounds", [3, 7, 30])
+def test_a_run_of_any_budget_has_four_resets_by_default(rounds):
+    config = small(method="funsearch", rounds=rounds, responses=6, repairs_per_destroy=6)
+    due = [RULES.resets(config, k) for k in range(1, RULES.rounds(config) + 1)]
+    assert sum(due) == 4
+    assert not due[-1]
+
+
+def test_resets_are_counted_and_told():
+    class Remarks(Observer):
+        def __init__(self):
+            self.lines = []
+
+        def remark(self, line):
+            self.lines.append(line)
+
+    seen = Remarks()
+    config = small(method="funsearch", method_settings=SETTINGS, rounds=2)
+    parts = Parts(config, get_problem("tsp"), Evaluator(), Writer(broken=0), observer=seen)
+    rounds = []
+    discover(parts, None, rounds.append, get_method(config))
+    assert [k for k, done in enumerate(rounds, 1) if done.metrics["resets"]] == [3, 5, 8, 10]
+    assert [line for line in seen.lines if "reset" in line] == [
+        f"round {k}: the worse half of the islands is reset ({n})"
+        for n, k in enumerate((3, 5, 8, 10), 1)
+    ]
+
+
+# --- the seed -------------------------------------------------------------------------------------
+
+
+def test_all_islands_begin_with_the_seed():
+    settings = SETTINGS | {"seed": "simple"}
+    plain = Evaluator(lambda pair: (Status.OK, 0.25), refuse=lambda n: False)
+    plain.check = lambda programs: [None for _ in programs]
+    rounds, end, parts = run(
+        "funsearch", method_settings=settings, rounds=1, generator=Writer(broken=0),
+        evaluator=plain,
+    )  # fmt: skip
+    [seed] = [each for each in end.individuals if each.operator == "seed"]
+    assert seed == rounds[0].individuals[0]
+    assert "Remove a tenth" in seed.pair.destroy.strategy
+    assert {prompt.form for prompt in parts.generator.calls[0][0]} == {"next-version"}
+    assert parts.generator.calls[0][0][0].parents == (seed.pair.destroy,)
+    rules = get_method(parts.config)
+    islands = rules.database([seed], parts.config, 1)
+    assert [(island.programs, island.best.place) for island in islands] == [(1, 0), (1, 1), (1, 2)]
+    # No budget counts it: 4 pairs a round are still 4 answers, and none of them is the seed.
+    assert rounds[0].counts.destroy_answers == 4
+    assert rounds[0].counts.valid_repairs == len(rounds[0].individuals) - 1
+    assert seed.pair.destroy in rounds[0].programs
+    assert "begins with the problem's trivial program" in rules.variant(True)
+    assert "no seed program" in RULES.variant(True)
+
+
+def test_a_seed_that_cannot_be_had_is_refused(tmp_path):
+    for seed, complaint in (
+        (str(tmp_path / "none.py"), "none.py"),
+        ("simple", "seed simple fails on the training instances .crash"),
+    ):
+        crashing = Evaluator(lambda pair: (Status.CRASH, None))
+        crashing.check = lambda programs: [None for _ in programs]
+        with pytest.raises(InputError, match=complaint):
+            run("funsearch", method_settings={"seed": seed}, rounds=1, evaluator=crashing)
+
+
+@pytest.mark.parametrize("name", ["tsp", "cvrp"])
+def test_the_trivial_programs_run(name):
+    problem = get_problem(name)
+    pair = load_pair(Path(problem.simple))
+    with LocalEvaluator(problem, 1) as evaluator:
+        assert evaluator.check([pair.destroy, pair.repair]) == [None, None]
+        found = evaluator.run([pair], problem.sample(20, 2, 1), (0, 1), 50)
+    assert (found.status == Status.OK).all()
+    assert (found.best_cost[..., -1] < found.best_cost[..., 0]).all()
 
 
 def test_the_record_has_the_best_of_each_island():
     rounds, end, parts = run("funsearch", method_settings=SETTINGS, rounds=2)
-    rules = FunSearch(islands=3, prompts=2, samples=2, reset=10)
+    rules = FunSearch(islands=3, prompts=2, samples=2)
     islands = rules.database(end.individuals, parts.config, len(rounds) + 1)
     assert [m.program for m in rounds[-1].destroys] == [i.best.pair.destroy for i in islands]
     assert (
@@ -194,6 +280,7 @@ def test_the_record_has_the_best_of_each_island():
             {"islands": 0},
             "method_settings: islands is 0; it must be a whole number from 1",
         ),
+        ({"reset": 1000}, "reset is 1000; it must be a number from 0.001 to 1"),
         ({"score": "first"}, "score is 'first'; it must be one of mean, last"),
         ({"temperature": 0}, "temperature is 0; it must be a number from 1e-09"),
         ({"samples": "two"}, "samples is 'two'; it must be a whole number"),

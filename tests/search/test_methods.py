@@ -29,7 +29,7 @@ from spo_jax.search.spo import discover
 from spo_jax.search.writing.prompts import INITIALIZATION, Templates, built_in, templates_of
 
 SETTINGS = {
-    "funsearch": {"islands": 3, "prompts": 2, "samples": 2, "reset": 8},
+    "funsearch": {"islands": 3, "prompts": 2, "samples": 2, "reset": 0.2},
     "reevo": {"initial": 6},
     "g-lns": {"size": 3, "prune": 2, "generations": 2, "iterations": 20},
 }

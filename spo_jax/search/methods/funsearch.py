@@ -9,11 +9,13 @@ the best program of a surviving island.
 
 Where the variant differs from the released code:
 
-- Islands are reset every `reset` pairs (checked after each round), there every four hours: nothing
-  here may depend on a clock.
+- Islands are reset after every fifth (`reset`) of the run's pairs, there every four hours: nothing
+  here may depend on a clock, and a count of pairs would never be reached in a small run. It is
+  checked after each round but the last.
 - The score of a cluster is J, the mean over the tests, in per cent, the unit of T. There it is the
   score of the last and largest test; ours are of one size. `score=last` takes the last one's.
-- There is no hand-written first program: prompts of an empty island are initialization prompts.
+- Without a `seed` prompts of an empty island are initialization prompts. With one, every island
+  begins with that program, as there.
 - `prompts` prompts are drawn from the database before any is answered, as with that many samplers.
 
 Generators that write no prose know SPO's forms only. For them the prompt is the shared-principle
@@ -31,6 +33,7 @@ from pydantic import Field
 from spo_jax.config import Settings
 from spo_jax.envs.problem import Instance
 from spo_jax.search.methods.pairs import Budget, Request, generate, members, record
+from spo_jax.search.methods.seeds import NONE, SEED, said, seeded
 from spo_jax.search.parts import Parts
 from spo_jax.search.payoffs import Table
 from spo_jax.search.rounds import Individual, Round, State
@@ -46,8 +49,9 @@ Count = Annotated[int, Field(ge=1, le=10**9)]
 @dataclass(frozen=True)
 class FunSearch:
     """islands: how many. prompts: of a round; samples: of a prompt. temperature, period: T is
-    temperature (1 - (n mod period) / period) on an island of n programs. reset: pairs between two
-    resets. score: what a cluster is worth, "mean" or "last".
+    temperature (1 - (n mod period) / period) on an island of n programs. reset: the share of the
+    run's pairs between two resets. score: what a cluster is worth, "mean" or "last". seed: the
+    program that all islands begin with, as `methods.seeds` reads it.
     """
 
     islands: Annotated[int, Field(ge=1, le=10_000)] = 10
@@ -55,15 +59,16 @@ class FunSearch:
     samples: Count = 4
     temperature: Annotated[float, Field(ge=1e-9, le=1e9)] = 0.1
     period: Count = 30_000
-    reset: Count = 1_000
+    reset: Annotated[float, Field(ge=0.001, le=1)] = 0.2
     score: Literal["mean", "last"] = "mean"
+    seed: str = NONE
 
     def variant(self, prose: bool) -> str:
         asked = "the next version" if prose else "a crossover in place of the next version"
         return (
             f"FunSearch (Romera-Paredes et al. 2024): {self.islands} islands, prompts with {SHOWN} "
             f"pairs of one of them that ask {self.samples} times for {asked}; the worse half of "
-            f"the islands begins again every {self.reset} pairs"
+            f"the islands begins again after every {self.reset:.3g} of the budget; {said(self.seed)}"
         )
 
     def rounds(self, config: Settings) -> int:
@@ -73,16 +78,21 @@ class FunSearch:
         config = parts.config
         prose = parts.generator.writes_prose
         table = Table(parts, instances, state.payoffs)
-        islands = self.database(state.individuals, config, k)
+        seeds = seeded(parts, k, table, self.seed)
+        islands = self.database((*state.individuals, *seeds), config, k)
         rng = python_rng(config.seed, "round", k, "parents")
         requests = []
         for _ in range(self._budget(config).of(k) // self.samples):
             place = rng.randrange(self.islands)
             requests.append(request(islands[place].draw(self, rng), place, prose))
         new = generate(parts, k, table, requests, n=self.samples)
-        after = self.database((*state.individuals, *new.individuals), config, k + 1)
+        after = self.database((*state.individuals, *seeds, *new.individuals), config, k + 1)
+        if due := self.resets(config, k):
+            done = sum(self.resets(config, number) for number in range(1, k + 1))
+            parts.observer.remark(f"round {k}: the worse half of the islands is reset ({done})")
         best = [island.best for island in after if island.best is not None]
-        return record(parts, k, state, table, [new], members(best))
+        metrics = {"resets": float(due)}
+        return record(parts, k, state, table, [new], members(best), metrics=metrics, seeds=seeds)
 
     def _budget(self, config: Settings) -> Budget:
         """Whole prompts, at least one."""
@@ -94,17 +104,27 @@ class FunSearch:
         self, individuals: Sequence[Individual], config: Settings, k: int
     ) -> list["Island"]:
         """The islands that round k begins with, from the individuals of the rounds before."""
-        budget = self._budget(config)
         islands = [Island() for _ in range(self.islands)]
         by_round: dict[int, list[Individual]] = {}
         for each in individuals:
-            by_round.setdefault(each.round, []).append(each)
+            if each.operator == SEED:
+                for place, island in enumerate(islands):
+                    island.register(replace(each, place=place), self)
+            else:
+                by_round.setdefault(each.round, []).append(each)
         for number in range(1, k):
             for each in by_round.get(number, ()):
                 islands[each.place].register(each, self)
-            if budget.before(number) // self.reset < budget.before(number + 1) // self.reset:
+            if self.resets(config, number):
                 reset(islands, self, python_rng(config.seed, "round", number, "reset"))
         return islands
+
+    def resets(self, config: Settings, number: int) -> bool:
+        """Whether a round ends with a reset. One at the end of the run would change nothing."""
+        budget = self._budget(config)
+        every = max(1, round(self.reset * budget.total))
+        before, after = budget.before(number), budget.before(number + 1)
+        return before // every < after // every and after < budget.total
 
     def worth(self, individual: Individual) -> float:
         """What a cluster with this individual scores, in per cent."""

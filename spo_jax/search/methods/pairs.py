@@ -143,12 +143,15 @@ def record(
     note: str = "",
     metrics: dict[str, float] = NOTHING,
     counts: Counts | None = None,
+    seeds: Sequence[Individual] = (),
 ) -> Round:
     """The record of round k, which created `offspring` and ended with `populations`.
 
-    counts: by default of pairs that are valid themselves.
+    counts: by default of pairs that are valid themselves. seeds: what the run began with, which
+    nobody sampled.
     """
-    new = [each for batch in offspring for each in batch.individuals]
+    born = [each for batch in offspring for each in batch.individuals]
+    new = [*seeds, *born]
     destroys = [answers for batch in offspring for answers in batch.destroys]
     repairs = [answers for batch in offspring for answers in batch.repairs]
     failures = [failure for batch in offspring for failure in batch.failures]
@@ -161,7 +164,7 @@ def record(
         destroys=populations[0],
         repairs=populations[1],
         best=better(state.best, [each.pair for each in new], table, k),
-        counts=counts or _counts(destroys, repairs, new, table),
+        counts=counts or _counts(destroys, repairs, born, table),
         metrics=written(destroys, parts.config) | written(repairs, parts.config) | metrics,
         individuals=tuple(new),
         note=note,

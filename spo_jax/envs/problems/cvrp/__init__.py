@@ -55,6 +55,7 @@ class CVRP(Problem):
     reading = ("distances", "capacity")
     kit = f"{__name__}.kit"
     pair = str(_HERE / "pair.py")
+    simple = str(_HERE / "simple.py")
     whole, region = 300, 150
     solution_suffix = ".sol"
     baselines = MappingProxyType(

@@ -41,6 +41,7 @@ class TSP(Problem):
     reading = ("distances",)
     kit = f"{__name__}.kit"
     pair = str(_HERE / "pair.py")
+    simple = str(_HERE / "simple.py")
     whole, region = 2500, 1000
     solution_suffix = ".tour"
     baselines = MappingProxyType(

@@ -1,0 +1,59 @@
+"""The program that some methods begin with, which a person wrote and no budget counts.
+
+A method's setting `seed` is "none", "simple" (the trivial design that the problem brings), or the
+path of a pair file. It is evaluated in round 1 and kept as an individual, so later rounds need no
+file.
+"""
+
+from pathlib import Path
+
+from spo_jax.envs.problem import Problem
+from spo_jax.errors import InputError
+from spo_jax.program import load_pair
+from spo_jax.search.methods.pairs import scores_of
+from spo_jax.search.parts import Parts
+from spo_jax.search.payoffs import Table
+from spo_jax.search.rounds import Individual
+from spo_jax.search.start import StartPair, opening, require_runnable
+
+NONE, SIMPLE = "none", "simple"
+SEED = "seed"  # the operator of its individual
+
+
+def said(seed: str) -> str:
+    """Where a run begins, for the sentence that names a method."""
+    if seed == NONE:
+        return "no seed program"
+    return "it begins with the problem's trivial program" if seed == SIMPLE else f"seed {seed}"
+
+
+def seed_pair(problem: Problem, seed: str) -> StartPair | None:
+    """The pair that `seed` names. Raises InputError for one that cannot be had."""
+    if seed == NONE:
+        return None
+    if seed == SIMPLE and not problem.simple:
+        raise InputError(
+            f"method_settings: seed is {SIMPLE}, and problem {problem.name} brings no such pair; "
+            f"say seed=FILE.py, or seed={NONE}"
+        )
+    path = Path(problem.simple if seed == SIMPLE else seed)
+    return StartPair.of(seed, load_pair(path))
+
+
+def seeded(parts: Parts, k: int, table: Table, seed: str) -> list[Individual]:
+    """The seed as an individual of round 1; nothing in later rounds.
+
+    Raises InputError for a seed that this run cannot run, or that fails on the training instances.
+    """
+    begin = seed_pair(parts.problem, seed) if k == 1 else None
+    if begin is None:
+        return []
+    require_runnable([begin], parts.evaluator, parts.config.generator.state)
+    if not opening(parts, k, [begin], table).leaders:
+        verdict = table.verdict(*begin.programs)
+        raise InputError(
+            f"method_settings: seed {seed} fails on the training instances "
+            f"({verdict.status}: {verdict.reason})"
+        )
+    value = table.utility(*begin.programs)
+    return [Individual(begin.pair, value, k, SEED, scores=scores_of(begin.pair, table))]
