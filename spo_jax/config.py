@@ -48,6 +48,9 @@ class SearchSettings(Group):
         dict, "settings of a method other than spo"
     )
     rounds: int = knob(30, "program-discovery rounds K", 1, 100_000)
+    pairs: int | None = rare(
+        None, "pairs that a method other than spo writes (none: SPO's programs)", 1, 10**9
+    )
     mutation_groups: int = knob(3, "groups of answers to mutation prompts", 0, 1000)
     crossover_groups: int = knob(2, "groups of answers to crossover prompts", 0, 1000)
     responses: int = knob(6, "answers sampled from one prompt (a group)", 1, 10_000)
@@ -101,7 +104,11 @@ class SearchSettings(Group):
 
     @property
     def nominal_pairs(self) -> int:
-        """Pairs that are as many programs as all rounds generate at most (Appendix C: 13,950)."""
+        """Pairs that a method other than spo writes: `pairs`, or as many as make the programs that
+        all rounds generate at most (Appendix C: 13,950).
+        """
+        if self.pairs is not None:
+            return self.pairs
         destroys = self.rounds * self.group_forms * self.responses
         return destroys * (1 + self.repairs_per_destroy) // 2
 
@@ -389,6 +396,10 @@ class Settings(Group):
             update = "grpo" if generator in LEARNERS and method == SPO else "none"
             self.__dict__["learning"] = self.learning.model_copy(update={"update": update})
         update = self.learning.update
+        refuse(
+            self.search.pairs is not None and method == SPO,
+            "pairs is given, and method is spo, whose budget is its rounds; leave out pairs",
+        )
         refuse(
             self.evaluation.fresh_instances and not self.search.remeasure,
             "fresh_instances is true and remeasure is 0; scores of different rounds could not be "

@@ -347,6 +347,7 @@ COMPANY = {
     "max_new_tokens": {"context": 10_000_000},
     "importance_cap": {"generator": "vllm", "vllm_url": "http://x"},
     "panel_evolved": {"panel_classical": True},
+    "pairs": {"method": "eoh"},
 }
 
 

@@ -55,6 +55,9 @@ class Measured:
             config = self.runs[0].config
             grammar = config.generator.name == "grammar"
             pairs = ", ".join(f"{run.evaluated:,}" for run in self.runs)
+            if "resets" in self.runs[0].metrics:
+                counts = ", ".join(f"{sum(run.metrics['resets']):.0f}" for run in self.runs)
+                words.append(f"resets in each run: {counts}")
             words.append(f"programs by {'the grammar' if grammar else config.generator.model}")
             words.append(f"pair chosen by {config.search.select} of {pairs} evaluated")
         return f"{self.label}: {'; '.join(words)}." if words else ""

@@ -4,6 +4,9 @@ A run lies in OUT/discovery/PROBLEM-NAME-seedN, so every experiment uses what an
 """
 
 import ast
+import json
+import math
+import os
 from argparse import Namespace
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -22,6 +25,7 @@ from spo_jax.envs.problems import get_problem
 from spo_jax.envs.run.local import LocalEvaluator
 from spo_jax.envs.run.rollouts import Rollouts
 from spo_jax.envs.run.shown import shown_with
+from spo_jax.envs.textfiles import write_atomically
 from spo_jax.errors import InputError
 from spo_jax.program import Pair, Role, parse_tree
 from spo_jax.search.runs.records import PairRecord, ProgramRecord
@@ -30,6 +34,7 @@ from spo_jax.search.utility import get_utility, mean_scores
 from spo_jax.words import SPO as SPO_METHOD
 
 STATE = "steps_since_improvement"
+CPU = "cpu.json"  # in OUT: CPU seconds of the runs there
 
 
 def discover(problem: str, preset: str, own: Mapping[str, Any], path: Path) -> Run:
@@ -49,6 +54,24 @@ def finished(path: Path) -> bool:
     return path.exists() and load_run(path).status == "finished"
 
 
+def cpu_seconds() -> float:
+    """CPU seconds of this process and of its children that have ended."""
+    return sum(os.times()[:4])
+
+
+def counted(path: Path, name: str, seconds: float) -> float:
+    """CPU seconds that a run took so far, over all the calls that went on with it.
+
+    NaN for a run that was made elsewhere. Those of all runs are kept in the file `path`.
+    """
+    kept: dict[str, float] = json.loads(path.read_text()) if path.exists() else {}
+    if seconds:
+        kept[name] = kept.get(name, 0.0) + seconds
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_atomically(path, json.dumps(kept, indent=1))
+    return kept.get(name, math.nan)
+
+
 def runs_of(contender: Contender, context: Context) -> list[Run]:
     """The finished runs of a discovered contender, one per seed.
 
@@ -58,7 +81,9 @@ def runs_of(contender: Contender, context: Context) -> list[Run]:
     for seed in range(budget.discovery_seeds):
         path = context.out / "discovery" / f"{problem}-{contender.name}-seed{seed}"
         own = {**settings_of(contender, context), "seed": seed, "workers": context.workers}
+        done, began = finished(path), cpu_seconds()
         runs.append(discover(problem, budget.presets[problem], own, path))
+        counted(context.out / CPU, path.name, 0.0 if done else cpu_seconds() - began)
         if runs[-1].best is None:
             raise InputError(f"{path} has no valid pair: use a larger budget, or another seed")
     return runs

@@ -16,9 +16,7 @@ the least difference that as many seeds would see in 80 of 100 studies.
 """
 
 import io
-import json
 import math
-import os
 import re
 from argparse import ArgumentParser, Namespace
 from collections.abc import Callable, Iterable, Mapping
@@ -28,7 +26,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from common import cli, figures, heldout
-from common.runs import STATE, discover, finished, reads_state
+from common.runs import CPU, STATE, counted, cpu_seconds, discover, finished, reads_state
 from common.significance import holm
 from common.tables import markdown, write_csv, write_text
 
@@ -104,31 +102,13 @@ def study(args: Namespace, arms: Arms) -> None:
             path = out / f"{folders[arm]}-seed{seed}"
             done, began = finished(path), cpu_seconds()
             run = discover(args.problem, args.preset, settings, path)
-            spent = counted(out / "cpu.json", path.name, 0.0 if done else cpu_seconds() - began)
+            spent = counted(out / CPU, path.name, 0.0 if done else cpu_seconds() - began)
             found = heldout.gaps(run, sets, out)
             own_gaps = {GAP + each: found[each] for each in sets}
             rows[arm, seed] = {"cpu": spent, **measures_of(run), **own_gaps}
             runs[arm, seed] = run
     order = [(arm, seed) for arm in arms for seed in range(args.seeds)]
     report({key: runs[key] for key in order}, {key: rows[key] for key in order}, out)
-
-
-def cpu_seconds() -> float:
-    """CPU seconds of this process and of its children that have ended."""
-    return sum(os.times()[:4])
-
-
-def counted(path: Path, name: str, seconds: float) -> float:
-    """CPU seconds that a run took so far, over all the calls that went on with it.
-
-    NaN for a run that was made elsewhere. Those of all runs are kept in the file `path`.
-    """
-    kept: dict[str, float] = json.loads(path.read_text()) if path.exists() else {}
-    if seconds:
-        kept[name] = kept.get(name, 0.0) + seconds
-        path.parent.mkdir(parents=True, exist_ok=True)
-        write_atomically(path, json.dumps(kept, indent=1))
-    return kept.get(name, math.nan)
 
 
 def listed(text: str) -> list[str]:

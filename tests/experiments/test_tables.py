@@ -50,7 +50,9 @@ def finished(pair, pairs, variant=None, **settings):
     manifest = {} if variant is None else {"variant": variant}
     best = SimpleNamespace(pair=SimpleNamespace(digest=pair))
     config = Settings.make(generator="grammar", **settings)
-    return SimpleNamespace(best=best, config=config, evaluated=pairs, manifest=manifest)
+    return SimpleNamespace(
+        best=best, config=config, evaluated=pairs, manifest=manifest, metrics={},
+    )  # fmt: skip
 
 
 @pytest.fixture

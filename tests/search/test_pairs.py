@@ -10,6 +10,7 @@ from spo_fakes import Evaluator, Generator, number_in, small
 from spo_jax.envs.problems import get_problem
 from spo_jax.envs.run.local import LocalEvaluator
 from spo_jax.envs.run.rollouts import Status
+from spo_jax.errors import InputError
 from spo_jax.program import Completion
 from spo_jax.program.grammar.base import MUTATIONS
 from spo_jax.search.methods import get_method
@@ -140,6 +141,9 @@ def test_budgets():
 
 def test_the_nominal_budget_is_the_papers():
     # Appendix C: 13,950 pairs, or 27,900 programs, as 900 destroys and 27,000 repairs are.
+    assert small(method="eoh", pairs=7).search.nominal_pairs == 7
+    with pytest.raises(InputError, match="pairs is given, and method is spo"):
+        small(pairs=7)
     assert small().search.nominal_pairs == 4 * 5 * 2 * 5 // 2
     config = small().replace(rounds=30, responses=6, repairs_per_destroy=30)
     assert config.search.nominal_pairs == 13_950

@@ -68,7 +68,8 @@ class FunSearch:
         return (
             f"FunSearch (Romera-Paredes et al. 2024): {self.islands} islands, prompts with {SHOWN} "
             f"pairs of one of them that ask {self.samples} times for {asked}; the worse half of "
-            f"the islands begins again after every {self.reset:.3g} of the budget; {said(self.seed)}"
+            f"the islands begins again after every {self.reset:.3g} of the budget; "
+            f"{said(self.seed)}"
         )
 
     def rounds(self, config: Settings) -> int:

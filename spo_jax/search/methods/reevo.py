@@ -143,7 +143,8 @@ class Reflector:
 
     @property
     def metrics(self) -> dict[str, float]:
-        return written(self._answers, self._parts.config, "reflection")
+        counted = {"reflections": float(len(self._answers))} if self._able else {}
+        return counted | written(self._answers, self._parts.config, "reflection")
 
     def short(self, matches: Sequence[Match]) -> list[str]:
         """A hint on each match."""

@@ -23,7 +23,7 @@ def repair(
         for r, route in enumerate(routes):
             if loads[r] + demands[node] > capacity:
                 continue
-            stops = [0] + route + [0]
+            stops = [0, *route, 0]
             for place in range(len(route) + 1):
                 before, after = stops[place], stops[place + 1]
                 added = row[before] + row[after] - dist[before][after]

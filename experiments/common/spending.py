@@ -1,0 +1,107 @@
+"""What discovery runs spent, and methods that are given the budget that SPO spent.
+
+Methods have equal budgets in programs written. SPO evaluates more pairs with them, because
+cross-play runs its repairs with several destroys. So a table says what every run spent, and
+`matched` gives the other methods as many pairs as SPO evaluated.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import pandas as pd
+from common.cli import Context
+from common.compared import Measured
+from common.contenders import DISCOVERY, SPO, Contender
+from common.runs import CPU, counted, runs_of
+from common.tables import interval, markdown, write_csv, write_text
+
+from spo_jax.errors import InputError
+
+MATCHES = ("programs", "pairs", "both")
+SPENT = {  # column of the file: heading of the table
+    "programs": "programs written",
+    "other": "other answers",
+    "pairs": "pairs evaluated",
+    "cpu_seconds": "CPU seconds",
+}
+
+
+def spent(measured: Sequence[Measured], context: Context) -> pd.DataFrame:
+    """One line per discovery run: what it spent, in the columns of SPENT.
+
+    other: answers that are no programs, as ReEvo's reflections. CPU seconds are NaN for a run that
+    was made elsewhere; a local model's are in them, those of an endpoint or a server are not.
+    """
+    rows = [
+        {
+            "method": each.label, "run": run.path.name,
+            "programs": run.best_by_round[-1].answers,
+            "other": int(sum(run.metrics.get("reflections", ()))),
+            "pairs": run.evaluated,
+            "cpu_seconds": counted(context.out / CPU, run.path.name, 0.0),
+        }
+        for each in measured
+        for run in each.runs
+    ]  # fmt: skip
+    return pd.DataFrame(rows, columns=["method", "run", *SPENT])
+
+
+def write(found: pd.DataFrame, stem: str) -> list[Path]:
+    """STEM-spent.csv, one line per run, and STEM-spent.md, means over a method's runs; prints it.
+
+    Nothing where nothing was discovered.
+    """
+    if found.empty:
+        return []
+    means = found.groupby("method", sort=False)
+    rows = [
+        [str(method), str(len(part)), *(_mean(part[name]) for name in SPENT)]
+        for method, part in means
+    ]
+    text = markdown(["", "runs", *SPENT.values()], rows) + (
+        "\n\nMeans over a method's runs. Where programs are equal, pairs are not, and the other "
+        "way round. Other answers are reflections, which no budget counts.\n"
+    )
+    print("\n" + text)
+    return [write_csv(f"{stem}-spent.csv", found), write_text(f"{stem}-spent.md", text)]
+
+
+def matched(contenders: Sequence[Contender], match: str, context: Context) -> list[Contender]:
+    """The contenders with the budgets that `match` asks for.
+
+    programs: as they are. pairs: each discovery method but SPO is given as many pairs as SPO's runs
+    evaluated, their failures included. both: it has two rows. Raises InputError where SPO is not
+    among them, or is a pair.
+    """
+    if match == "programs":
+        return list(contenders)
+    if SPO not in contenders:
+        raise InputError(f"--match {match} needs SPO's own runs: add spo, and leave out --pair")
+    runs = runs_of(SPO, context)
+    pairs = round(sum(run.evaluated for run in runs) / len(runs))
+    found = []
+    for each in contenders:
+        other = each.family == DISCOVERY and each.discovered
+        if not other or match == "both":
+            found.append(each)
+        if other:
+            found.append(_with_pairs(each, pairs))
+    return found
+
+
+def _with_pairs(contender: Contender, pairs: int) -> Contender:
+    note = f"given the {pairs:,} pairs that SPO evaluated"
+    return replace(
+        contender,
+        name=f"{contender.name}-{pairs}-pairs",
+        label=f"{contender.label} (equal pairs)",
+        line=":",
+        settings={**(contender.settings or {}), "pairs": pairs},
+        note=f"{contender.note}; {note}" if contender.note else note,
+    )
+
+
+def _mean(values: pd.Series) -> str:
+    count, mean, _, _ = interval(values)
+    return f"{mean:,.0f}" if count else "–"
