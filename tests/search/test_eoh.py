@@ -184,7 +184,7 @@ def test_any_version_takes_other_operators():
     _rounds, _, _, asked = version("v0.1", operators="m3 e1", retries=0)
     assert asked[1] == [["simplification"] * 4, ["divergent-crossover"] * 4]
     for wrong in ("e3", "e1,e2", ""):
-        with pytest.raises(InputError, match="operators is .*it must be names of e1, e2, m1"):
+        with pytest.raises(InputError, match=r"operators is .*it must be names of e1, e2, m1"):
             run("eoh", method_settings={"operators": wrong})
 
 
