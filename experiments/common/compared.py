@@ -19,6 +19,7 @@ from common.tables import Table
 
 from spo_jax.envs.problem import Instance
 from spo_jax.errors import MissingExtra
+from spo_jax.search.methods.reevo import WITHOUT
 from spo_jax.search.runs.run import Run
 
 Ground = Mapping[str, Sequence[Instance]]  # instances by column key, of columns that have any
@@ -35,7 +36,10 @@ class Measured:
 
     @property
     def label(self) -> str:
-        return self.contender.label
+        """The contender's, or what a method calls itself where it is not the published one."""
+        label = self.contender.label
+        plain = any(str(run.manifest.get("variant", "")).startswith(WITHOUT) for run in self.runs)
+        return label.replace("ReEvo", WITHOUT) if plain else label
 
     def gaps(self, key: str) -> np.ndarray:
         """[I] percent, an instance's mean over discovery runs of its mean over rollouts."""
@@ -173,4 +177,4 @@ def with_paper(shown: Table, name: str, measured: Sequence[Measured]) -> Table:
     if any(each.contender.name == "g-lns-released" for each in measured):
         cells = shown.cells.replace({"row": {"G-LNS (released)": "G-LNS", "G-LNS": "G-LNS (ours)"}})
         shown = replace(shown, cells=cells)
-    return tables.with_paper(shown, name)
+    return tables.with_paper(shown, name, {WITHOUT: "ReEvo"})

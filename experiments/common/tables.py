@@ -108,14 +108,18 @@ def markdown(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     return "\n".join("| " + " | ".join(line) + " |" for line in lines)
 
 
-def with_paper(table: Table, name: str) -> Table:
-    """The table with the paper's row below each of ours that the paper has, by its label."""
+def with_paper(table: Table, name: str, called: Mapping[str, str]) -> Table:
+    """The table with the paper's row below each of ours that the paper has, by its label.
+
+    called: the paper's label, by ours, where it is another.
+    """
     values, parts = paper_values(name), []
     for label, own in table.cells.groupby("row", sort=False):
         parts.append(own)
-        if label in values:
-            theirs = own.assign(row=f"{label} (paper)", source=PAPER, failed=0)
-            theirs["mean"] = theirs.column.map(values[str(label)])
+        theirs_is = called.get(str(label), str(label))
+        if theirs_is in values:
+            theirs = own.assign(row=f"{theirs_is} (paper)", source=PAPER, failed=0)
+            theirs["mean"] = theirs.column.map(values[theirs_is])
             parts.append(theirs.assign(low=math.nan, high=math.nan, instances=0))
     return replace(table, cells=pd.concat(parts, ignore_index=True))
 

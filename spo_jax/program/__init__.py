@@ -1,10 +1,11 @@
 """Programs and pairs, parsed from a model's answer or a pair file."""
 
-from spo_jax.program.answers import parse_response
+from spo_jax.program.answers import parse_answer, parse_response
 from spo_jax.program.interface import Argument, Interface
 from spo_jax.program.nouns import (
     MAX_SOURCE,
     ROLES,
+    AnswerFormat,
     Completion,
     Group,
     Pair,
@@ -22,6 +23,7 @@ from spo_jax.program.syntax import parse_tree
 __all__ = [
     "MAX_SOURCE",
     "ROLES",
+    "AnswerFormat",
     "Argument",
     "Completion",
     "Group",
@@ -37,6 +39,7 @@ __all__ = [
     "load_pair",
     "normalise",
     "one_line",
+    "parse_answer",
     "parse_response",
     "parse_tree",
     "save_pair",

@@ -3,12 +3,68 @@
 import re
 
 from spo_jax.errors import Rejection
-from spo_jax.program.nouns import Program, Role, decode, entry_function, one_line, parse_tree
+from spo_jax.program.nouns import (
+    AnswerFormat,
+    Program,
+    Role,
+    decode,
+    entry_function,
+    one_line,
+    parse_tree,
+)
+from spo_jax.program.versions import newest
 
 _LABEL = r"^[ \t>#*_]*{}[ \t*_]*:[ \t*_]*"
 _STRATEGY = re.compile(_LABEL.format("STRATEGY"), re.MULTILINE | re.IGNORECASE)
 _CODE = re.compile(_LABEL.format("CODE"), re.MULTILINE | re.IGNORECASE)
 _FENCE = re.compile(r"^[ \t]*(```+|~~~+)([^\n`]*)$", re.MULTILINE)
+
+# A top-level line of a program.
+_TOP = re.compile(r"^(?:import \w|from [\w.]+ import |def \w+ *\(|@\w)", re.MULTILINE)
+_THOUGHT = re.compile(r"\{([^{}]{8,})\}")  # a shorter one is a piece of code, as {i}
+
+
+def parse_answer(how: AnswerFormat, role: Role, text: str | bytes, **origin: object) -> Program:
+    """The program in a model's answer.
+
+    how: "labels", as `parse_response`. "braces": one sentence in braces, else all text before the
+    code, and code, as EoH's answers have them. "code": code alone, whose docstring is the strategy.
+    In the last two the code is the first fence, else all lines from the first import or function
+    on; of functions named destroy_v0, destroy_v1, ... the newest counts.
+    Raises Rejection that names the first missing part.
+    """
+    if how == "labels":
+        return parse_response(role, text, **origin)
+    answer = _without_thoughts(decode(text))
+    body, before = _code(answer)
+    strategy = None
+    if how == "braces":
+        found = _THOUGHT.search(before)
+        strategy = one_line(found[1] if found else before).strip("*_ ")
+        if not strategy:
+            raise Rejection("no sentence in braces before the code")
+    source = newest(body.strip("\n") + "\n", role)
+    entry_function(parse_tree(source), role)
+    return Program.from_source(role, source, strategy, **origin)  # type: ignore[arg-type]
+
+
+def _code(answer: str) -> tuple[str, str]:
+    """The code of an answer without labels, and the text before it. Raises Rejection."""
+    fence = _FENCE.search(answer)
+    if fence is not None:
+        body = _fenced(answer)
+        if body is None:
+            raise Rejection("the code fence is not closed (answer cut off?)")
+        if not body.strip():
+            raise Rejection("the code fence is empty")
+        return body, answer[: fence.start()]
+    start = _TOP.search(answer)
+    if start is None:
+        raise Rejection("no code")
+    lines = answer[start.start() :].split("\n")
+    inside = (not line.strip() or line[0] in " \t#)]}" or _TOP.match(line) for line in lines)
+    end = next((place for place, code in enumerate(inside) if not code), len(lines))
+    return "\n".join(lines[:end]), answer[: start.start()]
 
 
 def parse_response(role: Role, text: str | bytes, **origin: object) -> Program:

@@ -21,6 +21,8 @@ from spo_jax.program.syntax import parse_tree
 
 Role = Literal["destroy", "repair"]
 ROLES: tuple[Role, ...] = get_args(Role)
+# Labels: STRATEGY and CODE. Braces: a sentence in braces, then code. Code: that alone.
+AnswerFormat = Literal["labels", "braces", "code"]
 
 _UNFIT = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
 MAX_SOURCE = 32_768  # characters; the longest completion of the paper is 2,048 tokens
@@ -107,6 +109,8 @@ class Prompt:
     kit: whether programs may import the problem's kit.
     shortened: what was omitted to fit the context: "sources" of the parents, the "parents", or
         "all", also the destroy's source; "" if nothing was.
+    system: the system message, if there is one. answer: how a program in the answer is read.
+    warmer: what is added to the temperature of sampling.
     """
 
     problem: str
@@ -118,6 +122,14 @@ class Prompt:
     state: bool = True
     shortened: str = ""
     kit: bool = False
+    system: str = ""
+    answer: AnswerFormat = "labels"
+    warmer: float = 0.0
+
+    @property
+    def whole(self) -> str:
+        """Both messages as one text."""
+        return f"{self.system}\n\n{self.text}" if self.system else self.text
 
 
 @dataclass(frozen=True)

@@ -134,10 +134,11 @@ class Endpoint(Streaming):
 
     def _parameters(self, request: Request) -> dict[str, Any]:
         config = self._config
+        messages = [{"role": "system", "content": request.system}] if request.system else []
         return {
             "model": config.generator.model,
-            "messages": [{"role": "user", "content": request.text}],
-            "temperature": config.generator.temperature,
+            "messages": [*messages, {"role": "user", "content": request.text}],
+            "temperature": config.generator.temperature + request.warmer,
             "top_p": config.generator.top_p,
             self._length: config.generator.max_new_tokens,
             **({"seed": request.seed} if self._seeded else {}),

@@ -8,7 +8,9 @@ continues exactly if the backend is reproducible: see `backend.repeats`.
 import hashlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import lru_cache
+from itertools import product
 from pathlib import Path
 
 import jax
@@ -126,15 +128,18 @@ class Policy(Streaming):
         Deterministic in seed, prompts and adapters. Raises InputError for a prompt that does not
         fit, and OutOfMemory.
         """
-        for role in ROLES:
-            places = [place for place, prompt in enumerate(prompts) if prompt.role == role]
+        for role, warmer in product(ROLES, sorted({prompt.warmer for prompt in prompts})):
+            kind = (role, warmer)
+            places = [i for i, each in enumerate(prompts) if (each.role, each.warmer) == kind]
             if not places:
                 continue
-            tokens = [self._prompt_tokens(prompts[place].text) for place in places]
+            sampling = replace(self._sampling, temperature=self._sampling.temperature + warmer)
+            asked = [prompts[place] for place in places]
+            tokens = [self._prompt_tokens(prompt.text, prompt.system) for prompt in asked]
             adapter = self.learners[role].adapter.scaled(self.lora.scale)
             key = _key(seed, "tokens", role)
             with _enough_memory("sample", "sample_rows or max_new_tokens"):
-                for part in stream(self._model, tokens, n, key, self._sampling, adapter):
+                for part in stream(self._model, tokens, n, key, sampling, adapter):
                     yield {
                         places[i]: tuple(map(self._completion, samples))
                         for i, samples in part.items()
@@ -178,7 +183,7 @@ class Policy(Streaming):
     def _group(self, name: str, group: Group) -> TokenGroup:
         return TokenGroup(
             name=f"{name} ({group.prompt.form})",
-            prompt=self._prompt_tokens(group.prompt.text),
+            prompt=self._prompt_tokens(group.prompt.text, group.prompt.system),
             completions=[completion.tokens for completion in group.completions],
             logprobs=[completion.logprobs for completion in group.completions],
             credits=group.credits,

@@ -7,6 +7,7 @@ incomplete last line after a kill is removed.
 import hashlib
 import json
 import os
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,13 +26,16 @@ class Request:
     """One requested answer.
 
     sample: number of the answer to this text in its call, from 0. key: hex digest of the call's
-    seed, the text, the sample and the additional fields; equal keys are the same request.
+    seed, both messages, the sample, what is added to the temperature and the additional fields;
+    equal keys are the same request.
     """
 
     role: Role
     text: str
     sample: int
     key: str
+    system: str = ""
+    warmer: float = 0.0
 
     @property
     def seed(self) -> int:
@@ -42,20 +46,23 @@ class Request:
 def requests(
     prompts: Sequence[Prompt], n: int, seed: int, extra: Mapping[str, Any] | None = None
 ) -> list[Request]:
-    """`n` requests for each prompt, in their order; prompts with one text share its samples.
+    """`n` requests for each prompt, in their order; prompts that ask the same share its samples.
 
     extra: additional fields, in any order.
     """
     more = (json.dumps(extra, sort_keys=True),) if extra else ()
-    asked: dict[str, int] = {}
+    asked: Counter[tuple[str, ...]] = Counter()
     found = []
     for prompt in prompts:
+        system, warmer = prompt.system, prompt.warmer
+        # Only what differs from a plain request is in a key, so logs of older runs stay valid.
+        own = (f"system {system}", f"warmer {warmer!r}") if system or warmer else ()
         for _ in range(n):
-            sample = asked.get(prompt.text, 0)
-            asked[prompt.text] = sample + 1
-            name = "\0".join((str(seed), prompt.text, str(sample), *more))
+            sample = asked[prompt.text, *own]
+            asked[prompt.text, *own] += 1
+            name = "\0".join((str(seed), prompt.text, str(sample), *own, *more))
             key = hashlib.blake2b(name.encode(), digest_size=16).hexdigest()
-            found.append(Request(prompt.role, prompt.text, sample, key))
+            found.append(Request(prompt.role, prompt.text, sample, key, system, warmer))
     return found
 
 

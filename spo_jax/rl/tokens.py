@@ -43,17 +43,20 @@ class Tokenizer:
         found.prompt("")  # report an unusable template before a run begins
         return found
 
-    def prompt(self, text: str) -> np.ndarray:
+    def prompt(self, text: str, system: str = "") -> np.ndarray:
         """[T] int32: `text` as a user's message, ready for an answer without thinking.
+
+        system: a system message before it, if there is one.
 
         Raises InputError if the template fails.
         """
         from jinja2 import TemplateError
 
-        message = [{"role": "user", "content": text}]
+        messages = [{"role": "system", "content": system}] if system else []
+        messages.append({"role": "user", "content": text})
         try:
             whole = self._template.render(
-                messages=message, add_generation_prompt=True, enable_thinking=False
+                messages=messages, add_generation_prompt=True, enable_thinking=False
             )
         except TemplateError as error:
             raise InputError(f"the model's chat template cannot make a prompt: {error}") from None

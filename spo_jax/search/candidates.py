@@ -10,7 +10,7 @@ from spo_jax.envs.run.evaluator import Progress
 from spo_jax.envs.run.rollouts import Refusal, Status
 from spo_jax.errors import InputError, Rejection
 from spo_jax.generator import Generator
-from spo_jax.program import Completion, Pair, Program, Prompt, Usage, parse_response
+from spo_jax.program import Completion, Pair, Program, Prompt, Usage, parse_answer
 from spo_jax.search.beside import ahead
 from spo_jax.search.contexts import shortage
 from spo_jax.search.parts import Parts
@@ -157,7 +157,8 @@ def _gated(
 def _read(prompt: Prompt, completion: Completion, failures: list[Failure]) -> Program | None:
     """The program in one answer; a refusal goes to `failures`."""
     try:
-        return parse_response(
+        return parse_answer(
+            prompt.answer,
             prompt.role,
             completion.text,
             parents=tuple(parent.digest for parent in prompt.parents),

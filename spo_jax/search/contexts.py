@@ -9,7 +9,8 @@ from itertools import cycle, islice
 from spo_jax.config import Settings
 from spo_jax.program import Pair, Program, Prompt, Role
 from spo_jax.search.population import Population
-from spo_jax.search.writing.prompts import INITIALIZATION, Kind, ShowDestroy, Templates
+from spo_jax.search.writing.languages import LANGUAGES
+from spo_jax.search.writing.prompts import Kind, ShowDestroy, Templates
 
 
 @dataclass(frozen=True)
@@ -58,21 +59,27 @@ class PromptMaker:
         """The first of these that fits, else the last: everything; parents without their sources;
         no parents; and the destroy program without its source.
 
-        reflection: for the forms that show one.
+        reflection: for the forms that show one. A form of another method's language shows its
+        parents' sources or nothing of them, and a destroy without a sentence by its source.
         """
+        language = LANGUAGES[self.templates.form(form).language]
         wanted: ShowDestroy = self.config.generator.show_destroy
+        if language.answer == "code":
+            wanted = "source"
         tries: list[tuple[str, tuple[Program, ...], ShowDestroy, ShowDestroy]] = [
             ("", parents, "both", wanted)
         ]
+        if parents and not language.name:
+            tries += [("sources", parents, "strategy", wanted)]
         if parents:
-            tries += [("sources", parents, "strategy", wanted), ("parents", (), "both", wanted)]
+            tries += [("parents", (), "both", wanted)]
         if destroy and wanted != "strategy":
             tries += [("all", (), "both", "strategy")]
         for shortened, shown, show_parents, show_destroy in tries:
             prompt = self.templates.render(
                 self.problem,
                 role,
-                form if shown else INITIALIZATION,
+                form if shown else language.first,
                 shown,
                 destroy,
                 state=self.config.generator.state,
@@ -81,14 +88,14 @@ class PromptMaker:
                 reflection=reflection,
             )
             prompt = replace(prompt, shortened=shortened)
-            if self.fits(prompt.text):
+            if self.fits(prompt.whole):
                 break
         return prompt
 
     def short_reflection(self, worse: Pair, better: Pair, words: int) -> Prompt:
         """As `Templates.short_reflection`; shows strategies alone where the sources do not fit."""
         prompt = self.templates.short_reflection(self.problem, worse, better, words)
-        if self.fits(prompt.text):
+        if self.fits(prompt.whole):
             return prompt
         return self.templates.short_reflection(self.problem, worse, better, words, "strategy")
 

@@ -65,7 +65,7 @@ def measured():
     ]
     nearest = Measured(CONTENDERS["nearest-neighbor"])
     nearest.results["uniform-50"] = [made("nearest-neighbor", [[4], [4], [4]])]
-    told = "ReEvo (2024), without reflections"
+    told = "ReEvo without reflections (2024)"
     reevo = Measured(CONTENDERS["reevo"], [finished("p", 30, told, select="validation")])
     reevo.results["uniform-50"] = [made("reevo-seed0", [[9, 9], [9, 9], [9, 9]])]
     return [nearest, Measured(CONTENDERS["alns"], missing="no such package"), reevo, spo]
@@ -80,7 +80,7 @@ def context(tmp_path, monkeypatch):
 def test_the_table_by_hand(measured, context):
     shown = compared.table("Gaps.", measured, ON, context)
     cells = shown.cells[shown.cells.column == "uniform-50"].set_index("row")
-    assert list(cells.index) == ["NN", "ALNS", "ReEvo", "SPO"]
+    assert list(cells.index) == ["NN", "ALNS", "ReEvo without reflections", "SPO"]
     assert math.isnan(cells["mean"]["ALNS"])
     assert (cells["mean"]["NN"], cells.instances["NN"]) == (4.0, 3)
     assert cells["mean"]["SPO"] == pytest.approx((2 + 3 + 5) / 3)
@@ -96,7 +96,7 @@ def test_the_table_by_hand(measured, context):
         "LKH, 3 runs; best known values of files; 0 of 3 are certified.",
         "Empty: Uniform 100",
         "ALNS is missing: no such package.",
-        "ReEvo: ReEvo (2024), without reflections; programs by the grammar; pair chosen by "
+        "ReEvo without reflections: ReEvo without reflections (2024); programs by the grammar; pair chosen by "
         "validation of 30 evaluated.",
         "SPO: programs by the grammar; pair chosen by utility of 60, 1,062 evaluated.",
         "† failed rollouts: SPO uniform-50 3.",
@@ -104,7 +104,9 @@ def test_the_table_by_hand(measured, context):
         assert part in text
     assert "same pair" not in text
     measured[3].runs = measured[2].runs
-    assert "The same pair was chosen by ReEvo and SPO." in compared.notes(measured, ON, context)
+    assert "The same pair was chosen by ReEvo without reflections and SPO." in compared.notes(
+        measured, ON, context
+    )
 
 
 def test_what_prints_alike_is_best_alike():
@@ -123,7 +125,7 @@ def test_the_papers_rows(measured, context, tmp_path):
     shown = compared.with_paper(compared.table("Gaps.", measured, ON, context), "tsp", measured)
     labels = list(shown.cells.row.unique())
     assert labels == [
-        "NN", "NN (paper)", "ALNS", "ALNS (paper)", "ReEvo", "ReEvo (paper)", "SPO", "SPO (paper)",
+        "NN", "NN (paper)", "ALNS", "ALNS (paper)", "ReEvo without reflections", "ReEvo (paper)", "SPO", "SPO (paper)",
     ]  # fmt: skip
     assert "| *SPO (paper)* | *0.212* | *0.642* |" in shown.markdown()
     assert list(shown.cells[shown.best].row) == ["NN"]  # the paper's are never bold
@@ -144,7 +146,7 @@ def test_what_is_written(measured, context, tmp_path, capsys):
     assert [tests["NN"][name] for name in ("failed", "failed_of_against")] == ["0", "3"]
     # 4 - 2, 4 - 3 and 4 - 5: ranks 2, 1 and 1 with a tie.
     assert float(tests["NN"]["difference"]) == pytest.approx(2 / 3)
-    assert (tests["NN"]["instances"], set(tests)) == ("3", {"NN", "ReEvo"})
+    assert (tests["NN"]["instances"], set(tests)) == ("3", {"NN", "ReEvo without reflections"})
     each = list(csv.DictReader((tmp_path / "t-instances.csv").open()))
     assert len(each) == 12
     assert [each[10][k] for k in ("run", "mean_cost", "mean_gap", "failed", "first_failure")] == [
@@ -244,7 +246,7 @@ def test_scripts_end_to_end(script, tmp_path, capsys):
     for name in ("efficiency-tsp-discovery.png", "efficiency-tsp-search.pdf", "efficiency-tsp.tex"):
         assert (out / name).stat().st_size > 300
     rounds = list(csv.DictReader((out / "efficiency-tsp-discovery.csv").open()))
-    assert {row["method"] for row in rounds} == {"ReEvo", "SPO"}
+    assert {row["method"] for row in rounds} == {"ReEvo without reflections", "SPO"}
     evaluations = [int(row["evaluations"]) for row in rounds if row["method"] == "SPO"]
     assert len(evaluations) == 2
     assert evaluations == sorted(evaluations)

@@ -1,6 +1,7 @@
 """What tests of the baselines share: pairs with a known J, runs of a method, a writer of prose."""
 
 import random
+import re
 from dataclasses import astuple, replace
 
 from spo_fakes import Evaluator, Generator, answer, number_in, small
@@ -25,7 +26,7 @@ def individual(n, utility, k=1, operator="", place=0, scores=None):
 
 
 class Writer(Generator):
-    """Answers with programs, and to a request for a reflection with prose."""
+    """Answers with programs, as each method's language wants them, and with prose on request."""
 
     writes_prose = True
 
@@ -33,7 +34,14 @@ class Writer(Generator):
         if prompt.form.endswith("reflection"):
             words = rng.choice(("remove strings", "insert by regret", "stay local"))
             return Completion(f"<think>hm</think> {words} in\n{prompt.form}")
-        return super().sample(prompt, rng)
+        found = super().sample(prompt, rng)
+        if prompt.answer == "labels" or "CODE:" not in found.text:
+            return found
+        sentence, _, code = found.text.removeprefix("STRATEGY: ").partition("\nCODE:\n")
+        if prompt.answer == "braces":
+            return Completion(f"First some thoughts.\n{{{sentence}}}\n{code}")
+        asked = max(re.findall(rf"{prompt.role}_v(\d+)", prompt.text), key=int)
+        return Completion(code.replace(f"def {prompt.role}(", f"def {prompt.role}_v{asked}("))
 
 
 class Streaming(Generator):

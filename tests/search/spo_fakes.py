@@ -9,6 +9,7 @@ FOLDER, and kills itself (SIGKILL) at the moment named: "ROUND:STAGE" (a stage o
 import hashlib
 import os
 import random
+import re
 import signal
 import sys
 
@@ -100,8 +101,8 @@ class Evaluator:
 
 
 def number_in(program):
-    digits = program.source.split("[")[1].split(":")[0] or program.source.split("[:")[1]
-    return int(digits.split("]")[0])
+    found = re.search(r"\[:?(\d+)", program.source)
+    return int(found[1]) if found else 1  # a program of ours, such as a seed
 
 
 def default_verdict(pair):

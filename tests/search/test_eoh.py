@@ -63,9 +63,12 @@ def test_the_best_of_different_objectives_survive():
 def test_operators_are_forms(operator, form, count):
     asked = request(operator, POPULATION, 2, rng())
     assert (asked.form, len(asked.parents), asked.operator) == (form, count, operator)
+    own = request(operator, POPULATION, 3, rng(), prose=True)
+    assert own.form == f"eoh-{operator}"
     if form in CROSSOVERS:
-        many = request(operator, POPULATION, 3, rng())
-        assert (many.form, len(many.parents)) == (f"{form}-many", 3)
+        assert len(own.parents) == 3
+        bare = request(operator, POPULATION[:1], 5, rng(), prose=True)
+        assert (bare.form, bare.parents) == ("eoh-i1", ())
         assert request(operator, POPULATION[:2], 5, rng()).form == form  # there are but two
         alone = request(operator, POPULATION[:1], 5, rng())
         assert (alone.form, alone.parents, alone.operator) == (INITIALIZATION, (), operator)

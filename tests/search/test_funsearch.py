@@ -134,9 +134,9 @@ def test_ties_between_islands_are_broken_at_random():
 @pytest.mark.parametrize(
     ("shown", "prose", "form"),
     [
-        (0, True, INITIALIZATION),
-        (1, True, "next-version"),
-        (2, True, "next-version"),
+        (0, True, "funsearch-first"),
+        (1, True, "funsearch-version"),
+        (2, True, "funsearch-version"),
         (0, False, INITIALIZATION),
         (1, False, "mechanism-replacement"),
         (2, False, "shared-principle-crossover"),
@@ -154,7 +154,7 @@ def test_children_stay_on_the_island_of_their_prompt():
     evaluator = Evaluator(by_numbers)
     # No reset, so parents come from the child's own island.
     rounds, end, _ = run(
-        "funsearch", method_settings=SETTINGS | {"reset": 1}, rounds=2,
+        "funsearch", method_settings=SETTINGS | {"reset": 1, "seed": "none"}, rounds=2,
         generator=Writer(broken=0), evaluator=evaluator,
     )  # fmt: skip
     assert {each.place for each in end.individuals} == {0, 1, 2}
@@ -228,7 +228,7 @@ def test_all_islands_begin_with_the_seed():
     [seed] = [each for each in end.individuals if each.operator == "seed"]
     assert seed == rounds[0].individuals[0]
     assert "Remove a tenth" in seed.pair.destroy.strategy
-    assert {prompt.form for prompt in parts.generator.calls[0][0]} == {"next-version"}
+    assert {prompt.form for prompt in parts.generator.calls[0][0]} == {"funsearch-version"}
     assert parts.generator.calls[0][0][0].parents == (seed.pair.destroy,)
     rules = get_method(parts.config)
     islands = rules.database([seed], parts.config, 1)
@@ -238,7 +238,9 @@ def test_all_islands_begin_with_the_seed():
     assert rounds[0].counts.valid_repairs == len(rounds[0].individuals) - 1
     assert seed.pair.destroy in rounds[0].programs
     assert "begins with the problem's trivial program" in rules.variant(True)
-    assert "no seed program" in RULES.variant(True)
+    # By default a writer of prose has one, and any other has none.
+    assert "begins with the problem's trivial program" in RULES.variant(True)
+    assert "no seed program" in RULES.variant(False)
 
 
 def test_a_seed_that_cannot_be_had_is_refused(tmp_path):

@@ -26,7 +26,7 @@ from spo_jax.search.runs import lines
 from spo_jax.search.runs.run import load_run
 from spo_jax.search.runs.store import Store, default_folder, dump
 from spo_jax.search.spo import discover
-from spo_jax.search.writing.prompts import INITIALIZATION, Templates, built_in, templates_of
+from spo_jax.search.writing.prompts import Templates, built_in
 
 SETTINGS = {
     "funsearch": {"islands": 3, "prompts": 2, "samples": 2, "reset": 0.2},
@@ -250,7 +250,8 @@ def test_a_method_from_the_command_line(tmp_path, capsys, monkeypatch):
     assert main(argv) == 0
     out = capsys.readouterr().out
     assert "method reevo, preset smoke" in out
-    assert "Method: ReEvo (Ye et al. 2024), without reflections" in out
+    assert "Method: ReEvo without reflections (Ye et al. 2024): " in out
+    assert "rules of selection with one specialist as writer" in out
     assert "Validated best" in out
     folder = "runs/tsp-reevo-smoke-seed0"
     manifest = json.loads((tmp_path / folder / "manifest.json").read_text())
@@ -284,31 +285,6 @@ PARENTS = tuple(
     Program("destroy", f"def destroy(dist, current_tour, z, rng):\n    return {n}", f"Take {n}.")
     for n in range(3)
 )
-
-
-@pytest.mark.parametrize(
-    ("form", "count", "words"),
-    [
-        ("next-version", 1, "the version that comes next"),
-        ("next-version", 2, "the weakest first"),
-        ("divergent-crossover-many", 3, "different from all of them"),
-        ("shared-principle-crossover-many", 3, "in common"),
-        ("reflected-crossover", 2, "Look at the ends."),
-        ("reflected-mutation", 1, "Look at the ends."),
-    ],
-)
-def test_prompts_of_the_baselines(form, count, words):
-    prompt = templates_of("tsp").render(
-        "tsp", "destroy", form, PARENTS[:count], reflection="Look at the ends."
-    )
-    plain = templates_of("tsp").render("tsp", "destroy", INITIALIZATION)
-    assert words in prompt.text
-    assert all(parent.source in prompt.text for parent in PARENTS[:count])
-    # The contract, the rules and the format of the answer are SPO's.
-    assert prompt.text.partition("Task")[0] == plain.text.partition("Task")[0]
-    assert prompt.text.split("\n")[-4:] == plain.text.split("\n")[-4:]
-    with pytest.raises(InputError, match="parents, not 0"):
-        templates_of("tsp").render("tsp", "destroy", form)
 
 
 def test_prompts_for_reflections(tmp_path):

@@ -89,8 +89,8 @@ def test_a_writer_of_prose_reflects():
     order = [prompts[0].form for prompts, _, _ in writer.calls]
     # Round 1, then: hints, crossovers' two halves, advice, the mutants' two halves.
     assert order[:8] == [
-        INITIALIZATION, INITIALIZATION, "short-reflection", "reflected-crossover",
-        "reflected-crossover", "long-reflection", "reflected-mutation", "reflected-mutation",
+        "reevo-seeded", "reevo-seeded", "short-reflection", "reevo-crossover",
+        "reevo-crossover", "long-reflection", "reevo-mutation", "reevo-mutation",
     ]  # fmt: skip
     hints, crossovers, _, advice, mutants = (writer.calls[place][0] for place in range(2, 7))
     assert len(hints) == len(crossovers) == 4
@@ -120,18 +120,23 @@ def test_a_writer_of_programs_alone_does_not():
         INITIALIZATION, "shared-principle-crossover", "mechanism-replacement",
     }  # fmt: skip
     assert all(done.note == "" for done in rounds)
-    assert "without reflections" in ReEvo().variant(False)
-    assert "with short- and long-term reflections" in ReEvo().variant(True)
+    assert ReEvo().variant(False).startswith("ReEvo without reflections (Ye et al. 2024): 30 first")
+    assert ReEvo().variant(True).startswith("ReEvo (Ye et al. 2024): with short- and long-term")
     assert end.best is not None
 
 
-def test_an_empty_reflection_leaves_the_plain_form():
+def test_what_is_asked():
     population = [individual(n, n / 10) for n in (1, 2)]
-    assert request("crossover", population, "").form == "shared-principle-crossover"
-    assert request("crossover", population, "hint").form == "reflected-crossover"
-    assert request("mutation", population[:1], "").form == "mechanism-replacement"
-    assert request("mutation", population[:1], "hint").reflection == "hint"
-    assert request("mutation", (), "hint").parents == ()
+    for operator, shown, form in (
+        ("crossover", population, "shared-principle-crossover"),
+        ("mutation", population[:1], "mechanism-replacement"),
+    ):
+        plain = request(operator, shown, "", prose=False)
+        assert (plain.form, plain.reflection) == (form, "")
+        own = request(operator, shown, "hint", prose=True)
+        assert (own.form, own.reflection, own.warmer) == (f"reevo-{operator}", "hint", 0)
+        assert request(operator, shown, "", prose=True).reflection == "(nothing)"
+    assert request("mutation", (), "hint", prose=True).parents == ()
 
 
 def test_long_pairs_are_reflected_upon_by_their_strategies():

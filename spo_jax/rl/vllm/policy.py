@@ -13,6 +13,7 @@ Design decisions:
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -105,8 +106,11 @@ class VllmPolicy(Policy):
 
         def ask(place: int, client: Client) -> tuple[Completion, ...]:
             prompt = prompts[place]
-            tokens, own = self._prompt_tokens(prompt.text), derive(seed, "prompt", place)
-            return client.complete(self._names[prompt.role][0], tokens, own, how, self._tokenizer)
+            tokens = self._prompt_tokens(prompt.text, prompt.system)
+            own, warm = derive(seed, "prompt", place), how.temperature + prompt.warmer
+            with_it = replace(how, temperature=warm)
+            name = self._names[prompt.role][0]
+            return client.complete(name, tokens, own, with_it, self._tokenizer)
 
         size = max(1, config.generator.sample_rows // n)
         part: dict[int, tuple[Completion, ...]] = {}

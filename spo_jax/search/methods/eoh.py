@@ -10,18 +10,19 @@ v0.1 and v0.2):
     v0.2   a generation is N pairs, each by an operator drawn from E1, E2, M1 and M2; the N best
            survive it; 2N first pairs; p = 2; with replacement; a copy is tried again twice
 
-The thought is the strategy sentence. The operators and their prompt forms:
+The thought is the strategy sentence. A writer of prose is asked by the forms eoh-i1 to eoh-m3, and
+states the thought in braces. For any other the operators are SPO's nearest forms:
 
     I1  a first pair                                     initialization
     E1  unlike all of p parents                          divergent crossover
     E2  on the backbone that p parents share             shared-principle crossover
     M1  a modified parent                                mechanism replacement
     M2  a parent with other parameters                   state-control redesign
-    M3  a parent without what is redundant               simplification
+    M3  a parent without what may be overfitted          simplification
 
-p is at most 2 with a generator that writes no prose: the forms that it knows show two. N is
-`population_size`. The released code asks again where it cannot read an answer; here such an answer
-counts. Answers that try a copy again are programs that were written, and no budget counts them.
+Those forms show two parents, so p is 2 there. N is `population_size`. The released code asks again
+where it cannot read an answer; here such an answer counts. Answers that try a copy again are
+programs that were written, and no budget counts them.
 """
 
 import random
@@ -35,7 +36,7 @@ from pydantic import Field
 from spo_jax.config import Settings
 from spo_jax.envs.problem import Instance
 from spo_jax.errors import InputError
-from spo_jax.search.methods.pairs import Budget, Offspring, Request, generate, members, record
+from spo_jax.search.methods.pairs import Budget, Offspring, Request, generate, members, record, told
 from spo_jax.search.parts import Parts
 from spo_jax.search.payoffs import Table
 from spo_jax.search.rounds import Individual, Round, State
@@ -120,7 +121,7 @@ class Eoh:
         return (
             f"EoH (Liu et al. 2024) {rules.source}: {made}; parents by rank, "
             f"with{'' if rules.replacement else 'out'} replacement, p = {_shown(rules, prose)}; "
-            f"the N best survive every {rules.select}{twice}"
+            f"the N best survive every {rules.select}{twice}; {told(prose)}"
         )
 
     def rounds(self, config: Settings) -> int:
@@ -171,10 +172,11 @@ class Eoh:
     ) -> list[Offspring]:
         """A pair by each operator; copies of members are tried again, the last try is kept."""
         rules, known = self.rules, {each.pair.digest for each in population}
-        p = _shown(rules, parts.generator.writes_prose)
+        prose = parts.generator.writes_prose
+        p = _shown(rules, prose)
         found: list[Offspring] = []
         for attempt in range(1 + rules.retries):
-            asked = [request(name, population, p, rng, rules.replacement) for name in names]
+            asked = [request(name, population, p, rng, rules.replacement, prose) for name in names]
             again = ("again", str(attempt)) if attempt else ()
             new = generate(parts, k, table, asked, stream=(*stream, *again))
             copies = [each for each in new.individuals if each.pair.digest in known]
@@ -201,16 +203,16 @@ def request(
     p: int,
     rng: random.Random,
     replacement: bool = False,
+    prose: bool = False,
 ) -> Request:
     """A request by an operator, parent-free where the population is too small for it."""
-    form = OPERATORS.get(operator, INITIALIZATION)
-    wanted = 0 if form == INITIALIZATION else p if operator in ("e1", "e2") else 1
+    form = f"eoh-{operator}" if prose else OPERATORS.get(operator, INITIALIZATION)
+    wanted = 0 if operator == "i1" else p if operator in ("e1", "e2") else 1
     there = wanted if replacement and population else min(wanted, len(population))
     parents = draw(population, there, rng, replacement)
     if len(parents) < min(wanted, 2):
-        return Request(INITIALIZATION, (), operator)
-    many = "-many" if len(parents) > 2 else ""
-    return Request(form + many, tuple(each.pair for each in parents), operator)
+        return Request("eoh-i1" if prose else INITIALIZATION, (), operator)
+    return Request(form, tuple(each.pair for each in parents), operator)
 
 
 def draw(

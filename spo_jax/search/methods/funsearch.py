@@ -14,12 +14,16 @@ Where the variant differs from the released code:
   checked after each round but the last.
 - The score of a cluster is J, the mean over the tests, in per cent, the unit of T. There it is the
   score of the last and largest test; ours are of one size. `score=last` takes the last one's.
-- Without a `seed` prompts of an empty island are initialization prompts. With one, every island
-  begins with that program, as there.
+- With a `seed` every island begins with that program, as there. Without one prompts of an empty
+  island ask for a first version.
+- The answer is a whole function; there the model completes the body behind its head.
 - `prompts` prompts are drawn from the database before any is answered, as with that many samplers.
 
-Generators that write no prose know SPO's forms only. For them the prompt is the shared-principle
-crossover for two programs, the mechanism replacement for one.
+A writer of prose sees functions destroy_v0, destroy_v1 and the head of destroy_v2 and answers with
+code alone (the forms funsearch-first and funsearch-version). By default it has the problem's
+trivial program as the seed. Generators that write no prose know SPO's forms only. For them the
+prompt is the shared-principle crossover for two programs, the mechanism replacement for one, and by
+default there is no seed.
 """
 
 import math
@@ -32,8 +36,8 @@ from pydantic import Field
 
 from spo_jax.config import Settings
 from spo_jax.envs.problem import Instance
-from spo_jax.search.methods.pairs import Budget, Request, generate, members, record
-from spo_jax.search.methods.seeds import NONE, SEED, said, seeded
+from spo_jax.search.methods.pairs import Budget, Request, generate, members, record, told
+from spo_jax.search.methods.seeds import AUTO, SEED, said, seeded
 from spo_jax.search.parts import Parts
 from spo_jax.search.payoffs import Table
 from spo_jax.search.rounds import Individual, Round, State
@@ -61,15 +65,14 @@ class FunSearch:
     period: Count = 30_000
     reset: Annotated[float, Field(ge=0.001, le=1)] = 0.2
     score: Literal["mean", "last"] = "mean"
-    seed: str = NONE
+    seed: str = AUTO
 
     def variant(self, prose: bool) -> str:
-        asked = "the next version" if prose else "a crossover in place of the next version"
         return (
             f"FunSearch (Romera-Paredes et al. 2024): {self.islands} islands, prompts with {SHOWN} "
-            f"pairs of one of them that ask {self.samples} times for {asked}; the worse half of "
-            f"the islands begins again after every {self.reset:.3g} of the budget; "
-            f"{said(self.seed)}"
+            f"pairs of one of them, {self.samples} samples each; the worse half of the islands "
+            f"begins again after every {self.reset:.3g} of the budget; "
+            f"{said(self.seed, prose)}; {told(prose)}"
         )
 
     def rounds(self, config: Settings) -> int:
@@ -197,7 +200,7 @@ def reset(islands: list[Island], rules: FunSearch, rng: random.Random) -> None:
 def request(shown: Sequence[Individual], place: int, prose: bool) -> Request:
     """The request for the next version of what is shown."""
     if not shown:
-        return Request(INITIALIZATION, (), "initialization", place)
+        return Request("funsearch-first" if prose else INITIALIZATION, (), "initialization", place)
     known = {1: "mechanism-replacement", 2: "shared-principle-crossover"}
-    form = "next-version" if prose else known[len(shown)]
+    form = "funsearch-version" if prose else known[len(shown)]
     return Request(form, tuple(each.pair for each in shown), "version", place)

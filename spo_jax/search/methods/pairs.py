@@ -7,7 +7,7 @@ answers; one whose destroy is refused counts against the budget, as if one answe
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 from spo_jax.program import Pair, Program, Prompt, Role
@@ -16,7 +16,7 @@ from spo_jax.search.parts import Parts
 from spo_jax.search.payoffs import Table, better
 from spo_jax.search.population import Member, Population
 from spo_jax.search.rounds import Answers, Counts, Failure, Individual, Round, State
-from spo_jax.search.writing.prompts import INITIALIZATION
+from spo_jax.search.writing.languages import LANGUAGES
 
 NOTHING: dict[str, float] = {}
 
@@ -25,8 +25,9 @@ NOTHING: dict[str, float] = {}
 class Request:
     """The context of new pairs.
 
-    form: of the prompts for both programs; without parents it is the initialization. operator,
-    place: recorded with the individuals. reflection: for the forms that show one.
+    form: of the prompts for both programs; without parents it is the first one of its language.
+    operator, place: recorded with the individuals. reflection: for the forms that show one.
+    warmer: what is added to the temperature of sampling.
     """
 
     form: str
@@ -34,6 +35,17 @@ class Request:
     operator: str = ""
     place: int = 0
     reflection: str = ""
+    warmer: float = 0.0
+
+
+def told(prose: bool) -> str:
+    """What a method says of its operators, for the sentence that names it."""
+    if prose:
+        return "asks in its own language"
+    return (
+        "asks by SPO's nearest prompt forms, so it compares rules of selection with one specialist "
+        "as writer"
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,8 +118,10 @@ def generate(
 
 def _prompt(parts: Parts, role: Role, request: Request, destroy: Program | None = None) -> Prompt:
     halves = tuple(_half(pair, role) for pair in request.parents)
-    form = request.form if halves else INITIALIZATION
-    return parts.prompts.fitted(role, form, halves, destroy, request.reflection)
+    language = LANGUAGES[parts.prompts.templates.form(request.form).language]
+    form = request.form if halves else language.first
+    prompt = parts.prompts.fitted(role, form, halves, destroy, request.reflection)
+    return replace(prompt, warmer=request.warmer)
 
 
 def _half(pair: Pair, role: Role) -> Program:

@@ -5,11 +5,17 @@ on each pair; generate a crossover of each pair, the worse first, with its refle
 the population); merge the new hints into the long-term reflection; and generate mutations of the
 elitist, the best so far, with the long-term reflection (these join the population).
 
-The variant: the elitist may be drawn as a parent even after it left the population. There is no
-hand-written seed function, and one sampling temperature throughout, where the released code adds
-0.3 for the first population. `population_size` is the population. With a generator that writes no
-prose there are no reflections: crossovers use the shared-principle form, mutations the mechanism
-replacement. Reflections are not counted in the budget of programs.
+A run begins with a seed function, which the first prompts show, and the first population is drawn
+at a temperature that is 0.3 higher. A writer of prose gets both, the reflections, and system
+messages for the writer and for the reflector (the forms reevo-first to reevo-mutation); it answers
+with code alone.
+
+Where the variant differs from the released code (github.com/ai4co/reevo): without parents of
+unequal objectives the generation is written anew, where the release stops; reflections are not
+counted in the budget of programs, as there. `population_size` is the population. With a generator
+that writes no prose there are no reflections, by default no seed and one temperature: crossovers
+use the shared-principle form, mutations the mechanism replacement. That is not ReEvo, and it is
+called "ReEvo without reflections".
 """
 
 import json
@@ -25,7 +31,8 @@ from spo_jax.config import Settings
 from spo_jax.envs.problem import Instance
 from spo_jax.program import Prompt
 from spo_jax.search.candidates import complete, written
-from spo_jax.search.methods.pairs import Budget, Request, best_of, generate, members, record
+from spo_jax.search.methods.pairs import Budget, Request, best_of, generate, members, record, told
+from spo_jax.search.methods.seeds import AUTO, SEED, said, seeded
 from spo_jax.search.parts import Parts
 from spo_jax.search.payoffs import Table
 from spo_jax.search.rounds import Answers, Individual, Round, State
@@ -33,28 +40,31 @@ from spo_jax.search.writing.prompts import INITIALIZATION
 from spo_jax.seeding import derive, python_rng
 
 Match = tuple[Individual, Individual]  # the worse first
+WITHOUT = "ReEvo without reflections"
 LONGEST = 600  # characters of a reflection that are kept
 
 
 @dataclass(frozen=True)
 class ReEvo:
     """initial: pairs of the first population. mutation_rate: mutants to a member of a later one.
-    short_words, long_words: that a reflection has fewer of.
+    short_words, long_words: that a reflection has fewer of. warmer: what is added to the
+    temperature for the first population, with a writer of prose. seed: as `methods.seeds` reads it.
     """
 
     initial: Annotated[int, Field(ge=2, le=100_000)] = 30
     mutation_rate: Annotated[float, Field(ge=0, le=100)] = 0.5
     short_words: Annotated[int, Field(ge=2, le=1000)] = 20
     long_words: Annotated[int, Field(ge=2, le=1000)] = 50
+    warmer: Annotated[float, Field(ge=0, le=2)] = 0.3
+    seed: str = AUTO
 
     def variant(self, prose: bool) -> str:
-        how = "with short- and long-term reflections"
-        if not prose:
-            how = "without reflections, because who writes its programs writes no prose"
+        name = "ReEvo" if prose else WITHOUT
+        how = "with short- and long-term reflections; " if prose else ""
         return (
-            f"ReEvo (Ye et al. 2024), {how}: {self.initial} first pairs; then crossovers of "
+            f"{name} (Ye et al. 2024): {how}{self.initial} first pairs; then crossovers of "
             f"unequal parents replace the population, and {self.mutation_rate:g} mutants of the "
-            "elitist to each of them join it"
+            f"elitist to each of them join it; {said(self.seed, prose)}; {told(prose)}"
         )
 
     def rounds(self, config: Settings) -> int:
@@ -63,10 +73,11 @@ class ReEvo:
     def one_round(self, parts: Parts, instances: Sequence[Instance], k: int, state: State) -> Round:
         config, count = parts.config, self._budget(parts.config).of(k)
         table = Table(parts, instances, state.payoffs)
+        prose = parts.generator.writes_prose
         if k == 1:
-            requests = [Request(INITIALIZATION, operator="initialization")]
-            new = generate(parts, k, table, requests, n=count)
-            return record(parts, k, state, table, [new], members(new.individuals))
+            seeds = seeded(parts, k, table, self.seed)
+            new = generate(parts, k, table, [self._first(seeds, prose)], n=count)
+            return record(parts, k, state, table, [new], members(new.individuals), seeds=seeds)
 
         reflect = Reflector(self, parts, k, state)
         crossings = min(count, config.search.population_size)
@@ -74,20 +85,31 @@ class ReEvo:
         matches = draw_matches(parents(state, k), crossings, rng)
         hints = reflect.short(matches)
         requests = [
-            request("crossover", match, hint) for match, hint in zip(matches, hints, strict=True)
+            request("crossover", match, hint, prose)
+            for match, hint in zip(matches, hints, strict=True)
         ]
         lacking = crossings - len(requests)
-        requests += [Request(INITIALIZATION, operator="initialization")] * lacking
+        seeds = [each for each in state.individuals if each.operator == SEED]
+        requests += [self._first(seeds, prose)] * lacking
         offspring = [generate(parts, k, table, requests)]
 
         advice = reflect.long(hints)
         elitist = best_of((*state.individuals, *offspring[0].individuals))
         if mutants := count - crossings:
-            requests = [request("mutation", () if elitist is None else (elitist,), advice)]
+            best = () if elitist is None else (elitist,)
+            requests = [request("mutation", best, advice, prose)]
             offspring.append(generate(parts, k, table, requests, n=mutants, stream=("mutation",)))
         population = members([each for batch in offspring for each in batch.individuals])
         note, metrics = reflect.note, reflect.metrics
         return record(parts, k, state, table, offspring, population, note=note, metrics=metrics)
+
+    def _first(self, seeds: Sequence[Individual], prose: bool) -> Request:
+        """The request for a pair of the first population, which shows the seed where it can."""
+        if not prose:
+            return Request(INITIALIZATION, operator="initialization")
+        shown = tuple(each.pair for each in seeds)
+        form = "reevo-seeded" if shown else "reevo-first"
+        return Request(form, shown, "initialization", warmer=self.warmer)
 
     def _budget(self, config: Settings) -> Budget:
         size = config.search.population_size
@@ -98,7 +120,8 @@ class ReEvo:
 
 def parents(state: State, k: int) -> list[Individual]:
     """The candidates of round k: the last population and the elitist, which may have left it."""
-    last = [each for each in state.individuals if each.round == k - 1]
+    born = [each for each in state.individuals if each.round == k - 1]
+    last = [each for each in born if each.operator != SEED]
     elitist = best_of(state.individuals)
     return last if elitist is None or elitist in last else [elitist, *last]
 
@@ -113,14 +136,14 @@ def draw_matches(population: Sequence[Individual], count: int, rng: random.Rando
     return [rng.choice(unequal) for _ in range(count)] if unequal else []
 
 
-def request(operator: str, shown: Sequence[Individual], reflection: str) -> Request:
-    """A crossover of a match or a mutation of the elitist, with a reflection or without."""
+def request(operator: str, shown: Sequence[Individual], reflection: str, prose: bool) -> Request:
+    """A crossover of a match or a mutation of the elitist, with what was reflected on it."""
+    pairs = tuple(each.pair for each in shown)
+    if prose:
+        return Request(f"reevo-{operator}", pairs, operator, reflection=reflection or "(nothing)")
     crossover = operator == "crossover"
-    if reflection:
-        form = "reflected-crossover" if crossover else "reflected-mutation"
-    else:
-        form = "shared-principle-crossover" if crossover else "mechanism-replacement"
-    return Request(form, tuple(each.pair for each in shown), operator, reflection=reflection)
+    form = "shared-principle-crossover" if crossover else "mechanism-replacement"
+    return Request(form, pairs, operator)
 
 
 class Reflector:

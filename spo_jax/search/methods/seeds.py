@@ -1,8 +1,9 @@
 """The program that some methods begin with, which a person wrote and no budget counts.
 
 A method's setting `seed` is "none", "simple" (the trivial design that the problem brings), or the
-path of a pair file. It is evaluated in round 1 and kept as an individual, so later rounds need no
-file.
+path of a pair file. "auto", the default, is "simple" for a writer of prose, where the problem
+brings one: published methods begin so, but SPO's prompt forms have no place for it. It is evaluated
+in round 1 and kept as an individual, so later rounds need no file.
 """
 
 from pathlib import Path
@@ -16,19 +17,23 @@ from spo_jax.search.payoffs import Table
 from spo_jax.search.rounds import Individual
 from spo_jax.search.start import StartPair, opening, require_runnable
 
-NONE, SIMPLE = "none", "simple"
+AUTO, NONE, SIMPLE = "auto", "none", "simple"
 SEED = "seed"  # the operator of its individual
 
 
-def said(seed: str) -> str:
+def said(seed: str, prose: bool) -> str:
     """Where a run begins, for the sentence that names a method."""
+    if seed == AUTO:
+        seed = SIMPLE if prose else NONE
     if seed == NONE:
         return "no seed program"
     return "it begins with the problem's trivial program" if seed == SIMPLE else f"seed {seed}"
 
 
-def seed_pair(problem: Problem, seed: str) -> StartPair | None:
+def seed_pair(problem: Problem, seed: str, prose: bool) -> StartPair | None:
     """The pair that `seed` names. Raises InputError for one that cannot be had."""
+    if seed == AUTO:
+        seed = SIMPLE if prose and problem.simple else NONE
     if seed == NONE:
         return None
     if seed == SIMPLE and not problem.simple:
@@ -45,14 +50,15 @@ def seeded(parts: Parts, k: int, table: Table, seed: str) -> list[Individual]:
 
     Raises InputError for a seed that this run cannot run, or that fails on the training instances.
     """
-    begin = seed_pair(parts.problem, seed) if k == 1 else None
+    prose = parts.generator.writes_prose
+    begin = seed_pair(parts.problem, seed, prose) if k == 1 else None
     if begin is None:
         return []
     require_runnable([begin], parts.evaluator, parts.config.generator.state)
     if not opening(parts, k, [begin], table).leaders:
         verdict = table.verdict(*begin.programs)
         raise InputError(
-            f"method_settings: seed {seed} fails on the training instances "
+            f"method_settings: seed {begin.name} fails on the training instances "
             f"({verdict.status}: {verdict.reason})"
         )
     value = table.utility(*begin.programs)

@@ -332,8 +332,8 @@ def _write_answers(db: sqlite3.Connection, done: Round, advantages: Advantages) 
         number[role] += 1
         parents = json.dumps([program_id(parent) for parent in prompt.parents])
         destroy = "" if prompt.destroy is None else program_id(prompt.destroy)
-        text = packed(prompt.text, first.get(role, ""))
-        first.setdefault(role, prompt.text)
+        text = packed(prompt.whole, first.get(role, ""))
+        first.setdefault(role, prompt.whole)
         prompts.append((done.number, role, n, prompt.form, parents, destroy, prompt.shortened,
                         text))  # fmt: skip
         earned = _values(done.groups.get(role, ()), n, lambda group: group.credits)

@@ -11,12 +11,13 @@ A run reads it once, when it is opened (`Templates.read`), and makes all of its 
 A prompt form is a file whose first line declares it, so that a new file in the user's folder is a
 new form:
 
-    #form kind=mutation parents=1 [role=destroy|repair|both] [turn=1]
+    #form kind=mutation parents=1 [role=destroy|repair|both] [turn=1] [language=eoh]
 
 kind: mutations and crossovers are asked in turn, `mutation_groups` and `crossover_groups` of them
 in a round; "other" is for methods that ask by name. parents: how many the form shows, as 2 or 1-2.
 role: whose prompts it is for, by default both. turn: its place among its kind, by default the last;
-equal ones go by name. The grammar refuses forms that are not the paper's; the model that ships was
+equal ones go by name. language: of another method (`spo_jax.search.writing.languages`).
+The grammar refuses forms that are not the paper's; the model that ships was
 not trained on others. `FORM-stateless.txt` takes the form's place in runs without state.
 
 Without state (the paper's ablation "w/o State Conditioning") `steps_since_improvement` stays in
@@ -28,46 +29,40 @@ problem says differently then (`Problem.kit_texts`); a contract of the user's ma
 """
 
 import hashlib
-import math
-import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
 from importlib import resources
 from pathlib import Path
 from string import Template
-from typing import Literal, cast, get_args
+from typing import Literal, get_args
 
 from spo_jax.envs.problem import Problem
 from spo_jax.envs.problems import get_problem
 from spo_jax.errors import InputError
 from spo_jax.program import ROLES, Pair, Program, Prompt, Role
+from spo_jax.program.versions import header, version
+from spo_jax.search.writing.forms import (
+    CONTRACT,
+    KIT_MODULE,
+    STATELESS,
+    Form,
+    Kind,
+    declaration,
+    files_of,
+    identifiers,
+    require_placeholders,
+    require_same,
+    text_of,
+    with_values,
+)
+from spo_jax.search.writing.languages import LANGUAGES, Language
 from spo_jax.words import KIT
 
 INITIALIZATION = "initialization"  # the form that shows no parents
 
 ShowDestroy = Literal["strategy", "source", "both"]
 SHOW_DESTROY: tuple[ShowDestroy, ...] = get_args(ShowDestroy)
-Kind = Literal["mutation", "crossover", "other"]
-
-_HEADER = "#form "
-_STATELESS = "-stateless"
-_CONTRACT: dict[Role, set[str]] = {
-    "destroy": {"state_input", "adaptation"},
-    "repair": {"state_input", "adaptation", "paired_destroy"},
-}
-_KIT_MODULE = "kit_module"  # in rules.txt: what the list of modules goes on with
-
-
-@dataclass(frozen=True)
-class Form:
-    """A prompt form as its file declares it. parents: the fewest and the most that it shows."""
-
-    name: str
-    kind: Kind
-    parents: tuple[int, int]
-    role: Role | Literal["both"] = "both"
-    turn: float = math.inf
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,27 +98,27 @@ class Templates:
         if problem is not None:
             contracts = {f"{problem.name}-{role}.txt": role for role in ROLES}
         found = {
-            path: _declaration(path, _text(path))
-            for path in ([] if folder is None else _files(Path(folder)))
+            path: declaration(path, text_of(path))
+            for path in ([] if folder is None else files_of(Path(folder)))
         }
         forms = {**ours.forms, **{form.name: form for form, _ in found.values() if form}}
         for path, (form, text) in found.items():
-            known = _CONTRACT[contracts[path.name]] if path.name in contracts else None
+            known = CONTRACT[contracts[path.name]] if path.name in contracts else None
             if path.name in ours.texts:
-                known = _identifiers(ours.texts[path.name])
-            request = forms.get(path.name.removesuffix(".txt").removesuffix(_STATELESS))
+                known = identifiers(ours.texts[path.name])
+            request = forms.get(path.name.removesuffix(".txt").removesuffix(STATELESS))
             if known is None and request is None:
                 names = ", ".join(sorted({*ours.texts, *contracts}))
                 raise InputError(
                     f"{path} is no prompt template: name it one of {names}; or declare a new "
                     "prompt form in its first line, as in '#form kind=mutation parents=1'"
                 )
-            if form and (known is not None or path.stem.endswith(_STATELESS)):
-                _require_same(path, form, ours.forms.get(form.name))
-            extra = {_KIT_MODULE} if path.name == "rules.txt" else set()
+            if form and (known is not None or path.stem.endswith(STATELESS)):
+                require_same(path, form, ours.forms.get(form.name))
+            extra = {KIT_MODULE} if path.name == "rules.txt" else set()
             if problem is not None and path.name in contracts:
                 extra = set(problem.kit_texts(contracts[path.name], kit))
-            _require_placeholders(f"prompt template {path}", text, known, request, extra)
+            require_placeholders(f"prompt template {path}", text, known, request, extra)
         texts = {**ours.texts, **{path.name: text for path, (_, text) in found.items()}}
         if problem is not None:
             for name, role in contracts.items():
@@ -133,10 +128,10 @@ class Templates:
                     what = f"contract({role!r}) of problem {problem.name}"
                     if not isinstance(text, str):
                         raise InputError(f"{what} returned {text!r:.80}: it must return a text")
-                    _require_placeholders(what, text, _CONTRACT[role], None, values)
-                texts[name] = _with_values(texts[name], values)
+                    require_placeholders(what, text, CONTRACT[role], None, values)
+                texts[name] = with_values(texts[name], values)
         module = f", and {KIT}" if kit else ""
-        texts["rules.txt"] = _with_values(texts["rules.txt"], {_KIT_MODULE: module})
+        texts["rules.txt"] = with_values(texts["rules.txt"], {KIT_MODULE: module})
         return cls(texts, forms, any(name not in ours.forms for name in forms), kit)
 
     @cached_property
@@ -185,14 +180,14 @@ class Templates:
         for name, how in (("show_destroy", show_destroy), ("show_parents", show_parents)):
             if how not in SHOW_DESTROY:
                 raise InputError(f"{name} is {how!r}: use {', '.join(SHOW_DESTROY)}")
-        fill, variant = self._fill, "" if state else _STATELESS
+        fill, variant = self._fill, "" if state else STATELESS
+        language = LANGUAGES[self.form(form).language]
+        asked = language.asked(len(parents))
+        name = role if asked is None else f"{role}_v{asked}"
         paired = ""
         if destroy:
             paired = fill("paired-destroy.txt", program=self._shown(destroy, show_destroy))
-        family = [
-            fill("parent.txt", number=str(number), program=self._shown(parent, show_parents))
-            for number, parent in enumerate(parents, 1)
-        ]
+        family = self._family(language, parents, show_parents)
         request = f"{form}{variant}.txt" if f"{form}{variant}.txt" in self.texts else f"{form}.txt"
         text = fill(
             "layout.txt",
@@ -202,12 +197,27 @@ class Templates:
                 adaptation=fill(f"adaptation-{role}.txt" if state else "adaptation-stateless.txt"),
                 paired_destroy=paired,
             ),
-            rules=fill("rules.txt", role=role),
-            request=fill(request, role=role, parents="\n\n".join(family), reflection=reflection),
-            output=fill("output.txt", role=role),
+            rules=fill("rules.txt", role=name),
+            request=fill(
+                request,
+                role=role,
+                name=name,
+                parents="\n\n".join(family),
+                reflection=reflection,
+            ),
+            output=fill(language.file("output.txt"), role=role, name=name),
         )
         return Prompt(
-            problem, role, form, text + "\n", tuple(parents), destroy, state, kit=self.kit
+            problem,
+            role,
+            form,
+            text + "\n",
+            tuple(parents),
+            destroy,
+            state,
+            kit=self.kit,
+            system=self._system(language.file("system.txt")),
+            answer=language.answer,
         )
 
     def short_reflection(
@@ -223,7 +233,7 @@ class Templates:
 
         values = {"problem": problem.upper(), "words": str(words)}
         text = self._fill("short-reflection.txt", worse=both(worse), better=both(better), **values)
-        return Prompt(problem, "destroy", "short-reflection", text + "\n")
+        return self._reflection(problem, "short-reflection", text)
 
     def long_reflection(
         self, problem: str, before: str, hints: Sequence[str], words: int
@@ -239,15 +249,38 @@ class Templates:
             before=before or "(nothing yet)",
             hints="\n".join(f"- {hint}" for hint in hints) or "(none)",
         )
-        return Prompt(problem, "destroy", "long-reflection", text + "\n")
+        return self._reflection(problem, "long-reflection", text)
 
-    def _fill(self, name: str, **values: str) -> str:
-        return Template(self.texts[name]).substitute(values).strip("\n")
+    def _reflection(self, problem: str, form: str, text: str) -> Prompt:
+        system = self._system("reevo-system-reflector.txt")
+        return Prompt(problem, "destroy", form, text + "\n", system=system)
+
+    def _family(
+        self, language: Language, parents: Sequence[Program], how: ShowDestroy
+    ) -> list[str]:
+        """The parents as a language shows them, in their order."""
+        asked, shown = language.asked(len(parents)), []
+        for place, parent in enumerate(parents):
+            source = parent.source
+            if asked is not None:
+                source = version(source, parent.role, asked - len(parents) + place)
+            values = {"number": str(place + 1), "program": self._shown(parent, how)}
+            values |= {"strategy": _strategy(parent), "source": source.strip("\n")}
+            shown.append(self._fill(language.file("parent.txt"), **values))
+        if language.header and parents and asked is not None:
+            shown.append(header(parents[-1].source, parents[-1].role, asked))
+        return shown
+
+    def _system(self, name: str) -> str:
+        return self._fill(name) if name in self.texts else ""
+
+    def _fill(self, file: str, /, **values: str) -> str:
+        return Template(self.texts[file]).substitute(values).strip("\n")
 
     def _shown(self, program: Program, how: ShowDestroy) -> str:
         return self._fill(
             f"shown-{how}.txt",
-            strategy=program.strategy or "(none given)",
+            strategy=_strategy(program),
             source=program.source.strip("\n"),
         )
 
@@ -271,12 +304,16 @@ class Templates:
             raise InputError("the paired program of a repair prompt must be a destroy program")
 
 
+def _strategy(program: Program) -> str:
+    return program.strategy or "(none given)"
+
+
 @cache
 def built_in() -> Templates:
     """The package's own templates, without the contracts of any problem."""
     files = resources.files(__name__).iterdir()
     ours = sorted((path.name, path) for path in files if path.name.endswith(".txt"))
-    found = {name: _declaration(Path(name), path.read_text("utf-8")) for name, path in ours}
+    found = {name: declaration(Path(name), path.read_text("utf-8")) for name, path in ours}
     forms = {form.name: form for form, _ in found.values() if form}
     return Templates({name: text for name, (_, text) in found.items()}, forms)
 
@@ -285,112 +322,3 @@ def built_in() -> Templates:
 def templates_of(problem: str, kit: bool = False) -> Templates:
     """The package's own templates with the contracts of a problem, with its kit or without."""
     return Templates.read(None, get_problem(problem), kit)
-
-
-# --- reading --------------------------------------------------------------------------------------
-
-
-def _declaration(path: Path, text: str) -> tuple[Form | None, str]:
-    """The declaration of a form, if a template begins with one, and the text after it."""
-    if not text.startswith(_HEADER) or path.suffix != ".txt":
-        return None, text
-    header, _, text = text.partition("\n")
-    given = dict(part.partition("=")[::2] for part in header.removeprefix(_HEADER).split())
-    few = re.fullmatch(r"(\d{1,3})(?:-(\d{1,3}))?", given.get("parents", ""))
-    fewest = int(few[1]) if few else -1
-    most = int(few[2] or few[1]) if few else -1
-    role, turn = given.get("role", "both"), given.get("turn", "")
-    if not (
-        given.keys() <= {"kind", "parents", "role", "turn"}
-        and given.get("kind") in get_args(Kind)
-        and (0 if given["kind"] == "other" else 1) <= fewest <= most
-        and role in (*ROLES, "both")
-        and ("turn" not in given or turn.isdecimal())
-    ):
-        raise InputError(
-            f"prompt template {path} begins with {header!r}; write '#form kind=mutation|crossover|"
-            "other parents=N or N-M [role=destroy|repair|both] [turn=N]', where mutations and "
-            "crossovers show at least 1 parent"
-        )
-    kind, rank = cast(Kind, given["kind"]), float(turn or math.inf)
-    return Form(path.stem, kind, (fewest, most), cast(Role, role), rank), text
-
-
-def _require_same(path: Path, form: Form, ours: Form | None) -> None:
-    """Raises InputError for a declaration that methods which ask for a form could not follow."""
-    if ours is None:
-        raise InputError(f"prompt template {path} is no prompt form: leave out its line {_HEADER}")
-    if (form.kind, form.parents, form.role) != (ours.kind, ours.parents, ours.role):
-        raise InputError(
-            f"prompt template {path} declares a form of the package anew: leave out its line "
-            f"{_HEADER}, or give the file another name"
-        )
-
-
-def _with_values(text: str, values: Mapping[str, str]) -> str:
-    """A template with some of its placeholders filled. Where a value is empty, the line that is
-    nothing but its placeholder goes, and the empty line after it.
-    """
-    filled = {name: value.strip("\n").replace("$", "$$") for name, value in values.items()}
-    names = "|".join(map(re.escape, values))
-    empty = "|".join(re.escape(name) for name, value in filled.items() if not value)
-    if empty:
-        text = re.sub(rf"(?m)^\$(?:({empty})|\{{({empty})\}})\n\n?", "", text)
-    if not names:
-        return text
-    # A pair of dollar signs is one sign, not the beginning of a placeholder.
-    places = rf"\$\$|\$(?:({names})\b|\{{({names})\}})"
-    return re.sub(places, lambda m: filled[m[1] or m[2]] if m[1] or m[2] else m[0], text)
-
-
-def _require_placeholders(
-    what: str,
-    text: str,
-    known: set[str] | None,
-    form: Form | None,
-    extra: Collection[str] = (),
-) -> None:
-    """what: names the text. known: what the file must have, where it replaces one; else it is a
-    request of `form`. extra: what it may have besides.
-    """
-    template = Template(text)
-    if not template.is_valid():
-        raise InputError(f"{what} has a stray $: write $$ for a dollar sign")
-    needed = (known or set()).difference(extra)
-    allowed = needed.union(extra) if known is not None else set()
-    if known is None and form is not None:
-        needed = {"parents"} if form.parents[1] else set()
-        allowed = needed | {"role"} | ({"reflection"} if form.kind == "other" else set())
-    found = _identifiers(text)
-    for problem, wrong in (("lacks", needed - found), ("has unknown", found - allowed)):
-        if wrong:
-            listed = ", ".join(f"${name}" for name in sorted(wrong))
-            raise InputError(f"{what} {problem} placeholder {listed}")
-
-
-def _identifiers(text: str) -> set[str]:
-    return set(Template(text).get_identifiers())
-
-
-def _files(folder: Path) -> list[Path]:
-    """The entries of a user's folder, hidden ones aside (editors leave them behind)."""
-    try:
-        return sorted(path for path in folder.iterdir() if not path.name.startswith("."))
-    except OSError as error:
-        raise InputError(
-            f"cannot read the folder of prompt templates {folder}: {error.strerror}"
-        ) from None
-
-
-def _text(path: Path) -> str:
-    try:
-        if path.exists() and not path.is_file():  # a pipe would be waited for
-            raise InputError(f"cannot read prompt template {path}: not a regular file")
-        text = path.read_text("utf-8")
-    except OSError as error:
-        raise InputError(f"cannot read prompt template {path}: {error.strerror}") from None
-    except UnicodeDecodeError:
-        raise InputError(f"prompt template {path} is not UTF-8 text") from None
-    if "\0" in text:
-        raise InputError(f"prompt template {path} holds a null character")
-    return text

@@ -1,0 +1,85 @@
+"""Versions of a function as FunSearch shows them: destroy_v0, destroy_v1, ... in one file."""
+
+import ast
+import io
+import re
+import tokenize
+
+from spo_jax.errors import Rejection
+from spo_jax.program.nouns import Role, entry_function
+from spo_jax.program.syntax import parse_tree
+
+
+def version(source: str, role: Role, number: int) -> str:
+    """A program with its function, and its calls of itself, named as version `number`.
+
+    Later ones than 0 have the docstring that says of which version they are the improvement.
+    """
+    function = entry_function(parse_tree(source), role)
+    lines = source.split("\n")
+    first = function.body[0]
+    if number and first.lineno > function.lineno:
+        end = first.lineno - 1
+        if ast.get_docstring(function) is not None:
+            end = first.end_lineno or end
+        indent = " " * first.col_offset
+        lines[first.lineno - 1 : end] = [indent + _docstring(role, number)]
+    return _renamed("\n".join(lines), {function.name: f"{role}_v{number}"})
+
+
+def header(source: str, role: Role, number: int) -> str:
+    """The head of version `number`, with the parameters of a program, for the model to complete."""
+    function = entry_function(parse_tree(source), role)
+    given = ast.unparse(function.args)
+    return f"def {role}_v{number}({given}):\n    {_docstring(role, number)}\n"
+
+
+def newest(source: str, role: Role) -> str:
+    """The program in a text of versions: the newest, under the name of its role.
+
+    A text without versions is returned as it is. Raises Rejection for a newest version that calls
+    an earlier one, since a program stands alone.
+    """
+    named = re.compile(rf"{role}_v(\d{{1,9}})")
+    functions = {
+        int(match[1]): node
+        for node in parse_tree(source).body
+        if isinstance(node, ast.FunctionDef) and (match := named.fullmatch(node.name))
+    }
+    if not functions:
+        return source
+    last = max(functions)
+    lines = source.split("\n")
+    for number, node in functions.items():
+        if number != last:
+            for place in range(node.lineno - 1, node.end_lineno or node.lineno):
+                lines[place] = ""
+    kept = "\n".join(lines).strip("\n") + "\n"
+    for word in ast.walk(parse_tree(kept)):
+        name = word.id if isinstance(word, ast.Name) else ""
+        if named.fullmatch(name) and name != functions[last].name:
+            raise Rejection(f"{functions[last].name} calls {name}, an earlier version")
+    return _renamed(kept, {functions[last].name: role})
+
+
+def _docstring(role: Role, number: int) -> str:
+    return (
+        f'"""Improved version of `{role}_v{number - 1}`."""' if number else '"""First version."""'
+    )
+
+
+def _renamed(source: str, names: dict[str, str]) -> str:
+    """A text with other names; strings and comments stay as they are."""
+    lines = source.split("\n")
+    try:
+        tokens = list(tokenize.generate_tokens(io.StringIO(source).readline))
+    except (tokenize.TokenError, SyntaxError) as error:
+        raise Rejection(f"unreadable source: {error}") from None
+    for token in reversed(tokens):  # from the end, so that earlier places stay where they are
+        if token.type == tokenize.NAME and token.string in names:
+            row, column = token.start
+            line = lines[row - 1]
+            lines[row - 1] = (
+                line[:column] + names[token.string] + line[column + len(token.string) :]
+            )
+    return "\n".join(lines)
