@@ -36,10 +36,7 @@ class Measured:
 
     @property
     def label(self) -> str:
-        """The contender's, or what a method calls itself where it is not the published one."""
-        label = self.contender.label
-        plain = any(str(run.manifest.get("variant", "")).startswith(WITHOUT) for run in self.runs)
-        return label.replace("ReEvo", WITHOUT) if plain else label
+        return self.contender.label
 
     def gaps(self, key: str) -> np.ndarray:
         """[I] percent, an instance's mean over discovery runs of its mean over rollouts."""
@@ -60,7 +57,7 @@ class Measured:
             grammar = config.generator.name == "grammar"
             pairs = ", ".join(f"{run.evaluated:,}" for run in self.runs)
             if "resets" in self.runs[0].metrics:
-                counts = ", ".join(f"{sum(run.metrics['resets']):.0f}" for run in self.runs)
+                counts = ", ".join(f"{np.nansum(run.metrics['resets']):.0f}" for run in self.runs)
                 words.append(f"resets in each run: {counts}")
             words.append(f"programs by {'the grammar' if grammar else config.generator.model}")
             words.append(f"pair chosen by {config.search.select} of {pairs} evaluated")
@@ -81,12 +78,21 @@ def measure(contenders: Sequence[Contender], on: Ground, context: Context) -> li
         try:
             if contender.discovered:
                 done.runs = runs_of(contender, context)
+                done.contender = called(contender, done.runs)
             for key, instances in on.items():
                 done.results[key] = evaluate(contender, context, instances)
         except MissingExtra as error:
             done.missing, done.results = str(error), {}
             print(f"{contender.label} is left out: {error}")
     return found
+
+
+def called(contender: Contender, runs: Sequence[Run]) -> Contender:
+    """A contender under the name that its method has in these runs: ReEvo may lack reflections."""
+    variants = (str(run.manifest.get("variant", "")) for run in runs)
+    if not any(variant.startswith(WITHOUT) for variant in variants):
+        return contender
+    return replace(contender, label=contender.label.replace("ReEvo", WITHOUT))
 
 
 def table(caption: str, measured: Sequence[Measured], on: Ground, context: Context) -> Table:

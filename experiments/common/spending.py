@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 from common.cli import Context
 from common.compared import Measured
@@ -37,7 +38,7 @@ def spent(measured: Sequence[Measured], context: Context) -> pd.DataFrame:
         {
             "method": each.label, "run": run.path.name,
             "programs": run.best_by_round[-1].answers,
-            "other": int(sum(run.metrics.get("reflections", ()))),
+            "other": int(np.nansum(run.metrics.get("reflections", ()))),
             "pairs": run.evaluated,
             "cpu_seconds": counted(context.out / CPU, run.path.name, 0.0),
         }

@@ -38,7 +38,7 @@ def test_what_runs_spent_by_hand(context, capsys):
         Measured(
             CONTENDERS["reevo"],
             [
-                run("reevo-seed0", 540, 200, reflections=[0.0, 11.0, 11.0]),
+                run("reevo-seed0", 540, 200, reflections=[math.nan, 11.0, 11.0]),
                 run("reevo-seed1", 536, 220, reflections=[0.0, 11.0, 10.0]),
             ],
         ),

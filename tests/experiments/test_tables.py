@@ -66,7 +66,8 @@ def measured():
     nearest = Measured(CONTENDERS["nearest-neighbor"])
     nearest.results["uniform-50"] = [made("nearest-neighbor", [[4], [4], [4]])]
     told = "ReEvo without reflections (2024)"
-    reevo = Measured(CONTENDERS["reevo"], [finished("p", 30, told, select="validation")])
+    runs = [finished("p", 30, told, select="validation")]
+    reevo = Measured(compared.called(CONTENDERS["reevo"], runs), runs)
     reevo.results["uniform-50"] = [made("reevo-seed0", [[9, 9], [9, 9], [9, 9]])]
     return [nearest, Measured(CONTENDERS["alns"], missing="no such package"), reevo, spo]
 
@@ -96,8 +97,8 @@ def test_the_table_by_hand(measured, context):
         "LKH, 3 runs; best known values of files; 0 of 3 are certified.",
         "Empty: Uniform 100",
         "ALNS is missing: no such package.",
-        "ReEvo without reflections: ReEvo without reflections (2024); programs by the grammar; pair chosen by "
-        "validation of 30 evaluated.",
+        "ReEvo without reflections: ReEvo without reflections (2024); programs by the grammar; "
+        "pair chosen by validation of 30 evaluated.",
         "SPO: programs by the grammar; pair chosen by utility of 60, 1,062 evaluated.",
         "† failed rollouts: SPO uniform-50 3.",
     ):
@@ -125,7 +126,8 @@ def test_the_papers_rows(measured, context, tmp_path):
     shown = compared.with_paper(compared.table("Gaps.", measured, ON, context), "tsp", measured)
     labels = list(shown.cells.row.unique())
     assert labels == [
-        "NN", "NN (paper)", "ALNS", "ALNS (paper)", "ReEvo without reflections", "ReEvo (paper)", "SPO", "SPO (paper)",
+        "NN", "NN (paper)", "ALNS", "ALNS (paper)", "ReEvo without reflections", "ReEvo (paper)",
+        "SPO", "SPO (paper)",
     ]  # fmt: skip
     assert "| *SPO (paper)* | *0.212* | *0.642* |" in shown.markdown()
     assert list(shown.cells[shown.best].row) == ["NN"]  # the paper's are never bold

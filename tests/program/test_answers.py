@@ -28,7 +28,7 @@ def destroy_v1(a, b):
 @pytest.mark.parametrize(
     ("answer", "sentence"),
     [
-        (f"{{Remove one node at the start.}}\n```python\n{CODE}```", "Remove one node at the start."),
+        (f"{{Remove one node there.}}\n```python\n{CODE}```", "Remove one node there."),
         (f"<think>{{no, not this one}}</think>{{Remove\nthe first.}}\n{CODE}", "Remove the first."),
         (f"Backbone: locality.\n{{Remove the first node}}\n```\n{CODE}```\nDone {{again here}}.",
          "Remove the first node"),

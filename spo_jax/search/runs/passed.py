@@ -23,7 +23,7 @@ class Objects:
 
     def name(self, option: str, part: Any) -> Any:
         """The value of the setting for `part`: its name, or a plain value itself."""
-        if part is None or isinstance(part, str | int | float | list | tuple):
+        if part is None or isinstance(part, str | int | float | list | tuple | dict):
             return part
         full = called(part)
         module, _, name = full.partition(":")

@@ -1,0 +1,169 @@
+"""Prompts of other methods in their own languages, and what a run asks in them."""
+
+import re
+
+import pytest
+from method_fakes import Writer, by_numbers, individual, run
+from spo_fakes import Evaluator
+
+from spo_jax.envs.problems import get_problem
+from spo_jax.errors import InputError
+from spo_jax.program import ROLES, Program
+from spo_jax.search.methods.eoh import OPERATORS
+from spo_jax.search.writing.languages import LANGUAGES
+from spo_jax.search.writing.prompts import Templates, built_in, templates_of
+
+HEAD = "(dist, current_tour, steps_since_improvement, rng)"
+PARENTS = tuple(
+    Program("destroy", f"def destroy{HEAD}:\n    return {n}\n", f"Take {n}.") for n in range(5)
+)
+
+
+def asked(form, count, **more):
+    return templates_of("tsp").render("tsp", "destroy", form, PARENTS[:count], **more)
+
+
+def test_every_language_has_its_files():
+    texts, forms = built_in().texts, built_in().forms
+    for name, language in LANGUAGES.items():
+        assert forms[language.first].language == name
+        assert forms[language.first].parents[0] == 0
+        assert {language.file("output.txt"), language.file("parent.txt")} <= texts.keys()
+    assert {f.language for f in forms.values()} == LANGUAGES.keys()
+    assert {name for name in forms if name.startswith("eoh-")} == {
+        f"eoh-{operator}" for operator in ("i1", *OPERATORS)
+    }
+
+
+@pytest.mark.parametrize("form", [f for f in built_in().forms if built_in().forms[f].language])
+@pytest.mark.parametrize("role", ROLES)
+def test_the_contract_and_the_rules_are_the_same_everywhere(form, role):
+    count = built_in().form(form).parents[0]
+    head = HEAD if role == "destroy" else "(dist, partial_tour, removed_nodes, steps, rng)"
+    parents = [Program(role, f"def {role}{head}:\n    return {n}\n", "x") for n in range(count)]
+    paired = PARENTS[0] if role == "repair" else None
+    texts = templates_of("tsp")
+    own = texts.render("tsp", role, form, parents, paired, reflection="Stay local.")
+    plain = texts.render("tsp", role, "initialization", (), paired)
+    name = re.search(rf"Name the function ({role}\w*)", own.text)[1]
+    start = own.text.partition("Task")[0]
+    assert (
+        start.replace(f"function {name} and", f"function {role} and")
+        == (plain.text.partition("Task")[0])
+    )
+    assert "STRATEGY" not in own.text
+    assert (plain.answer, plain.system, plain.whole) == ("labels", "", plain.text)
+    assert own.answer == LANGUAGES[built_in().form(form).language].answer
+
+
+def test_eoh_speaks_of_thoughts_in_braces():
+    for operator, words in {
+        "i1": "a new destroy heuristic", "e1": "nothing in common", "e2": "the backbone",
+        "m1": "modified version", "m2": "parameters", "m3": "overfitted to the instances",
+    }.items():  # fmt: skip
+        count = {"i1": 0, "e1": 5, "e2": 5}.get(operator, 1)
+        prompt = asked(f"eoh-{operator}", count)
+        assert words in prompt.text
+        assert "one sentence into braces" in prompt.text
+        assert (prompt.answer, prompt.system) == ("braces", "")
+        for number, parent in enumerate(prompt.parents, 1):
+            assert f"Heuristic {number}: {{{parent.strategy}}}" in prompt.text
+            assert parent.source in prompt.text
+    # M3: first the components, then which are overfitted, then these are simplified.
+    m3 = asked("eoh-m3", 1).text
+    order = [m3.index(word) for word in ("main components", "may be overfitted", "Simplify")]
+    assert order == sorted(order)
+
+
+def test_funsearch_shows_versions_by_score_and_the_next_head():
+    text = asked("funsearch-version", 2).text
+    code = text.split("```python\n")[1].split("```")[0]
+    assert re.findall(r"def (\w+)\(", code) == ["destroy_v0", "destroy_v1", "destroy_v2"]
+    assert "return 0" in code.split("def destroy_v1")[0]
+    assert code.count("Improved version of `destroy_v0`") == 1
+    assert code.rstrip().endswith('"""Improved version of `destroy_v1`."""')
+    assert "code of destroy_v2 alone" in text
+    one = asked("funsearch-version", 1).text
+    assert re.findall(r"def (\w+)\(", one) == ["destroy_v0", "destroy_v1"]
+    assert "Write destroy_v0" in asked("funsearch-first", 0).text
+
+
+def test_reevo_asks_for_the_second_version():
+    crossover = asked("reevo-crossover", 2, reflection="Look at the ends.")
+    assert re.findall(r"def (\w+)\(", crossover.text) == ["destroy_v0", "destroy_v1"]
+    assert "Look at the ends." in crossover.text
+    mutation = asked("reevo-mutation", 1, reflection="Stay local.")
+    assert re.findall(r"def (\w+)\(", mutation.text) == ["destroy_v1"]
+    seeded = asked("reevo-seeded", 1)
+    assert "design is a trivial one" in seeded.text
+    for prompt in (crossover, mutation, seeded, asked("reevo-first", 0)):
+        assert "Write destroy_v2" in prompt.text or "write destroy_v2" in prompt.text
+        assert "new ones that solve them effectively" in prompt.system
+        assert prompt.whole == f"{prompt.system}\n\n{prompt.text}"
+    hint = built_in().short_reflection("tsp", *(individual(n, 0.5).pair for n in (1, 2)), 20)
+    assert "You give hints" in hint.system
+    assert "You give hints" in built_in().long_reflection("tsp", "", ["a"], 50).system
+
+
+def test_a_folder_changes_a_language_too(tmp_path):
+    (tmp_path / "eoh-m3.txt").write_text("Cut this $role down: $parents")
+    (tmp_path / "reevo-system.txt").write_text("Be brief.")
+    (tmp_path / "mine.txt").write_text("#form kind=other parents=1 language=eoh\n$name $parents")
+    texts = Templates.read(tmp_path, get_problem("tsp"))
+    assert (
+        "Cut this destroy down: Heuristic 1"
+        in texts.render("tsp", "destroy", "eoh-m3", PARENTS[:1]).text
+    )
+    assert texts.render("tsp", "destroy", "reevo-first").system == "Be brief."
+    assert texts.render("tsp", "destroy", "mine", PARENTS[:1]).answer == "braces"
+    (tmp_path / "mine.txt").write_text("#form kind=other parents=1 language=latin\n$parents")
+    with pytest.raises(InputError, match=r"mine\.txt begins with"):
+        Templates.read(tmp_path, get_problem("tsp"))
+
+
+# --- in runs --------------------------------------------------------------------------------------
+
+
+def fair(method, **settings):
+    writer = Writer(numbers=100_000, broken=0)
+    evaluator = Evaluator(by_numbers, refuse=lambda n: False)
+    rounds, end, _ = run(
+        method, generator=writer, evaluator=evaluator, rounds=2, method_settings=settings
+    )
+    return rounds, end, [(prompts, n) for prompts, n, _ in writer.calls]
+
+
+@pytest.mark.parametrize("method", ["eoh", "funsearch", "reevo"])
+def test_every_answer_in_its_language_is_read(method):
+    rounds, _, calls = fair(method, **({"initial": 6} if method == "reevo" else {}))
+    assert not [failure for done in rounds for failure in done.failures if failure.text]
+    forms = {prompt.form for prompts, _ in calls for prompt in prompts}
+    assert all(form.startswith(method) or form.endswith("reflection") for form in forms)
+    written = [p for done in rounds for p in done.programs if p.form != "start"]
+    assert written
+    for program in written:
+        assert f"def {program.role}(" in program.source  # under the name of the role again
+        assert "_v" not in program.source
+        assert (program.strategy != "") == (method == "eoh")
+    # A repair prompt shows its destroy, by its code where it has no sentence.
+    for prompt in (p for prompts, _ in calls for p in prompts if p.role == "repair"):
+        shown = prompt.destroy.strategy if method == "eoh" else prompt.destroy.source.strip()
+        assert shown in prompt.text
+
+
+def test_the_first_draw_of_reevo_is_warmer():
+    _, _, calls = fair("reevo", initial=6)
+    first = [prompt for prompts, _ in calls[:2] for prompt in prompts]
+    assert {(p.form, p.warmer) for p in first} == {("reevo-seeded", 0.3)}
+    assert {p.warmer for prompts, _ in calls[2:] for p in prompts} == {0}
+    _, _, plain = fair("reevo", initial=6, seed="none", warmer=0.5)
+    assert {(p.form, p.warmer) for p in plain[0][0]} == {("reevo-first", 0.5)}
+
+
+def test_the_seed_of_reevo_is_the_first_elitist_and_no_member():
+    rounds, end, _ = fair("reevo", initial=6)
+    [seed] = [each for each in end.individuals if each.operator == "seed"]
+    assert seed in rounds[0].individuals
+    assert seed.pair.destroy not in [member.program for member in rounds[0].destroys]
+    parents = {p for each in end.individuals if each.round == 1 for p in each.pair.destroy.parents}
+    assert parents == {seed.pair.destroy.digest}  # every first prompt showed it
