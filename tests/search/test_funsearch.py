@@ -39,6 +39,7 @@ def test_the_numbers_are_the_published_ones():
     assert (RULES.islands, RULES.samples, RULES.temperature, RULES.period) == (
         10, 4, 0.1, 30_000,
     )  # fmt: skip
+    assert (funsearch.SHOWN, funsearch.TIE_NOISE) == (2, 1e-6)
 
 
 def test_programs_with_the_same_scores_are_one_cluster():

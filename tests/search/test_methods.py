@@ -134,6 +134,17 @@ def test_the_documented_method(tmp_path, monkeypatch):
     assert parts.config.learning.update == "none"
 
 
+@pytest.mark.parametrize(("name", "count"), [("FunSearch", 8), ("ReEvo", 6)])
+def test_documented_settings_are_the_defaults(name, count):
+    text = (Path(spo_fakes.__file__).parents[2] / "docs" / "methods.md").read_text("utf-8")
+    section = text.partition(f"\n## {name}\n")[2].partition("\n## ")[0]
+    told = re.findall(r"`(\w+)=([\w.]+)`", section)
+    assert len(told) == count
+    method = get_method(Settings.make(method=name.lower()))
+    for setting, value in told:
+        assert str(getattr(method, setting)) == value
+
+
 def test_no_method_but_spo_teaches():
     assert Settings.make(method="eoh").learning.update == "none"
     with pytest.raises(InputError, match="method is eoh, which trains no model"):

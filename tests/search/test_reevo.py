@@ -7,6 +7,7 @@ import pytest
 from method_fakes import Writer, individual, rng, run
 from spo_fakes import Evaluator, Generator, number_in
 
+from spo_jax import presets
 from spo_jax.envs.run.rollouts import Status
 from spo_jax.errors import InputError
 from spo_jax.search.methods.reevo import ReEvo, draw_matches, parents, request
@@ -154,4 +155,13 @@ def test_long_pairs_are_reflected_upon_by_their_strategies():
 def test_settings_out_of_range():
     with pytest.raises(InputError, match=r"method_settings: initial is 1; it must be .* from 2 to"):
         run("reevo", method_settings={"initial": 1})
-    assert (ReEvo().initial, ReEvo().mutation_rate) == (30, 0.5)
+
+
+def test_the_numbers_are_the_published_ones():
+    """Of cfg/config.yaml, the common prompts and reevo.py of the release."""
+    rules = ReEvo()
+    assert (rules.initial, rules.mutation_rate, rules.warmer) == (30, 0.5, 0.3)
+    assert (rules.short_words, rules.long_words) == (20, 50)
+    # With the paper's population of 10 a generation is 10 crossovers and 5 mutants.
+    config = presets.settings("tsp", "paper-tsp", method="reevo")
+    assert rules._budget(config).each == 15
