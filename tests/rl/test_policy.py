@@ -89,6 +89,27 @@ def equal(one: list[np.ndarray], other: list[np.ndarray]) -> bool:
 # --- it writes ------------------------------------------------------------------------------------
 
 
+def test_a_system_message_and_a_warmer_draw(
+    policy: Policy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = [
+        replace(PROMPTS[1], system="word word"), replace(PROMPTS[0], warmer=0.25), PROMPTS[3],
+    ]  # fmt: skip
+    calls = []
+
+    def stream(model: Any, tokens: Any, n: int, key: Any, how: Any, adapter: Any) -> Any:
+        calls.append((how.temperature, [policy._tokenizer.decode(each) for each in tokens]))
+        yield dict.fromkeys(range(len(tokens)), ())
+
+    monkeypatch.setattr(module, "stream", stream)
+    policy.generate(asked, 1, 7)
+    usual = policy._sampling.temperature
+    assert [(heat, len(texts)) for heat, texts in calls] == [(usual, 2), (usual + 0.25, 1)]
+    tokens = policy._tokenizer.prompt(PROMPTS[1].text, "word word")
+    assert calls[0][1][0] == policy._tokenizer.decode(tokens)
+    assert len(tokens) > len(policy._tokenizer.prompt(PROMPTS[1].text))
+
+
 def test_answers_are_what_the_sampler_draws(policy: Policy, folder: Path) -> None:
     found = policy.generate(PROMPTS, N, 7)
     assert [len(group) for group in found] == [N] * 4

@@ -85,6 +85,11 @@ def test_a_prompt_is_what_transformers_makes_of_it(folder: Path, theirs: Any) ->
     assert found.dtype == np.int32
     np.testing.assert_array_equal(found, expected)
     assert "<think>\n\n</think>" in theirs.decode(expected)
+    both = [{"role": "system", "content": "Be brief."}, *message]
+    expected = theirs.apply_chat_template(
+        both, add_generation_prompt=True, enable_thinking=False, return_dict=False
+    )
+    np.testing.assert_array_equal(ours.prompt(TEXT, "Be brief."), expected)
 
 
 @pytest.mark.parametrize("text", [TEXT, "", " two  spaces ", "<|im_end|>", "é\u200d🙂"])

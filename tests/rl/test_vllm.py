@@ -13,7 +13,7 @@ from spo_jax.config import Settings
 from spo_jax.errors import InputError
 from spo_jax.program import Completion, Group
 from spo_jax.rl.tokens import Tokenizer
-from spo_jax.rl.vllm.client import Lost, Sampling, read_choice
+from spo_jax.rl.vllm.client import Client, Lost, Sampling, read_choice
 from spo_jax.rl.vllm.policy import VllmPolicy
 from tests.rl.vllm_home import PROMPTS, Home, N, groups, learn, trained
 
@@ -53,6 +53,24 @@ def test_answers_are_those_of_each_roles_adapter_and_each_round(home: Home) -> N
 def test_parts_come_in_order(home: Home) -> None:
     parts = [part for part in home.open().stream(PROMPTS, N, 7) if part]
     assert [list(part) for part in parts] == [[0, 1], [2, 3]]
+
+
+def test_a_system_message_and_a_warmer_draw(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[tuple[float, int]] = []
+
+    def complete(client: Any, name: str, tokens: Any, seed: int, how: Any, tokenizer: Any) -> Any:
+        asked.append((how.temperature, len(tokens)))
+        return (Completion("text"),) * how.n
+
+    monkeypatch.setattr(Client, "complete", complete)
+    policy = home.open()
+    changed = [replace(PROMPTS[0], warmer=0.25, system="word word"), PROMPTS[0]]
+    policy.generate(changed, N, 7)
+    usual = policy._sampling.temperature
+    assert sorted({heat for heat, _ in asked}) == [usual, usual + 0.25]
+    longer = policy._tokenizer.prompt(PROMPTS[0].text, "word word")
+    lengths = dict(asked)
+    assert lengths[usual + 0.25] == len(longer) > lengths[usual]
 
 
 HOW = Sampling(
