@@ -82,8 +82,10 @@ def runs_of(contender: Contender, context: Context) -> list[Run]:
         path = context.out / "discovery" / f"{problem}-{contender.name}-seed{seed}"
         own = {**settings_of(contender, context), "seed": seed, "workers": context.workers}
         done, began = finished(path), cpu_seconds()
-        runs.append(discover(problem, budget.presets[problem], own, path))
-        counted(context.out / CPU, path.name, 0.0 if done else cpu_seconds() - began)
+        try:
+            runs.append(discover(problem, budget.presets[problem], own, path))
+        finally:  # a run that is stopped has spent something too
+            counted(context.out / CPU, path.name, 0.0 if done else cpu_seconds() - began)
         if runs[-1].best is None:
             raise InputError(f"{path} has no valid pair: use a larger budget, or another seed")
     return runs

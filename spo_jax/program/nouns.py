@@ -128,8 +128,8 @@ class Prompt:
 
     @property
     def whole(self) -> str:
-        """Both messages as one text."""
-        return f"{self.system}\n\n{self.text}" if self.system else self.text
+        """Both messages as one text, each under its name if there are two."""
+        return f"[system]\n{self.system}\n\n[user]\n{self.text}" if self.system else self.text
 
 
 @dataclass(frozen=True)

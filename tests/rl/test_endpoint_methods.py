@@ -93,7 +93,10 @@ def test_a_faithful_run_by_one_command(method, settings, tmp_path):
         assert np.nansum(run.metrics["reflections"]) == 13
         # What was sent is what the run keeps.
         kept = {prompt.text for prompt in run.prompts}
-        assert {"\n\n".join(m["content"] for m in body["messages"]) for body in first} <= kept
+        assert {
+            "\n\n".join(f"[{m['role']}]\n{m['content']}" for m in body["messages"])
+            for body in first
+        } <= kept
     else:
         assert (systems, warm) == (set(), {1.0})
     if method == "funsearch":

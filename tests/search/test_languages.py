@@ -99,7 +99,7 @@ def test_reevo_asks_for_the_second_version():
     for prompt in (crossover, mutation, seeded, asked("reevo-first", 0)):
         assert "Write destroy_v2" in prompt.text or "write destroy_v2" in prompt.text
         assert "new ones that solve them effectively" in prompt.system
-        assert prompt.whole == f"{prompt.system}\n\n{prompt.text}"
+        assert prompt.whole == f"[system]\n{prompt.system}\n\n[user]\n{prompt.text}"
     hint = built_in().short_reflection("tsp", *(individual(n, 0.5).pair for n in (1, 2)), 20)
     assert "You give hints" in hint.system
     assert "You give hints" in built_in().long_reflection("tsp", "", ["a"], 50).system

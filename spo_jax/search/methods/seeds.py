@@ -23,11 +23,12 @@ SEED = "seed"  # the operator of its individual
 
 def said(seed: str, prose: bool) -> str:
     """Where a run begins, for the sentence that names a method."""
-    if seed == AUTO:
-        seed = SIMPLE if prose else NONE
-    if seed == NONE:
+    if seed == NONE or (seed == AUTO and not prose):
         return "no seed program"
-    return "it begins with the problem's trivial program" if seed == SIMPLE else f"seed {seed}"
+    if seed in (AUTO, SIMPLE):
+        known = ", if it brings one" if seed == AUTO else ""
+        return f"it begins with the problem's trivial program{known}"
+    return f"it begins with {seed}"
 
 
 def seed_pair(problem: Problem, seed: str, prose: bool) -> StartPair | None:
