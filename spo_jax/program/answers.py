@@ -1,6 +1,7 @@
 """Parses a model's answer into a program."""
 
 import re
+from dataclasses import replace
 
 from spo_jax.errors import Rejection
 from spo_jax.program.nouns import (
@@ -12,7 +13,7 @@ from spo_jax.program.nouns import (
     one_line,
     parse_tree,
 )
-from spo_jax.program.versions import newest
+from spo_jax.program.versions import IMPROVED, newest
 
 _LABEL = r"^[ \t>#*_]*{}[ \t*_]*:[ \t*_]*"
 _STRATEGY = re.compile(_LABEL.format("STRATEGY"), re.MULTILINE | re.IGNORECASE)
@@ -45,7 +46,10 @@ def parse_answer(how: AnswerFormat, role: Role, text: str | bytes, **origin: obj
             raise Rejection("no sentence in braces before the code")
     source = newest(body.strip("\n") + "\n", role)
     entry_function(parse_tree(source), role)
-    return Program.from_source(role, source, strategy, **origin)  # type: ignore[arg-type]
+    program = Program.from_source(role, source, strategy, **origin)  # type: ignore[arg-type]
+    if how == "code" and program.strategy.startswith(IMPROVED):  # the docstring that a prompt gave
+        return replace(program, strategy="")
+    return program
 
 
 def _code(answer: str) -> tuple[str, str]:

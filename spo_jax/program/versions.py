@@ -9,6 +9,8 @@ from spo_jax.errors import Rejection
 from spo_jax.program.nouns import Role, entry_function
 from spo_jax.program.syntax import parse_tree
 
+IMPROVED = "Improved version of"  # how the docstring of a later version begins
+
 
 def version(source: str, role: Role, number: int) -> str:
     """A program with its function, and its calls of itself, named as version `number`.
@@ -17,12 +19,13 @@ def version(source: str, role: Role, number: int) -> str:
     """
     function = entry_function(parse_tree(source), role)
     lines = source.split("\n")
-    first = function.body[0]
+    first, later = function.body[0], function.body[1:]
     if number and first.lineno > function.lineno:
         end = first.lineno - 1
-        if ast.get_docstring(function) is not None:
+        alone = not later or later[0].lineno > (first.end_lineno or first.lineno)
+        if ast.get_docstring(function) is not None and alone:
             end = first.end_lineno or end
-        indent = " " * first.col_offset
+        indent = lines[first.lineno - 1][: first.col_offset]
         lines[first.lineno - 1 : end] = [indent + _docstring(role, number)]
     return _renamed("\n".join(lines), {function.name: f"{role}_v{number}"})
 
@@ -63,9 +66,7 @@ def newest(source: str, role: Role) -> str:
 
 
 def _docstring(role: Role, number: int) -> str:
-    return (
-        f'"""Improved version of `{role}_v{number - 1}`."""' if number else '"""First version."""'
-    )
+    return f'"""{IMPROVED} `{role}_v{number - 1}`."""'
 
 
 def _renamed(source: str, names: dict[str, str]) -> str:

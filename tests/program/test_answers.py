@@ -80,6 +80,9 @@ def test_code_alone(answer):
 def test_a_docstring_is_the_strategy_of_code_alone():
     code = "def repair(a):\n    '''Insert by regret.'''\n    return a\n"
     assert parse_answer("code", "repair", code).strategy == "Insert by regret."
+    # But not the docstring that came with the head of the next version.
+    head = header(code, "repair", 2)
+    assert parse_answer("code", "repair", f"{head}    return a\n").strategy == ""
 
 
 def test_the_newest_version_counts_and_stands_alone():
@@ -102,6 +105,10 @@ def test_versions_are_numbered_and_say_what_they_improve():
     )
     assert header(source, "destroy", 2) == (
         'def destroy_v2(a, *, b=2):\n    """Improved version of `destroy_v1`."""\n'
+    )
+    tabs = "def destroy(a):\n\t'x'; return a\n"
+    assert version(tabs, "destroy", 1) == (
+        'def destroy_v1(a):\n\t"""Improved version of `destroy_v0`."""\n\t\'x\'; return a\n'
     )
     line = "def destroy(a): return a\n"  # no line of its own for a docstring
     assert version(line, "destroy", 1) == "def destroy_v1(a): return a\n"
