@@ -64,6 +64,9 @@ class SearchSettings(Group):
         "diverse",
         "who survives a round: by score and distance (the paper), or by rank and distance",
     )
+    racing: Literal["none", "worst-quarter", "worst-half", "t-test", "f-race"] | Own = knob(
+        "none", "responses to a destroy that are evaluated in full: all (none), or by a race's rule"
+    )
     remeasure: int = knob(
         0, "best programs of each role measured anew each round on fresh instances", 0, 10_000
     )
@@ -136,6 +139,17 @@ class SearchSettings(Group):
             self.method == SPO and bool(self.method_settings),
             "method_settings is given, but method is spo, whose numbers have options of their own; "
             "leave it out, or name another method",
+        )
+        refuse(
+            self.racing != "none" and self.remeasure > 0,
+            f"racing is {self.racing} and remeasure is {self.remeasure}, which finds the level of "
+            "fresh instances by pairs that are drawn whatever their J, and a race leaves pairs out "
+            "by their J; leave out one of them",
+        )
+        refuse(
+            self.racing != "none" and self.method != SPO,
+            f"racing is {self.racing}, and method is {self.method}, which evaluates all of its "
+            "pairs in full; leave out racing",
         )
         for name in ("start_pairs", "minutes"):
             refuse(

@@ -154,7 +154,7 @@ def measures_of(run: Run) -> dict[str, float]:
     late = pd.Series([value for k, value in _new_pairs(run) if k >= first], dtype=float)
     uses = pd.Series([value for k, value in _new_programs(run) if k >= first], dtype=float)
     answers = [c.destroy_answers + c.repair_answers for c in run.counts]
-    every = sorted((p.utility for p in run.pairs if math.isfinite(p.utility)), reverse=True)
+    every = sorted((p.utility for p in run.pairs if p.status == "ok"), reverse=True)
     valid = sum(c.valid_destroys + c.valid_repairs for c in run.counts[first - 1 :])
     asked = sum(answers[first - 1 :])
     return {
@@ -198,8 +198,13 @@ def survivors_percentile(run: Run) -> float:
 
 
 def _new_pairs(run: Run) -> list[tuple[int, float]]:
-    """(round, J) of valid responses; a pair that an earlier round evaluated is not among them."""
-    return [(p.round, p.utility) for p in run.pairs if p.kind == "response" and p.status == "ok"]
+    """(round, J) of valid responses; a pair that an earlier round evaluated is not among them.
+
+    Of pairs that a race left out the estimates: without them a median would be of the better ones.
+    """
+    return [
+        (p.round, p.utility) for p in run.pairs if p.kind == "response" and math.isfinite(p.utility)
+    ]
 
 
 def _new_programs(run: Run) -> list[tuple[int, float]]:

@@ -13,9 +13,9 @@ from spo_jax.errors import InputError
 from spo_jax.program import Pair, Program
 
 
-def _keep(owner: object, name: str, values: object) -> np.ndarray:
+def _keep(owner: object, name: str, values: object, dtype: type = np.float64) -> np.ndarray:
     """A field as a read-only copy, so that no scheme can change it for the next."""
-    array = np.array(values, dtype=np.float64)
+    array: np.ndarray = np.array(values, dtype=dtype)
     array.setflags(write=False)
     object.__setattr__(owner, name, array)
     return array
@@ -62,6 +62,9 @@ class Payoff:
         with. Credits are computed before the round's own cross-play (Algorithm 1, lines 10 and 14).
     asked: J of the pairs that the scheme asked for, by the digests of destroy and repair; NaN for
         one that failed.
+    censored: [D, R] bool, pairs that a race left out (`spo_jax.search.racing`); none by default.
+        Their `utility` is an estimate, never above the best of their row, and their `scores` are
+        NaN where they were not evaluated.
     """
 
     utility: np.ndarray
@@ -72,6 +75,7 @@ class Payoff:
     scores: np.ndarray = None  # type: ignore[assignment]
     cross_play: CrossPlay = field(default_factory=CrossPlay)
     asked: Mapping[tuple[str, str], float] = field(default_factory=dict)
+    censored: np.ndarray = None  # type: ignore[assignment]
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "asked", MappingProxyType(dict(self.asked)))
@@ -95,6 +99,12 @@ class Payoff:
             absent = [j for j in range(slots) if j >= len(row) or row[j] is None]
             if not (np.isnan(utility[i, absent]).all() and np.isnan(scores[i, absent]).all()):
                 raise InputError(f"row {i} of a payoff scores a slot that holds no program")
+        out = np.zeros(utility.shape) if self.censored is None else self.censored
+        out = _keep(self, "censored", out, bool)
+        if out.shape != utility.shape or np.isnan(utility[out]).any():
+            raise InputError(
+                f"censored of a payoff is of shape {utility.shape}, and of pairs with a utility"
+            )
         for name, shape in (("leader_baseline", (rows,)), ("follower_baseline", utility.shape)):
             given = getattr(self, name)
             baseline = _keep(self, name, np.full(shape, np.nan) if given is None else given)
@@ -102,7 +112,10 @@ class Payoff:
                 raise InputError(f"the {name} of a payoff is finite or NaN, of shape {shape}")
 
     def known(self, destroy: Program | None, repair: Program | None) -> float:
-        """J of any pair that this payoff knows; NaN for others, for failed ones, and for None."""
+        """J of any pair that this payoff knows; NaN for others, for failed ones, and for None.
+
+        An estimate of one that a race left out is not known.
+        """
         if destroy is None or repair is None:
             return math.nan
         return self._known.get((destroy.digest, repair.digest), math.nan)
@@ -113,7 +126,8 @@ class Payoff:
         for d, row in zip(self.cross_play.destroys, self.cross_play.utility.tolist(), strict=True):
             for r, value in zip(self.cross_play.repairs, row, strict=True):
                 found.setdefault((d.digest, r.digest), value)
-        for d, own, row in zip(self.destroys, self.repairs, self.utility.tolist(), strict=True):
+        whole = np.where(self.censored, math.nan, self.utility).tolist()
+        for d, own, row in zip(self.destroys, self.repairs, whole, strict=True):
             for repair, value in zip(own, row, strict=False):
                 if repair is not None:
                     found.setdefault((d.digest, repair.digest), value)

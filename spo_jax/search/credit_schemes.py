@@ -170,14 +170,17 @@ def lower_bound(payoff: Payoff, *, top: int = 2) -> Credits:
     J_ij - sqrt(sum_k e_ijk^2 / (I - 1) / I), with e_ijk the mean score on instance k less J_ij and
     less what all valid pairs of the round have on k, on average, above their own J: what is hard
     for all is no risk. With one instance it is J. A lower confidence bound of one deviation
-    (pessimism, arXiv 2012.15085). All selection is by it.
+    (pessimism, arXiv 2012.15085). All selection is by it. A pair that a race left out has the
+    error that the pairs of its row with all evaluations have on average.
     """
-    known = np.isfinite(payoff.utility)
+    known = np.isfinite(payoff.utility) & ~payoff.censored
     by_instance = payoff.scores.mean(axis=3) - payoff.utility[..., None]  # [D, R, I]
     count = by_instance.shape[2]
     if count > 1 and known.any():
         own = by_instance - by_instance[known].mean(axis=0)
         error = np.sqrt((own**2).sum(axis=2) / (count - 1) / count)
+        mean = np.where(known, error, 0.0).sum(axis=1) / np.maximum(known.sum(axis=1), 1)
+        error = np.where(payoff.censored, mean[:, None], error)
         payoff = replace(payoff, utility=payoff.utility - error)
     return stackelberg(payoff, top=top)
 

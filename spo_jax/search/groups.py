@@ -13,7 +13,7 @@ from spo_jax.envs.run.rollouts import Status
 from spo_jax.program import Group, Program
 from spo_jax.search.credit import Credits
 from spo_jax.search.payoffs import Table
-from spo_jax.search.rounds import Answers, Played
+from spo_jax.search.rounds import CENSORED, Answers, Played
 
 
 def leader_groups(
@@ -72,6 +72,6 @@ def _leader_failed(row: Sequence[Played]) -> bool:
 
     A failure that names no role (a process killed at its CPU limit) counts against neither.
     """
-    if any(played.status in (Status.OK.label, Status.HOST_FAULT.label) for played in row):
+    if any(played.status in (Status.OK.label, Status.HOST_FAULT.label, CENSORED) for played in row):
         return False
     return any(played.role == "destroy" for played in row)

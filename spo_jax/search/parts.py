@@ -11,6 +11,7 @@ from spo_jax.generator import Generator
 from spo_jax.search.contexts import PromptMaker
 from spo_jax.search.credit import CreditScheme, stackelberg
 from spo_jax.search.population import Panel, Survivors, diverse_survivors, leader_panel
+from spo_jax.search.racing import Rule
 from spo_jax.search.rounds import NoUpdate, Observer, Round, State, Updater
 from spo_jax.search.utility import Utility, improvement
 from spo_jax.search.writing.prompts import Templates
@@ -20,8 +21,9 @@ from spo_jax.search.writing.prompts import Templates
 class Parts:
     """The parts of a discovery.
 
-    learning_credit: what the update learns from, if not `credit`. templates: of the prompts; by
-        default those of the config's folder, read when this is made.
+    learning_credit: what the update learns from, if not `credit`. racing: which responses are
+        evaluated further, by default all. templates: of the prompts; by default those of the
+        config's folder, read when this is made.
     """
 
     config: Settings
@@ -34,6 +36,7 @@ class Parts:
     updater: Updater = field(default_factory=NoUpdate)
     survivors: Survivors = diverse_survivors
     panel: Panel = leader_panel
+    racing: Rule | None = None
     observer: Observer = field(default_factory=Observer)
     templates: Templates | None = None
 

@@ -18,7 +18,7 @@ from spo_jax.program import Pair, Program
 from spo_jax.search.credit import Credits, CrossPlay, Payoff
 from spo_jax.search.parts import Parts
 from spo_jax.search.population import Member, Population
-from spo_jax.search.rounds import Best, Digests, Failure, Played, appended, stands
+from spo_jax.search.rounds import RESPONSE, Best, Digests, Failure, Played, appended, stands
 from spo_jax.search.utility import mean_scores
 
 NONE: Mapping[Digests, tuple[Played, ...]] = {}
@@ -28,7 +28,10 @@ class Table:
     """The payoffs a round can see: those of earlier rounds, and those it adds.
 
     played: pairs that this round evaluated first. remeasured: its measurements of pairs that had
-    one. The J of a pair is the mean over all its measurements.
+    one. The J of a pair is the mean over all its measurements. A pair that a race left out
+    (`spo_jax.search.heats`) has an estimate; met again, it is evaluated in full.
+
+    repeated: rollouts of pairs that a race had left out before.
     """
 
     def __init__(
@@ -50,7 +53,10 @@ class Table:
         self._first = dict(known)
         self._more = dict(more)
         self._again: set[Digests] = set()
+        self._partial: dict[Digests, np.ndarray] = {}
+        self._lost: list[Played] = []
         self._level = 0.0
+        self.repeated = 0
         self.played: list[Played] = []
         self.remeasured: list[Played] = []
 
@@ -72,7 +78,16 @@ class Table:
     def missing(self, pairs: Iterable[Pair]) -> list[Pair]:
         """The distinct pairs among `pairs` that have no verdict yet."""
         new = {_digests(pair): pair for pair in pairs}
-        return [pair for digests, pair in new.items() if digests not in self._known]
+        return [pair for digests, pair in new.items() if not self._settled(digests)]
+
+    def _settled(self, digests: Digests) -> bool:
+        """Whether a pair has a verdict; an estimate is none."""
+        return digests in self._known and not self._known[digests].censored
+
+    def reuse(self, pairs: Iterable[Pair]) -> None:
+        """Count the pairs among `pairs` that an earlier round settled."""
+        asked = {_digests(pair) for pair in pairs}
+        self._again |= {d for d in self._before.keys() & asked if self._settled(d)}
 
     def play(self, pairs: Sequence[Pair], kind: str, progress: Progress | None = None) -> None:
         """Evaluate what is missing (eq:pair-performance), all pairs in one batch.
@@ -81,13 +96,39 @@ class Table:
         progress: called with (rollouts done, rollouts in all).
         """
         new = self.missing(pairs)
-        self._again |= self._before.keys() & {_digests(pair) for pair in pairs}
+        self.reuse(pairs)
         if not new:
             return
+        self.repeated += math.prod(self.shape) * sum(self.left_out(pair) for pair in new)
         with self._parts.observer.working(kind):
             played = self.outcomes(new, kind, self._instances, progress)
-        self._keep([each.lowered(self._level) for each in played.values()])
-        self.played += [self._first[digests] for digests in played]
+        self.record([each.lowered(self._level) for each in played.values()])
+
+    def left_out(self, pair: Pair) -> bool:
+        """Whether a race left a pair out, and it was not evaluated again since."""
+        return _digests(pair) in self._known and self._known[_digests(pair)].censored
+
+    def record(
+        self, found: Sequence[Played], partial: Mapping[Digests, np.ndarray] | None = None
+    ) -> None:
+        """Verdicts of this round. One of a pair that was left out takes the place of its estimate.
+
+        partial: [I, S] scores of pairs that are left out now, NaN for those that were not made.
+        """
+        new = {each.digests for each in found}
+        kinds = {d: self._first[d].kind for d in new & self._first.keys()}
+        found = [replace(each, kind=kinds.get(each.digests, each.kind)) for each in found]
+        self.played = [each for each in self.played if each.digests not in new]
+        self.remeasured = [each for each in self.remeasured if each.digests not in new]
+        first = [each for each in found if each.digests not in self._before]
+        self._keep(first)
+        self.played += first
+        again = [each for each in found if each.digests in self._before]
+        self.add([each for each in again if stands(each)])
+        lost = [each for each in again if not stands(each)]  # for this round; the estimate stays
+        self._known |= {each.digests: each for each in lost}
+        self._lost += lost
+        self._partial |= partial or {}
 
     def _keep(self, played: Sequence[Played]) -> None:
         """First measurements."""
@@ -107,6 +148,11 @@ class Table:
         for digests in {each.digests for each in more}:
             self._known[digests] = self._first[digests].joined(self._more[digests])
 
+    def settled_late(self, pair: Pair) -> bool:
+        """Whether this round evaluated a response in full that an earlier one had left out."""
+        of_earlier = {each.digests for each in self.remeasured if each.kind == RESPONSE}
+        return _digests(pair) in of_earlier and not self.left_out(pair)
+
     def measured_again(self, destroy: Program, repair: Program) -> bool:
         """Whether a pair has more than its first measurement."""
         return (destroy.digest, repair.digest) in self._more
@@ -117,11 +163,16 @@ class Table:
         kind: str,
         instances: Sequence[Instance],
         progress: Progress | None = None,
+        seeds: Sequence[int] | None = None,
     ) -> dict[Digests, Played]:
-        """What becomes of some pairs; those with a fault of the host are tried twice."""
-        played = self._outcomes(pairs, kind, instances, progress)
+        """What becomes of some pairs; those with a fault of the host are tried twice.
+
+        seeds: by default all of the run's.
+        """
+        seeds = range(self.shape[1]) if seeds is None else seeds
+        played = self._outcomes(pairs, kind, instances, seeds, progress)
         if faulty := [pair for pair in pairs if not stands(played[_digests(pair)])]:
-            played |= self._outcomes(faulty, kind, instances)
+            played |= self._outcomes(faulty, kind, instances, seeds)
         return played
 
     def _outcomes(
@@ -129,18 +180,20 @@ class Table:
         pairs: Sequence[Pair],
         kind: str,
         instances: Sequence[Instance],
+        seeds: Sequence[int],
         progress: Progress | None = None,
     ) -> dict[Digests, Played]:
         config = self._parts.config
         rollouts = self._parts.evaluator.run(
             pairs,
             instances,
-            seeds=range(config.evaluation.rollouts),
+            seeds=seeds,
             steps=config.evaluation.steps,
             fail_fast=True,
             progress=progress,
         )
-        require_rollouts(rollouts, len(pairs), *self.shape, config.evaluation.steps)
+        shape = (len(pairs), len(instances), len(seeds))
+        require_rollouts(rollouts, *shape, config.evaluation.steps)
         scores = self._parts.utility(rollouts, instances)
         values = mean_scores(scores)
         found = {}
@@ -148,24 +201,34 @@ class Table:
             status, reason, role = rollouts.failure(p) or (Status.OK, "", "")
             value = float(values[p]) if status == Status.OK else math.nan
             own = () if math.isnan(value) else tuple(map(float, scores[p].ravel()))
-            costs = rollouts.costs_of(p) if instances is self._training else ()
+            costs = rollouts.costs_of(p) if self._trains_on(instances) else ()
             found[_digests(pair)] = Played(
                 *_digests(pair), kind, status.label, value, reason, role, own, costs
             )
         return found
+
+    def _trains_on(self, instances: Sequence[Instance]) -> bool:
+        """Whether all of some instances are of the run's training."""
+        own = {each.digest for each in self._training or ()}
+        return all(each.digest in own for each in instances)
 
     def verdict(self, destroy: Program, repair: Program) -> Played:
         """What became of a pair that was played."""
         return self._known[destroy.digest, repair.digest]
 
     def utility(self, destroy: Program, repair: Program) -> float:
-        """J of a pair; NaN for one that failed, or that has no verdict."""
+        """J of a pair, or its estimate; NaN for one that failed, or that was not played."""
         played = self._known.get((destroy.digest, repair.digest))
         return math.nan if played is None else played.utility
 
     def scores(self, destroy: Program, repair: Program) -> np.ndarray:
-        """[I, S] float64 scores of a pair, whose mean is J; NaN for one without a J."""
+        """[I, S] float64 scores of a pair, whose mean is J; NaN for one without a J.
+
+        Of one that this round left out those that it has, and NaN for the others.
+        """
         played = self._known.get((destroy.digest, repair.digest))
+        if played is not None and played.censored:
+            return self._partial.get(played.digests, np.full(self.shape, np.nan))
         if played is None or not played.scores:
             return np.full(self.shape, np.nan)
         return np.array(played.scores).reshape(self.shape)
@@ -182,15 +245,18 @@ class Table:
         shape = (len(rows), len(columns), *self.shape)
         scores = np.array([[self.scores(d, r) for r in columns] for d in rows]).reshape(shape)
         known = [[self._known.get((d.digest, r.digest)) for r in columns] for d in rows]
-        values = [[math.nan if each is None else each.utility for each in row] for row in known]
+        values = [
+            [math.nan if each is None or each.censored else each.utility for each in row]
+            for row in known
+        ]
         return CrossPlay(rows, columns, np.array(values).reshape(shape[:2]), scores)
 
     def failures(self) -> list[Failure]:
         """Pairs of this round that failed, with the reason."""
         return [
             Failure("pair", played.status, played.reason, played.destroy, played.repair)
-            for played in (*self.played, *self.remeasured)
-            if played.status != Status.OK.label
+            for played in (*self.played, *self.remeasured, *self._lost)
+            if played.status != Status.OK.label and not played.censored
         ]
 
 
@@ -217,11 +283,13 @@ def payoff_of(
     values = np.full((len(destroys), slots), np.nan)
     bars = np.full((len(destroys), slots), np.nan)
     own = np.full((len(destroys), slots, *table.shape), np.nan)
+    out = np.zeros((len(destroys), slots), bool)
     scores = _scores(followers)
     for i, (destroy, row) in enumerate(zip(destroys, responses, strict=True)):
         for j, repair in enumerate(row):
             values[i, j] = table.utility(destroy, repair)
             own[i, j] = table.scores(destroy, repair)
+            out[i, j] = table.left_out(Pair(destroy, repair))
             bars[i, j] = _best_parent(repair, scores)
     scores = _scores(leaders)
     return Payoff(
@@ -235,6 +303,7 @@ def payoff_of(
             (*(member.program for member in leaders), *classical),
             (member.program for member in followers),
         ),
+        censored=out,
     )
 
 
@@ -261,9 +330,12 @@ def _best_parent(program: Program, scores: Mapping[str, float]) -> float:
 
 
 def better(best: Best | None, pairs: Iterable[Pair], table: Table, k: int) -> Best | None:
-    """The pair with the highest J; of equal ones, the one that was found first."""
+    """The pair with the highest J; of equal ones, the one that was found first.
+
+    A pair that a race left out is none of them.
+    """
     for pair in pairs:
-        value = table.utility(pair.destroy, pair.repair)
+        value = math.nan if table.left_out(pair) else table.utility(pair.destroy, pair.repair)
         if not math.isnan(value) and (best is None or value > best.utility):
             best = Best(pair, value, k)
     return best

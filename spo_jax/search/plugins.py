@@ -64,6 +64,7 @@ def require_parts(config: Settings) -> None:
     from spo_jax.envs.run.evaluator import get_evaluator
     from spo_jax.search.credit import get_credit
     from spo_jax.search.methods import rounds_of
+    from spo_jax.search.racing import get_racing
     from spo_jax.search.utility import get_utility
 
     get_credit(config.search.credit)
@@ -71,6 +72,7 @@ def require_parts(config: Settings) -> None:
         get_credit(config.learning.learning_credit)
     get_survivors(config.search.survivors)
     get_panel(config.search.panel)
+    get_racing(config.search.racing)
     get_utility(config.evaluation.utility)
     rounds_of(config)
     name, update = config.generator.name, config.learning.update

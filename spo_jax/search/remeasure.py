@@ -127,7 +127,7 @@ class Elites:
     @property
     def metrics(self) -> dict[str, float]:
         """What was measured again, and the level of the round's instances; none without any."""
-        if not self.table.remeasured:
+        if not self._count or not self.table.remeasured:
             return {}
         level = math.nan if self._level is None else self._level
         return {f"{STAGE}/pairs": float(len(self.table.remeasured)), f"{STAGE}/level": level}

@@ -21,6 +21,8 @@ Digests = tuple[str, str]  # a destroy's and a repair's
 Row = tuple[str, int]  # a destroy's digest and the round whose answers are meant
 
 UNPARSABLE = "unparsable"  # an answer without a program; a program's own statuses are Status labels
+RESPONSE = "response"  # the kind of a pair whose repair was written for its destroy
+CENSORED = "censored"  # of a pair that a race left out before it had all its evaluations
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,15 +58,18 @@ class Failure:
 
 @dataclass(frozen=True)
 class Played:
-    """One evaluated pair. utility: J (eq:pair-performance), NaN unless its status is "ok".
+    """One evaluated pair. utility: J (eq:pair-performance), NaN unless its status is "ok"; of one
+    that is "censored", which a race left out, an estimate (`spo_jax.search.racing.completed`).
 
     kind: "response" for a repair with the destroy it answers, "credit" for what a credit scheme
         asked for, "cross-play" for the panel's, "start" for a pair that the run began with. Of a
-        measurement of a pair that has one already: "elite", or "control" for one drawn blindly.
+        measurement of a pair that has one already: "elite", or "control" for one drawn blindly;
+        what it was first if a race had left it out.
     role: of the program that failed; empty where none did or where that is not known.
     scores: [I * S], by training instance and seed, the seeds of an instance side by side; their
-        mean is `utility`. Empty where that is NaN. costs: [I * S], of the best solutions, likewise;
-        for gaps, which decide nothing. Empty for a pair of a run from before they were kept.
+        mean is `utility`. Empty unless the status is "ok". costs: [I * S], of the best solutions,
+        likewise; for gaps, which decide nothing. Empty for a pair of a run from before they were
+        kept.
     """
 
     destroy: str
@@ -81,6 +86,11 @@ class Played:
     def digests(self) -> Digests:
         return (self.destroy, self.repair)
 
+    @property
+    def censored(self) -> bool:
+        """Whether a race left it out, so that its utility is an estimate."""
+        return self.status == CENSORED
+
     def lowered(self, level: float) -> "Played":
         """With `level` taken off its utility and scores, if it has any."""
         if math.isnan(self.utility):
@@ -92,8 +102,11 @@ class Played:
         """What is known of a pair after measuring it again: its utility is the mean over all.
 
         Its scores stay those of the first measurement, moved so that their mean is the utility. One
-        failure fails the pair, as within a measurement.
+        failure fails the pair, as within a measurement. An estimate counts for nothing beside a
+        measurement.
         """
+        if self.censored and more:
+            return replace(more[0].joined(more[1:]), kind=self.kind)
         for each in more:
             if each.status != Status.OK.label:
                 return replace(each, kind=self.kind)

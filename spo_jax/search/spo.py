@@ -13,6 +13,7 @@ Deliberate differences from the paper's listing:
 - A credit scheme may ask for more pairs than the responses; they are evaluated after line 9. The
   paper's asks for none.
 - A pair that an earlier round evaluated is not evaluated again: the rollouts would be the same.
+- Responses may race (`racing`, off in the paper's presets): see `spo_jax.search.heats`.
 - A run may start from pairs that exist (`spo_jax.search.start`); the paper's starts from none.
 - The best programs may be measured again before survivors are chosen (`remeasure`, off in the
   paper's presets): see `spo_jax.search.remeasure`.
@@ -32,6 +33,7 @@ from spo_jax.program import Group, Pair, Program, Prompt, Role
 from spo_jax.search.candidates import counts_of, distinct, play_responses, sample, written
 from spo_jax.search.credit import pairs_asked
 from spo_jax.search.groups import follower_groups, leader_groups
+from spo_jax.search.heats import Heats
 from spo_jax.search.instances import round_instances, training_instances
 from spo_jax.search.methods import round_of, rounds_in
 from spo_jax.search.parts import Method, Parts
@@ -115,7 +117,10 @@ def one_round(
     # of each pair (eq:pair-performance) as soon as it is sampled.
     prompts = _repair_contexts(parts, k, old_repairs, sampled)
     flat = [prompt for row in prompts for prompt in row]
-    answers, refused = sample(parts, k, flat, partial(play_responses, table))
+    heats = None
+    if parts.racing is not None:
+        heats = Heats(parts, table, instances, len(prompts[0]) if prompts else 0)
+    answers, refused = sample(parts, k, flat, heats or partial(play_responses, table))
     first = len(begun.destroys)  # rows of start pairs, which answer no prompt, come first
     followers = [*([] for _ in range(first)), *_in_rows(answers, prompts)]
     destroys = (*begun.destroys, *sampled)
@@ -164,7 +169,9 @@ def one_round(
         next_repairs = _survivors(parts, k, "repair", rated)
 
         # Line 11: the best pair so far, which what is measured again may change.
-        others = (*wanted, *crossed) if config.search.best_from == "all" else ()
+        others = [*wanted, *crossed]
+        if config.search.best_from == "responses":
+            others = [pair for pair in others if table.settled_late(pair)]
         best = elites.best([*pairs, *others])
         look.stage(k, "update", 0)
         metrics = learned.result()
@@ -185,7 +192,8 @@ def one_round(
         best=best,
         counts=_counts(leaders, answers, sampled, responses[first:], payoff.utility[first:], table),
         metrics={
-            **written(leaders, config), **written(answers, config), **elites.metrics, **metrics
+            **written(leaders, config), **written(answers, config), **elites.metrics,
+            **(heats.metrics if heats else {}), **metrics
         },
         answers=(*leaders, *answers),
         groups=groups,

@@ -25,7 +25,8 @@ class Utility(Protocol):
         """[P, I, S] float64, more is better: finite for every rollout whose status is OK.
 
         instances: [I], with their references where these are known. What failed rollouts are given
-        is not read. A pair's scores must not depend on the other pairs.
+        is not read. A pair's scores must not depend on the other pairs, nor on how many rollouts
+        are given at once: in a race it is called with some of a pair's instances and seeds.
         """
         ...
 

@@ -217,10 +217,11 @@ def _candidates(
 def _races(name: str, table: Table, scheme: Scheme, seeds: int, seed: int) -> str:
     whole = replay(table, _responses(table), seeds, evaluations=table.scores.shape[2], seed=seed)
     heads = ["rule", "evaluations", "best pair kept", "best quarter kept", "bias of J, sd",
-             "rank correlation", "regret"]  # fmt: skip
+             "advantages", "off, sd", "rank correlation", "regret"]  # fmt: skip
     told = markdown(heads, races(table, whole, scheme))
     return (
-        f"Races: pairs that go on with all of {whole.seen.shape[1]} evaluations, {name}\n\n{told}\n"
+        f"Races among the answers to a destroy, with {whole.seen.shape[1]} evaluations, "
+        f"{name}\n\n{told}\n"
     )
 
 

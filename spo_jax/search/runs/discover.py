@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from spo_jax.envs.run.evaluator import EvaluatorFactory
     from spo_jax.search.credit import CreditScheme
     from spo_jax.search.population import Panel, Survivors
+    from spo_jax.search.racing import Rule
     from spo_jax.search.utility import Utility
 
 OWN = "own"  # the preset's name of a run with `settings` of the caller
@@ -53,6 +54,7 @@ def discover(
     credit: "str | CreditScheme | None" = None,
     survivors: "str | Survivors | None" = None,
     panel: "str | Panel | None" = None,
+    racing: "str | Rule | None" = None,
     utility: "str | Utility | None" = None,
     evaluator: "str | EvaluatorFactory | None" = None,
     update: str | Updater | None = None,
@@ -72,9 +74,9 @@ def discover(
         find by its `spec`. By default the preset's.
     settings: all of the run's, as `spo_jax.settings` returns them; or else preset: a name or a TOML
         file ("quick" by default). more: settings above those, as rounds=4, seed=1, workers=8.
-    generator, credit, survivors, panel, utility, evaluator, update, method: the setting of that
-        name, or an object in its place. The manifest keeps the names of the objects, and a run goes
-        on with objects of the same names.
+    generator, credit, survivors, panel, racing, utility, evaluator, update, method: the setting of
+        that name, or an object in its place. The manifest keeps the names of the objects, and a run
+        goes on with objects of the same names.
     observer: an `Observer`, which watches the run besides the log. verbose: print what
         `spo discover` prints. report: write report.html into the run's folder after every round.
     track: where its numbers go besides: "tensorboard", "wandb", "mlflow" (also with commas between
@@ -97,6 +99,7 @@ def discover(
     objects = Objects()
     parts = {
         "generator": generator, "credit": credit, "survivors": survivors, "panel": panel,
+        "racing": racing,
         "utility": utility, "evaluator": evaluator, "update": update, "method": method,
     }  # fmt: skip
     given = more | {name: part for name, part in parts.items() if part is not None}

@@ -142,6 +142,7 @@ class Discovery:
         from spo_jax.search.instances import training_instances, validation_instances
         from spo_jax.search.methods import get_method, rounds_in, variant_of
         from spo_jax.search.plugins import get_panel, get_survivors, writer_and_learner
+        from spo_jax.search.racing import get_racing
         from spo_jax.search.runs.starting import start_pairs
         from spo_jax.search.start import record, require_runnable
         from spo_jax.search.utility import get_utility
@@ -163,6 +164,7 @@ class Discovery:
         credit, own = get_credit(config.search.credit), config.learning.learning_credit
         learning_credit = None if own is None else get_credit(own)
         survivors, panel = get_survivors(config.search.survivors), get_panel(config.search.panel)
+        racing = get_racing(config.search.racing)
         utility, method = get_utility(config.evaluation.utility), get_method(config)
         if config.generator.name == VLLM:
             share_devices(in_turns=config.vllm.residency != "both")
@@ -238,6 +240,7 @@ class Discovery:
                     updater=updater,
                     survivors=survivors,
                     panel=panel,
+                    racing=racing,
                     observer=Both(display, tracking, *([self.observer] if self.observer else [])),
                     templates=templates,
                 )
@@ -310,8 +313,9 @@ class Discovery:
             )  # fmt: skip
             store.commit_finals(measured, display.remark, display.seconds())
         self.unwritten = store.export_best(store.best())
-        if bill := lines.bill(store.totals()):
-            display.say(bill)
+        totals = store.totals()
+        for line in filter(None, (lines.raced(totals), lines.bill(totals))):
+            display.say(line)
 
 
 @contextlib.contextmanager

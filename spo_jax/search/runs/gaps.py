@@ -15,13 +15,12 @@ import numpy as np
 
 from spo_jax.envs.metrics import reference_gap
 from spo_jax.envs.report.reference_files import Row
-from spo_jax.search.rounds import Digests, Round
+from spo_jax.search.rounds import RESPONSE, Digests, Round
 from spo_jax.search.runs.records import ReferenceRecord
 from spo_jax.search.runs.references import Found
 
 SEEN = "the best cost that this run has seen"
 _SO_FAR = "that this run has seen so far"
-RESPONSE = "response"  # the kind of pairs that a round's median is of
 Costs = Sequence[float]  # [I * S], the rollouts of an instance side by side
 
 
@@ -121,7 +120,7 @@ class Course:
                 before[each.round].append(each)
             for pairs in before.values():
                 self._add(self._yardstick, pairs)
-        new = [Paid(done.number, p.kind, p.digests, p.costs) for p in done.pairs]
+        new = [Paid(done.number, p.kind, p.digests, p.costs) for p in (*done.pairs, *done.again)]
         self._add(self._yardstick, new)
         best = math.nan
         if done.best is not None:

@@ -13,25 +13,28 @@ from typing import Any
 from spo_jax.config import FIELDS, Settings
 from spo_jax.errors import InputError
 from spo_jax.program import ROLES
+from spo_jax.search.rounds import CENSORED
 from spo_jax.search.runs.tables import (
     LATER,
     REMEASURED,
     SCHEMA,
     TIMED,
     identity,
+    races,
     remeasures,
     there,
 )
 
 REMEDY = "it was edited or damaged; restore it from a copy, or begin a new run"
 
+KINDS = ("response", "credit", "cross-play", "start")
 _WORDS = {
     ("programs", "role"): ROLES,
     **{(table, "role"): ROLES for table in ("members", "credits", "prompts", "samples")},
-    ("pairs", "kind"): ("response", "credit", "cross-play", "start"),
+    ("pairs", "kind"): KINDS,
     ("pairs", "role"): ("", *ROLES),
     ("finalists", "kind"): ("finalist", "control"),
-    (REMEASURED, "kind"): ("elite", "control"),
+    (REMEASURED, "kind"): ("elite", "control", *KINDS),
     (REMEASURED, "role"): ("", *ROLES),
     ("costs", "kind"): ("training", "validation"),
 }
@@ -71,7 +74,7 @@ def _faults(db: sqlite3.Connection) -> Iterator[str]:
     for table in TIMED:
         if table not in known and table not in LATER:
             yield f"there is no table {table}"
-    if REMEASURED not in known and remeasures(db):
+    if REMEASURED not in known and (remeasures(db) or races(db)):
         yield f"there is no table {REMEASURED}"
     for table in known:
         yield from _columns(db, table)
@@ -115,12 +118,12 @@ def _faults(db: sqlite3.Connection) -> Iterator[str]:
             yield f"the table {table} names a {role} program ({column}) that is not there"
     for role in ROLES:
         if _any(
-            db, "pairs", "status = 'ok' AND NOT EXISTS (SELECT 1 FROM programs"
+            db, "pairs", f"status IN ('ok', '{CENSORED}') AND NOT EXISTS (SELECT 1 FROM programs"
             f" WHERE digest = pairs.{role} AND programs.role = '{role}')",
         ):  # fmt: skip
             yield f"the table pairs names a {role} program that is not there"
     for table in ("pairs", *({REMEASURED} & set(known))):
-        if _any(db, table, "status = 'ok' AND utility IS NULL"):
+        if _any(db, table, f"status IN ('ok', '{CENSORED}') AND utility IS NULL"):
             yield f"the table {table} has a pair that is ok and has no utility"
     for table, column, lawful, kind in _JSON:
         if table not in known:

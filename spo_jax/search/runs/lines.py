@@ -123,6 +123,21 @@ def spent_line(what: str, spent: Mapping[str, float]) -> str:
     return f"{what} took: {known}"
 
 
+def raced(totals: Mapping[str, float]) -> str:
+    """What the races of a run left out; "" for a run without any."""
+    pairs, out, rollouts, saved, repeated = (
+        totals.get(f"racing/{name}", 0.0)
+        for name in ("pairs", "out", "rollouts", "saved", "repeated")
+    )
+    if not rollouts:
+        return ""
+    again = f", {repeated:,.0f} made again" if repeated else ""
+    return (
+        f"Racing: {saved:,.0f} of {rollouts:,.0f} rollouts of responses left out"
+        f" ({saved / rollouts:.0%}){again}; J of {out:,.0f} of {pairs:,.0f} pairs is an estimate"
+    )
+
+
 def bill(totals: Mapping[str, float]) -> str:
     """The total cost of an endpoint's answers; "" for other generators."""
     if not any(f"{what}/prompt_tokens" in totals for what in WRITTEN):

@@ -7,9 +7,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import cache, partial
 
+from spo_jax.envs.run.rollouts import Status
 from spo_jax.program import Pair, Program
 from spo_jax.search.population import Member, Population
 from spo_jax.search.rounds import (
+    CENSORED,
     Best,
     Digests,
     Individual,
@@ -117,35 +119,39 @@ def candidates(db: sqlite3.Connection, count: int, best_from: str) -> list[Best]
 def controls(
     db: sqlite3.Connection, count: int, best_from: str, seed: int, but: Sequence[Best]
 ) -> list[Best]:
-    """`count` valid pairs of a run drawn whatever their J, or all there are; none of `but`."""
+    """`count` valid pairs of a run drawn whatever their J, or all there are; none of `but`.
+
+    Those that races left out are among them, with their estimates.
+    """
     out = {(each.pair.destroy.digest, each.pair.repair.digest) for each in but}
-    rows = [row for row in _valid(db, best_from) if row[:2] not in out]
+    rows = [row for row in _valid(db, best_from, estimates=True) if row[:2] not in out]
     drawn = python_rng(seed, "controls").sample(rows, min(count, len(rows)))
     return [_named(db, *row) for row in drawn]
 
 
-def _valid(db: sqlite3.Connection, best_from: str) -> list[tuple[str, str, float, int]]:
+def _valid(
+    db: sqlite3.Connection, best_from: str, estimates: bool = False
+) -> list[tuple[str, str, float, int]]:
     """Digests, J and round of the pairs that a run's best is chosen from, the highest J first.
 
-    J is the mean over everything measured of a pair.
+    J is the mean over everything measured of a pair. estimates: also those of pairs that races left
+    out.
     """
     kinds: tuple[str, ...] = ("response", START)
     if best_from != "responses":
         kinds += ("credit", "cross-play")
-    rows: list[tuple[str, str, float, int]] = db.execute(
-        f"SELECT destroy, repair, utility, round FROM pairs WHERE status = 'ok' AND kind IN"
-        f" ({','.join('?' * len(kinds))}) ORDER BY utility DESC, round, destroy, repair",
-        kinds,
+    rows = db.execute(
+        "SELECT destroy, repair, utility, round, status FROM pairs WHERE status IN (?, ?)"
+        f" AND kind IN ({','.join('?' * len(kinds))})",
+        (Status.OK.label, CENSORED, *kinds),
     ).fetchall()
     again = read_again(db)
-    if not again:
-        return rows
-    found = []
-    for destroy, repair, utility, number in rows:
-        first = Played(destroy, repair, "", "ok", utility)
+    valid = []
+    for destroy, repair, utility, number, status in rows:
+        first = Played(destroy, repair, "", status, utility)
         joined = first.joined(again.get((destroy, repair), ()))
-        found.append((destroy, repair, joined.utility, number))
-    valid = [row for row in found if not math.isnan(row[2])]
+        if math.isfinite(joined.utility) and (estimates or not joined.censored):
+            valid.append((destroy, repair, joined.utility, number))
     return sorted(valid, key=lambda row: (-row[2], row[3], row[:2]))
 
 

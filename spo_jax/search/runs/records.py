@@ -67,9 +67,11 @@ class ProgramRecord:
 @dataclass(frozen=True)
 class PairRecord:
     """A pair that was evaluated. destroy, repair: names. kind: "response", "credit",
-    "cross-play" or "start"; in `Run.remeasured` "elite" or "control".
+    "cross-play" or "start"; in `Run.remeasured` "elite" or "control", or as before of a pair that a
+    race had left out.
 
-    utility: J, NaN unless the status is "ok". failed: the role of the program that failed, or "".
+    utility: J, NaN unless the status is "ok"; of a pair that a race left out, which is "censored",
+    an estimate. failed: the role of the program that failed, or "".
     gap: the mean over the training instances and their rollouts of how many per cent its costs are
         above `Run.references`; NaN for a pair without costs, as in runs that did not keep them.
     """

@@ -22,8 +22,9 @@ from spo_jax.config import Settings
 from spo_jax.errors import InputError
 from spo_jax.program import ROLES, Pair, Program, Role
 from spo_jax.search.methods import rounds_of
-from spo_jax.search.rounds import Best
-from spo_jax.search.runs.gaps import RESPONSE, Measured, middle
+from spo_jax.search.racing import NONE
+from spo_jax.search.rounds import RESPONSE, Best
+from spo_jax.search.runs.gaps import Measured, middle
 from spo_jax.search.runs.intact import REMEDY
 from spo_jax.search.runs.reading import (
     candidates,
@@ -122,8 +123,11 @@ class Run:
 
     @cached_property
     def remeasured(self) -> Records[PairRecord]:
-        """Every further measurement of a pair, by round; none unless `remeasure` is set."""
-        return self._pairs(REMEASURED if self.config.search.remeasure else "")
+        """Every further measurement of a pair, by round; none unless `remeasure` or `racing` is
+        set. Those of a pair that a race left out take the place of its estimate.
+        """
+        search = self.config.search
+        return self._pairs(REMEASURED if search.remeasure or search.racing != NONE else "")
 
     def _pairs(self, table: str) -> Records[PairRecord]:
         what = "destroy, repair, round, kind, status, utility, reason, role"

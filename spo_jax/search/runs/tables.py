@@ -115,8 +115,18 @@ TIMED = (*TABLES, "timings")  # equal runs have equal TABLES, and their own timi
 
 def remeasures(db: sqlite3.Connection) -> bool:
     """Whether a run measures its best again, by the settings that it began with."""
-    row = db.execute("SELECT value FROM config WHERE name = 'remeasure'").fetchone()
-    return row is not None and row[0] != "0"
+    return _began_with(db, "remeasure") not in (None, "0")
+
+
+def races(db: sqlite3.Connection) -> bool:
+    """Whether responses race, likewise; what was left out may be evaluated again."""
+    return _began_with(db, "racing") not in (None, '"none"')
+
+
+def _began_with(db: sqlite3.Connection, name: str) -> str | None:
+    """A setting as JSON; None in a run from before there was one."""
+    row = db.execute("SELECT value FROM config WHERE name = ?", (name,)).fetchone()
+    return None if row is None else str(row[0])
 
 
 def connect(path: Path, create: bool = False) -> sqlite3.Connection:
@@ -203,7 +213,8 @@ def write_round(
         for p in done.again
     ]
     _insert(db, REMEASURED, again)
-    _write_costs(db, k, "training", {p.digests: p.costs for p in done.pairs})
+    paid = {p.digests: p.costs for p in (*done.pairs, *done.again)}
+    _write_costs(db, k, "training", paid)
     for role, population in (("destroy", done.destroys), ("repair", done.repairs)):
         rows = [
             (k, role, rank, program_id(m.program), m.score, m.round)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from spo_jax import __version__
-from spo_jax.search.runs.gaps import RESPONSE
+from spo_jax.search.rounds import RESPONSE
 from spo_jax.search.runs.run import Run
 
 LAST = ("validation", "fresh")  # the stages behind the last round
