@@ -192,7 +192,7 @@ def stages(rule: Rule, evaluations: int) -> list[int]:
         when = "after each but the last" if told is None else f"after {', '.join(map(str, told))}"
         raise InputError(
             f"racing: the rule {rule} is asked {when}, and a pair has {evaluations} evaluations: "
-            "nothing would ever be left out; use another rule, or more instances or rollouts"
+            "no pair would ever be left out; use another rule, or more instances or rollouts"
         )
     return found
 
