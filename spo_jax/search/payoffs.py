@@ -52,6 +52,7 @@ class Table:
         self._known = {d: each.joined(more.get(d, ())) for d, each in known.items()}
         self._first = dict(known)
         self._more = dict(more)
+        self._reusable = {d for d, each in self._known.items() if not each.censored}
         self._again: set[Digests] = set()
         self._partial: dict[Digests, np.ndarray] = {}
         self._lost: list[Played] = []
@@ -76,18 +77,13 @@ class Table:
         return len(self.played) + len(self.remeasured)
 
     def missing(self, pairs: Iterable[Pair]) -> list[Pair]:
-        """The distinct pairs among `pairs` that have no verdict yet."""
+        """The distinct pairs among `pairs` that have no verdict yet; an estimate is none."""
         new = {_digests(pair): pair for pair in pairs}
-        return [pair for digests, pair in new.items() if not self._settled(digests)]
-
-    def _settled(self, digests: Digests) -> bool:
-        """Whether a pair has a verdict; an estimate is none."""
-        return digests in self._known and not self._known[digests].censored
+        return [p for d, p in new.items() if d not in self._known or self._known[d].censored]
 
     def reuse(self, pairs: Iterable[Pair]) -> None:
-        """Count the pairs among `pairs` that an earlier round settled."""
-        asked = {_digests(pair) for pair in pairs}
-        self._again |= {d for d in self._before.keys() & asked if self._settled(d)}
+        """Count the pairs among `pairs` of which an earlier round has a verdict."""
+        self._again |= self._reusable & {_digests(pair) for pair in pairs}
 
     def play(self, pairs: Sequence[Pair], kind: str, progress: Progress | None = None) -> None:
         """Evaluate what is missing (eq:pair-performance), all pairs in one batch.
@@ -196,12 +192,13 @@ class Table:
         require_rollouts(rollouts, *shape, config.evaluation.steps)
         scores = self._parts.utility(rollouts, instances)
         values = mean_scores(scores)
+        trains = self._trains_on(instances)
         found = {}
         for p, pair in enumerate(pairs):
             status, reason, role = rollouts.failure(p) or (Status.OK, "", "")
             value = float(values[p]) if status == Status.OK else math.nan
             own = () if math.isnan(value) else tuple(map(float, scores[p].ravel()))
-            costs = rollouts.costs_of(p) if self._trains_on(instances) else ()
+            costs = rollouts.costs_of(p) if trains else ()
             found[_digests(pair)] = Played(
                 *_digests(pair), kind, status.label, value, reason, role, own, costs
             )
