@@ -64,7 +64,7 @@ class SearchSettings(Group):
         "diverse",
         "who survives a round: by score and distance (the paper), or by rank and distance",
     )
-    racing: Literal["none", "worst-quarter", "worst-half", "t-test", "f-race"] | Own = knob(
+    racing: Literal["none", "worst-quarter", "worst-half", "t-test", "f-race"] | Own = rare(
         "none", "responses to a destroy that are evaluated in full: all (none), or by a race's rule"
     )
     remeasure: int = knob(

@@ -120,7 +120,8 @@ class Course:
                 before[each.round].append(each)
             for pairs in before.values():
                 self._add(self._yardstick, pairs)
-        new = [Paid(done.number, p.kind, p.digests, p.costs) for p in (*done.pairs, *done.again)]
+        late = [each for each in done.again if each.costs]  # which races had left out
+        new = [Paid(done.number, p.kind, p.digests, p.costs) for p in (*done.pairs, *late)]
         self._add(self._yardstick, new)
         best = math.nan
         if done.best is not None:

@@ -213,7 +213,7 @@ def write_round(
         for p in done.again
     ]
     _insert(db, REMEASURED, again)
-    paid = {p.digests: p.costs for p in (*done.pairs, *done.again)}
+    paid = {p.digests: p.costs for p in (*done.pairs, *done.again) if p.costs}
     _write_costs(db, k, "training", paid)
     for role, population in (("destroy", done.destroys), ("repair", done.repairs)):
         rows = [
