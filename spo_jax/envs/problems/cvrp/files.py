@@ -262,7 +262,7 @@ Check = Callable[[Instance, Routes], None]  # raises InputError unless the route
 
 
 def load_routes(path: str | Path, instance: Instance, check: Check) -> tuple[Routes, float | None]:
-    """The routes of a .sol file, and the cost that it states. Raises InputError, as `check` does."""
+    """The routes of a .sol file, and the cost that it states. Raises InputError."""
     from vrplib.parse import parse_solution  # here, because workers import this module's package
 
     text = read_text(path)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from spo_jax.envs.problem import DIST, OR_TOOLS, Baseline, Instance, Part, Problem
+from spo_jax.envs.problem import DIST, Instance, Part, Problem
 from spo_jax.envs.problems.cvrp import parts
 from spo_jax.envs.problems.cvrp.files import lower_bound, routes_cost
 from spo_jax.envs.problems.cvrp.rules import Routes
@@ -19,7 +19,7 @@ from spo_jax.envs.problems.vrptw import files
 from spo_jax.envs.problems.vrptw.rules import TIMES, VRPTWRules
 from spo_jax.envs.reading import Reading
 from spo_jax.errors import InputError
-from spo_jax.program import Argument, Interface, Program, Role
+from spo_jax.program import Argument, Interface, Role
 from spo_jax.seeding import numpy_rng
 
 if TYPE_CHECKING:
@@ -76,9 +76,7 @@ class VRPTW(Problem):
             ready[0], due[0], service[0] = 0.0, HORIZON, 0.0
             extra = dict(zip(TIMES, (ready, due, service), strict=True))
             name = f"uniform-{size}-{k}@{seed}"
-            instances.append(
-                Instance("vrptw", name, size, coords, dist, demands, 50, extra=extra)
-            )
+            instances.append(Instance("vrptw", name, size, coords, dist, demands, 50, extra=extra))
         return instances
 
     def read(self, path: str | Path, *, distances: str = "file") -> Instance:
@@ -120,4 +118,14 @@ class VRPTW(Problem):
     def draw(self, axes: Any, instance: Instance, solution: Sequence[Sequence[int]]) -> None:
         from spo_jax.envs.problems.cvrp.picture import draw
 
+        files.check_routes(instance, solution)
         draw(axes, instance, solution)
+
+    def contract(self, role: Role) -> str:
+        return (_HERE / f"contract-{role}.txt").read_text("utf-8")
+
+    def grammar(self, role: Role, kit: bool = False) -> "Grammar":
+        """The problem has no kit: its programs are the same with and without."""
+        from spo_jax.envs.problems.vrptw.grammar import destroy, repair
+
+        return destroy.GRAMMAR if role == "destroy" else repair.GRAMMAR

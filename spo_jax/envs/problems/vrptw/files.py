@@ -185,18 +185,17 @@ def _require_in_time(
     parts: _Solomon, dist: np.ndarray, ready: np.ndarray, due: np.ndarray, service: np.ndarray
 ) -> None:
     """Fails for a customer that a vehicle cannot serve even alone."""
-    slack = ROUNDING * due[0]
     arrives = np.maximum(ready[0] + dist[0], ready)
     back = arrives + service + dist[:, 0]
     for k in range(1, len(dist)):
         line = parts.customers[k][0]
-        if arrives[k] > due[k] + slack:
+        if arrives[k] > due[k]:
             parts.fail(
                 f"customer {k} cannot be reached in its window: a vehicle that comes from the "
                 f"depot is there at {arrives[k]:g}, and it is due at {due[k]:g}",
                 line,
             )
-        if back[k] > due[0] + slack:
+        if back[k] > due[0]:
             parts.fail(
                 f"customer {k} cannot be served in time: the vehicle would be back at {back[k]:g}, "
                 f"and the depot closes at {due[0]:g}",
