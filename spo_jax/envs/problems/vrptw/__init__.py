@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from spo_jax.envs.problem import DIST, Instance, Part, Problem
+from spo_jax.envs.problem import DIST, OR_TOOLS, Baseline, Instance, Part, Problem
 from spo_jax.envs.problems.cvrp import parts
 from spo_jax.envs.problems.cvrp.files import lower_bound, routes_cost
 from spo_jax.envs.problems.cvrp.rules import Routes
@@ -19,7 +19,7 @@ from spo_jax.envs.problems.vrptw import files
 from spo_jax.envs.problems.vrptw.rules import TIMES, VRPTWRules
 from spo_jax.envs.reading import Reading
 from spo_jax.errors import InputError
-from spo_jax.program import Argument, Interface, Role
+from spo_jax.program import Argument, Interface, Program, Role
 from spo_jax.seeding import numpy_rng
 
 if TYPE_CHECKING:
@@ -50,6 +50,17 @@ class VRPTW(Problem):
     reading = ("distances",)
     whole, region = 300, 150
     solution_suffix = ".sol"
+    baselines = MappingProxyType(
+        {
+            "alns": Baseline(f"{__name__}.alns:alns", seeded=True),
+            "insertion-i1": Baseline(f"{__name__}.heuristics:insertion_i1"),
+            "or-tools": Baseline(f"{__name__}.or_tools:or_tools", needs=OR_TOOLS),
+            "pyvrp": Baseline(
+                f"{__name__}.references:pyvrp", seeded=True, needs=("pyvrp", "solvers")
+            ),
+        }
+    )
+    quick_reference = 50
     settings = MappingProxyType({"panel_evolved": 2, "panel_classical": True})
 
     def sample(self, size: int, count: int, seed: int) -> list[Instance]:
@@ -120,6 +131,17 @@ class VRPTW(Problem):
 
         files.check_routes(instance, solution)
         draw(axes, instance, solution)
+
+    def solve_reference(self, instance: Instance, effort: str) -> tuple[Routes, str, bool]:
+        """The best routes of several runs of PyVRP. Raises MissingExtra."""
+        from spo_jax.envs.problems.vrptw.references import solve_reference
+
+        return solve_reference(instance, effort)
+
+    def classical_destroys(self) -> tuple[Program, ...]:
+        from spo_jax.envs.problems.vrptw.classical import VRPTW_DESTROYS
+
+        return VRPTW_DESTROYS
 
     def contract(self, role: Role) -> str:
         return (_HERE / f"contract-{role}.txt").read_text("utf-8")

@@ -1,6 +1,7 @@
 """Solomon's insertion I1, and the places of a customer in a route with time windows."""
 
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 
@@ -32,7 +33,7 @@ class Places:
         walk = [0, *route, 0]
         slack = ROUNDING * due[0]
         begins = [float(ready[0])]
-        for a, b in zip(walk[:-1], walk[1:], strict=True):
+        for a, b in pairwise(walk):
             begins.append(max(begins[-1] + float(service[a] + dist[a, b]), float(ready[b])))
         begins[-1] = begins[-2] + float(service[walk[-2]] + dist[walk[-2], 0])  # nobody waits there
         latest = [float(due[0])]
@@ -52,9 +53,9 @@ def insertion_i1(instance: Instance, seed: int = 0) -> list[list[int]]:
     """The shortest routes of Solomon's insertion I1 (Operations Research 35, 1987).
 
     Routes are built one by one, each from the farthest customer or the one due first, with the four
-    settings of Solomon's tables: eight runs. Each step puts the customer with the largest
-    lambda * d(0, u) - c1(u) where c1 is least, alpha_1 times the detour plus alpha_2 times the delay
-    of the next stop. The seed changes nothing.
+    settings of Solomon's tables: eight runs. Each step inserts the customer with the largest
+    lambda * d(0, u) - c1(u) at the place where c1 is least: alpha_1 times the detour plus alpha_2
+    times the delay of the next stop. The seed changes nothing.
     """
     runs = [_i1(instance, first, *setting) for first in _SEEDS for setting in _SETTINGS]
     return min(runs, key=lambda routes: routes_cost(instance.dist, routes))

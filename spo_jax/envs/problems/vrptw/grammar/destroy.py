@@ -10,7 +10,8 @@ from spo_jax.program.grammar.base import choice
 from spo_jax.program.grammar.pieces import uses
 
 _TIMELY = """
-    of the $spread times as many customers around $around, those whose windows lie closest to its own
+    of the $spread times as many customers around $around, those whose time windows are nearest \
+to its own
     $left
     $seed
     $nearest
