@@ -90,7 +90,7 @@ def data_of(instance: Instance, times: Times | None = None) -> Any:
     except ImportError:
         raise MissingExtra("pyvrp 0.14", "solvers") from None
     n = instance.size
-    of: list[dict[str, int]] = [{} for _ in range(n + 1)]
+    of: list[dict[str, Any]] = [{} for _ in range(n + 1)]
     if times is None:
         weights: Any = scaled(instance.dist, LARGEST)
         durations: Any = np.zeros_like(weights)

@@ -151,3 +151,6 @@ class VRPTW(Problem):
         from spo_jax.envs.problems.vrptw.grammar import destroy, repair
 
         return destroy.GRAMMAR if role == "destroy" else repair.GRAMMAR
+
+    def export(self) -> str:
+        return (_HERE / "export.txt").read_text("utf-8")
