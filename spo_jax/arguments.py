@@ -432,9 +432,9 @@ COMMANDS: dict[str, tuple[str, str, str, Callable[[argparse.ArgumentParser], Non
     "solve": (
         "solve an instance with a pair",
         "Searches one instance (TSPLIB .tsp, CVRPLIB .vrp, Solomon's .txt or a CSV) and writes the "
-        "best solution found as a tour or a .sol file that other tools read. Each worker searches by itself; "
-        "they exchange the best and warm up anew when they have cooled down. Ctrl-C ends it early, "
-        "and the best so far is written.",
+        "best solution found as a tour or a .sol file that other tools read. Each worker searches "
+        "by itself; they exchange the best and warm up anew when they have cooled down. Ctrl-C "
+        "ends it early, and the best so far is written.",
         "spo solve berlin52.tsp --time 30 --plot berlin52.png",
         _solve,
     ),

@@ -49,7 +49,7 @@ def test_data_flows_one_way() -> None:
 
 def test_problems_are_known_by_their_packages_alone() -> None:
     """No code outside names a problem; the table of names and the default of a run do."""
-    known = ("tsp", "cvrp")
+    known = ("tsp", "cvrp", "vrptw")
     named = ("envs/problems/__init__.py", "config.py", "presets/")
     named += tuple(f"envs/problems/{name}/" for name in known)
     for path in ROOT.rglob("*.py"):
@@ -88,7 +88,8 @@ def test_a_worker_never_imports_jax() -> None:
     modules = loaded_by(
         "import spo_jax.envs.run.sandbox.zygote\n"
         "from spo_jax.envs.problems import get_problem\n"
-        "get_problem('tsp').classical_destroys(), get_problem('cvrp').classical_destroys()"
+        "get_problem('tsp').classical_destroys(), get_problem('cvrp').classical_destroys(), "
+        "get_problem('vrptw').classical_destroys()"
     )
     heavy = {"jax", "jaxlib", "flax", "optax", "orbax", "chex", "matplotlib", "rich", "vrplib"}
     assert not modules & heavy

@@ -1,6 +1,5 @@
 """The VRPTW: rules, Solomon's files, places and programs against brute force and PyVRP."""
 
-import importlib.util
 import itertools
 import json
 import math
@@ -15,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from spo_jax.cli import main
+from spo_jax.envs.exports import tail
 from spo_jax.envs.problem import Infeasible
 from spo_jax.envs.problems import get_problem
 from spo_jax.envs.problems.cvrp import files as cvrplib
@@ -24,7 +24,7 @@ from spo_jax.envs.problems.vrptw.alns import alns
 from spo_jax.envs.problems.vrptw.heuristics import Places, insertion_i1
 from spo_jax.envs.run.local import LocalEvaluator
 from spo_jax.errors import InputError
-from spo_jax.program import Pair, Program, load_pair
+from spo_jax.program import Pair, Program, load_pair, save_pair
 
 PROBLEM = get_problem("vrptw")
 # Written for this test: whole distances, so that all times can be worked out by hand.
@@ -402,19 +402,13 @@ def test_the_contracts_have_the_interface() -> None:
             assert f"- {name}: {name}[i]" in PROBLEM.contract(role)
 
 
-def exported(tmp_path, capsys):
-    path = tmp_path / "timed_pair.py"
-    argv = ["export", PROBLEM.pair, "--problem", "vrptw", "--out", path, "--for", "function"]
-    code, _, errors = spo(capsys, *argv)
-    assert code == 0, errors
-    spec = importlib.util.spec_from_file_location("timed_pair", path)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module.solve
-
-
-def test_the_pair_works_as_a_function(tmp_path, capsys) -> None:
-    solve = exported(tmp_path, capsys)
+def test_the_pair_works_as_a_function(tmp_path) -> None:
+    pair = load_pair(PROBLEM.pair)
+    behind = tail(PROBLEM, pair, "function")
+    path = save_pair(tmp_path / "pair.py", pair, "", PROBLEM.interface, PROBLEM.kit, behind)
+    names: dict = {}
+    exec(path.read_text(), names)
+    solve = names["solve"]
     [instance] = PROBLEM.sample(6, 1, 8)
     rest = [instance.capacity, *instance.extra.values()]
     found = solve(instance.coords, instance.demands, *rest, steps=60)
