@@ -48,6 +48,7 @@ class VRPTW(Problem):
     cpu_seconds = 30.0
     suffixes = (".txt",)
     reading = ("distances",)
+    pair = str(_HERE / "pair.py")
     whole, region = 300, 150
     solution_suffix = ".sol"
     baselines = MappingProxyType(

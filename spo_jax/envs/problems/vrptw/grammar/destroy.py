@@ -10,8 +10,8 @@ from spo_jax.program.grammar.base import choice
 from spo_jax.program.grammar.pieces import uses
 
 _TIMELY = """
-    of the $spread times as many customers around $around, those whose time windows are nearest \
-to its own
+    the customers whose time windows lie closest to that of $around, among the $spread times as \
+many nearest to it
     $left
     $seed
     $nearest
