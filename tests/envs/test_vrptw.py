@@ -414,8 +414,10 @@ def test_the_pair_works_as_a_function(tmp_path) -> None:
     found = solve(instance.coords, instance.demands, *rest, steps=60)
     assert all(in_time(instance, route) for route in found)
     assert length(instance, found) == pytest.approx(optimum(instance), rel=1e-9)
+    early = rest[2].copy()
+    early[0] = 0.3  # when the depot closes
     with pytest.raises(ValueError, match="cannot be served in time"):
-        solve(instance.coords, instance.demands, *rest[:2], rest[2] * 0 + 0.01, rest[3])
+        solve(instance.coords, instance.demands, *rest[:2], early, rest[3])
     with pytest.raises(ValueError, match="one finite number for each place"):
         solve(instance.coords, instance.demands, *rest[:3], rest[3][1:])
 
@@ -502,7 +504,7 @@ def test_solve_finds_the_problem_by_the_suffix(tmp_path, monkeypatch, capsys) ->
     assert sorted(walk["load"] for walk in told["walks"]) == [5, 9, 10]
     code, said, _ = spo(
         capsys, "solve", "small.txt", "--steps", 5, "--workers", 1, "--start", "small.spo.sol",
-        "--force",
+        "--out", "again.sol",
     )  # fmt: skip
     assert code == 0
     assert "started at 38" in said
@@ -512,6 +514,7 @@ def test_solve_finds_the_problem_by_the_suffix(tmp_path, monkeypatch, capsys) ->
     assert "customer 2 is not visited" in errors
 
 
+@pytest.mark.long
 def test_a_discovery_with_the_grammar(tmp_path, capsys) -> None:
     run = tmp_path / "run"
     tiny = "--size 8 --instances 1 --rollouts 1 --steps 10 --workers 1 --preset smoke"
