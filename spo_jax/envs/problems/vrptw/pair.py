@@ -1,4 +1,4 @@
-"""Discovered by spo-jax: run vr-quick, round 3 (D3.02 with R3.13), discovery utility J =
+"""Discovered by spo-jax: run vrptw-quick, round 3 (D3.02 with R3.13), discovery utility J =
 0.591609.
 
 One step of the search makes a candidate from the current solution:
@@ -86,10 +86,11 @@ def find_place(dist, ready, due, service, legs, route, node):
 def destroy(dist, demands, capacity, ready, due, service, current_routes,
             steps_since_improvement, rng):
     """Remove 3 sqrt(n) for 2 steps after an improvement and 8 to 3 sqrt(n) at random in
-    stagnation, taking separate regions of at most 15, each of of the 2 times as many
-    customers around a random customer, those whose windows lie closest to its own, or
-    with probability 0.2 strings of consecutive stops (length 3 to 10 at random) through
-    the routes around a random customer, half of them with up to 5 stops kept inside."""
+    stagnation, taking separate regions of at most 15, each of the customers whose time
+    windows lie closest to that of a random customer, among the 2 times as many nearest to
+    it, or with probability 0.2 strings of consecutive stops (length 3 to 10 at random)
+    through the routes around a random customer, half of them with up to 5 stops kept
+    inside."""
     n = len(dist) - 1
     limit = max(1, int(0.35 * n))
     low = 8
