@@ -255,9 +255,9 @@ def test_fractions_of_demands_are_scaled_and_distances_can_be_rounded_up(tmp_pat
 @pytest.mark.parametrize(
     ("old", "new", "says"),
     [
-        ("VEHICLE\n", "", "line 3: expected the section VEHICLE, .*, not 'NUMBER     CAPACITY'"),
+        ("VEHICLE\n", "", "line 3: expected the section VEHICLE, not 'NUMBER     CAPACITY': this"),
         ("CUSTOMER\n", "", "the section CUSTOMER is missing|line 7: expected a row of numbers"),
-        (SMALL, "hello\n", "the section VEHICLE is missing: it is no file in Solomon's format"),
+        (SMALL, "hello\n", "the section VEHICLE is missing: this is not Solomon's format; of another"),
         ("CUSTOMER\n", "VEHICLE\n", "line 7: a second section VEHICLE"),
         ("   2          10", "   2", "line 5: expected 'number capacity', not '2'"),
         ("   2          10\n", "", "VEHICLE needs one row, 'number capacity', and has 0"),

@@ -32,6 +32,7 @@ from spo_jax.envs.textfiles import (
 )
 from spo_jax.errors import InputError
 
+_NOT_SOLOMON = "this is not Solomon's format; of another problem, say --problem"
 _COLUMNS = ("number", "x", "y", "demand", "ready time", "due date", "service time")
 
 
@@ -114,8 +115,7 @@ def _cut(path: Path) -> _Solomon:
         elif section is None:
             if name:
                 parts.fail(
-                    "expected the section VEHICLE, as Solomon's files have it, not "
-                    f"{shown(raw.strip())}",
+                    f"expected the section VEHICLE, not {shown(raw.strip())}: {_NOT_SOLOMON}",
                     number,
                 )
             name = raw.strip()
@@ -127,7 +127,7 @@ def _cut(path: Path) -> _Solomon:
             parts.fail(f"expected a row of numbers, not {shown(raw.strip())}", number)
     for title in ("VEHICLE", "CUSTOMER"):
         if title not in seen:
-            parts.fail(f"the section {title} is missing: it is no file in Solomon's format")
+            parts.fail(f"the section {title} is missing: {_NOT_SOLOMON}")
     return replace(parts, name=name or path.stem)
 
 
