@@ -257,7 +257,7 @@ def test_fractions_of_demands_are_scaled_and_distances_can_be_rounded_up(tmp_pat
     [
         ("VEHICLE\n", "", "line 3: expected the section VEHICLE, not 'NUMBER     CAPACITY': this"),
         ("CUSTOMER\n", "", "the section CUSTOMER is missing|line 7: expected a row of numbers"),
-        (SMALL, "hello\n", "the section VEHICLE is missing: this is not Solomon's format; of another"),
+        (SMALL, "hello\n", "the section VEHICLE is missing: this is not Solomon's format"),
         ("CUSTOMER\n", "VEHICLE\n", "line 7: a second section VEHICLE"),
         ("   2          10", "   2", "line 5: expected 'number capacity', not '2'"),
         ("   2          10\n", "", "VEHICLE needs one row, 'number capacity', and has 0"),
