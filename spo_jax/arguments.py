@@ -8,7 +8,7 @@ from spo_jax import __version__
 from spo_jax.errors import InputError
 
 LARGEST = 10**9  # more than any count can be used for
-PROBLEM = "tsp, cvrp or package.module:NAME"
+PROBLEM = "tsp, cvrp, vrptw or package.module:NAME"
 
 
 def _number(kind: type, low: float, high: float, what: str = "") -> Callable[[str], Any]:
@@ -197,7 +197,7 @@ def _baseline(sub: argparse.ArgumentParser) -> None:
 
 def _solve(sub: argparse.ArgumentParser) -> None:
     add = sub.add_argument
-    add("instance", metavar="INSTANCE", help="a .tsp, .vrp or .csv file")
+    add("instance", metavar="INSTANCE", help="a .tsp, .vrp, .txt (Solomon) or .csv file")
     add(
         "--pair",
         nargs="+",
@@ -423,17 +423,18 @@ COMMANDS: dict[str, tuple[str, str, str, Callable[[argparse.ArgumentParser], Non
         "Runs a baseline of the paper's Appendix C on groups of instances, and prints and writes "
         "what spo evaluate does. For the TSP: nearest-neighbor, farthest-insertion, 2-opt, 3-opt, "
         "alns, or-tools and lkh. For the CVRP: clarke-wright, local-search, alns, or-tools and "
-        "pyvrp. (or-tools, lkh and pyvrp need the solvers extra.) A function (instance, seed) -> "
-        "solution of your own is package.module:NAME; it runs outside the sandbox.",
+        "pyvrp. For the VRPTW: insertion-i1, alns, or-tools and pyvrp. (or-tools, lkh and pyvrp "
+        "need the solvers extra.) A function (instance, seed) -> solution of your own is "
+        "package.module:NAME; it runs outside the sandbox.",
         "spo baseline 2-opt --problem tsp --on uniform:100x32@1 tsplib/ --json report.json",
         _baseline,
     ),
     "solve": (
         "solve an instance with a pair",
-        "Searches one instance (TSPLIB .tsp, CVRPLIB .vrp or a CSV) and writes the best solution "
-        "found as a tour or a .sol file that other tools read. Each worker searches by itself; "
-        "they exchange the best and warm up anew when they have cooled down. Ctrl-C ends it early, "
-        "and the best so far is written.",
+        "Searches one instance (TSPLIB .tsp, CVRPLIB .vrp, Solomon's .txt or a CSV) and writes the "
+        "best solution found as a tour or a .sol file that other tools read. Each worker searches "
+        "by itself; they exchange the best and warm up anew when they have cooled down. Ctrl-C "
+        "ends it early, and the best so far is written.",
         "spo solve berlin52.tsp --time 30 --plot berlin52.png",
         _solve,
     ),

@@ -361,7 +361,7 @@ class VllmSettings(Group):
 class Settings(Group):
     """Everything a discovery run depends on. Raises InputError for values out of range."""
 
-    problem: Text = knob("tsp", "problem: tsp, cvrp or package.module:NAME")
+    problem: Text = knob("tsp", "problem: tsp, cvrp, vrptw or package.module:NAME")
     seed: int = knob(0, "seed of every random stream of the run", 0, 2**63 - 1)
     workers: int = volatile(
         usable_cores, "worker processes; the results do not depend on it", 1, MAX_WORKERS

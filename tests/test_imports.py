@@ -48,9 +48,12 @@ def test_data_flows_one_way() -> None:
 
 
 def test_problems_are_known_by_their_packages_alone() -> None:
-    """No code outside names a problem; the table of names and the default of a run do."""
-    known = ("tsp", "cvrp")
-    named = ("envs/problems/__init__.py", "config.py", "presets/")
+    """No code outside names a problem; the table of names and the default of a run do.
+
+    Nor does what knows the TYPEs of files, to say which problem a file is of.
+    """
+    known = ("tsp", "cvrp", "vrptw")
+    named = ("envs/problems/__init__.py", "envs/textfiles.py", "config.py", "presets/")
     named += tuple(f"envs/problems/{name}/" for name in known)
     for path in ROOT.rglob("*.py"):
         place = path.relative_to(ROOT).as_posix()
@@ -88,7 +91,8 @@ def test_a_worker_never_imports_jax() -> None:
     modules = loaded_by(
         "import spo_jax.envs.run.sandbox.zygote\n"
         "from spo_jax.envs.problems import get_problem\n"
-        "get_problem('tsp').classical_destroys(), get_problem('cvrp').classical_destroys()"
+        "get_problem('tsp').classical_destroys(), get_problem('cvrp').classical_destroys(), "
+        "get_problem('vrptw').classical_destroys()"
     )
     heavy = {"jax", "jaxlib", "flax", "optax", "orbax", "chex", "matplotlib", "rich", "vrplib"}
     assert not modules & heavy

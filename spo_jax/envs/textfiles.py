@@ -127,6 +127,7 @@ _MATRIX = "EDGE_WEIGHT_SECTION"  # whose rows are numbers rather than nodes
 _KEY = re.compile(r"([A-Za-z][A-Za-z0-9_]*)\s*(?::\s*(.*))?")
 _INTEGER = re.compile(r"[+-]?[0-9]{1,18}")
 _NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
+_SOLOMON = re.compile(r"^[ \t]*VEHICLE[ \t\r]*$", re.MULTILINE)
 _NOT_FINITE = re.compile(r"[+-]?(nan|inf|infinity)", re.IGNORECASE)
 
 
@@ -237,7 +238,10 @@ def scan(path: str | Path) -> Document:
     """Cut a file into fields and sections. Raises InputError."""
     document = Document(Path(path), {}, {})
     rows: list[Row] | None = None
-    for number, raw in enumerate(re.split(r"\r\n|\r|\n", read_text(path)), 1):
+    text = read_text(path)
+    if _SOLOMON.search(text):
+        document.fail("this is a VRPTW file in Solomon's format: --problem vrptw")
+    for number, raw in enumerate(re.split(r"\r\n|\r|\n", text), 1):
         line = raw.strip()
         if not line or line.startswith("#"):
             continue

@@ -102,7 +102,8 @@ def _require_known(config: Settings) -> None:
     if known and problem not in known:
         raise InputError(
             f"model {config.generator.model} knows only the problems that it was trained on "
-            f"({', '.join(known)}), not {problem}: name another --model or --generator"
+            f"({', '.join(known)}), not {problem}: use --generator grammar, an "
+            "endpoint (--base-url) or another --model"
         )
 
 

@@ -12,7 +12,11 @@ from spo_jax.program import Program
 
 GROUP = "spo_jax.problems"  # the entry point group of other packages' problems
 # Ours are no entry points: those of a source tree are as old as its installation.
-_OURS = {"tsp": "spo_jax.envs.problems.tsp:TSP", "cvrp": "spo_jax.envs.problems.cvrp:CVRP"}
+_OURS = {
+    "tsp": "spo_jax.envs.problems.tsp:TSP",
+    "cvrp": "spo_jax.envs.problems.cvrp:CVRP",
+    "vrptw": "spo_jax.envs.problems.vrptw:VRPTW",
+}
 _REQUIRED = ("sample", "rules")
 
 

@@ -23,6 +23,7 @@ def guided_local_search(
     weights: np.ndarray,
     vehicles: int,
     load: tuple[np.ndarray, int] | None = None,
+    times: tuple[np.ndarray, np.ndarray, np.ndarray] | None = None,
     *,
     seconds: float,
     cpu: bool = False,
@@ -31,9 +32,11 @@ def guided_local_search(
     """The best routes from node 0 and back, without it, that are found in time; none is empty.
 
     weights: [N, N] int64, the lengths of edges, at most LARGEST. load: demands [N] and the capacity
-    of a vehicle. cpu: whether seconds are those of this thread's CPU time, which a busy machine
-    does not cut short, and not wall-clock time. OR-Tools can only limit the latter, so each
-    solution that it passes through asks. report: is told each new best.
+    of a vehicle. times: [N, N] int64 from the beginning of service at a node to the arrival at the
+    next, and [N] each, when service may begin at the earliest and at the latest. cpu: whether
+    seconds are those of this thread's CPU time, which a busy machine does not cut short, and not
+    wall-clock time. OR-Tools can only limit the latter, so each solution that it passes through
+    asks. report: is told each new best.
 
     Raises MissingExtra without OR-Tools, Infeasible if it finds no routes in that time.
     """
@@ -51,6 +54,17 @@ def guided_local_search(
         demand = routing.RegisterUnaryTransitVector(load[0].tolist())
         limits = [load[1]] * vehicles
         routing.AddDimensionWithVehicleCapacity(demand, 0, limits, True, "load")
+    if times is not None:
+        taken = routing.RegisterTransitMatrix(times[0].tolist())
+        horizon = int(times[2][0])
+        routing.AddDimension(taken, horizon, horizon, False, "time")
+        clock = routing.GetDimensionOrDie("time")
+        for node, (early, late) in enumerate(zip(*times[1:], strict=True)):
+            if node:
+                index = manager.NodeToIndex(node)
+                clock.CumulVar(index).SetRange(int(early), min(int(late), horizon))
+        for vehicle in range(vehicles):
+            clock.CumulVar(routing.Start(vehicle)).SetRange(int(times[1][0]), horizon)
     parameters: Any = pywrapcp.DefaultRoutingSearchParameters()
     parameters.first_solution_strategy = routing_enums_pb2.FirstSolutionStrategy.PATH_CHEAPEST_ARC
     parameters.local_search_metaheuristic = (

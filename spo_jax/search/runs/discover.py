@@ -70,8 +70,8 @@ def discover(
 ) -> Run:
     """Discover destroy-repair pairs for a problem; the run, whose `best` is the pair it chose.
 
-    problem: "tsp", "cvrp", "package.module:NAME" or a Problem or its class, which its workers
-        find by its `spec`. By default the preset's.
+    problem: "tsp", "cvrp", "vrptw", "package.module:NAME" or a Problem or its class, which its
+        workers find by its `spec`. By default the preset's.
     settings: all of the run's, as `spo_jax.settings` returns them; or else preset: a name or a TOML
         file ("quick" by default). more: settings above those, as rounds=4, seed=1, workers=8.
     generator, credit, survivors, panel, racing, utility, evaluator, update, method: the setting of

@@ -7,6 +7,7 @@ and -m over the routes there are and one empty route.
 
 from collections.abc import Callable
 from itertools import chain
+from typing import Any
 
 import numpy as np
 
@@ -47,12 +48,15 @@ def alns_search(
 
 
 class RouteOperators(Operators):
-    """A solution and a partial one is Routes."""
+    """A solution and a partial one is Routes.
 
-    def __init__(self, instance: Instance, settings: Settings):
+    relatedness: [N, N] what counts in Shaw's removal besides distance and demand.
+    """
+
+    def __init__(self, instance: Instance, settings: Settings, relatedness: Any = 0.0):
         self._demands, self._capacity = demands_of(instance)
         apart = np.abs(self._demands[:, None] - self._demands)
-        relatedness = _DISTANCE * _scaled(instance.dist) + _DEMAND * _scaled(apart)
+        relatedness = _DISTANCE * scaled(instance.dist) + _DEMAND * scaled(apart) + relatedness
         regrets = {"greedy": 1, "regret-2": 2, "regret-3": 3, "regret-4": 4, "regret-m": None}
         customers = np.arange(1, instance.size + 1)
         super().__init__(instance, settings, customers, relatedness, regrets)
@@ -95,7 +99,7 @@ class RouteOperators(Operators):
         customer that loses most if it had to take its other routes. One that fits into fewer than
         that many routes comes first, the fewer the earlier. Ties go to the cheaper insertion.
         """
-        dist, demands, count = self.dist, self._demands, len(removed)
+        demands, count = self._demands, len(removed)
         routes = [*map(list, routes), []]  # the last one is the empty route
         left = np.array(removed)
         room = [self._capacity - int(demands[route].sum()) for route in routes]
@@ -103,9 +107,7 @@ class RouteOperators(Operators):
         cost = np.empty((count, len(routes) + count))  # [K, routes], spare columns for new ones
 
         def assess(r: int) -> None:
-            walk = np.array([0, *routes[r], 0])
-            near = dist[left[:, None], walk]
-            added = (near[:, :-1] + near[:, 1:] - dist[walk[:-1], walk[1:]]).min(axis=1)
+            added = np.minimum(self.places(routes[r], left).min(axis=1), never)
             cost[:count, r] = np.where(demands[left] <= room[r], added, never)
 
         for r in range(len(routes)):
@@ -125,7 +127,8 @@ class RouteOperators(Operators):
                 regret = best.sum(axis=1) - several * lowest
                 k = int(np.lexsort((lowest, -regret))[0])
             r, node = int(seen[k].argmin()), int(left[k])
-            routes[r].insert(self._place(routes[r], node), node)
+            place = int(self.places(routes[r], left[k : k + 1]).argmin())
+            routes[r].insert(place, node)
             room[r] -= int(demands[node])
             count -= 1
             left[k], cost[k] = left[count], cost[count]
@@ -137,12 +140,13 @@ class RouteOperators(Operators):
             assess(r)
         return routes[:-1]
 
-    def _place(self, route: list[int], node: int) -> int:
+    def places(self, route: list[int], customers: np.ndarray) -> np.ndarray:
+        """[K, L + 1] what each place of a route of L adds for each of K customers, by distance."""
         walk = np.array([0, *route, 0])
-        near = self.dist[node, walk]
-        return int((near[:-1] + near[1:] - self.dist[walk[:-1], walk[1:]]).argmin())
+        near = self.dist[customers[:, None], walk]
+        return near[:, :-1] + near[:, 1:] - self.dist[walk[:-1], walk[1:]]
 
 
-def _scaled(matrix: np.ndarray) -> np.ndarray:
+def scaled(matrix: np.ndarray) -> np.ndarray:
     """At most 1."""
     return matrix / (matrix.max() or 1)

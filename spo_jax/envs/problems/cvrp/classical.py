@@ -9,14 +9,14 @@ steps_since_improvement: a repair is scored against leaders that do not adapt.
 
 from spo_jax.program import Program
 
-_SIZE = """\
+SIZE = """\
     n = len(dist) - 1
     limit = max(1, int(0.35 * n))
     low = max(1, min(limit, 30, n // 10))
     size = rng.randint(low, max(low, min(limit, 60)))
 """
 
-_SPLIT = """\
+SPLIT = """\
     removed = set(chosen)
     partial_routes = [[node for node in route if node not in removed] for route in current_routes]
     return partial_routes, chosen
@@ -24,14 +24,14 @@ _SPLIT = """\
 
 _RANDOM = f"""\
 def destroy(dist, demands, capacity, current_routes, steps_since_improvement, rng):
-{_SIZE}\
+{SIZE}\
     customers = [node for route in current_routes for node in route]
     chosen = rng.sample(customers, size)
-{_SPLIT}"""
+{SPLIT}"""
 
 _WORST = f"""\
 def destroy(dist, demands, capacity, current_routes, steps_since_improvement, rng):
-{_SIZE}\
+{SIZE}\
     routes = [route[:] for route in current_routes]
     chosen = []
     while len(chosen) < size:
@@ -43,19 +43,19 @@ def destroy(dist, demands, capacity, current_routes, steps_since_improvement, rn
         worst = ranked[int(len(ranked) * rng.random() ** 3)]
         chosen.append(worst)
         routes = [[node for node in route if node != worst] for route in routes]
-{_SPLIT}"""
+{SPLIT}"""
 
 _RADIAL = f"""\
 def destroy(dist, demands, capacity, current_routes, steps_since_improvement, rng):
-{_SIZE}\
+{SIZE}\
     customers = [node for route in current_routes for node in route]
     row = dist[rng.choice(customers)]
     chosen = sorted(customers, key=lambda node: row[node])[:size]
-{_SPLIT}"""
+{SPLIT}"""
 
 _SHAW = f"""\
 def destroy(dist, demands, capacity, current_routes, steps_since_improvement, rng):
-{_SIZE}\
+{SIZE}\
     home = {{node: r for r, route in enumerate(current_routes) for node in route}}
     farthest, largest = max(dist[0]), max(demands)
     waiting = list(home)
@@ -70,7 +70,7 @@ def destroy(dist, demands, capacity, current_routes, steps_since_improvement, rn
             unlike[node] = row[node] / max(farthest, 1e-9) + 0.25 * gap + 0.25 * apart
         waiting.sort(key=lambda node: unlike[node])
         chosen.append(waiting.pop(int(len(waiting) * rng.random() ** 6)))
-{_SPLIT}"""
+{SPLIT}"""
 
 _STRING = f"""\
 def destroy(dist, demands, capacity, current_routes, steps_since_improvement, rng):
@@ -92,7 +92,7 @@ def destroy(dist, demands, capacity, current_routes, steps_since_improvement, rn
             where = route.index(node)
             start = rng.randint(max(0, where - length + 1), min(where, len(route) - length))
             chosen += route[start : start + length]
-{_SPLIT}"""
+{SPLIT}"""
 
 _STRATEGIES = {
     _RANDOM: "Remove between a tenth (at most 30) and 35% (at most 60) of the customers, drawn"

@@ -10,7 +10,7 @@ Recorded optima of the sets A, B and P hold for exactly k vehicles, so a lower c
 """
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from itertools import chain
@@ -209,17 +209,9 @@ def _require_no_limit(
 
 
 def _reference(path: Path, instance: Instance, as_stated: bool) -> tuple[float | None, str]:
-    found, notes = [], []
-    solution = path.with_suffix(".sol")
-    if solution.exists():
-        try:
-            routes, stated = _load(solution, instance)
-            cost = routes_cost(instance.dist, routes)
-            found.append((cost, solution.name))
-            if as_stated and stated is not None and stated != cost:
-                notes.append(f"its Cost line says {cost_text(stated)}")
-        except InputError as error:
-            notes.append(f"unusable: {error}")
+    found, stated, notes = beside(path, instance, check_routes)
+    if as_stated and stated is not None and stated != found[0][0]:
+        notes.append(f"its Cost line says {cost_text(stated)}")
     if not as_stated:
         return tsplib.best_reference(found, [*notes, tsplib.OTHER_DISTANCES])
     names = (path.stem, instance.name)
@@ -233,7 +225,7 @@ def _reference(path: Path, instance: Instance, as_stated: bool) -> tuple[float |
             found.append((bks[0], index.name))
         if not isinstance(free, str):
             notes.append(f"a free fleet reaches {cost_text(free[0])}")
-    elif not solution.exists():
+    elif not found and not notes:
         notes.append("no .sol or index.json beside the file")
     return tsplib.best_reference(found, notes)
 
@@ -263,11 +255,14 @@ def read_solution(path: str | Path, instance: Instance) -> Routes:
 
     Empty routes are dropped. Raises InputError for a file that is no feasible solution of it.
     """
-    return _load(path, instance)[0]
+    return load_routes(path, instance, check_routes)[0]
 
 
-def _load(path: str | Path, instance: Instance) -> tuple[Routes, float | None]:
-    """The routes, and the cost that the file states."""
+Check = Callable[[Instance, Routes], None]  # raises InputError unless the routes are feasible
+
+
+def load_routes(path: str | Path, instance: Instance, check: Check) -> tuple[Routes, float | None]:
+    """The routes of a .sol file, and the cost that it states. Raises InputError."""
     from vrplib.parse import parse_solution  # here, because workers import this module's package
 
     text = read_text(path)
@@ -277,11 +272,27 @@ def _load(path: str | Path, instance: Instance) -> tuple[Routes, float | None]:
         raise InputError(f"{path} is not a CVRPLIB solution: {error}") from None
     routes: Routes = [route for route in solution["routes"] if route]
     try:
-        check_routes(instance, routes)
+        check(instance, routes)
     except InputError as error:
         raise InputError(f"{path}: {error}") from None
     stated = solution.get("cost")
     return routes, float(stated) if isinstance(stated, int | float) else None
+
+
+def beside(
+    path: Path, instance: Instance, check: Check
+) -> tuple[list[tuple[float, str]], float | None, list[str]]:
+    """The (cost, name) of the .sol beside an instance's file, if it is one, the cost that it
+    states, and what is wrong with it.
+    """
+    solution = path.with_suffix(".sol")
+    if not solution.exists():
+        return [], None, []
+    try:
+        routes, stated = load_routes(solution, instance, check)
+    except InputError as error:
+        return [], None, [f"unusable: {error}"]
+    return [(routes_cost(instance.dist, routes), solution.name)], stated, []
 
 
 def check_routes(instance: Instance, routes: Iterable[Sequence[int]]) -> None:
@@ -306,10 +317,15 @@ def check_routes(instance: Instance, routes: Iterable[Sequence[int]]) -> None:
         fail(f"customer {min(set(range(1, instance.size + 1)) - seen)} is not visited")
 
 
-def write_solution(path: str | Path, instance: Instance, routes: Sequence[Sequence[int]]) -> None:
+def write_solution(
+    path: str | Path,
+    instance: Instance,
+    routes: Sequence[Sequence[int]],
+    check: Check = check_routes,
+) -> None:
     """A CVRPLIB .sol file: numbered routes without the depot, then the cost. Raises InputError."""
     full = [[int(customer) for customer in route] for route in routes if len(route)]
-    check_routes(instance, full)
+    check(instance, full)
     lines = [f"Route #{k}: {' '.join(map(str, route))}" for k, route in enumerate(full, 1)]
     lines.append(f"Cost {cost_text(routes_cost(instance.dist, full))}")
     write_atomically(path, "\n".join(lines) + "\n")

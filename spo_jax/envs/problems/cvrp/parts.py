@@ -46,7 +46,7 @@ def construct(instance: Instance) -> Routes:
 def part(instance: Instance, routes: Routes, center: int, size: int) -> Part:
     """Whole routes near customer `center` + 1, two at least, then as many as hold `size` customers.
 
-    A route is as near as its nearest customer.
+    A route is as near as its nearest customer. What the instance has in `extra` are rows [N].
     """
     routes = [route for route in routes if route]
     row = instance.dist[center + 1]
@@ -72,6 +72,7 @@ def part(instance: Instance, routes: Routes, center: int, size: int) -> Part:
         dist=instance.dist[np.ix_(names, names)],
         demands=instance.demands[names],
         capacity=instance.capacity,
+        extra={name: row[names] for name, row in instance.extra.items()},
     )
 
     def whole(solution: Routes) -> Routes:

@@ -8,6 +8,7 @@ search.
 import time
 import warnings
 from collections.abc import Callable
+from dataclasses import dataclass
 from importlib.metadata import version
 from typing import Any
 
@@ -26,13 +27,20 @@ EFFORTS = {"quick": (20, 1), "standard": (100, 3), "paper": (500, 3)}
 
 # The largest scaled edge: PyVRP caps its penalty for a unit of excess load at 1e5, which has to
 # outweigh a detour.
-_LARGEST = 150_000
+LARGEST = 150_000
 
 
 def solve_reference(instance: Instance, effort: str) -> tuple[list[list[int]], str, bool]:
     """Routes, who found them how, and False: they are not proven best. Raises MissingExtra."""
+    return best_of(pyvrp, instance, effort)
+
+
+def best_of(
+    solve: Callable[..., list[list[int]]], instance: Instance, effort: str
+) -> tuple[list[list[int]], str, bool]:
+    """The shortest routes of `solve` from the seeds of an effort; see `solve_reference`."""
     iterations, seeds = EFFORTS[effort][0] * instance.size, EFFORTS[effort][1]
-    runs = [pyvrp(instance, seed, iterations) for seed in range(seeds)]
+    runs = [solve(instance, seed, iterations) for seed in range(seeds)]
     best = min(runs, key=lambda routes: routes_cost(instance.dist, routes))
     each = f"best of {seeds} seeds, {iterations} iterations each"
     said = each if seeds > 1 else f"{iterations} iterations"
@@ -54,23 +62,65 @@ def pyvrp(
     MissingExtra without PyVRP, InputError if it finds no feasible routes in that time.
     """
     began = time.monotonic()
+    routes = solved(instance, data_of(instance), seed, iterations, seconds, began, report)
+    check_routes(instance, routes)
+    return routes
+
+
+@dataclass(frozen=True)
+class Times:
+    """Times on integers, of a problem with time windows.
+
+    weights, durations: [N, N] int64 lengths of edges and how long they take. early, late, service:
+    [N] int64, when service may begin and how long it takes.
+    """
+
+    weights: np.ndarray
+    durations: np.ndarray
+    early: np.ndarray
+    late: np.ndarray
+    service: np.ndarray
+
+
+def data_of(instance: Instance, times: Times | None = None) -> Any:
+    """An instance as PyVRP's ProblemData. Raises MissingExtra."""
     demands, capacity = demands_of(instance)
     try:
-        import pyvrp as library
-        from pyvrp import Client, Depot, Location, ProblemData, SolveParams, VehicleType, solve
-        from pyvrp.stop import MaxIterations
+        from pyvrp import Client, Depot, Location, ProblemData, VehicleType
     except ImportError:
         raise MissingExtra("pyvrp 0.14", "solvers") from None
     n = instance.size
-    weights: Any = scaled(instance.dist, _LARGEST)
-    data = ProblemData(
+    of: list[dict[str, Any]] = [{} for _ in range(n + 1)]
+    if times is None:
+        weights: Any = scaled(instance.dist, LARGEST)
+        durations: Any = np.zeros_like(weights)
+    else:
+        weights, durations = times.weights, times.durations
+        for k, own in enumerate(of):
+            own |= {"tw_early": int(times.early[k]), "tw_late": int(times.late[k])}
+            own["service_duration"] = int(times.service[k])
+    return ProblemData(
         locations=[Location(x=float(x), y=float(y)) for x, y in instance.coords],
-        clients=[Client(k, delivery=[int(demands[k])]) for k in range(1, n + 1)],
-        depots=[Depot(0)],
+        clients=[Client(k, delivery=[int(demands[k])], **of[k]) for k in range(1, n + 1)],
+        depots=[Depot(0, **of[0])],
         vehicle_types=[VehicleType(n, capacity=[capacity])],
         distance_matrices=[weights],
-        duration_matrices=[np.zeros_like(weights)],
+        duration_matrices=[durations],
     )
+
+
+def solved(
+    instance: Instance,
+    data: Any,
+    seed: int,
+    iterations: int | None,
+    seconds: float | None,
+    began: float,
+    report: Callable[[list[list[int]]], None] | None,
+) -> list[list[int]]:
+    """The routes that PyVRP finds for `data`; as `pyvrp`. began: from when on seconds count."""
+    import pyvrp as library
+    from pyvrp.stop import MaxIterations
 
     class Told(library.IteratedLocalSearchCallbacks):
         """Reports the best solutions as they are found."""
@@ -82,8 +132,8 @@ def pyvrp(
             if report is not None and best.is_feasible():
                 report(_routes(best))
 
-    params = SolveParams(ils=library.IteratedLocalSearchParams(callbacks=Told()))
-    stop: Any = MaxIterations(100 * n if iterations is None else iterations)
+    params = library.SolveParams(ils=library.IteratedLocalSearchParams(callbacks=Told()))
+    stop: Any = MaxIterations(100 * instance.size if iterations is None else iterations)
     if seconds is not None:
         end = began + seconds  # PyVRP's own limit would not count its first solution
 
@@ -91,14 +141,12 @@ def pyvrp(
             return time.monotonic() >= end
 
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # about penalties; the routes are checked below
+        warnings.simplefilter("ignore")  # about penalties; callers check the routes
         drawn = derive("pyvrp", seed) % 2**32
-        result = solve(data, stop, seed=drawn, collect_stats=False, params=params)
+        result = library.solve(data, stop, seed=drawn, collect_stats=False, params=params)
     if not result.is_feasible():
         raise InputError(f"PyVRP found no feasible routes for {instance.name}: more iterations")
-    routes = _routes(result.best)
-    check_routes(instance, routes)
-    return routes
+    return _routes(result.best)
 
 
 def _routes(solution: Any) -> list[list[int]]:

@@ -14,16 +14,19 @@ Routes = list[list[int]]
 
 
 class CVRPRules(Rules):
-    """One CVRP instance; a solution is a list of routes of customers 1..n."""
+    """One CVRP instance; a solution is a list of routes of customers 1..n.
+
+    more: what programs are called with besides, of a problem with more constraints.
+    """
 
     partial, item = "partial_routes", "customer"
 
-    def __init__(self, instance: Instance):
+    def __init__(self, instance: Instance, *more: Any):
         if instance.demands is None or instance.capacity is None:
-            raise InputError(f"{instance.name}: a CVRP instance needs demands and a capacity")
-        super().__init__(instance, instance.dist, instance.demands, int(instance.capacity))
+            raise InputError(f"{instance.name}: its problem needs demands and a capacity")
+        super().__init__(instance, instance.dist, instance.demands, int(instance.capacity), *more)
         self._customers = frozenset(range(1, instance.size + 1))
-        self._rows, self._demands, self._capacity = self.arguments("rows")
+        self._rows, self._demands, self._capacity, *_ = self.arguments("rows")
 
     def start(self, rng: random.Random) -> Routes:
         """Customers in random order, cut greedily where a vehicle is full."""

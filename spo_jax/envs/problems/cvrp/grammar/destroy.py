@@ -1,4 +1,4 @@
-"""The grammar of CVRP destroy programs.
+"""The grammar of CVRP destroy programs, and what other problems of routes share with it.
 
 A program decides how many customers to take (a size that follows customer count, route length and
 stagnation), in how many regions, around which seeds, and by which of eleven removal mechanisms,
@@ -6,9 +6,18 @@ alone or two of them mixed by chance or by the state. What each does is in remov
 """
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
-from spo_jax.envs.problems.cvrp.grammar.removals import MECHANISMS, UNSEEDED, removal
-from spo_jax.program.grammar.base import Choice, Choices, Grammar, Weights, choice, uses_state
+from spo_jax.envs.problems.cvrp.grammar.removals import BODIES, MECHANISMS, UNSEEDED, removal
+from spo_jax.program.grammar.base import (
+    Choice,
+    Choices,
+    Grammar,
+    Slot,
+    Weights,
+    choice,
+    uses_state,
+)
 from spo_jax.program.grammar.pieces import (
     amount,
     amount_slots,
@@ -71,9 +80,7 @@ def _seed_weights(choices: Choices) -> Weights:
     return weights
 
 
-_SLOTS = (
-    *mechanism_slots(MECHANISMS, alone=1.2),
-    mix_slot("mix", "second"),
+_SLOTS: tuple[Slot, ...] = (
     choice("seed", "control", _seed_weights, plain="random"),
     choice(
         "split",
@@ -104,7 +111,13 @@ _SLOTS = (
     choice(
         "gap", "option", {0: 3.0, 1: 1.0, 2: 1.0, 3: 0.7, 5: 0.5}, when=uses("string"), plain=0
     ),
-    choice("spread", "control", {2: 2.0, 3: 1.0, 4: 0.5}, when=uses("thinned", "border"), plain=2),
+    choice(
+        "spread",
+        "control",
+        {2: 2.0, 3: 1.0, 4: 0.5},
+        when=uses("thinned", "border", "timely"),
+        plain=2,
+    ),
     choice("pick", "control", {"near": 2.0, "small": 1.0, "light": 1.0}, when=uses("route")),
     choice("by_demand", "option", {0.0: 2.0, 0.3: 1.0, 1.0: 1.0}, when=uses("shaw"), plain=0.0),
     choice("by_route", "option", {0.0: 2.0, 1.0: 1.0, -1.0: 1.0}, when=uses("shaw"), plain=0.0),
@@ -123,50 +136,76 @@ def _kept(name: str) -> list[str]:
     ]
 
 
-def render(choices: Choices) -> tuple[str, str]:
-    """(strategy sentence, source) of a derivation."""
-    names = mechanisms(choices)
-    helpers, calls, phrases = zip(*(removal(name, choices) for name in names), strict=True)
-    size_code, size_phrase = SIZES.lines(choices)
-    lines = ["n = len(dist) - 1", "limit = max(1, int(0.35 * n))", *size_code]
-    lines.append("size = max(1, min(limit, size))")
-    if len(names) == 2:
-        test, when = condition(str(choices["mix"]))
-        take = [f"if {test}:", f"    picked = {calls[0]}", "else:", f"    picked = {calls[1]}"]
-        what = f"{phrases[0]}, or {when} {phrases[1]}"
-    else:
-        take, what = [f"picked = {calls[0]}"], phrases[0]
-    if choices["split"] == "whole":
-        where = what
-        lines += ["routes = [route for route in current_routes if route]"]
-        lines += ["count = size", *take, "removed = set(picked)"]
-    else:
-        if choices["split"] == "regions":
-            number, number_phrase = amount(choices, "regions")
-            lines += [f"regions = {number}", "share = max(1, -(-size // regions))"]
-            where = f"separate regions (how many: {number_phrase}), each of {what}"
-        else:
-            lines += [f"share = {choices['per_region']}"]
-            where = f"separate regions of at most {choices['per_region']}, each of {what}"
-        lines += ["removed = set()", "while len(removed) < size:"]
-        lines += indent(
-            [
-                *_kept("routes"),
-                "routes = [route for route in routes if route]",
-                "count = min(share, size - len(removed))",
-                *take,
-                "removed.update(picked)",
-            ]
+@dataclass(frozen=True)
+class Destroys:
+    """The destroy programs of one problem of routes.
+
+    header: of the function. rows: the arguments of the instance besides the distances that a
+    mechanism may use. mechanisms: their weights. bodies: their templates. slots: of choices that
+    only this problem has.
+    """
+
+    problem: str
+    header: str
+    rows: tuple[str, ...]
+    mechanisms: Weights
+    bodies: Mapping[str, str]
+    slots: tuple[Slot, ...] = ()
+
+    def grammar(self) -> Grammar:
+        slots = (
+            *mechanism_slots(self.mechanisms, alone=1.2),
+            mix_slot("mix", "second"),
+            *_SLOTS,
+            *self.slots,
         )
-    lines += [
-        "left = [node for route in current_routes for node in route]",
-        "removed_customers = [node for node in left if node in removed]",
-        *_kept("partial_routes"),
-        "return partial_routes, removed_customers",
-    ]
-    header = "def destroy(dist, demands, capacity, current_routes, steps_since_improvement, rng):"
-    source = module([*helpers, function(header, lines)])
-    return sentence(f"Remove {size_phrase}, taking {where}."), source
+        return Grammar(self.problem, "destroy", slots, self.render, _DRAFTS)
+
+    def render(self, choices: Choices) -> tuple[str, str]:
+        """(strategy sentence, source) of a derivation."""
+        names = mechanisms(choices)
+        helpers, calls, phrases = zip(
+            *(removal(name, choices, self.bodies, self.rows) for name in names), strict=True
+        )
+        size_code, size_phrase = SIZES.lines(choices)
+        lines = ["n = len(dist) - 1", "limit = max(1, int(0.35 * n))", *size_code]
+        lines.append("size = max(1, min(limit, size))")
+        if len(names) == 2:
+            test, when = condition(str(choices["mix"]))
+            take = [f"if {test}:", f"    picked = {calls[0]}", "else:", f"    picked = {calls[1]}"]
+            what = f"{phrases[0]}, or {when} {phrases[1]}"
+        else:
+            take, what = [f"picked = {calls[0]}"], phrases[0]
+        if choices["split"] == "whole":
+            where = what
+            lines += ["routes = [route for route in current_routes if route]"]
+            lines += ["count = size", *take, "removed = set(picked)"]
+        else:
+            if choices["split"] == "regions":
+                number, number_phrase = amount(choices, "regions")
+                lines += [f"regions = {number}", "share = max(1, -(-size // regions))"]
+                where = f"separate regions (how many: {number_phrase}), each of {what}"
+            else:
+                lines += [f"share = {choices['per_region']}"]
+                where = f"separate regions of at most {choices['per_region']}, each of {what}"
+            lines += ["removed = set()", "while len(removed) < size:"]
+            lines += indent(
+                [
+                    *_kept("routes"),
+                    "routes = [route for route in routes if route]",
+                    "count = min(share, size - len(removed))",
+                    *take,
+                    "removed.update(picked)",
+                ]
+            )
+        lines += [
+            "left = [node for route in current_routes for node in route]",
+            "removed_customers = [node for node in left if node in removed]",
+            *_kept("partial_routes"),
+            "return partial_routes, removed_customers",
+        ]
+        source = module([*helpers, function(self.header, lines)])
+        return sentence(f"Remove {size_phrase}, taking {where}."), source
 
 
 # A novice takes customers one by one or a single stretch, by no more than chance and savings.
@@ -177,4 +216,10 @@ _DRAFTS: Mapping[str, Weights] = {
 }
 
 
-GRAMMAR = Grammar("cvrp", "destroy", _SLOTS, render, _DRAFTS)
+GRAMMAR = Destroys(
+    "cvrp",
+    "def destroy(dist, demands, capacity, current_routes, steps_since_improvement, rng):",
+    ("demands",),
+    MECHANISMS,
+    BODIES,
+).grammar()

@@ -1,4 +1,4 @@
-"""Blocks of source for the CVRP repair grammar: insertion orders, tries, places and regret.
+"""Blocks of source for repair grammars of routes: insertion orders, tries, places and regret.
 
 A program keeps its routes as tuples of customers, so that the cheapest place of a customer in a
 route is computed once a call and looked up afterwards: tries share it, and after an insertion only
@@ -6,8 +6,29 @@ the changed route costs anything new. The last route is always an empty one, so 
 route is an ordinary place, at twice the distance to the depot: the fleet is free.
 """
 
+from collections.abc import Mapping
+from dataclasses import dataclass
+
 from spo_jax.program.grammar.base import Choices
 from spo_jax.program.grammar.pieces import NONE, STATE, amount, condition, function, indent
+
+Keyed = Mapping[str, tuple[str, str]]  # order -> (sort key, phrase)
+
+
+@dataclass(frozen=True)
+class Places:
+    """How the repair programs of one problem of routes insert a customer.
+
+    helpers: functions. prepare: lines before the tries. find: the call, with {} for the route, that
+    returns what `node` costs at its cheapest feasible place there and the place, or infinity.
+    keyed: orders by a sort key.
+    """
+
+    helpers: tuple[str, ...]
+    prepare: tuple[str, ...]
+    find: str
+    keyed: Keyed
+
 
 FIND_PLACE = function(
     "def find_place(dist, route, node):",
@@ -30,8 +51,7 @@ RESULT = "return [list(route) for route in {} if route]"
 
 # --- insertion orders -----------------------------------------------------------------------------
 
-# order -> (sort key, phrase)
-KEYED = {
+KEYED: Keyed = {
     "far": ("-dist[0][node]", "by decreasing distance from the depot"),
     "near": ("dist[0][node]", "by increasing distance from the depot"),
     "demand": ("-demands[node]", "by decreasing demand"),
@@ -43,29 +63,36 @@ KEYED = {
     "costly": ("-stake[node]", "by decreasing insertion cost"),
     "lonely": ("-stake[node]", "by decreasing distance from the other removed customers"),
 }
-# order -> lines that compute stake[node]
-STAKED = {
-    "regret": [
-        "open_routes = [r for r, route in enumerate(routes) if room[r] >= demands[node]]",
-        "costs = [find_place(dist, routes[r], node)[0] for r in open_routes]",
-        "costs = sorted(costs + 2 * [2 * dist[0][node]])",
-        "stake[node] = costs[1] - costs[0]",
-    ],
-    "costly": [
-        "costs = [find_place(dist, route, node)[0] for route in routes]",
-        "stake[node] = min(costs, default=0.0)",
-    ],
-    "lonely": ["row = dist[node]", "stake[node] = sum(row[other] for other in removed_customers)"],
-}
+CVRP_PLACES = Places((FIND_PLACE,), (), "find_place(dist, {}, node)", KEYED)
+STAKED = ("regret", "costly", "lonely")  # orders by what `_stake` computes
+
+
+def _stake(name: str, places: Places) -> list[str]:
+    """Lines that compute stake[node]."""
+    if name == "regret":
+        return [
+            "open_routes = [r for r, route in enumerate(routes) if room[r] >= demands[node]]",
+            f"costs = [{places.find.format('routes[r]')}[0] for r in open_routes]",
+            "costs = sorted(costs + 2 * [2 * dist[0][node]])",
+            "stake[node] = costs[1] - costs[0]",
+        ]
+    if name == "costly":
+        return [
+            f"costs = [{places.find.format('route')}[0] for route in routes]",
+            "stake[node] = min(costs, default=0.0)",
+        ]
+    return ["row = dist[node]", "stake[node] = sum(row[other] for other in removed_customers)"]
+
+
 _SHUFFLE = ["order = removed_customers[:]", "rng.shuffle(order)"]
 
 
-def _key(name: str, jitter: float) -> str:
-    expression = KEYED[name][0]
+def _key(name: str, jitter: float, keyed: Keyed) -> str:
+    expression = keyed[name][0]
     return f"{expression} * rng.uniform({1 - jitter:g}, {1 + jitter:g})" if jitter else expression
 
 
-def _one_order(name: str, jitter: float) -> tuple[list[str], str]:
+def _one_order(name: str, jitter: float, keyed: Keyed) -> tuple[list[str], str]:
     """(lines that set `order`, phrase)"""
     if name == "random":
         return _SHUFFLE, "in random order"
@@ -83,44 +110,44 @@ def _one_order(name: str, jitter: float) -> tuple[list[str], str]:
             "    order.append(waiting.pop(i))",
         ], "each followed by the removed customer nearest to it, from a random one on"
     lines = ["order = removed_customers[:]"]
-    lines += [f"order.sort(key=lambda node: {_key(name, jitter)})"]
+    lines += [f"order.sort(key=lambda node: {_key(name, jitter, keyed)})"]
     noisy = " (with a random factor)" if jitter else ""
-    return lines, f"{KEYED[name][1]}{noisy}"
+    return lines, f"{keyed[name][1]}{noisy}"
 
 
-def order_lines(choices: Choices) -> tuple[list[str], list[str], str]:
+def order_lines(choices: Choices, places: Places) -> tuple[list[str], list[str], str]:
     """(lines before the tries, lines that set `order`, phrase)."""
-    jitter = float(choices.get("jitter", 0))
+    jitter, keyed = float(choices.get("jitter", 0)), places.keyed
     name, second = str(choices["order"]), str(choices.get("order_2", NONE))
     if name == "turns":
         rules = str(choices["rules"]).split()
-        lines, phrase = _turns(rules, str(choices["turn_by"]), jitter)
-        return _stakes(rules), lines, phrase
-    lines, phrase = _one_order(name, jitter)
+        lines, phrase = _turns(rules, str(choices["turn_by"]), jitter, keyed)
+        return _stakes(rules, places), lines, phrase
+    lines, phrase = _one_order(name, jitter, keyed)
     if second != NONE:
         test, when = condition(str(choices["order_mix"]))
-        others, other_phrase = _one_order(second, jitter)
+        others, other_phrase = _one_order(second, jitter, keyed)
         lines = [f"if {test}:", *indent(lines), "else:", *indent(others)]
         phrase = f"{phrase}, or {when} {other_phrase}"
-    return _stakes([name, second]), lines, phrase
+    return _stakes([name, second], places), lines, phrase
 
 
-def _turns(rules: list[str], by: str, jitter: float) -> tuple[list[str], str]:
+def _turns(rules: list[str], by: str, jitter: float, keyed: Keyed) -> tuple[list[str], str]:
     """Several orders in turn; "random" is always the first of `rules`."""
     lines = [*_SHUFFLE, f"turn = {'attempt' if by == 'attempt' else STATE} % {len(rules)}"]
     for i, name in enumerate(rules[1:], start=1):
         lines.append(f"{'if' if i == 1 else 'elif'} turn == {i}:")
-        lines.append(f"    order.sort(key=lambda node: {_key(name, jitter)})")
-    named = ", ".join(KEYED[name][1] for name in rules[1:])
+        lines.append(f"    order.sort(key=lambda node: {_key(name, jitter, keyed)})")
+    named = ", ".join(keyed[name][1] for name in rules[1:])
     every = "from try to try" if by == "attempt" else "with every step without improvement"
     return lines, f"in an order that changes {every} (random, {named})"
 
 
-def _stakes(names: list[str]) -> list[str]:
+def _stakes(names: list[str], places: Places) -> list[str]:
     name = next((name for name in names if name in STAKED), None)
     if name is None:
         return []
-    return ["stake = {}", "for node in removed_customers:", *indent(STAKED[name])]
+    return ["stake = {}", "for node in removed_customers:", *indent(_stake(name, places))]
 
 
 def change_lines(choices: Choices) -> tuple[list[str], str]:
@@ -192,17 +219,18 @@ def _score_lines(choices: Choices) -> list[str]:
     return lines
 
 
-def _look_up(result: str, several: bool) -> list[str]:
+def _look_up(result: str, several: bool, places: Places) -> list[str]:
+    found = places.find.format("route")
     if not several:
-        return [f"{result} = find_place(dist, route, node)"]
+        return [f"{result} = {found}"]
     return [
         "if (node, route) not in known:",
-        "    known[node, route] = find_place(dist, route, node)",
+        f"    known[node, route] = {found}",
         f"{result} = known[node, route]",
     ]
 
 
-def insert_lines(choices: Choices, several: bool) -> list[str]:
+def insert_lines(choices: Choices, several: bool, own: Places) -> list[str]:
     """Insert every customer of `order` into `trial`, with several tries adding up `total`."""
     near, score = choices["scope"] == "near", _score_lines(choices)
     promote = choices["retry"] == "promote"
@@ -216,7 +244,7 @@ def insert_lines(choices: Choices, several: bool) -> list[str]:
     places = [
         f"if left[r] < need{_blink(choices)}:",
         "    continue",
-        *_look_up("cost, place", several),
+        *_look_up("cost, place", several, own),
         *compare,
     ]
     loop = ["for r, route in enumerate(trial):"]
@@ -275,7 +303,7 @@ def criterion(choices: Choices) -> tuple[list[str], int, str]:
     return lines, depth, phrase
 
 
-def regret_lines(choices: Choices, several: bool) -> list[str]:
+def regret_lines(choices: Choices, several: bool, own: Places) -> list[str]:
     """Insert all removed customers into `trial`, the highest score first."""
     score, depth, _ = criterion(choices)
     costs = "[cost for cost, place in places.values()]"
@@ -289,7 +317,7 @@ def regret_lines(choices: Choices, several: bool) -> list[str]:
         "        places.pop(r, None)",
         f"        if left[r] < demands[node]{_blink(choices)}:",
         "            continue",
-        *indent(_look_up("places[r]", several), 2),
+        *indent(_look_up("places[r]", several, own), 2),
         f"    costs = sorted({costs})",
         *indent(score),
         "    if score > highest:",

@@ -1,8 +1,10 @@
-"""The removal mechanisms of the CVRP destroy grammar: each a helper function and its phrase.
+"""The removal mechanisms of destroy grammars of routes: each a helper function and its phrase.
 
 A helper gets `routes`, the non-empty routes of the customers that are still there, and `count`, at
 most their number, and returns between one and `count` distinct customers of them.
 """
+
+from collections.abc import Mapping
 
 from spo_jax.program.grammar.base import Choices, Weights
 from spo_jax.program.grammar.pieces import NEAREST, STATE, amount, fill, function, indent
@@ -26,7 +28,7 @@ _LEFT = "left = [node for route in routes for node in route]"
 _HOME = "home = {node: r for r, route in enumerate(routes) for node in route}"
 
 # mechanism -> its phrase, then the lines of its helper
-_BODIES = {
+BODIES: Mapping[str, str] = {
     "radial": """
         the customers nearest to $around
         $left
@@ -145,17 +147,22 @@ another route
 }
 
 
-def removal(name: str, choices: Choices) -> tuple[str, str, str]:
-    """(helper function, its call, phrase) of a mechanism."""
+def removal(
+    name: str, choices: Choices, bodies: Mapping[str, str], rows: tuple[str, ...]
+) -> tuple[str, str, str]:
+    """(helper function, its call, phrase) of a mechanism.
+
+    bodies: the templates by mechanism. rows: the arguments of the instance besides the distances.
+    """
     values: dict[str, object] = {**choices, "left": [_LEFT], "home": [_HOME], "nearest": NEAREST}
     seed, around = _seed(str(choices["seed"])) if "seed" in choices else ([], "")
     values |= {"seed": seed, "around": around}
     if name in _VALUES:
         values |= _VALUES[name](choices, seed, around)
     template = "cut" if name in ("string", "tail") else name
-    phrase, *body = fill(_BODIES[template], **values)
+    phrase, *body = fill(bodies[template], **values)
     text = "\n".join(body)
-    names = ["dist", "demands", "routes", "count", STATE, "rng"]
+    names = ["dist", *rows, "routes", "count", STATE, "rng"]
     used = [n for n in names if n in ("dist", "routes", "count", "rng") or n in text]
     signature = f"take_{name}({', '.join(used)})"
     return function(f"def {signature}:", body), signature, phrase
@@ -255,12 +262,17 @@ def _route(choices: Choices, seed: list[str], around: str) -> dict[str, object]:
 
 def _shaw(choices: Choices, seed: list[str], around: str) -> dict[str, object]:
     by_demand, by_route = float(choices["by_demand"]), float(choices["by_route"])
+    by_time = float(choices.get("by_time", 0.0))  # of problems with time windows
     key, words = ["key[node] = row[node]"], ["distance"]
     scale: list[str] = []
     if by_demand:
         scale = ["scale = dist[seed][pool[-1]] / max(demands)"]
         key.append(f"key[node] += {by_demand} * scale * abs(demands[node] - demands[pivot])")
         words.append("demand")
+    if by_time:
+        apart = "ready[node] + due[node] - ready[pivot] - due[pivot]"
+        key.append(f"key[node] += {by_time / 2} * abs({apart})")
+        words.append("time window")
     if by_route:
         scale += ["bonus = 0.3 * dist[seed][pool[-1]]"]
         test = "!=" if by_route > 0 else "=="
