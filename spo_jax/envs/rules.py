@@ -32,7 +32,7 @@ class Rules:
     item = "item"
 
     def __init__(self, instance: Instance, *arguments: Any):
-        self.most = instance.size * 35 // 100
+        self.most = max(1, instance.size * 35 // 100)  # programs must take out one
         self.size = instance.size
         self._arguments: dict[Layout, tuple[Any, ...]] = {
             "rows": tuple(map(rows, arguments)),

@@ -146,6 +146,23 @@ def test_late_means_later_than_sums_may_differ_by_rounding(tmp_path) -> None:
         PROBLEM.rules(later).repaired([[1, 2]])
 
 
+@pytest.mark.parametrize("late", [0.0, 1e-9])
+def test_what_rounding_alone_misses_is_no_reason_to_refuse_a_file(tmp_path, late) -> None:
+    """A route of one customer is then in time to the bit, as programs are told."""
+    closes, due = 0.3 - late, 0.2
+    rows = [f"0 0 0 0 0 {closes!r} 0", f"1 0.1 0 1 0 {due} 0.1"]
+    path = instance_file(tmp_path, SMALL[: SMALL.index("    0 ")] + "\n".join(rows) + "\n")
+    assert 0.1 + 0.1 + 0.1 > 0.3
+    if late:
+        with pytest.raises(InputError, match="customer 1 cannot be served in time"):
+            PROBLEM.read(path)
+        return
+    instance = PROBLEM.read(path)
+    assert instance.extra["due"].tolist() == [0.1 + 0.1 + 0.1, 0.2]
+    assert PROBLEM.construct(instance) == [[1]]
+    assert PROBLEM.rules(instance).start(random.Random(0)) == [[1]]
+
+
 def test_rules_need_times() -> None:
     [instance] = PROBLEM.sample(5, 1, 0)
     with pytest.raises(InputError, match="needs ready, due, service"):
@@ -420,6 +437,11 @@ def test_the_pair_works_as_a_function(tmp_path) -> None:
         solve(instance.coords, instance.demands, *rest[:2], early, rest[3])
     with pytest.raises(ValueError, match="one finite number for each place"):
         solve(instance.coords, instance.demands, *rest[:3], rest[3][1:])
+    for wrong in (math.nan, "many"):
+        with pytest.raises(ValueError, match="must be finite numbers"):
+            solve(instance.coords, instance.demands, wrong, *rest[1:])
+    # As in a file: three times 0.1 is later than 0.3 by rounding alone.
+    assert solve([[0, 0], [0.1, 0]], [0, 1], 1, [0, 0], [0.3, 0.2], [0, 0.1], steps=2) == [[1]]
 
 
 # --- other solvers --------------------------------------------------------------------------------
@@ -479,6 +501,24 @@ def test_solvers_find_the_optimum(name) -> None:
         assert length(instance, found) == pytest.approx(optimum(instance), rel=1e-9)
 
 
+@pytest.mark.parametrize("horizon", [1e2, 1e8, 1e12])
+@pytest.mark.parametrize("largest", [150_000, 1_000_000])
+def test_times_of_solvers_fit_whatever_the_horizon_is(horizon, largest) -> None:
+    """An overflow would end OR-Tools' process."""
+    from spo_jax.envs.problems.vrptw.references import scaled_times
+
+    [drawn] = PROBLEM.sample(6, 1, 5)
+    due = np.full(7, horizon)
+    small = replace(drawn, dist=drawn.dist * 1e-5, extra={**drawn.extra, "due": due})
+    times = scaled_times(small, largest)
+    assert largest / 10 < times.weights.max() <= largest
+    assert times.late.min() == times.late.max() <= 2**53
+    for rows in (times.durations, times.early, times.service):
+        assert rows.min() >= 0
+    clock = times.late[0] / horizon  # ways take no less time than they are long
+    assert (times.durations >= small.dist * clock * (1 - 1e-9)).all()
+
+
 # --- commands -------------------------------------------------------------------------------------
 
 
@@ -515,6 +555,16 @@ def test_solve_finds_the_problem_by_the_suffix(tmp_path, monkeypatch, capsys) ->
 
 
 @pytest.mark.long
+@pytest.mark.parametrize("size", [1, 2])
+def test_very_small_instances_are_solved(tmp_path, monkeypatch, capsys, size) -> None:
+    """35% of their customers are less than one."""
+    monkeypatch.chdir(tmp_path)
+    path = instance_file(tmp_path, SMALL[: SMALL.index(f"    {size + 1}    ")])
+    code, out, _ = spo(capsys, "solve", path, "--steps", 5, "--workers", 1)
+    assert code == 0
+    assert re.search(r"cost (\d+)", out)[1] == {1: "6", 2: "12"}[size]
+
+
 def test_a_discovery_with_the_grammar(tmp_path, capsys) -> None:
     run = tmp_path / "run"
     tiny = "--size 8 --instances 1 --rollouts 1 --steps 10 --workers 1 --preset smoke"

@@ -71,7 +71,8 @@ def read(path: str | Path, reading: Reading = AS_STATED) -> Instance:
     demands, capacity, remarks = whole(stated, limit, parts.fail)
     coords, times = table[:, :2], table[:, 2:]
     found = weights_by(coords, None, reading.distances)
-    _require_in_time(parts, found.dist, *times.T)
+    ready, due, service = times.T
+    due[:] = _in_time(parts, found.dist, ready, due, service)
     file = {"ids": list(range(len(coords))), "vehicles": vehicles}
     if remarks := [*found.remarks(f"--distances {reading.distances}"), *remarks]:
         file["remarks"] = remarks
@@ -181,26 +182,32 @@ def _customers(parts: _Solomon, limit: Fraction) -> tuple[np.ndarray, list[Fract
     return table, demands
 
 
-def _require_in_time(
+def _in_time(
     parts: _Solomon, dist: np.ndarray, ready: np.ndarray, due: np.ndarray, service: np.ndarray
-) -> None:
-    """Fails for a customer that a vehicle cannot serve even alone."""
+) -> np.ndarray:
+    """[N] due times, by which a vehicle can serve each customer alone. Fails where none can.
+
+    Times that are missed by rounding alone are moved by that, so that programs, which know no
+    slack, can count on routes of one customer.
+    """
+    slack = ROUNDING * due[0]
     arrives = np.maximum(ready[0] + dist[0], ready)
     back = arrives + service + dist[:, 0]
     for k in range(1, len(dist)):
         line = parts.customers[k][0]
-        if arrives[k] > due[k]:
+        if arrives[k] > due[k] + slack:
             parts.fail(
                 f"customer {k} cannot be reached in its window: a vehicle that comes from the "
                 f"depot is there at {arrives[k]:g}, and it is due at {due[k]:g}",
                 line,
             )
-        if back[k] > due[0]:
+        if back[k] > due[0] + slack:
             parts.fail(
                 f"customer {k} cannot be served in time: the vehicle would be back at {back[k]:g}, "
                 f"and the depot closes at {due[0]:g}",
                 line,
             )
+    return np.maximum(due, [back[1:].max(), *arrives[1:]])
 
 
 def write_instance(path: str | Path, instance: Instance) -> None:

@@ -2,7 +2,8 @@
 
 PyVRP works on integers. Times are scaled by a power of ten, which leaves those of benchmark files
 exact, and ways that are no whole number take one unit longer than they are: what is in time there
-is in time here. Lengths are rounded to the nearest.
+is in time here. Lengths are rounded to the nearest, and have a scale of their own where times are
+so much larger that they would not fit.
 """
 
 import math
@@ -17,21 +18,27 @@ from spo_jax.envs.problems.cvrp.rules import Routes
 from spo_jax.envs.problems.vrptw.files import check_routes
 from spo_jax.envs.problems.vrptw.rules import TIMES
 
+_FINEST = 2**53  # the largest scaled time: float64 has no finer ones
 _BACK = 1e-9  # units by which a scaled time may miss a whole number through rounding
 
 
 def scaled_times(instance: Instance, largest: int = LARGEST) -> Times:
     """Lengths and times on integers, no edge longer than `largest`."""
-    top = float(instance.dist.max()) or 1.0
-    scale = 10.0 ** math.floor(math.log10(largest / top))
-    ready, due, service = (instance.extra[name] * scale for name in TIMES)
+    scale = _power(largest, float(instance.dist.max()))
+    clock = min(scale, _power(_FINEST, max(float(instance.extra[name].max()) for name in TIMES)))
+    ready, due, service = (instance.extra[name] * clock for name in TIMES)
     return Times(
         weights=_whole(np.rint(instance.dist * scale)),
-        durations=_whole(np.ceil(instance.dist * scale - _BACK)),
+        durations=_whole(np.ceil(instance.dist * clock - _BACK)),
         early=_whole(np.ceil(ready - _BACK)),
         late=_whole(np.floor(due + _BACK)),
         service=_whole(np.ceil(service - _BACK)),
     )
+
+
+def _power(largest: int, top: float) -> float:
+    """The greatest power of ten by which `top`, 1 if it is 0, is at most `largest`."""
+    return 10.0 ** math.floor(math.log10(largest / (top or 1.0)))
 
 
 def _whole(array: np.ndarray) -> np.ndarray:
