@@ -196,11 +196,12 @@ def stages(rule: Rule, evaluations: int) -> list[int]:
         ) from None
     found = sorted({count for count in own if 1 <= count < evaluations})
     if not found:
-        when = "after each but the last" if told is None else f"after {', '.join(map(str, own))}"
+        when = f"after {', '.join(map(str, own)) or 'none'}"
+        when = "after each but the last" if told is None else when
         raise InputError(
-            f"racing: the rule {_name(rule)} is asked {when if own else 'never'}, and a pair has "
-            f"{evaluations} evaluations: no pair would ever be left out; use another rule, or more "
-            "instances or rollouts"
+            f"racing: the rule {_name(rule)} is asked {when}, and a pair has {evaluations} "
+            "evaluations: no pair would ever be left out; use another rule, or more instances or "
+            "rollouts"
         )
     return found
 

@@ -136,7 +136,7 @@ def test_stages_that_are_no_numbers(told):
     rule.stages = np.array([2, 1])
     assert stages(rule, 6) == [1, 2]
     rule.stages = ()
-    with pytest.raises(InputError, match="the rule rule is asked never"):
+    with pytest.raises(InputError, match="the rule rule is asked after none"):
         stages(rule, 6)
 
 
