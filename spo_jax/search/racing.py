@@ -13,6 +13,7 @@ from tables.
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from operator import index
 
 import numpy as np
 
@@ -183,18 +184,31 @@ def _rule(scores: Array) -> Array:
 def stages(rule: Rule, evaluations: int) -> list[int]:
     """After how many of a pair's evaluations a rule is asked, rising, below all of them.
 
-    Raises InputError for a rule that would never be asked.
+    Raises InputError for a rule that would never be asked, or whose `stages` are no whole numbers.
     """
     told = getattr(rule, "stages", None)
-    own = range(1, evaluations) if told is None else told
+    try:
+        own = range(1, evaluations) if told is None else [index(count) for count in told]
+    except TypeError:
+        raise InputError(
+            f"racing: the rule {_name(rule)} has stages {told!r:.80}, where whole numbers are due, "
+            "as (2, 3): after how many evaluations it is asked"
+        ) from None
     found = sorted({count for count in own if 1 <= count < evaluations})
     if not found:
-        when = "after each but the last" if told is None else f"after {', '.join(map(str, told))}"
+        when = f"after {', '.join(map(str, own)) or 'none'}"
+        when = "after each but the last" if told is None else when
         raise InputError(
-            f"racing: the rule {rule} is asked {when}, and a pair has {evaluations} evaluations: "
-            "no pair would ever be left out; use another rule, or more instances or rollouts"
+            f"racing: the rule {_name(rule)} is asked {when}, and a pair has {evaluations} "
+            "evaluations: no pair would ever be left out; use another rule, or more instances or "
+            "rollouts"
         )
     return found
+
+
+def _name(rule: Rule) -> str:
+    """A function's name; what else says of itself."""
+    return getattr(rule, "__name__", None) or str(rule)
 
 
 def decided(rule: Rule, scores: Array) -> Array:
@@ -204,12 +218,16 @@ def decided(rule: Rule, scores: Array) -> Array:
     returns something else than bools, or lets no pair go on.
     """
     alive = np.isfinite(scores).any(axis=(-2, -1))
-    going = np.asarray(rule(scores.copy()))
+    found = rule(scores.copy())
+    try:
+        going = np.asarray(found)
+    except ValueError:  # lists of unequal lengths
+        going = np.zeros(0)
     if going.shape != alive.shape or going.dtype != bool:
-        raise InputError(f"racing: the rule {rule} returned no bools of shape {alive.shape}")
+        raise InputError(f"racing: the rule {_name(rule)} returned no bools of shape {alive.shape}")
     going = going & alive
     if not going.any(axis=-1).all():
-        raise InputError(f"racing: the rule {rule} lets no pair go on")
+        raise InputError(f"racing: the rule {_name(rule)} lets no pair go on")
     return going
 
 

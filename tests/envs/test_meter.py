@@ -27,7 +27,7 @@ needs_native = pytest.mark.skipif(
 def ticks(text: str, call: str) -> int:
     """Ticks of a call, by running the metered text."""
     meter = Meter()
-    names = {TICK: meter.tick}
+    names = {TICK: meter.ticks}
     exec(compile(metered(ast.parse(text)), "<text>", "exec"), names)
     eval(call, names)
     assert meter.work() % LOOP == 0
@@ -56,14 +56,36 @@ def test_ticks_by_hand(body: str, count: int) -> None:
     assert ticks(f"def f():\n    {body}\n", "f()") == count
 
 
+@pytest.mark.parametrize(
+    "deeper",
+    [
+        "def g():\n        deepest.append(0)\n        g()",
+        "def g():\n        deepest[0] += 1\n        g()",
+    ],
+)
+def test_a_tick_takes_no_recursion(deeper: str) -> None:
+    """A program gets as deep as without ticks, and can see how deep."""
+    text = (
+        f"def f():\n    deepest = [0]\n    {deeper}\n    try:\n        g()\n"
+        "    except RecursionError:\n        return deepest[0], len(deepest)\n"
+    )
+    found = []
+    for tree in (ast.parse(text), metered(ast.parse(text))):
+        names = {TICK: Meter().ticks}
+        exec(compile(tree, "<text>", "exec"), names)
+        found.append(names["f"]())
+    assert found[0] == found[1]
+    assert max(found[0]) > 200
+
+
 def test_looking_is_no_work() -> None:
     meter = Meter()
     assert [meter.work() for _ in range(3)] == [0, 0, 0]
-    meter.tick()
+    assert None in meter.ticks
     assert [meter.work() for _ in range(3)] == [LOOP] * 3
 
 
-@pytest.mark.parametrize("use", [f"{TICK}()", f"{TICK} = rng.random", f"x = lambda {TICK}: 0"])
+@pytest.mark.parametrize("use", [f"None in {TICK}", f"{TICK} = []", f"x = lambda {TICK}: 0"])
 def test_programs_cannot_name_the_tick(use: str) -> None:
     text = f"def destroy(dist, tour, z, rng):\n    {use}\n    return tour[1:], tour[:1]\n"
     with pytest.raises(Rejection):

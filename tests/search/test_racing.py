@@ -125,6 +125,21 @@ def test_stages_are_those_of_the_rule_or_all():
         stages(TTest(), 1)
 
 
+@pytest.mark.parametrize("told", [5, "12", ("a",), (2.0,), (1, None)])
+def test_stages_that_are_no_numbers(told):
+    def rule(scores):
+        return np.ones(len(scores), bool)
+
+    rule.stages = told
+    with pytest.raises(InputError, match="the rule rule has stages"):
+        stages(rule, 6)
+    rule.stages = np.array([2, 1])
+    assert stages(rule, 6) == [1, 2]
+    rule.stages = ()
+    with pytest.raises(InputError, match="the rule rule is asked after none"):
+        stages(rule, 6)
+
+
 def test_rules_by_name():
     assert get_racing("none") is None
     assert get_racing("worst-half") == WorstOut(3, 0.5)
@@ -138,7 +153,12 @@ def test_what_is_no_rule():
     scores = np.random.default_rng(0).normal(size=(3, 2, 2))
     with pytest.raises(InputError, match="lets no pair go on"):
         decided(lambda seen: np.zeros(len(seen), bool), scores)
-    for wrong in (lambda seen: seen.mean(axis=(1, 2)), lambda seen: np.ones(2, bool)):
+    for wrong in (
+        lambda seen: seen.mean(axis=(1, 2)),
+        lambda seen: np.ones(2, bool),
+        lambda seen: [[True], [True, False], True],
+        lambda seen: None,
+    ):
         with pytest.raises(InputError, match="no bools"):
             decided(wrong, scores)
     for own in ((0, 0.5), (1, 1.0), (1, -0.1), (1, math.nan)):

@@ -142,7 +142,7 @@ class Discovery:
         from spo_jax.search.instances import training_instances, validation_instances
         from spo_jax.search.methods import get_method, rounds_in, variant_of
         from spo_jax.search.plugins import get_panel, get_survivors, writer_and_learner
-        from spo_jax.search.racing import get_racing
+        from spo_jax.search.racing import get_racing, stages
         from spo_jax.search.runs.starting import start_pairs
         from spo_jax.search.start import record, require_runnable
         from spo_jax.search.utility import get_utility
@@ -165,6 +165,8 @@ class Discovery:
         learning_credit = None if own is None else get_credit(own)
         survivors, panel = get_survivors(config.search.survivors), get_panel(config.search.panel)
         racing = get_racing(config.search.racing)
+        if racing is not None:  # complains before there is a run
+            stages(racing, len(training) * config.evaluation.rollouts)
         utility, method = get_utility(config.evaluation.utility), get_method(config)
         if config.generator.name == VLLM:
             share_devices(in_turns=config.vllm.residency != "both")

@@ -53,7 +53,7 @@ def define(program: Loaded, role: Role, rng: Any, meter: Meter | None = None) ->
     """
     namespace = make_globals(rng, program.kit.members if program.kit else None)
     if meter is not None:
-        namespace[TICK] = meter.tick
+        namespace[TICK] = meter.ticks
     try:
         exec(program.code, namespace)  # a gated, compiled program in a confined process
         return namespace[program.entry]

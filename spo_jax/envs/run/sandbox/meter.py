@@ -7,8 +7,10 @@ and each call of its functions, as LOOP units, and what the kit counts of itself
 """
 
 import ast
+import sys
 from collections.abc import Callable
-from itertools import count
+from itertools import repeat
+from operator import length_hint
 
 LOOP = 60
 TICK = "__tick__"  # no name of a program has two underscores at its beginning
@@ -17,20 +19,18 @@ TICK = "__tick__"  # no name of a program has two underscores at its beginning
 class Meter:
     """The work of one rollout so far.
 
-    tick: what a metered program calls under the name TICK; it is never false. kit: the work of the
-    kit's functions since its process began, where there is one.
+    ticks: what a metered program has under the name TICK. `None in ticks` is one tick, and true.
+    kit: the work of the kit's functions since its process began, where there is one.
     """
 
     def __init__(self, kit: Callable[[], int] = lambda: 0):
-        self._ticks = count(1)
-        self.tick = self._ticks.__next__
-        self._reads = 0
+        self.ticks = repeat(None, sys.maxsize)
         self._kit, self._before = kit, kit()
 
     def work(self) -> int:
         """Units since it was made."""
-        self._reads += 1  # each looks by one more tick
-        return LOOP * (next(self._ticks) - self._reads) + self._kit() - self._before
+        ticks = sys.maxsize - length_hint(self.ticks)
+        return LOOP * ticks + self._kit() - self._before
 
 
 def metered(tree: ast.Module) -> ast.Module:
@@ -38,15 +38,16 @@ def metered(tree: ast.Module) -> ast.Module:
     return ast.fix_missing_locations(_Metering().visit(tree))
 
 
-def _call(near: ast.AST) -> ast.Call:
-    call = ast.Call(ast.Name(TICK, ast.Load()), [], [])
-    return ast.fix_missing_locations(ast.copy_location(call, near))
+def _tick(near: ast.AST) -> ast.Compare:
+    """No call: up to Python 3.11 one takes a level of the recursion that the program may use."""
+    tick = ast.Compare(ast.Constant(None), [ast.In()], [ast.Name(TICK, ast.Load())])
+    return ast.fix_missing_locations(ast.copy_location(tick, near))
 
 
 class _Metering(ast.NodeTransformer):
     def _loop(self, node: ast.For | ast.While) -> ast.AST:
         self.generic_visit(node)
-        node.body.insert(0, ast.copy_location(ast.Expr(_call(node)), node))
+        node.body.insert(0, ast.copy_location(ast.Expr(_tick(node)), node))
         return node
 
     visit_For = visit_While = _loop
@@ -54,15 +55,15 @@ class _Metering(ast.NodeTransformer):
     def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
         self.generic_visit(node)
         after = int(ast.get_docstring(node, clean=False) is not None)
-        node.body.insert(after, ast.copy_location(ast.Expr(_call(node)), node))
+        node.body.insert(after, ast.copy_location(ast.Expr(_tick(node)), node))
         return node
 
     def visit_Lambda(self, node: ast.Lambda) -> ast.AST:
         self.generic_visit(node)
-        node.body = ast.copy_location(ast.BoolOp(ast.And(), [_call(node), node.body]), node)
+        node.body = ast.copy_location(ast.BoolOp(ast.And(), [_tick(node), node.body]), node)
         return node
 
     def visit_comprehension(self, node: ast.comprehension) -> ast.AST:
         self.generic_visit(node)
-        node.ifs.insert(0, _call(node.iter))
+        node.ifs.insert(0, _tick(node.iter))
         return node
