@@ -598,7 +598,7 @@ def test_file_names():
     [
         (["nothing.tsp"], "nothing.tsp does not exist"),
         (["i.tsp", "j.vrp"], "compare on one problem at a time"),
-        (["i.txt"], "so say which --problem it is of"),
+        (["i.dat"], "so say which --problem it is of"),
         (["i.tsp", "--against", "tabu"], "'tabu' is no baseline of tsp"),
         (["i.tsp", "--pair", "no.py"], "no.py"),
         (["i.tsp", "--out", "i.tsp"], "i.tsp is a file: give the name of a folder"),

@@ -404,8 +404,9 @@ def test_no_interval_is_below_zero_where_references_are_proven():
 def test_names():
     assert problem_of("a/b.TSP") == "tsp"
     assert problem_of("b.vrp") == "cvrp"
+    assert problem_of("R101.TXT") == "vrptw"
     with pytest.raises(InputError, match="--problem"):
-        problem_of("b.txt")
+        problem_of("b.dat")
     assert default_output("/data/a280.tsp", get_problem("tsp")) == Path("a280.spo.tour")
     assert default_output("A-n32-k5.vrp", get_problem("cvrp")) == Path("A-n32-k5.spo.sol")
     small, large = TSP.sample(10, 1, 0)[0], TSP.sample(1000, 1, 0)[0]

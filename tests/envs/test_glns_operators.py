@@ -234,6 +234,6 @@ def test_the_command_line_takes_them(file, capsys):
     argv = ["evaluate", str(file(CVRP)), "--on", "uniform:10x1", "--steps", "5", "--seeds", "1",
             "--workers", "1", "--references", "none"]  # fmt: skip
     assert main(argv) == 2
-    assert "add --problem (tsp, cvrp)" in capsys.readouterr().err
+    assert "add --problem (tsp, cvrp, vrptw)" in capsys.readouterr().err
     assert main([*argv, "--problem", "cvrp"]) == 0
     assert "0/1" in capsys.readouterr().out

@@ -9,6 +9,8 @@ from spo_fakes import small
 from spo_jax.cli import main
 from spo_jax.envs.problems import get_problem
 from spo_jax.envs.run.local import LocalEvaluator
+from spo_jax.envs.run.planning import Planner
+from spo_jax.envs.run.shown import OBSERVED
 from spo_jax.errors import InputError
 from spo_jax.program import Pair, Program
 from spo_jax.search.instances import fresh_instances, training_instances, validation_instances
@@ -121,11 +123,11 @@ def test_the_cpu_limit_that_nobody_set_grows_with_large_instances(
     cpu_seconds: float | None, large: float
 ) -> None:
     instances = [TSP.sample(size, 1, 0)[0] for size in (20, 1000, 500)]
-    evaluator = LocalEvaluator(TSP, 1, cpu_seconds=cpu_seconds)
+    planner = Planner(TSP, 0, cpu_seconds, 1 << 29, False, OBSERVED, None)
     pair = Pair(Program("destroy", DESTROY), Program("repair", REPAIR))
-    jobs = [work.job for work in evaluator._plan([pair], instances, (0, 1), 500, None, True)]
-    limits = {task.index: job.cpu_seconds for job in jobs for task in job.tasks}
-    unit = evaluator.cpu_seconds
+    jobs = planner.jobs([pair], instances, (0, 1), 500, seconds=None, fail_fast=True, workers=1)
+    limits = {task.index: job.cpu_seconds for _, job in jobs for task in job.tasks}
+    unit = TSP.cpu_seconds if cpu_seconds is None else cpu_seconds
     assert [limits[k] for k in range(6)] == [unit, unit, large * unit, large * unit, unit, unit]
 
 
