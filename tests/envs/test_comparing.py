@@ -215,7 +215,7 @@ def test_costs_are_the_problems_and_the_best_counts(mine):
         ("crashing", "crash", "IndexError: list index out of range (mine.py, line"),
         ("dying", "crash", "its process ended early (exit code 3)"),
         ("killed", "crash", "its process ended early (signal 9)"),
-        ("anonymous", "invalid", "cannot be taken over (AttributeError: Can't pickle"),
+        ("anonymous", "invalid", "cannot be taken over (AttributeError: Can't "),
         ("unreadable", "invalid", "cannot be taken over (ValueError: invalid literal"),
     ],
 )

@@ -22,7 +22,10 @@ def loop_leader(payoff, top):
     out = []
     for row in payoff.tolist():
         best = sorted((u for u in row if math.isfinite(u)), reverse=True)[:top]
-        out.append(sum(best) / len(best) if best else NAN)
+        total = 0.0  # not by `sum`, which from Python 3.12 on rounds once
+        for value in best:
+            total += value
+        out.append(total / len(best) if best else NAN)
     return np.array(out)
 
 
