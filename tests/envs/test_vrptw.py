@@ -559,9 +559,11 @@ def test_solve_finds_the_problem_by_the_suffix(tmp_path, monkeypatch, capsys) ->
 def test_very_small_instances_are_solved(tmp_path, monkeypatch, capsys, size) -> None:
     """35% of their customers are less than one."""
     monkeypatch.chdir(tmp_path)
-    path = instance_file(tmp_path, SMALL[: SMALL.index(f"    {size + 1}    ")])
-    code, out, _ = spo(capsys, "solve", path, "--steps", 5, "--workers", 1)
-    assert code == 0
+    rows = SMALL.splitlines(keepends=True)
+    end = rows.index("CUSTOMER\n") + 4 + size  # after the depot and so many customers
+    path = instance_file(tmp_path, "".join(rows[:end]))
+    code, out, errors = spo(capsys, "solve", path, "--steps", 5, "--workers", 1)
+    assert code == 0, errors
     assert re.search(r"cost (\d+)", out)[1] == {1: "6", 2: "12"}[size]
 
 
