@@ -100,9 +100,8 @@ class LocalEvaluator:
 
     def _start(self) -> None:
         if self._kit:
-            load_kit(
-                self.problem, counts=self._planner.work is not None
-            )  # complains before a process starts
+            # Complains before a process starts.
+            load_kit(self.problem, counts=self._planner.work is not None)
         self._board = Board()
         self._workers = [
             Worker(self.problem.spec, self._board.file.reader, self._kit)
