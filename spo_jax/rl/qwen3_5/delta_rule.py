@@ -16,6 +16,7 @@ the objective have no matrix products.
 """
 
 from functools import partial
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -83,40 +84,47 @@ def chunked(
     q, k = split(queries, (Hk,)), split(keys, (Hk,))  # [N, B, Hk, C, Dk]
     v = split(values, (Hk, rep))  # [N, B, Hk, rep, C, Dv]
     g, b = split(decay, (Hk, rep)), split(beta, (Hk, rep))  # [N, B, Hk, rep, C]
-
-    def step(held: jax.Array, xs: tuple[jax.Array, ...]) -> tuple[jax.Array, jax.Array]:
-        return _chunk_step(held, *xs)
+    g = jnp.cumsum(g, axis=-1)
+    within, solve = _inside(q, k, g, b)
 
     start = memory.reshape(B, Hk, rep, Dk, Dv)
-    end, out = jax.lax.scan(jax.checkpoint(step), start, (q, k, v, g, b))
+    end, (out, change) = jax.lax.scan(jax.checkpoint(_pass_on), start, (q, k, v, g, solve))
+    out = out + product(within, change)
     out = jnp.moveaxis(out, (0, 4), (1, 2)).reshape(B, count * chunk, Hk * rep, Dv)
     return out[:, :T], end.reshape(B, Hk * rep, Dk, Dv)
 
 
-def _chunk_step(
-    held: jax.Array, q: jax.Array, k: jax.Array, v: jax.Array, g: jax.Array, b: jax.Array
-) -> tuple[jax.Array, jax.Array]:
-    """held [B, Hk, rep, Dk, Dv]; q, k [B, Hk, C, Dk]; v [B, Hk, rep, C, Dv]; g, b [.., rep, C]."""
+def _inside(q: jax.Array, k: jax.Array, g: jax.Array, b: jax.Array) -> tuple[jax.Array, jax.Array]:
+    """What does not depend on the memory, of all chunks at once; q, k [N, B, Hk, C, Dk], g (summed
+    within the chunk), b [N, B, Hk, rep, C].
+
+    Returns two [N, B, Hk, rep, C, C]: how much of each earlier change a token reads, and what turns
+    the errors of a chunk into its changes.
+    """
     chunk = k.shape[-2]
-    g = jnp.cumsum(g, axis=-1)
     lower = jnp.tril(jnp.ones((chunk, chunk), bool))
     # Masked before exp: above the diagonal the difference is positive and could overflow.
     ratio = jnp.exp(jnp.where(lower, g[..., :, None] - g[..., None, :], -jnp.inf))
-
-    products = exact("bhik,bhjk->bhij", k, k)[:, :, None]
+    products = exact("...ik,...jk->...ij", k, k)[:, :, :, None]
     system = jnp.where(jnp.tril(lower, -1), products * ratio * b[..., None], 0.0)
-    inverse = unit_lower_inverse(system)
-    grown = jnp.exp(g)[..., None]
-    known = exact("bhrik,bhrkv->bhriv", k[:, :, None] * grown, held)
-    change = product(inverse, b[..., None] * (v - known))
+    within = exact("...ik,...jk->...ij", q, k)[:, :, :, None] * ratio
+    return within, unit_lower_inverse(system) * b[..., None, :]
 
-    within = exact("bhik,bhjk->bhij", q, k)[:, :, None] * ratio
-    out = exact("bhrik,bhrkv->bhriv", q[:, :, None] * grown, held)
-    out = out + product(within, change)
-    last = g[..., -1:]
-    faded = k[:, :, None] * jnp.exp(last - g)[..., None]
-    held = held * jnp.exp(last)[..., None] + exact("bhrik,bhriv->bhrkv", faded, change)
-    return held, out
+
+def _pass_on(held: jax.Array, xs: tuple[jax.Array, ...]) -> tuple[jax.Array, Any]:
+    """A chunk's part that needs the memory, held [B, Hk, rep, Dk, Dv]: three products in a row.
+
+    Returns the memory after the chunk; what its queries read of the one before, and the changes,
+    both [B, Hk, rep, C, Dv].
+    """
+    q, k, v, g, solve = xs
+    grown = jnp.exp(g)[..., None]
+    read = exact("bhik,bhrkv->bhriv", jnp.concatenate([k, q], axis=-2), held)
+    known, out = jnp.split(read, 2, axis=-2)
+    change = product(solve, v - grown * known)
+    last = g[..., -1:, None]
+    faded = change * jnp.exp(last - g[..., None])
+    return held * jnp.exp(last) + exact("bhik,bhriv->bhrkv", k, faded), (grown * out, change)
 
 
 @jax.custom_vjp
