@@ -284,7 +284,9 @@ class EndpointSettings(Group):
     """
 
     base_url: Text | None = volatile(None, "address of the endpoint, as http://127.0.0.1:8000/v1")
-    concurrency: int = volatile(8, "requests at a time", 1, 1000)
+    concurrency: int | None = volatile(
+        None, "requests at a time (none: 8, or as many as the cache of vLLM holds)", 1, 1000
+    )
     request_timeout: float = rare_volatile(600.0, "seconds for a whole answer", 0.01, 1e6)
     retries: int = rare_volatile(5, "how often a request that failed is repeated", 0, 1000)
     request_extra: Text | None = rare(

@@ -31,6 +31,7 @@ from spo_jax.rl.access import ENDPOINT_KEYS, LONGEST, address, check_kept, key, 
 from spo_jax.rl.request_log import LOST, REQUESTS, Request, RequestLog, requests
 
 NO_KEY = "none"  # sent if no key is set
+CONCURRENCY = 8  # requests at a time, where a run names no number
 GIVE_UP = 20  # consecutive failures that end a run
 GIVE_UP_AT_FIRST = 3  # the same before the first answer
 PATIENCE = 0.5  # seconds between checks for a waiting caller
@@ -78,7 +79,7 @@ class Endpoint(Streaming):
         """
         config, wanted = self._config, requests(prompts, n, seed, self._extra)
         new = [request for request in wanted if request not in self._log]
-        call = _Call(self, new, config.endpoint.concurrency)
+        call = _Call(self, new, config.endpoint.concurrency or CONCURRENCY)
         size = max(1, config.generator.sample_rows // n)
         try:
             for first in range(0, len(prompts), size):

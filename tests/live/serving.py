@@ -80,7 +80,7 @@ def serving(folder: Path, arguments: str | None = None) -> Iterator[Client]:
     settings = config(vllm_args=arguments)
     server = Started(settings, model_folder(EMBEDDED), folder / LOG, CONTEXT)
     began = time.monotonic()
-    client = server.start(threading.Event())
+    client = server.start(threading.Event(), 0)
     assert server._guard is not None
     size = memory(descendants(server._guard.pid)) / 1e9
     note(f"a server was ready after {time.monotonic() - began:.0f} s, with {size:.1f} GB")

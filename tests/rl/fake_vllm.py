@@ -1,5 +1,6 @@
 """A process that speaks vLLM's HTTP interface, run as `python fake_vllm.py ARGUMENTS...`.
 
+An answer depends on its prompt and place alone, so one that is asked for again is the same.
 Its model is computed in NumPy, and is right for a folder whose mixers add nothing (o_proj is zero)
 and adapters on the MLP alone: then a token's distribution follows from the token before it. With
 --misbehave FILE it reads what to do wrong from a JSON file, before every request:
@@ -12,7 +13,7 @@ stale: serve a role's adapter of before for the one that is loaded; "cached": on
 have the beginning of a prompt from before. base: serve the base for it. other: serve a role's
 adapter for the other's.
 status: answer completions with this. insomnia: do not go to sleep. no_lora: know no adapters.
-blind: see no folder of an adapter.
+blind: see no folder of an adapter. cache: [blocks, tokens of one], what the metrics say.
 
 It asks for the key in VLLM_API_KEY, where there is one, as vLLM does.
 """
@@ -28,6 +29,14 @@ from pathlib import Path
 import numpy as np
 from safetensors.numpy import load_file
 from tokenizers import Tokenizer
+
+METRICS = """\
+# HELP vllm:num_requests_running Number of requests in model execution batches.
+vllm:num_requests_running{engine="0",model_name="base"} 0.0
+# HELP vllm:cache_config_info Information of the LLMEngine CacheConfig
+# TYPE vllm:cache_config_info gauge
+vllm:cache_config_info{block_size="%d",cache_dtype="auto",num_gpu_blocks="%d"} 1.0
+"""
 
 
 class Model:
@@ -110,6 +119,13 @@ class Fake:
             return 200, {"is_sleeping": self.asleep}
         if path == "/version":
             return 200, {"version": told.get("version", "0.32.1")}
+        if path == "/metrics":
+            cache = told.get("cache")
+            return (
+                (404, {"detail": "Not Found"})
+                if cache is None
+                else (200, METRICS % tuple(cache[::-1]))
+            )
         note(self.args, {"path": path, **{k: body[k] for k in ("lora_name", "model") if k in body}})
         if path in ("/sleep", "/wake_up"):
             self.asleep = path == "/sleep" and not told.get("insomnia")
@@ -195,7 +211,7 @@ class Fake:
         return 200, {"choices": choices}
 
     def choice(self, index, body, told, last):
-        rng = np.random.default_rng((body.get("seed", 0), index))
+        rng = np.random.default_rng((index, *body["prompt"]))
         tokens, logprobs, finish = [], [], "length"
         for _ in range(body["max_tokens"]):
             row = self.model.logprobs(np.array([last]), body["model"])[0]
@@ -239,7 +255,8 @@ def main():
     parser.add_argument("--diary")
     parser.add_argument("--fail", help="end at once, with these last words")
     args = parser.parse_args()
-    note(args, {"path": "start", "devices": os.environ.get("CUDA_VISIBLE_DEVICES")})
+    devices = os.environ.get("CUDA_VISIBLE_DEVICES")
+    note(args, {"path": "start", "devices": devices, "seed": args.seed})
     if args.fail:
         sys.exit(args.fail)
     assert args.enable_lora
@@ -265,7 +282,7 @@ def main():
                 status, found = 401, {"error": f"Unauthorized, {self.headers['authorization']}"}
             else:
                 status, found = fake.answer(self.command, self.path, body)
-            data = json.dumps(found).encode()
+            data = (found if isinstance(found, str) else json.dumps(found)).encode()
             self.send_response(status)
             self.send_header("content-length", str(len(data)))
             self.end_headers()

@@ -1,6 +1,8 @@
 """The policy that samples from a vLLM server, against a process that speaks its interface."""
 
 import math
+import threading
+import time
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
@@ -12,9 +14,11 @@ import pytest
 from spo_jax.config import Settings
 from spo_jax.errors import InputError
 from spo_jax.program import Completion, Group
+from spo_jax.rl.qwen3_5 import named_config
 from spo_jax.rl.tokens import Tokenizer
-from spo_jax.rl.vllm.client import Client, Lost, Sampling, read_choice
-from spo_jax.rl.vllm.policy import VllmPolicy
+from spo_jax.rl.vllm.client import Cache, Client, Lost, Sampling, read_choice
+from spo_jax.rl.vllm.policy import VllmPolicy, states_of
+from spo_jax.rl.vllm.sampler import AT_ONCE, MOST, at_once
 from tests.rl.vllm_home import PROMPTS, Home, N, groups, learn, trained
 
 # --- answers --------------------------------------------------------------------------------------
@@ -58,7 +62,7 @@ def test_parts_come_in_order(home: Home) -> None:
 def test_a_system_message_and_a_warmer_draw(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[tuple[float, int]] = []
 
-    def complete(client: Any, name: str, tokens: Any, seed: int, how: Any, tokenizer: Any) -> Any:
+    def complete(client: Any, name: str, tokens: Any, how: Any, tokenizer: Any) -> Any:
         asked.append((how.temperature, len(tokens)))
         return (Completion("text"),) * how.n
 
@@ -71,6 +75,64 @@ def test_a_system_message_and_a_warmer_draw(home: Home, monkeypatch: pytest.Monk
     longer = policy._tokenizer.prompt(PROMPTS[0].text, "word word")
     lengths = dict(asked)
     assert lengths[usual + 0.25] == len(longer) > lengths[usual]
+
+
+def test_prompts_at_a_time_follow_from_the_cache() -> None:
+    assert states_of(named_config("9B")) == 3
+    cache = Cache(1200, 528)  # an A100 of 40 GB beside the 9B: 6 blocks of tokens, 3 of states
+    assert at_once(cache, 3, 6, 1500 + 1200) == 1200 // 9 // 6 == 22
+    assert at_once(cache, 3, 6, 6 * 528) == 22
+    assert at_once(cache, 3, 6, 6 * 528 + 1) == 1200 // 10 // 6
+    assert at_once(Cache(10**6, 16), 3, 6, 2700) == MOST // 6
+    assert at_once(Cache(5, 528), 3, 6, 2700) == 1  # vLLM itself waits for room
+    assert at_once(None, 3, 6, 2700) == AT_ONCE
+
+
+@pytest.mark.parametrize(
+    ("cache", "own", "most"),
+    [([2, 30], None, 1), ([4, 30], None, 2), ([10**6, 16], None, 4), ([4, 30], 3, 3)],
+)
+def test_a_server_is_asked_as_much_as_its_cache_holds(
+    home: Home, monkeypatch: pytest.MonkeyPatch, cache: Any, own: Any, most: int
+) -> None:
+    """Answers of at most 30 tokens with their prompts, of a model without states, in twos."""
+    home.tell(cache=cache, from_n=99)
+    running, seen, lock = 0, [], threading.Lock()
+    inner = Client.complete
+
+    def complete(*given: Any) -> Any:
+        nonlocal running
+        with lock:
+            running += 1
+            seen.append(running)
+        time.sleep(0.3)
+        with lock:
+            running -= 1
+        return inner(*given)
+
+    monkeypatch.setattr(Client, "complete", complete)
+    policy = home.open(concurrency=own)
+    policy.generate(PROMPTS, N, 0)
+    assert max(seen) == most
+
+
+@pytest.mark.parametrize(
+    ("said", "found"),
+    [
+        ('vllm:cache_config_info{block_size="16",x="}",num_gpu_blocks="3"} 1.0', None),
+        ('vllm:cache_config_info{block_size="16",num_gpu_blocks="None"} 1.0', None),
+        ('vllm:cache_config_info{num_gpu_blocks="9",block_size="528"} 1.0', Cache(9, 528)),
+        ('vllm:cache_config_info{num_gpu_blocks="0",block_size="528"} 1.0', None),
+        ('x_vllm:cache_config_info{num_gpu_blocks="9",block_size="528"} 1.0', None),
+        ("", None),
+    ],
+)
+def test_what_metrics_say_of_the_cache(
+    monkeypatch: pytest.MonkeyPatch, said: str, found: Cache | None
+) -> None:
+    text = f"# HELP\nvllm:other 1.0\n{said}\nvllm:more 2.0\n".encode()
+    monkeypatch.setattr(Client, "_bytes", lambda *given, **more: text)
+    assert Client("http://127.0.0.1:1").cache() == found
 
 
 HOW = Sampling(

@@ -1,6 +1,7 @@
 """Sampler and trainer on one card, in turns, and what they use of it."""
 
 import os
+import time
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -40,12 +41,45 @@ def test_server_and_trainer_take_turns_by_sleep(home: Home) -> None:
 
 
 def test_server_and_trainer_take_turns_by_restart(home: Home) -> None:
-    policy = home.open(residency="restart")
+    policy = home.open(residency="restart", rounds=1)
     learn(policy)
-    assert not left(home.pids())
+    assert not left(home.pids())  # no round comes that would need it
     assert on_host(policy)
     policy.generate(PROMPTS, N, 1)
     assert len(home.pids()) == 2
+
+
+def test_a_server_starts_again_beside_the_rest_of_the_round(home: Home) -> None:
+    policy = home.open(residency="restart", rounds=2)
+    learn(policy)
+    until = time.monotonic() + 30
+    while home.adapters("load")[2:] != ["destroy-1.1", "repair-1.1"]:  # before anything is asked
+        assert time.monotonic() < until
+        time.sleep(0.05)
+    first, second = home.pids()
+    assert not left([first])
+    policy.generate(PROMPTS, N, 1)
+    assert home.pids() == [first, second]
+    seeds = [line["seed"] for line in home.asked("start")]
+    assert len(set(seeds)) == 2  # the same random numbers would draw each round's first answers
+    learn(policy)
+    assert not left([second])
+
+
+def test_a_run_ends_while_a_server_starts(home: Home) -> None:
+    policy = home.open(residency="restart", rounds=2)
+    policy._opened().begin()
+    policy.close()
+    policy._opened().begin()
+    policy.close()
+    assert not left(home.pids())
+
+
+def test_a_server_that_fails_beside_a_round_is_reported_by_the_next(home: Home) -> None:
+    policy = home.open(residency="restart", rounds=2, vllm_args=f"{home.arguments} --fail gone")
+    policy._opened().begin()
+    with pytest.raises(InputError, match="ended while it started"):
+        policy.generate(PROMPTS, N, 1)
 
 
 def test_the_base_goes_to_the_host_and_back_as_it_was(home: Home) -> None:

@@ -41,7 +41,7 @@ def typed(**changed):
 @pytest.fixture
 def ask(markov):
     tokenizer = Tokenizer.load(markov)
-    return lambda server: Client(server.url()).complete("base", PROMPT, 0, HOW, tokenizer)
+    return lambda server: Client(server.url()).complete("base", PROMPT, HOW, tokenizer)
 
 
 LATE_ONES = {

@@ -123,7 +123,7 @@ from spo_jax.config import Settings
 from spo_jax.rl.vllm.server import Started
 config = Settings.make(generator="vllm", vllm_python=sys.argv[1], vllm_args=sys.argv[2])
 started = Started(config, Path(sys.argv[3]), Path(sys.argv[4]), 60)
-client = started.start(threading.Event())
+client = started.start(threading.Event(), 7)
 client.reset_cache()
 print("ready", flush=True)
 time.sleep(60)
@@ -155,10 +155,8 @@ def test_the_server_ends_when_the_run_is_killed(home: Home, who: str) -> None:
 
 
 def test_a_server_is_told_what_the_run_needs(home: Home) -> None:
-    config = home.config(
-        lora_rank=20, residency="sleep", seed=2**40 + 3, vllm_args="--seed 7 -x 'a b'"
-    )
-    line = command(config, "py", Path("model"), 60, 81)
+    config = home.config(lora_rank=20, residency="sleep", vllm_args="--max-logprobs 7 -x 'a b'")
+    line = command(config, "py", Path("model"), 60, 81, 2**40 + 3)
     assert line[:5] == ["py", "-m", "vllm.entrypoints.openai.api_server", "--model", "model"]
     pairs = dict(pairwise(line))
     assert pairs["--max-lora-rank"] == "32"
@@ -168,12 +166,13 @@ def test_a_server_is_told_what_the_run_needs(home: Home) -> None:
     assert int(pairs["--max-cpu-loras"]) >= LORAS
     assert "--enable-sleep-mode" in line
     assert pairs["--logprobs-mode"] == "raw_logprobs"
-    assert line[-4:] == ["--seed", "7", "-x", "a b"]
-    assert "--enable-sleep-mode" not in command(home.config(), "py", Path("model"), 60, 81)
+    assert line[-4:] == ["--max-logprobs", "7", "-x", "a b"]
+    assert pairs["--seed"] == "3"
+    assert "--enable-sleep-mode" not in command(home.config(), "py", Path("model"), 60, 81, 0)
     with pytest.raises(InputError, match="lora_rank is 600; vLLM takes at most 512"):
-        command(home.config(lora_rank=600), "py", Path("model"), 60, 81)
+        command(home.config(lora_rank=600), "py", Path("model"), 60, 81, 2**40 + 3)
     with pytest.raises(InputError, match="vllm_args is"):
-        command(home.config(vllm_args="'"), "py", Path("model"), 60, 81)
+        command(home.config(vllm_args="'"), "py", Path("model"), 60, 81, 2**40 + 3)
 
 
 def test_a_server_has_the_cards_it_is_given(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -57,7 +57,7 @@ class Home:
     @contextmanager
     def serving(self, port: int) -> Iterator[dict[str, Any]]:
         """A server of somebody else; gives the settings that use it."""
-        inner = command(self.config(residency="sleep"), str(self.python), self.model, 60, port)
+        inner = command(self.config(residency="sleep"), str(self.python), self.model, 60, port, 0)
         environment = os.environ | {"VLLM_ALLOW_RUNTIME_LORA_UPDATING": "True"}
         with subprocess.Popen(inner, env=environment, process_group=0) as server:
             try:

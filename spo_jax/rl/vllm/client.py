@@ -10,6 +10,7 @@ key, if the server needs one, is that of vLLM's own variable, `access.VLLM_KEYS`
 
 import json
 import math
+import re
 import threading
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -32,6 +33,8 @@ LIKELY = 20  # requested log-probabilities per token; a server's default maximum
 AS_ID = "token_id:"  # prefix of a token id in place of its text
 EACH = 1024  # bytes of JSON per token, at most
 UNREADABLE = "\ufffd"  # replaces undecodable bytes
+CACHE = re.compile(rb"^vllm:cache_config_info\{([^}\n]*)\}", re.MULTILINE)
+CACHE_LABEL = rb'(?:^|,)%s="([0-9]{1,9})(?:\.0)?"'
 
 
 class Lost(Exception):
@@ -60,6 +63,14 @@ class Sampling:
     max_new_tokens: int
     stop_tokens: tuple[int, ...]
     timeout: float
+
+
+@dataclass(frozen=True)
+class Cache:
+    """A server's cache, in blocks of `size` tokens that all its layers share."""
+
+    blocks: int
+    size: int
 
 
 class Client:
@@ -131,6 +142,17 @@ class Client:
         """Drop the prefix cache."""
         self._control("/reset_prefix_cache")
 
+    def cache(self) -> Cache | None:
+        """Its cache of keys, values and states, as its metrics say; None if they do not."""
+        try:
+            line = CACHE.search(self._bytes("GET", "/metrics", timeout=QUICK))
+        except Refused:
+            return None
+        names = (b"num_gpu_blocks", b"block_size")
+        found = [line and re.search(CACHE_LABEL % name, line[1]) for name in names]
+        blocks, size = (int(each[1]) if each else 0 for each in found)
+        return Cache(blocks, size) if blocks and size else None
+
     def _control(self, path: str, body: Mapping[str, Any] | None = None) -> None:
         self._ask("POST", path, body, timeout=CONTROL)
 
@@ -148,11 +170,12 @@ class Client:
     # --- tokens -----------------------------------------------------------------------------------
 
     def complete(
-        self, model: str, prompt: np.ndarray, seed: int, how: Sampling, tokenizer: Tokenizer
+        self, model: str, prompt: np.ndarray, how: Sampling, tokenizer: Tokenizer
     ) -> tuple[Completion, ...]:
         """`how.n` answers to a prompt [T] int32, each checked by `read_choice`.
 
-        A server samples answer i with `seed` + i, so close seeds share answers.
+        Without a seed: a request's own switches off vLLM's fast sampler, and would repeat nothing,
+        because the batch that an answer was computed in changes its bits.
         """
         found = self._completion(
             model,
@@ -163,7 +186,6 @@ class Client:
             top_p=how.top_p,
             max_tokens=how.max_new_tokens,
             stop_token_ids=list(how.stop_tokens),
-            seed=seed % 2**31,
         )
         order = sorted(found, key=lambda choice: choice.get("index", 0))
         return tuple(read_choice(choice, tokenizer, how) for choice in order)
@@ -258,6 +280,22 @@ class Client:
         limit: int = wire.LIMIT,
     ) -> Any:
         """The server's reply as JSON, else as text; cleaned of the key."""
+        found = self._bytes(method, path, body, timeout=timeout, limit=limit)
+        try:
+            return wire.value(found)
+        except ValueError:
+            return wire.said(found)
+
+    def _bytes(
+        self,
+        method: str,
+        path: str,
+        body: Mapping[str, Any] | None = None,
+        *,
+        timeout: float,
+        limit: int = wire.LIMIT,
+    ) -> bytes:
+        """The body of the server's reply."""
         parts = urlsplit(self.url)
         http = Connection(parts, timeout)
         with self._lock:
@@ -281,10 +319,7 @@ class Client:
             raise Lost(f"answered {status}: {shown(wire.said(found))}")
         if status >= 300:
             raise Refused(_refusal(path, status, wire.said(found), body or {}), status)
-        try:
-            return wire.value(found)
-        except ValueError:
-            return wire.said(found)
+        return found
 
     def abort(self) -> None:
         """Abort every request in flight; each raises Lost."""

@@ -8,7 +8,8 @@ Design decisions:
   (`GrpoConfig.on_policy`). The server's numbers are for metrics, the probe and `importance_cap`.
 - Every round's adapters have new names and folders; the probe checks them before the first prompt.
 - A server is not deterministic: a repeated round may sample different answers. Finished rounds keep
-  theirs.
+  theirs. So requests have no seeds, which would cost vLLM's fast sampler.
+- A server that rested starts as soon as the adapters are there, beside the round's cross-play.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -25,6 +26,7 @@ from spo_jax.errors import InputError
 from spo_jax.program import ROLES, Completion, Group, Prompt, Role
 from spo_jax.rl.policy import Policy, model_folder
 from spo_jax.rl.qwen3_5 import Qwen3_5
+from spo_jax.rl.qwen3_5.config import FULL, Qwen3_5Config
 from spo_jax.rl.tokens import Tokenizer
 from spo_jax.rl.vllm.adapters import Versions
 from spo_jax.rl.vllm.cards import Peak, check_given_back
@@ -32,7 +34,6 @@ from spo_jax.rl.vllm.client import Client, Sampling
 from spo_jax.rl.vllm.probe import Expected, Probe
 from spo_jax.rl.vllm.sampler import Sampler
 from spo_jax.rl.vllm.server import LOG, Attached, Server, Started
-from spo_jax.seeding import derive
 
 
 class VllmPolicy(Policy):
@@ -71,7 +72,7 @@ class VllmPolicy(Policy):
             server = Started(config, where, folder / LOG, self._sampling.context)
         self._remark = remark
         self._versions = Versions(folder, self.lora, self._shape)
-        self._sampler = Sampler(config, server, self._check, remark)
+        self._sampler = Sampler(config, server, states_of(self._shape), self._check, remark)
         self._base_expected = self._probe.expect(self._trainer, self.learners["destroy"], base=True)
         self._publish()
         self._leave()
@@ -92,7 +93,7 @@ class VllmPolicy(Policy):
         """The results of `generate`, in parts of about `sample_rows` answers, in order.
 
         Empty parts come while the next one is not ready. Raises InputError if the server fails,
-        refuses, or has other weights than the trainer.
+        refuses, or has other weights than the trainer. `seed` has no effect: see `Client.complete`.
         """
         config, sampler = self._config, self._opened()
         how = Sampling(
@@ -104,19 +105,22 @@ class VllmPolicy(Policy):
             timeout=config.endpoint.request_timeout,
         )
 
+        tokens = [self._prompt_tokens(each.text, each.system) for each in prompts]
+
         def ask(place: int, client: Client) -> tuple[Completion, ...]:
             prompt = prompts[place]
-            tokens = self._prompt_tokens(prompt.text, prompt.system)
-            own, warm = derive(seed, "prompt", place), how.temperature + prompt.warmer
-            with_it = replace(how, temperature=warm)
+            with_it = replace(how, temperature=how.temperature + prompt.warmer)
             name = self._names[prompt.role][0]
-            return client.complete(name, tokens, own, with_it, self._tokenizer)
+            return client.complete(name, tokens[place], with_it, self._tokenizer)
+
+        work = [partial(ask, place) for place in range(len(prompts))]
+        longest = max(map(len, tokens), default=0) + how.max_new_tokens
 
         size = max(1, config.generator.sample_rows // n)
         part: dict[int, tuple[Completion, ...]] = {}
         place = 0
         with self._watched("sampling"):
-            for group in sampler.each([partial(ask, place) for place in range(len(prompts))]):
+            for group in sampler.each(work, n, longest):
                 if group is None:
                     yield {}
                     continue
@@ -143,6 +147,8 @@ class VllmPolicy(Policy):
             self._leave()
         self._warn(metrics)
         measured, self._measured = self._measured, {}
+        if self._config.search.minutes is not None or self._round < self._config.search.rounds:
+            self._opened().begin()  # beside what is left of the round
         return metrics | measured
 
     def save(self, folder: Path, number: int) -> None:
@@ -174,7 +180,7 @@ class VllmPolicy(Policy):
             for role, (name, _) in self._names.items()
         }
         self._before = {self._names[role][0]: expected for role, expected in before.items()}
-        self._opened().want(dict(self._names.values()))
+        self._opened().want(dict(self._names.values()), self._round)
 
     def _leave(self) -> None:
         """Move the base to host memory if the server needs the card."""
@@ -222,3 +228,11 @@ class VllmPolicy(Policy):
             if value:
                 key = f"memory/{name}"
                 self._measured[key] = max(value / 1e9, self._measured.get(key, 0.0))
+
+
+def states_of(shape: Qwen3_5Config) -> int:
+    """Blocks of a server's cache that hold the delta nets' states of one answer: one for as many
+    layers as attend.
+    """
+    full = shape.layer_types.count(FULL)
+    return -(-(shape.num_layers - full) // max(full, 1))

@@ -8,25 +8,29 @@ cannot be restarted ends all work of a call at once.
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor, wait
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import suppress
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from spo_jax.config import Settings
 from spo_jax.errors import InputError
-from spo_jax.rl.vllm.client import Client, Late, Lost
+from spo_jax.rl.vllm.client import Cache, Client, Late, Lost
 from spo_jax.rl.vllm.server import Server, Stopped
+from spo_jax.seeding import derive
 
 T = TypeVar("T")
 RESTARTS = 3  # without an answer between them
 PATIENCE = 0.5  # seconds between checks for a waiting caller
 BACKOFF, LONGEST = 0.5, 8.0  # seconds before a repetition: first, maximum
+AT_ONCE = 8  # requests at a time, where a server does not say what its cache holds
+MOST = 256  # answers at a time: vLLM's own limit on most cards
 
 
 class Sampler:
     """Runs work with a server, which starts at the first work.
 
+    states: how many blocks the states of an answer take (`spo_jax.rl.vllm.sampler.at_once`).
     check: called with a client and the base's name after a start, a wake or a change of adapters.
     remark: shows the user a line.
     """
@@ -35,14 +39,17 @@ class Sampler:
         self,
         config: Settings,
         server: Server,
+        states: int,
         check: Callable[[Client, str], None],
         remark: Callable[[str], None],
     ) -> None:
         self._config, self._server, self._check, self._remark = config, server, check, remark
+        self._states = states
         self._lock = threading.RLock()
         self._stopping = threading.Event()
         self._client: Client | None = None
         self._wanted: dict[str, Path] = {}
+        self._round = 0
         self._loaded: set[str] = set()
         self._asleep = False
         self._checked = False
@@ -50,28 +57,56 @@ class Sampler:
         self._late = 0  # timeouts since the last start or answer
         self._over: InputError | None = None  # why this call must end
 
-    def want(self, adapters: Mapping[str, Path]) -> None:
-        """Load these adapters instead of the previous ones before the next work."""
+    def want(self, adapters: Mapping[str, Path], round: int) -> None:
+        """Load these adapters, of that round, instead of the previous ones before the next work."""
         with self._lock:
-            self._wanted = dict(adapters)
+            self._wanted, self._round = dict(adapters), round
 
-    def each(self, work: Sequence[Callable[[Client], T]]) -> Iterator[T | None]:
-        """The results in order, `config.concurrency` at a time; None while the next is not ready.
+    def begin(self) -> None:
+        """Bring the server into its state beside other work, so that the next work need not wait.
 
+        A failure here shows again at that work.
+        """
+
+        def start() -> None:
+            with suppress(Stopped, Lost, InputError):
+                self._ready()
+
+        self._stopping.clear()
+        threading.Thread(target=start, name="vllm", daemon=True).start()
+
+    def each(
+        self, work: Sequence[Callable[[Client], T]], answers: int, tokens: int
+    ) -> Iterator[T | None]:
+        """The results in order, some at a time; None while the next is not ready.
+
+        answers, tokens: of the largest work, the tokens of an answer with its prompt; if
+        `config.concurrency` is none, as many works run at a time as the server's cache holds.
         Closing the iterator aborts the work in flight. Raises InputError if a result fails finally.
         """
         self._stopping.clear()
         self._over = None
-        pool = ThreadPoolExecutor(self._config.endpoint.concurrency, "vllm")
-        coming = [pool.submit(self.steadily, one) for one in work]
+        coming: list[Future[Any]] = []
+        pools: list[ThreadPoolExecutor] = []
+
+        def begin(works: Sequence[Callable[[Client], Any]], width: int) -> list[Future[Any]]:
+            pools.append(ThreadPoolExecutor(width, "vllm"))
+            coming.extend(pools[-1].submit(self.steadily, one) for one in works)
+            return coming[-len(works) :]
+
         try:
-            for future in coming:
-                while wait([future], PATIENCE).not_done:
-                    yield None
+            width = self._config.endpoint.concurrency
+            if width is None:
+                (asked,) = begin([Client.cache], 1)
+                yield from _until(asked)
+                width = at_once(asked.result(), self._states, answers, tokens)
+            for future in begin(work, width):
+                yield from _until(future)
                 yield future.result()
         finally:
             self._stopping.set()
-            pool.shutdown(wait=False, cancel_futures=True)
+            for pool in pools:
+                pool.shutdown(wait=False, cancel_futures=True)
             while not all(future.done() for future in coming):
                 if (client := self._client) is not None:
                     client.abort()  # repeatedly: a request may begin after the last abort
@@ -136,7 +171,8 @@ class Sampler:
 
     def _prepared(self) -> Client:
         if self._client is None:
-            self._client = self._server.start(self._stopping)
+            seed = derive(self._config.seed, "server", self._round, self._in_a_row)
+            self._client = self._server.start(self._stopping, seed)
             self._loaded, self._asleep, self._checked, self._late = set(), False, False, 0
         client = self._client
         if self._asleep:
@@ -213,3 +249,23 @@ class Sampler:
     def _drop(self) -> None:
         self._server.stop()
         self._client, self._loaded, self._asleep = None, set(), False
+
+
+def _until(future: Future[Any]) -> Iterator[None]:
+    """None again and again, until the future is done."""
+    while wait([future], PATIENCE).not_done:
+        yield None
+
+
+def at_once(cache: Cache | None, states: int, answers: int, tokens: int) -> int:
+    """How many prompts of `answers` answers each a server can decode at a time, at least one.
+
+    tokens: of the longest prompt and answer. states: an answer's blocks beside those of its tokens.
+    vLLM gives each group of equally many layers its own blocks: of the tokens in the layers of
+    attention, one for the state in each group of delta nets. That answers share their prompt is not
+    counted, nor that most end early. `AT_ONCE` for a server that says nothing of its cache.
+    """
+    if cache is None:
+        return AT_ONCE
+    rows = cache.blocks // (-(-tokens // cache.size) + states)
+    return max(1, min(rows, MOST) // answers)

@@ -69,9 +69,12 @@ class Server(ABC):
     base = NAME
 
     @abstractmethod
-    def start(self, stopping: threading.Event) -> Client:
+    def start(self, stopping: threading.Event, seed: int) -> Client:
         """A client of the server once it answers. Raises InputError if it fails, and Stopped once
         `stopping` is set.
+
+        seed: of all that a server of ours samples. With one for all starts, the first answers after
+        each would be drawn with the same random numbers.
         """
 
     def alive(self) -> bool:
@@ -101,11 +104,11 @@ class Started(Server):
         self._guard: subprocess.Popen[bytes] | None = None
         self._written = 0  # offset of the current server in the log
 
-    def start(self, stopping: threading.Event) -> Client:
+    def start(self, stopping: threading.Event, seed: int) -> Client:
         self.stop()
         config, port = self._config, free_port()
         client = Client(f"http://127.0.0.1:{port}")
-        inner = command(config, self._python, self._folder, self._context, port)
+        inner = command(config, self._python, self._folder, self._context, port, seed)
         outer = [sys.executable, "-I", "-S", guard.__file__, str(os.getpid()), *inner]
         with open(self.log, "ab") as out:
             out.write(f"--- {shlex.join(inner)}\n".encode())
@@ -166,7 +169,7 @@ class Attached(Server):
     def __init__(self, url: str) -> None:
         self.url = address(url, "vllm_url", VLLM_KEYS)
 
-    def start(self, stopping: threading.Event) -> Client:
+    def start(self, stopping: threading.Event, seed: int) -> Client:
         client = Client(self.url)
         if not client.healthy():
             raise InputError(
@@ -226,7 +229,9 @@ def check_version(found: str) -> None:
         )
 
 
-def command(config: Settings, python: str, folder: Path, context: int, port: int) -> list[str]:
+def command(
+    config: Settings, python: str, folder: Path, context: int, port: int, seed: int
+) -> list[str]:
     """The command of a server. `config.vllm_args` come last and override the others."""
     rank = next((rank for rank in RANKS if rank >= config.learning.lora_rank), None)
     if rank is None:
@@ -240,7 +245,7 @@ def command(config: Settings, python: str, folder: Path, context: int, port: int
         *("--max-loras", str(LORAS), "--max-cpu-loras", str(LORAS + 1)),
         *(("--enable-sleep-mode",) if config.vllm.residency == "sleep" else ()),
         *("--generation-config", "vllm", "--logprobs-mode", "raw_logprobs"),
-        *("--seed", str(config.seed % 2**31)),
+        *("--seed", str(seed % 2**31)),
         *(ARGUMENTS_ON_CPU if on_cpu() else ()),
         *_arguments(config.vllm.args),
     ]
