@@ -10,7 +10,7 @@ from jax.sharding import Mesh, NamedSharding
 from jax.sharding import PartitionSpec as P
 
 from spo_jax.errors import InputError
-from spo_jax.rl.buckets import COARSE_COMPLETION, COARSE_PROMPT, bucket, pad_left, pad_right
+from spo_jax.rl.buckets import Ladder, pad_left, pad_right
 from spo_jax.rl.grpo import GrpoConfig, advantages
 from spo_jax.rl.sharding import ROWS
 
@@ -148,24 +148,24 @@ def plan(
     """The batches of an update on their devices, `config.micro_batch` rows per device at a time.
 
     By default each row has its own prompt, and rows of similar length share a batch. With shared
-    prompts, a batch has one group per device and K rounds of rows; with `config.coarse` all have
+    prompts, a batch has one group per device and K rounds of rows; on some ladders all have
     as many rows, whatever their groups lost.
     """
     width, devices = config.micro_batch, mesh.size if mesh else 1
     if config.share_prompts:
         groups = sorted(selection.samples, key=_longest)
-        largest = selection.largest if config.coarse else 0
+        largest = selection.largest if config.ladder.alike else 0
         if largest:  # rounds of equal size
             width = -(-largest // -(-largest // width))
         for start in range(0, len(groups), devices):
             some = groups[start : start + devices]
-            yield _batch(some, devices, width, largest, config.coarse, mesh)
+            yield _batch(some, devices, width, largest, config.ladder, mesh)
         return
     rows = sorted((row for group in selection.samples for row in group), key=_length)
     for start in range(0, len(rows), width * devices):
         # K = 1 and m = 1: every row is a group of one.
         single = [(row,) for row in rows[start : start + width * devices]]
-        yield _batch(single, width * devices, 1, 0, config.coarse, mesh)
+        yield _batch(single, width * devices, 1, 0, config.ladder, mesh)
 
 
 def _length(sample: WeightedSample) -> int:
@@ -181,7 +181,7 @@ def _batch(
     count: int,
     width: int,
     largest: int,
-    coarse: bool,
+    ladder: Ladder,
     mesh: Mesh | None,
 ) -> tuple[Batch, Rows]:
     """`groups`, padded to `count`, as rounds of `count * width` rows; as many rounds as the largest
@@ -196,15 +196,13 @@ def _batch(
         for group in [*groups, *[()] * missing]:
             part = group[k * width : (k + 1) * width]
             rows += [*part, *[None] * (width - len(part))]
-    size = bucket(max(len(row.tokens) for row in rows if row), coarse and COARSE_COMPLETION)
+    size = ladder.of_completion(max(len(row.tokens) for row in rows if row))
     tokens, mask = pad_right([row.tokens if row else filler.tokens[:1] for row in rows], size)
     logprobs = np.zeros(tokens.shape, np.float32)
     for i, row in enumerate(rows):
         if row:
             logprobs[i, : len(row.logprobs)] = row.logprobs
-    padded, prompt_mask = pad_left(
-        prompts, bucket(max(map(len, prompts)), coarse and COARSE_PROMPT)
-    )
+    padded, prompt_mask = pad_left(prompts, ladder.of_prompt(max(map(len, prompts))))
     advantage = np.array([row.advantage if row else 0.0 for row in rows], np.float32)
     weight = np.array([row.weight if row else 0.0 for row in rows], np.float32)
 

@@ -13,6 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from spo_jax.errors import InputError
+from spo_jax.rl.buckets import FINE, Ladder
 
 Advantage = Callable[[np.ndarray], np.ndarray]  # credits [B] float64, finite -> advantages [B]
 LogRatio = Callable[[jax.Array, jax.Array], jax.Array]  # see `sequence`
@@ -78,8 +79,7 @@ class GrpoConfig:
         group's lowest credit minus it.
     micro_batch: samples on a device at a time.
     share_prompts: compute a group's prompt once instead of once per sample; the same gradient.
-    coarse: pad lengths to few powers of two and groups to the largest, for models that take longer
-        to compile than to compute.
+    ladder: how lengths and groups are padded, so that few programs are compiled.
     on_policy: the updated adapter is the one that sampled, but the sampler rounds differently. Then
         the trainer's own log-probabilities replace the sampler's.
     importance_cap: with on_policy, weight each sample by its probability under the trainer over
@@ -99,7 +99,7 @@ class GrpoConfig:
     ratio: LogRatio = sequence
     failure_penalty: float | None = None
     share_prompts: bool = False
-    coarse: bool = False
+    ladder: Ladder = FINE
     on_policy: bool = False
     importance_cap: float | None = None
 

@@ -16,6 +16,7 @@ from pathlib import Path
 import jax
 import jax.numpy as jnp
 import numpy as np
+from flax import nnx
 
 from spo_jax.config import Settings
 from spo_jax.errors import InputError, SpoError
@@ -23,6 +24,7 @@ from spo_jax.generator import Streaming
 from spo_jax.named import imported_function
 from spo_jax.program import ROLES, Completion, Group, Prompt, Role
 from spo_jax.rl.batches import TokenGroup, advantages_of
+from spo_jax.rl.buckets import FEW, FINE, LARGE, Ladder
 from spo_jax.rl.checkpoint import Checkpoints
 from spo_jax.rl.grpo import ADVANTAGES, RATIOS, SCHEDULES, Advantage, GrpoConfig, centred
 from spo_jax.rl.lora import TARGET_SETS, LoraConfig, init_adapter
@@ -43,6 +45,7 @@ FILES = {
     ),
 }  # fmt: skip
 PROBLEMS = "spo_problems"  # key of config.json: the problems whose programs a model can write
+MANY = 2 * 10**9  # parameters of a model that takes minutes to compile
 CLOCKED = "tokens_per_second"  # the only metric of an update that differs between equal updates
 
 
@@ -85,10 +88,11 @@ class Policy(Streaming):
             stop_tokens=tokenizer.stops,
             context=context,
             max_rows=config.generator.sample_rows,
-            coarse=jax.default_backend() == "cpu",
+            ladder=ladder_of(model),
         )
         self.lora = lora_of(config)
-        self._trainer = Trainer(model, self.lora, grpo_of(config), context)
+        update = replace(grpo_of(config), ladder=ladder_of(model))
+        self._trainer = Trainer(model, self.lora, update, context)
         self._learns = config.learning.update == "grpo"
         self._responses = config.search.responses
         self.learners: dict[Role, Learner] = {
@@ -246,12 +250,19 @@ def grpo_of(config: Settings) -> GrpoConfig:
         ratio=RATIOS[config.learning.ratio],
         failure_penalty=config.learning.failure_penalty,
         share_prompts=config.learning.share_prompts,
-        coarse=jax.default_backend() == "cpu",
         # A round is one step of the adapters that sampled it, and both samplers round differently.
         on_policy=True,
         sampled_at=1.0 if config.generator.name == VLLM else None,
         importance_cap=config.vllm.importance_cap,
     )
+
+
+def ladder_of(model: Qwen3_5) -> Ladder:
+    """The lengths that a model's programs are compiled for on this device."""
+    if jax.default_backend() == "cpu":
+        return FEW
+    size = sum(leaf.size for leaf in jax.tree.leaves(nnx.state(model)))
+    return LARGE if size >= MANY else FINE
 
 
 def _advantage(config: Settings) -> Advantage:

@@ -18,7 +18,7 @@ import numpy as np
 from flax import nnx
 
 from spo_jax.errors import InputError
-from spo_jax.rl.buckets import COARSE_PROMPT, bucket, pad_left, rung
+from spo_jax.rl.buckets import FINE, Ladder, pad_left
 from spo_jax.rl.qwen3_5 import decode
 from spo_jax.rl.qwen3_5.layers import LowRanks
 from spo_jax.rl.qwen3_5.model import Qwen3_5
@@ -32,9 +32,8 @@ class SamplingConfig:
     """temperature: zero takes the most probable token. top_p: the mass of the nucleus.
 
     stop_tokens: end a completion, which includes them. context: maximum tokens of a prompt and its
-    completion. max_rows: completions decoded together. coarse: pad prompts and their number to few
-    powers of two, for models that take longer to compile than to compute. Raises InputError for a
-    value out of range.
+    completion. max_rows: completions decoded together. ladder: how prompts and their number are
+    padded. Raises InputError for a value out of range.
     """
 
     temperature: float = 0.8
@@ -43,7 +42,7 @@ class SamplingConfig:
     stop_tokens: tuple[int, ...] = ()
     context: int = 8192
     max_rows: int = 64
-    coarse: bool = False
+    ladder: Ladder = FINE
 
     def __post_init__(self) -> None:
         if not (math.isfinite(self.temperature) and self.temperature >= 0):
@@ -105,7 +104,7 @@ def stream(
     run = _Run(graph, graphs, config, weights, layers, tuple(adapter) if adapter else None, key)
     drawn: dict[int, dict[int, Sample]] = {}
     lengths = [len(prompt) for prompt in prompts]
-    for pieces, groups, width in _batches(lengths, n, config.max_rows, config.coarse):
+    for pieces, groups, width in _batches(lengths, n, config.max_rows, config.ladder):
         rows = [(prompt, first + i) for prompt, first in pieces for i in range(width)]
         done = run.batch([prompts[i] for i, _ in pieces], rows, groups, n)
         for (prompt, index), completion in zip(rows, done, strict=True):
@@ -139,7 +138,7 @@ def _check(model: Qwen3_5, prompts: Sequence[np.ndarray], n: int, config: Sampli
 
 
 def _batches(
-    lengths: Sequence[int], n: int, max_rows: int, coarse: bool = False
+    lengths: Sequence[int], n: int, max_rows: int, ladder: Ladder = FINE
 ) -> Iterator[tuple[list[tuple[int, int]], int, int]]:
     """Batches of similar lengths: the (prompt, first sample) of each group, the groups with
     padding, and the samples of a group.
@@ -151,7 +150,7 @@ def _batches(
     count = -(-len(pieces) // most)
     for part in range(count):
         own = pieces[part * len(pieces) // count : (part + 1) * len(pieces) // count]
-        yield own, min(rung(len(own), coarse), most), width
+        yield own, min(ladder.rung(len(own)), most), width
 
 
 def capacities(limit: int) -> list[int]:
@@ -196,8 +195,7 @@ class _Run:
         numbers[: len(rows)] = rows
         live = np.arange(len(numbers)) < len(rows)
         live &= numbers[:, 1] < n
-        least = COARSE_PROMPT if self.config.coarse else 0
-        tokens, mask = pad_left(prompts, bucket(max(map(len, prompts)), least))
+        tokens, mask = pad_left(prompts, self.config.ladder.of_prompt(max(map(len, prompts))))
         more = ((0, groups - len(prompts)), (0, 0))
         tokens, mask = np.pad(tokens, more), np.pad(mask, more)
 

@@ -16,6 +16,7 @@ from flax import nnx
 from spo_jax.errors import SpoError
 from spo_jax.rl.backend import quick_options
 from spo_jax.rl.batches import Batch, TokenGroup, WeightedSample, plan, select
+from spo_jax.rl.buckets import FEW
 from spo_jax.rl.grpo import GrpoConfig, Outcome, clipped_objective
 from spo_jax.rl.logprobs import token_logprobs
 from spo_jax.rl.lora import Adapter, LoraConfig, init_adapter
@@ -103,10 +104,10 @@ class Trainer:
     def prepare(self, learner: Learner, samples: int) -> None:
         """Begin to compile the update of groups with so many samples, in another thread.
 
-        `update` waits for it. Only with the setting coarse, where the usual shapes are known.
+        `update` waits for it. Only on the ladder of a CPU, where the usual shapes are known.
         """
         config = self.config
-        if not (config.coarse and config.share_prompts):
+        if not (config.ladder == FEW and config.share_prompts):
             return
         token = np.zeros(1, np.int32)
         group = TokenGroup(

@@ -1,6 +1,6 @@
 import numpy as np
 
-from spo_jax.rl.buckets import bucket, pad_left, pad_right, rung
+from spo_jax.rl.buckets import FEW, FINE, LARGE, bucket, pad_left, pad_right, rung
 
 
 def test_the_ladder_has_two_rungs_an_octave():
@@ -13,10 +13,19 @@ def test_the_ladder_has_two_rungs_an_octave():
     ]  # fmt: skip
 
 
-def test_coarse_buckets_are_powers_of_two():
+def test_a_cpu_compiles_for_powers_of_two():
     lengths = [1, 127, 128, 129, 256, 257, 1000, 1025]
-    assert [bucket(n, coarse=128) for n in lengths] == [128, 128, 128, 256, 256, 512, 1024, 2048]
-    assert [rung(n, coarse=True) for n in (1, 2, 3, 5, 25, 33)] == [1, 2, 4, 8, 32, 64]
+    assert [FEW.of_completion(n) for n in lengths] == [128, 128, 128, 256, 256, 512, 1024, 2048]
+    assert [FEW.of_prompt(n) for n in lengths] == [256, 256, 256, 256, 256, 512, 1024, 2048]
+    assert [FEW.rung(n) for n in (1, 2, 3, 5, 25, 33)] == [1, 2, 4, 8, 32, 64]
+
+
+def test_a_large_model_has_few_shapes():
+    prompts = {LARGE.of_prompt(n) for n in range(1, 8193)}
+    answers = {LARGE.of_completion(n) for n in range(1, 1201)}
+    assert sorted(prompts) == [1024, 1536, 2048, 3072, 4096, 6144, 8192]
+    assert sorted(answers) == [512, 768, 1024, 1536]
+    assert [FINE.of_prompt(n) for n in (1, 65, 5000)] == [bucket(n) for n in (1, 65, 5000)]
 
 
 def test_a_bucket_is_the_lowest_rung_that_holds_the_length():

@@ -19,6 +19,7 @@ from spo_jax.program import Group, Prompt, parse_response
 from spo_jax.rl import policy as module
 from spo_jax.rl.backend import devices, keep_compiled
 from spo_jax.rl.batches import TokenGroup
+from spo_jax.rl.buckets import FEW
 from spo_jax.rl.grpo import ADVANTAGES, RATIOS
 from spo_jax.rl.lora import TARGET_SETS
 from spo_jax.rl.peft import import_peft
@@ -192,7 +193,7 @@ def test_a_prompt_fits_if_it_leaves_room_for_the_answer(policy: Policy) -> None:
 
 def test_an_update_is_one_step_a_role(policy: Policy, config: Settings) -> None:
     groups = graded(policy)
-    trainer = Trainer(policy._model, policy.lora, module.grpo_of(config), 60)
+    trainer = Trainer(policy._model, policy.lora, replace(module.grpo_of(config), ladder=FEW), 60)
     expected, measured = {}, {}
     for role in ("destroy", "repair"):
         named = [

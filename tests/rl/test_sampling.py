@@ -10,6 +10,7 @@ from flax import nnx
 
 from spo_jax.errors import InputError
 from spo_jax.rl import sampling
+from spo_jax.rl.buckets import FEW, FINE
 from spo_jax.rl.lora import LoraConfig, init_adapter
 from spo_jax.rl.qwen3_5 import decode
 from spo_jax.rl.sampling import SamplingConfig, choose, draw, nucleus, sample
@@ -198,13 +199,13 @@ def test_programs_are_few(both, monkeypatch):
     assert not traces
 
 
-@pytest.mark.parametrize("coarse", [False, True])
+@pytest.mark.parametrize("ladder", [FINE, FEW])
 @pytest.mark.parametrize(("n", "max_rows"), [(1, 64), (6, 64), (6, 10), (6, 4), (4, 4), (3, 1)])
-def test_batches_hold_every_sample_once(n, max_rows, coarse):
+def test_batches_hold_every_sample_once(n, max_rows, ladder):
     for count in range(1, 40):
         lengths = [(7 * i) % 31 + 1 for i in range(count)]
         seen, shapes, ends = [], set(), []
-        for pieces, groups, width in sampling._batches(lengths, n, max_rows, coarse):
+        for pieces, groups, width in sampling._batches(lengths, n, max_rows, ladder):
             assert len(pieces) <= groups
             assert groups * width <= max_rows
             shapes.add((groups, width))

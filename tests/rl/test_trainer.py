@@ -14,7 +14,7 @@ import pytest
 from spo_jax.errors import InputError
 from spo_jax.rl import grpo, trainer
 from spo_jax.rl.batches import TokenGroup, plan, select
-from spo_jax.rl.buckets import pad_right
+from spo_jax.rl.buckets import FEW, FINE, LARGE, pad_right
 from spo_jax.rl.grpo import GrpoConfig
 from spo_jax.rl.lora import TARGETS, Adapter, LoraConfig
 from spo_jax.rl.sharding import replicated  # noqa: F401, used by the script below
@@ -235,7 +235,7 @@ def plain() -> tuple[Learner, list[TokenGroup], Adapter, float]:
     [
         {"share_prompts": True},
         {"share_prompts": True, "micro_batch": 2},
-        {"share_prompts": True, "micro_batch": 2, "coarse": True},
+        {"share_prompts": True, "micro_batch": 2, "ladder": FEW},
         {"micro_batch": 1},
     ],
 )
@@ -373,7 +373,7 @@ def test_lengths_share_compiled_programs() -> None:
 
 @pytest.mark.long
 def test_the_update_that_is_prepared_is_the_one_that_runs(caplog: Any) -> None:
-    runner = make(GrpoConfig(micro_batch=2, share_prompts=True, coarse=True, temperature=0.7))
+    runner = make(GrpoConfig(micro_batch=2, share_prompts=True, ladder=FEW, temperature=0.7))
     learner = runner.init(jax.random.key(0))
     runner.prepare(learner, 4)
     with jax.log_compiles():  # of this thread
@@ -383,10 +383,10 @@ def test_the_update_that_is_prepared_is_the_one_that_runs(caplog: Any) -> None:
     assert not any(line.startswith("Compiling jit(_accumulate)") for line in lines)
 
 
-def test_coarse_groups_share_a_compiled_program() -> None:
+def test_groups_that_are_padded_alike_share_a_compiled_program() -> None:
     groups = [*make_groups(1, 5), *make_groups(1, 3, seed=9)]
-    for coarse, rounds in ((False, [2, 3]), (True, [3, 3])):
-        config = GrpoConfig(micro_batch=2, share_prompts=True, coarse=coarse)
+    for ladder, rounds in ((FINE, [2, 3]), (FEW, [3, 3]), (LARGE, [3, 3])):
+        config = GrpoConfig(micro_batch=2, share_prompts=True, ladder=ladder)
         batches = [batch for batch, _ in plan(select(groups, config, 512), config)]
         assert sorted(batch.tokens.shape[0] for batch in batches) == rounds
 
