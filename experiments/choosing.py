@@ -6,13 +6,13 @@ Each run is a discovery of its own seed. Its best pairs by J, one per destroy, a
 held-out instances with the steps of a validation. A rule then chooses among them on a part of these
 instances, and its regret is the gap of its choice minus the least gap of all, on the others. Parts
 are drawn again and again; a run's regret is the mean over them. The least gap is partly luck, so
-regret is somewhat overstated, alike for all rules. Gaps are to the lowest cost that any pair found,
-in percentage points.
+regret is overstated. Gaps are to the lowest cost that any pair found, in percentage points.
 
 Two variances say what a rule would lose in expectation: of the pairs' true gaps (spread) and of a
-rollout around them (noise), by analysis of variance. The second column of regrets is of normal
-worlds that have them, with the finalists in random order, against the best of MET pairs. A few
-instances are enough for it; with fewer than the rules take, it is the only one.
+rollout around them (noise), by analysis of variance. In normal worlds that have them, with the
+finalists in random order, regret is known: among as many pairs as the runs have, measured as it is
+in the runs and by the true gaps; and by the true gaps against the best of MET pairs. A few
+instances are enough for the last; with fewer than the rules take, it is the only one.
 
 Writes into OUT: the runs, of each its costs SEED.npz, kept block by block, and choosing.md. The
 same command resumes, and more --runs add to it.
@@ -116,16 +116,23 @@ def variances(gaps: np.ndarray) -> tuple[float, float]:
     return float(np.sqrt(max((between - within) / instances, 0.0))), float(np.sqrt(within))
 
 
-def expected(spread: float, noise: float, worlds: int) -> np.ndarray:
-    """[rules] mean regret against the best of MET pairs in normal worlds."""
-    rng = numpy_rng("choosing", "worlds")
-    found = np.zeros((worlds, len(RULES)))
+def expected(
+    spread: float, noise: float, worlds: int, pairs: int = MET, pool: int = 0
+) -> np.ndarray:
+    """[2, rules] mean regrets among `pairs` pairs of normal worlds: by true gaps, and by those
+    on `pool` other instances, as in a run. NaN for a rule that takes more pairs.
+    """
+    rng = numpy_rng("choosing", "worlds", pairs)
+    found = np.full((2, worlds, len(RULES)), np.nan)
     for world in range(worlds):
-        true = rng.normal(0, spread, MET)
-        gaps = true[:, None] + rng.normal(0, noise, (MET, max(most for *_, most in RULES)))
-        for k, (name, pairs, instances) in enumerate(RULES):
-            found[world, k] = true[CHOICES[name](gaps[:pairs, :instances])] - true.min()
-    return found.mean(axis=0)
+        true = rng.normal(0, spread, pairs)
+        gaps = true[:, None] + rng.normal(0, noise, (pairs, max(most for *_, most in RULES)))
+        seen = true + rng.normal(0, noise / np.sqrt(max(pool, 1)), pairs)
+        for k, (name, finalists, instances) in enumerate(RULES):
+            if finalists <= pairs:
+                chosen = CHOICES[name](gaps[:finalists, :instances])
+                found[:, world, k] = true[chosen] - true.min(), seen[chosen] - seen.min()
+    return found.mean(axis=1)
 
 
 def costs_of(run: Run, where: Path, args: argparse.Namespace) -> np.ndarray:
@@ -174,7 +181,8 @@ def run(args: argparse.Namespace) -> None:
         parts.append(variances(gaps))
         ends.append(np.nanpercentile(gaps.mean(axis=1), (0, 50, 100)))
         spread, noise = np.sqrt(np.mean(np.square(parts), axis=0))  # pooled
-        text = shown(np.array(rows), expected(spread, noise, WORLDS))
+        alike = expected(spread, noise, WORLDS, len(gaps), gaps.shape[1] // 2)
+        text = shown(np.array(rows), alike, expected(spread, noise, WORLDS)[0])
         text += f"\nspread {spread:.2f}, noise {noise:.2f} points; {len(gaps)} pairs a run, "
         text += f"{gaps.shape[1]} instances of {args.size}, {args.steps} steps; gaps, best, median "
         text += f"and worst: {'; '.join(' '.join(f'{x:.2f}' for x in each) for each in ends)}\n"
@@ -182,19 +190,23 @@ def run(args: argparse.Namespace) -> None:
     print(f"\n{text}")
 
 
-def shown(rows: np.ndarray, worlds: np.ndarray) -> str:
-    """A table of rules. rows: [runs, rules]. worlds: [rules]."""
+def shown(rows: np.ndarray, alike: np.ndarray, worlds: np.ndarray) -> str:
+    """A table of rules. rows: [runs, rules]. alike: [2, rules], worlds: [rules], of `expected`."""
     lines = []
     for k, (name, pairs, instances) in enumerate(RULES):
         each, text = rows[:, k], "–"
+        true, measured = ("–" if np.isnan(x) else f"{x:.3f}" for x in alike[:, k])
         if np.isfinite(each).all():
             text = f"{each.mean():.3f}"
             if len(each) > 1:
                 text += " ({:.3f} to {:.3f})".format(*mean_interval(each))
+        else:
+            measured = "–"
         how = f"{name}, {pairs} on {instances}" if instances else name
-        lines.append([how, str(cost_of(name, pairs, instances)), text, f"{worlds[k]:.3f}"])
-    heads = ["rule", "rollouts", f"regret, runs: {len(rows)}", "in normal worlds"]
-    return markdown(heads, lines) + "\n"
+        cost = str(cost_of(name, pairs, instances))
+        lines.append([how, cost, text, measured, true, f"{worlds[k]:.3f}"])
+    heads = ["rule", "rollouts", f"measured, runs: {len(rows)}", "measured, worlds", "true, worlds"]
+    return markdown([*heads, f"true, of {MET} pairs"], lines) + "\n"
 
 
 def main() -> int:

@@ -43,9 +43,20 @@ def test_variances_are_found_again() -> None:
 
 
 def test_without_noise_the_best_of_what_is_seen_wins() -> None:
-    found = dict(zip(choosing.RULES, choosing.expected(1.0, 0.0, 50), strict=True))
+    true, measured = choosing.expected(1.0, 0.0, 50)
+    assert np.array_equal(true, measured)
+    found = dict(zip(choosing.RULES, true, strict=True))
     assert found["halving", 48, 16] == found["halving", 48, 24] == 0
     assert found["validation", 16, 2] == found["halving", 16, 8] > 0
+
+
+def test_luck_raises_the_regret_that_is_measured() -> None:
+    true, measured = choosing.expected(0.0, 1.0, 3000, 16, 4)
+    known = [finalists <= 16 for _, finalists, _ in choosing.RULES]
+    assert np.isnan(true[~np.array(known)]).all()
+    assert np.array_equal(true[known], np.zeros(sum(known)))  # pairs are alike
+    # The expected least of 16 standard normals is -1.766; of a mean over four, half of that.
+    assert measured[known] == pytest.approx(1.766 / 2, abs=0.03)
 
 
 @pytest.mark.slow
