@@ -56,6 +56,7 @@ class CVRP(Problem):
     kit = f"{__name__}.kit"
     pair = str(_HERE / "pair.py")
     simple = str(_HERE / "simple.py")
+    first = str(_HERE / "first.py")
     whole, region = 300, 150
     solution_suffix = ".sol"
     baselines = MappingProxyType(

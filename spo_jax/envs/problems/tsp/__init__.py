@@ -42,6 +42,7 @@ class TSP(Problem):
     kit = f"{__name__}.kit"
     pair = str(_HERE / "pair.py")
     simple = str(_HERE / "simple.py")
+    first = str(_HERE / "first.py")
     whole, region = 2500, 1000
     solution_suffix = ".tour"
     baselines = MappingProxyType(

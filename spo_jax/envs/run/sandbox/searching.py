@@ -93,8 +93,7 @@ def run_search(child: "Child", job: SearchJob) -> None:
         for own, roles, (_, _, shown) in zip(operators, loaded, job.pairs, strict=True):
             for operator, role in zip(own, PAIR, strict=True):
                 operator.function = define(roles[role], role, rng)
-            destroy, repair = own
-            players.append(Player(destroy, repair, shown))
+            players.append(Player(own[0], own[1], shown))
         arm(0.0)
     except Failure as failure:
         arm(0.0)
