@@ -113,7 +113,8 @@ class Adaptation:
     of equal cost (which is not accepted), failed. kept: what a weight keeps of itself after a step.
     temperature: the first one of annealing, in units of cost; cooling: its factor after every step.
     scaled: the first temperature accepts half of the solutions that are worse by a twentieth of the
-    start's cost (Ropke and Pisinger, 2006), and `temperature` is not used.
+    start's cost (Ropke and Pisinger, 2006), and `temperature` is not used. improving: in place of
+    annealing, what is not worse is accepted, equal costs too.
     """
 
     best: float = 1.5
@@ -124,6 +125,7 @@ class Adaptation:
     temperature: float = 100.0
     cooling: float = 0.97
     scaled: bool = False
+    improving: bool = False
 
     def score(self, outcome: int) -> float:
         known = {
@@ -138,6 +140,8 @@ class Adaptation:
 
         start: the first solution's cost.
         """
+        if self.improving:
+            return lambda cost, current, best, step: cost <= current
         first = HALF_AT / log(2) * start if self.scaled else self.temperature
 
         def accept(cost: float, current: float, best: float, step: float) -> bool:
@@ -147,6 +151,9 @@ class Adaptation:
             return temperature > 0 and luck() < exp((current - cost) / temperature)
 
         return accept
+
+
+PLAIN = Adaptation(kept=1.0, improving=True)  # operators drawn uniformly, in the paper's LNS
 
 
 class Roulettes:
