@@ -50,8 +50,10 @@ class Contender:
         return self.settings is not None
 
 
-def _by_hand(name: str, label: str, look: tuple[str, str, str], problems: Any = BOTH) -> Contender:
-    return Contender(name, label, HANDCRAFTED, *look, problems=problems, baseline=name)
+def _by_hand(
+    name: str, label: str, look: tuple[str, str, str], problems: Any = BOTH, note: str = ""
+) -> Contender:
+    return Contender(name, label, HANDCRAFTED, *look, problems=problems, baseline=name, note=note)
 
 
 def _method(name: str, label: str, look: tuple[str, str, str], note: str = "") -> Contender:
@@ -66,17 +68,18 @@ def _variant(
 
 SPO = Contender("spo", "SPO", OURS, "#D55E00", "o", "-", 2.8, settings={})
 _TSP, _CVRP = ("tsp",), ("cvrp",)
+EXAMPLE = "as its own examples run it; not in the paper"
 _ALL = (
     _by_hand("nearest-neighbor", "NN", ("#A9A9A9", "x", ":"), _TSP),
     _by_hand("farthest-insertion", "FI", ("#8F8F8F", "+", ":"), _TSP),
     _by_hand("clarke-wright", "CW", ("#A9A9A9", "x", ":"), _CVRP),
     _by_hand("or-tools", "OR-Tools", ("#757575", "1", "-."), _CVRP),
-    _by_hand("or-tools-default", "OR-Tools (default)", ("#9A9A9A", "1", ":"), _CVRP),
+    _by_hand("or-tools-default", "OR-Tools (default)", ("#9A9A9A", "1", ":"), _CVRP, EXAMPLE),
     _by_hand("2-opt", "2-opt", ("#757575", "2", "-."), _TSP),
     _by_hand("3-opt", "3-opt", ("#555555", "3", "-."), _TSP),
     _by_hand("local-search", "LS", ("#555555", "3", "-."), _CVRP),
     _by_hand("alns", "ALNS", ("#1A1A1A", "*", "--")),
-    _by_hand("alns-example", "ALNS (example)", ("#3D3D3D", "*", ":")),
+    _by_hand("alns-example", "ALNS (example)", ("#3D3D3D", "*", ":"), BOTH, EXAMPLE),
     _method("eoh", "EoH", ("#0072B2", "s", "--")),
     _method("funsearch", "FunSearch", ("#009E73", "^", "-.")),
     _method("reevo", "ReEvo", ("#CC79A7", "v", ":")),
