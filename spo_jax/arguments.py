@@ -422,9 +422,10 @@ COMMANDS: dict[str, tuple[str, str, str, Callable[[argparse.ArgumentParser], Non
         "measure a classical heuristic or a solver on instances",
         "Runs a baseline of the paper's Appendix C on groups of instances, and prints and writes "
         "what spo evaluate does. For the TSP: nearest-neighbor, farthest-insertion, 2-opt, 3-opt, "
-        "alns, or-tools and lkh. For the CVRP: clarke-wright, local-search, alns, or-tools and "
-        "pyvrp. For the VRPTW: insertion-i1, alns, or-tools and pyvrp. (or-tools, lkh and pyvrp "
-        "need the solvers extra.) A function (instance, seed) -> solution of your own is "
+        "alns, alns-example, or-tools, or-tools-default and lkh. For the CVRP: clarke-wright, "
+        "local-search, alns, alns-example, or-tools, or-tools-default and pyvrp. For the VRPTW: "
+        "insertion-i1, alns, or-tools and pyvrp. (alns-example, both or-tools, lkh and pyvrp need "
+        "the solvers extra.) A function (instance, seed) -> solution of your own is "
         "package.module:NAME; it runs outside the sandbox.",
         "spo baseline 2-opt --problem tsp --on uniform:100x32@1 tsplib/ --json report.json",
         _baseline,

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from spo_jax.envs.run.adaptive import PLAIN, Adaptation
 from spo_jax.errors import InputError
 
 HANDCRAFTED, DISCOVERY, OURS = "handcrafted", "discovery", "ours"
@@ -25,7 +26,8 @@ class Contender:
     name: in files and on the command line. label: as in the paper's tables. family: one of
     FAMILIES. colour, marker, line, width: of its curve. problems: that it is for. One of these
     gives its results: baseline, a name of `spo baseline`; settings, of `spo discover`, besides the
-    budget's; pair, a file or a run. note: what a table with it must say.
+    budget's; pair, a file or a run; operators, a file of G-LNS's, which a search by the numbers of
+    `adaptation` draws. note: what a table with it must say.
     """
 
     name: str
@@ -39,6 +41,8 @@ class Contender:
     baseline: str | None = None
     settings: Mapping[str, Any] | None = None
     pair: Path | None = None
+    operators: Path | None = None
+    adaptation: Adaptation = PLAIN
     note: str = ""
 
     @property
@@ -46,8 +50,10 @@ class Contender:
         return self.settings is not None
 
 
-def _by_hand(name: str, label: str, look: tuple[str, str, str], problems: Any = BOTH) -> Contender:
-    return Contender(name, label, HANDCRAFTED, *look, problems=problems, baseline=name)
+def _by_hand(
+    name: str, label: str, look: tuple[str, str, str], problems: Any = BOTH, note: str = ""
+) -> Contender:
+    return Contender(name, label, HANDCRAFTED, *look, problems=problems, baseline=name, note=note)
 
 
 def _method(name: str, label: str, look: tuple[str, str, str], note: str = "") -> Contender:
@@ -62,15 +68,18 @@ def _variant(
 
 SPO = Contender("spo", "SPO", OURS, "#D55E00", "o", "-", 2.8, settings={})
 _TSP, _CVRP = ("tsp",), ("cvrp",)
+EXAMPLE = "as its own examples run it; not in the paper"
 _ALL = (
     _by_hand("nearest-neighbor", "NN", ("#A9A9A9", "x", ":"), _TSP),
     _by_hand("farthest-insertion", "FI", ("#8F8F8F", "+", ":"), _TSP),
     _by_hand("clarke-wright", "CW", ("#A9A9A9", "x", ":"), _CVRP),
     _by_hand("or-tools", "OR-Tools", ("#757575", "1", "-."), _CVRP),
+    _by_hand("or-tools-default", "OR-Tools (default)", ("#9A9A9A", "1", ":"), _CVRP, EXAMPLE),
     _by_hand("2-opt", "2-opt", ("#757575", "2", "-."), _TSP),
     _by_hand("3-opt", "3-opt", ("#555555", "3", "-."), _TSP),
     _by_hand("local-search", "LS", ("#555555", "3", "-."), _CVRP),
     _by_hand("alns", "ALNS", ("#1A1A1A", "*", "--")),
+    _by_hand("alns-example", "ALNS (example)", ("#3D3D3D", "*", ":"), BOTH, EXAMPLE),
     _method("eoh", "EoH", ("#0072B2", "s", "--")),
     _method("funsearch", "FunSearch", ("#009E73", "^", "-.")),
     _method("reevo", "ReEvo", ("#CC79A7", "v", ":")),
@@ -94,6 +103,18 @@ NEITHER = _variant(
     credit="shared", state=False,
 )  # fmt: skip
 
+RELEASED = (  # of G-LNS: what a file of its authors' operators does, in two searches
+    Contender(
+        "g-lns-released-alns", "G-LNS (released, its ALNS)", DISCOVERY, "#5C3A00", "d", ":",
+        adaptation=Adaptation(),
+        note="its authors' operators in their adaptive search, annealing from T = 100",
+    ),
+    Contender(
+        "g-lns-released", "G-LNS (released)", DISCOVERY, "#8C5A00", "d", "-.", adaptation=PLAIN,
+        note="its authors' operators, drawn uniformly, in our LNS",
+    ),
+)  # fmt: skip
+
 
 def add_arguments(parser: ArgumentParser) -> None:
     """--contenders, --pair, --glns and --also, which `asked` reads."""
@@ -101,7 +122,7 @@ def add_arguments(parser: ArgumentParser) -> None:
         "--contenders", metavar="NAME,...", help=f"only these of {', '.join(CONTENDERS)}"
     )
     parser.add_argument("--pair", metavar="FILE", help="a pair or run for SPO, without discovery")
-    parser.add_argument("--glns", metavar="FILE", help="released operators of G-LNS, as a row")
+    parser.add_argument("--glns", metavar="FILE", help="released operators of G-LNS, as two rows")
     parser.add_argument(
         "--also", nargs="+", default=(), metavar="FILE", help="pairs or runs as rows of their own"
     )
@@ -132,10 +153,7 @@ def asked(args: Namespace) -> list[Contender]:
         found[found.index(SPO)] = replace(SPO, settings=None, pair=own, note=f"pair {own.name}")
     if args.glns:
         place = sum(each.family != OURS for each in found)
-        found.insert(place, Contender(
-            "g-lns-released", "G-LNS (released)", DISCOVERY, "#8C5A00", "d", "-.",
-            pair=Path(args.glns), note="its authors' operators, drawn uniformly, in our LNS",
-        ))  # fmt: skip
+        found[place:place] = [replace(each, operators=Path(args.glns)) for each in RELEASED]
     for path in map(Path, args.also):
         if path.stem in {each.label for each in (*CONTENDERS.values(), *found)}:
             raise InputError(f"--also {path}: another row has the label {path.stem}")

@@ -15,7 +15,7 @@ import math
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -27,6 +27,7 @@ from common.runs import runs_of
 
 from spo_jax import __version__
 from spo_jax.config import Settings
+from spo_jax.envs.glns_operators import load_each
 from spo_jax.envs.problem import Instance, Solution
 from spo_jax.envs.problems.alns import Settings as AlnsSettings
 from spo_jax.envs.report.baselines import get_baseline, run_baseline
@@ -39,11 +40,17 @@ from spo_jax.envs.run.shown import Showing, Shown, shown_with
 from spo_jax.envs.specs import cache_folder, own_references, parse_specs, with_references
 from spo_jax.envs.textfiles import write_atomically
 from spo_jax.errors import InputError
-from spo_jax.program import Pair
+from spo_jax.program import ROLES, Pair
 from spo_jax.search.runs.pairs import resolve
 
 CHUNK = 800  # nodes per worker between two writes of the cache: some tens of seconds
-SLOW = ("alns", "or-tools", "3-opt", "local-search")  # baselines that are worth processes
+SLOW = (
+    "alns",
+    "alns-example",
+    "or-tools",
+    "3-opt",
+    "local-search",
+)  # baselines that are worth processes
 _ROW = ("best_cost", "state", "seconds", "statuses", "reasons")
 _Run = Callable[[Sequence[Instance]], Rollouts]
 
@@ -173,6 +180,8 @@ def evaluate(
     """
     if contender.baseline is not None:
         return [evaluate_baseline(contender.baseline, context, instances)]
+    if contender.operators is not None:
+        return [evaluate_operators(contender, context, instances)]
     return [
         evaluate_pair(pair, config, context, instances, who=who)
         for who, pair, config in pairs_of(contender, context)
@@ -222,6 +231,39 @@ def evaluate_pair(
             return evaluator.run([pair], some, range(seeds), steps, fail_fast=False)
 
     return _cached(who, key, context, instances, steps, run)
+
+
+def evaluate_operators(
+    contender: Contender, context: Context, instances: Sequence[Instance]
+) -> Evaluated:
+    """Operators of G-LNS in a search that draws them, a search for each instance and seed.
+
+    A step that fails is lost. Raises InputError for a file that cannot be used.
+    """
+    assert contender.operators is not None
+    budget, problem, rules = context.budget, context.problem, contender.adaptation
+    steps, seeds = budget.steps, budget.evaluation_seeds
+    programs = load_each(contender.operators, problem)
+    key = {
+        "operators": {role: [p.digest for p in programs[role]] for role in ROLES},
+        "steps": steps, "seeds": seeds, "patience": budget.patience, "rules": asdict(rules),
+    }  # fmt: skip
+
+    def run(some: Sequence[Instance]) -> Rollouts:
+        limit = budget.patience * problem.cpu_seconds * _larger(some)
+        with LocalEvaluator(problem, context.workers, cpu_seconds=limit) as evaluator:
+            every = [program for role in ROLES for program in programs[role]]
+            for program, refusal in zip(every, evaluator.check(every), strict=True):
+                if refusal is not None:
+                    what = f"{program.strategy} {refusal.reason}"
+                    raise InputError(f"{contender.operators}: {what}")
+            found = evaluator.adaptive(
+                programs["destroy"], programs["repair"], some, range(seeds), steps, rules,
+                carry=False,
+            )  # fmt: skip
+        return found.rollouts
+
+    return _cached(contender.name, key, context, instances, steps, run)
 
 
 def evaluate_baseline(name: str, context: Context, instances: Sequence[Instance]) -> Evaluated:

@@ -13,16 +13,19 @@ Deliberate differences: the global generators become the rollout's generator, an
 nothing. Of a destroy's result only `removed` counts, at most 35% of the nodes, and the rest keeps
 its order, as our contract requires (some of the published operators remove more). Our interface has
 no coordinates: they are recovered from the distances, up to a rotation, shift or reflection, and
-are inexact where distances are rounded or not planar.
+are inexact where distances are rounded or not planar. KMeans of scikit-learn, which one published
+operator uses, becomes Lloyd's algorithm in plain code, from points far apart instead of from random
+ones.
 """
 
 import ast
+from collections.abc import Mapping
 from pathlib import Path
 
 from spo_jax.envs.problem import Problem
 from spo_jax.envs.run.sandbox.names import MODULES
 from spo_jax.errors import InputError, Rejection
-from spo_jax.program import ROLES, Pair, Role, parse_tree
+from spo_jax.program import ROLES, Pair, Program, Role, parse_tree
 from spo_jax.program.pairfile import parse_pair, read_file
 from spo_jax.program.scopes import rename, split
 from spo_jax.program.syntax import flat, unparse
@@ -63,6 +66,28 @@ def adapter_coordinates(matrix):
 """
 
 
+_KMEANS = """
+def adapter_fit(model, points):
+    points = adapter_np.asarray(points, dtype=float)
+    count = max(1, min(int(model["clusters"]), len(points)))
+    centers = points[:1]
+    while len(centers) < count:
+        apart = ((points[:, None, :] - centers[None]) ** 2).sum(axis=2).min(axis=1)
+        centers = adapter_np.concatenate([centers, points[[int(apart.argmax())]]])
+    for turn in range(100):
+        labels = ((points[:, None, :] - centers[None]) ** 2).sum(axis=2).argmin(axis=1)
+        moved = centers.copy()
+        for k in range(count):
+            if (labels == k).any():
+                moved[k] = points[labels == k].mean(axis=0)
+        if (moved == centers).all():
+            break
+        centers = moved
+    model["labels_"], model["cluster_centers_"] = labels, centers
+    return model
+"""
+
+
 def is_operators(path: str | Path) -> bool:
     """Whether a file holds operators of that interface: three parameters, both roles."""
     path = Path(path)
@@ -88,12 +113,39 @@ def load_operators(path: str | Path, problem: Problem) -> Pair:
         raise InputError(f"{path}: {error.reason}") from None
 
 
-def _wrapped(tree: ast.Module, path: Path, adapter: str) -> str:
-    """The text of a pair file that uses the operators in `tree`.
+def load_each(path: str | Path, problem: Problem) -> dict[Role, list[Program]]:
+    """Every operator in a file as a program of its own, for an adaptive search over them.
+
+    Raises InputError as `load_operators` does, and names the operator that is too long.
+    """
+    path, adapter = Path(path), problem.operators()
+    programs: dict[Role, list[Program]] = {role: [] for role in ROLES}
+    try:
+        names = _operators(parse_tree(read_file(path)))
+        for role in ROLES:
+            for name in names[role]:
+                chosen = {each: names[each][:1] for each in ROLES} | {role: [name]}
+                # The tree is changed while it is wrapped, so each operator has one of its own.
+                text = _wrapped(parse_tree(read_file(path)), path, adapter, chosen)
+                pair = parse_pair(text, f"{path}: {name}")
+                programs[role].append(pair.destroy if role == "destroy" else pair.repair)
+    except Rejection as error:
+        raise InputError(f"{path}: {error.reason}") from None
+    return programs
+
+
+def _wrapped(
+    tree: ast.Module,
+    path: Path,
+    adapter: str,
+    chosen: Mapping[Role, list[str]] | None = None,
+) -> str:
+    """The text of a pair file that uses the operators in `tree`; chosen: only these.
 
     Raises Rejection if the tree cannot be unparsed, else as `load_operators`.
     """
-    found = _operators(tree)
+    every = _operators(tree)
+    found = dict(chosen or every)
     for role in ROLES:
         if not found[role]:
             names = " or ".join(f"{prefix}..." for prefix in PREFIXES[role])
@@ -102,13 +154,18 @@ def _wrapped(tree: ast.Module, path: Path, adapter: str) -> str:
     coordinates = any(
         isinstance(node, ast.Constant) and node.value == "coordinates" for node in ast.walk(tree)
     )
-    own = {name: f"operator_{name}" for names in found.values() for name in names}
-    text = _narrow(_without_collisions(unparse(_Rewriter(tree).run()), own))
-    wrapper = _COMMON + adapter.format(
-        fraction=FRACTION,
-        coordinates=', "coordinates": adapter_coordinates(matrix)' if coordinates else "",
-        **{role: _drawn([own[name] for name in found[role]]) for role in ROLES},
-        **{f"{role}_strategy": _strategy(path, found[role]) for role in ROLES},
+    own = {name: f"operator_{name}" for names in every.values() for name in names}
+    rewriter = _Rewriter(tree)
+    text = _narrow(_without_collisions(unparse(rewriter.run()), own))
+    wrapper = (
+        _COMMON
+        + (_KMEANS if rewriter.kmeans else "")
+        + adapter.format(
+            fraction=FRACTION,
+            coordinates=', "coordinates": adapter_coordinates(matrix)' if coordinates else "",
+            **{role: _drawn([own[name] for name in found[role]]) for role in ROLES},
+            **{f"{role}_strategy": _strategy(path, found[role]) for role in ROLES},
+        )
     )
     imports = f"import random as {_RNG}\n\nimport numpy as adapter_np\n"
     return f"{imports}\n{text}\n{wrapper}"
@@ -137,12 +194,21 @@ def _check_imports(tree: ast.Module) -> None:
             if isinstance(node, ast.ImportFrom):
                 modules = [node.module or "."]
             for module in modules:
-                if module not in MODULES and module != "numpy.random":
+                if module not in MODULES and module != "numpy.random" and not _is_kmeans(node):
                     where = f"function {top.name}" if isinstance(top, ast.FunctionDef) else "file"
                     raise Rejection(
                         f"its {where} imports {module}, which programs may not use; "
                         "take that out of the file"
                     )
+
+
+def _is_kmeans(node: ast.AST) -> bool:
+    """`from sklearn.cluster import KMeans`, which is rewritten."""
+    return (
+        isinstance(node, ast.ImportFrom)
+        and node.module == "sklearn.cluster"
+        and all(alias.name == "KMeans" for alias in node.names)
+    )
 
 
 def _narrow(text: str) -> str:
@@ -181,6 +247,8 @@ class _Rewriter(ast.NodeTransformer):
         self.numpy: set[str] = set()  # names of numpy, of numpy.random and of random
         self.numpy_random: set[str] = set()
         self.random: set[str] = set()
+        self.kmeans: set[str] = set()  # of scikit-learn's class
+        self.models: set[str] = set()  # what it is called into
         for node in ast.walk(tree):
             if isinstance(node, ast.Import):
                 for alias in node.names:
@@ -193,6 +261,14 @@ class _Rewriter(ast.NodeTransformer):
                         self.random.add(name)
             elif isinstance(node, ast.ImportFrom) and node.module == "numpy":
                 self.numpy_random |= {a.asname or a.name for a in node.names if a.name == "random"}
+            elif isinstance(node, ast.ImportFrom) and _is_kmeans(node):
+                self.kmeans |= {alias.asname or alias.name for alias in node.names}
+        for node in ast.walk(tree):
+            match node:
+                case ast.Assign(
+                    targets=[ast.Name(id=model)], value=ast.Call(func=ast.Name(id=name))
+                ) if name in self.kmeans:
+                    self.models.add(model)
 
     def run(self) -> ast.Module:
         self.tree.body = [node for node in self.tree.body if not _is_script(node)]
@@ -208,6 +284,8 @@ class _Rewriter(ast.NodeTransformer):
         return ast.Import(kept) if kept else ast.Pass()
 
     def visit_ImportFrom(self, node: ast.ImportFrom) -> ast.AST:
+        if _is_kmeans(node):
+            return ast.Pass()
         if node.module != "numpy":
             return node
         kept = [alias for alias in node.names if alias.name != "random"]
@@ -217,6 +295,14 @@ class _Rewriter(ast.NodeTransformer):
         member, numpy = self.member(node.func)
         arguments = [self.visit(each) for each in node.args]
         keywords = [ast.keyword(each.arg, self.visit(each.value)) for each in node.keywords]
+        match node.func:
+            case ast.Name(id=name) if name in self.kmeans:
+                counts = [each.value for each in keywords if each.arg == "n_clusters"]
+                count = [*arguments, *counts, ast.Constant(8)][0]
+                return ast.Dict([ast.Constant("clusters")], [count])
+            case ast.Attribute(value=ast.Name(id=name) as model, attr=attr) if name in self.models:
+                fitted = ast.Call(ast.Name("adapter_fit", ast.Load()), [model, *arguments], [])
+                return fitted if attr == "fit" else _item(fitted, "labels_")
         if member is None:
             return ast.Call(self.visit(node.func), arguments, keywords)
         if member == "seed":
@@ -229,6 +315,8 @@ class _Rewriter(ast.NodeTransformer):
         return ast.Call(self.visit(node.func), arguments, keywords)
 
     def visit_Attribute(self, node: ast.Attribute) -> ast.AST:
+        if isinstance(node.value, ast.Name) and node.value.id in self.models:
+            return _item(node.value, node.attr)
         member, numpy = self.member(node)
         if member is not None and numpy:
             return _method(_SAME_AS.get(member, member))
@@ -250,6 +338,10 @@ class _Rewriter(ast.NodeTransformer):
 
 def _method(name: str) -> ast.Attribute:
     return ast.Attribute(ast.Name(_RNG, ast.Load()), name, ast.Load())
+
+
+def _item(value: ast.expr, name: str) -> ast.Subscript:
+    return ast.Subscript(value, ast.Constant(name), ast.Load())
 
 
 def _is_script(node: ast.stmt) -> bool:

@@ -93,6 +93,7 @@ class Problem:
     kit: str = ""  # the module that its programs import as `lns`; see spo_jax.envs.kits
     pair: str = ""  # the path of a pair file: what `spo solve` takes where it is given none
     simple: str = ""  # the path of a pair file: a trivial design, for methods that begin with one
+    first: str = ""  # the path of operators that G-LNS begins with: destroy_..., repair_...
     whole: int = 0  # the largest instance that `spo solve` shows programs as a whole, ...
     region: int = 0  # ... and about the size of the parts that it shows of larger ones; 0: all
     found_as: str = ""  # "package.module:NAME" of a problem that is an object of a module

@@ -1,9 +1,11 @@
 """Parses a model's answer into a program."""
 
 import re
+from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any
 
-from spo_jax.errors import Rejection
+from spo_jax.errors import InputError, Rejection
 from spo_jax.program.nouns import (
     AnswerFormat,
     Program,
@@ -13,6 +15,7 @@ from spo_jax.program.nouns import (
     one_line,
     parse_tree,
 )
+from spo_jax.program.pairfile import parse_pair
 from spo_jax.program.versions import IMPROVED, newest
 
 _LABEL = r"^[ \t>#*_]*{}[ \t*_]*:[ \t*_]*"
@@ -30,14 +33,17 @@ def parse_answer(how: AnswerFormat, role: Role, text: str | bytes, **origin: obj
 
     how: "labels", as `parse_response`. "braces": one sentence in braces, else all text before the
     code, and code, as EoH's answers have them. "code": code alone, whose docstring is the strategy.
-    In the last two the code is the first fence, else all lines from the first import or function
-    on; of functions named destroy_v0, destroy_v1, ... the newest counts.
+    "joint": code of both programs, of which this is the one of `role`. In the last three the code
+    is the first fence, else all lines from the first import or function on; of functions named
+    destroy_v0, destroy_v1, ... the newest counts.
     Raises Rejection that names the first missing part.
     """
     if how == "labels":
         return parse_response(role, text, **origin)
     answer = _without_thoughts(decode(text))
     body, before = _code(answer)
+    if how == "joint":
+        return _half(body, role, origin)
     strategy = None
     if how == "braces":
         found = _THOUGHT.search(before)
@@ -50,6 +56,15 @@ def parse_answer(how: AnswerFormat, role: Role, text: str | bytes, **origin: obj
     if how == "code" and program.strategy.startswith(IMPROVED):  # the docstring that a prompt gave
         return replace(program, strategy="")
     return program
+
+
+def _half(code: str, role: Role, origin: Mapping[str, Any]) -> Program:
+    """One program of the code of two. Raises Rejection."""
+    try:
+        pair = parse_pair(code.strip("\n") + "\n", "the answer")
+    except InputError as error:
+        raise Rejection(str(error)) from None
+    return replace(pair.destroy if role == "destroy" else pair.repair, **origin)
 
 
 def _code(answer: str) -> tuple[str, str]:

@@ -21,8 +21,9 @@ from spo_jax.program.syntax import parse_tree
 
 Role = Literal["destroy", "repair"]
 ROLES: tuple[Role, ...] = get_args(Role)
-# Labels: STRATEGY and CODE. Braces: a sentence in braces, then code. Code: that alone.
-AnswerFormat = Literal["labels", "braces", "code"]
+# Labels: STRATEGY and CODE. Braces: a sentence in braces, then code. Code: that alone. Joint: the
+# code of both programs.
+AnswerFormat = Literal["labels", "braces", "code", "joint"]
 
 _UNFIT = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
 MAX_SOURCE = 32_768  # characters; the longest completion of the paper is 2,048 tokens

@@ -22,6 +22,7 @@ from spo_jax.errors import InputError, MissingExtra
 
 TSP, CVRP, VRPTW = map(get_problem, ("tsp", "cvrp", "vrptw"))
 SOLVERS = {"or-tools": "ortools", "lkh": "elkai", "pyvrp": "pyvrp"}  # name: package
+EXAMPLES = {"or-tools-default": "ortools", "alns-example": "alns"}  # which take no time limit
 BASELINES = {
     name: {each.name for each in (TSP, CVRP, VRPTW) if name in each.baselines}
     for name in (*TSP.baselines, *CVRP.baselines, *VRPTW.baselines)
@@ -70,15 +71,15 @@ def stepping(instance, seed, *, steps=7):
     [(name, problem) for name, ours in BASELINES.items() for problem in sorted(ours)],
 )
 def test_every_baseline_solves(name, problem):
-    if name in SOLVERS:
-        pytest.importorskip(SOLVERS[name], reason=f"{name} is not installed (the solvers extra)")
+    if package := (SOLVERS | EXAMPLES).get(name):
+        pytest.importorskip(package, reason=f"{package} is not installed (the solvers extra)")
     found = get_problem(problem)
     baseline = get_baseline(name, found)
     instance = found.sample(8, 1, 0)[0]
     options = {"steps": 5} if baseline.takes_steps else {}
     options |= {"seconds": 1.0} if name in SOLVERS else {}
     found.rules(instance).repaired(baseline.solve(instance, 0, **options))
-    assert baseline.seeded == (name in ("alns", "lkh", "pyvrp"))
+    assert baseline.seeded == (name in ("alns", "alns-example", "lkh", "pyvrp"))
 
 
 @pytest.mark.parametrize(

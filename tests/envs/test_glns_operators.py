@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 from spo_jax.cli import main
-from spo_jax.envs.glns_operators import is_operators, load_operators
+from spo_jax.envs.glns_operators import is_operators, load_each, load_operators
 from spo_jax.envs.problems import get_problem
+from spo_jax.envs.run.adaptive import PLAIN, Adaptation, Outcome
 from spo_jax.envs.run.local import LocalEvaluator
 from spo_jax.envs.run.sandbox.namespace import make_globals, make_rng
 from spo_jax.errors import InputError
@@ -237,3 +238,62 @@ def test_the_command_line_takes_them(file, capsys):
     assert "add --problem (tsp, cvrp, vrptw)" in capsys.readouterr().err
     assert main([*argv, "--problem", "cvrp"]) == 0
     assert "0/1" in capsys.readouterr().out
+
+
+CLUSTERS = """
+import numpy as np
+
+
+def destroy_clusters(x, destroy_cnt, problem_data):
+    from sklearn.cluster import KMeans
+    points = problem_data["coordinates"]
+    model = KMeans(n_clusters=3, random_state=42, n_init=10)
+    model.fit(points)
+    labels = KMeans(3)
+    labels = labels.fit_predict(points)
+    assert (model.labels_ == labels).all()
+    for k in range(3):
+        assert np.allclose(points[labels == k].mean(axis=0), model.cluster_centers_[k])
+    nearest = np.linalg.norm(points[:, None] - model.cluster_centers_, axis=2).argmin(axis=1)
+    assert (nearest == labels).all()
+    removed = [v for v in x if labels[v] == labels[x[0]]][:destroy_cnt]
+    return removed, [v for v in x if v not in removed]
+"""
+
+
+@pytest.mark.parametrize("rules", [Adaptation(), PLAIN], ids=["theirs", "ours"])
+def test_each_operator_alone_in_an_adaptive_search(file, rules):
+    """KMeans as well, whose labels and centres are those of a fixed point of Lloyd's algorithm."""
+    problem = get_problem("tsp")
+    programs = load_each(file(TSP + CLUSTERS), problem)
+    assert {role: len(each) for role, each in programs.items()} == {"destroy": 3, "repair": 1}
+    assert "adapter_fit" not in programs["destroy"][0].source
+    assert "adapter_fit" in programs["destroy"][2].source
+    assert "sklearn" not in programs["destroy"][2].source
+    instances = problem.sample(30, 1, 2)
+    with LocalEvaluator(problem) as evaluator:
+        assert not any(evaluator.check([*programs["destroy"], *programs["repair"]]))
+        found = evaluator.adaptive(
+            programs["destroy"], programs["repair"], instances, (0,), 60, rules, carry=False
+        )
+    assert set(found.drawn[..., 0].ravel()) == {0, 1, 2}
+    assert Outcome.FAILED not in found.outcomes
+    best = found.rollouts.best_cost[0, 0, 0]
+    assert best[-1] < 0.5 * best[0]
+    assert (Outcome.WORSE in found.outcomes) == (rules != PLAIN)
+
+
+def test_operators_that_are_too_long_together_are_not_too_long_alone(file):
+    """As five published repairs are."""
+    body = TSP.split("def insert_v1")[1].split("if __name__")[0]
+    many = TSP + "".join(
+        f"\n\ndef insert_long{k}{body}".replace(
+            "    x = list(x)\n", "    x = list(x)\n" + "    x = [node for node in x]\n" * 300
+        )
+        for k in range(5)
+    )
+    with pytest.raises(InputError, match="at most 32768"):
+        load_operators(file(many), get_problem("tsp"))
+    programs = load_each(file(many), get_problem("tsp"))
+    assert len(programs["repair"]) == 6
+    assert all(len(program.source) < 32_768 for program in programs["repair"])

@@ -19,10 +19,11 @@ from spo_jax.envs.problems.cvrp.heuristics import clarke_wright, near_savings
 from spo_jax.envs.problems.tsp.heuristics import nearest_neighbor
 from spo_jax.envs.report.reporting import solved_lines
 from spo_jax.envs.report.solve import shipped_pair, solve
+from spo_jax.envs.run.adaptive import Operator, Player
 from spo_jax.envs.run.local import LocalEvaluator
 from spo_jax.envs.run.sandbox import confine
 from spo_jax.envs.run.sandbox.jobs import Order
-from spo_jax.envs.run.search import ACCEPTANCES, Player, Search, Terms
+from spo_jax.envs.run.search import ACCEPTANCES, Search, Terms
 from spo_jax.envs.run.shown import OBSERVED
 from spo_jax.errors import InputError
 
@@ -51,13 +52,13 @@ def test_the_papers_search_is_a_rollout(problem):
 def searched(problem, instance, programs, steps=200, **terms):
     """A search in this process."""
     known = {"acceptance": "improving", "warmth": 0.0, "region": 0, "stay": 10} | terms
-    players = [Player(d, r, {"destroy": "rows", "repair": "rows"}, OBSERVED) for d, r in programs]
+    players = [Player(Operator(d, "rows"), Operator(r, "rows"), OBSERVED) for d, r in programs]
     start = problem.rules(instance.seen()).start(random.Random(0))
     search = Search(
         problem, instance, players, start, Terms(**known), random.Random(1), random.Random(2)
     )
     assert search.leg(steps, math.inf, lambda done, now: done / steps) == steps
-    return search
+    return search, players
 
 
 def functions(destroy=DESTROY, repair=REPAIR):
@@ -70,7 +71,7 @@ def functions(destroy=DESTROY, repair=REPAIR):
 @pytest.mark.parametrize("region", [0, 30])
 def test_the_best_is_kept_whatever_is_accepted(acceptance, region):
     [instance] = TSP.sample(40, 1, 1)
-    search = searched(
+    search, _ = searched(
         TSP, instance, [functions()], acceptance=acceptance, warmth=1.0, region=region
     )
     assert sorted(search.best) == sorted(search.current) == list(range(40))
@@ -106,17 +107,17 @@ def test_weights_follow_success():
     [instance] = TSP.sample(60, 1, 1)
     idle = "def repair(dist, tour, removed, z, rng):\n    return tour + removed\n"
     last = "def destroy(dist, tour, z, rng):\n    return tour[:-1], tour[-1:]\n"
-    search = searched(TSP, instance, [functions(last, idle), functions()], steps=400)
-    idle_weight, good_weight = (player.weight for player in search.players)
+    _, players = searched(TSP, instance, [functions(last, idle), functions()], steps=400)
+    idle_weight, good_weight = (player.weight for player in players)
     assert idle_weight < 1.0 < good_weight
     assert idle_weight == pytest.approx(0.9**4)  # four segments without a score
-    assert {player.uses for player in search.players} == {0}
+    assert {player.uses for player in players} == {0}
 
 
 def test_a_pair_that_fails_on_parts_alone_goes_on_with_the_whole():
     [instance] = TSP.sample(40, 1, 1)
     small = REPAIR.replace("    tour = list", "    assert len(dist) == 40\n    tour = list")
-    search = searched(TSP, instance, [functions(repair=small)], region=12)
+    search, _ = searched(TSP, instance, [functions(repair=small)], region=12)
     assert search.steps == 200
     assert search.lowest < 0.8 * TSP.cost(instance, list(range(40)))
 

@@ -300,7 +300,8 @@ def test_all_contenders_of_the_cvrp(script, tmp_path):
     rows = list(csv.DictReader((tmp_path / "out" / "tables" / "cvrp.csv").open()))
     known = {row["row"]: row["mean"] for row in rows if row["column"] == "uniform-8"}
     assert list(known) == [
-        "CW", "OR-Tools", "LS", "ALNS", "EoH", "FunSearch", "ReEvo", "G-LNS", "Best-of-N",
-        "G-LNS (released)", "SPO",
+        "CW", "OR-Tools", "OR-Tools (default)", "LS", "ALNS", "ALNS (example)", "EoH",
+        "FunSearch", "ReEvo", "G-LNS", "Best-of-N",
+        "G-LNS (released, its ALNS)", "G-LNS (released)", "SPO",
     ]  # fmt: skip
     assert all(known.values())

@@ -8,7 +8,7 @@ from spo_fakes import Evaluator, Generator, answer, number_in, small
 
 from spo_jax.envs.problems import get_problem
 from spo_jax.envs.run.rollouts import Status
-from spo_jax.program import Completion, Pair, Program
+from spo_jax.program import ROLES, Completion, Pair, Program
 from spo_jax.search.methods import get_method
 from spo_jax.search.parts import Parts
 from spo_jax.search.rounds import Individual
@@ -34,13 +34,19 @@ class Writer(Generator):
         if prompt.form.endswith("reflection"):
             words = rng.choice(("remove strings", "insert by regret", "stay local"))
             return Completion(f"<think>hm</think> {words} in\n{prompt.form}")
+        if prompt.answer == "joint" and rng.random() >= self.broken:
+            both = [program(role, rng.randrange(self.numbers)).source for role in ROLES]
+            return Completion("Here:\n```python\n" + "\n\n".join(both) + "```")
         found = super().sample(prompt, rng)
         if prompt.answer == "labels" or "CODE:" not in found.text:
             return found
         sentence, _, code = found.text.removeprefix("STRATEGY: ").partition("\nCODE:\n")
         if prompt.answer == "braces":
             return Completion(f"First some thoughts.\n{{{sentence}}}\n{code}")
-        asked = max(re.findall(rf"{prompt.role}_v(\d+)", prompt.text), key=int)
+        numbers = re.findall(rf"{prompt.role}_v(\d+)", prompt.text)
+        if not numbers:
+            return Completion(code)
+        asked = max(numbers, key=int)
         return Completion(code.replace(f"def {prompt.role}(", f"def {prompt.role}_v{asked}("))
 
 

@@ -17,9 +17,10 @@ import numpy as np
 
 from spo_jax.config import Settings
 from spo_jax.envs.problems import get_problem
+from spo_jax.envs.run.operators import AdaptiveRuns
 from spo_jax.envs.run.rollouts import Refusal, Rollouts, Status
 from spo_jax.generator import Generator as BaseGenerator
-from spo_jax.program import Completion, Program
+from spo_jax.program import Completion, Pair, Program
 from spo_jax.search.credit import Payoff
 from spo_jax.search.parts import Parts
 from spo_jax.search.population import Member
@@ -74,7 +75,7 @@ class Evaluator:
     def __init__(self, verdict=None, refuse=lambda n: n % 17 == 0):
         self.verdict = verdict or default_verdict
         self.refuse = refuse
-        self.batches = []
+        self.batches, self.adapted = [], []
 
     def check(self, programs):
         seventeen = Refusal(Status.REJECTED, "seventeen")
@@ -98,6 +99,27 @@ class Evaluator:
         none = np.zeros((*shape, 0))
         role = np.full(shape, "", object)
         return Rollouts(best_cost, none, status, np.ones(shape), none, reason, role)
+
+    def adaptive(
+        self, destroys, repairs, instances, seeds, steps, rules, *, carry=True, progress=None
+    ):
+        """Every pair is drawn alike; a failing pair fails, the outcomes of others are drawn."""
+        self.adapted.append((list(destroys), list(repairs), list(seeds), steps, rules))
+        shape = (len(instances), len(seeds))
+        drawn = np.zeros((*shape, steps, 2), np.int16)
+        outcomes = np.zeros((*shape, steps), np.int8)
+        fine = [[self.verdict(Pair(d, r))[0] == Status.OK for r in repairs] for d in destroys]
+        for i, s in np.ndindex(shape):
+            rng = random.Random(1000 * i + seeds[s])
+            for t in range(steps):
+                d, r = rng.randrange(len(destroys)), rng.randrange(len(repairs))
+                drawn[i, s, t] = d, r
+                outcomes[i, s, t] = rng.randint(1, 5) if fine[d][r] else 0
+        costs = np.ones((1, *shape, steps + 1))
+        none, blank = np.zeros((1, *shape, 0)), np.full((1, *shape), "", object)
+        status = np.zeros((1, *shape), np.int8)
+        rollouts = Rollouts(costs, none, status, np.ones(status.shape), none, blank, blank)
+        return AdaptiveRuns(rollouts, drawn, outcomes)
 
 
 def number_in(program):

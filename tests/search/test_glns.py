@@ -1,69 +1,60 @@
-"""G-LNS's discovery: scores and weights of adaptive runs, pruning, refilling."""
+"""G-LNS's discovery: scores of adaptive searches, pruning, refilling, requests, further tries."""
 
 import json
 import math
 from collections import Counter
+from dataclasses import replace
 
+import numpy as np
 import pytest
-from method_fakes import by_numbers, program, rng, run
+from method_fakes import Writer, by_numbers, program, rng, run
 from spo_fakes import Evaluator, Generator, number_in, small
 
-from spo_jax.envs.run.rollouts import Status
+from spo_jax.config import Settings
+from spo_jax.envs.problems import get_problem
+from spo_jax.envs.run.local import LocalEvaluator
+from spo_jax.envs.run.operators import AdaptiveRuns
+from spo_jax.envs.run.rollouts import Rollouts, Status
 from spo_jax.errors import InputError
-from spo_jax.search.methods.glns import Glns, Tally, adaptive_run, best_together, crossed, mutated
+from spo_jax.program import ROLES, Pair, parse_answer
+from spo_jax.search.methods.glns import Glns, Tally, best_together, crossed, mutated
+from spo_jax.search.methods.operator_writing import Request
+from spo_jax.search.methods.seeds import first_operators
 from spo_jax.search.population import Member
-from spo_jax.search.rounds import State
-
-REPLACE, REDESIGN = "mechanism-replacement", "state-control-redesign"
+from spo_jax.search.writing.joint import joint_prompt
+from spo_jax.search.writing.prompts import templates_of
 
 
 def members(role, *scores):
     return tuple(Member(program(role, n), score, 1) for n, score in enumerate(scores))
 
 
-class Script:
-    """A generator of choices that follow a script, and keeps the weights that it was given."""
-
-    def __init__(self, *choices):
-        self.choices_left, self.weights = list(choices), []
-
-    def choices(self, options, weights):
-        self.weights.append(list(weights))
-        return [self.choices_left.pop(0)]
+def digests(population):
+    return [member.program.digest for member in population]
 
 
-def test_what_draws_score_and_what_weights_become():
-    value = {("a", "x"): 0.5, ("a", "y"): 0.3, ("b", "x"): 0.4}  # b fails with y
-    stream = Script("a", "x", "a", "y", "b", "x", "b", "y", "a", "x")
-    tally = Tally({"a": 0.0, "b": 0.0}, {"x": 0.0, "y": 0.0})
-    adaptive_run(value, 5, stream, tally)
-    # 0.5 is a new best (1.5), 0.3 is worse (0.8), 0.4 better than 0.3 (1.2), b and y fail (0.1),
-    # and 0.5 is better than 0.4, which stayed the current one, but no new best (1.2).
-    assert tally.pairs == {("a", "x"): 1.5 + 1.2, ("a", "y"): 0.8, ("b", "x"): 1.2, ("b", "y"): 0.1}
-    assert tally.destroys == pytest.approx({"a": 3.5, "b": 1.3})
-    assert tally.repairs == pytest.approx({"x": 3.9, "y": 0.9})
-    # Weights keep half of themselves: a 1, 1.25, 1.025; b 1, 1.1; x 1, 1.25, 1.225; y 1, 0.9.
-    assert stream.weights[0::2] == [
-        pytest.approx(w) for w in ([1, 1], [1.25, 1], [1.025, 1], [1.025, 1.1], [1.025, 0.6])
-    ]
-    assert stream.weights[1::2] == [
-        pytest.approx(w) for w in ([1, 1], [1.25, 1], [1.25, 0.9], [1.225, 0.9], [1.225, 0.5])
-    ]
-
-
-def test_an_epoch_runs_on_every_instance_in_every_generation():
+def test_the_scores_of_an_epoch():
+    """One instance, two generations of three steps, and a search that could not be had."""
     destroys, repairs = members("destroy", 0, 0), members("repair", 0, 0)
-    d, r = ([m.program.digest for m in each] for each in (destroys, repairs))
-    scores = {(d[0], r[0]): (0.5, 0.4), (d[0], r[1]): (0.5, 0.4), (d[1], r[0]): (0.2, 0.3)}
-    rules = Glns(generations=3, iterations=7)
-    tally = rules.judge(destroys, repairs, scores, rng())
-    # Each of the 3 * 2 * 7 draws scores one of the four numbers, for both roles the same.
-    total = sum(tally.destroys.values())
-    assert total == pytest.approx(sum(tally.repairs.values())) == sum(tally.pairs.values())
-    assert 42 * 0.1 < total < 42 * 1.5
-    assert tally.destroys[d[0]] > tally.destroys[d[1]]
-    assert rules.judge(destroys, repairs, {}, rng()).pairs == {}
-    assert rules.judge((), (), scores, rng()).destroys == {}
+    drawn = np.array([[[[0, 0], [0, 1], [1, 0]], [[1, 1], [0, 0], [0, 0]]]], np.int16)
+    outcomes = np.array([[[5, 1, 4], [0, 3, 2]]], np.int8)
+    status = np.zeros((1, 2, 2), np.int8)
+    status[0, 1] = Status.HOST_FAULT
+    none = np.zeros((1, 2, 2, 0))
+    rollouts = Rollouts(none, none, status, none, none, none, none)
+    runs = AdaptiveRuns(rollouts, np.tile(drawn, (2, 1, 1, 1)), np.tile(outcomes, (2, 1, 1)))
+    tally = Tally.of(destroys, repairs, runs)
+    (a, b), (x, y) = digests(destroys), digests(repairs)
+    # A new best 1.5, better 1.2, worse but accepted 0.8; rejected, equal and failed 0.1.
+    expected = {(a, x): 1.5 + 0.8 + 0.1, (a, y): 0.1, (b, x): 1.2, (b, y): 0.1}
+    assert tally.pairs == pytest.approx(expected)
+    assert tally.last == pytest.approx({(b, y): 0.1, (a, x): 0.9})
+    assert tally.destroys == pytest.approx({a: 2.5, b: 1.3})
+    assert tally.repairs == pytest.approx({x: 3.6, y: 0.2})
+    assert tally.failed == {(b, y)}
+    assert tally.useful == {a, b, x, y}
+    assert tally.metrics == {"adaptive_steps": 6.0, "failed_steps": 1.0}
+    assert Tally.of(destroys, (), None).destroys == {a: 0.0, b: 0.0}
 
 
 def test_mutations_go_by_rank():
@@ -71,11 +62,11 @@ def test_mutations_go_by_rank():
     stream = rng()
     seen = {n: Counter() for n in range(3)}
     for _ in range(600):
-        form, [parent] = mutated(population, stream)
-        seen[number_in(parent)][form] += 1
-    assert set(seen[0]) == {REDESIGN}
-    assert set(seen[2]) == {REPLACE}
-    assert set(seen[1]) == {REDESIGN, REPLACE}
+        request = mutated(population, stream)
+        seen[number_in(request.shown[0])][request.asked] += 1
+    assert set(seen[0]) == {"tune"}
+    assert set(seen[2]) == {"replace"}
+    assert set(seen[1]) == {"tune", "replace"}
     assert all(sum(count.values()) == pytest.approx(200, abs=45) for count in seen.values())
 
 
@@ -83,30 +74,34 @@ def test_crossovers_are_drawn_by_score():
     population = members("repair", 6.0, 3.0, 1.0)
     stream = rng()
     drawn = [crossed(population, stream) for _ in range(3000)]
-    assert {form for form, _ in drawn} == {"shared-principle-crossover"}
-    pairs = Counter(tuple(number_in(p) for p in parents) for _, parents in drawn)
+    assert {each.asked for each in drawn} == {"crossover"}
+    pairs = Counter(tuple(number_in(p) for p in each.shown) for each in drawn)
     assert pairs[0, 1] / 3000 == pytest.approx(0.6 * 3 / 4, abs=0.03)
     assert pairs[2, 0] / 3000 == pytest.approx(0.1 * 6 / 9, abs=0.02)
     assert not any(a == b for a, b in pairs)
-    assert {form for form, _ in [crossed(population[:1], stream)]} <= {REDESIGN, REPLACE}
+    assert crossed(population[:1], stream).asked in ("tune", "replace")
     worthless = members("repair", 0.0, 0.0)
-    assert len(crossed(worthless, stream)[1]) == 2
+    assert len(crossed(worthless, stream).shown) == 2
 
 
 def test_what_is_asked_next():
     destroys, repairs = members("destroy", 2.0, 1.0), members("repair", 2.0, 1.0)
     note = json.dumps([destroys[1].program.digest, repairs[0].program.digest])
-    state = State(1, destroys, repairs, note=note)
     stream = rng()
-    plans = [Glns().plan(state, stream) for _ in range(4000)]
+    plans = [Glns().plan(destroys, repairs, note, stream) for _ in range(4000)]
     share = Counter(plan.operator for plan in plans)
     assert share["mutation"] / 4000 == pytest.approx(0.5, abs=0.03)
     assert share["crossover"] / 4000 == pytest.approx(0.4, abs=0.03)
     assert share["joint"] / 4000 == pytest.approx(0.1, abs=0.02)
     joint = next(plan for plan in plans if plan.operator == "joint")
-    assert joint.destroy == (REPLACE, (destroys[1].program,))
-    assert joint.repair == (REPLACE, (repairs[0].program,))
-    assert Glns().plan(State(), stream).operator == "initialization"
+    assert joint.destroy == Request("joint", (destroys[1].program,))
+    assert joint.repair == Request("joint", (repairs[0].program,))
+    # The first round fills both populations up; requests show what they begin with.
+    first = Glns().plans(1, (destroys[:1], repairs), "", stream)
+    assert [plan.operator for plan in first] == ["initialization"] * 4
+    assert [plan.repair is not None for plan in first] == [True] * 3 + [False]
+    assert first[0].destroy == Request("first", (destroys[0].program,))
+    assert len(Glns().plans(2, (destroys, repairs), note, stream)) == 2
 
 
 def test_the_closest_pair_has_scored_most_among_those_that_live():
@@ -121,57 +116,201 @@ def test_the_closest_pair_has_scored_most_among_those_that_live():
     assert best_together((), repairs, {}) == ()
 
 
+EASY = {"generations": 4, "iterations": 6}
+
+
 def test_an_epoch_prunes_and_refills():
     evaluator = Evaluator(by_numbers, refuse=lambda n: False)
     generator = Generator(numbers=5000, broken=0)
-    rounds, end, parts = run("g-lns", rounds=2, evaluator=evaluator, generator=generator)
-    # 50 pairs: 5 x 5, then twice 2 new ones of each role, which meet 16 pairs.
-    assert parts.config.search.nominal_pairs == 50
-    assert len(rounds) == Glns().rounds(parts.config) == 3
-    assert [done.counts.destroy_answers for done in rounds] == [5, 2, 2]
-    assert [done.counts.pairs for done in rounds] == [25, 16, 16]
-    before = ()
-    for done in rounds:
-        for role, population in (("destroy", done.destroys), ("repair", done.repairs)):
-            assert len(population) == 3
+    rounds, end, parts = run(
+        "g-lns", rounds=2, evaluator=evaluator, generator=generator, method_settings=EASY
+    )
+    # 4 generations of 6 steps are as many as 2 rollouts of 3 steps of 4 pairs; and the own pair.
+    assert (parts.config.search.nominal_pairs, Glns(**EASY).cost(parts.config)) == (50, 5)
+    assert len(rounds) == Glns(**EASY).rounds(parts.config) == 10
+    assert [done.counts.destroy_answers for done in rounds] == [2] * 10
+    assert [done.counts.repair_answers for done in rounds] == [3] + [2] * 9
+    assert all(done.counts.pairs in (4, 5) for done in rounds)
+    for k, (done, asked) in enumerate(zip(rounds, evaluator.adapted, strict=True)):
+        destroys, repairs, seeds, steps, rules = asked
+        assert (len(destroys), len(repairs), steps) == (5, 5, 6)
+        assert seeds == list(range(4 * k, 4 * k + 4))
+        assert rules == Glns().rules
+        for population in (done.destroys, done.repairs):
             scores = [m.score for m in population]
+            assert len(scores) == 3
             assert scores == sorted(scores, reverse=True)
-            assert scores[-1] > 0
-            old = {m.program.digest for m in before if m.program.role == role}
-            new = {p.digest for p in done.programs if p.role == role}
-            assert {m.program.digest for m in population} <= old | new
-        before = (*done.destroys, *done.repairs)
-    assert len(end.individuals) + sum(len(done.failures) for done in rounds) == 57
+        assert {m.program.digest for m in done.destroys} <= {p.digest for p in destroys}
+        if k:
+            before = [m.program.digest for m in rounds[k - 1].destroys]
+            assert [p.digest for p in destroys[:3]] == before
+    # Each epoch evaluates one pair of its survivors, never the same twice.
+    assert len(end.individuals) == len({each.pair.digest for each in end.individuals})
+    assert sum(done.counts.pairs - 4 for done in rounds) == len(end.individuals) > 5
     assert end.best.utility == max(each.utility for each in end.individuals)
-    # The survivors' pairs are not played again.
-    assert len({p.digests for done in rounds for p in done.pairs}) == 57
+    for each in end.individuals:
+        done = rounds[each.round - 1]
+        assert each.pair.destroy.digest in digests(done.destroys)
+        assert each.pair.repair.digest in digests(done.repairs)
 
 
-def test_repairs_are_written_to_the_destroy_that_they_should():
-    rounds, _, parts = run("g-lns", rounds=4, generator=Generator(numbers=5000, broken=0.2))
-    first = parts.generator.calls[1][0]
-    [destroys] = [c[0] for c in parts.generator.calls[:1]]
-    assert len(destroys) == 5
-    assert all(prompt.destroy is not None for prompt in first)
+def test_the_run_begins_with_simple_operators():
+    _, _, parts = run("g-lns", rounds=1, method_settings=EASY)
+    destroys, repairs, *_ = parts.evaluator.adapted[0]
+    own = first_operators(get_problem("tsp"))
+    assert destroys[:3] == own["destroy"]
+    assert repairs[:2] == own["repair"]
+    _, _, parts = run("g-lns", rounds=1, method_settings=EASY | {"seed": False})
+    assert not {p.digest for p in own["destroy"]} & {
+        p.digest for p in parts.evaluator.adapted[0][0]
+    }
+    assert not any(first_operators(get_problem("vrptw")).values())
+
+
+@pytest.mark.parametrize(("name", "counts"), [("tsp", (3, 2)), ("cvrp", (3, 3))])
+def test_the_simple_operators_work_together(name, counts):
+    """As many of each role as the release has, and every pair of them runs."""
+    problem = get_problem(name)
+    own = first_operators(problem)
+    assert tuple(len(own[role]) for role in ROLES) == counts
+    pairs = [Pair(d, r) for d in own["destroy"] for r in own["repair"]]
+    instances = [problem.sample(size, 1, 3)[0] for size in (5, 12, 30)]
+    with LocalEvaluator(problem) as evaluator:
+        found = evaluator.run(pairs, instances, (0,), 40)
+    assert found.ok.all(), [found.failure(p) for p in range(len(pairs))]
+    cheapest = found.final_cost[1 :: counts[1]] / found.initial_cost[1 :: counts[1]]
+    assert cheapest[..., 0].mean() < 0.7
+
+
+def test_repairs_of_spos_forms_are_written_to_a_destroy():
+    settings = EASY | {"mutation": 0.4, "crossover": 0.2}
+    generator = Generator(numbers=5000, broken=0)
+    evaluator = Evaluator(by_numbers, refuse=lambda n: False)
+    rounds, _, _ = run(
+        "g-lns", rounds=4, generator=generator, evaluator=evaluator, method_settings=settings
+    )
+    calls = [prompts for prompts, _, _ in generator.calls]
+    assert {prompt.form for prompts in calls for prompt in prompts} == {
+        "initialization", "mechanism-replacement", "state-control-redesign",
+        "shared-principle-crossover",
+    }  # fmt: skip
     for k, done in enumerate(rounds[1:], 1):
-        prompts = parts.generator.calls[2 * k + 1][0]
-        best = rounds[k - 1].destroys[0].program if rounds[k - 1].destroys else None
         new = {p.digest for p in done.programs if p.role == "destroy"}
-        for prompt in prompts:
-            if prompt.destroy.digest in new:
-                continue
-            assert prompt.destroy == best
+        best = rounds[k - 1].destroys[0].program
+        for prompt in calls[2 * k + 1]:
+            assert prompt.destroy == best or prompt.destroy.digest in new
+            if prompt.form == "shared-principle-crossover":
+                assert prompt.destroy == best
+
+
+def test_a_writer_of_prose_is_asked_in_the_methods_language():
+    writer = Writer(numbers=5000, broken=0)
+    settings = EASY | {"mutation": 0.3, "crossover": 0.3}
+    evaluator = Evaluator(by_numbers, refuse=lambda n: False)
+    rounds, _, _ = run(
+        "g-lns", rounds=6, generator=writer, evaluator=evaluator, method_settings=settings
+    )
+    assert not [failure for done in rounds for failure in done.failures if failure.text]
+    asked = [prompt for prompts, _, _ in writer.calls for prompt in prompts]
+    assert {prompt.form for prompt in asked} == {
+        "glns-first", "glns-replace", "glns-tune", "glns-crossover", "glns-joint",
+    }  # fmt: skip
+    assert all(prompt.destroy is None for prompt in asked)
+    first = next(prompt for prompt in asked if prompt.role == "repair")
+    assert [parent.form for parent in first.parents] == ["seed", "seed"]
+    for prompt in asked:
+        if prompt.form == "glns-joint":
+            assert [parent.role for parent in prompt.parents] == list(ROLES)
+            assert all(parent.source.strip() in prompt.text for parent in prompt.parents)
+        elif prompt.form == "glns-crossover":
+            places = [prompt.text.index(f"Operator {n}\n") for n in (1, 2)]
+            assert places == sorted(places)
+    # One answer brings both programs of a joint pair.
+    joint = [
+        program
+        for done in rounds
+        for answers in done.answers
+        for program in answers.programs
+        if answers.prompt.form == "glns-joint"
+    ]
+    answered = [prompt for prompt in asked if prompt.form == "glns-joint"]
+    assert Counter(p.role for p in joint) == dict.fromkeys(ROLES, len(answered))
+    assert [len(done.answers) for done in rounds] == [
+        done.counts.destroy_answers + done.counts.repair_answers for done in rounds
+    ]
+
+
+def test_the_joint_prompt():
+    pair = Pair(program("destroy", 3), program("repair", 4))
+    prompt = joint_prompt(templates_of("cvrp"), "cvrp", pair, state=True)
+    assert (prompt.role, prompt.answer, prompt.destroy) == ("destroy", "joint", None)
+    for words in ("one new destroy operator", "one new repair operator", "to mend just these"):
+        assert words in prompt.text
+    answer = f"Both:\n```python\n{pair.destroy.source}\n\n{pair.repair.source}```"
+    for role, half in zip(ROLES, (pair.destroy, pair.repair), strict=True):
+        read = parse_answer("joint", role, answer, parents=("x",), form="glns-joint")
+        assert (read.digest, read.parents, read.form) == (half.digest, ("x",), "glns-joint")
+    for text, complaint in (
+        ("nothing", "no code"),
+        (f"```python\n{pair.destroy.source}```", "no function named repair"),
+    ):
+        with pytest.raises(Exception, match=complaint):
+            parse_answer("joint", "destroy", text)
+
+
+def test_an_answer_that_gives_no_operator_is_tried_again():
+    """Up to three times, and a writer of prose is told why."""
+    writer = Writer(numbers=5000, broken=1.0)
+    rounds, _, _ = run("g-lns", rounds=1, generator=writer, method_settings=EASY)
+    assert rounds[0].counts.destroy_answers == 4 * 2
+    assert rounds[0].counts.repair_answers == 4 * 3
+    assert rounds[0].metrics["retries"] == 3 * 5
+    tries = [prompts[0].text for prompts, _, _ in writer.calls[:4]]
+    assert [text.count("An earlier answer could not be used") for text in tries] == [0, 1, 2, 3]
+    assert "no code" in tries[1]
+    # Without prose it is asked for as before, from another stream.
+    silent = Generator(broken=1.0)
+    run("g-lns", rounds=1, generator=silent, method_settings=EASY | {"retries": 1})
+    (one, _, seed), (two, _, other) = silent.calls[:2]
+    assert one == two
+    assert seed != other
+
+
+def test_an_operator_that_fails_beside_the_trivial_one_does_not_join():
+    evaluator = Evaluator(by_numbers, refuse=lambda n: False)  # 13 crashes
+    generator = Generator(numbers=14, broken=0)
+    rounds, _, _ = run(
+        "g-lns", rounds=6, evaluator=evaluator, generator=generator, method_settings=EASY
+    )
+    played = [p for destroys, repairs, *_ in evaluator.adapted for p in (*destroys, *repairs)]
+    assert 13 not in {number_in(p) for p in played}
+    found = [each for done in rounds for each in done.failures]
+    assert {(each.status, each.reason) for each in found} == {("crash", "because crash")}
+    assert all(bool(each.text) for each in found)
+    # Without a trivial program nothing but the gate is asked.
+    assert get_problem("vrptw").simple == ""
+
+
+def test_an_evaluator_without_adaptive_searches():
+    class Plain(Evaluator):
+        adaptive = property()
+
+    with pytest.raises(InputError, match="has no adaptive searches"):
+        run("g-lns", evaluator=Plain())
 
 
 def test_nothing_works():
     crashes = Evaluator(lambda pair: (Status.CRASH, None))
-    rounds, end, _ = run("g-lns", rounds=1, evaluator=crashes)
+    rounds, end, _ = run("g-lns", rounds=1, evaluator=crashes, method_settings=EASY)
     assert end.best is None
     assert not end.individuals
     silent = Generator(broken=1.0)
-    rounds, end, _ = run("g-lns", rounds=2, generator=silent)
-    assert [done.counts.pairs for done in rounds] == [0] * len(rounds)
+    rounds, end, _ = run(
+        "g-lns", rounds=2, generator=silent, method_settings=EASY | {"seed": False}
+    )
+    assert [done.counts.pairs for done in rounds] == [4] * len(rounds)
     assert all(math.isfinite(m.score) for done in rounds for m in done.destroys)
+    assert not any(done.destroys for done in rounds)
 
 
 @pytest.mark.parametrize(
@@ -184,7 +323,17 @@ def test_settings_out_of_range(settings, complaint):
 
 
 def test_the_numbers_are_the_published_ones():
+    """ZBoyn/G-LNS: method/glns.py and examples/tsp/run_tsp.py."""
     rules = Glns()
     assert (rules.size, rules.prune, rules.generations, rules.iterations) == (5, 2, 10, 100)
-    assert (rules.mutation, rules.crossover) == (0.5, 0.4)
+    # random() < 0.5 mutates, else random() < 0.8 crosses: 0.5, 0.4 and 0.1.
+    assert (rules.mutation, rules.crossover) == (0.5, pytest.approx(0.5 * 0.8))
+    assert (rules.retries, rules.seed, rules.scaled) == (3, True, False)
+    assert (rules.rules.temperature, rules.rules.cooling) == (100.0, 0.97)
+    scaled = Glns(scaled=True, temperature=7.0, cooling=0.9)
+    assert scaled.rules == replace(rules.rules, scaled=True, temperature=7.0, cooling=0.9)
+    assert "scaled to the instance" in scaled.variant(True)
+    assert "annealing from T = 100" in rules.variant(True)
+    # 10 generations of 100 steps are 5 pairs of 2 rollouts of 100 steps.
+    assert rules.cost(Settings()) == 5 + 1
     assert small(method="g-lns").learning.update == "none"

@@ -190,7 +190,7 @@ def test_the_number_of_workers_changes_nothing(method):
     if method in ("funsearch", "g-lns"):
         settings = {
             "funsearch": {"islands": 2, "prompts": 2, "samples": 2},
-            "g-lns": {"size": 2, "prune": 1},
+            "g-lns": {"size": 3, "prune": 1, "generations": 3, "iterations": 10},
         }
     else:
         settings = {}

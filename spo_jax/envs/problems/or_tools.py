@@ -1,9 +1,11 @@
 """Google OR-Tools' routing solver, as each problem's `or_tools` calls it.
 
 The settings are those of OR-Tools' own examples of the TSP and the CVRP: first the cheapest arc of
-each path, then guided local search, which without a limit would not end. It uses one thread.
+each path, then guided local search, which without a limit would not end. The first of these
+examples leave it out: then local search ends by itself, where no move improves. It uses one thread.
 """
 
+import math
 import time
 from collections.abc import Callable
 from typing import Any
@@ -19,17 +21,19 @@ LARGEST = 1_000_000  # the largest scaled edge; OR-Tools works on integers
 PATIENCE = 100  # seconds of wall-clock time for one of CPU time, should no solution ask
 
 
-def guided_local_search(
+def routed(
     weights: np.ndarray,
     vehicles: int,
     load: tuple[np.ndarray, int] | None = None,
     times: tuple[np.ndarray, np.ndarray, np.ndarray] | None = None,
     *,
-    seconds: float,
+    seconds: float | None,
     cpu: bool = False,
     report: Callable[[Routes], None] | None = None,
 ) -> Routes:
     """The best routes from node 0 and back, without it, that are found in time; none is empty.
+
+    seconds: of guided local search; None for local search alone, until no move improves.
 
     weights: [N, N] int64, the lengths of edges, at most LARGEST. load: demands [N] and the capacity
     of a vehicle. times: [N, N] int64 from the beginning of service at a node to the arrival at the
@@ -45,7 +49,7 @@ def guided_local_search(
     except ImportError:
         raise MissingExtra("ortools", "solvers") from None
     began = time.monotonic()
-    end = time.thread_time() + seconds
+    end = math.inf if seconds is None else time.thread_time() + seconds
     manager = pywrapcp.RoutingIndexManager(len(weights), vehicles, 0)
     routing = pywrapcp.RoutingModel(manager)
     lengths = routing.RegisterTransitMatrix(weights.tolist())
@@ -67,11 +71,12 @@ def guided_local_search(
             clock.CumulVar(routing.Start(vehicle)).SetRange(int(times[1][0]), horizon)
     parameters: Any = pywrapcp.DefaultRoutingSearchParameters()
     parameters.first_solution_strategy = routing_enums_pb2.FirstSolutionStrategy.PATH_CHEAPEST_ARC
-    parameters.local_search_metaheuristic = (
-        routing_enums_pb2.LocalSearchMetaheuristic.GUIDED_LOCAL_SEARCH
-    )
-    left = seconds * PATIENCE if cpu else seconds - (time.monotonic() - began)
-    parameters.time_limit.FromMilliseconds(max(1, round(1000 * left)))
+    if seconds is not None:
+        parameters.local_search_metaheuristic = (
+            routing_enums_pb2.LocalSearchMetaheuristic.GUIDED_LOCAL_SEARCH
+        )
+        left = seconds * PATIENCE if cpu else seconds - (time.monotonic() - began)
+        parameters.time_limit.FromMilliseconds(max(1, round(1000 * left)))
     lowest: int | None = None
 
     def routes_by(follower: Callable[[int], int]) -> Routes:
@@ -98,5 +103,6 @@ def guided_local_search(
     routing.AddAtSolutionCallback(at_solution)
     solution = routing.SolveWithParameters(parameters)
     if solution is None:
-        raise Infeasible(f"OR-Tools found no feasible routes in {seconds:g} s")
+        within = "" if seconds is None else f" in {seconds:g} s"
+        raise Infeasible(f"OR-Tools found no feasible routes{within}")
     return routes_by(lambda index: solution.Value(routing.NextVar(index)))

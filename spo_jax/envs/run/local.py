@@ -12,13 +12,22 @@ from dataclasses import dataclass, replace
 
 from spo_jax.envs.kits import load_kit
 from spo_jax.envs.problem import Instance, Problem
+from spo_jax.envs.run.adaptive import Adaptation
 from spo_jax.envs.run.evaluator import Progress
-from spo_jax.envs.run.planning import CHECK_SECONDS, Planner
+from spo_jax.envs.run.operators import Adapting, AdaptiveRuns
+from spo_jax.envs.run.planning import CHECK_SECONDS, Planner, require_valid
 from spo_jax.envs.run.results import Results
 from spo_jax.envs.run.rollouts import Refusal, Rollouts, Status
 from spo_jax.envs.run.sandbox.board import Board
 from spo_jax.envs.run.sandbox.confine import REQUIRED
-from spo_jax.envs.run.sandbox.jobs import WHOLE_JOB, CheckJob, Job, Place, RunJob
+from spo_jax.envs.run.sandbox.jobs import (
+    WHOLE_JOB,
+    AdaptiveJob,
+    CheckJob,
+    Job,
+    Place,
+    RunJob,
+)
 from spo_jax.envs.run.sandbox.outcome import ChildReport, Ended, fault
 from spo_jax.envs.run.sandbox.worker import Worker
 from spo_jax.envs.run.shown import OBSERVED, Showing
@@ -151,7 +160,7 @@ class LocalEvaluator:
         progress: Progress | None = None,
     ) -> Rollouts:
         """Roll every pair out on every instance with every seed, as `Evaluator.run` says."""
-        _validate(self.problem, instances, seeds, steps, seconds)
+        require_valid(self.problem, instances, seeds, steps, seconds)
         order: dict[str, int] = {}
         for pair in pairs:
             order.setdefault(pair.digest, len(order))
@@ -220,6 +229,36 @@ class LocalEvaluator:
 
         self._drain(deque(jobs), finished)
         return refusals
+
+    def adaptive(
+        self,
+        destroys: Sequence[Program],
+        repairs: Sequence[Program],
+        instances: Sequence[Instance],
+        seeds: Sequence[int],
+        steps: int,
+        rules: Adaptation,
+        *,
+        carry: bool = True,
+        progress: Progress | None = None,
+    ) -> AdaptiveRuns:
+        """Adaptive searches over some operators; see `spo_jax.envs.run.operators`."""
+        require_valid(self.problem, instances, seeds, steps, None)
+        runs = Adapting(
+            self.problem, self._planner, destroys, repairs, instances, seeds, steps, rules
+        )
+        queue = deque(_Work(job) for job in runs.jobs(carry))
+
+        def finished(work: _Work, ended: Ended) -> list[_Work]:
+            assert isinstance(work.job, AdaptiveJob)
+            again = runs.settle(work.job, ended, last=work.attempts + 1 == TRIES)
+            if progress is not None:
+                progress(runs.done, len(instances) * len(seeds))
+            attempts = work.attempts + 1 if again is work.job else 0
+            return [] if again is None else [_Work(again, attempts=attempts)]
+
+        self._drain(queue, finished, instances=instances)
+        return runs.found()
 
     def step(self, job: RunJob, instance: Instance) -> ChildReport:
         """What became of one step, not yet recomputed; see `spo_jax.envs.run.onestep`."""
@@ -323,26 +362,6 @@ def _first_positions(keys: Sequence[str]) -> list[int]:
     for k, key in enumerate(keys):
         seen.setdefault(key, k)
     return list(seen.values())
-
-
-def _validate(
-    problem: Problem,
-    instances: Sequence[Instance],
-    seeds: Sequence[int],
-    steps: int,
-    seconds: float | None,
-) -> None:
-    if not instances or not seeds:
-        raise InputError("an evaluation needs at least one instance and one seed")
-    if steps < 1:
-        raise InputError(f"steps must be at least 1, not {steps}")
-    if seconds is not None and not seconds > 0:
-        raise InputError(f"seconds must be positive, not {seconds}")
-    for instance in instances:
-        if instance.problem != problem.name:
-            raise InputError(
-                f"{instance.name} is a {instance.problem} instance, not {problem.name}"
-            )
 
 
 def _settle(work: _Work, ended: Ended, results: Results, fail_fast: bool) -> list[_Work]:

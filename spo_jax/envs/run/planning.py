@@ -8,6 +8,7 @@ from math import inf
 from spo_jax.envs.problem import Instance, Problem
 from spo_jax.envs.run.sandbox.jobs import RunJob, Task, portions
 from spo_jax.envs.run.shown import Showing, of_rollout
+from spo_jax.errors import InputError
 from spo_jax.program import Pair
 from spo_jax.seeding import derive
 
@@ -102,3 +103,24 @@ class Planner:
                         metered=self.work is not None,
                     ),
                 )
+
+
+def require_valid(
+    problem: Problem,
+    instances: Sequence[Instance],
+    seeds: Sequence[int],
+    steps: int,
+    seconds: float | None,
+) -> None:
+    """Raises InputError for an evaluation that cannot be done."""
+    if not instances or not seeds:
+        raise InputError("an evaluation needs at least one instance and one seed")
+    if steps < 1:
+        raise InputError(f"steps must be at least 1, not {steps}")
+    if seconds is not None and not seconds > 0:
+        raise InputError(f"seconds must be positive, not {seconds}")
+    for instance in instances:
+        if instance.problem != problem.name:
+            raise InputError(
+                f"{instance.name} is a {instance.problem} instance, not {problem.name}"
+            )

@@ -13,18 +13,15 @@ from dataclasses import dataclass
 from math import exp
 from typing import Any, Literal
 
-from spo_jax.envs.problem import Infeasible, Instance, Layout, Part, Problem, Rules, Solution
+from spo_jax.envs.problem import Infeasible, Instance, Part, Problem, Rules, Solution
+from spo_jax.envs.run.adaptive import Choice, Outcome, Player, Portfolio
 from spo_jax.envs.run.lns import Failure, failure
-from spo_jax.envs.run.shown import Shown
+from spo_jax.envs.run.rollouts import Status
 from spo_jax.program import Role
 
 Clock = Literal["wall", "cpu"]
 CLOCKS: dict[Clock, Callable[[], float]] = {"wall": time.monotonic, "cpu": time.process_time}
 Accept = Callable[[float, float, float, float], bool]
-
-SEGMENT, REACTION = 100, 0.1  # of the weights of pairs (Ropke and Pisinger, 2006)
-SCORES = 33.0, 9.0, 13.0  # a new best, better than the current solution, another one accepted
-LEAST = 0.05  # weight: a pair that finds nothing now may later
 
 
 # --- acceptance -----------------------------------------------------------------------------------
@@ -83,8 +80,8 @@ class Terms:
     time, in what the instance's size counts; 0: all of it. stay: steps on a part before the next
     one. rewrite: after an improvement programs see the solution written in another way: those
     that look at places of the list one after another would begin at the same ones each time.
-    skip_infeasible: a candidate that breaks the contract is a rejected step. clock: of a
-    budget in seconds.
+    skip_infeasible: a candidate that breaks the contract is a rejected step; tolerant: a program
+    that raises has lost the step as well. clock: of a budget in seconds.
     """
 
     acceptance: str
@@ -93,26 +90,16 @@ class Terms:
     stay: int
     rewrite: bool = False
     skip_infeasible: bool = False
+    tolerant: bool = False
     clock: Clock = "wall"
-
-
-@dataclass
-class Player:
-    """A pair as a worker runs it. layouts: of the destroy's arguments and of the repair's."""
-
-    destroy: Callable[..., Any]
-    repair: Callable[..., Any]
-    layouts: dict[Role, Layout]
-    shown: Shown
-    weight: float = 1.0
-    score: float = 0.0
-    uses: int = 0
 
 
 class Search:
     """One search. It draws from `luck` what acceptance and the choice of parts and pairs take, and
     programs draw from `rng`.
 
+    choice: of the programs of each step, by default a portfolio of the players. accept: in place of
+    what the terms name.
     prepare: called with the rules of each view before programs see it. mend: called with a player,
     a role and what the program raised; True asks for the step once more.
 
@@ -131,19 +118,21 @@ class Search:
         rng: Any,
         prepare: Callable[[Rules], None] = lambda rules: None,
         mend: Callable[[Player, Role, BaseException], bool] = lambda player, role, error: False,
+        choice: Choice | None = None,
+        accept: Accept | None = None,
     ):
-        self.problem, self.instance, self.players, self.terms = problem, instance, players, terms
+        self.problem, self.instance, self.terms = problem, instance, terms
+        self.choice = choice or Portfolio(players)
         self._luck, self._rng, self._prepare, self._mend = luck, rng, prepare, mend
         self._parts = 0 < terms.region < instance.size and problem.offers("part")
         self._rules: Rules | None = None  # of what programs see now
         self.rules: Rules  # of what they saw last
         self._part: Part | None = None  # None where that is the whole instance
         self.steps = 0
-        self._uses = 0
         self.adopt(start)
         make, _ = ACCEPTANCES[terms.acceptance]
         edge = self.lowest / max(1, instance.size)
-        self._accept = make(edge, terms.warmth, luck.random)
+        self._accept = accept or make(edge, terms.warmth, luck.random)
 
     def adopt(self, solution: Solution) -> None:
         """Go on from a solution, whose cost becomes the lowest."""
@@ -230,63 +219,55 @@ class Search:
     # --- steps ----------------------------------------------------------------------------------
 
     def _step(self, progress: float) -> None:
+        player = self.choice.draw(self._luck)
+        z, self._z = self._z, self._z + 1
+        self.idle += 1
+        candidate = None if player is None else self._candidate(player, z)
+        outcome = Outcome.FAILED if candidate is None else self._judged(candidate, progress)
+        self.choice.reward(player, outcome, self.lowest)
+
+    def _candidate(self, player: Player, z: int) -> Solution | None:
+        """What two programs make of the current solution; None for a step that is lost."""
         rules, rng = self._rules, self._rng
         assert rules is not None
-        player = self._draw() if len(self.players) > 1 else self.players[0]
-        z = player.shown.at(self._z, self.steps)
-        self._z += 1
-        self.idle += 1
+        shown = player.shown.at(z, self.steps)
         role: Role = "destroy"
-        score = 0.0
         try:
-            given = rules.arguments(player.layouts[role])
-            output = player.destroy(*given, rules.copy(self._at), z, rng)
+            given = rules.arguments(player.destroy.layout)
+            output = player.destroy.function(*given, rules.copy(self._at), shown, rng)
             partial, removed = rules.destroyed(self._at, output)
             role = "repair"
-            given = rules.arguments(player.layouts[role])
-            candidate = rules.repaired(player.repair(*given, partial, removed, z, rng))
+            given = rules.arguments(player.repair.layout)
+            return rules.repaired(player.repair.function(*given, partial, removed, shown, rng))
         except Infeasible as error:
             if not self.terms.skip_infeasible:
                 raise failure(role, error, rules) from None
         except BaseException as error:
-            if not self._mend(player, role, error):
-                raise failure(role, error, rules) from None
-            self._prepare(rules)
-        else:
-            cost = rules.cost(candidate)
-            if self._accept(cost + self._shift, self._at_cost + self._shift, self.lowest, progress):
-                score = SCORES[2] if cost != self._at_cost else 0.0
-                if cost < self._at_cost:
-                    score = SCORES[1]
-                self._at, self._at_cost = candidate, cost
-                if cost < self._least:
-                    self._least, self._z = cost, 0
-                    if self.terms.rewrite:
-                        self._at = self.problem.rewritten(candidate, self._luck)
-                if cost + self._shift <= self.lowest:  # of equally good ones the last
-                    self._found = candidate
-                    if cost + self._shift < self.lowest:
-                        self.lowest, self.idle, score = cost + self._shift, 0, SCORES[0]
-        if len(self.players) > 1:
-            self._reward(player, score)
+            if self._mend(player, role, error):
+                self._prepare(rules)
+                return None
+            found = failure(role, error, rules)
+            if not self.terms.tolerant or found.status == Status.HOST_FAULT:
+                raise found from None
+        return None
 
-    def _draw(self) -> Player:
-        left = self._luck.random() * sum(player.weight for player in self.players)
-        for player in self.players:
-            left -= player.weight
-            if left < 0:
-                return player
-        return self.players[-1]  # rounding
-
-    def _reward(self, player: Player, score: float) -> None:
-        """Count a use; after a segment of uses the weights follow the mean scores."""
-        player.score += score
-        player.uses += 1
-        self._uses += 1
-        if self._uses % SEGMENT == 0:
-            for each in self.players:
-                if each.uses:
-                    mean = each.score / each.uses
-                    each.weight = (1 - REACTION) * each.weight + REACTION * mean
-                each.weight = max(each.weight, LEAST)
-                each.score, each.uses = 0.0, 0
+    def _judged(self, candidate: Solution, progress: float) -> Outcome:
+        """What a candidate is, which becomes the current solution if it is accepted."""
+        assert self._rules is not None
+        cost, before = self._rules.cost(candidate), self._at_cost
+        if not self._accept(cost + self._shift, before + self._shift, self.lowest, progress):
+            return Outcome.REJECTED
+        outcome = Outcome.WORSE if cost > before else Outcome.SAME
+        if cost < before:
+            outcome = Outcome.BETTER
+        self._at, self._at_cost = candidate, cost
+        if cost < self._least:
+            self._least, self._z = cost, 0
+            if self.terms.rewrite:
+                self._at = self.problem.rewritten(candidate, self._luck)
+        if cost + self._shift <= self.lowest:  # of equally good ones the last
+            self._found = candidate
+            if cost + self._shift < self.lowest:
+                self.lowest, self.idle = cost + self._shift, 0
+                outcome = Outcome.BEST
+        return outcome

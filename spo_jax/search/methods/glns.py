@@ -1,66 +1,59 @@
 """G-LNS (Zhao et al. 2026): a population of each role, scored by how well operators work together.
 
-An epoch: adaptive LNS runs draw operators of both populations by weights that follow their scores;
-after ten generations the worst two of each population are pruned and replaced by new ones: with
+An epoch: adaptive searches draw operators of both populations by weights that follow what they
+achieve (`spo_jax.envs.run.adaptive` has their rules), ten generations of one search per training
+instance; then the worst two of each population are pruned and replaced by new ones: with
 probability 0.5 each from one parent, with 0.4 each from two parents of its role, else both together
-from the pair that worked best.
+from the pair that worked best in the last generation. A run begins with the problem's simple
+operators, and a first round fills the populations up.
 
-Where the variant differs from the released code:
+A writer of prose is asked by the forms glns-first to glns-crossover, and for a joint pair in one
+answer (`spo_jax.search.writing.joint`); a further try is told what was wrong. For any other the
+forms are SPO's: control redesign of the best operator, mechanism replacement of the worst, one of
+the two of others, the shared-principle form for crossovers, and for joint pairs mechanism
+replacement of both, the repair to the new destroy.
 
-- Programs cannot report single steps, and no state outlives a call of them. So pairs are evaluated,
-  as everywhere here: each new pair of the two populations gets the rollouts of J, and the adaptive
-  runs are simulated on those payoffs. One iteration draws a destroy and a repair by their weights;
-  its outcome is the pair's utility on the run's instance. The scores are the published ones: 1.5
-  for a new best, 1.2 for better than the draw before, 0.8 for a valid pair that is no better (at
-  the released temperature nearly every such step is accepted), 0.1 for one that fails; weights keep
-  0.5 of themselves, and begin at 1 in every run.
-- An epoch is a round. Its cost is the pairs that it evaluates, 25 and then 16, not the programs.
-- There are no hand-written first operators, and no second try with an error message.
-- The result is the pair with the highest J, not the populations.
-
-The prompt of a repair shows a destroy: in the first round the new destroy at the same index, for a
-joint pair the new destroy, else the best one. As published, mutations redesign the control of the
-best operator, replace a mechanism of the worst, and do one of the two to others. Joint pairs
-replace a mechanism in both programs; crossovers have the shared-principle form.
+docs/methods.md says what differs from the released code (github.com/ZBoyn/G-LNS).
 """
 
 import json
 import math
 import random
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Annotated
 
+import numpy as np
 from pydantic import Field
 
 from spo_jax.config import Settings
 from spo_jax.envs.problem import Instance
+from spo_jax.envs.run.adaptive import Adaptation, Outcome
+from spo_jax.envs.run.operators import AdaptiveRuns
+from spo_jax.envs.run.rollouts import Status
 from spo_jax.errors import InputError
-from spo_jax.program import Pair, Program, Prompt, Role
-from spo_jax.search.candidates import counts_of, distinct, sample
-from spo_jax.search.methods.pairs import Budget, Offspring, record, scores_of
+from spo_jax.program import Pair, Program, Role
+from spo_jax.search.candidates import counts_of, distinct
+from spo_jax.search.methods.operator_writing import Asked, Plan, Request, Writing
+from spo_jax.search.methods.pairs import Budget, Offspring, record, scores_of, told
+from spo_jax.search.methods.seeds import first_operators
 from spo_jax.search.parts import Parts
 from spo_jax.search.payoffs import Table
 from spo_jax.search.population import Member, Population
-from spo_jax.search.rounds import Answers, Counts, Digests, Individual, Round, State
-from spo_jax.search.writing.prompts import INITIALIZATION
+from spo_jax.search.rounds import Digests, Individual, Round, State
 from spo_jax.seeding import python_rng
 
-REPLACE, REDESIGN = "mechanism-replacement", "state-control-redesign"
-SHARE = "shared-principle-crossover"
-NEW_BEST, IMPROVED, ACCEPTED, FAILED = 1.5, 1.2, 0.8, 0.1
-KEPT = 0.5  # lambda: what a weight keeps of itself
-
+RULES = Adaptation()
 Share = Annotated[float, Field(ge=0, le=1)]
-Request = tuple[str, tuple[Program, ...]]  # a form, and the parents that it shows
-Scores = Mapping[Digests, tuple[float, ...]]  # of each valid pair, on each training instance
 
 
 @dataclass(frozen=True)
 class Glns:
     """size: operators of each population. prune: how many of them are replaced after an epoch.
-    generations: of an epoch, each with one run of `iterations` draws on each instance. mutation,
-    crossover: shares of the new operators.
+    generations: of an epoch, each with one search of `iterations` steps on each instance. mutation,
+    crossover: shares of the new operators. retries: of an answer that gives no operator. seed:
+    whether the populations begin with the problem's operators. temperature, cooling, scaled: of
+    annealing, as `Adaptation` has them.
     """
 
     size: Annotated[int, Field(ge=2, le=1000)] = 5
@@ -69,6 +62,11 @@ class Glns:
     iterations: Annotated[int, Field(ge=1, le=10_000)] = 100
     mutation: Share = 0.5
     crossover: Share = 0.4
+    retries: Annotated[int, Field(ge=0, le=100)] = 3
+    seed: bool = True
+    temperature: Annotated[float, Field(ge=0)] = RULES.temperature
+    cooling: Annotated[float, Field(gt=0, le=1)] = RULES.cooling
+    scaled: bool = False
 
     def __post_init__(self) -> None:
         if self.prune >= self.size:
@@ -79,119 +77,194 @@ class Glns:
                 "their sum is at most 1"
             )
 
+    @property
+    def rules(self) -> Adaptation:
+        return replace(
+            RULES, temperature=self.temperature, cooling=self.cooling, scaled=self.scaled
+        )
+
     def variant(self, prose: bool) -> str:
+        fixed = f"T = {self.temperature:g}"
+        start = "a temperature scaled to the instance" if self.scaled else fixed
         return (
-            f"G-LNS (Zhao et al. 2026) on the payoffs of pairs: {self.size} destroys and "
-            f"{self.size} repairs, scored in {self.generations} generations of adaptive runs; the "
-            f"worst {self.prune} of each are then written anew"
+            f"G-LNS (Zhao et al. 2026): {self.size} destroys and {self.size} repairs, scored in "
+            f"{self.generations} generations of adaptive searches with annealing from {start}; the "
+            f"worst {self.prune} of each are then written anew; {told(prose)}"
         )
 
     def rounds(self, config: Settings) -> int:
-        kept = self.size - self.prune
-        return Budget(config.search.nominal_pairs, self.size**2, self.size**2 - kept**2).rounds
+        each = self.cost(config)
+        return Budget(config.search.nominal_pairs, each, each).rounds
+
+    def cost(self, config: Settings) -> int:
+        """An epoch in pairs: those with as many steps in their rollouts, and its own one."""
+        steps = config.evaluation.rollouts * config.evaluation.steps
+        return math.ceil(self.generations * self.iterations / steps) + 1
 
     def one_round(self, parts: Parts, instances: Sequence[Instance], k: int, state: State) -> Round:
         config, table = parts.config, Table(parts, instances, state.payoffs)
+        seeds = first_operators(parts.problem) if k == 1 and self.seed else {}
+        old = (state.destroys, state.repairs)
+        if k == 1:
+            old = (self._seeded(seeds, "destroy"), self._seeded(seeds, "repair"))
         rng = python_rng(config.seed, "round", k, "parents")
-        plans = [self.plan(state, rng) for _ in range(self.size if k == 1 else self.prune)]
-        leaders, failures = sample(
-            parts, k, [_prompt(parts, "destroy", plan.destroy) for plan in plans], n=1
-        )
-        answered = [
-            _answered(plan, answers, leaders, state.destroys)
-            for plan, answers in zip(plans, leaders, strict=True)
-        ]
-        prompts = [
-            _prompt(parts, "repair", plan.repair, destroy)
-            for plan, destroy in zip(plans, answered, strict=True)
-            if destroy is not None
-        ]
-        followers, refused = sample(parts, k, prompts, n=1)
+        writing = Writing(parts, instances, k, self.retries)
+        living = [member.program for member in old[0]]
+        new = writing.write(self.plans(k, old, state.note, rng), living)
+        destroys = _extended(old[0], distinct(new.destroys), k)
+        repairs = _extended(old[1], distinct(new.repairs), k)
 
-        destroys = _extended(state.destroys, distinct(leaders), k)
-        repairs = _extended(state.repairs, distinct(followers), k)
-        new = _play(parts, k, destroys, repairs, table)
-        scores = {
-            (each.pair.destroy.digest, each.pair.repair.digest): each.scores
-            for each in (*state.individuals, *new)
-        }
-        tally = self.judge(destroys, repairs, scores, python_rng(config.seed, "round", k, "draws"))
+        runs = self._play(parts, instances, k, destroys, repairs)
+        tally = Tally.of(destroys, repairs, runs, self.rules)
         kept = self.size - self.prune
         survivors = (_pruned(destroys, tally.destroys, kept), _pruned(repairs, tally.repairs, kept))
-        offspring = Offspring(new, tuple(leaders), tuple(followers), (*failures, *refused))
-        counts = _counts(leaders, followers, new, scores, table)
-        note = json.dumps(best_together(*survivors, tally.pairs))
-        return record(parts, k, state, table, [offspring], survivors, note=note, counts=counts)
+        born = _chosen(parts, k, survivors, tally, table)
+        counts = counts_of(
+            new.destroys, new.repairs, table,
+            destroys=len(distinct(new.destroys)), repairs=len(distinct(new.repairs)),
+            valid_repairs=sum(p.digest in tally.useful for p in distinct(new.repairs)),
+            utilities=[each.utility for each in born],
+        )  # fmt: skip
+        counts = replace(counts, pairs=counts.pairs + self.cost(config) - 1)
+        metrics = {"retries": float(new.retries), **tally.metrics}
+        note = json.dumps(best_together(*survivors, tally.last))
+        offspring = Offspring(born, tuple(new.destroys), tuple(new.repairs), tuple(new.failures))
+        known = [member.program for each in old for member in each] if k == 1 else []
+        done = record(
+            parts, k, state, table, [offspring], survivors,
+            note=note, counts=counts, metrics=metrics,
+        )  # fmt: skip
+        return replace(done, programs=tuple(dict.fromkeys((*known, *done.programs))))
 
-    def plan(self, state: State, rng: random.Random) -> "Plan":
+    def _seeded(self, seeds: Mapping[Role, Sequence[Program]], role: Role) -> Population:
+        return tuple(Member(program, 0.0, 1) for program in seeds.get(role, ())[: self.size])
+
+    def plans(
+        self, k: int, old: tuple[Population, Population], note: str, rng: random.Random
+    ) -> list[Plan]:
+        """What round k asks for. old: both populations; note: that of the round before."""
+        destroys, repairs = old
+        if k == 1 or not (destroys and repairs):
+            missing = [self.size - len(population) for population in old]
+            shown = [tuple(member.program for member in population) for population in old]
+            return [
+                Plan(
+                    "initialization",
+                    Request("first", shown[0]) if n < missing[0] else None,
+                    Request("first", shown[1]) if n < missing[1] else None,
+                )
+                for n in range(max(missing))
+            ]
+        return [self.plan(destroys, repairs, note, rng) for _ in range(self.prune)]
+
+    def plan(
+        self, destroys: Population, repairs: Population, note: str, rng: random.Random
+    ) -> Plan:
         """Plan one new destroy and one new repair."""
         draw = rng.random()
-        if not (state.destroys and state.repairs):
-            return Plan("initialization", (INITIALIZATION, ()), (INITIALIZATION, ()))
         if draw < self.mutation:
-            return Plan("mutation", mutated(state.destroys, rng), mutated(state.repairs, rng))
+            return Plan("mutation", mutated(destroys, rng), mutated(repairs, rng))
         if draw < self.mutation + self.crossover:
-            return Plan("crossover", crossed(state.destroys, rng), crossed(state.repairs, rng))
-        destroy, repair = json.loads(state.note)
+            return Plan("crossover", crossed(destroys, rng), crossed(repairs, rng))
+        destroy, repair = json.loads(note)
         return Plan(
             "joint",
-            (REPLACE, (_named(state.destroys, destroy),)),
-            (REPLACE, (_named(state.repairs, repair),)),
+            Request("joint", (_named(destroys, destroy),)),
+            Request("joint", (_named(repairs, repair),)),
         )
 
-    def judge(
-        self, destroys: Population, repairs: Population, scores: Scores, rng: random.Random
-    ) -> "Tally":
-        """The scores of operators and pairs in an epoch's adaptive runs on their payoffs."""
-        tally = Tally(
-            {member.program.digest: 0.0 for member in destroys},
-            {member.program.digest: 0.0 for member in repairs},
-        )
-        pairs = [(d, r) for d in tally.destroys for r in tally.repairs if (d, r) in scores]
-        if not pairs:
-            return tally
-        for _ in range(self.generations):
-            for instance in range(len(scores[pairs[0]])):
-                value = {pair: scores[pair][instance] for pair in pairs}
-                adaptive_run(value, self.iterations, rng, tally)
-        return tally
+    def _play(
+        self,
+        parts: Parts,
+        instances: Sequence[Instance],
+        k: int,
+        destroys: Population,
+        repairs: Population,
+    ) -> AdaptiveRuns | None:
+        """The adaptive searches of an epoch; None where a population is empty."""
+        if not (destroys and repairs):
+            return None
+        if not hasattr(parts.evaluator, "adaptive"):
+            raise InputError(
+                "method g-lns: this run's evaluator has no adaptive searches; it must have the "
+                "method `adaptive` of spo_jax.envs.run.local.LocalEvaluator"
+            )
+        look, first = parts.observer, (k - 1) * self.generations
+        look.stage(k, "adaptive search", self.generations * len(instances))
+        with look.working("cross-play"):
+            return parts.evaluator.adaptive(
+                [member.program for member in destroys],
+                [member.program for member in repairs],
+                instances,
+                range(first, first + self.generations),
+                self.iterations,
+                self.rules,
+                progress=lambda done, total: look.advance(done),
+            )
 
 
 # --- the scores of operators ----------------------------------------------------------------------
 
 
-@dataclass
+@dataclass(frozen=True)
 class Tally:
-    """Sums of scores by digest, of every destroy and repair and of the pairs that were drawn."""
+    """Sums of rewards by digest: of every destroy and repair, of the pairs that were drawn, and of
+    those in the last generation.
 
-    destroys: dict[str, float]
-    repairs: dict[str, float]
-    pairs: dict[Digests, float] = field(default_factory=dict)
-
-
-def adaptive_run(
-    value: Mapping[Digests, float], iterations: int, rng: random.Random, tally: Tally
-) -> None:
-    """One run: draws by weights, whose scores are added to `tally`.
-
-    value: what a draw of the pair is worth; a pair without one fails.
+    failed: pairs of which a step failed. useful: programs of which a step did not.
     """
-    destroys, repairs = dict.fromkeys(tally.destroys, 1.0), dict.fromkeys(tally.repairs, 1.0)
-    best = current = -math.inf
-    for _ in range(iterations):
-        [d] = rng.choices(list(destroys), list(destroys.values()))
-        [r] = rng.choices(list(repairs), list(repairs.values()))
-        found = value.get((d, r))
-        if found is None:
-            score = FAILED
-        else:
-            score = NEW_BEST if found > best else IMPROVED if found > current else ACCEPTED
-            best, current = max(best, found), found
-        destroys[d] = KEPT * destroys[d] + (1 - KEPT) * score
-        repairs[r] = KEPT * repairs[r] + (1 - KEPT) * score
-        tally.destroys[d] += score
-        tally.repairs[r] += score
-        tally.pairs[d, r] = tally.pairs.get((d, r), 0.0) + score
+
+    destroys: Mapping[str, float]
+    repairs: Mapping[str, float]
+    pairs: Mapping[Digests, float] = field(default_factory=dict)
+    last: Mapping[Digests, float] = field(default_factory=dict)
+    failed: frozenset[Digests] = frozenset()
+    useful: frozenset[str] = frozenset()
+    metrics: Mapping[str, float] = field(default_factory=dict)
+
+    @classmethod
+    def of(
+        cls,
+        destroys: Population,
+        repairs: Population,
+        runs: AdaptiveRuns | None,
+        rules: Adaptation = RULES,
+    ) -> "Tally":
+        """What the searches of an epoch say; a search that could not be had says nothing."""
+        rows = [member.program.digest for member in destroys]
+        columns = [member.program.digest for member in repairs]
+        sums: dict[tuple[int, int], float] = {}
+        last: dict[tuple[int, int], float] = {}
+        failed: set[tuple[int, int]] = set()
+        fine: set[tuple[int, int]] = set()
+        steps = lost = 0
+        shape = runs.outcomes.shape[:2] if runs else (0, 0)
+        for i, s in np.ndindex(shape):
+            assert runs is not None
+            if runs.rollouts.status[0, i, s] != Status.OK:
+                continue
+            for drawn, outcome in zip(
+                map(tuple, runs.drawn[i, s].tolist()), runs.outcomes[i, s].tolist(), strict=True
+            ):
+                score = rules.score(outcome)
+                sums[drawn] = sums.get(drawn, 0.0) + score
+                if s == shape[1] - 1:
+                    last[drawn] = last.get(drawn, 0.0) + score
+                (failed if outcome == Outcome.FAILED else fine).add(drawn)
+                steps, lost = steps + 1, lost + (outcome == Outcome.FAILED)
+        by_row, by_column = dict.fromkeys(rows, 0.0), dict.fromkeys(columns, 0.0)
+        for (d, r), score in sums.items():
+            by_row[rows[d]] += score
+            by_column[columns[r]] += score
+        return cls(
+            by_row,
+            by_column,
+            {(rows[d], columns[r]): score for (d, r), score in sums.items()},
+            {(rows[d], columns[r]): score for (d, r), score in last.items()},
+            frozenset((rows[d], columns[r]) for d, r in failed),
+            frozenset(digest for d, r in fine for digest in (rows[d], columns[r])),
+            {"adaptive_steps": float(steps), "failed_steps": float(lost)},
+        )
 
 
 def best_together(
@@ -202,24 +275,41 @@ def best_together(
     return max(left, key=lambda pair: pairs.get(pair, 0.0), default=())
 
 
+def _chosen(
+    parts: Parts, k: int, survivors: tuple[Population, Population], tally: Tally, table: Table
+) -> tuple[Individual, ...]:
+    """The epoch's own pair, with its J: of the survivors' pairs that no epoch has evaluated and
+    that never failed, the one with the highest score.
+    """
+    pairs = [Pair(d.program, r.program) for d in survivors[0] for r in survivors[1]]
+    scored = [
+        (tally.pairs[digests], pair)
+        for pair in table.missing(pairs)
+        if (digests := (pair.destroy.digest, pair.repair.digest)) in tally.pairs
+        and digests not in tally.failed
+    ]
+    if not scored:
+        return ()
+    _, pair = max(scored, key=lambda each: each[0])
+    table.play([pair], "response")
+    value = table.utility(pair.destroy, pair.repair)
+    if math.isnan(value):
+        return ()
+    return (Individual(pair, value, k, "adaptive", scores=scores_of(pair, table)),)
+
+
 # --- requests for new operators -------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Plan:
-    """A new destroy and a new repair: the operator that creates them, and the request for each."""
-
-    operator: str
-    destroy: Request
-    repair: Request
 
 
 def mutated(population: Population, rng: random.Random) -> Request:
     """One parent, drawn uniformly; the form depends on its rank. The best comes first."""
     place = rng.randrange(len(population))
-    either = rng.choice((REPLACE, REDESIGN))
-    form = REDESIGN if place == 0 else REPLACE if place == len(population) - 1 else either
-    return form, (population[place].program,)
+    either: Asked = rng.choice(("replace", "tune"))
+    if place == 0:
+        return Request("tune", (population[0].program,), "This operator does well.")
+    if place == len(population) - 1:
+        return Request("replace", (population[place].program,), "This operator does poorly.")
+    return Request(either, (population[place].program,), "This operator was picked by chance.")
 
 
 def crossed(population: Population, rng: random.Random) -> Request:
@@ -233,21 +323,7 @@ def crossed(population: Population, rng: random.Random) -> Request:
         [member] = rng.choices(left, weights if any(weights) else None)
         left.remove(member)
         drawn.append(member.program)
-    return SHARE, tuple(drawn)
-
-
-def _prompt(parts: Parts, role: Role, request: Request, destroy: Program | None = None) -> Prompt:
-    return parts.prompts.fitted(role, *request, destroy)
-
-
-def _answered(
-    plan: Plan, own: Answers, leaders: Sequence[Answers], survivors: Population
-) -> Program | None:
-    """The destroy that a plan's repair answers; None where there is none at all."""
-    [new] = own.programs
-    others = [*(member.program for member in survivors), *distinct(leaders)]
-    best = others[0] if others else None
-    return new or best if plan.operator in ("initialization", "joint") else best
+    return Request("crossover", tuple(drawn))
 
 
 # --- populations ----------------------------------------------------------------------------------
@@ -267,40 +343,3 @@ def _pruned(population: Population, scores: Mapping[str, float], size: int) -> P
 
 def _named(population: Population, digest: str) -> Program:
     return next(member.program for member in population if member.program.digest == digest)
-
-
-def _play(
-    parts: Parts, k: int, destroys: Population, repairs: Population, table: Table
-) -> tuple[Individual, ...]:
-    """Evaluate the pairs that no round has evaluated; return the valid ones."""
-    missing = table.missing([Pair(d.program, r.program) for d in destroys for r in repairs])
-    look, count = parts.observer, len(missing)
-    look.stage(k, "cross-play", count)
-    table.play(missing, "response", lambda done, total: look.advance(count * done // total))
-    values = [(pair, table.utility(pair.destroy, pair.repair)) for pair in missing]
-    return tuple(
-        Individual(pair, value, k, "cross-play", scores=scores_of(pair, table))
-        for pair, value in values
-        if not math.isnan(value)
-    )
-
-
-def _counts(
-    leaders: Sequence[Answers],
-    followers: Sequence[Answers],
-    new: Sequence[Individual],
-    scores: Scores,
-    table: Table,
-) -> Counts:
-    """A repair answer is valid if its program is valid with any destroy."""
-    valid = {repair for _, repair in scores}
-    programs = [program for answers in followers for program in answers.programs]
-    return counts_of(
-        leaders,
-        followers,
-        table,
-        destroys=len(distinct(leaders)),
-        repairs=len(distinct(followers)),
-        valid_repairs=sum(each is not None and each.digest in valid for each in programs),
-        utilities=[each.utility for each in new],
-    )

@@ -6,11 +6,12 @@ brings one: published methods begin so, but SPO's prompt forms have no place for
 in round 1 and kept as an individual, so later rounds need no file.
 """
 
+import ast
 from pathlib import Path
 
 from spo_jax.envs.problem import Problem
 from spo_jax.errors import InputError
-from spo_jax.program import load_pair
+from spo_jax.program import ROLES, Program, Role, load_pair
 from spo_jax.search.methods.pairs import scores_of
 from spo_jax.search.parts import Parts
 from spo_jax.search.payoffs import Table
@@ -64,3 +65,17 @@ def seeded(parts: Parts, k: int, table: Table, seed: str) -> list[Individual]:
         )
     value = table.utility(*begin.programs)
     return [Individual(begin.pair, value, k, SEED, scores=scores_of(begin.pair, table))]
+
+
+def first_operators(problem: Problem) -> dict[Role, list[Program]]:
+    """The operators that the problem brings for the first populations of G-LNS, if any."""
+    found: dict[Role, list[Program]] = {role: [] for role in ROLES}
+    text = Path(problem.first).read_text("utf-8") if problem.first else ""
+    functions = [node for node in ast.parse(text).body if isinstance(node, ast.FunctionDef)]
+    for role in ROLES:
+        for node in functions:
+            if node.name.startswith(f"{role}_"):
+                source = ast.get_source_segment(text, node) or ""
+                source = source.replace(f"def {node.name}(", f"def {role}(", 1) + "\n"
+                found[role].append(Program.from_source(role, source, form=SEED))
+    return found

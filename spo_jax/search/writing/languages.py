@@ -18,7 +18,8 @@ class Language:
 
     versions: the number of the function that is asked for, as destroy_v2, while parents have the
     numbers before it; -1: as many as there are parents; None: functions have no numbers. header:
-    whether the head of that function stands behind the parents, to be completed.
+    whether the head of that function stands behind the parents, to be completed. paired: whether a
+    prompt for a repair shows the destroy that it answers.
     """
 
     name: str
@@ -26,6 +27,7 @@ class Language:
     answer: AnswerFormat
     versions: int | None = None
     header: bool = False
+    paired: bool = True
 
     def file(self, what: str) -> str:
         """The name of its file for `what`, as output.txt."""
@@ -41,5 +43,6 @@ _ALL = (
     Language("eoh", "eoh-i1", "braces"),
     Language("funsearch", "funsearch-first", "code", versions=-1, header=True),
     Language("reevo", "reevo-first", "code", versions=2),
+    Language("glns", "glns-first", "code", paired=False),
 )
 LANGUAGES: Mapping[str, Language] = {each.name: each for each in _ALL}

@@ -56,6 +56,7 @@ class CVRP(Problem):
     kit = f"{__name__}.kit"
     pair = str(_HERE / "pair.py")
     simple = str(_HERE / "simple.py")
+    first = str(_HERE / "first.py")
     whole, region = 300, 150
     solution_suffix = ".sol"
     baselines = MappingProxyType(
@@ -63,7 +64,11 @@ class CVRP(Problem):
             "alns": Baseline(f"{__name__}.alns:alns", seeded=True),
             "clarke-wright": Baseline(f"{__name__}.heuristics:clarke_wright"),
             "local-search": Baseline(f"{__name__}.heuristics:local_search"),
+            "alns-example": Baseline(
+                f"{__name__}.alns_example:alns_example", seeded=True, needs=("alns", "solvers")
+            ),
             "or-tools": Baseline(f"{__name__}.or_tools:or_tools", needs=OR_TOOLS),
+            "or-tools-default": Baseline(f"{__name__}.or_tools:or_tools_default", needs=OR_TOOLS),
             "pyvrp": Baseline(
                 f"{__name__}.references:pyvrp", seeded=True, needs=("pyvrp", "solvers")
             ),

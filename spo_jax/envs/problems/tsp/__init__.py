@@ -42,6 +42,7 @@ class TSP(Problem):
     kit = f"{__name__}.kit"
     pair = str(_HERE / "pair.py")
     simple = str(_HERE / "simple.py")
+    first = str(_HERE / "first.py")
     whole, region = 2500, 1000
     solution_suffix = ".tour"
     baselines = MappingProxyType(
@@ -51,7 +52,11 @@ class TSP(Problem):
             "2-opt": Baseline(f"{__name__}.heuristics:two_opt"),
             "3-opt": Baseline(f"{__name__}.heuristics:three_opt"),
             "alns": Baseline(f"{__name__}.alns:alns", seeded=True),
+            "alns-example": Baseline(
+                f"{__name__}.alns_example:alns_example", seeded=True, needs=("alns", "solvers")
+            ),
             "or-tools": Baseline(f"{__name__}.or_tools:or_tools", needs=OR_TOOLS),
+            "or-tools-default": Baseline(f"{__name__}.or_tools:or_tools_default", needs=OR_TOOLS),
             "lkh": Baseline(
                 f"{__name__}.references:lkh_runs", seeded=True, needs=("elkai", "solvers")
             ),

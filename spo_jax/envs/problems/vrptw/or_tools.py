@@ -6,7 +6,7 @@ from spo_jax.envs.problem import Instance
 from spo_jax.envs.problems.cvrp.files import demands_of
 from spo_jax.envs.problems.cvrp.or_tools import time_limit
 from spo_jax.envs.problems.cvrp.rules import Routes
-from spo_jax.envs.problems.or_tools import LARGEST, guided_local_search
+from spo_jax.envs.problems.or_tools import LARGEST, routed
 from spo_jax.envs.problems.vrptw.references import scaled_times
 
 
@@ -23,7 +23,7 @@ def or_tools(
     OR-Tools, Infeasible if it finds no routes in that time.
     """
     times = scaled_times(instance, LARGEST)
-    return guided_local_search(
+    return routed(
         times.weights,
         instance.size,
         demands_of(instance),

@@ -36,12 +36,14 @@ from spo_jax.envs.run.sandbox.acts import (
     read_instance,
     report,
 )
+from spo_jax.envs.run.sandbox.adapting import run_adaptive
 from spo_jax.envs.run.sandbox.confine import JOB_FD
 from spo_jax.envs.run.sandbox.jobs import (
     JUDGED,
     PID,
     PREFIX,
     WHOLE_JOB,
+    AdaptiveJob,
     CheckJob,
     Place,
     RunJob,
@@ -123,6 +125,8 @@ class Child:
             self.check(job)
         elif isinstance(job, SearchJob):
             run_search(self, job)
+        elif isinstance(job, AdaptiveJob):
+            run_adaptive(self, job)
         else:
             self.run(job)
         os._exit(0)

@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from spo_jax.envs.problem import Solution
+from spo_jax.envs.run.adaptive import Adaptation
 from spo_jax.envs.run.search import Terms
 from spo_jax.envs.run.shown import Shown
 from spo_jax.program import Role
@@ -104,12 +105,54 @@ class RunJob:
 
     def frames(self, places: Mapping[str, Place]) -> bytes:
         """The job's file. places: of each task's instance on the board."""
-        head = pickle.dumps(replace(self, tasks=()))
-        frames = [PREFIX.pack(len(head), 0, not self.tasks), head]
-        for k, task in enumerate(self.tasks):
-            body = pickle.dumps((task, places[task.instance]))
-            frames += [PREFIX.pack(len(body), task.index, k + 1 == len(self.tasks)), body]
-        return b"".join(frames)
+        return _with_tasks(replace(self, tasks=()), self.tasks, places)
+
+
+@dataclass(frozen=True)
+class AdaptiveJob:
+    """Adaptive searches over some destroys and repairs, in order, in one process.
+
+    The weights of one search go on in the next. luck_seeds: of what each search draws. banned:
+    pairs of positions whose steps fail without being played. cpu_seconds: of one step. See
+    `spo_jax.envs.run.adaptive`, and for the rest `RunJob`.
+    """
+
+    destroys: tuple[str, ...]
+    repairs: tuple[str, ...]
+    tasks: tuple[Task, ...]
+    luck_seeds: tuple[int, ...]
+    steps: int
+    rules: Adaptation
+    cpu_seconds: float
+    memory: int
+    gate_seconds: float
+    banned: frozenset[tuple[int, int]] = frozenset()
+
+    def due(self, k: int) -> int | None:
+        return k if k < len(self.tasks) * (self.steps + 1) else None
+
+    def payload_size(self, k: int) -> int:
+        """Bytes of report k: `STEP`, and for a task's last step its best code [L] int32, -1 after.
+
+        A task has a report before its first step and one after each.
+        """
+        task, step = divmod(k, self.steps + 1)
+        return STEP.size + (4 * self.tasks[task].code_length if step == self.steps else 0)
+
+    def frames(self, places: Mapping[str, Place]) -> bytes:
+        return _with_tasks(replace(self, tasks=()), self.tasks, places)
+
+
+def _with_tasks(
+    job: object, tasks: Sequence[Task | StepTask], places: Mapping[str, Place]
+) -> bytes:
+    """The file of a job, which is without its tasks."""
+    head = pickle.dumps(job)
+    frames = [PREFIX.pack(len(head), 0, not tasks), head]
+    for k, task in enumerate(tasks):
+        body = pickle.dumps((task, places[task.instance]))
+        frames += [PREFIX.pack(len(body), task.index, k + 1 == len(tasks)), body]
+    return b"".join(frames)
 
 
 @dataclass(frozen=True)
@@ -209,7 +252,10 @@ ORDER = struct.Struct("<qdddd?")
 # Steps of the search, steps since its lowest cost fell, its clock, whether a program has failed:
 # the next report says how, and is the last.
 LEG = struct.Struct("<qqd?")
-Job = RunJob | CheckJob | SearchJob
+# The destroy and repair of the next step, -1 after the last; what became of this one, an Outcome;
+# the lowest cost so far.
+STEP = struct.Struct("<hhBd")
+Job = RunJob | CheckJob | SearchJob | AdaptiveJob
 
 
 def read_frame(fd: int) -> tuple[bytes, bytes]:

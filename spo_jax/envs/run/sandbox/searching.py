@@ -10,9 +10,12 @@ import os
 import pickle
 import random
 import time
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, NoReturn
 
+from spo_jax.envs.kits import Kit
 from spo_jax.envs.problem import Problem, Rules
+from spo_jax.envs.run.adaptive import Operator, Player
 from spo_jax.envs.run.lns import Failure
 from spo_jax.envs.run.rollouts import Status
 from spo_jax.envs.run.sandbox import confine
@@ -36,7 +39,7 @@ from spo_jax.envs.run.sandbox.jobs import (
     read_frame,
 )
 from spo_jax.envs.run.sandbox.namespace import make_rng
-from spo_jax.envs.run.search import CLOCKS, Player, Search
+from spo_jax.envs.run.search import CLOCKS, Search
 from spo_jax.errors import Rejection
 from spo_jax.program import Role
 
@@ -44,6 +47,8 @@ if TYPE_CHECKING:
     from spo_jax.envs.run.sandbox.child import Child
 
 ENDLESS = 1 << 30  # seconds of CPU time: each leg has its own limit
+PAIR: tuple[Role, Role] = ("destroy", "repair")
+Programs = Sequence[tuple[Operator, Loaded]]  # those of a search, and what they were loaded from
 
 
 def run_search(child: "Child", job: SearchJob) -> None:
@@ -64,33 +69,16 @@ def run_search(child: "Child", job: SearchJob) -> None:
     confine.free_address_space()  # an instance may need more than a program's limit
     instance = read_instance(pickle.loads(read_frame(JOB_FD)[1]))
     rng = make_rng(job.rng_seed)
+    operators = [
+        [Operator(never, roles[role].layout) for role in PAIR] for roles in loaded
+    ]  # of each pair
     players: list[Player] = []
-
-    def prepare(rules: Rules) -> None:
-        """Let the kit convert what programs see, in each layout that they use it in."""
-        if child.kit is None:
-            return
-        used = {
-            players[p].layouts[role] if players else program.layout
-            for p, roles in enumerate(loaded)
-            for role, program in roles.items()
-            if program.kit
-        }
-        for layout in sorted(used):
-            child.kit.prepare(*rules.arguments(layout))
-
-    def mend(player: Player, role: Role, error: BaseException) -> bool:
-        """The gate chose tuples; if they fail, the program is defined anew for the array."""
-        if player.layouts[role] != "rows" or not isinstance(error, TypeError | AttributeError):
-            return False
-        player.layouts[role] = "array"
-        function = define(loaded[players.index(player)][role], role, rng)
-        if role == "destroy":
-            player.destroy = function
-        else:
-            player.repair = function
-        return True
-
+    kits = [
+        (operator, roles[role])
+        for own, roles in zip(operators, loaded, strict=True)
+        for operator, role in zip(own, PAIR, strict=True)
+    ]
+    prepare, mend = preparing(child.kit, kits), mending(kits, rng)
     luck = random.Random(job.luck_seed)
     search = Search(
         child.problem, instance, players, job.start, job.terms, luck, rng, prepare, mend
@@ -102,20 +90,50 @@ def run_search(child: "Child", job: SearchJob) -> None:
     gc.enable()
     try:
         arm(job.gate_seconds)
-        for roles, (_, _, shown) in zip(loaded, job.pairs, strict=True):
-            functions = [define(roles[role], role, rng) for role in ("destroy", "repair")]
-            layouts = {role: program.layout for role, program in roles.items()}
-            players.append(Player(functions[0], functions[1], layouts, shown))
+        for own, roles, (_, _, shown) in zip(operators, loaded, job.pairs, strict=True):
+            for operator, role in zip(own, PAIR, strict=True):
+                operator.function = define(roles[role], role, rng)
+            players.append(Player(own[0], own[1], shown))
         arm(0.0)
     except Failure as failure:
         arm(0.0)
         report(WHOLE_JOB, failure.status, str(failure), failure.role)
         return
-    search.players = players
     try:
         _serve(search, child.problem, job)
     except MemoryError:  # the programs left too little for our own code
         os._exit(EXIT_MEMORY)
+
+
+def never(*arguments: Any) -> NoReturn:
+    """The function of an operator that is not defined."""
+    raise AssertionError("the program is not defined")
+
+
+def preparing(kit: Kit | None, programs: Programs) -> Callable[[Rules], None]:
+    """What lets the kit convert an instance, in each layout in which programs use it."""
+
+    def prepare(rules: Rules) -> None:
+        if kit is not None:
+            for layout in sorted({operator.layout for operator, known in programs if known.kit}):
+                kit.prepare(*rules.arguments(layout))
+
+    return prepare
+
+
+def mending(programs: Programs, rng: Any) -> Callable[[Player, Role, BaseException], bool]:
+    """What mends a program that fails with the tuples which the gate chose: it gets the array."""
+
+    def mend(player: Player, role: Role, error: BaseException) -> bool:
+        failed = player.destroy if role == "destroy" else player.repair
+        if failed.layout != "rows" or not isinstance(error, TypeError | AttributeError):
+            return False
+        failed.layout = "array"
+        [known] = [loaded for operator, loaded in programs if operator is failed]
+        failed.function = define(known, role, rng)
+        return True
+
+    return mend
 
 
 def _serve(search: Search, problem: Problem, job: SearchJob) -> None:

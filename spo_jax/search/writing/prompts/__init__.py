@@ -187,6 +187,8 @@ class Templates:
         paired = ""
         if destroy:
             paired = fill("paired-destroy.txt", program=self._shown(destroy, show_destroy))
+        elif role == "repair":
+            paired = fill("unpaired-destroy.txt")
         family = self._family(language, parents, show_parents)
         request = f"{form}{variant}.txt" if f"{form}{variant}.txt" in self.texts else f"{form}.txt"
         text = fill(
@@ -298,7 +300,8 @@ class Templates:
             raise InputError(f"form {form!r} shows {few} parents, not {len(parents)}")
         if any(parent.role != role for parent in parents):
             raise InputError(f"the parents of a {role} program must be {role} programs")
-        if (destroy is None) != (role == "destroy"):
+        paired = LANGUAGES[declared.language].paired
+        if (destroy is None) != (role == "destroy" or not paired):
             raise InputError("a repair prompt needs its paired destroy, a destroy prompt has none")
         if destroy is not None and destroy.role != "destroy":
             raise InputError("the paired program of a repair prompt must be a destroy program")
