@@ -1,4 +1,4 @@
-"""What sampling and a GRPO update need on a card, in bytes, without the card and the weights.
+"""What sampling and a GRPO update need on a card, without the card and the weights: bytes, kernels.
 
     python experiments/bench/memory.py                         # 9B, compiled for this device
     python experiments/bench/memory.py --card a100-40          # compiled for that card
@@ -24,6 +24,7 @@ import jax
 import jax.numpy as jnp
 import shapes
 from flax import nnx
+from launches import launches
 
 from spo_jax.rl import logprobs, sampling
 from spo_jax.rl.batches import Batch
@@ -34,6 +35,7 @@ from spo_jax.rl.sampling import SamplingConfig
 from spo_jax.rl.trainer import Trainer, accumulate
 
 CARDS = Path(__file__).parent / "cards"
+KERNELS = "kernels that it starts"  # of a GPU; loops on a CPU say little
 GROUP = 6  # samples of a prompt in the paper
 CASES = (("mixers", 3), ("mixers+mlp", 2))  # Appendix A.4: the micro-batch, TSP and CVRP
 
@@ -79,8 +81,9 @@ def show(title: str, names: list[str], tables: list[dict[str, int]]) -> None:
     print(f"\n| {title} | {' | '.join(names)} |")
     print("| --- |" + " ---: |" * len(names))
     for row in tables[0]:
-        values = " | ".join(f"{one[row] / 1e9:.2f}" for one in tables)
-        print(f"| {row} | {values} |")
+        count = row == KERNELS
+        values = (f"{one[row]:,}" if count else f"{one[row] / 1e9:.2f}" for one in tables)
+        print(f"| {row} | {' | '.join(values)} |")
 
 
 def table(
@@ -91,7 +94,7 @@ def table(
     options: argparse.Namespace,
     device: Any,
 ) -> dict[str, int]:
-    """Bytes by what they are for."""
+    """Bytes by what they are for, and the kernels of a call."""
     config = model.config
     trainer = Trainer(model, lora, GrpoConfig(share_prompts=share, micro_batch=micro_batch))
     adapter = jax.eval_shape(lambda: init_adapter(jax.random.key(0), lora, config))
@@ -101,7 +104,8 @@ def table(
     program = accumulate.trace(
         trainer._settings, weights, placed(adapter), placed(adapter), batch
     ).lower()
-    temporary = program.compile().memory_analysis().temp_size_in_bytes
+    compiled = program.compile()
+    temporary = compiled.memory_analysis().temp_size_in_bytes
 
     base, one = size_of(weights), size_of(adapter)
     sequence = options.completion if share else options.prompt + options.completion
@@ -120,6 +124,7 @@ def table(
         "of which layers' inputs": inputs,
         "of which a block of logits": logits,
         "together": resident + size_of(batch) + temporary,
+        KERNELS: launches(compiled.as_text()),
     }
 
 
