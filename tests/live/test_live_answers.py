@@ -13,8 +13,9 @@ from spo_jax.errors import InputError
 from spo_jax.rl.policy import model_folder
 from spo_jax.rl.request_log import REQUESTS
 from spo_jax.rl.tokens import Tokenizer
-from spo_jax.rl.vllm.client import Client, Sampling
+from spo_jax.rl.vllm.client import Client
 from spo_jax.rl.vllm.policy import VllmPolicy
+from spo_jax.rl.vllm.replies import Sampling
 from spo_jax.search.runs.store import BEST, Store
 from spo_jax.words import EMBEDDED
 from tests.live.serving import (

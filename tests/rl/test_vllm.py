@@ -16,8 +16,9 @@ from spo_jax.errors import InputError
 from spo_jax.program import Completion, Group
 from spo_jax.rl.qwen3_5 import named_config
 from spo_jax.rl.tokens import Tokenizer
-from spo_jax.rl.vllm.client import Cache, Client, Lost, Sampling, read_choice
+from spo_jax.rl.vllm.client import Cache, Client
 from spo_jax.rl.vllm.policy import VllmPolicy, states_of
+from spo_jax.rl.vllm.replies import Lost, Sampling, read_choice
 from spo_jax.rl.vllm.sampler import AT_ONCE, MOST, at_once
 from tests.rl.vllm_home import PROMPTS, Home, N, groups, learn, trained
 

@@ -10,7 +10,8 @@ import pytest
 
 from spo_jax.errors import InputError
 from spo_jax.rl.tokens import Tokenizer
-from spo_jax.rl.vllm.client import Client, Late, Lost, Refused, Sampling
+from spo_jax.rl.vllm.client import Client
+from spo_jax.rl.vllm.replies import Late, Lost, Refused, Sampling
 from tests.rl.chat_server import KEY
 from tests.rl.disguises import WAYS, leaks
 from tests.rl.hostile_server import (

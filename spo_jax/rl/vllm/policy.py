@@ -30,8 +30,9 @@ from spo_jax.rl.qwen3_5.config import FULL, Qwen3_5Config
 from spo_jax.rl.tokens import Tokenizer
 from spo_jax.rl.vllm.adapters import Versions
 from spo_jax.rl.vllm.cards import Peak, check_given_back
-from spo_jax.rl.vllm.client import Client, Sampling
+from spo_jax.rl.vllm.client import Client
 from spo_jax.rl.vllm.probe import Expected, Probe
+from spo_jax.rl.vllm.replies import Sampling
 from spo_jax.rl.vllm.sampler import Sampler
 from spo_jax.rl.vllm.server import LOG, Attached, Server, Started
 
