@@ -14,7 +14,7 @@ from spo_jax.envs.run.cluster.encoding import Malformed, unpack
 from spo_jax.envs.run.cluster.fleet import Fleet, HostLost, HostSettings
 from spo_jax.envs.run.cluster.host import GOOD, STUCK
 from spo_jax.envs.run.cluster.likeness import difference, likeness, missing
-from spo_jax.envs.run.cluster.nodes import About, Node, State, common_layers, shares
+from spo_jax.envs.run.cluster.nodes import RESTARTS, About, Node, State, common_layers, shares
 from spo_jax.envs.run.cluster.schedule import LOSSES, Schedule
 from spo_jax.envs.run.jobwise import Finished, JobEvaluator, Running, Wanted, Work
 from spo_jax.envs.run.rollouts import Status
@@ -28,7 +28,6 @@ HANG = STUCK + 15.0  # seconds after which a node that owes an answer is lost
 START = 120.0  # seconds in which a node must be ready when an evaluation begins
 SLOW = 15.0  # seconds after which it is told that a node is not ready
 NOBODY = 600.0  # seconds to wait for a node where all are lost
-RESTARTS = 3  # of a node's host that was lost while the node is alive
 
 
 class ClusterEvaluator(JobEvaluator):
@@ -90,8 +89,7 @@ class ClusterEvaluator(JobEvaluator):
             end = time.monotonic() + START
             while True:
                 self._survey()
-                starting = [n for n in self._nodes.values() if n.state is State.STARTING]
-                if time.monotonic() > end or (self._nodes and not starting):
+                if time.monotonic() > end or not any(n.may_come for n in self._nodes.values()):
                     break
                 self._listen_to_calls(None, None)
             if not self._ready:
@@ -242,7 +240,7 @@ class ClusterEvaluator(JobEvaluator):
                     self._refuse(node, "it offers no CPU")
                     continue
                 self._open(node)
-            elif node.state is State.LOST and node.losses < RESTARTS:
+            elif node.state is State.LOST and node.may_come:
                 self._open(node)
         for node in list(self._nodes.values()):
             if node.id not in alive and node.state in (State.STARTING, State.READY):

@@ -5,6 +5,7 @@ import math
 import os
 import platform
 from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -22,7 +23,8 @@ WHAT = {
 }
 
 
-def likeness() -> dict[str, str]:
+@cache
+def likeness() -> Mapping[str, str]:
     """Of this machine: versions, a digest of the package's source, and one of some arithmetic."""
     return {
         "spo_jax": spo_jax.__version__,

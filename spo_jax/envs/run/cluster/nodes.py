@@ -10,6 +10,7 @@ from spo_jax.envs.run.cluster.encoding import Malformed
 from spo_jax.envs.run.cluster.fleet import Call, Machine
 from spo_jax.envs.run.cluster.likeness import WHAT
 
+RESTARTS = 3  # of a node's host that was lost while the node is alive
 MOST_NAMED = 4  # nodes whose shares are told one by one
 
 
@@ -79,6 +80,12 @@ class Node:
     @property
     def workers(self) -> int:
         return self.machine.cpus
+
+    @property
+    def may_come(self) -> bool:
+        """Whether it may take programs later, although it takes none now."""
+        restarts = self.state is State.LOST and self.losses < RESTARTS
+        return restarts or self.state is State.STARTING
 
     def record(self) -> dict[str, Any]:
         """For a manifest."""
