@@ -35,6 +35,8 @@ class RayFleet:
     cluster.
     """
 
+    host: type[Host] = Host  # what each node runs
+
     def __init__(self, address: str | None = None):
         try:
             import ray
@@ -105,7 +107,7 @@ class RayFleet:
         """An actor that takes all CPUs of the node, and dies with this process."""
         from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
-        actor = self._ray.remote(Host).options(
+        actor = self._ray.remote(self.host).options(
             num_cpus=workers,
             max_restarts=0,
             scheduling_strategy=NodeAffinitySchedulingStrategy(node, soft=False),
