@@ -167,6 +167,7 @@ def _measured(
         pairs, instances, seeds, args.steps, seconds=None, fail_fast=True, workers=workers
     )]  # fmt: skip
     lengths = [length(job, args.seconds) for job in jobs]
+    assert all(pair.digest for pair in pairs)  # a run has them before it evaluates
     profile = cProfile.Profile() if args.profile else None
     began, cpu = time.monotonic(), time.process_time()
     if profile is not None:

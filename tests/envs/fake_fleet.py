@@ -12,6 +12,7 @@ from spo_jax.envs.run.cluster.encoding import Done, pack
 from spo_jax.envs.run.cluster.fleet import HostLost, HostSettings, Machine
 from spo_jax.envs.run.cluster.host import BAD, GOOD
 from spo_jax.envs.run.cluster.likeness import likeness
+from spo_jax.envs.run.cluster.schedule import LOSSES
 from spo_jax.envs.run.jobwise import Work
 from spo_jax.envs.run.local import LocalEvaluator
 from spo_jax.envs.run.rollouts import Status
@@ -77,13 +78,13 @@ class Record:
 
 
 class FakeFleet:
-    """harm: how often something bad happens at an answer; it stops after `most` times.
+    """harm: how often something bad happens at an answer; it stops before a job can be given up.
 
     Nodes join as time passes. time: what stands for the module of that name.
     """
 
-    def __init__(self, record: Record, seed: int = 0, nodes: int = 2, harm: float = 0.0, most=20):
-        self.record, self.harm, self.most = record, harm, most
+    def __init__(self, record: Record, seed: int = 0, nodes: int = 2, harm: float = 0.0):
+        self.record, self.harm = record, harm
         self.draw = random.Random(seed)
         self.now = 0.0
         self.time = SimpleNamespace(monotonic=lambda: self.now, sleep=self._sleep)
@@ -146,7 +147,7 @@ class FakeFleet:
 
     def _answer(self, call: int) -> None:
         node, method, arguments = self.pending.pop(call)
-        bad = self.draw.random() < self.harm and len(self.events) < self.most
+        bad = self.draw.random() < self.harm and len(self.events) < LOSSES - 1
         if bad and method != "close" and not (method == "open" and call <= self.first):
             kinds = ["die"] if method == "open" else ["die", "leave", "hang", "lie", "wrong"]
             kind = self.draw.choice(kinds)

@@ -170,6 +170,7 @@ def test_a_run_without_nodes_does_not_wait_for_ever(known: Known) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(module, "time", fleet.time)
         with cluster(fleet) as evaluator:
+            fleet.hung.add("n1")
             patch.setattr(fleet, "machines", dict)
             with pytest.raises(SandboxUnavailable, match="no node has taken programs for 600 s"):
                 evaluator.run(PAIRS, INSTANCES, SEEDS, STEPS)

@@ -26,6 +26,7 @@ from spo_jax.errors import SandboxUnavailable
 REFRESH = 2.0  # seconds between looks at which nodes there are
 HANG = STUCK + 15.0  # seconds after which a node that owes an answer is lost
 START = 120.0  # seconds in which a node must be ready when an evaluation begins
+MOMENT = 0.05  # seconds for which results are checked before nodes are looked at again
 SLOW = 15.0  # seconds after which it is told that a node is not ready
 NOBODY = 600.0  # seconds to wait for a node where all are lost
 
@@ -47,6 +48,7 @@ class ClusterEvaluator(JobEvaluator):
         self._shelf: dict[str, tuple[int, Any]] = {}  # instances by digest: bytes, and the fleet's
         self._run = 0  # number of the evaluation
         self._looked = 0.0
+        self._unsettled: deque[tuple[Work, Ended]] = deque()
         self._say: Callable[[str], None] | None = None
         self._unsaid: list[str] = []
 
@@ -91,7 +93,7 @@ class ClusterEvaluator(JobEvaluator):
                 self._survey()
                 if time.monotonic() > end or not any(n.may_come for n in self._nodes.values()):
                     break
-                self._listen_to_calls(None, None)
+                self._listen_to_calls(None)
             if not self._ready:
                 raise SandboxUnavailable(f"no node takes programs: {self._reasons()}")
         except BaseException:
@@ -145,12 +147,14 @@ class ClusterEvaluator(JobEvaluator):
         self._run += 1
         self._shelve(instances)
         digests = list(dict.fromkeys(instance.digest for instance in instances))
+        self._unsettled.clear()
         alone = time.monotonic()  # since when there is no node
-        while schedule.left:
-            self._survey(schedule, finished)
+        while schedule.left or self._unsettled:
+            self._survey(schedule)
             for node in self._ready:
                 if node.call is None:
                     self._serve(node, schedule, wanted, digests)
+            self._settle(schedule, finished)
             if self._ready:
                 alone = time.monotonic()
             elif time.monotonic() - alone > NOBODY:
@@ -158,8 +162,16 @@ class ClusterEvaluator(JobEvaluator):
                     f"no node has taken programs for {NOBODY:g} s ({self._reasons()})"
                 )
             if schedule.left:
-                self._listen_to_calls(schedule, finished)
-            running(0)
+                self._listen_to_calls(schedule)
+            running(sum(len(ended.reports) for _, ended in self._unsettled))
+
+    def _settle(self, schedule: Schedule[Work], finished: Finished) -> None:
+        """Check and record results for a moment. Nodes got their next jobs before: checking takes
+        most of this process's time, and they need not wait for it.
+        """
+        end = time.monotonic() + MOMENT
+        while self._unsettled and time.monotonic() < end:
+            schedule.add(finished(*self._unsettled.popleft()))
 
     def _serve(
         self, node: Node, schedule: Schedule[Work], wanted: Wanted, digests: Sequence[str]
@@ -179,12 +191,13 @@ class ClusterEvaluator(JobEvaluator):
         node.call = self._fleet.call(node.id, method, *arguments)
         node.method, node.since = method, time.monotonic()
 
-    def _listen_to_calls(self, schedule: Schedule[Work] | None, finished: Finished | None) -> None:
-        """Wait for answers, and take those that have come."""
+    def _listen_to_calls(self, schedule: Schedule[Work] | None) -> None:
+        """Take the answers that have come; wait for one unless there is something else to do."""
         owing = {node.call: node for node in self._nodes.values() if node.call is not None}
+        patience = 0.0 if self._unsettled else REFRESH / 4
         if not owing:
-            time.sleep(0.1)
-        for call in self._fleet.wait(list(owing), REFRESH / 4) if owing else ():
+            time.sleep(patience)
+        for call in self._fleet.wait(list(owing), patience) if owing else ():
             node = owing[call]
             node.call = None
             try:
@@ -193,20 +206,20 @@ class ClusterEvaluator(JobEvaluator):
                     self._opened(node, About.read(data))
                 elif data[:1] != GOOD:
                     raise HostLost(data[1:].decode("utf-8", "replace")[:1000])
-                elif node.method == "turn" and schedule is not None and finished is not None:
-                    self._take(node, data[1:], schedule, finished)
+                elif node.method == "turn" and schedule is not None:
+                    self._take(node, data[1:], schedule)
             except HostLost as error:
-                self._lose(node, str(error), schedule, finished)
+                self._lose(node, str(error), schedule)
             except Malformed as error:  # what it says is not to be trusted
                 node.losses = RESTARTS
-                self._lose(node, f"its answer is malformed: {error}", schedule, finished)
+                self._lose(node, f"its answer is malformed: {error}", schedule)
         now = time.monotonic()
         for node in self._nodes.values():
             owed = node.call is not None and node.method != "open"
             if owed and now - node.since > HANG:
-                self._lose(node, f"it gave no answer for {HANG:g} s", schedule, finished)
+                self._lose(node, f"it gave no answer for {HANG:g} s", schedule)
 
-    def _take(self, node: Node, data: bytes, schedule: Schedule[Work], finished: Finished) -> None:
+    def _take(self, node: Node, data: bytes, schedule: Schedule[Work]) -> None:
         """Jobs of a node that have ended."""
 
         def job_of(ticket: int) -> Any:
@@ -219,13 +232,11 @@ class ClusterEvaluator(JobEvaluator):
             node.jobs += 1
             node.rollouts += work.size and len(done.ended.reports)
             node.seconds += done.seconds
-            schedule.add(finished(work, done.ended))
+            self._unsettled.append((work, done.ended))
 
     # --- which nodes there are --------------------------------------------------------------------
 
-    def _survey(
-        self, schedule: Schedule[Work] | None = None, finished: Finished | None = None
-    ) -> None:
+    def _survey(self, schedule: Schedule[Work] | None = None) -> None:
         """Notice nodes that have come or gone, from time to time."""
         now = time.monotonic()
         if self._looked and now - self._looked < REFRESH:
@@ -245,7 +256,7 @@ class ClusterEvaluator(JobEvaluator):
         for node in list(self._nodes.values()):
             if node.id not in alive and node.state in (State.STARTING, State.READY):
                 node.losses = RESTARTS
-                self._lose(node, "it has left the cluster", schedule, finished)
+                self._lose(node, "it has left the cluster", schedule)
             elif node.state is State.STARTING and not node.told and now - node.since > SLOW:
                 node.told = True
                 self._tell(
@@ -277,25 +288,19 @@ class ClusterEvaluator(JobEvaluator):
             self._fleet.drop(node.id)
         self._tell(f"Node {node.name} takes no programs: {why}")
 
-    def _lose(
-        self,
-        node: Node,
-        why: str,
-        schedule: Schedule[Work] | None,
-        finished: Finished | None,
-    ) -> None:
+    def _lose(self, node: Node, why: str, schedule: Schedule[Work] | None) -> None:
         """A node is gone; its jobs go to others."""
         node.state, node.why, node.call = State.LOST, why, None
         node.losses += 1
         self._fleet.drop(node.id)
         again = ""
-        if schedule is not None and finished is not None and node.id in schedule.nodes:
+        if schedule is not None and node.id in schedule.nodes:
             count = schedule.out(node.id)
             again = f"; its {count} job{'s are' if count != 1 else ' is'} done again elsewhere"
             for work in schedule.leave(node.id):
                 lost = f"{LOSSES} nodes were lost with it"
                 verdict = ChildReport(0, Status.HOST_FAULT, lost, 0.0)
-                schedule.add(finished(work, Ended([], verdict)))
+                self._unsettled.append((work, Ended([], verdict)))
         self._tell(f"Node {node.name} is lost: {why}{again}")
 
     # --- instances --------------------------------------------------------------------------------

@@ -14,7 +14,7 @@ from typing import Generic, TypeVar
 
 T = TypeVar("T")
 
-AHEAD = 0.5  # seconds of work that a node has beyond what it runs: more than a round trip
+AHEAD = 1.0  # seconds of work that a node has beyond what it runs: more than a round trip
 MOST_AHEAD = 256  # jobs per worker beyond what it runs, however short they are
 LOSSES = 8  # nodes that may be lost with a job before it counts as the job's fault
 WEIGHT = 0.1  # of the newest job in the mean time of a job
@@ -116,7 +116,7 @@ class Schedule(Generic[T]):
 
     def _room(self, holding: _Holding[T]) -> int:
         """How many more jobs a node may have."""
-        ahead = min(self._ahead / self._mean, MOST_AHEAD) if self._mean else 0.0
+        ahead = min(self._ahead / self._mean, MOST_AHEAD) if self._mean else 1.0
         most = math.ceil(holding.workers * (1.0 + ahead))
         everyone = sum(node.workers for node in self._nodes.values())
         share = math.ceil(self.left * holding.workers / everyone)
