@@ -179,10 +179,10 @@ class EvaluationSettings(Group):
     utility: Literal["improvement", "anytime"] | Own = knob(
         "improvement", "what a pair is worth: the paper's J, or its mean over the steps"
     )
-    evaluator: Literal["local", "ray"] | Own = knob(
+    evaluator: Literal["local", "ray"] | Own = rare(
         "local", "what runs programs: this machine, a cluster with Ray, or one's own"
     )
-    ray_address: Text | None = volatile(
+    ray_address: Text | None = rare_volatile(
         None, "head of the cluster, HOST:PORT, auto or local (none: $RAY_ADDRESS, or auto)"
     )
     size: int = knob(50, "nodes (TSP) or customers (CVRP) of an instance", 3, 100_000)

@@ -21,9 +21,11 @@ import pytest
 from program_collection import good_pair
 
 from spo_jax.envs.problems import get_problem
+from spo_jax.envs.run.adaptive import Adaptation
 from spo_jax.envs.run.cluster import evaluator as module
 from spo_jax.envs.run.evaluator import get_evaluator
 from spo_jax.envs.run.local import LocalEvaluator
+from spo_jax.envs.run.operators import AdaptiveRuns
 from spo_jax.envs.run.rollouts import Rollouts
 from spo_jax.errors import InputError, MissingExtra
 from spo_jax.program import Pair, Program
@@ -136,6 +138,15 @@ def evaluator(cluster: Any, **settings: Any) -> Any:
     return get_evaluator("ray", cluster.address)(TSP, cpu_seconds=1000, **settings)
 
 
+def adaptive(evaluator: Any) -> AdaptiveRuns:
+    """Adaptive searches over two destroys and two repairs."""
+    pairs, instances = varied(2), TSP.sample(20, 2, 1)
+    back = "def repair(dist, tour, removed, z, rng):\n    return tour + removed\n"
+    repairs = [pairs[0].repair, Program("repair", back)]
+    destroys = [each.destroy for each in pairs]
+    return evaluator.adaptive(destroys, repairs, instances, (0, 1), 30, Adaptation())
+
+
 @pytest.mark.slow
 def test_several_nodes_give_what_one_machine_gives(cluster: Any, mark: str) -> None:
     for cpus in (1, 2, 1):
@@ -147,12 +158,17 @@ def test_several_nodes_give_what_one_machine_gives(cluster: Any, mark: str) -> N
         expected = local.run(pairs, instances, (0, 1), 60)
         further = local.run(pairs[:1], others, range(9), 200, fail_fast=False)
         refusals = local.check(programs)
+        searched = adaptive(local)
     told: list[str] = []
     with evaluator(cluster) as spread:
         spread.listen(told.append)
         same(spread.run(pairs, instances, (0, 1), 60), expected)
         same(spread.run(pairs[:1], others, range(9), 200, fail_fast=False), further)
         assert spread.check(programs) == refusals
+        again = adaptive(spread)
+        same(again.rollouts, searched.rollouts)
+        np.testing.assert_array_equal(again.drawn, searched.drawn)
+        np.testing.assert_array_equal(again.outcomes, searched.outcomes)
         assert len(processes(mark)) >= 4  # a zygote for each worker
         records = spread.record()
         assert spread.layers["seccomp"]
@@ -371,7 +387,6 @@ def test_a_head_that_dies_ends_the_run_and_it_resumes(
         assert run.wait(120) != 0
         reader.join()
     assert not any("Traceback" in line for line in lines), lines
-    print(run.returncode, *lines[-6:])
     wait_until(lambda: not processes(folder), 30)
     shutil.rmtree(folder)
     # On another cluster, and from there on this machine alone.
