@@ -178,6 +178,7 @@ def _evaluate(sub: argparse.ArgumentParser) -> None:
     add("--seeds", type=_count, default=3, help="rollouts of each instance (default: 3)")
     _report(sub)
     _settings(sub, "workers", "cpu_seconds", "on_invalid", "unsafe_sandbox")
+    _settings(sub, "evaluator", "ray_address")
 
 
 def _baseline(sub: argparse.ArgumentParser) -> None:

@@ -137,6 +137,7 @@ def _evaluate(args: argparse.Namespace) -> int:
     from functools import partial
     from inspect import unwrap
 
+    from spo_jax.envs.run.evaluator import LOCAL, get_evaluator
     from spo_jax.search.runs.pairs import evaluate
 
     run = partial(
@@ -148,6 +149,7 @@ def _evaluate(args: argparse.Namespace) -> int:
         seeds=args.seeds,
         references=args.references,
         effort=args.reference_effort,
+        evaluator=get_evaluator(args.evaluator or LOCAL, args.ray_address),
         **_reading(args).given,
         **_sandbox(args),
     )

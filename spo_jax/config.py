@@ -29,6 +29,7 @@ from spo_jax.knobs import (
 from spo_jax.words import EMBEDDED, ENDPOINT, LEARNERS, OWN_MODELS, SPO, VLLM
 
 MAX_WORKERS = 1024
+EXCHANGEABLE = {"local", "ray"}  # evaluators with the same results, to the bit
 # Fields of a request that other settings decide, or that must not change.
 OWN_FIELDS = frozenset(
     ("model", "messages", "temperature", "top_p", "max_tokens", "max_completion_tokens", "seed")
@@ -178,7 +179,12 @@ class EvaluationSettings(Group):
     utility: Literal["improvement", "anytime"] | Own = knob(
         "improvement", "what a pair is worth: the paper's J, or its mean over the steps"
     )
-    evaluator: Literal["local"] | Own = rare("local", "the evaluator of programs")
+    evaluator: Literal["local", "ray"] | Own = rare(
+        "local", "what runs programs: this machine, a cluster with Ray, or one's own"
+    )
+    ray_address: Text | None = rare_volatile(
+        None, "head of the cluster, HOST:PORT, auto or local (none: $RAY_ADDRESS, or auto)"
+    )
     size: int = knob(50, "nodes (TSP) or customers (CVRP) of an instance", 3, 100_000)
     instances: int = knob(6, "training instances", 1, 10_000)
     fresh_instances: bool = rare(
@@ -403,7 +409,13 @@ class Settings(Group):
     def changed(self, given: Mapping[str, Any]) -> list[str]:
         """Flat names in `given` with which it would be another run; volatile ones do not count."""
         now = self.flat()
-        return [n for n, v in given.items() if not FIELDS[n].volatile and now[n] != v]
+        return [
+            n
+            for n, v in given.items()
+            if not FIELDS[n].volatile
+            and now[n] != v
+            and not (n == "evaluator" and {now[n], v} == EXCHANGEABLE)
+        ]
 
     @model_validator(mode="after")
     def _related(self) -> Self:

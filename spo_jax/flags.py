@@ -22,15 +22,20 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         )
         section = parser.add_argument_group(f"{group or 'run'} settings", about)
         names = [n for n, each in FIELDS.items() if each.group == group and n != "problem"]
-        add_settings(section, names, argparse.SUPPRESS)
+        add_settings(section, names, argparse.SUPPRESS, hide_rare=True)
 
 
-def add_settings(parser: Any, names: Iterable[str], default: Any = None) -> None:
-    """Flags of some settings. default: what the namespace holds where one is not given."""
+def add_settings(
+    parser: Any, names: Iterable[str], default: Any = None, hide_rare: bool = False
+) -> None:
+    """Flags of some settings. default: what the namespace holds where one is not given.
+
+    hide_rare: whether the help leaves out those that --help-all shows.
+    """
     for each in map(FIELDS.__getitem__, names):
         flag = each.flat.replace("_", "-").replace("method-settings", "method-setting")
         action = parser.add_argument(f"--{flag}", dest=each.flat, default=default, **_options(each))
-        if each.rare:
+        if each.rare and hide_rare:
             action.full_help, action.help = action.help, argparse.SUPPRESS
 
 

@@ -91,7 +91,7 @@ def require_parts(config: Settings) -> None:
         imported("generator", name, _GENERATORS, call=False)
     if update not in ("grpo", "none"):
         imported("update", update, _UPDATES, call=False)
-    get_evaluator(config.evaluation.evaluator)
+    get_evaluator(config.evaluation.evaluator, config.evaluation.ray_address)
 
 
 def _require_known(config: Settings) -> None:

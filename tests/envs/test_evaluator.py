@@ -1,6 +1,8 @@
 """Rollouts: the search itself, and that workers and order cannot be seen in a result."""
 
+import os
 import random
+import resource
 from dataclasses import replace
 from typing import Any
 
@@ -8,8 +10,9 @@ import numpy as np
 import pytest
 
 from spo_jax.envs.problems import get_problem
+from spo_jax.envs.run.jobwise import TRIES
 from spo_jax.envs.run.lns import Failure, rollout
-from spo_jax.envs.run.local import TRIES, LocalEvaluator
+from spo_jax.envs.run.local import LocalEvaluator
 from spo_jax.envs.run.results import Results
 from spo_jax.envs.run.rollouts import Refusal, Rollouts, Status
 from spo_jax.envs.run.sandbox.jobs import JOB_BYTES, Task, portions
@@ -256,16 +259,32 @@ def test_a_dead_zygote_is_replaced() -> None:
     instances = TSP.sample(14, 2, 0)
     with LocalEvaluator(TSP, workers=2) as e:
         before = e.run([pair()], instances)
-        for worker in e._workers:
+        for worker in e._crew.workers:
             assert worker._process is not None
             worker._process.kill()
             worker._process.wait()
         same(before, e.run([pair()], instances))
 
 
+@pytest.mark.parametrize("first", [198, 199, 1100])
+def test_descriptors_of_any_number_do(first: int) -> None:
+    """As the last of many workers has them."""
+    if resource.getrlimit(resource.RLIMIT_NOFILE)[0] < first + 100:
+        pytest.skip("this process may not open so many files")
+    held = [os.open(os.devnull, os.O_RDONLY)]
+    try:
+        while held[-1] + 1 < first:
+            held.append(os.open(os.devnull, os.O_RDONLY))
+        with LocalEvaluator(TSP, workers=1) as e:
+            assert e.run([pair()], TSP.sample(14, 1, 0), (0,), 5).ok.all()
+    finally:
+        for descriptor in held:
+            os.close(descriptor)
+
+
 def test_the_gate_tells_a_fault_of_the_host_from_a_refusal(monkeypatch: pytest.MonkeyPatch) -> None:
     with LocalEvaluator(TSP, workers=1) as e:
-        [worker] = e._workers
+        [worker] = e._crew.workers
         finish, tries = worker.finish, []
 
         def no_fork() -> Ended:

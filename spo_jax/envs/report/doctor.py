@@ -20,6 +20,7 @@ EXTRAS = (
     ("pyvrp", "pyvrp", "solvers", "reference costs by PyVRP"),
     ("ortools", "ortools", "solvers", "a baseline solver"),
     ("alns", "alns", "bench", "another LNS library to compare with"),
+    ("ray", "ray", "ray", "evaluation on a cluster (--evaluator ray)"),
     ("tensorboard", "tensorboard", "tensorboard", "tracking of runs (--track tensorboard)"),
     ("wandb", "wandb", "wandb", "tracking of runs (--track wandb)"),
     ("mlflow", "mlflow-skinny", "mlflow", "tracking of runs (--track mlflow)"),

@@ -18,7 +18,7 @@ import numpy as np
 from spo_jax import __version__
 from spo_jax.envs.problem import Instance, Problem
 from spo_jax.envs.reading import AS_STATED, Reading, remarks_on_files
-from spo_jax.envs.run.evaluator import Evaluator, EvaluatorFactory
+from spo_jax.envs.run.evaluator import Evaluator, EvaluatorFactory, Spread
 from spo_jax.envs.run.local import LocalEvaluator
 from spo_jax.envs.run.rollouts import Rollouts, Status
 from spo_jax.envs.run.shown import shown_with
@@ -192,6 +192,10 @@ def evaluate(
     ) as started:
         require_lawful(started, problem, pair)
         report = Report(__version__, problem.name, about, settings, sandbox=dict(started.layers))
+        if isinstance(started, Spread):
+            told: list[str] = []
+            started.listen(told.append)
+            report = replace(report, remarks=tuple(told))
 
         def run(instances: list[Instance], progress: Callable[[int, int], None]) -> Rollouts:
             return started.run(
@@ -225,7 +229,7 @@ def filled(
     from spo_jax.envs.report.references import known
 
     own = own_references(report.settings["references"])
-    report = replace(report, remarks=remarks_on(own, plans, problem))
+    report = replace(report, remarks=(*report.remarks, *remarks_on(own, plans, problem)))
     for number, plan in enumerate(plans, 1):
         instances = plan.load(problem)
         report = replace(report, remarks=(*report.remarks, *remarks_on_files(instances)))

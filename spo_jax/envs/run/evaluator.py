@@ -2,8 +2,9 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
+from functools import partial
 from inspect import getattr_static
-from typing import Any, Protocol, Self
+from typing import Any, Protocol, Self, runtime_checkable
 
 from spo_jax.envs.problem import Instance, Problem
 from spo_jax.envs.run.rollouts import Refusal, Rollouts
@@ -12,7 +13,7 @@ from spo_jax.errors import InputError
 from spo_jax.named import imported, require_members, require_parameters
 from spo_jax.program import Pair, Program
 
-LOCAL = "local"
+LOCAL, RAY = "local", "ray"
 Progress = Callable[[int, int], None]  # (done, in all)
 
 
@@ -57,6 +58,23 @@ class Evaluator(Protocol):
         ...
 
 
+@runtime_checkable
+class Spread(Protocol):
+    """What an evaluator on several machines has besides, for the display and the record."""
+
+    def listen(self, say: Callable[[str], None] | None) -> None:
+        """Tell `say`, a line at a time, what becomes of machines."""
+        ...
+
+    def shares(self) -> str:
+        """Which machine did how much of the rollouts, in a few words."""
+        ...
+
+    def record(self) -> list[dict[str, Any]]:
+        """What ran where, machine by machine, as a manifest keeps it."""
+        ...
+
+
 def require_rollouts(found: object, pairs: int, instances: int, seeds: int, steps: int) -> None:
     """Raises InputError unless an evaluator returned Rollouts of the shape that was asked for."""
     due = (pairs, instances, seeds, steps + 1)
@@ -85,16 +103,28 @@ class EvaluatorFactory(Protocol):
     ) -> Evaluator: ...
 
 
-def get_evaluator(name: str) -> EvaluatorFactory:
-    """What makes a run's evaluator: "local", or a class or function "package.module:NAME".
+def get_evaluator(name: str, ray_address: str | None = None) -> EvaluatorFactory:
+    """What makes a run's evaluator: "local", "ray", or a class or function "package.module:NAME".
 
-    Raises InputError where nothing like that is found, and when what was made is no `Evaluator`.
+    ray_address: see `spo_jax.envs.run.cluster.ray_fleet.RayFleet`; for "ray" alone.
+
+    Raises InputError where nothing like that is found, and when what was made is no `Evaluator`;
+    MissingExtra for "ray" without Ray.
     """
+    if ray_address is not None and name != RAY:
+        raise InputError(
+            f"ray_address is given, but evaluator is {name}; use evaluator {RAY}, or leave it out"
+        )
     if name == LOCAL:
         from spo_jax.envs.run.local import LocalEvaluator
 
         return LocalEvaluator
-    make = imported("evaluator", name, LOCAL, call=False)
+    if name == RAY:
+        from spo_jax.envs.run.cluster.evaluator import ClusterEvaluator
+        from spo_jax.envs.run.cluster.ray_fleet import RayFleet
+
+        return partial(ClusterEvaluator, fleet=RayFleet(ray_address))
+    make = imported("evaluator", name, f"{LOCAL}, {RAY}", call=False)
     if not callable(make):
         raise InputError(f"evaluator {name!r} is of type {type(make).__name__}, not a function")
     require_parameters(f"evaluator {name!r}", make, EvaluatorFactory.__call__)

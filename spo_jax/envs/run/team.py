@@ -7,7 +7,6 @@ the same number of workers give the same result, to the bit. Under a limit of ti
 """
 
 import math
-import select
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -15,11 +14,12 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from spo_jax.envs.problem import Instance, Solution
-from spo_jax.envs.run.local import CHECK_SECONDS, LocalEvaluator
+from spo_jax.envs.run.local import LocalEvaluator
+from spo_jax.envs.run.planning import CHECK_SECONDS
 from spo_jax.envs.run.rollouts import Status, unpadded
 from spo_jax.envs.run.sandbox.jobs import LEG, WHOLE_JOB, Order, SearchJob
 from spo_jax.envs.run.sandbox.outcome import ChildReport, fault
-from spo_jax.envs.run.sandbox.worker import Worker
+from spo_jax.envs.run.sandbox.worker import Worker, readable
 from spo_jax.envs.run.search import Terms
 from spo_jax.envs.run.shown import Shown
 from spo_jax.program import Pair
@@ -269,9 +269,7 @@ class Team:
         while waiting:
             owners = {fd: m for m in waiting.values() for fd in m.worker.descriptors}
             patience = min([last, *(m.worker.deadline for m in waiting.values())])
-            ready, _, _ = select.select(
-                [*owners], [], [], max(0.0, min(1.0, patience - time.monotonic()))
-            )
+            ready = readable(owners, min(1.0, patience - time.monotonic()))
             now = time.monotonic()
             if now >= last:
                 for member in waiting.values():

@@ -135,7 +135,7 @@ class Discovery:
     def _discover(self) -> None:
         from spo_jax.envs.problems import get_problem
         from spo_jax.envs.report.evaluation import cache_folder
-        from spo_jax.envs.run.evaluator import get_evaluator
+        from spo_jax.envs.run.evaluator import Spread, get_evaluator
         from spo_jax.envs.run.shown import shown_with
         from spo_jax.rl.backend import ask_same_bits, keep_compiled, share_devices
         from spo_jax.search.credit import get_credit
@@ -176,7 +176,7 @@ class Discovery:
         variant = variant_of(method, config, generator) if method else None
         with (
             _closed(generator),
-            get_evaluator(config.evaluation.evaluator)(
+            get_evaluator(config.evaluation.evaluator, config.evaluation.ray_address)(
                 problem,
                 config.workers,
                 seed=config.seed,
@@ -211,10 +211,12 @@ class Discovery:
             digests = [each.digest for each in training]
             references = References(self.path, problem, [*training, *validation])
             gaps = Course(digests, references.found, store.paid)
+            spread = evaluator if isinstance(evaluator, Spread) else None
+            shares = (lambda: "") if spread is None else spread.shares
             with (
                 store,
                 references,
-                progress.Display(config, store.log, console, store.name, gaps) as display,
+                progress.Display(config, store.log, console, store.name, gaps, shares) as display,
                 Tracking(self.track, self.path, display.remark) as tracking,
             ):
                 check_model(store.manifest.get("model"), model, self.path)
@@ -223,6 +225,8 @@ class Discovery:
                 if not self.begun:
                     check_start_pairs(store.manifest, start, self.path)
                 self._open(store, display, generator, updater)
+                if spread is not None:
+                    spread.listen(display.say)
                 for remark in (*remarks_on_files(training), *remarks_on_files(validation)):
                     display.say(remark)
                 if variant is not None:
@@ -276,6 +280,7 @@ class Discovery:
         start: Sequence[StartPair],
     ) -> None:
         """Algorithm 1, or the method in its place, and the validation; each round is committed."""
+        from spo_jax.envs.run.evaluator import Spread
         from spo_jax.search.spo import discover as algorithm
         from spo_jax.search.validation import controls_wanted, validate, work_of
 
@@ -288,6 +293,10 @@ class Discovery:
             display.say(lines.budget(config.search.minutes))
         advantages: Any = getattr(parts.updater, "advantages", lambda groups: {})
 
+        def record() -> None:
+            if isinstance(parts.evaluator, Spread):
+                store.ran_on(parts.evaluator.record())
+
         def commit(done: Round) -> None:
             parts.updater.save(self.path / CHECKPOINTS, done.number)
             moved = advantages(done.groups) if done.groups else {}
@@ -295,11 +304,13 @@ class Discovery:
             if budget is not None:
                 seconds[USED] = budget.used
             store.commit(done, display.remark, advantages=moved, seconds=seconds)
+            record()
             self.committed = done.number
             store.export_best(done.best)
             if self.report:
                 keep_page(self.path, display.remark)
 
+        record()
         over = None if budget is None else budget.over
         algorithm(parts, store.state(), commit, method, training, start, over)
         display.ended()
@@ -314,6 +325,7 @@ class Discovery:
                 validation,
             )  # fmt: skip
             store.commit_finals(measured, display.remark, display.seconds())
+            record()
         self.unwritten = store.export_best(store.best())
         totals = store.totals()
         for line in filter(None, (lines.raced(totals), lines.bill(totals))):

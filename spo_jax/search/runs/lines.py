@@ -9,6 +9,7 @@ from pathlib import Path
 from spo_jax.config import Settings
 from spo_jax.envs.problems import get_problem
 from spo_jax.envs.reading import Reading
+from spo_jax.envs.run.evaluator import RAY
 from spo_jax.envs.run.rollouts import Status
 from spo_jax.program import ROLES
 from spo_jax.search.methods import rounds_of
@@ -35,9 +36,11 @@ def opening(config: Settings, preset: str, path: Path, first: int) -> str:
     if rounds is not None and first > rounds:
         begin = "Going on with the validation of"
     how = "" if config.search.method == SPO else f"method {config.search.method}, "
+    ray = config.evaluation.evaluator == RAY  # whose nodes say how many workers they have
+    who = "evaluator ray" if ray else f"workers {config.workers}"
     return (
         f"{begin} destroy-repair pairs for {config.problem} "
-        f"({how}preset {preset}, seed {config.seed}, workers {config.workers}) in {path}"
+        f"({how}preset {preset}, seed {config.seed}, {who}) in {path}"
     )
 
 

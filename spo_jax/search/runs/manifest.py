@@ -28,7 +28,7 @@ _KINDS: dict[str, type] = {  # what is read of a manifest; all but the config ma
     **dict.fromkeys(("config", "versions", "code", "model", "peak_memory_gb", "objects"), dict),
     **dict.fromkeys(("preset", "variant", "prompts"), str),
     "rounds": int,
-    **dict.fromkeys(("instances", "validation", "start_pairs"), list),
+    **dict.fromkeys(("instances", "validation", "start_pairs", "nodes"), list),
 }
 
 
@@ -350,6 +350,8 @@ def resumed(
     given = dict(given)
     if "model" in given and stored.generator.name not in WITH_MODEL:
         given.setdefault("generator", "model")
+    if given.get("evaluator", "ray") != "ray":
+        given.setdefault("ray_address", None)
     minutes = given.get("minutes", stored.search.minutes)
     if (minutes is None) != (stored.search.minutes is None):
         raise InputError(

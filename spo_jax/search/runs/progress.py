@@ -99,8 +99,10 @@ class Display(Observer):
         console: Console | None = None,
         named: Callable[[Program], str] = lambda program: "",
         gaps: Callable[[Round], Standing] = lambda done: NO_GAPS,
+        shares: Callable[[], str] = lambda: "",
     ):
         """named: the names of programs in the run. gaps: after each round, in their order.
+        shares: which machine did how much, where there are several.
 
         The time left is that of `budget`, where one is set, else judged by the rounds.
         """
@@ -109,6 +111,7 @@ class Display(Observer):
         self._log = log
         self._named = named
         self._gaps = gaps
+        self._shares = shares
         self._console = console or Console(highlight=False, soft_wrap=True)
         self._clock = Clock(self._rounds or 0)
         self._stage = ""
@@ -125,11 +128,12 @@ class Display(Observer):
                 BarColumn(bar_width=30),
                 TextColumn("{task.completed:.0f}/{task.total:.0f}"),
                 TextColumn("{task.fields[left]}"),
+                TextColumn("{task.fields[shares]}", style="dim", markup=False),
                 TextColumn("{task.fields[failure]}", style="dim", markup=False),
                 console=self._console,
                 transient=True,
             )
-            self._task = self._bar.add_task("starting", total=1, left="", failure="")
+            self._task = self._bar.add_task("starting", total=1, left="", shares="", failure="")
             self._bar.start()
         return self
 
@@ -161,7 +165,7 @@ class Display(Observer):
     def advance(self, done: int) -> None:
         if self._stage in PLAYED:
             self._clock.advance(done)
-        self._show(completed=done, left=self._left())
+        self._show(completed=done, left=self._left(), shares=self._shares())
 
     @contextmanager
     def working(self, name: str) -> Iterator[None]:
@@ -194,6 +198,8 @@ class Display(Observer):
         for name, seconds in spent.items():
             self._spent_in_all[name] = self._spent_in_all.get(name, 0.0) + seconds
         self._began, self._spent = now, {}
+        if line := self._shares():
+            self.say(f"round {done.number} nodes so far: {line}")
         if line := failure_line(done):
             self.note(line)
         self._show(failure=last_failure(done))

@@ -48,6 +48,7 @@ class Store:
         self.path = path
         self.manifest = dict(manifest)
         self.config = Settings.make(**self.manifest["config"])
+        self._earlier = self.manifest.get("nodes") or []  # machines of sessions before this one
         self._lock = lock
         self._connection = open_database(path, self.manifest, self.config)
 
@@ -211,6 +212,14 @@ class Store:
         """Keep in the manifest how many rounds the run has, or that this is not known."""
         if self.manifest.get("rounds") != rounds:
             self.manifest["rounds"] = rounds
+            with storage(self.path):
+                self._write_manifest()
+
+    def ran_on(self, nodes: Sequence[Mapping[str, Any]]) -> None:
+        """Keep in the manifest which machines this session used, after those of earlier ones."""
+        found = [*self._earlier, *nodes]
+        if self.manifest.get("nodes", []) != found:
+            self.manifest["nodes"] = found
             with storage(self.path):
                 self._write_manifest()
 

@@ -9,6 +9,7 @@ The process that is about to run a program (`confine_task`) drops these permissi
 
 import contextlib
 import ctypes
+import fcntl
 import mmap
 import os
 import platform
@@ -21,6 +22,7 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 # The fixed descriptors of a child: the pipe for reports, the job, the instances.
 RESULT_FD, JOB_FD, BOARD_FD = 3, 4, 5
+MOST_FDS = 1 << 16  # above any that a child inherits
 EXIT_SECCOMP = 99  # the exit code of a process that the kernel refuses its filter
 
 _PR_SET_NO_NEW_PRIVS = 38
@@ -249,12 +251,12 @@ def confine_job(
     address_space: total bytes while programs are checked. Exits with EXIT_SECCOMP if the kernel
     refuses the filter that it accepted at start.
     """
-    for source, spare in ((result, 200), (job, 201), (board, 202)):  # first move them apart
-        os.dup2(source, spare)
-    for place in (RESULT_FD, JOB_FD, BOARD_FD):
-        os.dup2(place - RESULT_FD + 200, place)
+    # First to where no two of them meet: a parent of many workers gives any numbers.
+    spares = [fcntl.fcntl(fd, fcntl.F_DUPFD, BOARD_FD + 1) for fd in (result, job, board)]
+    for spare, place in zip(spares, (RESULT_FD, JOB_FD, BOARD_FD), strict=True):
+        os.dup2(spare, place)
     os.closerange(0, RESULT_FD)
-    os.closerange(BOARD_FD + 1, 4096)
+    os.closerange(BOARD_FD + 1, MOST_FDS)
     _, hard = resource.getrlimit(resource.RLIMIT_AS)
     _set_limits(
         {

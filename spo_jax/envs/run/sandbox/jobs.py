@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 
 from spo_jax.envs.problem import Solution
 from spo_jax.envs.run.adaptive import Adaptation
+from spo_jax.envs.run.rollouts import Status
 from spo_jax.envs.run.search import Terms
 from spo_jax.envs.run.shown import Shown
 from spo_jax.program import Role
@@ -256,6 +257,19 @@ LEG = struct.Struct("<qqd?")
 # the lowest cost so far.
 STEP = struct.Struct("<hhBd")
 Job = RunJob | CheckJob | SearchJob | AdaptiveJob
+
+
+def is_known(code: int, role: int, seconds: float) -> bool:
+    """Whether the header of a report says what a child can say."""
+    lawful = code <= Status.MEMORY or code == Status.HOST_FAULT
+    return lawful and role < len(ROLES) and seconds >= 0.0
+
+
+def is_due(job: Job, k: int, index: int, code: int) -> bool:
+    """Whether report k of a job may have this index and status."""
+    due = job.due(k)
+    whole = index == WHOLE_JOB and (code == Status.REJECTED or isinstance(job, SearchJob))
+    return due is not None and (index == due or (whole and not isinstance(job, CheckJob)))
 
 
 def read_frame(fd: int) -> tuple[bytes, bytes]:

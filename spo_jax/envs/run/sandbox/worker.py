@@ -14,7 +14,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from spo_jax.envs.run.rollouts import Status
@@ -26,13 +26,14 @@ from spo_jax.envs.run.sandbox.jobs import (
     MAX_REASON,
     PID,
     ROLES,
-    WHOLE_JOB,
     CheckJob,
     Job,
     Order,
     Place,
     RunJob,
     SearchJob,
+    is_due,
+    is_known,
 )
 from spo_jax.envs.run.sandbox.outcome import ChildReport, Ended, fault, killed, verdict
 from spo_jax.envs.run.sandbox.zygote import FORK, ORDER, TAKE
@@ -51,13 +52,16 @@ class Worker:
     """One zygote and at most one job at a time. Only `start` blocks.
 
     board: the descriptor from which its children read instances. kit: whether programs may import
-    the problem's kit.
+    the problem's kit. path: where the zygote imports from; by default as this process does.
     """
 
-    def __init__(self, problem: str, board: int, kit: bool = True):
+    def __init__(
+        self, problem: str, board: int, kit: bool = True, path: Sequence[str] | None = None
+    ):
         self._problem = problem
         self._kit = kit
         self._board = board
+        self._path = path
         self._process: subprocess.Popen[bytes] | None = None
         self._futile = 0  # zygotes in a row that died before a job began
         self.layers: dict[str, bool] = {}
@@ -75,7 +79,7 @@ class Worker:
         command = [sys.executable, "-s", "-S", "-P", "-B"]
         command += [str(LAUNCHER), ",".join(map(str, ends))]
         command += [self._problem, "kit" if self._kit else "none"]
-        command += [json.dumps([os.path.abspath(p or ".") for p in sys.path])]
+        command += [json.dumps(import_path() if self._path is None else list(self._path))]
         single = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
         self._process = subprocess.Popen(
             command,
@@ -141,7 +145,7 @@ class Worker:
         deadline = time.monotonic() + START_SECONDS
         while not hello.endswith(b"\n"):
             patience = max(0.0, deadline - time.monotonic())
-            ready, _, _ = select.select([self._control], [], [], patience)
+            ready = readable([self._control.fileno()], patience)
             data = self._control.recv(1 << 12) if ready else b""
             if not data:
                 return None
@@ -366,8 +370,7 @@ class Worker:
             index, code, role, length, seconds = HEADER.unpack_from(self._buffer)
             size = HEADER.size + length
             ok = code == Status.OK
-            known = (code <= Status.MEMORY or code == Status.HOST_FAULT) and role < len(ROLES)
-            if not known or length > MAX_REASON or not seconds >= 0.0:
+            if not is_known(code, role, seconds) or length > MAX_REASON:
                 self._broken = True
                 return
             news = not isinstance(job, CheckJob) and not (self._judged or self.reports)
@@ -377,9 +380,7 @@ class Worker:
                 self._began = time.monotonic()
                 self._deadline = self._began + self._limit
                 continue
-            due = job.due(len(self.reports))
-            whole = index == WHOLE_JOB and (code == Status.REJECTED or isinstance(job, SearchJob))
-            if due is None or not (index == due or (whole and not isinstance(job, CheckJob))):
+            if not is_due(job, len(self.reports), index, code):
                 self._broken = True
                 return
             if ok:
@@ -417,6 +418,22 @@ class Worker:
             self._killed = True
         elif self._process is not None:  # it never forked, so the zygote hangs
             self._process.kill()
+
+
+def readable(descriptors: Iterable[int], seconds: float) -> list[int]:
+    """Those that can be read, or have no writer any more; waits for the first as long as that.
+
+    Unlike `select.select` it takes the descriptors of hundreds of workers.
+    """
+    watch = select.poll()
+    for descriptor in descriptors:
+        watch.register(descriptor, select.POLLIN)
+    return [descriptor for descriptor, _ in watch.poll(math.ceil(1000 * max(0.0, seconds)))]
+
+
+def import_path() -> list[str]:
+    """Where this process imports from, in full."""
+    return [os.path.abspath(place or ".") for place in sys.path]
 
 
 def _is_running(pid: int) -> bool:

@@ -16,7 +16,7 @@ from spo_jax.envs.metrics import reference_gap
 from spo_jax.envs.problem import Instance, Problem, Solution
 from spo_jax.envs.problems import get_problem
 from spo_jax.envs.report.baselines import get_baseline
-from spo_jax.envs.run.evaluator import LOCAL
+from spo_jax.envs.run.evaluator import LOCAL, RAY
 from spo_jax.envs.run.local import LocalEvaluator
 from spo_jax.envs.run.onestep import Step, take_step
 from spo_jax.envs.run.shown import shown_with
@@ -93,7 +93,7 @@ def play(run: Run) -> Played | str:
     """The run's best pair at work, or in one sentence why that cannot be shown."""
     if run.best is None:
         return "The pair was not played, because no pair of this run has been valid."
-    if run.config.evaluation.evaluator != LOCAL:
+    if run.config.evaluation.evaluator not in (LOCAL, RAY):
         return (
             "The pair was not played, because the run has an evaluator of its own, "
             f"{run.config.evaluation.evaluator}."

@@ -1,0 +1,1 @@
+"""Evaluation on several machines: who does which job, what crosses the wire, and Ray beneath it."""
