@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 import spo_jax
 from spo_jax import presets
 from spo_jax.cli import main
-from spo_jax.config import FIELDS, GROUPS, SearchSettings, Settings
+from spo_jax.config import FIELDS, GROUPS, Settings
+from spo_jax.config_groups import SearchSettings
 from spo_jax.errors import InputError
 from spo_jax.flags import add_arguments
 from spo_jax.flags import given as given_by

@@ -12,7 +12,8 @@ from functools import cached_property
 
 import numpy as np
 
-from spo_jax.config import SearchSettings, Settings
+from spo_jax.config import Settings
+from spo_jax.config_groups import SearchSettings
 from spo_jax.errors import InputError
 from spo_jax.named import known_by
 from spo_jax.search.formulas.seen import Reference
