@@ -19,8 +19,10 @@ from common.tables import Table
 
 from spo_jax.envs.problem import Instance
 from spo_jax.errors import MissingExtra
-from spo_jax.search.methods.reevo import WITHOUT
+from spo_jax.search.methods import mcts_ahd, reevo
 from spo_jax.search.runs.run import Run
+
+WITHOUT = (reevo.WITHOUT, mcts_ahd.WITHOUT)  # names of methods whose writer reads no prose
 
 Ground = Mapping[str, Sequence[Instance]]  # instances by column key, of columns that have any
 
@@ -88,11 +90,13 @@ def measure(contenders: Sequence[Contender], on: Ground, context: Context) -> li
 
 
 def called(contender: Contender, runs: Sequence[Run]) -> Contender:
-    """A contender under the name that its method has in these runs: ReEvo may lack reflections."""
-    variants = (str(run.manifest.get("variant", "")) for run in runs)
-    if not any(variant.startswith(WITHOUT) for variant in variants):
-        return contender
-    return replace(contender, label=contender.label.replace("ReEvo", WITHOUT))
+    """A contender under the name that its method has there, which tells a lack of prose."""
+    variants = [str(run.manifest.get("variant", "")) for run in runs]
+    for name in WITHOUT:
+        if any(variant.startswith(name) for variant in variants):
+            whole = name.partition(" without ")[0]
+            return replace(contender, label=contender.label.replace(whole, name))
+    return contender
 
 
 def table(caption: str, measured: Sequence[Measured], on: Ground, context: Context) -> Table:
@@ -183,4 +187,4 @@ def with_paper(shown: Table, name: str, measured: Sequence[Measured]) -> Table:
     if any(each.contender.name == "g-lns-released" for each in measured):
         cells = shown.cells.replace({"row": {"G-LNS (released)": "G-LNS", "G-LNS": "G-LNS (ours)"}})
         shown = replace(shown, cells=cells)
-    return tables.with_paper(shown, name, {WITHOUT: "ReEvo"})
+    return tables.with_paper(shown, name, {reevo.WITHOUT: "ReEvo"})

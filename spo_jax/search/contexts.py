@@ -103,6 +103,11 @@ class PromptMaker:
         """As `Templates.long_reflection`."""
         return self.templates.long_reflection(self.problem, before, hints, words)
 
+    def aligned_thought(self, program: Program) -> Prompt:
+        """As `Templates.aligned_thought`, to be answered at temperature 0."""
+        prompt = self.templates.aligned_thought(self.problem, program)
+        return replace(prompt, warmer=-self.config.generator.temperature)
+
     def _forms(self, role: Role, k: int) -> list[str]:
         """One role's forms in round k: mutations, then crossovers (Table 3).
 

@@ -31,7 +31,7 @@ class Writer(Generator):
     writes_prose = True
 
     def sample(self, prompt, rng):
-        if prompt.form.endswith("reflection"):
+        if prompt.form.endswith(("reflection", "thought")):
             words = rng.choice(("remove strings", "insert by regret", "stay local"))
             return Completion(f"<think>hm</think> {words} in\n{prompt.form}")
         if prompt.answer == "joint" and rng.random() >= self.broken:

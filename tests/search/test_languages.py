@@ -111,6 +111,27 @@ def test_reevo_asks_for_the_second_version():
     assert "You give hints" in built_in().long_reflection("tsp", "", ["a"], 50).system
 
 
+def test_mcts_ahd_shows_thoughts_and_utilities():
+    for operator, count, words in (
+        ("i1", 0, "of your own"), ("e1", 3, "differs from all"), ("e2", 2, "similar in form to"),
+        ("m1", 1, "mechanisms"), ("m2", 1, "main parameters"), ("s1", 4, "the weakest first"),
+    ):  # fmt: skip
+        prompt = asked(f"mcts-{operator}", count, reflection="Utility: heuristic 1 0.5.")
+        assert words in prompt.text
+        assert ("Utility: heuristic 1 0.5." in prompt.text) == (count > 1)
+        assert (prompt.answer, prompt.system) == ("braces", "")
+        for number, parent in enumerate(prompt.parents, 1):
+            assert f"Heuristic {number}: {{{parent.strategy}}}" in prompt.text
+            assert parent.source in prompt.text
+    e2 = asked("mcts-e2", 2, reflection="x").text
+    assert "similar in form to heuristic 2" in e2
+    assert "inspiration from heuristic 1" in e2
+    thought = built_in().aligned_thought("tsp", PARENTS[3])
+    assert "Take 3." in thought.text
+    assert "return 3" in thought.text
+    assert "fewer than 3 sentences" in thought.text
+
+
 def test_a_folder_changes_a_language_too(tmp_path):
     (tmp_path / "eoh-m3.txt").write_text("Cut this $role down: $parents")
     (tmp_path / "reevo-system.txt").write_text("Be brief.")
@@ -139,21 +160,23 @@ def fair(method, **settings):
     return rounds, end, [(prompts, n) for prompts, n, _ in writer.calls]
 
 
-@pytest.mark.parametrize("method", ["eoh", "funsearch", "reevo"])
+@pytest.mark.parametrize("method", ["eoh", "funsearch", "reevo", "mcts-ahd"])
 def test_every_answer_in_its_language_is_read(method):
     rounds, _, calls = fair(method, **({"initial": 6} if method == "reevo" else {}))
     assert not [failure for done in rounds for failure in done.failures if failure.text]
     forms = {prompt.form for prompts, _ in calls for prompt in prompts}
-    assert all(form.startswith(method) or form.endswith("reflection") for form in forms)
+    assert all(form.startswith(method.split("-")[0]) or "reflection" in form for form in forms)
     written = [p for done in rounds for p in done.programs if p.form != "start"]
     assert written
     for program in written:
         assert f"def {program.role}(" in program.source  # under the name of the role again
         assert "_v" not in program.source
-        assert (program.strategy != "") == (method == "eoh")
+        assert (program.strategy != "") == (method in ("eoh", "mcts-ahd"))
     # A repair prompt shows its destroy, by its code where it has no sentence.
-    for prompt in (p for prompts, _ in calls for p in prompts if p.role == "repair"):
-        shown = prompt.destroy.strategy if method == "eoh" else prompt.destroy.source.strip()
+    pairs = [p for prompts, _ in calls for p in prompts if p.form != "mcts-thought"]
+    for prompt in (p for p in pairs if p.role == "repair"):
+        thought = method in ("eoh", "mcts-ahd")
+        shown = prompt.destroy.strategy if thought else prompt.destroy.source.strip()
         assert shown in prompt.text
 
 

@@ -32,6 +32,7 @@ SETTINGS = {
     "funsearch": {"islands": 3, "prompts": 2, "samples": 2, "reset": 0.2},
     "reevo": {"initial": 6},
     "g-lns": {"size": 5, "prune": 2, "generations": 2, "iterations": 12},
+    "mcts-ahd": {"round": 12},
 }
 
 
@@ -134,7 +135,7 @@ def test_the_documented_method(tmp_path, monkeypatch):
     assert parts.config.learning.update == "none"
 
 
-@pytest.mark.parametrize(("name", "count"), [("FunSearch", 8), ("ReEvo", 6)])
+@pytest.mark.parametrize(("name", "count"), [("FunSearch", 8), ("ReEvo", 6), ("MCTS-AHD", 8)])
 def test_documented_settings_are_the_defaults(name, count):
     text = (Path(spo_fakes.__file__).parents[2] / "docs" / "methods.md").read_text("utf-8")
     section = text.partition(f"\n## {name}\n")[2].partition("\n## ")[0]
@@ -154,15 +155,16 @@ def test_no_method_but_spo_teaches():
 
 
 def test_the_papers_budget_in_rounds():
-    # 13,950 pairs: EoH 10 and 50, FunSearch 20, ReEvo 30 and 15, G-LNS 6, all of them cut off where
-    # the budget ends.
+    # 13,950 pairs: EoH 10 and 50, FunSearch 20, ReEvo 30 and 15, G-LNS 6, MCTS-AHD 50, all of them
+    # cut off where the budget ends.
     rounds = {}
     for name in METHODS:
         settings = presets.settings("tsp", "paper-tsp", method=name)
         assert settings.search.nominal_pairs == 13_950
         rounds[name] = rounds_of(settings)
     assert rounds == {
-        "eoh": 280, "funsearch": 698, "reevo": 929, "g-lns": 2325, "best-of-n": 30
+        "eoh": 280, "funsearch": 698, "reevo": 929, "g-lns": 2325, "mcts-ahd": 279,
+        "best-of-n": 30,
     }  # fmt: skip
 
 

@@ -21,6 +21,7 @@ METHODS = {
     "eoh": "spo_jax.search.methods.eoh:Eoh",
     "reevo": "spo_jax.search.methods.reevo:ReEvo",
     "g-lns": "spo_jax.search.methods.glns:Glns",
+    "mcts-ahd": "spo_jax.search.methods.mcts_ahd:MctsAhd",
     "best-of-n": "spo_jax.search.methods.best_of_n:BestOfN",
 }
 

@@ -29,19 +29,17 @@ from pydantic import Field
 
 from spo_jax.config import Settings
 from spo_jax.envs.problem import Instance
-from spo_jax.program import Prompt
-from spo_jax.search.candidates import complete, written
 from spo_jax.search.methods.pairs import Budget, Request, best_of, generate, members, record, told
+from spo_jax.search.methods.prose import Prose, tidy
 from spo_jax.search.methods.seeds import AUTO, SEED, said, seeded
 from spo_jax.search.parts import Parts
 from spo_jax.search.payoffs import Table
-from spo_jax.search.rounds import Answers, Individual, Round, State
+from spo_jax.search.rounds import Individual, Round, State
 from spo_jax.search.writing.prompts import INITIALIZATION
-from spo_jax.seeding import derive, python_rng
+from spo_jax.seeding import python_rng
 
 Match = tuple[Individual, Individual]  # the worse first
 WITHOUT = "ReEvo without reflections"
-LONGEST = 600  # characters of a reflection that are kept
 
 
 @dataclass(frozen=True)
@@ -150,58 +148,36 @@ class Reflector:
     """The reflections of one round; empty where the generator writes no prose."""
 
     def __init__(self, rules: ReEvo, parts: Parts, k: int, state: State):
-        self._rules, self._parts, self._k = rules, parts, k
-        self._able = parts.generator.writes_prose
+        self._rules, self._prompts, self._prose = rules, parts.prompts, Prose(parts, k)
         before = json.loads(state.note) if state.note else {}
         self._hints: list[str] = []
         self._advice = str(before.get("long", ""))
-        self._answers: list[Answers] = []
 
     @property
     def note(self) -> str:
         """Both kinds, as the run keeps them."""
-        if not self._able:
+        if not self._prose.able:
             return ""
         return json.dumps({"short": self._hints, "long": self._advice})
 
     @property
     def metrics(self) -> dict[str, float]:
-        counted = {"reflections": float(len(self._answers))} if self._able else {}
-        return counted | written(self._answers, self._parts.config, "reflection")
+        return self._prose.metrics
 
     def short(self, matches: Sequence[Match]) -> list[str]:
         """A hint on each match."""
-        if not self._able:
+        if not self._prose.able:
             return [""] * len(matches)
-        make, words = self._parts.prompts.short_reflection, self._rules.short_words
+        make, words = self._prompts.short_reflection, self._rules.short_words
         prompts = [make(worse.pair, better.pair, words) for worse, better in matches]
-        self._hints = self._ask(prompts, "short")
+        self._hints = [tidy(text) for text in self._prose.ask(prompts, "short")]
         return self._hints
 
     def long(self, hints: Sequence[str]) -> str:
         """The last advice merged with the hints; unchanged without any."""
         if hints := [hint for hint in hints if hint]:
             words = self._rules.long_words
-            prompt = self._parts.prompts.long_reflection(self._advice, hints, words)
-            [advice] = self._ask([prompt], "long")
-            self._advice = advice or self._advice
+            prompt = self._prompts.long_reflection(self._advice, hints, words)
+            [advice] = self._prose.ask([prompt], "long")
+            self._advice = tidy(advice) or self._advice
         return self._advice
-
-    def _ask(self, prompts: Sequence[Prompt], term: str) -> list[str]:
-        if not prompts:
-            return []
-        parts, look = self._parts, self._parts.observer
-        look.stage(self._k, "reflection", len(prompts))
-        seed = derive(parts.config.seed, "round", self._k, "reflections", term)
-        with look.working("sampling"):
-            completions = complete(parts.generator, prompts, 1, seed)
-        self._answers += [
-            Answers(prompt, group, (None,) * len(group))
-            for prompt, group in zip(prompts, completions, strict=True)
-        ]
-        return [_tidy(group[0].text) for group in completions]
-
-
-def _tidy(text: str) -> str:
-    """A reflection on one line, without the thinking before it."""
-    return " ".join(text.rpartition("</think>")[2].split())[:LONGEST]

@@ -253,6 +253,20 @@ class Templates:
         )
         return self._reflection(problem, "long-reflection", text)
 
+    def aligned_thought(self, problem: str, program: Program) -> Prompt:
+        """The prompt of MCTS-AHD that has a program's strategy said anew, from its code.
+
+        Its answer is prose.
+        """
+        text = self._fill(
+            "mcts-thought.txt",
+            problem=problem.upper(),
+            role=program.role,
+            strategy=_strategy(program),
+            source=program.source.strip("\n"),
+        )
+        return Prompt(problem, program.role, "mcts-thought", text + "\n")
+
     def _reflection(self, problem: str, form: str, text: str) -> Prompt:
         system = self._system("reevo-system-reflector.txt")
         return Prompt(problem, "destroy", form, text + "\n", system=system)
