@@ -19,10 +19,14 @@ from common.tables import Table
 
 from spo_jax.envs.problem import Instance
 from spo_jax.errors import MissingExtra
-from spo_jax.search.methods import mcts_ahd, reevo
+from spo_jax.search.methods import hsevo, mcts_ahd, reevo
 from spo_jax.search.runs.run import Run
 
-WITHOUT = (reevo.WITHOUT, mcts_ahd.WITHOUT)  # names of methods whose writer reads no prose
+WITHOUT = (
+    reevo.WITHOUT,
+    mcts_ahd.WITHOUT,
+    hsevo.WITHOUT,
+)  # names of methods whose writer reads no prose
 
 Ground = Mapping[str, Sequence[Instance]]  # instances by column key, of columns that have any
 

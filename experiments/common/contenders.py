@@ -85,6 +85,7 @@ _ALL = (
     _method("reevo", "ReEvo", ("#CC79A7", "v", ":")),
     _method("g-lns", "G-LNS", ("#E69F00", "D", "--"), "the paper ran its released operators"),
     _method("mcts-ahd", "MCTS-AHD", ("#332288", "<", "-."), "not in the paper"),
+    _method("hsevo", "HSEvo", ("#999933", ">", ":"), "not in the paper"),
     _method("best-of-n", "Best-of-N", ("#56B4E9", "P", ":"), "not in the paper"),
     SPO,
 )

@@ -8,9 +8,11 @@ from itertools import cycle, islice
 
 from spo_jax.config import Settings
 from spo_jax.program import Pair, Program, Prompt, Role
+from spo_jax.program.constants import Constant
 from spo_jax.search.population import Population
 from spo_jax.search.writing.languages import LANGUAGES
 from spo_jax.search.writing.prompts import Kind, ShowDestroy, Templates
+from spo_jax.search.writing.reflecting import comprehensive_prompt, flash_prompt, ranges_prompt
 
 
 @dataclass(frozen=True)
@@ -102,6 +104,23 @@ class PromptMaker:
     def long_reflection(self, before: str, hints: Sequence[str], words: int) -> Prompt:
         """As `Templates.long_reflection`."""
         return self.templates.long_reflection(self.problem, before, hints, words)
+
+    def flash(self, ranked: Sequence[Pair], words: int) -> Prompt:
+        """As `flash_prompt`; shows strategies alone where the sources do not fit."""
+        prompt = flash_prompt(self.templates, self.problem, ranked, words)
+        if self.fits(prompt.whole):
+            return prompt
+        return flash_prompt(self.templates, self.problem, ranked, words, sources=False)
+
+    def comprehensive(
+        self, experience: str, good: Sequence[str], bad: Sequence[str], words: int
+    ) -> Prompt:
+        """As `comprehensive_prompt`."""
+        return comprehensive_prompt(self.templates, self.problem, experience, good, bad, words)
+
+    def ranges(self, program: Program, constants: Sequence[Constant]) -> Prompt:
+        """As `ranges_prompt`."""
+        return ranges_prompt(self.templates, self.problem, program, constants)
 
     def aligned_thought(self, program: Program) -> Prompt:
         """As `Templates.aligned_thought`, to be answered at temperature 0."""

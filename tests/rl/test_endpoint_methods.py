@@ -37,6 +37,10 @@ class Script:
         self.asked.append(body)
         text = body["messages"][-1]["content"]
         system = body["messages"][0]["content"] if len(body["messages"]) > 1 else ""
+        if "You review code" in system:  # HSEvo
+            return "1: 2 to 9"
+        if "You analyse designs" in system:
+            return f"**Analysis:** local ones.\n**Experience:** stay local {next(self.numbers)}."
         if "You give hints" in system:
             return f"Hint {next(self.numbers)}: stay local."
         if "Describe the operator anew" in text:  # MCTS-AHD
@@ -46,7 +50,7 @@ class Script:
         code = (DESTROY if role == "destroy" else REPAIR).format(name=name, n=next(self.numbers))
         if "one sentence into braces" in text:  # EoH, MCTS-AHD
             return f"{{A heuristic that does thing {next(self.numbers)}.}}\n```python\n{code}```"
-        if "All that you answer is Python code" in system:  # ReEvo
+        if "All that you answer is Python code" in system:  # ReEvo, HSEvo
             return f"```python\nimport math\n\n{code}```"
         assert re.search(rf"code of {name} alone", text)  # FunSearch
         return code
@@ -74,6 +78,7 @@ def discover(method, folder, **settings):
         ("funsearch", {"islands": 2, "prompts": 1, "samples": 2}),
         ("reevo", {"initial": 6}),
         ("mcts-ahd", {}),
+        ("hsevo", {"initial": 6}),
     ],
 )
 def test_a_faithful_run_by_one_command(method, settings, tmp_path):
@@ -81,7 +86,7 @@ def test_a_faithful_run_by_one_command(method, settings, tmp_path):
     unread = [failure for failure in run.failures if failure.status == "unparsable"]
     assert not unread
     assert run.best is not None
-    own = [program for program in run.programs if program.form != "start"]
+    own = [program for program in run.programs if program.form not in ("start", "harmony")]
     assert {program.form.split("-")[0] for program in own} == {method.split("-")[0]}
     assert all(f"def {program.role}(" in program.source for program in own)
     assert "asks in its own language" in run.manifest["variant"]
@@ -100,6 +105,9 @@ def test_a_faithful_run_by_one_command(method, settings, tmp_path):
             "\n\n".join(f"[{m['role']}]\n{m['content']}" for m in body["messages"])
             for body in first
         } <= kept
+    elif method == "hsevo":
+        assert len(systems) == 3  # of the writer, the reflector and the reviewer
+        assert warm == {1.0, 1.3}
     else:
         assert (systems, warm) == (set(), {0.0, 1.0} if method == "mcts-ahd" else {1.0})
     if method == "funsearch":

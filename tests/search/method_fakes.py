@@ -31,6 +31,8 @@ class Writer(Generator):
     writes_prose = True
 
     def sample(self, prompt, rng):
+        if prompt.form == "hsevo-ranges":
+            return Completion("1: 2 to 30\n2: 5, 1\nand no more")
         if prompt.form.endswith(("reflection", "thought")):
             words = rng.choice(("remove strings", "insert by regret", "stay local"))
             return Completion(f"<think>hm</think> {words} in\n{prompt.form}")

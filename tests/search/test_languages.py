@@ -132,6 +132,19 @@ def test_mcts_ahd_shows_thoughts_and_utilities():
     assert "fewer than 3 sentences" in thought.text
 
 
+def test_hsevo_asks_for_the_second_version():
+    crossover = asked("hsevo-crossover", 2, reflection="Look at the ends.")
+    assert re.findall(r"def (\w+)\(", crossover.text) == ["destroy_v0", "destroy_v1"]
+    mutation = asked("hsevo-mutation", 1, reflection="Look at the ends.")
+    assert re.findall(r"def (\w+)\(", mutation.text) == ["destroy_v1"]
+    seeded = asked("hsevo-seeded", 1, reflection="Look at the ends.")
+    for prompt in (crossover, mutation, seeded, asked("hsevo-first", 0, reflection="Look at")):
+        assert "rite destroy_v2" in prompt.text
+        assert "Look at" in prompt.text
+        assert "in fewer than 50 words" in prompt.text
+        assert "solve optimization problems effectively" in prompt.system
+
+
 def test_a_folder_changes_a_language_too(tmp_path):
     (tmp_path / "eoh-m3.txt").write_text("Cut this $role down: $parents")
     (tmp_path / "reevo-system.txt").write_text("Be brief.")
@@ -160,13 +173,13 @@ def fair(method, **settings):
     return rounds, end, [(prompts, n) for prompts, n, _ in writer.calls]
 
 
-@pytest.mark.parametrize("method", ["eoh", "funsearch", "reevo", "mcts-ahd"])
+@pytest.mark.parametrize("method", ["eoh", "funsearch", "reevo", "mcts-ahd", "hsevo"])
 def test_every_answer_in_its_language_is_read(method):
-    rounds, _, calls = fair(method, **({"initial": 6} if method == "reevo" else {}))
+    rounds, _, calls = fair(method, **({"initial": 6} if method in ("reevo", "hsevo") else {}))
     assert not [failure for done in rounds for failure in done.failures if failure.text]
     forms = {prompt.form for prompts, _ in calls for prompt in prompts}
     assert all(form.startswith(method.split("-")[0]) or "reflection" in form for form in forms)
-    written = [p for done in rounds for p in done.programs if p.form != "start"]
+    written = [p for done in rounds for p in done.programs if p.form not in ("start", "harmony")]
     assert written
     for program in written:
         assert f"def {program.role}(" in program.source  # under the name of the role again

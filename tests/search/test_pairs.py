@@ -184,7 +184,9 @@ def test_counts_of_a_round():
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("method", ["eoh", "funsearch", "reevo", "g-lns", "mcts-ahd", "best-of-n"])
+@pytest.mark.parametrize(
+    "method", ["eoh", "funsearch", "reevo", "g-lns", "mcts-ahd", "hsevo", "best-of-n"]
+)
 def test_the_number_of_workers_changes_nothing(method):
     """The real evaluator and the grammar, on instances small enough for a test."""
     if method in ("funsearch", "g-lns"):

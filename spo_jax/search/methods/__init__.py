@@ -22,6 +22,7 @@ METHODS = {
     "reevo": "spo_jax.search.methods.reevo:ReEvo",
     "g-lns": "spo_jax.search.methods.glns:Glns",
     "mcts-ahd": "spo_jax.search.methods.mcts_ahd:MctsAhd",
+    "hsevo": "spo_jax.search.methods.hsevo:HsEvo",
     "best-of-n": "spo_jax.search.methods.best_of_n:BestOfN",
 }
 

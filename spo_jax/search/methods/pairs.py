@@ -161,8 +161,8 @@ def record(
 ) -> Round:
     """The record of round k, which created `offspring` and ended with `populations`.
 
-    counts: by default of pairs that are valid themselves. seeds: what the run began with, which
-    nobody sampled.
+    counts: by default of pairs that are valid themselves. seeds: pairs that nobody sampled, such
+    as what the run began with.
     """
     born = [each for batch in offspring for each in batch.individuals]
     new = [*seeds, *born]

@@ -44,6 +44,7 @@ _ALL = (
     Language("funsearch", "funsearch-first", "code", versions=-1, header=True),
     Language("reevo", "reevo-first", "code", versions=2),
     Language("glns", "glns-first", "code", paired=False),
+    Language("hsevo", "hsevo-first", "code", versions=2),
     Language("mcts", "mcts-i1", "braces"),
 )
 LANGUAGES: Mapping[str, Language] = {each.name: each for each in _ALL}
