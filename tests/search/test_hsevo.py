@@ -120,7 +120,7 @@ def test_the_worst_harmony_gives_way_to_a_better_one():
     assert searched[0] == 0
     assert max(searched) <= 10
     assert 10 in searched
-    for generation in range(1, 1 + max(each.place for each in end.individuals)):
+    for generation in range(2, 1 + max(each.place for each in end.individuals)):
         born = [e for e in end.individuals if e.place == generation]
         [joined] = [e for e in born if e.operator == "harmony"]
         k = joined.round
@@ -162,7 +162,7 @@ def test_first_harmonies_that_all_fail_are_not_counted_and_three_pairs_are_tried
     )  # fmt: skip
     [_, second] = rounds
     assert second.metrics["harmonies"] == 15
-    born = [e for e in end.individuals if e.place == 1]
+    born = [e for e in end.individuals if e.place == 2]
     best = sorted(born, key=lambda e: -e.utility)[:3]
     assert known == {each.pair.destroy.digest for each in best}
     assert json.loads(end.note)["spent"] == 20
@@ -179,7 +179,7 @@ def test_crossovers_replace_the_population_and_mutants_join_it():
     for k, done in enumerate(rounds[1:], 2):
         before = [e for e in end.individuals if e.round < k]
         elitist = max(before, key=lambda e: e.utility)
-        last = [*(e for e in before if e.place == k - 2), elitist]
+        last = [*(e for e in before if e.place == k - 1), elitist]
         known = {e.pair.destroy.digest: e for e in last}
         crossed = [e for e in done.individuals if e.operator == "crossover"]
         for each in crossed:
@@ -189,7 +189,7 @@ def test_crossovers_replace_the_population_and_mutants_join_it():
         for each in done.individuals:
             if each.operator == "mutation":
                 assert each.pair.destroy.parents == (best.pair.destroy.digest,)
-        counts = Counter(e.operator for e in end.individuals if e.place == k - 1)
+        counts = Counter(e.operator for e in end.individuals if e.place == k)
         assert counts == {"crossover": 4, "mutation": 2, "harmony": 1}
         assert len(done.destroys) == 7
 

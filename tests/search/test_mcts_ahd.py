@@ -19,8 +19,8 @@ from spo_jax.search.writing.prompts import INITIALIZATION
 
 
 def grown(*born, elite=10):
-    """A tree of nodes 1, 2, ...; born: the parent and the objective of each."""
-    return Tree(elite, [individual(n, u, place=place) for n, (place, u) in enumerate(born, 1)])
+    """A tree; born: the place of the parent among the nodes, 0 is the root, and the objective."""
+    return Tree(elite, [individual(n, u, place=place + 1) for n, (place, u) in enumerate(born, 1)])
 
 
 # --- the tree -------------------------------------------------------------------------------------
@@ -66,25 +66,25 @@ def test_what_a_tree_knows_of_its_nodes(drawn):
     for n, parent in enumerate(parents, 1):
         above[n] = [parent, *above[parent]]
     for node in tree.nodes[1:]:
-        below = [n for n in above if node.number in above[n]]
+        place = tree.nodes.index(node)
+        assert node.number == place + 1
+        below = [n for n in above if place in above[n]]
         assert node.visits == 1 + len(below)
         leaves = [n for n in below if n not in parents]
-        assert node.value == (
-            max(worth[n - 1] for n in leaves) if below else worth[node.number - 1]
-        )
-        assert node.depth == len(above[node.number])
+        assert node.value == (max(worth[n - 1] for n in leaves) if below else worth[place - 1])
+        assert node.depth == len(above[place])
         if node.parent is tree.root:
-            assert [each.number for each in node.below] == sorted([node.number, *below])
+            assert [each.number - 1 for each in node.below] == sorted([place, *below])
     assert tree.root.visits == len(parents)
     # The best of different objectives, of equal ones the first.
     first = {u: n for n, u in reversed(list(enumerate(worth, 1)))}
-    assert [node.number for node in tree.elite] == [first[u] for u in sorted(first)[::-1][:3]]
+    assert [node.number - 1 for node in tree.elite] == [first[u] for u in sorted(first)[::-1][:3]]
 
 
 def test_pairs_that_joined_no_tree_are_passed_over():
-    tree = Tree(10, [individual(1, 0.5), individual(2, 0.4, place=-1), individual(3, 0.3)])
+    tree = Tree(10, [individual(n, 1 / n, place=n % 2) for n in (1, 2, 3)])
     assert [number_in(each.pair.destroy) for each in tree.best] == [1, 3]
-    near = [individual(1, 0.123451), individual(2, 0.123449, place=1)]
+    near = [individual(1, 0.123451, place=1), individual(2, 0.123449, place=2)]
     assert len(Tree(10, near).elite) == 1  # equal to five decimals
 
 
@@ -253,7 +253,7 @@ def test_a_run_is_the_loop_of_the_released_code(prose):
         found = [next(born) for _ in prompts]
         cut = names[: len(found)]  # where the budget ends
         assert [each.operator for each in found] == cut
-        assert {each.place for each in found} <= {node, -1}
+        assert {each.place for each in found} <= {node + 1, 0}
         if prose:
             assert [prompt.form for prompt in prompts] == [f"mcts-{name}" for name in cut]
         widened[node == 0, tuple(names)] += 1
@@ -265,7 +265,7 @@ def test_a_run_is_the_loop_of_the_released_code(prose):
     assert widened[True, ("e1",)] > 3  # the root widened, besides its three first
     assert widened[False, ("e2",)] > 3
     assert rounds[-1].metrics["tree_depth"] > 2
-    dropped = sum(each.place == -1 for each in end.individuals)
+    dropped = sum(each.place == 0 for each in end.individuals)
     assert rounds[-1].metrics["tree_nodes"] == 400 - dropped
     assert [done.counts.destroy_answers for done in rounds[:2]] != [0, 0]
     assert len(rounds) == 8 == MctsAhd().rounds(parts.config)
@@ -276,11 +276,11 @@ def test_parents_are_the_nodes_own():
     _, end, _ = run(
         "mcts-ahd", generator=writer, evaluator=Evaluator(fine, refuse=lambda n: False), pairs=200
     )
-    nodes = [each for each in end.individuals if each.place >= 0]
-    numbered = dict(enumerate(nodes, 1))
+    nodes = [each for each in end.individuals if each.place]
+    numbered = dict(enumerate(nodes, 2))
 
     def path(place):
-        return [place, *path(numbered[place].place)] if place else []
+        return [place, *path(numbered[place].place)] if place > 1 else []
 
     for each in end.individuals:
         digests = each.pair.destroy.parents
@@ -291,7 +291,7 @@ def test_parents_are_the_nodes_own():
             assert digests[1] == at.pair.destroy.digest
         elif each.operator == "s1":
             assert set(digests) == {numbered[n].pair.destroy.digest for n in path(each.place)}
-        elif each.operator == "e1" and each.place == 0:
+        elif each.operator == "e1" and each.place == 1:
             assert 1 <= len(digests) <= 5
 
 
@@ -327,10 +327,10 @@ def test_copies_and_unread_answers_are_tried_again_and_counted():
         method_settings={"initial": 2},
     )  # fmt: skip
     assert sum(done.counts.destroy_answers for done in rounds) == 80
-    assert {each.place for each in end.individuals} >= {-1, 0}
+    assert {each.place for each in end.individuals} >= {0, 1}
     assert json.loads(end.note) == {"spent": 80}
     # Two of a kind live in the tree only where the elite had dropped the first.
-    alive = Counter(each.pair.digest for each in end.individuals if each.place == 0)
+    alive = Counter(each.pair.digest for each in end.individuals if each.place == 1)
     assert max(alive.values()) == 1
 
 
@@ -340,7 +340,7 @@ def test_a_thought_is_said_anew_once_its_pair_joined():
         "mcts-ahd", generator=writer, evaluator=Evaluator(fine, refuse=lambda n: False), pairs=60
     )
     asked = [p for prompts, _, _ in writer.calls for p in prompts if p.form == "mcts-thought"]
-    nodes = [each for each in end.individuals if each.place >= 0]
+    nodes = [each for each in end.individuals if each.place]
     assert len(asked) == 2 * len(nodes)
     assert sum(done.metrics["reflections"] for done in rounds) == len(asked)
     assert {prompt.warmer for prompt in asked} == {-parts.config.generator.temperature}

@@ -68,7 +68,7 @@ from spo_jax.seeding import python_rng
 
 WITHOUT = "HSEvo without reflections"
 HARMONY = "harmony"  # the operator of what harmony search found
-OUTSIDE = -1  # the place of a harmony that did not join the population
+OUTSIDE = 0  # the place of a harmony that did not join the population, and of the seed
 ATTEMPTS = 3  # pairs of a generation that harmony search tries
 PERSONAS = (
     "an expert of optimization heuristics", "Albert Einstein", "Isaac Newton", "Marie Curie",
@@ -148,7 +148,7 @@ class Memory:
 
 
 class Evolution:
-    """The generations of round k. The place of an individual is its generation, the first is 0."""
+    """The generations of round k. The place of an individual is its generation, from 1 on."""
 
     def __init__(self, rules: HsEvo, parts: Parts, k: int, table: Table, state: State, total: int):
         self._rules, self._parts, self._k, self._table = rules, parts, k, table
@@ -173,8 +173,9 @@ class Evolution:
     def begin(self, seeds: Sequence[Individual], count: int) -> None:
         """The first population. seeds: what the prompts show, if anything."""
         self._known += seeds
+        self._generation = 1
         self._write([self._first(n) for n in range(count)], "first")
-        self.population = self._born(0)
+        self.population = self._born(1)
 
     def run(self, until: int) -> None:
         """Generations, until so many pairs have been spent since the run began."""
@@ -212,8 +213,8 @@ class Evolution:
         return self._total - self._kept.spent
 
     def _born(self, generation: int) -> list[Individual]:
-        """The population of a generation; the seed belongs to none."""
-        return [e for e in self._known if e.place == generation and e.operator != SEED]
+        """The population of a generation."""
+        return [each for each in self._known if each.place == generation]
 
     def _write(self, requests: Sequence[Request], stream: str) -> None:
         if not requests:

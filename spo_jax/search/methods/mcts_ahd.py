@@ -62,7 +62,7 @@ FORMS = {
     "s1": "shared-principle-crossover",
 }
 SHOWN = (2, 5)  # how many parents e1 shows, uniformly
-NO_NODE = -1  # the place of a pair that did not join the tree
+NO_NODE = 0  # the place of a pair that did not join the tree; any other is a parent's number
 Count = Annotated[int, Field(ge=1, le=10_000)]
 
 
@@ -156,18 +156,18 @@ class Node:
 
 
 class Tree:
-    """Nodes by number, the root first; the elite, the best first."""
+    """Nodes in the order of their birth, numbered from 1, the root; the elite, the best first."""
 
     def __init__(self, elite: int, individuals: Iterable[Individual] = ()):
         """individuals: in the order of their birth. The place of one is its parent's number."""
-        self.root = Node(0)
+        self.root = Node(1)
         self.nodes = [self.root]
         self.elite: list[Node] = []
         self._size = elite
         self._lowest, self._highest = math.inf, -math.inf
         for each in individuals:
             if each.place != NO_NODE:
-                self.add(each, self.nodes[each.place])
+                self.add(each, self.nodes[each.place - 1])
 
     @property
     def best(self) -> list[Individual]:
@@ -176,7 +176,7 @@ class Tree:
     def add(self, born: Individual, parent: Node) -> Node:
         """A new child, and what is known of it carried up to the root."""
         value = objective(born)
-        node = Node(len(self.nodes), born, parent, value, 1)
+        node = Node(len(self.nodes) + 1, born, parent, value, 1)
         self.nodes.append(node)
         parent.children.append(node)
         self._lowest, self._highest = min(self._lowest, value), max(self._highest, value)
