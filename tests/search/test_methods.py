@@ -1,7 +1,9 @@
 """A method is one setting: found by name, run by the same command, kept and resumed as SPO is."""
 
+import contextlib
 import json
 import re
+import sqlite3
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -23,6 +25,7 @@ from spo_jax.search.parts import Parts
 from spo_jax.search.plugins import get_generator
 from spo_jax.search.rounds import State, Updater
 from spo_jax.search.runs import lines
+from spo_jax.search.runs.intact import require_intact
 from spo_jax.search.runs.run import load_run
 from spo_jax.search.runs.store import Store, default_folder, dump
 from spo_jax.search.spo import discover
@@ -214,6 +217,8 @@ def test_a_run_goes_on_from_any_round_as_if_never_stopped(method, tmp_path):
     assert play(tmp_path / "cut").individuals == end.individuals
     assert dump(tmp_path / "cut") == dump(tmp_path / "whole")
     assert load_run(tmp_path / "cut").planned == rounds_of(settings) == end.round
+    with contextlib.closing(sqlite3.connect(tmp_path / "cut" / "spo.sqlite")) as db:
+        require_intact(db)
 
     # What is in memory is what a database brings back.
     state = State()
