@@ -301,9 +301,8 @@ def test_all_contenders_of_the_cvrp(script, tmp_path):
     known = {row["row"]: row["mean"] for row in rows if row["column"] == "uniform-8"}
     assert list(known) == [
         "CW", "OR-Tools", "OR-Tools (default)", "LS", "ALNS", "ALNS (example)", "EoH",
-        "FunSearch", "ReEvo", "G-LNS",
-        "MCTS-AHD without thought alignment", "HSEvo without reflections",
-        "Best-of-N",
+        "FunSearch", "ReEvo without reflections", "G-LNS", "MCTS-AHD without thought alignment",
+        "HSEvo without reflections", "Best-of-N",
         "G-LNS (released, its ALNS)", "G-LNS (released)", "SPO",
     ]  # fmt: skip
     assert all(known.values())
