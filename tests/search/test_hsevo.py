@@ -17,6 +17,7 @@ from spo_jax.search.methods.hsevo import (
     HsEvo,
     harmony,
     improvised,
+    remember,
     uniform,
     worth,
 )
@@ -85,6 +86,18 @@ def test_a_new_harmony_by_its_three_rules():
     drawn = Counter(tuple(improvised(memory, BOUNDS, still, stream).values()) for _ in range(8000))
     assert all(count / 8000 == pytest.approx(1 / 4, abs=0.03) for count in drawn.values())
     assert set(drawn) == {(0.2, 11.0), (0.2, 17.0), (0.7, 11.0), (0.7, 17.0)}
+
+
+def test_a_better_harmony_takes_the_place_of_the_worst():
+    low, high, better = individual(1, 0.25), individual(2, 0.75), individual(3, 0.5)
+    memory, found = [{ONE: 1}, {ONE: 2}, {ONE: 3}, {ONE: 4}], [high, low, None, None]
+    remember(memory, found, {ONE: 5}, None)
+    assert found == [high, low, None, None]  # a failure is no better than another
+    remember(memory, found, {ONE: 6}, better)
+    assert (found, [each[ONE] for each in memory]) == ([high, low, better, None], [1, 2, 6, 4])
+    remember(memory, found, {ONE: 7}, low)
+    remember(memory, found, {ONE: 8}, low)  # equal to the worst
+    assert (found, [each[ONE] for each in memory]) == ([high, low, better, low], [1, 2, 6, 7])
 
 
 def test_a_harmony_has_other_numbers_in_both_programs():

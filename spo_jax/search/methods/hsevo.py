@@ -277,9 +277,7 @@ class Evolution:
                 new = improvised(values, bounds, self._rules, self._rng)
                 [each] = self._evaluated(base, [new])
                 self._kept.spent += 1
-                worst = min(range(first), key=lambda n: worth(found[n]))
-                if worth(each) > worth(found[worst]):
-                    values[worst], found[worst] = new, each
+                remember(values, found, new, each)
             best = max(found, key=worth)
             self._join(best)
             return
@@ -342,6 +340,18 @@ class Evolution:
 def worth(harmony: Individual | None) -> float:
     """J of a harmony, less than any for one that failed."""
     return -math.inf if harmony is None else harmony.utility
+
+
+def remember(
+    memory: list[Values], found: list[Individual | None], new: Values, each: Individual | None
+) -> None:
+    """Put a new harmony in the place of the worst, the first of equals, if it is better.
+
+    found: what became of the memory's harmonies; each: of the new one.
+    """
+    worst = min(range(len(found)), key=lambda n: worth(found[n]))
+    if worth(each) > worth(found[worst]):
+        memory[worst], found[worst] = new, each
 
 
 def uniform(bounds: Bounds, rng: random.Random) -> Values:
