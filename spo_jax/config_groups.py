@@ -20,7 +20,9 @@ OWN_FIELDS = frozenset(
 class SearchSettings(Group):
     """Algorithm 1 and Appendices A.3 to A.5."""
 
-    method: Text = knob(SPO, "spo, funsearch, eoh, reevo, g-lns, best-of-n or package.module:NAME")
+    method: Text = knob(
+        SPO, "spo, funsearch, eoh, reevo, g-lns, mcts-ahd, hsevo, best-of-n or package.module:NAME"
+    )
     method_settings: dict[str, int | float | bool | str] = knob(
         dict, "settings of a method other than spo"
     )
