@@ -279,7 +279,7 @@ def test_all_is_the_construction_and_the_baselines():
     assert by_name["alns"].takes == {"seconds", "report"}
     assert by_name["clarke-wright"].takes == set()
     assert [each.name for each in both if not each.seeded] == [
-        "construction", "clarke-wright", "local-search", "or-tools"
+        "construction", "clarke-wright", "local-search", "or-tools", "or-tools-default"
     ]  # fmt: skip
 
 

@@ -261,5 +261,5 @@ def test_every_product_of_the_rule_and_of_its_gradient_asks_for_all_bits() -> No
         assert tf32.products(form, *inputs(65)) == [highest] * forward
         gradient = jax.grad(partial(loss, form), argnums=range(6))
         both = tf32.products(gradient, *inputs(65))
-        assert len(both) > 2 * forward
+        assert len(both) > 1.5 * forward
         assert set(both) == {highest}
