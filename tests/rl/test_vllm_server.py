@@ -53,7 +53,7 @@ def test_a_running_server_is_used_and_left_as_it_was(home: Home) -> None:
 def test_a_running_server_is_left_awake_and_woken_where_it_was_not(home: Home) -> None:
     with home.serving(free_port()) as given:
         client = Client(given["vllm_url"])
-        policy = home.open(residency="sleep", **given)
+        policy = home.open(residency="sleep", rounds=1, **given)
         learn(policy)
         assert client.asleep()
         policy.close()
