@@ -264,7 +264,7 @@ class ClusterEvaluator(JobEvaluator):
                 )
 
     def _open(self, node: Node) -> None:
-        node.state, node.why, node.held = State.STARTING, "", 0
+        node.state, node.held = State.STARTING, 0
         node.call = self._fleet.start(node.id, node.workers, self._settings)
         node.method, node.since = "open", time.monotonic()
 
@@ -277,7 +277,7 @@ class ClusterEvaluator(JobEvaluator):
         elif other := difference(about.likeness, self._likeness):
             self._refuse(node, f"its results could differ: {other}")
         else:
-            node.state = State.READY
+            node.state, node.why = State.READY, ""
             without = [name for name, holds in about.layers.items() if not holds]
             but = f", without {', '.join(without)}" if without else ""
             self._tell(f"Node {node.name} takes programs: {node.workers} workers{but}")

@@ -88,13 +88,14 @@ class Node:
         return restarts or self.state is State.STARTING
 
     def record(self) -> dict[str, Any]:
-        """For a manifest."""
+        """For a manifest. A node that is lost stays so until it is back."""
+        gone = self.state is State.STARTING and self.losses > 0
         found: dict[str, Any] = {
             "id": self.id,
             "name": self.name,
             "address": self.machine.address,
             "workers": self.workers,
-            "state": self.state.value,
+            "state": (State.LOST if gone else self.state).value,
         }
         if self.why:
             found["why"] = self.why
