@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from spo_jax.errors import InputError
-from spo_jax.search.lab.racing import race, raced, races, scores_of
+from spo_jax.search.lab.racing import race, raced, races
 from spo_jax.search.lab.replay import measured, replay
 from spo_jax.search.lab.schemes import Scheme
 from spo_jax.search.lab.tables import Table
@@ -52,14 +52,6 @@ def test_without_a_rule_it_is_the_round_itself(table):
     np.testing.assert_allclose(own.regret, plain["regret"])
 
 
-def test_scores_are_those_of_the_round_in_its_order(table):
-    rounds = replay(table, 3, 5, group=4, evaluations=3)
-    found = scores_of(table, rounds).reshape(5, 4, 3, 3)
-    for n, d, j, e in np.ndindex(found.shape):
-        place = rounds.leaders[n, d], rounds.source[n, d, j], rounds.seen[n, e]
-        assert found[n, d, j, e] == table.scores[place]
-
-
 def test_a_race_spends_less_and_its_bias_is_downward(table):
     rounds = replay(table, 4, 300, group=6, evaluations=4)
     own = raced(WorstOut(1, 0.5), CREDIT, table, rounds)
@@ -74,7 +66,7 @@ def test_a_race_spends_less_and_its_bias_is_downward(table):
 def test_the_responses_to_one_destroy_race_with_each_other(table):
     rounds = replay(table, 4, 50, group=6, evaluations=4)
     own = raced(WorstOut(2, 0.25), CREDIT, table, rounds)
-    whole = scores_of(table, rounds).reshape(50, 6, 4, 4)
+    whole = rounds.scores
     for n in range(50):
         known, moved, due, out = [], [], [], []
         for rows in whole[n]:

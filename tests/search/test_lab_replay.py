@@ -91,6 +91,25 @@ def test_a_round_is_of_the_table(tiny):
     assert not np.array_equal(other.source, rounds.source)
 
 
+def test_schemes_see_each_evaluation_as_that_of_an_instance():
+    table = table_of(Knobs(12, 9, gamma=1, noise=2))
+    rounds = replay(table, 3, 5, group=4, evaluations=3)
+    for place in np.ndindex(rounds.scores.shape):
+        n, d, j, e = place
+        cell = rounds.leaders[n, d], rounds.source[n, d, j], rounds.seen[n, e]
+        assert rounds.scores[place] == table.scores[cell]
+    given = rounds.utility, rounds.source, rounds.reference
+    found = Scheme("lower-bound")(*given, rounds.scores)
+    for n, own in enumerate(rounds.scores):  # J less its standard error, by loops
+        hard = own.mean(axis=(0, 1)) - own.mean()
+        error = (own - hard).std(axis=-1, ddof=1) / math.sqrt(3)
+        bound = own.mean(axis=-1) - error
+        np.testing.assert_allclose(found.follower[n], bound)
+        np.testing.assert_allclose(found.leader[n], np.sort(bound)[:, -2:].mean(axis=1))
+    alone, paper = Scheme("lower-bound")(*given), Scheme("stackelberg")(*given)
+    np.testing.assert_array_equal(alone.leader, paper.leader)  # J itself has no error
+
+
 def test_measures_by_loops(tiny):
     rounds = replay(tiny, 2, 20, evaluations=1)
     found = measured(Scheme("max"), tiny, rounds)

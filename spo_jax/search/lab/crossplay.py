@@ -46,7 +46,7 @@ def cross_play(
         raise InputError("candidates, panels and repairs that are kept are 1 or more")
     seeds, leaders = rounds.leaders.shape
     followers = table.utility.shape[1]
-    earned = scheme(rounds.utility, rounds.source, rounds.reference)
+    earned = scheme(rounds.utility, rounds.source, rounds.reference, rounds.scores)
     order = ordered(earned.order, rounds, followers)  # [N, M'] columns, the best first
     count = (order >= 0).sum(axis=1)
     if count.min() < kept:

@@ -27,7 +27,7 @@ from spo_jax.search.lab.survival import compare_rules
 from spo_jax.search.lab.tables import Table
 
 PARTS = ("leader", "follower", "interaction", "noise")
-TOPS = (1, 4, 8)  # of the paper's credit, beside its 2
+BESIDE = ("stackelberg@1", "stackelberg@4", "stackelberg@8", "lower-bound")  # in every replay
 RESPONSES = 6  # to a destroy, where these are not what is compared
 ROUNDS = 4
 RUNS = 400  # at most, through which survivors pass: a rule is called in each round of each
@@ -118,8 +118,7 @@ def _schemes(
     known = [count for count in responses if count <= table.utility.shape[1]]
     tried = distinct(schemes)
     labels = {scheme.label for scheme in tried}
-    tops = [Scheme("stackelberg", top) for top in TOPS]
-    tried += [scheme for scheme in tops if scheme.label not in labels]
+    tried += [Scheme.of(name) for name in BESIDE if name not in labels]
     rows = compare(tried, table, known, seeds, seed)
     lines = []
     for scheme in tried:

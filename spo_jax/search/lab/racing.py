@@ -59,8 +59,8 @@ class Raced:
 
 def raced(rule: Rule | None, scheme: Scheme, table: Table, rounds: Replayed) -> Raced:
     """Races among the responses of each destroy; without a rule all evaluations are made."""
-    flat = scores_of(table, rounds)
-    count, evaluations = flat.shape[0], flat.shape[2]
+    count, evaluations = len(rounds.source), rounds.scores.shape[-1]
+    flat = rounds.scores.reshape(count, -1, evaluations)
     rows = flat.reshape(-1, rounds.source.shape[2], evaluations)
     own = np.ones(rows.shape, bool) if rule is None else race(rule, rows)
     known = completed(rows, own).reshape(count, -1)
@@ -76,10 +76,11 @@ def raced(rule: Rule | None, scheme: Scheme, table: Table, rounds: Replayed) -> 
         return np.where(out.any(axis=1), mean / unit, np.nan)
 
     def seen_with(utility: Array) -> Replayed:
-        return replace(rounds, utility=utility.reshape(rounds.utility.shape))
+        own = utility.reshape(rounds.utility.shape)
+        return replace(rounds, utility=own, scores=own[..., None])  # J alone, as estimated
 
     def advantages(seen: Replayed) -> Array:
-        earned = scheme(seen.utility, seen.source, seen.reference)
+        earned = scheme(seen.utility, seen.source, seen.reference, seen.scores)
         return np.asarray(centred(earned.follower).reshape(count, -1))
 
     seen = seen_with(known)
@@ -93,13 +94,6 @@ def raced(rule: Rule | None, scheme: Scheme, table: Table, rounds: Replayed) -> 
         of_those_out(moved - due, due.std(axis=1)),
         found["rank"], found["regret"],
     )  # fmt: skip
-
-
-def scores_of(table: Table, rounds: Replayed) -> Array:
-    """[N, D R, E]: the evaluations that a round sees, in its order."""
-    pairs = rounds.leaders[..., None], rounds.source
-    flat = [table.scores[(*pairs, column[:, None, None])] for column in rounds.seen.T]
-    return np.stack(flat, axis=-1).reshape(len(rounds.source), -1, len(flat))
 
 
 def races(

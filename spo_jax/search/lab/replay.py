@@ -33,6 +33,7 @@ class Replayed:
     """N rounds. leaders: [N, D] int and source: [N, D, R] int, rows and columns of the table.
 
     utility: [N, D, R] float64, J as the round sees it, the mean over the evaluations that it has.
+    scores: [N, D, R, E] float64, these evaluations.
     reference: such J with the table's best leader and best follower.
     seen: [N, E] int, the evaluations.
     """
@@ -40,6 +41,7 @@ class Replayed:
     leaders: Array
     source: Array
     utility: Array
+    scores: Array
     reference: Reference
     seen: Array
 
@@ -75,16 +77,17 @@ def replay(
     seen = rng.random((seeds, known)).argsort(axis=1)[:, :evaluations]
     best = int(table.utility.max(axis=1).argmax())
     general = int(table.utility.mean(axis=0).argmax())
-    utility = np.zeros(source.shape)
+    scores = np.empty((*source.shape, evaluations))
     mine, others = np.zeros(first.shape), np.zeros((seeds, followers))
-    for column in seen.T:  # one evaluation at a time: all at once would be large
-        utility += table.scores[first[..., None], source, column[:, None, None]]
+    for place, column in enumerate(seen.T):
+        scores[..., place] = table.scores[first[..., None], source, column[:, None, None]]
         mine += table.scores[first, general, column[:, None]]
         others += table.scores[best, :, column]
+    utility = scores.sum(axis=-1)
     utility, mine, others = (each / evaluations for each in (utility, mine, others))
     flat = np.take_along_axis(others, source.reshape(seeds, -1), axis=1)
     reference = Reference(mine, flat.reshape(source.shape), others[:, general])
-    return Replayed(first, source, utility, reference, seen)
+    return Replayed(first, source, utility, scores, reference, seen)
 
 
 def measured(scheme: Scheme, table: Table, rounds: Replayed) -> dict[str, Array]:
@@ -95,7 +98,7 @@ def measured(scheme: Scheme, table: Table, rounds: Replayed) -> dict[str, Array]
     over them, in J's unit.
     """
     value = table.utility.max(axis=1)[rounds.leaders]  # [N, D]
-    earned = scheme(rounds.utility, rounds.source, rounds.reference)
+    earned = scheme(rounds.utility, rounds.source, rounds.reference, rounds.scores)
     score = np.where(np.isnan(earned.score), -np.inf, earned.score)
     kept = np.argsort(-score, axis=-1, kind="stable")[:, :SURVIVORS]
     best = np.sort(value, axis=-1)[:, -SURVIVORS:].mean(axis=-1)

@@ -84,14 +84,18 @@ class Scheme:
         with known_by({} if self.own is None else {self.name: self.own}):
             return get_credit(self.name)
 
-    def __call__(self, utility: Array, source: Array, reference: Reference | None = None) -> Earned:
+    def __call__(
+        self, utility: Array, source: Array, reference: Reference | None = None,
+        scores: Array | None = None,
+    ) -> Earned:  # fmt: skip
         """utility: [..., D, R] float64. source: [..., D, R] int, equal for equal followers.
 
         reference: J with a reference leader and follower, which is also the parent of all
-        followers; by default there is none.
+        followers; by default there is none. scores: [..., D, R, E] float64, the evaluations of
+        which J is the mean, each shown to the scheme as that of an instance; by default J is one.
         """
         if self.own is not None or self.name not in FORMULAS:
-            return self.one_by_one(utility, source, reference)
+            return self.one_by_one(utility, source, reference, scores)
         own = reference or _unknown(utility)
         parents = np.broadcast_to(own.leader[..., None], utility.shape)
         seen = Seen(utility, lambda: source, lambda: own, lambda: parents)
@@ -99,19 +103,22 @@ class Scheme:
         return Earned(leader, follower, *(selection or (leader, follower)))
 
     def one_by_one(
-        self, utility: Array, source: Array, reference: Reference | None = None
-    ) -> Earned:
+        self, utility: Array, source: Array, reference: Reference | None = None,
+        scores: Array | None = None,
+    ) -> Earned:  # fmt: skip
         """As a call, by payoffs: for any scheme, at about half a millisecond a round.
 
         Raises InputError for a scheme that asks for another pair than those with the references.
         """
         own = reference or _unknown(utility)
+        by_instance = (utility[..., None] if scores is None else scores)[..., None]
         leader = np.empty(utility.shape[:-1])
         follower, score = np.empty(utility.shape), np.empty(utility.shape[:-1])
         order = np.empty(utility.shape)
         for place in np.ndindex(utility.shape[:-2]):
             part = Reference(own.leader[place], own.follower[place], own.pair[place])
-            payoff = _payoff(utility[place], source[place], part)
+            payoff = replace(_payoff(utility[place], source[place], part),
+                             scores=by_instance[place])  # fmt: skip
             if asked := pairs_asked([self.function], payoff, self.top):
                 payoff = replace(payoff, asked=self._answers(asked, payoff, part))
             found = self.function(payoff, top=self.top)

@@ -110,13 +110,13 @@ def sequences(
     whole = replay(
         table, responses, seeds, group=group * rounds, evaluations=evaluations, seed=seed
     )
-    leaders, source, utility, mine, others = (
+    leaders, source, utility, scores, mine, others = (
         each.reshape(seeds, rounds, group, *each.shape[2:])
-        for each in (whole.leaders, whole.source, whole.utility, whole.reference.leader,
-                     whole.reference.follower)
+        for each in (whole.leaders, whole.source, whole.utility, whole.scores,
+                     whole.reference.leader, whole.reference.follower)
     )  # fmt: skip
     pair = np.broadcast_to(whole.reference.pair[:, None], (seeds, rounds))
-    return Replayed(leaders, source, utility, Reference(mine, others, pair), whole.seen)
+    return Replayed(leaders, source, utility, scores, Reference(mine, others, pair), whole.seen)
 
 
 def round_of(table: Table, rounds: int) -> int:
