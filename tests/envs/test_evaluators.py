@@ -1,10 +1,14 @@
 """Evaluators that are not ours: what the protocol asks, and where one is taken."""
 
+import re
+from dataclasses import replace
+
 import pytest
 
 from spo_jax.envs.problems import get_problem
 from spo_jax.envs.report.evaluation import evaluate
-from spo_jax.envs.run.evaluator import get_evaluator, require_rollouts
+from spo_jax.envs.run.adaptive import Adaptation
+from spo_jax.envs.run.evaluator import get_evaluator, require_rollouts, require_searches
 from spo_jax.envs.run.local import LocalEvaluator
 from spo_jax.errors import InputError
 from spo_jax.program import Pair, Program
@@ -36,6 +40,9 @@ class Wrapped:
     def run(self, pairs, instances, seeds=(0, 1), steps=100, **options):
         return self.inner.run(pairs, instances, seeds, steps, **options)
 
+    def adaptive(self, destroys, repairs, instances, seeds, steps, rules, **options):
+        return self.inner.adaptive(destroys, repairs, instances, seeds, steps, rules, **options)
+
 
 class Unmanaged(Wrapped):
     __enter__ = None  # type: ignore[assignment]
@@ -51,6 +58,10 @@ class Narrow(Wrapped):
         return None
 
 
+class Static(Wrapped):
+    adaptive = None  # type: ignore[assignment]
+
+
 class Sizeless(Wrapped):
     def __init__(self, problem):
         pass
@@ -62,6 +73,7 @@ class Sizeless(Wrapped):
         (Unmanaged, "made a Unmanaged: an evaluator is a context manager and has layers"),
         (Bare, "made a Bare: an evaluator is a context manager and has layers"),
         (Narrow, r"its method run must take \(pairs, instances, seeds, steps, \*, seconds"),
+        (Static, "has no method adaptive, which spo_jax.envs.run.evaluator.Evaluator requires"),
         (Sizeless, r"must take \(problem, workers, \*, seed"),
         (lambda problem, workers, **settings: 3, "made a int"),
         (3, "is of type int, not a function"),
@@ -79,6 +91,23 @@ def test_an_evaluator_of_ones_own(monkeypatch):
     report = evaluate(PAIR, TSP, ["uniform:8x1"], steps=3, seeds=1, references="none",
                       evaluator=get_evaluator("m:x"))  # fmt: skip
     assert report.sandbox == {"elsewhere": True}
+
+
+def test_searches_of_another_shape_are_refused():
+    programs, rules = [PAIR.destroy], Adaptation()
+    with LocalEvaluator(TSP) as evaluator:
+        found = evaluator.adaptive(
+            programs, [PAIR.repair], TSP.sample(8, 2, 0), (0, 1, 2), 4, rules
+        )
+    require_searches(found, 2, 3, 4)
+    for other, message in (
+        (None, "returned a NoneType: it must return AdaptiveRuns of shape (2, 3, 4)"),
+        (replace(found, outcomes=found.outcomes[..., 1:]), "outcomes of shape (2, 3, 3)"),
+        (replace(found, drawn=found.drawn[..., 1:]), "drawn of shape (2, 3, 4, 1)"),
+        (replace(found, rollouts=None), "returned a NoneType: it must return Rollouts"),
+    ):
+        with pytest.raises(InputError, match=re.escape(message)):
+            require_searches(other, 2, 3, 4)
 
 
 def test_rollouts_of_another_shape_are_refused():

@@ -291,12 +291,13 @@ def test_an_operator_that_fails_beside_the_trivial_one_does_not_join():
     assert get_problem("vrptw").simple == ""
 
 
-def test_an_evaluator_without_adaptive_searches():
-    class Plain(Evaluator):
-        adaptive = property()
+def test_searches_of_another_shape_are_refused():
+    class Short(Evaluator):
+        def adaptive(self, destroys, repairs, instances, seeds, steps, rules, **options):
+            return super().adaptive(destroys, repairs, instances, seeds, steps - 1, rules)
 
-    with pytest.raises(InputError, match="has no adaptive searches"):
-        run("g-lns", evaluator=Plain())
+    with pytest.raises(InputError, match="must return AdaptiveRuns of shape"):
+        run("g-lns", evaluator=Short())
 
 
 def test_nothing_works():

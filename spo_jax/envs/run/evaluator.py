@@ -7,6 +7,8 @@ from inspect import getattr_static
 from typing import Any, Protocol, Self, runtime_checkable
 
 from spo_jax.envs.problem import Instance, Problem
+from spo_jax.envs.run.adaptive import Adaptation
+from spo_jax.envs.run.operators import AdaptiveRuns
 from spo_jax.envs.run.rollouts import Refusal, Rollouts
 from spo_jax.envs.run.shown import OBSERVED, Showing
 from spo_jax.errors import InputError
@@ -57,6 +59,26 @@ class Evaluator(Protocol):
         """
         ...
 
+    def adaptive(
+        self,
+        destroys: Sequence[Program],
+        repairs: Sequence[Program],
+        instances: Sequence[Instance],
+        seeds: Sequence[int],
+        steps: int,
+        rules: Adaptation,
+        *,
+        carry: bool = True,
+        progress: Progress | None = None,
+    ) -> AdaptiveRuns:
+        """A search of `steps` per instance and seed that draws operators by weights (G-LNS).
+
+        rules: rewards, weights and acceptance. carry: whether the weights of a seed go on from
+            instance to instance; otherwise they begin anew in each.
+        progress: called with (searches done, searches in all).
+        """
+        ...
+
 
 @runtime_checkable
 class Spread(Protocol):
@@ -82,6 +104,20 @@ def require_rollouts(found: object, pairs: int, instances: int, seeds: int, step
     if shape != due:
         what = f"a {type(found).__name__}" if shape is None else f"best_cost of shape {shape}"
         raise InputError(f"the evaluator returned {what}: it must return Rollouts of shape {due}")
+
+
+def require_searches(found: object, instances: int, seeds: int, steps: int) -> None:
+    """Raises InputError unless an evaluator returned AdaptiveRuns of the shape asked for."""
+    due = (instances, seeds, steps)
+    if not isinstance(found, AdaptiveRuns):
+        shape = f"a {type(found).__name__}"
+    elif found.outcomes.shape != due:
+        shape = f"outcomes of shape {found.outcomes.shape}"
+    elif found.drawn.shape != (*due, 2):
+        shape = f"drawn of shape {found.drawn.shape}"
+    else:
+        return require_rollouts(found.rollouts, 1, instances, seeds, steps)
+    raise InputError(f"the evaluator returned {shape}: it must return AdaptiveRuns of shape {due}")
 
 
 class EvaluatorFactory(Protocol):

@@ -29,6 +29,7 @@ from pydantic import Field
 from spo_jax.config import Settings
 from spo_jax.envs.problem import Instance
 from spo_jax.envs.run.adaptive import Adaptation, Outcome
+from spo_jax.envs.run.evaluator import require_searches
 from spo_jax.envs.run.operators import AdaptiveRuns
 from spo_jax.envs.run.rollouts import Status
 from spo_jax.errors import InputError
@@ -184,15 +185,10 @@ class Glns:
         """The adaptive searches of an epoch; None where a population is empty."""
         if not (destroys and repairs):
             return None
-        if not hasattr(parts.evaluator, "adaptive"):
-            raise InputError(
-                "method g-lns: this run's evaluator has no adaptive searches; it must have the "
-                "method `adaptive` of spo_jax.envs.run.local.LocalEvaluator"
-            )
         look, first = parts.observer, (k - 1) * self.generations
         look.stage(k, "adaptive search", self.generations * len(instances))
         with look.working("cross-play"):
-            return parts.evaluator.adaptive(
+            found = parts.evaluator.adaptive(
                 [member.program for member in destroys],
                 [member.program for member in repairs],
                 instances,
@@ -201,6 +197,8 @@ class Glns:
                 self.rules,
                 progress=lambda done, total: look.advance(done),
             )
+        require_searches(found, len(instances), self.generations, self.iterations)
+        return found
 
 
 # --- the scores of operators ----------------------------------------------------------------------
