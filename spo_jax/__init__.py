@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from spo_jax.program import save_pair as save_pair
     from spo_jax.search.credit import Credits as Credits
     from spo_jax.search.credit import Payoff as Payoff
+    from spo_jax.search.frameworks.scoring import Score as Score
+    from spo_jax.search.frameworks.scoring import Scorer as Scorer
     from spo_jax.search.population import Member as Member
     from spo_jax.search.rounds import Observer as Observer
     from spo_jax.search.runs.discover import discover as discover
@@ -44,6 +46,7 @@ _MODULES = {
     "errors": ("InputError", "SpoError"),
     "program": ("Completion", "Group", "Pair", "Program", "Prompt", "load_pair", "save_pair"),
     "search.credit": ("Credits", "Payoff"),
+    "search.frameworks.scoring": ("Score", "Scorer"),
     "search.population": ("Member",),
     "search.rounds": ("Observer",),
     "search.runs.discover": ("discover", "settings"),

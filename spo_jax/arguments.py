@@ -169,6 +169,23 @@ def _export(sub: argparse.ArgumentParser) -> None:
     add("--adapters", metavar="DIR", help="write both adapters to DIR/destroy and DIR/repair")
 
 
+def _task(sub: argparse.ArgumentParser) -> None:
+    from spo_jax import flags, presets
+    from spo_jax.words import FRAMEWORKS, TASK_SETTINGS
+
+    sub.usage = f"spo task {{{','.join(FRAMEWORKS)}}} [PROBLEM] --out FOLDER [settings]"
+    add = sub.add_argument
+    add("framework", metavar="FRAMEWORK", choices=FRAMEWORKS, help=", ".join(FRAMEWORKS))
+    add("problem", nargs="?", metavar="PROBLEM", help=PROBLEM)
+    add("--out", required=True, metavar="FOLDER", help="a new or an empty folder")
+    add("--preset", help=f"a name, or a TOML file (default: {presets.DEFAULT_PRESET})")
+    add(
+        "--start", metavar="PAIR_OR_RUN", help="the first pair (default: the problem's trivial one)"
+    )
+    section = sub.add_argument_group("settings", "what pairs are scored on, as in spo discover")
+    flags.add_settings(section, TASK_SETTINGS, argparse.SUPPRESS)
+
+
 def _evaluate(sub: argparse.ArgumentParser) -> None:
     add = sub.add_argument
     add("pair", metavar="PAIR_OR_RUN", help="a pair file, or a run folder for its best pair")
@@ -407,6 +424,15 @@ COMMANDS: dict[str, tuple[str, str, str, Callable[[argparse.ArgumentParser], Non
         "overwritten.",
         "spo export runs/first --out pair.py",
         _export,
+    ),
+    "task": (
+        "write what OpenEvolve or ShinkaEvolve evolves pairs with",
+        "Writes the folder from which another framework evolves a pair: a first program, its "
+        "evaluator, which scores pairs in our sandbox as a discovery with these settings does, and "
+        "a config with the system message. Prints the command that starts it. Nothing is "
+        "overwritten.",
+        "spo task openevolve tsp --out evolving",
+        _task,
     ),
     "evaluate": (
         "measure a pair on instances",

@@ -357,6 +357,7 @@ COMMANDS: dict[str, Callable[[argparse.Namespace], int]] = {
     "report": _of_runs("report"),
     "watch": _of_runs("watch"),
     "export": _of_runs("export"),
+    "task": _of_runs("task"),
     "evaluate": _evaluate,
     "baseline": _baseline,
     "solve": _solve,

@@ -9,3 +9,10 @@ LEARNERS = ("model", VLLM)  # generators whose model can learn
 WITH_MODEL = (*LEARNERS, ENDPOINT)  # generators that `model` is for
 KIT = "lns"  # the module by which programs import the kit of a problem
 SPO = "spo"  # the method of the paper; the others are its baselines and train no model
+FRAMEWORKS = ("openevolve", "shinka")  # for which `spo task` writes a folder
+# What a score depends on, and what the system message of such a folder says.
+TASK_SETTINGS = (
+    "seed", "workers", "on", "distances", "capacity", "utility", "evaluator", "ray_address", "size",
+    "instances", "rollouts", "steps", "cpu_seconds", "work", "memory_mb", "on_invalid",
+    "unsafe_sandbox", "kit", "state", "prompts",
+)  # fmt: skip

@@ -8,7 +8,7 @@ a model of the package, come in between: see `settings`.
 import difflib
 import json
 import tomllib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from importlib import resources
 from pathlib import Path
 from types import NoneType
@@ -110,15 +110,18 @@ def to_toml(
     settings: Settings,
     asked: Mapping[str, Any] | None = None,
     implied: Mapping[str, str] | None = None,
+    only: Collection[str] | None = None,
 ) -> str:
     """Settings as a preset, each with its help.
 
     asked: values to write instead, by flat name. implied: settings that are comments, and for which
-    model they hold.
+    model they hold. only: the flat names to write, by default all.
     """
     lines, values, group = [], settings.flat() | dict(asked or {}), ""
     implied = implied or {}
     for name, each in FIELDS.items():
+        if only is not None and name not in only:
+            continue
         if each.group != group:
             group = each.group
             lines += ["", f"[{group}]"]

@@ -16,6 +16,13 @@ FULL_STEPS = 500  # Problem.cpu_seconds is for this many steps
 CHECK_SECONDS = 5.0  # of CPU time for one program's gate
 
 
+def limit_of(problem: Problem, instance: Instance, cpu_seconds: float | None) -> float:
+    """CPU seconds of 500 steps. The problem's own limit is made for up to 500 nodes."""
+    if cpu_seconds is not None:
+        return cpu_seconds
+    return problem.cpu_seconds * max(1.0, (instance.size / 500) ** 2)
+
+
 @dataclass(frozen=True)
 class Planner:
     """The terms of all rollouts of an evaluator, which has the same arguments.
@@ -32,10 +39,8 @@ class Planner:
     work: float | None
 
     def limit(self, instance: Instance) -> float:
-        """CPU seconds of 500 steps. The problem's own limit is made for up to 500 nodes."""
-        if self.cpu_seconds is not None:
-            return self.cpu_seconds
-        return self.problem.cpu_seconds * max(1.0, (instance.size / 500) ** 2)
+        """CPU seconds of 500 steps."""
+        return limit_of(self.problem, instance, self.cpu_seconds)
 
     def tasks(
         self, instances: Sequence[Instance], seeds: Sequence[int], steps: int

@@ -1,5 +1,4 @@
-"""The commands `spo discover`, `spo runs`, `spo report`, `spo watch` and
-`spo export`.
+"""The commands `spo discover`, `spo runs`, `spo report`, `spo watch`, `spo export` and `spo task`.
 
 Their flags are in arguments.py.
 """
@@ -187,4 +186,20 @@ def export(args: argparse.Namespace) -> int:
         with Store.reopen(run.path):  # no other process may write checkpoints meanwhile
             export_adapters(run.config, run.path / CHECKPOINTS, run.rounds, args.adapters)
         print(f"{args.adapters}: the adapters after round {run.rounds}, destroy and repair")
+    return 0
+
+
+def task(args: argparse.Namespace) -> int:
+    """`spo task FRAMEWORK [PROBLEM] --out FOLDER [--preset P] [--start PAIR] [settings]`."""
+    from spo_jax.search.frameworks.folder import write_task
+
+    command = write_task(
+        args.framework,
+        args.problem,
+        args.preset,
+        out=args.out,
+        start=args.start,
+        **flags.given(args),
+    )
+    print(f"{args.out}: start it with\n\n    {command}\n")
     return 0
