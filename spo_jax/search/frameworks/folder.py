@@ -92,6 +92,7 @@ def write_task(
         "longest": str(2 * MAX_SOURCE),
         "timeout": str(patience),
         "clock": f"{patience // 3600:02}:{patience // 60 % 60:02}:{patience % 60:02}",
+        "task": repr(str(folder.resolve() / TASK)),
         "message": textwrap.indent(system_message(scorer), "    ").rstrip("\n"),
     }
     files = {name: _filled(template, values) for name, template in kind.files.items()}
@@ -110,7 +111,7 @@ def evolvable(problem: Problem, pair: Pair) -> str:
     about = (
         f"A destroy and a repair for {problem.name}: `spo evaluate` and `spo solve` read this file."
     )
-    return f'"""{about}"""\n\n{START}\n{body}\n{END}\n'
+    return f'"""{about}"""\n\n{START}\n\n{body}\n\n{END}\n'
 
 
 def _first(problem: Problem, start: str | Path | None) -> Pair:
