@@ -246,6 +246,12 @@ BAD = [
     (["export", "."], "--out FILE.py, --adapters DIR"),
     (["export", ".", "--adapters", "new", "--for", "alns"], "--for is about a file"),
     (["export", ".", "--out", "new.py", "--for", "excel"], "unknown --for 'excel'"),
+    (["task", "openevolve"], "--out"),
+    (["task", "openevolve", "--out", "new"], "which problem"),
+    (["task", "evolve", "tsp", "--out", "new"], "unknown framework 'evolve': did you mean"),
+    (["task", "shinka", "tsp", "--out", "."], "not an empty folder"),
+    (["task", "shinka", "tsp", "--out", "new", "--start", "nowhere.py"], "no such file"),
+    (["task", "shinka", "tsp", "--out", "new", "--rounds", "3"], "unknown option --rounds"),
     (["runs", "nowhere"], "no such folder"),
     (["evaluate", "nowhere", "--problem", "tsp", "--on", "ten.tsp"], "no such file"),
 ]
