@@ -283,17 +283,31 @@ def test_each_operator_alone_in_an_adaptive_search(file, rules):
     assert (Outcome.WORSE in found.outcomes) == (rules != PLAIN)
 
 
+def test_operators_as_long_together_as_published_ones_are_one_program(file):
+    """The five repairs for the TSP have 33,571 characters."""
+    pair = load_operators(file(long_repairs(5, 255)), get_problem("tsp"))
+    assert 33_571 < len(pair.repair.source) < 40_000
+    with LocalEvaluator(get_problem("tsp")) as evaluator:
+        rollouts = evaluator.run([pair], get_problem("tsp").sample(12, 1, 0), (0,), 10)
+    assert rollouts.failure(0) is None
+
+
+@pytest.mark.long
 def test_operators_that_are_too_long_together_are_not_too_long_alone(file):
-    """As five published repairs are."""
-    body = TSP.split("def insert_v1")[1].split("if __name__")[0]
-    many = TSP + "".join(
-        f"\n\ndef insert_long{k}{body}".replace(
-            "    x = list(x)\n", "    x = list(x)\n" + "    x = [node for node in x]\n" * 300
-        )
-        for k in range(5)
-    )
-    with pytest.raises(InputError, match="at most 32768"):
+    many = long_repairs(2, 1300)
+    with pytest.raises(InputError, match="at most 65536"):
         load_operators(file(many), get_problem("tsp"))
     programs = load_each(file(many), get_problem("tsp"))
-    assert len(programs["repair"]) == 6
-    assert all(len(program.source) < 32_768 for program in programs["repair"])
+    assert len(programs["repair"]) == 3
+    assert all(len(program.source) < 65_536 for program in programs["repair"])
+
+
+def long_repairs(count, lines):
+    """The file TSP with further repairs, each of so many more lines."""
+    body = TSP.split("def insert_v1")[1].split("if __name__")[0]
+    return TSP + "".join(
+        f"\n\ndef insert_long{k}{body}".replace(
+            "    x = list(x)\n", "    x = list(x)\n" + "    x = [node for node in x]\n" * lines
+        )
+        for k in range(count)
+    )

@@ -230,7 +230,7 @@ def test_a_long_chain_of_helpers_is_written_in_an_order_that_runs():
     n = 1500
     chain = "".join(f"A{k} = lambda: A{k + 1}()\n" for k in reversed(range(n)))
     source = f"{chain}A{n} = lambda: 7\n{DESTROY}    return A{n - 5}(), []\n"
-    assert len(source) < 32_768 * 2
+    assert len(source) < 65_536
     pair = Pair(Program("destroy", source, "Chain."), Program("repair", REPAIR, "Append."))
     namespace: dict = {}
     exec(format_pair(pair), namespace)
