@@ -1,5 +1,6 @@
 """The folder that another framework starts from: `spo task`."""
 
+import shlex
 import textwrap
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -27,12 +28,12 @@ START, END = "# EVOLVE-BLOCK-START", "# EVOLVE-BLOCK-END"
 class Framework:
     """Its files by their templates, the name of its first program, and its command.
 
-    command: of (folder).
+    command: of the folder, as a shell takes it.
     """
 
     files: dict[str, str]
     first: str
-    command: Callable[[Path], str]
+    command: Callable[[str], str]
 
 
 KINDS = {
@@ -79,6 +80,8 @@ def write_task(
     kind, folder = KINDS[framework], Path(out)
     scorer = Scorer(problem, preset, **more)
     config = scorer.config.replace(on=absolute(scorer.config.evaluation.on))
+    if config.generator.prompts is not None:
+        config = config.replace(prompts=str(Path(config.generator.prompts).resolve()))
     pair = _first(scorer.problem, start)
     try:
         if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
@@ -100,7 +103,7 @@ def write_task(
     files[kind.first] = evolvable(scorer.problem, pair)
     for name, text in files.items():
         write_atomically(folder / name, text)
-    return kind.command(folder)
+    return kind.command(shlex.quote(str(folder)))
 
 
 def evolvable(problem: Problem, pair: Pair) -> str:

@@ -22,7 +22,7 @@ from spo_jax.envs.run.evaluator import Evaluator, get_evaluator, require_rollout
 from spo_jax.envs.run.planning import CHECK_SECONDS, FULL_STEPS, limit_of
 from spo_jax.envs.run.rollouts import Failed, Status
 from spo_jax.envs.run.shown import shown_with
-from spo_jax.errors import InputError, SandboxUnavailable, require_path
+from spo_jax.errors import InputError, SandboxUnavailable, require_kind, require_path
 from spo_jax.program import Pair
 from spo_jax.program.pairfile import parse_pair, read_file
 from spo_jax.search.instances import training_instances
@@ -107,7 +107,7 @@ class Scorer:
 
     @property
     def seconds(self) -> float:
-        """The CPU seconds that one pair can take at most, all its rollouts together."""
+        """The CPU seconds that a pair may take by its limits, all rollouts and both gates."""
         evaluation = self.config.evaluation
         limits = [limit_of(self.problem, each, evaluation.cpu_seconds) for each in self.instances]
         rollouts = math.fsum(limits) * evaluation.rollouts * evaluation.steps / FULL_STEPS
@@ -132,6 +132,7 @@ class Scorer:
 
     def text(self, text: str, *, first: bool = False) -> Score:
         """The score of a pair file's text; see `pair`."""
+        require_kind("text", text, str, "the text of a pair file")
         try:
             pair = parse_pair(text, _TEXT)
         except InputError as error:
@@ -146,6 +147,7 @@ class Scorer:
         twice; InputError for an evaluator or a utility of the user's that does what it must not,
         and for a J that is not above what failed pairs score.
         """
+        require_kind("pair", pair, Pair, "a Pair")
         instances = self.instances[:1] if first else self.instances
         seeds = range(1 if first else self.config.evaluation.rollouts)
         with self._lock:
