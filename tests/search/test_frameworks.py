@@ -85,6 +85,13 @@ def test_markers_are_comments(scorer):
     assert re.fullmatch(r'""".*"""\s*', outside)
 
 
+def test_markers_are_not_nested():
+    text = evolvable(TSP, load_pair(TSP.simple)).replace(f"{START}\n\n", f"{START}\n")
+    again = evolvable(TSP, parse_pair(text, "text"))
+    assert again == evolvable(TSP, load_pair(TSP.simple))
+    assert again.count("EVOLVE-BLOCK") == 2
+
+
 def test_wrong_settings():
     with pytest.raises(InputError, match="rounds"):
         Scorer("tsp", round=3)
@@ -505,6 +512,8 @@ def test_folders_that_cannot_be_written(tmp_path, capsys):
         write_task("shinka", "vrptw", out=tmp_path / "new")
     with pytest.raises(InputError, match="unknown framework 'eoh': use openevolve, shinka"):
         write_task("eoh", "tsp", out=tmp_path / "new")
+    with pytest.raises(InputError, match="nowhere"):
+        write_task("shinka", "tsp", out=tmp_path / "new", prompts="nowhere")
     assert spo(["task", "eoh", "tsp", "--out", str(tmp_path / "new")]) == 2
     assert spo(["task", "shinka", "tsp"]) == 2
     assert capsys.readouterr().err.count("\n") == 2

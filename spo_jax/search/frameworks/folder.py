@@ -83,12 +83,6 @@ def write_task(
     if config.generator.prompts is not None:
         config = config.replace(prompts=str(Path(config.generator.prompts).resolve()))
     pair = _first(scorer.problem, start)
-    try:
-        if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-            raise InputError(f"{folder} is there and not an empty folder: choose another one")
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise InputError(f"{folder}: cannot be made: {error.strerror}") from None
     patience = 60 + round(4 * scorer.seconds)  # seconds by the wall clock, of a busy machine
     values = {
         "seed": str(config.seed),
@@ -101,16 +95,26 @@ def write_task(
     files = {name: _filled(template, values) for name, template in kind.files.items()}
     files[TASK] = presets.to_toml(config, only={"problem", *TASK_SETTINGS})
     files[kind.first] = evolvable(scorer.problem, pair)
+    try:
+        if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+            raise InputError(f"{folder} is there and not an empty folder: choose another one")
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(f"{folder}: cannot be made: {error.strerror}") from None
     for name, text in files.items():
         write_atomically(folder / name, text)
     return kind.command(shlex.quote(str(folder)))
 
 
 def evolvable(problem: Problem, pair: Pair) -> str:
-    """A pair file with all of its code between the markers of what may change."""
+    """A pair file with all of its code between the markers of what may change.
+
+    Markers in the programs, which may come from such a file, are left out.
+    """
     text = format_pair(pair)
     behind = parse_tree(text).body[0].end_lineno  # the docstring tells of the pair as it is
-    body = "\n".join(text.splitlines()[behind:]).strip("\n")
+    lines = [line for line in text.split("\n")[behind:] if line.strip() not in (START, END)]
+    body = "\n".join(lines).strip("\n")
     about = (
         f"A destroy and a repair for {problem.name}: `spo evaluate` and `spo solve` read this file."
     )

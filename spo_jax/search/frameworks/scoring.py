@@ -230,7 +230,7 @@ def _mendable(failure: Failed, pair: Pair) -> str:
     programs = {"destroy": pair.destroy, "repair": pair.repair}
     if failure.role not in programs:
         return failure.reason
-    lines = programs[failure.role].source.splitlines()
+    lines = programs[failure.role].source.split("\n")
 
     def quoted(found: re.Match[str]) -> str:
         number = int(found[1])

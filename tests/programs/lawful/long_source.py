@@ -1,7 +1,7 @@
 # role: destroy
 # problem: tsp
 # expect: ok
-# why: thirty thousand characters of comments
-# @REPEAT 30000 x@
+# why: sixty thousand characters of comments
+# @REPEAT 60000 x@
 def destroy(dist, current_tour, steps_since_improvement, rng):
     return current_tour[2:], current_tour[:2]
