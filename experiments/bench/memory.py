@@ -28,11 +28,12 @@ from launches import launches
 
 from spo_jax.rl import logprobs, sampling
 from spo_jax.rl.batches import Batch
+from spo_jax.rl.gradients import accumulate
 from spo_jax.rl.grpo import GrpoConfig
 from spo_jax.rl.lora import TARGET_SETS, LoraConfig, init_adapter
 from spo_jax.rl.qwen3_5 import Qwen3_5
 from spo_jax.rl.sampling import SamplingConfig
-from spo_jax.rl.trainer import Trainer, accumulate
+from spo_jax.rl.trainer import Trainer
 
 CARDS = Path(__file__).parent / "cards"
 KERNELS = "kernels that it starts"  # of a GPU; loops on a CPU say little

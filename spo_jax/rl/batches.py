@@ -71,7 +71,8 @@ class WeightedSample:
 class Selection:
     """The samples with an advantage, and counts.
 
-    samples: those with a non-zero advantage, by group. groups: number with a usable sample.
+    samples: those with a non-zero advantage, by group; all with an advantage where the objective
+    compares with the base, which pulls at them too. groups: number with a usable sample.
     usable: samples with a credit and log-probabilities. dropped: the others. largest: samples of
     the largest group, whatever they are worth.
     """
@@ -101,7 +102,8 @@ def select(groups: Sequence[TokenGroup], config: GrpoConfig, context: int) -> Se
     for index, (group, values) in enumerate(zip(groups, found, strict=True)):
         size = int(np.isfinite(values).sum())
         rows = []
-        for i in np.flatnonzero(np.nan_to_num(values)).tolist():
+        moved = np.isfinite(values) if config.refers else np.nan_to_num(values)
+        for i in np.flatnonzero(moved).tolist():
             length = len(group.prompt) + len(group.completions[i])
             if length > context:
                 raise InputError(
@@ -127,7 +129,8 @@ class Batch:
 
     prompts: [G, P] int32, padded on the left; prompt_mask: [G, P] bool. tokens: [K, G m, C] int32,
     padded on the right; mask: [K, G m, C] bool; logprobs: [K, G m, C] float32 of the sampler.
-    advantage, weight: [K, G m] float32; a padding row has weight zero.
+    advantage, weight: [K, G m] float32; a padding row has weight zero. reference: [K, G m, C]
+    float32, log-probabilities of the base alone, for objectives that compare with it.
     """
 
     prompts: jax.Array
@@ -137,6 +140,7 @@ class Batch:
     logprobs: jax.Array
     advantage: jax.Array
     weight: jax.Array
+    reference: jax.Array | None = None
 
 
 Rows = tuple[WeightedSample | None, ...]  # a batch's rows in order, K times G m; None: padding
@@ -159,13 +163,13 @@ def plan(
             width = -(-largest // -(-largest // width))
         for start in range(0, len(groups), devices):
             some = groups[start : start + devices]
-            yield _batch(some, devices, width, largest, config.ladder, mesh)
+            yield batch_of(some, devices, width, largest, config.ladder, mesh)
         return
     rows = sorted((row for group in selection.samples for row in group), key=_length)
     for start in range(0, len(rows), width * devices):
         # K = 1 and m = 1: every row is a group of one.
         single = [(row,) for row in rows[start : start + width * devices]]
-        yield _batch(single, width * devices, 1, 0, config.ladder, mesh)
+        yield batch_of(single, width * devices, 1, 0, config.ladder, mesh)
 
 
 def _length(sample: WeightedSample) -> int:
@@ -176,7 +180,7 @@ def _longest(group: tuple[WeightedSample, ...]) -> tuple[int, int]:
     return len(group[0].prompt), max(len(sample.tokens) for sample in group)
 
 
-def _batch(
+def batch_of(
     groups: Sequence[tuple[WeightedSample, ...]],
     count: int,
     width: int,

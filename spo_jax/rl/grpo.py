@@ -5,8 +5,8 @@ inside jit. A variant is a function with the signature of `centred` or `sequence
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
 
 import jax
 import jax.numpy as jnp
@@ -14,6 +14,10 @@ import numpy as np
 
 from spo_jax.errors import InputError
 from spo_jax.rl.buckets import FINE, Ladder
+from spo_jax.rl.logprobs import token_logprobs
+
+if TYPE_CHECKING:
+    from spo_jax.rl.batches import Batch
 
 Advantage = Callable[[np.ndarray], np.ndarray]  # credits [B] float64, finite -> advantages [B]
 LogRatio = Callable[[jax.Array, jax.Array], jax.Array]  # see `sequence`
@@ -83,8 +87,10 @@ class GrpoConfig:
     on_policy: the updated adapter is the one that sampled, but the sampler rounds differently. Then
         the trainer's own log-probabilities replace the sampler's.
     importance_cap: with on_policy, weight each sample by its probability under the trainer over
-    that under the sampler, both at `sampled_at`, at most this; None: equal weights. Raises
-    InputError for a value out of range.
+    that under the sampler, both at `sampled_at`, at most this; None: equal weights.
+    kl: weight of the divergence from the base without an adapter, a mean over a sample's tokens of
+        Schulman's estimate exp(d) - d - 1, d = log pi_base - log pi (Shao et al., 2024); the paper
+        has none. Raises InputError for a value out of range.
     """
 
     learning_rate: float = 5e-6
@@ -102,6 +108,7 @@ class GrpoConfig:
     ladder: Ladder = FINE
     on_policy: bool = False
     importance_cap: float | None = None
+    kl: float = 0.0
 
     def __post_init__(self) -> None:
         positive = ("learning_rate", "max_gradient_norm", "temperature", "micro_batch")
@@ -119,8 +126,37 @@ class GrpoConfig:
             raise InputError(f"clip is {self.clip}; it must be between 0 and 1")
         if self.importance_cap is not None and not self.importance_cap > 0:
             raise InputError(f"importance_cap is {self.importance_cap}; it must be above 0")
-        if self.weight_decay < 0 or (self.failure_penalty or 0) < 0:
-            raise InputError("weight_decay and failure_penalty must not be negative")
+        if min(self.weight_decay, self.failure_penalty or 0, self.kl) < 0:
+            raise InputError("weight_decay, failure_penalty and kl must not be negative")
+
+    @property
+    def refers(self) -> bool:
+        """Whether the loss compares with the base."""
+        return self.kl > 0
+
+    def loss(
+        self, hidden: jax.Array, head: jax.Array, rows: "Batch"
+    ) -> tuple[jax.Array, "Outcome"]:
+        """The weighted loss of rows [B], negative eq:grpo; see `gradients.Objective`."""
+        logprobs = token_logprobs(hidden, rows.tokens, head, self.temperature)
+        weight, old, drift = rows.weight, rows.logprobs, None
+        if self.on_policy:
+            hidden, head, old = jax.lax.stop_gradient((hidden, head, logprobs))
+            compared = old  # the trainer's log-probabilities, at the sampler's temperature
+            if self.sampled_at not in (None, self.temperature):
+                compared = token_logprobs(hidden, rows.tokens, head, self.sampled_at)
+            drift = compared - rows.logprobs
+        outcome = clipped_objective(
+            logprobs, old, rows.mask, rows.advantage, self.clip, self.ratio, drift
+        )
+        if self.on_policy and self.importance_cap is not None:
+            weight *= jnp.exp(jnp.minimum(outcome.drift, jnp.log(self.importance_cap)))
+        value = outcome.value
+        if self.refers:
+            assert rows.reference is not None
+            value -= self.kl * divergence(logprobs, rows.reference, rows.mask)
+            outcome = replace(outcome, value=value)
+        return -jnp.sum(value * weight), outcome
 
 
 def advantages(
@@ -225,6 +261,15 @@ def clipped_objective(
         drift_max=jnp.abs(drift).max(axis=1),
         drift_clipped=jnp.sum(_held(ratio(drift, mask), A, clip) & mask, axis=1) / count,
     )
+
+
+def divergence(logprobs: jax.Array, reference: jax.Array, mask: jax.Array) -> jax.Array:
+    """Schulman's estimate of KL(policy, reference) [B], a mean over the tokens of each row.
+
+    logprobs, reference: [B, T] float32. mask: [B, T] bool. Never negative.
+    """
+    d = jnp.where(mask, reference - logprobs, 0.0)
+    return jnp.sum(jnp.expm1(d) - d, axis=1) / jnp.maximum(mask.sum(axis=1), 1)
 
 
 def _held(log_ratio: jax.Array, advantage: jax.Array, clip: float) -> jax.Array:

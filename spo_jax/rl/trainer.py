@@ -1,10 +1,10 @@
 """The update of one role's adapter: gradients over micro-batches, then one AdamW step."""
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, replace
-from functools import cache, partial
+from functools import partial
 from typing import Any
 
 import jax
@@ -14,14 +14,13 @@ import optax
 from flax import nnx
 
 from spo_jax.errors import SpoError
-from spo_jax.rl.backend import quick_options
 from spo_jax.rl.batches import Batch, TokenGroup, WeightedSample, plan, select
 from spo_jax.rl.buckets import FEW
-from spo_jax.rl.grpo import GrpoConfig, Outcome, clipped_objective
-from spo_jax.rl.logprobs import token_logprobs
+from spo_jax.rl.gradients import Static, accumulator, read, referred
+from spo_jax.rl.grpo import GrpoConfig, Outcome
 from spo_jax.rl.lora import Adapter, LoraConfig, init_adapter
-from spo_jax.rl.qwen3_5.model import Past, Qwen3_5
-from spo_jax.rl.sharding import gathered, replicated
+from spo_jax.rl.qwen3_5.model import Qwen3_5
+from spo_jax.rl.sharding import replicated
 
 
 class NotFinite(SpoError, ArithmeticError):
@@ -38,28 +37,87 @@ class Learner:
     steps: jax.Array
 
 
-class Trainer:
-    """Updates adapters of one frozen base; its only state is the base.
+class AdapterTrainer:
+    """Adapters of one frozen base, and what every objective needs to move them.
 
-    context: maximum tokens of a prompt with its completion.
+    config: the objective's (`spo_jax.rl.gradients.Objective`), with the optimizer's settings.
+    context: maximum tokens of a prompt with its completion. Its only state is the base.
     """
 
-    def __init__(
-        self, model: Qwen3_5, lora: LoraConfig, config: GrpoConfig, context: int = 8192
-    ) -> None:
+    def __init__(self, model: Qwen3_5, lora: LoraConfig, config: Any, context: int = 8192) -> None:
         self.lora, self.config, self.context = lora, config, context
         self.model_config, self.mesh = model.config, model.mesh
-        self._settings = _Settings(nnx.graphdef(model), lora, config)
+        self._settings = Static(nnx.graphdef(model), lora, config)
         self._weights = nnx.state(model)
         self._shardings: Any = None
         self._host: Any = None  # the base's copy in host memory, if made
-        self._prepared: Future[Any] | None = None
 
     def init(self, key: jax.Array) -> Learner:
         """A learner with an adapter without effect."""
         adapter = init_adapter(key, self.lora, self.model_config)
         optimizer = make_optimizer(self.config).init(adapter)
         return replicated(Learner(adapter, optimizer, jnp.int32(0)), self.mesh)
+
+    def prepare(self, learner: Learner, samples: int) -> None:
+        """Begin to compile the update of groups with so many samples; by default nothing."""
+
+    def gradient(self, adapter: Adapter, batches: Iterable[Batch]) -> tuple[Adapter, list[Any]]:
+        """The gradient of the loss over some batches, and the objective's results of each.
+
+        Returns before it is computed.
+        """
+        total = replicated(jax.tree.map(jnp.zeros_like, adapter), self.mesh)
+        outcomes = []
+        for batch in batches:
+            if self.config.refers:
+                batch = referred(self._settings, self._weights, batch)
+            total, outcome = accumulator()(self._settings, self._weights, adapter, total, batch)
+            outcomes.append(outcome)
+        return total, outcomes
+
+    def read(
+        self, adapter: Adapter, scale: jax.Array, tokens: np.ndarray, places: Sequence[int]
+    ) -> tuple[jax.Array, jax.Array]:
+        """Log-probabilities of a text at temperature 1: float32 [T - 1] and [P, V].
+
+        Of tokens [T] except the first, and of every token after the prefixes of lengths `places`.
+        scale: of the adapter; zero for the base alone.
+        """
+        rows = jnp.asarray(places, jnp.int32)
+        return read(self._settings, self._weights, adapter, scale, jnp.asarray(tokens[None]), rows)
+
+    # --- placement of the base --------------------------------------------------------------------
+
+    def to_host(self) -> None:
+        """Move the base to host memory and free it on the devices; no effect if it is there.
+
+        The trainer's original model and its arrays become unusable.
+        """
+        if self._weights is self._host:
+            return
+        if self._host is None:  # it never changes, so one copy suffices
+            self._host = jax.tree.map(lambda x: np.array(x), self._weights)
+            self._shardings = jax.tree.map(lambda x: x.sharding, self._weights)
+        for leaf in jax.tree.leaves(self._weights):
+            leaf.delete()
+        self._weights = self._host
+
+    def to_devices(self) -> None:
+        """Undo `to_host`."""
+        if self._weights is self._host and self._host is not None:
+            self._weights = jax.device_put(self._host, self._shardings)
+
+
+class Trainer(AdapterTrainer):
+    """Updates adapters by GRPO and its variants: `GrpoConfig`."""
+
+    config: GrpoConfig
+
+    def __init__(
+        self, model: Qwen3_5, lora: LoraConfig, config: GrpoConfig, context: int = 8192
+    ) -> None:
+        super().__init__(model, lora, config, context)
+        self._prepared: Future[Any] | None = None
 
     def update(
         self, learner: Learner, groups: Sequence[TokenGroup]
@@ -74,16 +132,10 @@ class Trainer:
             wait([self._prepared])  # an error of it comes again below
             self._prepared = None
         selection = select(groups, self.config, self.context)
-        gradients = replicated(jax.tree.map(jnp.zeros_like, learner.adapter), self.mesh)
-        rows: list[WeightedSample | None] = []
-        outcomes: list[Outcome] = []
-        for batch, some in plan(selection, self.config, self.mesh):
-            gradients, outcome = accumulator()(
-                self._settings, self._weights, learner.adapter, gradients, batch
-            )
-            rows += some
-            outcomes.append(outcome)
-        norm = float(_norm(gradients))
+        batches = list(plan(selection, self.config, self.mesh))
+        rows = [row for _, some in batches for row in some]
+        gradients, outcomes = self.gradient(learner.adapter, (batch for batch, _ in batches))
+        norm = float(norm_of(gradients))
         judged = _judged(rows, jax.device_get(outcomes))
         _check_finite(judged, norm, groups)
         if judged:
@@ -115,6 +167,8 @@ class Trainer:
         )
         own = replace(config, advantage=lambda credits: credits + 1.0)  # none is zero
         ((batch, _),) = plan(select([group], own, self.context), config, self.mesh)
+        if config.refers:
+            batch = replace(batch, reference=batch.logprobs)
         # Copies: the learner's own arrays are given away by the first step.
         adapter, gradients = (jax.tree.map(jnp.zeros_like, learner.adapter) for _ in range(2))
         traced = (self._settings, self._weights, adapter, gradients, batch)
@@ -122,70 +176,8 @@ class Trainer:
         self._prepared = other.submit(lambda: accumulator().trace(*traced).lower().compile())
         other.shutdown(wait=False)
 
-    def read(
-        self, adapter: Adapter, scale: jax.Array, tokens: np.ndarray, places: Sequence[int]
-    ) -> tuple[jax.Array, jax.Array]:
-        """Log-probabilities of a text at temperature 1: float32 [T - 1] and [P, V].
-
-        Of tokens [T] except the first, and of every token after the prefixes of lengths `places`.
-        scale: of the adapter; zero for the base alone.
-        """
-        rows = jnp.asarray(places, jnp.int32)
-        return _read(self._settings, self._weights, adapter, scale, jnp.asarray(tokens[None]), rows)
-
-    # --- placement of the base --------------------------------------------------------------------
-
-    def to_host(self) -> None:
-        """Move the base to host memory and free it on the devices; no effect if it is there.
-
-        The trainer's original model and its arrays become unusable.
-        """
-        if self._weights is self._host:
-            return
-        if self._host is None:  # it never changes, so one copy suffices
-            self._host = jax.tree.map(lambda x: np.array(x), self._weights)
-            self._shardings = jax.tree.map(lambda x: x.sharding, self._weights)
-        for leaf in jax.tree.leaves(self._weights):
-            leaf.delete()
-        self._weights = self._host
-
-    def to_devices(self) -> None:
-        """Undo `to_host`."""
-        if self._weights is self._host and self._host is not None:
-            self._weights = jax.device_put(self._host, self._shardings)
-
 
 # --- inside jit -----------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class _Settings:
-    """The static inputs of a compiled update."""
-
-    graph: Any
-    lora: LoraConfig
-    config: GrpoConfig
-
-
-def _accumulate(
-    settings: _Settings, weights: Any, adapter: Adapter, gradients: Adapter, batch: Batch
-) -> tuple[Adapter, Outcome]:
-    """`gradients` plus those of the loss (negative eq:grpo) on a batch; rows [K, G m]."""
-    form = _shared_gradient if settings.config.share_prompts else _plain_gradient
-    model = nnx.merge(settings.graph, weights)
-    own, outcome = form(settings, model, adapter, batch)
-    # Every process reads all outcomes, so each needs all of them.
-    return jax.tree.map(jnp.add, gradients, own), gathered(outcome, model.mesh)
-
-
-accumulate = jax.jit(_accumulate, static_argnums=0, donate_argnums=3)
-
-
-@cache
-def accumulator() -> Any:
-    """`accumulate`, on a CPU compiled in less time to code as fast; see `quick_options`."""
-    options = quick_options()
-    return jax.jit(_accumulate, static_argnums=0, donate_argnums=3, compiler_options=options)
 
 
 @partial(jax.jit, static_argnums=0, donate_argnums=1)
@@ -195,116 +187,15 @@ def apply(config: GrpoConfig, learner: Learner, gradients: Adapter) -> Learner:
     return Learner(optax.apply_updates(learner.adapter, updates), state, learner.steps + 1)
 
 
-_norm = jax.jit(optax.tree.norm)  # one program in place of one for each operation and shape
+norm_of = jax.jit(optax.tree.norm)  # one program in place of one for each operation and shape
 
 
-def make_optimizer(config: GrpoConfig) -> optax.GradientTransformation:
+def make_optimizer(config: Any) -> optax.GradientTransformation:
     """AdamW after clipping the gradient's global norm (Appendix A.4)."""
     return optax.chain(
         optax.clip_by_global_norm(config.max_gradient_norm),
         optax.adamw(config.schedule(config.learning_rate), weight_decay=config.weight_decay),
     )
-
-
-def _loss(
-    settings: _Settings, hidden: jax.Array, head: jax.Array, rows: Batch
-) -> tuple[jax.Array, Outcome]:
-    """The weighted loss of rows [B]; hidden [B, C, D] is of the token before each target."""
-    config = settings.config
-    logprobs = token_logprobs(hidden, rows.tokens, head, config.temperature)
-    if not config.on_policy:
-        outcome = clipped_objective(
-            logprobs, rows.logprobs, rows.mask, rows.advantage, config.clip, config.ratio
-        )
-        return -jnp.sum(outcome.value * rows.weight), outcome
-    fixed = jax.lax.stop_gradient((hidden, head, logprobs))
-    compared = fixed[2]  # the trainer's log-probabilities, at the sampler's temperature
-    if config.sampled_at not in (None, config.temperature):
-        compared = token_logprobs(fixed[0], rows.tokens, fixed[1], config.sampled_at)
-    outcome = clipped_objective(
-        logprobs, fixed[2], rows.mask, rows.advantage, config.clip, config.ratio,
-        compared - rows.logprobs,
-    )  # fmt: skip
-    weight = rows.weight
-    if config.importance_cap is not None:
-        weight *= jnp.exp(jnp.minimum(outcome.drift, jnp.log(config.importance_cap)))
-    return -jnp.sum(outcome.value * weight), outcome
-
-
-def _plain_gradient(
-    settings: _Settings, model: Qwen3_5, adapter: Adapter, batch: Batch
-) -> tuple[Adapter, Outcome]:
-    """Prompt and completion of each row as one sequence."""
-    rows = _round(batch, 0)
-
-    def loss(adapter: Adapter) -> tuple[jax.Array, Outcome]:
-        tokens = jnp.concatenate([rows.prompts, rows.tokens], axis=1)
-        mask = jnp.concatenate([rows.prompt_mask, rows.mask], axis=1)
-        hidden, _ = model.hidden(tokens, mask, adapter.scaled(settings.lora.scale))
-        before = hidden[:, rows.prompts.shape[1] - 1 : -1]
-        return _loss(settings, before, model.head, rows)
-
-    gradient, outcome = jax.grad(loss, has_aux=True)(adapter)
-    return gradient, jax.tree.map(lambda x: x[None], outcome)
-
-
-def _shared_gradient(
-    settings: _Settings, model: Qwen3_5, adapter: Adapter, batch: Batch
-) -> tuple[Adapter, Outcome]:
-    """Each prompt once: its rows' gradients are summed in its past, then pass through it.
-
-    The past of every completion has keys and values, delta-net states and convolution tails; their
-    cotangents are summed over the K rounds before the prompt's backward pass.
-    """
-    scale = settings.lora.scale
-    length = jnp.sum(batch.prompt_mask, axis=1, dtype=jnp.int32)
-
-    def read(adapter: Adapter) -> tuple[Any, jax.Array]:
-        hidden, past = model.hidden(batch.prompts, batch.prompt_mask, adapter.scaled(scale))
-        return past.layers, hidden[:, -1]
-
-    left, backward = jax.vjp(read, adapter)
-
-    def loss(adapter: Adapter, left: tuple[Any, jax.Array], row: Batch) -> Any:
-        layers, last = left
-        past = Past(layers, batch.prompt_mask, length)
-        hidden, _ = model.hidden(row.tokens, row.mask, adapter.scaled(scale), past)
-        first = jnp.repeat(last, row.tokens.shape[0] // last.shape[0], axis=0)
-        before = jnp.concatenate([first[:, None], hidden[:, :-1]], axis=1)
-        return _loss(settings, before, model.head, row)
-
-    def one(carry: Any, k: jax.Array) -> tuple[Any, Outcome]:
-        own, outcome = jax.grad(loss, argnums=(0, 1), has_aux=True)(adapter, left, _round(batch, k))
-        return jax.tree.map(lambda a, b: a + b.astype(a.dtype), carry, own), outcome
-
-    zeros = jax.tree.map(lambda x: jnp.zeros(x.shape, jnp.float32), (adapter, left))
-    (direct, cotangent), outcome = jax.lax.scan(one, zeros, jnp.arange(batch.tokens.shape[0]))
-    cotangent = jax.tree.map(lambda c, x: c.astype(x.dtype), cotangent, left)
-    (through,) = backward(cotangent)
-    return jax.tree.map(jnp.add, direct, through), outcome
-
-
-@partial(jax.jit, static_argnums=0)
-def _read(
-    settings: _Settings,
-    weights: Any,
-    adapter: Adapter,
-    scale: jax.Array,
-    tokens: jax.Array,
-    places: jax.Array,
-) -> tuple[jax.Array, jax.Array]:
-    model = nnx.merge(settings.graph, weights)
-    hidden, _ = model.hidden(tokens, jnp.ones(tokens.shape, bool), adapter.scaled(scale))
-    given = token_logprobs(hidden[:, :-1], tokens[:, 1:], model.head, 1.0)[0]
-    return given, jax.nn.log_softmax(model.logits(hidden[0, places - 1]))
-
-
-def _round(batch: Batch, k: jax.Array | int) -> Batch:
-    """Round k of a batch's rows, with the same prompts."""
-    return Batch(
-        batch.prompts, batch.prompt_mask, batch.tokens[k], batch.mask[k], batch.logprobs[k],
-        batch.advantage[k], batch.weight[k],
-    )  # fmt: skip
 
 
 # --- on the host ----------------------------------------------------------------------------------

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from spo_jax.errors import InputError
-from spo_jax.rl import grpo, trainer
+from spo_jax.rl import gradients, grpo, trainer
 from spo_jax.rl.batches import TokenGroup, plan, select
 from spo_jax.rl.buckets import FEW, FINE, LARGE, pad_right
 from spo_jax.rl.grpo import GrpoConfig
@@ -68,7 +68,7 @@ def gradient(runner: Trainer, learner: Learner, groups: list[TokenGroup]) -> tup
     total = jax.tree.map(jnp.zeros_like, learner.adapter)
     objective = 0.0
     for batch, _ in plan(select(groups, runner.config, runner.context), runner.config, runner.mesh):
-        total, outcome = trainer.accumulator()(
+        total, outcome = gradients.accumulator()(
             runner._settings, runner._weights, learner.adapter, total, batch
         )
         objective += float(jnp.sum(outcome.value * batch.weight))
@@ -365,10 +365,10 @@ def test_lengths_share_compiled_programs() -> None:
     runner = make(GrpoConfig(micro_batch=2))
     learner = runner.init(jax.random.key(0))
     learner, _ = runner.update(learner, make_groups(1, 2))
-    programs = trainer.accumulator()._cache_size(), trainer.apply._cache_size()
+    programs = gradients.accumulator()._cache_size(), trainer.apply._cache_size()
     for seed in range(1, 12):
         learner, _ = runner.update(learner, make_groups(1, 2, seed))
-    assert (trainer.accumulator()._cache_size(), trainer.apply._cache_size()) == programs
+    assert (gradients.accumulator()._cache_size(), trainer.apply._cache_size()) == programs
 
 
 @pytest.mark.long
