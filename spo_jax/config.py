@@ -21,6 +21,8 @@ from spo_jax.config_groups import (
 )
 from spo_jax.errors import InputError
 from spo_jax.knobs import Group, Setting, Text, closest, knob, refuse, settings_of, volatile
+from spo_jax.updates import CALM, GRPO, UPDATES
+from spo_jax.updates import settings_of as settings_of_update
 from spo_jax.words import ENDPOINT, LEARNERS, OWN_MODELS, SPO, VLLM
 
 MAX_WORKERS = 1024
@@ -87,7 +89,7 @@ class Settings(Group):
     def _related(self) -> Self:
         generator, method = self.generator.name, self.search.method
         if self.learning.update == "auto":
-            update = "grpo" if generator in LEARNERS and method == SPO else "none"
+            update = GRPO if generator in LEARNERS and method == SPO else "none"
             self.__dict__["learning"] = self.learning.model_copy(update={"update": update})
         update = self.learning.update
         refuse(
@@ -100,8 +102,8 @@ class Settings(Group):
             "compared, so say how many programs are to be measured again, as remeasure = 6",
         )
         refuse(
-            update == "grpo" and generator not in LEARNERS,
-            f"update is grpo, which trains a model, and generator is {generator}; "
+            update in UPDATES and generator not in LEARNERS,
+            f"update is {update}, which trains a model, and generator is {generator}; "
             "leave out one of them",
         )
         refuse(
@@ -114,6 +116,17 @@ class Settings(Group):
             f"update is {update}, and method is {method}, which trains no model; "
             "leave out one of them",
         )
+        settings_of_update(update, self.learning.update_settings)
+        for wrong, what in (
+            (self.learning.learning_credit is not None, "learning_credit is given, too"),
+            (self.search.parents == "none", "parents is none"),
+            (method != SPO, f"method is {method}, whose rounds do not compute it"),
+        ):
+            refuse(
+                update == CALM and wrong,
+                f"update is {CALM}, which learns from a reward relative to the parents, and "
+                f"{what}; leave out one of them",
+            )
         refuse(
             generator == ENDPOINT
             and (self.endpoint.base_url is None or self.generator.model in OWN_MODELS),

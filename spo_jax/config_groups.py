@@ -226,7 +226,12 @@ class GeneratorSettings(Group):
 class LearningSettings(Group):
     """The model's update: Appendices A.2 and A.4."""
 
-    update: Text = knob("auto", "grpo, none or package.module:NAME (auto: grpo for a model)")
+    update: Text = knob(
+        "auto", "grpo, calm, evotune, none or package.module:NAME (auto: grpo for a model)"
+    )
+    update_settings: dict[str, int | float | bool | str] = rare(
+        dict, "settings that calm and evotune have of their own"
+    )
     learning_credit: Text | None = rare(
         None, "credit scheme of the update alone, while credit selects programs (none: the same)"
     )

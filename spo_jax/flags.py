@@ -33,7 +33,9 @@ def add_settings(
     hide_rare: whether the help leaves out those that --help-all shows.
     """
     for each in map(FIELDS.__getitem__, names):
-        flag = each.flat.replace("_", "-").replace("method-settings", "method-setting")
+        flag = each.flat.replace("_", "-")
+        if get_origin(kinds(each.info.annotation)[0]) is dict:  # one at a time
+            flag = flag.removesuffix("s")
         action = parser.add_argument(f"--{flag}", dest=each.flat, default=default, **_options(each))
         if each.rare and hide_rare:
             action.full_help, action.help = action.help, argparse.SUPPRESS
@@ -69,7 +71,7 @@ class _Pair(argparse.Action):
     def __call__(self, parser: Any, namespace: Any, text: Any, option: Any = None) -> None:
         name, _, value = (part.strip() for part in text.partition("="))
         if not name or not value:
-            raise InputError(f"{option} is {text!r:.80}; write it as NAME=VALUE, as islands=4")
+            raise InputError(f"{option} is {text!r:.80}; write it as NAME=VALUE")
         with contextlib.suppress(ValueError):
             value = tomllib.loads(f"value = {value}")["value"]
         setattr(namespace, self.dest, (getattr(namespace, self.dest, None) or {}) | {name: value})

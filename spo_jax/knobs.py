@@ -3,11 +3,12 @@
 Checks, flags, files and messages are made from it.
 """
 
+import dataclasses
 import difflib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from functools import partial
 from types import NoneType, UnionType
-from typing import Annotated, Any, Literal, NamedTuple, Union, get_args, get_origin
+from typing import Annotated, Any, Literal, NamedTuple, Union, get_args, get_origin, get_type_hints
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, TypeAdapter, ValidationError
 from pydantic.fields import FieldInfo
@@ -172,6 +173,25 @@ def converted(name: str, info: FieldInfo, value: Any, strict: bool = False) -> A
         return TypeAdapter(kind).validate_python(value, strict=strict)
     except ValidationError:
         raise _refused(name, info, value) from None
+
+
+def told(part: Any, given: Mapping[str, Any], who: str, where: str) -> Any:
+    """A dataclass with other values, converted to its annotations, as Annotated[int, Field(ge=1)].
+
+    who: names it in a message. where: the setting that they come from. Raises InputError for a
+    field that it has not, and for an unlawful value.
+    """
+    known: dict[str, Any] = {}
+    if dataclasses.is_dataclass(part):
+        known = get_type_hints(type(part), include_extras=True)
+    changed = {}
+    for name, value in given.items():
+        if name not in known:
+            hint = closest(name, known) if known else ""
+            raise InputError(f"{who} has no setting {name!r}{hint}")
+        info = FieldInfo.from_annotation(known[name])
+        changed[name] = converted(f"{where}: {name}", info, value)
+    return dataclasses.replace(part, **changed)
 
 
 def nearest(name: str, known: Iterable[str]) -> str | None:

@@ -21,7 +21,7 @@ from spo_jax.envs.run.evaluator import get_evaluator  # noqa: E402
 from spo_jax.envs.run.rollouts import Status  # noqa: E402
 from spo_jax.errors import InputError, SpoError  # noqa: E402
 from spo_jax.rl.grpo import GrpoConfig, advantages  # noqa: E402
-from spo_jax.rl.policy import grpo_of  # noqa: E402
+from spo_jax.rl.learning import grpo_of  # noqa: E402
 from spo_jax.search.credit import get_credit  # noqa: E402
 from spo_jax.search.methods import get_method, round_of, rounds_of, variant_of  # noqa: E402
 from spo_jax.search.plugins import (  # noqa: E402

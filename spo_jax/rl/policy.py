@@ -21,21 +21,26 @@ from flax import nnx
 from spo_jax.config import Settings
 from spo_jax.errors import InputError, SpoError
 from spo_jax.generator import Streaming
-from spo_jax.named import imported_function
 from spo_jax.program import ROLES, Completion, Group, Prompt, Role
-from spo_jax.rl.batches import TokenGroup, advantages_of
+from spo_jax.rl.batches import TokenGroup
 from spo_jax.rl.buckets import FEW, FINE, LARGE, Ladder
 from spo_jax.rl.checkpoint import Checkpoints
-from spo_jax.rl.grpo import ADVANTAGES, RATIOS, SCHEDULES, Advantage, GrpoConfig, centred
+from spo_jax.rl.learning import (
+    adapter_key,
+    advantage_of,
+    learning_of,
+    objective_of,
+    stream_key,
+)
 from spo_jax.rl.lora import TARGET_SETS, LoraConfig, init_adapter
 from spo_jax.rl.peft import export_peft
 from spo_jax.rl.qwen3_5 import Qwen3_5, Qwen3_5Config, load_pretrained
 from spo_jax.rl.sampling import Sample, SamplingConfig, stream
 from spo_jax.rl.tensor_files import fresh_folder, read_json
 from spo_jax.rl.tokens import Tokenizer
-from spo_jax.rl.trainer import Learner, NotFinite, Trainer, make_optimizer
-from spo_jax.seeding import derive
-from spo_jax.words import OWN_MODELS, VLLM
+from spo_jax.rl.trainer import AdapterTrainer, Learner, NotFinite, make_optimizer
+from spo_jax.updates import UPDATES
+from spo_jax.words import OWN_MODELS
 
 # The settings that an answer depends on, by their label.
 FILES = {
@@ -91,13 +96,16 @@ class Policy(Streaming):
             ladder=ladder_of(model),
         )
         self.lora = lora_of(config)
-        update = replace(grpo_of(config), ladder=ladder_of(model))
-        self._trainer = Trainer(model, self.lora, update, context)
-        self._learns = config.learning.update == "grpo"
+        self._learning = learning_of(config, model, self.lora, ladder_of(model), context)
+        self._learns = config.learning.update in UPDATES
         self._responses = config.search.responses
         self.learners: dict[Role, Learner] = {
-            role: self._trainer.init(_key(config.seed, "adapter", role)) for role in ROLES
+            role: self._trainer.init(adapter_key(config.seed, role)) for role in ROLES
         }
+
+    @property
+    def _trainer(self) -> AdapterTrainer:
+        return self._learning.trainer
 
     @classmethod
     def load(cls, config: Settings) -> "Policy":
@@ -141,7 +149,7 @@ class Policy(Streaming):
             asked = [prompts[place] for place in places]
             tokens = [self._prompt_tokens(prompt.text, prompt.system) for prompt in asked]
             adapter = self.learners[role].adapter.scaled(self.lora.scale)
-            key = _key(seed, "tokens", role)
+            key = stream_key(seed, "tokens", role)
             with _enough_memory("sample", "sample_rows or max_new_tokens"):
                 for part in stream(self._model, tokens, n, key, sampling, adapter):
                     yield {
@@ -156,7 +164,7 @@ class Policy(Streaming):
     # --- learning ---------------------------------------------------------------------------------
 
     def update(self, groups: Mapping[Role, Sequence[Group]]) -> dict[str, float]:
-        """One step per role on eq:grpo with all its groups; metrics of `Trainer.update`, by role.
+        """What the run's update makes of the groups of each role; its metrics, by role.
 
         Raises NotFinite for a non-finite objective, and OutOfMemory; earlier checkpoints stay
         valid.
@@ -166,7 +174,8 @@ class Policy(Streaming):
             named = [self._group(f"{role} {i + 1}", group) for i, group in enumerate(groups[role])]
             try:
                 with _enough_memory("learn", "micro_batch or max_new_tokens"):
-                    self.learners[role], measured = self._trainer.update(self.learners[role], named)
+                    learner, measured = self._learning.update(role, self.learners[role], named)
+                    self.learners[role] = learner
             except NotFinite as error:
                 what = str(error).partition(";")[0]
                 raise NotFinite(
@@ -178,9 +187,8 @@ class Policy(Streaming):
 
     def advantages(self, groups: Mapping[Role, Sequence[Group]]) -> dict[Role, list[np.ndarray]]:
         """[B] float64 of each group as `update` has them, NaN for samples that are left out."""
-        config = self._trainer.config
         return {
-            role: [advantages_of(self._group(role, g), config) for g in groups[role]]
+            role: [self._learning.advantages(self._group(role, g)) for g in groups[role]]
             for role in ROLES
         }
 
@@ -198,11 +206,13 @@ class Policy(Streaming):
 
     def save(self, folder: Path, number: int) -> None:
         """Save both learners as checkpoint `number`, on the disk when this returns."""
+        self._learning.save(folder.parent, number)
         with Checkpoints(folder) as checkpoints:
             checkpoints.save(number, self.learners)
 
     def restore(self, folder: Path, number: int) -> None:
         """Restore both learners from checkpoint `number`; delete later ones."""
+        self._learning.restore(folder.parent, number)
         with Checkpoints(folder) as checkpoints:
             self.learners = checkpoints.restore(number, like=self.learners)
             checkpoints.discard_after(number)
@@ -215,7 +225,7 @@ def require_fitting(config: Settings) -> None:
     """Raises InputError where a run's settings do not fit its model, as `Policy` does."""
     _context(config, Qwen3_5Config.from_json(model_folder(config.generator.model)))
     lora_of(config)
-    _advantage(config)
+    advantage_of(config)
 
 
 def _context(config: Settings, shape: Qwen3_5Config) -> int:
@@ -236,46 +246,12 @@ def lora_of(config: Settings) -> LoraConfig:
     return LoraConfig(config.learning.lora_rank, config.learning.lora_alpha, targets)
 
 
-def grpo_of(config: Settings) -> GrpoConfig:
-    """The update of a run. Raises InputError if the user's own advantage cannot be loaded."""
-    return GrpoConfig(
-        learning_rate=config.learning.learning_rate,
-        schedule=SCHEDULES[config.learning.schedule],
-        clip=config.learning.clip,
-        max_gradient_norm=config.learning.max_gradient_norm,
-        weight_decay=config.learning.weight_decay,
-        micro_batch=config.learning.micro_batch,
-        temperature=config.generator.temperature,
-        advantage=_advantage(config),
-        ratio=RATIOS[config.learning.ratio],
-        failure_penalty=config.learning.failure_penalty,
-        share_prompts=config.learning.share_prompts,
-        # A round is one step of the adapters that sampled it, and both samplers round differently.
-        on_policy=True,
-        sampled_at=1.0 if config.generator.name == VLLM else None,
-        importance_cap=config.vllm.importance_cap,
-    )
-
-
 def ladder_of(model: Qwen3_5) -> Ladder:
     """The lengths that a model's programs are compiled for on this device."""
     if jax.default_backend() == "cpu":
         return FEW
     size = sum(leaf.size for leaf in jax.tree.leaves(nnx.state(model)))
     return LARGE if size >= MANY else FINE
-
-
-def _advantage(config: Settings) -> Advantage:
-    name = config.learning.advantage
-    return ADVANTAGES.get(name) or imported_function(
-        "advantage", name, ", ".join(ADVANTAGES), centred
-    )
-
-
-def _key(*name: int | str) -> jax.Array:
-    """The typed key of a random stream, from all 64 bits of its seed."""
-    halves = jnp.array(divmod(derive(*name), 2**32), jnp.uint32)
-    return jax.random.wrap_key_data(halves, impl="threefry2x32")
 
 
 # --- folders --------------------------------------------------------------------------------------
@@ -341,6 +317,6 @@ def _abstract(config: Settings, shape: Qwen3_5Config) -> dict[Role, Learner]:
 
     def learner() -> Learner:
         adapter = init_adapter(jax.random.key(0), lora_of(config), shape)
-        return Learner(adapter, make_optimizer(grpo_of(config)).init(adapter), jnp.int32(0))
+        return Learner(adapter, make_optimizer(objective_of(config)).init(adapter), jnp.int32(0))
 
     return {role: jax.eval_shape(learner) for role in ROLES}

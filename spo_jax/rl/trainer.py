@@ -192,9 +192,14 @@ norm_of = jax.jit(optax.tree.norm)  # one program in place of one for each opera
 
 def make_optimizer(config: Any) -> optax.GradientTransformation:
     """AdamW after clipping the gradient's global norm (Appendix A.4)."""
+    return optimizer_at(config, config.schedule(config.learning_rate))
+
+
+def optimizer_at(config: Any, rate: Any) -> optax.GradientTransformation:
+    """As `make_optimizer`, at another rate, which may be an array inside jit."""
     return optax.chain(
         optax.clip_by_global_norm(config.max_gradient_norm),
-        optax.adamw(config.schedule(config.learning_rate), weight_decay=config.weight_decay),
+        optax.adamw(rate, weight_decay=config.weight_decay),
     )
 
 

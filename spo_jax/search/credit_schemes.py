@@ -233,10 +233,11 @@ def _asks_shapley(payoff: Payoff, *, top: int = 2) -> list[Pair]:
     return pairs
 
 
-def _asks_fair_parent(payoff: Payoff, *, top: int = 2) -> list[Pair]:
+def asks_fair_parent(payoff: Payoff, *, top: int = 2) -> list[Pair]:
+    """Each destroy with each parent of its valid repairs."""
     found: dict[tuple[str, str], Pair] = {}
     for i, j in np.argwhere(np.isfinite(payoff.utility)):
-        for parent in _parents(payoff, payoff.repairs[i][j]):
+        for parent in parents_of(payoff, payoff.repairs[i][j]):
             destroy = payoff.destroys[i]
             found.setdefault((destroy.digest, parent.digest), Pair(destroy, parent))
     return list(found.values())
@@ -272,7 +273,7 @@ def shapley(payoff: Payoff, *, top: int = 2) -> Credits:
     return _earned("shapley", payoff, top)
 
 
-@asking(_asks_fair_parent)
+@asking(asks_fair_parent)
 def fair_parent(payoff: Payoff, *, top: int = 2) -> Credits:
     """As `improvement` for followers, against the best parent's J with the very same destroy.
 
@@ -304,7 +305,8 @@ def _with_destroy(payoff: Payoff, destroy: Program | None, which: np.ndarray) ->
     return list(found.values())
 
 
-def _parents(payoff: Payoff, repair: Program | None) -> list[Program]:
+def parents_of(payoff: Payoff, repair: Program | None) -> list[Program]:
+    """The parents in a repair's prompt."""
     written = () if repair is None else repair.parents
     return [each for each in payoff.cross_play.repairs if each.digest in written]
 
@@ -380,7 +382,7 @@ def _best_parents(payoff: Payoff) -> np.ndarray:
     found = np.full(payoff.utility.shape, np.nan)
     for i, row in enumerate(payoff.repairs):
         for j, repair in enumerate(row):
-            values = [payoff.known(payoff.destroys[i], p) for p in _parents(payoff, repair)]
+            values = [payoff.known(payoff.destroys[i], p) for p in parents_of(payoff, repair)]
             found[i, j] = max((v for v in values if math.isfinite(v)), default=math.nan)
     return found
 

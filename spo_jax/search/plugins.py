@@ -25,9 +25,13 @@ from spo_jax.search.population import (
     ranked_survivors,
 )
 from spo_jax.search.rounds import NoUpdate, Updater
+from spo_jax.updates import UPDATES
 from spo_jax.words import ENDPOINT, LEARNERS, VLLM
 
-_GENERATORS, _UPDATES = "model, vllm, openai, grammar", "grpo, none"  # those of the package
+_GENERATORS, _UPDATES = (
+    "model, vllm, openai, grammar",
+    ", ".join((*UPDATES, "none")),
+)  # those of the package
 
 
 def writer_and_learner(config: Settings) -> tuple[Generator, Updater]:
@@ -44,7 +48,8 @@ def writer_and_learner(config: Settings) -> tuple[Generator, Updater]:
         return get_generator(config.generator.name, config.problem), get_updater(
             config.learning.update
         )
-    updater = None if config.learning.update == "grpo" else get_updater(config.learning.update)
+    update = config.learning.update
+    updater = None if update in UPDATES else get_updater(update)
     from spo_jax.rl.policy import Policy
 
     kind = Policy
@@ -64,12 +69,12 @@ def require_parts(config: Settings) -> None:
     from spo_jax.envs.run.evaluator import get_evaluator
     from spo_jax.search.credit import get_credit
     from spo_jax.search.methods import rounds_of
+    from spo_jax.search.parent_reward import learning_credit_of
     from spo_jax.search.racing import get_racing
     from spo_jax.search.utility import get_utility
 
     get_credit(config.search.credit)
-    if config.learning.learning_credit is not None:
-        get_credit(config.learning.learning_credit)
+    learning_credit_of(config)
     get_survivors(config.search.survivors)
     get_panel(config.search.panel)
     get_racing(config.search.racing)
@@ -89,7 +94,7 @@ def require_parts(config: Settings) -> None:
         get_generator(name, config.problem)
     else:
         imported("generator", name, _GENERATORS, call=False)
-    if update not in ("grpo", "none"):
+    if update not in (*UPDATES, "none"):
         imported("update", update, _UPDATES, call=False)
     get_evaluator(config.evaluation.evaluator, config.evaluation.ray_address)
 

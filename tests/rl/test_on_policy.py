@@ -13,7 +13,8 @@ from spo_jax.config import Settings
 from spo_jax.errors import InputError
 from spo_jax.program import Group, Prompt
 from spo_jax.rl.grpo import GrpoConfig
-from spo_jax.rl.policy import Policy, grpo_of
+from spo_jax.rl.learning import grpo_of
+from spo_jax.rl.policy import Policy
 from spo_jax.rl.qwen3_5 import load_pretrained
 from spo_jax.rl.tokens import Tokenizer
 from spo_jax.rl.trainer import Trainer
@@ -62,7 +63,7 @@ def test_the_first_ratio_is_one_whatever_the_sampler_rounds(
     config = config.replace(clip=0.002)  # rounding passes it on any machine
     groups = graded(policy)
     model = load_pretrained(folder, dtype)
-    policy._trainer = Trainer(model, policy.lora, grpo_of(config), 120)
+    policy._learning.trainer = Trainer(model, policy.lora, grpo_of(config), 120)
     metrics = policy.update(groups)
     for role in ("destroy", "repair"):
         assert metrics[f"{role}/ratio_mean"] == 1.0

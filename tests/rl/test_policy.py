@@ -21,6 +21,7 @@ from spo_jax.rl.backend import devices, keep_compiled
 from spo_jax.rl.batches import TokenGroup
 from spo_jax.rl.buckets import FEW
 from spo_jax.rl.grpo import ADVANTAGES, RATIOS
+from spo_jax.rl.learning import adapter_key, grpo_of
 from spo_jax.rl.lora import TARGET_SETS
 from spo_jax.rl.peft import import_peft
 from spo_jax.rl.policy import (
@@ -28,7 +29,6 @@ from spo_jax.rl.policy import (
     Policy,
     export_adapters,
     fingerprint,
-    grpo_of,
     lora_of,
     model_folder,
 )
@@ -193,7 +193,7 @@ def test_a_prompt_fits_if_it_leaves_room_for_the_answer(policy: Policy) -> None:
 
 def test_an_update_is_one_step_a_role(policy: Policy, config: Settings) -> None:
     groups = graded(policy)
-    trainer = Trainer(policy._model, policy.lora, replace(module.grpo_of(config), ladder=FEW), 60)
+    trainer = Trainer(policy._model, policy.lora, replace(grpo_of(config), ladder=FEW), 60)
     expected, measured = {}, {}
     for role in ("destroy", "repair"):
         named = [
@@ -206,7 +206,7 @@ def test_an_update_is_one_step_a_role(policy: Policy, config: Settings) -> None:
             )
             for group in groups[role]
         ]
-        learner = trainer.init(module._key(config.seed, "adapter", role))
+        learner = trainer.init(adapter_key(config.seed, role))
         expected[role], measured[role] = trainer.update(learner, named)
     metrics = policy.update(groups)
     assert equal(leaves(policy), [np.asarray(x) for x in jax.tree.leaves(expected)])

@@ -18,7 +18,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from spo_jax.errors import InputError
-from spo_jax.rl.trainer import Learner, Trainer
+from spo_jax.rl.trainer import AdapterTrainer, Learner
 from spo_jax.rl.vllm.client import Client
 
 TEXT = """\
@@ -108,7 +108,7 @@ class Probe:
         tokens = np.concatenate(parts)[:size].astype(np.int32)
         return cls(tokens, tuple(-(-size * i // NEXT) for i in range(1, NEXT + 1)))
 
-    def expect(self, trainer: Trainer, learner: Learner, base: bool = False) -> Expected:
+    def expect(self, trainer: AdapterTrainer, learner: Learner, base: bool = False) -> Expected:
         """The trainer's scores with a learner's adapter, or with the base alone."""
         scale = jnp.float32(0.0 if base else trainer.lora.scale)
         found = trainer.read(learner.adapter, scale, self.tokens, self.places)

@@ -1,16 +1,12 @@
 """Methods by name: SPO, its baselines, and a user's own as "package.module:NAME"."""
 
-import dataclasses
 from collections.abc import Sequence
-from typing import Any, get_type_hints
-
-from pydantic.fields import FieldInfo
 
 from spo_jax.config import Settings
 from spo_jax.envs.problem import Instance
 from spo_jax.errors import InputError
 from spo_jax.generator import Generator
-from spo_jax.knobs import closest, converted
+from spo_jax.knobs import told
 from spo_jax.named import imported, require_members
 from spo_jax.search.parts import Method, Parts
 from spo_jax.search.rounds import Round, State
@@ -38,7 +34,10 @@ def get_method(config: Settings) -> Method | None:
     found = imported("method", own, ", ".join((SPO, *METHODS)))
     if own == config.search.method:
         require_members(f"method {own!r}", found, Method)
-    return _with_settings(found, config) if config.search.method_settings else found
+    given = config.search.method_settings
+    if not given:
+        return found
+    return told(found, given, f"method {config.search.method}", "method_settings")
 
 
 def rounds_of(config: Settings) -> int | None:
@@ -83,21 +82,3 @@ def variant_of(method: Method, config: Settings, generator: Generator) -> str:
             "where a text is due"
         )
     return found
-
-
-def _with_settings(method: Any, config: Settings) -> Any:
-    """A method with other numbers. Raises InputError for one that it has not, or of another type.
-
-    The annotations of its dataclass say types and ranges, as Annotated[int, Field(ge=1)].
-    """
-    known: dict[str, Any] = {}
-    if dataclasses.is_dataclass(method):
-        known = get_type_hints(type(method), include_extras=True)
-    changed = {}
-    for name, value in config.search.method_settings.items():
-        if name not in known:
-            hint = closest(name, known) if known else ""
-            raise InputError(f"method {config.search.method} has no setting {name!r}{hint}")
-        info = FieldInfo.from_annotation(known[name])
-        changed[name] = converted(f"method_settings: {name}", info, value)
-    return dataclasses.replace(method, **changed)

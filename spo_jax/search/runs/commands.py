@@ -11,6 +11,7 @@ from pathlib import Path
 from spo_jax import flags, presets
 from spo_jax.errors import InputError
 from spo_jax.stopping import exit_code, last_words, say_farewell
+from spo_jax.updates import UPDATES
 
 
 def discover(args: argparse.Namespace) -> int:
@@ -179,7 +180,7 @@ def export(args: argparse.Namespace) -> int:
         written = save_pair(args.out, best.pair, said, problem.interface, problem.kit, tail)
         print(f"{written}: the pair of round {best.round}, J {best.utility:.4f}")
     if args.adapters is not None:
-        if run.config.learning.update != "grpo" or not run.rounds:
+        if run.config.learning.update not in UPDATES or not run.rounds:
             raise InputError(f"{args.run}: this run has trained no adapters (yet)")
         from spo_jax.rl.policy import export_adapters
 

@@ -141,6 +141,7 @@ class Discovery:
         from spo_jax.search.credit import get_credit
         from spo_jax.search.instances import training_instances, validation_instances
         from spo_jax.search.methods import get_method, rounds_in, variant_of
+        from spo_jax.search.parent_reward import learning_credit_of
         from spo_jax.search.plugins import get_panel, get_survivors, writer_and_learner
         from spo_jax.search.racing import get_racing, stages
         from spo_jax.search.runs.starting import start_pairs
@@ -161,8 +162,7 @@ class Discovery:
         kit = config.generator.kit != "none"
         templates = Templates.read(config.generator.prompts, problem, kit)  # once for the whole run
         prompts = templates.digest if config.generator.prompts is not None else None
-        credit, own = get_credit(config.search.credit), config.learning.learning_credit
-        learning_credit = None if own is None else get_credit(own)
+        credit, learning_credit = get_credit(config.search.credit), learning_credit_of(config)
         survivors, panel = get_survivors(config.search.survivors), get_panel(config.search.panel)
         racing = get_racing(config.search.racing)
         if racing is not None:  # complains before there is a run

@@ -18,6 +18,7 @@ _ARGUMENTS = {
     "time": "seconds",
     "reference-effort": "effort",
     "method-setting": "method_settings",
+    "update-setting": "update_settings",
     **{name: name for name in ("problem", "preset", "steps", "seeds", "references", "rewind")},
     "distances": "distances",
     "capacity": "capacity",
