@@ -6,6 +6,7 @@ import contextlib
 import tomllib
 from pathlib import Path
 from types import NoneType
+from typing import get_origin
 
 import pytest
 from hypothesis import given
@@ -372,7 +373,8 @@ def test_no_value_is_too_odd_for_a_sentence(each):
     flag = "--" + each.flat.replace("_", "-")
     typed = each.flat != "problem" and bool not in kinds(each.info.annotation)
     taken = []
-    for odd in ODD_TEXTS if typed and each.flat != "method_settings" else []:
+    named = dict in map(get_origin, kinds(each.info.annotation))
+    for odd in ODD_TEXTS if typed and not named else []:
         with contextlib.suppress(InputError):
             taken.append(parse(f"{flag}={odd}")[each.flat])
     for odd in (*ODD_TEXTS, *ODD_NUMBERS):
@@ -390,7 +392,8 @@ def test_no_value_is_too_odd_for_a_sentence(each):
 @pytest.mark.parametrize("each", FIELDS.values(), **by_name)
 def test_every_setting_refuses_a_value_of_another_type(each):
     wrong = [b"x", float("nan"), [1], 1 if isinstance(DEFAULTS[each.flat], bool) else True]
-    for value in [*wrong, {} if each.flat != "method_settings" else {1: 2}]:
+    named = dict in map(get_origin, kinds(each.info.annotation))
+    for value in [*wrong, {1: 2} if named else {}]:
         with pytest.raises(InputError, match=rf"^{each.flat} is .*must be"):
             Settings.make(**{each.flat: value})
 
@@ -432,6 +435,33 @@ def test_a_model_learns_unless_told_otherwise_and_nothing_else_can():
     for generator in ("grammar", "my.module:Writer"):
         with pytest.raises(InputError, match=f"update is grpo.* generator is {generator}"):
             update(generator=generator, update="grpo")
+
+
+def test_the_rivals_updates_and_their_settings():
+    own = {"update": "evotune", "update_settings": {"beta": 0.1, "divergence": "js"}}
+    assert Settings.make(**own).learning.update == "evotune"
+    assert parse("--update-setting", "beta=0.1", "--update-setting", "every=2") == {
+        "update_settings": {"beta": 0.1, "every": 2}
+    }
+    for wrong, said in (
+        ({"generator": "grammar", "update": "calm"}, "update is calm, which trains a model"),
+        ({"update_settings": {"kl": 0}}, "update_settings is given, and update is grpo, which has"),
+        (own | {"update_settings": {"bta": 1}}, "update evotune has no setting 'bta': .* 'beta'"),
+        (
+            own | {"update_settings": {"beta": -1}},
+            "update_settings: beta is -1; it must be",
+        ),
+        (
+            own | {"update_settings": {"divergence": "kl"}},
+            "divergence is 'kl'; .* one of",
+        ),
+        ({"update": "calm", "learning_credit": "gap"}, "update is calm.* learning_credit is given"),
+        ({"update": "calm", "parents": "none"}, "update is calm.* parents is none"),
+        ({"update": "calm", "method": "a:b"}, "update is calm.* method is a:b"),
+        ({"update": "evotune", "method": "eoh"}, "update is evotune, and method is eoh"),
+    ):
+        with pytest.raises(InputError, match=said):
+            Settings.make(**wrong)
 
 
 def test_a_model_that_is_named_is_used():
@@ -515,7 +545,7 @@ def test_help_has_sections_and_hides_what_is_rare(capsys):
     for each in FIELDS.values():
         assert each.info.description
         assert "\n" not in each.help
-        flag = "--" + each.flat.replace("_", "-").replace("method-settings", "method-setting")
+        flag = "--" + each.flat.replace("_", "-").replace("-settings", "-setting")
         assert each.flat == "problem" or flag in long.split()[:-1] or f"{flag}," in long
         if each.rare:
             assert f"{flag} " not in short

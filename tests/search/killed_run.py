@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from spo_jax.cli import main
-from spo_jax.rl import checkpoint, policy, trainer
+from spo_jax.rl import checkpoint, learning, policy
 from spo_jax.search.runs import progress, store
 
 
@@ -33,7 +33,8 @@ class Killer:
         """Put a `now` into the places that the moments name."""
         Display: Any = progress.Display
         stage, advance, sample = Display.stage, Display.advance, policy.stream
-        update, checksums = trainer.Trainer.update, checkpoint._write_checksums
+        checksums = checkpoint._write_checksums
+        kinds: Any = (learning.GrpoLearning, learning.EvoTuneLearning)
         commit = store.Store.commit
 
         def watch_stage(display: Any, number: int, name: str, total: int) -> None:
@@ -51,10 +52,13 @@ class Killer:
                     self.now("sampling")
                 yield part
 
-        def watch_update(self_: Any, learner: Any, groups: Any) -> Any:
-            result = update(self_, learner, groups)
-            self.now("update")  # one adapter has learned, the other not
-            return result
+        def watched(update: Any) -> Any:
+            def watch_update(*args: Any) -> Any:
+                result = update(*args)
+                self.now("update")  # one adapter has learned, the other not
+                return result
+
+            return watch_update
 
         def watch_checksums(folder: Any) -> None:
             self.now("checkpoint")  # the arrays are there, what makes them count is not
@@ -65,7 +69,8 @@ class Killer:
             commit(*args, **more)
 
         Display.stage, Display.advance, policy.stream = watch_stage, watch_advance, watch_sample
-        trainer.Trainer.update = watch_update  # type: ignore[method-assign]
+        for kind in kinds:
+            kind.update = watched(kind.update)
         checkpoint._write_checksums = watch_checksums
         store.Store.commit = watch_commit  # type: ignore[method-assign]
 

@@ -80,3 +80,12 @@ def test_killed_in_the_update(tmp_path: Path) -> None:
 def test_killed_at_every_moment(tmp_path: Path) -> None:
     speaker.write(tmp_path / "model")
     killed(tmp_path, MOMENTS)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("update", ["calm", "evotune"])
+def test_killed_while_another_update_learns(tmp_path: Path, update: str) -> None:
+    """Two rounds of EvoTune are two trainings, the second with the pairs of both."""
+    speaker.write(tmp_path / "model", ("full_attention",))
+    own = ["--lora-targets", "q_proj, v_proj", "--update", update]
+    killed(tmp_path, ["1:checkpoint", "2:update", "2:checkpoint"], *own)
