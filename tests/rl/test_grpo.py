@@ -11,6 +11,7 @@ import pytest
 
 from spo_jax.errors import InputError
 from spo_jax.rl import grpo
+from spo_jax.rl.batches import Batch
 from spo_jax.rl.grpo import GrpoConfig, advantages, clipped_objective
 from tests.oracles import oracle
 
@@ -113,7 +114,9 @@ def test_a_clipped_ratio_beyond_all_numbers_leaves_no_trace() -> None:
     assert value(new, -1.0) == -jnp.inf  # the equation's own value: the trainer stops at it
 
 
-def trl_loss(new: np.ndarray, batch: dict[str, np.ndarray], level: str) -> tuple[float, np.ndarray]:
+def trl_loss(
+    new: np.ndarray, batch: dict[str, np.ndarray], level: str, kl: float = 0.0
+) -> tuple[float, np.ndarray]:
     """TRL's loss and its gradient with respect to the log-probabilities."""
     torch = oracle("torch")
     GRPOTrainer = oracle("trl.trainer.grpo_trainer").GRPOTrainer
@@ -126,10 +129,10 @@ def trl_loss(new: np.ndarray, batch: dict[str, np.ndarray], level: str) -> tuple
         model = SimpleNamespace(training=False)
         importance_sampling_level, loss_type = level, "grpo"
         epsilon_low = epsilon_high = 0.2
-        beta, top_entropy_quantile, off_policy_mask_threshold = 0.0, 1.0, None
+        beta, top_entropy_quantile, off_policy_mask_threshold = kl, 1.0, None
         use_vllm = aux_loss_enabled = _entropy_bonus_enabled = use_adaptive_entropy = False
         current_gradient_accumulation_steps = 1
-        args = SimpleNamespace(delta=None)
+        args = SimpleNamespace(delta=None, use_bias_correction_kl=False)
         accelerator = SimpleNamespace(
             num_processes=1,
             gather=lambda x: x,
@@ -154,6 +157,8 @@ def trl_loss(new: np.ndarray, batch: dict[str, np.ndarray], level: str) -> tuple
         "old_per_token_logps": torch.tensor(batch["old"]),
         "advantages": torch.tensor(batch["advantage"]),
     }
+    if kl:
+        inputs["ref_per_token_logps"] = torch.tensor(batch["reference"])
     loss = GRPOTrainer._compute_loss(Stub(), None, inputs)
     loss.backward()
     assert logprobs.grad is not None
@@ -185,6 +190,39 @@ def test_loss_and_gradient_equal_trl(level: str, ratio: grpo.LogRatio) -> None:
     np.testing.assert_allclose(got, want, rtol=1e-5)
     np.testing.assert_allclose(gradient, want_gradient, atol=1e-6)
     chex.assert_tree_all_finite(outcome)
+
+
+def test_the_divergence_from_the_base_equals_trl() -> None:
+    """With a large weight, so that it shows; hidden states are logits, as the head is one-hot."""
+    rng = np.random.default_rng(2)
+    B, T, V = 5, 7, 11
+    logits = rng.normal(size=(B, T, V)).astype(np.float32)
+    tokens = rng.integers(0, V, (B, T), dtype=np.int32)
+    new = np.take_along_axis(
+        logits - np.log(np.exp(logits).sum(-1, keepdims=True)), tokens[..., None], -1
+    )[..., 0]
+    batch = {
+        "old": new + 0.3 * rng.normal(size=(B, T)).astype(np.float32),
+        "reference": new + 0.5 * rng.normal(size=(B, T)).astype(np.float32),
+        "mask": np.arange(T)[None] < rng.integers(2, T + 1, B)[:, None],
+        "advantage": rng.normal(size=B).astype(np.float32),
+    }
+    want, slope = trl_loss(new, batch, "token", kl=0.7)
+    config = GrpoConfig(kl=0.7, ratio=grpo.token, temperature=1.0)
+    rows = Batch(
+        jnp.zeros((B, 1), jnp.int32), jnp.ones((B, 1), bool), jnp.asarray(tokens),
+        jnp.asarray(batch["mask"]), jnp.asarray(batch["old"]), jnp.asarray(batch["advantage"]),
+        jnp.full(B, 1 / B), jnp.asarray(batch["reference"]),
+    )  # fmt: skip
+
+    def loss(hidden: jax.Array) -> jax.Array:
+        return config.loss(hidden, jnp.eye(V), rows)[0]
+
+    got, gradient = jax.value_and_grad(loss)(jnp.asarray(logits))
+    np.testing.assert_allclose(got, want, rtol=1e-5)
+    softmax = np.exp(logits) / np.exp(logits).sum(-1, keepdims=True)
+    expected = slope[..., None] * (np.eye(V)[tokens] - softmax)  # through the log-softmax
+    np.testing.assert_allclose(gradient, expected, atol=1e-6)
 
 
 @pytest.mark.parametrize(
