@@ -76,7 +76,7 @@ def test_failures_earn_calms_reward(folder: Path) -> None:
 @pytest.mark.long
 def test_evotune_trains_anew_on_what_it_gathered(folder: Path, tmp_path: Path) -> None:
     """Twelve rounds: a training in every second one, from a new adapter each time."""
-    config = settings(folder, "evotune", epochs=1, percentile=50)
+    config = settings(folder, "evotune", epochs=1, percentile=20)
     policy = Policy.load(config)
     start, scores = leaves(policy), []
     first = graded(policy, 0)
@@ -97,7 +97,7 @@ def test_evotune_trains_anew_on_what_it_gathered(folder: Path, tmp_path: Path) -
                 if np.isfinite(credit):
                     distinct.setdefault(answer.tokens.tobytes(), credit)
             scores += distinct.values()
-    assert metrics["destroy/threshold"] == pytest.approx(np.percentile(scores, 50))
+    assert metrics["destroy/threshold"] == pytest.approx(np.percentile(scores, 80))
     assert 0 < metrics["destroy/used"] < metrics["destroy/pairs"]
     assert metrics["destroy/pairs"] == gathered + metrics["destroy/new_pairs"]
     assert metrics["destroy/steps"] == int(policy.learners["destroy"].steps) == 1
