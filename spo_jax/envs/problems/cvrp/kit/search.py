@@ -39,7 +39,9 @@ def _two_opt_move(dist, routes, a, near):
             d = path[j + 1 + step]
             old = way(dist, step, a, b) + way(dist, step, c, d)
             low, high = min(i, j) + (step == 1), max(i, j) - (step == -1)
-            first = 1 if i < j else -1  # the way from a to c, if the part from low to high is turned
+            first = (
+                1 if i < j else -1
+            )  # the way from a to c, if low to high is turned
             for turn in (first, -first):
                 turned = (back[high + 1] - back[low + 1]) - (forth[high + 1] - forth[low + 1])
                 if turn != first:  # all but that part
@@ -84,7 +86,8 @@ def or_opt(dist, demands, capacity, routes, customers, *, length=3, near=10, mov
 def _or_opt_move(dist, demands, room, routes, a, length, near):
     r, i = _place(routes, a)
     path = [0, *routes[r], 0]
-    close = list(zip(neighbor_list_to(dist, a, 1, near), neighbor_list(dist, a, 1, near)))
+    closest = neighbor_list_to(dist, a, 1, near), neighbor_list(dist, a, 1, near)
+    close = list(zip(*closest, strict=True))
     for step in (1, -1):  # the stretch goes forward or backward from a
         turned = 0.0  # what it gets longer by when it is turned round
         for size in range(1, min(length, len(routes[r])) + 1):
@@ -101,7 +104,7 @@ def _or_opt_move(dist, demands, room, routes, a, length, near):
             for beside in close:
                 if dist[beside[0]][a] >= saved and dist[a][beside[1]] >= saved:
                     break
-                for side, c in zip((1, -1), beside):  # the place is after or before c
+                for side, c in zip((1, -1), beside, strict=True):  # the place is after or before c
                     if way(dist, side, c, a) >= saved or c in stretch or not _serves(routes, c):
                         continue
                     s, j = _place(routes, c)

@@ -1,7 +1,7 @@
 """The kit of the travelling salesperson problem in plain Python; the native one equals it.
 
-Arguments: dist [N, N] floats, dist[a][b] from a to b; a tour is a list of distinct nodes, closed from its last to its
-first, complete or partial; nodes are ints from 0 to N - 1; rng has `random()`. Results are new
+Arguments: dist [N, N] floats, dist[a][b] from a to b; a tour is a list of distinct nodes, closed
+from its last to its first, complete or partial; nodes are ints from 0 to N - 1; rng has `random()`. Results are new
 lists. Removals return (partial tour, removed nodes), both in the order of the tour, so they can be
 applied one after the other. Among equals the first wins. Raises ValueError for numbers out of range
 and for nodes that repeat, that dist does not have, or that are not in the tour where they must be.
@@ -330,7 +330,9 @@ def _two_opt_move(dist, tour, place, lengths, a, near):
             d = tour[(j + step) % len(tour)]
             old = way(dist, step, a, b) + way(dist, step, c, d)
             low, high = min(i, j) + (step == 1), max(i, j) - (step == -1)
-            first = 1 if i < j else -1  # the way from a to c, if the part from low to high is turned
+            first = (
+                1 if i < j else -1
+            )  # the way from a to c, if low to high is turned
             for turn in (first, -first):
                 turned = _turned(lengths, low, high)
                 if turn != first:  # all but that part
@@ -402,7 +404,8 @@ def _or_opt_move(dist, tour, a, length, near):
     """(the new tour, the six ends) of the first move of a stretch from `a` on that gains."""
     place = {node: i for i, node in enumerate(tour)}
     n, i = len(tour), place[a]
-    close = list(zip(neighbor_list_to(dist, a, 0, near), neighbor_list(dist, a, 0, near)))
+    closest = neighbor_list_to(dist, a, 0, near), neighbor_list(dist, a, 0, near)
+    close = list(zip(*closest, strict=True))
     for step in (1, -1):  # the stretch goes forward or backward from a
         turned = 0.0  # what it gets longer by when it is turned round
         for size in range(1, min(length, n - 3) + 1):
@@ -416,7 +419,7 @@ def _or_opt_move(dist, tour, a, length, near):
             for beside in close:
                 if dist[beside[0]][a] >= saved and dist[a][beside[1]] >= saved:
                     break
-                for side, c in zip((1, -1), beside):  # the place is after or before c
+                for side, c in zip((1, -1), beside, strict=True):  # the place is after or before c
                     if way(dist, side, c, a) >= saved or c not in place or c in stretch:
                         continue
                     x = tour[(place[c] + side) % n]
