@@ -57,9 +57,7 @@ def prove(instance: Instance, tour: list[int], most_nodes: int = 2000) -> Proof:
     """
     check_tour(instance, tour)
     if instance.directed:
-        raise InputError(
-            f"{instance.name}: branch and cut is for the symmetric TSP alone"
-        )
+        raise InputError(f"{instance.name}: branch and cut is for the symmetric TSP alone")
     cost = tour_cost(instance.dist, tour)
     if instance.size <= 3 or cost == 0:
         return Proof(tour, cost, True, 0)

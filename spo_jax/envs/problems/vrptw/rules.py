@@ -25,6 +25,11 @@ class VRPTWRules(CVRPRules):
         if any(name not in instance.extra for name in TIMES):
             listed = ", ".join(TIMES)
             raise InputError(f"{instance.name}: a VRPTW instance needs {listed} in `extra`")
+        if instance.directed:  # a way for the way back is not only longer here, but late
+            raise InputError(
+                f"{instance.name}: the VRPTW here is for distances that are alike both ways, on which "
+                "its programs count"
+            )
         super().__init__(instance, *(instance.extra[name] for name in TIMES))
         *_, self._ready, due, self._service = self.arguments("rows")
         slack = ROUNDING * due[0]

@@ -39,9 +39,7 @@ def _two_opt_move(dist, routes, a, near):
             d = path[j + 1 + step]
             old = way(dist, step, a, b) + way(dist, step, c, d)
             low, high = min(i, j) + (step == 1), max(i, j) - (step == -1)
-            first = (
-                1 if i < j else -1
-            )  # the way from a to c, if low to high is turned
+            first = 1 if i < j else -1  # the way from a to c, if low to high is turned
             for turn in (first, -first):
                 turned = (back[high + 1] - back[low + 1]) - (forth[high + 1] - forth[low + 1])
                 if turn != first:  # all but that part

@@ -330,9 +330,7 @@ def _two_opt_move(dist, tour, place, lengths, a, near):
             d = tour[(j + step) % len(tour)]
             old = way(dist, step, a, b) + way(dist, step, c, d)
             low, high = min(i, j) + (step == 1), max(i, j) - (step == -1)
-            first = (
-                1 if i < j else -1
-            )  # the way from a to c, if low to high is turned
+            first = 1 if i < j else -1  # the way from a to c, if low to high is turned
             for turn in (first, -first):
                 turned = _turned(lengths, low, high)
                 if turn != first:  # all but that part
