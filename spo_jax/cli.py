@@ -261,9 +261,7 @@ def _solve(args: argparse.Namespace) -> int:
     named = [out, *others.values()]
     for k, path in enumerate(named[1:], 1):
         _check_output(path, *inputs, *named[:k])
-    names = sorted(
-        given, key=lambda each: Path(each).is_dir(), reverse=True
-    )  # as they are resolved
+    names = sorted(given, key=lambda each: Path(each).is_dir(), reverse=True)  # runs are first
     named_pairs = dict(zip(names or ["the pair that ships"], pairs, strict=True))
     # Before the search, which may take long.
     for line in (*remarks_of(instance), *remarks_on_pairs([instance], named_pairs)):

@@ -52,11 +52,11 @@ def patched(instance: Instance) -> list[int]:
     left = np.ones(n, bool)
     for first in range(n):
         if left[first]:
-            cycle = [first]
-            while after[cycle[-1]] != first:
-                cycle.append(int(after[cycle[-1]]))
-            left[cycle] = False
-            cycles.append(np.array(cycle))
+            nodes = [first]
+            while after[nodes[-1]] != first:
+                nodes.append(int(after[nodes[-1]]))
+            left[nodes] = False
+            cycles.append(np.array(nodes))
     cycles.sort(key=len, reverse=True)
     whole = cycles[0]
     for cycle in cycles[1:]:

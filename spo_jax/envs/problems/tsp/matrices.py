@@ -88,11 +88,12 @@ def difference(dist: np.ndarray) -> tuple[int, int] | None:
 def remark(dist: np.ndarray) -> list[str]:
     """What to say of distances that depend on the direction."""
     total = float(dist.sum())
-    apart = sum(float(np.abs(dist[k] - dist[:, k]).sum()) for k in range(len(dist)))
-    if not apart:
+    differs = sum(float(np.abs(dist[k] - dist[:, k]).sum()) for k in range(len(dist)))
+    if not differs:
         return []
-    share = 100 * apart / total
-    return [f"distances depend on the direction, by {share:.{share < 10:d}f}% on average"]
+    share = 100 * differs / total
+    apart = f"{share:.{share < 10:d}f}% on average"
+    return [f"distances depend on the direction: there and back differ by {apart}"]
 
 
 def _numbers(document: Document) -> np.ndarray:
