@@ -12,7 +12,7 @@ typedef struct {
     int *home;     /* [N] the route of each customer, or -1 */
     int *place;    /* [N] its index there */
     int *spare;    /* [2, total] */
-    double *forth; /* [N + 2]: of one route, up to each stop and back at the depot; NULL: not needed */
+    double *forth; /* [N + 2]: of a route, up to each stop and the depot; NULL: not needed */
     double *back;  /* [N + 2]: the same the other way */
     long long near, moves, length;
 } Search;
@@ -155,7 +155,7 @@ static bool two_opt_move(Matrix *m, Search *s, int a)
                 turned = (s->back[high + 1] - s->back[low + 1]) -
                          (s->forth[high + 1] - s->forth[low + 1]);
                 if (turned != 0.0)
-                    margin = MARGIN * (old + s->forth[length + 1]);
+                    margin = MARGIN * (old + fabs(s->forth[length + 1]));
             }
             bool all = !(old - way(m, first, a, c) - way(m, first, b, d) - turned > margin);
             if (all) {
@@ -163,7 +163,7 @@ static bool two_opt_move(Matrix *m, Search *s, int a)
                     continue;
                 double again = way(m, -step, a, b) + way(m, -step, c, d);
                 turned = s->back[length + 1] - s->forth[length + 1] - turned - (again - old);
-                margin = MARGIN * (turned != 0.0 ? old + s->forth[length + 1] : old);
+                margin = MARGIN * (turned != 0.0 ? old + fabs(s->forth[length + 1]) : old);
                 if (!(old - way(m, -first, a, c) - way(m, -first, b, d) - turned > margin))
                     continue;
                 turn(s, route, 0, length - 1);

@@ -46,7 +46,7 @@ def _two_opt_move(dist, routes, a, near):
                     again = way(dist, -step, a, b) + way(dist, -step, c, d)
                     turned = back[-1] - forth[-1] - turned - (again - old)
                 gain = old - way(dist, turn, a, c) - way(dist, turn, b, d) - turned
-                if gain > MARGIN * (old + forth[-1] if turned else old):
+                if gain > MARGIN * (old + abs(forth[-1]) if turned else old):
                     if turn != first:
                         route.reverse()
                         low, high = len(route) - 1 - high, len(route) - 1 - low

@@ -89,7 +89,7 @@ static bool two_opt_move(Matrix *m, Search *s, int a)
             if (s->forth != NULL) {
                 turned = (s->back[high] - s->back[low]) - (s->forth[high] - s->forth[low]);
                 if (turned != 0.0)
-                    margin = MARGIN * (old + s->forth[n]);
+                    margin = MARGIN * (old + fabs(s->forth[n]));
             }
             bool all = !(old - way(m, first, a, c) - way(m, first, b, d) - turned > margin);
             if (all) {
@@ -97,7 +97,7 @@ static bool two_opt_move(Matrix *m, Search *s, int a)
                     continue;
                 double again = way(m, -step, a, b) + way(m, -step, c, d);
                 turned = s->back[n] - s->forth[n] - turned - (again - old);
-                margin = MARGIN * (turned != 0.0 ? old + s->forth[n] : old);
+                margin = MARGIN * (turned != 0.0 ? old + fabs(s->forth[n]) : old);
                 if (!(old - way(m, -first, a, c) - way(m, -first, b, d) - turned > margin))
                     continue;
                 turn(s, 0, n - 1);

@@ -72,7 +72,7 @@ def _two_opt_move(dist, tour, place, lengths, a, near):
                     again = way(dist, -step, a, b) + way(dist, -step, c, d)
                     turned = lengths[1][-1] - lengths[0][-1] - turned - (again - old)
                 gain = old - way(dist, turn, a, c) - way(dist, turn, b, d) - turned
-                if gain > MARGIN * (old + lengths[0][-1] if turned else old):
+                if gain > MARGIN * (old + abs(lengths[0][-1]) if turned else old):
                     new = tour if turn == first else tour[::-1]
                     if turn != first:
                         low, high = len(tour) - 1 - high, len(tour) - 1 - low
