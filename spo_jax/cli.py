@@ -264,7 +264,7 @@ def _solve(args: argparse.Namespace) -> int:
     names = sorted(given, key=lambda each: Path(each).is_dir(), reverse=True)  # runs are first
     named_pairs = dict(zip(names or ["the pair that ships"], pairs, strict=True))
     # Before the search, which may take long.
-    for line in (*remarks_of(instance), *remarks_on_pairs([instance], named_pairs)):
+    for line in (*remarks_of(instance), *remarks_on_pairs(problem, [instance], named_pairs)):
         print(line, file=sys.stderr)
     with Searched(sys.stderr, instance) as searched:
         found = unwrap(solve)(  # whose errors name options
@@ -307,7 +307,7 @@ def _compare(args: argparse.Namespace) -> int:
         _check_output(args.plot, *inputs)
     folder = Folder(args.out, problem, instances, methods, picture=args.plot, force=args.force)
     rows = {each.name: each.solve.pair for each in methods if isinstance(each.solve, PairSearch)}
-    for line in (*remarks_on_files(instances), *remarks_on_pairs(instances, rows)):
+    for line in (*remarks_on_files(instances), *remarks_on_pairs(problem, instances, rows)):
         print(line, file=sys.stderr)
     folder.make()
     print(took(instances, methods, args.time, args.seeds), file=sys.stderr)

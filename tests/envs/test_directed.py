@@ -542,11 +542,11 @@ def test_a_table_may_depend_on_the_direction(tmp_path):
 
 def test_a_pair_that_reads_distances_itself_is_named():
     kit, own = load_pair(TSP.pair), load_pair("docs/pairs/tsp-standard.py")
-    [line] = remarks_on_pairs([tsp(5, 0)], {"shipped": kit, "own.py": own})
+    [line] = remarks_on_pairs(TSP, [tsp(5, 0)], {"shipped": kit, "own.py": own})
     assert line.startswith("own.py reads distances in loops of its own")
     assert line.count("\n") == 0
-    assert remarks_on_pairs([TSP.sample(5, 1, 0)[0]], {"own.py": own}) == []
-    assert remarks_on_pairs([cvrp(5, 0)], {"shipped": load_pair(CVRP.pair)}) == []
+    assert remarks_on_pairs(TSP, [TSP.sample(5, 1, 0)[0]], {"own.py": own}) == []
+    assert remarks_on_pairs(CVRP, [cvrp(5, 0)], {"shipped": load_pair(CVRP.pair)}) == []
 
 
 def test_the_vrptw_refuses():

@@ -7,16 +7,16 @@ a pair can only search worse: where its own loops take a way for the way back.
 import ast
 from collections.abc import Iterable, Mapping
 
-from spo_jax.envs.problem import DIST, Instance
+from spo_jax.envs.problem import DIST, Instance, Problem
 from spo_jax.program import Pair, Program
 from spo_jax.words import KIT
 
-KNOWN = ("tsp", "cvrp")  # in a problem of a user's, `dist` can be anything
 
-
-def remarks_on_pairs(instances: Iterable[Instance], pairs: Mapping[str, Pair]) -> list[str]:
+def remarks_on_pairs(
+    problem: Problem, instances: Iterable[Instance], pairs: Mapping[str, Pair]
+) -> list[str]:
     """A line for each pair, by name, that may be misled on one of the instances."""
-    first = next((each for each in instances if each.problem in KNOWN and each.directed), None)
+    first = next((each for each in instances if problem.directed and each.directed), None)
     if first is None:
         return []
     return [

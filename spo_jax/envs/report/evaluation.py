@@ -209,7 +209,7 @@ def evaluate(
             )
 
         def remarks(instances: list[Instance]) -> list[str]:
-            return remarks_on_pairs(instances, {"the pair": pair})
+            return remarks_on_pairs(problem, instances, {"the pair": pair})
 
         return filled(
             report, problem, plans, run, cache=cache, progress=progress, save=save, remarks=remarks

@@ -44,6 +44,7 @@ class TSP(Problem):
     simple = str(_HERE / "simple.py")
     first = str(_HERE / "first.py")
     whole, region = 2500, 1000
+    directed = True
     solution_suffix = ".tour"
     baselines = MappingProxyType(
         {
