@@ -231,6 +231,7 @@ def _solve(args: argparse.Namespace) -> int:
     from inspect import unwrap
 
     from spo_jax.envs.reading import remarks_of
+    from spo_jax.envs.report.directed import remarks_on_pairs
     from spo_jax.envs.report.reporting import Searched, conditions, solved_lines
     from spo_jax.envs.report.solve import default_output, problem_of
     from spo_jax.envs.report.writing import Outputs
@@ -260,7 +261,10 @@ def _solve(args: argparse.Namespace) -> int:
     named = [out, *others.values()]
     for k, path in enumerate(named[1:], 1):
         _check_output(path, *inputs, *named[:k])
-    for line in remarks_of(instance):  # before the search, which may take long
+    names = sorted(given, key=lambda each: Path(each).is_dir(), reverse=True)  # runs are first
+    named_pairs = dict(zip(names or ["the pair that ships"], pairs, strict=True))
+    # Before the search, which may take long.
+    for line in (*remarks_of(instance), *remarks_on_pairs(problem, [instance], named_pairs)):
         print(line, file=sys.stderr)
     with Searched(sys.stderr, instance) as searched:
         found = unwrap(solve)(  # whose errors name options
@@ -289,6 +293,8 @@ def _compare(args: argparse.Namespace) -> int:
     from spo_jax.envs.reading import remarks_on_files
     from spo_jax.envs.report.compare import compare, usable
     from spo_jax.envs.report.compared import Folder, show_comparison, took
+    from spo_jax.envs.report.directed import remarks_on_pairs
+    from spo_jax.envs.report.methods import PairSearch
     from spo_jax.envs.report.reporting import Meter, console
     from spo_jax.search.runs.pairs import contest
 
@@ -300,7 +306,8 @@ def _compare(args: argparse.Namespace) -> int:
     if args.plot is not None:
         _check_output(args.plot, *inputs)
     folder = Folder(args.out, problem, instances, methods, picture=args.plot, force=args.force)
-    for line in remarks_on_files(instances):
+    rows = {each.name: each.solve.pair for each in methods if isinstance(each.solve, PairSearch)}
+    for line in (*remarks_on_files(instances), *remarks_on_pairs(problem, instances, rows)):
         print(line, file=sys.stderr)
     folder.make()
     print(took(instances, methods, args.time, args.seeds), file=sys.stderr)

@@ -89,7 +89,7 @@ FILES: dict[str, str | bytes] = {
     "noise.tsp": "these are no coordinates\n",
     "cut.tsp": TSP[: TSP.index("7 20")],
     "explicit.tsp": TSP.replace("EUC_2D", "EXPLICIT"),
-    "atsp.tsp": TSP.replace("TYPE : TSP", "TYPE : ATSP"),
+    "a_sop.tsp": TSP.replace("TYPE : TSP", "TYPE : SOP"),
     "two.tsp": TSP.replace("DIMENSION : 10", "DIMENSION : 2").replace(
         TSP[TSP.index("3 20") : -4], ""
     ),
@@ -172,7 +172,7 @@ BAD = [
     (solve("noise.tsp"), "noise.tsp"),
     (solve("cut.tsp"), "cut.tsp"),
     (solve("explicit.tsp"), "EDGE_WEIGHT_FORMAT is missing"),
-    (solve("atsp.tsp"), "ATSP"),
+    (solve("a_sop.tsp"), "SOP"),
     (solve("two.tsp"), "at least 3"),
     (solve("nan.tsp"), "nan"),
     (solve("infinite.tsp"), "inf"),
@@ -193,7 +193,7 @@ BAD = [
     (solve("ten.tsp", "pair.py", "--start", "four.vrp"), "four.vrp"),
     (solve("ten.tsp", "pair.py", "--start", "a.tour", "--out", "ten.tsp"), "input"),
     ([*EVALUATE, "--on", "nan.tsp"], "nan"),
-    ([*EVALUATE, "--on", "ten.tsp", "."], "atsp.tsp"),  # the folder's first bad one
+    ([*EVALUATE, "--on", "ten.tsp", "."], "a_sop.tsp"),  # the folder's first bad one
     # pairs
     (solve("ten.tsp", "missing.py"), "missing.py: no such file"),
     (solve("ten.tsp", "half.py"), "no function named repair"),

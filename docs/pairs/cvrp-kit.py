@@ -158,20 +158,32 @@ except ImportError:  # the same in Python, slower
         def _places(dist, routes, node, near):
             """(added length, route, index) of the places of `node`, in the order in which they are tried.
 
-            near: 0 for all, by route and index; else those after and before each near customer.
+            near: 0 for all, by route and index; else those after the customers of the routes that are
+                nearest to `node` and those before the customers that are nearest from it, by turns.
             """
             tries = [(r, i) for r, route in enumerate(routes) for i in range(len(route) + 1) if route]
             if near:
                 where = {other: (r, i) for r, route in enumerate(routes) for i, other in enumerate(route)}
-                close = [where[other] for other in neighbor_list(dist, node, 1, DEPTH) if other in where]
-                if close:
-                    tries = [(r, at) for r, i in close[:near] for at in (i + 1, i)]
+                after = [where[c] for c in neighbor_list_to(dist, node, 1, DEPTH) if c in where][:near]
+                before = [where[c] for c in neighbor_list(dist, node, 1, DEPTH) if c in where][:near]
+                if after or before:
+                    tries = []
+                    for k in range(near if near < DEPTH else DEPTH):
+                        tries += [(r, i + 1) for r, i in after[k : k + 1]]
+                        tries += before[k : k + 1]
             found = []
             for r, i in tries:
                 a = routes[r][i - 1] if i else 0
                 b = routes[r][i] if i < len(routes[r]) else 0
                 found.append((dist[a][node] + dist[node][b] - dist[a][b], r, i))
             return found
+
+        def neighbor_list_to(dist, node, first, count):
+            """As `neighbor_list`, of those from which the way to `node` is shortest."""
+            column = [row[node] for row in dist]
+            others = [other for other in range(first, len(dist)) if other != node]
+            others.sort(key=lambda other: column[other])
+            return others[: min(checked_count(count), DEPTH)]
 
         def neighbor_list(dist, node, first, count):
             """The nodes of first to N - 1 nearest to `node`, itself left out; at most DEPTH."""
@@ -240,7 +252,7 @@ except ImportError:  # the same in Python, slower
             """2-opt within routes, at `customers` and the ends of the edges it changes: routes.
 
             Looks at the `near` nearest customers (at most 64), takes the first gain, stops after `moves`
-            moves or where nothing gains. dist must be symmetric.
+            moves or where nothing gains. What is turned round counts as it is long then.
             """
             routes, queue = _checked_search(dist, routes, customers, near, moves)
             return _search(routes, queue, moves, lambda a: _two_opt_move(dist, routes, a, near))
@@ -266,33 +278,60 @@ except ImportError:  # the same in Python, slower
 
         def _two_opt_move(dist, routes, a, near):
             r, i = _place(routes, a)
-            path = [0, *routes[r], 0]
-            for step in (1, -1):
+            route = routes[r]
+            path = [0, *route, 0]
+            forth, back = _both_ways(dist, path)
+            for step in (1, -1):  # a goes on to another customer, or comes from another
                 b = path[i + 1 + step]
-                for c in neighbor_list(dist, a, 1, near):
-                    if dist[a][c] >= dist[a][b]:
+                for c in near_by(dist, step, a, 1, near):
+                    if way(dist, step, a, c) >= way(dist, step, a, b):
                         break
-                    if c not in routes[r]:
+                    if c not in route:
                         continue
-                    j = routes[r].index(c)
+                    j = route.index(c)
                     d = path[j + 1 + step]
-                    old = dist[a][b] + dist[c][d]
-                    if old - dist[a][c] - dist[b][d] > MARGIN * old:
-                        low, high = min(i, j), max(i, j)
-                        first, last = (low + 1, high) if step == 1 else (low, high - 1)
-                        routes[r][first : last + 1] = routes[r][first : last + 1][::-1]
-                        return a, b, c, d
+                    old = way(dist, step, a, b) + way(dist, step, c, d)
+                    low, high = min(i, j) + (step == 1), max(i, j) - (step == -1)
+                    first = 1 if i < j else -1  # the way from a to c, if low to high is turned
+                    for turn in (first, -first):
+                        turned = (back[high + 1] - back[low + 1]) - (forth[high + 1] - forth[low + 1])
+                        if turn != first:  # all but that part
+                            again = way(dist, -step, a, b) + way(dist, -step, c, d)
+                            turned = back[-1] - forth[-1] - turned - (again - old)
+                        gain = old - way(dist, turn, a, c) - way(dist, turn, b, d) - turned
+                        if gain > MARGIN * (old + abs(forth[-1]) if turned else old):
+                            if turn != first:
+                                route.reverse()
+                                low, high = len(route) - 1 - high, len(route) - 1 - low
+                            route[low : high + 1] = route[low : high + 1][::-1]
+                            return a, b, c, d
             return None
 
         def _place(routes, node):
             return next((r, route.index(node)) for r, route in enumerate(routes) if node in route)
 
+        def _both_ways(dist, path):
+            """How long a path is up to each of its stops, and the way back: two lists of floats."""
+            forth, back = [0.0], [0.0]
+            for i in range(1, len(path)):
+                forth.append(forth[-1] + dist[path[i - 1]][path[i]])
+                back.append(back[-1] + dist[path[i]][path[i - 1]])
+            return forth, back
+
+        def near_by(dist, step, node, first, count):
+            """`neighbor_list` for a step of 1, `neighbor_list_to` for one of -1."""
+            return (neighbor_list if step == 1 else neighbor_list_to)(dist, node, first, count)
+
+        def way(dist, step, a, b):
+            """From a to b for a step of 1, from b to a for one of -1."""
+            return dist[a][b] if step == 1 else dist[b][a]
+
         def two_opt_star(dist, demands, capacity, routes, customers, *, near=10, moves=1000):
             """2-opt*: exchange the ends of two routes, at `customers` and where edges changed: routes.
 
             Joins a customer to one of its `near` nearest customers of another route, where both routes keep
-            within the capacity; takes the first gain and stops after `moves` moves. dist must be
-            symmetric. Emptied routes are dropped.
+            within the capacity; takes the first gain and stops after `moves` moves. Emptied routes are
+            dropped.
             """
             routes, queue = _checked_search(dist, routes, customers, near, moves)
 
@@ -305,15 +344,15 @@ except ImportError:  # the same in Python, slower
             r, i = _place(routes, a)
             for step in (1, -1):  # a keeps what is before it, or what is after it
                 b = [0, *routes[r], 0][i + 1 + step]
-                for c in neighbor_list(dist, a, 1, near):
-                    if dist[a][c] >= dist[a][b]:
+                for c in near_by(dist, step, a, 1, near):
+                    if way(dist, step, a, c) >= way(dist, step, a, b):
                         break
                     if not _serves(routes, c) or c in routes[r]:
                         continue
                     s, j = _place(routes, c)
                     d = [0, *routes[s], 0][j + 1 - step]
-                    old = dist[a][b] + dist[c][d]
-                    if old - dist[a][c] - dist[b][d] > MARGIN * old:
+                    old = way(dist, step, a, b) + way(dist, step, d, c)
+                    if old - way(dist, step, a, c) - way(dist, step, d, b) > MARGIN * old:
                         if step == 1:
                             one = routes[r][: i + 1] + routes[s][j:]
                             two = routes[s][:j] + routes[r][i + 1 :]

@@ -18,8 +18,8 @@ class Instance:
     name: as in the file, or "uniform-50-0@1" (size, index, seed).
     size: what the problem counts (`Problem.unit`): nodes, customers, jobs.
     coords: [N, 2] float64, or None; for pictures only: no rules can read them (see `seen`).
-    dist: [N, N] float64 in the instance's own edge-weight convention, or None. N = size, or
-        size + 1 with a depot as node 0.
+    dist: [N, N] float64 in the instance's own edge-weight convention, or None; dist[a, b] is the
+        way from a to b. N = size, or size + 1 with a depot as node 0.
     demands: [N] int64, demands[0] = 0; None where the problem has none.
     capacity: vehicle capacity in units of demand; None where the problem has none.
     reference: best known cost, or None; reference_source says where it comes from, or why none.
@@ -82,6 +82,11 @@ class Instance:
         if self.extra:
             h.update(canonical(self.extra, f"`extra` of the instance {self.name}"))
         return h.hexdigest()
+
+    @cached_property
+    def directed(self) -> bool:
+        """Whether some way is not as long as the way back: the TSP is then called asymmetric."""
+        return self.dist is not None and not np.array_equal(self.dist, self.dist.T)
 
     @property
     def nbytes(self) -> int:

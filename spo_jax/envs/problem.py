@@ -96,6 +96,7 @@ class Problem:
     first: str = ""  # the path of operators that G-LNS begins with: destroy_..., repair_...
     whole: int = 0  # the largest instance that `spo solve` shows programs as a whole, ...
     region: int = 0  # ... and about the size of the parts that it shows of larger ones; 0: all
+    directed: bool = False  # whether `dist` may depend on the direction (`Instance.directed`)
     found_as: str = ""  # "package.module:NAME" of a problem that is an object of a module
 
     @property

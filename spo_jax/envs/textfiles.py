@@ -291,16 +291,18 @@ _SECTIONS = {
 }
 
 
-def require_kind(document: Document, kind: str, weights: Iterable[str], known: set[str]) -> str:
-    """The EDGE_WEIGHT_TYPE of a file whose TYPE is `kind`. Raises InputError.
+def require_kind(
+    document: Document, kinds: Sequence[str], weights: Iterable[str], known: set[str]
+) -> tuple[str, str]:
+    """The TYPE of a file, one of `kinds`, and its EDGE_WEIGHT_TYPE. Raises InputError.
 
     Refuses sections outside `known`: they may state constraints that we do not enforce.
     """
     found = document.text("TYPE").split()[0].upper()
-    if found != kind:
+    if found not in kinds:
         known_as = f" ({_KINDS[found]})" if found in _KINDS else ""
         line = document.fields["TYPE"][0]
-        document.fail(f"TYPE is {shown(found)}{known_as}, expected {kind}", line)
+        document.fail(f"TYPE is {shown(found)}{known_as}, expected {' or '.join(kinds)}", line)
     weight = document.text("EDGE_WEIGHT_TYPE").upper()
     if weight not in weights:
         document.fail(
@@ -311,7 +313,7 @@ def require_kind(document: Document, kind: str, weights: Iterable[str], known: s
         if key not in known:
             known_as = f" ({_SECTIONS[key]})" if key in _SECTIONS else ""
             document.fail(f"{key} is not supported{known_as}")
-    return weight
+    return found, weight
 
 
 def instance_name(document: Document, suffix: str) -> str:

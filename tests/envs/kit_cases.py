@@ -18,19 +18,25 @@ CVRP = sorted([*TSP, "loads", "route_removal", "two_opt_star"])
 
 
 def matrix(draw: Random, size: int) -> tuple[tuple[float, ...], ...]:
-    """Distances: of integer points on a small grid, with many ties, of points, or any numbers."""
-    kind = draw.randrange(4)
+    """Distances: of integer points on a small grid, with many ties, of points, the same made longer
+    or shorter by direction, or any numbers.
+    """
+    kind = draw.randrange(6)
     if kind == 3:
         numbers = [0.0, 1.0, 1.0, 2.0, draw.random(), draw.uniform(-1, 1), draw.random() * 1e9]
         return tuple(tuple(draw.choice(numbers) for _ in range(size)) for _ in range(size))
     if kind == 0:
         points = [(draw.randrange(4), draw.randrange(4)) for _ in range(size)]
         return tuple(tuple(float(abs(a - c) + abs(b - d)) for c, d in points) for a, b in points)
-    scale = 1 if kind == 1 else 12
+    scale = 12 if kind in (2, 5) else 1
     points = [(draw.random() * scale, draw.random() * scale) for _ in range(size)]
     if kind == 2:
         points = [(round(a), round(b)) for a, b in points]
-    return tuple(tuple(math.hypot(a - c, b - d) for c, d in points) for a, b in points)
+    dist = tuple(tuple(math.hypot(a - c, b - d) for c, d in points) for a, b in points)
+    if kind < 4:
+        return dist
+    rows = [[each * draw.uniform(0.5, 1.5) for each in row] for row in dist]
+    return tuple(tuple(float(round(each)) if kind == 5 else each for each in row) for row in rows)
 
 
 def split(draw: Random, nodes: list[int]) -> list[list[int]]:

@@ -242,7 +242,7 @@ def test_tour_insertion_is_as_defined(compared):
         instance = tsp(16, seed)
         order = np.random.default_rng(seed).permutation(16).tolist()
         tour, nodes = order[:7], order[7:]
-        found = alns_tsp.inserted(instance.dist, np.array(tour), nodes, compared)
+        found = alns_tsp.inserted(instance.dist, instance.dist, np.array(tour), nodes, compared)
         expected = naive_tour(instance.dist, tour, nodes, compared)
         at = expected.index(int(found[0]))
         assert found.tolist() == expected[at:] + expected[:at]

@@ -169,7 +169,7 @@ def test_places_for_the_picture(tmp_path):
         (("0.0 7.0", "0.0 1e999"), "line 6: distance '1e999' is out of range"),
         (("0.0 7.0", "0.0 7_0"), "line 6: distance '7_0' is not a number"),
         (("0.0 7.0", "0.0 -7"), "the distance from 1 to 2 is -7, but no distance may be negative"),
-        (("0.0 7.0", "0.0 8"), "1 to 2 is 8 and back 7: asymmetric distances are not supported"),
+        (("0.0 7.0", "0.0 8"), "line 1: 1 to 2 is 8 and back 7, but TYPE TSP says"),
         (("EDGE_WEIGHT_SECTION", "EDGE_WEIGHT_SECTION\nEOF"), "EDGE_WEIGHT_SECTION is empty"),
         (("EDGE_WEIGHT_FORMAT : FULL_MATRIX\n", ""), "EDGE_WEIGHT_FORMAT is missing"),
     ],

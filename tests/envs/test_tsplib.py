@@ -196,8 +196,8 @@ def test_equal_coordinates_are_lawful(tmp_path):
 BAD = {
     "type": (
         "TYPE : TSP",
-        "TYPE : ATSP",
-        r"line 3: TYPE is 'ATSP' \(the asymmetric TSP\), expected TSP",
+        "TYPE : SOP",
+        r"line 3: TYPE is 'SOP' \(the sequential ordering problem\), expected TSP or ATSP",
     ),
     "no type": ("TYPE : TSP\n", "", "TYPE is missing"),
     "weights": ("EUC_2D", "XRAY1", "line 5: EDGE_WEIGHT_TYPE 'XRAY1' is not supported"),

@@ -73,6 +73,9 @@ class Operators:
         regrets: Mapping[str, int | None],
     ):
         self.dist, self.size, self.nodes = instance.dist, instance.size, nodes
+        self.directed = instance.directed
+        # [N, N] the ways to each node, in its row: dist itself where they are the ways from it.
+        self.back = np.ascontiguousarray(self.dist.T) if self.directed else self.dist
         self.longest = float(instance.dist.max())
         self.relatedness, self.settings = relatedness, settings
         self.removals: dict[str, Removal] = {

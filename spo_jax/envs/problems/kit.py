@@ -28,6 +28,24 @@ def neighbor_list(dist, node, first, count):
     return others[: min(checked_count(count), DEPTH)]
 
 
+def neighbor_list_to(dist, node, first, count):
+    """As `neighbor_list`, of those from which the way to `node` is shortest."""
+    column = [row[node] for row in dist]
+    others = [other for other in range(first, len(dist)) if other != node]
+    others.sort(key=lambda other: column[other])
+    return others[: min(checked_count(count), DEPTH)]
+
+
+def way(dist, step, a, b):
+    """From a to b for a step of 1, from b to a for one of -1."""
+    return dist[a][b] if step == 1 else dist[b][a]
+
+
+def near_by(dist, step, node, first, count):
+    """`neighbor_list` for a step of 1, `neighbor_list_to` for one of -1."""
+    return (neighbor_list if step == 1 else neighbor_list_to)(dist, node, first, count)
+
+
 def rank(rng, count, power):
     """A place below `count` by one draw u: count * u ** power. Small places are likelier."""
     if not power > 0:

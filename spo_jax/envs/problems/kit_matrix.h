@@ -5,8 +5,9 @@ struct Matrix {
     int n;
     double *rows;         /* [n, n] */
     double *columns;      /* its transpose: `rows` itself where they are equal */
-    uint16_t *near;       /* [n, DEPTH] nearest others of each node, or NULL */
-    unsigned char *known; /* [n]: whether near has its row */
+    uint16_t *near;       /* [n, DEPTH] nearest others from each node, or NULL; ... */
+    unsigned char *known; /* [n]: whether near has its row; ... */
+                          /* where columns differ, [2 n] each: then those nearest to each node */
     Pair *pairs;          /* [2, n] for sorting */
 };
 
@@ -209,14 +210,27 @@ static inline const double *column_of(const Matrix *m, int i)
     return m->columns + (size_t)i * (size_t)m->n;
 }
 
+/* Whether some way is not as long as the way back. */
+static inline bool directed(const Matrix *m)
+{
+    return m->columns != m->rows;
+}
+
+/* From i to j for a step of 1, from j to i for one of -1. */
+static inline double way(const Matrix *m, int step, int i, int j)
+{
+    return step == 1 ? edge(m, i, j) : edge(m, j, i);
+}
+
 /* Makes room for the neighbour lists. */
 static bool make_near(Matrix *m)
 {
     if (m->near != NULL)
         return true;
     size_t n = (size_t)m->n;
-    uint16_t *near = malloc(n * DEPTH * sizeof(uint16_t) + 1);
-    unsigned char *known = calloc(n + 1, 1);
+    size_t lists = directed(m) ? 2 * n : n;
+    uint16_t *near = malloc(lists * DEPTH * sizeof(uint16_t) + 1);
+    unsigned char *known = calloc(lists + 1, 1);
     Pair *pairs = malloc(2 * n * sizeof(Pair) + 1);
     if (near == NULL || known == NULL || pairs == NULL) {
         free(near);
@@ -231,27 +245,47 @@ static bool make_near(Matrix *m)
     return true;
 }
 
-/* The nearest others of `node`, nearest first, [min(count, DEPTH, those there are)]. */
-static const uint16_t *near_of(Matrix *m, int node, long long count, int *found)
+/* The list `at` of those kept: the nodes with the shortest ways in `lengths`, [n], shortest first,
+ * [min(count, DEPTH, those there are)]. */
+static const uint16_t *near_list(Matrix *m, size_t at, const double *lengths, int node,
+                                 long long count, int *found)
 {
-    uint16_t *near = m->near + (size_t)node * DEPTH;
+    uint16_t *near = m->near + at * DEPTH;
     int others = m->n - FIRST - (node >= FIRST ? 1 : 0);
     int kept_here = others < DEPTH ? others : DEPTH;
-    if (!m->known[node]) {
-        const double *row = row_of(m, node);
+    if (!m->known[at]) {
         const long long before_it = spent; /* a list is made once, by whichever call comes first */
         int i = 0;
         for (int other = FIRST; other < m->n; other++)
             if (other != node)
-                m->pairs[i++] = (Pair){row[other], other, other};
+                m->pairs[i++] = (Pair){lengths[other], other, other};
         first_pairs(m->pairs, m->pairs + m->n, others, kept_here);
         for (i = 0; i < kept_here; i++)
             near[i] = (uint16_t)m->pairs[i].node;
-        m->known[node] = 1;
+        m->known[at] = 1;
         spent = before_it;
     }
     *found = count < kept_here ? (int)count : kept_here;
     return near;
+}
+
+/* The others nearest from `node`. */
+static const uint16_t *near_of(Matrix *m, int node, long long count, int *found)
+{
+    return near_list(m, (size_t)node, row_of(m, node), node, count, found);
+}
+
+/* The others nearest to `node`: the same list where no way differs from the way back. */
+static const uint16_t *near_to(Matrix *m, int node, long long count, int *found)
+{
+    size_t at = directed(m) ? (size_t)m->n + (size_t)node : (size_t)node;
+    return near_list(m, at, column_of(m, node), node, count, found);
+}
+
+/* near_of for a step of 1, near_to for one of -1. */
+static const uint16_t *near_by(Matrix *m, int step, int node, long long count, int *found)
+{
+    return step == 1 ? near_of(m, node, count, found) : near_to(m, node, count, found);
 }
 
 /* The `count` of nodes nearest to `node` in `out`, [those there are]; their number, or -1. */

@@ -18,6 +18,7 @@ import numpy as np
 from spo_jax import __version__
 from spo_jax.envs.problem import Instance, Problem
 from spo_jax.envs.reading import AS_STATED, Reading, remarks_on_files
+from spo_jax.envs.report.directed import remarks_on_pairs
 from spo_jax.envs.run.evaluator import Evaluator, EvaluatorFactory, Spread
 from spo_jax.envs.run.local import LocalEvaluator
 from spo_jax.envs.run.rollouts import Rollouts, Status
@@ -207,7 +208,12 @@ def evaluate(
                 progress=progress,
             )
 
-        return filled(report, problem, plans, run, cache=cache, progress=progress, save=save)
+        def remarks(instances: list[Instance]) -> list[str]:
+            return remarks_on_pairs(problem, instances, {"the pair": pair})
+
+        return filled(
+            report, problem, plans, run, cache=cache, progress=progress, save=save, remarks=remarks
+        )
 
 
 def filled(
@@ -219,10 +225,12 @@ def filled(
     cache: str | Path | None,
     progress: Progress,
     save: Callable[[Report], None],
+    remarks: Callable[[list[Instance]], list[str]] = lambda instances: [],
 ) -> Report:
     """`report` with one group per plan; its settings give the seeds and references.
 
     run: computes the rollouts [1, I, S] of instances and reports (done, total) to its callback.
+    remarks: what there is to say of instances beside what their reader says.
 
     Raises InputError if the user's references belong to other instances.
     """
@@ -232,7 +240,8 @@ def filled(
     report = replace(report, remarks=(*report.remarks, *remarks_on(own, plans, problem)))
     for number, plan in enumerate(plans, 1):
         instances = plan.load(problem)
-        report = replace(report, remarks=(*report.remarks, *remarks_on_files(instances)))
+        said = *remarks_on_files(instances), *remarks(instances)
+        report = replace(report, remarks=(*report.remarks, *said))
         if report.settings["references"] != "none" and plan.uniform is not None:
             folder = cache_folder() if cache is None else Path(cache)
             effort = report.settings["reference_effort"]

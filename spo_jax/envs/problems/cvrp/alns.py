@@ -69,8 +69,10 @@ class RouteOperators(Operators):
         return routes_cost(self.dist, routes)
 
     def key(self, routes: Routes) -> bytes:
-        """Each route from its smaller end, in order."""
-        turned = sorted(route if route[0] <= route[-1] else route[::-1] for route in routes)
+        """The routes in order, each from its smaller end where the direction does not matter."""
+        turned = sorted(
+            route if self.directed or route[0] <= route[-1] else route[::-1] for route in routes
+        )
         return np.array([*chain.from_iterable([*route, 0] for route in turned)], np.int32).tobytes()
 
     def without(self, routes: Routes, removed: list[int]) -> Routes:
@@ -144,7 +146,8 @@ class RouteOperators(Operators):
         """[K, L + 1] what each place of a route of L adds for each of K customers, by distance."""
         walk = np.array([0, *route, 0])
         near = self.dist[customers[:, None], walk]
-        return near[:, :-1] + near[:, 1:] - self.dist[walk[:-1], walk[1:]]
+        to = self.back[customers[:, None], walk] if self.directed else near
+        return to[:, :-1] + near[:, 1:] - self.dist[walk[:-1], walk[1:]]
 
 
 def scaled(matrix: np.ndarray) -> np.ndarray:

@@ -72,7 +72,7 @@ def read(path: str | Path, reading: Reading = AS_STATED) -> Instance:
     """
     document = scan(path)
     types = (*EDGE_WEIGHT_TYPES, "EXPLICIT")
-    weight = require_kind(document, "CVRP", types, _SECTIONS)
+    _, weight = require_kind(document, ("CVRP", "ACVRP"), types, _SECTIONS)
     nodes = tsplib.nodes_of(document, weight, reading.distances)
     limit = _capacity(document, reading.capacity)
     depot = _depot(document, nodes.ids)
@@ -245,9 +245,12 @@ def routes_cost(dist: np.ndarray, routes: Iterable[Sequence[int]]) -> float:
 
 
 def lower_bound(instance: Instance) -> float:
-    """A lower bound on the length of routes: half of each customer's shortest edge, twice."""
+    """A lower bound on the length of routes: half of each customer's shortest edge, twice; of a
+    directed instance the shortest ways from all customers, or to them.
+    """
     others = instance.dist + np.diag(np.full(len(instance.dist), np.inf))
-    return float(others[1:].min(axis=1).sum())
+    bound = float(others[1:].min(axis=1).sum())
+    return max(bound, float(others[:, 1:].min(axis=0).sum())) if instance.directed else bound
 
 
 def read_solution(path: str | Path, instance: Instance) -> Routes:

@@ -22,9 +22,12 @@ def clarke_wright(instance: Instance, seed: int = 0) -> list[list[int]]:
 
     Every customer starts alone. Savings d(i, 0) + d(0, j) - d(i, j) are gone through from the
     largest down, as long as they are positive; two routes are joined where i and j are their ends
-    and the loads fit into one vehicle. Equal savings go by customer numbers. O(n^2 log n).
+    and the loads fit into one vehicle. Equal savings go by customer numbers. In a directed instance
+    i ends one route and j begins the other, and none is turned round. O(n^2 log n).
     """
-    return joined(instance, *np.triu_indices(len(instance.dist) - 1, k=1))
+    n = len(instance.dist) - 1
+    pairs = np.nonzero(~np.eye(n, dtype=bool)) if instance.directed else np.triu_indices(n, k=1)
+    return joined(instance, *pairs)
 
 
 def near_savings(instance: Instance, near: int) -> list[list[int]]:
@@ -34,13 +37,20 @@ def near_savings(instance: Instance, near: int) -> list[list[int]]:
     nearest = [np.argpartition(row, count - 1)[:count] for row in rows]  # [n, count], itself too
     left = np.repeat(np.arange(len(rows)), count)
     right = np.concatenate(nearest)
-    pairs = np.unique(np.minimum(left, right) * len(rows) + np.maximum(left, right))
-    left, right = np.divmod(pairs, len(rows))
-    return joined(instance, left[left < right], right[left < right])
+    if instance.directed:  # from near ones, too
+        back = np.concatenate([np.argpartition(row, count - 1)[:count] for row in rows.T])
+        left, right = np.append(left, back), np.append(right, left)
+    else:
+        left, right = np.minimum(left, right), np.maximum(left, right)
+    left, right = np.divmod(np.unique(left * len(rows) + right), len(rows))
+    return joined(instance, left[left != right], right[left != right])
 
 
 def joined(instance: Instance, left: np.ndarray, right: np.ndarray) -> list[list[int]]:
-    """Routes joined by the savings of these pairs of customers, [K] each, counted from 0."""
+    """Routes joined by the savings of these pairs of customers, [K] each, counted from 0.
+
+    Pairs of a directed instance are from the left one to the right one.
+    """
     demands, capacity = demands_of(instance)
     dist, customers = instance.dist, np.arange(1, len(instance.dist))
     ends = customers[left], customers[right]
@@ -52,6 +62,8 @@ def joined(instance: Instance, left: np.ndarray, right: np.ndarray) -> list[list
     for i, j in zip(customers[left[order]].tolist(), customers[right[order]].tolist(), strict=True):
         first, second = route_of[i], route_of[j]
         if first is second or load[i] + load[j] > capacity:
+            continue
+        if instance.directed and (i != first[-1] or j != second[0]):
             continue
         if i not in (first[0], first[-1]) or j not in (second[0], second[-1]):
             continue
@@ -109,6 +121,7 @@ class _Layout:
         walk = np.array(self._walk)
         self._dist = instance.dist[np.ix_(walk, walk)]  # [E+1, E+1]
         self._edge = self._dist.diagonal(1)  # [E]
+        self._directed = instance.directed
         self._route = np.repeat(np.arange(len(routes) + 1), [*(len(r) + 1 for r in routes), 1])
         self._at = np.flatnonzero(walk)  # [K]
         self._home = self._route[self._at]
@@ -120,6 +133,10 @@ class _Layout:
         """2-opt within a route."""
         edge = self._edge
         gain = edge[:, None] + edge - self._dist[:-1, :-1] - self._dist[1:, 1:]
+        if self._directed:  # what is turned: from row i + 1 to column j > i
+            longer = np.append(0.0, np.cumsum(self._dist.diagonal(-1) - edge))
+            gain -= longer[:-1] - longer[1:, None]
+            gain[np.tri(len(edge), dtype=bool)] = -np.inf
         gain[self._route[:, None] != self._route] = -np.inf
         np.fill_diagonal(gain, -np.inf)  # an edge with itself is no move
         best, (i, j) = _largest(gain)
@@ -134,9 +151,8 @@ class _Layout:
     def relocate(self) -> _Found:
         """One customer to another edge."""
         at, dist = self._at, self._dist
-        near = dist[at]  # [K, E+1]
         leaves = self._edge[at - 1] + self._edge[at] - dist[at - 1, at + 1]
-        gain = leaves[:, None] + self._edge - near[:, :-1] - near[:, 1:]
+        gain = leaves[:, None] + self._edge - dist[:-1, at].T - dist[at, 1:]  # [K, E]
         fits = self._demand[:, None] <= self._room[self._route]
         gain[~(fits | (self._home[:, None] == self._route))] = -np.inf
         every = np.arange(len(at))
@@ -159,12 +175,12 @@ class _Layout:
         """Two customers with each other."""
         at, dist = self._at, self._dist
         # [K, K]: what the second costs in the place of the first.
-        takes = dist[np.ix_(at - 1, at)] + dist[np.ix_(at + 1, at)]
+        takes = dist[np.ix_(at - 1, at)] + dist[np.ix_(at, at + 1)].T
         stands = self._edge[at - 1] + self._edge[at]
         gain = stands[:, None] + stands - takes - takes.T
-        # The edge between neighbours stays, but was taken out twice and put in as two zeros.
+        # The edge between neighbours is turned, but was taken out twice and put in as two zeros.
         beside = np.flatnonzero(np.diff(at) == 1)
-        gain[beside, beside + 1] -= 2 * self._edge[at[beside]]
+        gain[beside, beside + 1] -= self._edge[at[beside]] + dist[at[beside] + 1, at[beside]]
         gain[beside + 1, beside] = -np.inf  # the same move
         more = self._demand - self._demand[:, None]  # load that the route of the first gets
         fits = more <= self._room[self._home][:, None]

@@ -90,6 +90,7 @@ def data_of(instance: Instance, times: Times | None = None) -> Any:
     except ImportError:
         raise MissingExtra("pyvrp 0.14", "solvers") from None
     n = instance.size
+    coords = np.zeros((n + 1, 2)) if instance.coords is None else instance.coords  # its pictures
     of: list[dict[str, Any]] = [{} for _ in range(n + 1)]
     if times is None:
         weights: Any = scaled(instance.dist, LARGEST)
@@ -100,7 +101,7 @@ def data_of(instance: Instance, times: Times | None = None) -> Any:
             own |= {"tw_early": int(times.early[k]), "tw_late": int(times.late[k])}
             own["service_duration"] = int(times.service[k])
     return ProblemData(
-        locations=[Location(x=float(x), y=float(y)) for x, y in instance.coords],
+        locations=[Location(x=float(x), y=float(y)) for x, y in coords],
         clients=[Client(k, delivery=[int(demands[k])], **of[k]) for k in range(1, n + 1)],
         depots=[Depot(0, **of[0])],
         vehicle_types=[VehicleType(n, capacity=[capacity])],

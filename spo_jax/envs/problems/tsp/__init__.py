@@ -36,7 +36,7 @@ class TSP(Problem):
 
     name = "tsp"
     interface = Interface((DIST,), "current_tour")
-    suffixes = (".tsp",)
+    suffixes = (".tsp", ".atsp")
     tables = (".csv",)
     reading = ("distances",)
     kit = f"{__name__}.kit"
@@ -44,6 +44,7 @@ class TSP(Problem):
     simple = str(_HERE / "simple.py")
     first = str(_HERE / "first.py")
     whole, region = 2500, 1000
+    directed = True
     solution_suffix = ".tour"
     baselines = MappingProxyType(
         {
@@ -77,7 +78,7 @@ class TSP(Problem):
         return instances
 
     def read(self, path: str | Path, *, distances: str = "file") -> Instance:
-        """A TSPLIB .tsp file or a CSV; distances: as `Reading` has them. Raises InputError."""
+        """A TSPLIB .tsp or .atsp file or a CSV; distances: as in `Reading`. Raises InputError."""
         reader = tables if Path(path).suffix.lower() in self.tables else files
         return reader.read(path, Reading(distances))
 

@@ -59,15 +59,17 @@ class TourOperators(Operators):
         if pair[0] == pair[1]:  # all nodes lie on one spot
             return np.arange(self.size)
         left = [node for node in range(self.size) if node not in pair]
-        return inserted(self.dist, np.array(pair), left, 2)
+        return inserted(self.dist, self.back, np.array(pair), left, 2)
 
     def cost(self, tour: Tour) -> float:
         return tour_cost(self.dist, tour.tolist())
 
     def key(self, tour: Tour) -> bytes:
-        """The tour from node 0 in the sense in which the smaller of its neighbours comes first."""
+        """The tour from node 0, where the direction does not matter in the sense in which the
+        smaller of its neighbours comes first.
+        """
         turned = np.roll(tour, -int(tour.argmin()))
-        if turned[1] > turned[-1]:
+        if turned[1] > turned[-1] and not self.directed:
             turned[1:] = turned[:0:-1].copy()
         return turned.astype(np.int32).tobytes()
 
@@ -87,11 +89,12 @@ class TourOperators(Operators):
         def noisy(costs: np.ndarray) -> np.ndarray:
             return np.maximum(0.0, costs + rng.uniform(-noise, noise, costs.shape))
 
-        return inserted(self.dist, tour, removed, compared, noisy if noise else None)
+        return inserted(self.dist, self.back, tour, removed, compared, noisy if noise else None)
 
 
 def inserted(
     dist: np.ndarray,
+    back: np.ndarray,
     tour: Tour,
     nodes: list[int],
     compared: int,
@@ -102,7 +105,7 @@ def inserted(
     Every step inserts, where it is cheapest, the node that loses most if it had to take its other
     places: the sum over them of what they cost more than the cheapest. Ties go to the cheaper
     insertion; with `compared` of 1 that is all there is, greedy insertion. `noisy` changes the
-    [K, compared] costs that a step compares.
+    [K, compared] costs that a step compares. back: [N, N] dist transposed.
     """
     size, count = len(tour), len(nodes)
     compared = min(compared, size)
@@ -111,7 +114,7 @@ def inserted(
     head, tail = np.empty(size + count, np.int64), np.empty(size + count, np.int64)
     head[:size], tail[:size] = tour, np.roll(tour, -1)
     cost = np.empty((count, size + count))
-    cost[:, :size] = dist[np.ix_(left, head[:size])] + dist[np.ix_(left, tail[:size])]
+    cost[:, :size] = back[np.ix_(left, head[:size])] + dist[np.ix_(left, tail[:size])]
     cost[:, :size] -= dist[head[:size], tail[:size]]
     places, costs = _cheapest(cost[:, :size], compared)  # [K, compared] each
     dearest = costs.max(axis=1)
@@ -129,9 +132,8 @@ def inserted(
         for array in (left, cost, places, costs, dearest):
             array[k] = array[count]
         left, places, costs, dearest = left[:count], places[:count], costs[:count], dearest[:count]
-        to_node = dist[node, left]
-        here = dist[before, left] + to_node - dist[before, node]
-        there = to_node + dist[after, left] - dist[node, after]
+        here = dist[before, left] + back[node, left] - dist[before, node]
+        there = dist[node, left] + back[after, left] - dist[node, after]
         cost[:count, place], cost[:count, size] = here, there
         size += 1
         # Whose cheapest places are others now: those that lost one, or were offered a cheaper one.

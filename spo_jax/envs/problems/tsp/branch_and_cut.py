@@ -19,6 +19,7 @@ from scipy.sparse.csgraph import breadth_first_order, connected_components, maxi
 
 from spo_jax.envs.problem import Instance
 from spo_jax.envs.problems.tsp.files import check_tour, tour_cost
+from spo_jax.errors import InputError
 
 TOLERANCE = 1e-8  # of the tour's length: by less, a shorter tour may have been missed
 
@@ -52,9 +53,11 @@ def prove(instance: Instance, tour: list[int], most_nodes: int = 2000) -> Proof:
 
     most_nodes: limit of the search tree. The same call has the same result.
 
-    Raises InputError if `tour` is not a tour of `instance`.
+    Raises InputError if `tour` is not a tour of `instance`, and for a directed instance.
     """
     check_tour(instance, tour)
+    if instance.directed:
+        raise InputError(f"{instance.name}: branch and cut is for the symmetric TSP alone")
     cost = tour_cost(instance.dist, tour)
     if instance.size <= 3 or cost == 0:
         return Proof(tour, cost, True, 0)

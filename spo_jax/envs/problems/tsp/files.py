@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from spo_jax.envs.problem import Instance
-from spo_jax.envs.problems.tsp.matrices import explicit
+from spo_jax.envs.problems.tsp.matrices import difference, explicit, remark
 from spo_jax.envs.problems.tsp.weights import EDGE_WEIGHT_TYPES as EDGE_WEIGHT_TYPES
 from spo_jax.envs.problems.tsp.weights import Weights, weights, weights_of
 from spo_jax.envs.problems.tsp.weights import degrees as degrees
@@ -120,13 +120,15 @@ def nodes_of(document: Document, weight: str, distances: str) -> Nodes:
     file: dict[str, Any] = {"ids": ids, "edge_weight_type": weight}
     if weight == "GEO" and coords is not None:
         file["degrees"] = degrees(coords)[:, ::-1]
-    if remarks := found.remarks(rule):
+    if remarks := [*remark(found.dist), *found.remarks(rule)]:
         file["remarks"] = remarks
     return Nodes(ids, coords, found, file)
 
 
 def read(path: str | Path, reading: Reading = AS_STATED) -> Instance:
-    """A symmetric TSP instance, of coordinates (EUC_2D, CEIL_2D, ATT, GEO) or a matrix (EXPLICIT).
+    """A TSP instance, of coordinates (EUC_2D, CEIL_2D, ATT, GEO) or a matrix (EXPLICIT).
+
+    Its TYPE is TSP, or ATSP where distances depend on the direction.
 
     Node k is the k-th line of NODE_COORD_SECTION; `file` keeps the file's ids (list of N ints) and
     its edge_weight_type. The reference is the cost of the `.opt.tour` beside the file or the value
@@ -138,11 +140,20 @@ def read(path: str | Path, reading: Reading = AS_STATED) -> Instance:
     """
     document = scan(path)
     known = {"NODE_COORD_SECTION", "DISPLAY_DATA_SECTION", "EDGE_WEIGHT_SECTION"}
-    weight = require_kind(document, "TSP", (*EDGE_WEIGHT_TYPES, "EXPLICIT"), known)
+    types = (*EDGE_WEIGHT_TYPES, "EXPLICIT")
+    kind, weight = require_kind(document, ("TSP", "ATSP"), types, known)
     nodes = nodes_of(document, weight, reading.distances)
+    if kind == "TSP" and (apart := difference(nodes.weights.dist)):
+        i, j = apart
+        there, back = (cost_text(nodes.weights.dist[way]) for way in ((i, j), (j, i)))
+        document.fail(
+            f"{nodes.ids[i]} to {nodes.ids[j]} is {there} and back {back}, but TYPE TSP says that "
+            "both are alike: write TYPE: ATSP if they are not",
+            document.fields["TYPE"][0],
+        )
     instance = Instance(
         problem="tsp",
-        name=instance_name(document, ".tsp"),
+        name=instance_name(document, ".tsp").removesuffix(".atsp"),
         size=len(nodes.ids),
         coords=nodes.coords,  # type: ignore[arg-type]
         dist=nodes.weights.dist,
@@ -188,10 +199,14 @@ def check_tour(instance: Instance, tour: Sequence[int]) -> None:
 
 
 def lower_bound(instance: Instance) -> float:
-    """A lower bound on the length of a tour: half of each node's two shortest edges."""
+    """A lower bound on the length of a tour: half of each node's two shortest edges; of a directed
+    instance the shortest ways from all nodes, or to them.
+    """
     if instance.size < 3:
         return 0.0
     others = instance.dist + np.diag(np.full(instance.size, np.inf))
+    if instance.directed:
+        return float(max(others.min(axis=0).sum(), others.min(axis=1).sum()))
     return float(np.partition(others, 1)[:, :2].sum() / 2)
 
 

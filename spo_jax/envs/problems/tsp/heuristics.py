@@ -10,6 +10,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from spo_jax.envs.problem import Instance
+from spo_jax.errors import InputError
 
 MOST_MOVES = 500  # of 3-opt (Appendix C)
 
@@ -36,6 +37,38 @@ def nearest_neighbor(instance: Instance, seed: int = 0) -> list[int]:
     return tour
 
 
+def patched(instance: Instance) -> list[int]:
+    """A tour made of the shortest set of cycles through all nodes (Karp and Steele, 1985).
+
+    The two largest cycles become one where that adds least, until there is one. It is for directed
+    instances: with edges that are alike both ways most of the cycles go there and back. O(n^3).
+    """
+    from scipy.optimize import linear_sum_assignment
+
+    dist, n = instance.dist, instance.size
+    far = 2.0 * n * float(dist.max()) + 1.0  # no node follows itself
+    _, after = linear_sum_assignment(dist + np.diag(np.full(n, far)))
+    cycles: list[np.ndarray] = []
+    left = np.ones(n, bool)
+    for first in range(n):
+        if left[first]:
+            nodes = [first]
+            while after[nodes[-1]] != first:
+                nodes.append(int(after[nodes[-1]]))
+            left[nodes] = False
+            cycles.append(np.array(nodes))
+    cycles.sort(key=len, reverse=True)
+    whole = cycles[0]
+    for cycle in cycles[1:]:
+        # Edge k of one and edge l of the other cross over.
+        on, along = np.roll(whole, -1), np.roll(cycle, -1)
+        added = dist[np.ix_(whole, along)] + dist[np.ix_(cycle, on)].T
+        added -= dist[whole, on][:, None] + dist[cycle, along]
+        k, j = divmod(int(added.argmin()), len(cycle))
+        whole = np.concatenate([whole[: k + 1], np.roll(cycle, -j - 1), whole[k + 1 :]])
+    return whole.tolist()
+
+
 def farthest_insertion(instance: Instance, seed: int = 0) -> list[int]:
     """A tour grown from the two nodes that are farthest apart.
 
@@ -52,7 +85,7 @@ def farthest_insertion(instance: Instance, seed: int = 0) -> list[int]:
     for _ in range(len(dist) - 2):
         node = int(to_tour.argmax())
         after = np.roll(tour, -1)
-        place = int((dist[node, tour] + dist[node, after] - dist[tour, after]).argmin())
+        place = int((dist[tour, node] + dist[node, after] - dist[tour, after]).argmin())
         tour = np.insert(tour, place + 1, node)
         np.minimum(to_tour, dist[node], out=to_tour)
         to_tour[node] = -np.inf
@@ -66,7 +99,15 @@ def two_opt(instance: Instance, seed: int = 0) -> list[int]:
 
 
 def three_opt(instance: Instance, seed: int = 0) -> list[int]:
-    """`two_opt`, then at most 500 improving moves of 3-opt. The seed changes nothing."""
+    """`two_opt`, then at most 500 improving moves of 3-opt. The seed changes nothing.
+
+    Raises InputError for a directed instance: most ways to reconnect turn stretches round, whose
+    length then changes, and the search here does not count that.
+    """
+    if instance.directed:
+        raise InputError(
+            f"{instance.name}: 3-opt is for distances that are alike both ways; 2-opt takes these"
+        )
     tour, _ = three_opt_moves(instance.dist, two_opt(instance), MOST_MOVES)
     return tour
 
@@ -74,9 +115,10 @@ def three_opt(instance: Instance, seed: int = 0) -> list[int]:
 def two_opt_moves(dist: np.ndarray, tour: list[int], most: int) -> tuple[list[int], int]:
     """`tour` after at most `most` improving moves, and how many there were.
 
-    dist: [N, N] float64, symmetric. A step looks at all pairs of edges: O(n^2), in whole arrays.
+    dist: [N, N] float64. A step looks at all pairs of edges: O(n^2), in whole arrays.
     """
     nodes, n, least = np.array(tour), len(tour), least_gain(dist)
+    directed = not np.array_equal(dist, dist.T)
     # Distances in the order of the tour, its first node repeated behind the last: in this order a
     # move is a reversal of rows and columns, and the gains are sums of shifted views.
     there = np.append(nodes, nodes[0])
@@ -87,6 +129,10 @@ def two_opt_moves(dist: np.ndarray, tour: list[int], most: int) -> tuple[list[in
         np.add(d[:n, :n], d[1:, 1:], out=gain)
         np.subtract(edges[:, None], gain, out=gain)
         gain += edges
+        if directed:  # the stretch between the edges is turned: row i, column j > i
+            longer = np.append(0.0, np.cumsum(d.diagonal(-1) - edges))
+            gain -= longer[:n] - longer[1 : n + 1, None]
+            gain[np.tri(n, dtype=bool)] = 0.0
         gain.flat[:: n + 1] = 0.0  # an edge with itself is no move
         i, j = sorted(divmod(int(gain.argmax()), n))
         if gain[i, j] <= least:

@@ -8,7 +8,8 @@ import numpy as np
 from spo_jax.envs.textfiles import MAX_COORDINATE, Document, cost_text, shown
 
 # Whether a format runs through the upper or the lower triangle when it is read row by row, and
-# whether the diagonal is in it. A matrix is symmetric: a triangle by columns is the other by rows.
+# whether the diagonal is in it. Half a matrix is symmetric: a triangle by columns is the other by
+# rows.
 _TRIANGLES = {
     "UPPER_ROW": ("upper", 1),
     "LOWER_ROW": ("lower", 1),
@@ -52,16 +53,14 @@ def explicit(document: Document, n: int) -> np.ndarray:
             length = row.stop - row.start
             dist[k, row] = dist[row, k] = values[done : done + length]
             done += length
-    return symmetric(dist, [str(k) for k in range(1, n + 1)], document.fail)
+    return checked(dist, [str(k) for k in range(1, n + 1)], document.fail)
 
 
-def symmetric(
-    dist: np.ndarray, names: Sequence[str], fail: Callable[[str], NoReturn]
-) -> np.ndarray:
-    """`dist` with a diagonal of 0, exactly symmetric. names: of the nodes, for errors.
+def checked(dist: np.ndarray, names: Sequence[str], fail: Callable[[str], NoReturn]) -> np.ndarray:
+    """`dist` with a diagonal of 0; exactly symmetric if all ways are as long as the ways back but
+    for the rounding of who wrote them. names: of the nodes, for errors.
 
-    Calls `fail` for a negative distance, and where the way back is not as long as the way there:
-    programs and the kit count on that, so they would be misled.
+    Calls `fail` for a negative distance.
     """
     np.fill_diagonal(dist, 0.0)
     i, j = divmod(int(dist.argmin()), len(dist))
@@ -70,18 +69,31 @@ def symmetric(
             f"the distance from {names[i]} to {names[j]} is {cost_text(dist[i, j])}, "
             "but no distance may be negative"
         )
+    if difference(dist) is None:
+        for k in range(len(dist)):
+            dist[k:, k] = dist[k, k:]
+    return dist
+
+
+def difference(dist: np.ndarray) -> tuple[int, int] | None:
+    """The first node, and the one to which its way differs most from the way back, or None."""
     for k in range(len(dist)):
         away, back = dist[k, k:], dist[k:, k]
         wrong = np.abs(away - back) > _SAME * np.maximum(away, back)
         if wrong.any():
-            i, j = k, k + int(wrong.argmax())
-            fail(
-                f"{names[i]} to {names[j]} is {cost_text(dist[i, j])} and back "
-                f"{cost_text(dist[j, i])}: asymmetric distances are not supported, because "
-                "programs and the kit count on equal ones; take the mean of both if that will do"
-            )
-        dist[k:, k] = away
-    return dist
+            return k, k + int(np.where(wrong, np.abs(away - back), -1.0).argmax())
+    return None
+
+
+def remark(dist: np.ndarray) -> list[str]:
+    """What to say of distances that depend on the direction."""
+    total = float(dist.sum())
+    differs = sum(float(np.abs(dist[k] - dist[:, k]).sum()) for k in range(len(dist)))
+    if not differs:
+        return []
+    share = 100 * differs / total
+    apart = f"{share:.{share < 10:d}f}% on average"
+    return [f"distances depend on the direction: there and back differ by {apart}"]
 
 
 def _numbers(document: Document) -> np.ndarray:

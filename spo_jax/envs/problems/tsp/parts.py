@@ -12,18 +12,29 @@ from spo_jax.envs.problem import Instance, Part
 
 NEAR = 8  # neighbours that the local search of a start looks at
 SWEEPS = 20  # of 2-opt and Or-opt, at most
+PATCHED = 2000  # nodes whose shortest cycles are found in about a second
 
 
 def construct(instance: Instance) -> list[int]:
     """Nearest neighbour, then 2-opt and Or-opt of the kit in turn until neither gains.
 
-    Where the kit is not compiled, nearest neighbour alone. O(n^2).
+    Of a directed instance of up to `PATCHED` nodes also from patched cycles; the shorter of both.
+    Where the kit is not compiled, without 2-opt and Or-opt. O(n^2), directed O(n^3).
     """
+    from spo_jax.envs.problems.tsp.files import tour_cost
+    from spo_jax.envs.problems.tsp.heuristics import nearest_neighbor, patched
+
+    tours = [_searched(instance, nearest_neighbor(instance))]
+    if instance.directed and instance.size <= PATCHED:
+        tours.append(_searched(instance, patched(instance)))
+    return min(tours, key=lambda tour: tour_cost(instance.dist, tour))
+
+
+def _searched(instance: Instance, tour: list[int]) -> list[int]:
+    """`tour` after 2-opt and Or-opt of the kit."""
     from spo_jax.envs.problems.tsp import kit
     from spo_jax.envs.problems.tsp.files import tour_cost
-    from spo_jax.envs.problems.tsp.heuristics import nearest_neighbor
 
-    tour = nearest_neighbor(instance)
     if not kit.NATIVE or instance.size < 8:
         return tour
     dist, nodes = instance.dist, list(range(instance.size))
@@ -46,7 +57,8 @@ def part(instance: Instance, tour: Sequence[int], center: int, size: int) -> Par
 
     What lies between two of them, outside, is an edge that is so short that no good tour leaves it
     out: all their lengths together are below those of any two tours of the rest. A tour without one
-    of them does not fit into the whole. At least 5 nodes, so that two of them have one such edge.
+    of them does not fit into the whole, nor, if the instance is directed, one that takes it the
+    other way. At least 5 nodes, so that two of them have one such edge.
     """
     size = max(5, size)
     row = instance.dist[center]
@@ -66,9 +78,10 @@ def part(instance: Instance, tour: Sequence[int], center: int, size: int) -> Par
     order = walk.tolist()
     for k in outside.tolist():
         other = int(after[k])
-        dist[k, other] = dist[other, k] = short
         path = order[int(places[k]) + 1 : int(ends[k])]
-        between[k, other], between[other, k] = path, path[::-1]
+        dist[k, other], between[k, other] = short, path
+        if not instance.directed:
+            dist[other, k], between[other, k] = short, path[::-1]
     names = nodes.tolist()
 
     def whole(solution: Sequence[int]) -> list[int] | None:

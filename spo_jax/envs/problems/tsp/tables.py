@@ -16,7 +16,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from spo_jax.envs.problem import Instance
-from spo_jax.envs.problems.tsp.matrices import symmetric
+from spo_jax.envs.problems.tsp.matrices import checked, remark
 from spo_jax.envs.problems.tsp.weights import Weights, great_circle, weights_by, weights_of
 from spo_jax.envs.reading import AS_STATED, Reading
 from spo_jax.envs.textfiles import MAX_NODES, not_a_number, read_text, shown
@@ -71,7 +71,7 @@ class Table:
         whole = all(name.isdecimal() and len(name) < 16 for name in names)
         ids = [int(name) for name in names] if names and whole else []
         file: dict[str, Any] = {"ids": ids or list(range(1, len(self.lines) + 1))}
-        remarks = found.remarks(f"--distances {distances}")
+        remarks = [*remark(found.dist), *found.remarks(f"--distances {distances}")]
         if self.names is not None and not ids:
             file["names"] = self.names
             remarks.append("nodes have the numbers of their rows, from 1")
@@ -97,7 +97,7 @@ def read_table(path: str | Path) -> Table:
 
 
 def read(path: str | Path, reading: Reading = AS_STATED) -> Instance:
-    """A symmetric TSP instance of a table of places or a matrix. Raises InputError."""
+    """A TSP instance of a table of places or a matrix. Raises InputError."""
     table = read_table(path)
     found = table.weights(reading.distances)
     return Instance(
@@ -216,7 +216,7 @@ def _matrix(path: Path, rows: list[tuple[int, list[str]]]) -> Table:
     def refuse(message: str) -> NoReturn:
         _fail(path, message)
 
-    matrix = symmetric(dist, called, refuse)
+    matrix = checked(dist, called, refuse)
     return Table(path, lines, names, None, False, matrix, columns)
 
 

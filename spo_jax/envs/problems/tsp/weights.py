@@ -77,9 +77,9 @@ _ALIKE = {("EUC_2D", "round"), ("CEIL_2D", "ceil")}  # options that say what the
 class Weights:
     """Distances as they are used, and what rounding did to them.
 
-    dist: [N, N] float64, exactly symmetric, with a diagonal of 0. moved: the mean change by
-    rounding over the mean distance; near: the same over each node's nearest neighbour. as_stated:
-    whether they are what the file says, so that its recorded costs hold.
+    dist: [N, N] float64, with a diagonal of 0; of coordinates exactly symmetric. moved: the mean
+    change by rounding over the mean distance; near: the same over each node's nearest neighbour.
+    as_stated: whether they are what the file says, so that its recorded costs hold.
     """
 
     dist: np.ndarray

@@ -16,7 +16,7 @@ from spo_jax.envs.problems.cvrp.files import lower_bound, routes_cost
 from spo_jax.envs.problems.cvrp.rules import Routes
 from spo_jax.envs.problems.tsp.weights import euclidean
 from spo_jax.envs.problems.vrptw import files
-from spo_jax.envs.problems.vrptw.rules import TIMES, VRPTWRules
+from spo_jax.envs.problems.vrptw.rules import TIMES, VRPTWRules, require_both_ways
 from spo_jax.envs.reading import Reading
 from spo_jax.errors import InputError
 from spo_jax.program import Argument, Interface, Program, Role
@@ -119,6 +119,7 @@ class VRPTW(Problem):
         """The shortest routes of Solomon's insertion I1."""
         from spo_jax.envs.problems.vrptw.heuristics import insertion_i1
 
+        require_both_ways(instance)
         return insertion_i1(instance)
 
     def part(self, instance: Instance, solution: Routes, center: int, size: int) -> Part:

@@ -18,6 +18,18 @@ TIMES = ("ready", "due", "service")  # rows [N] float64 of `Instance.extra`
 ROUNDING = 1e-12
 
 
+def require_both_ways(instance: Instance) -> None:
+    """Raises InputError for a directed instance.
+
+    A program that takes a way for the way back is not only wrong about lengths here, but late.
+    """
+    if instance.directed:
+        raise InputError(
+            f"{instance.name}: distances of the VRPTW must be alike both ways, as its programs "
+            "count on that"
+        )
+
+
 class VRPTWRules(CVRPRules):
     """One VRPTW instance; a solution is a list of routes of customers 1..n."""
 
@@ -25,6 +37,7 @@ class VRPTWRules(CVRPRules):
         if any(name not in instance.extra for name in TIMES):
             listed = ", ".join(TIMES)
             raise InputError(f"{instance.name}: a VRPTW instance needs {listed} in `extra`")
+        require_both_ways(instance)
         super().__init__(instance, *(instance.extra[name] for name in TIMES))
         *_, self._ready, due, self._service = self.arguments("rows")
         slack = ROUNDING * due[0]

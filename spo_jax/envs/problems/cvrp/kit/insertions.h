@@ -113,12 +113,41 @@ typedef struct {
     int from;
 } Place;
 
+/* The places behind the customers of the routes nearest to `node`, and before those nearest from
+ * it, by turns. */
+static int directed_places(const Plan *p, int node, long long near, Place *places)
+{
+    const Links *l = &p->links;
+    int count, found = 0, from = 0, to = 0;
+    const uint16_t *after = near_to(p->m, node, DEPTH, &count);
+    const uint16_t *before = near_of(p->m, node, DEPTH, &count);
+    for (long long k = 0; k < near; k++, from++, to++) {
+        while (from < count && l->home[after[from]] < 0)
+            from++;
+        while (to < count && l->home[before[to]] < 0)
+            to++;
+        if (from < count) {
+            int r = l->home[after[from]], stop = after[from];
+            places[found++] = (Place){price_after(p, r, stop, node), r, stop};
+        }
+        if (to < count) {
+            int r = l->home[before[to]], stop = l->last[before[to]];
+            places[found++] = (Place){price_after(p, r, stop, node), r, stop};
+        }
+    }
+    return found;
+}
+
 /* The places of `node` beside its near customers, in the order in which they are tried, [2 * near]
  * at most; none if no customer of the routes is one of its DEPTH nearest. */
 static int close_places(const Plan *p, int node, long long near, Place *places)
 {
     int count, found = 0;
     const uint16_t *close = near_of(p->m, node, DEPTH, &count);
+    if (directed(p->m)) {
+        found = directed_places(p, node, near, places);
+        count = 0;
+    }
     for (int i = 0; i < count && found < 2 * near; i++) {
         int other = close[i], r = p->links.home[other];
         if (r < 0)

@@ -9,6 +9,7 @@ from spo_jax.envs.problems.kit import (
     checked_nodes,
     checked_number,
     neighbor_list,
+    neighbor_list_to,
 )
 
 
@@ -194,14 +195,19 @@ BIG = 1e6  # what stands for inf as the factor of a new route, so that differenc
 def _places(dist, routes, node, near):
     """(added length, route, index) of the places of `node`, in the order in which they are tried.
 
-    near: 0 for all, by route and index; else those after and before each near customer.
+    near: 0 for all, by route and index; else those after the customers of the routes that are
+        nearest to `node` and those before the customers that are nearest from it, by turns.
     """
     tries = [(r, i) for r, route in enumerate(routes) for i in range(len(route) + 1) if route]
     if near:
         where = {other: (r, i) for r, route in enumerate(routes) for i, other in enumerate(route)}
-        close = [where[other] for other in neighbor_list(dist, node, 1, DEPTH) if other in where]
-        if close:
-            tries = [(r, at) for r, i in close[:near] for at in (i + 1, i)]
+        after = [where[c] for c in neighbor_list_to(dist, node, 1, DEPTH) if c in where][:near]
+        before = [where[c] for c in neighbor_list(dist, node, 1, DEPTH) if c in where][:near]
+        if after or before:
+            tries = []
+            for k in range(near if near < DEPTH else DEPTH):
+                tries += [(r, i + 1) for r, i in after[k : k + 1]]
+                tries += before[k : k + 1]
     found = []
     for r, i in tries:
         a = routes[r][i - 1] if i else 0

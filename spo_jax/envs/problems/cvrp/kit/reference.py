@@ -1,11 +1,12 @@
 """The kit of the capacitated vehicle routing problem in plain Python; the native one equals it.
 
-Arguments: dist [N, N] floats, the depot is node 0; demands [N] ints; capacity an int; routes a
-list of lists of distinct customers from 1 to N - 1, without the depot, empty ones allowed; rng has
-`random()`. Results are new lists. Removals return (partial routes, removed customers), both in the
-order of the routes, so they can be applied one after the other; emptied routes stay as []. Among
-equals the first wins. Raises ValueError for numbers out of range and for customers that repeat,
-that dist does not have, or that are not in the routes where they must be.
+Arguments: dist [N, N] floats, dist[a][b] from a to b, the depot is node 0; demands [N] ints;
+capacity an int; routes a list of lists of distinct customers from 1 to N - 1, without the depot,
+empty ones allowed; rng has `random()`. Results are new lists. Removals return (partial routes,
+removed customers), both in the order of the routes, so they can be applied one after the other;
+emptied routes stay as []. Among equals the first wins. Raises ValueError for numbers out of range
+and for customers that repeat, that dist does not have, or that are not in the routes where they
+must be.
 """
 
 from spo_jax.envs.problems.cvrp.kit.insertions import (

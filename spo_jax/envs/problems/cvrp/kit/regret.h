@@ -65,7 +65,8 @@ static const Place *find_places(const Plan *p, Waiting *w, long long near, Place
     int found = close_places(p, w->node, near, tries);
     w->count = 0;
     w->close_count = found / 2;
-    w->stale = found == 0; /* all places: each insertion changes them */
+    /* Each insertion changes all places; of near ones by direction it is not kept which. */
+    w->stale = found == 0 || directed(p->m);
     w->reach = HUGE_VAL;
     spend(2 * (long long)found);
     if (found == 0) {
@@ -82,9 +83,10 @@ static const Place *find_places(const Plan *p, Waiting *w, long long near, Place
             w->places[w->count++] = tries[i];
         else if (tries[i].price < w->places[at_i].price)
             w->places[at_i] = tries[i];
-        w->close[i / 2] = tries[i & ~1].from;
+        if (!directed(p->m))
+            w->close[i / 2] = tries[i & ~1].from;
     }
-    if (w->close_count == near)
+    if (w->close_count == near && !directed(p->m))
         w->reach = row_of(p->m, w->node)[w->close[near - 1]];
     return w->places;
 }
@@ -153,15 +155,16 @@ static Waiting *start_waiting(Call *c, const Plan *p, const Regret *how, const L
                               int *room)
 {
     size_t count = (size_t)nodes->count, near = (size_t)how->near;
+    size_t most = directed(p->m) ? 2 * near : near; /* routes beside near customers */
     Waiting *waiting = room_for(c, count, sizeof(Waiting));
-    Place *places = room_for(c, count * near, sizeof(Place));
+    Place *places = room_for(c, count * most, sizeof(Place));
     int *close = room_for(c, count * near, sizeof(int));
     if (waiting == NULL || places == NULL || close == NULL)
         return NULL;
     for (size_t i = 0; i < count; i++)
         waiting[i] = (Waiting){.node = nodes->nodes[i],
                                .stale = true,
-                               .places = places + i * near,
+                               .places = places + i * most,
                                .close = close + i * near};
     if (near > 0)
         return waiting;

@@ -1,5 +1,5 @@
-/* The local search of the kit of the CVRP. dist[a][b] is read as the reference reads it, so that a
- * matrix that is not symmetric gives the same too. */
+/* The local search of the kit of the CVRP. dist[a][b] is the way from a to b. Where all ways are as
+ * long as the ways back, what is turned round stays as long as it is, and nothing is summed up. */
 
 #include "../../kit_queue.h"
 
@@ -12,6 +12,8 @@ typedef struct {
     int *home;     /* [N] the route of each customer, or -1 */
     int *place;    /* [N] its index there */
     int *spare;    /* [2, total] */
+    double *forth; /* [N + 2]: of a route, up to each stop and the depot; NULL: not needed */
+    double *back;  /* [N + 2]: the same the other way */
     long long near, moves, length;
 } Search;
 
@@ -100,32 +102,74 @@ static void set_routes(Search *s, int r, const int *one, int one_length, int q, 
     note_places(s, q);
 }
 
-/* Reverses a part of a route where that gains at `a`; whether it did. */
+/* Sums up a route, where that is needed. */
+static void sum_ways(const Matrix *m, Search *s, int r)
+{
+    int length = length_of(&s->routes, r);
+    if (s->forth == NULL)
+        return;
+    spend(2 * (long long)length);
+    s->forth[0] = s->back[0] = 0.0;
+    for (int i = 0; i <= length; i++) {
+        int last = stop_at(s, r, i - 1), stop = stop_at(s, r, i);
+        s->forth[i + 1] = s->forth[i] + edge(m, last, stop);
+        s->back[i + 1] = s->back[i] + edge(m, stop, last);
+    }
+}
+
+/* Turns round a route from index `low` to `high`. */
+static void turn(Search *s, int *route, int low, int high)
+{
+    spend(high > low ? high - low : 0);
+    for (; low < high; low++, high--) {
+        int node = route[low];
+        route[low] = route[high];
+        route[high] = node;
+        s->place[route[low]] = low;
+        s->place[node] = high;
+    }
+}
+
+/* Reverses a part of a route, or all but it, where that gains at `a`; whether it did. */
 static bool two_opt_move(Matrix *m, Search *s, int a)
 {
     int r = s->home[a], i = s->place[a], count, *route = s->routes.nodes + s->routes.start[r];
-    const uint16_t *near = near_of(m, a, s->near, &count);
+    int length = length_of(&s->routes, r);
+    sum_ways(m, s, r);
     for (int step = 1; step >= -1; step -= 2) {
+        const uint16_t *near = near_by(m, step, a, s->near, &count);
         int b = stop_at(s, r, i + step);
         for (int k = 0; k < count; k++) {
             int c = near[k], j = s->place[c];
             spend(4);
-            if (edge(m, a, c) >= edge(m, a, b))
+            if (way(m, step, a, c) >= way(m, step, a, b))
                 break;
             if (s->home[c] != r)
                 continue;
             int d = stop_at(s, r, j + step);
-            double old = edge(m, a, b) + edge(m, c, d);
-            if (!(old - edge(m, a, c) - edge(m, b, d) > MARGIN * old))
-                continue;
+            double old = way(m, step, a, b) + way(m, step, c, d), margin = MARGIN * old;
             int low = (i < j ? i : j) + (step == 1), high = (i < j ? j : i) - (step == -1);
-            spend(high > low ? high - low : 0);
-            for (; low < high; low++, high--) {
-                int node = route[low];
-                route[low] = route[high];
-                route[high] = node;
-                s->place[route[low]] = low;
-                s->place[node] = high;
+            int first = i < j ? 1 : -1; /* the way from a to c, if low to high is turned */
+            double turned = 0.0;
+            if (s->forth != NULL) {
+                turned = (s->back[high + 1] - s->back[low + 1]) -
+                         (s->forth[high + 1] - s->forth[low + 1]);
+                if (turned != 0.0)
+                    margin = MARGIN * (old + fabs(s->forth[length + 1]));
+            }
+            bool all = !(old - way(m, first, a, c) - way(m, first, b, d) - turned > margin);
+            if (all) {
+                if (s->forth == NULL)
+                    continue;
+                double again = way(m, -step, a, b) + way(m, -step, c, d);
+                turned = s->back[length + 1] - s->forth[length + 1] - turned - (again - old);
+                margin = MARGIN * (turned != 0.0 ? old + fabs(s->forth[length + 1]) : old);
+                if (!(old - way(m, -first, a, c) - way(m, -first, b, d) - turned > margin))
+                    continue;
+                turn(s, route, 0, length - 1);
+                turn(s, route, length - 1 - high, length - 1 - low);
+            } else {
+                turn(s, route, low, high);
             }
             queue_ends(&s->queue, (const int[]){a, b, c, d}, 4);
             return true;
@@ -140,6 +184,12 @@ FUNCTION(two_opt, 3, 3, "dist", "routes", "customers", "near", "moves")
     unsigned char *seen;
     if (!take_solution(c, a[0], a[1], &s.routes, &seen) || !take_search(c, seen, a[2], a + 3, &s))
         return NULL;
+    if (directed(c->m)) {
+        s.forth = room_for(c, (size_t)c->m->n + 2, sizeof(double));
+        s.back = room_for(c, (size_t)c->m->n + 2, sizeof(double));
+        if (s.forth == NULL || s.back == NULL)
+            return NULL;
+    }
     while (s.queue.count > 0 && s.moves > 0)
         s.moves -= two_opt_move(c->m, &s, queue_take(&s.queue));
     return as_routes(&s.routes, false);
@@ -197,35 +247,54 @@ static bool or_opt_move(Matrix *m, Search *s, int a)
     Stretch x = {.route = s->home[a], .index = s->place[a]};
     int r = x.route, length = length_of(&s->routes, r), count;
     int most = s->length < length ? (int)s->length : length;
-    const uint16_t *near = near_of(m, a, s->near, &count);
+    const uint16_t *near[2] = {near_to(m, a, s->near, &count), near_of(m, a, s->near, &count)};
     for (x.step = 1; x.step >= -1; x.step -= 2) {
         int64_t need = 0;
+        double turned = 0.0; /* what the stretch gets longer by when it is turned round */
+        int before = a;
         for (x.size = 1; x.size <= most; x.size++) {
             int end = x.index + x.step * (x.size - 1);
             if (end < 0 || end >= length)
                 break;
             int e = stop_at(s, r, end);
             int p = stop_at(s, r, x.index - x.step), q = stop_at(s, r, end + x.step);
+            if (x.size > 1)
+                turned += way(m, -x.step, before, e) - way(m, x.step, before, e);
+            before = e;
             need += s->demands[e];
-            double old = edge(m, p, a) + edge(m, e, q), saved = old - edge(m, p, q);
+            double old = way(m, x.step, p, a) + way(m, x.step, e, q);
+            double saved = old - way(m, x.step, p, q);
             for (int k = 0; k < count; k++) {
-                int c = near[k], other = s->home[c], j = s->place[c];
+                int c = -1, other = -1, j = -1;
+                bool fits = false, far = true; /* c and they are the same for both sides, mostly */
                 spend(4);
-                if (edge(m, a, c) >= saved)
-                    break;
-                if (other < 0 || inside(&x, other, j) || (other != r && s->room[other] < need))
-                    continue;
                 for (int side = 1; side >= -1; side -= 2) {
+                    if (c != near[side == -1][k] || directed(m)) {
+                        c = near[side == -1][k];
+                        other = s->home[c];
+                        j = s->place[c];
+                        bool this_far = way(m, side, c, a) >= saved;
+                        far = far && this_far;
+                        fits = !this_far && other >= 0 && !inside(&x, other, j) &&
+                               (other == r || s->room[other] >= need);
+                    }
+                    if (!fits)
+                        continue;
                     int y = stop_at(s, other, j + side);
                     if (inside(&x, other, j + side))
                         continue;
-                    double paid = edge(m, c, a) + edge(m, e, y) - edge(m, c, y);
-                    if (!(saved - paid > MARGIN * (old + edge(m, c, y))))
+                    double gone = way(m, side, c, y);
+                    double paid = way(m, side, c, a) + way(m, side, e, y) - gone;
+                    if (side != x.step)
+                        paid += turned;
+                    if (!(saved - paid > MARGIN * (old + gone)))
                         continue;
                     move_stretch(s, &x, c, side, need);
                     queue_ends(&s->queue, (const int[]){a, e, p, q, c, y}, 6);
                     return true;
                 }
+                if (far)
+                    break;
             }
         }
     }
@@ -247,19 +316,19 @@ FUNCTION(or_opt, 5, 5, "dist", "demands", "capacity", "routes", "customers", "le
 static bool two_opt_star_move(Matrix *m, Search *s, int a)
 {
     int r = s->home[a], i = s->place[a], count;
-    const uint16_t *near = near_of(m, a, s->near, &count);
     for (int step = 1; step >= -1; step -= 2) { /* a keeps what is before it, or after it */
+        const uint16_t *near = near_by(m, step, a, s->near, &count);
         int b = stop_at(s, r, i + step);
         for (int k = 0; k < count; k++) {
             int c = near[k], q = s->home[c], j = s->place[c];
             spend(4);
-            if (edge(m, a, c) >= edge(m, a, b))
+            if (way(m, step, a, c) >= way(m, step, a, b))
                 break;
             if (q < 0 || q == r)
                 continue;
             int d = stop_at(s, q, j - step);
-            double old = edge(m, a, b) + edge(m, c, d);
-            if (!(old - edge(m, a, c) - edge(m, b, d) > MARGIN * old))
+            double old = way(m, step, a, b) + way(m, step, d, c);
+            if (!(old - way(m, step, a, c) - way(m, step, d, b) > MARGIN * old))
                 continue;
             const int *mine = s->routes.nodes + s->routes.start[r];
             const int *theirs = s->routes.nodes + s->routes.start[q];

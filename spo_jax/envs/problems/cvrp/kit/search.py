@@ -1,7 +1,14 @@
 """The local search of the kit of the CVRP, in plain Python."""
 
 from spo_jax.envs.problems.cvrp.kit.routes import room_of, served_by
-from spo_jax.envs.problems.kit import checked_count, checked_nodes, neighbor_list
+from spo_jax.envs.problems.kit import (
+    checked_count,
+    checked_nodes,
+    near_by,
+    neighbor_list,
+    neighbor_list_to,
+    way,
+)
 
 MARGIN = 1e-10  # of the removed edges: gains below it may be rounding, and would cycle
 
@@ -10,7 +17,7 @@ def two_opt(dist, routes, customers, *, near=10, moves=1000):
     """2-opt within routes, at `customers` and the ends of the edges it changes: routes.
 
     Looks at the `near` nearest customers (at most 64), takes the first gain, stops after `moves`
-    moves or where nothing gains. dist must be symmetric.
+    moves or where nothing gains. What is turned round counts as it is long then.
     """
     routes, queue = _checked_search(dist, routes, customers, near, moves)
     return _search(routes, queue, moves, lambda a: _two_opt_move(dist, routes, a, near))
@@ -18,23 +25,43 @@ def two_opt(dist, routes, customers, *, near=10, moves=1000):
 
 def _two_opt_move(dist, routes, a, near):
     r, i = _place(routes, a)
-    path = [0, *routes[r], 0]
-    for step in (1, -1):
+    route = routes[r]
+    path = [0, *route, 0]
+    forth, back = _both_ways(dist, path)
+    for step in (1, -1):  # a goes on to another customer, or comes from another
         b = path[i + 1 + step]
-        for c in neighbor_list(dist, a, 1, near):
-            if dist[a][c] >= dist[a][b]:
+        for c in near_by(dist, step, a, 1, near):
+            if way(dist, step, a, c) >= way(dist, step, a, b):
                 break
-            if c not in routes[r]:
+            if c not in route:
                 continue
-            j = routes[r].index(c)
+            j = route.index(c)
             d = path[j + 1 + step]
-            old = dist[a][b] + dist[c][d]
-            if old - dist[a][c] - dist[b][d] > MARGIN * old:
-                low, high = min(i, j), max(i, j)
-                first, last = (low + 1, high) if step == 1 else (low, high - 1)
-                routes[r][first : last + 1] = routes[r][first : last + 1][::-1]
-                return a, b, c, d
+            old = way(dist, step, a, b) + way(dist, step, c, d)
+            low, high = min(i, j) + (step == 1), max(i, j) - (step == -1)
+            first = 1 if i < j else -1  # the way from a to c, if low to high is turned
+            for turn in (first, -first):
+                turned = (back[high + 1] - back[low + 1]) - (forth[high + 1] - forth[low + 1])
+                if turn != first:  # all but that part
+                    again = way(dist, -step, a, b) + way(dist, -step, c, d)
+                    turned = back[-1] - forth[-1] - turned - (again - old)
+                gain = old - way(dist, turn, a, c) - way(dist, turn, b, d) - turned
+                if gain > MARGIN * (old + abs(forth[-1]) if turned else old):
+                    if turn != first:
+                        route.reverse()
+                        low, high = len(route) - 1 - high, len(route) - 1 - low
+                    route[low : high + 1] = route[low : high + 1][::-1]
+                    return a, b, c, d
     return None
+
+
+def _both_ways(dist, path):
+    """How long a path is up to each of its stops, and the way back: two lists of floats."""
+    forth, back = [0.0], [0.0]
+    for i in range(1, len(path)):
+        forth.append(forth[-1] + dist[path[i - 1]][path[i]])
+        back.append(back[-1] + dist[path[i]][path[i - 1]])
+    return forth, back
 
 
 def or_opt(dist, demands, capacity, routes, customers, *, length=3, near=10, moves=1000):
@@ -42,7 +69,7 @@ def or_opt(dist, demands, capacity, routes, customers, *, length=3, near=10, mov
 
     A stretch goes beside one of the `near` nearest customers of that end, within its route or to
     one with room, either way round. Takes the first gain, goes on where edges changed, and stops
-    after `moves` moves. dist must be symmetric. Emptied routes are dropped.
+    after `moves` moves. Emptied routes are dropped.
     """
     routes, queue = _checked_search(dist, routes, customers, near, moves)
     checked_count(length, 1)
@@ -57,31 +84,38 @@ def or_opt(dist, demands, capacity, routes, customers, *, length=3, near=10, mov
 def _or_opt_move(dist, demands, room, routes, a, length, near):
     r, i = _place(routes, a)
     path = [0, *routes[r], 0]
+    closest = neighbor_list_to(dist, a, 1, near), neighbor_list(dist, a, 1, near)
+    close = list(zip(*closest, strict=True))
     for step in (1, -1):  # the stretch goes forward or backward from a
+        turned = 0.0  # what it gets longer by when it is turned round
         for size in range(1, min(length, len(routes[r])) + 1):
             end = i + step * (size - 1)
             if not 0 <= end < len(routes[r]):
                 break
             stretch = [path[i + 1 + step * s] for s in range(size)]
             e, p, q = stretch[-1], path[i + 1 - step], path[end + 1 + step]
+            if size > 1:
+                turned += way(dist, -step, stretch[-2], e) - way(dist, step, stretch[-2], e)
             need = sum(demands[node] for node in stretch)
-            old = dist[p][a] + dist[e][q]
-            saved = old - dist[p][q]
-            for c in neighbor_list(dist, a, 1, near):
-                if dist[a][c] >= saved:
+            old = way(dist, step, p, a) + way(dist, step, e, q)
+            saved = old - way(dist, step, p, q)
+            for beside in close:
+                if dist[beside[0]][a] >= saved and dist[a][beside[1]] >= saved:
                     break
-                if c in stretch or not _serves(routes, c):
-                    continue
-                s, j = _place(routes, c)
-                if s != r and room[s] < need:
-                    continue
-                other = [0, *routes[s], 0]
-                for side in (1, -1):  # the place is after or before c
-                    x = other[j + 1 + side]
+                for side, c in zip((1, -1), beside, strict=True):  # the place is after or before c
+                    if way(dist, side, c, a) >= saved or c in stretch or not _serves(routes, c):
+                        continue
+                    s, j = _place(routes, c)
+                    if s != r and room[s] < need:
+                        continue
+                    x = [0, *routes[s], 0][j + 1 + side]
                     if x in stretch:
                         continue
-                    paid = dist[c][a] + dist[e][x] - dist[c][x]
-                    if saved - paid > MARGIN * (old + dist[c][x]):
+                    gone = way(dist, side, c, x)
+                    paid = way(dist, side, c, a) + way(dist, side, e, x) - gone
+                    if side != step:
+                        paid += turned
+                    if saved - paid > MARGIN * (old + gone):
                         routes[r] = [node for node in routes[r] if node not in stretch]
                         at = routes[s].index(c)
                         if side == 1:
@@ -98,8 +132,8 @@ def two_opt_star(dist, demands, capacity, routes, customers, *, near=10, moves=1
     """2-opt*: exchange the ends of two routes, at `customers` and where edges changed: routes.
 
     Joins a customer to one of its `near` nearest customers of another route, where both routes keep
-    within the capacity; takes the first gain and stops after `moves` moves. dist must be
-    symmetric. Emptied routes are dropped.
+    within the capacity; takes the first gain and stops after `moves` moves. Emptied routes are
+    dropped.
     """
     routes, queue = _checked_search(dist, routes, customers, near, moves)
 
@@ -113,15 +147,15 @@ def _two_opt_star_move(dist, demands, capacity, routes, a, near):
     r, i = _place(routes, a)
     for step in (1, -1):  # a keeps what is before it, or what is after it
         b = [0, *routes[r], 0][i + 1 + step]
-        for c in neighbor_list(dist, a, 1, near):
-            if dist[a][c] >= dist[a][b]:
+        for c in near_by(dist, step, a, 1, near):
+            if way(dist, step, a, c) >= way(dist, step, a, b):
                 break
             if not _serves(routes, c) or c in routes[r]:
                 continue
             s, j = _place(routes, c)
             d = [0, *routes[s], 0][j + 1 - step]
-            old = dist[a][b] + dist[c][d]
-            if old - dist[a][c] - dist[b][d] > MARGIN * old:
+            old = way(dist, step, a, b) + way(dist, step, d, c)
+            if old - way(dist, step, a, c) - way(dist, step, d, b) > MARGIN * old:
                 if step == 1:
                     one = routes[r][: i + 1] + routes[s][j:]
                     two = routes[s][:j] + routes[r][i + 1 :]

@@ -84,6 +84,33 @@ static inline double price_in(const Tour *t, int from, int node)
     return column_of(t->m, node)[from] + row_of(t->m, node)[next] - edge(t->m, from, next);
 }
 
+/* Adds the place behind a node of the ring. */
+static inline int add_try(const Tour *t, int from, int node, Pair *places, int found)
+{
+    places[found] = (Pair){price_in(t, from, node), found, from};
+    return found + 1;
+}
+
+/* The places behind the nodes of the ring nearest to `node`, and before those nearest from it, by
+ * turns. */
+static int directed_places(const Tour *t, int node, long long near, Pair *places)
+{
+    int count, found = 0, from = 0, to = 0;
+    const uint16_t *after = near_to(t->m, node, DEPTH, &count);
+    const uint16_t *before = near_of(t->m, node, DEPTH, &count);
+    for (long long k = 0; k < near; k++, from++, to++) {
+        while (from < count && t->next[after[from]] < 0)
+            from++;
+        while (to < count && t->next[before[to]] < 0)
+            to++;
+        if (from < count)
+            found = add_try(t, after[from], node, places, found);
+        if (to < count)
+            found = add_try(t, t->last[before[to]], node, places, found);
+    }
+    return found;
+}
+
 /* The places of `node` in the ring, in the order in which they are tried: those beside its near
  * nodes, or if it has none in the tour all of them. places [max(count, 2 * DEPTH)]; the place of
  * each is its number, the node what it starts from. *all says which it was. */
@@ -91,21 +118,21 @@ static int near_places(const Tour *t, int node, long long near, Pair *places, bo
 {
     int count, found = 0;
     const uint16_t *close = near_of(t->m, node, DEPTH, &count);
+    if (directed(t->m)) {
+        found = directed_places(t, node, near, places);
+        count = 0;
+    }
     for (int i = 0; i < count && found < 2 * near; i++) {
         int other = close[i];
         if (t->next[other] < 0)
             continue;
-        int last = t->last[other];
-        places[found] = (Pair){price_in(t, other, node), found, other};
-        found++;
-        places[found] = (Pair){price_in(t, last, node), found, last};
-        found++;
+        found = add_try(t, other, node, places, found);
+        found = add_try(t, t->last[other], node, places, found);
     }
     spend(DEPTH / 8 + 2 * (long long)found);
     *all = found == 0;
     for (int from = t->head; *all && found < t->count; from = t->next[from]) {
-        places[found] = (Pair){price_in(t, from, node), found, from};
-        found++;
+        found = add_try(t, from, node, places, found);
         spend(1);
     }
     return found;

@@ -1,10 +1,11 @@
 """The kit of the travelling salesperson problem in plain Python; the native one equals it.
 
-Arguments: dist [N, N] floats; a tour is a list of distinct nodes, closed from its last to its
-first, complete or partial; nodes are ints from 0 to N - 1; rng has `random()`. Results are new
-lists. Removals return (partial tour, removed nodes), both in the order of the tour, so they can be
-applied one after the other. Among equals the first wins. Raises ValueError for numbers out of range
-and for nodes that repeat, that dist does not have, or that are not in the tour where they must be.
+Arguments: dist [N, N] floats, dist[a][b] from a to b; a tour is a list of distinct nodes, closed
+from its last to its first, complete or partial; nodes are ints from 0 to N - 1; rng has `random()`.
+Results are new lists. Removals return (partial tour, removed nodes), both in the order of the tour,
+so they can be applied one after the other. Among equals the first wins. Raises ValueError for
+numbers out of range and for nodes that repeat, that dist does not have, or that are not in the tour
+where they must be.
 """
 
 from math import inf
@@ -16,8 +17,10 @@ from spo_jax.envs.problems.kit import (
     checked_number,
     nearest,
     neighbor_list,
+    neighbor_list_to,
     rank,
 )
+from spo_jax.envs.problems.tsp.kit.search import or_opt, two_opt
 
 __all__ = [
     "best_position",
@@ -249,126 +252,21 @@ def greedy_insertion(dist, tour, nodes, *, bound=inf, near=0, noise=0.0, rng=Non
 def _places(dist, tour, node, near):
     """(added length, index) of the places of `node`, in the order in which they are tried.
 
-    near: 0 for all, by position; else those after and before each near node of the tour.
+    near: 0 for all, by position; else those after the nodes of the tour that are nearest to `node`
+        and those before the nodes that are nearest from it, by turns.
     """
     tries = range(len(tour))
     if near:
         where = {other: i for i, other in enumerate(tour)}
-        close = [where[other] for other in neighbor_list(dist, node, 0, DEPTH) if other in where]
-        if close:
-            tries = [i for c in close[:near] for i in (c, (c - 1) % len(tour))]
+        after = [where[c] for c in neighbor_list_to(dist, node, 0, DEPTH) if c in where][:near]
+        before = [where[c] for c in neighbor_list(dist, node, 0, DEPTH) if c in where][:near]
+        if after or before:
+            tries = []
+            for k in range(near if near < DEPTH else DEPTH):
+                tries += after[k : k + 1]
+                tries += [(i - 1) % len(tour) for i in before[k : k + 1]]
     found = []
     for i in tries:
         a, b = tour[i], tour[(i + 1) % len(tour)]
         found.append((dist[a][node] + dist[node][b] - dist[a][b], i + 1))
     return found
-
-
-# --- improving ------------------------------------------------------------------------------------
-
-MARGIN = 1e-10  # of the removed edges: gains below it may be rounding, and would cycle
-
-
-def two_opt(dist, tour, nodes, *, near=10, moves=1000):
-    """2-opt at the ends of `nodes` and of the edges it changes: a tour.
-
-    Looks at the `near` nearest neighbours (at most 64), takes the first gain, stops after `moves`
-    moves or where nothing gains. dist must be symmetric. O(len(nodes) * near + moves * len(tour)).
-    """
-    tour, queue = _checked_search(dist, tour, nodes, near, moves)
-    place = {node: i for i, node in enumerate(tour)}
-    while queue and moves:
-        a = queue.pop(0)
-        move = _two_opt_move(dist, tour, place, a, near)
-        if move is None:
-            continue
-        first, last, ends = move
-        tour[first : last + 1] = tour[first : last + 1][::-1]
-        for i in range(first, last + 1):
-            place[tour[i]] = i
-        queue.extend(dict.fromkeys(end for end in ends if end not in queue))
-        moves -= 1
-    return tour
-
-
-def _two_opt_move(dist, tour, place, a, near):
-    """(first and last index to reverse, the four ends) of the first move at `a` that gains."""
-    i = place[a]
-    for step in (1, -1):
-        b = tour[(i + step) % len(tour)]
-        for c in neighbor_list(dist, a, 0, near):
-            if dist[a][c] >= dist[a][b]:
-                break
-            if c not in place:
-                continue
-            j = place[c]
-            d = tour[(j + step) % len(tour)]
-            old = dist[a][b] + dist[c][d]
-            if old - dist[a][c] - dist[b][d] > MARGIN * old:
-                low, high = min(i, j), max(i, j)
-                first, last = (low + 1, high) if step == 1 else (low, high - 1)
-                return first, last, (a, b, c, d)
-    return None
-
-
-def or_opt(dist, tour, nodes, *, length=3, near=10, moves=1000):
-    """Or-opt: move stretches of 1 to `length` nodes with an end in `nodes`: a tour.
-
-    A stretch goes beside one of the `near` nearest neighbours of that end, either way round. Takes
-    the first gain, goes on at the nodes whose edges changed, and stops after `moves` moves.
-    dist must be symmetric. O(len(nodes) * length * near + moves * len(tour)).
-    """
-    tour, queue = _checked_search(dist, tour, nodes, near, moves)
-    checked_count(length, 1)
-    while queue and moves:
-        a = queue.pop(0)
-        move = _or_opt_move(dist, tour, a, length, near)
-        if move is None:
-            continue
-        tour, ends = move
-        queue.extend(dict.fromkeys(end for end in ends if end not in queue))
-        moves -= 1
-    return tour
-
-
-def _or_opt_move(dist, tour, a, length, near):
-    """(the new tour, the six ends) of the first move of a stretch from `a` on that gains."""
-    place = {node: i for i, node in enumerate(tour)}
-    n, i = len(tour), place[a]
-    for step in (1, -1):  # the stretch goes forward or backward from a
-        for size in range(1, min(length, n - 3) + 1):
-            stretch = [tour[(i + step * s) % n] for s in range(size)]
-            e = stretch[-1]
-            p, q = tour[(i - step) % n], tour[(i + step * size) % n]
-            old = dist[p][a] + dist[e][q]
-            saved = old - dist[p][q]
-            for c in neighbor_list(dist, a, 0, near):
-                if dist[a][c] >= saved:
-                    break
-                if c not in place or c in stretch:
-                    continue
-                for side in (1, -1):  # the place is after or before c
-                    x = tour[(place[c] + side) % n]
-                    if x in stretch:
-                        continue
-                    paid = dist[c][a] + dist[e][x] - dist[c][x]
-                    if saved - paid > MARGIN * (old + dist[c][x]):
-                        rest = [node for node in tour if node not in stretch]
-                        at = rest.index(c)
-                        if side == 1:
-                            rest[at + 1 : at + 1] = stretch
-                        else:
-                            rest[at:at] = stretch[::-1]
-                        return rest, (a, e, p, q, c, x)
-    return None
-
-
-def _checked_search(dist, tour, nodes, near, moves):
-    """Copies of `tour` and `nodes`. Raises ValueError."""
-    checked_nodes(tour, end=len(dist))
-    checked_nodes(nodes)
-    checked_count(near)
-    checked_count(moves)
-    if not set(tour).issuperset(nodes):
-        raise ValueError("a node is not in the tour")
-    return list(tour), list(nodes)

@@ -114,7 +114,7 @@ static void score_anew(const Tour *t, Waiting *w, const Regret *how, Pair *place
     bool all = true;
     if (how->near > 0) {
         found = near_places(t, w->node, how->near, places, &all);
-        w->count = all ? 0 : found / 2;
+        w->count = all || directed(t->m) ? 0 : found / 2;
         for (int i = 0; i < w->count; i++)
             w->close[i] = places[2 * i].node;
         w->reach = w->count < how->near ? HUGE_VAL
@@ -134,7 +134,8 @@ static void score_anew(const Tour *t, Waiting *w, const Regret *how, Pair *place
     w->score = score_of(places, found, how);
     w->price = places[0].key;
     w->from = places[0].node;
-    w->stale = all; /* all places: each insertion changes them */
+    /* Each insertion changes all places; of near ones by direction it is not kept which. */
+    w->stale = all || directed(t->m);
 }
 
 /* With near: whether a node's places change as x comes between two others. */

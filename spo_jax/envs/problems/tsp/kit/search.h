@@ -1,12 +1,15 @@
-/* The local search of the kit of the TSP. dist[a][b] is read as the reference reads it, so that a
- * matrix that is not symmetric gives the same too. */
+/* The local search of the kit of the TSP. dist[a][b] is the way from a to b. Where all ways are as
+ * long as the ways back, what is turned round stays as long as it is, and nothing is summed up. */
 
 #include "../../kit_queue.h"
 
 typedef struct {
     List tour;
     Queue queue;
-    int *place; /* [N]: of each node in the tour, or -1 */
+    int *place;    /* [N]: of each node in the tour, or -1 */
+    double *forth; /* [count + 1]: from the first node to each, and all round; NULL: not needed */
+    double *back;  /* [count + 1]: the same the other way */
+    int *spare;    /* [2, count] */
     long long near, moves, length;
 } Search;
 
@@ -29,37 +32,137 @@ static bool take_search(Call *c, PyObject *dist, PyObject *tour, PyObject *nodes
     return s->place != NULL && queue_new(c, &s->queue, &list, c->m->n);
 }
 
-/* Reverses a part of the tour where that gains at `a`; whether it did. */
+/* Sums up the tour, where that is needed. */
+static void sum_ways(const Matrix *m, Search *s)
+{
+    int n = s->tour.count;
+    if (s->forth == NULL)
+        return;
+    spend(2 * (long long)n);
+    s->forth[0] = s->back[0] = 0.0;
+    for (int i = 0; i < n; i++) {
+        int node = s->tour.nodes[i], next = s->tour.nodes[i + 1 < n ? i + 1 : 0];
+        s->forth[i + 1] = s->forth[i] + edge(m, node, next);
+        s->back[i + 1] = s->back[i] + edge(m, next, node);
+    }
+}
+
+/* Turns round the tour from index `low` to `high`. */
+static void turn(Search *s, int low, int high)
+{
+    int *tour = s->tour.nodes;
+    spend(high > low ? high - low : 0);
+    for (; low < high; low++, high--) {
+        int node = tour[low];
+        tour[low] = tour[high];
+        tour[high] = node;
+        s->place[tour[low]] = low;
+        s->place[node] = high;
+    }
+}
+
+static void queue_ends(Queue *q, const int *ends, int count)
+{
+    for (int i = 0; i < count; i++)
+        queue_add(q, ends[i]);
+}
+
+/* Reverses a part of the tour, or all but it, where that gains at `a`; whether it did. */
 static bool two_opt_move(Matrix *m, Search *s, int a)
 {
     int n = s->tour.count, *tour = s->tour.nodes, i = s->place[a], count;
-    const uint16_t *near = near_of(m, a, s->near, &count);
     for (int step = 1; step >= -1; step -= 2) {
+        const uint16_t *near = near_by(m, step, a, s->near, &count);
         int b = tour[(i + step + n) % n];
         for (int k = 0; k < count; k++) {
             int c = near[k], j = s->place[c];
             spend(4);
-            if (edge(m, a, c) >= edge(m, a, b))
+            if (way(m, step, a, c) >= way(m, step, a, b))
                 break;
             if (j < 0)
                 continue;
             int d = tour[(j + step + n) % n];
-            double old = edge(m, a, b) + edge(m, c, d);
-            if (!(old - edge(m, a, c) - edge(m, b, d) > MARGIN * old))
-                continue;
+            double old = way(m, step, a, b) + way(m, step, c, d), margin = MARGIN * old;
             int low = (i < j ? i : j) + (step == 1), high = (i < j ? j : i) - (step == -1);
-            spend(high > low ? high - low : 0);
-            for (; low < high; low++, high--) {
-                int node = tour[low];
-                tour[low] = tour[high];
-                tour[high] = node;
-                s->place[tour[low]] = low;
-                s->place[node] = high;
+            int first = i < j ? 1 : -1; /* the way from a to c, if low to high is turned */
+            double turned = 0.0;
+            if (s->forth != NULL) {
+                turned = (s->back[high] - s->back[low]) - (s->forth[high] - s->forth[low]);
+                if (turned != 0.0)
+                    margin = MARGIN * (old + fabs(s->forth[n]));
             }
-            queue_add(&s->queue, a);
-            queue_add(&s->queue, b);
-            queue_add(&s->queue, c);
-            queue_add(&s->queue, d);
+            bool all = !(old - way(m, first, a, c) - way(m, first, b, d) - turned > margin);
+            if (all) {
+                if (s->forth == NULL)
+                    continue;
+                double again = way(m, -step, a, b) + way(m, -step, c, d);
+                turned = s->back[n] - s->forth[n] - turned - (again - old);
+                margin = MARGIN * (turned != 0.0 ? old + fabs(s->forth[n]) : old);
+                if (!(old - way(m, -first, a, c) - way(m, -first, b, d) - turned > margin))
+                    continue;
+                turn(s, 0, n - 1);
+                turn(s, n - 1 - high, n - 1 - low);
+            } else {
+                turn(s, low, high);
+            }
+            sum_ways(m, s);
+            queue_ends(&s->queue, (const int[]){a, b, c, d}, 4);
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Whether the tour is as long the other way at each edge. */
+static bool same_back(const Search *s)
+{
+    if (s->forth == NULL)
+        return true;
+    for (int i = 0; i <= s->tour.count; i++)
+        if (s->forth[i] != s->back[i])
+            return false;
+    return true;
+}
+
+/* Lets two neighbouring stretches behind `a` change places where that gains; whether it did. */
+static bool swap_move(Matrix *m, Search *s, int a)
+{
+    int n = s->tour.count, *tour = s->tour.nodes, i = s->place[a], count, others;
+    int b = tour[(i + 1) % n];
+    const uint16_t *near = near_of(m, a, s->near, &count);
+    for (int k = 0; k < count; k++) {
+        int c = near[k];
+        spend(4);
+        if (edge(m, a, c) >= edge(m, a, b))
+            break;
+        if (s->place[c] < 0)
+            continue;
+        int split = (s->place[c] - i - 1 + n) % n; /* nodes of the first stretch, from b to d */
+        int d = tour[(s->place[c] - 1 + n) % n];
+        double gain = edge(m, a, b) - edge(m, a, c) + edge(m, d, c);
+        const uint16_t *nearest = near_of(m, d, s->near, &others);
+        for (int l = 0; l < others; l++) {
+            int f = nearest[l];
+            spend(4);
+            if (edge(m, d, f) >= gain)
+                break;
+            int end = s->place[f] < 0 ? 0 : (s->place[f] - i - 1 + n) % n;
+            if (end <= split)
+                continue;
+            int e = tour[(s->place[f] - 1 + n) % n];
+            double old = edge(m, a, b) + edge(m, d, c) + edge(m, e, f);
+            if (!(old - edge(m, a, c) - edge(m, d, f) - edge(m, e, b) > MARGIN * old))
+                continue;
+            spend(3 * (long long)n);
+            for (int w = 0; w < n; w++) {
+                int from = w < end - split ? w + split : w < end ? w - (end - split) : w;
+                s->spare[w] = tour[(i + 1 + from) % n];
+            }
+            memcpy(tour, s->spare, (size_t)n * sizeof(int));
+            for (int w = 0; w < n; w++)
+                s->place[tour[w]] = w;
+            sum_ways(m, s);
+            queue_ends(&s->queue, (const int[]){a, b, d, c, e, f}, 6);
             return true;
         }
     }
@@ -68,19 +171,30 @@ static bool two_opt_move(Matrix *m, Search *s, int a)
 
 FUNCTION(two_opt, 3, 3, "dist", "tour", "nodes", "near", "moves")
 {
-    Search s;
+    Search s = {0};
     if (!take_search(c, a[0], a[1], a[2], a + 3, &s))
         return NULL;
-    while (s.queue.count > 0 && s.moves > 0)
-        s.moves -= two_opt_move(c->m, &s, queue_take(&s.queue));
+    if (directed(c->m)) {
+        size_t count = (size_t)s.tour.count;
+        s.forth = room_for(c, count + 1, sizeof(double));
+        s.back = room_for(c, count + 1, sizeof(double));
+        s.spare = room_for(c, count, sizeof(int));
+        if (s.forth == NULL || s.back == NULL || s.spare == NULL)
+            return NULL;
+        sum_ways(c->m, &s);
+    }
+    while (s.queue.count > 0 && s.moves > 0) {
+        int node = queue_take(&s.queue);
+        s.moves -= two_opt_move(c->m, &s, node) ||
+                   (!same_back(&s) && swap_move(c->m, &s, node));
+    }
     return as_list(s.tour.nodes, s.tour.count);
 }
 
-/* The tour with the stretch of `size` nodes from index i on, forward or backward, put beside c.
- * spare: [2, count]. */
-static void move_stretch(Search *s, int *spare, int i, int step, int size, int c, int side)
+/* The tour with the stretch of `size` nodes from index i on, forward or backward, put beside c. */
+static void move_stretch(Search *s, int i, int step, int size, int c, int side)
 {
-    int n = s->tour.count, *tour = s->tour.nodes, *rest = spare, *stretch = spare + n, left = 0;
+    int n = s->tour.count, *tour = s->tour.nodes, *rest = s->spare, *stretch = rest + n, left = 0;
     spend(3 * (long long)n);
     for (int k = 0; k < size; k++) {
         int at_k = (i + step * k % n + n) % n;
@@ -111,39 +225,50 @@ static inline bool inside(int j, int i, int step, int size, int n)
 }
 
 /* Moves a stretch from `a` on where that gains; whether it did. */
-static bool or_opt_move(Matrix *m, Search *s, int *spare, int a)
+static bool or_opt_move(Matrix *m, Search *s, int a)
 {
     int n = s->tour.count, *tour = s->tour.nodes, i = s->place[a], count;
     int most = s->length < n - 3 ? (int)s->length : n - 3;
-    const uint16_t *near = near_of(m, a, s->near, &count);
+    const uint16_t *near[2] = {near_to(m, a, s->near, &count), near_of(m, a, s->near, &count)};
     for (int step = 1; step >= -1; step -= 2) {
-        for (int size = 1; size <= most; size++) {
+        double turned = 0.0; /* what the stretch gets longer by when it is turned round */
+        for (int size = 1, last = a; size <= most; size++) {
             int e = tour[(i + step * (size - 1) + n) % n];
             int p = tour[(i - step + n) % n], q = tour[(i + step * size + n) % n];
-            double old = edge(m, p, a) + edge(m, e, q), saved = old - edge(m, p, q);
+            if (size > 1)
+                turned += way(m, -step, last, e) - way(m, step, last, e);
+            last = e;
+            double old = way(m, step, p, a) + way(m, step, e, q);
+            double saved = old - way(m, step, p, q);
             for (int k = 0; k < count; k++) {
-                int c = near[k], j = s->place[c];
+                int c = -1, j = -1;
+                bool fits = false, far = true; /* c and they are the same for both sides, mostly */
                 spend(4);
-                if (edge(m, a, c) >= saved)
-                    break;
-                if (j < 0 || inside(j, i, step, size, n))
-                    continue;
                 for (int side = 1; side >= -1; side -= 2) {
+                    if (c != near[side == -1][k] || directed(m)) {
+                        c = near[side == -1][k];
+                        j = s->place[c];
+                        bool this_far = way(m, side, c, a) >= saved;
+                        far = far && this_far;
+                        fits = !this_far && j >= 0 && !inside(j, i, step, size, n);
+                    }
+                    if (!fits)
+                        continue;
                     int l = (j + side + n) % n, x = tour[l];
                     if (inside(l, i, step, size, n))
                         continue;
-                    double paid = edge(m, c, a) + edge(m, e, x) - edge(m, c, x);
-                    if (!(saved - paid > MARGIN * (old + edge(m, c, x))))
+                    double gone = way(m, side, c, x);
+                    double paid = way(m, side, c, a) + way(m, side, e, x) - gone;
+                    if (side != step)
+                        paid += turned;
+                    if (!(saved - paid > MARGIN * (old + gone)))
                         continue;
-                    move_stretch(s, spare, i, step, size, c, side);
-                    queue_add(&s->queue, a);
-                    queue_add(&s->queue, e);
-                    queue_add(&s->queue, p);
-                    queue_add(&s->queue, q);
-                    queue_add(&s->queue, c);
-                    queue_add(&s->queue, x);
+                    move_stretch(s, i, step, size, c, side);
+                    queue_ends(&s->queue, (const int[]){a, e, p, q, c, x}, 6);
                     return true;
                 }
+                if (far)
+                    break;
             }
         }
     }
@@ -152,13 +277,13 @@ static bool or_opt_move(Matrix *m, Search *s, int *spare, int a)
 
 FUNCTION(or_opt, 3, 3, "dist", "tour", "nodes", "length", "near", "moves")
 {
-    Search s;
+    Search s = {0};
     if (!take_search(c, a[0], a[1], a[2], a + 4, &s) || !take_count(a[3], 3, 1, &s.length))
         return NULL;
-    int *spare = room_for(c, 2 * (size_t)s.tour.count, sizeof(int));
-    if (spare == NULL)
+    s.spare = room_for(c, 2 * (size_t)s.tour.count, sizeof(int));
+    if (s.spare == NULL)
         return NULL;
     while (s.queue.count > 0 && s.moves > 0)
-        s.moves -= or_opt_move(c->m, &s, spare, queue_take(&s.queue));
+        s.moves -= or_opt_move(c->m, &s, queue_take(&s.queue));
     return as_list(s.tour.nodes, s.tour.count);
 }
