@@ -21,7 +21,7 @@ from spo_jax.config_groups import (
 )
 from spo_jax.errors import InputError
 from spo_jax.knobs import Group, Setting, Text, closest, knob, refuse, settings_of, volatile
-from spo_jax.updates import CALM, GRPO, UPDATES
+from spo_jax.updates import CALM, EVOTUNE, GRPO, UPDATES
 from spo_jax.updates import settings_of as settings_of_update
 from spo_jax.words import ENDPOINT, LEARNERS, OWN_MODELS, SPO, VLLM
 
@@ -116,7 +116,12 @@ class Settings(Group):
             f"update is {update}, and method is {method}, which trains no model; "
             "leave out one of them",
         )
-        settings_of_update(update, self.learning.update_settings)
+        own = settings_of_update(update, self.learning.update_settings)
+        refuse(
+            update == EVOTUNE and self.search.minutes is not None and not own.every,
+            f"update is {EVOTUNE}, which trains every sixth of the run's rounds, and minutes is "
+            "given, so their number is not known; say the rounds, as --update-setting every=2",
+        )
         for wrong, what in (
             (self.learning.learning_credit is not None, "learning_credit is given, too"),
             (self.search.parents == "none", "parents is none"),

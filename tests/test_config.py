@@ -443,6 +443,7 @@ def test_the_rivals_updates_and_their_settings():
     assert parse("--update-setting", "beta=0.1", "--update-setting", "every=2") == {
         "update_settings": {"beta": 0.1, "every": 2}
     }
+    assert Settings.make(update="evotune", minutes=1, update_settings={"every": 2})
     for wrong, said in (
         ({"generator": "grammar", "update": "calm"}, "update is calm, which trains a model"),
         ({"update_settings": {"kl": 0}}, "update_settings is given, and update is grpo, which has"),
@@ -459,6 +460,7 @@ def test_the_rivals_updates_and_their_settings():
         ({"update": "calm", "parents": "none"}, "update is calm.* parents is none"),
         ({"update": "calm", "method": "a:b"}, "update is calm.* method is a:b"),
         ({"update": "evotune", "method": "eoh"}, "update is evotune, and method is eoh"),
+        ({"update": "evotune", "minutes": 1}, "minutes is given, .* --update-setting every=2"),
     ):
         with pytest.raises(InputError, match=said):
             Settings.make(**wrong)

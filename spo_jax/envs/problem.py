@@ -50,12 +50,14 @@ class Baseline:
 
     function: "package.module:NAME" of (instance, seed) -> solution, with the optional keywords
     `steps`, `seconds`, `report` and `workers` (`spo_jax.envs.report.methods`). seeded: whether the
-    seed matters. needs: a module, and the extra that installs its package.
+    seed matters. needs: a module, and the extra that installs its package. symmetric: whether it is
+    for distances that are alike both ways alone.
     """
 
     function: str
     seeded: bool = False
     needs: tuple[str, str] | None = None
+    symmetric: bool = False
 
 
 OR_TOOLS = ("ortools.constraint_solver.pywrapcp", "solvers")
@@ -144,6 +146,9 @@ class Problem:
     def offers(self, what: str) -> bool:
         """Whether the problem has its own `what`: a method or an attribute named here."""
         return getattr(type(self), what) is not getattr(Problem, what)
+
+    def require(self, instance: Instance) -> None:
+        """Raises InputError for an instance that `rules` does not take, before a worker gets it."""
 
     def read(self, path: str | Path) -> Instance:
         """Read an instance file. Raises InputError with one clear sentence."""

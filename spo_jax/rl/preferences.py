@@ -5,6 +5,7 @@ As in the released code of EvoTune (Surina et al. 2025, CLAIRE-Labo/EvoTune).
 
 import os
 import zipfile
+import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, cycle
@@ -174,7 +175,11 @@ def _read(file: Path) -> dict[Role, Gathered]:
     try:
         with np.load(file) as arrays:
             return {role: _unpacked(arrays, role) for role in ROLES}
-    except (OSError, ValueError, KeyError, EOFError, StopIteration, zipfile.BadZipFile) as error:
+    except (
+        OSError, ValueError, KeyError, EOFError, StopIteration, NotImplementedError, RuntimeError,
+        zipfile.BadZipFile, zlib.error,
+    ) as error:  # fmt: skip
         raise InputError(
-            f"{file} is missing or damaged ({error}); --rewind goes back to a round before it"
+            f"{file} is missing or damaged ({error}); --rewind goes back to a round before it, "
+            "if there is one"
         ) from None

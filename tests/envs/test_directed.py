@@ -26,6 +26,7 @@ from spo_jax.envs.problems.tsp import kit as tsp_kit
 from spo_jax.envs.problems.tsp.branch_and_cut import prove
 from spo_jax.envs.problems.tsp.kit import reference as tsp_reference
 from spo_jax.envs.report.directed import remarks_on_pairs
+from spo_jax.envs.run.local import LocalEvaluator
 from spo_jax.errors import InputError
 from spo_jax.program import load_pair
 
@@ -341,6 +342,15 @@ def test_three_opt_refuses():
         prove(tsp(6, 0), [*range(6)])
 
 
+def test_the_command_refuses_3_opt_before_anything_runs(tmp_path, capsys):
+    (tmp_path / "d.csv").write_text("0,1,2,3\n2,0,1,4\n3,2,0,1\n1,2,3,0\n", "utf-8")
+    argv = ["baseline", "3-opt", "--problem", "tsp", "--json", str(tmp_path / "found.json"), "--on"]
+    assert main([*argv, "uniform:6x1", str(tmp_path / "d.csv")]) == 2
+    [line] = capsys.readouterr().err.splitlines()
+    assert line.startswith("spo: d: 3-opt is for distances that are alike both ways; use nearest-")
+    assert not (tmp_path / "found.json").exists()
+
+
 @pytest.mark.parametrize("seed", range(4))
 def test_savings_count_by_direction(seed):
     """Against a merge of lists that looks at every pair again after each merge."""
@@ -556,3 +566,9 @@ def test_the_vrptw_refuses():
     directed = Instance("vrptw", "d", 5, None, dist, instance.demands, 50, extra=instance.extra)
     with pytest.raises(InputError, match="d: distances of the VRPTW must be alike both ways"):
         spo_jax.solve(directed, steps=1)
+    # In workers, where rules are made, it would be a fault of ours.
+    with (
+        LocalEvaluator(problem, 1) as evaluator,
+        pytest.raises(InputError, match="d: distances of the VRPTW must be alike both ways"),
+    ):
+        evaluator.run([load_pair(problem.pair)], [instance, directed], [0], 1)

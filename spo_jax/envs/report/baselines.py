@@ -31,7 +31,7 @@ from spo_jax.envs.reading import AS_STATED, Reading
 from spo_jax.envs.report.evaluation import Progress, Report, filled
 from spo_jax.envs.run.rollouts import Rollouts, Status
 from spo_jax.envs.run.sandbox.confine import die_with_parent
-from spo_jax.envs.specs import parse_specs, reference_settings
+from spo_jax.envs.specs import Spec, parse_specs, reference_settings
 from spo_jax.errors import InputError, MissingExtra
 from spo_jax.named import imported, imported_function
 from spo_jax.stopping import held
@@ -46,13 +46,15 @@ class Heuristic:
     """A baseline that is ready to run.
 
     solve: must be picklable to run in several workers, such as a function of a module.
-    function: its origin, as "package.module:NAME". seeded: whether the seed matters.
+    function: its origin, as "package.module:NAME". seeded: whether the seed matters. symmetric:
+    whether it is for distances that are alike both ways alone.
     """
 
     name: str
     solve: Method
     function: str = ""
     seeded: bool = True
+    symmetric: bool = False
 
     @property
     def takes_steps(self) -> bool:
@@ -78,7 +80,7 @@ def get_baseline(name: str, problem: Problem) -> Heuristic:
             except ImportError:
                 raise MissingExtra(package, extra) from None
         solve = imported("baseline", declared.function, listed)
-        return Heuristic(name, solve, declared.function, declared.seeded)
+        return Heuristic(name, solve, declared.function, declared.seeded, declared.symmetric)
     if ":" not in name:
         offer = f"there is {listed}" if known else "it declares none"
         raise InputError(
@@ -119,6 +121,8 @@ def evaluate_baseline(
         raise InputError("steps, seeds and workers must be at least 1")
     count = (SEEDS if seeds is None else seeds) if baseline.seeded else 1
     plans = parse_specs(specs, problem, references, reading)
+    if baseline.symmetric:
+        _require_symmetric(baseline, problem, plans)
     settings: dict[str, Any] = {"seeds": list(range(count))}
     settings |= reference_settings(references, effort) | reading.given
     method = baseline.solve
@@ -130,6 +134,18 @@ def evaluate_baseline(
     report = Report(__version__, problem.name, None, settings, baseline=about)
     run = partial(run_baseline, method, problem, seeds=range(count), workers=workers)
     return filled(report, problem, plans, run, cache=cache, progress=progress, save=save)
+
+
+def _require_symmetric(baseline: Heuristic, problem: Problem, plans: Sequence[Spec]) -> None:
+    """Raises InputError for an instance whose distances depend on the direction."""
+    for plan in plans:
+        for instance in plan.load(problem):
+            if instance.directed:
+                others = (name for name, each in problem.baselines.items() if not each.symmetric)
+                raise InputError(
+                    f"{instance.name}: {baseline.name} is for distances that are alike both ways; "
+                    f"use {', '.join(others)}"
+                )
 
 
 def run_baseline(

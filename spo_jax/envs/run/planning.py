@@ -129,3 +129,4 @@ def require_valid(
             raise InputError(
                 f"{instance.name} is a {instance.problem} instance, not {problem.name}"
             )
+        problem.require(instance)

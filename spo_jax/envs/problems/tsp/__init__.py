@@ -51,7 +51,7 @@ class TSP(Problem):
             "nearest-neighbor": Baseline(f"{__name__}.heuristics:nearest_neighbor"),
             "farthest-insertion": Baseline(f"{__name__}.heuristics:farthest_insertion"),
             "2-opt": Baseline(f"{__name__}.heuristics:two_opt"),
-            "3-opt": Baseline(f"{__name__}.heuristics:three_opt"),
+            "3-opt": Baseline(f"{__name__}.heuristics:three_opt", symmetric=True),
             "alns": Baseline(f"{__name__}.alns:alns", seeded=True),
             "alns-example": Baseline(
                 f"{__name__}.alns_example:alns_example", seeded=True, needs=("alns", "solvers")

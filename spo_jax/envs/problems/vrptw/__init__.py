@@ -16,7 +16,7 @@ from spo_jax.envs.problems.cvrp.files import lower_bound, routes_cost
 from spo_jax.envs.problems.cvrp.rules import Routes
 from spo_jax.envs.problems.tsp.weights import euclidean
 from spo_jax.envs.problems.vrptw import files
-from spo_jax.envs.problems.vrptw.rules import TIMES, VRPTWRules, require_both_ways
+from spo_jax.envs.problems.vrptw.rules import TIMES, VRPTWRules, require_both_ways, require_times
 from spo_jax.envs.reading import Reading
 from spo_jax.errors import InputError
 from spo_jax.program import Argument, Interface, Program, Role
@@ -97,6 +97,10 @@ class VRPTW(Problem):
 
     def rules(self, instance: Instance) -> VRPTWRules:
         return VRPTWRules(instance)
+
+    def require(self, instance: Instance) -> None:
+        require_times(instance)
+        require_both_ways(instance)
 
     def cost(self, instance: Instance, solution: Sequence[Sequence[int]]) -> float:
         """The exact float64 length of all routes, depot to depot."""

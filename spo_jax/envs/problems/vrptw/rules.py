@@ -30,13 +30,18 @@ def require_both_ways(instance: Instance) -> None:
         )
 
 
+def require_times(instance: Instance) -> None:
+    """Raises InputError for an instance without time windows and service times."""
+    if any(name not in instance.extra for name in TIMES):
+        listed = ", ".join(TIMES)
+        raise InputError(f"{instance.name}: a VRPTW instance needs {listed} in `extra`")
+
+
 class VRPTWRules(CVRPRules):
     """One VRPTW instance; a solution is a list of routes of customers 1..n."""
 
     def __init__(self, instance: Instance):
-        if any(name not in instance.extra for name in TIMES):
-            listed = ", ".join(TIMES)
-            raise InputError(f"{instance.name}: a VRPTW instance needs {listed} in `extra`")
+        require_times(instance)
         require_both_ways(instance)
         super().__init__(instance, *(instance.extra[name] for name in TIMES))
         *_, self._ready, due, self._service = self.arguments("rows")
