@@ -1,7 +1,7 @@
 """Every destroy with every repair: a complete payoff table of real programs.
 
-    python experiments/payoff_table.py --problem tsp      # 128 x 128 x 8 rollouts, 40 CPU minutes
-    python experiments/payoff_table.py --problem cvrp     # 30
+    python experiments/payoff_table.py --problem tsp      # 128 x 128 x 8 rollouts, 70 CPU minutes
+    python experiments/payoff_table.py --problem cvrp     # 65
     python -m spo_jax.search.lab --table runs/payoff-table/tsp.npz
 
 A model writes destroys as in a first round, and for each a repair that was shown it. Repair i is
@@ -213,7 +213,7 @@ def main() -> int:
     parser.add_argument("--size", type=int, default=100, help="of the instances")
     parser.add_argument("--instances", type=int, default=4, metavar="N")
     parser.add_argument("--rollouts", type=int, default=2, metavar="N", help="on each instance")
-    parser.add_argument("--steps", type=int, default=50)
+    parser.add_argument("--steps", type=int, default=100)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--workers", type=int, default=1)
     parser.add_argument("--out", default="runs/payoff-table", metavar="FOLDER")
