@@ -131,7 +131,7 @@ def draw_map(
             image = axes.imshow(
                 grid, cmap="RdBu", vmin=-0.5, vmax=0.5, origin="lower", aspect="auto"
             )
-            for name, each in (marks or {}).items():
+            for k, (name, each) in enumerate((marks or {}).items()):
                 if min(spreads, key=lambda value: abs(value - each.spread)) == spreads[i]:
                     at = (
                         float(np.interp(each.gamma, gammas, range(len(gammas)))),
@@ -139,7 +139,8 @@ def draw_map(
                     )
                     axes.plot(*at, "o", color="white", markeredgecolor=INK, markersize=5)
                     axes.annotate(
-                        name, at, (0, 5), textcoords="offset points", fontsize=6.5, ha="center",
+                        name, at, (0, -11 if k % 2 else 5),  # above and below: points may be close
+                        textcoords="offset points", fontsize=6.5, ha="center",
                         bbox={"fc": "white", "ec": "none", "alpha": 0.8, "pad": 0.4},
                     )  # fmt: skip
             axes.set_xticks(range(len(gammas)), [f"{value:g}" for value in gammas])
