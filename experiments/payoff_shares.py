@@ -3,12 +3,12 @@
     spo discover tsp --preset quick --generator grammar --kit lns --out runs/grammar
     python experiments/payoff_shares.py --run runs/grammar --programs 20
 
-Each of N destroys of a round runs with each of N repairs of it, on fresh instances and otherwise
-as the run evaluates: a complete table. Its variances, of two-way random effects, place the run in
-the picture of the credit laboratory: gamma, noise and spread are in the unit of its worlds, the
-standard deviation of leaders. Programs are drawn at random from those of the valid pairs. A pair
-that fails takes the destroy or the repair with the most failures out of the table, until none is
-left.
+Each of N destroys of a round runs with each of N repairs of it, on fresh instances of each size
+that the run trains on, and otherwise as the run evaluates: a complete table. Its variances, of
+two-way random effects, place the run in the picture of the credit laboratory: gamma, noise and
+spread are in the unit of its worlds, the standard deviation of leaders. Programs are drawn at
+random from those of the valid pairs. A pair that fails takes the destroy or the repair with the
+most failures out of the table, until none is left.
 
 Writes into OUT: shares.csv, shares.md, and of each run and round NAME-ROUND.npz with the scores
 [K, M, instances, seeds] and the programs' digests; a table that is there is not made again.
@@ -27,6 +27,7 @@ from common.runs import again
 from common.tables import markdown, write_csv, write_text
 
 from spo_jax.envs.problems import get_problem
+from spo_jax.envs.specs import parse_spec
 from spo_jax.errors import InputError
 from spo_jax.program import Pair
 from spo_jax.search.lab.shares import jackknife, shares_of
@@ -76,7 +77,10 @@ def made(found: Run, number: int, where: Path, args: argparse.Namespace) -> np.n
     repairs = drawn([p.repair for p in valid], args.programs, "repairs")
     programs = [[found[name].program for name in names] for names in (destroys, repairs)]
     problem = get_problem(config.problem)
-    instances = problem.sample(config.evaluation.size, args.instances, derive("payoff shares"))
+    seed = derive("payoff shares")
+    instances = [
+        each for size in sizes(found) for each in problem.sample(size, args.instances, seed)
+    ]
     pairs = [Pair(destroy, repair) for destroy in programs[0] for repair in programs[1]]
     rollouts, _ = again(found, pairs, instances, workers=args.workers)
     flat = get_utility(config.evaluation.utility)(rollouts, instances)
@@ -90,6 +94,16 @@ def made(found: Run, number: int, where: Path, args: argparse.Namespace) -> np.n
         repairs=np.array([programs[1][j].digest for j in columns]),
     )  # fmt: skip
     return scores
+
+
+def sizes(found: Run) -> list[int]:
+    """Of the instances that the run trains on. Raises InputError where these are files."""
+    config = found.config
+    sets = [parse_spec(text, get_problem(config.problem)) for text in config.evaluation.on]
+    known = {each.uniform[0] for each in sets if each.uniform is not None}
+    if any(each.uniform is None for each in sets):
+        raise InputError(f"{found.path} trains on files, and a table takes fresh instances")
+    return sorted(known) or [config.evaluation.size]
 
 
 def drawn(names: Sequence[str], count: int, what: str) -> list[str]:
@@ -140,7 +154,7 @@ def main() -> int:
     parser.add_argument("--run", nargs="+", required=True, metavar="FOLDER", help="finished runs")
     parser.add_argument("--rounds", nargs="+", type=int, metavar="N", help="default: first, last")
     parser.add_argument("--programs", type=int, default=20, metavar="N", help="of each role")
-    parser.add_argument("--instances", type=int, default=6, metavar="N", help="fresh ones")
+    parser.add_argument("--instances", type=int, default=6, metavar="N", help="of each size")
     parser.add_argument("--workers", type=int, help="worker processes (default: the run's)")
     parser.add_argument("--out", default="runs/payoff-shares", metavar="FOLDER")
     return cli.main(parser, run)

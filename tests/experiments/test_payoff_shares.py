@@ -1,6 +1,7 @@
 """Payoff tables of runs: which programs, which are left out, and what is said of them."""
 
 import sys
+from types import SimpleNamespace
 
 import numpy as np
 import payoff_shares
@@ -25,6 +26,19 @@ def test_programs_are_drawn_alike_and_once():
     assert sorted(payoff_shares.drawn(names, 99, "repairs")) == sorted(set(names))
     with pytest.raises(InputError, match="2 valid repairs"):
         payoff_shares.drawn(["a", "b", "a"], 4, "repairs")
+
+
+def test_instances_are_of_the_sizes_that_the_run_trains_on(tmp_path):
+    def of(on):
+        evaluation = SimpleNamespace(on=on, size=50)
+        config = SimpleNamespace(problem="tsp", evaluation=evaluation)
+        return payoff_shares.sizes(SimpleNamespace(config=config, path="runs/mine"))
+
+    assert of(()) == [50]
+    assert of(("uniform:100x2", "uniform:200x1", "uniform:100x1@3")) == [100, 200]
+    (tmp_path / "a.tsp").write_text("")
+    with pytest.raises(InputError, match="runs/mine trains on files"):
+        of((str(tmp_path / "a.tsp"),))
 
 
 @pytest.mark.long
