@@ -22,10 +22,9 @@ from common.tables import markdown
 
 from spo_jax.envs.problem import Instance
 from spo_jax.envs.problems import get_problem
-from spo_jax.envs.run.evaluator import get_evaluator
-from spo_jax.envs.run.shown import shown_with
 from spo_jax.program import Pair
 from spo_jax.search.instances import training_instances
+from spo_jax.search.plugins import evaluator_of
 from spo_jax.search.runs.run import Run, load_run
 
 OPERATORS: dict[type, Callable[..., Any]] = {
@@ -124,11 +123,7 @@ def repeated(keys: Iterable[Hashable]) -> list[bool]:
 def probes(run: Run, pairs: Sequence[Pair], instance: Instance, steps: int) -> list[Hashable]:
     """What some steps of each pair come to."""
     config = run.config
-    with get_evaluator(config.evaluation.evaluator)(
-        get_problem(config.problem), config.workers, seed=config.seed,
-        on_invalid=config.evaluation.on_invalid, shown=shown_with(config.generator.state),
-        unsafe=config.evaluation.unsafe_sandbox, kit=config.generator.kit != "none",
-    ) as evaluator:  # fmt: skip
+    with evaluator_of(config, get_problem(config.problem)) as evaluator:
         found = evaluator.run(pairs, [instance], seeds=(0,), steps=steps)
     return [
         (found.best_cost[p].tobytes(), found.state[p].tobytes(), found.code[p].tobytes())

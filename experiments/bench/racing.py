@@ -22,12 +22,11 @@ from common import cli
 from common.tables import markdown
 
 from spo_jax.envs.problems import get_problem
-from spo_jax.envs.run.evaluator import get_evaluator
-from spo_jax.envs.run.shown import shown_with
 from spo_jax.errors import InputError
 from spo_jax.program import Pair
 from spo_jax.search.instances import training_instances
 from spo_jax.search.lab.racing import race
+from spo_jax.search.plugins import evaluator_of
 from spo_jax.search.racing import RULES, evaluations
 from spo_jax.search.runs.run import load_run
 from spo_jax.search.utility import get_utility
@@ -44,11 +43,7 @@ def told(args: Namespace) -> None:
     if not chosen:
         raise InputError(f"{args.run} has no destroy with two valid responses")
     instances, seeds = training_instances(config, problem), range(config.evaluation.rollouts)
-    with get_evaluator(config.evaluation.evaluator)(
-        problem, config.workers, seed=config.seed, shown=shown_with(config.generator.state),
-        on_invalid=config.evaluation.on_invalid, unsafe=config.evaluation.unsafe_sandbox,
-        kit=config.generator.kit != "none",
-    ) as evaluator:  # fmt: skip
+    with evaluator_of(config, problem) as evaluator:
         pairs = [pair for row in chosen for pair in row]
         found = evaluator.run(pairs, instances, seeds=seeds, steps=config.evaluation.steps)
     order = tuple(np.array(evaluations(len(instances), len(seeds))).T)

@@ -4,9 +4,10 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from numbers import Real
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from spo_jax.config import Settings
+from spo_jax.envs.problem import Problem
 from spo_jax.envs.problems import get_problem
 from spo_jax.errors import InputError
 from spo_jax.generator import Generator
@@ -28,10 +29,11 @@ from spo_jax.search.rounds import NoUpdate, Updater
 from spo_jax.updates import UPDATES
 from spo_jax.words import ENDPOINT, LEARNERS, VLLM
 
-_GENERATORS, _UPDATES = (
-    "model, vllm, openai, grammar",
-    ", ".join((*UPDATES, "none")),
-)  # those of the package
+if TYPE_CHECKING:
+    from spo_jax.envs.run.evaluator import Evaluator
+
+# Those of the package.
+_GENERATORS, _UPDATES = "model, vllm, openai, grammar", ", ".join((*UPDATES, "none"))
 
 
 def writer_and_learner(config: Settings) -> tuple[Generator, Updater]:
@@ -60,6 +62,20 @@ def writer_and_learner(config: Settings) -> tuple[Generator, Updater]:
     policy = kind.load(config)
     _require_known(config)
     return policy, policy if updater is None else updater
+
+
+def evaluator_of(config: Settings, problem: Problem) -> "Evaluator":
+    """The evaluator of a run with these settings, not started. Raises InputError as its factory."""
+    from spo_jax.envs.run.evaluator import get_evaluator
+    from spo_jax.envs.run.shown import shown_with
+
+    terms = config.evaluation
+    return get_evaluator(terms.evaluator, terms.ray_address)(
+        problem, config.workers, seed=config.seed, cpu_seconds=terms.cpu_seconds,
+        memory_mb=terms.memory_mb, on_invalid=terms.on_invalid,
+        shown=shown_with(config.generator.state), unsafe=terms.unsafe_sandbox,
+        kit=config.generator.kit != "none", work=terms.work,
+    )  # fmt: skip
 
 
 def require_parts(config: Settings) -> None:

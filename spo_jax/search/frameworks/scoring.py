@@ -18,14 +18,14 @@ from typing import Any
 from spo_jax.config import Settings
 from spo_jax.envs.problem import Problem
 from spo_jax.envs.problems import get_problem
-from spo_jax.envs.run.evaluator import Evaluator, get_evaluator, require_rollouts
+from spo_jax.envs.run.evaluator import Evaluator, require_rollouts
 from spo_jax.envs.run.planning import CHECK_SECONDS, FULL_STEPS, limit_of
 from spo_jax.envs.run.rollouts import Failed, Status
-from spo_jax.envs.run.shown import shown_with
 from spo_jax.errors import InputError, SandboxUnavailable, require_kind, require_path
 from spo_jax.program import Pair
 from spo_jax.program.pairfile import parse_pair, read_file
 from spo_jax.search.instances import training_instances
+from spo_jax.search.plugins import evaluator_of
 from spo_jax.search.runs.discover import settings
 from spo_jax.search.utility import get_utility, mean_scores
 
@@ -179,19 +179,7 @@ class Scorer:
 
     def _started(self) -> Evaluator:
         if self._evaluator is None:
-            config = self.config
-            evaluator = get_evaluator(config.evaluation.evaluator, config.evaluation.ray_address)(
-                self.problem,
-                config.workers,
-                seed=config.seed,
-                cpu_seconds=config.evaluation.cpu_seconds,
-                memory_mb=config.evaluation.memory_mb,
-                on_invalid=config.evaluation.on_invalid,
-                shown=shown_with(config.generator.state),
-                unsafe=config.evaluation.unsafe_sandbox,
-                kit=config.generator.kit != "none",
-                work=config.evaluation.work,
-            )
+            evaluator = evaluator_of(self.config, self.problem)
             self._evaluator = evaluator.__enter__()
             self._ending = weakref.finalize(self, evaluator.__exit__, None, None, None)
         return self._evaluator

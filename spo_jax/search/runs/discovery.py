@@ -135,14 +135,18 @@ class Discovery:
     def _discover(self) -> None:
         from spo_jax.envs.problems import get_problem
         from spo_jax.envs.report.evaluation import cache_folder
-        from spo_jax.envs.run.evaluator import Spread, get_evaluator
-        from spo_jax.envs.run.shown import shown_with
+        from spo_jax.envs.run.evaluator import Spread
         from spo_jax.rl.backend import ask_same_bits, keep_compiled, share_devices
         from spo_jax.search.credit import get_credit
         from spo_jax.search.instances import training_instances, validation_instances
         from spo_jax.search.methods import get_method, rounds_in, variant_of
         from spo_jax.search.parent_reward import learning_credit_of
-        from spo_jax.search.plugins import get_panel, get_survivors, writer_and_learner
+        from spo_jax.search.plugins import (
+            evaluator_of,
+            get_panel,
+            get_survivors,
+            writer_and_learner,
+        )
         from spo_jax.search.racing import get_racing, stages
         from spo_jax.search.runs.starting import start_pairs
         from spo_jax.search.start import record, require_runnable
@@ -176,18 +180,7 @@ class Discovery:
         variant = variant_of(method, config, generator) if method else None
         with (
             _closed(generator),
-            get_evaluator(config.evaluation.evaluator, config.evaluation.ray_address)(
-                problem,
-                config.workers,
-                seed=config.seed,
-                cpu_seconds=config.evaluation.cpu_seconds,
-                memory_mb=config.evaluation.memory_mb,
-                on_invalid=config.evaluation.on_invalid,
-                shown=shown_with(config.generator.state),
-                unsafe=config.evaluation.unsafe_sandbox,
-                kit=kit,
-                work=config.evaluation.work,
-            ) as evaluator,
+            evaluator_of(config, problem) as evaluator,
         ):
             require_runnable(start, evaluator, config.generator.state)
             if self.new:
