@@ -96,6 +96,8 @@ class Payoff:
         for i, row in enumerate(self.repairs):
             if len(row) > slots:
                 raise InputError(f"row {i} of a payoff has {len(row)} repairs in {slots} slots")
+            if len(row) == slots and all(row):
+                continue
             absent = [j for j in range(slots) if j >= len(row) or row[j] is None]
             if not (np.isnan(utility[i, absent]).all() and np.isnan(scores[i, absent]).all()):
                 raise InputError(f"row {i} of a payoff scores a slot that holds no program")

@@ -1,7 +1,8 @@
 """Credit schemes as functions of arrays with leading axes.
 
 `credit_schemes.py` makes schemes of a round's payoff of them. The laboratory (`lab/`) calls them
-for thousands of rounds at once: a round costs a millisecond as a payoff, microseconds as an array.
+for thousands of rounds at once: a round costs a fifth of a millisecond as a payoff, microseconds as
+an array.
 
 A formula is `formula(seen, top) -> (leader, follower, selection)`: leader [..., D], follower
 [..., D, R], and such a pair that programs are selected by, or None where that is the credit. Each
