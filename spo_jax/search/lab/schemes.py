@@ -154,9 +154,8 @@ class Scheme:
         leaders = 32
         utility = np.arange(leaders * responses, dtype=float).reshape(leaders, responses)
         unknown = _unknown(utility)
-        payoff = _payoff(
-            utility, utility.astype(int), Reference(unknown.leader, unknown.follower, np.zeros(()))
-        )
+        reference = Reference(unknown.leader, unknown.follower, np.zeros(()))
+        payoff = _payoff(utility, utility.astype(int), reference, utility[..., None, None])
         asked = pairs_asked([self.function], payoff, self.top)
         new = [pair for pair in asked if math.isnan(payoff.known(pair.destroy, pair.repair))]
         return len(new) / leaders
@@ -179,9 +178,7 @@ def _unknown(utility: Array) -> Reference:
     )  # fmt: skip
 
 
-def _payoff(
-    utility: Array, source: Array, reference: Reference, scores: Array | None = None
-) -> Payoff:
+def _payoff(utility: Array, source: Array, reference: Reference, scores: Array) -> Payoff:
     """A round; the references are all that it began with, where they are known at all."""
     destroys = _programs("destroy", len(utility))
     repairs = _programs("repair", int(source.max(initial=0)) + 1)
