@@ -7,11 +7,12 @@ units of `spo_jax.envs.run.sandbox.meter`. `reference` is a module with the same
 Python, of which `spo export` writes what a pair uses; without it, it writes the kit's own.
 """
 
+import hashlib
 import importlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from types import SimpleNamespace
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 from spo_jax.envs.problem import Problem
@@ -38,7 +39,8 @@ def load_kit(problem: Problem, counts: bool = False) -> Kit | None:
     """The kit of a problem; None if it has none.
 
     counts: whether it must count its work. Raises InputError for a module that cannot be imported,
-    that lists no functions, or that does not count.
+    that lists no functions, or that does not count, and for one whose C sources have changed since
+    it was compiled.
     """
     if not problem.kit:
         return None
@@ -50,6 +52,11 @@ def load_kit(problem: Problem, counts: bool = False) -> Kit | None:
     names = getattr(module, "__all__", None)
     if not names or not all(callable(getattr(module, name, None)) for name in names):
         raise InputError(f"{what} needs a list __all__ with the names of its functions")
+    if (stale := changed_sources(module)) is not None:
+        raise InputError(
+            f"{what} was compiled before its C sources in {stale} changed; build it again: "
+            "pip install -e . in the folder of the checkout"
+        )
     if counts and not hasattr(module, "work"):
         raise InputError(
             f"work cannot be counted: {what} has no function work here, as the package's own have "
@@ -62,6 +69,26 @@ def load_kit(problem: Problem, counts: bool = False) -> Kit | None:
         getattr(module, "NATIVE", None),
         getattr(module, "work", None),
     )
+
+
+def changed_sources(kit: ModuleType) -> Path | None:
+    """The folder of a compiled kit whose C sources are not what it was compiled from.
+
+    None if they are, if they are not at hand, as in an installed package, or if the kit does not
+    say: its module `_native` has the digest SOURCES, which setup.py works out.
+    """
+    native = getattr(kit, "_native", None)
+    known = getattr(native, "SOURCES", "")
+    if not known or native is None or not native.__file__:
+        return None
+    folder = Path(native.__file__).parent
+    sources = sorted(folder.glob("*.[ch]"))
+    if not sources:
+        return None
+    texts = b"".join(
+        each.read_bytes() for each in [*sorted(folder.parents[1].glob("*.h")), *sources]
+    )
+    return folder if hashlib.sha256(texts).hexdigest() != known else None
 
 
 def kit_texts(folder: Path, role: Role, kit: bool) -> Mapping[str, str]:

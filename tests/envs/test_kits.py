@@ -1,13 +1,15 @@
 """What programs see of a kit: the gate, the views of the data, the shared process."""
 
 import ast
+import hashlib
+import importlib
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from program_collection import good_pair
 
-from spo_jax.envs.kits import load_kit
+from spo_jax.envs.kits import changed_sources, load_kit
 from spo_jax.envs.problem import Problem
 from spo_jax.envs.problems import get_problem
 from spo_jax.envs.run.local import LocalEvaluator
@@ -203,6 +205,42 @@ def test_a_wrong_argument_fails_the_program_alone(body: str) -> None:
     with LocalEvaluator(TSP) as evaluator:
         found = evaluator.run([pair, good], TSP.sample(20, 1, 1), (0,), 3)
     assert [Status(int(each)).label for each in found.status[:, 0, 0]] == ["crash", "ok"]
+
+
+# --- compiled from other sources ------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["tsp", "cvrp"])
+def test_a_compiled_kit_knows_its_sources(name: str) -> None:
+    kit = importlib.import_module(get_problem(name).kit)
+    if not kit.NATIVE:
+        pytest.skip("the kit is not compiled here")
+    assert len(kit.SOURCES) == 64
+    assert changed_sources(kit) is None
+
+
+def test_a_kit_is_not_used_after_its_sources_changed(tmp_path, monkeypatch) -> None:
+    folder = tmp_path / "mine" / "problem" / "my_kit"
+    folder.mkdir(parents=True)
+    shared, own = tmp_path / "mine" / "shared.h", folder / "native.c"
+    shared.write_text("int a;\n")
+    own.write_text("int b;\n")
+    digest = hashlib.sha256(b"int a;\nint b;\n").hexdigest()
+    (folder / "_native.py").write_text(f"SOURCES = {digest!r}\ndef half(x):\n    return x\n")
+    (folder / "__init__.py").write_text(
+        "__all__ = ['half']\nfrom my_kit import _native\nfrom my_kit._native import *\n"
+    )
+    monkeypatch.syspath_prepend(str(folder.parent))
+    problem = Bare()
+    problem.kit = "my_kit"
+    assert load_kit(problem) is not None
+    for changed, text in ((shared, "int a;\n"), (own, "int b;\n")):
+        changed.write_text("long c;\n")
+        with pytest.raises(InputError, match="build it again: pip install -e"):
+            load_kit(problem)
+        changed.write_text(text)
+    own.unlink()  # an installed package has no sources
+    assert load_kit(problem) is not None
 
 
 # --- kits of a user's problem ---------------------------------------------------------------------

@@ -346,6 +346,19 @@ static PyObject *work(PyObject *module, PyObject *nothing_given)
 
 #define WORK_METHOD {"work", work, METH_NOARGS, NULL}
 
+/* The digest of the C sources, which setup.py gives: see spo_jax/envs/kits.py. */
+#ifndef KIT_SOURCES
+#define KIT_SOURCES ""
+#endif
+
+static PyObject *kit_module(struct PyModuleDef *definition)
+{
+    PyObject *module = PyModule_Create(definition);
+    if (module != NULL && PyModule_AddStringConstant(module, "SOURCES", KIT_SOURCES) < 0)
+        Py_CLEAR(module);
+    return module;
+}
+
 #include "kit_sort.h"
 #include "kit_matrix.h"
 

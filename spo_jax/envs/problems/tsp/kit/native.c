@@ -341,5 +341,5 @@ static struct PyModuleDef definition = {
 
 PyMODINIT_FUNC PyInit__native(void)
 {
-    return PyModule_Create(&definition);
+    return kit_module(&definition);
 }
