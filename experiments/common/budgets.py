@@ -1,4 +1,4 @@
-"""The budgets of an experiment (smoke, small, paper) and the groups of instances it is run on.
+"""The budgets of an experiment (smoke, small, study, paper) and the groups of its instances.
 
 The groups are the columns of the paper's Table 1. What Appendix B leaves open is chosen here:
 kroA100 belongs to TSPLIB 50-100 and kroA200 to 100-200; where a budget has fewer files than there
@@ -16,6 +16,7 @@ from spo_jax.errors import InputError
 
 INSTANCE_SEED = 2026  # of all uniform test instances, as in docs/results.md
 PROBLEMS = ("tsp", "cvrp")
+BENCH = Path(__file__).parent.parent / "configs" / "learning.toml"
 
 
 @dataclass(frozen=True)
@@ -43,8 +44,8 @@ class Group:
 class Budget:
     """What an experiment may spend.
 
-    presets: of `spo discover`, by problem; settings: those above the preset's. discovery_seeds:
-        independent runs of every discovery method, seeds 0, 1, ...
+    presets: of `spo discover`, by problem, names or files; settings: those above the preset's.
+    discovery_seeds: independent runs of every discovery method, seeds 0, 1, ...
     uniform: by problem, instances of each size. files: most files of a benchmark group; largest:
         nodes or customers of its largest file; None for no limit.
     evaluation_seeds: rollouts of an instance; steps: LNS iterations of a rollout. patience: CPU
@@ -121,7 +122,8 @@ class Budget:
         """The budget in one sentence, for captions."""
         own = ", ".join(f"{name} {value}" for name, value in self.settings.items())
         return (
-            f"Budget {self.name}: preset {self.presets[problem]}{f' ({own})' if own else ''}; "
+            f"Budget {self.name}: preset {Path(self.presets[problem]).stem}"
+            f"{f' ({own})' if own else ''}; "
             f"discovery runs per method: {self.discovery_seeds}; rollouts per instance: "
             f"{self.evaluation_seeds}, {self.steps} steps."
         )
@@ -172,6 +174,18 @@ BUDGETS = {
         settings={"rounds": 3, "finalists": 8},
         uniform=_each(16, 8),
         files=8,
+        largest=500,
+        evaluation_seeds=2,
+        patience=3.0,
+    ),
+    # Eight runs of each method on the bench of the learning studies, so that the table can tell
+    # methods from runs.
+    "study": Budget(
+        "study",
+        presets=dict.fromkeys(PROBLEMS, str(BENCH)),
+        uniform=_each(8, 4),
+        discovery_seeds=8,
+        files=4,
         largest=500,
         evaluation_seeds=2,
         patience=3.0,

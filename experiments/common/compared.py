@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from common import significance, tables
+from common import between, significance, tables
 from common.cli import Context
 from common.contenders import SPO, Contender
 from common.evaluated import Evaluated, evaluate, load, mean_of_known
@@ -47,6 +47,10 @@ class Measured:
     def gaps(self, key: str) -> np.ndarray:
         """[I] percent, an instance's mean over discovery runs of its mean over rollouts."""
         return mean_of_known(np.stack([each.by_instance for each in self.results[key]]), axis=0)
+
+    def by_run(self, key: str) -> np.ndarray:
+        """[R] percent, the mean over a column's instances for each discovery run."""
+        return mean_of_known(np.stack([each.by_instance for each in self.results[key]]), axis=1)
 
     def failed(self, key: str) -> int:
         """Rollouts of a column that gave no solution."""
@@ -148,19 +152,22 @@ def notes(measured: Sequence[Measured], on: Ground, context: Context) -> list[st
 def report(shown: Table, measured: Sequence[Measured], stem: str) -> None:
     """Write and print a table and the tests against SPO.
 
-    STEM.csv, .md, .tex; STEM-significance.csv, .md, where there is something to test;
-    STEM-instances.csv.
+    STEM.csv, .md, .tex; STEM-significance.csv, .md, where there is something to test, and
+    STEM-runs.csv, .md, where SPO has two runs or more; STEM-instances.csv.
     """
     present = [each for each in measured if each.results]
     gaps = {m.label: {key: m.gaps(key) for key in m.results} for m in present}
     failed = {m.label: {key: m.failed(key) for key in m.results} for m in present}
     paths = tables.write(shown, stem)
+    for name in ("significance", "runs"):  # those of an earlier table
+        for suffix in (".csv", ".md"):
+            Path(f"{stem}-{name}{suffix}").unlink(missing_ok=True)
     if SPO.label in gaps and len(gaps) > 1:
         tests = significance.against(SPO.label, gaps, shown.columns, failed)
         paths += significance.write(tests, shown.columns, f"{stem}-significance")
-    else:  # those of an earlier table
-        for suffix in (".csv", ".md"):
-            Path(f"{stem}-significance{suffix}").unlink(missing_ok=True)
+        by_run = {m.label: {key: m.by_run(key) for key in m.results} for m in present}
+        if max(map(len, by_run[SPO.label].values())) > 1:
+            paths += between.write(SPO.label, by_run, shown.columns, f"{stem}-runs")
     rows = [
         row
         for each in present

@@ -1,0 +1,109 @@
+"""Is a method better than another by more than chance of its discovery runs?
+
+`significance.py` asks this of instances, for the pairs that were found. Here the unit is the run: a
+run's gap on a column is the mean over the column's instances, runs of two methods with the same
+seed are a pair, and a method without discovery has the same gap for every seed. A paired t test of
+the differences, Holm's correction over the tests of a column, and the least difference that as many
+runs would see in 80 of 100 such tables.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from common.budgets import Group
+from common.significance import LEVEL, holm
+from common.tables import markdown, write_csv, write_text
+
+from spo_jax.search.lab import power
+
+Gaps = Mapping[str, Mapping[str, np.ndarray]]  # by method's label and column key, [runs] per cent
+
+
+def against(base: str, gaps: Gaps, columns: Sequence[Group]) -> pd.DataFrame:
+    """Every other method against `base` on every column that both have, one line per test.
+
+    gaps: of each run in the order of seeds, one value for a method without discovery; NaN for what
+    is missing. difference, low, high: the mean difference in percentage points, positive where the
+    method is worse, and its 95% Student t interval. detectable: see above; p, holm_p and detectable
+    are NaN below two runs.
+    """
+    rows = []
+    for key in (column.key for column in columns if column.key in gaps[base]):
+        for method, own in gaps.items():
+            if method == base or key not in own:
+                continue
+            apart = np.asarray(own[key], float) - np.asarray(gaps[base][key], float)
+            apart = apart[np.isfinite(apart)]
+            mean, low, high = power.interval(apart)
+            deviation = float(apart.std(ddof=1)) if apart.size > 1 else math.nan
+            least = power.detectable(deviation, apart.size)
+            p = p_of(mean, deviation, apart.size)
+            rows.append((key, method, base, apart.size, mean, low, high, p, least))
+    found = pd.DataFrame(
+        rows,
+        columns=["column", "method", "against", "runs", "difference", "low", "high", "p",
+                 "detectable"],
+    )  # fmt: skip
+    families = found.groupby("column").p
+    found["holm_p"] = families.transform(holm)
+    found["family"] = families.transform("count").astype(int)
+    return found
+
+
+def p_of(mean: float, deviation: float, runs: int) -> float:
+    """Two-sided p of a t test that the mean is 0; 1 where all values are, NaN below two runs."""
+    from scipy import stats
+
+    if runs < 2:
+        return math.nan
+    if not deviation:
+        return 0.0 if mean else 1.0
+    return float(2 * stats.t.sf(abs(mean) / (deviation / math.sqrt(runs)), runs - 1))
+
+
+def write(base: str, gaps: Gaps, columns: Sequence[Group], stem: str) -> list[Path]:
+    """STEM.csv and STEM.md; prints the second."""
+    found = against(base, gaps, columns)
+    text = table(found, gaps, columns)
+    print(text)
+    return [write_csv(f"{stem}.csv", found), write_text(f"{stem}.md", text)]
+
+
+def table(found: pd.DataFrame, gaps: Gaps, columns: Sequence[Group]) -> str:
+    """Methods by columns: the base's mean and its deviation between runs, then the differences."""
+    kept = [column for column in columns if (found.column == column.key).any()]
+    base = str(found.against.iloc[0])
+    rows = [[base, *(_own(gaps[base][column.key]) for column in kept)]]
+    cells = {(each.column, each.method): _cell(each) for each in found.itertuples()}
+    rows += [
+        [method, *(cells.get((column.key, method), "–") for column in kept)]
+        for method in found.method.unique()
+    ]
+    return markdown([f"minus {base}, over runs", *(column.heading for column in kept)], rows) + (
+        f"\n\nThe first row: mean gap over runs, and ± their standard deviation. Others: their gap "
+        "minus it in percentage points, paired by seed, with its 95% Student t interval; p of a "
+        f"paired t test after Holm over the tests of a column, bold below {LEVEL}; in square "
+        "brackets the difference that as many runs would see in 80 of 100 such tables.\n"
+    )
+
+
+def _own(values: np.ndarray) -> str:
+    known = np.asarray(values, float)
+    known = known[np.isfinite(known)]
+    spread = f" ± {known.std(ddof=1):.3f}" if known.size > 1 else ""
+    return f"{known.mean():.3f}{spread}" if known.size else "–"
+
+
+def _cell(each: Any) -> str:
+    if not each.runs:
+        return "–"
+    text = f"{each.difference:+.3f}"
+    if not math.isfinite(each.p):
+        return text
+    p = f"p = {each.holm_p:.2g}" if each.holm_p >= 1e-4 else "p < 0.0001"
+    p = f"**{p}**" if each.holm_p < LEVEL else p
+    return f"{text} ({each.low:+.3f} to {each.high:+.3f}), {p} [{each.detectable:.3f}]"
