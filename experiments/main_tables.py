@@ -6,23 +6,34 @@
     python experiments/main_tables.py --also docs/pairs/tsp-standard.py mine.py
 
     python experiments/main_tables.py --problem tsp --match both
+    python experiments/main_tables.py --base-url URL --model NAME --prompt-price 1 \
+        --completion-price 3 --estimate
 
 Writes OUT/tables/PROBLEM.csv, .md and .tex, the tests of every method against SPO, every instance
 of every run, and what every run spent: programs written, pairs evaluated, CPU seconds. Methods
 write equal numbers of programs; --match pairs gives them the number of pairs that SPO evaluated,
 --match both has both rows. Without --data (or SPO_DATA) the columns of TSPLIB and CVRPLIB are
 empty.
+
+With --base-url a model at an endpoint writes all programs, each method's in its own language, and
+--estimate says beforehand what that costs: it rehearses every method, and asks nobody. The same
+line without it makes the table.
 """
 
 import argparse
 import sys
 
-from common import cli, compared, contenders, spending
+from common import cli, compared, contenders, rehearsal, spending
+
+from spo_jax.errors import InputError
 
 
 def run(args: argparse.Namespace) -> None:
     context = cli.context(args)
     print(context.summary)
+    if args.estimate:
+        estimate(args, context)
+        return
     methods = spending.matched(contenders.asked(args), args.match, context)
     on = compared.ground(context)
     measured = compared.measure(methods, on, context)
@@ -35,9 +46,27 @@ def run(args: argparse.Namespace) -> None:
     spending.write(spending.spent(measured, context), stem)
 
 
+def estimate(args: argparse.Namespace, context: cli.Context) -> None:
+    """Print what the discovery runs would cost. Raises InputError where nothing is discovered."""
+    if args.match != "programs":
+        raise InputError("--estimate is of --match programs: what SPO evaluates is not known yet")
+    found = [each for each in contenders.asked(args) if each.discovered]
+    if not found:
+        raise InputError("--estimate: none of these methods discovers anything")
+    bills = []
+    for each in found:
+        bills.append(rehearsal.bill(each, context))
+        print(f"{each.label}: rehearsed", flush=True)
+    print("\n" + rehearsal.table(bills, context.budget.discovery_seeds))
+
+
 def main() -> int:
     parser = cli.parser(__doc__)
     contenders.add_arguments(parser)
+    cli.endpoint_arguments(parser)
+    parser.add_argument(
+        "--estimate", action="store_true", help="say what an endpoint would cost, and ask nobody"
+    )
     parser.add_argument("--paper", action="store_true", help="the paper's rows below ours")
     parser.add_argument(
         "--match", choices=spending.MATCHES, default="programs", help="which budgets are equal"

@@ -121,13 +121,32 @@ def budget_of(args: Namespace) -> Budget:
         if args.seeds < 1:
             raise InputError(f"--seeds is {args.seeds}; there is at least one discovery run")
         budget = replace(budget, discovery_seeds=args.seeds)
-    own = settings_in(args.discovery, "--discovery")
+    own = {**endpoint(args), **settings_in(args.discovery, "--discovery")}
     if {"seed", "method", "workers"} & own.keys():
         raise InputError("--discovery: seed, method and workers are the experiment's own")
     # Another generator may learn, though the budget's own does not.
     left_out = {"update"} if "generator" in own else set()
     kept = {name: value for name, value in budget.settings.items() if name not in left_out}
     return replace(budget, settings={**kept, **own})
+
+
+def endpoint_arguments(parser: ArgumentParser) -> None:
+    """--base-url, --model and the prices, which `endpoint` reads."""
+    parser.add_argument("--base-url", metavar="URL", help="an endpoint writes the programs")
+    parser.add_argument("--model", help="the endpoint's")
+    for name, of in (("prompt", "prompt"), ("completion", "answer")):
+        parser.add_argument(
+            f"--{name}-price", type=float, metavar="X", help=f"of a million {of} tokens"
+        )
+
+
+def endpoint(args: Namespace) -> dict[str, Any]:
+    """The settings of --base-url and the rest. Raises InputError for the rest without it."""
+    names = ("base_url", "model", "prompt_price", "completion_price")
+    given = {name: value for name in names if (value := getattr(args, name, None)) is not None}
+    if given and ("base_url" not in given or "model" not in given):
+        raise InputError("an endpoint needs --base-url and --model")
+    return {"generator": "openai", **given} if given else {}
 
 
 def settings_in(text: str, what: str) -> dict[str, Any]:
