@@ -69,12 +69,12 @@ def evaluator_of(config: Settings, problem: Problem) -> "Evaluator":
     from spo_jax.envs.run.evaluator import get_evaluator
     from spo_jax.envs.run.shown import shown_with
 
-    terms = config.evaluation
-    return get_evaluator(terms.evaluator, terms.ray_address)(
-        problem, config.workers, seed=config.seed, cpu_seconds=terms.cpu_seconds,
-        memory_mb=terms.memory_mb, on_invalid=terms.on_invalid,
-        shown=shown_with(config.generator.state), unsafe=terms.unsafe_sandbox,
-        kit=config.generator.kit != "none", work=terms.work,
+    evaluation = config.evaluation
+    return get_evaluator(evaluation.evaluator, evaluation.ray_address)(
+        problem, config.workers, seed=config.seed, cpu_seconds=evaluation.cpu_seconds,
+        memory_mb=evaluation.memory_mb, on_invalid=evaluation.on_invalid,
+        shown=shown_with(config.generator.state), unsafe=evaluation.unsafe_sandbox,
+        kit=config.generator.kit != "none", work=evaluation.work,
     )  # fmt: skip
 
 
