@@ -24,6 +24,7 @@ from common.tables import markdown
 
 import spo_jax
 from spo_jax.config import Settings
+from spo_jax.errors import InputError
 from spo_jax.generator import Generator
 from spo_jax.program import ROLES, Completion, Prompt, Role, Usage
 from spo_jax.search.methods import rounds_of
@@ -116,10 +117,15 @@ class Bill:
 
 
 def bill(contender: Contender, context: Context) -> Bill:
-    """The bill of one run of a method. Raises InputError for settings that no run can have."""
+    """The bill of one run of a method.
+
+    Raises InputError for settings that no run can have, and for a run whose length is in minutes.
+    """
     own = settings_of(contender, context)
     preset = context.budget.presets[context.problem.name]
     whole = spo_jax.settings(context.problem.name, preset, **own)
+    if whole.search.minutes is not None:
+        raise InputError("minutes is given, and only a run of so many rounds can be estimated")
     with tempfile.TemporaryDirectory() as folder:
         run = spo_jax.discover(
             settings=_rehearsed(whole, context, preset, own), path=Path(folder) / "run",
