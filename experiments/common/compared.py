@@ -49,8 +49,8 @@ class Measured:
         return mean_of_known(np.stack([each.by_instance for each in self.results[key]]), axis=0)
 
     def by_run(self, key: str) -> np.ndarray:
-        """[R] percent, the mean over a column's instances for each discovery run."""
-        return mean_of_known(np.stack([each.by_instance for each in self.results[key]]), axis=1)
+        """[R] percent, each discovery run's mean over a column's instances; NaN where one lacks."""
+        return np.array([each.by_instance.mean() for each in self.results[key]])
 
     def failed(self, key: str) -> int:
         """Rollouts of a column that gave no solution."""

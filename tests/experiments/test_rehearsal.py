@@ -122,7 +122,10 @@ def test_the_command_line(tmp_path, capsys, monkeypatch):
     for words, reason in (
         (["--model", "fake"], "needs --base-url and --model"),
         ([*there, "--match", "both"], "--estimate is of --match programs"),
-        ([*there, "--discovery", "--minutes 3"], "only a run of so many rounds"),
+        (
+            [*there, "--contenders", "spo", "--discovery", "--minutes 3"],
+            "only a run of so many rounds",
+        ),
         ([*there, "--contenders", "alns"], "none of these methods discovers anything"),
     ):
         code, said = asked("--budget", "smoke", *words)

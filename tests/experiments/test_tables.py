@@ -143,6 +143,7 @@ def test_what_is_written(measured, context, tmp_path, capsys):
     compared.report(shown, measured, f"{tmp_path}/t")
     assert {path.name for path in tmp_path.iterdir()} == {
         "t.csv", "t.md", "t.tex", "t-significance.csv", "t-significance.md", "t-instances.csv",
+        "t-runs.csv", "t-runs.md",
     }  # fmt: skip
     tests = {row["method"]: row for row in csv.DictReader((tmp_path / "t-significance.csv").open())}
     assert [tests["NN"][name] for name in ("failed", "failed_of_against")] == ["0", "3"]
@@ -154,9 +155,12 @@ def test_what_is_written(measured, context, tmp_path, capsys):
     assert [each[10][k] for k in ("run", "mean_cost", "mean_gap", "failed", "first_failure")] == [
         "spo-seed1", "", "", "2", "slow",
     ]  # fmt: skip
+    runs = {row["method"]: row for row in csv.DictReader((tmp_path / "t-runs.csv").open())}
+    assert runs["NN"]["runs"] == "1", "SPO's second run has an instance without a gap"
+    assert float(runs["NN"]["difference"]) == 4 - 3
     # Tests of another table do not stay beside one that has none.
     compared.report(shown, measured[:1], f"{tmp_path}/t")
-    assert not list(tmp_path.glob("*significance*"))
+    assert not [*tmp_path.glob("*significance*"), *tmp_path.glob("*runs*")]
 
 
 def test_a_package_that_is_not_installed_is_reported(context, monkeypatch, capsys):
