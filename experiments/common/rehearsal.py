@@ -1,11 +1,11 @@
 """What a run's requests to an endpoint will cost, before anyone is asked.
 
-A rehearsal is the run itself with another writer, on instances of ten nodes and rollouts of two
-steps: the grammar writes the programs, each in the format of the method that asks, and the lengths
-of prompts and answers are counted. A long run is rehearsed in part: its further rounds are taken to
-ask what the later half of the rehearsed ones did. How long a model's answers are no rehearsal can
-know: there is a sum with answers as long as the grammar's programs, and one with all of
-`max_new_tokens`, which a model that thinks may use up.
+A rehearsal is the run itself with another writer, on instances of ten nodes or so and rollouts of
+two steps: the grammar writes the programs, each in the format of the method that asks, and the
+lengths of prompts and answers are counted. A long run is rehearsed in part: its further rounds are
+taken to ask what the later half of the rehearsed ones did. How long a model's answers are no
+rehearsal can know: there is a sum with answers as long as the grammar's programs, and one with all
+of `max_new_tokens`, which a model that thinks may use up.
 """
 
 import math
@@ -162,7 +162,10 @@ def whole_run(by_round: np.ndarray, rounds: int) -> float:
 def _rehearsed(whole: Settings, context: Context, preset: str, own: Mapping[str, Any]) -> Settings:
     """The settings of a rehearsal: small, and cut to PAIRS or PROGRAMS."""
     kept = {name: value for name, value in own.items() if name not in ENDPOINT}
-    on = [re.sub(r"^uniform:\d+", "uniform:10", spec) for spec in whole.evaluation.on]
+    on = [
+        re.sub(r"^uniform:\d+", f"uniform:{10 + place}", spec)  # no instance twice
+        for place, spec in enumerate(whole.evaluation.on)
+    ]
     small: dict[str, Any] = SMALL | ({"on": on} if on else {"size": 10})
     search = whole.search
     if search.method == SPO:

@@ -3,11 +3,13 @@
 import argparse
 import math
 import re
+from dataclasses import replace
 
 import main_tables
 import numpy as np
 import pytest
 from common import cli, contenders, rehearsal
+from common.budgets import BUDGETS
 
 import spo_jax
 from spo_jax.errors import InputError
@@ -107,6 +109,10 @@ def test_a_long_run_is_rehearsed_in_part(tmp_path, monkeypatch):
     spo, eoh, glns = seen
     assert (spo.search.rounds, spo.generator.name) == (2, "common.rehearsal:Rehearsal")
     assert (eoh.search.pairs, eoh.evaluation.size, eoh.evaluation.steps) == (400, 10, 2)
+    study = replace(context, budget=replace(BUDGETS["study"], settings=context.budget.settings))
+    with pytest.raises(InputError, match="seen"):
+        rehearsal.bill(contenders.CONTENDERS["spo"], study)
+    assert seen[-1].evaluation.on == ("uniform:10x1", "uniform:11x1"), "no instance twice"
     assert glns.search.method_settings == {"iterations": 2}, "its 100 are of rollouts of 100 steps"
 
 
