@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from common.budgets import Group
-from common.significance import LEVEL, holm
+from common.significance import LEVEL, ROUNDING, holm
 from common.tables import markdown, write_csv, write_text
 
 from spo_jax.search.lab import power
@@ -27,9 +27,10 @@ def against(base: str, gaps: Gaps, columns: Sequence[Group]) -> pd.DataFrame:
     """Every other method against `base` on every column that both have, one line per test.
 
     gaps: of each run in the order of seeds, one value for a method without discovery; NaN for what
-    is missing. difference, low, high: the mean difference in percentage points, positive where the
-    method is worse, and its 95% Student t interval. detectable: see above; p, holm_p and detectable
-    are NaN below two runs.
+    is missing. Differences are rounded to ROUNDING: what is equal but for rounding is equal.
+    difference, low, high: the mean difference in percentage points, positive where the method is
+    worse, and its 95% Student t interval. detectable: see above; p, holm_p and detectable are NaN
+    below two runs.
     """
     rows = []
     for key in (column.key for column in columns if column.key in gaps[base]):
@@ -37,9 +38,9 @@ def against(base: str, gaps: Gaps, columns: Sequence[Group]) -> pd.DataFrame:
             if method == base or key not in own:
                 continue
             apart = np.asarray(own[key], float) - np.asarray(gaps[base][key], float)
-            apart = apart[np.isfinite(apart)]
+            apart = np.rint(apart[np.isfinite(apart)] / ROUNDING) * ROUNDING
             mean, low, high = power.interval(apart)
-            deviation = float(apart.std(ddof=1)) if apart.size > 1 else math.nan
+            deviation = _deviation(apart)
             least = power.detectable(deviation, apart.size)
             p = p_of(mean, deviation, apart.size)
             rows.append((key, method, base, apart.size, mean, low, high, p, least))
@@ -52,6 +53,13 @@ def against(base: str, gaps: Gaps, columns: Sequence[Group]) -> pd.DataFrame:
     found["holm_p"] = families.transform(holm)
     found["family"] = families.transform("count").astype(int)
     return found
+
+
+def _deviation(values: np.ndarray) -> float:
+    """Of a sample; exactly 0 where all are equal, whatever rounding their mean has."""
+    if values.size < 2:
+        return math.nan
+    return float(values.std(ddof=1)) if np.ptp(values) else 0.0
 
 
 def p_of(mean: float, deviation: float, runs: int) -> float:

@@ -41,6 +41,21 @@ def test_a_method_without_runs_is_the_same_for_every_seed():
     assert (always.difference, always.p) == (-0.5, 0)
 
 
+def test_what_is_equal_but_for_rounding_is_equal():
+    gaps = np.array([0.1, 0.2, 0.3])
+    found = between.against(
+        "SPO",
+        {
+            "SPO": {"uniform-50": gaps + 0.1 + 0.2},
+            "the same": {"uniform-50": gaps + 0.3},
+            "worse": {"uniform-50": gaps + 0.4},
+        },
+        COLUMNS,
+    ).set_index("method")
+    assert (found.loc["the same"].difference, found.loc["the same"].p) == (0, 1)
+    assert (found.loc["worse"].difference, found.loc["worse"].p) == (pytest.approx(0.1), 0)
+
+
 def test_one_run_is_no_test():
     gaps = {name: {"uniform-50": own["uniform-50"][:1]} for name, own in GAPS.items()}
     found = between.against("SPO", gaps, COLUMNS)
