@@ -27,7 +27,7 @@ from spo_jax.config import Settings
 from spo_jax.errors import InputError
 from spo_jax.generator import Generator
 from spo_jax.program import ROLES, Completion, Prompt, Role, Usage
-from spo_jax.search.methods import rounds_of
+from spo_jax.search.methods import get_method, rounds_of
 from spo_jax.search.writing.grammar import GrammarGenerator
 from spo_jax.seeding import derive
 from spo_jax.words import SPO
@@ -162,8 +162,8 @@ def whole_run(by_round: np.ndarray, rounds: int) -> float:
 def _rehearsed(whole: Settings, context: Context, preset: str, own: Mapping[str, Any]) -> Settings:
     """The settings of a rehearsal: small, and cut to PAIRS or PROGRAMS."""
     kept = {name: value for name, value in own.items() if name not in ENDPOINT}
-    on = [
-        re.sub(r"^uniform:\d+", f"uniform:{10 + place}", spec)  # no instance twice
+    on = [  # of sizes that differ, as none may be named twice; what is no such name stays as it is
+        re.sub(r"^uniform:\d+(?=x\d+(@\d+)?$)", f"uniform:{10 + place}", spec)
         for place, spec in enumerate(whole.evaluation.on)
     ]
     small: dict[str, Any] = SMALL | ({"on": on} if on else {"size": 10})
@@ -173,6 +173,7 @@ def _rehearsed(whole: Settings, context: Context, preset: str, own: Mapping[str,
         small["rounds"] = min(search.rounds, max(2, PROGRAMS // each))
     else:
         small["pairs"] = min(search.nominal_pairs, PAIRS)
+    get_method(whole)  # refuses what its settings cannot be
     if search.method == "g-lns":  # its searches have the steps of as many rollouts as before
         given = dict(search.method_settings)
         steps = int(given.get("iterations", 100)) * small["steps"] / whole.evaluation.steps

@@ -132,6 +132,14 @@ def test_the_command_line(tmp_path, capsys, monkeypatch):
             [*there, "--contenders", "spo", "--discovery", "--minutes 3"],
             "only a run of so many rounds",
         ),
+        (
+            [*there, "--contenders", "g-lns", "--discovery", "--method-setting iterations=x"],
+            "iterations is 'x'",
+        ),
+        (
+            [*there, "--contenders", "best-of-n", "--discovery", "--on uniform:5"],
+            "'uniform:5' is not uniform:SIZExCOUNT",
+        ),
         ([*there, "--contenders", "alns"], "none of these methods discovers anything"),
     ):
         code, said = asked("--budget", "smoke", *words)
