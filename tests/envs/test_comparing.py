@@ -15,6 +15,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from program_collection import good_pair
 
 import spo_jax
 from spo_jax.cli import main
@@ -281,6 +282,14 @@ def test_all_is_the_construction_and_the_baselines():
     assert [each.name for each in both if not each.seeded] == [
         "construction", "clarke-wright", "local-search", "or-tools", "or-tools-default"
     ]  # fmt: skip
+
+
+def test_a_pair_whose_kit_is_stale_is_refused_before_anything_runs(monkeypatch):
+    monkeypatch.setattr("spo_jax.envs.kits.changed_sources", lambda kit: Path("there"))
+    terms = {"state": True, "on_invalid": "skip"}
+    with pytest.raises(InputError, match="build it again"):
+        methods_of(TSP, {"pair": (good_pair("tsp"), terms)}, ("alns",))
+    assert methods_of(TSP, {}, ("alns",)), "no pair, no kit"
 
 
 def test_what_is_no_method(mine):

@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from spo_jax.envs.kits import load_kit
 from spo_jax.envs.problem import Instance, Problem, Solution
 from spo_jax.envs.problems import get_problem
 from spo_jax.envs.report.baselines import get_baseline
@@ -123,8 +124,11 @@ def methods_of(
     pairs: by the name of their row, with the terms `state` and `on_invalid` of their search.
     against: names of baselines, "construction", "package.module:NAME" or "all".
 
-    Raises InputError for a name that is none, and where there is nothing to compare.
+    Raises InputError for a name that is none, where there is nothing to compare, and for pairs
+    whose kit cannot be used: else that would be said after all other methods had their time.
     """
+    if pairs:
+        load_kit(problem)
     found = [
         Method(name, PairSearch(problem.spec, pair, terms["state"], terms["on_invalid"]),
                frozenset(["seconds", "workers", "report"]))
