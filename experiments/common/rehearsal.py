@@ -184,19 +184,19 @@ def _rehearsed(whole: Settings, context: Context, preset: str, own: Mapping[str,
 
 def table(bills: Sequence[Bill], runs: int) -> str:
     """The bills of all runs of each method, and their sum."""
-    million = [
-        [each.label, str(runs), f"{runs * each.requests:,.0f}",
-         *(f"{runs * value / 1e6:,.2f}" for value in (each.prompt, each.answers, each.most)),
-         *(f"{runs * each.cost(value):,.2f}" for value in (each.answers, each.most))]
+    values = runs * np.array([
+        (each.requests, each.prompt / 1e6, each.answers / 1e6, each.most / 1e6,
+         each.cost(each.answers), each.cost(each.most))
         for each in bills
-    ]  # fmt: skip
-    sums = [sum(runs * value for value in values) for values in zip(
-        *((b.requests, b.prompt / 1e6, b.answers / 1e6, b.most / 1e6, b.cost(b.answers),
-           b.cost(b.most)) for b in bills), strict=True)]  # fmt: skip
-    million.append(["all", "", f"{sums[0]:,.0f}", *(f"{value:,.2f}" for value in sums[1:])])
+    ])  # fmt: skip
+    names = [(each.label, str(runs)) for each in bills]
+    rows = [
+        [*name, f"{line[0]:,.0f}", *(f"{value:,.2f}" for value in line[1:])]
+        for name, line in zip([*names, ("all", "")], [*values, values.sum(axis=0)], strict=True)
+    ]
     heads = ["", "runs", "requests", "prompts, million tokens", "answers", "answers at most",
              "cost", "cost at most"]  # fmt: skip
-    return markdown(heads, million) + (
+    return markdown(heads, rows) + (
         f"\n\nFrom rehearsals: a token has {CHARACTERS} characters. Answers as long as the "
         "grammar's programs; at most: each of max_new_tokens, as of a model that thinks at length. "
         "Failed requests and lower prices for prompts that an endpoint has seen are not in it.\n"
