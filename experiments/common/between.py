@@ -40,7 +40,7 @@ def against(base: str, gaps: Gaps, columns: Sequence[Group]) -> pd.DataFrame:
             apart = np.asarray(own[key], float) - np.asarray(gaps[base][key], float)
             apart = np.rint(apart[np.isfinite(apart)] / ROUNDING) * ROUNDING
             mean, low, high = power.interval(apart)
-            deviation = _deviation(apart)
+            deviation = deviation_of(apart)
             least = power.detectable(deviation, apart.size)
             p = p_of(mean, deviation, apart.size)
             rows.append((key, method, base, apart.size, mean, low, high, p, least))
@@ -55,8 +55,8 @@ def against(base: str, gaps: Gaps, columns: Sequence[Group]) -> pd.DataFrame:
     return found
 
 
-def _deviation(values: np.ndarray) -> float:
-    """Of a sample; exactly 0 where all are equal, whatever rounding their mean has."""
+def deviation_of(values: np.ndarray) -> float:
+    """Of a sample, NaN below two values; exactly 0 where all are equal, however their mean rounds."""
     if values.size < 2:
         return math.nan
     return float(values.std(ddof=1)) if np.ptp(values) else 0.0

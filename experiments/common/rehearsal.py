@@ -124,7 +124,8 @@ def bill(contender: Contender, context: Context) -> Bill:
     own = settings_of(contender, context)
     preset = context.budget.presets[context.problem.name]
     whole = spo_jax.settings(context.problem.name, preset, **own)
-    if whole.search.minutes is not None:
+    rounds = rounds_of(whole)
+    if rounds is None:
         raise InputError("minutes is given, and only a run of so many rounds can be estimated")
     with tempfile.TemporaryDirectory() as folder:
         run = spo_jax.discover(
@@ -138,7 +139,6 @@ def bill(contender: Contender, context: Context) -> Bill:
         "prompt": _of_all(metrics, "prompt_tokens"),
         "answers": _of_all(metrics, "tokens"),
     }
-    rounds = rounds_of(whole) or len(asked)
     sums = {name: whole_run(np.nan_to_num(values), rounds) for name, values in by_round.items()}
     most = sums["requests"] * whole.generator.max_new_tokens
     prices = whole.endpoint.prompt_price, whole.endpoint.completion_price

@@ -25,7 +25,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from common import cli, figures, heldout
+from common import between, cli, figures, heldout
 from common.runs import CPU, STATE, counted, cpu_seconds, discover, finished, reads_state
 from common.significance import holm
 from common.tables import markdown, write_csv, write_text
@@ -278,8 +278,6 @@ def tests(measures: pd.DataFrame) -> pd.DataFrame:
     detectable: the least difference that as many seeds see in 80 of 100 studies, from the deviation
     of these; NaN for what fewer than two seeds have.
     """
-    from scipy import stats
-
     arms = list(measures.index.get_level_values("arm").unique())
     rows = []
     for arm in arms[1:]:
@@ -287,10 +285,8 @@ def tests(measures: pd.DataFrame) -> pd.DataFrame:
         for name in (each for each in apart if each not in SPENT):
             values = apart[name].dropna().to_numpy(float)
             seeds, mean, low, high = interval(values)
-            p = math.nan
-            if seeds > 1:
-                p = float(stats.ttest_1samp(values, 0).pvalue) if values.any() else 1.0
-            deviation = float(values.std(ddof=1)) if seeds > 1 else math.nan
+            deviation = between.deviation_of(values)
+            p = between.p_of(mean, deviation, seeds)
             rows.append((arm, name, seeds, mean, low, high, p, power.detectable(deviation, seeds)))
     columns = ["arm", "measure", "seeds", "difference", "low", "high", "p", "detectable"]
     found = pd.DataFrame(rows, columns=columns)
