@@ -56,7 +56,7 @@ def against(base: str, gaps: Gaps, columns: Sequence[Group]) -> pd.DataFrame:
 
 
 def deviation_of(values: np.ndarray) -> float:
-    """Of a sample, NaN below two values; exactly 0 where all are equal, whatever rounds."""
+    """Of a sample: NaN below two values, exactly 0 where all are equal."""
     if values.size < 2:
         return math.nan
     return float(values.std(ddof=1)) if np.ptp(values) else 0.0
