@@ -10,10 +10,12 @@
         --completion-price 3 --estimate
 
 Writes OUT/tables/PROBLEM.csv, .md and .tex, the tests of every method against SPO, every instance
-of every run, and what every run spent: programs written, pairs evaluated, CPU seconds. Methods
-write equal numbers of programs; --match pairs gives them the number of pairs that SPO evaluated,
---match both has both rows. Without --data (or SPO_DATA) the columns of TSPLIB and CVRPLIB are
-empty.
+of every run, and what every run spent: programs written, pairs evaluated, CPU seconds. Without
+--data (or SPO_DATA) the columns of TSPLIB and CVRPLIB are empty.
+
+Methods write equal numbers of programs. --match pairs gives them the number of pairs that SPO
+evaluated, and --match both has both rows. --match rounds has a second row of SPO, with the rounds
+in which it evaluates as many pairs as the others, and tests against that row.
 
 With --base-url a model at an endpoint writes all programs, each method's in its own language, and
 --estimate says beforehand what that costs: it rehearses every method, and asks nobody. The same

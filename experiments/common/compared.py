@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 from common import between, significance, tables
 from common.cli import Context
-from common.contenders import SPO, Contender
+from common.contenders import EQUAL_PAIRS, SPO, Contender
 from common.evaluated import Evaluated, evaluate, load, mean_of_known
 from common.runs import runs_of
 from common.tables import Table
@@ -153,21 +153,14 @@ def report(shown: Table, measured: Sequence[Measured], stem: str) -> None:
     """Write and print a table and the tests against SPO.
 
     STEM.csv, .md, .tex; STEM-significance.csv, .md, where there is something to test, and
-    STEM-runs.csv, .md, where SPO has two runs or more; STEM-instances.csv.
+    STEM-runs.csv, .md, where SPO has two runs or more; STEM-instances.csv. SPO's row of equal
+    pairs, if there is one, has tests of its own, in STEM-equal-pairs-significance.csv and so on.
     """
     present = [each for each in measured if each.results]
-    gaps = {m.label: {key: m.gaps(key) for key in m.results} for m in present}
-    failed = {m.label: {key: m.failed(key) for key in m.results} for m in present}
     paths = tables.write(shown, stem)
-    for name in ("significance", "runs"):  # those of an earlier table
-        for suffix in (".csv", ".md"):
-            Path(f"{stem}-{name}{suffix}").unlink(missing_ok=True)
-    if SPO.label in gaps and len(gaps) > 1:
-        tests = significance.against(SPO.label, gaps, shown.columns, failed)
-        paths += significance.write(tests, shown.columns, f"{stem}-significance")
-        by_run = {m.label: {key: m.by_run(key) for key in m.results} for m in present}
-        if max(map(len, by_run[SPO.label].values())) > 1:
-            paths += between.write(SPO.label, by_run, shown.columns, f"{stem}-runs")
+    short = SPO.label + EQUAL_PAIRS
+    for base, other, end in ((SPO.label, short, ""), (short, SPO.label, "-equal-pairs")):
+        paths += _tests(base, [m for m in present if m.label != other], shown, stem + end)
     rows = [
         row
         for each in present
@@ -177,6 +170,23 @@ def report(shown: Table, measured: Sequence[Measured], stem: str) -> None:
     ]
     paths.append(tables.write_csv(f"{stem}-instances.csv", rows))
     print("written: " + ", ".join(map(str, paths)))
+
+
+def _tests(base: str, measured: Sequence[Measured], shown: Table, stem: str) -> list[Path]:
+    """Write the tests against one row over instances and over runs; what there is to test."""
+    for name in ("significance", "runs"):  # those of an earlier table
+        for suffix in (".csv", ".md"):
+            Path(f"{stem}-{name}{suffix}").unlink(missing_ok=True)
+    gaps = {m.label: {key: m.gaps(key) for key in m.results} for m in measured}
+    if base not in gaps or len(gaps) < 2:
+        return []
+    failed = {m.label: {key: m.failed(key) for key in m.results} for m in measured}
+    tests = significance.against(base, gaps, shown.columns, failed)
+    paths = significance.write(tests, shown.columns, f"{stem}-significance")
+    by_run = {m.label: {key: m.by_run(key) for key in m.results} for m in measured}
+    if max(map(len, by_run[base].values())) > 1:
+        paths += between.write(base, by_run, shown.columns, f"{stem}-runs")
+    return paths
 
 
 def instance_rows(method: str, column: str, found: Evaluated) -> list[dict[str, object]]:

@@ -17,6 +17,7 @@ from spo_jax.errors import InputError
 HANDCRAFTED, DISCOVERY, OURS = "handcrafted", "discovery", "ours"
 FAMILIES = (HANDCRAFTED, DISCOVERY, OURS)
 BOTH = ("tsp", "cvrp")
+EQUAL_PAIRS = " (equal pairs)"  # in the label of a row with another budget than its method's
 
 
 @dataclass(frozen=True, eq=False)

@@ -2,7 +2,7 @@
 
 Methods have equal budgets in programs written. SPO evaluates more pairs with them, because
 cross-play runs its repairs with several destroys. So a table says what every run spent, and
-`matched` gives the other methods as many pairs as SPO evaluated.
+`matched` gives the other methods as many pairs as SPO evaluated, or SPO as few as they did.
 """
 
 from collections.abc import Sequence
@@ -13,13 +13,14 @@ import numpy as np
 import pandas as pd
 from common.cli import Context
 from common.compared import Measured
-from common.contenders import DISCOVERY, SPO, Contender
+from common.contenders import DISCOVERY, EQUAL_PAIRS, SPO, Contender
 from common.runs import CPU, counted, runs_of
 from common.tables import interval, markdown, write_csv, write_text
 
 from spo_jax.errors import InputError
+from spo_jax.search.runs.run import Run
 
-MATCHES = ("programs", "pairs", "both")
+MATCHES = ("programs", "pairs", "both", "rounds")
 SPENT = {  # column of the file: heading of the table
     "programs": "programs written",
     "other": "other answers",
@@ -72,23 +73,52 @@ def matched(contenders: Sequence[Contender], match: str, context: Context) -> li
     """The contenders with the budgets that `match` asks for.
 
     programs: as they are. pairs: each discovery method but SPO is given as many pairs as SPO's runs
-    evaluated, their failures included. both: it has two rows. Raises InputError where SPO is not
-    among them, or is a pair.
+    evaluated, their failures included. both: it has two rows. rounds: SPO has a second row, of runs
+    that end after as many rounds as evaluate what the other methods' runs did; cheaper than the
+    others, as its runs are short. Raises InputError where SPO is not among them, or is a pair, and
+    for rounds where there is no other method.
     """
     if match == "programs":
         return list(contenders)
     if SPO not in contenders:
         raise InputError(f"--match {match} needs SPO's own runs: add spo, and leave out --pair")
-    runs = runs_of(SPO, context)
-    pairs = round(sum(run.evaluated for run in runs) / len(runs))
+    others = [each for each in contenders if each.family == DISCOVERY and each.discovered]
+    if match == "rounds":
+        if not others:
+            raise InputError("--match rounds needs another method that discovers")
+        pairs = _mean_pairs([run for each in others for run in runs_of(each, context)])
+        short = _with_rounds(runs_of(SPO, context), pairs)
+        place = list(contenders).index(SPO) + 1
+        return [*contenders[:place], short, *contenders[place:]]
+    pairs = round(_mean_pairs(runs_of(SPO, context)))
     found = []
     for each in contenders:
-        other = each.family == DISCOVERY and each.discovered
-        if not other or match == "both":
+        if each not in others or match == "both":
             found.append(each)
-        if other:
+        if each in others:
             found.append(_with_pairs(each, pairs))
     return found
+
+
+def _mean_pairs(runs: Sequence[Run]) -> float:
+    return sum(run.evaluated for run in runs) / len(runs)
+
+
+def _with_rounds(runs: Sequence[Run], pairs: float) -> Contender:
+    """SPO with the rounds after which its runs have evaluated about as many pairs, at least one.
+
+    A run of fewer rounds begins as the longer one of the same seed, so these are counted in it.
+    """
+    after = np.mean([[each.evaluations for each in run.best_by_round] for run in runs], axis=0)
+    rounds = int(np.abs(after - pairs).argmin()) + 1
+    return replace(
+        SPO,
+        name=f"{SPO.name}-{rounds}-rounds",
+        label=SPO.label + EQUAL_PAIRS,
+        line=":",
+        settings={**(SPO.settings or {}), "rounds": rounds},
+        note=f"ends after {rounds} rounds, as the other methods evaluate {pairs:,.0f} pairs",
+    )
 
 
 def _with_pairs(contender: Contender, pairs: int) -> Contender:
@@ -96,7 +126,7 @@ def _with_pairs(contender: Contender, pairs: int) -> Contender:
     return replace(
         contender,
         name=f"{contender.name}-{pairs}-pairs",
-        label=f"{contender.label} (equal pairs)",
+        label=contender.label + EQUAL_PAIRS,
         line=":",
         settings={**(contender.settings or {}), "pairs": pairs},
         note=f"{contender.note}; {note}" if contender.note else note,

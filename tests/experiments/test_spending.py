@@ -2,6 +2,7 @@
 
 import csv
 import math
+from dataclasses import replace
 from types import SimpleNamespace
 
 import main_tables
@@ -16,6 +17,7 @@ from common.runs import CPU
 
 from spo_jax.envs.problems import get_problem
 from spo_jax.errors import InputError
+from spo_jax.search.runs.run import load_run
 
 
 @pytest.fixture
@@ -78,6 +80,33 @@ def test_methods_with_the_pairs_that_spo_evaluated(context, monkeypatch):
         spending.matched(asked[:-1], "both", context)
 
 
+def rounds_of(*evaluated):
+    return SimpleNamespace(
+        best_by_round=[SimpleNamespace(evaluations=pairs) for pairs in evaluated],
+        evaluated=evaluated[-1],
+    )
+
+
+def test_spo_with_as_few_pairs_as_the_others(context, monkeypatch):
+    made = {
+        "spo": [rounds_of(80, 160, 240, 640), rounds_of(70, 150, 260, 660)],
+        "eoh": [rounds_of(100, 220), rounds_of(240)],  # with reevo's 235 on average
+        "reevo": [rounds_of(250), rounds_of(230)],
+    }
+    monkeypatch.setattr(spending, "runs_of", lambda contender, context: made[contender.name])
+    asked = [CONTENDERS[name] for name in ("alns", "eoh", "reevo", "spo")]
+    found = spending.matched(asked, "rounds", context)
+    assert found[:-1] == asked
+    short = found[-1]
+    assert (short.name, short.label) == ("spo-3-rounds", "SPO (equal pairs)")  # 250 is nearest
+    assert short.settings == {"rounds": 3}
+    assert short.note == "ends after 3 rounds, as the other methods evaluate 235 pairs"
+    with pytest.raises(InputError, match="--match rounds needs another method that discovers"):
+        spending.matched([CONTENDERS["alns"], SPO], "rounds", context)
+    with pytest.raises(InputError, match="--match rounds needs SPO's own runs"):
+        spending.matched(asked[:-1], "rounds", context)
+
+
 def test_a_table_says_how_many_resets_there_were():
     runs = [run("f0", 1, 1, resets=[0.0, 1.0, 1.0]), run("f1", 1, 1, resets=[0.0, 1.0, 2.0])]
     for each in runs:
@@ -86,6 +115,42 @@ def test_a_table_says_how_many_resets_there_were():
         )
     told = compared.Measured(contenders.CONTENDERS["funsearch"], runs).note()
     assert "resets in each run: 2, 3" in told
+
+
+@pytest.mark.slow
+def test_spo_with_fewer_rounds_end_to_end(tmp_path, monkeypatch, capsys):
+    longer = replace(TINY, settings={**TINY.settings, "rounds": 3}, discovery_seeds=2)
+    monkeypatch.setitem(BUDGETS, "smoke", longer)
+    monkeypatch.setenv("SPO_CACHE", str(tmp_path / "cache"))
+    monkeypatch.delenv("SPO_DATA", raising=False)
+    out = tmp_path / "out"
+    line = ["main_tables.py", "--budget", "smoke", "--workers", "1", "--out", str(out),
+            "--contenders", "farthest-insertion,best-of-n,spo", "--match", "rounds"]  # fmt: skip
+    monkeypatch.setattr("sys.argv", line)
+    assert main_tables.main() == 0
+    with open(out / "tables" / "tsp-spent.csv") as file:
+        rows = list(csv.DictReader(file))
+    pairs = {row["run"]: int(row["pairs"]) for row in rows}
+    rounds = {name: int(name.split("-")[2]) for name in pairs if "rounds" in name}
+    (few,) = set(rounds.values())
+    assert few < 3
+    # A run of fewer rounds is the beginning of the longer one with its seed.
+    for name in rounds:
+        long = load_run(out / "discovery" / name.replace(f"-{few}-rounds", ""))
+        short = load_run(out / "discovery" / name)
+        assert long.best_by_round[few - 1].evaluations == short.evaluated == pairs[name]
+        assert long.best_by_round[few - 1].pair == short.best_by_round[-1].pair
+    for kind in ("significance", "runs"):
+        with open(out / "tables" / f"tsp-{kind}.csv") as file:
+            assert {row["against"] for row in csv.DictReader(file)} == {"SPO"}
+        with open(out / "tables" / f"tsp-equal-pairs-{kind}.csv") as file:
+            tests = list(csv.DictReader(file))
+        assert {row["against"] for row in tests} == {"SPO (equal pairs)"}
+        assert {row["method"] for row in tests} == {"FI", "Best-of-N"}
+    # A table without that row leaves no tests of an earlier one behind.
+    monkeypatch.setattr("sys.argv", line[:-2])
+    assert main_tables.main() == 0
+    assert not list((out / "tables").glob("*equal-pairs*"))
 
 
 TINY = Budget(
