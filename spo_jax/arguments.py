@@ -1,36 +1,11 @@
-"""The options of the command `spo`, and nothing that takes time to import."""
+"""The command line of `spo`: its commands, their descriptions, and how it refuses bad input."""
 
 import argparse
 from collections.abc import Callable
 from typing import Any, NoReturn
 
-from spo_jax import __version__
+from spo_jax import __version__, options
 from spo_jax.errors import InputError
-
-LARGEST = 10**9  # more than any count can be used for
-PROBLEM = "tsp, cvrp, vrptw or package.module:NAME"
-
-
-def _number(kind: type, low: float, high: float, what: str = "") -> Callable[[str], Any]:
-    """A number in a range, for argparse."""
-
-    def parsed(text: str) -> Any:
-        try:
-            value = kind(text)
-        except ValueError:
-            value = None
-        if value is None or not low <= value <= high:
-            words = "a whole number" if kind is int else "a number"
-            wrong = f"{text!r:.40} is not {words} from {low} to {high}{what}"
-            raise argparse.ArgumentTypeError(wrong)
-        return value
-
-    return parsed
-
-
-_count = _number(int, 1, LARGEST)
-_seed = _number(int, 0, 2**62 - 1)
-_seconds = _number(float, 1e-6, 1e6, " seconds")
 
 
 class _Parser(argparse.ArgumentParser):
@@ -84,7 +59,7 @@ def parser() -> argparse.ArgumentParser:
     )
     top.add_argument("--version", action="version", version=f"spo-jax {__version__}")
     commands = top.add_subparsers(metavar="COMMAND", required=True, parser_class=_Command)
-    for name, (short, paragraph, example, options) in COMMANDS.items():
+    for name, (short, paragraph, example, add_options) in COMMANDS.items():
         sub = commands.add_parser(
             name,
             help=short,
@@ -93,287 +68,8 @@ def parser() -> argparse.ArgumentParser:
             allow_abbrev=False,
         )
         sub.set_defaults(command=name)
-        sub.options = options
+        sub.options = add_options
     return top
-
-
-def _discover(sub: argparse.ArgumentParser) -> None:
-    from spo_jax import flags, presets
-
-    sub.usage = "spo discover [PROBLEM] [--preset NAME] [--out RUN | --resume RUN] [settings]"
-    names = ", ".join(presets.PRESETS)
-    add = sub.add_argument
-    add("problem", nargs="?", metavar="PROBLEM", help=PROBLEM)
-    add("--preset", help=f"{names}, or a TOML file (default: {presets.DEFAULT_PRESET})")
-    add("--out", metavar="RUN", help="folder of the new run (default: a new one in runs/)")
-    add("--resume", metavar="RUN", help="go on with the run in this folder")
-    add(
-        "--rewind",
-        type=_number(int, 0, LARGEST),
-        metavar="ROUND",
-        help="with --resume: forget the rounds after it",
-    )
-    add(
-        "--dump-config",
-        action="store_true",
-        help="print the settings as a TOML file for --preset, and run nothing",
-    )
-    add("--report", action="store_true", help="write report.html after every round (spo report)")
-    add(
-        "--track",
-        metavar="NAME[,NAME]",
-        help="send the numbers of each round to tensorboard, wandb or mlflow, or to a tracker of "
-        "yours, package.module:NAME",
-    )
-    flags.add_arguments(sub)
-
-
-def _runs(sub: argparse.ArgumentParser) -> None:
-    sub.add_argument("folder", nargs="?", help="folder that holds run folders (default: runs)")
-
-
-def _report_page(sub: argparse.ArgumentParser) -> None:
-    add = sub.add_argument
-    add("run", metavar="RUN", help="a run folder")
-    add("--out", metavar="FILE.html", help="write the page here (default: report.html in RUN)")
-
-
-def _watch(sub: argparse.ArgumentParser) -> None:
-    add = sub.add_argument
-    add("runs", metavar="RUN", nargs="+", help="a run folder, or a folder of runs")
-    add("--port", type=int, default=8765, help="port to listen on, 0 for any (default: 8765)")
-    add(
-        "--host",
-        default="127.0.0.1",
-        metavar="ADDRESS",
-        help="address to listen on (default: 127.0.0.1, which only this machine reaches)",
-    )
-    add("--token", help="what the link must hold (default: made up unless --host is this machine)")
-
-
-def _export(sub: argparse.ArgumentParser) -> None:
-    add = sub.add_argument
-    add("run", metavar="RUN", help="a run folder")
-    add("--out", metavar="FILE.py", help="write the best pair to this file")
-    add(
-        "--select",
-        choices=("utility", "validation"),
-        help="of the finalists the highest J, or the best in validation (default: as the run)",
-    )
-    add(
-        "--for",
-        dest="purpose",
-        choices=("alns", "function"),
-        help="with --out: as operators of the library alns, or as a function solve(...), too",
-    )
-    add("--adapters", metavar="DIR", help="write both adapters to DIR/destroy and DIR/repair")
-
-
-def _task(sub: argparse.ArgumentParser) -> None:
-    from spo_jax import flags, presets
-    from spo_jax.words import FRAMEWORKS, TASK_SETTINGS
-
-    sub.usage = f"spo task {{{','.join(FRAMEWORKS)}}} [PROBLEM] --out FOLDER [settings]"
-    add = sub.add_argument
-    add("framework", metavar="FRAMEWORK", choices=FRAMEWORKS, help=", ".join(FRAMEWORKS))
-    add("problem", nargs="?", metavar="PROBLEM", help=PROBLEM)
-    add("--out", required=True, metavar="FOLDER", help="a new or an empty folder")
-    add("--preset", help=f"a name, or a TOML file (default: {presets.DEFAULT_PRESET})")
-    add(
-        "--start", metavar="PAIR_OR_RUN", help="the first pair (default: the problem's trivial one)"
-    )
-    section = sub.add_argument_group("settings", "what pairs are scored on, as in spo discover")
-    flags.add_settings(section, TASK_SETTINGS, argparse.SUPPRESS)
-
-
-def _evaluate(sub: argparse.ArgumentParser) -> None:
-    add = sub.add_argument
-    add("pair", metavar="PAIR_OR_RUN", help="a pair file, or a run folder for its best pair")
-    add("--problem", metavar="P", help=f"{PROBLEM} (a run knows its own)")
-    _groups(sub)
-    add("--steps", type=_count, default=500, help="LNS steps of a rollout (default: 500)")
-    add("--seeds", type=_count, default=3, help="rollouts of each instance (default: 3)")
-    _report(sub)
-    _settings(sub, "workers", "cpu_seconds", "on_invalid", "unsafe_sandbox")
-    _settings(sub, "evaluator", "ray_address")
-
-
-def _baseline(sub: argparse.ArgumentParser) -> None:
-    add = sub.add_argument
-    add("name", metavar="NAME", help="one of the names above or package.module:NAME")
-    add("--problem", required=True, metavar="P", help=PROBLEM)
-    _groups(sub)
-    add("--steps", type=_count, help="iterations of a baseline that has such (alns: 500)")
-    add(
-        "--seeds",
-        type=_count,
-        help="rollouts of each instance (default: 3, and always 1 of what draws nothing at random)",
-    )
-    _report(sub)
-    _settings(sub, "workers")
-
-
-def _solve(sub: argparse.ArgumentParser) -> None:
-    add = sub.add_argument
-    add("instance", metavar="INSTANCE", help="a .tsp, .vrp, .txt (Solomon) or .csv file")
-    add(
-        "--pair",
-        nargs="+",
-        action="extend",
-        metavar="PAIR_OR_RUN",
-        help="pair files or run folders; of several each step draws one by its success so far "
-        "(default: the pair that ships)",
-    )
-    add("--problem", metavar="P", help="the problem (default: by the suffix of INSTANCE)")
-    _files(sub)
-    effort = sub.add_mutually_exclusive_group()
-    effort.add_argument(
-        "--time", type=_seconds, metavar="S", help="seconds of the whole command (default: 10)"
-    )
-    effort.add_argument(
-        "--steps",
-        type=_count,
-        help="LNS steps of each search, instead: same seed and workers, same result",
-    )
-    add(
-        "--start",
-        metavar="construction|random|FILE",
-        help="the first solution: the problem's construction (the default), a random one as in the "
-        "paper, or that of a .tour or .sol file",
-    )
-    add(
-        "--acceptance",
-        choices=("improving", "annealing", "record-to-record"),
-        default="record-to-record",
-        help="of worse solutions: none, as in the paper; by simulated annealing; or those less "
-        "than a threshold above the best (the default)",
-    )
-    add("--seed", type=_seed, default=0, help="seed of the first search (default: 0)")
-    add("--out", metavar="FILE", help="solution file (default: INSTANCE.spo.tour or .spo.sol here)")
-    add("--plot", metavar="FILE.png", help="draw the solution: PNG, SVG or PDF")
-    add("--json", metavar="FILE", help="the solution as JSON: walks with ids, lengths and loads")
-    add("--geojson", metavar="FILE", help="the solution on the map, where places are geographic")
-    add(
-        "--force",
-        action="store_true",
-        help="overwrite output files, whatever they hold (default: only by what is no worse)",
-    )
-    _settings(sub, "workers", "cpu_seconds", "on_invalid", "unsafe_sandbox")
-
-
-def _compare(sub: argparse.ArgumentParser) -> None:
-    add = sub.add_argument
-    add(
-        "instances",
-        nargs="+",
-        metavar="INSTANCE",
-        help="instance files, folders of them, or uniform:SIZExCOUNT[@SEED]",
-    )
-    add(
-        "--pair",
-        nargs="+",
-        action="extend",
-        metavar="PAIR_OR_RUN",
-        help="pair files and run folders, each a row of its own; shipped is the pair that ships "
-        "(the default)",
-    )
-    add(
-        "--against",
-        nargs="+",
-        default=["all"],
-        metavar="NAME",
-        help="baselines (see spo baseline), construction, and solvers of your own as "
-        "package.module:NAME; all is every baseline of the problem (the default)",
-    )
-    add("--problem", metavar="P", help="the problem (default: by the suffix of INSTANCE)")
-    _files(sub)
-    add(
-        "--time",
-        type=_seconds,
-        default=10.0,
-        metavar="S",
-        help="seconds of wall-clock time for each method and instance (default: 10)",
-    )
-    add(
-        "--workers",
-        type=_count,
-        default=1,
-        metavar="N",
-        help="cores for each method, which does not leave them; those that use one core run once "
-        "on each with other seeds (default: 1)",
-    )
-    add("--seeds", type=_count, default=1, help="runs of each method and instance (default: 1)")
-    add(
-        "--references",
-        metavar="FILE",
-        help="a CSV or JSON file of best known costs, by name or digest (default: those beside "
-        "the instances and those that ship; else the best found)",
-    )
-    add(
-        "--out",
-        metavar="FOLDER",
-        default="comparison",
-        help="solutions, table.md, table.csv, table.json, curves.csv and the picture "
-        "(default: comparison)",
-    )
-    add("--plot", metavar="FILE.svg", help="the picture: SVG, PNG or PDF (default: in FOLDER)")
-    add(
-        "--force",
-        action="store_true",
-        help="overwrite files in FOLDER, whatever they hold (default: only solutions that are no "
-        "better, and tables of spo compare)",
-    )
-
-
-def _files(sub: argparse.ArgumentParser) -> None:
-    sub.add_argument(
-        "--distances",
-        choices=("exact", "round", "ceil"),
-        default="file",
-        help="rounding of the distances in instance files (default: as the file says)",
-    )
-    sub.add_argument(
-        "--capacity",
-        type=_number(float, 1e-6, 1e12),
-        metavar="Q",
-        help="capacity of vehicles, for an instance file that has none",
-    )
-
-
-def _groups(sub: argparse.ArgumentParser) -> None:
-    sub.add_argument(
-        "--on",
-        required=True,
-        nargs="+",
-        action="extend",
-        metavar="SPEC",
-        help="uniform:SIZExCOUNT[@SEED] (seed 0 by default), an instance file, or a folder of "
-        "them; each is a group of its own",
-    )
-
-
-def _report(sub: argparse.ArgumentParser) -> None:
-    _files(sub)
-    sub.add_argument("--json", metavar="OUT", help="write the report to this file")
-    sub.add_argument(
-        "--references",
-        default="solve",
-        metavar="solve|none|FILE",
-        help="references of uniform instances: known ones, else from a solver, or none (default: "
-        "solve); a CSV or JSON FILE gives better ones of any instances, by name or digest",
-    )
-    sub.add_argument(
-        "--reference-effort",
-        choices=("quick", "standard", "paper"),
-        default="standard",
-        help="how long the solver of references searches (default: standard)",
-    )
-
-
-def _settings(sub: argparse.ArgumentParser, *names: str) -> None:
-    from spo_jax import flags
-
-    flags.add_settings(sub, names)
 
 
 # name: help, description, example, options
@@ -386,7 +82,7 @@ COMMANDS: dict[str, tuple[str, str, str, Callable[[argparse.ArgumentParser], Non
         "as if it had not been. Every setting of the preset can be overridden by its own option. "
         "A run that ends without a valid pair exits with 1.",
         "spo discover tsp --preset quick --seed 1 --out runs/first",
-        _discover,
+        options.discover,
     ),
     "runs": (
         "list runs with their best J and its gap",
@@ -394,7 +90,7 @@ COMMANDS: dict[str, tuple[str, str, str, Callable[[argparse.ArgumentParser], Non
         "discovery utility J, the gap of that pair on the training instances, and whether the run "
         "is finished, running or was interrupted.",
         "spo runs",
-        _runs,
+        options.runs,
     ),
     "report": (
         "write a run as one HTML page",
@@ -403,7 +99,7 @@ COMMANDS: dict[str, tuple[str, str, str, Callable[[argparse.ArgumentParser], Non
         "failed, what was learned, and the best pair at work. The pair is played for it, in the "
         "sandbox. Works for runs that are not finished; a page of that name is replaced.",
         "spo report runs/first --out first.html",
-        _report_page,
+        options.report,
     ),
     "watch": (
         "show runs in a browser while they go on",
@@ -412,7 +108,7 @@ COMMANDS: dict[str, tuple[str, str, str, Callable[[argparse.ArgumentParser], Non
         "bands over seeds. It reads only, and plays no pair. On an address that others reach, "
         "the link has a token. Ctrl-C ends it.",
         "spo watch runs/first",
-        _watch,
+        options.watch,
     ),
     "export": (
         "write a run's best pair as a Python file, or its adapters",
@@ -423,7 +119,7 @@ COMMANDS: dict[str, tuple[str, str, str, Callable[[argparse.ArgumentParser], Non
         "adapters that a model learned, as folders that PEFT and vLLM read. Nothing is "
         "overwritten.",
         "spo export runs/first --out pair.py",
-        _export,
+        options.export,
     ),
     "task": (
         "write what OpenEvolve or ShinkaEvolve evolves pairs with",
@@ -432,7 +128,7 @@ COMMANDS: dict[str, tuple[str, str, str, Callable[[argparse.ArgumentParser], Non
         "a config with the system message. Prints the command that starts it. Nothing is "
         "overwritten.",
         "spo task openevolve tsp --out evolving",
-        _task,
+        options.task,
     ),
     "evaluate": (
         "measure a pair on instances",
@@ -443,7 +139,7 @@ COMMANDS: dict[str, tuple[str, str, str, Callable[[argparse.ArgumentParser], Non
         "next time; a file of yours (--references) may have better ones. The report (--json) "
         "has every rollout, its status and its solution, and is complete after each group.",
         "spo evaluate pair.py --problem tsp --on uniform:100x32@1 tsplib/ --json report.json",
-        _evaluate,
+        options.evaluate,
     ),
     "baseline": (
         "measure a classical heuristic or a solver on instances",
@@ -455,7 +151,7 @@ COMMANDS: dict[str, tuple[str, str, str, Callable[[argparse.ArgumentParser], Non
         "the solvers extra.) A function (instance, seed) -> solution of your own is "
         "package.module:NAME; it runs outside the sandbox.",
         "spo baseline 2-opt --problem tsp --on uniform:100x32@1 tsplib/ --json report.json",
-        _baseline,
+        options.baseline,
     ),
     "solve": (
         "solve an instance with a pair",
@@ -464,7 +160,7 @@ COMMANDS: dict[str, tuple[str, str, str, Callable[[argparse.ArgumentParser], Non
         "by itself; they exchange the best and warm up anew when they have cooled down. Ctrl-C "
         "ends it early, and the best so far is written.",
         "spo solve berlin52.tsp --time 30 --plot berlin52.png",
-        _solve,
+        options.solve,
     ),
     "compare": (
         "compare pairs, baselines and solvers for equal time",
@@ -475,7 +171,7 @@ COMMANDS: dict[str, tuple[str, str, str, Callable[[argparse.ArgumentParser], Non
         "second. Every solution is checked, and its cost computed by the problem. Ctrl-C ends it "
         "with the table of what is finished.",
         "spo compare A-n32-k5.vrp P-n76-k4.vrp --time 10",
-        _compare,
+        options.compare,
     ),
     "doctor": (
         "check this machine",

@@ -10,7 +10,7 @@ import spo_jax
 
 ROOT = Path(spo_jax.__file__).parent
 PACKAGES = ("envs", "rl", "search")
-OUTSIDE = {"cli", "__main__", "arguments", "presets", "__init__"}  # what sees everything
+OUTSIDE = {"cli", "__main__", "arguments", "options", "presets", "__init__"}  # what sees everything
 
 
 def imports(path: Path, inside: bool = True) -> set[str]:

@@ -1,6 +1,6 @@
 """The commands `spo discover`, `spo runs`, `spo report`, `spo watch`, `spo export` and `spo task`.
 
-Their flags are in arguments.py.
+Their options are in options.py.
 """
 
 import argparse
