@@ -22,8 +22,9 @@ from spo_jax import Credits, InputError
 from spo_jax.envs.run.local import LocalEvaluator
 from spo_jax.search.credit import SCHEMES
 from spo_jax.search.rounds import Observer, Round, Updater
+from spo_jax.search.runs.folders import MANIFEST
 from spo_jax.search.runs.spoken import in_arguments
-from spo_jax.search.runs.store import MANIFEST, dump
+from spo_jax.search.runs.store import dump
 
 ROOT = Path(__file__).parents[1]
 BUILT = shutil.ignore_patterns("*.so", "__pycache__")

@@ -34,8 +34,9 @@ from spo_jax.envs.run.rollouts import Status
 from spo_jax.envs.run.shown import INVERTED, fixed, given
 from spo_jax.errors import InputError
 from spo_jax.program import load_pair
+from spo_jax.search.runs.folders import DATABASE
 from spo_jax.search.runs.run import load_run
-from spo_jax.search.runs.store import DATABASE, dump
+from spo_jax.search.runs.store import dump
 
 NAN = math.nan
 TSP, CVRP = get_problem("tsp"), get_problem("cvrp")

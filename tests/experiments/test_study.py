@@ -20,8 +20,9 @@ from spo_jax.config import Settings
 from spo_jax.errors import InputError
 from spo_jax.presets import settings
 from spo_jax.program import Pair, Program
+from spo_jax.search.runs.folders import DATABASE
 from spo_jax.search.runs.run import load_run
-from spo_jax.search.runs.store import DATABASE, dump
+from spo_jax.search.runs.store import dump
 
 NAN = math.nan
 NUMBERS = {

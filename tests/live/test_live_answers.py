@@ -16,7 +16,8 @@ from spo_jax.rl.tokens import Tokenizer
 from spo_jax.rl.vllm.client import Client
 from spo_jax.rl.vllm.policy import VllmPolicy
 from spo_jax.rl.vllm.replies import Sampling
-from spo_jax.search.runs.store import BEST, Store
+from spo_jax.search.runs.folders import BEST
+from spo_jax.search.runs.store import Store
 from spo_jax.words import EMBEDDED
 from tests.live.serving import (
     MARKS,

@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from spo_jax.search.runs.store import BEST
+from spo_jax.search.runs.folders import BEST
 from tests.live.serving import MARKS, PATIENCE, PYTHON, descendants, groups_of, left, note
 
 pytestmark = MARKS

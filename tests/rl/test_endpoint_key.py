@@ -10,7 +10,7 @@ from spo_jax.cli import main
 from spo_jax.errors import InputError
 from spo_jax.rl.access import cleaned
 from spo_jax.rl.request_log import REQUESTS
-from spo_jax.search.runs.store import MANIFEST
+from spo_jax.search.runs.folders import MANIFEST
 from tests.rl.chat_server import KEY, opened, prompts
 from tests.rl.disguises import WAYS, leaks
 from tests.rl.hostile_server import answer, chat, hostile, sends

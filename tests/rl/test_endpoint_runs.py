@@ -21,9 +21,10 @@ from spo_jax.rl.endpoint import Endpoint
 from spo_jax.rl.request_log import REQUESTS, RequestLog, requests
 from spo_jax.search.plugins import writer_and_learner
 from spo_jax.search.rounds import NoUpdate
+from spo_jax.search.runs.folders import BEST
 from spo_jax.search.runs.manifest import check_model, model_of
 from spo_jax.search.runs.run import load_run
-from spo_jax.search.runs.store import BEST, Store, dump
+from spo_jax.search.runs.store import Store, dump
 from spo_jax.search.writing.grammar import answer
 from spo_jax.seeding import python_rng
 from tests.rl.chat_server import KEY, config, echo, opened, prompts, serving, texts

@@ -213,7 +213,8 @@ class Killer(Observer):
 
 
 def main(folder, rounds, moment=""):
-    from spo_jax.search.runs.store import CHECKPOINTS, Store
+    from spo_jax.search.runs.folders import CHECKPOINTS
+    from spo_jax.search.runs.store import Store
 
     config = small(rounds=int(rounds))
     killer, learner = Killer(moment), Learner()

@@ -16,7 +16,8 @@ from spo_jax.search.instances import training_instances, validation_instances
 from spo_jax.search.rounds import Best, Observer
 from spo_jax.search.runs.budget import USED, Budget, Spent
 from spo_jax.search.runs.discover import discover
-from spo_jax.search.runs.store import DATABASE, dump
+from spo_jax.search.runs.folders import DATABASE
+from spo_jax.search.runs.store import dump
 from spo_jax.search.runs.tables import connect
 from spo_jax.search.validation import controls_wanted, validate, work_of
 

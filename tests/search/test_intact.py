@@ -15,8 +15,9 @@ from spo_jax.envs.problems import get_problem
 from spo_jax.errors import InputError
 from spo_jax.search.parts import Parts
 from spo_jax.search.rounds import Individual
+from spo_jax.search.runs.folders import DATABASE, MANIFEST
 from spo_jax.search.runs.run import load_run
-from spo_jax.search.runs.store import DATABASE, MANIFEST, Store
+from spo_jax.search.runs.store import Store
 from spo_jax.search.runs.tables import LATER, REMEASURED, TIMED
 from spo_jax.search.spo import discover
 from spo_jax.search.validation import Finals

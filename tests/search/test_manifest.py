@@ -13,6 +13,7 @@ from spo_jax.errors import InputError
 from spo_jax.jsontext import DEPTH, parse
 from spo_jax.rl import embedded
 from spo_jax.search.runs.discover import prepare
+from spo_jax.search.runs.folders import MANIFEST, read_manifest
 from spo_jax.search.runs.manifest import (
     check_finished,
     check_model,
@@ -25,7 +26,7 @@ from spo_jax.search.runs.manifest import (
 )
 from spo_jax.search.runs.manifest import parse as parse_manifest
 from spo_jax.search.runs.run import load_run
-from spo_jax.search.runs.store import MANIFEST, Store, read_manifest
+from spo_jax.search.runs.store import Store
 
 MODEL = {"name": "m", "base_url": "http://x/v1"}
 LOCAL = {"folder": "/f", "weights": "w", "tokenizer": "t", "devices": "1 of 2 x gpu"}

@@ -25,9 +25,10 @@ from spo_jax.search.parts import Parts
 from spo_jax.search.plugins import get_generator
 from spo_jax.search.rounds import State, Updater
 from spo_jax.search.runs import lines
+from spo_jax.search.runs.folders import default_folder
 from spo_jax.search.runs.intact import require_intact
 from spo_jax.search.runs.run import load_run
-from spo_jax.search.runs.store import Store, default_folder, dump
+from spo_jax.search.runs.store import Store, dump
 from spo_jax.search.spo import discover
 from spo_jax.search.writing.prompts import Templates, built_in
 

@@ -22,8 +22,9 @@ from spo_jax.search.population import Member
 from spo_jax.search.remeasure import CONTROLS, best_members, level_of
 from spo_jax.search.rounds import Observer, Played, Round, State
 from spo_jax.search.runs import tables
+from spo_jax.search.runs.folders import CHECKPOINTS, MANIFEST
 from spo_jax.search.runs.run import load_run
-from spo_jax.search.runs.store import CHECKPOINTS, MANIFEST, Store, dump
+from spo_jax.search.runs.store import Store, dump
 from spo_jax.search.spo import discover
 from spo_jax.seeding import derive
 

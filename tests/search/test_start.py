@@ -20,8 +20,9 @@ from spo_jax.program import Pair, Program, load_pair, save_pair
 from spo_jax.search.parts import Parts
 from spo_jax.search.rounds import Observer, Round
 from spo_jax.search.runs.discover import discover
+from spo_jax.search.runs.folders import MANIFEST
 from spo_jax.search.runs.report.write import report
-from spo_jax.search.runs.store import MANIFEST, dump
+from spo_jax.search.runs.store import dump
 from spo_jax.search.spo import discover as algorithm
 from spo_jax.search.start import START, StartPair, reads_state
 

@@ -29,6 +29,7 @@ from spo_jax.search.parts import Parts
 from spo_jax.search.rounds import Best, Failure
 from spo_jax.search.runs import commands, lines, progress
 from spo_jax.search.runs.discover import prepare, resumed
+from spo_jax.search.runs.folders import BEST, MANIFEST, check_new, default_folder, list_runs
 from spo_jax.search.runs.manifest import (
     check_model,
     check_prompts,
@@ -41,15 +42,7 @@ from spo_jax.search.runs.manifest import (
 )
 from spo_jax.search.runs.pairs import resolve
 from spo_jax.search.runs.run import load_run
-from spo_jax.search.runs.store import (
-    BEST,
-    MANIFEST,
-    Store,
-    check_new,
-    default_folder,
-    dump,
-    list_runs,
-)
+from spo_jax.search.runs.store import Store, dump
 from spo_jax.search.spo import discover
 from spo_jax.search.validation import Finals
 from spo_jax.search.writing.prompts import Templates

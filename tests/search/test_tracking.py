@@ -26,8 +26,9 @@ from spo_jax.envs.problems import get_problem
 from spo_jax.errors import MissingExtra
 from spo_jax.search.parts import Parts
 from spo_jax.search.rounds import Round
+from spo_jax.search.runs.folders import DATABASE
 from spo_jax.search.runs.run import Run, load_run
-from spo_jax.search.runs.store import DATABASE, Store, dump
+from spo_jax.search.runs.store import Store, dump
 from spo_jax.search.runs.tracking import KNOWN, Track, Tracker, get_factories, sending
 from spo_jax.search.runs.tracking.numbers import finals, numbers, settings
 from spo_jax.search.runs.tracking.sending import FILE, Marks, Tracking

@@ -18,8 +18,9 @@ from hostile_runs import BAD, made
 
 from spo_jax import InputError
 from spo_jax.cli import main
+from spo_jax.search.runs.folders import DATABASE, LOG
 from spo_jax.search.runs.run import Run
-from spo_jax.search.runs.store import DATABASE, LOG, Store
+from spo_jax.search.runs.store import Store
 from spo_jax.search.runs.watch import compare, server
 from spo_jax.search.runs.watch.watched import UNPLAYED, Watched, found, last_line
 

@@ -22,7 +22,7 @@ def discover(args: argparse.Namespace) -> int:
     """
     from spo_jax.search.plugins import require_parts
     from spo_jax.search.runs.discover import prepare
-    from spo_jax.search.runs.store import read_manifest
+    from spo_jax.search.runs.folders import read_manifest
     from spo_jax.search.runs.tracking import get_factories
 
     resume = args.resume is not None
@@ -69,9 +69,9 @@ def runs(args: argparse.Namespace) -> int:
     from rich.console import Console
     from rich.table import Table
 
+    from spo_jax.search.runs.folders import list_runs
     from spo_jax.search.runs.lines import percent, utility
     from spo_jax.search.runs.run import load_run
-    from spo_jax.search.runs.store import list_runs
 
     if args.folder is not None and not Path(args.folder).is_dir():
         raise InputError(f"{args.folder}: no such folder")
@@ -157,8 +157,9 @@ def export(args: argparse.Namespace) -> int:
     from spo_jax.envs import exports
     from spo_jax.envs.problems import get_problem
     from spo_jax.program import save_pair
+    from spo_jax.search.runs.folders import CHECKPOINTS
     from spo_jax.search.runs.run import load_run
-    from spo_jax.search.runs.store import CHECKPOINTS, Store, about
+    from spo_jax.search.runs.store import Store, about
 
     if args.out is None and args.adapters is None:
         raise InputError("nothing to export: give --out FILE.py, --adapters DIR, or both")

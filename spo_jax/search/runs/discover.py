@@ -17,6 +17,7 @@ from spo_jax.named import known_by, require_members
 from spo_jax.search.parts import Method
 from spo_jax.search.rounds import Observer, Updater
 from spo_jax.search.runs.discovery import Discovery
+from spo_jax.search.runs.folders import MANIFEST, check_new, default_folder
 from spo_jax.search.runs.manifest import (
     check_finished,
     check_objects,
@@ -26,11 +27,6 @@ from spo_jax.search.runs.passed import Objects, name_of
 from spo_jax.search.runs.run import Run, load_run
 from spo_jax.search.runs.spoken import in_arguments
 from spo_jax.search.runs.starting import absolute_pairs
-from spo_jax.search.runs.store import (
-    MANIFEST,
-    check_new,
-    default_folder,
-)
 from spo_jax.search.runs.tracking import Factory, get_factories
 from spo_jax.words import LEARNERS, OWN_MODELS
 

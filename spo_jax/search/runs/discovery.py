@@ -23,6 +23,7 @@ from spo_jax.search.parts import Method, Parts
 from spo_jax.search.rounds import Observer, Round, Updater
 from spo_jax.search.runs import lines, progress
 from spo_jax.search.runs.budget import USED, Budget
+from spo_jax.search.runs.folders import BEST, CHECKPOINTS, DATABASE, LOCK, LOG, MANIFEST
 from spo_jax.search.runs.gaps import Course
 from spo_jax.search.runs.manifest import (
     check_instances,
@@ -40,15 +41,7 @@ from spo_jax.search.runs.passed import Both
 from spo_jax.search.runs.references import References
 from spo_jax.search.runs.report.write import keep_page
 from spo_jax.search.runs.run import Run, load_run
-from spo_jax.search.runs.store import (
-    BEST,
-    CHECKPOINTS,
-    DATABASE,
-    LOCK,
-    LOG,
-    MANIFEST,
-    Store,
-)
+from spo_jax.search.runs.store import Store
 from spo_jax.search.runs.tracking import Factory
 from spo_jax.search.runs.tracking.sending import Marks, Tracking
 from spo_jax.search.start import StartPair

@@ -24,6 +24,7 @@ from spo_jax.program import ROLES, Pair, Program, Role
 from spo_jax.search.methods import rounds_of
 from spo_jax.search.racing import NONE
 from spo_jax.search.rounds import RESPONSE, Best
+from spo_jax.search.runs.folders import DATABASE, locked, read_manifest, storage
 from spo_jax.search.runs.gaps import Measured, middle
 from spo_jax.search.runs.intact import REMEDY
 from spo_jax.search.runs.reading import (
@@ -51,14 +52,7 @@ from spo_jax.search.runs.records import (
     Timing,
 )
 from spo_jax.search.runs.references import kept
-from spo_jax.search.runs.store import (
-    DATABASE,
-    best_of,
-    locked,
-    open_database,
-    read_manifest,
-    storage,
-)
+from spo_jax.search.runs.store import best_of, open_database
 from spo_jax.search.runs.tables import REMEASURED, connect, unpacked
 from spo_jax.search.validation import Finals
 

@@ -9,8 +9,8 @@ import time
 from collections.abc import Mapping
 
 from spo_jax.errors import MissingExtra
+from spo_jax.search.runs.folders import BEST
 from spo_jax.search.runs.run import Run
-from spo_jax.search.runs.store import BEST
 from spo_jax.search.runs.tracking import Track, Tracker
 from spo_jax.search.runs.tracking.numbers import settings
 

@@ -5,9 +5,9 @@ from pathlib import Path
 from typing import Any
 
 from spo_jax.errors import InputError
+from spo_jax.search.runs.folders import DATABASE, LOG, locked
 from spo_jax.search.runs.report.write import html
 from spo_jax.search.runs.run import Run, load_run
-from spo_jax.search.runs.store import DATABASE, LOG, locked
 
 UNPLAYED = "A page that is watched does not play the pair: spo report does."
 TAIL = 8192  # bytes of the log that hold its last line
@@ -92,7 +92,7 @@ def last_line(log: Path) -> str:
 
 def found(paths: list[str]) -> list[Watched]:
     """The runs of folders, each a run or a folder of runs. Raises InputError for anything else."""
-    from spo_jax.search.runs.store import MANIFEST, list_runs
+    from spo_jax.search.runs.folders import MANIFEST, list_runs
 
     runs: dict[Path, Watched] = {}
     for each in map(Path, paths):
