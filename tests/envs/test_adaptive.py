@@ -8,11 +8,20 @@ import pytest
 from test_evaluation import DESTROY, REPAIR
 
 from spo_jax.envs.problems import get_problem
-from spo_jax.envs.run.adaptive import Adaptation, Operator, Outcome, Player, Roulettes, spun
+from spo_jax.envs.run.adaptive import (
+    PLAIN,
+    Adaptation,
+    Operator,
+    Outcome,
+    Player,
+    Roulettes,
+    spun,
+)
 from spo_jax.envs.run.local import LocalEvaluator
 from spo_jax.envs.run.search import Search, Terms
 from spo_jax.envs.run.shown import OBSERVED
 from spo_jax.program import Program
+from spo_jax.seeding import derive
 
 TSP = get_problem("tsp")
 RULES = Adaptation()
@@ -58,6 +67,16 @@ def test_weights_by_hand():
     assert [news[2:] for news in told] == [(0, 70.0), (5, 60.0), (0, 60.0), (3, 60.0)]
     assert told[-1][:2] == (-1, -1)
     assert all(0 <= d < 2 and 0 <= r < 3 for d, r, *_ in told[:-1])
+
+
+def test_the_plain_rules_draw_uniformly_and_accept_what_is_not_worse():
+    roulettes = Roulettes(PLAIN, 2, 2)
+    roulettes.begin([None] * 4, random.Random(1), 70.0, len(Outcome))
+    for outcome in Outcome:
+        roulettes.reward(None, outcome, 60.0)
+    assert roulettes.weights == ([1.0, 1.0], [1.0, 1.0])
+    accept = PLAIN.acceptance(1000.0, lambda: 0.0)
+    assert [accept(cost, 100.0, 50.0, 0) for cost in (99.0, 100.0, 100.1)] == [True, True, False]
 
 
 def test_a_roulette_is_fair():
@@ -110,6 +129,30 @@ def test_what_is_reported_is_what_the_rules_say(carry):
         for s in range(2):
             tour = TSP.decode(instance, found.rollouts.code_of(0, i, s))
             assert TSP.cost(instance, tour) == pytest.approx(best[i, s, -1], rel=1e-12)
+
+
+@pytest.mark.parametrize("carry", [True, False])
+def test_where_weights_begin_anew(carry):
+    """The draws replayed from the outcomes: a seed's weights go on from instance to instance, or
+    begin at 1 in each of its searches. At T = 0 a search draws nothing but operators.
+    """
+    cold = Adaptation(temperature=0.0)
+    instances, found = adapt([DESTROY, LAST], [REPAIR, BACK, SHUFFLED], rules=cold, carry=carry)
+    for s in range(2):
+        weights = [1.0] * 2, [1.0] * 3
+        for i, instance in enumerate(instances):
+            weights = weights if carry else ([1.0] * 2, [1.0] * 3)
+            luck = random.Random(derive("adaptive", derive("start", 0, instance.digest, s)))
+            for drawn, outcome in zip(
+                found.drawn[i, s].tolist(), found.outcomes[i, s].tolist(), strict=True
+            ):
+                assert drawn == [luck.choices(range(len(w)), w)[0] for w in weights]
+                reward = {Outcome.BEST: 1.5, Outcome.BETTER: 1.2, Outcome.WORSE: 0.8}
+                for w, place in zip(weights, drawn, strict=True):
+                    w[place] = (w[place] + reward.get(outcome, 0.1)) / 2
+    # Each seed has a start of its own.
+    starts = found.rollouts.best_cost[0, :, :, 0]
+    assert (starts[:, 0] != starts[:, 1]).all()
 
 
 def test_the_draws_follow_the_weights():

@@ -11,6 +11,7 @@ from common.tables import paper_values
 from spo_jax import presets
 from spo_jax.envs.problems import get_problem
 from spo_jax.envs.report.evaluation import parse_specs
+from spo_jax.envs.run.adaptive import PLAIN, Adaptation
 from spo_jax.errors import InputError
 
 
@@ -170,6 +171,7 @@ def test_asking_for_contenders(tmp_path):
     found = asked("--contenders", "spo,alns", "--glns", str(file))
     assert [each.name for each in found] == ["alns", "g-lns-released-alns", "g-lns-released", "spo"]
     assert not any(each.discovered for each in found[:3])
+    assert [each.adaptation for each in found[1:3]] == [Adaptation(), PLAIN]
     [given] = asked("--contenders", "spo", "--pair", str(file))
     assert (given.pair, given.discovered, given.colour) == (file, False, contenders.SPO.colour)
     more = asked("--contenders", "alns,spo", "--also", str(file))

@@ -110,6 +110,13 @@ def test_the_table_by_hand(measured, context):
     )
 
 
+def test_a_note_has_the_number_of_resets():
+    runs = [finished("p", 30, "FunSearch (2024)"), finished("q", 40, "FunSearch (2024)")]
+    for own, resets in zip(runs, ([0, 1, 1], [NAN, 1, 0]), strict=True):
+        own.metrics = {"resets": np.array(resets)}
+    assert "resets in each run: 2, 1;" in Measured(CONTENDERS["funsearch"], runs).note()
+
+
 def test_what_prints_alike_is_best_alike():
     rows = [("A", 1.0004), ("B", 1.0), ("C", 1.001), ("D", -0.0001)]
     cells = [(row, "f", "ours", "x", mean, NAN, NAN, 1, int(row == "D")) for row, mean in rows]

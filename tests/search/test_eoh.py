@@ -3,9 +3,10 @@
 from collections import Counter
 
 import pytest
-from method_fakes import by_numbers, individual, rng, run
-from spo_fakes import Evaluator, Generator, number_in
+from method_fakes import Writer, by_numbers, individual, rng, run
+from spo_fakes import Evaluator, Generator, number, number_in
 
+from spo_jax.envs.run.rollouts import Status
 from spo_jax.errors import InputError
 from spo_jax.program import Completion
 from spo_jax.program.grammar.base import CROSSOVERS, MUTATIONS
@@ -246,3 +247,35 @@ def test_the_population_is_what_survives_in_every_version(name):
     assert sum(done.counts.destroy_answers for done in rounds) == 100 + sum(
         done.metrics["retries"] for done in rounds
     )
+
+
+@pytest.mark.parametrize(
+    ("name", "count", "twice"), [("paper", 5, False), ("v0.1", 2, True), ("v0.2", 2, True)]
+)
+def test_how_many_parents_a_version_shows_and_whether_one_may_come_twice(name, count, twice):
+    def different(pair):
+        return Status.OK, number(pair.destroy.digest, pair.repair.digest) / 2
+
+    writer = Writer(numbers=100_000, broken=0)
+    evaluator = Evaluator(different, refuse=lambda n: False)
+    run(
+        "eoh", pairs=80, population_size=6, generator=writer, evaluator=evaluator,
+        method_settings={"version": name},
+    )  # fmt: skip
+    shown = [
+        [parent.digest for parent in prompt.parents]
+        for prompts, _, _ in writer.calls
+        for prompt in prompts
+        if prompt.form in ("eoh-e1", "eoh-e2")
+    ]
+    assert {len(parents) for parents in shown} == {count}
+    assert any(len(set(parents)) < count for parents in shown) == twice
+
+
+@pytest.mark.parametrize("name", ["v0.1", "v0.2"])
+def test_an_answer_that_cannot_be_read_counts(name):
+    rounds, _, _ = run(
+        "eoh", pairs=20, generator=Generator(broken=1.0), method_settings={"version": name}
+    )
+    assert sum(done.counts.destroy_answers for done in rounds) == 20
+    assert {done.metrics["retries"] for done in rounds} == {0}

@@ -171,6 +171,20 @@ def test_children_stay_on_the_island_of_their_prompt():
     assert checked > 20
 
 
+def test_a_rounds_prompts_are_drawn_together_and_their_islands_uniformly():
+    settings = {"islands": 3, "prompts": 600, "samples": 1, "seed": "none"}
+    writer = Writer(numbers=100_000, broken=0)
+    evaluator = Evaluator(by_numbers, refuse=lambda n: False)
+    _, end, _ = run(
+        "funsearch", method_settings=settings, pairs=600, generator=writer, evaluator=evaluator
+    )
+    prompts, samples, _ = writer.calls[0]
+    assert (len(prompts), samples) == (600, 1)
+    drawn = Counter(each.place for each in end.individuals)
+    for place in range(3):
+        assert drawn[place] / len(end.individuals) == pytest.approx(1 / 3, abs=0.06)
+
+
 def test_resets_go_by_shares_of_the_budget(monkeypatch):
     rules = FunSearch(islands=3, prompts=2, samples=2, reset=0.2)
     config = small(method="funsearch", rounds=2)

@@ -159,6 +159,28 @@ def test_where_numbers_are_missing_no_harmony_is_counted():
     assert json.loads(end.note)["spent"] == 40
 
 
+def test_harmony_search_goes_on_to_the_next_best_pair_with_numbers():
+    class Some(Numbered):
+        def sample(self, prompt, rng):
+            whole = Generator.sample(self, prompt, rng)
+            return whole if rng.random() < 0.85 else super().sample(prompt, rng)
+
+    _, end, _ = play(Some(numbers=100_000, broken=0), pairs=200)
+    tried = Counter()
+    for generation in range(2, 1 + max(each.place for each in end.individuals)):
+        born = [e for e in end.individuals if e.place == generation]
+        ranked = sorted((e for e in born if e.operator != "harmony"), key=lambda e: -e.utility)
+        able = [
+            any(constants_of(half.source) for half in (each.pair.destroy, each.pair.repair))
+            for each in ranked[:3]
+        ]
+        joined = [e.pair.destroy.parents[0] for e in born if e.operator == "harmony"]
+        base = able.index(True) if any(able) else None
+        tried[base] += 1
+        assert joined == ([] if base is None else [ranked[base].pair.destroy.digest])
+    assert min(tried[0], tried[1] + tried[2], tried[None]) > 0
+
+
 def test_first_harmonies_that_all_fail_are_not_counted_and_three_pairs_are_tried():
     known = set()
 
@@ -208,7 +230,9 @@ def test_crossovers_replace_the_population_and_mutants_join_it():
 
 
 def test_without_prose_the_forms_are_those_of_spo():
-    rounds, _, parts = play(Numbered(numbers=100_000, broken=0))
+    rounds, end, parts = play(Numbered(numbers=100_000, broken=0))
+    assert {p.warmer for prompts, _, _ in parts.generator.calls for p in prompts} == {0}
+    assert "seed" not in {each.operator for each in end.individuals}
     assert {p.form for prompts, _, _ in parts.generator.calls for p in prompts} == {
         INITIALIZATION, "shared-principle-crossover", "mechanism-replacement",
     }  # fmt: skip

@@ -6,8 +6,10 @@ from dataclasses import replace
 import pytest
 from method_fakes import Writer, by_numbers, individual, run
 from spo_fakes import Evaluator
+from spo_fakes import number as number_of
 
 from spo_jax.envs.problems import get_problem
+from spo_jax.envs.run.rollouts import Status
 from spo_jax.errors import InputError
 from spo_jax.program import ROLES, Program
 from spo_jax.search.methods.eoh import OPERATORS
@@ -209,3 +211,34 @@ def test_the_seed_of_reevo_is_the_first_elitist_and_no_member():
     assert seed.pair.destroy not in [member.program for member in rounds[0].destroys]
     parents = {p for each in end.individuals if each.round == 1 for p in each.pair.destroy.parents}
     assert parents == {seed.pair.destroy.digest}  # every first prompt showed it
+
+
+@pytest.mark.parametrize("method", ["reevo", "hsevo"])
+def test_a_seed_that_nothing_beats_is_the_elitist(method):
+    """It is drawn as a parent, and every mutant is its child; yet it is in no population."""
+    writer = Writer(numbers=100_000, broken=0)
+
+    def verdict(pair):
+        trivial = "Remove a tenth" in pair.destroy.strategy
+        return Status.OK, 0.75 if trivial else round(512 * number_of(pair.digest)) / 1024
+
+    rounds, end, _ = run(
+        method, generator=writer, evaluator=Evaluator(verdict, refuse=lambda n: False), pairs=40,
+        method_settings={"initial": 8}, population_size=4,
+    )  # fmt: skip
+    [seed] = [each for each in end.individuals if each.operator == "seed"]
+    born = [each for each in end.individuals if each.round > 1]
+    mutants = [each for each in born if each.operator == "mutation"]
+    assert mutants
+    assert {each.pair.destroy.parents for each in mutants} == {(seed.pair.destroy.digest,)}
+    crossed = [each.pair.destroy.parents for each in born if each.operator == "crossover"]
+    assert any(seed.pair.destroy.digest in parents for parents in crossed)
+    assert not any(m.program == seed.pair.destroy for done in rounds for m in done.destroys)
+    assert {p.warmer for prompts, _, _ in writer.calls[2:] for p in prompts} == {0}
+
+
+def test_glns_crosses_the_second_with_the_ideas_of_the_first():
+    text = asked("glns-crossover", 2).text
+    assert "similar in form to operator 2" in text
+    assert "inspiration from operator 1" in text
+    assert text.index("Operator 1\n") < text.index("Operator 2\n")

@@ -293,6 +293,33 @@ def test_parents_are_the_nodes_own():
             assert set(digests) == {numbered[n].pair.destroy.digest for n in path(each.place)}
         elif each.operator == "e1" and each.place == 1:
             assert 1 <= len(digests) <= 5
+    # e1 draws from one pair of each subtree of the root, which may be any in it.
+    place_of = {node.pair.destroy.digest: place for place, node in numbered.items()}
+    deep = 0
+    for each in (e for e in end.individuals if e.operator == "e1"):
+        drawn = [path(place_of[digest]) for digest in each.pair.destroy.parents]
+        assert len({p[-1] for p in drawn}) == len({p[0] for p in drawn})
+        deep += sum(len(p) > 1 for p in drawn)
+    assert deep > 3
+
+
+@pytest.mark.parametrize("depth", [1, 2])
+def test_no_node_below_the_depth_is_expanded(depth):
+    rounds, end, _ = run(
+        "mcts-ahd", generator=Thinker(numbers=100_000, broken=0), pairs=150,
+        evaluator=Evaluator(fine, refuse=lambda n: False),
+        method_settings={"depth": depth, "initial": 1, "exploration": 0},
+    )  # fmt: skip
+    # What is expanded at `depth` has its children one below.
+    assert max(done.metrics["tree_depth"] for done in rounds) == depth + 1
+    # The record's populations are the ten best of different objectives.
+    best: dict[float, object] = {}
+    for each in end.individuals:
+        if each.place:
+            best.setdefault(round(each.utility, 5), each.pair.destroy)
+    assert [m.program.digest for m in rounds[-1].destroys] == [
+        best[value].digest for value in sorted(best, reverse=True)[:10]
+    ]
 
 
 def failing(status):

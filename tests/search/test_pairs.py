@@ -164,9 +164,11 @@ def test_counts_of_a_round():
         return status, value
 
     evaluator = Evaluator(verdict, refuse=lambda n: n % 7 == 0)
-    rounds, _, _ = run(
+    rounds, _, parts = run(
         "best-of-n", rounds=1, responses=4, generator=Generator(numbers=20), evaluator=evaluator
     )
+    asked = [prompt for prompts, _, _ in parts.generator.calls for prompt in prompts]
+    assert {(prompt.form, prompt.parents) for prompt in asked} == {(INITIALIZATION, ())}
     [done] = rounds
     counts = done.counts
     assert counts.destroy_answers == small(rounds=1, responses=4).search.nominal_pairs == 50

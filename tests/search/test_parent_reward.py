@@ -17,6 +17,10 @@ NAN = math.nan
 TOLD = Calm(invalid=-0.8, copy=0.75, worse=0.5)
 
 
+def test_the_numbers_of_our_own_are_those_of_the_docs() -> None:
+    assert Calm() == Calm(invalid=-0.8, copy=0.75, worse=0.5, kl=0.04)
+
+
 def repair(name: str, *parents: str) -> Program:
     return Program("repair", name, parents=tuple(Program("repair", p).digest for p in parents))
 

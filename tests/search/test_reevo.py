@@ -115,11 +115,12 @@ def test_a_writer_of_prose_reflects():
 
 
 def test_a_writer_of_programs_alone_does_not():
-
     rounds, end, parts = run("reevo", method_settings=SETTINGS, rounds=1)
     assert {p.form for prompts, _, _ in parts.generator.calls for p in prompts} == {
         INITIALIZATION, "shared-principle-crossover", "mechanism-replacement",
     }  # fmt: skip
+    assert {p.warmer for prompts, _, _ in parts.generator.calls for p in prompts} == {0}
+    assert "seed" not in {each.operator for each in end.individuals}
     assert all(done.note == "" for done in rounds)
     assert ReEvo().variant(False).startswith("ReEvo without reflections (Ye et al. 2024): 30 first")
     assert ReEvo().variant(True).startswith("ReEvo (Ye et al. 2024): with short- and long-term")
