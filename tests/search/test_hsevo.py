@@ -76,9 +76,11 @@ def test_a_new_harmony_by_its_three_rules():
     stream, kinds = rng(), Counter()
     for _ in range(20_000):
         value = improvised(memory, BOUNDS, HsEvo(), stream)[ONE]
-        kinds["kept" if value == 0.25 else "near" if abs(value - 0.25) < 0.2 else "far"] += 1
-    # Of the uniform ones 0.4 of the width lies within 0.2 of 0.25.
-    for kind, share in (("kept", 0.35), ("near", 0.35 + 0.3 * 0.4), ("far", 0.3 * 0.6)):
+        near = "below" if value < 0.25 else "above"
+        kinds["kept" if value == 0.25 else near if abs(value - 0.25) < 0.2 else "far"] += 1
+    # Of the uniform ones 0.2 of the width lies within 0.2 of 0.25 on either side.
+    half = 0.35 / 2 + 0.3 * 0.2
+    for kind, share in (("kept", 0.35), ("below", half), ("above", half), ("far", 0.3 * 0.6)):
         assert kinds[kind] / 20_000 == pytest.approx(share, abs=0.012)
     # Parameters are drawn apart from each other, each from any harmony of the memory.
     memory = [{ONE: 0.2, TWO: 11.0}, {ONE: 0.7, TWO: 17.0}]
