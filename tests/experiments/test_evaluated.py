@@ -10,9 +10,11 @@ from common import budgets, contenders, evaluated
 from common.cli import Context
 
 from spo_jax.config import Settings
+from spo_jax.envs.glns_operators import load_each
 from spo_jax.envs.problems import get_problem
 from spo_jax.envs.problems.alns import Settings as AlnsSettings
 from spo_jax.envs.problems.tsp.alns import alns_search
+from spo_jax.envs.run.adaptive import Adaptation
 from spo_jax.envs.run.local import LocalEvaluator
 from spo_jax.envs.run.rollouts import Status
 from spo_jax.envs.run.shown import HIDDEN
@@ -138,6 +140,43 @@ def test_a_runs_pair_is_evaluated_as_it_was_discovered(instances, context, monke
         with LocalEvaluator(TSP, **options) as evaluator:
             plain = evaluator.run([pair], instances, seeds=(0, 1), steps=5, fail_fast=False)
         np.testing.assert_array_equal(each.best_cost, plain.best_cost[0])
+
+
+OPERATORS = """
+import random
+
+def destroy_last(x, destroy_cnt, problem_data):
+    return x[-destroy_cnt:], x[:-destroy_cnt]
+
+def destroy_random(x, destroy_cnt, problem_data):
+    removed = random.sample(x, destroy_cnt)
+    return removed, [node for node in x if node not in removed]
+
+def insert_back(x, removed, problem_data):
+    return x + removed
+"""
+
+
+def test_released_operators_have_new_weights_for_each_instance_and_seed(
+    instances, context, tmp_path
+):
+    file = tmp_path / "operators.py"
+    file.write_text(OPERATORS)
+    theirs = replace(contenders.RELEASED[0], operators=file)
+    context = replace(context, budget=replace(context.budget, steps=40))
+    found = evaluated.evaluate_operators(theirs, context, instances)
+    programs = load_each(file, TSP)
+    with LocalEvaluator(TSP) as evaluator:
+        anew, carried = (
+            evaluator.adaptive(
+                programs["destroy"], programs["repair"], instances, (0, 1), 40, Adaptation(),
+                carry=carry,
+            ).rollouts.best_cost[0]
+            for carry in (False, True)
+        )  # fmt: skip
+    np.testing.assert_array_equal(found.best_cost, anew)
+    assert (anew[0] == carried[0]).all()
+    assert (anew[1:] != carried[1:]).any()
 
 
 def test_chunks_have_one_limit_each():
