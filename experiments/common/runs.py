@@ -40,12 +40,17 @@ CPU = "cpu.json"  # in OUT: CPU seconds of the runs there
 def discover(problem: str, preset: str, own: Mapping[str, Any], path: Path) -> Run:
     """Start the run at `path`, resume it, or read it if it is finished.
 
-    own: settings above the preset's. Raises InputError where the run has other settings.
+    own: settings above the preset's. Raises InputError where the run has other settings; a preset
+    file may lie elsewhere now.
     """
-    done = finished(path)
     settings = spo_jax.settings(problem, preset, **own)
+    begun = load_run(path) if path.exists() else None
     return spo_jax.discover(
-        settings=settings, preset=preset, path=path, resume=True, verbose=not done
+        settings=settings,
+        preset=begun.preset if begun else preset,
+        path=path,
+        resume=True,
+        verbose=begun is None or begun.status != "finished",
     )
 
 

@@ -1,0 +1,43 @@
+"""Runs that experiments share, from wherever their preset file lies."""
+
+import pytest
+from common.runs import discover
+
+from spo_jax.errors import InputError
+
+PRESET = """
+[search]
+rounds = {rounds}
+mutation_groups = 1
+crossover_groups = 1
+finalists = 0
+select = "utility"
+
+[evaluation]
+on = ["uniform:8x1"]
+steps = 4
+rollouts = 1
+
+[generator]
+name = "grammar"
+
+[learning]
+update = "none"
+"""
+
+
+@pytest.mark.long
+def test_a_run_is_read_where_its_preset_file_was_moved(tmp_path, monkeypatch):
+    monkeypatch.setenv("SPO_CACHE", str(tmp_path / "cache"))
+    here, there = tmp_path / "bench.toml", tmp_path / "checkout" / "bench.toml"
+    here.write_text(PRESET.format(rounds=1))
+    own = {"seed": 3, "workers": 1}
+    run = discover("tsp", str(here), own, tmp_path / "run")
+    there.parent.mkdir()
+    here.rename(there)
+    again = discover("tsp", str(there), own, tmp_path / "run")
+    assert again.status == "finished"
+    assert again.best == run.best
+    there.write_text(PRESET.format(rounds=2))  # the same name, and other settings
+    with pytest.raises(InputError, match="rounds is 1 there and 2 here"):
+        discover("tsp", str(there), own, tmp_path / "run")
