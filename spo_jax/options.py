@@ -121,7 +121,11 @@ def task(sub: argparse.ArgumentParser) -> None:
 
 def evaluate(sub: argparse.ArgumentParser) -> None:
     add = sub.add_argument
-    add("pair", metavar="PAIR_OR_RUN", help="a pair file, or a run folder for its best pair")
+    add(
+        "pair",
+        metavar="PAIR_OR_RUN",
+        help="a pair file, a run folder for its best pair, or shipped for the pair that ships",
+    )
     add("--problem", metavar="P", help=f"{PROBLEM} (a run knows its own)")
     _groups(sub)
     add("--steps", type=_count, default=500, help="LNS steps of a rollout (default: 500)")
@@ -154,8 +158,8 @@ def solve(sub: argparse.ArgumentParser) -> None:
         nargs="+",
         action="extend",
         metavar="PAIR_OR_RUN",
-        help="pair files or run folders; of several each step draws one by its success so far "
-        "(default: the pair that ships)",
+        help="pair files, run folders, or shipped for the pair that ships (the default); of several "
+        "each step draws one by its success so far",
     )
     add("--problem", metavar="P", help="the problem (default: by the suffix of INSTANCE)")
     _files(sub)

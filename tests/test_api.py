@@ -364,6 +364,28 @@ def test_a_pair_from_anywhere(run: spo_jax.Run, tmp_path: Path) -> None:
         spo_jax.evaluate(run.best.pair, on="uniform:9x2")
 
 
+def test_the_pair_that_ships_by_name(
+    run: spo_jax.Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    ships = spo_jax.get_problem("tsp").pair
+    assert ships is not None
+    terms: dict[str, Any] = {"steps": 5, "seeds": 1, "references": "none", "workers": 1}
+
+    def cost(pair: Any) -> float | None:
+        return spo_jax.evaluate(pair, "tsp", "uniform:30x2", **terms).groups[0].summary.mean_cost
+
+    assert run.best is not None
+    assert cost("shipped") == cost(ships) != cost(run)
+    [instance] = spo_jax.get_problem("tsp").sample(30, 1, seed=1)
+    both = spo_jax.solve(instance, ["shipped", run], steps=5, workers=1)
+    assert both.cost == spo_jax.solve(instance, [ships, run], steps=5, workers=1).cost
+    with pytest.raises(InputError, match="shipped does not say which problem"):
+        spo_jax.evaluate("shipped", on="uniform:30x2")
+    spo_jax.save_pair(tmp_path / "shipped", run.best.pair)  # a file of that name goes before it
+    assert cost("shipped") == cost(run)
+
+
 def bad_survivors(candidates: Any, context: Any) -> list[Any]:
     return [1]
 

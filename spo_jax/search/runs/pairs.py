@@ -34,7 +34,8 @@ def evaluate(
 ) -> evaluation.Report:
     """Roll a pair out on groups of instances, as `spo evaluate`; gaps to references, intervals.
 
-    pair: or a pair file, the file of operators of G-LNS, or a run, whose best pair is meant.
+    pair: or a pair file, the file of operators of G-LNS, a run, whose best pair is meant, or
+    "shipped", the one that comes with the problem.
     problem: a name or a Problem; a run knows its own. on: "uniform:SIZExCOUNT[@SEED]", instance
     files and folders, each a group of its own. workers: processes, by default one per usable core.
     distances, capacity: how files are read, as `spo_jax.envs.reading.Reading` has it.
@@ -169,11 +170,10 @@ def contest(
     assert isinstance(known, Problem)
     rows: dict[str, tuple[Pair, dict[str, Any]]] = {}
     for each in listed:
-        ships = each == SHIPPED and not Path(SHIPPED).exists()
-        if ships and not pairs and not known.pair:  # a problem of the user's, that brings none
+        if _ships(each) and not pairs and not known.pair:  # a problem of the user's, that brings none
             continue
-        _, [pair], terms = resolve_all(None if ships else each, known)
-        name = "pair" if ships else _row(each)
+        _, [pair], terms = resolve_all(each, known)
+        name = "pair" if _ships(each) else _row(each)
         again = sum(other == name or other.startswith(f"{name} (") for other in rows)
         own_terms = {"state": terms["state"][0], "on_invalid": terms["on_invalid"]}
         rows[f"{name} ({again + 1})" if again else name] = pair, own_terms
@@ -193,6 +193,11 @@ def contest(
 
 
 SHIPPED = "shipped"  # the pair that comes with the problem
+
+
+def _ships(pair: Any) -> bool:
+    """Whether the pair that comes with the problem is meant; a file of that name goes before it."""
+    return isinstance(pair, str) and pair == SHIPPED and not Path(SHIPPED).exists()
 
 
 def _row(pair: Any) -> str:
@@ -267,10 +272,13 @@ def resolve(
         if problem is not None and problem.name != own.name:
             raise InputError(f"{run.path} is a run for {own.name}, not for {problem.name}")
         return own, pair_of(run), run.config
-    found = None if is_operators(pair) else load_pair(pair)
+    ships = _ships(pair)
+    found = None if ships or is_operators(pair) else load_pair(pair)
     if problem is None:
         listed = ", ".join(known_problems())
         raise InputError(f"{pair} does not say which problem it is for: add --problem ({listed})")
+    if ships:
+        return problem, solving.shipped_pair(problem), Settings()
     return problem, found or load_operators(pair, problem), Settings()
 
 

@@ -4,7 +4,6 @@ from pathlib import Path
 
 from spo_jax.config import Settings
 from spo_jax.envs.problem import Problem
-from spo_jax.envs.report.solve import shipped_pair
 from spo_jax.errors import InputError
 from spo_jax.search.runs.pairs import SHIPPED, resolve
 from spo_jax.search.start import StartPair
@@ -23,8 +22,7 @@ def start_pairs(config: Settings, problem: Problem) -> list[StartPair]:
     """
     found: dict[str, StartPair] = {}
     for name in config.search.start_pairs:
-        pair = shipped_pair(problem) if name == SHIPPED else resolve(name, problem)[1]
-        each = StartPair.of(name, pair)
+        each = StartPair.of(name, resolve(name, problem)[1])
         if each.pair.digest in found:
             raise InputError(
                 f"--start-pairs: {name} is the same pair as {found[each.pair.digest].name}; "
