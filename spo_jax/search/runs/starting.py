@@ -4,6 +4,7 @@ from pathlib import Path
 
 from spo_jax.config import Settings
 from spo_jax.envs.problem import Problem
+from spo_jax.envs.report.solve import shipped_pair
 from spo_jax.errors import InputError
 from spo_jax.search.runs.pairs import SHIPPED, resolve
 from spo_jax.search.start import StartPair
@@ -22,7 +23,8 @@ def start_pairs(config: Settings, problem: Problem) -> list[StartPair]:
     """
     found: dict[str, StartPair] = {}
     for name in config.search.start_pairs:
-        each = StartPair.of(name, resolve(name, problem)[1])
+        pair = shipped_pair(problem) if name == SHIPPED else resolve(name, problem)[1]
+        each = StartPair.of(name, pair)
         if each.pair.digest in found:
             raise InputError(
                 f"--start-pairs: {name} is the same pair as {found[each.pair.digest].name}; "
