@@ -158,8 +158,8 @@ def solve(sub: argparse.ArgumentParser) -> None:
         nargs="+",
         action="extend",
         metavar="PAIR_OR_RUN",
-        help="pair files, run folders, or shipped for the pair that ships (the default); of several "
-        "each step draws one by its success so far",
+        help="pair files, run folders, or shipped for the pair that ships (the default); of "
+        "several each step draws one by its success so far",
     )
     add("--problem", metavar="P", help="the problem (default: by the suffix of INSTANCE)")
     _files(sub)

@@ -170,10 +170,11 @@ def contest(
     assert isinstance(known, Problem)
     rows: dict[str, tuple[Pair, dict[str, Any]]] = {}
     for each in listed:
-        if _ships(each) and not pairs and not known.pair:  # a problem of the user's, that brings none
+        ships = _ships(each)
+        if ships and not pairs and not known.pair:  # a problem of the user's, that brings none
             continue
         _, [pair], terms = resolve_all(each, known)
-        name = "pair" if _ships(each) else _row(each)
+        name = "pair" if ships else _row(each)
         again = sum(other == name or other.startswith(f"{name} (") for other in rows)
         own_terms = {"state": terms["state"][0], "on_invalid": terms["on_invalid"]}
         rows[f"{name} ({again + 1})" if again else name] = pair, own_terms
