@@ -64,11 +64,25 @@ def test_one_run_is_no_test():
     assert "+1.000 |" in between.table(found, gaps, COLUMNS)
 
 
+def test_the_mean_over_all_columns_by_hand():
+    added = between.with_all("SPO", {**GAPS, "less": {"uniform-50": np.array([1.0])}})
+    assert list(added["SPO"]["all"]) == [1.0, 1.5, 2.0]
+    assert list(added["by hand"]["all"]) == [1.25]
+    assert "all" not in added["less"]
+    found = between.against("SPO", added, [*COLUMNS, between.ALL]).set_index(["column", "method"])
+    pooled = found.loc[("all", "other")]
+    assert (pooled.runs, pooled.difference) == (2, 1.0), "a run with a missing column is left out"
+    assert pooled.family == 2
+    alone = {name: {"uniform-50": own["uniform-50"]} for name, own in GAPS.items()}
+    assert between.with_all("SPO", alone) == alone
+
+
 def test_what_is_written(tmp_path, capsys):
     paths = between.write("SPO", GAPS, COLUMNS, f"{tmp_path}/tsp-runs")
     assert [path.name for path in paths] == ["tsp-runs.csv", "tsp-runs.md"]
     rows = paths[1].read_text().splitlines()
     assert rows[2].split(" | ")[:2] == ["| SPO", "2.000 ± 1.000"]
     assert rows[3].startswith("| other | +2.000 (-0.484 to +4.484), p = 0.15 [")
-    assert len(pd.read_csv(paths[0])) == 4
+    assert len(pd.read_csv(paths[0])) == 6  # with the mean over both columns
+    assert "All columns" in rows[0]
     assert "p of a paired t test" in capsys.readouterr().out
