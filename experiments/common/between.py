@@ -114,8 +114,8 @@ def table(found: pd.DataFrame, gaps: Gaps, columns: Sequence[Group]) -> str:
         f"\n\nThe first row: mean gap over runs, and ± their standard deviation. Others: their gap "
         "minus it in percentage points, paired by seed, with its 95% Student t interval; p of a "
         f"paired t test after Holm over the tests of a column, bold below {LEVEL}; in square "
-        "brackets the difference that as many runs would see in 80 of 100 such tables. All columns: "
-        "their mean, of runs without a missing gap.\n"
+        "brackets the difference that as many runs would see in 80 of 100 such tables. All columns "
+        "is their mean, of runs without a missing gap.\n"
     )
 
 
