@@ -3,7 +3,7 @@
     python experiments/main_tables.py --problem tsp --budget smoke
     python experiments/main_tables.py --problem cvrp --paper --data DATA
     python experiments/main_tables.py --glns operators.py --contenders alns,g-lns,spo
-    python experiments/main_tables.py --also docs/pairs/tsp-standard.py mine.py
+    python experiments/main_tables.py --also shipped mine.py
 
     python experiments/main_tables.py --problem tsp --match both
     python experiments/main_tables.py --base-url URL --model NAME --prompt-price 1 \

@@ -13,6 +13,7 @@ from typing import Any
 
 from spo_jax.envs.run.adaptive import PLAIN, Adaptation
 from spo_jax.errors import InputError
+from spo_jax.search.runs.pairs import is_shipped
 
 HANDCRAFTED, DISCOVERY, OURS = "handcrafted", "discovery", "ours"
 FAMILIES = (HANDCRAFTED, DISCOVERY, OURS)
@@ -41,7 +42,7 @@ class Contender:
     problems: tuple[str, ...] = BOTH
     baseline: str | None = None
     settings: Mapping[str, Any] | None = None
-    pair: Path | None = None
+    pair: Path | str | None = None
     operators: Path | None = None
     adaptation: Adaptation = PLAIN
     note: str = ""
@@ -127,8 +128,9 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--pair", metavar="FILE", help="a pair or run for SPO, without discovery")
     parser.add_argument("--glns", metavar="FILE", help="released operators of G-LNS, as two rows")
     parser.add_argument(
-        "--also", nargs="+", default=(), metavar="FILE", help="pairs or runs as rows of their own"
-    )
+        "--also", nargs="+", default=(), metavar="FILE",
+        help="pairs or runs as rows of their own; shipped is the pair that ships",
+    )  # fmt: skip
 
 
 def asked(args: Namespace) -> list[Contender]:
@@ -136,8 +138,8 @@ def asked(args: Namespace) -> list[Contender]:
 
     Raises InputError for an unknown name, a file that does not exist, and a label used twice.
     """
-    for path in (*args.also, *(each for each in (args.pair, args.glns) if each)):
-        if not Path(path).exists():
+    for path in filter(None, (*args.also, args.pair, args.glns)):
+        if not Path(path).exists() and (path == args.glns or not is_shipped(path)):
             raise InputError(f"{path}: there is no such file")
     found = [each for each in CONTENDERS.values() if args.problem in each.problems]
     if args.contenders:
@@ -153,14 +155,22 @@ def asked(args: Namespace) -> list[Contender]:
         if SPO not in found:
             raise InputError(f"--pair {args.pair} stands for spo: add spo to --contenders")
         own = Path(args.pair)
-        found[found.index(SPO)] = replace(SPO, settings=None, pair=own, note=f"pair {own.name}")
+        found[found.index(SPO)] = replace(
+            SPO, settings=None, pair=_given(args.pair), note=f"pair {own.name}"
+        )
     if args.glns:
         place = sum(each.family != OURS for each in found)
         found[place:place] = [replace(each, operators=Path(args.glns)) for each in RELEASED]
-    for path in map(Path, args.also):
+    for name in args.also:
+        path = Path(name)
         if path.stem in {each.label for each in (*CONTENDERS.values(), *found)}:
             raise InputError(f"--also {path}: another row has the label {path.stem}")
         found.append(Contender(
-            f"given-{path.stem}", path.stem, OURS, "#7B3F9E", "h", "-", 2.0, pair=path
+            f"given-{path.stem}", path.stem, OURS, "#7B3F9E", "h", "-", 2.0, pair=_given(name)
         ))  # fmt: skip
     return found
+
+
+def _given(name: str) -> Path | str:
+    """The path of a pair or a run; the name of the pair that ships stays a name."""
+    return name if is_shipped(name) else Path(name)

@@ -162,7 +162,9 @@ def test_every_problem_has_a_look_for_each():
     assert [each.name for each in everyone if each.width >= contenders.SPO.width] == ["spo"]
 
 
-def test_asking_for_contenders(tmp_path):
+def test_asking_for_contenders(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
     def asked(*arguments):
         return contenders.asked(parsed(*arguments))
 
@@ -176,12 +178,16 @@ def test_asking_for_contenders(tmp_path):
     assert (given.pair, given.discovered, given.colour) == (file, False, contenders.SPO.colour)
     more = asked("--contenders", "alns,spo", "--also", str(file))
     assert [each.label for each in more] == ["ALNS", "SPO", "operators"]
+    ships = asked("--contenders", "alns,spo", "--also", "shipped")[-1]
+    assert (ships.name, ships.label, ships.pair) == ("given-shipped", "shipped", "shipped")
+    assert asked("--contenders", "spo", "--pair", "shipped")[0].pair == "shipped"
     (tmp_path / "ALNS.py").write_text("# mine\n")
     for arguments, complaint in (
         (("--also", file, file), "another row has the label operators"),
         (("--contenders", "spo", "--also", tmp_path / "ALNS.py"), "has the label ALNS"),
         (("--contenders", "or-tools"), "no contender 'or-tools' for tsp: use nearest-neighbor"),
         (("--glns", tmp_path / "none.py"), r"none\.py: there is no such file"),
+        (("--glns", "shipped"), "shipped: there is no such file"),
         (("--contenders", "alns", "--pair", file), "add spo to --contenders"),
     ):
         with pytest.raises(InputError, match=complaint):

@@ -170,7 +170,7 @@ def contest(
     assert isinstance(known, Problem)
     rows: dict[str, tuple[Pair, dict[str, Any]]] = {}
     for each in listed:
-        ships = _ships(each)
+        ships = is_shipped(each)
         if ships and not pairs and not known.pair:  # a problem of the user's, that brings none
             continue
         _, [pair], terms = resolve_all(each, known)
@@ -196,7 +196,7 @@ def contest(
 SHIPPED = "shipped"  # the pair that comes with the problem
 
 
-def _ships(pair: Any) -> bool:
+def is_shipped(pair: Any) -> bool:
     """Whether the pair that comes with the problem is meant; a file of that name goes before it."""
     return isinstance(pair, str) and pair == SHIPPED and not Path(SHIPPED).exists()
 
@@ -273,7 +273,7 @@ def resolve(
         if problem is not None and problem.name != own.name:
             raise InputError(f"{run.path} is a run for {own.name}, not for {problem.name}")
         return own, pair_of(run), run.config
-    ships = _ships(pair)
+    ships = is_shipped(pair)
     found = None if ships or is_operators(pair) else load_pair(pair)
     if problem is None:
         listed = ", ".join(known_problems())
