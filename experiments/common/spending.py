@@ -76,7 +76,7 @@ def matched(contenders: Sequence[Contender], match: str, context: Context) -> li
     evaluated, their failures included. both: it has two rows. rounds: SPO has a second row, of runs
     that end after as many rounds as evaluate what the other methods' runs did; cheaper than the
     others, as its runs are short. Raises InputError where SPO is not among them, or is a pair, and
-    for rounds where there is no other method.
+    for rounds where there is no other method, or SPO's runs differ in rounds.
     """
     if match == "programs":
         return list(contenders)
@@ -109,6 +109,8 @@ def _with_rounds(runs: Sequence[Run], pairs: float) -> Contender:
 
     A run of fewer rounds begins as the longer one of the same seed, so these are counted in it.
     """
+    if len({len(run.best_by_round) for run in runs}) > 1:
+        raise InputError("--match rounds needs runs of as many rounds each: leave out --minutes")
     after = np.mean([[each.evaluations for each in run.best_by_round] for run in runs], axis=0)
     rounds = int(np.abs(after - pairs).argmin()) + 1
     return replace(

@@ -101,6 +101,9 @@ def test_spo_with_as_few_pairs_as_the_others(context, monkeypatch):
     assert (short.name, short.label) == ("spo-3-rounds", "SPO (equal pairs)")  # 250 is nearest
     assert short.settings == {"rounds": 3}
     assert short.note == "ends after 3 rounds, as the other methods evaluate 235 pairs"
+    made["spo"][0].best_by_round.pop()
+    with pytest.raises(InputError, match="runs of as many rounds each: leave out --minutes"):
+        spending.matched(asked, "rounds", context)
     with pytest.raises(InputError, match="--match rounds needs another method that discovers"):
         spending.matched([CONTENDERS["alns"], SPO], "rounds", context)
     with pytest.raises(InputError, match="--match rounds needs SPO's own runs"):

@@ -23,6 +23,7 @@ def start_pairs(config: Settings, problem: Problem) -> list[StartPair]:
     """
     found: dict[str, StartPair] = {}
     for name in config.search.start_pairs:
+        # Not by `resolve`, where a file of that name goes first: a run may be resumed elsewhere.
         pair = shipped_pair(problem) if name == SHIPPED else resolve(name, problem)[1]
         each = StartPair.of(name, pair)
         if each.pair.digest in found:
