@@ -1,5 +1,11 @@
-"""Runs that experiments share, from wherever their preset file lies."""
+"""Runs that experiments share, from wherever their preset file lies, and the extra they need."""
 
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import common
 import pytest
 from common.runs import discover
 
@@ -41,3 +47,18 @@ def test_a_run_is_read_where_its_preset_file_was_moved(tmp_path, monkeypatch):
     there.write_text(PRESET.format(rounds=2))  # the same name, and other settings
     with pytest.raises(InputError, match="rounds is 1 there and 2 here"):
         discover("tsp", str(there), own, tmp_path / "run")
+
+
+def test_without_the_study_extra_a_script_is_refused_in_one_sentence(tmp_path):
+    (tmp_path / "sitecustomize.py").write_text(
+        "import importlib.util as util\n"
+        "find = util.find_spec\n"
+        "util.find_spec = lambda name, *more: None if name == 'pandas' else find(name, *more)\n"
+    )
+    script = Path(common.__file__).parent.parent / "main_tables.py"
+    done = subprocess.run(
+        [sys.executable, str(script), "--help"], capture_output=True, text=True,
+        env={**os.environ, "PYTHONPATH": str(tmp_path)},
+    )  # fmt: skip
+    assert done.returncode == 2
+    assert done.stderr == "experiments need the study extra: pip install 'spo-jax[study]'\n"
