@@ -15,11 +15,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+
 from common import cli, compared, contenders, figures
 from common.contenders import Contender
 from common.evaluated import Evaluated, load_group, mean_of_known, milestones
 from common.tables import interval
-
 from spo_jax.errors import InputError
 
 

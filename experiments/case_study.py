@@ -24,11 +24,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+
 from common import cli, figures
 from common.budgets import INSTANCE_SEED
 from common.evaluated import referenced
 from common.runs import asked_runs, reads_state
-
 from spo_jax.envs.problem import Instance, Solution
 from spo_jax.envs.problems import get_problem
 from spo_jax.envs.problems.tsp.picture import places

@@ -24,10 +24,10 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
+
 from common import cli
 from common.runs import discover
 from common.tables import markdown, write_text
-
 from spo_jax import presets
 from spo_jax.envs.problems import get_problem
 from spo_jax.envs.report.intervals import mean_interval

@@ -9,7 +9,6 @@ See common/study.py.
 import sys
 
 from common import cli, study
-
 from spo_jax import presets
 
 

@@ -17,10 +17,10 @@ from itertools import product
 from typing import Any
 
 import numpy as np
+
 from common import cli, figures
 from common.evaluated import evaluate_pair, load_group, mean_of_known
 from common.runs import asked_runs, best_programs
-
 from spo_jax.errors import InputError
 from spo_jax.program import Pair
 from spo_jax.search.runs.run import Run

@@ -19,7 +19,6 @@ from typing import Any
 
 from common import cli
 from common.tables import markdown
-
 from spo_jax.envs.problem import Instance
 from spo_jax.envs.problems import get_problem
 from spo_jax.program import Pair

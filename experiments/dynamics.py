@@ -20,12 +20,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+
 from common import cli, figures
 from common.cli import Context
 from common.contenders import SPO
 from common.evaluated import referenced, require_references
 from common.runs import again, asked_runs, typical_pairs
-
 from spo_jax.envs.metrics import reference_gap
 from spo_jax.envs.problem import Instance
 from spo_jax.errors import InputError

@@ -21,13 +21,13 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+
 from common import cli, compared, contenders, figures, tables
 from common.budgets import Group
 from common.cli import Context
 from common.contenders import Contender
 from common.evaluated import Evaluated, evaluate_pair, load_group, mean_of_known, milestones
 from common.tables import Table
-
 from spo_jax.envs.problem import Instance
 from spo_jax.search.runs.run import Run
 

@@ -19,10 +19,10 @@ from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
-import corpus
 import jax
 import numpy as np
 
+import corpus
 from spo_jax.envs.problems import get_problem
 from spo_jax.envs.run.local import LocalEvaluator
 from spo_jax.errors import Rejection

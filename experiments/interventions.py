@@ -19,11 +19,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+
 from common import cli, figures
 from common.contenders import SPO
 from common.evaluated import Evaluated, evaluate_pair, load_group, mean_of_known, pairs_of
 from common.tables import interval
-
 from spo_jax.envs.problem import Instance
 from spo_jax.envs.run.shown import INVERTED, OBSERVED, Showing, fixed, given
 from spo_jax.errors import InputError

@@ -19,7 +19,6 @@ from pathlib import Path
 from typing import Any
 
 from common import cli, study
-
 from spo_jax.errors import InputError
 
 ARMS: dict[str, dict[str, Any]] = {

@@ -26,7 +26,6 @@ import argparse
 import sys
 
 from common import cli, compared, contenders, rehearsal, spending
-
 from spo_jax.errors import InputError
 
 

@@ -20,7 +20,6 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from common import cli
-
 from spo_jax.envs.problem import Instance, Problem
 from spo_jax.envs.problems import get_problem
 from spo_jax.envs.report.reference_files import Row, read_references, write_references

@@ -22,10 +22,10 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+
 from common import cli
 from common.runs import again
 from common.tables import markdown, write_csv, write_text
-
 from spo_jax.envs.problems import get_problem
 from spo_jax.envs.specs import parse_spec
 from spo_jax.errors import InputError

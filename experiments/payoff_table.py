@@ -27,10 +27,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+
 from common import cli
 from embedded_quality import Writer
-from writers import SAMPLED, by_model
-
 from spo_jax.envs.problem import Problem
 from spo_jax.envs.problems import get_problem
 from spo_jax.envs.run.local import LocalEvaluator
@@ -40,6 +39,7 @@ from spo_jax.program import Pair, Program, normalise
 from spo_jax.rl.policy import model_folder
 from spo_jax.seeding import derive
 from spo_jax.words import EMBEDDED
+from writers import SAMPLED, by_model
 
 SIDE = 16  # of a block
 CHUNK = 32  # prompts that are answered together

@@ -26,7 +26,6 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
-import corpus
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -34,6 +33,7 @@ import optax
 from flax import nnx
 from optax.contrib import MuonDimensionNumbers, muon
 
+import corpus
 from spo_jax.program import Program
 from spo_jax.program.grammar.base import FORMS
 from spo_jax.rl.checkpoint import Checkpoints

@@ -26,7 +26,6 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).parents[1]))  # for `common`
 from common import cli
 from common.tables import markdown
-
 from spo_jax.envs.problem import Instance
 from spo_jax.envs.problems import get_problem
 from spo_jax.envs.run.cluster.evaluator import ClusterEvaluator

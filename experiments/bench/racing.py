@@ -20,7 +20,6 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).parents[1]))  # for `common`
 from common import cli
 from common.tables import markdown
-
 from spo_jax.envs.problems import get_problem
 from spo_jax.errors import InputError
 from spo_jax.program import Pair

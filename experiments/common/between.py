@@ -14,10 +14,10 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+
 from common.budgets import Group
 from common.significance import LEVEL, ROUNDING, holm
 from common.tables import markdown, write_csv, write_text
-
 from spo_jax.search.lab import power
 
 ALL = Group("all", "columns", "All")  # the mean over a table's columns

@@ -10,13 +10,13 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+
 from common import between, significance, tables
 from common.cli import Context
 from common.contenders import EQUAL_PAIRS, SPO, Contender
 from common.evaluated import Evaluated, evaluate, load, mean_of_known
 from common.runs import runs_of
 from common.tables import Table
-
 from spo_jax.envs.problem import Instance
 from spo_jax.errors import MissingExtra
 from spo_jax.search.methods import hsevo, mcts_ahd, reevo

@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+
 from common.contenders import OURS, Contender
 from common.tables import write_csv
-
 from spo_jax.envs.problem import Instance, Solution
 from spo_jax.envs.problems.tsp.picture import places
 from spo_jax.envs.textfiles import write_atomically

@@ -17,12 +17,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+
+import spo_jax
 from common.cli import Context
 from common.contenders import Contender
 from common.runs import settings_of
 from common.tables import markdown
-
-import spo_jax
 from spo_jax.config import Settings
 from spo_jax.errors import InputError
 from spo_jax.generator import Generator

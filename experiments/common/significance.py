@@ -17,6 +17,7 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+
 from common.budgets import Group
 from common.tables import FAILED, interval, markdown, write_csv, write_text
 

@@ -11,12 +11,12 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+
 from common.cli import Context
 from common.compared import Measured
 from common.contenders import DISCOVERY, EQUAL_PAIRS, SPO, Contender
 from common.runs import CPU, counted, runs_of
 from common.tables import interval, markdown, write_csv, write_text
-
 from spo_jax.errors import InputError
 from spo_jax.search.runs.run import Run
 

@@ -25,11 +25,11 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+
 from common import between, cli, figures, heldout
 from common.runs import CPU, STATE, counted, cpu_seconds, discover, finished, reads_state
 from common.significance import holm
 from common.tables import markdown, write_csv, write_text
-
 from spo_jax import flags, presets
 from spo_jax.config import Settings
 from spo_jax.envs.problems import get_problem

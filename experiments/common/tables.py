@@ -15,8 +15,8 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from common.budgets import Group
 
+from common.budgets import Group
 from spo_jax.envs.report.intervals import mean_interval
 from spo_jax.envs.textfiles import write_atomically
 

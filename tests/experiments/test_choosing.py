@@ -2,9 +2,10 @@
 
 import sys
 
-import choosing
 import numpy as np
 import pytest
+
+import choosing
 
 
 def test_rollouts_of_a_rule() -> None:

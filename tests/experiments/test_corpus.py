@@ -5,11 +5,11 @@ import random
 from collections import defaultdict
 from itertools import islice
 
-import corpus
 import numpy as np
-import pretrain_embedded
 import pytest
 
+import corpus
+import pretrain_embedded
 from spo_jax.envs.problems import get_problem
 from spo_jax.envs.run.local import LocalEvaluator
 from spo_jax.program import Pair, Prompt, parse_response

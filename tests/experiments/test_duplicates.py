@@ -1,6 +1,7 @@
 """Programs that are one after renaming and folding, and those that are not."""
 
 import pytest
+
 from duplicates import canonical, repeated
 
 ONE = """

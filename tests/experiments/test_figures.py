@@ -13,20 +13,20 @@ from argparse import Namespace
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
+import pytest
+
 import anytime
 import case_study
 import cross_play
 import dynamics
 import interventions
-import numpy as np
-import pytest
+import spo_jax
 from common import budgets, contenders, figures
 from common import evaluated as evaluation
 from common import runs as rounds
 from common.budgets import Budget
 from common.evaluated import Evaluated
-
-import spo_jax
 from spo_jax.envs.problems import get_problem
 from spo_jax.envs.report.intervals import mean_interval
 from spo_jax.envs.run.local import LocalEvaluator

@@ -2,9 +2,9 @@
 
 from pathlib import Path
 
-import make_references as script
 import pytest
 
+import make_references as script
 from spo_jax.envs.problems import get_problem
 from spo_jax.envs.problems.tsp import references
 from spo_jax.envs.report.reference_files import Row, read_references

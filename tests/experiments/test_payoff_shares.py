@@ -4,9 +4,9 @@ import sys
 from types import SimpleNamespace
 
 import numpy as np
-import payoff_shares
 import pytest
 
+import payoff_shares
 import spo_jax
 from spo_jax.errors import InputError
 from spo_jax.search.lab.shares import shares_of

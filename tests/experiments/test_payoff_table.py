@@ -8,15 +8,15 @@ import sys
 from pathlib import Path
 
 import numpy as np
-import payoff_table
 import pytest
-from writers import Written, by_grammar
 
+import payoff_table
 from spo_jax.envs.problems import get_problem
 from spo_jax.envs.run.local import LocalEvaluator
 from spo_jax.program import Pair, Program
 from spo_jax.search.lab.tables import load_table
 from spo_jax.seeding import derive
+from writers import Written, by_grammar
 
 ROOT = Path(__file__).parents[2]
 TINY = ("--size", "8", "--instances", "2", "--rollouts", "1", "--steps", "12")

@@ -5,13 +5,13 @@ import math
 import re
 from dataclasses import replace
 
-import main_tables
 import numpy as np
 import pytest
+
+import main_tables
+import spo_jax
 from common import cli, contenders, rehearsal
 from common.budgets import BUDGETS
-
-import spo_jax
 from spo_jax.errors import InputError
 from spo_jax.program import ROLES, Prompt
 from spo_jax.program.answers import parse_answer

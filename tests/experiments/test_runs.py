@@ -5,10 +5,10 @@ import subprocess
 import sys
 from pathlib import Path
 
-import common
 import pytest
-from common.runs import discover
 
+import common
+from common.runs import discover
 from spo_jax.errors import InputError
 
 PRESET = """

@@ -6,9 +6,9 @@ import math
 
 import numpy as np
 import pytest
+
 from common import significance
 from common.budgets import Group
-
 from spo_jax.envs.report.intervals import mean_interval
 
 NAN = math.nan

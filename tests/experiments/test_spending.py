@@ -5,16 +5,16 @@ import math
 from dataclasses import replace
 from types import SimpleNamespace
 
-import main_tables
 import numpy as np
 import pytest
+
+import main_tables
 from common import compared, contenders, spending
 from common.budgets import BUDGETS, Budget
 from common.cli import Context
 from common.compared import Measured
 from common.contenders import CONTENDERS, SPO
 from common.runs import CPU
-
 from spo_jax.envs.problems import get_problem
 from spo_jax.errors import InputError
 from spo_jax.search.runs.run import load_run

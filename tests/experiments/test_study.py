@@ -7,15 +7,15 @@ import sys
 from pathlib import Path
 from types import SimpleNamespace
 
-import credit_study
-import learning
 import numpy as np
 import pandas as pd
 import pytest
+
+import credit_study
+import learning
+import spo_jax
 from common import heldout, study
 from common.runs import STATE, reads_state
-
-import spo_jax
 from spo_jax.config import Settings
 from spo_jax.errors import InputError
 from spo_jax.presets import settings

@@ -6,12 +6,13 @@ import sys
 from dataclasses import replace
 from types import SimpleNamespace
 
-import ablations
-import efficiency
-import main_tables
 import numpy as np
 import pandas as pd
 import pytest
+
+import ablations
+import efficiency
+import main_tables
 from common import compared, contenders, tables
 from common.budgets import BUDGETS, Budget, Group
 from common.cli import Context
@@ -19,7 +20,6 @@ from common.compared import Measured
 from common.contenders import CONTENDERS
 from common.evaluated import Evaluated
 from common.tables import CELL, Table
-
 from spo_jax.config import Settings
 from spo_jax.envs.problems import get_problem
 from spo_jax.envs.report.intervals import mean_interval
