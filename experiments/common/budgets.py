@@ -45,7 +45,7 @@ class Budget:
     """What an experiment may spend.
 
     presets: of `spo discover`, by problem, names or files; settings: those above the preset's.
-    discovery_seeds: independent runs of every discovery method, seeds 0, 1, ...
+    discovery_seeds: independent runs of every discovery method, of seeds first_seed, +1, ...
     uniform: by problem, instances of each size. files: most files of a benchmark group; largest:
         nodes or customers of its largest file; None for no limit.
     evaluation_seeds: rollouts of an instance; steps: LNS iterations of a rollout. patience: CPU
@@ -57,6 +57,7 @@ class Budget:
     presets: Mapping[str, str]
     uniform: Mapping[str, Mapping[int, int]]
     discovery_seeds: int = 1
+    first_seed: int = 0
     files: int | None = None
     largest: int | None = None
     evaluation_seeds: int = 3
@@ -65,6 +66,11 @@ class Budget:
     solver_seconds: float | None = None
     effort: str = "standard"
     settings: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def seeds(self) -> range:
+        """Of the discovery runs of a method."""
+        return range(self.first_seed, self.first_seed + self.discovery_seeds)
 
     def groups(self, problem: str, data: str | Path | None = None) -> list[Group]:
         """The columns of a problem in the paper's order. data: folder of tsplib/ and cvrplib/."""
@@ -124,7 +130,8 @@ class Budget:
         return (
             f"Budget {self.name}: preset {Path(self.presets[problem]).stem}"
             f"{f' ({own})' if own else ''}; "
-            f"discovery runs per method: {self.discovery_seeds}; rollouts per instance: "
+            f"discovery runs per method: {self.discovery_seeds}"
+            f"{f' from seed {self.first_seed}' if self.first_seed else ''}; rollouts per instance: "
             f"{self.evaluation_seeds}, {self.steps} steps."
         )
 

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 from common.budgets import BUDGETS, PROBLEMS, Budget, Group
-
 from spo_jax import flags
 from spo_jax.config import MAX_WORKERS, Settings
 from spo_jax.envs.problem import Problem
@@ -91,6 +90,10 @@ def parser(doc: str | None, problem: str = "tsp", group: str = "", runs: bool = 
     made.add_argument("--references", metavar="FILE", help="better references than the known ones")
     made.add_argument("--seeds", type=int, metavar="N", help="runs of each discovery method")
     made.add_argument(
+        "--first-seed", type=int, default=0, metavar="N",
+        help="seed of the first of them (default: 0), as where several machines share the runs",
+    )  # fmt: skip
+    made.add_argument(
         "--discovery", default="", metavar="'--SETTING VALUE ...'",
         help="settings of spo discover for all runs, above the budget's",
     )  # fmt: skip
@@ -121,6 +124,9 @@ def budget_of(args: Namespace) -> Budget:
         if args.seeds < 1:
             raise InputError(f"--seeds is {args.seeds}; there is at least one discovery run")
         budget = replace(budget, discovery_seeds=args.seeds)
+    if args.first_seed < 0:
+        raise InputError(f"--first-seed is {args.first_seed}; seeds begin at 0")
+    budget = replace(budget, first_seed=args.first_seed)
     own = {**endpoint(args), **settings_in(args.discovery, "--discovery")}
     if {"seed", "method", "workers"} & own.keys():
         raise InputError("--discovery: seed, method and workers are the experiment's own")

@@ -21,10 +21,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+
 from common.cli import Context
 from common.contenders import Contender
 from common.runs import runs_of
-
 from spo_jax import __version__
 from spo_jax.config import Settings
 from spo_jax.envs.glns_operators import load_each
@@ -194,7 +194,7 @@ def pairs_of(contender: Contender, context: Context) -> list[tuple[str, Pair, Se
         return [(contender.name, *resolve(contender.pair, context.problem)[1:])]
     return [
         (f"{contender.name}-seed{seed}", run.best.pair, run.config)
-        for seed, run in enumerate(runs_of(contender, context))
+        for seed, run in zip(context.budget.seeds, runs_of(contender, context), strict=True)
         if run.best is not None
     ]
 

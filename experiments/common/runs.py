@@ -14,11 +14,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+
+import spo_jax
 from common.budgets import PROBLEMS
 from common.cli import Context
 from common.contenders import SPO, Contender
-
-import spo_jax
 from spo_jax.envs.metrics import leader_credit
 from spo_jax.envs.problem import Instance
 from spo_jax.envs.problems import get_problem
@@ -34,7 +34,7 @@ from spo_jax.search.utility import get_utility, mean_scores
 from spo_jax.words import SPO as SPO_METHOD
 
 STATE = "steps_since_improvement"
-CPU = "cpu.json"  # in OUT: CPU seconds of the runs there
+CPU = "cpu"  # folder in OUT: CPU seconds of the runs there, a file for each
 
 
 def discover(problem: str, preset: str, own: Mapping[str, Any], path: Path) -> Run:
@@ -64,17 +64,29 @@ def cpu_seconds() -> float:
     return sum(os.times()[:4])
 
 
-def counted(path: Path, name: str, seconds: float) -> float:
-    """CPU seconds that a run took so far, over all the calls that went on with it.
+def discover_counted(
+    problem: str, preset: str, own: Mapping[str, Any], path: Path, out: Path
+) -> Run:
+    """`discover`, where what it spends is added to what `spent_by` tells."""
+    done, began = finished(path), cpu_seconds()
+    try:
+        return discover(problem, preset, own, path)
+    finally:  # a run that is stopped has spent something too
+        if not done and path.exists():
+            before = spent_by(path.name, out)
+            total = (0.0 if math.isnan(before) else before) + cpu_seconds() - began
+            (out / CPU).mkdir(parents=True, exist_ok=True)
+            write_atomically(out / CPU / f"{path.name}.json", json.dumps({"seconds": total}))
 
-    NaN for a run that was made elsewhere. Those of all runs are kept in the file `path`.
+
+def spent_by(name: str, out: Path) -> float:
+    """CPU seconds of a run, over all the calls that went on with it; NaN if it was made elsewhere.
+
+    A file for each run, so that scripts with one OUT do not overwrite each other's, and the OUT
+    folders of several machines can be copied together.
     """
-    kept: dict[str, float] = json.loads(path.read_text()) if path.exists() else {}
-    if seconds:
-        kept[name] = kept.get(name, 0.0) + seconds
-        path.parent.mkdir(parents=True, exist_ok=True)
-        write_atomically(path, json.dumps(kept, indent=1))
-    return kept.get(name, math.nan)
+    path = out / CPU / f"{name}.json"
+    return float(json.loads(path.read_text())["seconds"]) if path.exists() else math.nan
 
 
 def runs_of(contender: Contender, context: Context) -> list[Run]:
@@ -83,14 +95,10 @@ def runs_of(contender: Contender, context: Context) -> list[Run]:
     Raises InputError where a run differs from what is asked for, or has no valid pair.
     """
     problem, budget, runs = context.problem.name, context.budget, []
-    for seed in range(budget.discovery_seeds):
+    for seed in budget.seeds:
         path = context.out / "discovery" / f"{problem}-{contender.name}-seed{seed}"
         own = {**settings_of(contender, context), "seed": seed, "workers": context.workers}
-        done, began = finished(path), cpu_seconds()
-        try:
-            runs.append(discover(problem, budget.presets[problem], own, path))
-        finally:  # a run that is stopped has spent something too
-            counted(context.out / CPU, path.name, 0.0 if done else cpu_seconds() - began)
+        runs.append(discover_counted(problem, budget.presets[problem], own, path, context.out))
         if runs[-1].best is None:
             raise InputError(f"{path} has no valid pair: use a larger budget, or another seed")
     return runs

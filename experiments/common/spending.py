@@ -15,7 +15,7 @@ import pandas as pd
 from common.cli import Context
 from common.compared import Measured
 from common.contenders import DISCOVERY, EQUAL_PAIRS, SPO, Contender
-from common.runs import CPU, counted, runs_of
+from common.runs import runs_of, spent_by
 from common.tables import interval, markdown, write_csv, write_text
 from spo_jax.errors import InputError
 from spo_jax.search.runs.run import Run
@@ -41,7 +41,7 @@ def spent(measured: Sequence[Measured], context: Context) -> pd.DataFrame:
             "programs": run.best_by_round[-1].answers,
             "other": int(np.nansum(run.metrics.get("reflections", ()))),
             "pairs": run.evaluated,
-            "cpu_seconds": counted(context.out / CPU, run.path.name, 0.0),
+            "cpu_seconds": spent_by(run.path.name, context.out),
         }
         for each in measured
         for run in each.runs

@@ -27,7 +27,7 @@ import numpy as np
 import pandas as pd
 
 from common import between, cli, figures, heldout
-from common.runs import CPU, STATE, counted, cpu_seconds, discover, finished, reads_state
+from common.runs import STATE, discover_counted, reads_state, spent_by
 from common.significance import holm
 from common.tables import markdown, write_csv, write_text
 from spo_jax import flags, presets
@@ -100,9 +100,8 @@ def study(args: Namespace, arms: Arms) -> None:
         for arm, own in arms.items():
             settings = {**given, **own, "seed": seed}
             path = out / f"{folders[arm]}-seed{seed}"
-            done, began = finished(path), cpu_seconds()
-            run = discover(args.problem, args.preset, settings, path)
-            spent = counted(out / CPU, path.name, 0.0 if done else cpu_seconds() - began)
+            run = discover_counted(args.problem, args.preset, settings, path, out)
+            spent = spent_by(path.name, out)
             found = heldout.gaps(run, sets, out)
             own_gaps = {GAP + each: found[each] for each in sets}
             rows[arm, seed] = {"cpu": spent, **measures_of(run), **own_gaps}

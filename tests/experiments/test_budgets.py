@@ -5,9 +5,9 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+
 from common import budgets, cli, contenders
 from common.tables import paper_values
-
 from spo_jax import presets
 from spo_jax.envs.problems import get_problem
 from spo_jax.envs.report.evaluation import parse_specs
@@ -96,7 +96,10 @@ def test_what_the_command_line_changes(tmp_path, monkeypatch):
     context = cli.context(
         parsed("--seeds", "2", "--workers", "3", "--discovery", "--rounds 4 --no-state")
     )
-    assert context.budget.discovery_seeds == 2
+    assert context.budget.seeds == range(2)
+    later = cli.context(parsed("--seeds", "2", "--first-seed", "4"))
+    assert later.budget.seeds == range(4, 6)
+    assert "discovery runs per method: 2 from seed 4;" in later.summary
     assert context.budget.settings == {"rounds": 4, "finalists": 8, "state": False}
     assert "preset standard (rounds 4, finalists 8, state False)" in context.summary
     assert (context.out, context.workers) == (Path("runs/experiments/small"), 3)
@@ -109,6 +112,7 @@ def test_what_the_command_line_changes(tmp_path, monkeypatch):
     assert presets.settings("tsp", "smoke", **own.settings).learning.update == "grpo"
     for arguments, complaint in (
         (("--seeds", "0"), "at least one discovery run"),
+        (("--first-seed", "-1"), "seeds begin at 0"),
         (("--discovery", "--seed 3"), "the experiment's own"),
         (("--discovery", "--ronds 3"), "--discovery: .*--ronds"),
         (("--discovery", "--rounds many"), "rounds is 'many'"),

@@ -6,9 +6,9 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+
 from common import budgets, contenders, evaluated
 from common.cli import Context
-
 from spo_jax.config import Settings
 from spo_jax.envs.glns_operators import load_each
 from spo_jax.envs.problems import get_problem

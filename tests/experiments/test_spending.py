@@ -1,7 +1,9 @@
 """What runs spent, and methods with the budget that SPO spent."""
 
 import csv
+import json
 import math
+import shutil
 from dataclasses import replace
 from types import SimpleNamespace
 
@@ -34,7 +36,9 @@ def run(name, answers, pairs, **metrics):
 
 
 def test_what_runs_spent_by_hand(context, capsys):
-    (context.out / CPU).write_text('{"spo-seed0": 10.0, "reevo-seed0": 7.5, "reevo-seed1": 8.5}')
+    (context.out / CPU).mkdir()
+    for name, seconds in {"spo-seed0": 10.0, "reevo-seed0": 7.5, "reevo-seed1": 8.5}.items():
+        (context.out / CPU / f"{name}.json").write_text(json.dumps({"seconds": seconds}))
     measured = [
         Measured(CONTENDERS["alns"]),
         Measured(
@@ -190,3 +194,34 @@ def test_both_matchings_end_to_end(tmp_path, monkeypatch, capsys):
     assert int(rows["Best-of-N"]["pairs"]) < int(rows["Best-of-N (equal pairs)"]["pairs"])
     assert all(float(row["cpu_seconds"]) > 0 for row in rows.values())
     assert "programs written" in capsys.readouterr().out
+
+
+@pytest.mark.slow
+def test_machines_that_share_the_runs(tmp_path, monkeypatch, capsys):
+    """Each makes some seeds; copied together, their folders give the table of one machine."""
+    monkeypatch.setitem(BUDGETS, "smoke", TINY)
+    monkeypatch.setenv("SPO_CACHE", str(tmp_path / "cache"))
+    monkeypatch.delenv("SPO_DATA", raising=False)
+
+    def table(name, *seeds):
+        line = ["main_tables.py", "--budget", "smoke", "--workers", "1",
+                "--out", str(tmp_path / name), "--contenders", "best-of-n,spo", *seeds]  # fmt: skip
+        monkeypatch.setattr("sys.argv", line)
+        assert main_tables.main() == 0
+        return capsys.readouterr().out
+
+    table("whole", "--seeds", "2")
+    table("first", "--seeds", "1")
+    assert "discovery runs per method: 1 from seed 1" in table("second", "--first-seed", "1")
+    names = {path.name for path in (tmp_path / "second" / "discovery").iterdir()}
+    assert names == {"tsp-best-of-n-seed1", "tsp-spo-seed1"}
+    for name in ("first", "second"):
+        for folder in ("discovery", "evaluations", "cpu"):
+            own, joined = tmp_path / name / folder, tmp_path / "joined" / folder
+            shutil.copytree(own, joined, dirs_exist_ok=True)
+    assert "Discovering" not in table("joined", "--seeds", "2")
+    for name in ("tsp.csv", "tsp-runs.csv"):
+        tables = [(tmp_path / out / "tables" / name).read_text() for out in ("whole", "joined")]
+        assert tables[0] == tables[1]
+    with open(tmp_path / "joined" / "tables" / "tsp-spent.csv") as file:
+        assert all(float(row["cpu_seconds"]) > 0 for row in csv.DictReader(file))
