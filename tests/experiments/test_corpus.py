@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import corpus
-import pretrain_embedded
+import pretrain_data
 from spo_jax.envs.problems import get_problem
 from spo_jax.envs.run.local import LocalEvaluator
 from spo_jax.program import Pair, Prompt, parse_response
@@ -29,7 +29,7 @@ def examples() -> list[corpus.Example]:
 @pytest.fixture(scope="module")
 def tokenizer(tmp_path_factory: pytest.TempPathFactory) -> Tokenizer:
     folder = tmp_path_factory.mktemp("tokenizer")
-    pretrain_embedded.train_tokenizer(folder, seed=0, answers=150)
+    pretrain_data.train_tokenizer(folder, seed=0, answers=150)
     return Tokenizer.load(folder)
 
 
@@ -143,8 +143,8 @@ def test_rewritten_programs_do_what_they_did() -> None:
 def test_template_lines_are_single_tokens(
     tokenizer: Tokenizer, examples: list[corpus.Example]
 ) -> None:
-    assert tokenizer.size == pretrain_embedded.VOCABULARY
-    lines = pretrain_embedded.template_lines()
+    assert tokenizer.size == pretrain_data.VOCABULARY
+    lines = pretrain_data.template_lines()
     assert all(len(tokenizer.encode(line)) == 1 for line in lines)
     for example in examples[:40]:
         prompt = tokenizer.prompt(example.prompt.text)
@@ -156,9 +156,9 @@ def test_template_lines_are_single_tokens(
 def test_batches_hold_every_example_once_and_weigh_its_parts(
     tokenizer: Tokenizer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(pretrain_embedded, "WINDOW", 48)
-    monkeypatch.setattr(pretrain_embedded, "WIDTHS", (1024, 4096))
-    data = pretrain_embedded.Data(tokenizer, seed=3, tokens=8192)
+    monkeypatch.setattr(pretrain_data, "WINDOW", 48)
+    monkeypatch.setattr(pretrain_data, "WIDTHS", (1024, 4096))
+    data = pretrain_data.Data(tokenizer, seed=3, tokens=8192)
     batches = data.batches(1)
     rows = [
         (tokens[mask], weights[mask])
@@ -171,7 +171,7 @@ def test_batches_hold_every_example_once_and_weigh_its_parts(
     for tokens, weights in rows:
         text = tokenizer.decode(tokens[weights == 1.0])
         assert tokens[-1] == tokenizer.stops[0]
-        shown = tokenizer.decode(tokens[weights == pretrain_embedded.PARENTS])
+        shown = tokenizer.decode(tokens[weights == pretrain_data.PARENTS])
         assert "You are an expert" not in shown
         answers[text].append(shown)
     for number in range(48, 96):
@@ -183,11 +183,11 @@ def test_batches_hold_every_example_once_and_weigh_its_parts(
 def test_the_stream_goes_on_where_it_was_left(
     tokenizer: Tokenizer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(pretrain_embedded, "WINDOW", 16)
-    data = pretrain_embedded.Data(tokenizer, seed=3, tokens=4096)
-    whole = list(islice(pretrain_embedded.stream(data, 0, 0), 9))
+    monkeypatch.setattr(pretrain_data, "WINDOW", 16)
+    data = pretrain_data.Data(tokenizer, seed=3, tokens=4096)
+    whole = list(islice(pretrain_data.stream(data, 0, 0), 9))
     window, place, _ = whole[3]
-    rest = list(islice(pretrain_embedded.stream(data, window, place + 1), 5))
+    rest = list(islice(pretrain_data.stream(data, window, place + 1), 5))
     for (w, p, rows), (x, q, again) in zip(whole[4:], rest, strict=True):
         assert (w, p) == (x, q)
         np.testing.assert_array_equal(rows.tokens, again.tokens)
