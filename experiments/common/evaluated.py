@@ -193,8 +193,8 @@ def pairs_of(contender: Contender, context: Context) -> list[tuple[str, Pair, Se
     if contender.pair is not None:
         return [(contender.name, *resolve(contender.pair, context.problem)[1:])]
     return [
-        (f"{contender.name}-seed{seed}", run.best.pair, run.config)
-        for seed, run in zip(context.budget.seeds, runs_of(contender, context), strict=True)
+        (f"{contender.name}-seed{run.config.seed}", run.best.pair, run.config)
+        for run in runs_of(contender, context)
         if run.best is not None
     ]
 

@@ -66,9 +66,9 @@ def test_a_rehearsal_counts_what_the_run_asks(tmp_path, monkeypatch):
 
     best_of_n = contenders.CONTENDERS["best-of-n"]
     args = argparse.Namespace(
-        problem="tsp", budget="smoke", seeds=None, workers=1, out=str(tmp_path), data=None,
-        references=None, base_url="http://127.0.0.1:1/v1", model="fake", prompt_price=2.0,
-        completion_price=8.0, discovery="--pairs 6 --size 8",
+        problem="tsp", budget="smoke", seeds=None, first_seed=0, workers=1, out=str(tmp_path),
+        data=None, references=None, base_url="http://127.0.0.1:1/v1", model="fake",
+        prompt_price=2.0, completion_price=8.0, discovery="--pairs 6 --size 8",
     )  # fmt: skip
     found = rehearsal.bill(best_of_n, cli.context(args))
     with serving(answer) as server:
@@ -98,8 +98,8 @@ def test_a_long_run_is_rehearsed_in_part(tmp_path, monkeypatch):
 
     monkeypatch.setattr(spo_jax, "discover", stopped)
     args = argparse.Namespace(
-        problem="tsp", budget="paper", seeds=None, workers=1, out=str(tmp_path), data=None,
-        references=None, base_url="http://127.0.0.1:1/v1", model="fake", discovery="",
+        problem="tsp", budget="paper", seeds=None, first_seed=0, workers=1, out=str(tmp_path),
+        data=None, references=None, base_url="http://127.0.0.1:1/v1", model="fake", discovery="",
     )  # fmt: skip
     context = cli.context(args)
     assert context.budget.settings["generator"] == "openai"
