@@ -50,8 +50,8 @@ def test_the_page_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     names: dict[str, Any] = {"__name__": "__main__"}
     for block in re.findall(r"^```python\n(.*?)^```$", text, re.DOTALL | re.MULTILINE):
         exec(block, names)
-    [line] = [line for line in text.splitlines() if line.startswith("| `Instance ")]
-    assert set(re.findall(r"[A-Z]\w+", line)) - {"Instance"} < set(dir(spo_jax))
+    [line] = [line for line in text.splitlines() if line.startswith("| the nouns ")]
+    assert {"Instance", "Observer"} < set(re.findall(r"`(\w+)`", line)) < set(dir(spo_jax))
 
 
 @pytest.mark.slow

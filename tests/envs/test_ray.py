@@ -112,10 +112,13 @@ def folder() -> Iterator[str]:
 
 
 @pytest.fixture
-def cluster(folder: str) -> Iterator[Any]:
+def cluster(folder: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     """A head without CPUs."""
     from ray.cluster_utils import Cluster
 
+    # Where it notes its address; it does not make the folder, which a new machine lacks.
+    monkeypatch.setenv("RAY_TMPDIR", folder)
+    (Path(folder) / "ray").mkdir()
     made = Cluster(
         initialize_head=True,
         head_node_args={
