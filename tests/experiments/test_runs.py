@@ -1,5 +1,6 @@
 """Runs that experiments share, from wherever their preset file lies, and the extra they need."""
 
+import math
 import os
 import subprocess
 import sys
@@ -8,6 +9,7 @@ from pathlib import Path
 import pytest
 
 import common
+from common import runs
 from common.runs import discover
 from spo_jax.errors import InputError
 
@@ -47,6 +49,32 @@ def test_a_run_is_read_where_its_preset_file_was_moved(tmp_path, monkeypatch):
     there.write_text(PRESET.format(rounds=2))  # the same name, and other settings
     with pytest.raises(InputError, match="rounds is 1 there and 2 here"):
         discover("tsp", str(there), own, tmp_path / "run")
+
+
+def test_seconds_of_all_calls_that_went_on_with_a_run(tmp_path, monkeypatch):
+    path, clock = tmp_path / "discovery" / "spo-seed0", iter([1.0, 4.0, 10.0, 15.0, 20.0, 30.0])
+
+    def call(*, stops=False, done=False):
+        def run(*arguments):
+            path.mkdir(parents=True, exist_ok=True)
+            if stops:
+                raise KeyboardInterrupt
+            return "the run"
+
+        monkeypatch.setattr(runs, "finished", lambda path: done)
+        monkeypatch.setattr(runs, "cpu_seconds", lambda: next(clock))
+        monkeypatch.setattr(runs, "discover", run)
+        return runs.discover_counted("tsp", "quick", {}, path, tmp_path)
+
+    assert math.isnan(runs.spent_by(path.name, tmp_path))
+    with pytest.raises(KeyboardInterrupt):
+        call(stops=True)
+    assert runs.spent_by(path.name, tmp_path) == 3.0
+    assert call() == "the run"
+    assert runs.spent_by(path.name, tmp_path) == 8.0
+    call(done=True)  # reading costs nothing
+    assert runs.spent_by(path.name, tmp_path) == 8.0
+    assert math.isnan(runs.spent_by("spo-seed1", tmp_path))
 
 
 def test_without_the_study_extra_a_script_is_refused_in_one_sentence(tmp_path):
