@@ -251,7 +251,8 @@ def _solve(args: argparse.Namespace) -> int:
                 raise
     problem, pairs, terms = resolve_all(args.pair, name)
     terms = terms | _sandbox(args)
-    instance = read_instance(problem, args.instance, _reading(args))
+    with (searched := Searched(sys.stderr, args.instance)):
+        instance = read_instance(problem, args.instance, _reading(args))
     out = Path(args.out) if args.out else default_output(args.instance, problem)
     inputs = [args.instance, *given, *([args.start] if args.start else [])]
     _check_output(out, *inputs)
@@ -266,7 +267,8 @@ def _solve(args: argparse.Namespace) -> int:
     # Before the search, which may take long.
     for line in (*remarks_of(instance), *remarks_on_pairs(problem, [instance], named_pairs)):
         print(line, file=sys.stderr)
-    with Searched(sys.stderr, instance) as searched:
+    with searched:
+        searched.starts(instance)
         found = unwrap(solve)(  # whose errors name options
             instance,
             pairs,

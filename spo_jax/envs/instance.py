@@ -3,12 +3,15 @@
 import hashlib
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import combinations_with_replacement
 from typing import Any
 
 import numpy as np
 
 from spo_jax.envs.canonical import canonical
 from spo_jax.errors import InputError
+
+_TILE = 1024  # rows and columns that fit into a cache with their transposes
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,6 +30,7 @@ class Instance:
         accepts. It must not be changed.
     certified: whether the reference is proven optimal.
     file: other data of the instance's file, such as node ids; no rules can read it.
+    symmetric: whether `dist` is known to be; None: `directed` looks when it is asked.
 
     Raises InputError for demands that are not whole numbers.
     """
@@ -44,6 +48,7 @@ class Instance:
     extra: dict[str, Any] = field(default_factory=dict)
     certified: bool = False
     file: dict[str, Any] = field(default_factory=dict)
+    symmetric: bool | None = None
 
     def __post_init__(self) -> None:
         # `digest` writes the bytes of one dtype, so there is no other.
@@ -76,7 +81,7 @@ class Instance:
             head += ":extra"
         h.update(head.encode())
         if self.dist is not None:
-            h.update(np.ascontiguousarray(self.dist, dtype="<f8").tobytes())
+            h.update(np.ascontiguousarray(self.dist, dtype="<f8").data)
         if self.demands is not None:
             h.update(np.ascontiguousarray(self.demands, dtype="<i8").tobytes())
         if self.extra:
@@ -86,7 +91,11 @@ class Instance:
     @cached_property
     def directed(self) -> bool:
         """Whether some way is not as long as the way back: the TSP is then called asymmetric."""
-        return self.dist is not None and not np.array_equal(self.dist, self.dist.T)
+        if self.dist is None or self.symmetric is not None:
+            return self.symmetric is False
+        tiles = [slice(k, k + _TILE) for k in range(0, len(self.dist), _TILE)]
+        halves = combinations_with_replacement(tiles, 2)
+        return any(not np.array_equal(self.dist[i, j], self.dist[j, i].T) for i, j in halves)
 
     @property
     def nbytes(self) -> int:

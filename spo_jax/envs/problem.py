@@ -174,8 +174,12 @@ class Problem:
         except Infeasible as error:
             raise InputError(f"{path} is no solution of {instance.name}: {error}") from None
 
-    def construct(self, instance: Instance) -> Solution:
-        """A good solution that is found at once; the same for the same instance."""
+    def construct(self, instance: Instance, until: float = math.inf) -> Solution:
+        """A good solution that is found at once; the same for the same instance.
+
+        until: the time.monotonic() after which a construction that improves its solution gives what
+        it has. One that is always quick may leave this parameter out.
+        """
         raise self._without("construction", "implement construct, or start at random")
 
     def part(self, instance: Instance, solution: Solution, center: int, size: int) -> Part:

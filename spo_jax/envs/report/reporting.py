@@ -6,7 +6,14 @@ from collections.abc import Mapping, Sequence
 from typing import TextIO
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
 from rich.table import Table
 
 from spo_jax.envs.problem import Instance
@@ -195,19 +202,23 @@ def number_text(value: float | None, digits: int) -> str:
 
 
 class Searched:
-    """Progress of a search on a terminal: the best cost, its gap, the time left. Else nothing."""
+    """Progress of `spo solve` on a terminal: that it reads; the best cost, its gap, the time left.
+    Else nothing.
 
-    def __init__(self, bar: TextIO, instance: Instance):
-        self._instance = instance
+    path: of the instance, which `starts` tells once it is read.
+    """
+
+    def __init__(self, bar: TextIO, path: str):
         self._bar = Progress(
             TextColumn("{task.description}", markup=False),
             BarColumn(),
+            TimeElapsedColumn(),
             TextColumn("{task.fields[left]}", markup=False),
             console=console(bar),
             transient=True,
             disable=not console(bar).is_terminal,
         )
-        self._task = self._bar.add_task(f"{instance.name}: starting", total=1.0, left="")
+        self._task = self._bar.add_task(f"{path}: reading", total=None, left="")
 
     def __enter__(self) -> "Searched":
         self._bar.start()
@@ -215,6 +226,11 @@ class Searched:
 
     def __exit__(self, *error: object) -> None:
         self._bar.stop()
+
+    def starts(self, instance: Instance) -> None:
+        """What is read, and searched from now on."""
+        self._instance = instance
+        self._bar.update(self._task, description=f"{instance.name}: starting", total=1.0)
 
     def __call__(self, news: News) -> None:
         gap = gap_of(self._instance, news.cost)
@@ -242,6 +258,8 @@ def solved_lines(found: Solved) -> list[str]:
     ]
     if found.stop is not None:
         lines.append("stopped early: this is the best so far")
+    elif not found.steps and not found.failed:
+        lines.append("no step ended in time: this is the start")
     if found.failed:
         status, reason = found.failed[0]
         lines.append(f"{len(found.failed)} of {found.searches} searches failed: {status}: {reason}")

@@ -3,6 +3,7 @@
 Searches run side by side in the sandbox, one in each worker; see `spo_jax.envs.run.team`.
 """
 
+import inspect
 import math
 import time
 from collections.abc import Callable, Iterable, Sequence
@@ -96,13 +97,17 @@ def shipped_pair(problem: Problem) -> Pair:
     return load_pair(problem.pair)
 
 
-def start_of(problem: Problem, instance: Instance, start: str | Path) -> Solution:
+def start_of(
+    problem: Problem, instance: Instance, start: str | Path, until: float = math.inf
+) -> Solution:
     """The first solution of a search: the problem's construction, or that of a file.
 
-    Raises InputError where the problem has none, or the file is no solution of the instance.
+    until: the time.monotonic() after which a construction gives what it has. Raises InputError
+    where the problem has none, or the file is no solution of the instance.
     """
     if start == "construction":
-        return problem.construct(instance)
+        limited = "until" in inspect.signature(problem.construct).parameters
+        return problem.construct(instance, **({"until": until} if limited else {}))
     if not Path(start).is_file():
         raise InputError(f"--start {start}: neither {', '.join(STARTS)} nor the file of a solution")
     return problem.read_solution(start, instance)
@@ -147,9 +152,11 @@ def solve(
     default `cpu_limit`. state: whether the programs of each pair see steps_since_improvement; else
     they see 0. progress: is told the best after every leg, about once a second.
 
-    A KeyboardInterrupt ends the searches, and the best so far is returned.
+    A KeyboardInterrupt ends the searches, and so does the end of the time. The best so far is
+    returned, which is the start where no step has ended before that.
 
-    Raises InputError if no search came to anything, SandboxUnavailable where none can run.
+    Raises InputError if the programs ended all searches before they came to anything,
+    SandboxUnavailable where none can run.
     """
     began = time.monotonic() if began is None else began
     several = [pairs] if isinstance(pairs, Pair) else list(pairs)
@@ -163,13 +170,13 @@ def solve(
     evaluator = LocalEvaluator(
         problem, workers, cpu_seconds=limit, on_invalid=on_invalid, unsafe=unsafe
     )
-    starts = _starts(problem, instance, start, workers, seed)
+    margin = MARGIN + MARGIN_PER_NODE * instance.size
+    last = math.inf if budget is None or clock == "cpu" else began + budget - margin
+    until = last if budget is None else last - min(LATE, LATE_SHARE * budget)
+    starts = _starts(problem, instance, start, workers, seed, until)
     with evaluator as started:
         for pair in several:
             require_lawful(started, problem, pair)
-        margin = MARGIN + MARGIN_PER_NODE * instance.size
-        last = math.inf if budget is None or clock == "cpu" else began + budget - margin
-        until = last if budget is None else last - min(LATE, LATE_SHARE * budget)
         found = Team(
             started,
             several,
@@ -242,7 +249,7 @@ def _asked(
 
 
 def _starts(
-    problem: Problem, instance: Instance, start: Any, workers: int, seed: int
+    problem: Problem, instance: Instance, start: Any, workers: int, seed: int, until: float
 ) -> list[Solution]:
     """The first solution of each search."""
     if start is None:
@@ -252,5 +259,5 @@ def _starts(
         names = [("start", 0, instance.digest, seed + k) for k in range(workers)]
         return [rules.start(python_rng(*name)) for name in names]
     if isinstance(start, str | Path):
-        return [start_of(problem, instance, start)] * workers
+        return [start_of(problem, instance, start, until)] * workers
     return [start] * workers

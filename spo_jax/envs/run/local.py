@@ -1,7 +1,7 @@
 """Run pairs on instances in sandboxed workers of this machine."""
 
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 from spo_jax.envs.problem import Instance
@@ -80,15 +80,14 @@ class LocalEvaluator(JobEvaluator):
         self._do([Work(job)], finished, instances=[instance])
         return answers[0]
 
-    def hire(self, instance: Instance) -> tuple[list[Worker], Mapping[str, Place]]:
-        """Its workers, for searches on `instance`, and where that is; see `spo_jax.envs.run.team`.
+    def hire(self, instance: Instance) -> tuple[list[Worker], Place, int | None]:
+        """Its workers, for searches on `instance`, and what `Worker.submit` takes of that.
 
         The caller polls them; after that, `close` ends what still runs.
         """
         if not self._started:
             self._start()
-        self._crew.hold([instance])
-        return self._crew.workers, self._crew.board.places
+        return self._crew.workers, *self._crew.board.share(instance)
 
     def _drain(
         self,

@@ -125,7 +125,7 @@ class Team:
         )  # fmt: skip
         self._pool: list[tuple[float, list[int]]] = []
         self._cycle, self._cycles, self._mark = 0, 1, 0
-        workers, places = evaluator.hire(instance)
+        workers, place, matrix = evaluator.hire(instance)
         self._members = [_Member(worker) for worker in workers]
         name = (evaluator.seed, instance.digest)
         for k, (member, start) in enumerate(zip(self._members, starts, strict=True)):
@@ -143,7 +143,7 @@ class Team:
                 memory=evaluator.memory,
                 gate_seconds=2 * CHECK_SECONDS * len(pairs),
             )
-            member.worker.submit(job, places)
+            member.worker.submit(job, {instance.digest: place}, matrix)
         self._began = time.monotonic()
 
     # --- the course of a search -------------------------------------------------------------------
@@ -272,10 +272,6 @@ class Team:
             ready = readable(owners, min(1.0, patience - time.monotonic()))
             now = time.monotonic()
             if now >= last:
-                for member in waiting.values():
-                    if not member.read:  # it has found nothing yet, and does not end
-                        what = "a step did not end in time"
-                        self._end(member, ChildReport(0, Status.TIMEOUT, what, now - self._began))
                 return False
             awake = {id(owners[fd].worker) for fd in ready}
             awake |= {key for key, m in waiting.items() if m.worker.deadline <= now}

@@ -3,6 +3,7 @@
 Workers import this module: keep its imports light.
 """
 
+import math
 from collections.abc import Mapping, Sequence
 from itertools import chain
 from pathlib import Path
@@ -147,8 +148,8 @@ class CVRP(Problem):
         """A CVRPLIB .sol file. Raises InputError."""
         return files.read_solution(path, instance)
 
-    def construct(self, instance: Instance) -> Routes:
-        return parts.construct(instance)
+    def construct(self, instance: Instance, until: float = math.inf) -> Routes:
+        return parts.construct(instance, until)
 
     def part(self, instance: Instance, solution: Routes, center: int, size: int) -> Part:
         return parts.part(instance, solution, center, size)

@@ -13,7 +13,7 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from fractions import Fraction
-from itertools import chain
+from itertools import chain, islice
 from pathlib import Path
 from typing import NoReturn
 
@@ -92,6 +92,7 @@ def read(path: str | Path, reading: Reading = AS_STATED) -> Instance:
         size=len(ids) - 1,
         coords=None if nodes.coords is None else nodes.coords[order],  # type: ignore[arg-type]
         dist=nodes.weights.dist if depot == 0 else nodes.weights.dist[np.ix_(order, order)],
+        symmetric=nodes.weights.symmetric,
         demands=found[order],
         capacity=capacity,
         file=file,
@@ -248,9 +249,13 @@ def lower_bound(instance: Instance) -> float:
     """A lower bound on the length of routes: half of each customer's shortest edge, twice; of a
     directed instance the shortest ways from all customers, or to them.
     """
-    others = instance.dist + np.diag(np.full(len(instance.dist), np.inf))
-    bound = float(others[1:].min(axis=1).sum())
-    return max(bound, float(others[:, 1:].min(axis=0).sum())) if instance.directed else bound
+    bound = _shortest_ways(instance.dist)
+    return max(bound, _shortest_ways(instance.dist.T)) if instance.directed else bound
+
+
+def _shortest_ways(dist: np.ndarray) -> float:
+    """The sum of the shortest ways from all customers."""
+    return float(np.array([row.min() for row in islice(tsplib.to_others(dist), 1, None)]).sum())
 
 
 def read_solution(path: str | Path, instance: Instance) -> Routes:

@@ -3,6 +3,8 @@
 Workers import this module: keep its imports light.
 """
 
+import math
+import time
 from itertools import chain
 
 import numpy as np
@@ -14,11 +16,11 @@ SWEEPS = 20  # of the local search of a start, at most
 MOST_PAIRED, PAIRED = 1000, 100  # of more customers only the savings with so many nearest count
 
 
-def construct(instance: Instance) -> Routes:
+def construct(instance: Instance, until: float = math.inf) -> Routes:
     """Clarke and Wright's savings, then the kit's 2-opt*, Or-opt and 2-opt until none gains.
 
     Of a large instance only the savings of near customers. Where the kit is not compiled, the
-    savings alone. O(n^2 log n).
+    savings alone. O(n^2 log n). No local search begins at `until`, a time.monotonic(), or later.
     """
     from spo_jax.envs.problems.cvrp import kit
     from spo_jax.envs.problems.cvrp.files import demands_of, routes_cost
@@ -26,7 +28,7 @@ def construct(instance: Instance) -> Routes:
 
     small = instance.size <= MOST_PAIRED
     routes = clarke_wright(instance) if small else near_savings(instance, PAIRED)
-    if not kit.NATIVE:
+    if not kit.NATIVE or time.monotonic() >= until:
         return routes
     demands, capacity = demands_of(instance)
     dist, customers = instance.dist, list(range(1, instance.size + 1))
@@ -34,12 +36,16 @@ def construct(instance: Instance) -> Routes:
     cost = routes_cost(dist, routes)
     for _ in range(SWEEPS):
         better = kit.two_opt_star(dist, demands, capacity, routes, customers, moves=1 << 30)
-        better = kit.or_opt(dist, demands, capacity, better, customers, moves=1 << 30)
-        better = kit.two_opt(dist, better, customers, moves=1 << 30)
+        if time.monotonic() < until:
+            better = kit.or_opt(dist, demands, capacity, better, customers, moves=1 << 30)
+        if time.monotonic() < until:
+            better = kit.two_opt(dist, better, customers, moves=1 << 30)
         lower = routes_cost(dist, better)
         if lower >= cost:
             break
         routes, cost = better, lower
+        if time.monotonic() >= until:
+            break
     return routes
 
 

@@ -1,5 +1,6 @@
 """The travelling salesperson problem. Workers import this module: keep its imports light."""
 
+import math
 import random
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -105,8 +106,8 @@ class TSP(Problem):
         """A TSPLIB tour file. Raises InputError."""
         return files.read_tour(path, instance)
 
-    def construct(self, instance: Instance) -> list[int]:
-        return parts.construct(instance)
+    def construct(self, instance: Instance, until: float = math.inf) -> list[int]:
+        return parts.construct(instance, until)
 
     def part(self, instance: Instance, solution: list[int], center: int, size: int) -> Part:
         return parts.part(instance, solution, center, size)

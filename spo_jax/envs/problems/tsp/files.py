@@ -8,7 +8,7 @@ hold only there, unless another rounding is asked for. Files are scanned by
 """
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from spo_jax.envs.problem import Instance
-from spo_jax.envs.problems.tsp.matrices import difference, explicit, remark
+from spo_jax.envs.problems.tsp.matrices import difference, explicit
 from spo_jax.envs.problems.tsp.weights import EDGE_WEIGHT_TYPES as EDGE_WEIGHT_TYPES
 from spo_jax.envs.problems.tsp.weights import Weights, weights, weights_of
 from spo_jax.envs.problems.tsp.weights import degrees as degrees
@@ -120,7 +120,7 @@ def nodes_of(document: Document, weight: str, distances: str) -> Nodes:
     file: dict[str, Any] = {"ids": ids, "edge_weight_type": weight}
     if weight == "GEO" and coords is not None:
         file["degrees"] = degrees(coords)[:, ::-1]
-    if remarks := [*remark(found.dist), *found.remarks(rule)]:
+    if remarks := found.remarks(rule):
         file["remarks"] = remarks
     return Nodes(ids, coords, found, file)
 
@@ -143,7 +143,8 @@ def read(path: str | Path, reading: Reading = AS_STATED) -> Instance:
     types = (*EDGE_WEIGHT_TYPES, "EXPLICIT")
     kind, weight = require_kind(document, ("TSP", "ATSP"), types, known)
     nodes = nodes_of(document, weight, reading.distances)
-    if kind == "TSP" and (apart := difference(nodes.weights.dist)):
+    symmetric = nodes.weights.symmetric
+    if kind == "TSP" and not symmetric and (apart := difference(nodes.weights.dist)):
         i, j = apart
         there, back = (cost_text(nodes.weights.dist[way]) for way in ((i, j), (j, i)))
         document.fail(
@@ -157,6 +158,7 @@ def read(path: str | Path, reading: Reading = AS_STATED) -> Instance:
         size=len(nodes.ids),
         coords=nodes.coords,  # type: ignore[arg-type]
         dist=nodes.weights.dist,
+        symmetric=symmetric,
         file=nodes.file,
     )
     reference, source = _reference(document.path, instance, nodes.weights.as_stated)
@@ -204,10 +206,16 @@ def lower_bound(instance: Instance) -> float:
     """
     if instance.size < 3:
         return 0.0
-    others = instance.dist + np.diag(np.full(instance.size, np.inf))
-    if instance.directed:
-        return float(max(others.min(axis=0).sum(), others.min(axis=1).sum()))
-    return float(np.partition(others, 1)[:, :2].sum() / 2)
+    shortest = np.array([np.partition(row, 1)[:2] for row in to_others(instance.dist)])
+    if not instance.directed:
+        return float(shortest.sum() / 2)
+    back = np.array([row.min() for row in to_others(instance.dist.T)])
+    return float(max(back.sum(), shortest[:, 0].sum()))
+
+
+def to_others(dist: np.ndarray) -> Iterator[np.ndarray]:
+    """A copy of each row of `dist` [N, N] without its entry on the diagonal: [N - 1]."""
+    return (np.delete(row, k) for k, row in enumerate(dist))
 
 
 def read_tour(path: str | Path, instance: Instance) -> list[int]:

@@ -5,6 +5,7 @@ from typing import NoReturn
 
 import numpy as np
 
+from spo_jax.envs.shared_arrays import empty
 from spo_jax.envs.textfiles import MAX_COORDINATE, Document, cost_text, shown
 
 # Whether a format runs through the upper or the lower triangle when it is read row by row, and
@@ -44,9 +45,10 @@ def explicit(document: Document, n: int) -> np.ndarray:
             f"EDGE_WEIGHT_SECTION has {len(values)} numbers, but {format} of {n} nodes has {due}"
         )
     if not side:
-        dist = values.reshape(n, n).copy()
+        dist = empty((n, n))
+        dist[...] = values.reshape(n, n)
     else:
-        dist = np.zeros((n, n))
+        dist = empty((n, n))
         done = 0
         for k in range(n):
             row = slice(k + offset, n) if side == "upper" else slice(0, k + 1 - offset)

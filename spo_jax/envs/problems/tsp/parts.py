@@ -3,6 +3,8 @@
 Workers import this module: keep its imports light.
 """
 
+import math
+import time
 from collections.abc import Sequence
 from itertools import pairwise
 
@@ -15,40 +17,42 @@ SWEEPS = 20  # of 2-opt and Or-opt, at most
 PATCHED = 2000  # nodes whose shortest cycles are found in about a second
 
 
-def construct(instance: Instance) -> list[int]:
+def construct(instance: Instance, until: float = math.inf) -> list[int]:
     """Nearest neighbour, then 2-opt and Or-opt of the kit in turn until neither gains.
 
     Of a directed instance of up to `PATCHED` nodes also from patched cycles; the shorter of both.
-    Where the kit is not compiled, without 2-opt and Or-opt. O(n^2), directed O(n^3).
+    Where the kit is not compiled, without 2-opt and Or-opt. O(n^2), directed O(n^3). No local
+    search begins at `until`, a time.monotonic(), or later.
     """
     from spo_jax.envs.problems.tsp.files import tour_cost
     from spo_jax.envs.problems.tsp.heuristics import nearest_neighbor, patched
 
-    tours = [_searched(instance, nearest_neighbor(instance))]
-    if instance.directed and instance.size <= PATCHED:
-        tours.append(_searched(instance, patched(instance)))
+    tours = [_searched(instance, nearest_neighbor(instance), until)]
+    if instance.directed and instance.size <= PATCHED and time.monotonic() < until:
+        tours.append(_searched(instance, patched(instance), until))
     return min(tours, key=lambda tour: tour_cost(instance.dist, tour))
 
 
-def _searched(instance: Instance, tour: list[int]) -> list[int]:
+def _searched(instance: Instance, tour: list[int], until: float) -> list[int]:
     """`tour` after 2-opt and Or-opt of the kit."""
     from spo_jax.envs.problems.tsp import kit
     from spo_jax.envs.problems.tsp.files import tour_cost
 
-    if not kit.NATIVE or instance.size < 8:
+    if not kit.NATIVE or instance.size < 8 or time.monotonic() >= until:
         return tour
     dist, nodes = instance.dist, list(range(instance.size))
     kit.prepare(dist)
     cost = tour_cost(dist, tour)
     for _ in range(SWEEPS):
-        better = kit.or_opt(
-            dist, kit.two_opt(dist, tour, nodes, near=NEAR, moves=1 << 30), nodes, near=NEAR,
-            moves=1 << 30,
-        )  # fmt: skip
+        better = kit.two_opt(dist, tour, nodes, near=NEAR, moves=1 << 30)
+        if time.monotonic() < until:
+            better = kit.or_opt(dist, better, nodes, near=NEAR, moves=1 << 30)
         lower = tour_cost(dist, better)
         if lower >= cost:
             break
         tour, cost = better, lower
+        if time.monotonic() >= until:
+            break
     return tour
 
 

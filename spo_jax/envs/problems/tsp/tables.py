@@ -16,9 +16,10 @@ from typing import Any, NoReturn
 import numpy as np
 
 from spo_jax.envs.problem import Instance
-from spo_jax.envs.problems.tsp.matrices import checked, remark
+from spo_jax.envs.problems.tsp.matrices import checked
 from spo_jax.envs.problems.tsp.weights import Weights, great_circle, weights_by, weights_of
 from spo_jax.envs.reading import AS_STATED, Reading
+from spo_jax.envs.shared_arrays import empty
 from spo_jax.envs.textfiles import MAX_NODES, not_a_number, read_text, shown
 from spo_jax.errors import InputError
 
@@ -71,7 +72,7 @@ class Table:
         whole = all(name.isdecimal() and len(name) < 16 for name in names)
         ids = [int(name) for name in names] if names and whole else []
         file: dict[str, Any] = {"ids": ids or list(range(1, len(self.lines) + 1))}
-        remarks = [*remark(found.dist), *found.remarks(f"--distances {distances}")]
+        remarks = found.remarks(f"--distances {distances}")
         if self.names is not None and not ids:
             file["names"] = self.names
             remarks.append("nodes have the numbers of their rows, from 1")
@@ -106,6 +107,7 @@ def read(path: str | Path, reading: Reading = AS_STATED) -> Instance:
         size=len(table.lines),
         coords=table.coords,  # type: ignore[arg-type]
         dist=found.dist,
+        symmetric=found.symmetric,
         reference_source=NO_REFERENCE,
         file=table.file(found, reading.distances),
     )
@@ -203,7 +205,7 @@ def _matrix(path: Path, rows: list[tuple[int, list[str]]]) -> Table:
     lines = [line for line, _ in body]
     _require_distinct(path, names, lines)
     called = names or [str(k) for k in range(1, n + 1)]
-    dist = np.empty((n, n))
+    dist = empty((n, n))
     for k, (line, words) in enumerate(body):
         for j, word in enumerate(words):
             if word or j != k or not labelled:

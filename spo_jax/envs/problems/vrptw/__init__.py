@@ -3,6 +3,7 @@
 Workers import this module: keep its imports light.
 """
 
+import math
 from collections.abc import Sequence
 from pathlib import Path
 from types import MappingProxyType
@@ -119,12 +120,12 @@ class VRPTW(Problem):
     def walks(self, instance: Instance, solution: Sequence[Sequence[int]]) -> list[list[int]]:
         return [[0, *route, 0] for route in solution if len(route)]
 
-    def construct(self, instance: Instance) -> Routes:
+    def construct(self, instance: Instance, until: float = math.inf) -> Routes:
         """The shortest routes of Solomon's insertion I1."""
         from spo_jax.envs.problems.vrptw.heuristics import insertion_i1
 
         require_both_ways(instance)
-        return insertion_i1(instance)
+        return insertion_i1(instance, until=until)
 
     def part(self, instance: Instance, solution: Routes, center: int, size: int) -> Part:
         return parts.part(instance, solution, center, size)

@@ -1,7 +1,9 @@
 """Solomon's insertion I1, and the places of a customer in a route with time windows."""
 
+import math
+import time
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import pairwise, product
 
 import numpy as np
 
@@ -49,15 +51,19 @@ class Places:
         return np.where(fits, added, np.inf), np.where(fits, pushed, np.inf)
 
 
-def insertion_i1(instance: Instance, seed: int = 0) -> list[list[int]]:
+def insertion_i1(instance: Instance, seed: int = 0, *, until: float = math.inf) -> list[list[int]]:
     """The shortest routes of Solomon's insertion I1 (Operations Research 35, 1987).
 
     Routes are built one by one, each from the farthest customer or the one due first, with the four
     settings of Solomon's tables: eight runs. Each step inserts the customer with the largest
     lambda * d(0, u) - c1(u) at the place where c1 is least: alpha_1 times the detour plus alpha_2
-    times the delay of the next stop. The seed changes nothing.
+    times the delay of the next stop. The seed changes nothing. No run but the first begins at
+    `until`, a time.monotonic(), or later.
     """
-    runs = [_i1(instance, first, *setting) for first in _SEEDS for setting in _SETTINGS]
+    runs: list[list[list[int]]] = []
+    for first, setting in product(_SEEDS, _SETTINGS):
+        if not runs or time.monotonic() < until:
+            runs.append(_i1(instance, first, *setting))
     return min(runs, key=lambda routes: routes_cost(instance.dist, routes))
 
 

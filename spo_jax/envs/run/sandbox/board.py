@@ -4,9 +4,11 @@ import contextlib
 import os
 import pickle
 from collections.abc import Iterable
+from dataclasses import replace
 
 from spo_jax.envs.problem import Instance
 from spo_jax.envs.run.sandbox.jobs import Place
+from spo_jax.envs.shared_arrays import LEAST_BYTES, descriptor_of, shared
 
 LIMIT = 256 << 20  # bytes; above it, instances that the run does not need are dropped
 START = 1 << 12  # so that every offset takes the same memory in a child
@@ -36,7 +38,7 @@ class MemoryFile:
 
 
 class Board:
-    """Instances by digest. `hold` may only be called while no job runs."""
+    """Instances by digest. `hold` and `share` may only be called while no job runs."""
 
     def __init__(self) -> None:
         self.file = MemoryFile("spo-instances")
@@ -45,7 +47,22 @@ class Board:
 
     def hold(self, instances: Iterable[Instance]) -> None:
         """Make room for the instances of a run, and write the missing ones."""
-        wanted = {instance.digest: instance for instance in instances}
+        self._hold({instance.digest: instance for instance in instances})
+
+    def share(self, instance: Instance) -> tuple[Place, int | None]:
+        """Where an instance is, and the file with its distances, which children map.
+
+        None where these are small: then they lie on the board, too.
+        """
+        if instance.dist is None or instance.dist.nbytes < LEAST_BYTES:
+            self.hold([instance])
+            return self.places[instance.digest], None
+        self._shared = shared(instance.dist)
+        name = f"{instance.digest} without distances"
+        self._hold({name: replace(instance, dist=None)})  # type: ignore[arg-type]
+        return self.places[name], descriptor_of(self._shared)
+
+    def _hold(self, wanted: dict[str, Instance]) -> None:
         fresh = {d: pickle.dumps(i.seen()) for d, i in wanted.items() if d not in self.places}
         if self._end + sum(map(len, fresh.values())) > LIMIT and self.places.keys() - wanted:
             self.file.truncate(0)

@@ -57,6 +57,7 @@ from spo_jax.envs.run.sandbox.meter import Meter, metered
 from spo_jax.envs.run.sandbox.namespace import ArraysNeeded, make_rng
 from spo_jax.envs.run.sandbox.policy import check
 from spo_jax.envs.run.sandbox.searching import run_search
+from spo_jax.envs.shared_arrays import mapped
 from spo_jax.errors import Rejection
 from spo_jax.program import Interface, Role
 
@@ -112,19 +113,21 @@ class Child:
         confine.die_with_parent(self.zygote)
         os.setsid()
         _warm_up(self.problem.interface)
-        _, pipes, _, _ = socket.recv_fds(self.jobs, 1, 1)
-        if not pipes:
+        _, given, _, _ = socket.recv_fds(self.jobs, 1, 2)
+        if not given:
             os._exit(0)
-        os.write(pipes[0], PID.pack(os.getpid()))
+        result, *files = given
+        os.write(result, PID.pack(os.getpid()))
+        matrix = mapped(files[0]) if files else None  # of a search; later no file can be mapped
         os.lseek(self.job, 0, os.SEEK_SET)
         _, body = read_frame(self.job)
         job = pickle.loads(body)
-        limit = self.space + job.memory
-        confine.confine_job(pipes[0], self.job, self.board, limit, self.filters.job)
+        limit = self.space + job.memory + (0 if matrix is None else matrix.nbytes)
+        confine.confine_job(result, self.job, self.board, limit, self.filters.job)
         if isinstance(job, CheckJob):
             self.check(job)
         elif isinstance(job, SearchJob):
-            run_search(self, job)
+            run_search(self, job, matrix)
         elif isinstance(job, AdaptiveJob):
             run_adaptive(self, job)
         else:

@@ -6,12 +6,16 @@ socket.
 """
 
 import gc
+import math
 import os
 import pickle
 import random
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NoReturn
+
+import numpy as np
 
 from spo_jax.envs.kits import Kit
 from spo_jax.envs.problem import Problem, Rules
@@ -51,8 +55,11 @@ PAIR: tuple[Role, Role] = ("destroy", "repair")
 Programs = Sequence[tuple[Operator, Loaded]]  # those of a search, and what they were loaded from
 
 
-def run_search(child: "Child", job: SearchJob) -> None:
-    """The whole search of a child that is confined so far as to take a job."""
+def run_search(child: "Child", job: SearchJob, matrix: np.ndarray | None) -> None:
+    """The whole search of a child that is confined so far as to take a job.
+
+    matrix: the distances of its instance [N * N], where they are not on the board.
+    """
     arm(job.gate_seconds)
     loaded: list[dict[Role, Loaded]] = []
     for destroy, repair, _ in job.pairs:
@@ -68,6 +75,9 @@ def run_search(child: "Child", job: SearchJob) -> None:
     report(JUDGED, Status.OK)
     confine.free_address_space()  # an instance may need more than a program's limit
     instance = read_instance(pickle.loads(read_frame(JOB_FD)[1]))
+    if matrix is not None:
+        n = math.isqrt(len(matrix))
+        instance = replace(instance, dist=matrix.reshape(n, n))
     rng = make_rng(job.rng_seed)
     operators = [
         [Operator(never, roles[role].layout) for role in PAIR] for roles in loaded

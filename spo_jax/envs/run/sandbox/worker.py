@@ -195,8 +195,12 @@ class Worker:
 
     # --- a job's life -----------------------------------------------------------------------------
 
-    def submit(self, job: Job, places: Mapping[str, Place]) -> None:
-        """Begin `job`; places: of its instances on the board. Raises OSError."""
+    def submit(self, job: Job, places: Mapping[str, Place], matrix: int | None = None) -> None:
+        """Begin `job`. Raises OSError.
+
+        places: of its instances on the board. matrix: the file with the distances of the instance,
+        where they are not on the board.
+        """
         self._file.write(job.frames(places), 0)
         if isinstance(job, SearchJob):  # which also reads
             ends = socket.socketpair()
@@ -204,7 +208,8 @@ class Worker:
         else:
             read_end, write_end = os.pipe2(os.O_CLOEXEC)
         try:
-            socket.send_fds(self._jobs, [TAKE], [write_end])
+            sent = [write_end] if matrix is None else [write_end, matrix]
+            socket.send_fds(self._jobs, [TAKE], sent)
             self._control.sendall(FORK)  # the next child warms up while this one works
         except OSError:
             os.close(read_end)
