@@ -6,6 +6,7 @@ Workers import this module: keep its imports light.
 import math
 import mmap
 import os
+import weakref
 
 import numpy as np
 
@@ -13,7 +14,7 @@ LEAST_BYTES = 32 << 20  # of an array that is worth a file of its own: the dista
 
 
 class _Memory(mmap.mmap):
-    """A file in memory and its mapping; both end with the last array that is made of it."""
+    """The mapping of a file in memory; both end with the last array that is made of it."""
 
     descriptor: int
 
@@ -26,10 +27,8 @@ class _Memory(mmap.mmap):
             os.close(descriptor)
             raise
         made.descriptor = descriptor
+        weakref.finalize(made, os.close, descriptor)
         return made
-
-    def __del__(self) -> None:
-        os.close(self.descriptor)
 
 
 def empty(shape: tuple[int, ...]) -> np.ndarray:
