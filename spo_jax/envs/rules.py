@@ -84,7 +84,7 @@ class Rules:
             raise Infeasible(f"removed no {self.item}")
         if len(gone) > self.most:
             raise Infeasible(
-                f"removed {len(gone)} of {self.size} {self.item}s (at most {self.most})"
+                f"removed too many {self.item}s: {len(gone)} of {self.size} (at most {self.most})"
             )
         kept = without(current, gone)
         # Equality here and in the count leaves no room for an item that is not in the solution.

@@ -5,6 +5,8 @@ import itertools
 import math
 import resource
 import shutil
+import subprocess
+import sys
 from importlib import import_module
 from random import Random
 from typing import Any
@@ -300,6 +302,64 @@ def test_lists_that_change_during_a_call_change_nothing() -> None:
     tour.append(Index(2, tour))
     assert native_of("tsp").cost(D4, tour) == 4.0
     assert len(tour) != 3
+
+
+EMPTIED = """
+import gc
+from spo_jax.envs.problems.tsp.kit import remove
+
+nodes = []
+
+
+def hold(box):
+    try:
+        yield box
+    finally:
+        nodes.clear()
+
+
+gc.set_threshold(700)
+for shift in range(12):
+    nodes[:] = range(40_000)
+    box = []
+    holder = hold(box)
+    next(holder)
+    box.append(holder)
+    del holder, box
+    kept = [[] for _ in range(8 * shift)]
+    while nodes:
+        try:
+            kept.append(remove(nodes, nodes))
+        except ValueError as error:
+            assert "changed while it was read" in str(error)
+print("alive")
+"""
+
+
+@native
+def test_a_list_that_the_collector_empties_while_it_is_copied() -> None:
+    """Up to Python 3.11 the collector runs where a container is made, and closes generators."""
+    done = subprocess.run([sys.executable, "-c", EMPTIED], capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (0, "alive\n"), done.stderr
+
+
+@native
+def test_what_calls_leave_is_forgotten() -> None:
+    """The matrix of a call, which can be a gigabyte, goes; one that was prepared stays."""
+    for problem, nodes in (("tsp", [0, 1]), ("cvrp", [[1]])):
+        kit = native_of(problem)
+        own = ((0.0, 1.0), (1.0, 0.0))
+        before = sys.getrefcount(own)
+        kit.cost(own, nodes)
+        assert sys.getrefcount(own) == before + 1
+        kit.forget()
+        assert sys.getrefcount(own) == before
+        kit.prepare(own)
+        assert kit.neighbors(own, 1) is not None
+        kit.forget()
+        assert sys.getrefcount(own) == before + 1
+        assert kit.neighbors(own, 5) == REFERENCES[problem].neighbors(own, 5)
+        kit.forget()
 
 
 @native

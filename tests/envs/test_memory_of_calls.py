@@ -1,5 +1,6 @@
 """Nothing remembers a call: a rollout's result is the same in whatever company it is run."""
 
+import itertools
 import sys
 from pathlib import Path
 
@@ -8,8 +9,10 @@ import pytest
 from program_collection import CPU_SECONDS, PROBLEMS, good_pair, specimens
 
 from spo_jax.envs.problems import get_problem
+from spo_jax.envs.run import jobwise
 from spo_jax.envs.run.local import LocalEvaluator
 from spo_jax.envs.run.rollouts import Rollouts, Status
+from spo_jax.envs.run.sandbox.jobs import portions
 from spo_jax.program import Pair, Program
 
 SIZE, STEPS, SEEDS = 20, 12, (0, 1, 2)
@@ -267,6 +270,91 @@ def destroy(dist, current_tour, steps_since_improvement, rng):
     with LocalEvaluator(get_problem("tsp"), cpu_seconds=50_000 * CPU_SECONDS) as e:
         found = e.run([pair], get_problem("tsp").sample(SIZE, 10, 7), (0,), 1, fail_fast=False)
     assert (found.status == Status.OK).all(), found.reason
+
+
+OWN_MATRIX = """
+import lns
+
+
+def destroy(dist, current_tour, steps_since_improvement, rng):
+    row = (1.0,) * 5900
+    lns.cost((row,) * 5900, current_tour)
+    return current_tour[1:], current_tour[:1]
+"""
+
+
+@pytest.mark.long
+def test_a_matrix_that_a_program_gives_to_the_kit_counts_against_no_other_rollout() -> None:
+    """The kit converts it to 280 MB, more than half of what a rollout may have."""
+    pair = Pair(Program.from_source("destroy", OWN_MATRIX), good_pair("tsp").repair)
+    instances = get_problem("tsp").sample(SIZE, 2, 7)
+    for workers in (1, 2):
+        with LocalEvaluator(get_problem("tsp"), workers, cpu_seconds=50_000 * CPU_SECONDS) as e:
+            found = e.run([pair], instances, (0, 1), 1, fail_fast=False)
+        assert (found.status == Status.OK).all(), found.reason
+
+
+def test_a_rollout_can_nest_as_many_calls_in_any_process() -> None:
+    """A program that must leave the shared process on the way does not find the stack shorter."""
+    text = """
+def destroy(dist, current_tour, steps_since_improvement, rng):
+    counts = [None, 3]
+    if dist[0][1] == {between!r}:
+        rng.choice(current_tour, counts[1], False)
+    deep({levels})
+    return current_tour[1:], current_tour[:1]
+
+
+def deep(levels):
+    if levels:
+        deep(levels - 1)
+"""
+    problem = get_problem("tsp")
+    instances = problem.sample(SIZE, 3, 7)
+    between = float(instances[1].dist[0][1])
+    repair = good_pair("tsp").repair
+    pairs = [
+        Pair(Program.from_source("destroy", text.format(between=between, levels=levels)), repair)
+        for levels in range(970, 1000)
+    ]
+    found = []
+    for workers in (1, 3):
+        with LocalEvaluator(problem, workers, cpu_seconds=50 * CPU_SECONDS) as e:
+            found.append(e.run(pairs, instances, (0,), 1, fail_fast=False).status)
+    np.testing.assert_array_equal(*found)
+    assert {Status.OK, Status.CRASH} == set(map(Status, np.unique(found[0]).tolist()))
+    assert (found[0] == found[0][:, :1]).all(), "the same on all instances"
+
+
+def test_memory_that_runs_out_in_company_runs_out_alone(monkeypatch) -> None:
+    """A shared process that is out of memory decides nothing."""
+    seen = []
+    settle = jobwise._settle
+
+    def watched(work, ended, results, fail_fast):
+        seen.append((work.job.isolate, ended.isolate))
+        return settle(work, ended, results, fail_fast)
+
+    monkeypatch.setattr(jobwise, "_settle", watched)
+    text = """
+def destroy(dist, current_tour, steps_since_improvement, rng):
+    large = [0] * 90_000_000
+    return current_tour[1:], current_tour[:1]
+"""
+    pair = Pair(Program.from_source("destroy", text), good_pair("tsp").repair)
+    with LocalEvaluator(get_problem("tsp"), cpu_seconds=5000) as e:
+        found = e.run([pair], get_problem("tsp").sample(SIZE, 2, 7), (0,), 1, fail_fast=False)
+    assert (found.status == Status.MEMORY).all()
+    assert seen == [(False, True), (True, False)]
+
+
+def test_no_job_has_more_instances_than_a_kit_keeps() -> None:
+    problem = get_problem("tsp")
+    tasks = [*LocalEvaluator(problem)._planner.tasks(problem.sample(9, 21, 7), (0, 1), 5)]
+    parts = portions(tasks, 1000, {task.instance: 1 for task in tasks})
+    assert [*itertools.chain(*parts)] == tasks
+    assert max(len({task.instance for task in part}) for part in parts) == 8
+    assert len(parts) == 3
 
 
 def test_a_program_that_leaves_no_memory_has_used_it_up() -> None:

@@ -138,8 +138,8 @@ BROKEN = {
     "dunder": (begins("().__class__.__bases__"), "rejected", "__"),
     "memory": (begins("x = [0] * 10**10"), "memory", ""),
     "raises": (begins("n = current_tour[0][0]"), "crash", r"TypeError.*at `n = current_tour\[0\]"),
-    "lines": (begins("raise ValueError('one\\ntwo')"), "crash", "ValueError: one"),
-    "line": (begins("raise ValueError('line 9999')"), "crash", "ValueError: line 9999"),
+    "lines": (begins("raise ValueError('one\\ntwo')"), "crash", "ValueError at `raise"),
+    "line": (begins("raise ValueError('line 9999')"), "crash", "`raise ValueError\\('line 9999'"),
     "not a tour": (SIMPLE.replace("return tour", "return tour[1:]"), "invalid", "repair: .*tour"),
     "no repair": (
         SIMPLE.replace("def repair", "def repairs"),
@@ -154,6 +154,44 @@ BROKEN = {
     "null": (SIMPLE + "\0", "rejected", "null"),
     "arguments": (SIMPLE.replace("dist, current_tour, ", ""), "rejected", "destroy"),
 }
+
+
+LEAKS = {
+    "message": "raise ValueError(str(dist))",
+    "key": "{}[dist[0][-1]]",
+    "text": "float(repr(dist[0][-1])[::-1] + 'x')",
+    "assertion": "assert not dist[0][-1], dist[0][-1]",
+    "cause": "raise ValueError(dist[0][-1]) from KeyError(dist[-1][0])",
+    "context": """try:
+        raise KeyError(dist[0][-1])
+    except KeyError as error:
+        raise RuntimeError(error)""",
+    "arguments": "raise Exception(dist[0][-1], dist)",
+    "place": "raise ValueError('at line ' + str(int(dist[0][-1] * len(str(dist)))))",
+    "long": "raise ValueError(str(dist[0][-1]) * len(str(dist)))",
+    "colon": "raise ValueError(': ' + str(dist[0][-1]))",
+    "base": "raise BaseException(dist[0][-1])",
+    "unicode": "str(dist[0][-1]).zfill(len(str(dist)))[sum].lower()",
+    "index": "list(dist)[int(dist[0][-1] * len(str(dist)) + len(str(dist)))]",
+    "too many": "return [], current_tour",
+    "node": "return [int(dist[0][-1] * len(str(dist)))] * len(dist), current_tour[:len(dist[:1])]",
+    "words": "return [str(dist)], [str(dist)]",
+    "module": "raise StopIteration(dist[0][-1])",
+}
+
+
+@pytest.mark.parametrize("name", LEAKS)
+def test_no_number_of_an_instance_is_in_what_a_model_reads(scorer, name, tmp_path):
+    """A model that reads distances, one failure after another, could memorise a tour."""
+    score = scorer.text(begins(LEAKS[name]))
+    assert score.status in ("crash", "invalid")
+    assert score.role == "destroy"
+    assert not re.search(r"\d", re.sub(r"`[^`]*`", "", score.reason)), score.reason
+    rows = scorer.instances[0].dist.ravel().tolist()
+    assert not any(f"{each:.3f}"[:5] in score.reason for each in rows if each)
+    shinka.write(score, tmp_path)
+    written = json.loads((tmp_path / "metrics.json").read_text())
+    assert written["text_feedback"] == score.reason
 
 
 @pytest.mark.parametrize("name", BROKEN)

@@ -276,6 +276,29 @@ def test_an_answer_that_gives_no_operator_is_tried_again():
     assert seed != other
 
 
+def test_what_an_operator_raised_is_not_in_the_next_prompt():
+    """Its message may have an instance's numbers in it: a model reads its type and place."""
+    said = "ValueError at line 3: 0.123456 0.654321"
+
+    class Telling(Evaluator):
+        def run(self, *args, **options):
+            found = super().run(*args, **options)
+            found.reason[found.reason == "because crash"] = said
+            return found
+
+    evaluator = Telling(by_numbers, refuse=lambda n: False)  # 13 crashes
+    writer = Writer(numbers=14, broken=0)
+    rounds, _, _ = run(
+        "g-lns", rounds=6, generator=writer, evaluator=evaluator, method_settings=EASY
+    )
+    texts = [prompt.text for prompts, _, _ in writer.calls for prompt in prompts]
+    again = [text for text in texts if "An earlier answer could not be used" in text]
+    assert again
+    assert any("ValueError at line 3" in text for text in again)
+    assert not any("0.123456" in text or "0.654321" in text for text in texts)
+    assert said in {each.reason for done in rounds for each in done.failures}, "people read all"
+
+
 def test_an_operator_that_fails_beside_the_trivial_one_does_not_join():
     evaluator = Evaluator(by_numbers, refuse=lambda n: False)  # 13 crashes
     generator = Generator(numbers=14, broken=0)

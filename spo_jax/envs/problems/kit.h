@@ -1,8 +1,10 @@
 /* What the compiled kits of several problems share: arguments, random numbers, sorting, matrices.
  *
  * A kit is called by hostile programs. So every argument is copied into memory of ours and checked
- * before it is used: what other Python code does to a list during a call cannot be seen here. What
- * a call allocates or holds hangs on its Call, and is released at its end on every path.
+ * before it is used: what other Python code does to a list afterwards cannot be seen here. Such code
+ * runs where items are read or numbers are drawn, and up to Python 3.11 where any container is made,
+ * since the cyclic collector runs there. What a call allocates or holds hangs on its Call, and is
+ * released at its end on every path.
  *
  * The results equal those of the reference in Python to the last bit: sums in the same order,
  * compiled without contraction (-ffp-contract=off), and the first wins among equals.
@@ -227,6 +229,24 @@ static bool take_number(PyObject *given, double otherwise, double low, double hi
            ((low <= *out && *out <= high) || refuse("a number is out of range"));
 }
 
+/* A tuple of the first `length` items of a list. Making it may shorten the list: Python's own copy up
+ * to 3.11 would read behind its end. From then on no code runs. */
+static PyObject *copied(PyObject *list, Py_ssize_t length)
+{
+    PyObject *items = PyTuple_New(length);
+    for (Py_ssize_t i = 0; items != NULL && i < length; i++) {
+        PyObject *item = PyList_GetItem(list, i);
+        if (item == NULL) { /* IndexError */
+            Py_CLEAR(items);
+            refuse("a list changed while it was read");
+        } else {
+            Py_INCREF(item);
+            PyTuple_SetItem(items, i, item);
+        }
+    }
+    return items;
+}
+
 /* A tuple of what is in `given` now: a new reference. Not of an iterator, which has no length and
  * would be empty afterwards. */
 static PyObject *snapshot(PyObject *given)
@@ -238,7 +258,7 @@ static PyObject *snapshot(PyObject *given)
         refuse("a list is too long");
         return NULL;
     }
-    PyObject *items = PySequence_Tuple(given);
+    PyObject *items = PyList_CheckExact(given) ? copied(given, length) : PySequence_Tuple(given);
     if (items != NULL && PyTuple_Size(items) > MAX_LENGTH) {
         Py_DECREF(items);
         refuse("a list is too long");
@@ -344,7 +364,6 @@ static PyObject *work(PyObject *module, PyObject *nothing_given)
     return PyLong_FromLongLong(spent);
 }
 
-#define WORK_METHOD {"work", work, METH_NOARGS, NULL}
 
 /* The digest of the C sources, which setup.py gives: see spo_jax/envs/kits.py. */
 #ifndef KIT_SOURCES
@@ -361,5 +380,9 @@ static PyObject *kit_module(struct PyModuleDef *definition)
 
 #include "kit_sort.h"
 #include "kit_matrix.h"
+
+/* What the harness calls, and no program sees. */
+#define FORGET_METHOD {"forget", forget, METH_NOARGS, NULL}
+#define WORK_METHOD {"work", work, METH_NOARGS, NULL}
 
 #endif

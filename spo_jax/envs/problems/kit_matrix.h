@@ -141,8 +141,63 @@ static Matrix *matrix_of(PyObject *given, bool *constant)
     return m;
 }
 
+static inline double edge(const Matrix *m, int i, int j)
+{
+    return m->rows[(size_t)i * (size_t)m->n + (size_t)j];
+}
+
+static inline const double *row_of(const Matrix *m, int i)
+{
+    return m->rows + (size_t)i * (size_t)m->n;
+}
+
+static inline const double *column_of(const Matrix *m, int i)
+{
+    return m->columns + (size_t)i * (size_t)m->n;
+}
+
+/* Whether some way is not as long as the way back. */
+static inline bool directed(const Matrix *m)
+{
+    return m->columns != m->rows;
+}
+
+/* From i to j for a step of 1, from j to i for one of -1. */
+static inline double way(const Matrix *m, int step, int i, int j)
+{
+    return step == 1 ? edge(m, i, j) : edge(m, j, i);
+}
+
+/* How many neighbour lists it has. */
+static inline size_t lists_of(const Matrix *m)
+{
+    return directed(m) ? 2 * (size_t)m->n : (size_t)m->n;
+}
+
+/* Makes room for the neighbour lists. */
+static bool make_near(Matrix *m)
+{
+    if (m->near != NULL)
+        return true;
+    size_t n = (size_t)m->n, lists = lists_of(m);
+    uint16_t *near = malloc(lists * DEPTH * sizeof(uint16_t) + 1);
+    unsigned char *known = calloc(lists + 1, 1);
+    Pair *pairs = malloc(2 * n * sizeof(Pair) + 1);
+    if (near == NULL || known == NULL || pairs == NULL) {
+        free(near);
+        free(known);
+        free(pairs);
+        PyErr_NoMemory();
+        return false;
+    }
+    m->near = near;
+    m->known = known;
+    m->pairs = pairs;
+    return true;
+}
+
 /* Matrices known by their objects, which are held, so that no other object has their address:
- * the last constant one at 0, then those that `prepare` pinned. */
+ * the last constant one at 0, until `forget`, then those that `prepare` pinned. */
 enum { KEPT = 9 };
 static struct {
     PyObject *object;
@@ -178,12 +233,31 @@ static bool take_matrix(Call *c, PyObject *given)
     return c->m != NULL;
 }
 
+/* Forgets what calls have left since `prepare`: the last constant matrix, and neighbour lists, whose
+ * room stays. So a rollout pays for all that it uses, in whatever company it runs. */
+static PyObject *forget(PyObject *module, PyObject *nothing_given)
+{
+    (void)module;
+    (void)nothing_given;
+    PyObject *object = kept[0].object;
+    Matrix *m = kept[0].m;
+    kept[0].object = NULL;
+    kept[0].m = NULL;
+    for (int i = 1; i < KEPT; i++)
+        if (kept[i].m != NULL && kept[i].m->known != NULL)
+            memset(kept[i].m->known, 0, lists_of(kept[i].m));
+    if (m != NULL)
+        matrix_release(m);
+    Py_XDECREF(object);
+    Py_RETURN_NONE;
+}
+
 FUNCTION(prepare, 1, 1, "dist")
 {
     static int next = 0;
     bool constant;
     c->m = matrix_of(a[0], &constant);
-    if (c->m == NULL)
+    if (c->m == NULL || !make_near(c->m)) /* no program's memory pays for the lists */
         return NULL;
     int place = 1 + next;
     for (int i = 1; i < KEPT; i++)
@@ -193,56 +267,6 @@ FUNCTION(prepare, 1, 1, "dist")
         next = (next + 1) % (KEPT - 1);
     keep(place, a[0], c->m);
     Py_RETURN_NONE;
-}
-
-static inline double edge(const Matrix *m, int i, int j)
-{
-    return m->rows[(size_t)i * (size_t)m->n + (size_t)j];
-}
-
-static inline const double *row_of(const Matrix *m, int i)
-{
-    return m->rows + (size_t)i * (size_t)m->n;
-}
-
-static inline const double *column_of(const Matrix *m, int i)
-{
-    return m->columns + (size_t)i * (size_t)m->n;
-}
-
-/* Whether some way is not as long as the way back. */
-static inline bool directed(const Matrix *m)
-{
-    return m->columns != m->rows;
-}
-
-/* From i to j for a step of 1, from j to i for one of -1. */
-static inline double way(const Matrix *m, int step, int i, int j)
-{
-    return step == 1 ? edge(m, i, j) : edge(m, j, i);
-}
-
-/* Makes room for the neighbour lists. */
-static bool make_near(Matrix *m)
-{
-    if (m->near != NULL)
-        return true;
-    size_t n = (size_t)m->n;
-    size_t lists = directed(m) ? 2 * n : n;
-    uint16_t *near = malloc(lists * DEPTH * sizeof(uint16_t) + 1);
-    unsigned char *known = calloc(lists + 1, 1);
-    Pair *pairs = malloc(2 * n * sizeof(Pair) + 1);
-    if (near == NULL || known == NULL || pairs == NULL) {
-        free(near);
-        free(known);
-        free(pairs);
-        PyErr_NoMemory();
-        return false;
-    }
-    m->near = near;
-    m->known = known;
-    m->pairs = pairs;
-    return true;
 }
 
 /* The list `at` of those kept: the nodes with the shortest ways in `lengths`, [n], shortest first,

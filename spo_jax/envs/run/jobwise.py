@@ -29,11 +29,16 @@ TRIES = 3  # of a job at which our own side fails, before it is a host fault
 
 @dataclass
 class Work:
-    """A job and who it is for. attempts: how often our own side failed at it."""
+    """A job and who it is for.
+
+    attempts: how often our own side failed at it. died: how its process died at the task that is
+    next now; a second time is the program's doing.
+    """
 
     job: Job
     pair: int = -1
     attempts: int = 0
+    died: ChildReport | None = None
 
     @property
     def size(self) -> int:
@@ -195,19 +200,23 @@ class JobEvaluator:
                     refusals[where[report.index]] = Refusal(Status.REJECTED, report.reason)
             left = where[len(ended.reports) :]
             attempts, verdict = work.attempts, ended.verdict
+            died = None if ended.reports else work.died
             if left and verdict is not None and verdict.again and attempts + 1 < TRIES:
                 attempts += 1
+                died = verdict if verdict.status == Status.CRASH else died
             elif left:
+                if verdict is not None and verdict.status == Status.HOST_FAULT:
+                    verdict = died or verdict
                 ours = verdict is not None and verdict.status == Status.HOST_FAULT
                 reason = verdict.reason if verdict else "the gate ended without a verdict"
                 status = Status.HOST_FAULT if ours else Status.REJECTED
                 refusals[left[0]] = Refusal(status, reason)
-                left, attempts = left[1:], 0
+                left, attempts, died = left[1:], 0, None
             if not left:
                 return []
             job = self._check_job([programs[k] for k in left])
             places[id(job)] = left
-            return [Work(job, attempts=attempts)]
+            return [Work(job, attempts=attempts, died=died)]
 
         self._do(jobs, finished)
         return refusals
@@ -297,8 +306,15 @@ def _settle(work: Work, ended: Ended, results: Results, fail_fast: bool) -> list
     if ended.isolate:
         return [replace(work, job=replace(job, tasks=left, isolate=True))]
     verdict = ended.verdict or SILENT
-    if verdict.again and work.attempts + 1 < TRIES:
-        return [replace(work, job=replace(job, tasks=left), attempts=work.attempts + 1)]
+    died = None if reports else work.died
+    crashed = verdict.status == Status.CRASH
+    if verdict.again and work.attempts + 1 < TRIES and not (crashed and died):
+        # A process that shares nothing decides.
+        again = replace(job, tasks=left, isolate=job.isolate or crashed)
+        died = verdict if crashed else died
+        return [replace(work, job=again, attempts=work.attempts + 1, died=died)]
+    if verdict.status == Status.HOST_FAULT and died:
+        verdict = died
     results.fail(work.pair, replace(verdict, index=left[0].index))
     if fail_fast or not left[1:]:
         return []

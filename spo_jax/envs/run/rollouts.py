@@ -1,6 +1,7 @@
 """What an evaluation returns: arrays over [pair, instance, seed], failures included as data."""
 
 import math
+import re
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import NamedTuple
@@ -37,11 +38,28 @@ class Refusal:
 
 
 class Failed(NamedTuple):
-    """How a rollout failed. role: whose program did, empty where that is not known."""
+    """How a rollout failed. role: whose program did, empty where that is not known.
+
+    reason: for people. It has the program's own words, which can carry an instance.
+    """
 
     status: Status
     reason: str
     role: str
+
+    @property
+    def told(self) -> str:
+        """The reason as a model may read it: without a word or a value of the program's making.
+
+        A model that learns an instance from failures could write its best tour into a program.
+        """
+        if self.status not in (Status.INVALID, Status.CRASH, Status.TAMPERED):
+            return self.reason  # of the text, or of limits
+        role = f"{self.role}: " if self.role else ""
+        ours = self.reason.removeprefix(role).partition(": ")[0]
+        if self.status != Status.CRASH:  # a user's rules may say anything
+            ours = _VALUE.split(ours)[0].rstrip()
+        return role + ours
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,6 +123,9 @@ class Rollouts:
         i, s = bad[0]
         status = Status(int(self.status[pair, i, s]))
         return Failed(status, str(self.reason[pair, i, s]), str(self.role[pair, i, s]))
+
+
+_VALUE = re.compile(r"""[\d'"`\[{<]""")  # where one begins
 
 
 def unpadded(code: np.ndarray) -> list[int]:

@@ -15,7 +15,7 @@ from typing import Any, Literal
 
 from spo_jax.envs.problem import Infeasible, Instance, Part, Problem, Rules, Solution
 from spo_jax.envs.run.adaptive import Choice, Outcome, Player, Portfolio
-from spo_jax.envs.run.lns import Failure, failure
+from spo_jax.envs.run.lns import Failure, collect_cycles, failure
 from spo_jax.envs.run.rollouts import Status
 from spo_jax.program import Role
 
@@ -223,6 +223,7 @@ class Search:
         z, self._z = self._z, self._z + 1
         self.idle += 1
         candidate = None if player is None else self._candidate(player, z)
+        collect_cycles()
         outcome = Outcome.FAILED if candidate is None else self._judged(candidate, progress)
         self.choice.reward(player, outcome, self.lowest)
 

@@ -211,13 +211,13 @@ os.register_at_fork(after_in_child=_forget_all)
 
 
 def _mendable(failure: Failed, pair: Pair) -> str:
-    """The reason, with the line that it names in place of its number.
+    """The reason as a model may read it, with the line that it names in place of its number.
 
     Lines are counted in the program alone, which its writer has never seen.
     """
     programs = {"destroy": pair.destroy, "repair": pair.repair}
     if failure.role not in programs:
-        return failure.reason
+        return failure.told
     lines = programs[failure.role].source.split("\n")
 
     def quoted(found: re.Match[str]) -> str:
@@ -226,7 +226,7 @@ def _mendable(failure: Failed, pair: Pair) -> str:
             return found[0]
         return f"at `{lines[number - 1].strip()[:QUOTED]}`"
 
-    return re.sub(r"\bline (\d{1,6})\b", quoted, failure.reason)
+    return re.sub(r"\b(?:at )?line (\d{1,6})\b", quoted, failure.told)
 
 
 def _apart(names: Any) -> list[str]:

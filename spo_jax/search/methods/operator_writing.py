@@ -138,8 +138,10 @@ class Writing:
             answers, failures = sample(self._parts, self._k, asked, n=1, stream=stream)
             halves = [self._half(each, failures) for each in answers]
             faults = self._faults([each for each in (*answers, *halves) if each is not None])
-            failures += faults
+            # Of a program that ran, a model may not read all.
             wrong = {failure.text: failure.reason for failure in failures}
+            wrong |= {failure.text: told for failure, told in faults}
+            failures += [failure for failure, _ in faults]
             again = {}
             for place, own, half in zip(pending, answers, halves, strict=True):
                 text = own.completions[0].text
@@ -166,8 +168,10 @@ class Writing:
         longer = replace(prompt, text=f"{prompt.text}\n{note}")
         return longer if self._parts.generator.fits(longer.whole) else prompt
 
-    def _faults(self, answers: Sequence[Answers]) -> list[Failure]:
-        """Failures of the programs in some answers that do not stand the check."""
+    def _faults(self, answers: Sequence[Answers]) -> list[tuple[Failure, str]]:
+        """Failures of the programs in some answers that do not stand the check, each with its
+        reason as a model may read it.
+        """
         new = [(each, each.programs[0]) for each in answers if each.programs[0] is not None]
         if not new or self._partner is None:
             return []
@@ -187,7 +191,8 @@ class Writing:
             own = {program.role: program.digest}
             text = each.completions[0].text
             label = failed.status.label
-            found.append(Failure(program.role, label, failed.reason, text=text, **own))
+            failure = Failure(program.role, label, failed.reason, text=text, **own)
+            found.append((failure, failed.told))
         return found
 
     def _half(self, own: Answers, failures: list[Failure]) -> Answers | None:

@@ -3,6 +3,7 @@
 import os
 import pickle
 import signal
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from types import CodeType
@@ -21,6 +22,7 @@ from spo_jax.envs.run.sandbox.namespace import make_globals
 from spo_jax.program import Role
 
 Function = Callable[..., Any]
+LEVELS = 1000  # of calls that programs may nest, less a few of the loop that calls them
 EXIT_MEMORY = 97  # the exit code of a process that is out of memory
 
 
@@ -61,6 +63,14 @@ def define(program: Loaded, role: Role, rng: Any, meter: Meter | None = None) ->
         raise Failure(Status.MEMORY, role, "out of memory", error) from None
     except BaseException as error:
         raise Failure(Status.CRASH, role, f"{type(error).__name__} at import", error) from None
+
+
+def limit_recursion() -> None:
+    """Leave what is called from here on LEVELS calls, however deep our own are."""
+    frame, depth = sys._getframe(), 0
+    while frame.f_back is not None:
+        frame, depth = frame.f_back, depth + 1
+    sys.setrecursionlimit(depth + LEVELS)
 
 
 def arm(seconds: float) -> None:

@@ -68,7 +68,6 @@ def run_adaptive(child: "Child", job: AdaptiveJob) -> None:
     confine.confine_task(job.memory, ENDLESS, child.filters.task)
     gc.collect()
     gc.freeze()
-    gc.enable()
     try:
         for each in searches:
             each.run()
@@ -137,9 +136,10 @@ class _Play:
             for destroy in self._operators[:count]
             for repair in self._operators[count:]
         ]
+        self._kit, self._prepare = child.kit, preparing(child.kit, programs)
         self._search = Search(
             child.problem, instance, (), start, TERMS, self._luck, self._rng,
-            preparing(child.kit, programs), mending(programs, self._rng), choice,
+            self._prepare, mending(programs, self._rng), choice,
             job.rules.acceptance(self._start, self._luck.random),
         )  # fmt: skip
         self._search.look()
@@ -147,6 +147,9 @@ class _Play:
     def run(self) -> None:
         """Raises Failure for a bug in the rules, and MemoryError."""
         job, search, teller = self._job, self._search, self._teller
+        if self._kit is not None:
+            self._kit.forget()  # what the search before left
+        self._prepare(search.rules)  # a kit keeps few
         arm(job.gate_seconds)
         for operator, (role, known) in zip(self._operators, self._loaded, strict=True):
             with contextlib.suppress(Failure):  # then it fails in every step

@@ -32,6 +32,7 @@ from spo_jax.envs.run.sandbox.acts import (
     Loaded,
     arm,
     define,
+    limit_recursion,
     padded_code,
     read_instance,
     report,
@@ -70,6 +71,7 @@ EXIT_SIGNAL = 128  # plus the signal that ended a task's process
 
 Arguments = tuple[tuple[Any, ...], tuple[Any, ...]]  # the instance's, for destroy and for repair
 Layouts = dict[Role, Layout]
+End = tuple[Status, str, Role | None]  # and its reason, and the role at fault
 
 
 @dataclass(frozen=True)
@@ -227,7 +229,7 @@ class Child:
         _prepare(rules, loaded, layouts)
         confine.confine_task(job.memory, int(job.cpu_seconds) + 2, self.filters.task)
         gc.collect()  # also clears the free lists, which differ after the first fork
-        gc.enable()
+        gc.freeze()
         try:
             fine = _attempt(job, task, prefix, rules, loaded, layouts, shared=False)
         except _Again as again:
@@ -254,15 +256,13 @@ class Child:
         confine.confine_task(job.memory, cpu_seconds, self.filters.task)
         gc.collect()
         gc.freeze()
-        gc.enable()
         for prefix, task, place in tasks:
-            gc.collect()  # so that garbage of an earlier task does not count against this one
             try:
                 fine = _attempt(job, task, prefix, rules[place], loaded, layouts, shared=True)
             except _Again:
                 return EXIT_ISOLATE
             except MemoryError:
-                return EXIT_MEMORY
+                return EXIT_ISOLATE
             if job.fail_fast and not fine:
                 break
         return 0
@@ -301,9 +301,32 @@ def _attempt(
 
     shared: whether this process also runs other tasks.
     """
-    end: tuple[Status, str, Role | None] = Status.OK, "", None
     arm(job.cpu_seconds)
     began = time.process_time()
+    end, payload = _played(job, task, rules, loaded, layouts, shared=shared)
+    # What the program left goes now: where that ends the process, it is this task that failed, and
+    # no later one finds it.
+    for program in loaded.values():
+        if program.kit:
+            program.kit.forget()
+    gc.collect()
+    seconds = time.process_time() - began
+    arm(0.0)  # no kill in the middle of a report
+    report(PREFIX.unpack(prefix)[1], *end, seconds, payload)
+    return end[0] == Status.OK
+
+
+def _played(
+    job: RunJob,
+    task: Task | StepTask,
+    rules: Rules,
+    loaded: Mapping[Role, Loaded],
+    layouts: Layouts,
+    *,
+    shared: bool,
+) -> tuple[End, bytes]:
+    """How a task ended, and what to report of it: no object of a program. Raises _Again."""
+    limit_recursion()
     try:
         rng = make_rng(task.rng_seed, arrays=not shared)
         meter = _meter_of(loaded) if job.metered else None
@@ -318,21 +341,20 @@ def _attempt(
     except Failure as failure:
         if isinstance(failure.cause, ArraysNeeded):
             raise _Again(EXIT_ISOLATE) from None
+        if shared and failure.status == Status.MEMORY:
+            raise _Again(EXIT_ISOLATE) from None  # what earlier tasks left room for does not count
         # The gate chose tuples; if they fail, restart with the array.
         guessed = layouts[failure.role] == "rows"
         if guessed and isinstance(failure.cause, TypeError | AttributeError):
             raise _Again(EXIT_ARRAY[failure.role]) from None
         role = None if failure.status == Status.HOST_FAULT else failure.role
-        end, payload = (failure.status, str(failure), role), b""
+        return (failure.status, str(failure), role), b""
     except Exception as error:
         bug = bug_of(rules, error)
         if not bug:
             raise
-        end, payload = (Status.HOST_FAULT, bug, None), b""
-    seconds = time.process_time() - began
-    arm(0.0)  # no kill in the middle of a report
-    report(PREFIX.unpack(prefix)[1], *end, seconds, payload)
-    return end[0] == Status.OK
+        return (Status.HOST_FAULT, bug, None), b""
+    return (Status.OK, "", None), payload
 
 
 def _meter_of(loaded: Mapping[Role, Loaded]) -> Meter:

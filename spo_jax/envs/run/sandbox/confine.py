@@ -23,6 +23,7 @@ _libc = ctypes.CDLL(None, use_errno=True)
 # The fixed descriptors of a child: the pipe for reports, the job, the instances.
 RESULT_FD, JOB_FD, BOARD_FD = 3, 4, 5
 MOST_FDS = 1 << 16  # above any that a child inherits
+STACK = 8 << 20  # bytes, whatever the shell of the user allows: how deep a program can nest calls
 EXIT_SECCOMP = 99  # the exit code of a process that the kernel refuses its filter
 
 _PR_SET_NO_NEW_PRIVS = 38
@@ -284,6 +285,7 @@ def confine_task(memory: int, cpu_seconds: int, seccomp: bytes | None) -> None:
     _set_limits(
         {
             resource.RLIMIT_AS: space + memory,
+            resource.RLIMIT_STACK: STACK,
             resource.RLIMIT_CPU: (cpu_seconds, cpu_seconds + 1),
             resource.RLIMIT_NPROC: 0,
         }

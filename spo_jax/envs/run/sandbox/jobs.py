@@ -30,6 +30,7 @@ PID = struct.Struct("<q")  # a child's first message: the process that has taken
 
 PREFIX = struct.Struct("<QI?")  # length of the pickle, index of the task, whether it is the last
 JOB_BYTES = 64 << 20  # of instances in one job; a child keeps them all, as tuples of floats
+MOST_INSTANCES = 8  # in one job: as many as a kit keeps converted
 Place = tuple[int, int]  # an instance on the board: offset and length in bytes
 
 
@@ -301,7 +302,8 @@ def read_exactly(fd: int, length: int) -> bytes:
 def portions(
     tasks: Sequence[Task], size: int, weights: Mapping[str, int]
 ) -> list[tuple[Task, ...]]:
-    """The tasks in order, at most `size` in one portion and no more instances than JOB_BYTES hold.
+    """The tasks in order, at most `size` in one portion, and no more instances than JOB_BYTES hold
+    and a kit keeps.
 
     weights: bytes of each instance, by digest.
     """
@@ -310,6 +312,7 @@ def portions(
     for task in tasks:
         held.add(task.instance)
         room = sum(weights[digest] for digest in held) <= JOB_BYTES or len(held) == 1
+        room = room and len(held) <= MOST_INSTANCES
         if portions and len(portions[-1]) < size and room:
             portions[-1].append(task)
         else:

@@ -49,8 +49,12 @@ class Ended:
     isolate: bool = False
 
 
-def verdict(code: int, limit: float, seconds: float) -> ChildReport:
-    """The meaning of an exit code. limit: CPU seconds; seconds: wall-clock time of the job."""
+def verdict(code: int, limit: float, seconds: float, longest: float) -> ChildReport:
+    """The meaning of an exit code.
+
+    limit: CPU seconds. seconds: wall-clock time since the report before; longest: what it may have
+    been at most, as a busy machine reads reports late.
+    """
     number = code - EXIT_SIGNAL if code > EXIT_SIGNAL else -code
     if code == EXIT_MEMORY:
         return ChildReport(0, Status.MEMORY, "out of memory", seconds)
@@ -58,7 +62,7 @@ def verdict(code: int, limit: float, seconds: float) -> ChildReport:
         return fault("the kernel refused the seccomp filter", seconds)
     if 0 < code < EXIT_SIGNAL:
         return fault(f"the child ended with code {code}", seconds)
-    if number in CPU_SIGNALS and seconds >= 0.9 * limit:
+    if number in CPU_SIGNALS and longest >= 0.9 * limit:
         return ChildReport(0, Status.TIMEOUT, f"used up {limit:g} s of CPU time", limit)
     if number in CRASH_SIGNALS:
         name = signal.Signals(number).name

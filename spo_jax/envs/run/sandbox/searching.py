@@ -97,7 +97,6 @@ def run_search(child: "Child", job: SearchJob, matrix: np.ndarray | None) -> Non
     confine.confine_task(job.memory, ENDLESS, child.filters.search)
     gc.collect()
     gc.freeze()
-    gc.enable()
     try:
         arm(job.gate_seconds)
         for own, roles, (_, _, shown) in zip(operators, loaded, job.pairs, strict=True):

@@ -227,7 +227,8 @@ class Worker:
         self._killed = False
         self._broken = False
         self._leg_seconds = 0.0
-        self._began = time.monotonic()
+        self._ticks = 0
+        self._began = self._looked = self._earliest = time.monotonic()
         self._deadline = self._began + self._limit
 
     def order(self, order: Order) -> None:
@@ -235,7 +236,7 @@ class Worker:
         job = self.job
         assert isinstance(job, SearchJob)
         self._leg_seconds = order.cpu_seconds
-        self._began = time.monotonic()
+        self._began = self._looked = self._earliest = time.monotonic()
         self._deadline = self._began + self._limit
         if not self._open:
             return
@@ -299,19 +300,20 @@ class Worker:
     def finish(self) -> Ended:
         """The outcome of the finished job."""
         reports, code, limit = self.reports, self._exit, self._cpu_limit
-        seconds = time.monotonic() - self._began
+        now = time.monotonic()
+        seconds, longest = now - self._began, now - self._earliest
         killed, broken = self._killed, self._broken
         self._end_job()
         assert code is not None
         if broken:
             return Ended(reports, ChildReport(0, Status.TAMPERED, "malformed report", seconds))
-        if killed:
+        if killed and code == -signal.SIGKILL:  # else it had ended before
             return Ended(reports, fault("stalled without using CPU time", seconds))
         if code == EXIT_ISOLATE:
             return Ended(reports, isolate=True)
         if code == 0:
             return Ended(reports)
-        return Ended(reports, verdict(code, limit, seconds))
+        return Ended(reports, verdict(code, limit, seconds, longest))
 
     def _reported_all(self) -> bool:
         if not isinstance(self.job, RunJob) or self._broken or self._buffer:
@@ -349,6 +351,8 @@ class Worker:
                 self._exit = os.waitstatus_to_exitcode(status)
 
     def _read_reports(self) -> None:
+        before, self._looked = self._looked, time.monotonic()
+        known = self._began
         while self._open:
             try:
                 data = os.read(self._pipe, 1 << 16)
@@ -366,6 +370,8 @@ class Worker:
                 del self._buffer[: PID.size]
             if self._pid is not None:
                 self._parse()
+        if self._began != known:  # a report came since the look before
+            self._earliest = before
 
     def _parse(self) -> None:
         """Parse complete reports from the buffer; anything unexpected marks the job as broken."""
@@ -410,11 +416,25 @@ class Worker:
         """
         now = time.monotonic()
         waited = now - self._began
-        if self._pid is not None and waited < PATIENCE * self._limit and _is_running(self._pid):
+        if self._pid is not None and waited < PATIENCE * self._limit and self._is_running():
             self._deadline = now + 0.25
             return
         self._kill_child()
         self._deadline = now + 5.0
+
+    def _is_running(self) -> bool:
+        """Whether the child, or its task's process, runs on a CPU, waits for one or for memory, has
+        used one since the last look, or has ended: its status is on its way then.
+        """
+        pid, before = self._pid, self._ticks
+        try:
+            below = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+            stats = [Path(f"/proc/{p}/stat").read_text() for p in (pid, *below)]
+        except OSError:
+            return True
+        fields = [stat.rpartition(")")[2].split() for stat in stats]
+        self._ticks = sum(int(ticks) for each in fields for ticks in each[11:15])
+        return self._ticks > before or any(each[0] in "RDZX" for each in fields)
 
     def _kill_child(self) -> None:
         if self._pid is not None:
@@ -439,13 +459,3 @@ def readable(descriptors: Iterable[int], seconds: float) -> list[int]:
 def import_path() -> list[str]:
     """Where this process imports from, in full."""
     return [os.path.abspath(place or ".") for place in sys.path]
-
-
-def _is_running(pid: int) -> bool:
-    """Whether a child, or its task's process, runs on a CPU or waits for one."""
-    try:
-        below = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
-        stats = [Path(f"/proc/{p}/stat").read_text() for p in (pid, *below)]
-    except OSError:
-        return False
-    return any(stat.rpartition(")")[2].split()[0] == "R" for stat in stats)

@@ -297,6 +297,7 @@ FUNCTION(savings, 2, 2, "dist", "routes")
 static PyMethodDef methods[] = {
     METHOD(best_position),
     METHOD(cost),
+    FORGET_METHOD,
     METHOD(greedy_insertion),
     METHOD(loads),
     METHOD(nearest),

@@ -315,6 +315,7 @@ FUNCTION(random_removal, 3, 3, "tour", "count", "rng")
 static PyMethodDef methods[] = {
     METHOD(best_position),
     METHOD(cost),
+    FORGET_METHOD,
     METHOD(greedy_insertion),
     METHOD(nearest),
     METHOD(neighbors),

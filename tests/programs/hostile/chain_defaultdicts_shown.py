@@ -1,0 +1,14 @@
+# role: destroy
+# problem: tsp
+# expect: crash
+# why: the text of deep default dicts
+import collections
+
+
+def destroy(dist, current_tour, steps_since_improvement, rng):
+    x = 1
+    for _ in range(100000 if steps_since_improvement == 0 else 0):
+        x = collections.defaultdict(int, {1: x})
+    repr(x)
+    count = max(1, len(current_tour) // 5)
+    return current_tour[count:], current_tour[:count]

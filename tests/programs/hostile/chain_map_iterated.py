@@ -1,0 +1,11 @@
+# role: destroy
+# problem: tsp
+# expect: any-failure
+# why: reading a chain of maps a hundred thousand deep overflows the stack of C
+def destroy(dist, current_tour, steps_since_improvement, rng):
+    x = [1]
+    for _ in range(100000 if steps_since_improvement == 0 else 0):
+        x = map(abs, x)
+    list(x)
+    count = max(1, len(current_tour) // 5)
+    return current_tour[count:], current_tour[:count]

@@ -1,0 +1,11 @@
+# role: destroy
+# problem: tsp
+# expect: contained
+# why: the hash of a deep tuple overflows the stack of C
+def destroy(dist, current_tour, steps_since_improvement, rng):
+    x = ()
+    for _ in range(100000 if steps_since_improvement == 0 else 0):
+        x = (x,)
+    hash(x)
+    count = max(1, len(current_tour) // 5)
+    return current_tour[count:], current_tour[:count]
