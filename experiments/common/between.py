@@ -21,24 +21,25 @@ from common.tables import markdown, write_csv, write_text
 from spo_jax.search.lab import power
 
 ALL = Group("all", "columns", "All")  # the mean over a table's columns
-Gaps = Mapping[str, Mapping[str, np.ndarray]]  # by method's label and column key, [runs] per cent
+# Per cent, by method's label and column key: [runs], or a number where discovery has no part.
+Gaps = Mapping[str, Mapping[str, np.ndarray | float]]
 
 
 def against(base: str, gaps: Gaps, columns: Sequence[Group]) -> pd.DataFrame:
     """Every other method against `base` on every column that both have, one line per test.
 
-    gaps: of each run in the order of seeds, one value for a method without discovery; NaN for what
-    is missing. Differences are rounded to ROUNDING: what is equal but for rounding is equal.
-    difference, low, high: the mean difference in percentage points, positive where the method is
-    worse, and its 95% Student t interval. detectable: see above; p, holm_p and detectable are NaN
-    below two runs.
+    gaps: of each run in the order of seeds, NaN for what is missing; of a method without discovery
+    a number, the same for every seed. Runs whose seed the other method lacks are in no pair.
+    Differences are rounded to ROUNDING: what is equal but for rounding is equal. difference, low,
+    high: the mean difference in percentage points, positive where the method is worse, and its 95%
+    Student t interval. detectable: see above; p, holm_p and detectable are NaN below two runs.
     """
     rows = []
     for key in (column.key for column in columns if column.key in gaps[base]):
         for method, own in gaps.items():
             if method == base or key not in own:
                 continue
-            apart = np.asarray(own[key], float) - np.asarray(gaps[base][key], float)
+            apart = by_seed(own[key], gaps[base][key])
             apart = np.rint(apart[np.isfinite(apart)] / ROUNDING) * ROUNDING
             mean, low, high = power.interval(apart)
             deviation = deviation_of(apart)
@@ -56,6 +57,15 @@ def against(base: str, gaps: Gaps, columns: Sequence[Group]) -> pd.DataFrame:
     return found
 
 
+def by_seed(own: np.ndarray | float, other: np.ndarray | float) -> np.ndarray:
+    """[runs] the differences of runs with the same seed."""
+    one, two = np.asarray(own, float), np.asarray(other, float)
+    if one.ndim and two.ndim:
+        runs = min(len(one), len(two))
+        one, two = one[:runs], two[:runs]
+    return np.atleast_1d(one - two)
+
+
 def with_all(base: str, gaps: Gaps) -> Gaps:
     """The gaps with each run's mean over the columns of `base` as one more column, ALL.
 
@@ -66,7 +76,7 @@ def with_all(base: str, gaps: Gaps) -> Gaps:
     if len(keys) < 2:
         return gaps
     return {
-        method: {**own, ALL.key: np.mean([own[key] for key in keys], axis=0)}
+        method: {**own, ALL.key: np.asarray([own[key] for key in keys]).mean(axis=0)}
         if all(key in own for key in keys)
         else own
         for method, own in gaps.items()
@@ -119,8 +129,8 @@ def table(found: pd.DataFrame, gaps: Gaps, columns: Sequence[Group]) -> str:
     )
 
 
-def _own(values: np.ndarray) -> str:
-    known = np.asarray(values, float)
+def _own(values: np.ndarray | float) -> str:
+    known = np.atleast_1d(np.asarray(values, float))
     known = known[np.isfinite(known)]
     spread = f" ± {known.std(ddof=1):.3f}" if known.size > 1 else ""
     return f"{known.mean():.3f}{spread}" if known.size else "–"

@@ -48,9 +48,13 @@ class Measured:
         """[I] percent, an instance's mean over discovery runs of its mean over rollouts."""
         return mean_of_known(np.stack([each.by_instance for each in self.results[key]]), axis=0)
 
-    def by_run(self, key: str) -> np.ndarray:
-        """[R] percent, each discovery run's mean over a column's instances; NaN where one lacks."""
-        return np.array([each.by_instance.mean() for each in self.results[key]])
+    def by_run(self, key: str) -> np.ndarray | float:
+        """[R] percent, each discovery run's mean over a column's instances; NaN where one lacks.
+
+        A number for a method without discovery, which is the same for every seed.
+        """
+        means = [float(each.by_instance.mean()) for each in self.results[key]]
+        return np.array(means) if self.contender.discovered else means[0]
 
     def failed(self, key: str) -> int:
         """Rollouts of a column that gave no solution."""
@@ -184,7 +188,7 @@ def _tests(base: str, measured: Sequence[Measured], shown: Table, stem: str) -> 
     tests = significance.against(base, gaps, shown.columns, failed)
     paths = significance.write(tests, shown.columns, f"{stem}-significance")
     by_run = {m.label: {key: m.by_run(key) for key in m.results} for m in measured}
-    if max(map(len, by_run[base].values())) > 1:
+    if max(map(np.size, by_run[base].values())) > 1:
         paths += between.write(base, by_run, shown.columns, f"{stem}-runs")
     return paths
 

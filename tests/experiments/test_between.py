@@ -14,7 +14,7 @@ COLUMNS = [Group(f"uniform-{n}", str(n), "Uniform instances") for n in (50, 100)
 GAPS = {
     "SPO": {"uniform-50": np.array([1.0, 2.0, 3.0]), "uniform-100": np.array([1.0, 1.0, 1.0])},
     "other": {"uniform-50": np.array([2.0, 4.0, 6.0]), "uniform-100": np.array([1.0, NAN, 1.0])},
-    "by hand": {"uniform-50": np.array([2.0]), "uniform-100": np.array([0.5])},
+    "by hand": {"uniform-50": 2.0, "uniform-100": 0.5},
 }
 
 
@@ -42,6 +42,15 @@ def test_a_method_without_runs_is_the_same_for_every_seed():
     assert (always.difference, always.p) == (-0.5, 0)
 
 
+def test_a_method_with_one_run_has_no_other_seeds():
+    once = {"SPO": GAPS["SPO"], "once": {"uniform-50": np.array([4.0])}}
+    one = between.against("SPO", once, COLUMNS).iloc[0]
+    assert (one.runs, one.difference) == (1, 3.0), "with the first run of SPO alone"
+    assert math.isnan(one.p), "and no test, where three runs against 4.0 would have p = 0.07"
+    other = between.against("once", once, COLUMNS).iloc[0]
+    assert (other.runs, other.difference) == (1, -3.0)
+
+
 def test_what_is_equal_but_for_rounding_is_equal():
     gaps = np.array([0.1, 0.2, 0.3])
     found = between.against(
@@ -58,7 +67,7 @@ def test_what_is_equal_but_for_rounding_is_equal():
 
 
 def test_one_run_is_no_test():
-    gaps = {name: {"uniform-50": own["uniform-50"][:1]} for name, own in GAPS.items()}
+    gaps = {name: {"uniform-50": np.ravel(own["uniform-50"])[:1]} for name, own in GAPS.items()}
     found = between.against("SPO", gaps, COLUMNS)
     assert found.p.isna().all()
     assert found.holm_p.isna().all()
@@ -68,7 +77,7 @@ def test_one_run_is_no_test():
 def test_the_mean_over_all_columns_by_hand():
     added = between.with_all("SPO", {**GAPS, "less": {"uniform-50": np.array([1.0])}})
     assert list(added["SPO"]["all"]) == [1.0, 1.5, 2.0]
-    assert list(added["by hand"]["all"]) == [1.25]
+    assert added["by hand"]["all"] == 1.25
     assert "all" not in added["less"]
     found = between.against("SPO", added, [*COLUMNS, between.ALL]).set_index(["column", "method"])
     pooled = found.loc[("all", "other")]
