@@ -28,6 +28,7 @@ from common.runs import runs_of
 from spo_jax import __version__
 from spo_jax.config import Settings
 from spo_jax.envs.glns_operators import load_each
+from spo_jax.envs.labels import told_apart
 from spo_jax.envs.problem import Instance, Solution
 from spo_jax.envs.problems.alns import Settings as AlnsSettings
 from spo_jax.envs.report.baselines import get_baseline, run_baseline
@@ -136,7 +137,7 @@ def load(context: Context, specs: Sequence[str]) -> list[Instance]:
             better = own_references(context.references)
             instances = [known(context.problem, i, own=better) or i for i in instances]
         found += instances
-    return found
+    return told_apart(found)
 
 
 def load_group(context: Context, key: str) -> list[Instance]:

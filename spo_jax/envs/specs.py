@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from spo_jax.envs.labels import PATH
 from spo_jax.envs.problem import Instance, Problem
 from spo_jax.envs.reading import AS_STATED, Reading
 from spo_jax.envs.report.reference_files import ReferenceFile, read_references
@@ -60,7 +61,8 @@ def read_instance(problem: Problem, path: str | Path, reading: Reading = AS_STAT
     returns an instance of the problem.
     """
     found = problem.read(path, **reading.options_for(problem))
-    return _require_instance(problem, f"problem {problem.name}: its read", found)
+    read = _require_instance(problem, f"problem {problem.name}: its read", found)
+    return replace(read, file={**read.file, PATH: str(path)})
 
 
 def _require_instance(problem: Problem, what: str, found: object) -> Instance:

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from spo_jax.config import Settings
+from spo_jax.envs.labels import told_apart
 from spo_jax.envs.problem import Instance, Problem
 from spo_jax.envs.reading import Reading
 from spo_jax.envs.specs import parse_spec, sampled
@@ -93,7 +94,7 @@ def _named(specs: Sequence[str], reading: Reading, problem: Problem, seed: int) 
                     f"{found[instance.digest].name}, which is there already; name it once"
                 )
             found[instance.digest] = instance
-    return list(found.values())
+    return told_apart(list(found.values()))
 
 
 def record(instances: Sequence[Instance]) -> list[dict[str, str | int]]:

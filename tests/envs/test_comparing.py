@@ -540,6 +540,33 @@ def test_the_command(mine, capsys, monkeypatch):
     )
 
 
+def test_instances_of_one_name_are_rows_of_their_own(mine, capsys, monkeypatch):
+    ours(monkeypatch)
+    for k, day in enumerate(("mon", "tue")):
+        (mine / day).mkdir()
+        write_tsp(mine / day / "route.tsp", k, name="route")
+    write_tsp(mine / "late.tsp", 2, name="route")
+    (mine / "best.csv").write_text("name,cost\nroute,1000\n")
+    argv = ["compare", "mon", "tue", "late.tsp", "--problem", "tsp", "--references", "best.csv"]
+    assert main([*argv, "--against", "mine:forward", "--time", "0.5", "--out", "out"]) == 0
+    out = capsys.readouterr().out
+    files = ["mon/route.tsp", "tue/route.tsp", "./late.tsp"]
+    costs = {}
+    for row in rows_of(mine / "out"):
+        [file] = [each for each in files if row["instance"] == f"route ({Path(each)})"]
+        instance = TSP.read(mine / file)
+        assert float(row["cost"]) == length(instance, range(instance.size))
+        assert TSP.read_solution(mine / "out" / row["solution"], instance) is not None
+        assert float(row["reference"]) == 1000, "found by the name that is in the file"
+        costs[file] = float(row["cost"])
+    assert len(set(costs.values())) == 3
+    curves = (mine / "out" / "curves.csv").read_text()
+    for file, cost in costs.items():
+        assert re.search(rf"^route \({Path(file)}\) +mine:forward +{cost:g} ", out, re.MULTILINE)
+        assert f"route ({Path(file)}),mine:forward,0," in curves
+    assert "route (mon/route.tsp), route (tue/route.tsp)" in out  # of the negative gaps
+
+
 def test_a_better_solution_stays(mine, capsys, monkeypatch):
     ours(monkeypatch)
     file = write_tsp(mine / "i.tsp")

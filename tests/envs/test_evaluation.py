@@ -348,6 +348,22 @@ def test_without_a_solver_the_gap_is_null_and_says_how_to_get_it(monkeypatch, tm
     assert "pip install" in instance.reference_source
 
 
+def test_instances_of_one_name_are_told_apart(tmp_path):
+    """Files of one name: a row for each, and the line on a failure says whose it is."""
+    (tmp_path / "days").mkdir()
+    for day, size in (("mon", 10), ("tue", 14)):
+        coords = [(k * k % 17, 3 * k) for k in range(size)]
+        text = write_tsp(tmp_path / f"{day}.tsp", coords).read_text()
+        head, _, rest = text.partition("\n")
+        assert head.startswith("NAME")
+        (tmp_path / "days" / f"{day}.tsp").write_text(f"NAME : route\n{rest}")
+    report = evaluate(pair_of(FUSSY), TSP, [str(tmp_path / "days")], steps=5, seeds=1)
+    [group] = report.groups
+    found = {each.name: (each.size, each.rollouts[0].status) for each in group.instances}
+    assert found == {"route (mon.tsp)": (10, "ok"), "route (tue.tsp)": (14, "invalid")}
+    assert any("the first, route (tue.tsp) seed 0" in line for line in notes(group))
+
+
 # --- summaries by hand ----------------------------------------------------------------------------
 
 

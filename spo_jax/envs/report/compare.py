@@ -10,6 +10,7 @@ import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
+from spo_jax.envs.labels import told_apart
 from spo_jax.envs.problem import Instance, Problem
 from spo_jax.envs.report.evaluation import InstanceResult, RolloutResult, Summary, summarise
 from spo_jax.envs.report.methods import Method
@@ -50,8 +51,9 @@ class Attempt:
 class Comparison:
     """What `spo compare` measures.
 
-    instances: with the references that gaps are measured from; those of which none was known have
-    the best cost found here, and reference_source says so. attempts: by instance, seed and method.
+    instances: with names of which each is there only once, and with the references that gaps are
+    measured from; those of which none was known have the best cost found here, and
+    reference_source says so. attempts: by instance, seed and method.
     seconds: that a method could use, of wall-clock time. workers: cores that it could use. seeds:
     of each method whose seed matters. stop: what ended it early, or None.
     """
@@ -70,14 +72,12 @@ class Comparison:
         return [
             each
             for each in self.attempts
-            if each.method is method and each.instance.digest == instance.digest
-            and each.instance.name == instance.name
-        ]  # fmt: skip
+            if each.method is method and each.instance.name == instance.name
+        ]
 
     def instance_of(self, attempt: Attempt) -> Instance:
         """An attempt's instance, with the reference that gaps are measured from."""
-        wanted = attempt.instance.name, attempt.instance.digest
-        return next(each for each in self.instances if (each.name, each.digest) == wanted)
+        return next(each for each in self.instances if each.name == attempt.instance.name)
 
     def gap(self, instance: Instance, cost: float) -> float | None:
         """Percent above the instance's reference; None without one, and for no solution."""
@@ -149,7 +149,7 @@ def compare(
     from spo_jax.envs.report.references import known
 
     cores = usable(seconds, seeds, workers)
-    instances = [known(problem, each, own=own) or each for each in instances]
+    instances = told_apart([known(problem, each, own=own) or each for each in instances])
     plan = [
         (instance, seed, method)
         for instance in instances

@@ -12,6 +12,7 @@ from rich.console import Console
 from rich.table import Table
 
 from spo_jax import __version__
+from spo_jax.envs.labels import labels
 from spo_jax.envs.problem import Instance, Problem
 from spo_jax.envs.report.compare import BEST_HERE, MISSING, Attempt, Comparison, late
 from spo_jax.envs.report.curves import METHOD_COLUMNS, plot_curves, points
@@ -137,7 +138,7 @@ def notes(found: Comparison) -> list[str]:
         each.name
         for each in found.instances
         for other in found.attempts
-        if other.instance.digest == each.digest and (found.gap(each, other.found.cost) or 0) < -1e-6
+        if other.instance.name == each.name and (found.gap(each, other.found.cost) or 0) < -1e-6
     }
     if below:
         fixed = any(map(FIXED_FLEET.fullmatch, below))
@@ -232,20 +233,20 @@ class Folder:
             raise InputError(f"{picture} cannot be written: there is no folder for it")
         if not force:
             self._require_ours()
-        names = file_names([each.name for each in instances])
+        names = labels(instances)
         kinds = file_names([each.name for each in methods])
         self._outputs = {
-            (instance.name, instance.digest, method.name): Outputs(
+            (name, method.name): Outputs(
                 problem,
                 instance,
                 self.path / f"{stem}.{kind}{problem.solution_suffix}",
                 force=force,
             )
-            for instance, stem in zip(instances, names, strict=True)
+            for instance, name, stem in zip(instances, names, file_names(names), strict=True)
             for method, kind in zip(methods, kinds, strict=True)
             if not method.missing
         }
-        self._best: dict[tuple[str, str, str], float] = {}
+        self._best: dict[tuple[str, str], float] = {}
         self.lines: list[str] = []
 
     def _require_ours(self) -> None:
@@ -267,7 +268,7 @@ class Folder:
 
     def keep(self, attempt: Attempt) -> None:
         """Write a solution, if it is the best of its method so far."""
-        key = (attempt.instance.name, attempt.instance.digest, attempt.method.name)
+        key = attempt.instance.name, attempt.method.name
         if attempt.ok and attempt.found.cost < self._best.get(key, math.inf):
             self._best[key] = attempt.found.cost
             said = self._outputs[key].write(attempt.found.solution, attempt.found.cost)
@@ -292,7 +293,7 @@ class Folder:
     def _rows(self, found: Comparison) -> Iterable[tuple[Any, ...]]:
         for each in found.attempts:
             instance = found.instance_of(each)
-            key = (instance.name, instance.digest, each.method.name)
+            key = instance.name, each.method.name
             told = each.found
             yield (
                 instance.name, instance.size, instance.reference, instance.reference_source,

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from spo_jax import __version__
+from spo_jax.envs.labels import told_apart
 from spo_jax.envs.problem import Instance, Problem
 from spo_jax.envs.reading import AS_STATED, Reading, remarks_on_files
 from spo_jax.envs.report.directed import remarks_on_pairs
@@ -240,7 +241,8 @@ def filled(
     report = replace(report, remarks=(*report.remarks, *remarks_on(own, plans, problem)))
     for number, plan in enumerate(plans, 1):
         instances = plan.load(problem)
-        said = *remarks_on_files(instances), *remarks(instances)
+        apart = told_apart(instances)
+        said = *remarks_on_files(apart), *remarks(apart)
         report = replace(report, remarks=(*report.remarks, *said))
         if report.settings["references"] != "none" and plan.uniform is not None:
             folder = cache_folder() if cache is None else Path(cache)
@@ -250,7 +252,8 @@ def filled(
         elif own is not None:
             instances = [known(problem, instance, own=own) or instance for instance in instances]
         rollouts = run(instances, partial(progress, f"{plan.text}: rollouts"))
-        group = group_result(plan.text, problem, instances, report.settings["seeds"], rollouts)
+        apart = told_apart(instances)
+        group = group_result(plan.text, problem, apart, report.settings["seeds"], rollouts)
         report = replace(report, groups=(*report.groups, group), complete=number == len(plans))
         save(report)
     return report

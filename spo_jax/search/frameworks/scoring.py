@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from spo_jax.config import Settings
+from spo_jax.envs.labels import labels
 from spo_jax.envs.problem import Problem
 from spo_jax.envs.problems import get_problem
 from spo_jax.envs.run.evaluator import Evaluator, require_rollouts
@@ -173,9 +174,9 @@ class Scorer:
                 f"utility {self.config.evaluation.utility} gave J {value:g}, which is not above "
                 f"the {self.failed:g} of failed pairs: pass failed=, a number below any J"
             )
-        names = (each.name for each in instances)
         means = (math.fsum(row) / len(row) for row in scores[0].tolist())
-        return Score(value, instances=dict(zip(_apart(names), means, strict=True)))
+        names = labels(self.instances)[: len(instances)]
+        return Score(value, instances=dict(zip(names, means, strict=True)))
 
     def _started(self) -> Evaluator:
         if self._evaluator is None:
@@ -227,12 +228,3 @@ def _mendable(failure: Failed, pair: Pair) -> str:
         return f"at `{lines[number - 1].strip()[:QUOTED]}`"
 
     return re.sub(r"\b(?:at )?line (\d{1,6})\b", quoted, failure.told)
-
-
-def _apart(names: Any) -> list[str]:
-    """Names with a number behind those that were there before."""
-    found: list[str] = []
-    for name in names:
-        again = sum(other == name or other.startswith(f"{name} (") for other in found)
-        found.append(f"{name} ({again + 1})" if again else name)
-    return found
