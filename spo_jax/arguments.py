@@ -54,7 +54,7 @@ def parser() -> argparse.ArgumentParser:
         prog="spo",
         allow_abbrev=False,
         description="Discover destroy-and-repair programs for large neighbourhood search, "
-        "evaluate them, and solve TSP and CVRP instances with them.",
+        "evaluate them, and solve instances of the TSP, the CVRP and the VRPTW with them.",
         epilog="Start with: spo doctor, then spo discover tsp. Each command has its own --help.",
     )
     top.add_argument("--version", action="version", version=f"spo-jax {__version__}")
@@ -111,12 +111,12 @@ COMMANDS: dict[str, tuple[str, str, str, Callable[[argparse.ArgumentParser], Non
         options.watch,
     ),
     "export": (
-        "write a run's best pair as a Python file, or its adapters",
-        "Writes the best pair of a run as one Python module with the functions destroy and repair, "
-        "their strategies as docstrings and the helpers they use. It can be imported without "
-        "spo-jax, and spo evaluate and spo solve read it. With --for the file also plugs into the "
-        "library alns, or has a function solve of distances or coordinates. Also writes the "
-        "adapters that a model learned, as folders that PEFT and vLLM read. Nothing is "
+        "write a pair as a Python file that runs alone, or a run's adapters",
+        "Writes a pair, or the best pair of a run, as one Python module with the functions destroy "
+        "and repair, their strategies as docstrings and the helpers they use. It can be imported "
+        "without spo-jax, and spo evaluate and spo solve read it. With --for the file also plugs "
+        "into the library alns, or has a function solve of distances or coordinates. Also writes "
+        "the adapters that a run's model learned, as folders that PEFT and vLLM read. Nothing is "
         "overwritten.",
         "spo export runs/first --out pair.py",
         options.export,
@@ -155,10 +155,10 @@ COMMANDS: dict[str, tuple[str, str, str, Callable[[argparse.ArgumentParser], Non
     ),
     "solve": (
         "solve an instance with a pair",
-        "Searches one instance (TSPLIB .tsp, CVRPLIB .vrp, Solomon's .txt or a CSV) and writes the "
-        "best solution found as a tour or a .sol file that other tools read. Each worker searches "
-        "by itself; they exchange the best and warm up anew when they have cooled down. Ctrl-C "
-        "ends it early, and the best so far is written.",
+        "Searches one instance (TSPLIB .tsp or .atsp, CVRPLIB .vrp, Solomon's .txt or a CSV) and "
+        "writes the best solution found as a tour or a .sol file that other tools read. Each "
+        "worker searches by itself; they exchange the best and warm up anew when they have cooled "
+        "down. Ctrl-C ends it early, and the best so far is written.",
         "spo solve berlin52.tsp --time 30 --plot berlin52.png",
         options.solve,
     ),

@@ -163,7 +163,7 @@ class EvaluationSettings(Group):
     ray_address: Text | None = rare_volatile(
         None, "head of the cluster, HOST:PORT, auto or local (none: $RAY_ADDRESS, or auto)"
     )
-    size: int = knob(50, "nodes (TSP) or customers (CVRP) of an instance", 3, 100_000)
+    size: int = knob(50, "nodes (TSP) or customers (CVRP, VRPTW) of an instance", 3, 100_000)
     instances: int = knob(6, "training instances", 1, 10_000)
     fresh_instances: bool = rare(
         False, "draw other training instances for each round; needs remeasure"

@@ -6,6 +6,7 @@ from typing import Any
 
 LARGEST = 10**9  # more than any count can be used for
 PROBLEM = "tsp, cvrp, vrptw or package.module:NAME"
+PAIR = "a pair file, a run folder for its best pair, or shipped for the pair that ships"
 
 
 def _number(kind: type, low: float, high: float, what: str = "") -> Callable[[str], Any]:
@@ -86,8 +87,9 @@ def watch(sub: argparse.ArgumentParser) -> None:
 
 def export(sub: argparse.ArgumentParser) -> None:
     add = sub.add_argument
-    add("run", metavar="RUN", help="a run folder")
-    add("--out", metavar="FILE.py", help="write the best pair to this file")
+    add("pair", metavar="PAIR_OR_RUN", help=PAIR)
+    add("--problem", metavar="P", help=f"{PROBLEM} (a run knows its own)")
+    add("--out", metavar="FILE.py", help="write the pair to this file")
     add(
         "--select",
         choices=("utility", "validation"),
@@ -113,7 +115,9 @@ def task(sub: argparse.ArgumentParser) -> None:
     add("--out", required=True, metavar="FOLDER", help="a new or an empty folder")
     add("--preset", help=f"a name, or a TOML file (default: {presets.DEFAULT_PRESET})")
     add(
-        "--start", metavar="PAIR_OR_RUN", help="the first pair (default: the problem's trivial one)"
+        "--start",
+        metavar="PAIR_OR_RUN",
+        help=f"the first pair: {PAIR} (default: the problem's trivial one)",
     )
     section = sub.add_argument_group("settings", "what pairs are scored on, as in spo discover")
     flags.add_settings(section, TASK_SETTINGS, argparse.SUPPRESS)
@@ -124,9 +128,13 @@ def evaluate(sub: argparse.ArgumentParser) -> None:
     add(
         "pair",
         metavar="PAIR_OR_RUN",
-        help="a pair file, a run folder for its best pair, or shipped for the pair that ships",
+        help=PAIR,
     )
-    add("--problem", metavar="P", help=f"{PROBLEM} (a run knows its own)")
+    add(
+        "--problem",
+        metavar="P",
+        help=f"{PROBLEM} (default: the run's, else by the suffix of instance files)",
+    )
     _groups(sub)
     add("--steps", type=_count, default=500, help="LNS steps of a rollout (default: 500)")
     add("--seeds", type=_count, default=3, help="rollouts of each instance (default: 3)")
@@ -152,7 +160,7 @@ def baseline(sub: argparse.ArgumentParser) -> None:
 
 def solve(sub: argparse.ArgumentParser) -> None:
     add = sub.add_argument
-    add("instance", metavar="INSTANCE", help="a .tsp, .vrp, .txt (Solomon) or .csv file")
+    add("instance", metavar="INSTANCE", help="a .tsp, .atsp, .vrp, .txt (Solomon) or .csv file")
     add(
         "--pair",
         nargs="+",

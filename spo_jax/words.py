@@ -7,6 +7,7 @@ ENDPOINT = "openai"  # the generator that asks an OpenAI-compatible endpoint
 VLLM = "vllm"  # the generator that samples from a vLLM server and trains its adapters
 LEARNERS = ("model", VLLM)  # generators whose model can learn
 WITH_MODEL = (*LEARNERS, ENDPOINT)  # generators that `model` is for
+SHIPPED = "shipped"  # the name of the pair that comes with a problem
 KIT = "lns"  # the module by which programs import the kit of a problem
 SPO = "spo"  # the method of the paper; the others are its baselines and train no model
 FRAMEWORKS = ("openevolve", "shinka")  # for which `spo task` writes a folder

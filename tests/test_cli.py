@@ -18,6 +18,7 @@ import pytest
 import spo_jax
 from spo_jax import __version__, cli, stopping
 from spo_jax.cli import main
+from spo_jax.envs.problems import get_problem, known_problems
 from spo_jax.errors import InputError
 from spo_jax.program import Completion
 
@@ -244,6 +245,16 @@ BAD = [
     (["export", "nowhere", "--out", "new.py"], "no such run"),
     (["export", ".", "--out", "new.py"], "no run"),
     (["export", "."], "--out FILE.py, --adapters DIR"),
+    (["export", "shipped"], "--out FILE.py, --adapters DIR"),
+    (["export", "shipped", "--out", "new.py"], "add --problem (tsp, cvrp, vrptw)"),
+    (["export", "shipped", "--problem", "knapsack", "--out", "new.py"], "knapsack"),
+    (["export", "shipped", "--problem", "tsp", "--adapters", "new"], "shipped is a pair: leave"),
+    (["export", "pair.py", "--select", "utility", "--out", "new.py"], "pair.py is a pair: leave"),
+    (["report", "shipped"], "shipped: no such run folder; spo evaluate, spo solve, spo compare"),
+    (["watch", "pair.py"], "pair.py: no such run folder; spo evaluate, spo solve, spo compare"),
+    (["discover", "--resume", "shipped"], "shipped: no such run folder; spo evaluate"),
+    (["evaluate", "shipped", "--on", "uniform:9x2"], "add --problem (tsp, cvrp, vrptw)"),
+    (["evaluate", "shipped", "--on", "ten.tsp", "four.vrp"], "on one problem at a time"),
     (["export", ".", "--adapters", "new", "--for", "alns"], "--for is about a file"),
     (["export", ".", "--out", "new.py", "--for", "excel"], "unknown --for 'excel'"),
     (["task", "openevolve"], "--out"),
@@ -357,6 +368,27 @@ def test_a_run_is_listed_exported_evaluated_and_solves(finished, folder, capsys)
     argv = ["evaluate", run, "--on", "ten.tsp", "--steps", "5", "--json", "report.json"]
     assert main(argv) == 0
     assert json.loads(Path("report.json").read_text())["problem"] == "tsp"
+
+
+@pytest.mark.parametrize("problem", known_problems())
+@pytest.mark.parametrize("more", [[], ["--for", "function"], ["--for", "alns"]], ids=str)
+def test_the_pair_that_ships_is_exported(problem, more, folder, capsys):
+    assert main(["export", "shipped", "--problem", problem, "--out", "new.py", *more]) == 0
+    assert capsys.readouterr().out == f"new.py: shipped, for {problem}\n"
+    text = Path("new.py").read_text()
+    assert f"ships with spo-jax {__version__} for the problem {problem}." in text
+    ships = spo_jax.load_pair(get_problem(problem).pair)
+    assert spo_jax.load_pair("new.py").digest == ships.digest
+    assert main(["export", "new.py", "--problem", problem, "--out", "again.py", *more]) == 0
+    assert spo_jax.load_pair("again.py").digest == ships.digest
+
+
+@pytest.mark.parametrize("file", ["ten.tsp", "four.vrp"])
+def test_a_pair_is_evaluated_on_the_problem_of_the_files(file, folder, capsys):
+    terms = ["--on", file, "--steps", "5", "--seeds", "1", "--workers", "1", "--json", "r.json"]
+    assert main(["evaluate", "shipped", *terms]) == 0
+    problem = {".tsp": "tsp", ".vrp": "cvrp"}[Path(file).suffix]
+    assert json.loads(Path("r.json").read_text())["problem"] == problem
 
 
 def test_a_runs_pair_runs_as_it_was_discovered(finished, folder, capsys):
@@ -623,6 +655,25 @@ def test_help_imports_nothing_heavy():
     assert done.returncode == 0, done.stderr
     for name in ("discover", "runs", "report", "export", "evaluate", "baseline", "solve", "doctor"):
         assert name in done.stdout
+
+
+def test_help_names_every_problem_and_what_it_takes(capsys):
+    """Those that ship, their baselines and the suffixes of their files."""
+    help = {}
+    for command in ("", *cli.COMMANDS):
+        assert main([*filter(None, [command]), "--help"]) == 0
+        help[command] = " ".join(capsys.readouterr().out.split())
+    for name in known_problems():
+        problem = get_problem(name)
+        assert f"the {name.upper()}" in help[""]
+        for command, text in help.items():  # one that names several names all
+            words = set(re.findall(r"\w+", text))
+            assert name.upper() in words or not {"TSP", "CVRP"} <= words, command
+            assert name in words or not {"tsp", "cvrp"} <= words, command
+        listed = help["baseline"].partition(f"For the {name.upper()}: ")[2].partition(". ")[0]
+        listed = listed.replace("farthest- insertion", "farthest-insertion")
+        assert set(re.split(", | and ", listed)) == set(problem.baselines)
+        assert all(f"{suffix}" in help["solve"] for suffix in problem.suffixes + problem.tables)
 
 
 @pytest.mark.parametrize("name", sorted(cli.COMMANDS))

@@ -261,6 +261,18 @@ def test_what_cannot_be_started_from_is_refused_and_nothing_is_written(
     assert not Path("run").exists()
 
 
+def test_a_file_goes_before_the_pair_that_ships_as_it_does_elsewhere(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("shipped").write_bytes(Path(TSP.simple).read_bytes())
+    found = discover("tsp", path="run", start_pairs=("shipped",), **(TINY | {"rounds": 1}))
+    [start] = found.manifest["start_pairs"]
+    assert start["from"] == str(tmp_path / "shipped")
+    assert start["destroy"] == load_pair("shipped").destroy.digest
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    assert load_run(tmp_path / "run").config.search.start_pairs == (str(tmp_path / "shipped"),)
+
+
 def test_a_run_for_another_problem_is_refused(tmp_path):
     discover("tsp", path=tmp_path / "tsp", **(TINY | {"rounds": 1}))
     with pytest.raises(InputError, match="is a run for tsp, not for cvrp"):

@@ -151,13 +151,13 @@ def watch(args: argparse.Namespace) -> int:
 
 
 def export(args: argparse.Namespace) -> int:
-    """`spo export RUN [--out FILE.py [--for PURPOSE]] [--adapters DIR]`: a run's best pair and its
-    adapters.
+    """`spo export PAIR_OR_RUN [--problem P] [--out FILE.py [--for PURPOSE]] [--adapters DIR]`: a
+    pair, of a run its best one, and a run's adapters.
     """
     from spo_jax.envs import exports
-    from spo_jax.envs.problems import get_problem
     from spo_jax.program import save_pair
     from spo_jax.search.runs.folders import CHECKPOINTS
+    from spo_jax.search.runs.pairs import is_alone, of_pair, resolve
     from spo_jax.search.runs.run import load_run
     from spo_jax.search.runs.store import Store, about
 
@@ -165,24 +165,30 @@ def export(args: argparse.Namespace) -> int:
         raise InputError("nothing to export: give --out FILE.py, --adapters DIR, or both")
     if args.out is None and args.purpose is not None:
         raise InputError("--for is about a file: name it with --out FILE.py")
-    run = load_run(args.run)
+    alone = is_alone(args.pair)
+    for option in ("select", "adapters"):
+        if alone and getattr(args, option) is not None:
+            raise InputError(f"--{option} is about a run, and {args.pair} is a pair: leave it out")
+    run = None if alone else load_run(args.pair)
     if args.out is not None:
-        if run.best is None:
-            raise InputError(f"{args.run}: this run has found no valid pair yet")
-        best = run.best if args.select is None else run.finals.chosen(args.select)
-        if best is None:
-            raise InputError(
-                f"{args.run}: no pair of this run was measured for --select {args.select}: its "
-                "rounds are not over, or finalists is 0; leave --select out"
-            )
-        problem = get_problem(run.config.problem)
-        said = about(run.path, best, run.names(best.pair))
-        tail = "" if args.purpose is None else exports.tail(problem, best.pair, args.purpose)
-        written = save_pair(args.out, best.pair, said, problem.interface, problem.kit, tail)
-        print(f"{written}: the pair of round {best.round}, J {best.utility:.4f}")
-    if args.adapters is not None:
+        problem, pair, _ = resolve(run or args.pair, args.problem)
+        if run is None:
+            said, told = of_pair(args.pair, problem), f"{args.pair}, for {problem.name}"
+        else:
+            best = run.best if args.select is None else run.finals.chosen(args.select)
+            if best is None:
+                raise InputError(
+                    f"{args.pair}: no pair of this run was measured for --select {args.select}: "
+                    "its rounds are not over, or finalists is 0; leave --select out"
+                )
+            pair, said = best.pair, about(run.path, best, run.names(best.pair))
+            told = f"the pair of round {best.round}, J {best.utility:.4f}"
+        tail = "" if args.purpose is None else exports.tail(problem, pair, args.purpose)
+        written = save_pair(args.out, pair, said, problem.interface, problem.kit, tail)
+        print(f"{written}: {told}")
+    if run is not None and args.adapters is not None:
         if run.config.learning.update not in UPDATES or not run.rounds:
-            raise InputError(f"{args.run}: this run has trained no adapters (yet)")
+            raise InputError(f"{args.pair}: this run has trained no adapters (yet)")
         from spo_jax.rl.policy import export_adapters
 
         with Store.reopen(run.path):  # no other process may write checkpoints meanwhile

@@ -14,7 +14,7 @@ from spo_jax.config import Settings
 from spo_jax.errors import InputError, require_path
 from spo_jax.search.runs.intact import REMEDY
 from spo_jax.search.runs.manifest import parse
-from spo_jax.words import SPO
+from spo_jax.words import SHIPPED, SPO
 
 MANIFEST, DATABASE, BEST, LOG, LOCK = "manifest.json", "spo.sqlite", "best.py", "log.txt", "lock"
 CHECKPOINTS = "checkpoints"
@@ -68,7 +68,9 @@ def read_manifest(path: str | Path) -> dict[str, Any]:
     require_path("path", path)
     path = Path(path)
     if not path.is_dir():
-        raise InputError(f"{path}: no such run folder")
+        pair = str(path) == SHIPPED or path.is_file()
+        hint = "; spo evaluate, spo solve, spo compare and spo export also take a pair" * pair
+        raise InputError(f"{path}: no such run folder{hint}")
     if not (path / MANIFEST).is_file() or not (path / DATABASE).is_file():
         raise InputError(f"{path} holds no run (no {MANIFEST} and {DATABASE} in it)")
     try:

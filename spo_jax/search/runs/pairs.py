@@ -5,7 +5,9 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
+from spo_jax import __version__
 from spo_jax.config import Settings, usable_cores
+from spo_jax.envs.labels import numbered
 from spo_jax.envs.problem import Instance, Problem
 from spo_jax.envs.problems import get_problem, known_problems
 from spo_jax.envs.reading import Reading
@@ -14,11 +16,12 @@ from spo_jax.envs.report import evaluation
 from spo_jax.envs.report import solve as solving
 from spo_jax.envs.report.methods import ALL, Method, methods_of
 from spo_jax.envs.report.reference_files import ReferenceFile
-from spo_jax.envs.specs import own_references, parse_specs, read_instance
+from spo_jax.envs.specs import is_uniform, own_references, parse_specs, read_instance
 from spo_jax.errors import InputError, require_kind
 from spo_jax.program import Pair, load_pair
 from spo_jax.search.runs.run import Run, load_run
 from spo_jax.search.runs.spoken import in_arguments
+from spo_jax.words import SHIPPED
 
 
 @in_arguments(unsafe_sandbox="unsafe")
@@ -36,20 +39,25 @@ def evaluate(
 
     pair: or a pair file, the file of operators of G-LNS, a run, whose best pair is meant, or
     "shipped", the one that comes with the problem.
-    problem: a name or a Problem; a run knows its own. on: "uniform:SIZExCOUNT[@SEED]", instance
-    files and folders, each a group of its own. workers: processes, by default one per usable core.
+    problem: a name or a Problem; by default that of the run, else of the instance files. on:
+    "uniform:SIZExCOUNT[@SEED]", instance files and folders, each a group of its own. workers:
+    processes, by default one per usable core.
     distances, capacity: how files are read, as `spo_jax.envs.reading.Reading` has it.
     more: as `spo_jax.envs.report.evaluation.evaluate` has them: steps, seeds, references, ...; of a
     run on_invalid and state are its own by default. Raises SpoError for what cannot be read or run.
     """
-    known, found, config = resolve(pair, problem)
     specs = [on] if isinstance(on, str) or not isinstance(on, Iterable) else list(on)
     if not all(isinstance(each, str | Path) for each in specs):
         raise InputError(
             "on takes instance files, folders and uniform:SIZExCOUNT; use solve for an Instance"
         )
+    reading = Reading(distances, capacity)
+    if problem is None:
+        files = [each for each in specs if not (is_uniform(str(each)) or Path(each).is_dir())]
+        problem = problem_of(files, [pair], reading)
+    known, found, config = resolve(pair, problem)
     terms = terms_of(config) | {"workers": workers or usable_cores()} | more
-    terms |= {"reading": Reading(distances, capacity)}
+    terms |= {"reading": reading}
     return evaluation.evaluate(found, known, specs, **terms)
 
 
@@ -76,13 +84,12 @@ def solve(
     or gave no solution.
     """
     require_kind("instance", instance, (Instance, str, PathLike), "an Instance, or its file")
-    if problem is None and not any(map(_of_run, _listed(pair))):
-        own = isinstance(instance, Instance)
-        options = Reading(distances, capacity).given
-        problem = instance.problem if own else solving.problem_of(instance, options)  # type: ignore[union-attr, arg-type]
+    reading = Reading(distances, capacity)
+    if problem is None:
+        problem = problem_of([instance], _listed(pair), reading)
     known, found, terms = resolve_all(pair, problem)
     if not isinstance(instance, Instance):
-        instance = read_instance(known, instance, Reading(distances, capacity))
+        instance = read_instance(known, instance, reading)
     if instance.problem != known.name:
         raise InputError(
             f"{instance.name} is an instance of {instance.problem}, not of {known.name}"
@@ -150,35 +157,22 @@ def contest(
         require_kind("instances", each, (Instance, str, PathLike), "Instances, or their files")
     for each in against:
         require_kind("against", each, str, "names, as 'alns' or 'package.module:NAME'")
-    if problem is None and not any(map(_of_run, pairs)):
-        names = [
-            each.problem if isinstance(each, Instance)
-            else solving.problem_of(each, reading.given) for each in given
-        ]  # fmt: skip
-        if len(set(names)) > 1:
-            first, other = given[0], given[names.index(next(n for n in names if n != names[0]))]
-            raise InputError(
-                f"{getattr(first, 'name', first)} is of the problem {names[0]}, and "
-                f"{getattr(other, 'name', other)} is not: compare on one problem at a time"
-            )
-        problem = names[0]
+    if problem is None:
+        problem = problem_of(given, pairs, reading)
     listed: list[Any] = [*pairs] or [SHIPPED]
     for each in sorted(listed, key=_of_run, reverse=True)[:1]:  # a run knows its problem
         if _of_run(each):
             problem = resolve(each, problem)[0]
     known = get_problem(problem) if isinstance(problem, str) else problem
     assert isinstance(known, Problem)
-    rows: dict[str, tuple[Pair, dict[str, Any]]] = {}
+    if not pairs and not known.pair:  # a problem of the user's, that brings none
+        listed = []
+    found = []
     for each in listed:
-        ships = is_shipped(each)
-        if ships and not pairs and not known.pair:  # a problem of the user's, that brings none
-            continue
         _, [pair], terms = resolve_all(each, known)
-        name = "pair" if ships else _row(each)
-        again = sum(other == name or other.startswith(f"{name} (") for other in rows)
-        own_terms = {"state": terms["state"][0], "on_invalid": terms["on_invalid"]}
-        rows[f"{name} ({again + 1})" if again else name] = pair, own_terms
-    methods = methods_of(known, rows, against)
+        found.append((pair, {"state": terms["state"][0], "on_invalid": terms["on_invalid"]}))
+    names = numbered("pair" if is_shipped(each) else _row(each) for each in listed)
+    methods = methods_of(known, dict(zip(names, found, strict=True)), against)
     own = None if references is None else own_references(str(references))
     specs = [str(each) for each in given if not isinstance(each, Instance)]
     plans = iter(parse_specs(specs, known, "none", reading) if specs else [])
@@ -193,12 +187,45 @@ def contest(
     return known, [*read.values()], methods, own
 
 
-SHIPPED = "shipped"  # the pair that comes with the problem
+def problem_of(
+    instances: Sequence[Instance | str | Path], pairs: Sequence[Given], reading: Reading
+) -> str | None:
+    """The problem of some instances, or None without any, and where a run's pair tells it.
+
+    Raises InputError where a file's suffix does not tell it, or they are of several problems.
+    """
+    if not instances or any(map(_of_run, pairs)):
+        return None
+    names = [
+        each.problem if isinstance(each, Instance) else solving.problem_of(each, reading.given)
+        for each in instances
+    ]
+    for name, other in zip(names, instances, strict=True):
+        if name != names[0]:
+            first = instances[0]
+            raise InputError(
+                f"{getattr(first, 'name', first)} is of the problem {names[0]}, and "
+                f"{getattr(other, 'name', other)} is not: evaluate and compare on one problem at "
+                "a time"
+            )
+    return names[0]
 
 
 def is_shipped(pair: Any) -> bool:
     """Whether the pair that comes with the problem is meant; a file of that name goes before it."""
     return isinstance(pair, str) and pair == SHIPPED and not Path(SHIPPED).exists()
+
+
+def is_alone(pair: str | Path) -> bool:
+    """Whether a name is that of a pair without a run: the one that ships, or a file."""
+    return is_shipped(pair) or Path(pair).is_file()
+
+
+def of_pair(pair: str | Path, problem: Problem) -> str:
+    """The origin of a pair that is alone, for the file that it is exported to."""
+    if is_shipped(pair):
+        return f"The pair that ships with spo-jax {__version__} for the problem {problem.name}."
+    return f"The pair of {Path(pair).name}, for the problem {problem.name}."
 
 
 def _row(pair: Any) -> str:

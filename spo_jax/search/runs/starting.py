@@ -6,13 +6,14 @@ from spo_jax.config import Settings
 from spo_jax.envs.problem import Problem
 from spo_jax.envs.report.solve import shipped_pair
 from spo_jax.errors import InputError
-from spo_jax.search.runs.pairs import SHIPPED, resolve
+from spo_jax.search.runs.pairs import is_shipped, resolve
 from spo_jax.search.start import StartPair
+from spo_jax.words import SHIPPED
 
 
 def absolute_pairs(names: tuple[str, ...]) -> tuple[str, ...]:
     """The names with the paths of files and folders made absolute."""
-    return tuple(name if name == SHIPPED else str(Path(name).resolve()) for name in names)
+    return tuple(name if is_shipped(name) else str(Path(name).resolve()) for name in names)
 
 
 def start_pairs(config: Settings, problem: Problem) -> list[StartPair]:
@@ -23,7 +24,7 @@ def start_pairs(config: Settings, problem: Problem) -> list[StartPair]:
     """
     found: dict[str, StartPair] = {}
     for name in config.search.start_pairs:
-        # Not by `resolve`, where a file of that name goes first: a run may be resumed elsewhere.
+        # A file of that name has an absolute path by now, and the run may be resumed elsewhere.
         pair = shipped_pair(problem) if name == SHIPPED else resolve(name, problem)[1]
         each = StartPair.of(name, pair)
         if each.pair.digest in found:
