@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 from dataclasses import replace
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 
@@ -675,6 +676,7 @@ def test_ctrl_c_writes_what_is_finished(mine):
          "--against", "mine:forward", "mine:endless"],
         cwd=mine, env={**os.environ, "PYTHONPATH": f"{mine}:{os.environ.get('PYTHONPATH', '')}"},
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        preexec_fn=partial(signal.signal, signal.SIGINT, signal.SIG_DFL),
     )  # fmt: skip
     try:
         end = time.monotonic() + 120

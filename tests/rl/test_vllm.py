@@ -27,7 +27,7 @@ from tests.rl.vllm_home import PROMPTS, Home, N, groups, learn, trained
 
 @pytest.mark.long
 def test_answers_are_those_of_each_roles_adapter_and_each_round(home: Home) -> None:
-    policy = home.open()
+    policy = home.open(rounds=2)  # a third would load its adapters beside what is asserted here
     for _ in range(2):
         answers = policy.generate(PROMPTS, N, 7)
         for asked, group in zip(PROMPTS, answers, strict=True):
@@ -225,7 +225,7 @@ REPAIR = r"with adapter repair-2\.1-\w+, without its cache, its .* are closest t
     ],
 )
 def test_wrong_weights_end_the_run(home: Home, what: Any, tolerance: float, why: str) -> None:
-    policy = home.open(probe_tolerance=tolerance)
+    policy = home.open(probe_tolerance=tolerance, rounds=2)  # the third's are loaded when told to
     learn(policy)
     assert learn(policy)["probe_share"] == pytest.approx(1, abs=0.01)
     home.tell(**what)

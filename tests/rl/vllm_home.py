@@ -44,7 +44,7 @@ class Home:
             "generator": "vllm", "vllm_python": str(self.python), "vllm_args": self.arguments,
             "model": str(self.model), "max_new_tokens": 3, "context": 60, "sample_rows": 4,
             "lora_rank": 2, "lora_targets": "gate_proj,up_proj,down_proj", "learning_rate": 0.05,
-            "share_prompts": False, "concurrency": 3, "request_timeout": 5.0, "retries": 1,
+            "share_prompts": False, "concurrency": 3, "request_timeout": 60.0, "retries": 1,
         } | given  # fmt: skip
         return Settings.make(**given)
 

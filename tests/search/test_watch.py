@@ -8,6 +8,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -237,7 +238,12 @@ def test_mistakes(
 @pytest.mark.parametrize("stop", [signal.SIGINT, signal.SIGTERM])
 def test_the_command_serves_until_it_is_stopped(run: Run, stop: signal.Signals) -> None:
     command = [sys.executable, "-m", "spo_jax", "watch", str(run.path), "--port", "0"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+    with subprocess.Popen(
+        command,
+        stdout=subprocess.PIPE,
+        text=True,
+        preexec_fn=partial(signal.signal, stop, signal.SIG_DFL),
+    ) as process:
         assert process.stdout is not None
         line = process.stdout.readline()
         port = int(line.partition("127.0.0.1:")[2].partition("/")[0])
