@@ -1,5 +1,9 @@
 """Runs of fakes, written by somebody who would like to break out of a page."""
 
+import contextlib
+import json
+import sqlite3
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -8,11 +12,12 @@ import spo_fakes
 from spo_fakes import CODE, Evaluator, small
 
 from spo_jax.envs.problems import get_problem
-from spo_jax.program import Completion
+from spo_jax.program import ROLES, Completion
 from spo_jax.search.parts import Parts
 from spo_jax.search.rounds import Failure
 from spo_jax.search.runs.run import Run, load_run
 from spo_jax.search.runs.store import Store
+from spo_jax.search.runs.tables import identity
 from spo_jax.search.spo import discover
 
 BAD = "<script>alert(1)</script><img src=x onerror=alert(2)>"
@@ -43,4 +48,60 @@ def made(path: Path, parts: dict[str, Any] | None = None, **changes: Any) -> Run
             store.commit(replace(done, failures=(*done.failures, bad)))
 
         discover(Parts(config, get_problem("tsp"), **own), store.state(), commit)
+    return load_run(path)
+
+
+# --- runs that are too much -----------------------------------------------------------------------
+
+ANSI = "\x1b[31mred\x1b]0;title\x07\x9b2J\x00\x08[/] [bold]"
+LINES = 15_000  # as many short lines as a program can have
+
+
+def lines_of(mark: str, count: int = LINES) -> str:
+    """A program of short lines, no two alike, and none that another mark has."""
+    return "".join(f"{mark}{k}\n" for k in range(count))
+
+
+def heads(role: str, size: int = 60_000) -> str:
+    """A text with the beginning of the program's function in each line, and no closing bracket."""
+    return f"def {role}(\n" * (size // (len(role) + 6))
+
+
+def overloaded(
+    path: Path, generations: int, sources: Sequence[str], rounds: int = 3, parents: int = 200
+) -> Run:
+    """A run whose best pair has `generations` of ancestors, all of them in its populations, with
+    `sources` in turn, strategies that hide and fake text, and as many parents as a row can hold.
+    """
+    made(path, rounds=2)
+    with contextlib.closing(sqlite3.connect(path / "spo.sqlite")) as db:
+        first = db.execute("SELECT * FROM rounds WHERE round = 2").fetchone()
+        db.execute("DELETE FROM rounds WHERE round > 2")
+        for k in range(3, rounds + 1):
+            db.execute(f"INSERT INTO rounds VALUES ({', '.join('?' * len(first))})",
+                       (k, *first[1:]))  # fmt: skip
+        best = {}
+        for role in ROLES:
+            earlier: list[str] = []
+            for n in range(generations):
+                source, strategy = sources[n % len(sources)], f"{ANSI} {HIDDEN} {BAD} {n}"
+                number = 1 + n * rounds // generations
+                named = json.dumps(earlier[-1:] + earlier[: parents - 1])
+                digest = f"{role}{n:028d}"
+                key = identity(role, source, strategy, named, BAD[:20], "", "")
+                name = f"{role[0].upper()}{number}.{n + 10_000}"
+                db.execute(
+                    "INSERT INTO programs VALUES (?, ?, ?, ?, '', ?, ?, ?, ?, '', ?)",
+                    (key, number, role, digest, BAD[:20], named, strategy, source, name),
+                )
+                db.execute("INSERT INTO members VALUES (?, ?, ?, ?, 0.5, ?)",
+                           (number, role, 1000 + n, key, number))  # fmt: skip
+                earlier.append(digest)
+                best[role] = key
+        db.execute("UPDATE rounds SET best_utility = 0.9, best_round = ?, best_destroy = ?,"
+                   " best_repair = ? WHERE round = ?",
+                   (rounds, best["destroy"], best["repair"], rounds))  # fmt: skip
+        db.commit()
+    manifest = json.loads((path / "manifest.json").read_text())
+    (path / "manifest.json").write_text(json.dumps(manifest | {"rounds": rounds}))
     return load_run(path)

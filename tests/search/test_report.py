@@ -2,11 +2,13 @@
 
 import base64
 import hashlib
+import io
 import json
 import math
 import re
 import shutil
 import subprocess
+import time
 import zlib
 from dataclasses import replace
 from html.parser import HTMLParser
@@ -15,7 +17,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hostile_runs import BAD, HIDDEN, made
+from hostile_runs import ANSI, BAD, HIDDEN, heads, lines_of, made, overloaded
+from rich.console import Console
 from spo_fakes import Evaluator, small
 
 import spo_jax
@@ -23,9 +26,11 @@ from spo_jax import InputError
 from spo_jax.cli import main
 from spo_jax.envs.problem import Problem
 from spo_jax.envs.problems import get_problem
-from spo_jax.program import Program
+from spo_jax.program import MAX_SOURCE, Program
 from spo_jax.search.rounds import Observer
-from spo_jax.search.runs.report import genealogy, pair, played, state, text, write
+from spo_jax.search.runs import lines, progress
+from spo_jax.search.runs.records import FailureRecord
+from spo_jax.search.runs.report import genealogy, pair, payoffs, played, state, text, write
 from spo_jax.search.runs.report.failures import alike
 from spo_jax.search.runs.report.figures import BINS, Figures, Scale, colours
 from spo_jax.search.runs.report.write import html
@@ -238,6 +243,90 @@ def test_what_does_not_fit_is_said(run: Run, monkeypatch: pytest.MonkeyPatch) ->
     assert sum(map(len, re.findall(r'data-round="\d+">([^<]*)<', source))) <= 3000
 
 
+# --- runs that are too much -----------------------------------------------------------------------
+
+
+def test_long_programs_with_long_lines_end_in_a_page(tmp_path: Path) -> None:
+    """No text is shown, packed or compared beyond its bound, and what is cut says so."""
+    long = [lines_of("a", 100_000), "x" * 1_000_000, lines_of("a"), lines_of("b"), heads("destroy")]
+    run = overloaded(tmp_path / "run", 15, long)
+    source = html(run, "no")
+    page = read(source)
+    shown = MAX_SOURCE + 40
+    assert max(len(e["text"]) for e in page.of("pre") if "diff" not in e["attrs"].values()) < shown
+    for pack in unpacked(page).values():
+        for each in pack.values():
+            assert len(each if isinstance(each, str) else each["source"]) < 4 * shown
+    assert len(source) < 10_000_000
+    assert "are too many to be compared here" in source
+    assert "… 934,464 more characters" in source
+    assert "\x1b" not in source
+    assert BAD not in source
+
+
+@pytest.mark.long
+def test_many_rounds_and_generations_end_in_a_page(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(genealogy, "_MOST_DRAWN", 200)
+    code = [f"def destroy(d):\n    return {k}\n" for k in range(7)]
+    run = overloaded(tmp_path / "run", 600, code, rounds=300)
+    source = html(run, "no")
+    page = read(source)
+    assert sum("data-p" in e["attrs"] for e in page.of("g")) == 2 * 200
+    assert "more programs are left out of the picture" in source
+    assert f"{2 * 600 - 40} older programs are left out" in source
+    assert len(source) < 3_000_000
+
+
+def test_names_and_reasons_change_no_terminal(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    made(tmp_path / "a [bold] \x1b[31mrun", rounds=1)
+    (tmp_path / "b [bold] \x1b[31mrun").mkdir()
+    for name in ("manifest.json", "spo.sqlite"):
+        (tmp_path / "b [bold] \x1b[31mrun" / name).write_text("{")
+    assert main(["runs", str(tmp_path)]) == 0
+    told = capsys.readouterr().out
+    assert "a [bold] ⟨U+001B⟩[31mrun" in told
+    assert "b [bold] ⟨U+001B⟩[31mrun" in told
+    assert "\x1b" not in told
+
+    failed = FailureRecord(1, "pair", "crash", ANSI, "", "", "")
+    assert "\x1b" not in lines.commonest([failed])
+    logged: list[str] = []
+    console = Console(file=(shown := io.StringIO()), width=999)
+    with progress.Display(small(), logged.append, console) as display:
+        display.say(ANSI)
+        display.note(ANSI)
+    assert "\x1b" not in shown.getvalue() + "".join(logged)
+    assert shown.getvalue().strip() == text.visible(ANSI)
+
+
+def test_matrices_beyond_the_bound_are_left_out(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(payoffs, "MOST_CELLS", run.credits(run.rounds).utility.size + 1)
+    found = payoffs.page(run)
+    kept = [each.number for each in found["matrices"]]
+    assert run.best is not None
+    assert kept[-1] == run.best.round  # whatever else there is room for
+    assert found["left_out"] == run.rounds - len(kept) > 0
+
+
+def test_a_text_is_packed_at_most_once_and_no_more_than_may_be(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    squeezed: list[int] = []
+    pack = write.packed
+    monkeypatch.setattr(write, "MOST_UNPACKED", 20_000)
+    monkeypatch.setattr(
+        write, "packed", lambda value: squeezed.append(len(str(value))) or pack(value)
+    )
+    html(run, "no")
+    everything = sum(len(p.source) + len(p.strategy) for p in run.programs)
+    assert everything > 20_000
+    assert 0 < sum(squeezed) < 4 * 20_000  # names and numbers come on top
+
+
 # --- runs that lack something ---------------------------------------------------------------------
 
 
@@ -436,6 +525,19 @@ def test_who_reads_the_state(source: str, reads: bool) -> None:
     assert text.reads_state("destroy", source) == reads
 
 
+def test_a_text_is_searched_once_for_the_arguments(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However many lines look like the function's: 32 times as long takes no 200 times as long."""
+
+    def seconds(size: int) -> float:
+        source = heads("destroy", size)
+        begun = time.process_time()
+        for _ in range(20):
+            assert not text.reads_state("destroy", source)
+        return time.process_time() - begun
+
+    assert seconds(1_280_000) < 200 * (seconds(40_000) + 0.001)
+
+
 def test_a_destroy_that_is_always_shown_state_0() -> None:
     source = (
         "import math\n\n\ndef destroy(dist, tour: list, z, rng):\n    return tour[z:], tour[:z]\n"
@@ -454,13 +556,6 @@ def test_the_legend_of_forms_has_those_that_lines_have(run: Run) -> None:
     assert drawn
     assert found["forms"] == drawn
     assert {each.form for each in run.programs} - {*drawn} == {"initialization"}
-
-
-def test_changes_turn_the_old_into_the_new() -> None:
-    old, new = "a\nb\nc\nd", "a\nB\nc\nd\ne"
-    found = genealogy.changes(old, new)
-    assert [each for each in found if each[0] == "-"] == ["-b"]
-    assert [each for each in found if each[0] == "+"] == ["+B", "+e"]
 
 
 def test_reasons_that_differ_in_numbers_are_alike() -> None:

@@ -23,6 +23,7 @@ from spo_jax.search.runs.folders import DATABASE, LOG
 from spo_jax.search.runs.run import Run
 from spo_jax.search.runs.store import Store
 from spo_jax.search.runs.watch import compare, server
+from spo_jax.search.runs.watch import watched as watched_module
 from spo_jax.search.runs.watch.watched import UNPLAYED, Watched, found, last_line
 
 
@@ -88,6 +89,47 @@ def test_a_page_is_made_anew_when_a_round_has_landed(tmp_path: Path) -> None:
     assert "no longer there" in watched.state()["error"]
     with pytest.raises(InputError, match="no longer there"):
         watched.page()
+
+
+def test_a_slow_run_stalls_no_page_of_another(
+    run: Run, tmp_path: Path, serve: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """While one run is read, and while its page is made, all other requests are answered."""
+    slow = tmp_path / "slow"
+    shutil.copytree(run.path, slow)
+    watched, reached, go_on = Watched(slow), threading.Event(), threading.Event()
+
+    def held(function: Any) -> Any:
+        def stand_still(of: Any, *more: Any) -> Any:
+            if getattr(of, "path", of) == slow:
+                reached.set()
+                assert go_on.wait(60)
+            return function(of, *more)
+
+        return stand_still
+
+    served = serve(watched, Watched(run.path))
+    asked: list[Any] = []
+    for name in ("load_run", "html"):
+        reached.clear()
+        go_on.clear()
+        with monkeypatch.context() as patch:
+            patch.setattr(watched_module, name, held(getattr(watched_module, name)))
+            patch.setattr(server, "PATIENCE", 0.05)
+            (slow / DATABASE).touch()
+            thread = threading.Thread(target=lambda: asked.append(get(served, "/run/0")))
+            thread.start()
+            assert reached.wait(60)
+            assert get(served, "/run/1")[0] == 200
+            states = json.loads(get(served, "/state")[1])
+            assert [each["rounds"] for each in states] == [run.rounds] * 2
+            assert get(served, "/")[0] == 200
+            if name == "html":
+                assert get(served, "/compare")[0] == 200
+            assert not asked
+            go_on.set()
+            thread.join(60)
+        assert asked.pop()[0] == 200
 
 
 def test_what_a_round_in_progress_does(run: Run, tmp_path: Path) -> None:

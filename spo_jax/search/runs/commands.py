@@ -68,9 +68,11 @@ def runs(args: argparse.Namespace) -> int:
     """`spo runs [FOLDER]`: the runs in a folder, by default ./runs, with their best J and gap."""
     from rich.console import Console
     from rich.table import Table
+    from rich.text import Text
 
     from spo_jax.search.runs.folders import list_runs
     from spo_jax.search.runs.lines import percent, utility
+    from spo_jax.search.runs.report.text import visible
     from spo_jax.search.runs.run import load_run
 
     if args.folder is not None and not Path(args.folder).is_dir():
@@ -83,14 +85,15 @@ def runs(args: argparse.Namespace) -> int:
     columns = ("name", "problem", "method", "preset", "rounds", "pairs", "best J", "gap", "state")
     table = Table(*columns, box=None, pad_edge=False)
     for path in paths:
+        name = Text(visible(path.name))  # brackets in it are no markup
         try:
             run = load_run(path)
             gap = run.gap(run.best.pair if run.best else None)
         except InputError as error:
-            table.add_row(path.name, *[""] * 7, f"unreadable: {error}")
+            table.add_row(name, *[""] * 7, Text(visible(f"unreadable: {error}")))
             continue
         table.add_row(
-            path.name,
+            name,
             run.config.problem,
             run.config.search.method,
             run.preset,

@@ -189,7 +189,7 @@ def commonest(failures: Sequence[FailureRecord]) -> str:
     """The most frequent reason of some failures."""
     tally = Counter((each.status, each.reason) for each in failures)
     [((status, reason), count)] = tally.most_common(1)
-    return f"The most frequent reason, {count} of {len(failures)}: {status}: {reason}"
+    return visible(f"The most frequent reason, {count} of {len(failures)}: {status}: {reason}")
 
 
 def closing(

@@ -29,6 +29,7 @@ from spo_jax.search.runs.lines import (
     spark,
     spent_line,
 )
+from spo_jax.search.runs.report.text import visible
 
 STAGES = {
     "start": "evaluating start pairs",
@@ -144,12 +145,12 @@ class Display(Observer):
 
     def say(self, line: str) -> None:
         """A line for the person and the log."""
-        self._console.print(line, markup=False)
+        self._console.print(visible(line), markup=False)
         self.note(line)
 
     def note(self, line: str) -> None:
-        """A line for the log."""
-        self._log(f"{time.strftime('%Y-%m-%d %H:%M:%S')} {line}")
+        """A line for the log. What a program or a file is called can change no terminal."""
+        self._log(f"{time.strftime('%Y-%m-%d %H:%M:%S')} {visible(line)}")
 
     def stage(self, number: int, name: str, total: int) -> None:
         self._stage = name

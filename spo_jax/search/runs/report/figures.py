@@ -7,6 +7,7 @@ gives the same text.
 
 import io
 import re
+import threading
 from collections.abc import Callable, Mapping, Sequence
 from itertools import count
 from typing import Any
@@ -37,6 +38,7 @@ _STYLE: Any = {
     "text.parse_math": False,
 }
 Series = tuple[str, np.ndarray]
+_DRAWING = threading.Lock()  # matplotlib's settings belong to the process
 
 
 class Figures:
@@ -90,14 +92,18 @@ class Figures:
     def bars(
         self, rounds: np.ndarray, parts: Mapping[str, np.ndarray], about: str, unit: str
     ) -> Markup:
-        """Bars [K] of parts on top of each other."""
+        """Bars [K] of parts on top of each other, those of a part in one outline."""
 
         def draw(axes: Any) -> None:
             below = np.zeros(len(rounds))
+            edges = np.append(rounds, rounds[-1] + 1) - 0.5
             for k, (label, values) in enumerate(parts.items()):
                 filled = np.nan_to_num(values)
                 colour = COLOURS[k % len(COLOURS)]
-                axes.bar(rounds, filled, 0.7, below, label=label, color=colour, linewidth=0)
+                axes.stairs(
+                    below + filled, edges, baseline=below, fill=True, label=label, color=colour,
+                    linewidth=0,
+                )  # fmt: skip
                 below = below + filled
             axes.set_xlabel("round")
             axes.set_ylabel(unit)
@@ -113,7 +119,7 @@ class Figures:
         from matplotlib.figure import Figure
         from matplotlib.ticker import MaxNLocator
 
-        with matplotlib.rc_context(_STYLE):
+        with _DRAWING, matplotlib.rc_context(_STYLE):
             figure = Figure(figsize=(_WIDTH, _HEIGHT), layout="tight")
             axes = figure.add_subplot()
             axes.grid(axis="y", color=INK, alpha=0.12, linewidth=0.6)
@@ -129,7 +135,7 @@ class Figures:
         import matplotlib
         from matplotlib.figure import Figure
 
-        with matplotlib.rc_context(_STYLE):
+        with _DRAWING, matplotlib.rc_context(_STYLE):
             figure = Figure(figsize=(inches, inches))
             axes = figure.add_axes((0.0, 0.0, 1.0, 1.0))
             draw(axes)

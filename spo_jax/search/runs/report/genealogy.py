@@ -1,20 +1,25 @@
 """The page of descent: who was written from whom, in what form, and what became of it."""
 
-import difflib
 import math
+from collections import deque
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from spo_jax.program import Role
+from spo_jax.search.runs.report.changes import Changes
 from spo_jax.search.runs.report.figures import COLOURS, Scale
 from spo_jax.search.runs.report.text import number
 from spo_jax.search.runs.run import ProgramRecord, Run
 
 _DOWN, _EDGE = 22, 26  # pixels between programs, and around
 _ACROSS, _WIDTH = (88, 190), 1080  # between rounds, at least and at most, and of a picture
-_MOST = 40  # programs of a round that are drawn
+_MOST = 40  # programs of a round that are drawn, and of the best pair's line
+_MOST_DRAWN = 2000  # programs of a picture
+_MEMBERS = 100  # programs of a population that are shown
+_PARENTS = 12  # of a program that are drawn or compared
 ROLES: tuple[tuple[Role, str], ...] = (("destroy", "Destroys"), ("repair", "Repairs"))
 
 
@@ -43,9 +48,12 @@ class Edge:
 
 @dataclass(frozen=True)
 class Ancestor:
-    """A program of the best pair's line. changes: lines of the differences to each parent."""
+    """A program of the best pair's line. parents: names, in words. changes: lines of the
+    differences to each parent.
+    """
 
     program: ProgramRecord
+    parents: str
     worth: str
     changes: tuple[tuple[str, tuple[str, ...]], ...]
 
@@ -68,17 +76,20 @@ def page(run: Run) -> dict[str, Any]:
             title,
             [
                 (member, run[member.name], number(member.score), number(worth[member.name]))
-                for member in run.populations[run.rounds, role]
+                for member in list(run.populations[run.rounds, role])[:_MEMBERS]
             ],
+            max(0, len(run.populations[run.rounds, role]) - _MEMBERS),
         )
         for role, title in ROLES
         if run.rounds
     ]
+    ancestors, older = line(run, worth)
     return {
         "trees": trees,
         "forms": {form: each for form, each in colour.items() if form in drawn},
         "members": members,
-        "line": line(run, worth),
+        "line": ancestors,
+        "older": older,
         "worth": "credit" if by_credit else "best J",
     }
 
@@ -110,8 +121,12 @@ def _tree(
     columns: dict[int, list[ProgramRecord]] = {}
     for each in sorted(wanted.values(), key=lambda e: (e.round, _falling(worth[e.name]), e.name)):
         columns.setdefault(each.round, []).append(each)
-    left_out = sum(max(0, len(column) - _MOST) for column in columns.values())
-    drawn = {k: column[:_MOST] for k, column in columns.items()}
+    drawn, room = {}, _MOST_DRAWN
+    for k in sorted(columns, reverse=True):  # the last rounds first
+        drawn[k] = columns[k][: min(_MOST, room)]
+        room -= len(drawn[k])
+    drawn = {k: drawn[k] for k in sorted(drawn) if drawn[k]}
+    left_out = len(wanted) - sum(map(len, drawn.values()))
     scale = Scale(np.array([worth[each.name] for column in drawn.values() for each in column]))
     first, wide = (min(drawn), max(drawn) - min(drawn)) if drawn else (0, 0)
     across = min(max(_WIDTH // max(wide, 1), _ACROSS[0]), _ACROSS[1])
@@ -124,7 +139,7 @@ def _tree(
     for column in drawn.values():
         for each in column:
             x, y = place[each.name]
-            for parent in each.parents:
+            for parent in each.parents[:_PARENTS]:
                 if parent in place:
                     edges.append(_edge(place[parent], (x, y), parent, each, colours))
             about = f"{each.name}, round {each.round}, {each.form}, {number(worth[each.name])}"
@@ -159,38 +174,41 @@ def _edge(
     return Edge(path, child.form, colours[child.form], about)
 
 
-def line(run: Run, worth: dict[str, float]) -> list[Ancestor]:
-    """The best pair and all its ancestors, the youngest first, with what changed."""
+def line(run: Run, worth: dict[str, float]) -> tuple[list[Ancestor], int]:
+    """The best pair and its ancestors, the youngest first, with what changed; how many older ones
+    are left out.
+    """
     if run.best is None:
-        return []
-    waiting = [name for name in run.names(run.best.pair) if name]
+        return [], 0
+    waiting = deque(name for name in run.names(run.best.pair) if name)
     seen: dict[str, ProgramRecord] = {}
     while waiting:
-        found = _find(run, waiting.pop(0))
+        found = _find(run, waiting.popleft())
         if found is not None and found.name not in seen:
             seen[found.name] = found
             waiting += found.parents
     ordered = sorted(seen.values(), key=lambda e: (-e.round, e.role, e.name))
-    return [
+    changes = Changes()
+    ancestors = [
         Ancestor(
             each,
             number(worth[each.name]),
+            few(each.parents),
             tuple(
-                (parent, changes(found.source, each.source))
-                for parent in each.parents
+                (parent, changes.between(found.source, each.source))
+                for parent in each.parents[:_PARENTS]
                 if (found := _find(run, parent)) is not None
             ),
         )
         for each in ordered[:_MOST]
     ]
+    return ancestors, len(ordered) - len(ancestors)
 
 
-def changes(old: str, new: str) -> tuple[str, ...]:
-    """The lines of a unified diff, without its head."""
-    return tuple(
-        each.rstrip("\n")
-        for each in difflib.unified_diff(old.splitlines(), new.splitlines(), n=2, lineterm="")
-    )[2:]
+def few(names: Sequence[str]) -> str:
+    """Names in words; of many the first."""
+    more = f" and {len(names) - _PARENTS:,} more" if len(names) > _PARENTS else ""
+    return ", ".join(names[:_PARENTS]) + more
 
 
 def _find(run: Run, name: str) -> ProgramRecord | None:

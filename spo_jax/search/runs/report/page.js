@@ -39,26 +39,43 @@ function fold(title, fill) {
   made.addEventListener("toggle", () => { if (made.open && made.children.length === 1) fill(made); });
   return made;
 }
-// The longest common subsequence of lines, as [mark, line] with marks " ", "-" and "+".
+// The longest common subsequence of lines, as [mark, line] with marks " ", "-" and "+"; null where
+// there are too many. As in changes.py: a row of the table is one integer, a bit a column.
+const MOST = 250e6;
 function differences(old, now) {
   const a = old.split("\n"), b = now.split("\n");
-  const length = Array.from({length: a.length + 1}, () => new Uint16Array(b.length + 1));
-  for (let i = a.length - 1; i >= 0; i--) for (let j = b.length - 1; j >= 0; j--)
-    length[i][j] = a[i] === b[j] ? length[i + 1][j + 1] + 1
-      : Math.max(length[i + 1][j], length[i][j + 1]);
-  const found = [];
-  let i = 0, j = 0;
-  while (i < a.length || j < b.length) {
-    if (i < a.length && j < b.length && a[i] === b[j]) { found.push([" ", a[i]]); i++; j++; }
-    else if (j === b.length || (i < a.length && length[i + 1][j] >= length[i][j + 1]))
-      found.push(["-", a[i++]]);
-    else found.push(["+", b[j++]]);
+  let head = 0, tail = 0;
+  while (head < a.length && head < b.length && a[head] === b[head]) head++;
+  while (tail < a.length - head && tail < b.length - head && a.at(-1 - tail) === b.at(-1 - tail)) tail++;
+  const same = line => [" ", line];
+  const mine = a.slice(head, a.length - tail), its = b.slice(head, b.length - tail);
+  if (mine.length * its.length > MOST) return null;
+  return [...a.slice(0, head).map(same), ...changed(mine, its), ...a.slice(a.length - tail).map(same)];
+}
+function changed(a, b) {
+  const at = new Map(), every = (1n << BigInt(b.length)) - 1n, rows = [], found = [];
+  b.forEach((line, j) => at.set(line, (at.get(line) || 0n) | 1n << BigInt(j)));
+  let row = every, i = a.length, j = b.length;
+  for (const line of a) {
+    const common = row & (at.get(line) || 0n);
+    row = ((row + common) | (row - common)) & every;
+    rows.push(row);
   }
-  return found;
+  const set = (i, j) => rows[i - 1] >> BigInt(j - 1) & 1n;
+  while (i && j) {
+    if (set(i, j)) found.push(["+", b[--j]]);
+    else if (i > 1 && !set(i - 1, j)) found.push(["-", a[--i]]);
+    else { j--; found.push([" ", a[--i]]); }
+  }
+  while (j) found.push(["+", b[--j]]);
+  while (i) found.push(["-", a[--i]]);
+  return found.reverse();
 }
 function diff(old, now) {
+  const found = differences(old, now);
+  if (!found) return make("p", "These programs have too many lines to be compared here.", "missing");
   const made = make("pre", undefined, "diff");
-  for (const [mark, line] of differences(old, now))
+  for (const [mark, line] of found)
     made.append(make("span", mark + " " + line, {"+": "new", "-": "old"}[mark]));
   return made;
 }

@@ -11,6 +11,8 @@ from spo_jax.search.runs.report.figures import Scale
 from spo_jax.search.runs.report.text import number
 from spo_jax.search.runs.run import Run
 
+MOST_CELLS = 100_000  # of all matrices
+
 
 @dataclass(frozen=True)
 class Cell:
@@ -52,7 +54,9 @@ class Matrix:
 
 
 def page(run: Run) -> dict[str, Any]:
-    """Matrices by round, the last first, and the ends of the scale of colours."""
+    """Matrices by round, the last first, the ends of the scale of colours, and how many are left
+    out.
+    """
     if not run.rounds:
         return {"missing": "There are no payoffs, because no round of this run is over yet."}
     if run.config.search.method != "spo":
@@ -66,9 +70,20 @@ def page(run: Run) -> dict[str, Any]:
         return {"missing": f"There is no matrix of payoffs: {error}"}
     everything = [each.utility.ravel() for each in scores.values()]
     scale = Scale(np.concatenate(everything) if everything else np.zeros(0))
-    matrices = [_matrix(run, k, scores[k], scale) for k in range(run.rounds, 0, -1)]
-    ends = number(scale.low), number(scale.high)
-    return {"matrices": matrices, "ends": ends, "best": run.best.round if run.best else 0}
+    best = run.best.round if run.best else 0
+    drawn: list[int] = []
+    room = MOST_CELLS
+    for k in sorted(scores, key=lambda k: (k != best, -k)):  # the best pair's, then the last ones
+        room -= scores[k].utility.size
+        if room < 0 and drawn:
+            break
+        drawn.append(k)
+    return {
+        "matrices": [_matrix(run, k, scores[k], scale) for k in sorted(drawn, reverse=True)],
+        "ends": (number(scale.low), number(scale.high)),
+        "best": best,
+        "left_out": len(scores) - len(drawn),
+    }
 
 
 def _matrix(run: Run, k: int, scores: Any, scale: Scale) -> Matrix:

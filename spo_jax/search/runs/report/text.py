@@ -13,6 +13,8 @@ import re
 import zlib
 from typing import Any
 
+from spo_jax.program import MAX_SOURCE
+
 # Controls but tab and newline, marks and overrides of direction, characters without width, tags,
 # and surrogates, which have no UTF-8.
 _UNSEEN = re.compile(
@@ -30,6 +32,11 @@ def visible(text: str) -> str:
 def shortened(text: str, most: int) -> str:
     """The first `most` characters, with a word on how many are left out."""
     return text if len(text) <= most else f"{text[:most]}\n… {len(text) - most:,} more characters"
+
+
+def shown(text: str, most: int = MAX_SOURCE) -> str:
+    """A text as it stands on a page: all of it can be seen, by default as much as a program has."""
+    return visible(shortened(text, most))
 
 
 def packed(value: Any) -> str:
@@ -53,13 +60,20 @@ def rounded(value: float | None) -> float | None:
 
 def arguments(role: str, source: str) -> list[str]:
     """The names of the arguments of a program's function; empty where none is found."""
-    found = re.search(_head(role), source, re.MULTILINE)
-    given = found[1].split(",") if found else []
+    begin, end = _head(role, source)
+    given = source[begin:end].split(",")
     return [each.split(":")[0].split("=")[0].strip() for each in given if each.strip()]
 
 
-def _head(role: str) -> str:
-    return rf"^def {re.escape(role)}\(([^)]*)\)"
+def _head(role: str, source: str) -> tuple[int, int]:
+    """Where the arguments of a program's function stand; (0, 0) where it is not found.
+
+    One pattern with the closing bracket would read to the end of the text from each line that
+    looks like the function's.
+    """
+    found = re.search(rf"^def {re.escape(role)}\(", source, re.MULTILINE)
+    end = -1 if found is None else source.find(")", found.end())
+    return (0, 0) if found is None or end < 0 else (found.end(), end)
 
 
 def reads_state(role: str, source: str) -> bool:
@@ -71,5 +85,6 @@ def reads_state(role: str, source: str) -> bool:
     names = arguments(role, source)
     if len(names) < 2:
         return False
-    body = _COMMENT.sub("", re.split(_head(role), source, maxsplit=1, flags=re.MULTILINE)[-1])
+    _, end = _head(role, source)
+    body = _COMMENT.sub("", source[end:])
     return re.search(rf"\b{re.escape(names[-2])}\b", body) is not None

@@ -4,7 +4,7 @@ import base64
 import hashlib
 import math
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
@@ -14,6 +14,8 @@ from markupsafe import Markup
 
 from spo_jax.envs.textfiles import write_atomically
 from spo_jax.errors import InputError
+from spo_jax.program import MAX_SOURCE
+from spo_jax.search.runs.records import ProgramRecord, PromptRecord
 from spo_jax.search.runs.report import (
     NAME,
     failures,
@@ -25,12 +27,16 @@ from spo_jax.search.runs.report import (
     state,
 )
 from spo_jax.search.runs.report.figures import Figures, colours
+from spo_jax.search.runs.report.genealogy import few
 from spo_jax.search.runs.report.played import Played, play
-from spo_jax.search.runs.report.text import number, packed, rounded, visible
+from spo_jax.search.runs.report.text import number, packed, rounded, shown, visible
 from spo_jax.search.runs.run import Run, load_run
 
 MOST_PACKED = 4_000_000  # characters of packed programs and prompts
+MOST_UNPACKED = 16 * MOST_PACKED  # and of what they hold
 MOST_PAIRS = 12  # that the page lists of one program
+MOST_PARENTS = 12
+MOST_PROMPT = 4 * MAX_SOURCE  # characters of a prompt, which shows several programs
 UNPLAYED = "The pair is played when the report is written after the last round, not after each."
 
 
@@ -83,7 +89,7 @@ def html(run: Run, played: Played | str) -> str:
     script = _asset("page.js")
     packs, left_out = _packs(run)
     best = pair.page(run, played, figures)
-    shown = len(best.get("frames", ()))
+    frames = len(best.get("frames", ()))
     return environment.get_template("page.html").render(
         run=run,
         title=visible(run.path.name),
@@ -91,7 +97,7 @@ def html(run: Run, played: Played | str) -> str:
         facts=_facts(run),
         script=Markup(script),
         script_hash=_hash(script),
-        style=Markup(_asset("page.css") + _bins() + _keyframes(shown)),
+        style=Markup(_asset("page.css") + _bins() + _keyframes(frames)),
         packs=packs,
         left_out=left_out,
         progress=progress.page(run, figures),
@@ -105,8 +111,8 @@ def html(run: Run, played: Played | str) -> str:
 
 
 def _seen(value: Any) -> Any:
-    """What the template puts in; texts of a model without characters that hide."""
-    return visible(value) if type(value) is str else value
+    """What the template puts in; texts of a model visible and not too long."""
+    return shown(value) if type(value) is str else value
 
 
 def _facts(run: Run) -> list[tuple[str, str]]:
@@ -134,7 +140,7 @@ def _facts(run: Run) -> list[tuple[str, str]]:
 # --- programs and prompts, packed by round --------------------------------------------------------
 
 
-def _packs(run: Run) -> tuple[list[tuple[str, int, str]], list[str]]:
+def _packs(run: Run) -> tuple[list[tuple[str, int, Markup]], list[str]]:
     """(kind, round, text) of what fits, the best pair's round and the last rounds first; in words,
     what does not.
     """
@@ -145,42 +151,64 @@ def _packs(run: Run) -> tuple[list[tuple[str, int, str]], list[str]]:
         for mine, other in ((each.destroy, each.repair), (each.repair, each.destroy)):
             if len(partners[mine]) < MOST_PAIRS:
                 partners[mine].append([other, rounded(each.utility), each.status])
-    programs: dict[int, dict[str, Any]] = defaultdict(dict)
-    for record in run.programs:
+
+    def of_program(record: ProgramRecord) -> tuple[str, dict[str, Any]]:
         prompt = asked.get(record.name)
-        programs[record.round][record.name] = {
+        return record.name, {
             "role": record.role,
             "round": record.round,
-            "form": visible(record.form),
-            "parents": [visible(name) for name in record.parents],
+            "form": shown(record.form),
+            "parents": [visible(name) for name in record.parents[:MOST_PARENTS]],
             "credit": rounded(record.credit),
-            "strategy": visible(record.strategy),
-            "source": visible(record.source),
+            "strategy": shown(record.strategy),
+            "source": shown(record.source),
             "pairs": partners.get(record.name, []),
             "prompt": None if prompt is None else [prompt[0], f"{prompt[1]} {prompt[2]}"],
         }
-    prompts: dict[int, dict[str, str]] = defaultdict(dict)
-    for asked_for in run.prompts:
-        key = f"{asked_for.role} {asked_for.number}"
-        prompts[asked_for.round][key] = visible(asked_for.text)
+
+    def of_prompt(record: PromptRecord) -> tuple[str, str]:
+        return f"{record.role} {record.number}", shown(record.text, MOST_PROMPT)
+
     first = run.best.round if run.best else 0
-    room, found, left_out = MOST_PACKED, [], []
-    for kind, by_round in (("programs", programs), ("prompts", prompts)):
+    room, unpacked, found, left_out = MOST_PACKED, MOST_UNPACKED, [], []
+    described: Callable[[Any], tuple[str, Any]]
+    for kind, by_round, described in (
+        ("programs", _by_round(run.programs), of_program),
+        ("prompts", _by_round(run.prompts), of_prompt),
+    ):
         missing = []
         for k in sorted(by_round, key=lambda k: (k != first, -k)):
-            text = packed(by_round[k])
-            if len(text) <= room:
+            size = sum(map(_size, by_round[k]))
+            text = ""
+            if size <= unpacked:
+                unpacked -= size
+                text = packed(dict(map(described, by_round[k])))
+            if text and len(text) <= room:
                 room -= len(text)
-                found.append((kind, k, text))
+                found.append((kind, k, Markup(text)))
             else:
                 missing.append(k)
         if missing:
-            listed = ", ".join(map(str, sorted(missing)))
+            rounds = few([str(k) for k in sorted(missing)])
             left_out.append(
-                f"The {kind} of rounds {listed} are left out to keep this file small; "
+                f"The {kind} of rounds {rounds} are left out to keep this file small; "
                 f"spo_jax.load_run(...).{kind} has them."
             )
     return found, left_out
+
+
+def _by_round(records: Iterable[Any]) -> dict[int, list[Any]]:
+    found: dict[int, list[Any]] = defaultdict(list)
+    for each in records:
+        found[each.round].append(each)
+    return found
+
+
+def _size(record: ProgramRecord | PromptRecord) -> int:
+    """Characters that a page holds of a record."""
+    if isinstance(record, PromptRecord):
+        return min(len(record.text), MOST_PROMPT)
+    return sum(min(len(text), MAX_SOURCE) for text in (record.source, record.strategy))
 
 
 # --- script and style -----------------------------------------------------------------------------

@@ -11,6 +11,7 @@ import ipaddress
 import json
 import re
 import secrets
+import time
 from collections.abc import Mapping, Sequence
 from functools import cache
 from http.cookies import CookieError, SimpleCookie
@@ -20,7 +21,7 @@ from urllib.parse import parse_qs, urlsplit
 
 from spo_jax.errors import InputError
 from spo_jax.search.runs.watch import compare
-from spo_jax.search.runs.watch.watched import DRAWING, Watched
+from spo_jax.search.runs.watch.watched import Watched
 
 COOKIE = "spo-watch"
 TOKEN = re.compile(r"[A-Za-z0-9_-]{8,64}")
@@ -30,6 +31,7 @@ POLICY = (
     "frame-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'"
 )
 COMPARISON = "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'self'"
+PATIENCE = 1.0  # seconds that the state of all runs waits for those that are being read
 ASSETS = {"frame.js": "text/javascript", "frame.css": "text/css"}
 
 
@@ -111,8 +113,7 @@ class Handler(BaseHTTPRequestHandler):
         elif name in ASSETS:
             self._send(asset(name), ASSETS[name])
         elif name == "state":
-            states = [each.state() for each in self.server.runs]
-            self._send(json.dumps(states), "application/json")
+            self._send(json.dumps(self._states()), "application/json")
         elif name == "compare":
             self._send(self._comparison(), "text/html", COMPARISON)
         elif kind == "run" and number.isascii() and number.isdigit() and len(number) < 6:
@@ -128,6 +129,13 @@ class Handler(BaseHTTPRequestHandler):
         else:
             self._refuse(404, "There is no such page.")
 
+    def _states(self) -> list[dict[str, object]]:
+        for each in self.server.runs:
+            with contextlib.suppress(InputError):
+                each.follow()
+        until = time.monotonic() + PATIENCE
+        return [each.state(max(0.0, until - time.monotonic())) for each in self.server.runs]
+
     def _comparison(self) -> str:
         runs, missing = [], []
         for each in self.server.runs:
@@ -135,8 +143,7 @@ class Handler(BaseHTTPRequestHandler):
                 runs.append(each.run())
             except InputError as error:
                 missing.append(str(error))
-        with DRAWING:
-            page = compare.page(runs) if runs else {"missing": "No run can be read."}
+        page = compare.page(runs) if runs else {"missing": "No run can be read."}
         return compared(page, missing)
 
     def _names_us(self) -> bool:
@@ -207,7 +214,7 @@ def compared(page: Mapping[str, object], missing: Sequence[str]) -> str:
 def _template(name: str):  # type: ignore[no-untyped-def]  # jinja2 is slow to import
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
-    from spo_jax.search.runs.report.text import visible
+    from spo_jax.search.runs.report.text import shown
 
     environment = Environment(
         loader=PackageLoader("spo_jax.search.runs.watch", ""),
@@ -215,6 +222,6 @@ def _template(name: str):  # type: ignore[no-untyped-def]  # jinja2 is slow to i
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
-        finalize=lambda value: visible(value) if type(value) is str else value,
+        finalize=lambda value: shown(value) if type(value) is str else value,
     )
     return environment.get_template(name)
