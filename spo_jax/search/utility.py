@@ -44,6 +44,13 @@ def anytime(rollouts: Rollouts, instances: Sequence[Instance]) -> np.ndarray:
 
 
 UTILITIES: dict[str, Utility] = {"improvement": improvement, "anytime": anytime}
+_SAVED = "the share of a random start's cost that the search saves"
+_MEANING = {"improvement": _SAVED, "anytime": f"{_SAVED}, as a mean over its steps"}
+
+
+def meaning(name: str) -> str:
+    """What J is under a utility, in words."""
+    return _MEANING.get(name, f"what the utility {name} makes of a pair's rollouts")
 
 
 def mean_scores(scores: np.ndarray) -> np.ndarray:

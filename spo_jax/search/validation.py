@@ -8,15 +8,21 @@ are measured twice more:
   rollouts of `validation_steps`. With `select = "validation"` the best one there is the run's pair;
   with "utility", the paper's rule, the one with the highest J is (Appendix A.3 names a validation
   without saying what it decides).
-- on fresh instances with the size, rollouts and steps of discovery, unless the training instances
-  are files. Every pair has another J there. So `controls`, random valid pairs of the run, are
-  measured too: what the highest J loses beyond them is what it over-promised. With `halving` only
-  the highest J and the last few finalists are measured, with the fewest controls.
+- on fresh instances with the size, rollouts and steps of discovery; where the training instances
+  are files, on the validation's with these rollouts and steps. Every pair has another J there. So
+  `controls`, random valid pairs of the run, are measured too: what the highest J loses beyond them
+  is what it over-promised. With `halving` only the highest J and the last few finalists are
+  measured, with the fewest controls.
+
+A pair whose J falls there by more than that of other pairs, or which fails there, fits its
+training instances alone, as a program that has memorised them does. It is refused as the run's
+pair, whatever `select` is, and the next one is taken.
 """
 
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import takewhile
 from statistics import median
 
 import numpy as np
@@ -32,6 +38,11 @@ from spo_jax.search.rounds import Best, Observer
 from spo_jax.search.utility import Utility, improvement, mean_scores
 
 FEWEST_CONTROLS = 10
+# J falls by more than that of other pairs where it does by SPREADS of their standard deviations,
+# judged by the median absolute one, and by the share LEAST of J at least: docs/choices.md.
+SPREADS, LEAST = 5.0, 0.03
+FEWEST_FALLS = 3  # of controls; of fewer no spread is known, and those of other finalists count too
+_NORMAL = 1.4826  # standard deviations in a median absolute deviation
 
 
 @dataclass(frozen=True)
@@ -53,12 +64,58 @@ class Finals:
     def chosen(self, select: str) -> Best | None:
         """The run's pair by the rule `select` ("utility" or "validation"), None without one.
 
-        Of equals the earlier finalist; a pair that failed in validation is not chosen by it.
+        Of equals the earlier finalist. A pair that failed in validation is not chosen by it, and
+        none that is refused.
         """
+        return next((f for f in self._ranked(select) if not self.refusal(f)), None)
+
+    def best(self, select: str) -> Best | None:
+        """As `chosen`; where that is none, the next that stands: by J, or the best control by fresh
+        J. If all fail, the highest J.
+        """
+        stand = [c for c in self.controls if _known(c.fresh) and not self.refusal(c)]
+        control = max(stand, key=lambda c: c.fresh or 0.0, default=None)
+        return self.chosen(select) or self.chosen("utility") or control or self.highest
+
+    def refused(self, select: str) -> list[tuple[Best, str]]:
+        """The finalists that fall, and those that fail and `select` prefers to the one that it
+        chooses, with the reasons.
+        """
+        before = {f.pair.digest for f in takewhile(self.refusal, self._ranked(select))}
+        reasons = [(f, self.refusal(f)) for f in self.finalists]
+        return [
+            (f, why) for f, why in reasons if why and (_known(f.fresh) or f.pair.digest in before)
+        ]
+
+    def refusal(self, pair: Best) -> str:
+        """Why a measured pair cannot be the run's pair; "" if it can."""
+        measured = (*self.finalists, *self.controls)
+        if not any(_known(each.fresh) for each in measured):
+            return ""
+        loss = loss_of(pair)
+        if loss is None:
+            return "it failed on fresh instances, or was not measured there"
+        falls = _falls(self.controls, pair)
+        if len(falls) < FEWEST_FALLS:
+            falls = _falls(measured, pair)
+        if not falls:
+            return ""
+        middle = median(falls)
+        spread = _NORMAL * median(abs(fall - middle) for fall in falls)
+        if loss - middle <= max(SPREADS * spread, LEAST * abs(pair.utility)):
+            return ""
+        return (
+            f"its J falls by {loss:.4f} on fresh instances, that of {len(falls)} other pair"
+            f"{'s' * (len(falls) > 1)} by {middle:.4f} (median), so it fits the training instances "
+            "alone"
+        )
+
+    def _ranked(self, select: str) -> list[Best]:
+        """The finalists in the order in which a rule prefers them."""
         if select == "utility":
-            return self.highest
-        valid = [(f.validation, f) for f in self.finalists if _known(f.validation)]
-        return max(valid, key=lambda each: each[0] or 0.0, default=(None, None))[1]
+            return list(self.finalists)
+        valid = [f for f in self.finalists if _known(f.validation)]
+        return sorted(valid, key=lambda f: -(f.validation or 0.0))
 
     @property
     def drift(self) -> float | None:
@@ -79,6 +136,12 @@ class Finals:
 def loss_of(pair: Best) -> float | None:
     """Discovery J minus J on fresh instances; None where it was not measured, or failed there."""
     return pair.utility - pair.fresh if pair.fresh is not None and _known(pair.fresh) else None
+
+
+def _falls(pairs: Sequence[Best], but: Best) -> list[float]:
+    """What pairs but one lose, where it is known."""
+    losses = [loss_of(each) for each in pairs if each.pair.digest != but.pair.digest]
+    return [loss for loss in losses if loss is not None]
 
 
 def _known(value: float | None) -> bool:
@@ -107,7 +170,7 @@ def work_of(
     for pairs, until in stages:
         steps += pairs * sum(sizes[seen:until]) * own.validation_steps
         seen, measured = until, pairs
-    unseen = sum(each.size for each in fresh_instances(config, problem))
+    unseen = sum(each.size for each in fresh_instances(config, problem) or validation)
     steps += (measured + controls_wanted(config)) * unseen * own.steps
     return steps / (own.steps * sum(each.size for each in training))
 
@@ -166,9 +229,7 @@ def validate(
         else replace(each, validation=value)
         for each, value, costs in zip(finalists, values, paid, strict=True)
     ]
-    unseen = fresh_instances(config, problem)
-    if not unseen:
-        return Finals(tuple(validated))
+    unseen = fresh_instances(config, problem) or final
     dropped = [config.search.halving and f.validation is None for f in validated]
     wanted = [0, *(p for p in range(1, len(validated)) if not dropped[p])]
     everyone = (*(validated[p] for p in wanted), *controls)

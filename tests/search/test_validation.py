@@ -3,23 +3,32 @@
 import math
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from spo_fakes import Evaluator, Generator, small
 
+import spo_jax
 from spo_jax import presets
 from spo_jax.config import Settings
+from spo_jax.envs.problem import Problem
 from spo_jax.envs.problems import get_problem
 from spo_jax.envs.run.local import LocalEvaluator
 from spo_jax.envs.specs import parse_spec
 from spo_jax.errors import InputError
 from spo_jax.presets import PRESETS
 from spo_jax.program import Pair, Program
-from spo_jax.search.instances import FRESH, fresh_instances, validation_instances
+from spo_jax.search.instances import (
+    FRESH,
+    fresh_instances,
+    training_instances,
+    validation_instances,
+)
 from spo_jax.search.parts import Parts
 from spo_jax.search.rounds import Best, Observer
 from spo_jax.search.runs import lines
+from spo_jax.search.runs.report.write import html
 from spo_jax.search.runs.run import load_run
 from spo_jax.search.runs.store import Store
 from spo_jax.search.spo import discover
@@ -103,6 +112,149 @@ def test_over_promise_is_what_the_best_loses_beyond_pairs_drawn_blindly() -> Non
     assert finals.over_promise == pytest.approx(0.3 - 0.2)
     assert Finals(finalists).over_promise is None
     assert Finals(measured((0.9, math.nan, 0.1)), controls).over_promise is None
+
+
+# --- pairs that fit their training instances alone ------------------------------------------------
+
+HONEST = ((0.50, 0.49), (0.52, 0.50), (0.55, 0.54), (0.40, 0.41))  # J found, J on fresh instances
+
+
+def pairs(*values: tuple[float, float | None, float | None]) -> tuple[Best, ...]:
+    """As `measured`, each pair another one."""
+    return tuple(
+        replace(best(f"{BACK}# {k} {j}\n", j), fresh=f, validation=v)
+        for k, (j, f, v) in enumerate(values)
+    )
+
+
+CONTROLS = pairs(*((j, f, None) for j, f in HONEST))
+
+
+@pytest.mark.parametrize("select", ["utility", "validation"])
+def test_a_pair_that_falls_by_more_than_pairs_do_is_refused(select: str) -> None:
+    found = pairs((0.9, 0.1, 0.8), (0.85, math.nan, 0.7), (0.6, 0.58, 0.55), (0.59, 0.57, 0.5))
+    finals = Finals(found, CONTROLS)
+    assert finals.chosen(select) == finals.best(select) == found[2]
+    (first, falls), (second, fails) = finals.refused(select)
+    assert (first, second) == (found[0], found[1])
+    assert "its J falls by 0.8000 on fresh instances, that of 4 other pairs by 0.0100" in falls
+    assert "it failed on fresh instances" in fails
+    [told] = lines.refused(finals, select, lambda pair: ("D1.02", "R1.07"))
+    assert told.startswith("The pair D1.02 with R1.07 (J 0.9000) is refused: its J falls by 0.8000")
+    assert told.endswith("; and 1 more finalist.")
+
+
+def test_what_all_pairs_lose_refuses_none() -> None:
+    """Other instances change every J; only what a pair loses beyond that counts."""
+    harder = pairs(*((j, f - 0.3, None) for j, f in HONEST))
+    found = pairs((0.9, 0.58, 0.5), (0.8, 0.49, 0.4))
+    assert Finals(found, harder).chosen("utility") == found[0]
+    assert Finals(found, CONTROLS).chosen("utility") is None  # by the others' falls they would be
+    wide = pairs((0.5, 0.6, None), (0.5, 0.4, None), (0.5, 0.3, None), (0.5, 0.5, None))
+    assert Finals(found, wide).chosen("utility") == found[0]  # where pairs differ by as much
+
+
+@pytest.mark.parametrize("select", ["utility", "validation"])
+def test_where_all_finalists_are_refused_the_best_control_is_next(select: str) -> None:
+    finals = Finals(pairs((0.9, 0.1, 0.8), (0.8, math.nan, 0.7)), CONTROLS)
+    assert finals.chosen(select) is None
+    assert finals.best(select) == CONTROLS[2]
+    assert len(finals.refused(select)) == 2
+
+
+def test_with_nothing_to_compare_with_none_is_refused() -> None:
+    [alone] = found = pairs((0.9, 0.1, 0.8))
+    assert Finals(found).best("utility") == Finals(found).best("validation") == alone
+    unmeasured = pairs((0.9, None, 0.8), (0.8, None, 0.9))
+    assert Finals(unmeasured).best("utility") == unmeasured[0]
+    assert Finals(unmeasured).best("validation") == unmeasured[1]
+    [failed] = nothing = pairs((0.9, math.nan, math.nan))
+    assert Finals(nothing).best("validation") == failed
+
+
+def test_few_controls_are_joined_by_the_other_finalists() -> None:
+    found = pairs((0.9, 0.1, 0.3), (0.6, 0.59, 0.5))
+    for finals in (Finals(found), Finals(found, CONTROLS[:1])):
+        assert finals.best("utility") == found[1]
+    alike = pairs((0.9, 0.1, 0.3), (0.8, 0.05, 0.2), (0.7, 0.0, 0.1))
+    assert Finals(alike).best("utility") == alike[0]
+
+
+def test_the_refused_are_the_same_from_the_store(tmp_path: Path) -> None:
+    """A failure is stored as no value, as what was not measured is; the choice is the same."""
+    with finished(tmp_path, select="utility") as store:
+        named = store.candidates(3)
+        others = store.controls(4, named)
+        fresh = (named[0].utility - 0.9, math.nan, named[2].utility)
+        finals = Finals(
+            tuple(replace(f, fresh=v) for f, v in zip(named, fresh, strict=True)),
+            tuple(replace(each, fresh=each.utility) for each in others),
+        )
+        store.commit_finals(finals)
+        assert store.best() == finals.best("utility") == finals.finalists[2]
+        assert [why for _, why in store.finals().refused("utility")] == [
+            why for _, why in finals.refused("utility")
+        ]
+        assert store.export_best(store.best()) == ""
+    assert load_run(tmp_path / "run").best == finals.finalists[2]
+
+
+def memoriser(problem: Problem, config: Settings) -> str:
+    """A pair file that knows good tours of a run's training instances, and is bad at any other."""
+    known = {}
+    for each in training_instances(config, problem):
+        tour = spo_jax.solve(each, steps=200, workers=1).solution
+        known[float(each.dist[0, 1])] = list(map(int, tour))
+    stored = ", ".join(f"({key!r}, {tuple(tour)!r})" for key, tour in known.items())
+    return (
+        f"KNOWN = ({stored},)\n\n\n{DESTROY}\n\n"
+        "def repair(dist, tour, removed, z, rng):\n"
+        "    for key, stored in KNOWN:\n"
+        "        if dist[0][1] == key:\n"
+        "            return list(stored)\n"
+        "    return removed + tour\n"
+    )
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("select", ["utility", "validation"])
+@pytest.mark.parametrize("files", [False, True])
+def test_a_memorised_tour_does_not_win(
+    tmp_path: Path, select: str, files: bool, capsys: pytest.CaptureFixture[str]
+) -> None:
+    more: dict[str, Any] = {
+        "preset": "smoke", "seed": 5, "generator": "grammar", "workers": 1, "rounds": 1,
+        "size": 12, "validation_size": 12, "steps": 20, "validation_steps": 20, "finalists": 3,
+        "select": select,
+    }  # fmt: skip
+    if files:  # the training is of files, so that there are no instances like them
+        for k, each in enumerate(TSP.sample(12, 2, 99)):
+            text = "\n".join(f"{n} {x:.6f} {y:.6f}" for n, (x, y) in enumerate(each.coords, 1))
+            (tmp_path / f"{k}.tsp").write_text(
+                f"NAME: t{k}\nTYPE: TSP\nDIMENSION: 12\nEDGE_WEIGHT_TYPE: EUC_2D\n"
+                f"NODE_COORD_SECTION\n{text}\nEOF\n"
+            )
+        more |= {"on": (str(tmp_path),), "distances": "exact"}
+    config = spo_jax.settings("tsp", **more)
+    learnt = tmp_path / "learnt.py"
+    learnt.write_text(memoriser(TSP, config))
+    run = spo_jax.discover(
+        "tsp", **more, start_pairs=(str(learnt),), path=tmp_path / "run", verbose=True
+    )
+    highest = run.finals.highest
+    assert highest is not None
+    assert highest.pair.repair.source.count("KNOWN")
+    assert run.best is not None
+    assert "KNOWN" not in (tmp_path / "run/best.py").read_text()
+    assert run.best.pair.digest == (run.finals.best(select) or highest).pair.digest
+    assert run.best.pair.digest in {f.pair.digest for f in run.finals.finalists[1:]}
+    told = capsys.readouterr().out
+    assert "is refused: its J falls by" in told
+    best = (tmp_path / "run/best.py").read_bytes()
+    again = spo_jax.discover(path=tmp_path / "run", resume=True)
+    assert again.best == run.best
+    assert (tmp_path / "run/best.py").read_bytes() == best
+    assert "refused" in html(run, "not played here")
 
 
 @pytest.mark.parametrize("problem", ["tsp", "cvrp"])

@@ -103,8 +103,9 @@ class Discovery:
         where = unwritten or self.path / BEST
         gap = lines.gap_in_words(run)
         for line in lines.closing(
-            run.best, self.config, self.path, where, run.finals, gap, run.validated_gap
-        ):
+            run.best, self.config, self.path, where, run.finals, gap, run.validated_gap, run.names,
+            importable="problem" not in self.objects, failed=bool(run.failures),
+        ):  # fmt: skip
             self._print(line)
         if self.report:
             keep_page(run, self._print)

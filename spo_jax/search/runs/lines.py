@@ -11,13 +11,14 @@ from spo_jax.envs.problems import get_problem
 from spo_jax.envs.reading import Reading
 from spo_jax.envs.run.evaluator import RAY
 from spo_jax.envs.run.rollouts import Status
-from spo_jax.program import ROLES
+from spo_jax.program import ROLES, Pair
 from spo_jax.search.methods import rounds_of
 from spo_jax.search.rounds import Best, Round
 from spo_jax.search.runs.gaps import SEEN, Standing
 from spo_jax.search.runs.records import FailureRecord
 from spo_jax.search.runs.report.text import visible
 from spo_jax.search.runs.run import Run
+from spo_jax.search.utility import meaning
 from spo_jax.search.validation import Finals
 from spo_jax.words import SPO
 
@@ -200,34 +201,67 @@ def closing(
     finals: Finals = NOT_MEASURED,
     gap: str = "",
     validated_gap: Callable[[Best], float] = lambda each: math.nan,
+    names: Callable[[Pair], Sequence[str]] = lambda pair: (),
+    importable: bool = True,
+    failed: bool = True,
 ) -> list[str]:
     """The result of a run, and what to do next.
 
     pair: its file, or why there is none. gap: its gap in training, in words. validated_gap: of a
-    finalist, in validation.
+    finalist, in validation. names: of a pair's programs in the run. importable: whether commands
+    find the problem. failed: whether a program or pair did.
     """
     if best is None:
-        return [f"No valid pair was found; the failures table of {path}/spo.sqlite says why."]
-    tables = config.evaluation.capacity is not None  # which CSV files need, and no others take
-    suffix = ".csv" if tables else next(iter(get_problem(config.problem).suffixes), "")
+        why = f"; the failures table of {path}/spo.sqlite says why" if failed else ""
+        return [f"No valid pair was found{why}."]
     validated = config.search.select == "validation" and best.validation is not None
     how = "Validated best," if validated else "Best"
-    on = "--on " + (shlex.join(config.evaluation.on) or f"uniform:{config.evaluation.size}x8")
-    read_as = reading_options(config)
-    on += read_as
-    known = get_problem(config.problem)
-    baseline = next((name for name in ("alns", *known.baselines) if name in known.baselines), None)
-    classical = f"  spo baseline {baseline} --problem {config.problem} {on}"
     return [
         f"{how} J {utility(best.utility)} (round {best.round}){gap and f', {gap}'}: {pair}",
         *choice(best, finals, validated_gap),
-        "J is the share of a random start's cost that the search saves. How far the pair is from "
-        "the best known costs, and from classical operators, on the same instances:",
-        f"  spo evaluate {path} {on}",
-        *([] if baseline is None else [classical]),
-        "To solve an instance with it:",
-        f"  spo solve FILE{suffix} --pair {path}{read_as}",
+        *refused(finals, config.search.select, names),
+        f"J is {meaning(config.evaluation.utility)}.",
+        *(following(config, path) if importable else []),
     ]
+
+
+def following(config: Settings, path: Path) -> list[str]:
+    """What to do with the pair of a run: commands that its problem has."""
+    problem, run = get_problem(config.problem), shlex.quote(str(path))
+    on = "--on " + (shlex.join(config.evaluation.on) or f"uniform:{config.evaluation.size}x8")
+    read_as = reading_options(config)
+    on += read_as
+    usable = [name for name, each in problem.baselines.items() if not each.needs]
+    baseline = next((name for name in ("alns", *usable) if name in usable), None)
+    classical = "" if baseline is None else ", and from classical operators,"
+    told = [
+        f"How far the pair is from the best known costs{classical} on the same instances:",
+        f"  spo evaluate {run} {on}",
+    ]
+    if baseline is not None:
+        told.append(f"  spo baseline {baseline} --problem {config.problem} {on}")
+    if problem.suffixes:
+        tables = config.evaluation.capacity is not None  # which CSV files need, and no others take
+        suffix = ".csv" if tables else problem.suffixes[0]
+        told += ["To solve an instance with it:", f"  spo solve FILE{suffix} --pair {run}{read_as}"]
+    return told
+
+
+def refused(
+    finals: Finals, select: str, names: Callable[[Pair], Sequence[str]] = lambda pair: ()
+) -> list[str]:
+    """Which pair cannot be the run's, and why. names: of its programs.
+
+    Of several the one with the highest J; how many more is said.
+    """
+    found = finals.refused(select)
+    if not found:
+        return []
+    first, reason = found[0]
+    who = " with ".join(filter(None, names(first.pair))) or f"of round {first.round}"
+    more = len(found) - 1
+    others = f"; and {more} more finalist{'s' * (more > 1)}" if more else ""
+    return [f"The pair {who} (J {utility(first.utility)}) is refused: {reason}{others}."]
 
 
 def reading_options(config: Settings) -> str:
@@ -283,7 +317,7 @@ def stopped(config: Settings, path: Path, rounds: int) -> str:
     of = "" if planned is None else f" of {planned}"
     return (
         f"Stopped. {rounds}{of} rounds are kept; go on with:\n"
-        f"  spo discover {config.problem} --resume {path}"
+        f"  spo discover {config.problem} --resume {shlex.quote(str(path))}"
     )
 
 

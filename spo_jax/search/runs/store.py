@@ -308,7 +308,7 @@ def open_database(path: Path, manifest: Mapping[str, Any], config: Settings) -> 
 def best_of(db: sqlite3.Connection, config: Settings) -> Best | None:
     """The pair that `select` chooses; before any is measured, the one with the highest J."""
     finals = reading.read_finals(db)
-    return finals.chosen(config.search.select) or finals.highest or reading.read_best(db)
+    return finals.best(config.search.select) or reading.read_best(db)
 
 
 def about(path: Path, best: Best, names: Iterable[str]) -> str:

@@ -6,9 +6,11 @@ from typing import Any
 
 import numpy as np
 
+from spo_jax.search.runs.lines import refused
 from spo_jax.search.runs.report.figures import Figures
 from spo_jax.search.runs.report.text import number
 from spo_jax.search.runs.run import Run
+from spo_jax.search.utility import meaning
 
 # What `timings` has besides the whole round. They overlap.
 STAGES = (
@@ -45,7 +47,7 @@ def page(run: Run, figures: Figures) -> dict[str, Any]:
         series = [("best so far", best), ("best of the round", top), ("top decile", tenth),
                   ("median", median)]  # fmt: skip
         pictures.append(
-            ("J, the share of a random start's cost that is saved",
+            (f"J, {meaning(run.config.evaluation.utility)}",
              figures.lines(rounds, series, "J by round: best so far, top decile and median"))
         )  # fmt: skip
     else:
@@ -100,6 +102,7 @@ def page(run: Run, figures: Figures) -> dict[str, Any]:
         "heads": heads,
         "rows": rows,
         "finals": _finals(run),
+        "refused": refused(run.finals, run.config.search.select, run.names),
     }
 
 
@@ -137,14 +140,20 @@ def _references(run: Run) -> list[list[str]]:
 
 
 def _finals(run: Run) -> list[list[str]]:
-    """The measured pairs: names, J, J on fresh instances, validation, gap there."""
+    """The measured pairs: names, J, J on fresh instances, validation, gap there, what became of it.
+
+    Of the controls the run's pair, where no finalist is it.
+    """
+    chosen = None if run.best is None else run.best.pair.digest
+    out = {f.pair.digest for f, _ in run.finals.refused(run.config.search.select)}
+    others = [each for each in run.finals.controls if each.pair.digest == chosen]
     rows = []
-    for each in run.finals.finalists:
-        names = run.names(each.pair)
-        chosen = run.best is not None and each.pair.digest == run.best.pair.digest
+    for each in (*run.finals.finalists, *others):
+        names, digest = run.names(each.pair), each.pair.digest
         measured = [number(each.utility), number(each.fresh), number(each.validation),
                     number(run.validated_gap(each), 2)]  # fmt: skip
-        rows.append([*names, str(each.round), *measured, "the run's pair" if chosen else ""])
+        said = "the run's pair" if digest == chosen else "refused" if digest in out else ""
+        rows.append([*names, str(each.round), *measured, said])
     return rows
 
 

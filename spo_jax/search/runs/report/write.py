@@ -31,6 +31,7 @@ from spo_jax.search.runs.report.genealogy import few
 from spo_jax.search.runs.report.played import Played, play
 from spo_jax.search.runs.report.text import number, packed, rounded, shown, visible
 from spo_jax.search.runs.run import Run, load_run
+from spo_jax.search.utility import meaning
 
 MOST_PACKED = 4_000_000  # characters of packed programs and prompts
 MOST_UNPACKED = 16 * MOST_PACKED  # and of what they hold
@@ -94,6 +95,7 @@ def html(run: Run, played: Played | str) -> str:
         run=run,
         title=visible(run.path.name),
         method=run.config.search.method,
+        meaning=meaning(run.config.evaluation.utility),
         facts=_facts(run),
         script=Markup(script),
         script_hash=_hash(script),
