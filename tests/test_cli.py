@@ -646,7 +646,7 @@ def spo(*argv: str, path: list[str] | None = None) -> subprocess.CompletedProces
 def test_help_imports_nothing_heavy():
     code = (
         "import sys; from spo_jax.cli import main; code = main(['--help']); "
-        "heavy = {'jax', 'numpy', 'rich', 'matplotlib', 'scipy', 'vrplib'} & set(sys.modules); "
+        "heavy = {'jax', 'numpy', 'rich', 'matplotlib', 'scipy'} & set(sys.modules); "
         "sys.exit(repr(heavy) if heavy else code)"
     )
     done = subprocess.run(

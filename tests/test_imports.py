@@ -53,7 +53,7 @@ def test_problems_are_known_by_their_packages_alone() -> None:
     Nor does what knows the TYPEs of files, to say which problem a file is of.
     """
     known = ("tsp", "cvrp", "vrptw")
-    named = ("envs/problems/__init__.py", "envs/textfiles.py", "config.py", "presets/")
+    named = ("envs/problems/__init__.py", "envs/headers.py", "config.py", "presets/")
     named += tuple(f"envs/problems/{name}/" for name in known)
     for path in ROOT.rglob("*.py"):
         place = path.relative_to(ROOT).as_posix()
@@ -94,7 +94,7 @@ def test_a_worker_never_imports_jax() -> None:
         "get_problem('tsp').classical_destroys(), get_problem('cvrp').classical_destroys(), "
         "get_problem('vrptw').classical_destroys()"
     )
-    heavy = {"jax", "jaxlib", "flax", "optax", "orbax", "chex", "matplotlib", "rich", "vrplib"}
+    heavy = {"jax", "jaxlib", "flax", "optax", "orbax", "chex", "matplotlib", "rich"}
     assert not modules & heavy
 
 
@@ -109,7 +109,7 @@ def test_the_command_line_loads_nothing_heavy_before_it_knows_the_command() -> N
     modules = loaded_by(
         "from spo_jax.cli import main\ntry: main(['--help'])\nexcept SystemExit: pass"
     )
-    assert not modules & {"jax", "flax", "optax", "numpy", "rich", "matplotlib", "vrplib"}
+    assert not modules & {"jax", "flax", "optax", "numpy", "rich", "matplotlib"}
 
 
 def test_no_file_is_too_long() -> None:

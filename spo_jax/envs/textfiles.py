@@ -4,6 +4,7 @@ The scanner tolerates layout (white space, colons, a missing EOF line) and check
 each error is one sentence with file and line. Each problem's reader defines fields and sections.
 """
 
+import codecs
 import contextlib
 import csv
 import io
@@ -11,7 +12,7 @@ import os
 import re
 import threading
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -46,6 +47,9 @@ def read_text(path: str | Path) -> str:
         raise InputError(f"cannot read {path}: {_why(error)}") from None
     if not data.strip():
         raise InputError(f"{path} is empty")
+    if data[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):  # as spreadsheets write Unicode
+        with contextlib.suppress(UnicodeDecodeError):
+            data = data.decode("utf-16").encode()
     if re.search(rb"[\x00-\x08\x0e-\x1f\x7f]", data):
         raise InputError(f"{path} is not a text file")
     try:
@@ -148,11 +152,15 @@ class Row:
 
 @dataclass(frozen=True)
 class Document:
-    """A file cut into fields (key -> line number, value) and sections of rows."""
+    """A file cut into fields (key -> line number, value) and sections of rows.
+
+    after: the first line after EOF that is not blank, if there is one.
+    """
 
     path: Path
     fields: dict[str, tuple[int, str]]
     sections: dict[str, list[Row]]
+    after: int | None = None
 
     def fail(self, message: str, line: int | None = None) -> NoReturn:
         where = f"{self.path}" if line is None else f"{self.path}, line {line}"
@@ -200,15 +208,18 @@ class Document:
             )
         return n
 
-    def nodes(self, n: int, key: str = "NODE_COORD_SECTION") -> tuple[list[int], np.ndarray]:
-        """The `n` ids and [n, 2] float64 coordinates of a section. Raises InputError."""
+    def nodes(
+        self, n: int, key: str = "NODE_COORD_SECTION", axes: str = "x y"
+    ) -> tuple[list[int], np.ndarray]:
+        """The `n` ids and [n, axes] float64 coordinates of a section. Raises InputError."""
         rows = self.section(key)
         seen: dict[int, int] = {}
-        coords = np.empty((len(rows), 2))
+        count = len(axes.split())
+        coords = np.empty((len(rows), count))
         for k, row in enumerate(rows):
             words = row.words
-            if len(words) != 3:
-                self.fail(f"expected 'id x y', not {shown(' '.join(words))}", row.line)
+            if len(words) != count + 1:
+                self.fail(f"expected 'id {axes}', not {shown(' '.join(words))}", row.line)
             node = self.integer(words[0], "a node id", row.line)
             if node in seen:
                 self.fail(f"node id {node} was already used in line {seen[node]}", row.line)
@@ -238,6 +249,7 @@ def scan(path: str | Path) -> Document:
     """Cut a file into fields and sections. Raises InputError."""
     document = Document(Path(path), {}, {})
     rows: list[Row] | None = None
+    ended = False
     text = read_text(path)
     if _SOLOMON.search(text):
         document.fail("this is a VRPTW file in Solomon's format: --problem vrptw")
@@ -245,6 +257,8 @@ def scan(path: str | Path) -> Document:
         line = raw.strip()
         if not line or line.startswith("#"):
             continue
+        if ended:
+            return replace(document, after=number)
         if not line[0].isalpha():
             if rows is None:
                 document.fail(f"expected 'KEY: value', not {shown(line)}", number)
@@ -255,7 +269,8 @@ def scan(path: str | Path) -> Document:
         match = _KEY.fullmatch(line)
         key = match.group(1).upper() if match else ""
         if key == "EOF":
-            break
+            ended = True
+            continue
         if match is None or (match.group(2) is None and not key.endswith("_SECTION")):
             document.fail(f"expected 'KEY: value' or a section, not {shown(line)}", number)
         if key in document.sections or (key in document.fields and key != "COMMENT"):
@@ -267,56 +282,3 @@ def scan(path: str | Path) -> Document:
         else:
             document.fields[key] = (number, match.group(2).strip())
     return document
-
-
-# What other problems are called, for a sentence that refuses their files.
-_KINDS = {
-    "ATSP": "the asymmetric TSP",
-    "HCP": "Hamiltonian cycles",
-    "SOP": "the sequential ordering problem",
-    "TSPTW": "the TSP with time windows",
-    "ACVRP": "the asymmetric CVRP",
-    "CVRPTW": "the VRP with time windows",
-    "VRPTW": "the VRP with time windows",
-    "DCVRP": "the distance-constrained CVRP",
-    "MDVRP": "the VRP with several depots",
-    "VRPB": "the VRP with backhauls",
-    "PDPTW": "pickup and delivery with time windows",
-}
-_SECTIONS = {
-    "TIME_WINDOW_SECTION": _KINDS["VRPTW"],
-    "BACKHAUL_SECTION": _KINDS["VRPB"],
-    "PICKUP_AND_DELIVERY_SECTION": "pickup and delivery",
-    "FIXED_EDGES_SECTION": "a TSP with fixed edges",
-}
-
-
-def require_kind(
-    document: Document, kinds: Sequence[str], weights: Iterable[str], known: set[str]
-) -> tuple[str, str]:
-    """The TYPE of a file, one of `kinds`, and its EDGE_WEIGHT_TYPE. Raises InputError.
-
-    Refuses sections outside `known`: they may state constraints that we do not enforce.
-    """
-    found = document.text("TYPE").split()[0].upper()
-    if found not in kinds:
-        known_as = f" ({_KINDS[found]})" if found in _KINDS else ""
-        line = document.fields["TYPE"][0]
-        document.fail(f"TYPE is {shown(found)}{known_as}, expected {' or '.join(kinds)}", line)
-    weight = document.text("EDGE_WEIGHT_TYPE").upper()
-    if weight not in weights:
-        document.fail(
-            f"EDGE_WEIGHT_TYPE {shown(weight)} is not supported; supported: {', '.join(weights)}",
-            document.fields["EDGE_WEIGHT_TYPE"][0],
-        )
-    for key in document.sections:
-        if key not in known:
-            known_as = f" ({_SECTIONS[key]})" if key in _SECTIONS else ""
-            document.fail(f"{key} is not supported{known_as}")
-    return found, weight
-
-
-def instance_name(document: Document, suffix: str) -> str:
-    """The NAME field without a file suffix, else the file's name without it."""
-    _, name = document.fields.get("NAME", (0, ""))
-    return (name or document.path.name).removesuffix(suffix) or document.path.stem

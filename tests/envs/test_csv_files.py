@@ -102,7 +102,7 @@ BAD_PLACES = {
     "blank": ("x,y\n0,0\n0,\n4,0\n", "line 3: y is missing"),
     "word": ("x,y\n0,0\nfar,3\n4,0\n", "line 3: x 'far' is not a number"),
     "comma": ("x;y\n0;0\n0,5;3\n4;0\n", "line 3: x '0,5' is not a number: decimals have a point"),
-    "few": ("x,y\n0,0\n0,1\n", "there are 2 rows of nodes, but at least 3"),
+    "few": ("x,y\n0,0\n", "there are 1 rows of nodes, but at least 2"),
     "header": ("x,y\n", "there are 0 rows of nodes"),
     "twice": ("id,x,y\na,0,0\nb,0,3\na,4,0\n", "line 4: 'a' was already used in line 2"),
     "no id": ("id,x,y\na,0,0\n,0,3\nc,4,0\n", "line 3: the id is missing"),
@@ -182,17 +182,128 @@ def test_matrices_read_back(tmp_path_factory, data):
     [
         ("0,3,4\n3,0,5\n4,5,1\n", "line 3: the distance of 3 to itself is 1, not 0"),
         ("0,3,-4\n3,0,5\n-4,5,0\n", "the distance from 1 to 3 is -4, but no distance may be neg"),
-        ("0,3,4\n3,0,\n4,5,0\n", "line 2: the distance to 3 is missing"),
+        ("0,3,4\n3,0,\n4,5,0\n", "line 2, column 3: the distance to 3 is missing"),
         ("0,3,4\n3,0,NaN\n4,5,0\n", "the distance to 3 NaN is not a finite number"),
         ("0,3,4\n3,0,5\n", "2 rows of 3 columns are no square matrix"),
         (",A,B,C\nA,0,3,4\nC,3,0,5\nB,4,5,0\n", "line 3: the row is of 'C', the column of 'B'"),
-        ("0,1\n1,0\n", "there are 2 rows of nodes, but at least 3"),
+        ("0\n", "there are 1 rows of nodes, but at least 2"),
     ],
 )
 def test_bad_matrices_are_one_sentence(tmp_path, text, message):
     with pytest.raises(InputError) as caught:
         TSP.read(table(tmp_path, text))
     assert message in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "word",
+    ["null", "inf", "-inf", "NaN", "N/A", "NA", "#N/A", "None", "-", "?", "9223372036854775807",
+     "4294967295000000", "7,5", "1,234.5", "1.234.567", "far", "5 km", "1e13", "", "0x10", "1_0"],
+)  # fmt: skip
+@pytest.mark.parametrize("place", [(0, 3), (0, 1), (0, 0), (1, 3), (3, 2)])
+@pytest.mark.parametrize("symmetric", [True, False])
+def test_a_word_in_a_matrix_without_names_takes_no_row_away(tmp_path, word, place, symmetric):
+    rows = [["0", "7", "9", "5"], ["7", "0", "4", "6"], ["9", "4", "0", "3"], ["5", "6", "3", "0"]]
+    if not symmetric:
+        rows[2][1] = "4.5"
+    i, j = place
+    rows[i][j] = word
+    if symmetric:
+        rows[j][i] = word
+    path = table(tmp_path, "\n".join(";".join(row) for row in rows))
+    if word in ("", "far") and i == j:
+        named = TSP.read(path)  # a corner, and nodes that are called 7, 9 and 5: it is told
+        assert "the numbers '7', '9', '5' of the first row and column are names" in said(named)
+        return
+    with pytest.raises(InputError) as caught:
+        TSP.read(path)
+    first = min((i, j), (j, i)) if symmetric else (i, j)
+    assert f", line {first[0] + 1}, column {first[1] + 1}: " in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "hint"),
+    [
+        ("0,7,9,null\n7,0,4,6\n9,4,0,3\nnull,6,3,0\n", "for no way, write a length that no tour"),
+        ("0,7,null,12\n8,0,4,6\n10,5,0,3\n11,6,2,0\n", "line 1, column 3: the distance to 3 'nu"),
+        ("0;7,5;9\n7,5;0;4\n9;4;0\n", "decimals have a point, and thousands no separator"),
+        ('0,"1,234",9\n"1,234",0,4\n9,4,0\n', "line 1, column 2: .* thousands no separator"),
+        (",1,2,3\n1,,4,6\n2,4,,3\n3,6,3,\n", "line 1: it is unclear whether .* write 0 on the dia"),
+        ("from,to,km\n0,1,5\n0,2,7\n1,2,4\n", "line 1: a list of ways is not read: write them as"),
+        ("0 3 4\n3 0 5\n4 5 0\n", "line 1: columns are separated by commas, semicolons or tabs"),
+        (",A,B,T\nA,0,3,3\nB,3,0,3\nT,3,3,6\n", "line 4: the distance of T to itself is 6, not 0"),
+    ],
+)
+def test_the_likely_cause_is_told(tmp_path, text, hint):
+    with pytest.raises(InputError, match=hint) as caught:
+        TSP.read(table(tmp_path, text))
+    assert "\n" not in str(caught.value)
+
+
+WAYS = [[0, 7, 9, 12], [8, 0, 4, 6], [10, 5, 0, 3], [11, 6, 2, 0]]  # by direction
+BODY = ["0,7,9,12", "8,0,4,6", "10,5,0,3", "11,6,2,0"]
+DIALECTS = {
+    "pandas without an index": "0,1,2,3\n" + "\n".join(BODY),
+    "pandas without a header": "\n".join(f"{k},{row}" for k, row in enumerate(BODY)),
+    "pandas": ",0,1,2,3\n" + "\n".join(f"{k},{row}" for k, row in enumerate(BODY)),
+    "an index from 1": ",1,2,3,4\n" + "\n".join(f"{k},{row}" for k, row in enumerate(BODY, 1)),
+    "names of columns": "A,B,C,D\n" + "\n".join(BODY),
+    "names of rows": "\n".join(f"{name},{row}" for name, row in zip("ABCD", BODY, strict=True)),
+    "a comma at the end": ",\n".join(BODY) + ",",
+    "a comma at some ends": ",\n".join(BODY),
+    "empty columns": "\n".join(f",{row.replace(',', ',,')},," for row in BODY),
+    "empty rows": ",,,\n" + "\n,,,\n\n".join(BODY) + "\n,,,\n",
+    "Excel": "\ufeffsep=;\r\n" + "\r\n".join(row.replace(",", ";") for row in BODY) + "\r\n",
+    "quotes": "\n".join(",".join(f'"{word}"' for word in row.split(",")) for row in BODY),
+    "quotes and spaces": "\n".join(", ".join(f'"{w}"' for w in row.split(",")) for row in BODY),
+    "old Macs": "\r".join(BODY),
+    "floats": "\n".join(",".join(f"{int(w):.18e}" for w in row.split(",")) for row in BODY),
+}
+
+
+@pytest.mark.parametrize("name", DIALECTS)
+def test_matrices_as_programs_write_them(tmp_path, name):
+    assert TSP.read(table(tmp_path, DIALECTS[name])).dist.tolist() == WAYS
+
+
+def test_unicode_text_of_excel(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_bytes("\n".join(BODY).replace(",", "\t").encode("utf-16"))
+    assert TSP.read(path).dist.tolist() == WAYS
+
+
+@pytest.mark.parametrize("name", ["LON", "lat", "X", "y", "Long", "total"])
+def test_names_of_a_matrix_that_look_like_columns(tmp_path, name):
+    rows = [["PAR", 0, 344, 5837], [name, 344, 0, 5570], ["NYC", 5837, 5570, 0]]
+    text = f",PAR,{name},NYC\n" + "\n".join(",".join(map(str, row)) for row in rows)
+    instance = TSP.read(table(tmp_path, text))
+    assert instance.file["names"] == ["PAR", name, "NYC"]
+    assert instance.dist[0].tolist() == [0, 344, 5837]
+    bare = f"PAR,{name},NYC\n" + "\n".join(",".join(map(str, row[1:])) for row in rows)
+    assert TSP.read(table(tmp_path, bare)).file["names"] == ["PAR", name, "NYC"]
+
+
+@pytest.mark.parametrize("text", ["id,x,y\n7,0,0\n#8,1,1\n5,0,3\n", "# x,y\n0,1\n2,0\n"])
+def test_a_row_is_no_comment(tmp_path, text):
+    with pytest.raises(
+        InputError, match=r"line [13]: this begins with # and has the columns of a r"
+    ):
+        TSP.read(table(tmp_path, text))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "id,x,y,demand\nD,0,0,\nA,0,3,2\nB,4,0,3\nTotal,4,3,5\n",
+        "x,y,note\n0,0,\n0,3,\n4,0,\n4,3,SUM:\n",
+        "x,y,demand\n0,0,\n0,3,1\n4,0,1\n1,1,1\n2,7,1\n3,1,1\n10,12,5\n",
+    ],
+)
+def test_a_row_of_totals_is_no_place(tmp_path, text):
+    with pytest.raises(InputError, match="this looks like a row of totals, and not a place"):
+        TSP.read(table(tmp_path, text))
+    *rows, _ = text.splitlines()
+    assert TSP.read(table(tmp_path, "\n".join(rows))).size == len(rows) - 1
 
 
 # --- customers ------------------------------------------------------------------------------------
@@ -232,16 +343,10 @@ def test_a_column_of_the_capacity(tmp_path, text):
 @pytest.mark.parametrize(
     ("change", "capacity", "message"),
     [
-        ((",5\n", ",-5\n"), 10, "line 3: the demand of 1 must be positive, not -5"),
-        ((",5\n", ",0\n"), 10, "the demand of 1 must be positive, not 0"),
+        ((",5\n", ",-5\n"), 10, "line 3: the demand of 1 must not be negative, but is -5"),
         ((",5\n", ",\n"), 10, "line 3: the demand is missing"),
         ((",5\n", ",nan\n"), 10, "line 3: demand nan is not a finite number"),
         ((",5\n", ",few\n"), 10, "demand 'few' is not a number"),
-        (
-            ("0,0,0,\n", "0,0,0,4\n"),
-            10,
-            "the first row is the depot, whose demand must be 0, not 4",
-        ),
         (("demand", "load"), 10, "there is no column demand"),
         (("x", "x"), 9.5, "line 5: the demand 10 of 3 exceeds --capacity 9.5"),
         (("x", "x"), None, "there is no capacity: give --capacity, or add a column capacity"),
@@ -255,6 +360,25 @@ def test_bad_customers_are_one_sentence(tmp_path, change, capacity, message):
     assert str(path) in str(caught.value)
 
 
+def test_stops_without_demand_and_a_depot_with_one(tmp_path):
+    text = "city,lat,lon,demand\nDepot,48.85,2.35,{}\nLyon,45.76,4.84,3\nNantes,47.22,-1.55,0\n"
+    text += "Lille,50.63,3.06,2\nNice,43.7,7.27,5\n"
+    instance = CVRP.read(table(tmp_path, text.format(0)), capacity=10)
+    assert instance.demands.tolist() == [0, 3, 0, 2, 5]
+    other = CVRP.read(table(tmp_path, text.format(12)), capacity=10)
+    assert other.digest == instance.digest
+    assert "the depot's demand of 12 is not counted" in said(other)
+
+
+def test_demands_that_a_spreadsheet_sums(tmp_path):
+    text = "city,lat,lon,demand\nDepot,48.85,2.35,\nA,48.9,2.3,0.1\nB,48.8,2.4,"
+    text += "0.30000000000000004\nC,48.7,2.2,0.7\n"
+    instance = CVRP.read(table(tmp_path, text), capacity=1)
+    assert (instance.demands.tolist(), instance.capacity) == ([0, 1, 3, 7], 10)
+    CVRP.write(tmp_path / "t.sol", instance, [[1], [2, 3]])  # 0.3 and 0.7 fill it
+    assert CVRP.read(table(tmp_path, text), capacity=0.1 + 0.7).capacity == 8
+
+
 def test_two_capacities(tmp_path):
     text = "x,y,demand,capacity\n0,0,0,10\n0,3,5,10\n4,0,2,12\n"
     with pytest.raises(InputError, match="line 4: a second capacity 12: all vehicles"):
@@ -264,6 +388,11 @@ def test_two_capacities(tmp_path):
 
 
 # --- which problem, which files -------------------------------------------------------------------
+
+
+def test_the_sentence_on_suffixes_has_those_of_tables():
+    with pytest.raises(InputError, match=r"not \.tsp, \.atsp, \.vrp, \.txt or \.csv, so say which"):
+        problem_of("a.dat")
 
 
 def test_options_tell_the_problem_of_a_table():

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from spo_jax.envs import textfiles
 from spo_jax.envs.problem import Instance
 from spo_jax.envs.problems.tsp import files as tsplib
+from spo_jax.envs.problems.tsp.weights import weights
 from spo_jax.errors import InputError
 
 SQUARE = """NAME : square
@@ -69,12 +70,24 @@ def test_every_instance_parses_and_every_tour_has_the_recorded_length(spo_data):
 
 
 def scalar_weight(kind, a, b):
-    """The formulas of the TSPLIB report for one pair, in plain Python."""
-    dx, dy = a[0] - b[0], a[1] - b[1]
-    if kind == "EUC_2D":
-        return int(math.sqrt(dx * dx + dy * dy) + 0.5)
-    if kind == "CEIL_2D":
-        return math.ceil(math.sqrt(dx * dx + dy * dy))
+    """The formulas of the TSPLIB report, of LKH and of Concorde for one pair, in plain Python."""
+    gaps = [abs(x - y) for x, y in zip(a, b, strict=True)]
+    straight = math.sqrt(sum(gap * gap for gap in gaps))
+    if kind[:-3] in ("EUC", "CEIL", "FLOOR", "EXACT"):
+        rounding = {"EUC": lambda x: int(x + 0.5), "CEIL": math.ceil, "FLOOR": math.floor}
+        return rounding.get(kind[:-3], float)(straight)
+    if kind[:-3] == "MAN":
+        return int(sum(gaps) + 0.5)
+    if kind[:-3] == "MAX":
+        return max(int(gap + 0.5) for gap in gaps)
+    if kind == "GEOM":
+        (lat1, lon1), (lat2, lon2) = (tuple(math.pi * x / 180 for x in p) for p in (a, b))
+        q1 = math.cos(lat2) * math.sin(lon1 - lon2)
+        q3, q4 = math.sin((lon1 - lon2) / 2), math.cos((lon1 - lon2) / 2)
+        q2 = math.sin(lat1 + lat2) * q3 * q3 - math.sin(lat1 - lat2) * q4 * q4
+        q5 = math.cos(lat1 - lat2) * q4 * q4 - math.cos(lat1 + lat2) * q3 * q3
+        return int(6378388.0 * math.atan2(math.sqrt(q1 * q1 + q2 * q2), q5) + 1.0)
+    dx, dy = gaps
     if kind == "ATT":
         exact = math.sqrt((dx * dx + dy * dy) / 10)
         near = int(exact + 0.5)
@@ -93,13 +106,15 @@ def scalar_weight(kind, a, b):
 @pytest.mark.parametrize("kind", tsplib.EDGE_WEIGHT_TYPES)
 def test_weights_equal_the_scalar_formulas(kind):
     rng = np.random.default_rng(3)
-    coords = np.round(rng.uniform(-90, 90, (40, 2)), 2) * (1 if kind == "GEO" else 10)
+    axes = 3 if kind.endswith("_3D") else 2
+    coords = np.round(rng.uniform(-90, 90, (40, axes)), 2) * (1 if "GEO" in kind else 10)
     coords[7] = coords[3]
     dist = tsplib.distance_matrix(coords, kind)
     points = coords.tolist()
     for i, a in enumerate(points):
         for j, b in enumerate(points):
             assert dist[i, j] == (0 if i == j else scalar_weight(kind, a, b))
+    assert (dist == dist.T).all()
 
 
 def test_known_weights():
@@ -112,6 +127,11 @@ def test_known_weights():
     )  # 3.162 -> 3 -> 4
     same = np.array([[16.47, 96.10], [16.47, 96.10]])
     assert tsplib.distance_matrix(same, "GEO").tolist() == [[0, 1], [1, 0]]
+    pole = np.array([[90.0, 0], [-90, 0], [0, 0], [0, 180]])  # a half, and a quarter of a circle
+    assert tsplib.distance_matrix(pole, "GEOM")[0, [1, 2]].tolist() == [20038297, 10019149]
+    assert tsplib.distance_matrix(pole, "GEOM")[2, 3] == int(math.pi * 6378388) + 1
+    solid = np.array([[0.0, 0, 0], [1, 2, 2]])
+    assert tsplib.distance_matrix(solid, "EUC_3D")[0, 1] == 3
     assert tsplib.degrees(np.array([-10.30, 10.30])).tolist() == pytest.approx([-10.5, 10.5])
 
 
@@ -132,6 +152,84 @@ def test_blocks_of_rows_join_seamlessly():
     dist = tsplib.euclidean(coords)
     for i, j in [(0, 1499), (173, 174), (175, 1), (1499, 1498), (700, 700)]:
         assert dist[i, j] == pytest.approx(math.dist(coords[i], coords[j]), rel=1e-15)
+
+
+@pytest.mark.parametrize(
+    ("kind", "distances", "rounded"),
+    [("EXACT_2D", "exact", True), ("EXACT_2D", "round", False), ("FLOOR_2D", "round", False),
+     ("MAN_2D", "round", True), ("EUC_2D", "exact", False), ("GEOM", "exact", False)],
+)  # fmt: skip
+def test_recorded_costs_hold_where_the_option_says_what_the_file_says(kind, distances, rounded):
+    coords = np.random.default_rng(0).uniform(0, 60, (9, 2))
+    found = weights(coords, kind, distances)
+    assert found.as_stated == rounded
+    assert (found.dist == tsplib.distance_matrix(coords, kind)).all() == rounded
+
+
+SOLID = """NAME : solid
+TYPE : TSP
+DIMENSION : 3
+EDGE_WEIGHT_TYPE : EUC_3D
+NODE_COORD_TYPE : THREED_COORDS
+NODE_COORD_SECTION
+1 0 0 0
+2 1 2 2
+3 0 0 9
+EOF
+"""
+
+
+def test_three_dimensions(tmp_path):
+    instance = tsplib.read(instance_file(tmp_path, SOLID))
+    assert instance.dist.tolist() == [[0, 3, 9], [3, 0, 7], [9, 7, 0]]  # the root of 54 is 7.35
+    assert instance.coords.tolist() == [[0, 0], [1, 2], [0, 0]]  # for pictures
+    flat = instance_file(tmp_path, SOLID.replace("3D", "2D", 1))
+    with pytest.raises(InputError, match="line 7: expected 'id x y', not '1 0 0 0'"):
+        tsplib.read(flat)
+    with pytest.raises(InputError, match="line 7: expected 'id x y z', not '1 0 0'"):
+        tsplib.read(instance_file(tmp_path, SQUARE.replace("EUC_2D", "MAN_3D")))
+
+
+def test_two_nodes_are_a_tour(tmp_path):
+    text = SQUARE.replace("DIMENSION : 4", "DIMENSION : 2").replace("3 10 10\n4 0 10\n", "")
+    instance = tsplib.read(instance_file(tmp_path, text))
+    assert (instance.size, tsplib.tour_cost(instance.dist, [0, 1])) == (2, 20)
+
+
+# --- what nobody reads is refused or named --------------------------------------------------------
+
+
+def geographic(kind, *places):
+    rows = "".join(f"{k} {lat} {lon}\n" for k, (lat, lon) in enumerate(places, 1))
+    head = SQUARE.split("1 0 0")[0].replace("EUC_2D", kind)
+    return head.replace("DIMENSION : 4", f"DIMENSION : {len(places)}") + rows
+
+
+def test_decimal_degrees_in_a_file_of_degrees_and_minutes_are_told(tmp_path):
+    places = [(40.62, 13.11), (-33.75, -70.95), (-0.30, -0.30), (59.99, -179.59), (-59.59, 179.59)]
+    instance = tsplib.read(instance_file(tmp_path, geographic("GEO", *places)))
+    [said] = instance.file["remarks"]
+    assert said.startswith("40.62 has minutes above 59: GEO reads degrees and minutes")
+    decimal = tsplib.read(instance_file(tmp_path, geographic("GEOM", *places)))
+    assert "remarks" not in decimal.file
+    assert decimal.file["degrees"].tolist() == [[lon, lat] for lat, lon in places]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ("COMMENT", "GRID_SIZE : 100\nSCALE : 1000\nCOMMENT", "not used: GRID_SIZE, SCALE"),
+        ("COMMENT", "CAPACITY : 5\nCOMMENT", "not used: CAPACITY"),
+        ("EOF\n", "EOF\n\n5 5 5\n6 6 6\n", "not read: line 13, which follows EOF"),
+        ("COMMENT", "SALESMEN : 1\nDISPLAY_DATA_TYPE : NO_DISPLAY\nCOMMENT", None),
+        ("EOF", "DISPLAY_DATA_SECTION\n1 0 0\nEOF", "not used: DISPLAY_DATA_SECTION"),
+    ],
+)
+def test_what_a_file_has_besides_is_named(tmp_path, old, new, said):
+    plain = tsplib.read(instance_file(tmp_path))
+    instance = tsplib.read(instance_file(tmp_path, SQUARE.replace(old, new, 1)))
+    assert instance.dist.tolist() == plain.dist.tolist()
+    assert instance.file.get("remarks") == (said and [said])
 
 
 # --- the parser's tolerance ---------------------------------------------------------------------
@@ -179,6 +277,7 @@ def test_old_files(tmp_path):
     instance = tsplib.read(instance_file(tmp_path, text.encode("latin-1")))
     assert instance.name == "square"
     assert tsplib.read(instance_file(tmp_path, b"\xef\xbb\xbf" + SQUARE.encode())).size == 4
+    assert tsplib.read(instance_file(tmp_path, SQUARE.encode("utf-16"))).size == 4
 
 
 def test_name_comes_from_the_file_if_not_given(tmp_path):
@@ -208,8 +307,8 @@ BAD = {
     "no dimension": ("DIMENSION : 4\n", "", "DIMENSION is missing"),
     "too many": ("DIMENSION : 4", "DIMENSION : 3", "DIMENSION is 3, but .* 4 nodes"),
     "too few": ("DIMENSION : 4", "DIMENSION : 5", "DIMENSION is 5, but .* 4 nodes"),
-    "two nodes": ("DIMENSION : 4", "DIMENSION : 2", "at least 3 nodes"),
-    "negative": ("DIMENSION : 4", "DIMENSION : -4", "at least 3 nodes"),
+    "one node": ("DIMENSION : 4", "DIMENSION : 1", "at least 2 nodes"),
+    "negative": ("DIMENSION : 4", "DIMENSION : -4", "at least 2 nodes"),
     "absurd": ("DIMENSION : 4", "DIMENSION : 1000000", "GB of memory"),
     "endless": ("DIMENSION : 4", "DIMENSION : " + "9" * 5000, "whole number"),
     "worded": ("DIMENSION : 4", "DIMENSION : four", "line 4: DIMENSION must be a whole number"),
@@ -230,6 +329,22 @@ BAD = {
     "twice": ("TYPE : TSP", "TYPE : TSP\nTYPE : TSP", "line 4: TYPE is given twice"),
     "prose": ("COMMENT : four", "once upon a time", "line 2: expected 'KEY: value'"),
     "early row": ("COMMENT : four corners", "1 2 3", "line 2: expected 'KEY: value'"),
+    "salesmen": (
+        "COMMENT",
+        "SALESMEN : 3\nCOMMENT",
+        r"line 2: SALESMEN 3: several salesmen \(mTSP",
+    ),
+    "vehicles": ("COMMENT", "VEHICLES : 2\nCOMMENT", "line 2: VEHICLES 2: several salesmen"),
+    "of salesmen": (
+        "COMMENT",
+        "MTSP_MAX_SIZE : 2\nCOMMENT",
+        "MTSP_MAX_SIZE 2 is a constraint that",
+    ),
+    "longest": (
+        "COMMENT",
+        "DISTANCE : 9\nCOMMENT",
+        "line 2: DISTANCE 9 is a constraint that is not",
+    ),
     "inline": ("NODE_COORD_SECTION\n", "NODE_COORD_SECTION : 1 0 0\n", "stand alone"),
 }
 
@@ -243,7 +358,7 @@ def test_bad_content_is_one_sentence(tmp_path, case):
         tsplib.read(path)
     assert str(path) in str(caught.value)
     assert "\n" not in str(caught.value)
-    assert len(str(caught.value)) < len(str(path)) + 160
+    assert len(str(caught.value)) < len(str(path)) + 240
 
 
 def test_bad_files(tmp_path):
@@ -253,7 +368,8 @@ def test_bad_files(tmp_path):
         instance_file(tmp_path, b"", "empty.tsp"): "is empty",
         instance_file(tmp_path, b" \n\n ", "blank.tsp"): "is empty",
         instance_file(tmp_path, bytes(range(256)), "binary.tsp"): "not a text file",
-        instance_file(tmp_path, SQUARE.encode("utf-16"), "wide.tsp"): "not a text file",
+        instance_file(tmp_path, SQUARE.encode("utf-16-le"), "wide.tsp"): "not a text file",
+        instance_file(tmp_path, b"\xff\xfe\x00\xd8\x00", "odd.tsp"): "not a text file",
         instance_file(tmp_path, b"\x89PNG\r\n\x1a\n rest", "picture.tsp"): "not a text file",
         "nul\0.tsp": "cannot read|does not exist",
         "x" * 5000: "cannot read|does not exist",
@@ -355,7 +471,10 @@ def test_a_tour_of_an_instance_without_ids(tmp_path):
         ("2 3", "2 7", "line 5: square has no node 7"),
         ("2 3", "2 x", "line 5: a node id must be a whole number"),
         ("2 3", "2", "visits 3 of the 4 nodes"),
-        ("2 3", "-1", "visits 1 of the 4 nodes"),
+        ("EOF", "1 2 4 3 -1\nEOF", "line 8: a second tour begins here"),
+        ("TOUR_SECTION", "SALESMEN : 2\nTOUR_SECTION", "line 3: SALESMEN is no field of a tour"),
+        ("EOF", "DEPOT_SECTION\n1\nEOF", "DEPOT_SECTION is no section of a tour"),
+        ("2 3", "-1", "line 6: a second tour begins here"),
     ],
 )
 def test_bad_tours(tmp_path, old, new, message):

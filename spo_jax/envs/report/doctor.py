@@ -25,7 +25,7 @@ EXTRAS = (
     ("wandb", "wandb", "wandb", "tracking of runs (--track wandb)"),
     ("mlflow", "mlflow-skinny", "mlflow", "tracking of runs (--track mlflow)"),
 )
-REQUIRED = ("numpy", "matplotlib", "vrplib", "rich", "chex")
+REQUIRED = ("numpy", "matplotlib", "rich", "chex")
 
 # What to do about a layer that does not hold.
 REMEDIES = {

@@ -1,14 +1,15 @@
 """CVRPLIB files: instances (.vrp) and solutions (.sol).
 
 Distances are in the convention of the file, as TSPLIB defines them: rounded ones unless another
-rounding is asked for, as the library's best known costs assume. Solutions are read with `vrplib`.
-Instances are not: it drops node ids and line numbers, which the checks here need, and leaves
-distances unrounded; the tests hold our reading against its own.
+rounding is asked for, as the library's best known costs assume. Files are not read with `vrplib`:
+it drops node ids and line numbers, which the checks here need, leaves distances unrounded, and
+takes solutions in one spelling; the tests hold our reading against its own.
 
 The fleet is free, as in the paper: a VEHICLES field, or the k of a name like A-n32-k5, is no limit.
 Recorded optima of the sets A, B and P hold for exactly k vehicles, so a lower cost is possible.
 """
 
+import contextlib
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
@@ -19,34 +20,27 @@ from typing import NoReturn
 
 import numpy as np
 
+from spo_jax.envs.headers import instance_name, is_fleet, is_limit, require_kind, unused
 from spo_jax.envs.problem import Instance
 from spo_jax.envs.problems.cvrp.loads import (
     amount,
+    depots_own,
+    free_fleet,
     longest_route,
     positive,
     require_demand,
     whole,
-    written,
 )
 from spo_jax.envs.problems.cvrp.rules import Routes
+from spo_jax.envs.problems.cvrp.solutions import parse
 from spo_jax.envs.problems.tsp import files as tsplib
-from spo_jax.envs.problems.tsp.weights import EDGE_WEIGHT_TYPES
+from spo_jax.envs.problems.tsp.weights import EDGE_WEIGHT_TYPES, axes_of, exact_length
 from spo_jax.envs.reading import AS_STATED, Reading
-from spo_jax.envs.textfiles import (
-    Document,
-    cost_text,
-    instance_name,
-    read_text,
-    require_kind,
-    scan,
-    shown,
-    write_atomically,
-)
+from spo_jax.envs.textfiles import Document, cost_text, scan, shown, write_atomically
 from spo_jax.errors import InputError
 
 _SECTIONS = {"NODE_COORD_SECTION", "DISPLAY_DATA_SECTION", "EDGE_WEIGHT_SECTION"}
 _SECTIONS |= {"DEMAND_SECTION", "DEPOT_SECTION", "SERVICE_TIME_SECTION"}
-_LIMITS = ("DISTANCE", "DURATION", "MAX_DURATION", "DISTANCE_LIMIT")
 _INDEX_LEVELS = 3  # folders searched for index.json: the file's own and two above it
 
 
@@ -76,13 +70,13 @@ def read(path: str | Path, reading: Reading = AS_STATED) -> Instance:
     nodes = tsplib.nodes_of(document, weight, reading.distances)
     limit = _capacity(document, reading.capacity)
     depot = _depot(document, nodes.ids)
-    stated = _demands(document, nodes.ids, depot, limit)
-    found, capacity, remarks = whole(stated, limit, document.fail)
+    stated, remarks = _demands(document, nodes.ids, depot, limit)
+    found, capacity, scaling = whole(stated, limit)
     ids = nodes.ids
     order = [depot, *(k for k in range(len(ids)) if k != depot)]
     _require_no_limit(document, ids, nodes.weights.dist, order, found, capacity)
     file = nodes.file | {"ids": [ids[k] for k in order]}
-    if remarks := [*file.get("remarks", ()), *remarks]:
+    if remarks := [*file.get("remarks", ()), *_free(document), *remarks, *scaling]:
         file["remarks"] = remarks
     if "degrees" in file:
         file["degrees"] = file["degrees"][order]
@@ -103,7 +97,9 @@ def read(path: str | Path, reading: Reading = AS_STATED) -> Instance:
 
 def _capacity(document: Document, given: float | None) -> Fraction:
     if given is not None and "CAPACITY" not in document.fields:
-        return positive(Fraction(str(given)), "--capacity", None, document.fail)
+        return positive(
+            amount(str(given), "--capacity", None, document.fail), "--capacity", None, document.fail
+        )
     if "CAPACITY" not in document.fields:
         document.fail("CAPACITY is missing: add it to the file, or give --capacity")
     word, line = document.text("CAPACITY"), document.fields["CAPACITY"][0]
@@ -118,7 +114,11 @@ def _depot(document: Document, ids: list[int]) -> int:
     for row in document.section("DEPOT_SECTION"):
         for word in row.words:
             depots.append((document.integer(word, "a depot id", row.line), row.line))
-    listed = depots[: next((k for k, (node, _) in enumerate(depots) if node == -1), None)]
+    end = next((k for k, (node, _) in enumerate(depots) if node == -1), len(depots))
+    listed = depots[:end]
+    for node, line in depots[end:]:
+        if node != -1:
+            document.fail(f"DEPOT_SECTION goes on with {node} after -1, which ends it", line)
     if not listed:
         document.fail("DEPOT_SECTION names no depot")
     if len(listed) > 1:
@@ -133,8 +133,26 @@ def _depot(document: Document, ids: list[int]) -> int:
     return ids.index(node)
 
 
-def _demands(document: Document, ids: list[int], depot: int, capacity: Fraction) -> list[Fraction]:
-    """N demands in the file's node order."""
+def _free(document: Document) -> list[str]:
+    """Remarks on fields that say nothing here: the fleet is free, and the cost is the length."""
+    remarks, known = [], {"CAPACITY", "SERVICE_TIME"}
+    for key, (line, value) in document.fields.items():
+        if is_fleet(key):
+            known.add(key)
+            remarks.append(free_fleet(document.integer(value, key, line)))
+        elif "COST" in key.split("_")[1:]:
+            known.add(key)
+            remarks.append(f"{key} {value} is not counted: the cost is the length of the routes")
+        elif is_limit(key):  # `_require_no_limit` has looked at it
+            known.add(key)
+    return [*remarks, *unused(document, known)]
+
+
+def _demands(
+    document: Document, ids: list[int], depot: int, capacity: Fraction
+) -> tuple[list[Fraction], list[str]]:
+    """N demands in the file's node order, that of the depot 0, and remarks."""
+    remarks = []
     position = {node: k for k, node in enumerate(ids)}
     demands: dict[int, Fraction] = {}
     for node, word, line in _entries(document, "DEMAND_SECTION", "demand"):
@@ -144,16 +162,17 @@ def _demands(document: Document, ids: list[int], depot: int, capacity: Fraction)
         if node in demands:
             document.fail(f"a second demand for node {node}", line)
         if position[node] == depot:
-            if demand != 0:
-                document.fail(f"the depot's demand must be 0, not {written(demand)}", line)
+            remarks += depots_own(demand)
+            demand = Fraction(0)
         else:
             who = f"node {node}"
             require_demand(demand, capacity, who, line, "CAPACITY", document.fail)
         demands[node] = demand
+    demands.setdefault(ids[depot], Fraction(0))
     for node in ids:
         if node not in demands:
             document.fail(f"DEMAND_SECTION has no demand for node {node}")
-    return [demands[node] for node in ids]
+    return [demands[node] for node in ids], remarks
 
 
 def _entries(document: Document, key: str, what: str) -> Iterator[tuple[int, str, int]]:
@@ -189,8 +208,9 @@ def _require_no_limit(
             service[position[node]] = document.number(word, "service time", line)
     if service.min() < 0:
         document.fail("a service time must not be negative")
-    for key in _LIMITS:
-        line, word = document.fields.get(key, (None, ""))
+    for key, (line, word) in document.fields.items():
+        if not is_limit(key):
+            continue
         limit = document.number(word, key, line) if word else 0.0
         if limit < 0:
             document.fail(f"{key} must not be negative", line)
@@ -210,9 +230,13 @@ def _require_no_limit(
 
 
 def _reference(path: Path, instance: Instance, as_stated: bool) -> tuple[float | None, str]:
-    found, stated, notes = beside(path, instance, check_routes)
-    if as_stated and stated is not None and stated != found[0][0]:
-        notes.append(f"its Cost line says {cost_text(stated)}")
+    found: list[tuple[float, str]] = []
+    routes, stated, notes = beside(path, instance, check_routes)
+    if routes is not None:
+        found.append((routes_cost(instance.dist, routes), f"{path.stem}.sol"))
+        if as_stated and stated is not None and float(stated) != found[0][0]:
+            holds = _holds_exactly(instance, routes, stated)
+            notes.append(f"its Cost line says {stated}{holds}")
     if not as_stated:
         return tsplib.best_reference(found, [*notes, tsplib.OTHER_DISTANCES])
     names = (path.stem, instance.name)
@@ -222,6 +246,9 @@ def _reference(path: Path, instance: Instance, as_stated: bool) -> tuple[float |
         free = tsplib.recorded(index, names, "free_fleet_cost_found")
         if isinstance(bks, str):
             notes += [] if found else [bks]
+        elif bks[0] % 1 and not (instance.dist % 1).any():
+            said = f"{index.name} says {cost_text(bks[0])}"
+            notes.append(f"{said}, which no sum of whole distances is: --distances exact")
         else:
             found.append((bks[0], index.name))
         if not isinstance(free, str):
@@ -229,6 +256,18 @@ def _reference(path: Path, instance: Instance, as_stated: bool) -> tuple[float |
     elif not found and not notes:
         notes.append("no .sol or index.json beside the file")
     return tsplib.best_reference(found, notes)
+
+
+def _holds_exactly(instance: Instance, routes: Routes, stated: str) -> str:
+    """A clause where a stated cost is that of distances without rounding, to its last digit."""
+    kind = instance.file["edge_weight_type"]
+    if instance.coords is None or kind == "EXPLICIT" or len(axes_of(kind).split()) > 2:
+        return ""
+    walk = [0, *chain.from_iterable([*route, 0] for route in routes)]
+    exact = exact_length(instance.coords, kind, walk)
+    decimals = len(stated.partition(".")[2])
+    near = abs(exact - float(stated)) <= 0.5 * 10.0**-decimals + 1e-9 * exact
+    return ", which holds with --distances exact" if near else ""
 
 
 def _indices(path: Path) -> list[Path]:
@@ -258,6 +297,16 @@ def _shortest_ways(dist: np.ndarray) -> float:
     return float(np.array([row.min() for row in islice(tsplib.to_others(dist), 1, None)]).sum())
 
 
+def best_of_all(instance: Instance, check: "Check") -> Routes:
+    """The shortest feasible routes of one or two customers."""
+    found = []
+    for routes in [[[1]], [[1], [2]], [[1, 2]], [[2, 1]]]:
+        with contextlib.suppress(InputError):
+            check(instance, routes)
+            found.append(routes)
+    return min(found, key=lambda routes: routes_cost(instance.dist, routes))
+
+
 def read_solution(path: str | Path, instance: Instance) -> Routes:
     """The routes of a .sol file, each a list of customers 1..n, checked against `instance`.
 
@@ -269,38 +318,30 @@ def read_solution(path: str | Path, instance: Instance) -> Routes:
 Check = Callable[[Instance, Routes], None]  # raises InputError unless the routes are feasible
 
 
-def load_routes(path: str | Path, instance: Instance, check: Check) -> tuple[Routes, float | None]:
-    """The routes of a .sol file, and the cost that it states. Raises InputError."""
-    from vrplib.parse import parse_solution  # here, because workers import this module's package
-
-    text = read_text(path)
-    try:
-        solution = parse_solution(text)
-    except (ValueError, IndexError) as error:
-        raise InputError(f"{path} is not a CVRPLIB solution: {error}") from None
-    routes: Routes = [route for route in solution["routes"] if route]
+def load_routes(path: str | Path, instance: Instance, check: Check) -> tuple[Routes, str | None]:
+    """The routes of a .sol file, and the cost as it states it, or None. Raises InputError."""
+    routes, stated = parse(path)
     try:
         check(instance, routes)
     except InputError as error:
         raise InputError(f"{path}: {error}") from None
-    stated = solution.get("cost")
-    return routes, float(stated) if isinstance(stated, int | float) else None
+    return routes, stated
 
 
 def beside(
     path: Path, instance: Instance, check: Check
-) -> tuple[list[tuple[float, str]], float | None, list[str]]:
-    """The (cost, name) of the .sol beside an instance's file, if it is one, the cost that it
-    states, and what is wrong with it.
+) -> tuple[Routes | None, str | None, list[str]]:
+    """The routes of the .sol beside an instance's file, if it is one, the cost that it states, and
+    what is wrong with it.
     """
     solution = path.with_suffix(".sol")
     if not solution.exists():
-        return [], None, []
+        return None, None, []
     try:
         routes, stated = load_routes(solution, instance, check)
     except InputError as error:
-        return [], None, [f"unusable: {error}"]
-    return [(routes_cost(instance.dist, routes), solution.name)], stated, []
+        return None, None, [f"unusable: {error}"]
+    return routes, stated, []
 
 
 def check_routes(instance: Instance, routes: Iterable[Sequence[int]]) -> None:

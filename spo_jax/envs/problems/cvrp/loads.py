@@ -11,18 +11,35 @@ from spo_jax.envs.textfiles import not_a_number, shown
 
 MAX_CAPACITY = 10**12  # so that loads cannot overflow an int64
 _LONGEST = 40  # characters of a number whose exact value is taken
+# Significant digits from which on a number is the float64 of a sum or a quotient, such as
+# 0.30000000000000004; and the relative error of one, some dozens of roundings.
+_FLOAT_DIGITS, _FLOAT_ERROR = 15, Fraction(1, 10**14)
 
 Fail = Callable[[str, int | None], NoReturn]  # (what is wrong, the line or None)
 
 
 def amount(word: str, what: str, line: int | None, fail: Fail) -> Fraction:
-    """The exact value of a number as it is written. Calls `fail` for anything else."""
+    """The exact value of a number as it is written; of one that has the digits of a float64, the
+    simplest fraction that it may stand for: 10/3 of 3.3333333333333335, so that three fill a
+    vehicle of 10. Calls `fail` for anything else.
+    """
     wrong = not_a_number(word)
     if not wrong and len(word) > _LONGEST:
         wrong = f"{shown(word)} has more than {_LONGEST} characters"
     if wrong:
         fail(f"{what} {wrong}", line)
-    return Fraction(word)
+    value = Fraction(word)
+    digits = word.lower().partition("e")[0].lstrip("+-").replace(".", "").strip("0")
+    return value if len(digits) < _FLOAT_DIGITS else _simplest(value)
+
+
+def _simplest(value: Fraction) -> Fraction:
+    """A fraction of a small denominator within the error of a float64, else `value`."""
+    for power in range(7):
+        near = value.limit_denominator(10**power)
+        if abs(near - value) <= _FLOAT_ERROR * abs(value):
+            return near
+    return value
 
 
 def positive(capacity: Fraction, what: str, line: int | None, fail: Fail) -> Fraction:
@@ -35,12 +52,12 @@ def positive(capacity: Fraction, what: str, line: int | None, fail: Fail) -> Fra
 def require_demand(
     demand: Fraction, capacity: Fraction, who: str, line: int, limit: str, fail: Fail
 ) -> None:
-    """Calls `fail` for a demand that is not positive or that no vehicle can carry.
+    """Calls `fail` for a demand that is negative or that no vehicle can carry.
 
     limit: what the file calls the capacity.
     """
-    if demand <= 0:
-        fail(f"the demand of {who} must be positive, not {written(demand)}", line)
+    if demand < 0:
+        fail(f"the demand of {who} must not be negative, but is {written(demand)}", line)
     if demand > capacity:
         fail(
             f"the demand {written(demand)} of {who} exceeds {limit} {written(capacity)}",
@@ -48,20 +65,38 @@ def require_demand(
         )
 
 
-def whole(
-    demands: Sequence[Fraction], capacity: Fraction, fail: Fail
-) -> tuple[np.ndarray, int, list[str]]:
+def depots_own(demand: Fraction) -> list[str]:
+    """A remark on a demand of the depot, which no vehicle carries."""
+    return [f"the depot's demand of {written(demand)} is not counted"] if demand else []
+
+
+def free_fleet(vehicles: int) -> str:
+    """A remark on the number of vehicles that a file states."""
+    one = vehicles == 1
+    return (
+        f"the {vehicles} vehicle{'' if one else 's'} of the file {'is' if one else 'are'} no limit"
+    )
+
+
+def whole(demands: Sequence[Fraction], capacity: Fraction) -> tuple[np.ndarray, int, list[str]]:
     """Demands [N] int64 and a capacity in the largest unit that makes all of them whole.
 
-    Also a remark if that is not the unit of the file.
+    Where that is too small, they are cut to a decimal one: what fits into a vehicle still does.
+    Also a remark if it is not the unit of the file.
     """
-    scale = math.lcm(capacity.denominator, *(each.denominator for each in demands))
-    if max(capacity, *demands) * scale > MAX_CAPACITY:
-        fail("the demands have too many decimals: round them", None)
-    said = f"demands and the capacity are multiplied by {scale}, which makes them whole numbers"
-    remarks = [] if scale == 1 else [said]
-    scaled = np.array([int(each * scale) for each in demands], np.int64)
-    return scaled, int(capacity * scale), remarks
+    remarks, scale, top = [], 1, max(capacity, *demands)
+    for each in (capacity, *demands):
+        scale = math.lcm(scale, each.denominator)
+        if top * scale > MAX_CAPACITY:
+            decimals = int(math.log10(MAX_CAPACITY / top))
+            scale = 10**decimals
+            remarks.append(f"demands and the capacity are cut to {decimals} decimals")
+            break
+    if scale != 1:
+        said = f"demands and the capacity are multiplied by {scale}, which makes them whole numbers"
+        remarks.append(said)
+    scaled = np.array([math.floor(each * scale) for each in demands], np.int64)
+    return scaled, math.floor(capacity * scale), remarks
 
 
 def longest_route(

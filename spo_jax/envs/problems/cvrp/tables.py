@@ -4,7 +4,7 @@ from fractions import Fraction
 from pathlib import Path
 
 from spo_jax.envs.problem import Instance
-from spo_jax.envs.problems.cvrp.loads import amount, positive, require_demand, whole, written
+from spo_jax.envs.problems.cvrp.loads import amount, depots_own, positive, require_demand, whole
 from spo_jax.envs.problems.tsp.tables import NO_REFERENCE, Table, read_table
 from spo_jax.envs.reading import AS_STATED, Reading
 
@@ -17,12 +17,12 @@ def read(path: str | Path, reading: Reading = AS_STATED) -> Instance:
     """
     table = read_table(path)
     limit, name = _capacity(table, reading)
-    demands = _demands(table, limit, name)
-    scaled, capacity, remarks = whole(demands, limit, table.fail)
+    demands, remarks = _demands(table, limit, name)
+    scaled, capacity, scaling = whole(demands, limit)
     found = table.weights(reading.distances)
     file = table.file(found, reading.distances, ("demand", "capacity"))
     depot = f"the depot is the first row{f' ({table.names[0]})' if table.names else ''}"
-    file["remarks"] = [*file.get("remarks", ()), depot, *remarks]
+    file["remarks"] = [*file.get("remarks", ()), depot, *remarks, *scaling]
     return Instance(
         problem="cvrp",
         name=table.path.stem,
@@ -45,7 +45,9 @@ def _capacity(table: Table, reading: Reading) -> tuple[Fraction, str]:
     if given is not None:
         if words:
             table.fail("there is a column capacity: --capacity is for files without one")
-        return positive(Fraction(str(given)), "--capacity", None, table.fail), "--capacity"
+        return positive(
+            amount(str(given), "--capacity", None, table.fail), "--capacity", None, table.fail
+        ), "--capacity"
     if not words:
         table.fail("there is no capacity: give --capacity, or add a column capacity")
     if len(words) > 1:
@@ -56,10 +58,12 @@ def _capacity(table: Table, reading: Reading) -> tuple[Fraction, str]:
     return positive(capacity, "the capacity", line, table.fail), "the capacity"
 
 
-def _demands(table: Table, capacity: Fraction, limit: str) -> list[Fraction]:
+def _demands(table: Table, capacity: Fraction, limit: str) -> tuple[list[Fraction], list[str]]:
+    """The demand of each row, that of the depot 0, and remarks."""
     if "demand" not in table.columns:
         table.fail("there is no column demand")
-    demands = []
+    demands: list[Fraction] = []
+    remarks = []
     for k, (word, line) in enumerate(zip(table.columns["demand"], table.lines, strict=True)):
         if k == 0 and not word:
             word = "0"
@@ -67,11 +71,10 @@ def _demands(table: Table, capacity: Fraction, limit: str) -> list[Fraction]:
             table.fail("the demand is missing", line)
         demand = amount(word, "demand", line, table.fail)
         if k == 0:
-            if demand != 0:
-                said = f"the first row is the depot, whose demand must be 0, not {written(demand)}"
-                table.fail(said, line)
+            remarks = depots_own(demand)
+            demand = Fraction(0)
         else:
             who = table.names[k] if table.names else f"row {k + 1}"
             require_demand(demand, capacity, who, line, limit, table.fail)
         demands.append(demand)
-    return demands
+    return demands, remarks

@@ -15,10 +15,11 @@ from typing import Any
 
 import numpy as np
 
+from spo_jax.envs.headers import ABOUT, instance_name, is_fleet, require_kind, unused
 from spo_jax.envs.problem import Instance
 from spo_jax.envs.problems.tsp.matrices import difference, explicit
 from spo_jax.envs.problems.tsp.weights import EDGE_WEIGHT_TYPES as EDGE_WEIGHT_TYPES
-from spo_jax.envs.problems.tsp.weights import Weights, weights, weights_of
+from spo_jax.envs.problems.tsp.weights import GEOGRAPHIC, Weights, axes_of, weights, weights_of
 from spo_jax.envs.problems.tsp.weights import degrees as degrees
 from spo_jax.envs.problems.tsp.weights import distance_matrix as distance_matrix
 from spo_jax.envs.problems.tsp.weights import euclidean as euclidean
@@ -27,15 +28,15 @@ from spo_jax.envs.reading import AS_STATED, Reading
 from spo_jax.envs.textfiles import (
     Document,
     cost_text,
-    instance_name,
     load_json,
-    require_kind,
     scan,
     shown,
     write_atomically,
 )
 from spo_jax.errors import InputError
 
+# Where coordinates stand: the first is for distances, and for pictures of a matrix.
+_PLACES = ("NODE_COORD_SECTION", "DISPLAY_DATA_SECTION")
 # Why recorded costs are left out, and the cost of a known solution is computed anew.
 OTHER_DISTANCES = "recorded optima are for the distances that the file asks for"
 
@@ -98,35 +99,55 @@ class Nodes:
 
 
 def nodes_of(document: Document, weight: str, distances: str) -> Nodes:
-    """The nodes of a TSPLIB file, at least three. Raises InputError.
+    """The nodes of a TSPLIB file, at least two. Raises InputError.
 
     The coordinates of an EXPLICIT file are those of NODE_COORD_SECTION or DISPLAY_DATA_SECTION, if
     it has one: for pictures.
     """
-    n = document.dimension(least=3)
+    n = document.dimension(least=2)
+    pictures = [key for key in _PLACES if key in document.sections]
+    remarks = []
     if weight == "EXPLICIT":
         ids, coords = list(range(1, n + 1)), None
-        for key in ("NODE_COORD_SECTION", "DISPLAY_DATA_SECTION"):
-            if key in document.sections and coords is None:
-                ids, coords = document.nodes(n, key)
+        if pictures:
+            ids, coords = document.nodes(n, pictures[0])
         found = weights_of(explicit(document, n), distances)
         rule = f"--distances {distances}"
     else:
         if "EDGE_WEIGHT_SECTION" in document.sections:
             document.fail(f"EDGE_WEIGHT_SECTION is for EXPLICIT edge weights, not for {weight}")
-        ids, coords = document.nodes(n)
-        found = weights(coords, weight, distances)
+        ids, places = document.nodes(n, axes=axes_of(weight))
+        found = weights(places, weight, distances)
+        coords = places[:, :2]
         rule = weight if found.as_stated else f"--distances {distances}"
     file: dict[str, Any] = {"ids": ids, "edge_weight_type": weight}
-    if weight == "GEO" and coords is not None:
-        file["degrees"] = degrees(coords)[:, ::-1]
-    if remarks := found.remarks(rule):
+    if weight in GEOGRAPHIC and coords is not None:
+        file["degrees"] = (degrees(coords) if weight == "GEO" else coords)[:, ::-1]
+        remarks += _of_degrees(weight, coords)
+    if len(pictures) > 1:
+        remarks.append(f"not used: {pictures[1]}")
+    if remarks := [*remarks, *found.remarks(rule)]:
         file["remarks"] = remarks
     return Nodes(ids, coords, found, file)
 
 
+def _of_degrees(weight: str, coords: np.ndarray) -> list[str]:
+    """A remark on GEO coordinates that are decimal degrees: two in five of these have minutes above
+    59. In TSPLIB's own files a few are slips.
+    """
+    minutes = 100 * np.modf(np.abs(coords))[0]
+    wrong = np.argwhere(minutes > 59.9999)
+    if weight != "GEO" or len(wrong) < coords.size / 10:
+        return []
+    word = cost_text(coords[tuple(wrong[0])])
+    return [
+        f"{word} has minutes above 59: GEO reads degrees and minutes (DDD.MM), and GEOM, or a CSV "
+        "with lat and lon, decimal degrees"
+    ]
+
+
 def read(path: str | Path, reading: Reading = AS_STATED) -> Instance:
-    """A TSP instance, of coordinates (EUC_2D, CEIL_2D, ATT, GEO) or a matrix (EXPLICIT).
+    """A TSP instance, of coordinates (EDGE_WEIGHT_TYPES) or a matrix (EXPLICIT).
 
     Its TYPE is TSP, or ATSP where distances depend on the direction.
 
@@ -139,10 +160,13 @@ def read(path: str | Path, reading: Reading = AS_STATED) -> Instance:
     reference_source says what is wrong.
     """
     document = scan(path)
-    known = {"NODE_COORD_SECTION", "DISPLAY_DATA_SECTION", "EDGE_WEIGHT_SECTION"}
+    known = {*_PLACES, "EDGE_WEIGHT_SECTION"}
     types = (*EDGE_WEIGHT_TYPES, "EXPLICIT")
     kind, weight = require_kind(document, ("TSP", "ATSP"), types, known)
+    remarks = unused(document, _one_salesman(document))
     nodes = nodes_of(document, weight, reading.distances)
+    if remarks:
+        nodes.file["remarks"] = [*nodes.file.get("remarks", ()), *remarks]
     symmetric = nodes.weights.symmetric
     if kind == "TSP" and not symmetric and (apart := difference(nodes.weights.dist)):
         i, j = apart
@@ -163,6 +187,16 @@ def read(path: str | Path, reading: Reading = AS_STATED) -> Instance:
     )
     reference, source = _reference(document.path, instance, nodes.weights.as_stated)
     return replace(instance, reference=reference, reference_source=source)
+
+
+def _one_salesman(document: Document) -> list[str]:
+    """The fields that count salesmen. Raises InputError where they are several."""
+    keys = [key for key in document.fields if is_fleet(key)]
+    for key in keys:
+        line, word = document.fields[key]
+        if document.integer(word, key, line) != 1:
+            document.fail(f"{key} {word}: several salesmen (mTSP) are not supported", line)
+    return keys
 
 
 def _reference(path: Path, instance: Instance, as_stated: bool) -> tuple[float | None, str]:
@@ -219,8 +253,15 @@ def to_others(dist: np.ndarray) -> Iterator[np.ndarray]:
 
 
 def read_tour(path: str | Path, instance: Instance) -> list[int]:
-    """The first tour of a TSPLIB tour file, as nodes 0..N-1 of `instance`. Raises InputError."""
+    """The tour of a TSPLIB tour file, as nodes 0..N-1 of `instance`. Raises InputError."""
     document = scan(path)
+    for key, (line, _) in document.fields.items():
+        if key not in ABOUT:
+            document.fail(f"{key} is no field of a tour", line)
+    rows = document.section("TOUR_SECTION")
+    for key in document.sections:
+        if key != "TOUR_SECTION":
+            document.fail(f"{key} is no section of a tour")
     kind = document.fields.get("TYPE", (0, "TOUR"))[1]
     if kind.upper() != "TOUR":
         document.fail(f"TYPE is {shown(kind)}, expected TOUR")
@@ -229,21 +270,21 @@ def read_tour(path: str | Path, instance: Instance) -> list[int]:
     node_of = {file_id: node for node, file_id in enumerate(_ids(instance))}
     tour: list[int] = []
     seen: set[int] = set()
-    for row in document.section("TOUR_SECTION"):
+    ended = False
+    for row in rows:
         for word in row.words:
             file_id = document.integer(word, "a node id", row.line)
             if file_id == -1 and -1 not in node_of:
-                return _complete(document, tour, instance)
+                ended = True
+                continue
+            if ended:
+                document.fail("a second tour begins here: write one tour to a file", row.line)
             if file_id not in node_of:
                 document.fail(f"{instance.name} has no node {file_id}", row.line)
             if node_of[file_id] in seen:
                 document.fail(f"node {file_id} is visited twice", row.line)
             seen.add(node_of[file_id])
             tour.append(node_of[file_id])
-    return _complete(document, tour, instance)
-
-
-def _complete(document: Document, tour: list[int], instance: Instance) -> list[int]:
     if len(tour) != instance.size:
         document.fail(f"the tour visits {len(tour)} of the {instance.size} nodes")
     return tour

@@ -1,13 +1,11 @@
 """CSV files of places, or of the distances between them: how people without a .tsp file have them.
 
 A table of places has a header with the columns x and y, or lat and lon, and perhaps an id and
-other columns; a matrix has one row and one column for each node, with or without names. Columns
-are separated by commas, semicolons or tabs. Each error is one sentence with file and line. The
-reader of the CVRP's tables builds on this one.
+other columns; a matrix has one row and one column for each node, with or without names. Each error
+is one sentence with file, line and column. The reader of the CVRP's tables builds on this one.
 """
 
-import csv
-import io
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,11 +15,11 @@ import numpy as np
 
 from spo_jax.envs.problem import Instance
 from spo_jax.envs.problems.tsp.matrices import checked
+from spo_jax.envs.problems.tsp.sheets import Cells, Sheet, is_gap, listed, sheet
 from spo_jax.envs.problems.tsp.weights import Weights, great_circle, weights_by, weights_of
 from spo_jax.envs.reading import AS_STATED, Reading
 from spo_jax.envs.shared_arrays import empty
-from spo_jax.envs.textfiles import MAX_NODES, not_a_number, read_text, shown
-from spo_jax.errors import InputError
+from spo_jax.envs.textfiles import MAX_COORDINATE, not_a_number, shown
 
 # What a column may be called, in lower case.
 _COLUMNS = {
@@ -35,6 +33,11 @@ _COLUMNS = {
 }
 _MEANING = {word: column for column, words in _COLUMNS.items() for word in words}
 _PLACES = "x and y, or lat and lon"
+_ENDS = {"from", "to", "origin", "destination", "source", "target"}  # of a list of ways
+_TOTALS = {"total", "totals", "sum", "sums", "grand total", "average", "mean", "count"}
+_TOTALS |= {"summe", "gesamt", "gesamtsumme", "somme", "totale", "suma"}
+_WHOLE = re.compile(r"[0-9]{1,15}")
+_NUMERIC = re.compile(r"[+-]?\.?[0-9]")  # how a number begins, also one that is wrong
 NO_REFERENCE = "none: a CSV file brings none"
 
 
@@ -44,10 +47,10 @@ class Table:
 
     lines: where they stand. names: their ids or labels, or None. coords: [N, 2] float64, x and y or
     longitude and latitude in degrees; or matrix: [N, N] float64. columns: the words of "demand" and
-    "capacity", if they are there. unused: names of other columns.
+    "capacity", if they are there. unused: names of other columns. remarks: on how it is read.
     """
 
-    path: Path
+    sheet: Sheet
     lines: list[int]
     names: list[str] | None
     coords: np.ndarray | None = None
@@ -55,9 +58,14 @@ class Table:
     matrix: np.ndarray | None = None
     columns: dict[str, list[str]] = field(default_factory=dict)
     unused: tuple[str, ...] = ()
+    remarks: tuple[str, ...] = ()
+
+    @property
+    def path(self) -> Path:
+        return self.sheet.path
 
     def fail(self, message: str, line: int | None = None) -> NoReturn:
-        _fail(self.path, message, line)
+        self.sheet.fail(message, line)
 
     def weights(self, distances: str) -> Weights:
         """Straight lines, great circles in kilometres, or the matrix; rounded only on request."""
@@ -72,7 +80,7 @@ class Table:
         whole = all(name.isdecimal() and len(name) < 16 for name in names)
         ids = [int(name) for name in names] if names and whole else []
         file: dict[str, Any] = {"ids": ids or list(range(1, len(self.lines) + 1))}
-        remarks = found.remarks(f"--distances {distances}")
+        remarks = [*self.remarks, *found.remarks(f"--distances {distances}")]
         if self.names is not None and not ids:
             file["names"] = self.names
             remarks.append("nodes have the numbers of their rows, from 1")
@@ -81,20 +89,22 @@ class Table:
             remarks.append("distances are great circles in kilometres")
         unused = [*self.unused, *(column for column in self.columns if column not in used)]
         if unused:
-            remarks.append(f"not used: the columns {', '.join(map(shown, unused))}")
+            remarks.append(f"not used: the columns {listed(unused, len(unused))}")
         if remarks:
             file["remarks"] = remarks
         return file
 
 
 def read_table(path: str | Path) -> Table:
-    """The nodes of a CSV file, at least three. Raises InputError."""
-    path = Path(path)
-    rows = _rows(path)
-    header = [word.lower() for word in rows[0][1]]
-    if {"x", "y", "lat", "lon"} & {_MEANING.get(word) for word in header}:
-        return _places(path, rows, header)
-    return _matrix(path, rows)
+    """The nodes of a CSV file, at least two. Raises InputError."""
+    found = sheet(path)
+    header = [word.lower() for word in found.rows[0][1]]
+    if len(_ENDS.intersection(header)) > 1:
+        found.fail("a list of ways is not read: write them as a matrix", found.rows[0][0])
+    axes = {"x", "y", "lat", "lon"}.intersection(_MEANING.get(word, "") for word in header)
+    if axes and not _names_matrix(found.rows, {"x", "y"} <= axes or {"lat", "lon"} <= axes):
+        return _places(found, header)
+    return _matrix(found)
 
 
 def read(path: str | Path, reading: Reading = AS_STATED) -> Instance:
@@ -113,137 +123,183 @@ def read(path: str | Path, reading: Reading = AS_STATED) -> Instance:
     )
 
 
-def _rows(path: Path) -> list[tuple[int, list[str]]]:
-    """(line, words) of every row, but of empty ones and of comments."""
-    text = read_text(path)
-    head = next(line for line in text.splitlines() if line.strip())
-    delimiter = next((each for each in "\t;" if each in head), ",")
-    reader = csv.reader(io.StringIO(text), delimiter=delimiter, strict=True)
-    rows: list[tuple[int, list[str]]] = []
-    try:
-        for row in reader:
-            words = [word.strip() for word in row]
-            if any(words) and not words[0].startswith("#"):
-                rows.append((reader.line_num, words))
-            if len(rows) > MAX_NODES + 1:
-                _fail(path, f"a table of more than {MAX_NODES} nodes is not read")
-    except csv.Error as error:
-        _fail(path, f"this is no CSV: {error}", reader.line_num)
-    if not rows:
-        _fail(path, "there are no rows")
-    for line, words in rows:
-        if len(words) != len(rows[0][1]):
-            first = f"where line {rows[0][0]} has {len(rows[0][1])}"
-            _fail(path, f"the row has {len(words)} columns, {first}", line)
-    return rows
+def _names_matrix(rows: list[Cells], complete: bool) -> bool:
+    """Whether a first row with a name such as LON is that of a matrix.
+
+    complete: whether it has both columns of a place.
+    """
+    first, body = rows[0][1], [words for _, words in rows[1:]]
+    if first[1:] == [words[0] for words in body]:
+        return True
+    diagonal = [words[k] for k, words in enumerate(body)] if len(body) == len(first) else ["?"]
+    return not complete and all(word in ("", "0", "0.0") for word in diagonal)
 
 
-def _places(path: Path, rows: list[tuple[int, list[str]]], header: list[str]) -> Table:
+# --- places ---------------------------------------------------------------------------------------
+
+
+def _places(found: Sheet, header: list[str]) -> Table:
+    (top, titles), body = found.rows[0], found.rows[1:]
     place: dict[str, int] = {}
     unused = []
     for k, word in enumerate(header):
         column = _MEANING.get(word)
         if column is None or (column == "id" and column in place):
-            unused.append(rows[0][1][k])
+            unused.append(titles[k])
         elif column in place:
-            _fail(path, f"two columns are called {column}", rows[0][0])
+            found.fail(f"two columns are called {column}", top)
         else:
             place[column] = k
     axes = ("x", "y") if {"x", "y"} & place.keys() else ("lon", "lat")
     for axis in axes:
         if axis not in place:
-            _fail(path, f"there is no column {axis}: name {_PLACES}", rows[0][0])
+            found.fail(f"there is no column {axis}: name {_PLACES}", top)
     geographic = axes[0] == "lon"
     if not geographic:
-        unused += [rows[0][1][place[axis]] for axis in ("lat", "lon") if axis in place]
-    body = rows[1:]
-    _require_three(path, len(body))
+        unused += [titles[place[axis]] for axis in ("lat", "lon") if axis in place]
+    _require_two(found, len(body))
     coords = np.array(
-        [[_number(path, words[place[axis]], axis, line) for axis in axes] for line, words in body]
+        [[found.number(words[place[axis]], axis, line) for axis in axes] for line, words in body]
     )
     lines = [line for line, _ in body]
     if geographic:
         for line, (lon, lat) in zip(lines, coords.tolist(), strict=True):
             if not (-90 <= lat <= 90 and -180 <= lon <= 180):
                 said = f"lat {lat:g}, lon {lon:g} is no place on earth: lat is from -90 to 90"
-                _fail(path, f"{said}, lon from -180 to 180", line)
+                found.fail(f"{said}, lon from -180 to 180", line)
     words_of = {name: [words[k] for _, words in body] for name, k in place.items()}
+    if _totals(body[-1][1], coords, words_of.get("demand", [])):
+        found.fail("this looks like a row of totals, and not a place: remove it", lines[-1])
     names = words_of.get("id")
-    _require_distinct(path, names, lines)
+    _require_distinct(found, names, lines)
     columns = {name: words for name, words in words_of.items() if name in ("demand", "capacity")}
-    return Table(path, lines, names, coords, geographic, None, columns, tuple(unused))
+    return Table(found, lines, names, coords, geographic, None, columns, tuple(unused))
 
 
-def _matrix(path: Path, rows: list[tuple[int, list[str]]]) -> Table:
-    first = rows[0][1]
-    labelled = any(not_a_number(word) for word in first)
-    columns: dict[str, list[str]] = {}
-    names = None
-    body = rows
-    if labelled:
-        body = rows[1:]
-        while first and _MEANING.get(first[-1].lower()) in ("demand", "capacity"):
-            columns[first[-1].lower().removesuffix("s")] = [words[-1] for _, words in body]
-            body = [(line, words[:-1]) for line, words in body]
-            first = first[:-1]
-        names = first
-        if len(first) == len(body) + 1:  # a column of names, too
-            names = [words[0] for _, words in body]
-            if first[1:] != names:
-                k = next(k for k in range(len(names)) if first[k + 1] != names[k])
-                message = f"the row is of {shown(names[k])}, the column of {shown(first[k + 1])}"
-                _fail(path, f"{message}: a matrix has its nodes in one order", body[k][0])
-            body = [(line, words[1:]) for line, words in body]
+def _totals(last: list[str], coords: np.ndarray, demands: list[str]) -> bool:
+    """Whether a spreadsheet's last row sums up those above: by its word, or by its numbers."""
+    if any(word.lower().rstrip(":") in _TOTALS for word in last):
+        return True
+    if len(coords) < 6 or any(map(not_a_number, demands[1:])):
+        return False
+    columns = [*coords.T, np.array([word or 0 for word in demands], np.float64)]
+    return all(np.isclose(each[-1], each[:-1].sum(), rtol=1e-12) for each in columns if len(each))
+
+
+# --- matrices -------------------------------------------------------------------------------------
+
+
+def _matrix(found: Sheet) -> Table:
+    rows, columns = _loads(found)
+    names, body, indent = _named(found, rows)
     n = len(body)
     if n and len(body[0][1]) != n:
-        _fail(
-            path,
+        found.fail(
             f"{n} rows of {len(body[0][1])} columns are no square matrix, and no header names "
             f"{_PLACES}",
         )
-    _require_three(path, n)
+    _require_two(found, n)
     lines = [line for line, _ in body]
-    _require_distinct(path, names, lines)
+    _require_distinct(found, names, lines)
     called = names or [str(k) for k in range(1, n + 1)]
     dist = empty((n, n))
     for k, (line, words) in enumerate(body):
-        for j, word in enumerate(words):
-            if word or j != k or not labelled:
-                dist[k, j] = _number(path, word, f"the distance to {called[j]}", line)
-            else:
-                dist[k, j] = 0.0
+        if names and not words[k]:
+            words[k] = "0"
+        dist[k] = _distances(found, line, words, called, indent)
         if dist[k, k] != 0:
-            _fail(path, f"the distance of {called[k]} to itself is {words[k]}, not 0", line)
-
-    def refuse(message: str) -> NoReturn:
-        _fail(path, message)
-
-    matrix = checked(dist, called, refuse)
-    return Table(path, lines, names, None, False, matrix, columns)
-
-
-def _number(path: Path, word: str, what: str, line: int) -> float:
-    wrong = not_a_number(word) if word else "is missing"
-    if wrong:
-        hint = ": decimals have a point" if word.count(",") == 1 else ""
-        _fail(path, f"{what} {wrong}{hint}", line)
-    return float(word)
+            found.fail(f"the distance of {called[k]} to itself is {words[k]}, not 0", line)
+    matrix = checked(dist, called, found.fail)
+    remarks: tuple[str, ...] = ()
+    if names and all(map(_WHOLE.fullmatch, names)) and not _counted(names):
+        remarks = (f"the numbers {listed(names)} of the first row and column are names of nodes",)
+    return Table(found, lines, names, None, False, matrix, columns, (), remarks)
 
 
-def _require_three(path: Path, n: int) -> None:
-    if n < 3:
-        _fail(path, f"there are {n} rows of nodes, but at least 3 nodes are needed")
+def _loads(found: Sheet) -> tuple[list[Cells], dict[str, list[str]]]:
+    """The rows without the last columns that are demands or capacities, and these."""
+    rows = list(found.rows)
+    columns: dict[str, list[str]] = {}
+    while rows[0][1] and (word := rows[0][1][-1].lower()) in _MEANING:
+        if _MEANING[word] not in ("demand", "capacity"):
+            break
+        columns[_MEANING[word]] = [words[-1] for _, words in rows[1:]]
+        rows = [(line, words[:-1]) for line, words in rows]
+    return rows, columns
 
 
-def _require_distinct(path: Path, names: Sequence[str] | None, lines: Sequence[int]) -> None:
+def _named(found: Sheet, rows: list[Cells]) -> tuple[list[str] | None, list[Cells], int]:
+    """The names of nodes or None, the rows of distances, and how many columns come before these.
+
+    A first row is names where all of it is, with or without a corner. Otherwise it is distances,
+    and a word in it is one that is wrong: it is never left out.
+    """
+    (top, first), below = rows[0], rows[1:]
+    left = [words[0] for _, words in rows]
+    corner = not is_gap(first[0]) and not _NUMERIC.match(first[0])
+    words = [bool(word and not_a_number(word)) for word in first]
+    if corner and len(first) == len(rows):
+        if first[1:] == left[1:] and all(map(_is_name, left[1:])):
+            body = [(line, cells[1:]) for line, cells in below]
+            empty = all(not cells[k] for k, (_, cells) in enumerate(body))
+            if empty and not first[0] and all(map(_WHOLE.fullmatch, first[1:])):
+                said = "it is unclear whether the numbers of this row are names or distances"
+                found.fail(f"{said}: write 0 on the diagonal", top)
+            return first[1:], body, 1
+        if all(words[1:]):
+            k = next(k for k in range(1, len(first)) if first[k] != left[k])
+            said = f"the row is of {shown(left[k])}, the column of {shown(first[k])}"
+            found.fail(f"{said}: a matrix has its nodes in one order", below[k - 1][0])
+    if all(words) and not all(map(is_gap, first)):
+        return first, below, 0
+    # Names in the first column alone, or numbers that pandas gave to rows or columns.
+    whole = [*map(_counted, (first, left))]
+    if len(first) == len(rows) + 1 and (whole[1] or all(map(not_a_number, left))):
+        return left, [(line, cells[1:]) for line, cells in rows], 1
+    if len(first) == len(below) and whole[0]:
+        return first, below, 0
+    return None, rows, 0
+
+
+def _is_name(word: str) -> bool:
+    return bool(word) and bool(not_a_number(word) or _WHOLE.fullmatch(word))
+
+
+def _counted(names: list[str]) -> bool:
+    """Whether names are 0, 1, 2, ... or 1, 2, 3, ..."""
+    return any(names == [str(k + low) for k in range(len(names))] for low in (0, 1))
+
+
+def _distances(
+    found: Sheet, line: int, words: list[str], called: Sequence[str], indent: int
+) -> np.ndarray:
+    """The numbers of one row. indent: how many columns of the file come before them."""
+    row = np.empty(len(words))
+    try:
+        row[:] = np.array(words, np.float64)
+        good = bool((np.abs(row) <= MAX_COORDINATE).all()) and "_" not in ",".join(words)
+    except ValueError:
+        good = False
+    if not good:
+        for j, word in enumerate(words):
+            what = f"the distance to {called[j]}"
+            if is_gap(word) or re.fullmatch("[0-9]{13,}", word):  # as routers have it
+                no_way = "for no way, write a length that no tour would take, such as 1e6"
+                found.fail(f"{what} {not_a_number(word)}: {no_way}", line, j + indent)
+            row[j] = found.number(word, what, line, j + indent)
+    return row
+
+
+def _require_two(found: Sheet, n: int) -> None:
+    if n < 2:
+        found.fail(f"there are {n} rows of nodes, but at least 2 nodes are needed")
+
+
+def _require_distinct(found: Sheet, names: Sequence[str] | None, lines: Sequence[int]) -> None:
     seen: dict[str, int] = {}
     for name, line in zip(names or (), lines, strict=False):
         if not name:
-            _fail(path, "the id is missing", line)
+            found.fail("the id is missing", line)
         if name in seen:
-            _fail(path, f"{shown(name)} was already used in line {seen[name]}", line)
+            found.fail(f"{shown(name)} was already used in line {seen[name]}", line)
         seen[name] = line
-
-
-def _fail(path: Path, message: str, line: int | None = None) -> NoReturn:
-    raise InputError(f"{path}: {message}" if line is None else f"{path}, line {line}: {message}")

@@ -5,7 +5,7 @@ problem library" (ORSA Journal on Computing 3, 1991).
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,7 +16,8 @@ from spo_jax.envs.shared_arrays import empty
 _PI, _EARTH = 3.141592, 6378.388  # TSPLIB's own constants; better ones would change the optima
 _MEAN_EARTH = 6371.0088  # kilometres, the mean radius of the IUGG
 
-Distance = Callable[[np.ndarray, np.ndarray], np.ndarray]  # of [..., 2] and [..., 2] coordinates
+# Of [..., 2] and [..., 2] coordinates, or [..., 3] and [..., 3].
+Distance = Callable[[np.ndarray, np.ndarray], np.ndarray]
 Rounding = Callable[[np.ndarray], np.ndarray]
 
 
@@ -26,6 +27,18 @@ def _nint(x: np.ndarray) -> np.ndarray:
 
 def _straight(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     return np.sqrt((a[..., 0] - b[..., 0]) ** 2 + (a[..., 1] - b[..., 1]) ** 2)
+
+
+def _straight_3d(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    return np.sqrt(((a - b) ** 2).sum(axis=-1))
+
+
+def _manhattan(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    return np.abs(a - b).sum(axis=-1)
+
+
+def _maximum(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    return np.abs(a - b).max(axis=-1)
 
 
 def _att(a: np.ndarray, b: np.ndarray) -> np.ndarray:
@@ -47,6 +60,18 @@ def _geo(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     return _EARTH * angle
 
 
+def _geom(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """Great circles in metres; `a` and `b` are (latitude, longitude) in decimal degrees.
+
+    With Concorde's radius; symmetric to the last bit, which its own formula is not.
+    """
+    (lat_a, lon_a), (lat_b, lon_b) = (np.moveaxis(np.radians(x), -1, 0) for x in (a, b))
+    sine, cosine = (f((lon_a - lon_b) / 2) ** 2 for f in (np.sin, np.cos))
+    near = np.sin((lat_a - lat_b) / 2) ** 2 * cosine + np.cos((lat_a + lat_b) / 2) ** 2 * sine
+    far = np.cos((lat_a - lat_b) / 2) ** 2 * cosine + np.sin((lat_a + lat_b) / 2) ** 2 * sine
+    return 2000 * _EARTH * np.arctan2(np.sqrt(near), np.sqrt(far))
+
+
 def great_circle(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     """Great circles in kilometres; `a` and `b` are (longitude, latitude) in decimal degrees."""
     (lon_a, lat_a), (lon_b, lat_b) = (np.moveaxis(np.radians(x), -1, 0) for x in (a, b))
@@ -65,15 +90,43 @@ def _radians(coords: np.ndarray) -> np.ndarray:
     return _PI * degrees(coords) / 180.0
 
 
-_CONVENTIONS: dict[str, tuple[Distance, Rounding]] = {
+def _above(exact: np.ndarray) -> np.ndarray:
+    return np.trunc(exact + 1.0)
+
+
+# EXACT_2D, FLOOR_2D and their like in three dimensions are of LKH, GEOM is of Concorde.
+_CONVENTIONS: dict[str, tuple[Distance, Rounding | None]] = {
     "EUC_2D": (_straight, _nint),
     "CEIL_2D": (_straight, np.ceil),
+    "FLOOR_2D": (_straight, np.floor),
+    "EXACT_2D": (_straight, None),
+    "EUC_3D": (_straight_3d, _nint),
+    "CEIL_3D": (_straight_3d, np.ceil),
+    "FLOOR_3D": (_straight_3d, np.floor),
+    "EXACT_3D": (_straight_3d, None),
+    "MAN_2D": (_manhattan, _nint),
+    "MAN_3D": (_manhattan, _nint),
+    "MAX_2D": (_maximum, _nint),
+    "MAX_3D": (_maximum, _nint),
     "ATT": (_att, _att_rounded),
-    "GEO": (_geo, lambda exact: np.trunc(exact + 1.0)),
+    "GEO": (_geo, _above),
+    "GEOM": (_geom, _above),
 }
 EDGE_WEIGHT_TYPES = tuple(_CONVENTIONS)
+GEOGRAPHIC = ("GEO", "GEOM")  # whose coordinates are latitude and longitude
 _ROUNDINGS: dict[str, Rounding | None] = {"exact": None, "round": _nint, "ceil": np.ceil}
-_ALIKE = {("EUC_2D", "round"), ("CEIL_2D", "ceil")}  # options that say what the file says
+# Options that say what the file says.
+_ALIKE = {
+    (f"{kind}_2D", own)
+    for kind, own in [
+        ("EUC", "round"),
+        ("MAN", "round"),
+        ("MAX", "round"),
+        ("CEIL", "ceil"),
+        ("EXACT", "exact"),
+    ]
+}
+_ALIKE |= {(kind.replace("2D", "3D"), own) for kind, own in _ALIKE}
 
 
 @dataclass(frozen=True)
@@ -112,8 +165,22 @@ class Weights:
         return directions
 
 
+def axes_of(edge_weight_type: str) -> str:
+    """What the coordinates of a convention are called."""
+    return "x y z" if edge_weight_type.endswith("_3D") else "x y"
+
+
+def exact_length(coords: np.ndarray, edge_weight_type: str, walk: Sequence[int]) -> float:
+    """The length of a walk through [N, 2 or 3] `coords` without rounding."""
+    distance, _ = _CONVENTIONS[edge_weight_type]
+    nodes = coords[list(walk)]
+    return math.fsum(distance(nodes[:-1], nodes[1:]).tolist())
+
+
 def weights(coords: np.ndarray, edge_weight_type: str, distances: str = "file") -> Weights:
-    """Those of [N, 2] `coords`, in TSPLIB's convention or, unless "file", as `distances` says."""
+    """Those of [N, 2 or 3] `coords`, in the convention of the file or, unless "file", as
+    `distances` says.
+    """
     distance, rounding = _CONVENTIONS[edge_weight_type]
     as_stated = distances == "file" or (edge_weight_type, distances) in _ALIKE
     return _made(coords, distance, rounding if as_stated else _ROUNDINGS[distances], as_stated)

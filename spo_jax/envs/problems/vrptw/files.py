@@ -17,7 +17,15 @@ import numpy as np
 
 from spo_jax.envs.problem import Instance
 from spo_jax.envs.problems.cvrp import files as cvrplib
-from spo_jax.envs.problems.cvrp.loads import amount, positive, require_demand, whole, written
+from spo_jax.envs.problems.cvrp.loads import (
+    amount,
+    depots_own,
+    free_fleet,
+    positive,
+    require_demand,
+    whole,
+    written,
+)
 from spo_jax.envs.problems.cvrp.rules import Routes
 from spo_jax.envs.problems.tsp.files import OTHER_DISTANCES, best_reference
 from spo_jax.envs.problems.tsp.weights import weights_by
@@ -34,6 +42,9 @@ from spo_jax.errors import InputError
 
 _NOT_SOLOMON = "this is not Solomon's format; of another problem, say --problem"
 _COLUMNS = ("number", "x", "y", "demand", "ready time", "due date", "service time")
+
+
+_HEADS = (("NUMBER", "CAPACITY"), ("CUST", "X", "Y", "DEMAND", "READY", "DUE", "SERVICE"))
 
 
 @dataclass(frozen=True)
@@ -67,15 +78,18 @@ def read(path: str | Path, reading: Reading = AS_STATED) -> Instance:
         )
     parts = _cut(Path(path))
     vehicles, limit = _vehicle(parts)
-    table, stated = _customers(parts, limit)
-    demands, capacity, remarks = whole(stated, limit, parts.fail)
+    table, stated, own = _customers(parts, limit)
+    demands, capacity, scaling = whole(stated, limit)
     coords, times = table[:, :2], table[:, 2:]
     found = weights_by(coords, None, reading.distances)
     ready, due, service = times.T
     due[:] = _in_time(parts, found.dist, ready, due, service)
-    file = {"ids": list(range(len(coords))), "vehicles": vehicles}
-    if remarks := [*found.remarks(f"--distances {reading.distances}"), *remarks]:
-        file["remarks"] = remarks
+    rounding = found.remarks(f"--distances {reading.distances}")
+    file = {
+        "ids": list(range(len(coords))),
+        "vehicles": vehicles,
+        "remarks": [*rounding, free_fleet(vehicles), *own, *scaling],
+    }
     instance = Instance(
         problem="vrptw",
         name=parts.name,
@@ -88,11 +102,15 @@ def read(path: str | Path, reading: Reading = AS_STATED) -> Instance:
         extra={name: row.copy() for name, row in zip(TIMES, times.T, strict=True)},
         file=file,
     )
-    known, cost, notes = cvrplib.beside(parts.path, instance, check_routes)
+    routes, cost, notes = cvrplib.beside(parts.path, instance, check_routes)
+    known = []
+    if routes is not None:
+        length = cvrplib.routes_cost(instance.dist, routes)
+        known.append((length, f"{parts.path.stem}.sol"))
+        if found.as_stated and cost and abs(float(cost) - length) > 1e-6 * length:  # it is rounded
+            notes.append(f"its Cost line says {cost}")
     if not found.as_stated:
         notes.append(OTHER_DISTANCES)
-    elif cost is not None and abs(cost - known[0][0]) > 1e-6 * known[0][0]:  # it may be rounded
-        notes.append(f"its Cost line says {cost_text(cost)}")
     if not known and not notes:
         notes.append("no .sol beside the file")
     reference, source = best_reference(known, notes)
@@ -125,12 +143,24 @@ def _cut(path: Path) -> _Solomon:
             if len(section) > MAX_NODES:
                 parts.fail(f"a section has more than {MAX_NODES} rows", number)
             section.append((number, words))
-        elif section:  # the heads of columns stand above the numbers
+        elif section or not _is_head(raw):  # the heads of columns stand above the numbers
             parts.fail(f"expected a row of numbers, not {shown(raw.strip())}", number)
     for title in ("VEHICLE", "CUSTOMER"):
         if title not in seen:
             parts.fail(f"the section {title} is missing: {_NOT_SOLOMON}")
     return replace(parts, name=name or path.stem)
+
+
+def _is_head(line: str) -> bool:
+    """Whether a line has heads of columns, in the order that Solomon's format has."""
+    if any(letter.isdigit() or letter in ":=" for letter in line):
+        return False
+    for heads in _HEADS:
+        found = [re.search(rf"\b{head}", line.upper()) for head in heads]
+        places = [each.start() for each in found if each]
+        if places != sorted(places):
+            return False
+    return True
 
 
 def _vehicle(parts: _Solomon) -> tuple[int, Fraction]:
@@ -149,12 +179,13 @@ def _vehicle(parts: _Solomon) -> tuple[int, Fraction]:
     return int(number), positive(capacity, "the capacity", line, parts.fail)
 
 
-def _customers(parts: _Solomon, limit: Fraction) -> tuple[np.ndarray, list[Fraction]]:
-    """[N, 5] x, y, ready, due and service, and N demands."""
+def _customers(parts: _Solomon, limit: Fraction) -> tuple[np.ndarray, list[Fraction], list[str]]:
+    """[N, 5] x, y, ready, due and service, N demands, that of the depot 0, and remarks."""
     if len(parts.customers) < 2:
         parts.fail("CUSTOMER needs a row for the depot and one for each customer")
     table = np.empty((len(parts.customers), 5))
-    demands = []
+    demands: list[Fraction] = []
+    remarks = []
     for k, (line, words) in enumerate(parts.customers):
         if len(words) != len(_COLUMNS):
             listed = ", ".join(_COLUMNS)
@@ -171,8 +202,8 @@ def _customers(parts: _Solomon, limit: Fraction) -> tuple[np.ndarray, list[Fract
             said = f"{written(times[1])} is before the ready time {written(times[0])}"
             parts.fail(f"the due date {said}", line)
         if k == 0:
-            if demand != 0:
-                parts.fail(f"the depot's demand must be 0, not {written(demand)}", line)
+            remarks = depots_own(demand)
+            demand = Fraction(0)
             if times[2] != 0:
                 said = written(times[2])
                 parts.fail(f"the depot's service time must be 0, not {said}", line)
@@ -180,7 +211,7 @@ def _customers(parts: _Solomon, limit: Fraction) -> tuple[np.ndarray, list[Fract
             require_demand(demand, limit, f"customer {k}", line, "the capacity", parts.fail)
         demands.append(demand)
         table[k] = [float(each) for each in (x, y, *times)]
-    return table, demands
+    return table, demands, remarks
 
 
 def _in_time(
