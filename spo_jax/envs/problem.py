@@ -182,6 +182,13 @@ class Problem:
         """
         raise self._without("construction", "implement construct, or start at random")
 
+    def trivial(self, instance: Instance) -> Solution | None:
+        """The best solution of an instance that is too small to be searched; None of others.
+
+        Of fewer than three nodes 35% are less than one: a program has nothing to take out.
+        """
+        return None
+
     def part(self, instance: Instance, solution: Solution, center: int, size: int) -> Part:
         """About `size` (2 at least) of a larger instance around one, as an instance of its own.
 

@@ -260,7 +260,7 @@ def test_fractions_of_demands_are_scaled_and_distances_can_be_rounded_up(tmp_pat
     instance = PROBLEM.read(instance_file(tmp_path, text))
     assert instance.capacity == 20
     assert instance.demands.tolist() == [0, 5, 10, 8, 20]
-    assert "multiplied by 2" in instance.file["remarks"][0]
+    assert "multiplied by 2" in instance.file["remarks"][1]
     assert instance.dist[0, 4] == math.hypot(6, 8.5)
     path = tmp_path / "small.txt"
     assert PROBLEM.read(path, distances="exact").digest == instance.digest
@@ -289,8 +289,9 @@ def test_fractions_of_demands_are_scaled_and_distances_can_be_rounded_up(tmp_pat
         ("     50         80", "     80         50", "the due date 50 is before the ready time 80"),
         ("     50         80", "     -1         80", "line 14: ready time, due date and service"),
         ("10         50", "11         50", "demand 11 of customer 4 exceeds the capacity 10"),
-        ("10         50", " 0         50", "the demand of customer 4 must be positive, not 0"),
-        ("0          0        100", "1          0        100", "line 10: the depot's demand"),
+        ("10         50", "-1         50", "the demand of customer 4 must not be negative"),
+        ("VEHICLE\n", "VEHICLE\nSPEED : 2\n", "line 4: expected a row of numbers, not 'SPEED : 2'"),
+        ("CUSTOMER\n", "CUSTOMER\nMAX_DURATION 90\n", "line 8: expected a row of numbers"),
         ("100          0", "100          3", "line 10: the depot's service time must be 0, not 3"),
         ("   50         80", "    0          9", "line 14: customer 4 cannot be reached in its "
          "window: a vehicle that comes from the depot is there at 10, and it is due at 9"),
@@ -309,6 +310,28 @@ def test_what_is_wrong_with_a_file_is_one_sentence(tmp_path, old, new, says) -> 
         PROBLEM.read(path)
     assert str(path) in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+def test_heads_tell_of_columns_in_another_order(tmp_path) -> None:
+    for old, new in [("DEMAND   READY TIME", "READY TIME   DEMAND"), ("XCOORD.   Y", "YCOORD.   X"),
+                     ("NUMBER     CAPACITY", "CAPACITY     NUMBER")]:  # fmt: skip
+        with pytest.raises(InputError, match="expected a row of numbers, not "):
+            PROBLEM.read(instance_file(tmp_path, SMALL.replace(old, new)))
+    for old, new in [("NUMBER     CAPACITY\n", ""), ("CUST NO.  X", "CUSTOMER  X")]:
+        assert PROBLEM.read(instance_file(tmp_path, SMALL.replace(old, new))).size == 4
+
+
+def test_stops_without_demand_and_a_depot_with_one(tmp_path) -> None:
+    plain = PROBLEM.read(instance_file(tmp_path))
+    assert plain.file["remarks"] == ["the 2 vehicles of the file are no limit"]
+    text = SMALL.replace("10         50", " 0         50").replace("   2          10", "   1  10")
+    text = text.replace("0          0        100", "7          0        100")
+    instance = PROBLEM.read(instance_file(tmp_path, text))
+    assert instance.demands.tolist() == [0, 5, 5, 4, 0]
+    assert instance.file["remarks"] == [
+        "the 1 vehicle of the file is no limit", "the depot's demand of 7 is not counted"
+    ]  # fmt: skip
+    files.check_routes(instance, [[1, 2], [3, 4]])
 
 
 def test_a_depot_alone_is_no_instance(tmp_path) -> None:
@@ -554,7 +577,6 @@ def test_solve_finds_the_problem_by_the_suffix(tmp_path, monkeypatch, capsys) ->
     assert "customer 2 is not visited" in errors
 
 
-@pytest.mark.long
 @pytest.mark.parametrize("size", [1, 2])
 def test_very_small_instances_are_solved(tmp_path, monkeypatch, capsys, size) -> None:
     """35% of their customers are less than one."""
@@ -564,7 +586,17 @@ def test_very_small_instances_are_solved(tmp_path, monkeypatch, capsys, size) ->
     path = instance_file(tmp_path, "".join(rows[:end]))
     code, out, errors = spo(capsys, "solve", path, "--steps", 5, "--workers", 1)
     assert code == 0, errors
-    assert re.search(r"cost (\d+)", out)[1] == {1: "6", 2: "12"}[size]
+    assert re.search(r"cost (\d+) in 1 route,", out)[1] == {1: "6", 2: "12"}[size]
+    assert "too small to search: this is the best of all solutions" in out
+
+
+def test_the_best_of_two_customers_is_in_time(tmp_path) -> None:
+    """A vehicle that comes from 1 is late at 2, and two vehicles take a longer way."""
+    rows = SMALL.splitlines(keepends=True)
+    end = rows.index("CUSTOMER\n") + 5
+    other = "    2       1         -3          1          0          9          2\n"
+    instance = PROBLEM.read(instance_file(tmp_path, "".join([*rows[:end], other])))
+    assert PROBLEM.trivial(instance) == [[2, 1]]
 
 
 def test_a_discovery_with_the_grammar(tmp_path, capsys) -> None:

@@ -251,10 +251,13 @@ def solved_lines(found: Solved) -> list[str]:
     searches = f"{found.searches} search" + ("es" if found.searches != 1 else "")
     times = "once" if found.restarts == 1 else f"{found.restarts} times"
     restarts = f", each restarted {times}" if found.restarts else ""
-    lines = [
-        f"{instance.name}: cost {shown_cost(found.cost)}, {gap}",
+    effort = (
         f"started at {shown_cost(found.initial_cost)}; {found.steps} steps in {searches}"
-        f"{restarts}; {found.seconds:.2f} CPU seconds",
+        f"{restarts}; {found.seconds:.2f} CPU seconds"
+    )
+    lines = [
+        f"{instance.name}: cost {shown_cost(found.cost)}{_in_routes(found)}, {gap}",
+        effort if found.searches else "too small to search: this is the best of all solutions",
     ]
     if found.stop is not None:
         lines.append("stopped early: this is the best so far")
@@ -264,6 +267,14 @@ def solved_lines(found: Solved) -> list[str]:
         status, reason = found.failed[0]
         lines.append(f"{len(found.failed)} of {found.searches} searches failed: {status}: {reason}")
     return lines
+
+
+def _in_routes(found: Solved) -> str:
+    """How many routes a solution has, where there are routes."""
+    if found.instance.demands is None or not all(isinstance(each, list) for each in found.solution):
+        return ""
+    routes = sum(map(bool, found.solution))
+    return f" in {routes} route{'s' * (routes != 1)}"
 
 
 # --- doctor ---------------------------------------------------------------------------------------

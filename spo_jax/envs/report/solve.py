@@ -37,8 +37,9 @@ class Solved:
 
     gap: percent above the instance's reference, None without one. initial_cost: of the best start.
     seed: of the search that found it, None if no search found better than the start. steps: of all
-    searches; restarts: of each. seconds: CPU seconds of all. failed: (status, reason) of each
-    search that a program ended. stop: what ended them early, or None.
+    searches, which are none where the problem knows the best solution (`Problem.trivial`);
+    restarts: of each. seconds: CPU seconds of all. failed: (status, reason) of each search that a
+    program ended. stop: what ended them early, or None.
     """
 
     instance: Instance
@@ -61,12 +62,14 @@ def problem_of(path: str | Path, options: Iterable[str] = ()) -> str:
     options: of `Reading` that its files must take. Of several, the first in `known_problems`.
     """
     known = {name: get_problem(name) for name in known_problems()}
-    suffixes = {name: problem.suffixes for name, problem in known.items()}
     for kind in ("suffixes", "tables"):
         fits = [n for n, each in known.items() if Path(path).suffix.lower() in getattr(each, kind)]
         if fits:
             return next((n for n in fits if set(options) <= {*known[n].reading}), fits[0])
-    listed = " or ".join(suffix for own in suffixes.values() for suffix in own)
+    own = [suffix for each in known.values() for suffix in each.suffixes]
+    tables = dict.fromkeys(suffix for each in known.values() for suffix in each.tables)
+    *most, last = [*own, *tables]
+    listed = f"{', '.join(most)} or {last}"
     raise InputError(f"{path}: the suffix is not {listed}, so say which --problem it is of")
 
 
@@ -174,6 +177,8 @@ def solve(
     last = math.inf if budget is None or clock == "cpu" else began + budget - margin
     until = last if budget is None else last - min(LATE, LATE_SHARE * budget)
     starts = _starts(problem, instance, start, workers, seed, until)
+    if (best := problem.trivial(instance)) is not None:
+        return _without_search(problem, instance, best, starts)
     with evaluator as started:
         for pair in several:
             require_lawful(started, problem, pair)
@@ -205,6 +210,26 @@ def solve(
         restarts=found.restarts,
         failed=found.failed,
         stop=found.stopped,
+    )
+
+
+def _without_search(
+    problem: Problem, instance: Instance, best: Solution, starts: Sequence[Solution]
+) -> Solved:
+    """The answer of an instance whose best solution is known."""
+    cost = float(problem.cost(instance, best))
+    return Solved(
+        instance=instance,
+        solution=best,
+        cost=cost,
+        gap=gap_of(instance, cost),
+        initial_cost=min(float(problem.cost(instance, each)) for each in starts),
+        seed=None,
+        steps=0,
+        seconds=0.0,
+        searches=0,
+        restarts=0,
+        failed=(),
     )
 
 

@@ -109,6 +109,9 @@ class TSP(Problem):
     def construct(self, instance: Instance, until: float = math.inf) -> list[int]:
         return parts.construct(instance, until)
 
+    def trivial(self, instance: Instance) -> list[int] | None:
+        return list(range(instance.size)) if instance.size < 3 else None
+
     def part(self, instance: Instance, solution: list[int], center: int, size: int) -> Part:
         return parts.part(instance, solution, center, size)
 

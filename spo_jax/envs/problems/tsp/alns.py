@@ -109,7 +109,7 @@ def inserted(
     """
     size, count = len(tour), len(nodes)
     compared = min(compared, size)
-    left = np.array(nodes)  # those that are not inserted yet
+    left = np.array(nodes, np.int64)  # those that are not inserted yet
     # Place e is the edge from head[e] to tail[e]; an insertion shortens it and adds another.
     head, tail = np.empty(size + count, np.int64), np.empty(size + count, np.int64)
     head[:size], tail[:size] = tour, np.roll(tour, -1)

@@ -13,7 +13,7 @@ import numpy as np
 
 from spo_jax.envs.problem import DIST, OR_TOOLS, Baseline, Instance, Part, Problem
 from spo_jax.envs.problems.cvrp import parts
-from spo_jax.envs.problems.cvrp.files import lower_bound, routes_cost
+from spo_jax.envs.problems.cvrp.files import best_of_all, lower_bound, routes_cost
 from spo_jax.envs.problems.cvrp.rules import Routes
 from spo_jax.envs.problems.tsp.weights import euclidean
 from spo_jax.envs.problems.vrptw import files
@@ -126,6 +126,11 @@ class VRPTW(Problem):
 
         require_both_ways(instance)
         return insertion_i1(instance, until=until)
+
+    def trivial(self, instance: Instance) -> Routes | None:
+        if instance.size > 2:
+            return None
+        return best_of_all(instance, files.check_routes)
 
     def part(self, instance: Instance, solution: Routes, center: int, size: int) -> Part:
         return parts.part(instance, solution, center, size)
