@@ -1,9 +1,10 @@
 """A problem's kit: the operators' inner loops that its programs import as `lns`.
 
 A kit is a module, named by `Problem.kit`, whose `__all__` lists functions. Programs can call these
-and nothing else of it. Four more things in it are optional. `prepare(*arguments)` is called with
-the instance's leading arguments before programs run. `forget()` is called between rollouts in one
-process: it drops what programs' calls have left. `work()` is the work of all calls so far, in
+and nothing else of it. Five more things in it are optional. `prepare(*arguments)` is called with
+the instance's leading arguments before programs run, and `release(*arguments)` once none will run
+on them. `forget()` is called between rollouts in one process: it drops what programs' calls have
+left. `work()` is the work of all calls so far, in
 units of `spo_jax.envs.run.sandbox.meter`. `reference` is a module with the same functions in plain
 Python, of which `spo export` writes what a pair uses; without it, it writes the kit's own.
 """
@@ -25,9 +26,9 @@ from spo_jax.program import Role
 class Kit:
     """What programs see of a kit.
 
-    names: of its functions. members: the functions. prepare, forget: see above. native: whether
-    they are compiled; None if the kit does not say. work: see above; None if the kit does not
-    count.
+    names: of its functions. members: the functions. prepare, release, forget: see above. native:
+    whether they are compiled; None if the kit does not say. work: see above; None if the kit does
+    not count.
     """
 
     names: tuple[str, ...]
@@ -36,6 +37,7 @@ class Kit:
     native: bool | None
     work: Callable[[], int] | None = None
     forget: Callable[[], object] = lambda: None
+    release: Callable[..., object] = lambda *arguments: None
 
 
 def load_kit(problem: Problem, counts: bool = False) -> Kit | None:
@@ -72,6 +74,7 @@ def load_kit(problem: Problem, counts: bool = False) -> Kit | None:
         getattr(module, "NATIVE", None),
         getattr(module, "work", None),
         getattr(module, "forget", _nothing),
+        getattr(module, "release", _nothing),
     )
 
 

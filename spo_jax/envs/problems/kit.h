@@ -383,6 +383,7 @@ static PyObject *kit_module(struct PyModuleDef *definition)
 
 /* What the harness calls, and no program sees. */
 #define FORGET_METHOD {"forget", forget, METH_NOARGS, NULL}
+#define RELEASE_METHOD {"release", release_matrix, METH_O, NULL}
 #define WORK_METHOD {"work", work, METH_NOARGS, NULL}
 
 #endif

@@ -1,10 +1,13 @@
 /* Matrices, with the neighbour lists that are computed once for each. */
 
+enum { TILE = 64 };
+
 struct Matrix {
     size_t references;
     int n;
-    double *rows;         /* [n, n] */
-    double *columns;      /* its transpose: `rows` itself where they are equal */
+    Py_buffer view;       /* of the array whose memory `rows` is; its obj is NULL for one of ours */
+    const double *rows;   /* [n, n] */
+    double *columns;      /* its transpose, or NULL where they are equal */
     uint16_t *near;       /* [n, DEPTH] nearest others from each node, or NULL; ... */
     unsigned char *known; /* [n]: whether near has its row; ... */
                           /* where columns differ, [2 n] each: then those nearest to each node */
@@ -15,17 +18,21 @@ static void matrix_release(Matrix *m)
 {
     if (--m->references > 0)
         return;
-    if (m->columns != m->rows)
-        free(m->columns);
-    free(m->rows);
+    Py_buffer view = m->view;
+    if (view.obj == NULL)
+        free((void *)m->rows);
+    free(m->columns);
     free(m->near);
     free(m->known);
     free(m->pairs);
     free(m);
+    if (view.obj != NULL)
+        PyBuffer_Release(&view); /* last: this may run Python code */
 }
 
-/* A matrix with room for n rows; NULL and an exception if there is none. */
-static Matrix *matrix_new(Py_ssize_t n)
+/* A matrix of n rows, which `rows` has, or for which there is room in *room; NULL and an exception
+ * if there is none. */
+static Matrix *matrix_new(Py_ssize_t n, const double *rows, double **room)
 {
     if (n > MAX_NODES) {
         refuse("dist has too many nodes");
@@ -35,7 +42,9 @@ static Matrix *matrix_new(Py_ssize_t n)
     if (m != NULL) {
         m->references = 1;
         m->n = (int)n;
-        m->rows = m->columns = malloc((size_t)n * (size_t)n * sizeof(double) + 1);
+        m->rows = rows;
+        if (rows == NULL)
+            m->rows = *room = malloc((size_t)n * (size_t)n * sizeof(double) + 1);
     }
     if (m == NULL || m->rows == NULL) {
         free(m);
@@ -56,10 +65,12 @@ static Matrix *matrix_finish(Matrix *m)
             refuse("dist has a number that is not finite, or above 1e300");
             return NULL;
         }
-    for (size_t i = 0; symmetric && i < n; i++)
-        for (size_t j = 0; j < i; j++)
-            if (memcmp(&m->rows[i * n + j], &m->rows[j * n + i], sizeof(double)) != 0)
-                symmetric = false;
+    for (size_t top = 0; symmetric && top < n; top += TILE) /* by tiles, which fit the cache */
+        for (size_t left = 0; symmetric && left <= top; left += TILE)
+            for (size_t i = top; i < n && i < top + TILE; i++)
+                for (size_t j = left; j < i && j < left + TILE; j++)
+                    if (memcmp(&m->rows[i * n + j], &m->rows[j * n + i], sizeof(double)) != 0)
+                        symmetric = false;
     if (symmetric)
         return m;
     m->columns = malloc(n * n * sizeof(double));
@@ -79,7 +90,8 @@ static Matrix *matrix_finish(Matrix *m)
 static Matrix *matrix_of_rows(PyObject *items, bool *constant)
 {
     Py_ssize_t n = PyTuple_Size(items);
-    Matrix *m = matrix_new(n);
+    double *rows = NULL;
+    Matrix *m = matrix_new(n, NULL, &rows);
     for (Py_ssize_t i = 0; m != NULL && i < n; i++) {
         PyObject *given = PyTuple_GetItem(items, i);
         *constant = *constant && PyTuple_CheckExact(given);
@@ -88,7 +100,7 @@ static Matrix *matrix_of_rows(PyObject *items, bool *constant)
         for (Py_ssize_t j = 0; fine && j < n; j++) {
             PyObject *entry = PyTuple_GetItem(row, j);
             *constant = *constant && PyFloat_CheckExact(entry);
-            fine = take_float(entry, 0.0, &m->rows[i * n + j]);
+            fine = take_float(entry, 0.0, &rows[i * n + j]);
         }
         Py_XDECREF(row);
         if (!fine) {
@@ -99,8 +111,9 @@ static Matrix *matrix_of_rows(PyObject *items, bool *constant)
     return m == NULL ? NULL : matrix_finish(m);
 }
 
-/* A matrix of an array of floats; NULL without an exception if `given` is none. */
-static Matrix *matrix_of_array(PyObject *given)
+/* A matrix of an array of floats; NULL without an exception if `given` is none. `stays`: whether an
+ * array that can only be read never changes, so that its memory is the matrix's. */
+static Matrix *matrix_of_array(PyObject *given, bool stays)
 {
     Py_buffer view;
     if (!PyObject_CheckBuffer(given))
@@ -114,22 +127,32 @@ static Matrix *matrix_of_array(PyObject *given)
         strcmp(view.format, "d") == 0 && view.shape != NULL && view.strides != NULL &&
         view.shape[0] == view.shape[1] && view.suboffsets == NULL) {
         Py_ssize_t n = view.shape[0];
-        m = matrix_new(n);
+        if (stays && view.readonly && view.strides[1] == sizeof(double) &&
+            view.strides[0] == n * (Py_ssize_t)sizeof(double)) {
+            m = matrix_new(n, view.buf, NULL);
+            if (m != NULL) {
+                m->view = view;
+                return matrix_finish(m);
+            }
+        }
+        double *rows = NULL;
+        if (PyErr_Occurred() == NULL)
+            m = matrix_new(n, NULL, &rows);
         for (Py_ssize_t i = 0; m != NULL && i < n; i++) {
             const char *row = (const char *)view.buf + i * view.strides[0];
             for (Py_ssize_t j = 0; j < n; j++)
-                memcpy(&m->rows[i * n + j], row + j * view.strides[1], sizeof(double));
+                memcpy(&rows[i * n + j], row + j * view.strides[1], sizeof(double));
         }
     }
     PyBuffer_Release(&view);
     return m == NULL ? NULL : matrix_finish(m);
 }
 
-/* Converts `given` anew. */
-static Matrix *matrix_of(PyObject *given, bool *constant)
+/* Converts `given` anew. `stays`: see matrix_of_array. */
+static Matrix *matrix_of(PyObject *given, bool stays, bool *constant)
 {
     *constant = false;
-    Matrix *m = matrix_of_array(given);
+    Matrix *m = matrix_of_array(given, stays);
     if (m != NULL || PyErr_Occurred() != NULL)
         return m;
     *constant = PyTuple_CheckExact(given);
@@ -153,13 +176,13 @@ static inline const double *row_of(const Matrix *m, int i)
 
 static inline const double *column_of(const Matrix *m, int i)
 {
-    return m->columns + (size_t)i * (size_t)m->n;
+    return (m->columns != NULL ? m->columns : m->rows) + (size_t)i * (size_t)m->n;
 }
 
 /* Whether some way is not as long as the way back. */
 static inline bool directed(const Matrix *m)
 {
-    return m->columns != m->rows;
+    return m->columns != NULL;
 }
 
 /* From i to j for a step of 1, from j to i for one of -1. */
@@ -227,7 +250,7 @@ static bool take_matrix(Call *c, PyObject *given)
             c->m->references++;
             return true;
         }
-    c->m = matrix_of(given, &constant);
+    c->m = matrix_of(given, false, &constant);
     if (c->m != NULL && constant)
         keep(0, given, c->m);
     return c->m != NULL;
@@ -252,11 +275,26 @@ static PyObject *forget(PyObject *module, PyObject *nothing_given)
     Py_RETURN_NONE;
 }
 
+/* Drops what `prepare` made of an object. */
+static PyObject *release_matrix(PyObject *module, PyObject *object)
+{
+    (void)module;
+    for (int i = 1; i < KEPT; i++)
+        if (kept[i].object == object) {
+            Matrix *m = kept[i].m;
+            kept[i].object = NULL;
+            kept[i].m = NULL;
+            matrix_release(m);
+            Py_DECREF(object);
+        }
+    Py_RETURN_NONE;
+}
+
 FUNCTION(prepare, 1, 1, "dist")
 {
     static int next = 0;
     bool constant;
-    c->m = matrix_of(a[0], &constant);
+    c->m = matrix_of(a[0], true, &constant);
     if (c->m == NULL || !make_near(c->m)) /* no program's memory pays for the lists */
         return NULL;
     int place = 1 + next;

@@ -261,7 +261,7 @@ def solved_lines(found: Solved) -> list[str]:
     ]
     if found.stop is not None:
         lines.append("stopped early: this is the best so far")
-    elif not found.steps and not found.failed:
+    elif found.searches and not found.steps and not found.failed:
         lines.append("no step ended in time: this is the start")
     if found.failed:
         status, reason = found.failed[0]

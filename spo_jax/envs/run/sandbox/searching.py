@@ -120,12 +120,20 @@ def never(*arguments: Any) -> NoReturn:
 
 
 def preparing(kit: Kit | None, programs: Programs) -> Callable[[Rules], None]:
-    """What lets the kit convert an instance, in each layout in which programs use it."""
+    """What lets the kit convert an instance, in each layout in which programs use it.
+
+    In place of the one before: a search sees one at a time.
+    """
+    prepared: list[tuple[Any, ...]] = []
 
     def prepare(rules: Rules) -> None:
-        if kit is not None:
-            for layout in sorted({operator.layout for operator, known in programs if known.kit}):
-                kit.prepare(*rules.arguments(layout))
+        if kit is None:
+            return
+        while prepared:
+            kit.release(*prepared.pop())
+        for layout in sorted({operator.layout for operator, known in programs if known.kit}):
+            prepared.append(rules.arguments(layout))
+            kit.prepare(*prepared[-1])
 
     return prepare
 

@@ -19,9 +19,15 @@ except ImportError:
 
 def prepare(dist: Any, demands: Any, capacity: Any) -> None:
     """Convert the matrix [N, N] once for all calls with this object, which must not change any
-    more; the last 8 are kept. In Python there is nothing to convert.
+    more; the last 8 are kept, until `release`. In Python there is nothing to convert.
 
     Raises ValueError if it is not square or has a number that is not finite.
     """
     if _native is not None:
         _native.prepare(dist)
+
+
+def release(dist: Any, demands: Any, capacity: Any) -> None:
+    """Drop what `prepare` has made of the matrix."""
+    if _native is not None:
+        _native.release(dist)

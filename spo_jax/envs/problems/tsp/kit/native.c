@@ -316,6 +316,7 @@ static PyMethodDef methods[] = {
     METHOD(best_position),
     METHOD(cost),
     FORGET_METHOD,
+    RELEASE_METHOD,
     METHOD(greedy_insertion),
     METHOD(nearest),
     METHOD(neighbors),
