@@ -34,16 +34,21 @@ def near_savings(instance: Instance, near: int) -> list[list[int]]:
     """As `clarke_wright`, with the savings of each customer and its `near` nearest alone."""
     rows = instance.dist[1:, 1:]
     count = min(near + 1, len(rows))
-    nearest = [np.argpartition(row, count - 1)[:count] for row in rows]  # [n, count], itself too
-    left = np.repeat(np.arange(len(rows)), count)
-    right = np.concatenate(nearest)
+    left, right = np.repeat(np.arange(len(rows)), count), _nearest(rows, count)
     if instance.directed:  # from near ones, too
-        back = np.concatenate([np.argpartition(row, count - 1)[:count] for row in rows.T])
-        left, right = np.append(left, back), np.append(right, left)
+        left, right = np.append(left, _nearest(rows.T, count)), np.append(right, left)
     else:
         left, right = np.minimum(left, right), np.maximum(left, right)
     left, right = np.divmod(np.unique(left * len(rows) + right), len(rows))
     return joined(instance, left[left != right], right[left != right])
+
+
+def _nearest(rows: np.ndarray, count: int) -> np.ndarray:
+    """The places of the `count` smallest numbers of each row [n, N], in any order: [n * count]."""
+    found = np.empty((len(rows), count), np.int64)
+    for k, row in enumerate(rows):
+        found[k] = np.argpartition(row, count - 1)[:count]
+    return found.ravel()
 
 
 def joined(instance: Instance, left: np.ndarray, right: np.ndarray) -> list[list[int]]:
