@@ -65,7 +65,7 @@ def sheet(path: str | Path) -> Sheet:
     text = re.sub(r"\r\n?", "\n", read_text(path))
     lines = text.split("\n")
     first = next((k for k, line in enumerate(lines) if _content(line)), 0)
-    separator = _SEPARATOR.fullmatch(lines[first].strip())
+    separator = _SEPARATOR.fullmatch(lines[first].strip(" "))
     if separator:
         lines[first] = ""
         delimiter = separator[1]

@@ -36,6 +36,7 @@ _PLACES = "x and y, or lat and lon"
 _ENDS = {"from", "to", "origin", "destination", "source", "target"}  # of a list of ways
 _TOTALS = {"total", "totals", "sum", "sums", "grand total", "average", "mean", "count"}
 _TOTALS |= {"summe", "gesamt", "gesamtsumme", "somme", "totale", "suma"}
+_ZERO = ("", "0", "0.0", "0.00")  # on the diagonal of a matrix
 _WHOLE = re.compile(r"[0-9]{1,15}")
 _NUMERIC = re.compile(r"[+-]?\.?[0-9]")  # how a number begins, also one that is wrong
 NO_REFERENCE = "none: a CSV file brings none"
@@ -102,7 +103,7 @@ def read_table(path: str | Path) -> Table:
     if len(_ENDS.intersection(header)) > 1:
         found.fail("a list of ways is not read: write them as a matrix", found.rows[0][0])
     axes = {"x", "y", "lat", "lon"}.intersection(_MEANING.get(word, "") for word in header)
-    if axes and not _names_matrix(found.rows, {"x", "y"} <= axes or {"lat", "lon"} <= axes):
+    if axes and not _names_matrix(found, {"x", "y"} <= axes or {"lat", "lon"} <= axes):
         return _places(found, header)
     return _matrix(found)
 
@@ -123,16 +124,20 @@ def read(path: str | Path, reading: Reading = AS_STATED) -> Instance:
     )
 
 
-def _names_matrix(rows: list[Cells], complete: bool) -> bool:
+def _names_matrix(found: Sheet, complete: bool) -> bool:
     """Whether a first row with a name such as LON is that of a matrix.
 
-    complete: whether it has both columns of a place.
+    complete: whether it has both columns of a place. Raises InputError where it may be either.
     """
-    first, body = rows[0][1], [words for _, words in rows[1:]]
+    (top, first), body = found.rows[0], [words for _, words in found.rows[1:]]
     if first[1:] == [words[0] for words in body]:
         return True
-    diagonal = [words[k] for k, words in enumerate(body)] if len(body) == len(first) else ["?"]
-    return not complete and all(word in ("", "0", "0.0") for word in diagonal)
+    if len(body) != len(first) or any(words[k] not in _ZERO for k, words in enumerate(body)):
+        return False
+    if complete and not all(word.lower() in _MEANING for word in first):
+        said = "it is unclear whether this row names columns of places or nodes of a matrix"
+        found.fail(f"{said}: begin the rows of a matrix with names, too", top)
+    return not complete
 
 
 # --- places ---------------------------------------------------------------------------------------
@@ -197,6 +202,7 @@ def _matrix(found: Sheet) -> Table:
         found.fail(
             f"{n} rows of {len(body[0][1])} columns are no square matrix, and no header names "
             f"{_PLACES}",
+            rows[0][0],
         )
     _require_two(found, n)
     lines = [line for line, _ in body]
