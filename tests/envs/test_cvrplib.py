@@ -11,9 +11,11 @@ import vrplib
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from spo_jax.cli import main
 from spo_jax.envs.problem import Instance
 from spo_jax.envs.problems.cvrp import files as cvrplib
 from spo_jax.envs.problems.tsp import files as tsplib
+from spo_jax.envs.reading import Reading
 from spo_jax.errors import InputError
 
 SMALL = """NAME : small
@@ -213,6 +215,58 @@ def test_what_says_nothing_here_is_named(tmp_path, old, new, remark):
     instance = cvrplib.read(instance_file(tmp_path, SIX.replace(old, new, 1)))
     assert instance.file.get("remarks", [None]) == [remark]
     assert instance.digest == cvrplib.read(instance_file(tmp_path, SIX)).digest
+
+
+FLEET = """NAME : fleet2
+TYPE : CVRP
+DIMENSION : 5
+VEHICLES : 2
+CAPACITY : 10
+EDGE_WEIGHT_TYPE : EUC_2D
+NODE_COORD_SECTION
+1 50 50
+2 10 50
+3 12 52
+4 90 50
+5 88 48
+DEMAND_SECTION
+1 0
+2 6
+3 5
+4 5
+5 4
+DEPOT_SECTION
+1
+-1
+EOF
+"""
+
+
+def test_solve_tells_of_the_fleet_and_counts_routes(tmp_path, monkeypatch, capsys):
+    """Two vehicles would take 312."""
+    monkeypatch.chdir(tmp_path)
+    instance_file(tmp_path, FLEET, "fleet2.vrp")
+    given = ["--steps", "40", "--workers", "1", "--json", "f.json"]
+    assert main(["solve", "fleet2.vrp", *given]) == 0
+    said = capsys.readouterr()
+    remark = "fleet2: the 2 vehicles of the file are no limit"
+    assert remark in said.err
+    assert said.out.startswith("fleet2: cost 237 in 3 routes, gap")
+    told = json.loads((tmp_path / "f.json").read_text())
+    assert told["remarks"] == [remark]
+    assert len(told["walks"]) == 3
+
+
+@pytest.mark.parametrize(
+    ("kind", "way"),
+    [("EXACT_2D", math.hypot(42, 3)), ("FLOOR_2D", 42), ("CEIL_2D", 43), ("MAN_2D", 45),
+     ("MAX_2D", 42)],
+)  # fmt: skip
+def test_other_distances(tmp_path, kind, way):
+    instance = cvrplib.read(instance_file(tmp_path, SIX.replace("EUC_2D", kind)))
+    assert instance.dist[0, 1] == pytest.approx(way, rel=1e-15)
+    exact = cvrplib.read(instance_file(tmp_path, SIX), Reading("exact"))
+    assert (instance.digest == exact.digest) == (kind == "EXACT_2D")
 
 
 def test_time_windows_name_the_format_that_has_them(tmp_path):

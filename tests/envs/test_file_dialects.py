@@ -73,10 +73,10 @@ def read(problem, path, **options):
         return problem.read(path, **options)
     except InputError as error:
         said = str(error)
-        assert re.search(r", line [0-9]+", said), said
-        assert "\n" not in said
-        assert len(said) < len(str(path)) + 200
-        return None
+    assert re.search(r", line [0-9]+", said), said
+    assert "\n" not in said
+    assert len(said) < len(str(path)) + 200
+    return None
 
 
 @often

@@ -44,6 +44,8 @@ _NOT_SOLOMON = "this is not Solomon's format; of another problem, say --problem"
 _COLUMNS = ("number", "x", "y", "demand", "ready time", "due date", "service time")
 
 
+_HEAD_WORDS = {"NUMBER", "CAPACITY", "CUST", "CUSTOMER", "NO", "ID", "X", "XCOORD", "Y", "YCOORD"}
+_HEAD_WORDS |= {"COORD", "DEMAND", "READY", "DUE", "SERVICE", "TIME", "DATE", "DURATION"}
 _HEADS = (("NUMBER", "CAPACITY"), ("CUST", "X", "Y", "DEMAND", "READY", "DUE", "SERVICE"))
 
 
@@ -153,7 +155,7 @@ def _cut(path: Path) -> _Solomon:
 
 def _is_head(line: str) -> bool:
     """Whether a line has heads of columns, in the order that Solomon's format has."""
-    if any(letter.isdigit() or letter in ":=" for letter in line):
+    if not all(word in _HEAD_WORDS for word in re.split(r"[\s._]+", line.upper()) if word):
         return False
     for heads in _HEADS:
         found = [re.search(rf"\b{head}", line.upper()) for head in heads]
