@@ -213,7 +213,7 @@ def test_a_word_in_a_matrix_without_names_takes_no_row_away(tmp_path, word, plac
     path = table(tmp_path, "\n".join(";".join(row) for row in rows))
     if word in ("", "far") and i == j:
         named = TSP.read(path)  # a corner, and nodes that are called 7, 9 and 5: it is told
-        assert "the numbers '7', '9', '5' of the first row and column are names" in said(named)
+        assert "'7', '9', '5' of the first row and column are names of nodes" in said(named)
         return
     with pytest.raises(InputError) as caught:
         TSP.read(path)
@@ -224,10 +224,14 @@ def test_a_word_in_a_matrix_without_names_takes_no_row_away(tmp_path, word, plac
 @pytest.mark.parametrize(
     ("text", "hint"),
     [
-        ("0,7,9,null\n7,0,4,6\n9,4,0,3\nnull,6,3,0\n", "for no way, write a length that no tour"),
+        ("0,7,9,null\n7,0,4,6\n9,4,0,3\nnull,6,3,0\n", "where there is no way, write a length t"),
         ("0,7,null,12\n8,0,4,6\n10,5,0,3\n11,6,2,0\n", "line 1, column 3: the distance to 3 'nu"),
         ("0;7,5;9\n7,5;0;4\n9;4;0\n", "decimals have a point, and thousands no separator"),
         ('0,"1,234",9\n"1,234",0,4\n9,4,0\n', "line 1, column 2: .* thousands no separator"),
+        (
+            ",7,null,5\n7,0,4,6\nnull,4,0,3\n5,6,3,0\n",
+            "line 1, column 1: the distance to 1 is miss",
+        ),
         (",1,2,3\n1,,4,6\n2,4,,3\n3,6,3,\n", "line 1: it is unclear whether .* write 0 on the dia"),
         ("from,to,km\n0,1,5\n0,2,7\n1,2,4\n", "line 1: a list of ways is not read: write them as"),
         ("0 3 4\n3 0 5\n4 5 0\n", "line 1: columns are separated by commas, semicolons or tabs"),
@@ -289,6 +293,22 @@ def test_a_row_is_no_comment(tmp_path, text):
         InputError, match=r"line [13]: this begins with # and has the columns of a r"
     ):
         TSP.read(table(tmp_path, text))
+
+
+def test_comments_may_have_commas(tmp_path):
+    head = "# places, from a map\n# in km, by air, as of 2020\n"
+    text = f"{head}id,x,y\n7,0,0\n# north, the pier\n5,0,3\n6,4,0\n"
+    assert TSP.read(table(tmp_path, text)).dist.tolist() == TRIANGLE
+
+
+def test_names_may_be_numbers_and_words(tmp_path):
+    text = ",12,12A,NA\n12,0,3,4\n12A,3,0,5\nNA,4,5,0\n"
+    with pytest.raises(InputError, match="line 1, column 1"):  # NA beside a number is a gap
+        TSP.read(table(tmp_path, text))
+    instance = TSP.read(table(tmp_path, text.replace("NA", "13")))
+    assert instance.dist.tolist() == TRIANGLE
+    assert "'12', '12A', '13' of the first row and column are names of nodes" in said(instance)
+    assert TSP.read(table(tmp_path, text.replace("12", "NL"))).file["names"] == ["NL", "NLA", "NA"]
 
 
 @pytest.mark.parametrize(

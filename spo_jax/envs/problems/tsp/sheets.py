@@ -1,6 +1,6 @@
 """CSV files as rows of cells, in the dialects that spreadsheets and pandas write.
 
-Only empty rows and columns are left out, and comments that cannot be meant as rows.
+Only empty rows and columns are left out, and comments, in which rows are not looked for.
 """
 
 import csv
@@ -29,12 +29,13 @@ Cells = tuple[int, list[str]]  # the line in the file, and the words of a row
 class Sheet:
     """The rows of a file, all as long as the first, without empty rows and columns.
 
-    numbers: of its columns in the file, from 1.
+    numbers: of its columns in the file, from 1. comments: the rows that begin with #.
     """
 
     path: Path
     rows: list[Cells]
     numbers: list[int]
+    comments: list[Cells]
 
     def fail(self, message: str, line: int | None = None, column: int | None = None) -> NoReturn:
         """Raises InputError. column: the index of a cell in its row."""
@@ -61,7 +62,7 @@ def is_gap(word: str) -> bool:
 def sheet(path: str | Path) -> Sheet:
     """The rows of a CSV file. Raises InputError."""
     path = Path(path)
-    found = Sheet(path, [], [])
+    found = Sheet(path, [], [], [])
     text = re.sub(r"\r\n?", "\n", read_text(path))
     lines = text.split("\n")
     first = next((k for k, line in enumerate(lines) if _content(line)), 0)
@@ -75,13 +76,12 @@ def sheet(path: str | Path) -> Sheet:
     reader = csv.reader(
         io.StringIO("\n".join(lines)), delimiter=delimiter, skipinitialspace=True, strict=True
     )
-    comments: list[Cells] = []
     try:
         for row in reader:
             words = [word.strip() for word in row]
             if any(words):
                 comment = words[0].startswith("#") and not is_gap(words[0])
-                kept = comments if comment else found.rows
+                kept = found.comments if comment else found.rows
                 kept.append((reader.line_num, words))
             if len(found.rows) > MAX_NODES + 1:
                 found.fail(f"a table of more than {MAX_NODES} nodes is not read")
@@ -90,12 +90,9 @@ def sheet(path: str | Path) -> Sheet:
     if not found.rows:
         found.fail("there are no rows")
     _even(found)
-    width = len(found.rows[0][1])
-    for line, words in comments:
-        if len(words) >= width > 1:
-            found.fail("this begins with # and has the columns of a row: is it a comment?", line)
-    if width == 1 and len(found.rows) > 1 and len(found.rows[0][1][0].split()) > 1:
-        found.fail("columns are separated by commas, semicolons or tabs", found.rows[0][0])
+    line, words = found.rows[0]
+    if len(words) == 1 < len(found.rows) and len(words[0].split()) > 1:
+        found.fail("columns are separated by commas, semicolons or tabs", line)
     return found
 
 

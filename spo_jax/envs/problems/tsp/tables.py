@@ -99,6 +99,7 @@ class Table:
 def read_table(path: str | Path) -> Table:
     """The nodes of a CSV file, at least two. Raises InputError."""
     found = sheet(path)
+    _require_comments(found)
     header = [word.lower() for word in found.rows[0][1]]
     if len(_ENDS.intersection(header)) > 1:
         found.fail("a list of ways is not read: write them as a matrix", found.rows[0][0])
@@ -122,6 +123,16 @@ def read(path: str | Path, reading: Reading = AS_STATED) -> Instance:
         reference_source=NO_REFERENCE,
         file=table.file(found, reading.distances),
     )
+
+
+def _require_comments(found: Sheet) -> None:
+    """Raises InputError for a comment that is a row or a header: it is not left out unseen."""
+    width = len(found.rows[0][1])
+    for line, (first, *words) in found.comments:
+        row = len(words) + 1 == width and any(is_gap(w) or not not_a_number(w) for w in words)
+        heads = {_MEANING.get(word.lower().lstrip("# ")) for word in (first, *words)}
+        if (width > 1 and row) or {"x", "y"} <= heads or {"lat", "lon"} <= heads:
+            found.fail("this begins with # and has the columns of a row: is it a comment?", line)
 
 
 def _names_matrix(found: Sheet, complete: bool) -> bool:
@@ -217,8 +228,8 @@ def _matrix(found: Sheet) -> Table:
             found.fail(f"the distance of {called[k]} to itself is {words[k]}, not 0", line)
     matrix = checked(dist, called, found.fail)
     remarks: tuple[str, ...] = ()
-    if names and all(map(_WHOLE.fullmatch, names)) and not _counted(names):
-        remarks = (f"the numbers {listed(names)} of the first row and column are names of nodes",)
+    if names and any(map(_WHOLE.fullmatch, names)) and not _counted(names):
+        remarks = (f"{listed(names)} of the first row and column are names of nodes",)
     return Table(found, lines, names, None, False, matrix, columns, (), remarks)
 
 
@@ -245,7 +256,7 @@ def _named(found: Sheet, rows: list[Cells]) -> tuple[list[str] | None, list[Cell
     corner = not is_gap(first[0]) and not _NUMERIC.match(first[0])
     words = [bool(word and not_a_number(word)) for word in first]
     if corner and len(first) == len(rows):
-        if first[1:] == left[1:] and all(map(_is_name, left[1:])):
+        if first[1:] == left[1:] and _are_names(left[1:]):
             body = [(line, cells[1:]) for line, cells in below]
             empty = all(not cells[k] for k, (_, cells) in enumerate(body))
             if empty and not first[0] and all(map(_WHOLE.fullmatch, first[1:])):
@@ -267,8 +278,12 @@ def _named(found: Sheet, rows: list[Cells]) -> tuple[list[str] | None, list[Cell
     return None, rows, 0
 
 
-def _is_name(word: str) -> bool:
-    return bool(word) and bool(not_a_number(word) or _WHOLE.fullmatch(word))
+def _are_names(words: list[str]) -> bool:
+    """Whether a row can be names: words, whole numbers, and both where no word means a gap."""
+    texts = [word for word in words if not _WHOLE.fullmatch(word)]
+    if not all(text and not_a_number(text) for text in texts):
+        return False
+    return not any(map(is_gap, texts)) or (len(texts) == len(words) and not all(map(is_gap, texts)))
 
 
 def _counted(names: list[str]) -> bool:
@@ -290,7 +305,7 @@ def _distances(
         for j, word in enumerate(words):
             what = f"the distance to {called[j]}"
             if is_gap(word) or re.fullmatch("[0-9]{13,}", word):  # as routers have it
-                no_way = "for no way, write a length that no tour would take, such as 1e6"
+                no_way = "where there is no way, write a length that no tour would take, as 1e6"
                 found.fail(f"{what} {not_a_number(word)}: {no_way}", line, j + indent)
             row[j] = found.number(word, what, line, j + indent)
     return row
