@@ -597,7 +597,38 @@ def test_a_bug_of_the_page_does_not_end_a_run(run: Run, monkeypatch: pytest.Monk
         raise ZeroDivisionError("seven")
 
     monkeypatch.setattr(write, "html", broken)
-    said: list[str] = []
-    write.keep_page(run.path, said.append)
-    assert said == ["no report.html, because of a ZeroDivisionError: seven; spo report shows where"]
-    assert not (run.path / "report.html").exists()
+    for of in (run.path, run):
+        (run.path / "report.html").write_text("an older page, which must not pass for this one")
+        said: list[str] = []
+        write.keep_page(of, said.append)
+        assert said == [
+            "no report.html, because of a ZeroDivisionError: seven; spo report shows where"
+        ]
+        assert not (run.path / "report.html").exists()
+
+
+def test_a_page_that_cannot_be_made_leaves_no_older_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    made(tmp_path / "run", rounds=1)
+    page, other = tmp_path / "run/report.html", tmp_path / "other.html"
+    page.write_text("older")
+    other.write_text("older")
+    database = (tmp_path / "run/spo.sqlite").read_bytes()
+    (tmp_path / "run/spo.sqlite").write_bytes(b"no database" * 100)
+    assert main(["report", str(tmp_path / "run"), "--out", str(other)]) == 2
+    assert page.exists()
+    assert main(["report", str(tmp_path / "run")]) == 2
+    assert not page.exists()
+    assert other.read_text() == "older"  # a file of the user's own
+    (tmp_path / "run/spo.sqlite").write_bytes(database)
+
+    def full(path: Path, data: str) -> None:
+        raise InputError(f"cannot write {path}: no space left")
+
+    page.write_text("older")
+    monkeypatch.setattr(write, "write_atomically", full)
+    assert main(["report", str(tmp_path / "run")]) == 2
+    assert "no space left" in capsys.readouterr().err
+    assert not page.exists()
+    assert [each.name for each in (tmp_path / "run").iterdir() if "report" in each.name] == []

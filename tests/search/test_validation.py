@@ -12,8 +12,9 @@ from spo_fakes import Evaluator, Generator, small
 import spo_jax
 from spo_jax import presets
 from spo_jax.config import Settings
-from spo_jax.envs.problem import Problem
+from spo_jax.envs.problem import Baseline, Instance, Problem
 from spo_jax.envs.problems import get_problem
+from spo_jax.envs.rules import Rules
 from spo_jax.envs.run.local import LocalEvaluator
 from spo_jax.envs.specs import parse_spec
 from spo_jax.errors import InputError
@@ -387,6 +388,54 @@ def test_what_a_run_says_of_its_choice() -> None:
         "To solve an instance with it:",
         "  spo solve FILE.tsp --pair runs/x",
     ]
+    assert "J is the share of a random start's cost that the search saves." in told
     one = lines.choice(finalists[0], Finals(finalists))
     assert [line.split()[0] for line in one] == ["J", "chosen"]
     assert lines.choice(finalists[0], Finals()) == []
+
+
+class Bare(Problem):
+    """A problem that reads no files, and whose one baseline needs a package."""
+
+    name, interface = "bare", TSP.interface
+    baselines = {"far": Baseline("nowhere:far", needs=("nowhere_to_be_found", "far"))}  # noqa: RUF012
+
+    def sample(self, size: int, count: int, seed: int) -> list[Instance]:
+        return []
+
+    def rules(self, instance: Instance) -> Rules:
+        return TSP.rules(instance)
+
+
+def test_closing_lines_name_only_what_exists() -> None:
+    """Commands that the problem has, with the meaning of the run's J, and paths for a shell."""
+    [found] = measured((0.9, 0.6, 0.1))
+
+    def told(path: str = "runs/x", importable: bool = True, **changes: Any) -> list[str]:
+        config = small(finalists=1, **changes)
+        return lines.closing(found, config, Path(path), "pair.py", importable=importable)
+
+    bare = told(problem=f"{__name__}:Bare")
+    assert bare[-2:] == [
+        "How far the pair is from the best known costs on the same instances:",
+        "  spo evaluate runs/x --on uniform:6x8",
+    ]
+    assert (
+        told(importable=False)[-1]
+        == "J is the share of a random start's cost that the search saves."
+    )
+    assert "  spo evaluate 'my runs/x' --on uniform:6x8" in told("my runs/x")
+    assert lines.stopped(small(), Path("my runs/x"), 1).endswith("--resume 'my runs/x'")
+    assert "J is what the utility math:fsum makes of a pair's rollouts." in told(
+        utility="math:fsum"
+    )
+    [anytime] = [line for line in told(utility="anytime") if line.startswith("J is")]
+    assert anytime.endswith("saves, as a mean over its steps.")
+    assert lines.closing(None, small(), Path("x"), "", failed=False) == ["No valid pair was found."]
+
+
+def test_the_page_says_what_its_j_is(tmp_path: Path) -> None:
+    with finished(tmp_path, utility="anytime") as store:
+        page = html(load_run(store.path), "not played here")
+    assert "saves, as a mean over its steps" in page
+    assert "that is saved" not in page

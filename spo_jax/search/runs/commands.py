@@ -113,13 +113,14 @@ def runs(args: argparse.Namespace) -> int:
 def report(args: argparse.Namespace) -> int:
     """`spo report RUN [--out FILE.html]`: a run as one HTML page."""
     from spo_jax.search.runs.report import NAME
-    from spo_jax.search.runs.report.write import report
+    from spo_jax.search.runs.report.write import none_older, report
     from spo_jax.search.runs.run import load_run
 
-    run = load_run(args.run)
-    out = run.path / NAME if args.out is None else Path(args.out)
-    require_page(out, run.path)
-    written = report(run, out)
+    with none_older(Path(args.run) if args.out is None else None):
+        run = load_run(args.run)
+        out = run.path / NAME if args.out is None else Path(args.out)
+        require_page(out, run.path)
+        written = report(run, out)
     print(f"{written}: {run.progress} rounds, {written.stat().st_size / 1e6:.1f} MB")
     return 0
 

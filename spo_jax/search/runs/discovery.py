@@ -39,6 +39,7 @@ from spo_jax.search.runs.manifest import (
 )
 from spo_jax.search.runs.passed import Both
 from spo_jax.search.runs.references import References
+from spo_jax.search.runs.report import NAME
 from spo_jax.search.runs.report.write import keep_page
 from spo_jax.search.runs.run import Run, load_run
 from spo_jax.search.runs.store import Store
@@ -249,6 +250,7 @@ class Discovery:
             updater.restore(self.path / CHECKPOINTS, self.committed)
         if self.rewind is not None:  # after the restore has succeeded
             store.rewind(self.rewind)
+            (self.path / NAME).unlink(missing_ok=True)  # it has rounds that are no more
             Marks(self.path).rewind(self.rewind)
             display.note(f"went back to round {self.rewind}")
         generator.open(self.path, display.remark)

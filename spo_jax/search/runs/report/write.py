@@ -1,10 +1,11 @@
 """Composes the page of a run and writes it."""
 
 import base64
+import contextlib
 import hashlib
 import math
 from collections import defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
@@ -15,6 +16,7 @@ from markupsafe import Markup
 from spo_jax.envs.textfiles import write_atomically
 from spo_jax.errors import InputError
 from spo_jax.program import MAX_SOURCE
+from spo_jax.search.runs.folders import MANIFEST
 from spo_jax.search.runs.records import ProgramRecord, PromptRecord
 from spo_jax.search.runs.report import (
     NAME,
@@ -45,10 +47,13 @@ def report(run: Run | str | Path, out: str | Path | None = None) -> Path:
     """Write a run as one HTML page that any browser opens offline; returns its path.
 
     run: or its folder. out: the file, by default report.html in the run's folder, which is
-    replaced. Raises InputError for what cannot be read or written.
+    replaced; where that fails, an older one is removed. Raises InputError for what cannot be read
+    or written.
     """
-    run = run if isinstance(run, Run) else load_run(run)
-    return write(run, out, play(run))
+    folder = run.path if isinstance(run, Run) else Path(run)
+    with none_older(folder if out is None else None):
+        run = run if isinstance(run, Run) else load_run(run)
+        return write(run, out, play(run))
 
 
 def write(run: Run, out: str | Path | None, played: Played | str) -> Path:
@@ -62,16 +67,32 @@ def keep_page(run: Run | Path, remark: Callable[[str], None]) -> None:
     """The page of a run that is over, or of one that goes on in a folder, with a remark of it.
 
     A page that cannot be written does not end the run, whatever the reason: `report` raises it.
+    Then there is none, since an older one would pass for it.
     """
     try:
         if isinstance(run, Run):
             remark(f"Report: {report(run)}")
         else:
-            write(load_run(run), None, UNPLAYED)
+            with none_older(run):
+                write(load_run(run), None, UNPLAYED)
     except InputError as error:
         remark(f"no {NAME}, because {error}")
     except Exception as error:
         remark(f"no {NAME}, because of a {type(error).__name__}: {error}; spo report shows where")
+
+
+@contextlib.contextmanager
+def none_older(folder: Path | None) -> Iterator[None]:
+    """Where the page of a run's folder cannot be made, an older one is removed."""
+    try:
+        yield
+    except Exception as error:
+        if folder is not None and (folder / MANIFEST).is_file() and (folder / NAME).is_file():
+            try:
+                (folder / NAME).unlink()
+            except OSError:
+                raise InputError(f"{error}; {folder / NAME} is an older page") from error
+        raise
 
 
 def html(run: Run, played: Played | str) -> str:
