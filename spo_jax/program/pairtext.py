@@ -12,6 +12,10 @@ from spo_jax.program.scopes import Import, Statement, checked, offset
 from spo_jax.program.syntax import parse_tree
 
 WIDTH = 96  # columns of a docstring's lines
+_WARNING = (
+    "A search generated these programs. This file runs them without a sandbox, with all rights of "
+    "its user: read them first. `spo solve` and `spo evaluate` run them in a sandbox."
+)
 
 
 def layout(
@@ -188,6 +192,8 @@ def head(
     )
     paragraphs = (
         *textwrap.wrap(title.replace("\\", "/").replace('"', "'"), WIDTH - 3),
+        "",
+        *textwrap.wrap(_WARNING, WIDTH),
         "",
         "One step of the search makes a candidate from the current solution:",
         "",

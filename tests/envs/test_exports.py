@@ -1,6 +1,7 @@
 """Exported files at work: solutions are feasible and better than where a search begins, with the
 library alns and as a function, with and without spo-jax and its compiled kit."""
 
+import ast
 import json
 import math
 import random
@@ -46,6 +47,22 @@ def exported(folder: Path, problem: str, purpose: str, pair: Pair | None = None)
     behind = tail(known, pair, purpose)
     path = save_pair(folder / "pair.py", pair, "", known.interface, known.kit, behind)
     return loaded(path.read_text())
+
+
+@pytest.mark.parametrize("purpose", [None, *PURPOSES])
+@pytest.mark.parametrize("problem", [*PROBLEMS, "vrptw"])
+def test_the_head_says_that_there_is_no_sandbox(
+    tmp_path: Path, problem: str, purpose: str | None
+) -> None:
+    known = get_problem(problem)
+    pair = shipped_pair(known)
+    behind = "" if purpose is None else tail(known, pair, purpose)
+    path = save_pair(tmp_path / "pair.py", pair, "Of a run.", known.interface, known.kit, behind)
+    first, second, *_ = (ast.get_docstring(ast.parse(path.read_text())) or "").split("\n\n")
+    assert first == "Of a run."
+    assert "generated" in second
+    assert "without a sandbox" in second
+    assert load_pair(path).digest == pair.digest  # and it is no part of the programs
 
 
 def walk(problem: str, solution: Any) -> list[int]:
