@@ -113,7 +113,9 @@ def _source_of(reference: ModuleType, names: Iterable[str]) -> str:
         if name in parts:
             return
         if not isinstance(value, FunctionType):
-            if not isinstance(value, bool | int | float | str):
+            if isinstance(value, list):  # what calls keep
+                value = []
+            elif not isinstance(value, bool | int | float | str):
                 raise InputError(f"the kit's {name} is a {type(value).__name__}: it has no source")
             parts[name] = f"{name} = {value!r}"
             return

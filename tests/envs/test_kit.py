@@ -7,6 +7,7 @@ import resource
 import shutil
 import subprocess
 import sys
+from collections import Counter
 from importlib import import_module
 from random import Random
 from typing import Any
@@ -16,10 +17,12 @@ import numpy as np
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from kit_disguises import disguised
 from kit_hostile import Generator, Index, Nested, hostile, spoil
 
 import spo_jax.envs.problems.cvrp.kit as cvrp_kit
 import spo_jax.envs.problems.cvrp.kit.reference as cvrp
+import spo_jax.envs.problems.kit as python_kit
 import spo_jax.envs.problems.tsp.kit as tsp_kit
 import spo_jax.envs.problems.tsp.kit.reference as tsp
 
@@ -100,6 +103,61 @@ def test_equals_the_reference_on_more_nodes(
     problem: str, name: str, seed: int, size: int, layout: str
 ) -> None:
     compare(problem, name, seed, size, layout)
+
+
+@native
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize(("problem", "name"), FUNCTIONS)
+@settings(max_examples=150, deadline=None)
+@given(seed=st.integers(0, 2**32), size=st.integers(0, 9))
+def test_equals_the_reference_for_arguments_of_any_kind(
+    problem: str, name: str, seed: int, size: int
+) -> None:
+    """Both convert them alike, or refuse them with errors of one kind, after as many draws."""
+    results = []
+    for kit in (REFERENCES[problem], native_of(problem)):
+        draw, rng = Random(seed), Random(seed)
+        call = disguised(draw, CASES[problem](draw, name, kit_cases.matrix(draw, size), rng))
+        results.append((kit_cases.outcome(kit, call), rng.getstate()))
+    assert results[0] == results[1], call
+
+
+@native
+def test_what_is_no_float_matrix_no_list_and_no_draw() -> None:
+    """What once differed without a word, or never ended."""
+    points = np.random.default_rng(1).random((6, 2))
+    exact = np.linalg.norm(points[:, None] - points, axis=-1)
+    single = exact.astype(np.float32)
+    tour = [3, 1, 4, 0, 5, 2]
+    for kit in (tsp, native_of("tsp")):
+        assert kit.cost(single, tour) == tsp.cost(single.astype(np.float64), tour)
+        assert kit.cost(exact, Counter(tour)) == tsp.cost(exact, tour)
+        assert kit.remove(set(tour), {1, 9}) == ([0, 2, 3, 4, 5], [1])
+        assert kit.two_opt(exact, np.array(tour), {5, 2}) == tsp.two_opt(exact, tour, [2, 5])
+        for drawn in (1e18, 2.0, math.nan, 1.0):
+            with pytest.raises(ValueError, match=r"rng\.random\(\) is not from 0 to below 1"):
+                kit.string_removal(exact, tour, 0, 5, Generator([drawn]))
+        with pytest.raises(TypeError, match="cannot be interpreted as an integer"):
+            kit.string_removal(exact, tour, 0, 2.0, Generator([0.5]))
+
+
+@native
+@settings(max_examples=40, deadline=None)
+@given(seed=st.integers(0, 2**32), size=st.integers(3, 7))
+def test_every_search_ends(seed: int, size: int) -> None:
+    """Also with distances that are no distances, where moves can go round in circles."""
+    draw = Random(seed)
+    numbers = [1e300, -1e300, 1e-300, 1.0, -1.0, 0.0, 1e16, -1e16, draw.uniform(-1, 1)]
+    dist = tuple(tuple(draw.choice(numbers) for _ in range(size)) for _ in range(size))
+    nodes = list(range(size))
+    for kit in (tsp, native_of("tsp")):
+        for search in (kit.two_opt, kit.or_opt):
+            assert sorted(search(dist, nodes, nodes, moves=10**30)) == nodes
+    routes, demands = [nodes[1:3], nodes[3:]], [0] + [1] * (size - 1)
+    for kit in (cvrp, native_of("cvrp")):
+        kit.two_opt(dist, routes, nodes[1:], moves=10**30)
+        for search in (kit.or_opt, kit.two_opt_star):
+            search(dist, demands, size, routes, nodes[1:], moves=10**30)
 
 
 @native
@@ -360,6 +418,27 @@ def test_what_calls_leave_is_forgotten() -> None:
         assert sys.getrefcount(own) == before + 1
         assert kit.neighbors(own, 5) == REFERENCES[problem].neighbors(own, 5)
         kit.forget()
+
+
+def test_the_reference_keeps_what_the_native_kit_keeps() -> None:
+    python_kit.KEPT.clear()
+    own, changing = ((0.0, 1.0), (1.0, 0.0)), np.array([[0.0, 1.0], [1.0, 0.0]])
+    before = sys.getrefcount(own)
+    assert tsp.cost(own, [0, 1]) == 2.0
+    assert sys.getrefcount(own) > before
+    python_kit.forget()
+    assert sys.getrefcount(own) == before
+    assert tsp.cost(changing, [0, 1]) == 2.0
+    changing[0, 1] = 5.0
+    assert tsp.cost(changing, [0, 1]) == 6.0
+    python_kit.prepare(changing)
+    changing[0, 1] = 7.0
+    python_kit.forget()
+    assert tsp.cost(changing, [0, 1]) == 6.0
+    for i in range(8):
+        python_kit.prepare(np.full((2, 2), float(i)))
+    assert tsp.cost(changing, [0, 1]) == 8.0
+    python_kit.KEPT.clear()
 
 
 @native

@@ -229,8 +229,8 @@ static bool take_number(PyObject *given, double otherwise, double low, double hi
            ((low <= *out && *out <= high) || refuse("a number is out of range"));
 }
 
-/* A tuple of the first `length` items of a list. Making it may shorten the list: Python's own copy up
- * to 3.11 would read behind its end. From then on no code runs. */
+/* A tuple of the first `length` items of a list. Where the collector is on, making it may shorten the
+ * list: Python's own copy, which is quicker, would read behind its end then. */
 static PyObject *copied(PyObject *list, Py_ssize_t length)
 {
     PyObject *items = PyTuple_New(length);
@@ -258,7 +258,8 @@ static PyObject *snapshot(PyObject *given)
         refuse("a list is too long");
         return NULL;
     }
-    PyObject *items = PyList_CheckExact(given) ? copied(given, length) : PySequence_Tuple(given);
+    bool careful = PyGC_IsEnabled() && PyList_CheckExact(given);
+    PyObject *items = careful ? copied(given, length) : PySequence_Tuple(given);
     if (items != NULL && PyTuple_Size(items) > MAX_LENGTH) {
         Py_DECREF(items);
         refuse("a list is too long");

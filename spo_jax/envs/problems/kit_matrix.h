@@ -386,7 +386,7 @@ FUNCTION(nearest, 4, 4, "dist", "node", "nodes", "count")
 FUNCTION(neighbors, 2, 2, "dist", "k")
 {
     long long k;
-    if (!take_matrix(c, a[0]) || !take_count(a[1], 0, c->m->n > 0 ? 0 : LLONG_MIN, &k) ||
+    if (!take_matrix(c, a[0]) || !take_count(a[1], 0, 0, &k) ||
         !make_near(c->m))
         return NULL;
     PyObject *all = PyTuple_New(c->m->n);

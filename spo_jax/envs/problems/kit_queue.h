@@ -8,6 +8,14 @@ typedef struct {
     int count;
 } Queue;
 
+/* At most as many moves as no search of `size` nodes makes that gets anywhere: one that goes round in
+ * circles, which negative distances allow, ends. */
+static long long most_moves(long long moves, int size)
+{
+    long long most = 1000 + 100 * (long long)size;
+    return moves < most ? moves : most;
+}
+
 /* A queue of the nodes of a list, which are distinct and below `size`. */
 static bool queue_new(Call *c, Queue *q, const List *list, int size)
 {

@@ -2,14 +2,17 @@
 
 from math import inf
 
-from spo_jax.envs.problems.cvrp.kit.routes import room_of
+from spo_jax.envs.problems.cvrp.kit.routes import problem_of, room_of
 from spo_jax.envs.problems.kit import (
     DEPTH,
     checked_count,
     checked_nodes,
     checked_number,
+    drawn,
     neighbor_list,
     neighbor_list_to,
+    node_of,
+    nodes_of,
 )
 
 
@@ -18,7 +21,9 @@ def best_position(dist, demands, capacity, routes, customer):
 
     The route is len(routes), and the index 0, if a new route is cheaper or no other has room.
     """
-    checked_nodes(*routes, [customer], first=1, end=len(dist))
+    dist, demands, capacity, routes = problem_of(dist, demands, capacity, routes)
+    customer = node_of(customer, len(dist), first=1)
+    checked_nodes(*routes, [customer], first=1)
     best = (dist[0][customer] + dist[customer][0], len(routes), 0)
     need = demands[customer]
     found = [
@@ -57,12 +62,12 @@ def ordered_insertion(
     noise: costs are compared times 1 + noise * u, a draw for each place with room.
     O(len(customers) * N), or O(len(customers) * near).
     """
+    dist, demands, capacity, routes = problem_of(dist, demands, capacity, routes)
+    customers = nodes_of(customers)
     checked_nodes(*routes, customers, first=1, end=len(dist))
-    checked_number(blink, 0, 1)
-    checked_number(noise, 0, 1e6)
-    checked_number(bound, -inf, inf)
-    checked_number(fresh, 0, inf)
-    checked_count(near)
+    bound, near = checked_number(bound, -inf, inf), checked_count(near)
+    blink, noise = checked_number(blink, 0, 1), checked_number(noise, 0, 1e6)
+    fresh = checked_number(fresh, 0, inf)
     grown = [list(route) for route in routes if route]
     room = [room_of(demands, capacity, route) for route in grown]
     added = 0.0
@@ -71,9 +76,9 @@ def ordered_insertion(
         for price, r, index in _places(dist, grown, node, near):
             if room[r] < need:
                 continue
-            compared = price * (1.0 + noise * rng.random()) if noise else price
+            compared = price * (1.0 + noise * drawn(rng)) if noise else price
             if best is None or compared < best:
-                if blink and best is not None and rng.random() < blink:
+                if blink and best is not None and drawn(rng) < blink:
                     continue
                 best, paid, place = compared, price, (r, index)
         alone = dist[0][node] + dist[node][0]
@@ -115,16 +120,14 @@ def regret_insertion(
     bound, near, fresh: as in `ordered_insertion`; with fresh = inf, a customer without room
         anywhere goes first.
     """
-    checked_nodes(*routes, customers, first=1, end=len(dist))
-    checked_count(k, 1)
-    checked_count(near)
-    checked_number(weight, -1e6, 1e6)
-    checked_number(noise, 0, 1e6)
-    checked_number(bound, -inf, inf)
-    checked_number(fresh, 0, inf)
+    k, weight = checked_count(k, 1), checked_number(weight, -1e6, 1e6)
+    dist, demands, capacity, routes = problem_of(dist, demands, capacity, routes)
+    waiting, added = nodes_of(customers), 0.0
+    checked_nodes(*routes, waiting, first=1, end=len(dist))
+    bound, near = checked_number(bound, -inf, inf), checked_count(near)
+    noise, fresh = checked_number(noise, 0, 1e6), checked_number(fresh, 0, inf)
     grown = [list(route) for route in routes if route]
     room = [room_of(demands, capacity, route) for route in grown]
-    waiting, added = list(customers), 0.0
     while waiting:
         best = None
         for node in waiting:
@@ -141,7 +144,7 @@ def regret_insertion(
                 score += price - prices[0]
             score -= weight * prices[0]
             if noise:
-                score *= 1.0 + noise * rng.random()
+                score *= 1.0 + noise * drawn(rng)
             if best is None or score > best:
                 best, chosen = score, node
                 found = [(price, r, i) for r, (price, i) in cheapest.items() if price == prices[0]]

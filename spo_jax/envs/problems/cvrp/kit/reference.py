@@ -6,7 +6,7 @@ empty ones allowed; rng has `random()`. Results are new lists. Removals return (
 removed customers), both in the order of the routes, so they can be applied one after the other;
 emptied routes stay as []. Among equals the first wins. Raises ValueError for numbers out of range
 and for customers that repeat, that dist does not have, or that are not in the routes where they
-must be.
+must be; TypeError for what is no number or list (`spo_jax.envs.problems.kit`).
 """
 
 from spo_jax.envs.problems.cvrp.kit.insertions import (

@@ -1,18 +1,31 @@
 """The removals of the kit of the CVRP, in plain Python."""
 
-from spo_jax.envs.problems.cvrp.kit.routes import savings_of, served_by
+from spo_jax.envs.problems.cvrp.kit.routes import (
+    demands_of,
+    routes_of,
+    savings_of,
+    served_by,
+    solution_of,
+)
 from spo_jax.envs.problems.kit import (
+    MAX_NODES,
     checked_count,
-    checked_nodes,
     checked_number,
-    nearest,
+    drawn,
+    nearest_of,
+    node_of,
+    nodes_of,
+    number_of,
     rank,
 )
 
 
 def remove(routes, customers):
     """(routes without `customers`, those of `customers` that were in them)."""
-    checked_nodes(*routes, first=1)
+    return without(routes_of(routes), nodes_of(customers))
+
+
+def without(routes, customers):
     gone = set(customers)
     kept = [[node for node in route if node not in gone] for route in routes]
     return kept, [node for route in routes for node in route if node in gone]
@@ -20,20 +33,20 @@ def remove(routes, customers):
 
 def radial_removal(dist, routes, center, count):
     """Remove the `count` customers nearest to the node `center`, which may be any node."""
-    checked_nodes([center], end=len(dist))
-    served = served_by(dist, routes)
-    return remove(routes, nearest(dist, center, served, count))
+    dist, routes = solution_of(dist, routes)
+    center, count = node_of(center, len(dist)), checked_count(count)
+    return without(routes, nearest_of(dist, center, served_by(routes), count))
 
 
 def segment_removal(routes, center, count):
     """Remove up to `count` consecutive customers of the route of `center`, around it."""
-    checked_nodes(*routes, first=1)
-    checked_count(count)
+    routes = routes_of(routes)
+    center, count = node_of(center, MAX_NODES + 1), checked_count(count)
     for route in routes:
         if center in route:
             count = min(count, len(route))
             start = min(max(0, route.index(center) - count // 2), len(route) - count)
-            return remove(routes, route[start : start + count])
+            return without(routes, route[start : start + count])
     raise ValueError("center is not in the routes")
 
 
@@ -42,17 +55,17 @@ def route_removal(dist, routes, center, count):
 
     If the first is longer than `count`, only its customers nearest to `center` go.
     """
-    checked_nodes([center], end=len(dist))
-    checked_count(count)
+    dist, routes = solution_of(dist, routes)
+    center, count = node_of(center, len(dist)), checked_count(count)
     home = {node: r for r, route in enumerate(routes) for node in route}
     chosen, seen = [], set()
-    for node in nearest(dist, center, served_by(dist, routes), len(home)):
+    for node in nearest_of(dist, center, served_by(routes), len(home)):
         route = routes[home[node]]
         if home[node] in seen or (chosen and len(chosen) + len(route) > count):
             continue
         seen.add(home[node])
-        chosen += nearest(dist, center, route, count)
-    return remove(routes, chosen)
+        chosen += nearest_of(dist, center, route, count)
+    return without(routes, chosen)
 
 
 def string_removal(dist, routes, center, count, rng, length=10, gap=0):
@@ -62,32 +75,31 @@ def string_removal(dist, routes, center, count, rng, length=10, gap=0):
     nearest first. gap: half of the strings keep up to that many stops inside. Two draws a string,
     or four with a gap.
     """
-    checked_nodes([center], end=len(dist))
-    checked_count(length, 1)
-    checked_count(gap)
-    served = served_by(dist, routes)
+    dist, routes = solution_of(dist, routes)
+    served, center = served_by(routes), node_of(center, len(dist))
     count = min(checked_count(count), len(served))
+    length, gap = checked_count(length, 1), checked_count(gap)
     home = {node: r for r, route in enumerate(routes) for node in route}
     chosen, cut = [], set()
-    for node in nearest(dist, center, served, len(served)):
+    for node in nearest_of(dist, center, served, len(served)):
         if len(chosen) >= count:
             break
         if home[node] in cut:
             continue
         cut.add(home[node])
         route = routes[home[node]]
-        size = 1 + int(rng.random() * min(length, len(route), count - len(chosen)))
+        size = 1 + int(drawn(rng) * min(length, len(route), count - len(chosen)))
         skipped, split = 0, size
         if gap:
-            if rng.random() < 0.5:
+            if drawn(rng) < 0.5:
                 skipped = min(gap, len(route) - size)
-            split = 1 + int(rng.random() * size)
+            split = 1 + int(drawn(rng) * size)
         window, where = size + skipped, route.index(node)
         low, high = max(0, where - window + 1), min(where, len(route) - window)
-        start = low + int(rng.random() * (high - low + 1))
+        start = low + int(drawn(rng) * (high - low + 1))
         chosen += route[start : start + split]
         chosen += route[start + split + skipped : start + window]
-    return remove(routes, chosen)
+    return without(routes, chosen)
 
 
 def related_removal(
@@ -100,16 +112,18 @@ def related_removal(
     by_route if they are on different routes. Two draws a customer: which of the removed ones to
     compare with, and the rank len * u ** power. O(count * N log N).
     """
-    served = served_by(dist, routes)
-    checked_number(by_demand, -1e6, 1e6)
-    checked_number(by_route, -1e6, 1e6)
+    dist, routes = solution_of(dist, routes)
+    served, center = served_by(routes), node_of(center, len(dist))
     count = min(checked_count(count), len(served))
+    demands, power = demands_of(demands, len(dist)), number_of(power)
+    by_demand = checked_number(by_demand, -1e6, 1e6)
+    by_route = checked_number(by_route, -1e6, 1e6)
     home = {node: r for r, route in enumerate(routes) for node in route}
     mean_demand = sum(demands[node] for node in served) / max(1, len(served)) or 1.0
     rest, chosen = list(served), [center]
     rest.remove(center)
     while len(chosen) < count:
-        other = chosen[int(rng.random() * len(chosen))]
+        other = chosen[int(drawn(rng) * len(chosen))]
         row, total = dist[other], 0.0
         for node in served:
             total += row[node]
@@ -126,7 +140,7 @@ def related_removal(
         node = ranked[rank(rng, len(ranked), power)]
         rest.remove(node)
         chosen.append(node)
-    return remove(routes, chosen)
+    return without(routes, chosen)
 
 
 def worst_removal(dist, routes, count, rng, power=3.0):
@@ -134,23 +148,24 @@ def worst_removal(dist, routes, count, rng, power=3.0):
 
     One draw a customer: the rank len * u ** power in the order of savings (Ropke and Pisinger).
     """
-    served = served_by(dist, routes)
+    dist, routes = solution_of(dist, routes)
+    count, power = min(checked_count(count), len(served_by(routes))), number_of(power)
     rest, removed = [list(route) for route in routes], []
-    for _ in range(min(checked_count(count), len(served))):
+    for _ in range(count):
         saved = [each for route in rest for each in savings_of(dist, route)]
         flat = [(r, i) for r, route in enumerate(rest) for i in range(len(route))]
         ranked = sorted(range(len(flat)), key=lambda p: -saved[p])
         r, i = flat[ranked[rank(rng, len(ranked), power)]]
         removed.append(rest[r].pop(i))
-    return remove(routes, removed)
+    return without(routes, removed)
 
 
 def random_removal(routes, count, rng):
     """Remove `count` customers drawn uniformly; one draw a customer."""
-    checked_nodes(*routes, first=1)
-    pool = [node for route in routes for node in route]
+    routes = routes_of(routes)
+    pool = served_by(routes)
     count = min(checked_count(count), len(pool))
     for i in range(count):
-        j = i + int(rng.random() * (len(pool) - i))
+        j = i + int(drawn(rng) * (len(pool) - i))
         pool[i], pool[j] = pool[j], pool[i]
-    return remove(routes, pool[:count])
+    return without(routes, pool[:count])

@@ -42,6 +42,7 @@ static bool take_search(Call *c, const unsigned char *seen, PyObject *customers,
     for (int i = 0; i < list.count; i++)
         if (!seen[list.nodes[i]])
             return refuse("a customer is not in the routes");
+    s->moves = most_moves(s->moves, s->routes.total);
     s->home = homes_of(c, &s->routes, c->m->n);
     s->place = zeros_for(c, n, sizeof(int));
     s->spare = room_for(c, 2 * (size_t)s->routes.total, sizeof(int));

@@ -1,12 +1,14 @@
 """The local search of the kit of the CVRP, in plain Python."""
 
-from spo_jax.envs.problems.cvrp.kit.routes import room_of, served_by
+from spo_jax.envs.problems.cvrp.kit.routes import problem_of, room_of, served_by, solution_of
 from spo_jax.envs.problems.kit import (
     checked_count,
     checked_nodes,
+    most_moves,
     near_by,
     neighbor_list,
     neighbor_list_to,
+    nodes_of,
     way,
 )
 
@@ -19,7 +21,8 @@ def two_opt(dist, routes, customers, *, near=10, moves=1000):
     Looks at the `near` nearest customers (at most 64), takes the first gain, stops after `moves`
     moves or where nothing gains. What is turned round counts as it is long then.
     """
-    routes, queue = _checked_search(dist, routes, customers, near, moves)
+    dist, routes = solution_of(dist, routes)
+    queue, near, moves = _checked_search(dist, routes, customers, near, moves)
     return _search(routes, queue, moves, lambda a: _two_opt_move(dist, routes, a, near))
 
 
@@ -71,8 +74,9 @@ def or_opt(dist, demands, capacity, routes, customers, *, length=3, near=10, mov
     one with room, either way round. Takes the first gain, goes on where edges changed, and stops
     after `moves` moves. Emptied routes are dropped.
     """
-    routes, queue = _checked_search(dist, routes, customers, near, moves)
-    checked_count(length, 1)
+    dist, demands, capacity, routes = problem_of(dist, demands, capacity, routes)
+    queue, near, moves = _checked_search(dist, routes, customers, near, moves)
+    length = checked_count(length, 1)
     room = [room_of(demands, capacity, route) for route in routes]
 
     def move(a):
@@ -135,7 +139,8 @@ def two_opt_star(dist, demands, capacity, routes, customers, *, near=10, moves=1
     within the capacity; takes the first gain and stops after `moves` moves. Emptied routes are
     dropped.
     """
-    routes, queue = _checked_search(dist, routes, customers, near, moves)
+    dist, demands, capacity, routes = problem_of(dist, demands, capacity, routes)
+    queue, near, moves = _checked_search(dist, routes, customers, near, moves)
 
     def move(a):
         return _two_opt_star_move(dist, demands, capacity, routes, a, near)
@@ -187,11 +192,11 @@ def _serves(routes, node):
 
 
 def _checked_search(dist, routes, customers, near, moves):
-    """Copies of `routes` and `customers`. Raises ValueError."""
-    served = served_by(dist, routes)
-    checked_nodes(customers)
-    checked_count(near)
-    checked_count(moves)
+    """The last three, converted. Raises TypeError, ValueError."""
+    customers = nodes_of(customers)
+    checked_nodes(customers, end=len(dist))
+    near, moves = checked_count(near), checked_count(moves)
+    served = served_by(routes)
     if not set(served).issuperset(customers):
         raise ValueError("a customer is not in the routes")
-    return [list(route) for route in routes], list(customers)
+    return customers, near, most_moves(moves, len(served))

@@ -5,6 +5,7 @@ Both give the same results to the last bit, and draw the same random numbers.
 
 from typing import Any
 
+from spo_jax.envs.problems import kit as python
 from spo_jax.envs.problems.tsp.kit.reference import *  # noqa: F403
 from spo_jax.envs.problems.tsp.kit.reference import __all__ as __all__
 
@@ -14,20 +15,20 @@ try:
 
     NATIVE = True
 except ImportError:
+    from spo_jax.envs.problems.kit import forget as forget
+
     _native, NATIVE = None, False
 
 
 def prepare(dist: Any) -> None:
     """Convert the matrix [N, N] once for all calls with this object, which must not change any
-    more; the last 8 are kept, until `release`. In Python there is nothing to convert.
+    more; the last 8 are kept, until `release`.
 
     Raises ValueError if it is not square or has a number that is not finite.
     """
-    if _native is not None:
-        _native.prepare(dist)
+    (_native or python).prepare(dist)
 
 
 def release(dist: Any) -> None:
     """Drop what `prepare` has made of the matrix."""
-    if _native is not None:
-        _native.release(dist)
+    (_native or python).release(dist)

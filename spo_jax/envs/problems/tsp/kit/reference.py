@@ -5,20 +5,28 @@ from its last to its first, complete or partial; nodes are ints from 0 to N - 1;
 Results are new lists. Removals return (partial tour, removed nodes), both in the order of the tour,
 so they can be applied one after the other. Among equals the first wins. Raises ValueError for
 numbers out of range and for nodes that repeat, that dist does not have, or that are not in the tour
-where they must be.
+where they must be; TypeError for what is no number or list (`spo_jax.envs.problems.kit`).
 """
 
 from math import inf
 
 from spo_jax.envs.problems.kit import (
     DEPTH,
+    MAX_NODES,
     checked_count,
     checked_nodes,
     checked_number,
+    drawn,
+    matrix_of,
     nearest,
+    nearest_of,
     neighbor_list,
     neighbor_list_to,
+    node_of,
+    nodes_of,
+    number_of,
     rank,
+    tour_of,
 )
 from spo_jax.envs.problems.tsp.kit.search import or_opt, two_opt
 
@@ -47,13 +55,14 @@ __all__ = [
 
 def neighbors(dist, k):
     """For every node the k nearest others (at most 64), nearest first: a tuple of tuples."""
+    dist, k = matrix_of(dist), checked_count(k)
     return tuple(tuple(neighbor_list(dist, node, 0, k)) for node in range(len(dist)))
 
 
 def cost(dist, tour):
     """The length of a tour."""
-    checked_nodes(tour, end=len(dist))
-    length = 0.0
+    dist = matrix_of(dist)
+    tour, length = tour_of(dist, tour), 0.0
     for i, node in enumerate(tour):
         length += dist[tour[i - 1]][node]
     return float(length)
@@ -61,7 +70,11 @@ def cost(dist, tour):
 
 def savings(dist, tour):
     """For each position what the tour gets shorter by without its node: a list of floats."""
-    checked_nodes(tour, end=len(dist))
+    dist = matrix_of(dist)
+    return savings_of(dist, tour_of(dist, tour))
+
+
+def savings_of(dist, tour):
     saved = []
     for i, node in enumerate(tour):
         before, after = tour[i - 1], tour[(i + 1) % len(tour)]
@@ -74,24 +87,30 @@ def savings(dist, tour):
 
 def remove(tour, nodes):
     """(tour without `nodes`, those of `nodes` that were in it)."""
+    tour = nodes_of(tour)
     checked_nodes(tour)
+    return without(tour, nodes_of(nodes))
+
+
+def without(tour, nodes):
     gone = set(nodes)
     return [node for node in tour if node not in gone], [node for node in tour if node in gone]
 
 
 def radial_removal(dist, tour, center, count):
     """Remove the `count` nodes nearest to the node `center`, which may be outside the tour."""
-    checked_nodes([center], end=len(dist))
-    checked_nodes(tour, end=len(dist))
-    return remove(tour, nearest(dist, center, tour, count))
+    dist = matrix_of(dist)
+    tour, center, count = tour_of(dist, tour), node_of(center, len(dist)), checked_count(count)
+    return without(tour, nearest_of(dist, center, tour, count))
 
 
 def segment_removal(tour, center, count):
     """Remove `count` consecutive nodes with `center` in their middle."""
+    tour = nodes_of(tour)
     checked_nodes(tour)
-    count = min(checked_count(count), len(tour))
+    center, count = node_of(center, MAX_NODES + 1), min(checked_count(count), len(tour))
     start = tour.index(center) - count // 2
-    return remove(tour, [tour[(start + i) % len(tour)] for i in range(count)])
+    return without(tour, [tour[(start + i) % len(tour)] for i in range(count)])
 
 
 def string_removal(dist, tour, center, count, rng, length=10):
@@ -99,21 +118,20 @@ def string_removal(dist, tour, center, count, rng, length=10):
 
     The strings go through the nodes nearest to `center`, at a random offset. Two draws a string.
     """
-    checked_nodes([center], end=len(dist))
-    checked_nodes(tour, end=len(dist))
-    checked_count(length, 1)
-    count = min(checked_count(count), len(tour))
+    dist = matrix_of(dist)
+    tour, center = tour_of(dist, tour), node_of(center, len(dist))
+    count, length = min(checked_count(count), len(tour)), checked_count(length, 1)
     place = {node: i for i, node in enumerate(tour)}
     chosen = set()
-    for node in nearest(dist, center, tour, len(tour)):
+    for node in nearest_of(dist, center, tour, len(tour)):
         if len(chosen) >= count:
             break
         if node in chosen:
             continue
-        size = 1 + int(rng.random() * min(length, count - len(chosen)))
-        start = place[node] - int(rng.random() * size)
+        size = 1 + int(drawn(rng) * min(length, count - len(chosen)))
+        start = place[node] - int(drawn(rng) * size)
         chosen.update(tour[(start + i) % len(tour)] for i in range(size))
-    return remove(tour, chosen)
+    return without(tour, chosen)
 
 
 def related_removal(dist, tour, center, count, rng, power=3.0):
@@ -122,17 +140,18 @@ def related_removal(dist, tour, center, count, rng, power=3.0):
     Two draws a node: which of the removed ones to be near, and the rank len * u ** power in
     the order of distance. O(count * N log N).
     """
-    checked_nodes(tour, end=len(dist))
-    count = min(checked_count(count), len(tour))
+    dist = matrix_of(dist)
+    tour, center = tour_of(dist, tour), node_of(center, len(dist))
+    count, power = min(checked_count(count), len(tour)), number_of(power)
     rest, chosen = list(tour), [center]
     rest.remove(center)
     while len(chosen) < count:
-        row = dist[chosen[int(rng.random() * len(chosen))]]
+        row = dist[chosen[int(drawn(rng) * len(chosen))]]
         ranked = sorted(rest, key=lambda node: row[node])
         node = ranked[rank(rng, len(ranked), power)]
         rest.remove(node)
         chosen.append(node)
-    return remove(tour, chosen)
+    return without(tour, chosen)
 
 
 def worst_removal(dist, tour, count, rng, power=3.0):
@@ -140,24 +159,26 @@ def worst_removal(dist, tour, count, rng, power=3.0):
 
     One draw a node: the rank len * u ** power in the order of savings (Ropke and Pisinger).
     """
-    checked_nodes(tour, end=len(dist))
+    dist = matrix_of(dist)
+    tour, count, power = tour_of(dist, tour), checked_count(count), number_of(power)
     rest, removed = list(tour), []
-    for _ in range(min(checked_count(count), len(tour))):
-        saved = savings(dist, rest)
+    for _ in range(min(count, len(tour))):
+        saved = savings_of(dist, rest)
         ranked = sorted(range(len(rest)), key=lambda i: -saved[i])
         removed.append(rest.pop(ranked[rank(rng, len(ranked), power)]))
-    return remove(tour, removed)
+    return without(tour, removed)
 
 
 def random_removal(tour, count, rng):
     """Remove `count` nodes drawn uniformly; one draw a node."""
+    tour = nodes_of(tour)
     checked_nodes(tour)
     pool = list(tour)
     count = min(checked_count(count), len(pool))
     for i in range(count):
-        j = i + int(rng.random() * (len(pool) - i))
+        j = i + int(drawn(rng) * (len(pool) - i))
         pool[i], pool[j] = pool[j], pool[i]
-    return remove(tour, pool[:count])
+    return without(tour, pool[:count])
 
 
 # --- inserting ------------------------------------------------------------------------------------
@@ -165,7 +186,9 @@ def random_removal(tour, count, rng):
 
 def best_position(dist, tour, node):
     """(added length, index) of the cheapest place of `node`: `tour.insert(index, node)`."""
-    checked_nodes(tour, [node], end=len(dist))
+    dist = matrix_of(dist)
+    tour, node = tour_of(dist, tour), node_of(node, len(dist))
+    checked_nodes(tour, [node])
     added, index = min(_places(dist, tour, node, 0), default=(0.0, 0), key=lambda place: place[0])
     return float(added), index
 
@@ -180,18 +203,18 @@ def ordered_insertion(dist, tour, nodes, *, bound=inf, near=0, blink=0.0, noise=
     noise: costs are compared times 1 + noise * u, a draw for each place.
     O(len(nodes) * len(tour)), or O(len(nodes) * (near + moves of memory)).
     """
-    checked_nodes(tour, nodes, end=len(dist))
-    checked_number(blink, 0, 1)
-    checked_number(noise, 0, 1e6)
-    checked_number(bound, -inf, inf)
-    checked_count(near)
-    grown, added = list(tour), 0.0
+    dist = matrix_of(dist)
+    grown, nodes = tour_of(dist, tour), nodes_of(nodes)
+    checked_nodes(grown, nodes, end=len(dist))
+    bound, near = checked_number(bound, -inf, inf), checked_count(near)
+    blink, noise = checked_number(blink, 0, 1), checked_number(noise, 0, 1e6)
+    added = 0.0
     for node in nodes:
         best = None
         for price, index in _places(dist, grown, node, near):
-            compared = price * (1.0 + noise * rng.random()) if noise else price
+            compared = price * (1.0 + noise * drawn(rng)) if noise else price
             if best is None or compared < best:
-                if blink and best is not None and rng.random() < blink:
+                if blink and best is not None and drawn(rng) < blink:
                     continue
                 best, paid, place = compared, price, index
         if best is None:
@@ -213,13 +236,12 @@ def regret_insertion(dist, tour, nodes, *, k=2, weight=0.0, bound=inf, near=0, n
     bound, near: as in `ordered_insertion`. O(len(nodes) * (len(nodes) + len(tour))), at worst a
         factor len(tour) more.
     """
-    checked_nodes(tour, nodes, end=len(dist))
-    checked_count(k, 1)
-    checked_count(near)
-    checked_number(weight, -1e6, 1e6)
-    checked_number(noise, 0, 1e6)
-    checked_number(bound, -inf, inf)
-    grown, waiting, added = list(tour), list(nodes), 0.0
+    k, weight = checked_count(k, 1), checked_number(weight, -1e6, 1e6)
+    dist = matrix_of(dist)
+    grown, waiting, added = tour_of(dist, tour), nodes_of(nodes), 0.0
+    checked_nodes(grown, waiting, end=len(dist))
+    bound, near = checked_number(bound, -inf, inf), checked_count(near)
+    noise = checked_number(noise, 0, 1e6)
     while waiting:
         best = None
         for node in waiting:
@@ -230,7 +252,7 @@ def regret_insertion(dist, tour, nodes, *, k=2, weight=0.0, bound=inf, near=0, n
                 score += price - prices[0]
             score -= weight * prices[0]
             if noise:
-                score *= 1.0 + noise * rng.random()
+                score *= 1.0 + noise * drawn(rng)
             if best is None or score > best:
                 best, chosen, paid = score, node, prices[0]
                 place = next(index for price, index in found if price == paid)

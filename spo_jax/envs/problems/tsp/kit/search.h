@@ -28,6 +28,7 @@ static bool take_search(Call *c, PyObject *dist, PyObject *tour, PyObject *nodes
     for (int i = 0; i < list.count; i++)
         if (!seen[list.nodes[i]])
             return refuse("a node is not in the tour");
+    s->moves = most_moves(s->moves, s->tour.count);
     s->place = places_of(c, &s->tour, c->m->n);
     return s->place != NULL && queue_new(c, &s->queue, &list, c->m->n);
 }

@@ -3,9 +3,13 @@
 from spo_jax.envs.problems.kit import (
     checked_count,
     checked_nodes,
+    matrix_of,
+    most_moves,
     near_by,
     neighbor_list,
     neighbor_list_to,
+    nodes_of,
+    tour_of,
     way,
 )
 
@@ -21,7 +25,7 @@ def two_opt(dist, tour, nodes, *, near=10, moves=1000):
     change places, which turns nothing round (or-3opt). O(len(nodes) * near + moves * len(tour)),
     with or-3opt O(len(nodes) * near ** 2 + moves * len(tour)).
     """
-    tour, queue = _checked_search(dist, tour, nodes, near, moves)
+    dist, tour, queue, near, moves = _checked_search(dist, tour, nodes, near, moves)
     place = {node: i for i, node in enumerate(tour)}
     lengths = _both_ways(dist, tour)
     while queue and moves:
@@ -120,8 +124,8 @@ def or_opt(dist, tour, nodes, *, length=3, near=10, moves=1000):
     the first gain, goes on at the nodes whose edges changed, and stops after `moves` moves.
     O(len(nodes) * length * near + moves * len(tour)).
     """
-    tour, queue = _checked_search(dist, tour, nodes, near, moves)
-    checked_count(length, 1)
+    dist, tour, queue, near, moves = _checked_search(dist, tour, nodes, near, moves)
+    length = checked_count(length, 1)
     while queue and moves:
         a = queue.pop(0)
         move = _or_opt_move(dist, tour, a, length, near)
@@ -174,11 +178,11 @@ def _or_opt_move(dist, tour, a, length, near):
 
 
 def _checked_search(dist, tour, nodes, near, moves):
-    """Copies of `tour` and `nodes`. Raises ValueError."""
-    checked_nodes(tour, end=len(dist))
-    checked_nodes(nodes)
-    checked_count(near)
-    checked_count(moves)
+    """All of them, converted. Raises TypeError, ValueError."""
+    dist = matrix_of(dist)
+    tour, nodes = tour_of(dist, tour), nodes_of(nodes)
+    near, moves = checked_count(near), checked_count(moves)
+    checked_nodes(nodes, end=len(dist))
     if not set(tour).issuperset(nodes):
         raise ValueError("a node is not in the tour")
-    return list(tour), list(nodes)
+    return dist, tour, nodes, near, most_moves(moves, len(tour))
