@@ -19,6 +19,7 @@ from spo_jax.errors import InputError
 from spo_jax.program import Program, Role
 
 _WORD = re.compile(r"\w+")
+_MOST_READ = 4096  # characters of a strategy: more than a sentence has
 _everything = attrgetter(*(each.name for each in fields(Program)))
 
 
@@ -75,8 +76,8 @@ Panel = Callable[[Population, PanelContext], tuple[Program, ...]]  # see `leader
 
 @lru_cache(maxsize=4096)  # a population's strategies come in every round
 def tokens(strategy: str) -> frozenset[str]:
-    """The lower-cased words and numbers of a strategy sentence."""
-    return frozenset(_WORD.findall(strategy.lower()))
+    """The lower-cased words and numbers of a strategy sentence; of one without end the first."""
+    return frozenset(_WORD.findall(strategy[:_MOST_READ].lower()))
 
 
 def jaccard(a: str, b: str) -> float:

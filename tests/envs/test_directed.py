@@ -2,6 +2,7 @@
 
 import hashlib
 import math
+from dataclasses import replace
 from itertools import combinations, pairwise, permutations
 from random import Random
 
@@ -28,7 +29,7 @@ from spo_jax.envs.problems.tsp.kit import reference as tsp_reference
 from spo_jax.envs.report.directed import remarks_on_pairs
 from spo_jax.envs.run.local import LocalEvaluator
 from spo_jax.errors import InputError
-from spo_jax.program import load_pair
+from spo_jax.program import Pair, load_pair
 
 TSP, CVRP = get_problem("tsp"), get_problem("cvrp")
 SEEDS = st.integers(0, 2**32)
@@ -556,6 +557,9 @@ def test_a_pair_that_reads_distances_itself_is_named():
     assert line.startswith("own.py reads distances in loops of its own")
     assert line.count("\n") == 0
     assert remarks_on_pairs(TSP, [TSP.sample(5, 1, 0)[0]], {"own.py": own}) == []
+    for text in ("-" * 5_000 + "1", "dist" + "[0]" * 5_000, "no code", "\0"):
+        unread = Pair(own.destroy, replace(own.repair, source=text))
+        assert remarks_on_pairs(TSP, [tsp(5, 0)], {"unread": unread}) == []
     assert remarks_on_pairs(CVRP, [cvrp(5, 0)], {"shipped": load_pair(CVRP.pair)}) == []
 
 

@@ -2,6 +2,7 @@
 
 import json
 import math
+import time
 from collections import Counter
 
 import pytest
@@ -311,6 +312,19 @@ def test_answers_of_reflections():
     assert read_flash("analysis: a\nExperience : b") == ("a\n", "b")
     assert read_flash("## Experience: only this") == ("", "only this")
     assert read_flash("no form at all") == ("", "no form at all")
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["\n" * 60_000, " \n\t" * 20_000, "*" * 60_000, "1:" + " " * 60_000, "1:" + "1" * 60_000,
+     "1: 1\n" * 12_000, "experience\n" * 5_000, "1" * 60_000, "\n" * 30_000 + "1"],
+)  # fmt: skip
+def test_an_answer_of_blanks_is_read_once(text: str) -> None:
+    """In milliseconds: where each place is a new beginning it takes ten seconds and more."""
+    begun = time.process_time()
+    assert read_flash(text) == ("", text)
+    read_ranges(text, ())
+    assert time.process_time() - begun < 2
 
 
 def test_ranges_in_an_answer():

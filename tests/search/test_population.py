@@ -19,6 +19,7 @@ from spo_jax.search.population import (
     jaccard,
     leader_panel,
     ranked_survivors,
+    tokens,
 )
 
 NAN = math.nan
@@ -262,3 +263,11 @@ class TestLeaderPanel:
         random.shuffle(population)
         assert lead(tuple(population), size, self.FIXED) == panel
         assert len({program.digest for program in panel}) == len(panel) <= size + 2
+
+
+def test_a_strategy_without_end_is_read_in_part() -> None:
+    """Distances are taken between all survivors and all candidates."""
+    long = [" ".join(f"w{7 * j + k}" for j in range(10_000)) for k in range(2)]
+    assert len(tokens(long[0])) < 1_000
+    assert jaccard(*long) > 0.99
+    assert jaccard(long[0], long[0] + " more") == 0.0

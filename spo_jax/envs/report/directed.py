@@ -8,7 +8,8 @@ import ast
 from collections.abc import Iterable, Mapping
 
 from spo_jax.envs.problem import DIST, Instance, Problem
-from spo_jax.program import Pair, Program
+from spo_jax.errors import Rejection
+from spo_jax.program import Pair, Program, parse_tree
 from spo_jax.words import KIT
 
 
@@ -32,7 +33,10 @@ def _reads(program: Program) -> bool:
 
     The sum of a row, which stands for how remote a node is, does not count.
     """
-    tree = ast.parse(program.source)
+    try:
+        tree = parse_tree(program.source)
+    except Rejection:  # which the gate will say
+        return False
     kit = {KIT}  # what it and its functions are called
     handed: set[int] = set()  # uses of `dist` that read no single distance
     for node in ast.walk(tree):

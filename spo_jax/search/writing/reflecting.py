@@ -8,12 +8,15 @@ from spo_jax.program import Pair, Program, Prompt
 from spo_jax.program.constants import Constant
 from spo_jax.search.writing.prompts import Templates
 
-_EXPERIENCE = re.compile(r"(?im)^[\s*#_-]*experience[\s*_]*:[\s*_]*")
-_ANALYSIS = re.compile(r"(?im)^[\s*#_-]*analysis[\s*_]*:[\s*_]*")
+# A label stands in one line, and no part of a pattern takes what the next could: a text of blanks
+# or digits is read once, not from each of its places again.
+_EXPERIENCE = re.compile(r"(?im)^[ \t*#_-]*experience[ \t*_]*:[\s*_]*")
+_ANALYSIS = re.compile(r"(?im)^[ \t*#_-]*analysis[ \t*_]*:[\s*_]*")
 _FARTHEST = 1e9
-_NUMBER = r"([-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)"
+_NUMBER = r"([-+]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d+)?)"
 _RANGE = re.compile(
-    rf"(?m)^[\s*`#(-]*(\d+)[\s)`*]*[:.=]\s*[\[(]?\s*{_NUMBER}\s*(?:,|to|\.\.)\s*{_NUMBER}"
+    rf"(?m)^[ \t*`#(-]*(\d+)[ \t)`*]*[:.=][ \t]*(?:[\[(][ \t]*)?{_NUMBER}[ \t]*(?:,|to|\.\.)[ \t]*"
+    rf"{_NUMBER}"
 )
 
 
