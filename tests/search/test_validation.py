@@ -11,6 +11,7 @@ from spo_fakes import Evaluator, Generator, small
 
 import spo_jax
 from spo_jax import presets
+from spo_jax.cli import main
 from spo_jax.config import Settings
 from spo_jax.envs.problem import Baseline, Instance, Problem
 from spo_jax.envs.problems import get_problem
@@ -181,7 +182,9 @@ def test_few_controls_are_joined_by_the_other_finalists() -> None:
     assert Finals(alike).best("utility") == alike[0]
 
 
-def test_the_refused_are_the_same_from_the_store(tmp_path: Path) -> None:
+def test_the_refused_are_the_same_from_the_store(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     """A failure is stored as no value, as what was not measured is; the choice is the same."""
     with finished(tmp_path, select="utility") as store:
         named = store.candidates(3)
@@ -197,6 +200,8 @@ def test_the_refused_are_the_same_from_the_store(tmp_path: Path) -> None:
             why for _, why in finals.refused("utility")
         ]
         assert store.export_best(store.best()) == ""
+        assert main(["export", str(store.path), "--select", "validation", "--out", "x.py"]) == 2
+        assert "every finalist failed or is refused" in capsys.readouterr().err
     assert load_run(tmp_path / "run").best == finals.finalists[2]
 
 

@@ -180,6 +180,11 @@ def export(args: argparse.Namespace) -> int:
             said, told = of_pair(args.pair, problem), f"{args.pair}, for {problem.name}"
         else:
             best = run.best if args.select is None else run.finals.chosen(args.select)
+            if best is None and run.finals.finalists:
+                raise InputError(
+                    f"{args.pair}: every finalist failed or is refused for --select {args.select}, "
+                    "since it fits the training instances alone; leave --select out"
+                )
             if best is None:
                 raise InputError(
                     f"{args.pair}: no pair of this run was measured for --select {args.select}: "
