@@ -104,21 +104,29 @@ def mark(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
 
 
 @pytest.fixture
-def folder() -> Iterator[str]:
-    """For sockets, whose paths must be short."""
-    found = tempfile.mkdtemp(prefix="spo-ray-", dir="/tmp")
+def folder(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """Ray's in place of /tmp/ray, which may be somebody else's. Sockets need a short path."""
+    places = ("/tmp", "/dev/shm", tempfile.gettempdir())
+    usable = [each for each in places if os.access(each, os.W_OK) and len(each) <= 20]
+    if not usable:
+        pytest.skip("Ray's sockets need a folder with a short path that can be written, as /tmp")
+    found = tempfile.mkdtemp(prefix="spo-ray-", dir=usable[0])
+    monkeypatch.setenv("RAY_TMPDIR", found)
+    made_for_ray(found)
     yield found
     shutil.rmtree(found, ignore_errors=True)
 
 
+def made_for_ray(folder: str) -> None:
+    """Where Ray notes its address; it does not make that folder."""
+    (Path(folder) / "ray").mkdir(parents=True)
+
+
 @pytest.fixture
-def cluster(folder: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+def cluster(folder: str) -> Iterator[Any]:
     """A head without CPUs."""
     from ray.cluster_utils import Cluster
 
-    # Where it notes its address; it does not make the folder, which a new machine lacks.
-    monkeypatch.setenv("RAY_TMPDIR", folder)
-    (Path(folder) / "ray").mkdir()
     made = Cluster(
         initialize_head=True,
         head_node_args={
@@ -392,6 +400,7 @@ def test_a_head_that_dies_ends_the_run_and_it_resumes(
     assert not any("Traceback" in line for line in lines), lines
     wait_until(lambda: not processes(folder), 30)
     shutil.rmtree(folder)
+    made_for_ray(folder)
     # On another cluster, and from there on this machine alone.
     port = free_port()
     with head(port, folder, cpus=2):

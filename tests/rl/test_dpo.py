@@ -187,7 +187,7 @@ def test_the_reference_is_the_base_whatever_the_adapter() -> None:
 # --- a training -----------------------------------------------------------------------------------
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_a_training_prefers_what_is_preferred_and_compiles_once() -> None:
     config = DpoConfig(epochs=4, batch=2, micro_batch=4, ladder=FEW)
     trainer, pairs = make(config), preferences(5)

@@ -105,12 +105,24 @@ def test_scores_of_another_length_are_one_sentence(run, table, scores):
             reads(run)
 
 
+def some_values():
+    """(table, column, values) of every column: a third of the values by turns, and all as slow."""
+    found = []
+    for k, (table, column) in enumerate(columns()):
+        slow = pytest.param(table, column, VALUES, marks=pytest.mark.slow, id=f"{table}-{column}")
+        found += [
+            pytest.param(table, column, VALUES[k % 3 :: 3], id=f"{table}-{column}-some"),
+            slow,
+        ]
+    return found
+
+
 @pytest.mark.long
-@pytest.mark.parametrize(("table", "column"), columns())
-def test_no_value_is_too_odd_for_a_sentence(whole, tmp_path, table, column):
+@pytest.mark.parametrize(("table", "column", "values"), some_values())
+def test_no_value_is_too_odd_for_a_sentence(whole, tmp_path, table, column, values):
     """Every column, in its first row, by values of every kind: it is refused, or can be read."""
     refused = 0
-    for number, value in enumerate(VALUES):
+    for number, value in enumerate(values):
         path = shutil.copytree(whole, tmp_path / str(number))
         with sqlite3.connect(path / DATABASE) as db:
             first = f"SELECT {column} FROM {table} LIMIT 1"
@@ -129,7 +141,7 @@ def test_no_value_is_too_odd_for_a_sentence(whole, tmp_path, table, column):
             assert "\n" not in str(error)  # noqa: PT017
     free = {"condition", "form", "strategy", "source", "derivation", "reason", "digest", "status"}
     free |= {"subject", "destroy", "repair", "text", "operator", "shortened", "stage", "name"}
-    assert refused or column in free
+    assert refused or column in free or values != VALUES
 
 
 @pytest.mark.parametrize("table", TIMED)

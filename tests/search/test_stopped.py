@@ -53,7 +53,7 @@ def stopped(home, moment, line, by="SIGTERM"):
 @pytest.mark.parametrize(
     ("by", "code", "moments"),
     [
-        ("SIGTERM", 143, ["1:sampling", "1:update"]),
+        ("SIGTERM", 143, ["1:update"]),
         ("SIGINT", 130, ["1:commit"]),
         pytest.param("SIGTERM", 143, MOMENTS, marks=pytest.mark.slow),
     ],
