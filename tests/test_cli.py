@@ -91,8 +91,8 @@ FILES: dict[str, str | bytes] = {
     "cut.tsp": TSP[: TSP.index("7 20")],
     "explicit.tsp": TSP.replace("EUC_2D", "EXPLICIT"),
     "a_sop.tsp": TSP.replace("TYPE : TSP", "TYPE : SOP"),
-    "two.tsp": TSP.replace("DIMENSION : 10", "DIMENSION : 2").replace(
-        TSP[TSP.index("3 20") : -4], ""
+    "one.tsp": TSP.replace("DIMENSION : 10", "DIMENSION : 1").replace(
+        TSP[TSP.index("2 10") : -4], ""
     ),
     "nan.tsp": TSP.replace("4 30 0", "4 nan 0"),
     "infinite.tsp": TSP.replace("4 30 0", "4 inf 0"),
@@ -174,7 +174,7 @@ BAD = [
     (solve("cut.tsp"), "cut.tsp"),
     (solve("explicit.tsp"), "EDGE_WEIGHT_FORMAT is missing"),
     (solve("a_sop.tsp"), "SOP"),
-    (solve("two.tsp"), "at least 3"),
+    (solve("one.tsp"), "at least 2"),
     (solve("nan.tsp"), "nan"),
     (solve("infinite.tsp"), "inf"),
     (solve("repeated.tsp"), "node id 3"),

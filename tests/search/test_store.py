@@ -526,10 +526,10 @@ def test_export_writes_a_pair_file_once(tmp_path, capsys):
     with start(tmp_path / "run") as store:
         fill(store, rounds=1)
     out = tmp_path / "pair.py"
-    assert export(run=str(tmp_path / "run"), out=str(out)) == 0
+    assert export(pair=str(tmp_path / "run"), out=str(out)) == 0
     assert load_pair(out).repair.strategy == load_run(tmp_path / "run").best.pair.repair.strategy
     with pytest.raises(InputError, match="exists"):
-        export(run=str(tmp_path / "run"), out=str(out))
+        export(pair=str(tmp_path / "run"), out=str(out))
     capsys.readouterr()
 
 
@@ -539,11 +539,11 @@ def test_export_gives_the_finalist_of_either_rule(tmp_path, capsys):
         fill(store, rounds=1)
         first, second = store.candidates(2)
         with pytest.raises(InputError, match="no pair of this run was measured for --select util"):
-            export(run=str(tmp_path / "run"), out=str(out), select="utility")
+            export(pair=str(tmp_path / "run"), out=str(out), select="utility")
         finals = (replace(first, validation=0.6), replace(second, validation=0.7))
         store.commit_finals(Finals(finals))
     for rule, best in (("utility", first), ("validation", second)):
-        assert export(run=str(tmp_path / "run"), out=str(out), select=rule) == 0
+        assert export(pair=str(tmp_path / "run"), out=str(out), select=rule) == 0
         assert load_pair(out).repair.strategy == best.pair.repair.strategy
         out.unlink()
 
@@ -755,9 +755,9 @@ def test_adapters_of_a_run_that_has_none(tmp_path):
     with start(tmp_path / "run") as store:
         fill(store, rounds=1)
     with pytest.raises(InputError, match="has trained no adapters"):
-        export(run=str(tmp_path / "run"), adapters=str(tmp_path / "out"))
+        export(pair=str(tmp_path / "run"), adapters=str(tmp_path / "out"))
     with pytest.raises(InputError, match="nothing to export"):
-        export(run=str(tmp_path / "run"))
+        export(pair=str(tmp_path / "run"))
     assert not (tmp_path / "out").exists()
 
 
