@@ -403,3 +403,41 @@ def test_the_time_of_the_gate_is_not_the_programs() -> None:
     pair = Pair(Program.from_source("destroy", text), good.repair)
     with LocalEvaluator(get_problem("tsp")) as e:  # 10 s for 500 steps, so 0.02 for one
         assert e.run([pair], get_problem("tsp").sample(SIZE, 1, 7), (0,), 1).ok.all()
+
+
+def _pair(destroy: str) -> Pair:
+    repair = "def repair(dist, partial, removed, z, rng):\n    return partial + removed\n"
+    return Pair(Program.from_source("destroy", destroy), Program.from_source("repair", repair))
+
+
+def test_the_index_of_a_rollout_changes_nothing():
+    """Python keeps whole numbers up to 256; one above would take memory that programs can see."""
+    program = (
+        "import math\n"
+        "def destroy(dist, tour, z, rng):\n"
+        "    for _ in range(hash(math.inf - math.inf) // 16 % 7):\n        rng.random()\n"
+        "    i = int(rng.random() * len(tour))\n    return tour[:i] + tour[i + 1 :], [tour[i]]\n"
+    )
+    [instance] = get_problem("tsp").sample(6, 1, 0)
+    with LocalEvaluator(get_problem("tsp"), 1) as evaluator:
+        costs = {
+            evaluator.run([_pair(program)], [instance], [*range(1, n), 0], 2).best_cost[
+                0, 0, -1, -1
+            ]
+            for n in (1, 256, 258)
+        }
+    assert len(costs) == 1
+
+
+def test_memory_in_company_is_not_more_than_alone():
+    """What reading other instances has freed gives no rollout more than it has by itself."""
+    small, large = get_problem("tsp").sample(10, 1, 0), get_problem("tsp").sample(500, 3, 1)
+    with LocalEvaluator(get_problem("tsp"), 1, memory_mb=64) as evaluator:
+        for count in (4100, 4350, 5000):
+            program = (
+                "def destroy(dist, tour, z, rng):\n"
+                f"    y = [[0] * 2000 for _ in range({count})]\n    return tour[1:], tour[:1]\n"
+            )
+            alone = evaluator.run([_pair(program)], small, (0,), 1).status[0, 0, 0]
+            together = evaluator.run([_pair(program)], [*large, *small], (0,), 1, fail_fast=False)
+            assert together.status[0, -1, 0] == alone

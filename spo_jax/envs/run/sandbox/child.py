@@ -253,7 +253,7 @@ class Child:
         if not all(isolation.is_plain(known.arguments("rows")) for known in rules.values()):
             return EXIT_ISOLATE
         cpu_seconds = int(job.cpu_seconds * len(tasks)) + 2
-        confine.confine_task(job.memory, cpu_seconds, self.filters.task)
+        confine.confine_task(job.memory, cpu_seconds, self.filters.task, shared=True)
         gc.collect()
         gc.freeze()
         for prefix, task, place in tasks:

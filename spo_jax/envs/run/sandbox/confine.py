@@ -226,6 +226,25 @@ def free_address_space() -> None:
     resource.setrlimit(resource.RLIMIT_AS, (hard, hard))
 
 
+class _Heap(ctypes.Structure):
+    """What the C library tells of its heap: mallinfo2."""
+
+    _fields_ = (
+        ("others", ctypes.c_size_t * 8),
+        ("free", ctypes.c_size_t),
+        ("top", ctypes.c_size_t),
+    )
+
+
+if hasattr(_libc, "mallinfo2"):  # from glibc 2.33 on
+    _libc.mallinfo2.restype = _Heap
+
+
+def _free_heap() -> int:
+    """The bytes that were freed and are still mapped, as far as the C library tells."""
+    return _libc.mallinfo2().free if hasattr(_libc, "mallinfo2") else 0
+
+
 def _set_limits(limits: dict[int, int | tuple[int, int]]) -> None:
     for limit, value in limits.items():
         with contextlib.suppress(ValueError, OSError):  # a lower hard limit may stay
@@ -272,16 +291,20 @@ def confine_job(
         os._exit(EXIT_SECCOMP)
 
 
-def confine_task(memory: int, cpu_seconds: int, seccomp: bytes | None) -> None:
+def confine_task(
+    memory: int, cpu_seconds: int, seccomp: bytes | None, *, shared: bool = False
+) -> None:
     """The layers of a process that is about to run a program. It keeps only `RESULT_FD`.
 
-    memory: bytes on top of what it maps now. cpu_seconds: the last resort if the timer fails; its
+    memory: bytes on top of what it maps now. shared: whether several tasks run here. Then what is
+    free of it counts, too, as it hangs on their instances: no task has more here than alone.
+    cpu_seconds: the last resort if the timer fails; its
     signal comes a second before SIGKILL, so a SIGKILL is always from outside. Exits with
     EXIT_SECCOMP if the kernel refuses the filter.
     """
     os.close(JOB_FD)
     os.close(BOARD_FD)
-    space = address_space()
+    space = address_space() - (min(_free_heap(), memory) if shared else 0)
     _set_limits(
         {
             resource.RLIMIT_AS: space + memory,

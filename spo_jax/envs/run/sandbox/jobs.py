@@ -152,7 +152,8 @@ def _with_tasks(
     head = pickle.dumps(job)
     frames = [PREFIX.pack(len(head), 0, not tasks), head]
     for k, task in enumerate(tasks):
-        body = pickle.dumps((task, places[task.instance]))
+        # Its index is in the prefix alone: as a number it would take memory where it is above 256.
+        body = pickle.dumps((replace(task, index=0), places[task.instance]))
         frames += [PREFIX.pack(len(body), task.index, k + 1 == len(tasks)), body]
     return b"".join(frames)
 
