@@ -40,7 +40,7 @@ class Settings(Group):
     problem: Text = knob("tsp", "problem: tsp, cvrp, vrptw or package.module:NAME")
     seed: int = knob(0, "seed of every random stream of the run", 0, 2**63 - 1)
     workers: int = volatile(
-        usable_cores, "worker processes; the results do not depend on it", 1, MAX_WORKERS
+        usable_cores, "worker processes; no rollout depends on how many", 1, MAX_WORKERS
     )
     search: SearchSettings = SearchSettings()
     evaluation: EvaluationSettings = EvaluationSettings()

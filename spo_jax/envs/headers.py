@@ -42,9 +42,18 @@ _READ = {"EDGE_WEIGHT_TYPE", "EDGE_WEIGHT_FORMAT", "NODE_COORD_TYPE", "DISPLAY_D
 
 _LENGTH = re.compile("DIST|DURATION|LENGTH|TIME|RANGE")
 _BARE_LIMIT = re.compile("(VEHICLES?|ROUTES?|TOURS?|SHIFT)*(DISTANCE|DURATION)|(ROUTE|TOUR)LENGTH")
-_BOUND = re.compile("(^|_)(MAX|MIN(?!UTE)|LIMIT|MTSP|WINDOW)")
+# What a word of a field begins with that asks for another problem.
+_BOUND = re.compile(
+    "(^|_)(MAX|MIN(?!UTE)|LIMIT|MTSP|WINDOW|TW|TIME_?WINDOW|TMAX|DEADLINE|HORIZON|RANGE|OPEN|BACKHAUL"
+    "|LINEHAUL|PICKUP|DELIVER|PRECEDENCE|FORBIDDEN|REQUIRED|FIXED_EDGE|SKILL|PRIORIT|SPLIT|DEPOTS"
+    "|OBJECTIVE|COMPATIB|INCOMPATIB|PRIZE|PROFIT|BATTERY|FUEL|BREAK|SHIFT|TRIP|PERIOD|STACK"
+    "|VEHICLE_CAPACIT|CAPACIT(Y|IES)_?[0-9S])"
+)
+# Values with which a field asks for nothing: none of it, or what the problem is anyway.
+_IDLE = {"0", "NO", "NONE", "FALSE", "OFF", "N", "F", "-", "NULL"}
+_IDLE |= {"MIN", "MINIMIZE", "MINIMISE", "DISTANCE", "TOTAL_DISTANCE", "LENGTH", "MINSUM", "COST"}
 _FLEET = re.compile(
-    "(MAX|MIN|MINIMUM|MAXIMUM|NUM|NUMBER|NUMBEROF|NUMOF|NOOF|NO)?(VEHICLES?|TRUCKS?|SALESMEN)"
+    "(MAX|MAXIMUM|NUM|NUMBER|NUMBEROF|NUMOF|NOOF|NO)?(VEHICLES?|TRUCKS?|SALESMEN)"
     "|(VEHICLES?|TRUCKS?)(COUNT|NUMBER|NUM)|FLEET(SIZE)?"
 )
 
@@ -95,7 +104,8 @@ def unused(document: Document, known: Iterable[str]) -> list[str]:
     for key, (line, value) in document.fields.items():
         if key in known or key in ABOUT or key in _READ:
             continue
-        if is_limit(key) or _BOUND.search(key):
+        idle = value.upper() in _IDLE or (key == "DEPOTS" and value == "1")
+        if (is_limit(key) or _BOUND.search(key)) and not idle:
             document.fail(f"{key} {value} is a constraint that is not supported", line)
         found.append(key)
     remarks = [f"not used: {', '.join(found)}"] if found else []

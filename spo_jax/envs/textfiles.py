@@ -211,7 +211,11 @@ class Document:
     def nodes(
         self, n: int, key: str = "NODE_COORD_SECTION", axes: str = "x y"
     ) -> tuple[list[int], np.ndarray]:
-        """The `n` ids and [n, axes] float64 coordinates of a section. Raises InputError."""
+        """The `n` ids and [n, axes] float64 coordinates of a section. Raises InputError.
+
+        Where the ids count the nodes, from 1 or 0, they are in their order, else in the file's:
+        other sections, and solutions, count by them.
+        """
         rows = self.section(key)
         seen: dict[int, int] = {}
         count = len(axes.split())
@@ -221,13 +225,21 @@ class Document:
             if len(words) != count + 1:
                 self.fail(f"expected 'id {axes}', not {shown(' '.join(words))}", row.line)
             node = self.integer(words[0], "a node id", row.line)
+            if node < 0:
+                self.fail(f"a node id must not be negative, as {node} is", row.line)
             if node in seen:
                 self.fail(f"node id {node} was already used in line {seen[node]}", row.line)
             seen[node] = row.line
             coords[k] = [self.number(word, "coordinate", row.line) for word in words[1:]]
         if len(rows) != n:
             self.fail(f"DIMENSION is {n}, but {key} has {len(rows)} nodes")
-        return list(seen), coords
+        ids = list(seen)
+        return (sorted(ids), coords[np.argsort(ids)]) if counted(sorted(ids)) else (ids, coords)
+
+
+def counted(ids: Sequence[int]) -> bool:
+    """Whether ids are 1, 2, 3, ... or 0, 1, 2, ..."""
+    return list(ids) in ([*range(len(ids))], [*range(1, len(ids) + 1)])
 
 
 def not_a_number(word: str) -> str:

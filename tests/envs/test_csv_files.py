@@ -102,8 +102,8 @@ BAD_PLACES = {
     "blank": ("x,y\n0,0\n0,\n4,0\n", "line 3: y is missing"),
     "word": ("x,y\n0,0\nfar,3\n4,0\n", "line 3: x 'far' is not a number"),
     "comma": ("x;y\n0;0\n0,5;3\n4;0\n", "line 3: x '0,5' is not a number: decimals have a point"),
-    "few": ("x,y\n0,0\n", "there are 1 rows of nodes, but at least 2"),
-    "header": ("x,y\n", "there are 0 rows of nodes"),
+    "few": ("x,y\n0,0\n", "line 1: rows of nodes: 1, but at least 2"),
+    "header": ("x,y\n", "line 1: rows of nodes: 0"),
     "twice": ("id,x,y\na,0,0\nb,0,3\na,4,0\n", "line 4: 'a' was already used in line 2"),
     "no id": ("id,x,y\na,0,0\n,0,3\nc,4,0\n", "line 3: the id is missing"),
     "pole": ("lat,lon\n0,0\n2.35,148.85\n148.85,2\n", "line 4: lat 148.85, lon 2 is no place on"),
@@ -186,7 +186,7 @@ def test_matrices_read_back(tmp_path_factory, data):
         ("0,3,4\n3,0,NaN\n4,5,0\n", "the distance to 3 NaN is not a finite number"),
         ("0,3,4\n3,0,5\n", "2 rows of 3 columns are no square matrix"),
         (",A,B,C\nA,0,3,4\nC,3,0,5\nB,4,5,0\n", "line 3: the row is of 'C', the column of 'B'"),
-        ("0\n", "there are 1 rows of nodes, but at least 2"),
+        ("0\n", "line 1: rows of nodes: 1, but at least 2"),
     ],
 )
 def test_bad_matrices_are_one_sentence(tmp_path, text, message):
@@ -427,3 +427,13 @@ def test_tables_in_a_folder_count_where_nothing_else_is(tmp_path):
     assert [path.name for path in parse_spec(str(tmp_path), TSP).paths] == ["a.CSV", "b.csv"]
     table(tmp_path, "any text", "c.tsp")
     assert [path.name for path in parse_spec(str(tmp_path), TSP).paths] == ["c.tsp"]
+
+
+def test_numbers_that_are_not_written_as_such_are_names(tmp_path):
+    """007 and 7 are two stops; a tour of both by number would visit node 7 twice."""
+    for text in ("id,x,y\n007,0,0\n7,3,4\n3,5,0\n", ",7,07,3\n7,0,1,2\n07,1,0,5\n3,2,5,0\n"):
+        path = tmp_path / "stops.csv"
+        path.write_text(text)
+        instance = TSP.read(path)
+        assert instance.file["ids"] == [1, 2, 3]
+        assert len(set(instance.file["names"])) == 3

@@ -189,7 +189,21 @@ def test_limits_on_routes_are_refused_where_they_may_bind(tmp_path, key):
     assert free.digest == cvrplib.read(instance_file(tmp_path, SIX)).digest
 
 
-@pytest.mark.parametrize("key", ["MAX_STOPS", "MIN_ROUTES", "LIMIT_OF_LOADS", "TIME_WINDOW"])
+OTHERS = ["MAX_STOPS", "MIN_ROUTES", "MIN_VEHICLES", "LIMIT_OF_LOADS", "TIME_WINDOW", "TW", "TMAX"]
+OTHERS += [
+    "OPEN",
+    "OPEN_ROUTES",
+    "BACKHAULS",
+    "PRECEDENCE",
+    "FORBIDDEN",
+    "SKILLS",
+    "SPLIT",
+    "DEPOTS",
+]
+OTHERS += ["OBJECTIVE", "DEADLINE", "HORIZON", "RANGE", "VEHICLE_CAPACITY", "CAPACITY2"]
+
+
+@pytest.mark.parametrize("key", OTHERS)
 def test_other_bounds_are_refused(tmp_path, key):
     text = SIX.replace("CAPACITY", f"{key} : 2\nCAPACITY")
     with pytest.raises(InputError, match=f"line 5: {key} 2 is a constraint that is not supported"):
@@ -205,6 +219,8 @@ def test_other_bounds_are_refused(tmp_path, key):
         ("CAPACITY", "VEHICLES_FIXED_COST : 1000\nCAPACITY",
          "VEHICLES_FIXED_COST 1000 is not counted: the cost is the length of the routes"),
         ("CAPACITY", "COLOUR : red\nSPEED : 2\nCAPACITY", "not used: COLOUR, SPEED"),
+        ("CAPACITY", "OPEN : no\nOBJECTIVE : MINSUM\nCAPACITY", "not used: OPEN, OBJECTIVE"),
+        ("CAPACITY", "DISTANCE : 0\nCAPACITY", "DISTANCE is 0, which is taken as no limit"),
         ("1 0\n2 4", "1 9\n2 4", "the depot's demand of 9 is not counted"),
         ("1 0\n2 4", "2 4", None),  # the depot is not listed
         ("EOF\n", "EOF\n7 1 1\n", "not read: line 24, which follows EOF"),
@@ -593,3 +609,21 @@ def test_a_tsp_instance_has_no_routes(tmp_path):
     instance = Instance("tsp", "t", 3, coords, tsplib.euclidean(coords))
     with pytest.raises(InputError, match="no CVRP instance"):
         cvrplib.write_solution(tmp_path / "t.sol", instance, [[1], [2]])
+
+
+def test_customers_count_by_ids_whatever_the_order_of_their_lines(tmp_path):
+    """As LKH reads such a file, and as the .sol of it counts them: customer k is node k + 1."""
+    rows = ["1 0 0", "2 100 0", "3 100 100", "4 0 100", "5 50 200"]
+    text = (
+        "TYPE : CVRP\nDIMENSION : 5\nEDGE_WEIGHT_TYPE : EUC_2D\nCAPACITY : 10\nNODE_COORD_SECTION\n"
+        "ROWS\nDEMAND_SECTION\n1 0\n2 5\n3 5\n4 5\n5 5\nDEPOT_SECTION\n1\n-1\nEOF\n"
+    )
+    costs = set()
+    for order in (rows, [rows[0], rows[1], rows[3], rows[2], rows[4]], rows[::-1]):
+        path = instance_file(tmp_path, text.replace("ROWS", "\n".join(order)))
+        path.with_suffix(".sol").write_text("Route #1: 1 2\nRoute #2: 3 4\nCost 759\n")
+        instance = cvrplib.read(path)
+        assert instance.file["ids"] == [1, 2, 3, 4, 5]
+        costs.add((instance.digest, instance.reference, instance.reference_source))
+    assert len(costs) == 1
+    assert costs.pop()[1] == 759

@@ -346,6 +346,7 @@ BAD = {
         "line 2: DISTANCE 9 is a constraint that is not",
     ),
     "inline": ("NODE_COORD_SECTION\n", "NODE_COORD_SECTION : 1 0 0\n", "stand alone"),
+    "below 0": ("2 10 0", "-1 10 0", "line 8: a node id must not be negative, as -1 is"),
 }
 
 
@@ -520,3 +521,44 @@ def test_writing_replaces_files_but_follows_links_and_keeps_pipes(tmp_path):
     assert os.read(reader, 100) == b"through"
     os.close(reader)
     assert stat.S_ISFIFO(pipe.stat().st_mode)
+
+
+EXPLICIT = """NAME : y
+TYPE : TSP
+DIMENSION : 4
+EDGE_WEIGHT_TYPE : EXPLICIT
+EDGE_WEIGHT_FORMAT : FULL_MATRIX
+EDGE_WEIGHT_SECTION
+0 10 1 10
+10 0 10 1
+1 10 0 1
+10 1 1 0
+NODE_COORD_SECTION
+1 0 0
+2 0 1
+4 1 1
+3 1 0
+EOF
+"""
+
+
+def test_rows_of_a_matrix_are_nodes_whatever_the_order_of_their_places(tmp_path):
+    path = tmp_path / "y.tsp"
+    path.write_text(EXPLICIT)
+    instance = tsplib.read(path)
+    assert instance.file["ids"] == [1, 2, 3, 4]
+    assert instance.coords.tolist() == [[0, 0], [0, 1], [1, 0], [1, 1]]
+    path.write_text(EXPLICIT.replace("4 1 1", "40 1 1"))
+    with pytest.raises(InputError, match="the ids of NODE_COORD_SECTION are not 1 to 4"):
+        tsplib.read(path)
+
+
+@pytest.mark.parametrize(("weight", "place"), [("GEO", "10.2 1000"), ("GEOM", "91 0")])
+def test_places_that_are_not_on_earth(tmp_path, weight, place):
+    path = tmp_path / "far.tsp"
+    path.write_text(
+        f"TYPE : TSP\nDIMENSION : 3\nEDGE_WEIGHT_TYPE : {weight}\nNODE_COORD_SECTION\n"
+        f"1 10 20\n2 {place}\n3 0 5\nEOF\n"
+    )
+    with pytest.raises(InputError, match=f"node 2, latitude .* is no place on earth.*{weight}"):
+        tsplib.read(path)

@@ -145,6 +145,8 @@ def _free(document: Document) -> list[str]:
             remarks.append(f"{key} {value} is not counted: the cost is the length of the routes")
         elif is_limit(key):  # `_require_no_limit` has looked at it
             known.add(key)
+            if document.number(value or "0", key, line) == 0:
+                remarks.append(f"{key} is 0, which is taken as no limit")
     return [*remarks, *unused(document, known)]
 
 

@@ -28,6 +28,7 @@ from spo_jax.envs.reading import AS_STATED, Reading
 from spo_jax.envs.textfiles import (
     Document,
     cost_text,
+    counted,
     load_json,
     scan,
     shown,
@@ -111,6 +112,11 @@ def nodes_of(document: Document, weight: str, distances: str) -> Nodes:
         ids, coords = list(range(1, n + 1)), None
         if pictures:
             ids, coords = document.nodes(n, pictures[0])
+            if not counted(ids):
+                document.fail(
+                    f"the ids of {pictures[0]} are not 1 to {n}: those are the nodes of the rows "
+                    "of an EXPLICIT matrix"
+                )
         found = weights_of(explicit(document, n), distances)
         rule = f"--distances {distances}"
     else:
@@ -123,6 +129,13 @@ def nodes_of(document: Document, weight: str, distances: str) -> Nodes:
     file: dict[str, Any] = {"ids": ids, "edge_weight_type": weight}
     if weight in GEOGRAPHIC and coords is not None:
         file["degrees"] = (degrees(coords) if weight == "GEO" else coords)[:, ::-1]
+        if (wrong := np.abs(file["degrees"]) > (180, 90)).any():
+            k = int(wrong.any(axis=1).argmax())
+            lat, lon = (cost_text(each) for each in coords[k].tolist())
+            document.fail(
+                f"node {ids[k]}, latitude {lat} and longitude {lon}, is no place on earth, which "
+                f"EDGE_WEIGHT_TYPE {weight} asks for"
+            )
         remarks += _of_degrees(weight, coords)
     if len(pictures) > 1:
         remarks.append(f"not used: {pictures[1]}")
@@ -151,10 +164,10 @@ def read(path: str | Path, reading: Reading = AS_STATED) -> Instance:
 
     Its TYPE is TSP, or ATSP where distances depend on the direction.
 
-    Node k is the k-th line of NODE_COORD_SECTION; `file` keeps the file's ids (list of N ints) and
-    its edge_weight_type. The reference is the cost of the `.opt.tour` beside the file or the value
-    in a `solutions.json` beside it, the lower of the two if both exist; of these only the first
-    where `reading` asks for other distances than the file's.
+    Nodes are in the order of their ids where these are 1 to N, else in that of their lines; `file`
+    keeps the ids (list of N ints) and the edge_weight_type. The reference is the cost of the
+    `.opt.tour` beside the file or the value in a `solutions.json` beside it, the lower of the two
+    if both exist; of these only the first where `reading` asks for other distances than the file's.
 
     Raises InputError for a file that is not such an instance. A damaged reference is not an error:
     reference_source says what is wrong.

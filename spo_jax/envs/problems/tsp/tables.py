@@ -78,7 +78,7 @@ class Table:
     def file(self, found: Weights, distances: str, used: Sequence[str] = ()) -> dict[str, Any]:
         """What an instance keeps of the file. used: the columns beside the places that count."""
         names = self.names or []
-        whole = all(name.isdecimal() and len(name) < 16 for name in names)
+        whole = all(_WHOLE.fullmatch(name) and str(int(name)) == name for name in names)
         ids = [int(name) for name in names] if names and whole else []
         file: dict[str, Any] = {"ids": ids or list(range(1, len(self.lines) + 1))}
         remarks = [*self.remarks, *found.remarks(f"--distances {distances}")]
@@ -263,7 +263,7 @@ def _named(found: Sheet, rows: list[Cells]) -> tuple[list[str] | None, list[Cell
                 said = "it is unclear whether the numbers of this row are names or distances"
                 found.fail(f"{said}: write 0 on the diagonal", top)
             return first[1:], body, 1
-        if all(words[1:]):
+        if all(words[1:]) and first[1:] != left[1:]:
             k = next(k for k in range(1, len(first)) if first[k] != left[k])
             said = f"the row is of {shown(left[k])}, the column of {shown(first[k])}"
             found.fail(f"{said}: a matrix has its nodes in one order", below[k - 1][0])
@@ -313,7 +313,7 @@ def _distances(
 
 def _require_two(found: Sheet, n: int) -> None:
     if n < 2:
-        found.fail(f"there are {n} rows of nodes, but at least 2 nodes are needed")
+        found.fail(f"rows of nodes: {n}, but at least 2 are needed", found.rows[0][0])
 
 
 def _require_distinct(found: Sheet, names: Sequence[str] | None, lines: Sequence[int]) -> None:
