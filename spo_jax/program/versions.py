@@ -27,7 +27,7 @@ def version(source: str, role: Role, number: int) -> str:
             end = first.end_lineno or end
         indent = lines[first.lineno - 1][: first.col_offset]
         lines[first.lineno - 1 : end] = [indent + _docstring(role, number)]
-    return _renamed("\n".join(lines), {function.name: f"{role}_v{number}"})
+    return renamed("\n".join(lines), {function.name: f"{role}_v{number}"})
 
 
 def header(source: str, role: Role, number: int) -> str:
@@ -62,14 +62,14 @@ def newest(source: str, role: Role) -> str:
         name = word.id if isinstance(word, ast.Name) else ""
         if named.fullmatch(name) and name != functions[last].name:
             raise Rejection(f"{functions[last].name} calls {name}, an earlier version")
-    return _renamed(kept, {functions[last].name: role})
+    return renamed(kept, {functions[last].name: role})
 
 
 def _docstring(role: Role, number: int) -> str:
     return f'"""{IMPROVED} `{role}_v{number - 1}`."""'
 
 
-def _renamed(source: str, names: dict[str, str]) -> str:
+def renamed(source: str, names: dict[str, str]) -> str:
     """A text with other names; strings and comments stay as they are."""
     lines = source.split("\n")
     try:

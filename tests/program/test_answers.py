@@ -48,17 +48,15 @@ def test_braces(answer, sentence):
 @pytest.mark.parametrize(
     ("how", "answer", "reason"),
     [
-        ("braces", f"```python\n{CODE}```", "no sentence in braces before the code"),
-        ("braces", "{A sentence of words.}", "no code"),
-        ("code", "no idea", "no code"),
-        ("code", f"```python\n{CODE}", "the code fence is not closed"),
-        ("code", "```python\n\n```", "the code fence is empty"),
+        ("braces", "{A sentence of words.}", "no function named destroy, in a fence or without"),
+        ("code", "no idea", "no function named destroy, in a fence or without"),
+        ("code", "```python\n\n```", "no function named destroy, in a fence or without"),
         ("code", "```python\nx = 1\n```", "no function named destroy"),
-        ("code", "def destroy(a:\n", "syntax error"),
-        ("labels", CODE, "no STRATEGY: line"),
+        ("code", "def destroy(a:\n", "no complete function named destroy.*syntax error in line 1"),
+        ("labels", CODE.replace("1\n", "(\n"), "no complete function named destroy.*syntax error"),
     ],
 )
-def test_the_first_missing_part_is_named(how, answer, reason):
+def test_the_reason_says_what_was_looked_for(how, answer, reason):
     with pytest.raises(Rejection, match=reason):
         parse_answer(how, "destroy", answer)
 

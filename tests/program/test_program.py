@@ -38,15 +38,15 @@ def test_answers_are_read_in_every_dress(text: str | bytes) -> None:
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
-        ("CODE:\n" + CODE, "no STRATEGY"),
-        ("STRATEGY: x.\n" + CODE, "no CODE"),
-        (answer(""), "CODE: section is empty"),
-        (answer(CODE, "STRATEGY:"), "sentence is empty"),
-        (answer("```python\n" + CODE), "fence is not closed"),
-        (answer("x = 1\n"), "no function named destroy (found: none)"),
+        (answer(""), "no function named destroy, in a fence or without"),
+        (answer("x = 1\n"), "no function named destroy, in a fence or without (found: none)"),
         (answer("def f(a):\n  pass\ndef g(a):\n  pass\n"), "found: f, g"),
-        (answer(CODE + CODE), "defined 2 times"),
+        (
+            answer("def destroy(:\n"),
+            "no complete function named destroy, in a fence or without: syn",
+        ),
         (answer("def destroy(:\n"), "syntax error in line 1"),
+        (answer("```python\n" + CODE[:-20] + "["), "no complete function named destroy"),
         (answer("def destroy(a):\n    return " + "(" * 300 + ")" * 300), "nest"),
         ("", "empty"),
         (b"\xff\xfe", "not UTF-8"),
