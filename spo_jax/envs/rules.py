@@ -6,7 +6,7 @@ from itertools import chain, filterfalse
 from typing import Any, Literal
 
 from spo_jax.envs.instance import Instance
-from spo_jax.envs.views import frozen, node_list, nodes_of, rows
+from spo_jax.envs.views import frozen, node_list, nodes_of, removed_list, rows
 
 Solution = Any  # a list of integers (a tour), or a list of such lists (routes); or what you like
 Layout = Literal["rows", "array"]
@@ -71,7 +71,7 @@ class Rules:
             raise Infeasible(f"returned no ({self.partial}, removed_{self.item}s)")
         nested = _nested(current)
         partial = (nodes_of if nested else node_list)(output[0])
-        removed = node_list(output[1])
+        removed = removed_list(output[1])
         if partial is None:
             kind = "a list of lists" if nested else "a list"
             raise Infeasible(f"{self.partial} must be {kind} of integers")

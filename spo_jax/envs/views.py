@@ -47,6 +47,18 @@ def node_list(value: object) -> list[int] | None:
     return None
 
 
+def removed_list(value: object) -> list[int] | None:
+    """What a destroy says that it removed, as `node_list` has it.
+
+    Also of a set, in ascending order, and of a single integer.
+    """
+    kind = type(value)
+    if kind is set or kind is frozenset:
+        nodes = node_list([*value])  # type: ignore[misc]
+        return None if nodes is None else sorted(nodes)
+    return node_list([value] if kind in _INTEGERS else value)
+
+
 _INTEGERS = {int, np.int8, np.int16, np.int32, np.int64, np.uint8, np.uint16, np.uint32, np.uint64}
 _INTEGERS |= {np.longlong, np.ulonglong, np.intc, np.uintc}
 

@@ -20,7 +20,7 @@ def run(code: str, seed: int = 0) -> dict:
 def test_every_listed_name_answers() -> None:
     rng = make_rng(1)
     assert all(callable(getattr(rng, name)) for name in RNG)
-    for forbidden in ("seed", "getstate", "setstate", "bit_generator", "spawn", "bytes"):
+    for forbidden in ("getstate", "setstate", "bit_generator", "spawn", "bytes"):
         assert not hasattr(rng, forbidden)
 
 
@@ -111,7 +111,7 @@ def test_imports_give_the_listed_members_and_nothing_else() -> None:
     for module in ("math", "np"):
         listed = MODULES["numpy" if module == "np" else module]
         assert set(vars(space[module])) <= listed
-    for name in ("load", "save", "random", "ctypeslib", "lib", "frombuffer", "memmap", "seterr"):
+    for name in ("load", "save", "ctypeslib", "lib", "frombuffer", "memmap", "seterr"):
         assert not hasattr(space["np"], name)
     for line in ("import os", "import numpy.lib", "from os import path", "open('x')", "eval('1')"):
         with pytest.raises((ImportError, NameError)):

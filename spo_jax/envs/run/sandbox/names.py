@@ -71,7 +71,7 @@ _NUMPY = _words(
     array_equal isscalar ndim shape size nan_to_num fill_diagonal apply_along_axis
     argpartition partition errstate linalg
     inf nan pi e newaxis ndarray generic integer signedinteger unsignedinteger floating number
-    bool_ int_ int8 int16 int32 int64 intp uint8 uint16 uint32 uint64 float16 float32 float64
+    random bool_ int_ int8 int16 int32 int64 intp uint8 uint16 uint32 uint64 float16 float32 float64
     """
 )
 
@@ -104,12 +104,15 @@ _TYPING = _ABC | _words(
     """
 )
 
-# Classes for annotations; their replacements here do nothing.
-HINTS = _words("Random")
+# What makes or seeds a generator elsewhere: here it gives the rollout's own, or does nothing.
+RNG_MAKERS = _words("Random seed default_rng RandomState Generator")
+# What the gate puts around a set or a dict at the top of a program, which cannot name it.
+FROZEN_SET, FROZEN_DICT = "__frozenset__", "__frozen_dict__"
 
 MODULES: dict[str, frozenset[str]] = {
     "math": _MATH,
-    "random": RNG | HINTS,
+    "random": RNG | RNG_MAKERS,
+    "numpy.random": RNG | RNG_MAKERS | _words("rand randn random_sample"),
     "numpy": _NUMPY,
     "numpy.linalg": _LINALG,
     "numpy.typing": _words("ArrayLike NDArray"),
@@ -127,6 +130,8 @@ MODULES: dict[str, frozenset[str]] = {
 
 ATTRIBUTES = (
     RNG
+    | RNG_MAKERS
+    | {"__getitem__"}  # x.__getitem__ is a key function that does what x[...] does
     | _LINALG
     | _words(
         """

@@ -16,19 +16,26 @@ import itertools
 import math
 import operator
 import random
-from types import SimpleNamespace
+from types import MappingProxyType, SimpleNamespace
 from typing import Any
 
 import numpy as np
 
-from spo_jax.envs.run.sandbox.names import BUILTINS, HINTS, MODULES, RNG
+from spo_jax.envs.run.sandbox.names import (
+    BUILTINS,
+    FROZEN_DICT,
+    FROZEN_SET,
+    MODULES,
+    RNG,
+    RNG_MAKERS,
+)
 from spo_jax.words import KIT
 
 
 class Rng:
     """Random numbers for one rollout; see `make_rng`."""
 
-    __slots__ = tuple(sorted(RNG | HINTS))
+    __slots__ = tuple(sorted(RNG | RNG_MAKERS))
 
     def __copy__(self) -> "Rng":
         return self
@@ -147,8 +154,9 @@ def make_rng(seed: int, *, arrays: bool = True) -> Rng:
         return lambda *args, **kwargs: getattr(core, name)(*args, **kwargs)
 
     rng = Rng()
-    for name in HINTS:
-        object.__setattr__(rng, name, _HINT)
+    for name in RNG_MAKERS:
+        made = None if name == "seed" else rng
+        object.__setattr__(rng, name, lambda *ignored, made=made, **named: made)
     for name in RNG:
         if name in ours:
             method = ours[name]
@@ -198,6 +206,7 @@ def _members(module: str, source: object) -> SimpleNamespace:
 def _numpy() -> SimpleNamespace:
     members = _members("numpy", np)
     members.linalg = _members("numpy.linalg", np.linalg)
+    del members.random  # `make_globals` has the rollout's
     # Unwritten memory would make results depend on earlier rollouts.
     members.empty, members.empty_like = np.zeros, np.zeros_like
     # Floating-point warnings are off in a child; a real errstate could hold a callback.
@@ -238,7 +247,11 @@ _SHIMS: dict[str, object] = {
 
 
 def make_globals(rng: Rng, kit: SimpleNamespace | None = None) -> dict[str, Any]:
-    """A fresh module namespace whose `import random` is `rng`, and whose `import lns` is `kit`."""
+    """A fresh module namespace whose `import random` is `rng`, and whose `import lns` is `kit`.
+
+    `numpy.random` is `rng` too, with the names and the upper ends that NumPy's functions have.
+    """
+    own: dict[str, SimpleNamespace] = {}
 
     def import_(name, globals=None, locals=None, fromlist=(), level=0):
         if type(fromlist) is list:
@@ -247,13 +260,33 @@ def make_globals(rng: Rng, kit: SimpleNamespace | None = None) -> dict[str, Any]
             return builtins.__import__(name, globals, locals, fromlist, level)
         if name == "random":
             return rng
+        if level == 0 and name.partition(".")[0] == "numpy" and "numpy.random" not in own:
+            own["numpy.random"] = _numpy_random(rng)
+            own["numpy"] = SimpleNamespace(**vars(_NUMPY), random=own["numpy.random"])
+        if level == 0 and name in own:
+            return own[name] if fromlist else own["numpy"]
         shim = (kit if name == KIT else _SHIMS.get(name)) if level == 0 else None
         if shim is None:
             raise ImportError(f"module {name!r} is not available")
-        return shim if fromlist or "." not in name else _SHIMS[name.split(".")[0]]
+        first = name.split(".")[0]
+        return shim if fromlist or "." not in name else own.get(first) or _SHIMS[first]
 
     return {"__builtins__": {**_BUILTINS, "__import__": import_}, "__name__": "program"}
 
 
+def _numpy_random(rng: Rng) -> SimpleNamespace:
+    members = {name: getattr(rng, name) for name in (*RNG, *RNG_MAKERS)}
+
+    def rand(*size):
+        return members["random"](size or None)
+
+    def randn(*size):
+        return members["normal"](size=size or None)
+
+    own = {"randint": members["integers"], "rand": rand, "randn": randn}
+    return SimpleNamespace(**members | own, random_sample=members["random"])
+
+
 _BUILTINS = {name: getattr(builtins, name) for name in BUILTINS}
+_BUILTINS |= {FROZEN_SET: frozenset, FROZEN_DICT: MappingProxyType}
 _BUILTINS["print"] = lambda *args, **kwargs: None  # harmless, without output

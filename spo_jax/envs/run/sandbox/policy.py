@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from spo_jax.envs.problem import Layout
 from spo_jax.envs.run.sandbox.layout import choose_layout
-from spo_jax.envs.run.sandbox.names import ATTRIBUTES, BUILTINS, HINTS, MODULES
+from spo_jax.envs.run.sandbox.names import ATTRIBUTES, BUILTINS, FROZEN_DICT, FROZEN_SET, MODULES
 from spo_jax.errors import Rejection
 from spo_jax.program import Interface, Role, entry_function, parse_tree
 from spo_jax.words import KIT
@@ -69,6 +69,7 @@ def check(source: str, role: Role, interface: Interface, kit: Collection[str] = 
     gate = _Gate(MODULES | {KIT: frozenset(kit)} if kit else MODULES)
     gate.run(tree)
     _check_module_level(tree, gate.own)
+    _freeze_constants(tree)
     _check_arity(entry, interface.arity(role))
     layout = choose_layout(tree, entry, interface)
     return Verdict(tree, entry.name, layout, KIT in gate.imported)
@@ -84,12 +85,8 @@ class _Gate:
         self.aliases: dict[str, str] = {}  # local name -> module
         self.attributes: list[ast.Attribute] = []
         self.isinstance_arguments: set[int] = set()
-        self.future = False  # `from __future__ import annotations`
 
     def run(self, tree: ast.Module) -> None:
-        self.future = any(
-            isinstance(node, ast.ImportFrom) and node.module == "__future__" for node in tree.body
-        )
         nodes = list(ast.walk(tree))
         if len(nodes) > MAX_NODES:
             raise Rejection(f"more than {MAX_NODES} syntax nodes")
@@ -153,9 +150,8 @@ class _Gate:
         """Check attributes of a module against that module, others against one list."""
         module = self.module_of(node.value)
         if module is not None:
-            if node.attr not in self.modules[module] or node.attr in HINTS:
-                hint = "; use the rng argument" if node.attr in ("random", "seed", "Random") else ""
-                raise _refuse(node, f"{module}.{node.attr} is not available{hint}")
+            if node.attr not in self.modules[module]:
+                raise _refuse(node, f"{module}.{node.attr} is not available")
         elif node.attr not in ATTRIBUTES:
             raise _refuse(node, f"attribute {node.attr!r} is not allowed")
         if node.attr == "ndarray" and id(node) not in self.isinstance_arguments:
@@ -178,7 +174,10 @@ class _Gate:
                         self.isinstance_arguments.add(id(argument))
 
     def take_annotations(self, node: ast.AST) -> None:
-        """Check annotations for side effects, then remove them: nothing reads them."""
+        """Check annotations for side effects, then remove them: nothing reads them here.
+
+        So their names need not exist. A pair file keeps them, and whoever imports it runs them.
+        """
         for field in ("annotation", "returns"):
             annotation = getattr(node, field, None)
             if annotation is None:
@@ -188,8 +187,6 @@ class _Gate:
                     raise _refuse(annotation, f"{type(part).__name__} in an annotation")
                 if isinstance(part, ast.Attribute) and part.attr.startswith("_"):
                     raise _refuse(annotation, f"attribute {part.attr!r} is not allowed")
-                if isinstance(part, ast.Name) and not self.future:
-                    self.loads.append(part)
             required = isinstance(node, ast.AnnAssign)
             setattr(node, field, ast.copy_location(ast.Constant(None), node) if required else None)
 
@@ -293,8 +290,20 @@ def _check_module_level(tree: ast.Module, own: set[str]) -> None:
                 raise _refuse(
                     node, "only imports, functions and constants are allowed at module level"
                 )
-        if value is not None and not _is_immutable(value, own):
+        if value is not None and not _is_constant(value, own):
             raise _refuse(node, "a module-level constant must be immutable")
+
+
+def _is_constant(node: ast.expr, own: set[str]) -> bool:
+    """Whether `_frozen` makes a constant of an expression."""
+    match node:
+        case ast.List(elts=elements) | ast.Tuple(elts=elements) | ast.Set(elts=elements):
+            parts: list[ast.expr | None] = [*elements]
+        case ast.Dict(keys=keys, values=values):
+            parts = [*keys, *values]
+        case _:
+            return _is_immutable(node, own)
+    return all(part is not None and _is_constant(part, own) for part in parts)
 
 
 def _check_defaults(args: ast.arguments, own: set[str]) -> None:
@@ -332,6 +341,30 @@ def _is_immutable(node: ast.expr, own: set[str]) -> bool:
             ]
             return name in _CONSTANT_MAKERS and name not in own and fine(*elements)
     return False
+
+
+def _freeze_constants(tree: ast.Module) -> None:
+    """Make lists, sets and dicts at the top immutable: no call may leave anything in them."""
+    for node in tree.body:
+        if isinstance(node, ast.Assign | ast.AnnAssign) and node.value is not None:
+            node.value = _frozen(node.value)
+            ast.fix_missing_locations(node)
+
+
+def _frozen(node: ast.expr) -> ast.expr:
+    """A constant's expression with tuples in place of lists, and the like."""
+    made: ast.expr
+    match node:
+        case ast.List(elts=elements) | ast.Tuple(elts=elements):
+            made = ast.Tuple([*map(_frozen, elements)], ast.Load())
+        case ast.Set():
+            made = ast.Call(ast.Name(FROZEN_SET, ast.Load()), [node], [])
+        case ast.Dict(keys=keys, values=values):
+            made = ast.Dict(keys, [*map(_frozen, values)])
+            made = ast.Call(ast.Name(FROZEN_DICT, ast.Load()), [made], [])
+        case _:
+            return node
+    return ast.copy_location(made, node)
 
 
 _CONSTANT_MAKERS = {"float", "int", "frozenset", "tuple", "range"}
