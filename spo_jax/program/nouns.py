@@ -222,7 +222,7 @@ def normalise(source: str) -> str:
     skip = {tokenize.NL, tokenize.ENDMARKER}
     try:
         return " ".join(marks.get(kind, text) for kind, text in _tokens(source) if kind not in skip)
-    except (tokenize.TokenError, SyntaxError, UnicodeError):
+    except (tokenize.TokenError, SyntaxError, UnicodeError, SystemError):  # the last in 3.13
         return "\n".join(line.rstrip() for line in source.splitlines() if line.strip())
 
 

@@ -74,7 +74,7 @@ def renamed(source: str, names: dict[str, str]) -> str:
     lines = source.split("\n")
     try:
         tokens = list(tokenize.generate_tokens(io.StringIO(source).readline))
-    except (tokenize.TokenError, SyntaxError) as error:
+    except (tokenize.TokenError, SyntaxError, SystemError) as error:  # the last in 3.13
         raise Rejection(f"unreadable source: {error}") from None
     for token in reversed(tokens):  # from the end, so that earlier places stay where they are
         if token.type == tokenize.NAME and token.string in names:
