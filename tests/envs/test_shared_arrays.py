@@ -4,10 +4,10 @@ import os
 import subprocess
 import sys
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
+from bench.large import proportional, tree
 from test_evaluation import REPAIR, pair_of
 
 from spo_jax.envs import shared_arrays
@@ -111,7 +111,7 @@ def test_ten_thousand_nodes_are_searched_in_little_memory(tmp_path):
     with subprocess.Popen([*argv, "--time", "30"], cwd=tmp_path, stdout=subprocess.PIPE) as process:
         peak = 0
         while process.poll() is None:
-            peak = max(peak, sum(map(_proportional, _tree(process.pid))))
+            peak = max(peak, sum(map(proportional, tree(process.pid))))
             try:
                 process.wait(0.1)
             except subprocess.TimeoutExpired:
@@ -119,21 +119,3 @@ def test_ten_thousand_nodes_are_searched_in_little_memory(tmp_path):
     assert process.returncode == 0
     assert 0.9e9 < peak < 1.5e9
     assert len((tmp_path / "large.spo.tour").read_text().split("TOUR_SECTION")[1].split()) == 10_002
-
-
-def _tree(pid: int) -> list[int]:
-    """A process and all below it."""
-    found = [pid]
-    for task in Path(f"/proc/{pid}/task").glob("*/children"):
-        for child in task.read_text().split():
-            found += _tree(int(child))
-    return found
-
-
-def _proportional(pid: int) -> int:
-    """Bytes of a process, shared ones by how many share them."""
-    try:
-        lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
-    except OSError:
-        return 0
-    return sum(int(line.split()[1]) * 1024 for line in lines if line.startswith("Pss:"))
