@@ -7,9 +7,9 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from bench.large import proportional, tree
 from test_evaluation import REPAIR, pair_of
 
+from bench.large import proportional, tree
 from spo_jax.envs import shared_arrays
 from spo_jax.envs.problems import get_problem
 from spo_jax.envs.report.solve import solve
