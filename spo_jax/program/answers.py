@@ -34,6 +34,7 @@ def _label(words: str) -> re.Pattern[str]:
 _STRATEGY = _label(r"(?:the[ \t]+)?strategy")
 _CODE = _label(r"(?:python[ \t]+)?(?:code|program|implementation|function)")
 _MARK = re.compile(r"^[ \t]*(?:`{3,}|~{3,}|'{3}|\"{3}|</?[A-Za-z]|#{1,6}[ \t])", re.MULTILINE)
+_ENDS = re.compile("```|</[ \t]?strategy|</[ \t]?thought", re.IGNORECASE)
 _THOUGHT = re.compile(r"\{([^{}]{8,})\}")  # a shorter one is a piece of code, as {i}
 _COMMENT = re.compile(r"^[ \t]*#+[ \t]*(\S.*)$", re.MULTILINE)
 _EMPHASIS = ' \t*_`#>|"-'
@@ -127,7 +128,7 @@ def _labelled(answer: str, block: Block) -> str:
         for mark in (_CODE, _MARK):
             if (found := mark.search(answer, at + 1)) is not None:
                 ends.append(found.start())
-        text = re.split("```|</", answer[at : min(ends)])[0]
+        text = _ENDS.split(answer[at : min(ends)])[0]
         if _STRATEGY.search(text):  # the next draft's
             text = text[: _STRATEGY.search(text).start()]  # type: ignore[union-attr]
         if "#" in label[0] and _COMMENT.match(answer, label.start()):  # a comment's, to its end

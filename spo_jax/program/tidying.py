@@ -7,10 +7,10 @@ it uses without an import are imported, as in the prompt that it was shown.
 
 import ast
 import builtins
-import importlib
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from importlib import import_module
 
 from spo_jax.program.blocks import Block
 from spo_jax.program.nouns import Role
@@ -230,4 +230,4 @@ def _members(module: str, asked: set[str]) -> set[str]:
         return asked - _IMPORTS.keys()
     if module not in _IMPORTS and module != "typing":
         return set()
-    return asked & {*dir(importlib.import_module(module))}
+    return asked & {*dir(import_module(module))}

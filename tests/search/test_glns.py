@@ -251,7 +251,7 @@ def test_the_joint_prompt():
         read = parse_answer("joint", role, answer, parents=("x",), form="glns-joint")
         assert (read.digest, read.parents, read.form) == (half.digest, ("x",), "glns-joint")
     for text, complaint in (
-        ("nothing", "no code"),
+        ("nothing", "no function named destroy"),
         (f"```python\n{pair.destroy.source}```", "no function named repair"),
     ):
         with pytest.raises(Exception, match=complaint):
@@ -267,7 +267,7 @@ def test_an_answer_that_gives_no_operator_is_tried_again():
     assert rounds[0].metrics["retries"] == 3 * 5
     tries = [prompts[0].text for prompts, _, _ in writer.calls[:4]]
     assert [text.count("An earlier answer could not be used") for text in tries] == [0, 1, 2, 3]
-    assert "no code" in tries[1]
+    assert "no function named destroy" in tries[1]
     # Without prose it is asked for as before, from another stream.
     silent = Generator(broken=1.0)
     run("g-lns", rounds=1, generator=silent, method_settings=EASY | {"retries": 1})

@@ -1,6 +1,6 @@
 # role: repair
 # problem: tsp
-# expect: any-failure
+# expect: contained
 # why: global random state
 import numpy as np
 

@@ -1,6 +1,6 @@
 # role: destroy
 # problem: tsp
-# expect: rejected
+# expect: crash
 # why: a dictionary at module level
 CALLS = {}
 

@@ -1,6 +1,6 @@
 # role: destroy
 # problem: cvrp
-# expect: rejected
+# expect: crash
 # why: a list at module level
 CALLS = []
 

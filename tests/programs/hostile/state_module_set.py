@@ -1,6 +1,6 @@
 # role: repair
 # problem: tsp
-# expect: rejected
+# expect: crash
 # why: a set at module level
 CALLS = {1}
 

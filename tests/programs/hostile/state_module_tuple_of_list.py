@@ -1,6 +1,6 @@
 # role: repair
 # problem: cvrp
-# expect: rejected
+# expect: crash
 # why: a list inside a constant tuple
 CALLS = ([],)
 

@@ -1,6 +1,6 @@
 # role: destroy
 # problem: cvrp
-# expect: any-failure
+# expect: contained
 # why: reseeding through the module
 def destroy(dist, demands, capacity, current_routes, steps_since_improvement, rng):
     routes = [list(route) for route in current_routes]

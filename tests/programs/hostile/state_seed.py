@@ -1,6 +1,6 @@
 # role: destroy
 # problem: tsp
-# expect: any-failure
+# expect: contained
 # why: reseeding the generator
 def destroy(dist, current_tour, steps_since_improvement, rng):
     count = max(1, len(current_tour) // 5)

@@ -1,7 +1,7 @@
 # role: destroy
 # problem: tsp
-# expect: any-failure
-# why: entropy from outside
+# expect: ok
+# why: the rollout's generator by NumPy's name
 import numpy as np
 
 
