@@ -135,7 +135,8 @@ def _mark_end(line: str, quotes: bool) -> int:
 
 def _parsed(text: str, start: int) -> Block | None:
     """The Python of a piece: all of it, else its lines that look like code."""
-    for reading in (_outdented(text), _outdented(_unmarked(text)), _code_lines(_unmarked(text))):
+    for read in (str, _unmarked, lambda text: _code_lines(_unmarked(text))):
+        reading = _outdented(read(text))
         for candidate in (reading, reading.expandtabs(4)):
             source = candidate.strip("\n").rstrip()
             if not source:

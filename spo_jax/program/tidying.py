@@ -28,6 +28,7 @@ _IMPORTS = {
     )
 } | {"np": "import numpy as np"}
 _BUILTIN = frozenset(dir(builtins))
+_FUTURE = "__future__"
 
 
 def program_of(blocks: Sequence[Block], role: Role) -> tuple[str, Block] | None:
@@ -101,7 +102,7 @@ def standalone(source: str, entries: Sequence[str], others: Iterable[str] = ()) 
         module, changed = _Module(imports, module.statements), True
         _, missing = module.reached(entries)
     added = sorted(_IMPORTS[name] for name in missing & _IMPORTS.keys())
-    if not changed:
+    if not changed and not (added and any(each.module == _FUTURE for each in module.imports)):
         return "".join(f"{line}\n" for line in added) + source
     return module.text(added)
 
@@ -138,7 +139,9 @@ class _Module:
         return [self.statements[k] for k in sorted(found)], known - self.names - _BUILTIN
 
     def text(self, added: Sequence[str]) -> str:
-        lines = [*added, *map(_line, self.imports)]
+        imports = sorted(self.imports, key=lambda each: each.module != _FUTURE)  # those are first
+        first = sum(each.module == _FUTURE for each in imports)
+        lines = [*map(_line, imports[:first]), *added, *map(_line, imports[first:])]
         head = "\n".join(dict.fromkeys(lines))
         parts = [head] if head else []
         return "\n\n\n".join([*parts, *(each.text for each in self.statements)]) + "\n"

@@ -120,6 +120,13 @@ def test_annotations_with_unknown_names_go(given, kept):
     assert meaning(found) == meaning(f"def destroy{kept}:\n    return a[1:], a[:1]\n")
 
 
+def test_imports_from_the_future_stay_first():
+    code = "from __future__ import annotations\ndef destroy(a: X, b, c, d):\n    return np.sum(a)\n"
+    found = parse_response("destroy", code).source
+    assert found.startswith("from __future__ import annotations\nimport numpy as np\n")
+    compile(found, "found", "exec")
+
+
 def test_a_star_stands_for_the_names_that_are_used():
     code = (
         "from lns import *\nfrom math import *\ndef destroy(a, b, c, d):\n    return f(floor(a))\n"
