@@ -30,7 +30,6 @@ class Instance:
         accepts. It must not be changed.
     certified: whether the reference is proven optimal.
     file: other data of the instance's file, such as node ids; no rules can read it.
-    symmetric: whether `dist` is known to be; None: `directed` looks when it is asked.
 
     Raises InputError for demands that are not whole numbers.
     """
@@ -48,7 +47,6 @@ class Instance:
     extra: dict[str, Any] = field(default_factory=dict)
     certified: bool = False
     file: dict[str, Any] = field(default_factory=dict)
-    symmetric: bool | None = None
 
     def __post_init__(self) -> None:
         # `digest` writes the bytes of one dtype, so there is no other.
@@ -91,8 +89,8 @@ class Instance:
     @cached_property
     def directed(self) -> bool:
         """Whether some way is not as long as the way back: the TSP is then called asymmetric."""
-        if self.dist is None or self.symmetric is not None:
-            return self.symmetric is False
+        if self.dist is None:
+            return False
         tiles = [slice(k, k + _TILE) for k in range(0, len(self.dist), _TILE)]
         halves = combinations_with_replacement(tiles, 2)
         return any(not np.array_equal(self.dist[i, j], self.dist[j, i].T) for i, j in halves)

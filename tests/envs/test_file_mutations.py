@@ -6,24 +6,19 @@ from itertools import chain
 
 import numpy as np
 import pytest
+from test_cvrplib import SIX
 
 from spo_jax.envs.problems import get_problem
 from spo_jax.envs.reading import remarks_of
 from spo_jax.errors import InputError
 
-ROOM = """NAME : room
+PLACES = SIX[SIX.index("NODE_COORD_SECTION") : SIX.index("DEMAND_SECTION")]
+ROOM = f"""NAME : room
 COMMENT : six places
 TYPE : TSP
 DIMENSION : 6
 EDGE_WEIGHT_TYPE : EUC_2D
-NODE_COORD_SECTION
-1 10 10
-2 52 13
-3 47 61
-4 12 58
-5 30 35
-6 71 40
-EOF
+{PLACES}EOF
 """
 HALF = """NAME : half
 TYPE : TSP
@@ -36,33 +31,8 @@ EDGE_WEIGHT_SECTION
 3
 EOF
 """
-LOADS = """NAME : loads
-TYPE : CVRP
-DIMENSION : 6
-EDGE_WEIGHT_TYPE : EUC_2D
-CAPACITY : 10
-DISTANCE : 400
-SERVICE_TIME : 10
-VEHICLES : 3
-NODE_COORD_SECTION
-1 10 10
-2 52 13
-3 47 61
-4 12 58
-5 30 35
-6 71 40
-DEMAND_SECTION
-1 0
-2 4
-3 6
-4 5
-5 3
-6 7
-DEPOT_SECTION
-1
--1
-EOF
-"""
+MORE = "DISTANCE : 400\nSERVICE_TIME : 10\nVEHICLES : 3\n"
+LOADS = SIX.replace("NAME : six", "NAME : loads").replace(PLACES, MORE + PLACES)
 TIMES = """TIMES
 
 VEHICLE

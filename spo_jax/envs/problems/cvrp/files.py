@@ -86,7 +86,6 @@ def read(path: str | Path, reading: Reading = AS_STATED) -> Instance:
         size=len(ids) - 1,
         coords=None if nodes.coords is None else nodes.coords[order],  # type: ignore[arg-type]
         dist=nodes.weights.dist if depot == 0 else nodes.weights.dist[np.ix_(order, order)],
-        symmetric=nodes.weights.symmetric,
         demands=found[order],
         capacity=capacity,
         file=file,

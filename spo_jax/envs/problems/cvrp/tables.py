@@ -29,7 +29,6 @@ def read(path: str | Path, reading: Reading = AS_STATED) -> Instance:
         size=len(table.lines) - 1,
         coords=table.coords,  # type: ignore[arg-type]
         dist=found.dist,
-        symmetric=found.symmetric,
         demands=scaled,
         capacity=capacity,
         reference_source=NO_REFERENCE,

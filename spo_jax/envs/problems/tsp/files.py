@@ -180,8 +180,8 @@ def read(path: str | Path, reading: Reading = AS_STATED) -> Instance:
     nodes = nodes_of(document, weight, reading.distances)
     if remarks:
         nodes.file["remarks"] = [*nodes.file.get("remarks", ()), *remarks]
-    symmetric = nodes.weights.symmetric
-    if kind == "TSP" and not symmetric and (apart := difference(nodes.weights.dist)):
+    found = nodes.weights
+    if kind == "TSP" and not found.symmetric and (apart := difference(found.dist)):
         i, j = apart
         there, back = (cost_text(nodes.weights.dist[way]) for way in ((i, j), (j, i)))
         document.fail(
@@ -195,7 +195,6 @@ def read(path: str | Path, reading: Reading = AS_STATED) -> Instance:
         size=len(nodes.ids),
         coords=nodes.coords,  # type: ignore[arg-type]
         dist=nodes.weights.dist,
-        symmetric=symmetric,
         file=nodes.file,
     )
     reference, source = _reference(document.path, instance, nodes.weights.as_stated)

@@ -119,7 +119,6 @@ def read(path: str | Path, reading: Reading = AS_STATED) -> Instance:
         size=len(table.lines),
         coords=table.coords,  # type: ignore[arg-type]
         dist=found.dist,
-        symmetric=found.symmetric,
         reference_source=NO_REFERENCE,
         file=table.file(found, reading.distances),
     )

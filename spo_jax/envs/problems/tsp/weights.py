@@ -136,14 +136,14 @@ class Weights:
     dist: [N, N] float64, with a diagonal of 0. moved: the mean change by rounding over the mean
     distance; near: the same over each node's nearest neighbour. as_stated: whether they are what
     the file says, so that its recorded costs hold. symmetric: whether they are known to be, as
-    those of coordinates are; None where nobody has looked.
+    those of coordinates are.
     """
 
     dist: np.ndarray
     moved: float = 0.0
     near: float = 0.0
     as_stated: bool = True
-    symmetric: bool | None = None
+    symmetric: bool = False
 
     def remarks(self, rule: str) -> list[str]:
         """By how much distances depend on the direction, and a warning where rounding changes what

@@ -98,7 +98,6 @@ def read(path: str | Path, reading: Reading = AS_STATED) -> Instance:
         size=len(coords) - 1,
         coords=coords,
         dist=found.dist,
-        symmetric=True,
         demands=demands,
         capacity=capacity,
         extra={name: row.copy() for name, row in zip(TIMES, times.T, strict=True)},
