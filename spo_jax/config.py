@@ -91,6 +91,9 @@ class Settings(Group):
         if self.learning.update == "auto":
             update = GRPO if generator in LEARNERS and method == SPO else "none"
             self.__dict__["learning"] = self.learning.model_copy(update={"update": update})
+        if self.generator.prompts_style == "auto":
+            style = "frame" if generator in (ENDPOINT, VLLM) else "paper"
+            self.__dict__["generator"] = self.generator.model_copy(update={"prompts_style": style})
         update = self.learning.update
         refuse(
             self.search.pairs is not None and method == SPO,

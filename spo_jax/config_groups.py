@@ -211,6 +211,11 @@ class GeneratorSettings(Group):
     show_destroy: Literal["strategy", "source", "both"] = rare(
         "strategy", "what a repair prompt shows of its destroy program"
     )
+    prompts_style: Literal["auto", "paper", "frame"] = rare(
+        "auto",
+        "the paper's prompts, or shorter ones with a frame of the function (auto: frame for openai "
+        "and vllm)",
+    )
     prompts: Text | None = volatile(None, "folder of prompt templates that override the package's")
 
     @model_validator(mode="after")

@@ -402,9 +402,21 @@ def test_every_setting_refuses_a_value_of_another_type(each):
 def test_choices(each):
     company = {"generator": "vllm", "vllm_python": "p"} if each.group == "vllm" else {}
     for choice in choices(each.info):
-        assert made(**{each.flat: choice}, **company) == choice
+        # "auto" becomes what the generator needs: test_prompts_style.
+        expected = "paper" if choice == "auto" and not company else choice
+        assert made(**{each.flat: choice}, **company) == expected
     with pytest.raises(InputError, match=f"{each.flat} is 'other'; it must be one of"):
         Settings.make(**{each.flat: "other"})
+
+
+def test_prompts_style():
+    endpoint = {"generator": "openai", "base_url": "http://x", "model": "m"}
+    assert Settings().generator.prompts_style == "paper"
+    assert Settings.make(**endpoint).generator.prompts_style == "frame"
+    assert Settings.make(generator="vllm", vllm_python="p").generator.prompts_style == "frame"
+    assert Settings.make(**endpoint, prompts_style="paper").generator.prompts_style == "paper"
+    back = Settings.make(**endpoint).replace(generator="grammar", base_url=None, model="embedded")
+    assert back.generator.prompts_style == "frame"  # what was resolved once stays
 
 
 def test_relations():

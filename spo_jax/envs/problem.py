@@ -231,6 +231,12 @@ class Problem:
         hint = f"implement contract, or write {self.name}-{role}.txt into a folder of --prompts"
         raise self._without(f"contract of a {role}", hint)
 
+    def frame(self, role: Role) -> str:
+        """The contract in fewer words, a line "#frame" and a frame of the function to complete, for
+        prompts of the style "frame". "" without one: prompts then have the contract.
+        """
+        return ""
+
     def kit_texts(self, role: Role, kit: bool) -> Mapping[str, str]:
         """The placeholders of its contracts that depend on the kit: with it, or without it."""
         return _NONE

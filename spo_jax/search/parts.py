@@ -48,8 +48,7 @@ class Parts:
 
     def __post_init__(self) -> None:
         if self.templates is None:
-            generator = self.config.generator
-            read = Templates.read(generator.prompts, self.problem, generator.kit != "none")
+            read = Templates.of(self.config.generator, self.problem)
             object.__setattr__(self, "templates", read)
 
 

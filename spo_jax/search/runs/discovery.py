@@ -158,8 +158,7 @@ class Discovery:
         validation = validation_instances(config, problem) if config.search.finalists else []
         instances = instances_of(training, validation)
         start = [] if self.begun else start_pairs(config, problem)
-        kit = config.generator.kit != "none"
-        templates = Templates.read(config.generator.prompts, problem, kit)  # once for the whole run
+        templates = Templates.of(config.generator, problem)  # once for the whole run
         prompts = templates.digest if config.generator.prompts is not None else None
         credit, learning_credit = get_credit(config.search.credit), learning_credit_of(config)
         survivors, panel = get_survivors(config.search.survivors), get_panel(config.search.panel)

@@ -247,9 +247,8 @@ def check_finished(stored: Settings, record: Mapping[str, Any], now: Settings, p
     if "model" in other:
         check_model(record.get("model"), model_of(now), path)
     if "prompts" in other:
-        own = now.generator.prompts
-        kit = now.generator.kit != "none"
-        digest = None if own is None else Templates.read(own, problem, kit).digest
+        generator = now.generator
+        digest = None if generator.prompts is None else Templates.of(generator, problem).digest
         check_prompts(record, digest, path)
 
 

@@ -140,6 +140,9 @@ class TSP(Problem):
     def contract(self, role: Role) -> str:
         return (_HERE / f"contract-{role}.txt").read_text("utf-8")
 
+    def frame(self, role: Role) -> str:
+        return (_HERE / f"frame-{role}.txt").read_text("utf-8")
+
     def kit_texts(self, role: Role, kit: bool) -> Mapping[str, str]:
         return kit_texts(_HERE, role, kit)
 

@@ -35,8 +35,9 @@ from functools import cache, cached_property
 from importlib import resources
 from pathlib import Path
 from string import Template
-from typing import Literal, get_args
+from typing import Literal, cast, get_args
 
+from spo_jax.config_groups import GeneratorSettings
 from spo_jax.envs.problem import Problem
 from spo_jax.envs.problems import get_problem
 from spo_jax.errors import InputError
@@ -61,6 +62,8 @@ from spo_jax.words import KIT
 
 INITIALIZATION = "initialization"  # the form that shows no parents
 
+FRAME = "frame"  # in output.txt of the style "frame": the function to complete
+Style = Literal["paper", "frame"]
 ShowDestroy = Literal["strategy", "source", "both"]
 SHOW_DESTROY: tuple[ShowDestroy, ...] = get_args(ShowDestroy)
 
@@ -84,16 +87,19 @@ class Templates:
         folder: str | Path | None = None,
         problem: Problem | None = None,
         kit: bool = False,
+        style: Style = "paper",
     ) -> "Templates":
         """The package's templates and the contracts of `problem`, and in their place or beside them
-        those of the user's `folder`. kit: whether they offer the problem's kit.
+        those of the user's `folder`. kit: whether they offer the problem's kit. style: "frame" for
+        the short texts with a frame to complete, where the problem has frames.
 
         Raises InputError for a folder or file that cannot be read, a file that neither has a known
         name nor declares a form (a misspelt one would silently change nothing), a wrong
         declaration, placeholders that are missing, unknown or malformed, and a contract that
         neither the problem nor the folder has.
         """
-        ours, contracts = built_in(), dict[str, Role]()
+        frames = _frames(problem) if style == "frame" and problem is not None else {}
+        ours, contracts = built_in("frame" if frames else "paper"), dict[str, Role]()
         kit = kit and problem is not None and bool(problem.kit)
         if problem is not None:
             contracts = {f"{problem.name}-{role}.txt": role for role in ROLES}
@@ -116,6 +122,7 @@ class Templates:
             if form and (known is not None or path.stem.endswith(STATELESS)):
                 require_same(path, form, ours.forms.get(form.name))
             extra = {KIT_MODULE} if path.name == "rules.txt" else set()
+            extra |= {FRAME} if FRAME in identifiers(ours.texts.get(path.name, "")) else set()
             if problem is not None and path.name in contracts:
                 extra = set(problem.kit_texts(contracts[path.name], kit))
             require_placeholders(f"prompt template {path}", text, known, request, extra)
@@ -123,7 +130,10 @@ class Templates:
         if problem is not None:
             for name, role in contracts.items():
                 values = problem.kit_texts(role, kit)
-                if name not in texts:
+                texts[f"frame-{role}.txt"] = ""
+                if name not in texts and name in frames:
+                    texts[name], texts[f"frame-{role}.txt"] = frames[name]
+                elif name not in texts:
                     texts[name] = text = problem.contract(role)
                     what = f"contract({role!r}) of problem {problem.name}"
                     if not isinstance(text, str):
@@ -133,6 +143,12 @@ class Templates:
         module = f", and {KIT}" if kit else ""
         texts["rules.txt"] = with_values(texts["rules.txt"], {KIT_MODULE: module})
         return cls(texts, forms, any(name not in ours.forms for name in forms), kit)
+
+    @classmethod
+    def of(cls, settings: GeneratorSettings, problem: Problem) -> "Templates":
+        """The templates of a run with these settings. Raises InputError as `read`."""
+        kit = settings.kit != "none"
+        return cls.read(settings.prompts, problem, kit, cast(Style, settings.prompts_style))
 
     @cached_property
     def digest(self) -> str:
@@ -207,7 +223,12 @@ class Templates:
                 parents="\n\n".join(family),
                 reflection=reflection,
             ),
-            output=fill(language.file("output.txt"), role=role, name=name),
+            output=fill(
+                language.file("output.txt"),
+                role=role,
+                name=name,
+                frame=self.texts.get(f"frame-{role}.txt", "").strip("\n"),
+            ),
         )
         return Prompt(
             problem,
@@ -325,17 +346,37 @@ def _strategy(program: Program) -> str:
     return program.strategy or "(none given)"
 
 
+def _frames(problem: Problem) -> dict[str, tuple[str, str]]:
+    """The contract and the frame of each role by the contract's file; {} without frames."""
+    texts = {f"{problem.name}-{role}.txt": problem.frame(role) for role in ROLES}
+    if not all(texts.values()):
+        return {}
+    parts = {name: text.partition("#frame\n") for name, text in texts.items()}
+    return {name: (contract, frame) for name, (contract, _, frame) in parts.items()}
+
+
 @cache
-def built_in() -> Templates:
-    """The package's own templates, without the contracts of any problem."""
-    files = resources.files(__name__).iterdir()
-    ours = sorted((path.name, path) for path in files if path.name.endswith(".txt"))
-    found = {name: declaration(Path(name), path.read_text("utf-8")) for name, path in ours}
+def built_in(style: Style = "paper") -> Templates:
+    """The package's own templates, without the contracts of any problem. Those of the style "frame"
+    are the paper's but for the files of its folder.
+    """
+    ours = resources.files(__name__)
+    folders = [ours] if style == "paper" else [ours, ours / style]
+    files = {
+        path.name: path
+        for folder in folders
+        for path in folder.iterdir()
+        if path.name.endswith(".txt")
+    }
+    found = {
+        name: declaration(Path(name), path.read_text("utf-8"))
+        for name, path in sorted(files.items())
+    }
     forms = {form.name: form for form, _ in found.values() if form}
     return Templates({name: text for name, (_, text) in found.items()}, forms)
 
 
 @cache
-def templates_of(problem: str, kit: bool = False) -> Templates:
+def templates_of(problem: str, kit: bool = False, style: Style = "paper") -> Templates:
     """The package's own templates with the contracts of a problem, with its kit or without."""
-    return Templates.read(None, get_problem(problem), kit)
+    return Templates.read(None, get_problem(problem), kit, style)
