@@ -1,8 +1,18 @@
-"""How much a writer of programs leaves to find: random pairs of its first drafts.
+"""What a writer of programs can do: how many answers run, and how much its first drafts leave.
 
     python experiments/writers.py                                   # three writers, 60 pairs, TSP
     python experiments/writers.py --problem cvrp --size 150 --writers embedded novice
     python experiments/writers.py --writers runs/novice/model       # a folder
+    python experiments/writers.py --base-url http://127.0.0.1:8080/v1 --writers NAME --kit none \\
+        --forms initialization mechanism-replacement --answers 60 --out runs/writers
+
+With --base-url the writers are models at an endpoint, and what is printed is the funnel of their
+answers, by form and role: parsed, through the gate, valid (a rollout each on 30 and 60 nodes with a
+plain partner does not fail), each with a 95% interval; distinct programs, copies of a parent, and
+programs that are better there than their first parent; then the most frequent reasons. Parents are
+the grammar's drafts. --style compares prompts; --out keeps the answers, and asks for none again.
+
+Without it, random pairs of first drafts:
 
 A writer is a model of the package, the folder of one, `grammar`, or `drafts`, the grammar's novice.
 It answers as in a first round: a destroy for each prompt, and one repair that was shown it.
@@ -13,12 +23,16 @@ pairs; pairs with a rollout that failed, whose gap is infinite; CPU seconds a ro
 
 import argparse
 import random
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 
+from common.funnel import COLUMNS, Bench
 from embedded_quality import Writer
+from spo_jax.config import Settings
 from spo_jax.envs.problem import Problem
 from spo_jax.envs.problems import get_problem
 from spo_jax.envs.report.references import reference
@@ -27,7 +41,7 @@ from spo_jax.envs.run.rollouts import Rollouts
 from spo_jax.program import ROLES, Pair, Program, Role, normalise
 from spo_jax.program.grammar.base import INITIALIZATION
 from spo_jax.rl.policy import model_folder
-from spo_jax.search.writing.prompts import templates_of
+from spo_jax.search.writing.prompts import Templates, templates_of
 from spo_jax.words import EMBEDDED
 
 GRAMMARS = ("grammar", "drafts")
@@ -99,10 +113,50 @@ def spread(gaps: np.ndarray, seed: int = 0) -> list[str]:
     return cells
 
 
+def funnel(options: argparse.Namespace, problem: Problem, model: str) -> None:
+    """Prints the funnel of a model at an endpoint."""
+    from spo_jax.rl.endpoint import Endpoint
+
+    settings = Settings.make(
+        problem=problem.name, generator="openai", base_url=options.base_url, model=model,
+        kit=options.kit, prompts_style=options.style, prompts=options.prompts,
+        max_new_tokens=options.max_new_tokens, concurrency=options.concurrency,
+    )  # fmt: skip
+    templates = Templates.of(settings.generator, problem)
+    writer = Endpoint(settings)
+    if options.out is not None:
+        options.out.mkdir(parents=True, exist_ok=True)
+        writer.open(options.out, print)
+    with LocalEvaluator(problem, options.workers, seed=0) as evaluator:
+        bench = Bench.of(problem, evaluator, options.kit == "lns")
+        for form in options.forms:
+            for role in options.roles:
+                prompts = bench.prompts(templates, role, form, options.prompts_each, options.seed)
+                began = time.monotonic()
+                answers = writer.generate(prompts, options.answers // len(prompts), options.seed)
+                seconds = time.monotonic() - began
+                found = bench.cell(prompts, answers)
+                cells = (model, options.style, problem.name, form, role, *found.row())
+                print(f"| {' | '.join(cells)} | {seconds:.0f} |", flush=True)
+                for why, many in found.reasons.most_common(options.reasons):
+                    print(f"    {many:3d}  {why}")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--problem", choices=("tsp", "cvrp"), default="tsp")
     parser.add_argument("--writers", nargs="+", default=[EMBEDDED, *GRAMMARS])
+    parser.add_argument("--base-url", help="of an endpoint: the funnel of its models")
+    parser.add_argument("--forms", nargs="+", default=[INITIALIZATION])
+    parser.add_argument("--roles", nargs="+", choices=ROLES, default=ROLES)
+    parser.add_argument("--answers", type=int, default=60, help="to a form and role")
+    parser.add_argument("--prompts-each", type=int, default=2, help="prompts that share them")
+    parser.add_argument("--style", choices=("paper", "frame"), default="frame")
+    parser.add_argument("--prompts", help="folder of prompt templates")
+    parser.add_argument("--max-new-tokens", type=int, default=700)
+    parser.add_argument("--concurrency", type=int, default=32)
+    parser.add_argument("--reasons", type=int, default=0, help="most frequent ones to print")
+    parser.add_argument("--out", type=Path, help="folder that keeps the answers")
     parser.add_argument("--pairs", type=int, default=60)
     parser.add_argument("--size", type=int, default=200)
     parser.add_argument("--steps", type=int, default=100)
@@ -112,6 +166,12 @@ def main() -> None:
     parser.add_argument("--workers", type=int, default=2)
     options = parser.parse_args()
     problem, kit = get_problem(options.problem), options.kit == "lns"
+    if options.base_url is not None:
+        heads = ("writer", "style", "problem", "form", "role", *COLUMNS, "s")
+        print(f"| {' | '.join(heads)} |\n|{'---|' * len(heads)}")
+        for model in options.writers:
+            funnel(options, problem, model)
+        return
     folders = {name: model_folder(name) for name in options.writers if name not in GRAMMARS}
     instances = problem.sample(options.size, options.instances, seed=991)
     known = [reference(problem, instance, "quick").reference for instance in instances]

@@ -11,12 +11,13 @@ import numpy as np
 from spo_jax.envs.problem import Instance, Problem
 from spo_jax.envs.run.local import LocalEvaluator
 from spo_jax.errors import Rejection
-from spo_jax.program import Pair, Program, Prompt, Role, parse_answer
+from spo_jax.program import Completion, Pair, Program, Prompt, Role, parse_answer
 from spo_jax.program.pairfile import load_pair
 from spo_jax.search.writing.prompts import Templates
 from spo_jax.seeding import python_rng
 
 STEPS, SEEDS = 40, (0,)
+LONGEST = 150  # characters of a reason
 CONFIDENCE = 1.96  # standard errors of a 95% interval
 
 
@@ -25,7 +26,8 @@ class Cell:
     """The answers to one form and role. Each count is at most the one before it.
 
     distinct: different programs among the valid. better: valid programs whose gap is below their
-    first parent's. copies: valid programs that repeat a parent, or the example of their prompt.
+    first parent's. copies: valid programs that repeat a parent. cut: answers that ended at the
+    longest length.
     """
 
     answers: int = 0
@@ -35,14 +37,11 @@ class Cell:
     distinct: int = 0
     better: int = 0
     copies: int = 0
-    tokens: int = 0
+    cut: int = 0
     reasons: Counter[str] = field(default_factory=Counter)
-    sample: dict[str, str] = field(default_factory=dict)
 
-    def refuse(self, stage: str, reason: str, text: str) -> None:
-        key = f"{stage}: {reason}"[:150]
-        self.reasons[key] += 1
-        self.sample.setdefault(key, text)
+    def refuse(self, stage: str, reason: str) -> None:
+        self.reasons[f"{stage}: {reason}"[:LONGEST]] += 1
 
     def row(self) -> list[str]:
         shares = (self.parsed, self.gated, self.valid)
@@ -52,10 +51,11 @@ class Cell:
             str(self.distinct),
             f"{self.copies / max(1, self.valid):.0%}",
             str(self.better),
+            str(self.cut),
         ]
 
 
-COLUMNS = ("answers", "parsed", "through the gate", "valid", "distinct", "copies", "better")
+COLUMNS = ("answers", "parsed", "through the gate", "valid", "distinct", "copies", "better", "cut")
 
 
 def interval(count: int, total: int) -> str:
@@ -108,36 +108,35 @@ class Bench:
             for p in range(count)
         ]  # fmt: skip
 
-    def cell(self, prompts: Sequence[Prompt], answers: Sequence[Sequence[str]]) -> Cell:
+    def cell(self, prompts: Sequence[Prompt], answers: Sequence[Sequence[Completion]]) -> Cell:
         """The funnel of some answers to each prompt."""
         cell = Cell()
-        read: list[tuple[Prompt, Program, str]] = []
+        read: list[tuple[Prompt, Program]] = []
         for prompt, group in zip(prompts, answers, strict=True):
-            for text in group:
+            for completion in group:
                 cell.answers += 1
+                cell.cut += completion.usage is not None and completion.usage.cut
                 try:
-                    program = parse_answer(prompt.answer, prompt.role, text)
+                    program = parse_answer(prompt.answer, prompt.role, completion.text)
                 except Rejection as error:
-                    cell.refuse("parse", error.reason, text)
+                    cell.refuse("parse", error.reason)
                     continue
                 cell.parsed += 1
-                read.append((prompt, program, text))
-        verdicts = self.evaluator.check([program for _, program, _ in read])
+                read.append((prompt, program))
+        verdicts = self.evaluator.check([program for _, program in read])
         gated = []
-        for (prompt, program, text), verdict in zip(read, verdicts, strict=True):
+        for each, verdict in zip(read, verdicts, strict=True):
             if verdict is None:
-                gated.append((prompt, program, text))
+                gated.append(each)
             else:
-                cell.refuse("gate", verdict.reason, text)
+                cell.refuse("gate", verdict.reason)
         cell.gated = len(gated)
-        gaps = self.costs(
-            [self._pair(prompt, program) for prompt, program, _ in gated], gated, cell
-        )
+        costs = self.costs([self._pair(*each) for each in gated], cell)
         firsts = {p.text: p for p in prompts if p.parents}
         bests = self.costs([self._pair(p, p.parents[0]) for p in firsts.values()])
         before = dict(zip(firsts, bests, strict=True))
         seen = set()
-        for (prompt, program, _), cost in zip(gated, gaps, strict=True):
+        for (prompt, program), cost in zip(gated, costs, strict=True):
             if math.isfinite(cost):
                 cell.valid += 1
                 seen.add(program.digest)
@@ -146,22 +145,16 @@ class Bench:
         cell.distinct = len(seen)
         return cell
 
-    def costs(
-        self,
-        pairs: Sequence[Pair],
-        answers: Sequence[tuple[Prompt, Program, str]] = (),
-        cell: Cell | None = None,
-    ) -> list[float]:
-        """The mean final cost of each pair, infinite where a rollout failed."""
+    def costs(self, pairs: Sequence[Pair], cell: Cell | None = None) -> list[float]:
+        """The mean final cost of each pair, infinite where a rollout failed; `cell` has why."""
         if not pairs:
             return []
         found = self.evaluator.run(pairs, self.instances, SEEDS, STEPS)
-        costs = np.where(found.status == 0, found.best_cost[..., -1], np.inf).mean(axis=(1, 2))
+        costs = np.where(found.status == 0, found.final_cost, np.inf).mean(axis=(1, 2))
         if cell is not None:
-            for p, (_, _, text) in enumerate(answers):
-                if not np.isfinite(costs[p]):
-                    where = tuple(np.argwhere(found.status[p] != 0)[0])
-                    cell.refuse("rollout", str(found.reason[(p, *where)]), text)
+            for p in np.flatnonzero(np.isinf(costs)):
+                where = tuple(np.argwhere(found.status[p] != 0)[0])
+                cell.refuse("rollout", str(found.reason[(p, *where)]))
         return [float(cost) for cost in costs]
 
     def _pair(self, prompt: Prompt, program: Program) -> Pair:

@@ -12,15 +12,9 @@ from spo_jax.search.writing.prompts import INITIALIZATION, Templates, built_in, 
 
 POLICIES = {
     ("tsp", "destroy"): "removed_nodes = rng.sample(current_tour, limit)",
-    ("tsp", "repair"): "node = waiting[0]\n        position = min(range(len(tour) + 1), "
-    "key=lambda i: added(node, i))",
+    ("tsp", "repair"): "rng.shuffle(order)",
     ("cvrp", "destroy"): "removed_customers = rng.sample(customers, limit)",
-    ("cvrp", "repair"): """customer = waiting[0]
-        route, position, least = None, 0, float("inf")
-        for each in routes:
-            for i in range(len(each) + 1):
-                if fits(customer, each) and added(customer, each, i) < least:
-                    route, position, least = each, i, added(customer, each, i)""",
+    ("cvrp", "repair"): "rng.shuffle(order)",
 }
 PROBLEMS = ("tsp", "cvrp")
 OPENING = {"tsp": (5, 12, 40), "cvrp": (3, 12, 40)}
@@ -40,6 +34,7 @@ def completed(problem, role, number=0):
     source = re.search(r"```python\n(.*)```", frame, re.DOTALL)[1]
     source = source.replace('"""..."""', f'"""Plain policy {number}."""')
     assert source.count("    ...\n") == 1
+    source = source.replace("score = ...", "score = added")
     return parse_answer("labels", role, source.replace("...\n", POLICIES[problem, role] + "\n"))
 
 
@@ -63,7 +58,8 @@ def test_a_prompt_ends_with_the_frame_and_how_to_answer(problem, role):
     head, _, tail = text.partition("```python\n")
     assert tail.startswith(f"def {role}(")
     assert tail.rstrip().endswith("with nothing before or after it and without comments.")
-    assert "STRATEGY" not in text and "35%" in head + " 35%" * (role == "repair")
+    assert "STRATEGY" not in text
+    assert ("35%" in head) == (role == "destroy")
     # The paper's requirements on steps_since_improvement and, for repairs, on the destroy.
     assert "steps_since_improvement" in head
     assert ("Plain policy 0." in head) == (role == "repair")
@@ -79,7 +75,8 @@ def test_every_form_is_asked_in_both_styles(problem, role, kit, state):
             continue
         long, short = (ask(problem, role, name, style, kit, state) for style in ("paper", "frame"))
         assert len(short.text) < len(long.text)
-        assert not re.search(r"\$\w", short.text) and not re.search(r"\$\w", long.text)
+        assert not re.search(r"\$\w", short.text)
+        assert not re.search(r"\$\w", long.text)
         assert ("import lns" in short.text) == ("import lns" in long.text) == kit
         if LANGUAGES[form.language].versions is None:
             assert f"def {role}(" in short.text
