@@ -15,6 +15,7 @@ from spo_jax.envs.specs import parse_spec, sampled
 from spo_jax.errors import InputError
 from spo_jax.seeding import derive
 
+TINY, LARGE = 10, 500  # sizes on which a run's pair is tried, whatever it was trained on
 FRESH = 4  # times the instances of discovery: half its noise
 
 
@@ -43,6 +44,21 @@ def validation_instances(config: Settings, problem: Problem) -> list[Instance]:
 def fresh_instances(config: Settings, problem: Problem) -> list[Instance]:
     """Instances like those of the training that it has not seen; none where it has files."""
     return _like_training(config, problem, FRESH, derive(config.seed, "fresh"))
+
+
+def other_sizes(config: Settings, problem: Problem, training: Sequence[Instance]) -> list[Instance]:
+    """One instance each of sizes that the training has not: a tiny one, half of its smallest, and
+    twice its largest, or LARGE where that is less; without those that the problem cannot sample.
+    """
+    seen = sorted({instance.size for instance in training})
+    above = min(2 * seen[-1], max(LARGE, seen[-1]))
+    found = []
+    for size in sorted({TINY, seen[0] // 2, above}.difference(seen)):
+        try:
+            found += sampled(problem, size, 1, derive(config.seed, "other sizes", size))
+        except InputError:  # a size that its instances cannot have
+            continue
+    return found
 
 
 def round_instances(config: Settings, problem: Problem, k: int) -> list[Instance]:

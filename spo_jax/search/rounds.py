@@ -129,6 +129,7 @@ class Best:
         all of them, because successive halving left it out before.
     fresh: its J on instances that discovery has not seen; None where it was not measured.
     costs: [I * S], of its best solutions in validation, as `Played` has them; empty without any.
+    misfit: where and how it failed on a size that it was not trained on; empty if it did not.
     """
 
     pair: Pair
@@ -137,6 +138,7 @@ class Best:
     validation: float | None = None
     fresh: float | None = None
     costs: tuple[float, ...] = ()
+    misfit: str = ""
 
 
 @dataclass(frozen=True)

@@ -14,9 +14,12 @@ are measured twice more:
   is what it over-promised. With `halving` only the highest J and the last few finalists are
   measured, with the fewest controls.
 
-A pair whose J falls there by more than that of other pairs, or which fails there, fits its
-training instances alone, as a program that has memorised them does. It is refused as the run's
-pair, whatever `select` is, and the next one is taken.
+Finalists and controls also have one short rollout on each of a few sizes that the training has not
+(`spo_jax.search.instances.other_sizes`).
+
+A pair that fails on such a size or on fresh instances, or whose J falls there by more than that of
+other pairs, fits its training instances alone, as a program that has memorised them does. It is
+refused as the run's pair, whatever `select` is, and the next one is taken.
 """
 
 import math
@@ -31,6 +34,7 @@ from spo_jax.config import Settings
 from spo_jax.envs.problem import Instance, Problem
 from spo_jax.envs.run.evaluator import Evaluator
 from spo_jax.envs.run.rollouts import Rollouts, Status
+from spo_jax.program import Pair
 from spo_jax.search.halving import halving, mixed, rungs
 from spo_jax.search.instances import fresh_instances, validation_instances
 from spo_jax.search.methods import rounds_of
@@ -41,6 +45,7 @@ FEWEST_CONTROLS = 10
 # J falls by more than that of other pairs where it does by SPREADS of their standard deviations,
 # judged by the median absolute one, and by the share LEAST of J at least: docs/choices.md.
 SPREADS, LEAST = 5.0, 0.03
+MISFIT_STEPS = 10  # of a rollout on another size
 FEWEST_FALLS = 3  # of controls; of fewer no spread is known, and those of other finalists count too
 _NORMAL = 1.4826  # standard deviations in a median absolute deviation
 
@@ -84,11 +89,15 @@ class Finals:
         before = {f.pair.digest for f in takewhile(self.refusal, self._ranked(select))}
         reasons = [(f, self.refusal(f)) for f in self.finalists]
         return [
-            (f, why) for f, why in reasons if why and (_known(f.fresh) or f.pair.digest in before)
+            (f, why)
+            for f, why in reasons
+            if why and ((_known(f.fresh) and not f.misfit) or f.pair.digest in before)
         ]
 
     def refusal(self, pair: Best) -> str:
         """Why a measured pair cannot be the run's pair; "" if it can."""
+        if pair.misfit:
+            return f"it fails on a size that it was not trained on: {pair.misfit}"
         measured = (*self.finalists, *self.controls)
         if not any(_known(each.fresh) for each in measured):
             return ""
@@ -184,11 +193,14 @@ def validate(
     observer: Observer,
     utility: Utility = improvement,
     instances: Sequence[Instance] = (),
+    sizes: Sequence[Instance] = (),
 ) -> Finals:
-    """The finalists with `validation` and `fresh`, the controls with `fresh`, filled in.
+    """The finalists with `validation` and `fresh`, the controls with `fresh`, filled in, and all
+    with `misfit`.
 
     Both are the mean scores of `utility`, NaN for a pair that failed there; `costs` are those of
-    the validation. instances: of the validation, by default those that the config names.
+    the validation. instances: of the validation, by default those that the config names. sizes: of
+    other sizes, on which pairs are tried.
     """
 
     def played(
@@ -238,4 +250,24 @@ def validate(
     for p, value in zip(wanted, fresh, strict=False):
         validated[p] = replace(validated[p], fresh=value)
     known = zip(controls, fresh[len(wanted) :], strict=True)
-    return Finals(tuple(validated), tuple(replace(each, fresh=value) for each, value in known))
+    others = [replace(each, fresh=value) for each, value in known]
+    fits = misfits(problem, evaluator, [each.pair for each in (*validated, *others)], sizes)
+    tried = [replace(b, misfit=why) for b, why in zip((*validated, *others), fits, strict=True)]
+    return Finals(tuple(tried[: len(validated)]), tuple(tried[len(validated) :]))
+
+
+def misfits(
+    problem: Problem, evaluator: Evaluator, pairs: Sequence[Pair], sizes: Sequence[Instance]
+) -> list[str]:
+    """Where and how each pair fails in a short rollout on instances of `sizes`; "" if it does not.
+
+    A fault on our side is no failure of the pair's.
+    """
+    if not sizes:
+        return [""] * len(pairs)
+    found = evaluator.run(pairs, sizes, (0,), MISFIT_STEPS)
+    wrong = ~np.isin(found.status, (Status.OK, Status.HOST_FAULT))[..., 0]
+    return [
+        f"at {sizes[i].size} {problem.unit}, {found.reason[p, i, 0]}" if wrong[p, i] else ""
+        for p, i in enumerate(wrong.argmax(axis=1))
+    ]

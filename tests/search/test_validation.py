@@ -1,6 +1,8 @@
 """The choice among finalists: who they are, what they are measured on, who wins, what it says."""
 
 import math
+import sqlite3
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -24,17 +26,20 @@ from spo_jax.program import Pair, Program
 from spo_jax.search.instances import (
     FRESH,
     fresh_instances,
+    other_sizes,
     training_instances,
     validation_instances,
 )
 from spo_jax.search.parts import Parts
 from spo_jax.search.rounds import Best, Observer
 from spo_jax.search.runs import lines
+from spo_jax.search.runs.folders import DATABASE
 from spo_jax.search.runs.report.write import html
 from spo_jax.search.runs.run import load_run
 from spo_jax.search.runs.store import Store
 from spo_jax.search.spo import discover
 from spo_jax.search.validation import Finals, loss_of, validate
+from spo_jax.search.writing.grammar import GrammarGenerator
 from spo_jax.seeding import derive
 
 TSP = get_problem("tsp")
@@ -203,6 +208,138 @@ def test_the_refused_are_the_same_from_the_store(
         assert main(["export", str(store.path), "--select", "validation", "--out", "x.py"]) == 2
         assert "every finalist failed or is refused" in capsys.readouterr().err
     assert load_run(tmp_path / "run").best == finals.finalists[2]
+
+
+# --- other sizes ----------------------------------------------------------------------------------
+
+
+def only_for(condition: str) -> str:
+    """A repair that fails on instances for which a condition does not hold."""
+    return BACK.replace("    return", f"    assert {condition}\n    return")
+
+
+@pytest.mark.parametrize("training", [(4,), (10,), (30,), (12, 40), (300,), (600,)])
+def test_other_sizes_are_below_and_above_those_of_the_training(training: tuple[int, ...]) -> None:
+    config = small()
+    sets = [instance for size in training for instance in TSP.sample(size, 2, 1)]
+    found = [each.size for each in other_sizes(config, TSP, sets)]
+    assert found == sorted(set(found))
+    assert not set(found) & set(training)
+    assert min(*found, *training) <= 10
+    assert max(found) == max(10, min(2 * max(training), 500)) or max(training) >= 500
+    assert max(found) <= max(500, *training)
+    digests = [each.digest for each in other_sizes(config, TSP, sets)]
+    assert digests == [each.digest for each in other_sizes(config, TSP, sets)]
+
+
+@pytest.mark.parametrize("problem", ["tsp", "cvrp", "vrptw"])
+def test_every_problem_has_other_sizes(problem: str) -> None:
+    found = get_problem(problem)
+    sizes = other_sizes(small(problem=problem), found, found.sample(20, 1, 1))
+    assert [each.size for each in sizes] == [10, 40]
+
+
+def test_a_size_that_a_problem_cannot_have_is_left_out() -> None:
+    class Even(type(TSP)):  # type: ignore[misc]
+        def sample(self, size: int, count: int, seed: int) -> list[Instance]:
+            if size % 4:
+                raise InputError("no such size")
+            return super().sample(size, count, seed)  # type: ignore[no-any-return]
+
+    sizes = other_sizes(small(), Even(), TSP.sample(20, 1, 1))
+    assert [each.size for each in sizes] == [40]
+
+
+def test_a_pair_that_fails_on_another_size_is_refused() -> None:
+    config = small(size=12, validation_size=12)
+    instances = training_instances(config, TSP)
+    finalists = [
+        best(only_for("len(dist) != 24"), 0.9), best(only_for("len(dist) > 10"), 0.8),
+        best(SHUFFLED, 0.7), best(BACK, 0.6),
+    ]  # fmt: skip
+    control = best(only_for("len(dist) != 6"), 0.3)
+    sizes = other_sizes(config, TSP, instances)
+    assert [each.size for each in sizes] == [6, 10, 24]
+    with LocalEvaluator(TSP) as evaluator:
+        finals = validate(config, TSP, evaluator, finalists, [control], Observer(), sizes=sizes)
+    why = "repair: AssertionError at line 2"
+    assert [f.misfit for f in finals.finalists] == [
+        f"at 24 nodes, {why}", f"at 6 nodes, {why}", "", "",
+    ]  # fmt: skip
+    assert finals.controls[0].misfit == f"at 6 nodes, {why}"
+    for select in ("utility", "validation"):
+        assert finals.best(select) == finals.chosen(select) == finals.finalists[2]
+    told = finals.refused("utility")
+    assert [each for each, _ in told] == list(finals.finalists[:2])
+    assert told[0][1] == f"it fails on a size that it was not trained on: at 24 nodes, {why}"
+
+
+def test_where_all_fail_on_other_sizes_the_highest_j_stays() -> None:
+    wrong = [replace(each, misfit="at 6 nodes, x") for each in measured((0.9, 0.9, 0.9))]
+    finals = Finals(tuple(wrong), (replace(best(BACK, 0.5), fresh=0.5, misfit="at 6 nodes, y"),))
+    for select in ("utility", "validation"):
+        assert finals.chosen(select) is None
+        assert finals.best(select) == finals.highest
+
+
+def test_misfits_are_kept(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with finished(tmp_path, select="utility") as store:
+        named = store.candidates(3)
+        wrong = replace(named[0], fresh=named[0].utility, misfit="at 6 nodes, crash")
+        others = [replace(each, fresh=each.utility) for each in named[1:]]
+        controls = [replace(each, fresh=each.utility) for each in store.controls(4, named)]
+        controls[0] = replace(controls[0], misfit="at 24 nodes, timeout")
+        finals = Finals((wrong, *others), tuple(controls))
+        store.commit_finals(finals)
+        assert store.finals() == finals
+        assert store.best() == finals.finalists[1]
+    run = load_run(tmp_path / "run")
+    assert (run.best, run.finals) == (finals.finalists[1], finals)
+    assert "it fails on a size that it was not trained on: at 6 nodes, crash" in html(
+        run, "not played here"
+    )
+    with closing(sqlite3.connect(tmp_path / "run" / DATABASE)) as db:
+        db.execute("DROP TABLE misfits")  # as in a run from before there was one
+    assert load_run(tmp_path / "run").best == replace(wrong, misfit="")
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("method", ["spo", "eoh", "reevo", "best-of-n"])
+def test_every_method_passes_over_a_misfit(tmp_path: Path, method: str) -> None:
+    """Programs of the grammar with a line that fails beyond the sizes of training."""
+    more: dict[str, Any] = {
+        "preset": "smoke", "seed": 5, "generator": "test_validation:Misfits", "workers": 1,
+        "rounds": 1, "size": 12, "validation_size": 12, "steps": 10, "validation_steps": 10,
+        "finalists": 8, "method": method, "kit": "none",
+    }  # fmt: skip
+    if method != "spo":
+        more |= {"pairs": 12}
+    run = spo_jax.discover("tsp", **more, path=tmp_path / "run")
+    assert run.best is not None
+    marked = [f for f in run.finals.finalists if "!= 24" in f.pair.repair.source]
+    assert marked
+    assert all(f.misfit.startswith("at 24 nodes, repair: AssertionError") for f in marked)
+    assert "!= 24" not in run.best.pair.repair.source
+
+
+class Misfits(GrammarGenerator):
+    """Every other repair of the grammar fails at 24 nodes."""
+
+    def generate(self, prompts: Any, n: int, seed: int) -> Any:
+        found = super().generate(prompts, n, seed)
+        return [
+            tuple(
+                replace(each, text=_marked(each.text)) if len(each.text) % 2 else each
+                for each in group
+            )
+            for group in found
+        ]
+
+
+def _marked(text: str) -> str:
+    head, colon, body = text.partition("def repair(")
+    signature, end, rest = body.partition("):\n")
+    return text if not colon else f"{head}{colon}{signature}{end}    assert len(dist) != 24\n{rest}"
 
 
 def memoriser(problem: Problem, config: Settings) -> str:

@@ -269,6 +269,7 @@ class Discovery:
     ) -> None:
         """Algorithm 1, or the method in its place, and the validation; each round is committed."""
         from spo_jax.envs.run.evaluator import Spread
+        from spo_jax.search.instances import other_sizes
         from spo_jax.search.spo import discover as algorithm
         from spo_jax.search.validation import controls_wanted, validate, work_of
 
@@ -310,7 +311,7 @@ class Discovery:
             others = store.controls(controls_wanted(config), best)
             measured = validate(
                 config, parts.problem, parts.evaluator, best, others, parts.observer, parts.utility,
-                validation,
+                validation, other_sizes(config, parts.problem, training),
             )  # fmt: skip
             store.commit_finals(measured, display.remark, display.seconds())
             record()

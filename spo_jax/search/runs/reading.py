@@ -23,7 +23,7 @@ from spo_jax.search.rounds import (
 )
 from spo_jax.search.runs.budget import USED, Spent
 from spo_jax.search.runs.gaps import Paid
-from spo_jax.search.runs.tables import REMEASURED, program_id, remeasures, there
+from spo_jax.search.runs.tables import MISFITS, REMEASURED, program_id, remeasures, there
 from spo_jax.search.start import START
 from spo_jax.search.validation import Finals
 from spo_jax.seeding import python_rng
@@ -176,10 +176,12 @@ def read_finals(db: sqlite3.Connection) -> Finals:
     ).fetchall()
     found: dict[str, list[Best]] = {"finalist": [], "control": []}
     paid = read_costs(db, "validation")
+    known = db.execute("SELECT * FROM misfits") if MISFITS in there(db) else ()
+    misfits = {(destroy, repair): reason for destroy, repair, reason in known}
     for destroy, repair, *numbers, kind in rows:
         pair = Pair(read_program(db, destroy), read_program(db, repair))
         costs = paid.get((pair.destroy.digest, pair.repair.digest), ())
-        each = Best(pair, *numbers)
+        each = replace(Best(pair, *numbers), misfit=misfits.get((destroy, repair), ""))
         found[kind].append(replace(each, costs=costs) if kind == "finalist" else each)
     return Finals(tuple(found["finalist"]), tuple(found["control"]))
 

@@ -98,18 +98,22 @@ CREATE TABLE remeasured (
     scores TEXT NOT NULL,
     PRIMARY KEY (round, destroy, repair)
 ) WITHOUT ROWID;
+CREATE TABLE misfits (
+    destroy TEXT NOT NULL, repair TEXT NOT NULL, reason TEXT NOT NULL,
+    PRIMARY KEY (destroy, repair)
+) WITHOUT ROWID;
 CREATE TABLE notes (round INTEGER PRIMARY KEY, text TEXT NOT NULL);
 CREATE TABLE config (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE timings (
     round INTEGER NOT NULL, stage TEXT NOT NULL, seconds REAL NOT NULL, PRIMARY KEY (round, stage)
 ) WITHOUT ROWID;
 """
-REMEASURED = "remeasured"
+REMEASURED, MISFITS = "remeasured", "misfits"
 TABLES = (
     "programs", "pairs", "rounds", "members", "credits", "cross_play", "prompts", "samples",
-    "failures", "finalists", "individuals", "costs", REMEASURED, "notes", "config",
+    "failures", "finalists", "individuals", "costs", REMEASURED, MISFITS, "notes", "config",
 )  # fmt: skip
-LATER = ("costs", REMEASURED)  # tables that an older run has not
+LATER = ("costs", REMEASURED, MISFITS)  # tables that an older run has not
 TIMED = (*TABLES, "timings")  # equal runs have equal TABLES, and their own timings
 
 
@@ -237,12 +241,16 @@ def write_finals(db: sqlite3.Connection, finals: Finals, number: int) -> None:
     """Insert what was measured at a run's end. number: its last round."""
     kinds = ["finalist"] * len(finals.finalists) + ["control"] * len(finals.controls)
     rows = []
-    for rank, f in enumerate((*finals.finalists, *finals.controls)):
+    everyone = (*finals.finalists, *finals.controls)
+    for rank, f in enumerate(everyone):
         programs = map(program_id, (f.pair.destroy, f.pair.repair))
         rows.append((rank, f.round, f.utility, *programs, f.validation, f.fresh, kinds[rank]))
     _insert(db, "finalists", rows)
     paid = {(f.pair.destroy.digest, f.pair.repair.digest): f.costs for f in finals.finalists}
     _write_costs(db, number, "validation", paid)
+    if MISFITS in there(db):
+        wrong = [(*row[3:5], f.misfit) for row, f in zip(rows, everyone, strict=True) if f.misfit]
+        _insert(db, MISFITS, sorted(set(wrong)))
 
 
 def _write_costs(
