@@ -95,6 +95,15 @@ class Settings(Group):
             style = "frame" if generator in (ENDPOINT, VLLM) else "paper"
             self.__dict__["generator"] = self.generator.model_copy(update={"prompts_style": style})
         update = self.learning.update
+        if self.generator.mend is None:
+            knows_prose = generator == ENDPOINT or self.generator.model not in OWN_MODELS
+            mend = int(generator in (ENDPOINT, VLLM) and knows_prose)
+            self.__dict__["generator"] = self.generator.model_copy(update={"mend": mend})
+        refuse(
+            self.learning.mended == "sample" and update == EVOTUNE,
+            f"mended is sample, and update is {EVOTUNE}, which compares answers to one prompt; "
+            "use --mended inherit, or leave out mended",
+        )
         refuse(
             self.search.pairs is not None and method == SPO,
             "pairs is given, and method is spo, whose budget is its rounds; leave out pairs",

@@ -204,6 +204,13 @@ class GeneratorSettings(Group):
     max_new_tokens: int = knob(1200, "longest answer, in tokens", 1, 1_000_000)
     context: int = rare(8192, "longest prompt and answer together, in tokens", 2, 10_000_000)
     sample_rows: int = rare(64, "answers sampled side by side", 1, 100_000)
+    mend: int | None = rare(
+        None,
+        "how often an answer that is nearly right goes back to the model with the reason "
+        "(none: once with openai and vllm, else 0)",
+        0,
+        10,
+    )
     kit: Literal["lns", "none"] = knob(
         "lns", "module of operators' inner loops that programs may import (none: the paper)"
     )
@@ -263,6 +270,11 @@ class LearningSettings(Group):
         "a failed answer earns this much less than its group's worst (none: no part)",
         0.0,
         1e6,
+    )
+    mended: Literal["original", "inherit", "sample"] = rare(
+        "original",
+        "what a mended answer teaches: nothing, so that the original stays unpaid; its credit goes "
+        "to the original; or it is a sample of its own prompt",
     )
     deterministic: bool = rare(
         False, "ask a GPU for the same bits each time, which is slower (no: to rounding only)"

@@ -44,6 +44,12 @@ class Generator(ABC):
         """Whether a prompt is short enough; one that is not shows less of its parents."""
         return True
 
+    def takes(self, prompt: Prompt) -> bool:
+        """Whether a prompt is short enough with all of its messages; one that mends and is not is
+        not sent.
+        """
+        return self.fits(prompt.whole)
+
     def open(self, folder: Path, remark: Callable[[str], None]) -> None:
         """Called once before the first of a run's rounds.
 

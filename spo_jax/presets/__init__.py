@@ -46,7 +46,8 @@ def dumped(config: Settings, preset: str, given: dict[str, Any]) -> str:
     preset said.
     """
     layers = _layers(config.problem, preset, given)
-    asked = {"update": _merged(layers).get("update", "auto")}
+    merged = _merged(layers)
+    asked = {"update": merged.get("update", "auto"), "mend": merged.get("mend")}
     persons = [each for each in layers[_persons(preset) :] if each is not _OWN]
     implied = set(_OWN) - set(_merged(persons))
     if _OWN in layers:

@@ -9,7 +9,7 @@ import hashlib
 import io
 import re
 import tokenize
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Literal, get_args
@@ -101,6 +101,18 @@ class Pair:
         return _hash(self.destroy.digest, self.repair.digest)
 
 
+Turn = tuple[str, str]  # an answer of the model, and the user's next message
+
+
+def conversation(text: str, system: str = "", turns: Sequence[Turn] = ()) -> list[dict[str, str]]:
+    """The messages of a chat, the system's first, if there is one."""
+    found = [("system", system)] if system else []
+    found.append(("user", text))
+    for answer, message in turns:
+        found += [("assistant", answer), ("user", message)]
+    return [{"role": role, "content": content} for role, content in found]
+
+
 @dataclass(frozen=True)
 class Prompt:
     """One generation context (the paper's gamma): the request and its text.
@@ -114,6 +126,8 @@ class Prompt:
         "all", also the destroy's source; "" if nothing was.
     system: the system message, if there is one. answer: how a program in the answer is read.
     warmer: what is added to the temperature of sampling.
+    turns: what followed `text` in the conversation: an answer, and the message that asked for
+        another one, for each turn. A generator that cannot send them may answer `text` alone.
     """
 
     problem: str
@@ -128,11 +142,19 @@ class Prompt:
     system: str = ""
     answer: AnswerFormat = "labels"
     warmer: float = 0.0
+    turns: tuple[Turn, ...] = ()
+
+    @property
+    def messages(self) -> list[dict[str, str]]:
+        """The conversation as chat completions have it: each message's "role" and "content"."""
+        return conversation(self.text, self.system, self.turns)
 
     @property
     def whole(self) -> str:
-        """Both messages as one text, each under its name if there are two."""
-        return f"[system]\n{self.system}\n\n[user]\n{self.text}" if self.system else self.text
+        """All messages as one text, each under its name if there are several."""
+        if not (self.system or self.turns):
+            return self.text
+        return "\n\n".join(f"[{each['role']}]\n{each['content']}" for each in self.messages)
 
 
 @dataclass(frozen=True)
@@ -173,12 +195,15 @@ class Group:
 
     credits: [B] float64, one per completion, NaN without one.
     failed: [B] bool, completions without a credit by their own fault; None if unknown.
+    prompts: what each completion answered, where they answered different ones, as mended answers
+        do; `prompt` is what these have in common then.
     """
 
     prompt: Prompt
     completions: tuple[Completion, ...]
     credits: np.ndarray
     failed: np.ndarray | None = None
+    prompts: tuple[Prompt, ...] = ()
 
 
 def _hash(*parts: str) -> str:

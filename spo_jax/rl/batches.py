@@ -21,7 +21,8 @@ class TokenGroup:
 
     name: for messages. prompt: [Tp] int32. completions: B arrays [T] int32. logprobs: B arrays [T]
     float32, of the sampler before truncation. credits: [B] float64, NaN without one.
-    failed: [B] bool, no credit by the sample's own fault; None if unknown.
+    failed: [B] bool, no credit by the sample's own fault; None if unknown. prompts: B arrays, what
+    each sample answered, where that is not `prompt` for all; empty if it is.
     Raises InputError if these differ in number or length.
     """
 
@@ -31,16 +32,21 @@ class TokenGroup:
     logprobs: Sequence[np.ndarray]
     credits: np.ndarray
     failed: np.ndarray | None = None
+    prompts: Sequence[np.ndarray] = ()
 
     def __post_init__(self) -> None:
         B = len(self.completions)
         failed = B if self.failed is None else len(self.failed)
-        if {len(self.logprobs), len(self.credits), failed} != {B}:
+        if {len(self.logprobs), len(self.credits), failed, len(self.prompts) or B} != {B}:
             raise InputError(
                 f"group {self.name}: its samples, log-probabilities and credits differ in number"
             )
-        if not len(self.prompt):
+        if not all(len(prompt) for prompt in (self.prompt, *self.prompts)):
             raise InputError(f"group {self.name}: its prompt is empty")
+
+    def prompt_of(self, i: int) -> np.ndarray:
+        """[Tp] int32: what sample i answered."""
+        return self.prompts[i] if len(self.prompts) else self.prompt
 
     def usable(self) -> np.ndarray:
         """[B] bool: samples with a finite log-probability for each token."""
@@ -71,8 +77,9 @@ class WeightedSample:
 class Selection:
     """The samples with an advantage, and counts.
 
-    samples: those with a non-zero advantage, by group; all with an advantage where the objective
-    compares with the base, which pulls at them too. groups: number with a usable sample.
+    samples: those with a non-zero advantage, by group, or alone where a group's samples answered
+    different prompts; all with an advantage where the objective compares with the base, which pulls
+    at them too. groups: number with a usable sample.
     usable: samples with a credit and log-probabilities. dropped: the others. largest: samples of
     the largest group, whatever they are worth.
     """
@@ -104,7 +111,8 @@ def select(groups: Sequence[TokenGroup], config: GrpoConfig, context: int) -> Se
         rows = []
         moved = np.isfinite(values) if config.refers else np.nan_to_num(values)
         for i in np.flatnonzero(moved).tolist():
-            length = len(group.prompt) + len(group.completions[i])
+            prompt = group.prompt_of(i)
+            length = len(prompt) + len(group.completions[i])
             if length > context:
                 raise InputError(
                     f"group {group.name}: sample {i} is {length} tokens long with its prompt; "
@@ -112,12 +120,12 @@ def select(groups: Sequence[TokenGroup], config: GrpoConfig, context: int) -> Se
                 )
             rows.append(
                 WeightedSample(
-                    index, group.prompt, group.completions[i], group.logprobs[i],
+                    index, prompt, group.completions[i], group.logprobs[i],
                     float(values[i]), 1.0 / (size * counted),
                 )
             )  # fmt: skip
-        if rows:
-            chosen.append(tuple(rows))
+        apart = [[row] for row in rows] if len(group.prompts) else [rows] if rows else []
+        chosen += [tuple(each) for each in apart]
     sizes = [len(group.completions) for group in groups]
     return Selection(tuple(chosen), counted, usable, sum(sizes) - usable, max(sizes, default=0))
 

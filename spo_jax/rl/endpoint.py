@@ -25,7 +25,7 @@ from typing import Any
 from spo_jax.config import Settings
 from spo_jax.errors import InputError, MissingExtra
 from spo_jax.generator import Streaming
-from spo_jax.program import Completion, Prompt
+from spo_jax.program import Completion, Prompt, conversation
 from spo_jax.rl import wire
 from spo_jax.rl.access import ENDPOINT_KEYS, LONGEST, address, check_kept, key, shown
 from spo_jax.rl.request_log import LOST, REQUESTS, Request, RequestLog, requests
@@ -35,6 +35,7 @@ CONCURRENCY = 8  # requests at a time, where a run names no number
 GIVE_UP = 20  # consecutive failures that end a run
 GIVE_UP_AT_FIRST = 3  # the same before the first answer
 PATIENCE = 0.5  # seconds between checks for a waiting caller
+POLL = 0.01  # seconds between checks of a request for its turn
 MOST = 2**31  # tokens of a request; a larger count is ignored
 ROOM, EACH = 2**16, 64  # characters of an answer: at most ROOM + EACH per token
 
@@ -63,6 +64,7 @@ class Endpoint(Streaming):
         self._remark: Callable[[str], None] = lambda line: None
         self._length = "max_tokens"  # the endpoint's name for the maximum length
         self._seeded = True
+        self.slots = Slots(config.endpoint.concurrency or CONCURRENCY)
 
     def open(self, folder: Path, remark: Callable[[str], None]) -> None:
         """Keep a run's requests in its folder, and reuse the answers there."""
@@ -75,7 +77,10 @@ class Endpoint(Streaming):
         """`n` completions of each prompt, in parts of about `sample_rows` answers, in order.
 
         Empty parts come while the next one is not ready. A completion that failed has no text.
-        Raises InputError if the endpoint refuses all requests or is down.
+        Another call may begin before this one is over; it goes first, and both together send
+        `concurrency` requests at a time.
+        Raises InputError if the endpoint refuses all requests or is down. Requests with further
+        turns may all fail: the answers that they are to mend are there.
         """
         config, wanted = self._config, requests(prompts, n, seed, self._extra)
         new = [request for request in wanted if request not in self._log]
@@ -89,7 +94,7 @@ class Endpoint(Streaming):
                     yield {}
                 answers = [call.take(request) for request in asked]
                 yield {p: tuple(answers[i * n : (i + 1) * n]) for i, p in enumerate(part)}
-            self._settle(call.failed, len(wanted))
+            self._settle(call.failed, wanted)
         finally:
             call.stop()
 
@@ -135,10 +140,9 @@ class Endpoint(Streaming):
 
     def _parameters(self, request: Request) -> dict[str, Any]:
         config = self._config
-        messages = [{"role": "system", "content": request.system}] if request.system else []
         return {
             "model": config.generator.model,
-            "messages": [*messages, {"role": "user", "content": request.text}],
+            "messages": conversation(request.text, request.system, request.turns),
             "temperature": config.generator.temperature + request.warmer,
             "top_p": config.generator.top_p,
             self._length: config.generator.max_new_tokens,
@@ -250,15 +254,17 @@ class Endpoint(Streaming):
             "fix it and continue with --resume"
         )
 
-    def _settle(self, failed: Sequence[tuple[Request, "Failed"]], wanted: int) -> None:
-        """Skip a call's failed answers. Raises InputError if all failed."""
+    def _settle(
+        self, failed: Sequence[tuple[Request, "Failed"]], wanted: Sequence[Request]
+    ) -> None:
+        """Skip a call's failed answers. Raises InputError if all failed and none mends another."""
         if not failed:
             return
-        if len(failed) == wanted:
+        if len(failed) == len(wanted) and not all(request.turns for request in wanted):
             raise self.gone(failed[-1][1])
         self._log.give_up((request, str(failure)) for request, failure in failed)
         (why, _), *_ = Counter(str(failure) for _, failure in failed).most_common(1)
-        self._remark(f"{len(failed)} of {wanted} answers failed: the endpoint {why}")
+        self._remark(f"{len(failed)} of {len(wanted)} answers failed: the endpoint {why}")
 
 
 class Failed(Exception):
@@ -269,11 +275,53 @@ class Failed(Exception):
         self.final = final
 
 
+class Slots:
+    """Limits the requests of all calls together to `most` at a time.
+
+    The call that began last goes first, because what began before waits for its answers.
+    """
+
+    def __init__(self, most: int) -> None:
+        self._lock = threading.Lock()
+        self._free = most
+        self._waiting: list[int] = []
+        self._calls = 0
+
+    def enter(self) -> int:
+        """The number of a new call."""
+        with self._lock:
+            self._calls += 1
+            return self._calls
+
+    async def take(self, call: int) -> None:
+        """Wait for the turn of a request of this call; `give` it back."""
+        with self._lock:
+            self._waiting.append(call)
+        try:
+            while not self._taken(call):
+                await asyncio.sleep(POLL)
+        finally:
+            with self._lock:
+                self._waiting.remove(call)
+
+    def give(self) -> None:
+        with self._lock:
+            self._free += 1
+
+    def _taken(self, call: int) -> bool:
+        with self._lock:
+            if not self._free or call < max(self._waiting):
+                return False
+            self._free -= 1
+            return True
+
+
 class _Call:
     """The requests of one call; a thread sends them until all are complete or `stop` is called."""
 
     def __init__(self, endpoint: Endpoint, wanted: Sequence[Request], at_a_time: int) -> None:
         self._endpoint, self._wanted = endpoint, wanted
+        self._number = endpoint.slots.enter()
         self._workers = min(at_a_time, len(wanted))
         self._coming: dict[str, Future[Completion]] = {request.key: Future() for request in wanted}
         self.failed: list[tuple[Request, Failed]] = []
@@ -326,7 +374,9 @@ class _Call:
 
     async def _ask(self, client: Any, left: Iterator[Request]) -> None:
         """Send the remaining requests one after another."""
+        slots = self._endpoint.slots
         for request in left:
+            await slots.take(self._number)
             try:
                 await self._endpoint.ask(client, request)
                 self._in_a_row = 0
@@ -337,6 +387,8 @@ class _Call:
                     raise self._endpoint.gone(failure) from None
                 self.failed.append((request, failure))
                 self._coming[request.key].set_result(LOST)
+            finally:
+                slots.give()
 
 
 # --- messages of failures -------------------------------------------------------------------------

@@ -86,6 +86,8 @@ class Policy(Streaming):
         self._model, self._tokenizer = model, tokenizer
         self._room = context - config.generator.max_new_tokens
         self._prompt_tokens = lru_cache(4096)(tokenizer.prompt)
+        if config.generator.mend:  # a template that takes no further turns is refused now
+            tokenizer.prompt("", turns=[("", "")])
         self._sampling = SamplingConfig(
             temperature=config.generator.temperature,
             top_p=config.generator.top_p,
@@ -132,6 +134,12 @@ class Policy(Streaming):
         """Whether a prompt leaves room for an answer of maximum length."""
         return len(self._prompt_tokens(text)) <= self._room
 
+    def takes(self, prompt: Prompt) -> bool:
+        return len(self._tokens_of(prompt)) <= self._room
+
+    def _tokens_of(self, prompt: Prompt) -> np.ndarray:
+        return self._prompt_tokens(prompt.text, prompt.system, prompt.turns)
+
     def stream(
         self, prompts: Sequence[Prompt], n: int, seed: int
     ) -> Iterator[dict[int, tuple[Completion, ...]]]:
@@ -147,7 +155,7 @@ class Policy(Streaming):
                 continue
             sampling = replace(self._sampling, temperature=self._sampling.temperature + warmer)
             asked = [prompts[place] for place in places]
-            tokens = [self._prompt_tokens(prompt.text, prompt.system) for prompt in asked]
+            tokens = [self._tokens_of(prompt) for prompt in asked]
             adapter = self.learners[role].adapter.scaled(self.lora.scale)
             key = stream_key(seed, "tokens", role)
             with _enough_memory("sample", "sample_rows or max_new_tokens"):
@@ -195,11 +203,12 @@ class Policy(Streaming):
     def _group(self, name: str, group: Group) -> TokenGroup:
         return TokenGroup(
             name=f"{name} ({group.prompt.form})",
-            prompt=self._prompt_tokens(group.prompt.text, group.prompt.system),
+            prompt=self._tokens_of(group.prompt),
             completions=[completion.tokens for completion in group.completions],
             logprobs=[completion.logprobs for completion in group.completions],
             credits=group.credits,
             failed=group.failed,
+            prompts=[self._tokens_of(prompt) for prompt in group.prompts],
         )
 
     # --- checkpoints ------------------------------------------------------------------------------

@@ -7,6 +7,7 @@ incomplete last line after a kill is removed.
 import hashlib
 import json
 import os
+import threading
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -14,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from spo_jax import jsontext
-from spo_jax.program import Completion, Prompt, Role, Usage
+from spo_jax.program import Completion, Prompt, Role, Turn, Usage
 from spo_jax.seeding import derive
 
 REQUESTS = "requests.jsonl"  # its name in a run folder
@@ -26,7 +27,7 @@ class Request:
     """One requested answer.
 
     sample: number of the answer to this text in its call, from 0. key: hex digest of the call's
-    seed, both messages, the sample, what is added to the temperature and the additional fields;
+    seed, all messages, the sample, what is added to the temperature and the additional fields;
     equal keys are the same request.
     """
 
@@ -36,6 +37,7 @@ class Request:
     key: str
     system: str = ""
     warmer: float = 0.0
+    turns: tuple[Turn, ...] = ()
 
     @property
     def seed(self) -> int:
@@ -56,24 +58,30 @@ def requests(
     for prompt in prompts:
         system, warmer = prompt.system, prompt.warmer
         # Only what differs from a plain request is in a key, so logs of older runs stay valid.
-        own = (f"system {system}", f"warmer {warmer!r}") if system or warmer else ()
+        own: tuple[str, ...] = (
+            (f"system {system}", f"warmer {warmer!r}") if system or warmer else ()
+        )
+        own += tuple(f"turn {json.dumps(turn)}" for turn in prompt.turns)
         for _ in range(n):
             sample = asked[prompt.text, *own]
             asked[prompt.text, *own] += 1
             name = "\0".join((str(seed), prompt.text, str(sample), *own, *more))
             key = hashlib.blake2b(name.encode(), digest_size=16).hexdigest()
-            found.append(Request(prompt.role, prompt.text, sample, key, system, warmer))
+            request = Request(prompt.role, prompt.text, sample, key, system, warmer, prompt.turns)
+            found.append(request)
     return found
 
 
 class RequestLog:
     """Completed requests by their keys, in memory and, if given, in a file.
 
-    The file belongs to one process. Unreadable lines are ignored.
+    The file belongs to one process, whose threads may write at the same time. Unreadable lines are
+    ignored.
     """
 
     def __init__(self, path: Path | None = None) -> None:
         self._path = path
+        self._writing = threading.Lock()
         self._settled: dict[str, Completion] = {}
         if path is None or not path.exists():
             return
@@ -97,7 +105,7 @@ class RequestLog:
     @property
     def answered(self) -> bool:
         """Whether there is any answer."""
-        return any(c.usage is not None and not c.usage.lost for c in self._settled.values())
+        return any(c.usage is not None and not c.usage.lost for c in [*self._settled.values()])
 
     def answer(self, request: Request, text: str, **counted: Any) -> None:
         """Keep an answer. counted: prompt_tokens, completion_tokens, finish and model, each from
@@ -111,7 +119,7 @@ class RequestLog:
 
     def _write(self, entries: Sequence[dict[str, Any]]) -> None:
         if self._path is not None and entries:
-            with open(self._path, "a", encoding="utf-8") as file:
+            with self._writing, open(self._path, "a", encoding="utf-8") as file:
                 file.write("".join(json.dumps(entry) + "\n" for entry in entries))
                 file.flush()
                 os.fsync(file.fileno())

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from spo_jax.errors import InputError
+from spo_jax.program import Turn, conversation
 from spo_jax.rl.tensor_files import read_json
 
 
@@ -43,20 +44,20 @@ class Tokenizer:
         found.prompt("")  # report an unusable template before a run begins
         return found
 
-    def prompt(self, text: str, system: str = "") -> np.ndarray:
+    def prompt(self, text: str, system: str = "", turns: Sequence[Turn] = ()) -> np.ndarray:
         """[T] int32: `text` as a user's message, ready for an answer without thinking.
 
-        system: a system message before it, if there is one.
+        system: a system message before it, if there is one. turns: what followed it.
 
         Raises InputError if the template fails.
         """
         from jinja2 import TemplateError
 
-        messages = [{"role": "system", "content": system}] if system else []
-        messages.append({"role": "user", "content": text})
         try:
             whole = self._template.render(
-                messages=messages, add_generation_prompt=True, enable_thinking=False
+                messages=conversation(text, system, turns),
+                add_generation_prompt=True,
+                enable_thinking=False,
             )
         except TemplateError as error:
             raise InputError(f"the model's chat template cannot make a prompt: {error}") from None

@@ -1,24 +1,29 @@
-"""Answers: sampling them, reading the programs in them, and passing these by the gate."""
+"""Answers: sampling them, part by part, with what reads, gates and mends them; their numbers."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import closing
+from contextlib import AbstractContextManager, closing, nullcontext
 from functools import partial
 from statistics import median
+from threading import Lock
 
 from spo_jax.config import Settings
+from spo_jax.envs.problem import Instance
 from spo_jax.envs.run.evaluator import Progress
-from spo_jax.envs.run.rollouts import Refusal, Status
-from spo_jax.errors import InputError, Rejection
+from spo_jax.envs.run.rollouts import Refusal
+from spo_jax.errors import InputError
 from spo_jax.generator import Generator
-from spo_jax.program import Completion, Pair, Program, Prompt, Usage, parse_answer
+from spo_jax.program import Completion, Pair, Program, Prompt, Usage
 from spo_jax.search.beside import ahead
 from spo_jax.search.contexts import shortage
+from spo_jax.search.gating import gated
+from spo_jax.search.mending import Mending
 from spo_jax.search.parts import Parts
 from spo_jax.search.payoffs import Table
-from spo_jax.search.rounds import UNPARSABLE, Answers, Counts, Failure
+from spo_jax.search.rounds import COPY, Answers, Counts, Failure
 from spo_jax.seeding import derive
 
-Gate = Callable[[Sequence[Program]], Sequence[Refusal | None]]
+Part = Mapping[int, tuple[Completion, ...]]
+Alone = AbstractContextManager[object]  # held while the generator is asked
 
 
 def sample(
@@ -29,13 +34,17 @@ def sample(
     *,
     n: int | None = None,
     stream: Sequence[str] = (),
+    trial: Instance | None = None,
+    mend: bool = True,
 ) -> tuple[list[Answers], list[Failure]]:
-    """The answers to the prompts of one role, parsed and checked by the gate.
+    """The answers to the prompts of one role, parsed, checked by the gate, and mended.
 
     Returns one Answers per prompt, and a Failure for every answer that was refused. play: called
     with the answers in the parts that the generator makes, while it makes the next one. n: answers
     to each prompt, by default `responses`. stream: names the random stream besides round and role,
-    for a round that samples one role more than once.
+    for a round that samples one role more than once. trial: the instance on which programs are
+    tried, where answers are mended; without one they are not tried. mend: False leaves all answers
+    as they are, whatever the settings say.
     Raises InputError for a generator that does not return `n` answers to each prompt.
     """
     if not prompts:
@@ -53,17 +62,43 @@ def sample(
     def played(done: int, total: int) -> None:
         look.advance(n * len(answers) + n * len(new) * done // total)
 
-    streamed = _streamed(parts.generator, prompts, n, seed)
+    alone: Alone = nullcontext()
+    mending = None
+    if mend and config.generator.mend and parts.generator.writes_prose:
+        alone = Lock()  # a generator need not be able to answer two calls at the same time
+        names = (config.seed, "round", k, "mends", role, *stream)
+        ask = partial(_asked, parts, alone)
+        mending = Mending(parts, prompts, names, trial, ask, verdicts)
+    streamed = _alone(_streamed(parts.generator, prompts, n, seed), alone)
     with closing(ahead(streamed, partial(look.working, "sampling"))) as found:
         for part in found:
             if not part:
                 continue
-            new, refused = _gated(parts.evaluator.check, prompts, part, verdicts)
-            failures += refused
+            new, refused = gated(parts.evaluator.check, prompts, part, verdicts)
+            failures += [fault.failure for fault in refused]
+            if mending is not None:
+                new, more = mending.mend(new, refused)
+                failures += more
             play(list(new.values()), played)
             answers |= new
             look.advance(n * len(answers))
     return [answers[place] for place in range(len(prompts))], failures
+
+
+def _asked(parts: Parts, alone: Alone, prompts: Sequence[Prompt], seed: int) -> list[Completion]:
+    """One completion of each prompt, between two parts of what is being sampled."""
+    with parts.observer.working("mending"), alone:
+        return [group[0] for group in complete(parts.generator, prompts, 1, seed)]
+
+
+def _alone(items: Iterator[Part], alone: Alone) -> Iterator[Part]:
+    """The items; each is made while `alone` is held."""
+    while True:
+        with alone:
+            item = next(items, None)
+        if item is None:
+            return
+        yield item
 
 
 def play_responses(table: Table, new: Sequence[Answers], progress: Progress) -> None:
@@ -87,9 +122,7 @@ def complete(
     return [found[place] for place in range(len(prompts))]
 
 
-def _streamed(
-    generator: Generator, prompts: Sequence[Prompt], n: int, seed: int
-) -> Iterator[Mapping[int, tuple[Completion, ...]]]:
+def _streamed(generator: Generator, prompts: Sequence[Prompt], n: int, seed: int) -> Iterator[Part]:
     """The completions by their prompts' places, in one part unless the generator streams them."""
     if not prompts:
         return
@@ -120,66 +153,6 @@ def _require_completions(part: object) -> None:
         for each in group:
             if not isinstance(each, Completion) or not isinstance(each.text, str):
                 raise InputError(f"the generator answered with {each!r:.80}; {_DUE}")
-
-
-def _gated(
-    gate: Gate,
-    prompts: Sequence[Prompt],
-    part: Mapping[int, tuple[Completion, ...]],
-    verdicts: dict[str, Refusal | None],
-) -> tuple[dict[int, Answers], list[Failure]]:
-    """A part as answers, and its refusals; what the gate says of programs goes to `verdicts`."""
-    failures: list[Failure] = []
-    parsed = {
-        place: [_read(prompts[place], completion, failures) for completion in group]
-        for place, group in part.items()
-    }
-    every = {p.digest: p for programs in parsed.values() for p in programs if p is not None}
-    new = [program for digest, program in every.items() if digest not in verdicts]
-    verdicts |= zip((p.digest for p in new), gate(new), strict=True)
-    answers = {}
-    for place, programs in parsed.items():
-        passed: list[Program | None] = []
-        unjudged = set()
-        for i, (completion, program) in enumerate(zip(part[place], programs, strict=True)):
-            refusal = verdicts[program.digest] if program is not None else None
-            if program is not None and refusal is not None:
-                failures.append(_refused(program, refusal, completion))
-                if refusal.status == Status.HOST_FAULT:
-                    unjudged.add(i)
-            passed.append(program if refusal is None else None)
-        answers[place] = Answers(
-            prompts[place], tuple(part[place]), tuple(passed), frozenset(unjudged)
-        )
-    return answers, failures
-
-
-def _read(prompt: Prompt, completion: Completion, failures: list[Failure]) -> Program | None:
-    """The program in one answer; a refusal goes to `failures`."""
-    try:
-        return parse_answer(
-            prompt.answer,
-            prompt.role,
-            completion.text,
-            parents=tuple(parent.digest for parent in prompt.parents),
-            form=prompt.form,
-            condition=prompt.destroy.strategy_digest if prompt.destroy else "",
-            derivation=completion.derivation,
-        )
-    except Rejection as error:
-        failures.append(Failure(prompt.role, UNPARSABLE, error.reason, text=completion.text))
-        return None
-
-
-def _refused(program: Program, refusal: Refusal, completion: Completion) -> Failure:
-    return Failure(
-        program.role,
-        refusal.status.label,
-        refusal.reason,
-        destroy=program.digest if program.role == "destroy" else "",
-        repair=program.digest if program.role == "repair" else "",
-        text=completion.text,
-    )
 
 
 def distinct(answers: Sequence[Answers]) -> tuple[Program, ...]:
@@ -227,26 +200,50 @@ def written(answers: Sequence[Answers], config: Settings, what: str = "") -> dic
     tokens: of all answers. cut: answers that ended at `max_new_tokens`, most likely unfinished.
     shortened: prompts that had to leave something out. Of an endpoint also prompt_tokens, cost (at
     the config's prices), lost (answers that could not be had) and uncounted (answers whose tokens
-    it did not count).
+    it did not count). Where answers are mended, also the numbers of `_mending`, which are no part
+    of these.
     """
+    what = what or (answers[0].prompt.role if answers else "")
     completions = [completion for group in answers for completion in group.completions]
+    numbers = _counted(completions, config)
+    if numbers:
+        numbers["shortened"] = sum(bool(group.prompt.shortened) for group in answers)
+    numbers |= _mending(answers, config)
+    return {f"{what}/{name}": float(value) for name, value in numbers.items()}
+
+
+def _mending(answers: Sequence[Answers], config: Settings) -> dict[str, float]:
+    """mend_asked: requests that sent an answer back. mended: programs that took the place of an
+    original. copies: answers with a parent's program. mend_unfit: conversations that were too long.
+    Also mend_tokens and all else that is counted of first answers.
+    """
+    if not any(group.mended for group in answers):
+        return {}
+    mends = [mend for group in answers for mend in group.mends]
+    attempts = [attempt for mend in mends for attempt in mend.attempts]
+    found = {
+        "mend_asked": len(attempts),
+        "mended": sum(mend.program is not None for mend in mends),
+        "copies": sum(mend.status == COPY for mend in mends),
+        "mend_unfit": sum(not mend.attempts for mend in mends),
+    }
+    counted = _counted([attempt.completion for attempt in attempts], config)
+    return found | {f"mend_{name}": value for name, value in counted.items()}
+
+
+def _counted(completions: Sequence[Completion], config: Settings) -> dict[str, float]:
+    """What was written, in numbers; empty where no language model did."""
     lengths = [len(completion.tokens) for completion in completions]
     usages = [completion.usage for completion in completions if completion.usage is not None]
     if usages:
-        numbers = _charged(usages, config)
-    elif any(lengths):
-        cut = sum(
-            length >= config.generator.max_new_tokens
-            if each.finished is None
-            else not each.finished
-            for each, length in zip(completions, lengths, strict=True)
-        )
-        numbers = {"tokens": sum(lengths), "cut": cut}
-    else:
+        return _charged(usages, config)
+    if not any(lengths):
         return {}
-    numbers["shortened"] = sum(bool(group.prompt.shortened) for group in answers)
-    what = what or answers[0].prompt.role
-    return {f"{what}/{name}": float(value) for name, value in numbers.items()}
+    cut = sum(
+        length >= config.generator.max_new_tokens if each.finished is None else not each.finished
+        for each, length in zip(completions, lengths, strict=True)
+    )
+    return {"tokens": sum(lengths), "cut": cut}
 
 
 def _charged(usages: Sequence[Usage], config: Settings) -> dict[str, float]:

@@ -2,10 +2,17 @@
 
 Line 12 of Algorithm 1. A sample without a credit is left out of the update, except that
 `failure_penalty` gives one to those that failed by their own fault.
+
+What mended answers teach is the setting `mended`. "original": the original has no credit; it failed
+by its own fault, unless its program was a parent's again. "inherit": the original earns what the
+mended program does. "sample": as "original", and the further answers to the originals of a context
+are a group of their own, each a sample of the conversation that it answered. Their advantages are
+relative to this group's mean, so a group needs two of them.
 """
 
 import math
 from collections.abc import Callable, Sequence
+from typing import Literal
 
 import numpy as np
 
@@ -13,7 +20,12 @@ from spo_jax.envs.run.rollouts import Status
 from spo_jax.program import Group, Program
 from spo_jax.search.credit import Credits
 from spo_jax.search.payoffs import Table
-from spo_jax.search.rounds import CENSORED, Answers, Played
+from spo_jax.search.rounds import CENSORED, COPY, Answers, Played
+
+_NO_FAULT = (COPY, Status.HOST_FAULT.label)
+Mended = Literal["original", "inherit", "sample"]
+Earned = dict[str, float]  # by a program's digest
+Failing = Callable[[Program], bool]  # whether a program without a credit failed by its own fault
 
 
 def leader_groups(
@@ -22,8 +34,10 @@ def leader_groups(
     responses: Sequence[Sequence[Program]],
     credits: Credits,
     table: Table,
+    mended: Mended = "original",
 ) -> list[Group]:
-    """One group per destroy context; samples of one program have the same credit.
+    """One group per destroy context, then those of mended answers, if these are samples; samples of
+    one program have the same credit.
 
     leaders: the round's destroy answers. destroys, responses: the destroys that were evaluated, and
     the distinct repairs of each.
@@ -35,7 +49,10 @@ def leader_groups(
         destroy, row = evaluated.get(program.digest, (program, ()))
         return _leader_failed([table.verdict(destroy, repair) for repair in row])
 
-    return [_group(answers, earned, failed) for answers in leaders]
+    groups = [_group(answers, earned, failed, mended) for answers in leaders]
+    if mended == "sample":
+        groups += _of_mends([(answers, earned, failed) for answers in leaders])
+    return groups
 
 
 def follower_groups(
@@ -44,27 +61,68 @@ def follower_groups(
     responses: Sequence[Sequence[Program]],
     credits: Credits,
     table: Table,
+    mended: Mended = "original",
 ) -> list[Group]:
-    """One group per repair context. rows: the answers of each destroy's contexts."""
-    groups = []
+    """One group per repair context, then those of mended answers, if these are samples.
+
+    rows: the answers of each destroy's contexts.
+    """
+    groups: list[Group] = []
+    contexts: list[tuple[Answers, Earned, Failing]] = []
     for i, (row, destroy, repairs) in enumerate(zip(rows, destroys, responses, strict=True)):
         earned = {repair.digest: float(credits.follower[i, j]) for j, repair in enumerate(repairs)}
 
         def failed(program: Program, destroy: Program = destroy) -> bool:
             return table.verdict(destroy, program).role == "repair"
 
-        groups += [_group(answers, earned, failed) for answers in row]
-    return groups
+        groups += [_group(answers, earned, failed, mended) for answers in row]
+        contexts += [(answers, earned, failed) for answers in row]
+    return groups + (_of_mends(contexts) if mended == "sample" else [])
 
 
-def _group(answers: Answers, earned: dict[str, float], failed: Callable[[Program], bool]) -> Group:
-    """An answer without a program, or with one that the gate refused, failed by its own fault."""
-    credits = [math.nan if p is None else earned.get(p.digest, math.nan) for p in answers.programs]
-    faults = [
-        math.isnan(credit) and (i not in answers.unjudged if program is None else failed(program))
-        for i, (program, credit) in enumerate(zip(answers.programs, credits, strict=True))
-    ]
+def _group(answers: Answers, earned: Earned, failed: Failing, how: Mended) -> Group:
+    """An answer without a program, with one that the gate refused, or with one that failed its
+    trial failed by its own fault, unless it earns what the program does that took its place.
+    """
+    credits, faults = [], []
+    for i, program in enumerate(answers.programs):
+        mend = answers.mended[i] if answers.mended else None
+        if mend is not None and mend.program is not None and how != "inherit":
+            credit, fault = math.nan, mend.status != COPY
+        elif program is None:
+            credit, fault = math.nan, i not in answers.unjudged
+        else:
+            credit = earned.get(program.digest, math.nan)
+            fault = math.isnan(credit) and failed(program)
+        credits.append(credit)
+        faults.append(fault)
     return Group(answers.prompt, answers.completions, np.array(credits), np.array(faults, bool))
+
+
+def _of_mends(contexts: Sequence[tuple[Answers, Earned, Failing]]) -> list[Group]:
+    """The groups of further answers, of each context that has at least two."""
+    groups = []
+    for answers, earned, failed in contexts:
+        attempts = [attempt for mend in answers.mends for attempt in mend.attempts]
+        if len(attempts) < 2:
+            continue
+        credits, faults = [], []
+        for attempt in attempts:
+            credit, fault = math.nan, attempt.status not in _NO_FAULT
+            if not attempt.status and attempt.program is not None:
+                credit = earned.get(attempt.program.digest, math.nan)
+                fault = math.isnan(credit) and failed(attempt.program)
+            credits.append(credit)
+            faults.append(fault)
+        group = Group(
+            answers.prompt,
+            tuple(attempt.completion for attempt in attempts),
+            np.array(credits),
+            np.array(faults, bool),
+            tuple(attempt.prompt for attempt in attempts),
+        )
+        groups.append(group)
+    return groups
 
 
 def _leader_failed(row: Sequence[Played]) -> bool:

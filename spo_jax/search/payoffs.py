@@ -67,6 +67,11 @@ class Table:
         return (len(self._instances), self._parts.config.evaluation.rollouts)
 
     @property
+    def first_instance(self) -> Instance:
+        """The first of the instances that pairs are evaluated on."""
+        return self._instances[0]
+
+    @property
     def reused(self) -> int:
         """How many pairs need not be played, because an earlier round did."""
         return len(self._again)

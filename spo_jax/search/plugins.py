@@ -27,7 +27,7 @@ from spo_jax.search.population import (
 )
 from spo_jax.search.rounds import NoUpdate, Updater
 from spo_jax.updates import UPDATES
-from spo_jax.words import ENDPOINT, LEARNERS, VLLM
+from spo_jax.words import ENDPOINT, LEARNERS, OWN_MODELS, VLLM
 
 if TYPE_CHECKING:
     from spo_jax.envs.run.evaluator import Evaluator
@@ -47,9 +47,9 @@ def writer_and_learner(config: Settings) -> tuple[Generator, Updater]:
 
         return Endpoint(config), get_updater(config.learning.update)
     if config.generator.name not in LEARNERS:
-        return get_generator(config.generator.name, config.problem), get_updater(
-            config.learning.update
-        )
+        generator = get_generator(config.generator.name, config.problem)
+        _require_prose(config, generator.writes_prose)
+        return generator, get_updater(config.learning.update)
     update = config.learning.update
     updater = None if update in UPDATES else get_updater(update)
     from spo_jax.rl.policy import Policy
@@ -59,6 +59,7 @@ def writer_and_learner(config: Settings) -> tuple[Generator, Updater]:
         from spo_jax.rl.vllm.policy import VllmPolicy
 
         kind = VllmPolicy
+    _require_prose(config, config.generator.model not in OWN_MODELS)
     policy = kind.load(config)
     _require_known(config)
     return policy, policy if updater is None else updater
@@ -104,10 +105,12 @@ def require_parts(config: Settings) -> None:
     elif name in LEARNERS:
         from spo_jax.rl.policy import require_fitting
 
+        _require_prose(config, config.generator.model not in OWN_MODELS)
         require_fitting(config)
         _require_known(config)
     elif name == "grammar":
         get_generator(name, config.problem)
+        _require_prose(config, False)
     else:
         imported("generator", name, _GENERATORS, call=False)
     if update not in (*UPDATES, "none"):
@@ -125,6 +128,20 @@ def _require_known(config: Settings) -> None:
             f"model {config.generator.model} knows only the problems that it was trained on "
             f"({', '.join(known)}), not {problem}: use --generator grammar, an "
             "endpoint (--base-url) or another --model"
+        )
+
+
+def _require_prose(config: Settings, able: bool) -> None:
+    """Raises InputError where answers are to be mended by a writer that cannot read what is wrong.
+
+    able: whether it reads any text.
+    """
+    name, model = config.generator.name, config.generator.model
+    if config.generator.mend and not able:
+        who = f"model is {model}" if name in LEARNERS else f"generator is {name}"
+        raise InputError(
+            f"mend is {config.generator.mend}, and {who}, which reads no reasons (writes_prose); "
+            "leave out mend"
         )
 
 
@@ -159,7 +176,7 @@ class _Adapted(Generator):
 
     def __init__(self, own: Any):
         self._own = own
-        for name in ("writes_prose", "stream", "fits", "open", "close"):
+        for name in ("writes_prose", "stream", "fits", "takes", "open", "close"):
             if hasattr(own, name):
                 setattr(self, name, getattr(own, name))
 

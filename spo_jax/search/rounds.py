@@ -22,21 +22,63 @@ Row = tuple[str, int]  # a destroy's digest and the round whose answers are mean
 
 UNPARSABLE = "unparsable"  # an answer without a program; a program's own statuses are Status labels
 RESPONSE = "response"  # the kind of a pair whose repair was written for its destroy
+COPY = "copy"  # of an answer whose program is a parent's, but for names, comments and layout
 CENSORED = "censored"  # of a pair that a race left out before it had all its evaluations
+
+
+@dataclass(frozen=True, eq=False)
+class Attempt:
+    """A further answer, after what was wrong with the one before.
+
+    prompt: its last turn has the answer before and what was wrong. status: what is wrong with this
+    one: "unparsable", the label of a Status, or "copy"; "" if nothing is. program: None for an
+    answer without one.
+    """
+
+    prompt: Prompt
+    completion: Completion
+    program: Program | None = None
+    status: str = ""
+
+
+@dataclass(frozen=True, eq=False)
+class Mend:
+    """What became of an answer that was nearly right.
+
+    status: what was wrong with it, as an attempt's. attempts: none where the conversation did not
+    fit into the context.
+    """
+
+    status: str
+    attempts: tuple[Attempt, ...] = ()
+
+    @property
+    def program(self) -> Program | None:
+        """The program that took the original's place."""
+        last = self.attempts[-1] if self.attempts else None
+        return last.program if last and not last.status else None
 
 
 @dataclass(frozen=True, eq=False)
 class Answers:
     """The samples of one context.
 
-    programs: one per completion, None where it was refused. unjudged: the indices of those that
-    were not refused, but lost by a fault on our side.
+    programs: one per completion, None where it was refused or failed its trial, and that of a
+    mended answer in the place of the original's. unjudged: the indices of those that were not
+    refused, but lost by a fault on our side. mended: one per completion, None where it was not to
+    be mended; empty if none was.
     """
 
     prompt: Prompt
     completions: tuple[Completion, ...]
     programs: tuple[Program | None, ...]
     unjudged: frozenset[int] = frozenset()
+    mended: tuple[Mend | None, ...] = ()
+
+    @property
+    def mends(self) -> list[Mend]:
+        """Those that there are."""
+        return [mend for mend in self.mended if mend is not None]
 
 
 @dataclass(frozen=True)

@@ -17,6 +17,8 @@ Deliberate differences from the paper's listing:
 - A run may start from pairs that exist (`spo_jax.search.start`); the paper's starts from none.
 - The best programs may be measured again before survivors are chosen (`remeasure`, off in the
   paper's presets): see `spo_jax.search.remeasure`.
+- An answer that is nearly right may go back to the model (`mend`, off in the paper's presets): see
+  `spo_jax.search.mending`.
 - Destroy survivors (line 16) are selected before the leader panel (line 14), as Appendix A.5 says.
 """
 
@@ -110,7 +112,7 @@ def one_round(
     asked = parts.prompts.contexts(
         "destroy", old_destroys, rng, k=k, groups=config.search.group_forms
     )
-    leaders, failures = sample(parts, k, asked)
+    leaders, failures = sample(parts, k, asked, trial=table.first_instance)
     sampled = begun.without(_fresh(distinct(leaders), state, config))
 
     # Lines 5-8: contexts gamma_R from P_R^(k), conditioned on D_i; repairs R_j|i, and J(D_i, R_j|i)
@@ -120,7 +122,8 @@ def one_round(
     heats = None
     if parts.racing is not None:
         heats = Heats(parts, table, instances, len(prompts[0]) if prompts else 0)
-    answers, refused = sample(parts, k, flat, heats or partial(play_responses, table))
+    play = heats or partial(play_responses, table)
+    answers, refused = sample(parts, k, flat, play, trial=table.first_instance)
     first = len(begun.destroys)  # rows of start pairs, which answer no prompt, come first
     followers = [*([] for _ in range(first)), *_in_rows(answers, prompts)]
     destroys = (*begun.destroys, *sampled)
@@ -145,9 +148,10 @@ def one_round(
         learned_from = parts.learning_credit(payoff, top=config.search.top_responses)
 
     # Lines 12-13: credits by generation context (eq:grpo-advantage), and the update (eq:grpo).
+    mended, played = config.learning.mended, (destroys, responses, learned_from, table)
     groups: dict[Role, list[Group]] = {
-        "destroy": leader_groups(leaders, destroys, responses, learned_from, table),
-        "repair": follower_groups(followers, destroys, responses, learned_from, table),
+        "destroy": leader_groups(leaders, *played, mended),
+        "repair": follower_groups(followers, *played, mended),
     }
     with ThreadPoolExecutor(1) as other:
         learned = other.submit(_learn, parts, groups)

@@ -106,7 +106,7 @@ class VllmPolicy(Policy):
             timeout=config.endpoint.request_timeout,
         )
 
-        tokens = [self._prompt_tokens(each.text, each.system) for each in prompts]
+        tokens = [self._tokens_of(each) for each in prompts]
 
         def ask(place: int, client: Client) -> tuple[Completion, ...]:
             prompt = prompts[place]

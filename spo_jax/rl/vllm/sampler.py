@@ -48,6 +48,8 @@ class Sampler:
         self._states = states
         self._lock = threading.RLock()
         self._stopping = threading.Event()
+        self._counting = threading.Lock()
+        self._calls = 0  # of `each`, that are not over
         self._client: Client | None = None
         self._wanted: dict[str, Path] = {}
         self._round = 0
@@ -83,10 +85,14 @@ class Sampler:
 
         answers, tokens: of the largest work, the tokens of an answer with its prompt; if
         `config.concurrency` is none, as many works run at a time as the server's cache holds.
-        Closing the iterator aborts the work in flight. Raises InputError if a result fails finally.
+        Closing the iterator aborts the work in flight. Another call may begin and end before this
+        one is over. Raises InputError if a result fails finally.
         """
-        self._stopping.clear()
-        self._over = None
+        with self._counting:
+            if not self._calls or self._stopping.is_set():
+                self._stopping.clear()
+                self._over = None
+            self._calls += 1
         coming: list[Future[Any]] = []
         pools: list[ThreadPoolExecutor] = []
 
@@ -105,7 +111,10 @@ class Sampler:
                 yield from _until(future)
                 yield future.result()
         finally:
-            self._stopping.set()
+            with self._counting:
+                self._calls -= 1
+                if not self._calls or not all(future.done() for future in coming):
+                    self._stopping.set()
             for pool in pools:
                 pool.shutdown(wait=False, cancel_futures=True)
             while not all(future.done() for future in coming):

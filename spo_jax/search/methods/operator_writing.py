@@ -135,7 +135,8 @@ class Writing:
             found.retries += len(pending) if attempt else 0
             stream = ("again", str(attempt)) if attempt else ()
             asked = list(pending.values())
-            answers, failures = sample(self._parts, self._k, asked, n=1, stream=stream)
+            # Its own further tries are this method's mending.
+            answers, failures = sample(self._parts, self._k, asked, n=1, stream=stream, mend=False)
             halves = [self._half(each, failures) for each in answers]
             faults = self._faults([each for each in (*answers, *halves) if each is not None])
             # Of a program that ran, a model may not read all.

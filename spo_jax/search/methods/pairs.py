@@ -96,7 +96,8 @@ def generate(
     stream: names the random stream, for a round that calls this more than once.
     """
     prompts = [_prompt(parts, "destroy", request) for request in requests]
-    destroys, failures = sample(parts, k, prompts, n=n, stream=stream)
+    trial = table.first_instance
+    destroys, failures = sample(parts, k, prompts, n=n, stream=stream, trial=trial)
     asked = [
         (request, destroy)
         for request, answers in zip(requests, destroys, strict=True)
@@ -105,7 +106,7 @@ def generate(
     ]
     prompts = [_prompt(parts, "repair", request, destroy) for request, destroy in asked]
     play = partial(play_responses, table)
-    repairs, refused = sample(parts, k, prompts, play, n=1, stream=stream)
+    repairs, refused = sample(parts, k, prompts, play, n=1, stream=stream, trial=trial)
     pairs = [
         _individual(Pair(destroy, repair), request, k, table)
         for (request, destroy), answers in zip(asked, repairs, strict=True)

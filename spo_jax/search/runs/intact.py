@@ -16,10 +16,12 @@ from spo_jax.program import ROLES
 from spo_jax.search.rounds import CENSORED
 from spo_jax.search.runs.tables import (
     LATER,
+    MENDS,
     REMEASURED,
     SCHEMA,
     TIMED,
     identity,
+    mends,
     races,
     remeasures,
     there,
@@ -30,7 +32,7 @@ REMEDY = "it was edited or damaged; restore it from a copy, or begin a new run"
 KINDS = ("response", "credit", "cross-play", "start")
 _WORDS = {
     ("programs", "role"): ROLES,
-    **{(table, "role"): ROLES for table in ("members", "credits", "prompts", "samples")},
+    **{(table, "role"): ROLES for table in ("members", "credits", "prompts", "samples", MENDS)},
     ("pairs", "kind"): KINDS,
     ("pairs", "role"): ("", *ROLES),
     ("finalists", "kind"): ("finalist", "control"),
@@ -76,6 +78,8 @@ def _faults(db: sqlite3.Connection) -> Iterator[str]:
             yield f"there is no table {table}"
     if REMEASURED not in known and (remeasures(db) or races(db)):
         yield f"there is no table {REMEASURED}"
+    if MENDS not in known and mends(db):
+        yield f"there is no table {MENDS}"
     for table in known:
         yield from _columns(db, table)
     others = db.execute("SELECT type, name FROM sqlite_schema WHERE type IN ('trigger', 'view')")

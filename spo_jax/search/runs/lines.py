@@ -91,6 +91,8 @@ def round_line(
     tokens = _of_all(done.metrics, "tokens")
     if tokens and spent.get("sampling"):
         parts.append(f"{tokens / spent['sampling']:,.0f} tokens/s")
+    if asked := _of_mends(done.metrics, "mend_asked"):
+        parts.append(f"mended {_of_mends(done.metrics, 'mended'):.0f}/{asked:.0f}")
     lost, cost = (_of_all(done.metrics, name) for name in ("lost", "cost"))
     if lost:
         parts.append(f"lost {lost:.0f}")
@@ -152,12 +154,25 @@ def bill(totals: Mapping[str, float]) -> str:
     line = f"Endpoint: {prompt:,.0f} prompt tokens, {completion:,.0f} completion tokens"
     line += f", cost {cost:,.4f}" if cost else ""
     line += f", {lost:,.0f} answers lost" if lost else ""
+    if asked := _of_mends(totals, "mend_asked"):
+        done, tokens, cost = (
+            _of_mends(totals, name) for name in ("mended", "mend_tokens", "mend_cost")
+        )
+        line += f"; of these {tokens:,.0f} completion tokens"
+        line += f" and a cost of {cost:,.4f}" if cost else ""
+        line += f" to mend {done:,.0f} of {asked:,.0f} answers"
     return line + (f", {uncounted:,.0f} answers without a count" if uncounted else "")
 
 
 def _of_all(metrics: Mapping[str, float], name: str) -> float:
-    """A metric's sum over all that a model wrote."""
-    return sum(metrics.get(f"{what}/{name}", 0.0) for what in WRITTEN)
+    """A metric's sum over all that a model wrote, to mend answers too."""
+    first = sum(metrics.get(f"{what}/{name}", 0.0) for what in WRITTEN)
+    return first + _of_mends(metrics, f"mend_{name}")
+
+
+def _of_mends(metrics: Mapping[str, float], name: str) -> float:
+    """A metric's sum over the roles whose answers go back."""
+    return sum(metrics.get(f"{role}/{name}", 0.0) for role in ROLES)
 
 
 def failure_line(done: Round) -> str:

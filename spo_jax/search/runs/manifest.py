@@ -58,7 +58,8 @@ def parse(data: bytes) -> dict[str, Any]:
         raise ValueError("model has no folder, weights and tokenizer")
     if (rounds := found.get("rounds")) is not None and not 0 <= rounds < 2**31:
         raise ValueError(f"rounds is {_brief(rounds)}")
-    found["config"].setdefault("kit", "none")  # of a run from before there was one
+    for name, before in {"kit": "none", "mend": 0}.items():  # of a run from before there was one
+        found["config"].setdefault(name, before)
     Settings.make(**found["config"])
     return found
 

@@ -48,6 +48,8 @@ class ProgramRecord:
     round: that added it. digest: of its normalised source. parents: names of the programs in its
     prompt. form, condition, derivation: as `Program` has them. credit: what it earned in that
     round (a repair: with the destroy that it was written for), NaN without any. program: itself.
+    mended: what was wrong with the answer before it, as `MendRecord.wrong`; "" for a program of a
+        first answer.
     """
 
     name: str
@@ -62,6 +64,7 @@ class ProgramRecord:
     derivation: str
     credit: float
     program: Program
+    mended: str = ""
 
 
 @dataclass(frozen=True)
@@ -144,11 +147,34 @@ class SampleRecord:
 
 
 @dataclass(frozen=True)
+class MendRecord:
+    """An answer that was sent back, and the further answer to that.
+
+    prompt, place: the sample. number: 1 for the first time. wrong: what was wrong with the answer
+    before: "unparsable", a program's status ("rejected", "crash", ...), or "copy" for a parent's
+    program. message: what the model was told. status: of the further answer, likewise; "ok" where
+    its program took the sample's place. program: its name, or a digest where it is not of the run,
+    "" without one.
+    """
+
+    round: int
+    role: Role
+    prompt: int
+    place: int
+    number: int
+    wrong: str
+    message: str
+    status: str
+    program: str
+
+
+@dataclass(frozen=True)
 class Timing:
     """Wall-clock seconds of one kind of work of a round, of the attempt that was committed.
 
-    stage: "all", or one of "start", "sampling", "response", "credit", "cross-play", "remeasure" and
-        "update", which overlap; of the last round also "validation" and "fresh".
+    stage: "all", or one of "start", "sampling", "response", "credit", "cross-play", "remeasure",
+        "mending", "trial" (of what may be mended) and "update", which overlap; of the last round
+        also "validation" and "fresh".
         With `minutes` also "used": the run's seconds up to the end of the round.
     """
 

@@ -42,6 +42,7 @@ from spo_jax.search.runs.records import (
     FailureRecord,
     GapRecord,
     MemberRecord,
+    MendRecord,
     PairRecord,
     ProgramRecord,
     PromptRecord,
@@ -53,7 +54,7 @@ from spo_jax.search.runs.records import (
 )
 from spo_jax.search.runs.references import kept
 from spo_jax.search.runs.store import best_of, open_database
-from spo_jax.search.runs.tables import REMEASURED, connect, unpacked
+from spo_jax.search.runs.tables import MENDS, REMEASURED, connect, there, unpacked
 from spo_jax.search.validation import Finals
 
 
@@ -92,6 +93,10 @@ class Run:
         for key, credit in self._rows("program, credit", "credits", "round, row, slot"):
             earned.setdefault(key, _number(credit))
         first = {digest: name for (_, digest), name in self._by_digest.items()}
+        mended: dict[tuple[str, str], str] = {}
+        for role, digest, wrong, status in self._mends("role, digest, wrong, status"):
+            if status == "ok":
+                mended.setdefault((role, digest), wrong)
         found = []
         for row in self._rows(
             "id, name, role, round, digest, strategy, source, form, parents, condition, derivation",
@@ -105,7 +110,7 @@ class Run:
                 ProgramRecord(
                     name, role, number, digest, strategy, source, form,
                     tuple(first.get(each, each) for each in digests), more[0], more[1],
-                    earned.get(key, math.nan), program,
+                    earned.get(key, math.nan), program, mended.get((role, digest), ""),
                 )
             )  # fmt: skip
         return Records(ProgramRecord, found)
@@ -218,6 +223,19 @@ class Run:
                 for row in rows
             ),
         )
+
+    @cached_property
+    def mends(self) -> Records[MendRecord]:
+        """Every answer that was sent back to be mended; none in runs from before there was that."""
+        rows = self._mends("round, role, prompt, place, number, wrong, message, status, digest")
+        return Records(
+            MendRecord, (MendRecord(*(*row[:8], self._called(row[1], row[8]))) for row in rows)
+        )
+
+    def _mends(self, columns: str) -> list[Any]:
+        with self._database() as db:
+            order = "round, role, prompt, place, number"
+            return _select(db, columns, MENDS, order) if MENDS in there(db) else []
 
     @cached_property
     def timings(self) -> Records[Timing]:

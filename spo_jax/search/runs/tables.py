@@ -6,7 +6,7 @@ import os
 import sqlite3
 import zlib
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -14,9 +14,10 @@ from typing import Any
 import numpy as np
 
 from spo_jax.config import FIELDS, Settings
+from spo_jax.envs.run.rollouts import Status
 from spo_jax.errors import InputError
 from spo_jax.program import Program, Role
-from spo_jax.search.rounds import Individual, Round, Scored
+from spo_jax.search.rounds import Answers, Individual, Round, Scored
 from spo_jax.search.validation import Finals
 from spo_jax.seeding import derive
 
@@ -73,6 +74,12 @@ CREATE TABLE samples (
     digest TEXT NOT NULL, credit REAL, advantage REAL,
     PRIMARY KEY (round, role, prompt, place)
 ) WITHOUT ROWID;
+CREATE TABLE mends (
+    round INTEGER NOT NULL, role TEXT NOT NULL, prompt INTEGER NOT NULL, place INTEGER NOT NULL,
+    number INTEGER NOT NULL, wrong TEXT NOT NULL, message TEXT NOT NULL, status TEXT NOT NULL,
+    digest TEXT NOT NULL,
+    PRIMARY KEY (round, role, prompt, place, number)
+) WITHOUT ROWID;
 CREATE TABLE failures (
     round INTEGER NOT NULL, number INTEGER NOT NULL, subject TEXT NOT NULL, status TEXT NOT NULL,
     reason TEXT NOT NULL, destroy TEXT NOT NULL, repair TEXT NOT NULL, text TEXT NOT NULL,
@@ -108,12 +115,12 @@ CREATE TABLE timings (
     round INTEGER NOT NULL, stage TEXT NOT NULL, seconds REAL NOT NULL, PRIMARY KEY (round, stage)
 ) WITHOUT ROWID;
 """
-REMEASURED, MISFITS = "remeasured", "misfits"
+REMEASURED, MENDS, MISFITS = "remeasured", "mends", "misfits"
 TABLES = (
     "programs", "pairs", "rounds", "members", "credits", "cross_play", "prompts", "samples",
-    "failures", "finalists", "individuals", "costs", REMEASURED, MISFITS, "notes", "config",
+    "failures", "finalists", "individuals", "costs", REMEASURED, MENDS, MISFITS, "notes", "config",
 )  # fmt: skip
-LATER = ("costs", REMEASURED, MISFITS)  # tables that an older run has not
+LATER = ("costs", REMEASURED, MENDS, MISFITS)  # tables that an older run has not
 TIMED = (*TABLES, "timings")  # equal runs have equal TABLES, and their own timings
 
 
@@ -125,6 +132,11 @@ def remeasures(db: sqlite3.Connection) -> bool:
 def races(db: sqlite3.Connection) -> bool:
     """Whether responses race, likewise; what was left out may be evaluated again."""
     return _began_with(db, "racing") not in (None, '"none"')
+
+
+def mends(db: sqlite3.Connection) -> bool:
+    """Whether answers go back to be mended, likewise."""
+    return _began_with(db, "mend") not in (None, "0")
 
 
 def _began_with(db: sqlite3.Connection, name: str) -> str | None:
@@ -344,7 +356,7 @@ def _write_answers(db: sqlite3.Connection, done: Round, advantages: Advantages) 
     """Every prompt of a round, its text compressed, and what became of the answers to it."""
     number: Counter[Role] = Counter()
     first: dict[Role, str] = {}
-    prompts, samples = [], []
+    prompts, samples, sent = [], [], []
     for answers in done.answers:
         prompt = answers.prompt
         role, n = prompt.role, number[prompt.role]
@@ -360,8 +372,23 @@ def _write_answers(db: sqlite3.Connection, done: Round, advantages: Advantages) 
         for place, program in enumerate(answers.programs):
             digest = "" if program is None else program.digest
             samples.append((done.number, role, n, place, digest, earned(place), moved(place)))
+        sent += [(done.number, role, n, *row) for row in _mend_rows(answers)]
     _insert(db, "prompts", prompts)
     _insert(db, "samples", samples)
+    _insert(db, MENDS, sent)
+
+
+def _mend_rows(answers: Answers) -> Iterator[tuple[Any, ...]]:
+    """The further answers: place, number from 1, what was wrong before, what was said of it, what
+    is wrong now ("ok" for nothing), and the program.
+    """
+    for place, mend in enumerate(answers.mended):
+        wrong = "" if mend is None else mend.status
+        for number, attempt in enumerate(mend.attempts if mend else (), 1):
+            digest = "" if attempt.program is None else attempt.program.digest
+            status = attempt.status or Status.OK.label
+            yield (place, number, wrong, attempt.prompt.turns[-1][1], status, digest)
+            wrong = attempt.status
 
 
 def packed(text: str, like: str) -> bytes:

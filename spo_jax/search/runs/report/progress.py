@@ -1,11 +1,13 @@
 """The page on how the run went, round by round."""
 
 import math
-from collections import defaultdict
+from collections import Counter, defaultdict
 from typing import Any
 
 import numpy as np
 
+from spo_jax.envs.run.rollouts import Status
+from spo_jax.program import ROLES
 from spo_jax.search.runs.lines import refused
 from spo_jax.search.runs.report.figures import Figures
 from spo_jax.search.runs.report.text import number
@@ -14,8 +16,8 @@ from spo_jax.search.utility import meaning
 
 # What `timings` has besides the whole round. They overlap.
 STAGES = (
-    "start", "sampling", "response", "credit", "cross-play", "remeasure", "update", "validation",
-    "fresh",
+    "start", "sampling", "mending", "trial", "response", "credit", "cross-play", "remeasure",
+    "update", "validation", "fresh",
 )  # fmt: skip
 WRITTEN = ("destroy", "repair", "reflection")
 
@@ -98,6 +100,7 @@ def page(run: Run, figures: Figures) -> dict[str, Any]:
     return {
         "pictures": pictures,
         "missing": missing,
+        "mends": _mends(run),
         "references": _references(run),
         "heads": heads,
         "rows": rows,
@@ -128,7 +131,21 @@ def _seconds(run: Run) -> dict[str, np.ndarray]:
 def _written(run: Run, what: str) -> dict[str, np.ndarray]:
     """[K] a metric of what a model wrote, by role; roles without it are left out."""
     names = {role: f"{role}/{what}" for role in WRITTEN}
+    names |= {f"{role}, mending": f"{role}/mend_{what}" for role in ROLES}
     return {role: run.metrics[name] for role, name in names.items() if name in run.metrics}
+
+
+def _mends(run: Run) -> list[str]:
+    """A sentence on the answers that were sent back, if any were."""
+    if not run.mends:
+        return []
+    wrong = Counter(each.wrong for each in run.mends)
+    good = Counter(each.wrong for each in run.mends if each.status == Status.OK.label)
+    kinds = ", ".join(f"{name} {good[name]:,} of {wrong[name]:,}" for name in sorted(wrong))
+    return [
+        f"Answers that were nearly right went back to the model, and {good.total():,} of "
+        f"{wrong.total():,} further answers took their places ({kinds})."
+    ]
 
 
 def _references(run: Run) -> list[list[str]]:

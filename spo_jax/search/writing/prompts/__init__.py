@@ -61,6 +61,7 @@ from spo_jax.search.writing.languages import LANGUAGES, Language
 from spo_jax.words import KIT
 
 INITIALIZATION = "initialization"  # the form that shows no parents
+_LATER = ("mend.txt", "mend-copy.txt")
 
 FRAME = "frame"  # in output.txt of the style "frame": the function to complete
 Style = Literal["paper", "frame"]
@@ -155,6 +156,8 @@ class Templates:
         """Hex digest of texts and forms; equal digests make equal prompts."""
         found = hashlib.blake2b(digest_size=16)
         for name, text in sorted(self.texts.items()):
+            if name in _LATER and text == built_in().texts[name]:
+                continue  # so that a run from before there was one goes on
             form = str(self.forms.get(name.removesuffix(".txt"), ""))
             found.update(f"{name}\0{form}\0{len(text)}\0{text}".encode())
         return found.hexdigest()
@@ -287,6 +290,17 @@ class Templates:
             source=program.source.strip("\n"),
         )
         return Prompt(problem, program.role, "mcts-thought", text + "\n")
+
+    def mending(self, reason: str, line: str, interface: str, *, copy: bool = False) -> str:
+        """The message that sends an answer back.
+
+        reason: what is wrong with it; line: a sentence on the line of the program, where that is
+        known. interface: of the function. copy: whether it repeats a parent, which needs no reason.
+        """
+        if copy:
+            return self._fill("mend-copy.txt", interface=interface)
+        text = with_values(self.texts["mend.txt"], {"line": line})
+        return Template(text).substitute(reason=reason, interface=interface).strip("\n")
 
     def _reflection(self, problem: str, form: str, text: str) -> Prompt:
         system = self._system("reevo-system-reflector.txt")
