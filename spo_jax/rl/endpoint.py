@@ -29,13 +29,13 @@ from spo_jax.program import Completion, Prompt, conversation
 from spo_jax.rl import wire
 from spo_jax.rl.access import ENDPOINT_KEYS, LONGEST, address, check_kept, key, shown
 from spo_jax.rl.request_log import LOST, REQUESTS, Request, RequestLog, requests
+from spo_jax.rl.slots import Slots
 
 NO_KEY = "none"  # sent if no key is set
 CONCURRENCY = 8  # requests at a time, where a run names no number
 GIVE_UP = 20  # consecutive failures that end a run
 GIVE_UP_AT_FIRST = 3  # the same before the first answer
 PATIENCE = 0.5  # seconds between checks for a waiting caller
-POLL = 0.01  # seconds between checks of a request for its turn
 MOST = 2**31  # tokens of a request; a larger count is ignored
 ROOM, EACH = 2**16, 64  # characters of an answer: at most ROOM + EACH per token
 
@@ -273,47 +273,6 @@ class Failed(Exception):
     def __init__(self, why: str, final: bool = False) -> None:
         super().__init__(why)
         self.final = final
-
-
-class Slots:
-    """Limits the requests of all calls together to `most` at a time.
-
-    The call that began last goes first, because what began before waits for its answers.
-    """
-
-    def __init__(self, most: int) -> None:
-        self._lock = threading.Lock()
-        self._free = most
-        self._waiting: list[int] = []
-        self._calls = 0
-
-    def enter(self) -> int:
-        """The number of a new call."""
-        with self._lock:
-            self._calls += 1
-            return self._calls
-
-    async def take(self, call: int) -> None:
-        """Wait for the turn of a request of this call; `give` it back."""
-        with self._lock:
-            self._waiting.append(call)
-        try:
-            while not self._taken(call):
-                await asyncio.sleep(POLL)
-        finally:
-            with self._lock:
-                self._waiting.remove(call)
-
-    def give(self) -> None:
-        with self._lock:
-            self._free += 1
-
-    def _taken(self, call: int) -> bool:
-        with self._lock:
-            if not self._free or call < max(self._waiting):
-                return False
-            self._free -= 1
-            return True
 
 
 class _Call:

@@ -17,9 +17,10 @@ from spo_jax.search.beside import ahead
 from spo_jax.search.contexts import shortage
 from spo_jax.search.gating import gated
 from spo_jax.search.mending import Mending
+from spo_jax.search.mends import COPY
 from spo_jax.search.parts import Parts
 from spo_jax.search.payoffs import Table
-from spo_jax.search.rounds import COPY, Answers, Counts, Failure
+from spo_jax.search.rounds import Answers, Counts, Failure
 from spo_jax.seeding import derive
 
 Part = Mapping[int, tuple[Completion, ...]]

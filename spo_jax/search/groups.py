@@ -19,8 +19,9 @@ import numpy as np
 from spo_jax.envs.run.rollouts import Status
 from spo_jax.program import Group, Program
 from spo_jax.search.credit import Credits
+from spo_jax.search.mends import COPY
 from spo_jax.search.payoffs import Table
-from spo_jax.search.rounds import CENSORED, COPY, Answers, Played
+from spo_jax.search.rounds import CENSORED, Answers, Played
 
 _NO_FAULT = (COPY, Status.HOST_FAULT.label)
 Mended = Literal["original", "inherit", "sample"]

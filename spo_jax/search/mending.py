@@ -22,8 +22,9 @@ from spo_jax.envs.run.rollouts import Failed, Refusal, Status
 from spo_jax.program import Completion, Pair, Program, Prompt, load_pair
 from spo_jax.program.likeness import likeness
 from spo_jax.search.gating import Fault, Place, failed, gated
+from spo_jax.search.mends import COPY, Attempt, Mend
 from spo_jax.search.parts import Parts
-from spo_jax.search.rounds import COPY, UNPARSABLE, Answers, Attempt, Failure, Mend
+from spo_jax.search.rounds import UNPARSABLE, Answers, Failure
 from spo_jax.seeding import derive
 
 TRIAL_STEPS = 20  # at most; in fewer a program that prepares a lot would use up its CPU time

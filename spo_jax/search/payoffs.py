@@ -193,8 +193,7 @@ class Table:
             fail_fast=True,
             progress=progress,
         )
-        shape = (len(pairs), len(instances), len(seeds))
-        require_rollouts(rollouts, *shape, config.evaluation.steps)
+        require_rollouts(rollouts, len(pairs), len(instances), len(seeds), config.evaluation.steps)
         scores = self._parts.utility(rollouts, instances)
         values = mean_scores(scores)
         trains = self._trains_on(instances)

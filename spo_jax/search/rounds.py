@@ -15,6 +15,7 @@ from spo_jax.envs.run.rollouts import Status
 from spo_jax.errors import InputError
 from spo_jax.program import Completion, Group, Pair, Program, Prompt, Role
 from spo_jax.search.credit import Credits
+from spo_jax.search.mends import Mend
 from spo_jax.search.population import Member, Population
 
 Digests = tuple[str, str]  # a destroy's and a repair's
@@ -22,41 +23,7 @@ Row = tuple[str, int]  # a destroy's digest and the round whose answers are mean
 
 UNPARSABLE = "unparsable"  # an answer without a program; a program's own statuses are Status labels
 RESPONSE = "response"  # the kind of a pair whose repair was written for its destroy
-COPY = "copy"  # of an answer whose program is a parent's, but for names, comments and layout
 CENSORED = "censored"  # of a pair that a race left out before it had all its evaluations
-
-
-@dataclass(frozen=True, eq=False)
-class Attempt:
-    """A further answer, after what was wrong with the one before.
-
-    prompt: its last turn has the answer before and what was wrong. status: what is wrong with this
-    one: "unparsable", the label of a Status, or "copy"; "" if nothing is. program: None for an
-    answer without one.
-    """
-
-    prompt: Prompt
-    completion: Completion
-    program: Program | None = None
-    status: str = ""
-
-
-@dataclass(frozen=True, eq=False)
-class Mend:
-    """What became of an answer that was nearly right.
-
-    status: what was wrong with it, as an attempt's. attempts: none where the conversation did not
-    fit into the context.
-    """
-
-    status: str
-    attempts: tuple[Attempt, ...] = ()
-
-    @property
-    def program(self) -> Program | None:
-        """The program that took the original's place."""
-        last = self.attempts[-1] if self.attempts else None
-        return last.program if last and not last.status else None
 
 
 @dataclass(frozen=True, eq=False)

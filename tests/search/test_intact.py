@@ -18,11 +18,15 @@ from spo_jax.search.rounds import Individual
 from spo_jax.search.runs.folders import DATABASE, MANIFEST
 from spo_jax.search.runs.run import load_run
 from spo_jax.search.runs.store import Store
-from spo_jax.search.runs.tables import LATER, REMEASURED, TIMED
+from spo_jax.search.runs.tables import LATER, MENDS, REMEASURED, TIMED
 from spo_jax.search.spo import discover
 from spo_jax.search.validation import Finals
 
-SETTINGS = small(finalists=2, remeasure=2)
+SETTINGS = small(finalists=2, remeasure=2, mend=1)
+
+
+class Writer(Generator):
+    writes_prose = True
 
 
 @pytest.fixture(scope="module")
@@ -37,7 +41,7 @@ def whole(tmp_path_factory):
             done = replace(done, individuals=(child,), note="[1]", metrics={"a": 1.0})
             store.commit(done, seconds={"all": 1.5})
 
-        parts = Parts(SETTINGS, get_problem("tsp"), Evaluator(), Generator(broken=0.2))
+        parts = Parts(SETTINGS, get_problem("tsp"), Evaluator(), Writer(broken=0.2))
         discover(parts, None, commit)
         named = store.candidates(2)
         named = [replace(each, validation=0.5, fresh=0.25) for each in named]
@@ -63,7 +67,7 @@ def read_all(path):
     """Everything that any command, and anyone from Python, reads of a run."""
     run = load_run(path)
     for name in ("programs", "pairs", "remeasured", "populations", "failures", "prompts", "samples",
-                 "timings", "best_by_round", "counts", "metrics"):  # fmt: skip
+                 "mends", "timings", "best_by_round", "counts", "metrics"):  # fmt: skip
         getattr(run, name)
     for number in range(1, run.rounds + 1):
         run.credits(number)
@@ -141,14 +145,34 @@ def test_no_value_is_too_odd_for_a_sentence(whole, tmp_path, table, column, valu
             assert "\n" not in str(error)  # noqa: PT017
     free = {"condition", "form", "strategy", "source", "derivation", "reason", "digest", "status"}
     free |= {"subject", "destroy", "repair", "text", "operator", "shortened", "stage", "name"}
+    free |= {"wrong", "message"}
     assert refused or column in free or values != VALUES
+
+
+def test_a_run_from_before_answers_were_mended_is_read_and_goes_on(run):
+    assert len(load_run(run).mends) > 0
+    edit(run, f"DROP TABLE {MENDS}", "DELETE FROM config WHERE name IN ('mend', 'mended')")
+    manifest = json.loads((run / MANIFEST).read_text())
+    for name in ("mend", "mended"):
+        del manifest["config"][name]
+    (run / MANIFEST).write_text(json.dumps(manifest))
+    read_all(run)
+    old = load_run(run)
+    assert (old.config.generator.mend, old.config.learning.mended) == (0, "original")
+    assert len(old.mends) == 0
+    assert not any(each.mended for each in old.programs)
+    with Store.reopen(run) as store:
+        store.rewind(2)
+        parts = Parts(store.config, get_problem("tsp"), Evaluator(), Writer(broken=0.2))
+        discover(parts, store.state(), store.commit)
+    assert load_run(run).rounds == SETTINGS.search.rounds
 
 
 @pytest.mark.parametrize("table", TIMED)
 def test_a_missing_table_or_column_is_named(whole, tmp_path, table):
     path = shutil.copytree(whole, tmp_path / "dropped")
     edit(path, f"DROP TABLE {table}")
-    if table in LATER and table != REMEASURED:  # the run has measured some again
+    if table in LATER and table not in (REMEASURED, MENDS):  # the run has some of both
         read_all(path)
     else:
         missing = rf"spo\.sqlite: there is no table {table}: .*restore it"

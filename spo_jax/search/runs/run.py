@@ -24,6 +24,7 @@ from spo_jax.program import ROLES, Pair, Program, Role
 from spo_jax.search.methods import rounds_of
 from spo_jax.search.racing import NONE
 from spo_jax.search.rounds import RESPONSE, Best
+from spo_jax.search.runs.answer_rows import unpacked
 from spo_jax.search.runs.folders import DATABASE, locked, read_manifest, storage
 from spo_jax.search.runs.gaps import Measured, middle
 from spo_jax.search.runs.intact import REMEDY
@@ -54,7 +55,7 @@ from spo_jax.search.runs.records import (
 )
 from spo_jax.search.runs.references import kept
 from spo_jax.search.runs.store import best_of, open_database
-from spo_jax.search.runs.tables import MENDS, REMEASURED, connect, there, unpacked
+from spo_jax.search.runs.tables import MENDS, REMEASURED, connect, there
 from spo_jax.search.validation import Finals
 
 

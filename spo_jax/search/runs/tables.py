@@ -4,9 +4,8 @@ import json
 import math
 import os
 import sqlite3
-import zlib
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -14,10 +13,10 @@ from typing import Any
 import numpy as np
 
 from spo_jax.config import FIELDS, Settings
-from spo_jax.envs.run.rollouts import Status
 from spo_jax.errors import InputError
 from spo_jax.program import Program, Role
-from spo_jax.search.rounds import Answers, Individual, Round, Scored
+from spo_jax.search.rounds import Individual, Round, Scored
+from spo_jax.search.runs.answer_rows import as_bytes, mend_rows, packed
 from spo_jax.search.validation import Finals
 from spo_jax.seeding import derive
 
@@ -303,7 +302,7 @@ def _insert(
 def _storable(value: Any) -> Any:
     """What a database holds: NULL for NaN, and no unpaired surrogates, which an answer may have."""
     if isinstance(value, str):
-        return _bytes(value).decode()
+        return as_bytes(value).decode()
     if isinstance(value, float):
         return None if math.isnan(value) else float(value)
     return value
@@ -372,42 +371,10 @@ def _write_answers(db: sqlite3.Connection, done: Round, advantages: Advantages) 
         for place, program in enumerate(answers.programs):
             digest = "" if program is None else program.digest
             samples.append((done.number, role, n, place, digest, earned(place), moved(place)))
-        sent += [(done.number, role, n, *row) for row in _mend_rows(answers)]
+        sent += [(done.number, role, n, *row) for row in mend_rows(answers)]
     _insert(db, "prompts", prompts)
     _insert(db, "samples", samples)
     _insert(db, MENDS, sent)
-
-
-def _mend_rows(answers: Answers) -> Iterator[tuple[Any, ...]]:
-    """The further answers: place, number from 1, what was wrong before, what was said of it, what
-    is wrong now ("ok" for nothing), and the program.
-    """
-    for place, mend in enumerate(answers.mended):
-        wrong = "" if mend is None else mend.status
-        for number, attempt in enumerate(mend.attempts if mend else (), 1):
-            digest = "" if attempt.program is None else attempt.program.digest
-            status = attempt.status or Status.OK.label
-            yield (place, number, wrong, attempt.prompt.turns[-1][1], status, digest)
-            wrong = attempt.status
-
-
-def packed(text: str, like: str) -> bytes:
-    """A prompt's text, compressed. like: the first one of its round and role, "" for that itself.
-
-    Prompts of a round differ by their programs alone, so the others take a tenth of it.
-    """
-    press = zlib.compressobj(zdict=_bytes(like or " "))
-    return press.compress(_bytes(text)) + press.flush()
-
-
-def unpacked(data: bytes, like: str) -> str:
-    """The inverse of `packed`. Raises zlib.error or UnicodeDecodeError for what is none."""
-    press = zlib.decompressobj(zdict=_bytes(like or " "))
-    return (press.decompress(data) + press.flush()).decode()
-
-
-def _bytes(text: str) -> bytes:
-    return text.encode("utf-8", "backslashreplace")
 
 
 def _values(of: Sequence[Any], n: int, read: Any) -> Any:
