@@ -91,14 +91,17 @@ class Settings(Group):
         if self.learning.update == "auto":
             update = GRPO if generator in LEARNERS and method == SPO else "none"
             self.__dict__["learning"] = self.learning.model_copy(update={"update": update})
-        if self.generator.prompts_style == "auto":
-            style = "frame" if generator in (ENDPOINT, VLLM) else "paper"
-            self.__dict__["generator"] = self.generator.model_copy(update={"prompts_style": style})
         update = self.learning.update
+        # The package's models read their own prompts alone, wherever they run.
+        asked = generator == ENDPOINT or self.generator.model not in OWN_MODELS
+        prose = asked and generator in (ENDPOINT, VLLM)
+        resolved: dict[str, Any] = {}
+        if self.generator.prompts_style == "auto":
+            resolved["prompts_style"] = "frame" if prose else "paper"
         if self.generator.mend is None:
-            knows_prose = generator == ENDPOINT or self.generator.model not in OWN_MODELS
-            mend = int(generator in (ENDPOINT, VLLM) and knows_prose)
-            self.__dict__["generator"] = self.generator.model_copy(update={"mend": mend})
+            resolved["mend"] = int(prose)
+        if resolved:
+            self.__dict__["generator"] = self.generator.model_copy(update=resolved)
         refuse(
             self.learning.mended == "sample" and update == EVOTUNE,
             f"mended is sample, and update is {EVOTUNE}, which compares answers to one prompt; "

@@ -413,7 +413,9 @@ def test_prompts_style():
     endpoint = {"generator": "openai", "base_url": "http://x", "model": "m"}
     assert Settings().generator.prompts_style == "paper"
     assert Settings.make(**endpoint).generator.prompts_style == "frame"
-    assert Settings.make(generator="vllm", vllm_python="p").generator.prompts_style == "frame"
+    vllm = {"generator": "vllm", "vllm_python": "p"}
+    assert Settings.make(**vllm, model="folder").generator.prompts_style == "frame"
+    assert Settings.make(**vllm).generator.prompts_style == "paper"  # the model that ships
     assert Settings.make(**endpoint, prompts_style="paper").generator.prompts_style == "paper"
     back = Settings.make(**endpoint).replace(generator="grammar", base_url=None, model="embedded")
     assert back.generator.prompts_style == "frame"  # what was resolved once stays

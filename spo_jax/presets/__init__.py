@@ -47,7 +47,11 @@ def dumped(config: Settings, preset: str, given: dict[str, Any]) -> str:
     """
     layers = _layers(config.problem, preset, given)
     merged = _merged(layers)
-    asked = {"update": merged.get("update", "auto"), "mend": merged.get("mend")}
+    asked = {
+        "update": merged.get("update", "auto"),
+        "mend": merged.get("mend"),
+        "prompts_style": merged.get("prompts_style", "auto"),
+    }
     persons = [each for each in layers[_persons(preset) :] if each is not _OWN]
     implied = set(_OWN) - set(_merged(persons))
     if _OWN in layers:

@@ -23,6 +23,7 @@ from spo_jax.search.parts import Method, Parts
 from spo_jax.search.rounds import Observer, Round, Updater
 from spo_jax.search.runs import lines, progress
 from spo_jax.search.runs.budget import USED, Budget
+from spo_jax.search.runs.first_round import require_valid
 from spo_jax.search.runs.folders import BEST, CHECKPOINTS, DATABASE, LOCK, LOG, MANIFEST
 from spo_jax.search.runs.gaps import Course
 from spo_jax.search.runs.manifest import (
@@ -298,6 +299,8 @@ class Discovery:
             store.export_best(done.best)
             if self.report:
                 keep_page(self.path, display.remark)
+            if parts.generator.writes_prose:
+                require_valid(done, config, self.path)
 
         record()
         over = None if budget is None else budget.over

@@ -58,7 +58,8 @@ def parse(data: bytes) -> dict[str, Any]:
         raise ValueError("model has no folder, weights and tokenizer")
     if (rounds := found.get("rounds")) is not None and not 0 <= rounds < 2**31:
         raise ValueError(f"rounds is {_brief(rounds)}")
-    for name, before in {"kit": "none", "mend": 0}.items():  # of a run from before there was one
+    before_them = {"kit": "none", "mend": 0, "prompts_style": "paper"}
+    for name, before in before_them.items():  # of a run from before there was one
         found["config"].setdefault(name, before)
     Settings.make(**found["config"])
     return found
