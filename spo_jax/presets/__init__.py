@@ -18,7 +18,7 @@ from spo_jax.config import FIELDS, GROUPS, Settings
 from spo_jax.envs.problems import get_problem
 from spo_jax.errors import InputError, require_kind
 from spo_jax.knobs import closest, converted, kinds, nearest
-from spo_jax.words import EMBEDDED, LEARNERS, OWN_MODELS, SPO, WITH_MODEL
+from spo_jax.words import EMBEDDED, ENDPOINT, LEARNERS, OWN_MODELS, SPO, WITH_MODEL
 
 PRESETS = ("smoke", "quick", "standard", "paper-tsp", "paper-cvrp")
 DEFAULT_PRESET = "quick"
@@ -29,7 +29,7 @@ def settings(problem: str, preset: str = DEFAULT_PRESET, **flat: Any) -> Setting
     """The settings of a run: the problem's own, a preset's, then those given by flat name.
 
     preset: one of PRESETS, or the path of a TOML file of settings. A model that is given is to be
-    used: the generator is "model" then, unless it is another that has one.
+    used: the generator is "model" then, unless it is another that has one; with base_url, "openai".
     A small model learns with other numbers than the paper's 9B: where a model of the package writes
     the programs, its own settings stand above those of the package's presets, and below what a
     person wrote; and so does the validation by which the baselines choose their pair (Appendix C).
@@ -72,6 +72,8 @@ def _layers(problem: str, preset: str, flat: dict[str, Any]) -> list[Mapping[str
     get_problem(values.get("problem", problem))
     if values.get("problem", problem) != problem:
         raise InputError(f"preset {preset} is for {values['problem']}, not for {problem}")
+    if flat.get("base_url") is not None:
+        flat.setdefault("generator", ENDPOINT)
     if "model" in flat and values.get("generator") not in WITH_MODEL:
         flat.setdefault("generator", "model")
     if "model" in flat and flat.get("generator", "model") not in WITH_MODEL:

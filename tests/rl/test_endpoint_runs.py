@@ -134,6 +134,8 @@ def test_settings_that_go_together():
             presets.settings("tsp", "smoke", **{k: v for k, v in given.items() if k not in (name,)})
     with pytest.raises(InputError, match="update is grpo, which trains a model"):
         presets.settings("tsp", "smoke", **{**given, "update": "grpo"})
+    alone = presets.settings("tsp", "smoke", base_url="http://x/v1", model="m")
+    assert alone == presets.settings("tsp", "smoke", **given)
     with pytest.raises(InputError, match="base_url is given, but generator is grammar"):
         presets.settings("tsp", "smoke", generator="grammar", base_url="http://x/v1")
     generator, updater = writer_and_learner(settings)
