@@ -179,6 +179,7 @@ def _rehearsed(whole: Settings, context: Context, preset: str, own: Mapping[str,
         steps = int(given.get("iterations", 100)) * small["steps"] / whole.evaluation.steps
         small["method_settings"] = given | {"iterations": max(1, round(steps))}
     small |= {"generator": f"{__name__}:Rehearsal", "workers": context.workers}
+    small["prompts_style"] = whole.generator.prompts_style  # which follows from the generator
     return spo_jax.settings(context.problem.name, preset, **(kept | small))
 
 

@@ -172,7 +172,8 @@ class Mending:
 
     def _interface(self, prompt: Prompt) -> str:
         """The head of the function that is asked for, as the contract has it if it has one."""
-        given = re.search(rf"(?m)^[ \t]*({prompt.role}\(.*\)[ \t]*->[ \t]*\S.*)$", prompt.text)
+        head = rf"(?m)^[ \t]*({prompt.role}\(.*\)[ \t]*(?:->|returns)[ \t]*\S.*)$"
+        given = re.search(head, prompt.text)
         if given:
             return given[1].strip()
         interface = self.parts.problem.interface

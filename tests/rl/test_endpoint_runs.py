@@ -183,7 +183,7 @@ def test_a_run_goes_on_with_its_model_wherever_that_is(tmp_path):
 def programs(body, count):
     """Programs of the grammar, of the role that the prompt asks for; now and then a refusal."""
     rng = python_rng(body["seed"])
-    (role,) = re.findall(r"exactly one Python function, (\w+),", body["messages"][0]["content"])
+    (role,) = re.findall(r"complete function (\w+) in", body["messages"][0]["content"])
     assert role in ROLES
     if rng.random() < 0.1:
         return 500, "not this one", {}

@@ -77,7 +77,7 @@ def wrong(kind, role, n):
 
 def role_of(body):
     text = next(m["content"] for m in body["messages"] if m["role"] == "user")
-    return re.search(r"exactly one Python function, (\w+),", text)[1]
+    return re.search(r"(?:exactly one Python|complete) function,? (\w+)", text)[1]
 
 
 def turns(body):
