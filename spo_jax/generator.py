@@ -17,6 +17,7 @@ class Generator(ABC):
     """
 
     writes_prose: bool = False
+    on_answer: Callable[[Completion], None] | None = None  # for a display; see `answered`
 
     @abstractmethod
     def generate(
@@ -39,6 +40,13 @@ class Generator(ABC):
                 "each prompt in order, a tuple of spo_jax.program.Completion"
             )
         yield dict(enumerate(answers))
+
+    def answered(self, completion: Completion) -> None:
+        """Tell who watches of an answer as it comes, from any thread; calling it is up to a
+        generator whose answers take their time. It changes nothing in a run.
+        """
+        if self.on_answer is not None:
+            self.on_answer(completion)
 
     def fits(self, text: str) -> bool:
         """Whether a prompt is short enough; one that is not shows less of its parents."""

@@ -339,7 +339,9 @@ class _Call:
             try:
                 await self._endpoint.ask(client, request)
                 self._in_a_row = 0
-                self._coming[request.key].set_result(self._endpoint.had(request))
+                completion = self._endpoint.had(request)
+                self._endpoint.answered(completion)
+                self._coming[request.key].set_result(completion)
             except Failed as failure:
                 self._in_a_row += 1
                 if self._endpoint.hopeless(failure, self._in_a_row):

@@ -253,6 +253,7 @@ class Discovery:
             (self.path / NAME).unlink(missing_ok=True)  # it has rounds that are no more
             Marks(self.path).rewind(self.rewind)
             display.note(f"went back to round {self.rewind}")
+        generator.on_answer = display.answered
         generator.open(self.path, display.remark)
         display.say(lines.opening(self.config, self.preset, self.path, self.committed + 1))
         if unwritten := store.export_best(store.state().best):

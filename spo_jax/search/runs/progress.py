@@ -8,12 +8,13 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
+from threading import Lock
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn
 
 from spo_jax.config import Settings
-from spo_jax.program import Program
+from spo_jax.program import Completion, Program
 from spo_jax.search.methods import rounds_of
 from spo_jax.search.rounds import Observer, Round
 from spo_jax.search.runs.budget import Budget
@@ -43,6 +44,7 @@ STAGES = {
     "validation": "validating",
     "fresh": "measuring on fresh instances",
 }
+EVERY = 30.0  # seconds between lines on the answers that have come
 # The stages that take their time over pairs.
 PLAYED = ("start", "repair", "credit", "cross-play", "remeasure")
 
@@ -87,6 +89,42 @@ class Clock:
         return (self._now() - self._start) / played * (running + to_come * usual)
 
 
+class Written:
+    """The answers of a stage as they come; `now` returns seconds."""
+
+    def __init__(self, now: Callable[[], float] = time.monotonic):
+        self._now = now
+        self.begin()
+
+    def begin(self) -> None:
+        """A stage begins."""
+        self._began, self._first = self._now(), math.nan
+        self._count = self._tokens = self._cut = 0
+
+    def add(self, completion: Completion) -> None:
+        if not self._count:
+            self._first = self._now() - self._began
+        self._count += 1
+        usage = completion.usage
+        self._tokens += len(completion.tokens)
+        if usage is not None:
+            self._tokens += usage.completion_tokens or 0
+            self._cut += usage.cut
+
+    def __str__(self) -> str:
+        """As "4 answers, 31 tokens/s, the first after 0:09, 1 cut"; empty before the first."""
+        if not self._count:
+            return ""
+        parts = [f"{self._count} answer{'s' * (self._count > 1)}"]
+        seconds = self._now() - self._began
+        if self._tokens and seconds > 0:
+            parts.append(f"{self._tokens / seconds:.0f} tokens/s")
+        parts.append(f"the first after {duration(self._first)}")
+        if self._cut:
+            parts.append(f"{self._cut} cut at --max-new-tokens")
+        return ", ".join(parts)
+
+
 # --- the display ----------------------------------------------------------------------------------
 
 
@@ -121,6 +159,8 @@ class Display(Observer):
         self._spent: dict[str, float] = {}
         self._spent_in_all: dict[str, float] = {}
         self._began = time.monotonic()
+        self._written, self._writing = Written(), Lock()
+        self._said_written = 0.0  # when a line on answers was last written
 
     def __enter__(self) -> "Display":
         if self._console.is_terminal and not self._console.quiet:
@@ -129,12 +169,15 @@ class Display(Observer):
                 BarColumn(bar_width=30),
                 TextColumn("{task.completed:.0f}/{task.total:.0f}"),
                 TextColumn("{task.fields[left]}"),
+                TextColumn("{task.fields[written]}", style="dim", markup=False),
                 TextColumn("{task.fields[shares]}", style="dim", markup=False),
                 TextColumn("{task.fields[failure]}", style="dim", markup=False),
                 console=self._console,
                 transient=True,
             )
-            self._task = self._bar.add_task("starting", total=1, left="", shares="", failure="")
+            self._task = self._bar.add_task(
+                "starting", total=1, left="", written="", shares="", failure=""
+            )
             self._bar.start()
         return self
 
@@ -154,12 +197,16 @@ class Display(Observer):
 
     def stage(self, number: int, name: str, total: int) -> None:
         self._stage = name
+        with self._writing:
+            self._written.begin()
+            self._said_written = time.monotonic()
         self._clock.stage(number, total if name in PLAYED else 0)
         self._show(
             description=f"round {number}{self._of}  {STAGES.get(name, name)}",
             total=max(total, 1),
             completed=0,
             left=self._left(),
+            written="",
         )
         self.note(f"round {number} {STAGES.get(name, name)} {total or ''}".rstrip())
 
@@ -167,6 +214,16 @@ class Display(Observer):
         if self._stage in PLAYED:
             self._clock.advance(done)
         self._show(completed=done, left=self._left(), shares=self._shares())
+
+    def answered(self, completion: Completion) -> None:
+        """An answer has come, from any thread. Without a bar, a line now and then says so."""
+        with self._writing:
+            self._written.add(completion)
+            self._show(written=str(self._written))
+            now = time.monotonic()
+            if self._bar is None and now - self._said_written >= EVERY:
+                self._said_written = now
+                self.say(f"{STAGES.get(self._stage, self._stage)}: {self._written}")
 
     @contextmanager
     def working(self, name: str) -> Iterator[None]:
