@@ -12,6 +12,7 @@ from spo_jax.envs.problem import Instance, Problem
 from spo_jax.envs.run.local import LocalEvaluator
 from spo_jax.errors import Rejection
 from spo_jax.program import Completion, Pair, Program, Prompt, Role, parse_answer
+from spo_jax.program.likeness import likeness
 from spo_jax.program.pairfile import load_pair
 from spo_jax.search.writing.prompts import Templates
 from spo_jax.seeding import python_rng
@@ -23,11 +24,12 @@ CONFIDENCE = 1.96  # standard errors of a 95% interval
 
 @dataclass
 class Cell:
-    """The answers to one form and role. Each count is at most the one before it.
+    """The answers to one form and role: `parsed` of them hold a program, `gated` of these pass the
+    gate, `valid` of these run.
 
-    distinct: different programs among the valid. better: valid programs whose gap is below their
+    distinct: different programs among the valid. better: valid programs whose cost is below their
     first parent's. copies: valid programs that repeat a parent. cut: answers that ended at the
-    longest length.
+    longest length. reasons: why the others are not valid.
     """
 
     answers: int = 0
@@ -141,7 +143,7 @@ class Bench:
                 cell.valid += 1
                 seen.add(program.digest)
                 cell.better += cost < before.get(prompt.text, -math.inf)
-                cell.copies += any(same(program, parent) for parent in prompt.parents)
+                cell.copies += is_copy(program, prompt.parents)
         cell.distinct = len(seen)
         return cell
 
@@ -163,5 +165,7 @@ class Bench:
         return Pair(prompt.destroy or self.plain.destroy, program)
 
 
-def same(program: Program, other: Program) -> bool:
-    return program.digest == other.digest
+def is_copy(program: Program, parents: Sequence[Program]) -> bool:
+    """Whether a program is one of its parents but for names, comments and layout."""
+    own = likeness(program.source, program.role)
+    return own is not None and own in [likeness(each.source, each.role) for each in parents]

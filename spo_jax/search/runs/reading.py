@@ -177,7 +177,7 @@ def read_finals(db: sqlite3.Connection) -> Finals:
     found: dict[str, list[Best]] = {"finalist": [], "control": []}
     paid = read_costs(db, "validation")
     known = db.execute("SELECT * FROM misfits") if MISFITS in there(db) else ()
-    misfits = {(destroy, repair): reason for destroy, repair, reason in known}
+    misfits = {(destroy, repair): reason for _, destroy, repair, reason in known}
     for destroy, repair, *numbers, kind in rows:
         pair = Pair(read_program(db, destroy), read_program(db, repair))
         costs = paid.get((pair.destroy.digest, pair.repair.digest), ())

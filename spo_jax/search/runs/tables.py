@@ -105,7 +105,7 @@ CREATE TABLE remeasured (
     PRIMARY KEY (round, destroy, repair)
 ) WITHOUT ROWID;
 CREATE TABLE misfits (
-    destroy TEXT NOT NULL, repair TEXT NOT NULL, reason TEXT NOT NULL,
+    round INTEGER NOT NULL, destroy TEXT NOT NULL, repair TEXT NOT NULL, reason TEXT NOT NULL,
     PRIMARY KEY (destroy, repair)
 ) WITHOUT ROWID;
 CREATE TABLE notes (round INTEGER PRIMARY KEY, text TEXT NOT NULL);
@@ -260,8 +260,8 @@ def write_finals(db: sqlite3.Connection, finals: Finals, number: int) -> None:
     paid = {(f.pair.destroy.digest, f.pair.repair.digest): f.costs for f in finals.finalists}
     _write_costs(db, number, "validation", paid)
     if MISFITS in there(db):
-        wrong = [(*row[3:5], f.misfit) for row, f in zip(rows, everyone, strict=True) if f.misfit]
-        _insert(db, MISFITS, sorted(set(wrong)))
+        misfits = {row[3:5]: f.misfit for row, f in zip(rows, everyone, strict=True) if f.misfit}
+        _insert(db, MISFITS, [(number, *names, why) for names, why in misfits.items()])
 
 
 def _write_costs(
