@@ -45,7 +45,8 @@ def whole(tmp_path_factory):
         discover(parts, None, commit)
         named = store.candidates(2)
         named = [replace(each, validation=0.5, fresh=0.25) for each in named]
-        store.commit_finals(Finals(tuple(named), tuple(named[:1])))
+        misfit = replace(named[-1], misfit="at 6 nodes, it crashes")
+        store.commit_finals(Finals((*named[:-1], misfit), tuple(named[:1])))
         store.export_best(store.best())
     return path
 

@@ -17,6 +17,7 @@ from spo_jax.search.rounds import CENSORED
 from spo_jax.search.runs.tables import (
     LATER,
     MENDS,
+    MISFITS,
     REMEASURED,
     SCHEMA,
     TIMED,
@@ -58,7 +59,7 @@ _NAMED = (
     ),
     *(
         (table, role, role, "1")
-        for table in ("individuals", "finalists", "cross_play")
+        for table in ("individuals", "finalists", "cross_play", MISFITS)
         for role in ROLES
     ),
 )
@@ -115,7 +116,7 @@ def _faults(db: sqlite3.Connection) -> Iterator[str]:
             " + (best_repair IS NULL) NOT IN (0, 4)"):  # fmt: skip
         yield "the table rounds has half of a best pair"
     for table, column, role, where in _NAMED:
-        if _any(
+        if table in known and _any(
             db, table, f"{where} AND NOT EXISTS"
             f" (SELECT 1 FROM programs WHERE id = {table}.{column} AND role = '{role}')",
         ):  # fmt: skip
