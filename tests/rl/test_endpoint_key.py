@@ -1,6 +1,7 @@
 """The key is in nothing that is kept or shown, wherever and however an endpoint says it."""
 
 import base64
+import itertools
 import json
 import re
 
@@ -135,11 +136,12 @@ def test_a_whole_run_holds_no_key_and_ends_in_a_sentence(tmp_path, capfd, rotten
     """Half of the answers are programs; rotten: the others are what `test_endpoint_hostile` has."""
     run, ways = tmp_path / "run", [WAYS[name](KEY) for name in WAYS if "\n" not in WAYS[name](KEY)]
     acts = [act for act, _ in LOST.values()] + [act for act, *_ in FINE.values()]
+    asked = itertools.count()  # a few failures before the first answer would end the run
 
     def act(peer):
         _, _, body = peer.request.partition(b"\r\n\r\n")
         body = json.loads(body)
-        if rotten and body["seed"] % 2:
+        if next(asked) >= 8 and rotten and body["seed"] % 2:
             return acts[body["seed"] % len(acts)](peer)
         word = ways[body["seed"] % len(ways)]
         found = programs(body, 0)

@@ -1,17 +1,12 @@
 """A run behind a language model that writes nothing valid in its first round stops there."""
 
-import sys
-from pathlib import Path
-
 import pytest
 
 import spo_jax
 from spo_jax.cli import main
 from spo_jax.errors import InputError
 from spo_jax.search.runs.run import load_run
-
-sys.path.insert(0, str(Path(__file__).parents[1] / "rl"))
-from chat_server import serving
+from tests.rl.chat_server import serving
 
 ASKED = {
     "preset": "smoke", "generator": "openai", "model": "fake", "rounds": 2, "workers": 1,

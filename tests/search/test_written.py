@@ -3,7 +3,6 @@
 import io
 import sys
 import threading
-from pathlib import Path
 
 import pytest
 from rich.console import Console
@@ -14,9 +13,7 @@ from spo_jax.errors import InputError
 from spo_jax.program import Completion, Usage
 from spo_jax.search.runs import progress
 from spo_jax.search.runs.progress import Written
-
-sys.path.insert(0, str(Path(__file__).parents[1] / "rl"))
-from chat_server import serving
+from tests.rl.chat_server import serving
 
 
 def answer(tokens, cut=False):
