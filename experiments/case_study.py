@@ -37,7 +37,7 @@ from spo_jax.envs.run.onestep import Step, take_step
 from spo_jax.envs.run.rollouts import Status
 from spo_jax.errors import InputError
 from spo_jax.program import Pair, save_pair
-from spo_jax.search.runs.pairs import resolve
+from spo_jax.runs.pairs import resolve
 
 STEPS = 100  # of the rollouts whose points are looked at
 POINTS = 2  # of a rollout that are looked at, the last ones

@@ -32,10 +32,10 @@ from spo_jax import presets
 from spo_jax.envs.problems import get_problem
 from spo_jax.envs.report.intervals import mean_interval
 from spo_jax.envs.run.local import LocalEvaluator
-from spo_jax.envs.run.shown import shown_with
+from spo_jax.envs.run.observation import shown_with
 from spo_jax.errors import InputError
+from spo_jax.runs.run import Run
 from spo_jax.search.halving import halving, rungs
-from spo_jax.search.runs.run import Run
 from spo_jax.seeding import derive, numpy_rng
 
 BLOCK = 4  # instances that are kept at a time

@@ -23,7 +23,7 @@ from common.evaluated import evaluate_pair, load_group, mean_of_known
 from common.runs import asked_runs, best_programs
 from spo_jax.errors import InputError
 from spo_jax.program import Pair
-from spo_jax.search.runs.run import Run
+from spo_jax.runs.run import Run
 
 GAMMA = 0.5  # of the colours' power norm
 COLUMNS = 6  # rounds that are shown, at most, unless they are named

@@ -22,9 +22,9 @@ from common.tables import markdown
 from spo_jax.envs.problem import Instance
 from spo_jax.envs.problems import get_problem
 from spo_jax.program import Pair
+from spo_jax.runs.run import Run, load_run
 from spo_jax.search.instances import training_instances
 from spo_jax.search.plugins import evaluator_of
-from spo_jax.search.runs.run import Run, load_run
 
 OPERATORS: dict[type, Callable[..., Any]] = {
     ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.Div: operator.truediv,

@@ -26,12 +26,12 @@ from common.cli import Context
 from common.contenders import SPO
 from common.evaluated import referenced, require_references
 from common.runs import again, asked_runs, typical_pairs
-from spo_jax.envs.metrics import reference_gap
+from spo_jax.envs.gaps import reference_gap
 from spo_jax.envs.problem import Instance
 from spo_jax.errors import InputError
 from spo_jax.program import Pair
+from spo_jax.runs.run import Run
 from spo_jax.search.instances import training_instances
-from spo_jax.search.runs.run import Run
 
 
 @dataclass(frozen=True)

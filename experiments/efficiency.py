@@ -29,7 +29,7 @@ from common.contenders import Contender
 from common.evaluated import Evaluated, evaluate_pair, load_group, mean_of_known, milestones
 from common.tables import Table
 from spo_jax.envs.problem import Instance
-from spo_jax.search.runs.run import Run
+from spo_jax.runs.run import Run
 
 PARTS = (0.25, 0.5, 1.0)  # of the evaluations that all runs have
 

@@ -28,7 +28,7 @@ from spo_jax.envs.run.local import LocalEvaluator
 from spo_jax.errors import Rejection
 from spo_jax.program import Pair, Program, Prompt, Role, parse_response
 from spo_jax.program.grammar.base import FORMS
-from spo_jax.program.nouns import normalise
+from spo_jax.program.types import normalise
 from spo_jax.rl import embedded
 from spo_jax.rl.qwen3_5 import load_pretrained
 from spo_jax.rl.sampling import SamplingConfig, sample

@@ -25,9 +25,9 @@ from common.contenders import SPO
 from common.evaluated import Evaluated, evaluate_pair, load_group, mean_of_known, pairs_of
 from common.tables import interval
 from spo_jax.envs.problem import Instance
-from spo_jax.envs.run.shown import INVERTED, OBSERVED, Showing, fixed, given
+from spo_jax.envs.run.observation import INVERTED, OBSERVED, Showing, fixed, given
 from spo_jax.errors import InputError
-from spo_jax.search.runs.pairs import resolve
+from spo_jax.runs.pairs import resolve
 from spo_jax.seeding import numpy_rng
 
 FIXED = (0, 5, 10)

@@ -48,7 +48,9 @@ def instances_of(name: str) -> tuple[Problem, list[Instance]]:
     if size != OF_PRESETS:
         return found, found.sample(int(size), COUNT, SEED)
     configs = [
-        settings(problem, preset) for preset in PRESETS if problem_of(preset) in (None, problem)
+        settings(problem, preset, generator="grammar")
+        for preset in PRESETS
+        if problem_of(preset) in (None, problem)
     ]
     seen = [
         instance

@@ -30,10 +30,10 @@ from spo_jax.envs.problems import get_problem
 from spo_jax.envs.specs import parse_spec
 from spo_jax.errors import InputError
 from spo_jax.program import Pair
+from spo_jax.runs.run import Run, load_run
 from spo_jax.search.lab.shares import jackknife, shares_of
 from spo_jax.search.lab.tables import complete
-from spo_jax.search.runs.run import Run, load_run
-from spo_jax.search.utility import get_utility
+from spo_jax.search.utility import UTILITIES
 from spo_jax.seeding import derive, numpy_rng
 
 PARTS = ("leader", "follower", "interaction", "noise")
@@ -83,7 +83,7 @@ def made(found: Run, number: int, where: Path, args: argparse.Namespace) -> np.n
     ]
     pairs = [Pair(destroy, repair) for destroy in programs[0] for repair in programs[1]]
     rollouts, _ = again(found, pairs, instances, workers=args.workers)
-    flat = get_utility(config.evaluation.utility)(rollouts, instances)
+    flat = UTILITIES[config.evaluation.utility](rollouts, instances)
     scores = flat.reshape(len(destroys), len(repairs), *flat.shape[1:])
     rows, columns = complete(np.isfinite(scores).all(axis=(2, 3)))
     scores = scores[np.ix_(rows, columns)]
@@ -116,7 +116,7 @@ def drawn(names: Sequence[str], count: int, what: str) -> list[str]:
 
 
 def summary(scores: np.ndarray) -> dict[str, Any]:
-    """Mean J, shares of its variance, and the knobs of the laboratory with their intervals."""
+    """Mean J, shares of its variance, and the parameters of the laboratory with their intervals."""
     if min(scores.shape[:2]) < 3:
         raise InputError("too many pairs failed: fewer than three programs of a role are left")
     table = scores.reshape(*scores.shape[:2], -1)
@@ -137,14 +137,14 @@ def shown(frame: pd.DataFrame) -> str:
     heads = ["run", "round", "table", "mean J", "sd of J", *PARTS, "gamma", "noise ", "spread"]
     rows = []
     for _, each in frame.iterrows():
-        knobs = [
+        parameters = [
             f"{each[f'lab_{name}']:.2f} ({each[f'{name}_low']:.2f} to {each[f'{name}_high']:.2f})"
             for name in ("gamma", "noise", "spread")
         ]
         rows.append([
             str(each.run), str(each["round"]), f"{each.destroys} x {each.repairs}",
             f"{each['mean']:.4f}", f"{each.deviation:.4f}",
-            *(f"{each[name]:.0%}" for name in PARTS), *knobs,
+            *(f"{each[name]:.0%}" for name in PARTS), *parameters,
         ])  # fmt: skip
     return markdown(heads, rows) + "\n"
 

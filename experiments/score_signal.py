@@ -24,7 +24,7 @@ from spo_jax.envs.problems import get_problem
 from spo_jax.envs.run.local import LocalEvaluator
 from spo_jax.envs.run.rollouts import Rollouts
 from spo_jax.program import ROLES, Pair, Program
-from spo_jax.search.runs.run import load_run
+from spo_jax.runs.run import load_run
 from spo_jax.search.utility import UTILITIES
 
 SPLITS = 100  # random halves

@@ -33,6 +33,7 @@ import numpy as np
 from common.funnel import COLUMNS, Bench
 from embedded_quality import Writer
 from spo_jax.config import Settings
+from spo_jax.constants import EMBEDDED
 from spo_jax.envs.problem import Problem
 from spo_jax.envs.problems import get_problem
 from spo_jax.envs.report.references import reference
@@ -42,7 +43,6 @@ from spo_jax.program import ROLES, Pair, Program, Role, normalise
 from spo_jax.program.grammar.base import INITIALIZATION
 from spo_jax.rl.policy import model_folder
 from spo_jax.search.writing.prompts import Templates, templates_of
-from spo_jax.words import EMBEDDED
 
 GRAMMARS = ("grammar", "drafts")
 SHARES = (0, 10, 50)  # per cent of the pairs

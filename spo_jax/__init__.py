@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from spo_jax.envs.run.rollouts import Status as Status
     from spo_jax.errors import InputError as InputError
     from spo_jax.errors import SpoError as SpoError
+    from spo_jax.frameworks.scoring import Score as Score
+    from spo_jax.frameworks.scoring import Scorer as Scorer
     from spo_jax.program import Completion as Completion
     from spo_jax.program import Group as Group
     from spo_jax.program import Pair as Pair
@@ -22,22 +24,20 @@ if TYPE_CHECKING:
     from spo_jax.program import Prompt as Prompt
     from spo_jax.program import load_pair as load_pair
     from spo_jax.program import save_pair as save_pair
+    from spo_jax.runs.discover import discover as discover
+    from spo_jax.runs.discover import settings as settings
+    from spo_jax.runs.pairs import compare as compare
+    from spo_jax.runs.pairs import evaluate as evaluate
+    from spo_jax.runs.pairs import solve as solve
+    from spo_jax.runs.report.write import report as report
+    from spo_jax.runs.run import Run as Run
+    from spo_jax.runs.run import load_run as load_run
     from spo_jax.search.credit import Credits as Credits
     from spo_jax.search.credit import Payoff as Payoff
-    from spo_jax.search.frameworks.scoring import Score as Score
-    from spo_jax.search.frameworks.scoring import Scorer as Scorer
     from spo_jax.search.population import Member as Member
     from spo_jax.search.rounds import Observer as Observer
-    from spo_jax.search.runs.discover import discover as discover
-    from spo_jax.search.runs.discover import settings as settings
-    from spo_jax.search.runs.pairs import compare as compare
-    from spo_jax.search.runs.pairs import evaluate as evaluate
-    from spo_jax.search.runs.pairs import solve as solve
-    from spo_jax.search.runs.report.write import report as report
-    from spo_jax.search.runs.run import Run as Run
-    from spo_jax.search.runs.run import load_run as load_run
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 _MODULES = {
     "envs.problem": ("Instance", "Problem"),
@@ -46,13 +46,13 @@ _MODULES = {
     "errors": ("InputError", "SpoError"),
     "program": ("Completion", "Group", "Pair", "Program", "Prompt", "load_pair", "save_pair"),
     "search.credit": ("Credits", "Payoff"),
-    "search.frameworks.scoring": ("Score", "Scorer"),
+    "frameworks.scoring": ("Score", "Scorer"),
     "search.population": ("Member",),
     "search.rounds": ("Observer",),
-    "search.runs.discover": ("discover", "settings"),
-    "search.runs.pairs": ("compare", "evaluate", "solve"),
-    "search.runs.report.write": ("report",),
-    "search.runs.run": ("Run", "load_run"),
+    "runs.discover": ("discover", "settings"),
+    "runs.pairs": ("compare", "evaluate", "solve"),
+    "runs.report.write": ("report",),
+    "runs.run": ("Run", "load_run"),
 }
 _HOMES = {name: module for module, names in _MODULES.items() for name in names}
 __all__ = sorted(_HOMES)  # pyright: ignore[reportUnsupportedDunderAll]

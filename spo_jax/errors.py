@@ -18,20 +18,43 @@ class InputError(SpoError, ValueError):
 
 
 def require_kind(what: str, value: object, kinds: type | tuple[type, ...], due: str) -> None:
-    """Raises InputError unless an argument is of one of the types. due: these, in words."""
+    """Check the type of an argument.
+
+    Args:
+        what: Its name in messages.
+        value: The argument.
+        kinds: The types that it may have.
+        due: These, in words.
+
+    Raises:
+        InputError: It has none of them.
+    """
     if not isinstance(value, kinds):
         raise InputError(f"{what} is {value!r:.80}; it must be {due}")
 
 
 def require_path(what: str, value: object) -> None:
-    """Raises InputError unless an argument can be the path of a file or folder."""
+    """Check that an argument can be the path of a file or folder.
+
+    Args:
+        what: Its name in messages.
+        value: The argument.
+
+    Raises:
+        InputError: It is neither a text nor a path.
+    """
     require_kind(what, value, (str, os.PathLike), "a path, as a text or a pathlib.Path")
 
 
 class Rejection(SpoError, ValueError):
-    """A program was refused before it ran; `reason` is one short clause.
+    """A program was refused before it ran.
 
-    It may quote a name of any length from the program, so it is truncated to `LONGEST_REASON`.
+    Args:
+        reason: One short clause. It may quote a name of any length from the program, so it is
+            truncated to `LONGEST_REASON` characters.
+
+    Attributes:
+        reason: The clause, truncated.
     """
 
     def __init__(self, reason: str):
@@ -40,7 +63,12 @@ class Rejection(SpoError, ValueError):
 
 
 class MissingExtra(SpoError, ImportError):
-    """An optional dependency is not installed."""
+    """An optional dependency is not installed.
+
+    Args:
+        package: The dependency.
+        extra: Of spo-jax, which installs it.
+    """
 
     def __init__(self, package: str, extra: str):
         super().__init__(f"{package} is not installed: pip install 'spo-jax[{extra}]'")

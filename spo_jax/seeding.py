@@ -11,7 +11,14 @@ import numpy as np
 
 
 def derive(*name: int | str | bytes) -> int:
-    """A 64-bit seed for the stream called `name`, e.g. derive(seed, "round", 3)."""
+    """Derive the seed of a random stream from its name: derive(seed, "round", 3).
+
+    Args:
+        *name: The parts of the name; 3 and "3" differ.
+
+    Returns:
+        64 bits, as an integer of at least 0.
+    """
     digest = hashlib.blake2b(digest_size=8)
     for part in name:
         raw = part if isinstance(part, bytes) else repr(part).encode()
@@ -20,10 +27,10 @@ def derive(*name: int | str | bytes) -> int:
 
 
 def numpy_rng(*name: int | str | bytes) -> np.random.Generator:
-    """A NumPy generator for the stream called `name`."""
+    """A NumPy generator for the stream called `name`; see `derive`."""
     return np.random.Generator(np.random.PCG64(derive(*name)))
 
 
 def python_rng(*name: int | str | bytes) -> random.Random:
-    """A standard-library generator for the stream called `name`."""
+    """A standard-library generator for the stream called `name`; see `derive`."""
     return random.Random(derive(*name))

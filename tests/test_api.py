@@ -10,7 +10,7 @@ import shutil
 import subprocess
 import sys
 import zipfile
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -20,11 +20,11 @@ import pytest
 import spo_jax
 from spo_jax import Credits, InputError
 from spo_jax.envs.run.local import LocalEvaluator
-from spo_jax.search.credit import SCHEMES
+from spo_jax.runs.argument_errors import in_arguments
+from spo_jax.runs.database.store import dump
+from spo_jax.runs.folders import MANIFEST
+from spo_jax.search.credit import CREDITS
 from spo_jax.search.rounds import Observer, Round, Updater
-from spo_jax.search.runs.folders import MANIFEST
-from spo_jax.search.runs.spoken import in_arguments
-from spo_jax.search.runs.store import dump
 
 ROOT = Path(__file__).parents[1]
 BUILT = shutil.ignore_patterns("*.so", "__pycache__")
@@ -109,7 +109,7 @@ def test_the_wheel_has_the_types_and_the_runs(tmp_path: Path) -> None:
     wanted = {path.relative_to(tmp_path).as_posix() for path in files - sources}
     built = {name for name in names if name.endswith(".abi3.so")}
     assert {name for name in names if name.startswith("spo_jax/")} - built == wanted
-    assert {"spo_jax/py.typed", "spo_jax/search/runs/discover.py"} <= names
+    assert {"spo_jax/py.typed", "spo_jax/runs/discover.py"} <= names
     if shutil.which("cc"):
         assert len(built) == 2
         assert "-cp311-abi3-" in wheel.name
@@ -122,7 +122,7 @@ def test_credits_are_those_of_the_scheme(run: spo_jax.Run) -> None:
     """Computed again from the payoff: credits kept are what the paper's scheme pays."""
     for k in (1, 2):
         scores = run.credits(k)
-        again = SCHEMES["stackelberg"](
+        again = CREDITS["stackelberg"](
             spo_jax.Payoff(
                 scores.utility,
                 tuple(run[name].program for name in scores.destroys),
@@ -205,7 +205,7 @@ def test_timings_are_kept_apart(run: spo_jax.Run, tmp_path: Path) -> None:
 def test_tables_are_data_frames(run: spo_jax.Run, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("pandas")
     frame = run.pairs.to_pandas()
-    assert frame.shape == (len(run.pairs), 9)
+    assert frame.shape == (len(run.pairs), 10)
     np.testing.assert_array_equal(frame["utility"], run.pairs.column("utility"))
     assert run.failures.to_pandas().shape[0] == len(run.failures)
     assert list(run.counts.to_pandas()["round"]) == [1, 2]
@@ -215,7 +215,7 @@ def test_tables_are_data_frames(run: spo_jax.Run, monkeypatch: pytest.MonkeyPatc
         full = getattr(run, table)
         empty = type(full)(full.kind, ()).to_pandas()
         assert (len(empty), list(empty)) == (0, list(full.to_pandas())), table
-        assert list(empty) == list(full.kind.__annotations__) or table == "counts"
+        assert list(empty) == [field.name for field in fields(full.kind)]
     assert pickle.loads(pickle.dumps(run.timings)).to_pandas().equals(run.timings.to_pandas())
     monkeypatch.setitem(sys.modules, "pandas", None)
     with pytest.raises(ImportError, match=r"pandas is not installed: pip install 'spo-jax\[study"):
@@ -249,7 +249,7 @@ def test_advantages_of_the_update_are_kept(tmp_path: Path) -> None:
 
 
 def halved(payoff: spo_jax.Payoff, *, top: int) -> Credits:
-    found = SCHEMES["stackelberg"](payoff, top=top)
+    found = CREDITS["stackelberg"](payoff, top=top)
     return Credits(found.leader / 2, found.follower / 2)
 
 
@@ -261,7 +261,7 @@ def test_objects_in_the_place_of_names(tmp_path: Path) -> None:
     scale = 0.5
 
     def scaled(payoff: spo_jax.Payoff, *, top: int) -> Credits:
-        found = SCHEMES["stackelberg"](payoff, top=top)
+        found = CREDITS["stackelberg"](payoff, top=top)
         return Credits(found.leader * scale, found.follower * scale)
 
     path = tmp_path / "passed"

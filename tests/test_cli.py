@@ -400,6 +400,7 @@ def test_a_runs_pair_runs_as_it_was_discovered(finished, folder, capsys):
     with contextlib.closing(sqlite3.connect("run/spo.sqlite", isolation_level=None)) as db:
         db.execute("UPDATE config SET value = 'false' WHERE name = 'state'")
         db.execute("UPDATE config SET value = '\"skip\"' WHERE name = 'on_invalid'")
+        db.execute("DROP TABLE digests")  # as in a run from before there was one
     argv = ["--on", "ten.tsp", "--steps", "5", "--json", "report.json"]
     known = []
     for pair in (["run"], ["run", "--on-invalid", "fail"], ["pair.py", "--problem", "tsp"]):

@@ -15,12 +15,12 @@ from hypothesis import strategies as st
 import spo_jax
 from spo_jax import presets
 from spo_jax.cli import main
+from spo_jax.cli.flags import add_arguments
+from spo_jax.cli.flags import given as given_by
 from spo_jax.config import FIELDS, GROUPS, Settings
-from spo_jax.config_groups import SearchSettings
+from spo_jax.config.fields import bounds, choices, kinds
+from spo_jax.config.groups import SearchSettings
 from spo_jax.errors import InputError
-from spo_jax.flags import add_arguments
-from spo_jax.flags import given as given_by
-from spo_jax.knobs import bounds, choices, kinds
 from spo_jax.presets import PRESETS, problem_of, read_preset, to_toml
 
 DEFAULTS = Settings().flat()
@@ -39,6 +39,9 @@ def parse(*argv):
     parser = argparse.ArgumentParser()
     add_arguments(parser)
     return given_by(parser.parse_args(argv))
+
+
+AT_ENDPOINTS = ("real-small", "hosted")
 
 
 def problem_for(preset):
@@ -140,7 +143,7 @@ def test_cvrp_has_the_hybrid_panel_under_every_general_preset():
 def test_the_model_that_ships_learns_with_settings_of_its_own(tmp_path):
     text = (Path(spo_jax.__file__).parent / "presets" / "embedded.toml").read_text()
     own = tomllib.loads(text)["learning"]
-    for preset in PRESETS:
+    for preset in set(PRESETS) - set(AT_ENDPOINTS):
         small = presets.settings(problem_for(preset), preset)
         assert (small.generator.name, small.generator.model) == ("model", "embedded")
         assert own.items() <= small.flat().items()
@@ -159,6 +162,15 @@ def test_the_model_that_ships_learns_with_settings_of_its_own(tmp_path):
         presets.settings("tsp", "embedded")
 
 
+def test_presets_for_endpoints_want_one():
+    for preset in AT_ENDPOINTS:
+        with pytest.raises(InputError, match="give both --base-url"):
+            presets.settings("tsp", preset)
+        made = presets.settings("tsp", preset, base_url="http://x/v1", model="m")
+        assert (made.generator.name, made.generator.prompts_style) == ("openai", "frame")
+    assert presets.settings("cvrp", "real-small", generator="grammar").generator.kit == "none"
+
+
 # --- files ----------------------------------------------------------------------------------------
 
 
@@ -167,10 +179,14 @@ def test_the_model_that_ships_learns_with_settings_of_its_own(tmp_path):
 def test_dumped_settings_are_a_preset_of_the_same_settings(preset, problem, tmp_path, capsys):
     if problem_of(preset) not in (None, problem):
         problem = problem_of(preset)
-    assert main(["discover", problem, "--preset", preset, "--dump-config", "--seed", "7"]) == 0
+    asked = {"base_url": "http://x/v1", "model": "m"} if preset in AT_ENDPOINTS else {}
+    line = ["discover", problem, "--preset", preset, "--dump-config", "--seed", "7"]
+    for name, value in asked.items():
+        line += [f"--{name.replace('_', '-')}", value]
+    assert main(line) == 0
     text = capsys.readouterr().out
     path = wrote(tmp_path / "same.toml", text)
-    assert presets.settings(problem, path) == presets.settings(problem, preset, seed=7)
+    assert presets.settings(problem, path) == presets.settings(problem, preset, seed=7, **asked)
     assert main(["discover", "--preset", path, "--dump-config"]) == 0
     assert capsys.readouterr().out == text
     for each in FIELDS.values():

@@ -13,7 +13,7 @@ import pytest
 
 import spo_jax
 from spo_jax import Payoff, Program
-from spo_jax.search.credit import get_credit
+from spo_jax.search.credit import CREDITS
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
@@ -52,6 +52,8 @@ def anchors(path: Path) -> set[str]:
     ids=lambda path: str(path.relative_to(ROOT)),
 )
 def test_links_lead_somewhere(path: Path) -> None:
+    text = path.read_text("utf-8")
+    assert not re.search(r"^(<{7}|={7}|>{7})( |$)", text, re.MULTILINE), "marks of a merge"
     for link in re.findall(r"\]\(([^)\s]+)(?: \"[^\"]*\")?\)", prose(path)):
         if re.match(r"[a-z]+:", link):
             continue
@@ -68,6 +70,19 @@ def test_the_navigation_names_every_page_once() -> None:
     entries = re.findall(r"^ +- .*: (\S+\.md)$", text.split("\nnav:\n")[1], re.MULTILINE)
     pages = [path.relative_to(DOCS).as_posix() for path in PAGES]
     assert sorted(entries) == sorted([*pages, *OUTSIDE.values()])
+
+
+@pytest.mark.parametrize(
+    "path",
+    sorted(set((DOCS / "research").glob("*.md")) - {DOCS / "research" / "index.md"}),
+    ids=lambda path: path.stem,
+)
+def test_a_research_page_answers_its_question(path: Path) -> None:
+    title, *sections = re.findall(r"^##? (.+)$", prose(path), re.MULTILINE)
+    assert title.endswith("?")
+    assert sections[:3] == ["Command", "Figure", "Answer"]
+    listed = (path.parent / "index.md").read_text("utf-8")
+    assert f"[{title}]({path.name})" in listed
 
 
 def test_the_reference_has_every_public_name() -> None:
@@ -133,7 +148,7 @@ def test_the_credit_of_the_readme(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     [example] = [block for block in blocks() if block.startswith("# mycredit.py\n")]
     (tmp_path / "mycredit.py").write_text(example)
     monkeypatch.syspath_prepend(tmp_path)
-    scheme = get_credit("mycredit:optimistic")
+    scheme = CREDITS["mycredit:optimistic"]
     repairs = (Program("repair", "r"), Program("repair", "s"))
     destroys = (Program("destroy", "d"), Program("destroy", "e"))
     payoff = Payoff(np.array([[0.5, 0.75], [0.25, np.nan]]), destroys, (repairs, repairs))

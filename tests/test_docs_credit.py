@@ -14,9 +14,9 @@ import pytest
 
 from spo_jax.config import Settings
 from spo_jax.program import Program
-from spo_jax.search.credit import SCHEMES, Payoff, get_credit
-from spo_jax.search.runs.run import load_run
-from spo_jax.search.runs.store import dump
+from spo_jax.runs.database.store import dump
+from spo_jax.runs.run import load_run
+from spo_jax.search.credit import CREDITS, Payoff
 
 TEXT = (Path(__file__).parents[1] / "docs" / "credit_schemes.md").read_text("utf-8")
 
@@ -50,7 +50,7 @@ def test_ten_lines(folder: Path) -> None:
 
 def test_what_the_example_earns(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(folder)
-    scheme = get_credit("my_credit:steady")
+    scheme = CREDITS["my_credit:steady"]
     # Two instances with two seeds: means 0.5 and 0.5, then 0.75 and 0.25, 0.25 from their mean.
     scores = np.full((2, 2, 2, 2), math.nan)
     scores[0, 0], scores[0, 1] = [[0.25, 0.75], [0.5, 0.5]], [[1.0, 0.5], [0.25, 0.25]]
@@ -93,4 +93,4 @@ def test_the_command_of_the_example(folder: Path) -> None:
 
 def test_the_table_names_every_scheme_that_ships() -> None:
     section = TEXT.split("## What ships")[1].split("\n## ")[0]
-    assert re.findall(r"^\| `([\w-]+)` \|", section, re.MULTILINE) == list(SCHEMES)
+    assert re.findall(r"^\| `([\w-]+)` \|", section, re.MULTILINE) == list(CREDITS)

@@ -18,9 +18,9 @@ from spo_jax.cli import main
 from spo_jax.envs.problems import get_problem
 from spo_jax.envs.problems.cvrp import files as cvrplib
 from spo_jax.envs.problems.tsp import files as tsplib
-from spo_jax.search.runs.folders import BEST
-from spo_jax.search.runs.run import load_run
-from spo_jax.search.runs.store import dump
+from spo_jax.runs.database.store import dump
+from spo_jax.runs.folders import BEST
+from spo_jax.runs.run import load_run
 
 SMOKE = ["--preset", "smoke", "--generator", "grammar"]
 GOLDEN = {"tsp": 0.720337068967869, "cvrp": 0.6329362005423541}

@@ -1,8 +1,9 @@
-"""An extension of Griffe: our docstrings, which are plain text, as Markdown.
+"""An extension of Griffe: links in docstrings, and lists in those that have no sections.
 
-A paragraph that explains names, "size: what it counts. shape: [N, 2].", becomes a list with an item
-for each: a name that begins a line, or one of the object's own after a full stop. Public names of
-spo_jax in backticks become links. The docstrings themselves stay as they are.
+Public names of spo_jax in backticks become links. Where a docstring is not in Google's style yet, a
+paragraph that explains names, "size: what it counts. shape: [N, 2].", becomes a list with an item
+for each: a name that begins a line, or one of the object's own after a full stop. The docstrings
+themselves stay as they are.
 """
 
 import inspect

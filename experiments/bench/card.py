@@ -1,9 +1,10 @@
-"""What a card does with a model and a vLLM server, beside what is expected of it in docs/gpu.md.
+"""What a card does with a model and a vLLM server, beside what docs/research/card.md
+expects of it.
 
     python experiments/bench/card.py --model FOLDER --vllm-python ENV/bin/python
     python experiments/bench/card.py --model FOLDER --vllm-python ENV/bin/python --concurrency 8
 
-Prints the measured column of docs/gpu.md, "What a card is expected to do": starts the server as a
+Prints the measured column of docs/research/card.md: starts the server as a
 run does, samples answers to prompts of the paper's form, as many at a time as the cache holds, and
 updates both adapters twice on them, with random credits. The first update compiles. Nothing is
 kept.

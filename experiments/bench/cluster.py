@@ -31,7 +31,7 @@ from spo_jax.envs.problems import get_problem
 from spo_jax.envs.run.cluster.evaluator import ClusterEvaluator
 from spo_jax.envs.run.cluster.host import Host
 from spo_jax.envs.run.cluster.ray_fleet import RayFleet
-from spo_jax.envs.run.jobwise import Work
+from spo_jax.envs.run.job_evaluator import Work
 from spo_jax.envs.run.local import LocalEvaluator
 from spo_jax.envs.run.sandbox.confine import LAYERS
 from spo_jax.envs.run.sandbox.jobs import Job, RunJob
@@ -50,7 +50,7 @@ def length(job: RunJob, seconds: float) -> float:
 
 
 class WaitingCrew:
-    """As a `Crew`, whose workers wait instead of working."""
+    """As a `WorkerPool`, whose workers wait instead of working."""
 
     def __init__(self, workers: int, reports: dict[int, ChildReport], seconds: float):
         self._workers, self._reports, self._seconds = workers, reports, seconds

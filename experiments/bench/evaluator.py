@@ -28,7 +28,7 @@ from spo_jax.envs.problem import Instance
 from spo_jax.envs.problems import get_problem
 from spo_jax.envs.run.local import LocalEvaluator
 from spo_jax.program import Pair, Program
-from spo_jax.search.runs.run import load_run
+from spo_jax.runs.run import load_run
 
 RANDOM_FIFTH = '''
 def destroy(dist, current_tour, steps_since_improvement, rng):

@@ -23,7 +23,7 @@ from kit import CALLS  # the benchmark of the kits, beside this one
 from spo_jax.envs.kits import Kit, load_kit
 from spo_jax.envs.problem import Problem
 from spo_jax.envs.problems import get_problem
-from spo_jax.envs.run.lns import rollout
+from spo_jax.envs.run.lns import Operator, OperatorPair, rollout
 from spo_jax.envs.run.sandbox.acts import Loaded, define
 from spo_jax.envs.run.sandbox.meter import Meter, metered
 from spo_jax.envs.run.sandbox.namespace import make_rng
@@ -45,13 +45,16 @@ def timed(problem: Problem, kit: Kit, rules: Any, sources: dict[Role, str], coun
     programs = {role: loaded(problem, kit, role, sources[role], counted) for role in ROLES}
     meter = Meter(kit.work or (lambda: 0)) if counted else None
     rng = make_rng(1)
-    destroy, repair = (define(programs[role], role, rng, meter) for role in ROLES)
-    arguments = tuple(rules.arguments(programs[role].layout) for role in ROLES)
-    for each in arguments:
-        kit.prepare(*each)
+    operators = [
+        Operator(define(programs[role], role, rng, meter), programs[role].layout) for role in ROLES
+    ]
+    for each in operators:
+        kit.prepare(*rules.arguments(each.layout))
     began = time.process_time()
     over = None if meter is None else lambda: meter.work() < 0  # never, but it looks each step
-    trace = rollout(rules, destroy, repair, arguments, random.Random(1), rng, STEPS, over=over)
+    trace = rollout(
+        rules, OperatorPair(operators[0], operators[1]), random.Random(1), rng, STEPS, over=over
+    )
     seconds = time.process_time() - began
     return seconds, meter.work() if meter else 0, trace.best_cost
 

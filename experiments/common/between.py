@@ -16,9 +16,10 @@ import numpy as np
 import pandas as pd
 
 from common.budgets import Group
-from common.significance import LEVEL, ROUNDING, holm
+from common.significance import LEVEL, ROUNDING
 from common.tables import markdown, write_csv, write_text
 from spo_jax.search.lab import power
+from spo_jax.search.lab.power import holm, p_of
 
 ALL = Group("all", "columns", "All")  # the mean over a table's columns
 # Per cent, by method's label and column key: [runs], or a number where discovery has no part.
@@ -88,17 +89,6 @@ def deviation_of(values: np.ndarray) -> float:
     if values.size < 2:
         return math.nan
     return float(values.std(ddof=1)) if np.ptp(values) else 0.0
-
-
-def p_of(mean: float, deviation: float, runs: int) -> float:
-    """Two-sided p of a t test that the mean is 0; 1 where all values are, NaN below two runs."""
-    from scipy import stats
-
-    if runs < 2:
-        return math.nan
-    if not deviation:
-        return 0.0 if mean else 1.0
-    return float(2 * stats.t.sf(abs(mean) / (deviation / math.sqrt(runs)), runs - 1))
 
 
 def write(base: str, gaps: Gaps, columns: Sequence[Group], stem: str) -> list[Path]:

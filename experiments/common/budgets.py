@@ -14,7 +14,7 @@ from typing import Any
 
 from spo_jax.errors import InputError
 
-INSTANCE_SEED = 2026  # of all uniform test instances, as in docs/results.md
+INSTANCE_SEED = 2026  # of all uniform test instances, as in docs/research/methods_tsp.md
 PROBLEMS = ("tsp", "cvrp")
 BENCH = Path(__file__).parent.parent / "configs" / "learning.toml"
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from common.budgets import BUDGETS, PROBLEMS, Budget, Group
-from spo_jax import flags
+from spo_jax.cli import flags
 from spo_jax.config import MAX_WORKERS, Settings
 from spo_jax.envs.problem import Problem
 from spo_jax.envs.problems import get_problem

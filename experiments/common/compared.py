@@ -19,8 +19,8 @@ from common.runs import runs_of
 from common.tables import Table
 from spo_jax.envs.problem import Instance
 from spo_jax.errors import MissingExtra
-from spo_jax.search.methods import hsevo, mcts_ahd, reevo
-from spo_jax.search.runs.run import Run
+from spo_jax.peers import hsevo, mcts_ahd, reevo
+from spo_jax.runs.run import Run
 
 WITHOUT = (
     reevo.WITHOUT,
@@ -143,8 +143,8 @@ def notes(measured: Sequence[Measured], on: Ground, context: Context) -> list[st
         f"Instances: {', '.join(counts)}.",
         f"References: {'; '.join([*sources, 'best known values of files'])}; "
         f"{sum(i.certified for i in every)} of {len(every)} are certified.",
-        "Gaps are means over instances; intervals are of 95% over instances. docs/results.md says "
-        "what may be compared with the paper.",
+        "Gaps are means over instances; intervals are of 95% over instances. "
+        "docs/research/methods_tsp.md says what may be compared with the paper.",
         f"Empty: {'; '.join(empty)}." if empty else "",
         f"No reference, so in no mean: {', '.join(unknown)}." if unknown else "",
         f"The same pair was chosen by {'; by '.join(same)}." if same else "",

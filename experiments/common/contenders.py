@@ -13,7 +13,7 @@ from typing import Any
 
 from spo_jax.envs.run.adaptive import PLAIN, Adaptation
 from spo_jax.errors import InputError
-from spo_jax.search.runs.pairs import is_shipped
+from spo_jax.runs.pairs import is_shipped
 
 HANDCRAFTED, DISCOVERY, OURS = "handcrafted", "discovery", "ours"
 FAMILIES = (HANDCRAFTED, DISCOVERY, OURS)

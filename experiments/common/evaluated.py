@@ -36,13 +36,13 @@ from spo_jax.envs.report.evaluation import require_lawful
 from spo_jax.envs.report.references import known
 from spo_jax.envs.report.reporting import Meter
 from spo_jax.envs.run.local import LocalEvaluator
+from spo_jax.envs.run.observation import Showing, Shown, shown_with
 from spo_jax.envs.run.rollouts import Rollouts, Status
-from spo_jax.envs.run.shown import Showing, Shown, shown_with
 from spo_jax.envs.specs import cache_folder, own_references, parse_specs, with_references
 from spo_jax.envs.textfiles import write_atomically
 from spo_jax.errors import InputError
 from spo_jax.program import ROLES, Pair
-from spo_jax.search.runs.pairs import resolve
+from spo_jax.runs.pairs import resolve
 
 CHUNK = 800  # nodes per worker between two writes of the cache: some tens of seconds
 SLOW = (

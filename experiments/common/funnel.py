@@ -12,7 +12,7 @@ from spo_jax.envs.problem import Instance, Problem
 from spo_jax.envs.run.local import LocalEvaluator
 from spo_jax.errors import Rejection
 from spo_jax.program import Completion, Pair, Program, Prompt, Role, parse_answer
-from spo_jax.program.likeness import likeness
+from spo_jax.program.equivalence import canonical
 from spo_jax.program.pairfile import load_pair
 from spo_jax.search.writing.prompts import Templates
 from spo_jax.seeding import python_rng
@@ -167,5 +167,5 @@ class Bench:
 
 def is_copy(program: Program, parents: Sequence[Program]) -> bool:
     """Whether a program is one of its parents but for names, comments and layout."""
-    own = likeness(program.source, program.role)
-    return own is not None and own in [likeness(each.source, each.role) for each in parents]
+    own = canonical(program.source, program.role)
+    return own is not None and own in [canonical(each.source, each.role) for each in parents]

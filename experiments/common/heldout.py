@@ -13,8 +13,8 @@ from typing import Any
 
 import spo_jax
 from spo_jax.envs.textfiles import write_atomically
-from spo_jax.search.runs.pairs import terms_of
-from spo_jax.search.runs.run import Run
+from spo_jax.runs.pairs import terms_of
+from spo_jax.runs.run import Run
 
 STEPS = 500
 SETS = {

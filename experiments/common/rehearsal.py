@@ -24,13 +24,13 @@ from common.contenders import Contender
 from common.runs import settings_of
 from common.tables import markdown
 from spo_jax.config import Settings
+from spo_jax.constants import SPO
 from spo_jax.errors import InputError
 from spo_jax.generator import Generator
 from spo_jax.program import ROLES, Completion, Prompt, Role, Usage
-from spo_jax.search.methods import get_method, rounds_of
+from spo_jax.search.method import method_of, rounds_of
 from spo_jax.search.writing.grammar import GrammarGenerator
 from spo_jax.seeding import derive
-from spo_jax.words import SPO
 
 CHARACTERS = 3.5  # of a token, in English with Python
 PAIRS = 400  # that a rehearsal of another method than SPO writes at most
@@ -173,7 +173,7 @@ def _rehearsed(whole: Settings, context: Context, preset: str, own: Mapping[str,
         small["rounds"] = min(search.rounds, max(2, PROGRAMS // each))
     else:
         small["pairs"] = min(search.nominal_pairs, PAIRS)
-    get_method(whole)  # refuses what its settings cannot be
+    method_of(whole)  # refuses what its settings cannot be
     if search.method == "g-lns":  # its searches have the steps of as many rollouts as before
         given = dict(search.method_settings)
         steps = int(given.get("iterations", 100)) * small["steps"] / whole.evaluation.steps

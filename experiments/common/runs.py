@@ -19,19 +19,19 @@ import spo_jax
 from common.budgets import PROBLEMS
 from common.cli import Context
 from common.contenders import SPO, Contender
+from spo_jax.constants import SPO as SPO_METHOD
 from spo_jax.envs.metrics import leader_credit
 from spo_jax.envs.problem import Instance
 from spo_jax.envs.problems import get_problem
 from spo_jax.envs.run.local import LocalEvaluator
+from spo_jax.envs.run.observation import shown_with
 from spo_jax.envs.run.rollouts import Rollouts
-from spo_jax.envs.run.shown import shown_with
 from spo_jax.envs.textfiles import write_atomically
 from spo_jax.errors import InputError
 from spo_jax.program import Pair, Role, parse_tree
-from spo_jax.search.runs.records import PairRecord, ProgramRecord
-from spo_jax.search.runs.run import Run, load_run
-from spo_jax.search.utility import get_utility, mean_scores
-from spo_jax.words import SPO as SPO_METHOD
+from spo_jax.runs.records import PairRecord, ProgramRecord
+from spo_jax.runs.run import Run, load_run
+from spo_jax.search.utility import UTILITIES, mean_scores
 
 STATE = "steps_since_improvement"
 CPU = "cpu"  # folder in OUT: CPU seconds of the runs there, a file for each
@@ -146,7 +146,7 @@ def again(
         unsafe=terms.unsafe_sandbox,
     ) as evaluator:
         rollouts = evaluator.run(pairs, instances, range(terms.rollouts), terms.steps)
-    return rollouts, mean_scores(get_utility(terms.utility)(rollouts, instances))
+    return rollouts, mean_scores(UTILITIES[terms.utility](rollouts, instances))
 
 
 # --- of one round ---------------------------------------------------------------------------------

@@ -20,6 +20,7 @@ import pandas as pd
 
 from common.budgets import Group
 from common.tables import FAILED, interval, markdown, write_csv, write_text
+from spo_jax.search.lab.power import holm
 
 LEVEL = 0.05
 ROUNDING = 1e-9  # percentage points
@@ -45,16 +46,6 @@ def signed_ranks(differences: np.ndarray) -> tuple[float, float]:
     method = PermutationMethod(n_resamples=2**ENUMERATED) if tied else "auto"
     p = float(wilcoxon(units, method=method).pvalue)
     return p, float((np.sign(units) * ranks).sum() / ranks.sum())
-
-
-def holm(values: Sequence[float]) -> np.ndarray:
-    """Holm's adjusted p-values, in the order given; NaN is no test and counts for none."""
-    p = np.asarray(values, float)
-    order = np.argsort(p)[: np.isfinite(p).sum()]
-    adjusted = np.full(p.shape, math.nan)
-    steps = p[order] * np.arange(len(order), 0, -1)
-    adjusted[order] = np.maximum.accumulate(np.minimum(steps, 1))
-    return adjusted
 
 
 def against(

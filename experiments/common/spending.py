@@ -18,7 +18,7 @@ from common.contenders import DISCOVERY, EQUAL_PAIRS, SPO, Contender
 from common.runs import runs_of, spent_by
 from common.tables import interval, markdown, write_csv, write_text
 from spo_jax.errors import InputError
-from spo_jax.search.runs.run import Run
+from spo_jax.runs.run import Run
 
 MATCHES = ("programs", "pairs", "both", "rounds")
 SPENT = {  # column of the file: heading of the table

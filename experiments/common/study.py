@@ -28,17 +28,18 @@ import pandas as pd
 
 from common import between, cli, figures, heldout
 from common.runs import STATE, discover_counted, reads_state, spent_by
-from common.significance import holm
 from common.tables import markdown, write_csv, write_text
-from spo_jax import flags, presets
+from spo_jax import presets
+from spo_jax.cli import flags
 from spo_jax.config import Settings
 from spo_jax.envs.problems import get_problem
 from spo_jax.envs.specs import parse_specs
 from spo_jax.envs.textfiles import write_atomically
 from spo_jax.errors import InputError
-from spo_jax.search.credit import get_credit
+from spo_jax.runs.run import Run
+from spo_jax.search.credit import CREDITS
 from spo_jax.search.lab import power
-from spo_jax.search.runs.run import Run
+from spo_jax.search.lab.power import holm, p_of
 
 Arms = Mapping[str, Mapping[str, Any]]  # name -> the settings that the arm changes
 
@@ -91,7 +92,7 @@ def study(args: Namespace, arms: Arms) -> None:
         first = presets.settings(args.problem, args.preset, **{**given, **own})
         for name in (first.search.credit, first.learning.learning_credit):
             if name is not None:
-                get_credit(name)
+                CREDITS[name]
     sets = heldout.sets_of(args.problem) if args.held_out is None else args.held_out
     if sets:
         parse_specs(sets, get_problem(args.problem), "solve")
@@ -285,7 +286,7 @@ def tests(measures: pd.DataFrame) -> pd.DataFrame:
             values = apart[name].dropna().to_numpy(float)
             seeds, mean, low, high = interval(values)
             deviation = between.deviation_of(values)
-            p = between.p_of(mean, deviation, seeds)
+            p = p_of(mean, deviation, seeds)
             rows.append((arm, name, seeds, mean, low, high, p, power.detectable(deviation, seeds)))
     columns = ["arm", "measure", "seeds", "difference", "low", "high", "p", "detectable"]
     found = pd.DataFrame(rows, columns=columns)

@@ -16,6 +16,8 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
+import numpy as np
+
 from spo_jax.envs.instance import Instance as Instance
 from spo_jax.envs.rules import Infeasible as Infeasible
 from spo_jax.envs.rules import Layout as Layout
@@ -34,9 +36,13 @@ _NONE: Mapping[str, Any] = MappingProxyType({})
 class Part:
     """A smaller instance made of a part of a solution; see `Problem.part`.
 
-    instance: has only what rules read. solution: of it, what the part is now. whole: puts another
-    solution of it in the place of the part; None for one that does not fit there. Costs of the
-    whole differ as those of the part do.
+    Costs of the whole differ as those of the part do.
+
+    Attributes:
+        instance: Has only what rules read.
+        solution: Of `instance`, what the part is now.
+        whole: Puts another solution of `instance` in the place of the part; None for one that does
+            not fit there.
     """
 
     instance: Instance
@@ -48,10 +54,12 @@ class Part:
 class Baseline:
     """A method to compare the pairs of a problem with.
 
-    function: "package.module:NAME" of (instance, seed) -> solution, with the optional keywords
-    `steps`, `seconds`, `report` and `workers` (`spo_jax.envs.report.methods`). seeded: whether the
-    seed matters. needs: a module, and the extra that installs its package. symmetric: whether it is
-    for distances that are alike both ways alone.
+    Attributes:
+        function: "package.module:NAME" of (instance, seed) -> solution, with the optional keywords
+            `steps`, `seconds`, `report` and `workers` (`spo_jax.envs.report.methods`).
+        seeded: Whether the seed matters.
+        needs: A module, and the extra that installs its package.
+        symmetric: Whether it is for distances that are alike both ways alone.
     """
 
     function: str
@@ -70,18 +78,32 @@ class Problem:
     for the solutions that `Rules` handles, or raise InputError with a sentence that the problem has
     no such part; `offers` tells which parts it has.
 
-    name: a word. unit: what an instance's size counts. cpu_seconds: CPU-time limit of a rollout of
-    500 steps. suffixes: of instance files, such as ".tsp"; solution_suffix: of written solutions.
-    tables: suffixes such as ".csv", which count in a folder only if it has none of `suffixes`.
-    reading: the options of `spo_jax.envs.reading.Reading` that `read` takes by name.
-    settings: default settings of a discovery that differ for this problem.
-    baselines: by name. references: the path of the file with the best known costs by digest.
-    quick_reference: the largest size whose reference `solve_reference` finds in less than a second
-        with the effort "quick"; a discovery shows gaps to these. 0: it asks for none.
+    Attributes:
+        name: A word.
+        interface: What its programs are called with.
+        unit: What an instance's size counts.
+        cpu_seconds: CPU-time limit of a rollout of 500 steps.
+        suffixes: Of instance files, such as ".tsp".
+        tables: Suffixes such as ".csv", which count in a folder only if it has none of `suffixes`.
+        reading: The options of `spo_jax.envs.reading.Reading` that `read` takes by name.
+        solution_suffix: Of written solutions.
+        settings: Default settings of a discovery that differ for this problem.
+        baselines: By name.
+        references: The path of the file with the best known costs by digest.
+        quick_reference: The largest size whose reference `solve_reference` finds in less than a
+            second with the effort "quick"; a discovery shows gaps to these. 0: it asks for none.
+        kit: The module that its programs import as `lns`; see `spo_jax.envs.kits`.
+        pair: The path of a pair file: what `spo solve` takes where it is given none.
+        simple: The path of a pair file: a trivial design, for methods that begin with one.
+        first: The path of operators that G-LNS begins with: destroy_..., repair_...
+        whole: The largest instance that `spo solve` shows programs as a whole.
+        region: About the size of the parts that it shows of larger ones; 0: all.
+        directed: Whether `dist` may depend on the direction (`Instance.directed`).
+        found_as: "package.module:NAME" of a problem that is an object of a module.
     """
 
     name: str
-    interface: Interface  # what its programs are called with
+    interface: Interface
     unit: str = "nodes"
     cpu_seconds: float = 10.0
     suffixes: tuple[str, ...] = ()
@@ -92,20 +114,21 @@ class Problem:
     baselines: Mapping[str, Baseline] = _NONE
     references: str = ""
     quick_reference: int = 0
-    kit: str = ""  # the module that its programs import as `lns`; see spo_jax.envs.kits
-    pair: str = ""  # the path of a pair file: what `spo solve` takes where it is given none
-    simple: str = ""  # the path of a pair file: a trivial design, for methods that begin with one
-    first: str = ""  # the path of operators that G-LNS begins with: destroy_..., repair_...
-    whole: int = 0  # the largest instance that `spo solve` shows programs as a whole, ...
-    region: int = 0  # ... and about the size of the parts that it shows of larger ones; 0: all
-    directed: bool = False  # whether `dist` may depend on the direction (`Instance.directed`)
-    found_as: str = ""  # "package.module:NAME" of a problem that is an object of a module
+    kit: str = ""
+    pair: str = ""
+    simple: str = ""
+    first: str = ""
+    whole: int = 0
+    region: int = 0
+    directed: bool = False
+    found_as: str = ""
 
     @property
     def spec(self) -> str:
         """The "package.module:NAME" by which a worker finds the problem: `found_as` or its class's.
 
-        Raises InputError for a class that no worker can import.
+        Raises:
+            InputError: No worker can import the class.
         """
         if self.found_as:
             return self.found_as
@@ -120,26 +143,66 @@ class Problem:
     # --- required -----------------------------------------------------------------------------
 
     def sample(self, size: int, count: int, seed: int) -> list[Instance]:
-        """`count` random instances of `size`; instance k is the same whatever the count."""
+        """Draw random instances.
+
+        Args:
+            size: Of each, in `unit`.
+            count: How many.
+            seed: Of the random stream.
+
+        Returns:
+            [count] instances; instance k is the same whatever the count.
+        """
         raise NotImplementedError
 
     def rules(self, instance: Instance) -> Rules:
-        """The worker's half."""
+        """The worker's half, of one instance."""
         raise NotImplementedError
 
     # --- solutions, recomputed by the parent ----------------------------------------------------
 
     def code_length(self, instance: Instance) -> int:
-        """The longest code of a solution (`Rules.encode`)."""
+        """The longest code of a solution (`Rules.encode`), in integers."""
         return 2 * instance.size
 
     def decode(self, instance: Instance, code: Sequence[int]) -> Solution:
-        """The solution of a code. Raises Infeasible unless it is complete and feasible."""
+        """Turn a code into its solution.
+
+        Args:
+            instance: What it is a solution of.
+            code: As `Rules.encode` has it, without padding; it may be forged.
+
+        Returns:
+            The solution, complete and feasible.
+
+        Raises:
+            Infeasible: It is not.
+        """
         return _rules(self, instance).repaired(decoded(code))
 
     def cost(self, instance: Instance, solution: Solution) -> float:
         """The exact float64 objective of a feasible solution."""
         return float(_rules(self, instance).cost(solution))
+
+    def costs(
+        self, instances: Sequence[Instance], codes: np.ndarray, whose: np.ndarray
+    ) -> np.ndarray:
+        """Price many solutions in one call, with the bits that `cost` gives.
+
+        Called in the parent alone, so it may import JAX (`spo_jax.envs.pricing`). Without it
+        solutions are priced one by one.
+
+        Args:
+            instances: What they are solutions of.
+            codes: [B, L] int32, each as `Rules.encode` has it, and -1 after its end; they may be
+                forged.
+            whose: [B] int, the number of each one's instance.
+
+        Returns:
+            [B] float64. NaN for what is infeasible, and where the call cannot tell: `decode` and
+            `cost` judge it then.
+        """
+        return np.full(len(codes), np.nan)
 
     # --- optional -------------------------------------------------------------------------------
 
@@ -148,10 +211,24 @@ class Problem:
         return getattr(type(self), what) is not getattr(Problem, what)
 
     def require(self, instance: Instance) -> None:
-        """Raises InputError for an instance that `rules` does not take, before a worker gets it."""
+        """Refuse an instance that `rules` does not take, before a worker gets it.
+
+        Raises:
+            InputError: `rules` does not take it.
+        """
 
     def read(self, path: str | Path) -> Instance:
-        """Read an instance file. Raises InputError with one clear sentence."""
+        """Read an instance file.
+
+        Args:
+            path: The file. A problem takes the options in `reading` by name besides.
+
+        Returns:
+            The instance.
+
+        Raises:
+            InputError: It cannot be read. One clear sentence says why.
+        """
         raise self._without("instance files", "implement read")
 
     def write(self, path: str | Path, instance: Instance, solution: Solution) -> None:
@@ -162,8 +239,17 @@ class Problem:
         write_atomically(path, text + "\n")
 
     def read_solution(self, path: str | Path, instance: Instance) -> Solution:
-        """The solution of `instance` in a file that `write` wrote. Raises InputError unless it is
-        complete and feasible.
+        """Read a solution that `write` wrote.
+
+        Args:
+            path: The file.
+            instance: What it is a solution of.
+
+        Returns:
+            The solution.
+
+        Raises:
+            InputError: It is not complete and feasible, or cannot be read.
         """
         if self.offers("write"):
             raise self._without("way to read solutions", "implement read_solution")
@@ -175,10 +261,15 @@ class Problem:
             raise InputError(f"{path} is no solution of {instance.name}: {error}") from None
 
     def construct(self, instance: Instance, until: float = math.inf) -> Solution:
-        """A good solution that is found at once; the same for the same instance.
+        """Find a good solution at once; the same for the same instance.
 
-        until: the time.monotonic() after which a construction that improves its solution gives what
-        it has. One that is always quick may leave this parameter out.
+        Args:
+            instance: What to solve.
+            until: The time.monotonic() after which a construction that improves its solution gives
+                what it has. One that is always quick may leave this parameter out.
+
+        Returns:
+            A complete and feasible solution.
         """
         raise self._without("construction", "implement construct, or start at random")
 
@@ -190,10 +281,18 @@ class Problem:
         return None
 
     def part(self, instance: Instance, solution: Solution, center: int, size: int) -> Part:
-        """About `size` (2 at least) of a larger instance around one, as an instance of its own.
+        """About `size` of a larger instance around one item, as an instance of its own.
 
-        center: which, from 0 to instance.size - 1. Called in workers, often: it takes no longer
-        than a few steps of a search.
+        Called in workers, often: it takes no longer than a few steps of a search.
+
+        Args:
+            instance: The larger one.
+            solution: Of it.
+            center: Which item, from 0 to instance.size - 1.
+            size: About how many items, 2 at least.
+
+        Returns:
+            The smaller instance, its solution and the way back.
         """
         raise self._without("parts", "implement part")
 
@@ -210,13 +309,18 @@ class Problem:
         raise self._without("walks through nodes", "implement walks")
 
     def lower_bound(self, instance: Instance) -> float:
-        """A lower bound on the cost; a reference below it belongs to another instance."""
+        """A lower bound on the cost; -inf: none. A reference below it is of another instance."""
         return -math.inf
 
     def solve_reference(self, instance: Instance, effort: str) -> tuple[Solution, str, bool]:
-        """A reference solution, its source (solver, version, settings), whether it is optimal.
+        """Find a reference solution.
 
-        effort: "quick", "standard" or "paper".
+        Args:
+            instance: What to solve.
+            effort: "quick", "standard" or "paper".
+
+        Returns:
+            The solution, its source (solver, version, settings), and whether it is optimal.
         """
         raise self._without("reference solver", "implement solve_reference")
 
@@ -225,26 +329,41 @@ class Problem:
         return ()
 
     def contract(self, role: Role) -> str:
-        """The text of a role's contract for prompts: a string.Template with the placeholders of
-        spo_jax/search/writing/prompts.
+        """The text of a role's contract for prompts.
+
+        Returns:
+            A string.Template with the placeholders of spo_jax/search/writing/prompts.
         """
         hint = f"implement contract, or write {self.name}-{role}.txt into a folder of --prompts"
         raise self._without(f"contract of a {role}", hint)
 
     def frame(self, role: Role) -> str:
-        """The contract in fewer words, a line "#frame" and a frame of the function to complete, for
-        prompts of the style "frame". "" without one: prompts then have the contract.
+        """The contract in fewer words, for prompts of the style "frame".
+
+        Returns:
+            A line "#frame" and a frame of the function to complete. "" without one: prompts then
+            have the contract.
         """
         return ""
 
     def kit_texts(self, role: Role, kit: bool) -> Mapping[str, str]:
-        """The placeholders of its contracts that depend on the kit: with it, or without it."""
+        """The placeholders of its contracts that depend on the kit.
+
+        Args:
+            role: Of the contract.
+            kit: Whether programs may import the kit.
+
+        Returns:
+            The text of each placeholder by its name.
+        """
         return _NONE
 
     def grammar(self, role: Role, kit: bool = False) -> Any:
         """The grammar that writes programs of a role without a model.
 
-        kit: whether they are programs that use the problem's kit.
+        Args:
+            role: "destroy" or "repair".
+            kit: Whether they are programs that use the problem's kit.
         """
         raise self._without("grammar", "use another generator, or implement grammar")
 

@@ -14,8 +14,13 @@ DISTANCES = ("file", "exact", "round", "ceil")
 class Reading:
     """The options of `Problem.read`, of which a problem lists those that it takes as `reading`.
 
-    distances: "file" for the convention of the file, "exact" for no rounding, "round" to the
-    nearest whole number, "ceil" to the next one. capacity: of vehicles, for a file without one.
+    Attributes:
+        distances: "file" for the convention of the file, "exact" for no rounding, "round" to the
+            nearest whole number, "ceil" to the next one.
+        capacity: Of vehicles, for a file without one.
+
+    Raises:
+        InputError: `distances` is none of these.
     """
 
     distances: str = "file"
@@ -33,7 +38,11 @@ class Reading:
         return {name: value for name, value in named.items() if value not in ("file", None)}
 
     def options_for(self, problem: Problem) -> dict[str, Any]:
-        """The same for `Problem.read`. Raises InputError for one that the problem does not take."""
+        """The given options for `Problem.read`.
+
+        Raises:
+            InputError: The problem does not take one.
+        """
         for name in self.given:
             if name not in problem.reading:
                 raise InputError(f"the files of the problem {problem.name} take no --{name}")

@@ -24,8 +24,10 @@ class Rules:
     so they are written for speed. Checks raise `Infeasible`. Outputs of programs are hostile: check
     exact types first (`spo_jax.envs.views.node_list`, `nodes_of`).
 
-    arguments: the instance's leading arguments of both roles, e.g. (dist, demands, capacity), as
-    the problem's `interface` declares them: arrays [N, M] or [N], or anything else.
+    Args:
+        instance: As `Instance.seen` has it.
+        *arguments: The instance's leading arguments of both roles, e.g. (dist, demands, capacity),
+            as the problem's `interface` declares them: arrays [N, M] or [N], or anything else.
     """
 
     partial = "the partial solution"  # what destroy returns first, and what it removes: for reasons
@@ -40,8 +42,11 @@ class Rules:
         }
 
     def arguments(self, layout: Layout) -> tuple[Any, ...]:
-        """A matrix is a tuple of tuples of Python numbers in "rows" and a read-only ndarray in
-        "array", a row a tuple or an ndarray, and anything else the same in both.
+        """The instance's leading arguments in one of their two forms.
+
+        Returns:
+            A matrix is a tuple of tuples of Python numbers in "rows" and a read-only ndarray in
+            "array", a row a tuple or an ndarray, and anything else the same in both.
         """
         return self._arguments[layout]
 
@@ -50,7 +55,14 @@ class Rules:
         raise NotImplementedError
 
     def repaired(self, output: Any) -> Solution:
-        """The checked complete solution that a repair program returned."""
+        """Check what a repair program returned.
+
+        Returns:
+            The complete solution.
+
+        Raises:
+            Infeasible: It is no feasible solution.
+        """
         raise NotImplementedError
 
     def cost(self, solution: Solution) -> float:
@@ -62,10 +74,19 @@ class Rules:
         return [part[:] for part in solution] if _nested(solution) else solution[:]
 
     def destroyed(self, current: Solution, output: Any) -> tuple[Solution, list[int]]:
-        """The checked (partial solution, removed) that a destroy program returned.
+        """Check what a destroy program returned.
 
-        Removed are 1 to floor(0.35 size) items of the solution; the others keep their order. A list
-        that is emptied may stay as [] or be dropped.
+        Args:
+            current: The solution that it was given.
+            output: What it returned, which may be anything.
+
+        Returns:
+            (partial solution, removed). Removed are 1 to floor(0.35 size) items of the solution, 1
+            also where that is 0; the others keep their order. A list that is emptied may stay as []
+            or be dropped.
+
+        Raises:
+            Infeasible: It is not that. The message says how.
         """
         if type(output) not in (tuple, list) or len(output) != 2:
             raise Infeasible(f"returned no ({self.partial}, removed_{self.item}s)")
@@ -100,7 +121,11 @@ class Rules:
         return partial, removed
 
     def encode(self, solution: Solution) -> list[int]:
-        """The code of a solution: at most `Problem.code_length` integers from 0 to 2**31 - 1."""
+        """Turn a solution into its code.
+
+        Returns:
+            At most `Problem.code_length` integers from 0 to 2**31 - 1.
+        """
         if _nested(solution):
             return [*chain.from_iterable([*(v + 1 for v in part), 0] for part in solution)]
         return [v + 1 for v in solution]

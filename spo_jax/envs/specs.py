@@ -1,7 +1,8 @@
 """Parses SPECs of instances for training, validation, evaluation and baselines.
 
 A SPEC is `uniform:SIZExCOUNT[@SEED]`, an instance file, or a folder of them, and gives one group.
-References come from the user's file, the instance's file, the package or a solver.
+Instances in memory are a group too. References come from the user's file, the instance's file, the
+package or a solver.
 """
 
 import os
@@ -9,11 +10,14 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
+from spo_jax.constants import STORED
 from spo_jax.envs.labels import PATH
 from spo_jax.envs.problem import Instance, Problem
 from spo_jax.envs.reading import AS_STATED, Reading
 from spo_jax.envs.report.reference_files import ReferenceFile, read_references
+from spo_jax.envs.stored import load_instances
 from spo_jax.errors import InputError, MissingExtra
 
 LARGEST_GROUP = 8 << 30  # bytes of distance matrices, or of recorded costs and states
@@ -25,24 +29,27 @@ _UNIFORM = re.compile(r"uniform:([0-9]{1,6})x([0-9]{1,6})(?:@([0-9]{1,18}))?", r
 class Spec:
     """One group of instances before it is loaded.
 
-    text: the user's SPEC. uniform: (size, count, seed or None); else paths: the instance files,
-    and reading: how they are read.
+    text: the user's SPEC. uniform: (size, count, seed or None); or instances: themselves; or paths:
+    the instance files, and reading: how they are read.
     """
 
     text: str
     uniform: tuple[int, int, int | None] | None = None
     paths: tuple[Path, ...] = ()
     reading: Reading = AS_STATED
+    instances: tuple[Instance, ...] = ()
 
     @property
     def count(self) -> int:
-        return len(self.paths) if self.uniform is None else self.uniform[1]
+        return len(self.instances or self.paths) if self.uniform is None else self.uniform[1]
 
     def load(self, problem: Problem, seed: int = 0) -> list[Instance]:
         """seed: of a uniform set that names none."""
         if self.uniform is not None:
             size, count, own = self.uniform
             return sampled(problem, size, count, seed if own is None else own)
+        if self.instances:
+            return list(self.instances)
         return [read_instance(problem, path, self.reading) for path in self.paths]
 
 
@@ -102,6 +109,8 @@ def parse_spec(text: str, problem: Problem) -> Spec:
         sampled(problem, size, 0, 0)  # for its own limits on the size
         return Spec(text, uniform=(size, count, None if found[3] is None else int(found[3])))
     path = Path(text)
+    if text.endswith(STORED) and path.exists():
+        return Spec(text, instances=require_instances(load_instances(path), problem))
     try:
         if path.is_dir():
             return Spec(text, paths=_files(path, problem))
@@ -128,20 +137,69 @@ def _files(folder: Path, problem: Problem) -> tuple[Path, ...]:
     return tuple(path for path in found if path.is_file())
 
 
+def in_memory(given: object) -> list[Any]:
+    """What is given in the place of SPECs where that is instances, or one; empty for SPECs.
+
+    Raises InputError for both at once.
+    """
+    listed = list(given) if isinstance(given, list | tuple) else [given]
+    if not any(isinstance(each, Instance) for each in listed):
+        return []
+    for each in listed:
+        if not isinstance(each, Instance):
+            raise InputError(
+                f"on takes instances, or files, folders and uniform:SIZExCOUNT, but not both: "
+                f"{each!r:.80} is no Instance"
+            )
+    return listed
+
+
+def require_instances(given: Sequence[Instance], problem: Problem) -> tuple[Instance, ...]:
+    """Instances in memory. Raises InputError for those of another problem, of a class of their own,
+    and for one that is there twice.
+    """
+    found: dict[str, Instance] = {}
+    for each in given:
+        if each.problem != problem.name:
+            raise InputError(f"{each.name} is an instance of {each.problem}, not of {problem.name}")
+        if type(each) is not Instance or type(each.size) is not int:
+            raise InputError(
+                f"{each.name} is a {type(each).__name__} of size {each.size!r:.20}: it must be an "
+                "Instance itself, and its size an int"
+            )
+        if each.digest in found:
+            raise InputError(
+                f"{each.name} is the same instance as {found[each.digest].name}, which is there "
+                "already; give it once"
+            )
+        found[each.digest] = each
+    return tuple(found.values())
+
+
 def parse_specs(
-    specs: Sequence[str], problem: Problem, references: str, reading: Reading = AS_STATED
+    specs: Sequence[str] | Sequence[Instance],
+    problem: Problem,
+    references: str,
+    reading: Reading = AS_STATED,
 ) -> list[Spec]:
-    """The groups of `specs`. Reads all files once, to fail early. Raises InputError."""
+    """The groups of `specs`, or the group of some instances. Reads all files once, to fail early.
+
+    Raises InputError.
+    """
     own_references(references)
     if not specs:
         raise InputError(
             "there is nothing to evaluate on: name an instance, a folder or uniform:..."
         )
-    plans = [replace(parse_spec(text, problem), reading=reading) for text in specs]
-    if reading.given and all(plan.uniform for plan in plans):
+    if given := in_memory(specs):
+        plans = [Spec("instances", instances=require_instances(given, problem))]
+    else:
+        texts = map(str, specs)
+        plans = [replace(parse_spec(text, problem), reading=reading) for text in texts]
+    if reading.given and not any(plan.paths for plan in plans):
         raise InputError(f"--{next(iter(reading.given))} is for instance files, and none is named")
     for plan in plans:
-        if plan.uniform is None:
+        if plan.paths:
             plan.load(problem)  # fail now on a bad file, not an hour later
     return plans
 

@@ -10,25 +10,37 @@ import numpy as np
 
 
 def rows(array: Any) -> Any:
-    """[N, M] as a tuple of tuples of Python numbers, [N] as a tuple; not an array: as it is."""
+    """Make tuples of an array.
+
+    Returns:
+        [N, M] as a tuple of tuples of Python numbers, [N] as a tuple; not an array: as it is.
+    """
     if not isinstance(array, np.ndarray):
         return array
     return tuple(map(tuple, array.tolist()) if array.ndim == 2 else array.tolist())
 
 
 def frozen(array: Any) -> Any:
-    """A copy over immutable bytes: no flag can make it writable again. Not an array: as it is."""
+    """Copy an array over immutable bytes: no flag can make it writable again.
+
+    Returns:
+        The copy; not an array: as it is.
+    """
     if not isinstance(array, np.ndarray):
         return array
     return np.frombuffer(array.tobytes(), dtype=array.dtype).reshape(array.shape)
 
 
 def node_list(value: object) -> list[int] | None:
-    """`value` as a list of Python ints, or None unless it is exactly what a program may return.
+    """Read a list of nodes that a program returned.
 
-    Lists, tuples and one-dimensional integer arrays of Python or NumPy integers; not subclasses,
-    not booleans, not floats. The result is a copy: the program could still change the list that it
-    returned, in a generator that is finalised late.
+    Args:
+        value: Accepted are lists, tuples and one-dimensional integer arrays of Python or NumPy
+            integers; not subclasses, not booleans, not floats.
+
+    Returns:
+        A list of Python ints; None for anything else. It is a copy: the program could still change
+        the list that it returned, in a generator that is finalised late.
     """
     kind = type(value)
     if kind is list or kind is tuple:
@@ -48,9 +60,13 @@ def node_list(value: object) -> list[int] | None:
 
 
 def removed_list(value: object) -> list[int] | None:
-    """What a destroy says that it removed, as `node_list` has it.
+    """Read what a destroy says that it removed.
 
-    Also of a set, in ascending order, and of a single integer.
+    Args:
+        value: What `node_list` accepts, a set or frozenset of integers, or a single integer.
+
+    Returns:
+        A list of Python ints, that of a set in ascending order; None for anything else.
     """
     kind = type(value)
     if kind is set or kind is frozenset:
@@ -64,7 +80,14 @@ _INTEGERS |= {np.longlong, np.ulonglong, np.intc, np.uintc}
 
 
 def nodes_of(value: object) -> list[list[int]] | None:
-    """A list or tuple of what `node_list` accepts, as a list of such lists, or None."""
+    """Read a list of lists of nodes that a program returned.
+
+    Args:
+        value: A list or tuple of what `node_list` accepts.
+
+    Returns:
+        A list of lists of Python ints; None for anything else.
+    """
     if type(value) not in (list, tuple):
         return None
     parts = [node_list(part) for part in value]  # type: ignore[attr-defined]

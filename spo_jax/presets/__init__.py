@@ -15,12 +15,12 @@ from types import NoneType
 from typing import Any
 
 from spo_jax.config import FIELDS, GROUPS, Settings
+from spo_jax.config.fields import closest, converted, kinds, nearest, retired
+from spo_jax.constants import EMBEDDED, ENDPOINT, LEARNERS, OWN_MODELS, SPO, WITH_MODEL
 from spo_jax.envs.problems import get_problem
 from spo_jax.errors import InputError, require_kind
-from spo_jax.knobs import closest, converted, kinds, nearest
-from spo_jax.words import EMBEDDED, ENDPOINT, LEARNERS, OWN_MODELS, SPO, WITH_MODEL
 
-PRESETS = ("smoke", "quick", "standard", "paper-tsp", "paper-cvrp")
+PRESETS = ("smoke", "quick", "standard", "real-small", "hosted", "paper-tsp", "paper-cvrp")
 DEFAULT_PRESET = "quick"
 _OPTIONS = ("preset", "out", "resume", "rewind", "dump_config")  # of spo discover, but no settings
 
@@ -195,6 +195,8 @@ def _named(tables: Mapping[str, Any], where: str) -> Iterator[tuple[str, Any]]:
 
 def _hint(name: str) -> str:
     """Where a setting of this name belongs, or the one of the nearest name."""
+    if said := retired(name):
+        return f": {said}"
     known = {each.name: each for each in FIELDS.values()} | FIELDS
     near = nearest(name, (*known, *_OPTIONS))
     if near is None:

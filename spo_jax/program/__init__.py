@@ -2,7 +2,9 @@
 
 from spo_jax.program.answers import parse_answer, parse_response
 from spo_jax.program.interface import Argument, Interface
-from spo_jax.program.nouns import (
+from spo_jax.program.pairfile import Unwritable, format_pair, load_pair, save_pair
+from spo_jax.program.syntax import parse_tree
+from spo_jax.program.types import (
     MAX_SOURCE,
     ROLES,
     AnswerFormat,
@@ -19,8 +21,6 @@ from spo_jax.program.nouns import (
     normalise,
     one_line,
 )
-from spo_jax.program.pairfile import Unwritable, format_pair, load_pair, save_pair
-from spo_jax.program.syntax import parse_tree
 
 __all__ = [
     "MAX_SOURCE",

@@ -14,10 +14,10 @@ from typing import Any
 
 from spo_jax.errors import InputError, Rejection
 from spo_jax.program.blocks import Block, blocks_of, fault_of, has_function, json_of
-from spo_jax.program.nouns import AnswerFormat, Program, Role, decode, entry_function, one_line
 from spo_jax.program.pairfile import parse_pair
 from spo_jax.program.syntax import parse_tree
 from spo_jax.program.tidying import program_of, standalone
+from spo_jax.program.types import AnswerFormat, Program, Role, decode, entry_function, one_line
 from spo_jax.program.versions import IMPROVED, newest
 
 # What may stand before and around a label: marks of headings, emphasis, lists, tables and tags.
@@ -42,13 +42,22 @@ _KEY = re.compile("strateg|idea|thought|description|algorithm", re.IGNORECASE)
 
 
 def parse_answer(how: AnswerFormat, role: Role, text: str | bytes, **origin: object) -> Program:
-    """The program in a model's answer.
+    """Read the program in a model's answer.
 
-    how: what the prompt asked for. "labels", as `parse_response`. "braces": one sentence in braces,
-    else all text before the code, and code, as EoH's answers have them. "code": code alone.
-    "joint": code of both programs, of which this is the one of `role`. Of functions named
-    destroy_v0, destroy_v1, ... the newest counts.
-    Raises Rejection that says what was looked for.
+    Args:
+        how: What the prompt asked for. "labels": as `parse_response`. "braces": one sentence in
+            braces, else all text before the code, and code, as EoH's answers have them. "code":
+            code alone. "joint": code of both programs, of which this is the one of `role`. Of
+            functions named destroy_v0, destroy_v1, ... the newest counts.
+        role: Of the program, "destroy" or "repair".
+        text: The answer; bytes are UTF-8.
+        **origin: `parents`, `form`, `condition` and `derivation` of the `Program`.
+
+    Returns:
+        The program, which no gate has checked yet.
+
+    Raises:
+        Rejection: There is no such program. It says what was looked for.
     """
     if how == "labels":
         return parse_response(role, text, **origin)
@@ -68,10 +77,20 @@ def parse_answer(how: AnswerFormat, role: Role, text: str | bytes, **origin: obj
 
 
 def parse_response(role: Role, text: str | bytes, **origin: object) -> Program:
-    """The program in a model's answer: `STRATEGY:` one sentence, `CODE:` one function.
+    """Read the program in a model's answer: `STRATEGY:` one sentence, `CODE:` one function.
 
-    Labels, fences and their order are as they come. `origin` (parents, form, condition, derivation)
-    goes to the program. Raises Rejection for an answer without a complete function of the role.
+    Labels, fences and their order are as they come.
+
+    Args:
+        role: Of the program, "destroy" or "repair".
+        text: The answer; bytes are UTF-8.
+        **origin: `parents`, `form`, `condition` and `derivation` of the `Program`.
+
+    Returns:
+        The program, which no gate has checked yet.
+
+    Raises:
+        Rejection: The answer has no complete function of the role.
     """
     answer = _without_thoughts(decode(text))
     source, block = _found(answer, role)

@@ -8,7 +8,7 @@ from keyword import iskeyword
 from typing import Literal, get_args
 
 from spo_jax.errors import InputError
-from spo_jax.program.nouns import Role
+from spo_jax.program.types import Role
 
 Kind = Literal["matrix", "row", "scalar", "object"]
 RESERVED = ("steps", "rng", "rest", "removed")  # names in the head of a pair file
@@ -18,11 +18,16 @@ RESERVED = ("steps", "rng", "rest", "removed")  # names in the head of a pair fi
 class Argument:
     """One of an instance's arguments.
 
-    kind: "matrix" [N, M] or "row" [N] of numbers, which a program gets as tuples if every use of it
-    allows that, else as an ndarray; "scalar", one number; "object", anything else. The last two
-    are the same in both views.
-    about: its description in the head of a pair file: "the square matrix of distances", or for a
-    row the meaning of its entry i.
+    Attributes:
+        name: An identifier.
+        kind: "matrix" [N, M] or "row" [N] of numbers, which a program gets as tuples if every use
+            of it allows that, else as an ndarray; "scalar", one number; "object", anything else.
+            The last two are the same in both views.
+        about: Its description in the head of a pair file: "the square matrix of distances", or for
+            a row the meaning of its entry i.
+
+    Raises:
+        InputError: `kind` is none of these.
     """
 
     name: str
@@ -42,7 +47,13 @@ class Interface:
         destroy(..., current solution, steps since the best cost fell, rng)
         repair(..., partial solution, what was removed, steps, rng)
 
-    current: a name for the current solution.
+    Attributes:
+        arguments: The instance's, in order.
+        current: A name for the current solution.
+
+    Raises:
+        InputError: `arguments` is no tuple of Arguments, or a name is no identifier, occurs twice
+            or is one of RESERVED.
     """
 
     arguments: tuple[Argument, ...]

@@ -15,9 +15,9 @@ from collections.abc import Iterable, Sequence
 from types import FunctionType, ModuleType
 from typing import Any
 
+from spo_jax.constants import KIT
 from spo_jax.errors import InputError
 from spo_jax.program.scopes import Import, Statement, identifiers
-from spo_jax.words import KIT
 
 _BEGIN = "# --- the kit: "
 _END = "# --- end of the kit"

@@ -17,14 +17,14 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
+from spo_jax.constants import KIT
 from spo_jax.errors import InputError, Rejection, require_path
 from spo_jax.program import kitfile
 from spo_jax.program.interface import Interface
-from spo_jax.program.nouns import MAX_SOURCE, ROLES, Pair, Program, Role, entry_function
 from spo_jax.program.pairtext import acts_unnamed, defines, head, layout, with_docstring
 from spo_jax.program.scopes import Import, Statement, identifiers, module_names, rename, split
 from spo_jax.program.syntax import parse_tree
-from spo_jax.words import KIT
+from spo_jax.program.types import MAX_SOURCE, ROLES, Pair, Program, Role, entry_function
 
 MAX_FILE = 6 * MAX_SOURCE  # bytes; two programs, the kit and what surrounds them
 
@@ -70,10 +70,16 @@ class _Module:
 
 
 def load_pair(path: str | Path) -> Pair:
-    """The pair in a pair file. The sandbox checks the contract later.
+    """Read the pair in a pair file. The sandbox checks the contract later.
 
-    Raises InputError with one sentence for a file that is missing, unreadable, too large, not
-    UTF-8, not Python, or without one of the two functions.
+    Args:
+        path: The file.
+
+    Returns:
+        The pair; the strategy of each program is its function's docstring.
+
+    Raises:
+        InputError: It is missing, unreadable, too large, not UTF-8, not Python, or lacks a role.
     """
     require_path("path", path)
     path = Path(path)
@@ -81,7 +87,7 @@ def load_pair(path: str | Path) -> Pair:
 
 
 def read_file(path: Path) -> str:
-    """The text of a file of programs. Raises InputError as `load_pair` does."""
+    """The text of a file of programs; it raises as `load_pair` does."""
     try:
         with open(path, "rb") as file:
             raw = file.read(MAX_FILE + 1)
@@ -102,7 +108,7 @@ def read_file(path: Path) -> str:
 
 
 def parse_pair(text: str, where: str) -> Pair:
-    """The pair in a pair file's text; `where` names it in errors. Raises InputError."""
+    """The pair in a pair file's text; `where` names it in errors. It raises as `load_pair` does."""
     try:
         module = _Module(*split(kitfile.plain(text)))
         nodes = [each.node for each in module.statements]
@@ -151,14 +157,22 @@ def format_pair(
     kit: str = "",
     tail: str = "",
 ) -> str:
-    """A module with both programs, independent of spo_jax.
+    """Write a module with both programs, independent of spo_jax, as a text.
 
-    The head of its docstring has `about` (origin and quality) and the argument descriptions of the
-    problem's `interface`. kit: the module of the problem's kit (`Problem.kit`), of which the file
-    gets what the programs use; without it their imports of `lns` stay as they are.
-    tail: code to put behind the pair, which calls it; its docstrings go to the head, and names in
-    the programs give way to its own.
-    Raises Unwritable for a program that the contract forbids: no such function, nested too deeply.
+    Args:
+        pair: The programs.
+        about: Origin and quality, for the head of the module's docstring.
+        interface: The problem's, whose descriptions of arguments go there as well.
+        kit: The module of the problem's kit (`Problem.kit`), of which the file gets what the
+            programs use; without it their imports of `lns` stay as they are.
+        tail: Code to put behind the pair, which calls it; its docstrings go to the head, and names
+            in the programs give way to its own.
+
+    Returns:
+        The text, which `load_pair` reads from a file.
+
+    Raises:
+        Unwritable: The contract forbids a program: no such function, nested too deeply.
     """
     modules = {}
     for role in ROLES:
@@ -210,8 +224,20 @@ def save_pair(
     *,
     overwrite: bool = False,
 ) -> Path:
-    """Write a pair file atomically. Raises InputError if the file exists or cannot be written, and
-    Unwritable as `format_pair` does.
+    """Write a pair file atomically, and return its path.
+
+    Args:
+        path: The file.
+        pair: The programs.
+        about: As `format_pair` has it.
+        interface: Likewise.
+        kit: Likewise.
+        tail: Likewise.
+        overwrite: Whether a file that exists is replaced.
+
+    Raises:
+        InputError: The file exists, or cannot be written.
+        Unwritable: As `format_pair`.
     """
     path = Path(path)
     text = format_pair(pair, about, interface, kit, tail)

@@ -7,9 +7,9 @@ import textwrap
 from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from spo_jax.program.interface import Argument, Interface
-from spo_jax.program.nouns import one_line
 from spo_jax.program.scopes import Import, Statement, checked, offset
 from spo_jax.program.syntax import parse_tree
+from spo_jax.program.types import one_line
 
 WIDTH = 96  # columns of a docstring's lines
 _WARNING = (

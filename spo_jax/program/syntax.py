@@ -23,8 +23,17 @@ _TOO_DEEP = f"nested too deeply (at most {MAX_DEPTH} levels of syntax)"
 
 
 def parse_tree(source: str) -> ast.Module:
-    """The syntax tree of `source`. Raises Rejection if Python's parser fails, and for a tree of
-    more than MAX_DEPTH levels or with an integer of more than MAX_BITS bits.
+    """Parse `source` within bounds.
+
+    Args:
+        source: Python text, which may be hostile.
+
+    Returns:
+        The syntax tree.
+
+    Raises:
+        Rejection: Python's parser fails, or the tree has more than MAX_DEPTH levels or an integer
+            of more than MAX_BITS bits.
     """
     try:
         with _parser, warnings.catch_warnings():
@@ -75,8 +84,10 @@ def flat(tree: ast.AST) -> tuple[object, ...]:
 
 
 def unparse(tree: ast.AST) -> str:
-    """A text that parses to `tree`. Raises Rejection if Python cannot unparse it, as with some
-    strings inside f-strings.
+    """Write a text that parses to `tree`.
+
+    Raises:
+        Rejection: Python cannot unparse it, as with some strings inside f-strings.
     """
     try:
         return ast.unparse(ast.fix_missing_locations(tree))

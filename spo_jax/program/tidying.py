@@ -12,12 +12,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 
+from spo_jax.constants import KIT
 from spo_jax.program.blocks import Block
-from spo_jax.program.nouns import Role
 from spo_jax.program.scopes import Import, Statement, module_names, split
 from spo_jax.program.syntax import parse_tree
+from spo_jax.program.types import Role
 from spo_jax.program.versions import renamed
-from spo_jax.words import KIT
 
 # How a program imports a module that it uses by this name.
 _IMPORTS = {

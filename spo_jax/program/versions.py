@@ -6,8 +6,8 @@ import re
 import tokenize
 
 from spo_jax.errors import Rejection
-from spo_jax.program.nouns import Role, entry_function
 from spo_jax.program.syntax import parse_tree
+from spo_jax.program.types import Role, entry_function
 
 IMPROVED = "Improved version of"  # how the docstring of a later version begins
 

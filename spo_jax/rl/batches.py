@@ -12,65 +12,10 @@ from jax.sharding import PartitionSpec as P
 from spo_jax.errors import InputError
 from spo_jax.rl.buckets import Ladder, pad_left, pad_right
 from spo_jax.rl.grpo import GrpoConfig, advantages
+from spo_jax.rl.samples import Batch as Batch
+from spo_jax.rl.samples import TokenGroup as TokenGroup
+from spo_jax.rl.samples import WeightedSample as WeightedSample
 from spo_jax.rl.sharding import ROWS
-
-
-@dataclass(frozen=True, eq=False)
-class TokenGroup:
-    """The samples of one generation context, as tokens.
-
-    name: for messages. prompt: [Tp] int32. completions: B arrays [T] int32. logprobs: B arrays [T]
-    float32, of the sampler before truncation. credits: [B] float64, NaN without one.
-    failed: [B] bool, no credit by the sample's own fault; None if unknown. prompts: B arrays, what
-    each sample answered, where that is not `prompt` for all; empty if it is.
-    Raises InputError if these differ in number or length.
-    """
-
-    name: str
-    prompt: np.ndarray
-    completions: Sequence[np.ndarray]
-    logprobs: Sequence[np.ndarray]
-    credits: np.ndarray
-    failed: np.ndarray | None = None
-    prompts: Sequence[np.ndarray] = ()
-
-    def __post_init__(self) -> None:
-        B = len(self.completions)
-        failed = B if self.failed is None else len(self.failed)
-        if {len(self.logprobs), len(self.credits), failed, len(self.prompts) or B} != {B}:
-            raise InputError(
-                f"group {self.name}: its samples, log-probabilities and credits differ in number"
-            )
-        if not all(len(prompt) for prompt in (self.prompt, *self.prompts)):
-            raise InputError(f"group {self.name}: its prompt is empty")
-
-    def prompt_of(self, i: int) -> np.ndarray:
-        """[Tp] int32: what sample i answered."""
-        return self.prompts[i] if len(self.prompts) else self.prompt
-
-    def usable(self) -> np.ndarray:
-        """[B] bool: samples with a finite log-probability for each token."""
-        pairs = zip(self.completions, self.logprobs, strict=True)
-        return np.array(
-            [
-                0 < len(tokens) == len(logs) and bool(np.isfinite(logs).all())
-                for tokens, logs in pairs
-            ],
-            bool,
-        )
-
-
-@dataclass(frozen=True, eq=False)
-class WeightedSample:
-    """A sample with its advantage. weight: in the objective, 1 / (samples of its group x
-    groups)."""
-
-    group: int
-    prompt: np.ndarray
-    tokens: np.ndarray
-    logprobs: np.ndarray
-    advantage: float
-    weight: float
 
 
 @dataclass(frozen=True)
@@ -94,7 +39,9 @@ class Selection:
 def advantages_of(group: TokenGroup, config: GrpoConfig) -> np.ndarray:
     """[B] float64, NaN for samples that are left out."""
     failed = np.zeros(len(group.credits), bool) if group.failed is None else group.failed
-    return advantages(group.credits, failed, group.usable(), config)
+    return advantages(
+        group.credits, failed, group.usable(), config, by_pair=group.by_pair, others=group.others
+    )
 
 
 def select(groups: Sequence[TokenGroup], config: GrpoConfig, context: int) -> Selection:
@@ -128,27 +75,6 @@ def select(groups: Sequence[TokenGroup], config: GrpoConfig, context: int) -> Se
         chosen += [tuple(each) for each in apart]
     sizes = [len(group.completions) for group in groups]
     return Selection(tuple(chosen), counted, usable, sum(sizes) - usable, max(sizes, default=0))
-
-
-@jax.tree_util.register_dataclass
-@dataclass(frozen=True)
-class Batch:
-    """The arrays of one gradient call: G prompts, each with m rows in each of K rounds.
-
-    prompts: [G, P] int32, padded on the left; prompt_mask: [G, P] bool. tokens: [K, G m, C] int32,
-    padded on the right; mask: [K, G m, C] bool; logprobs: [K, G m, C] float32 of the sampler.
-    advantage, weight: [K, G m] float32; a padding row has weight zero. reference: [K, G m, C]
-    float32, log-probabilities of the base alone, for objectives that compare with it.
-    """
-
-    prompts: jax.Array
-    prompt_mask: jax.Array
-    tokens: jax.Array
-    mask: jax.Array
-    logprobs: jax.Array
-    advantage: jax.Array
-    weight: jax.Array
-    reference: jax.Array | None = None
 
 
 Rows = tuple[WeightedSample | None, ...]  # a batch's rows in order, K times G m; None: padding

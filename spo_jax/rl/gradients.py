@@ -23,20 +23,29 @@ from spo_jax.rl.sharding import gathered
 class Objective(Protocol):
     """Settings with the loss that they are of; static in what is compiled.
 
-    temperature: of the log-probabilities. share_prompts: compute a batch's prompts once. refers:
-    whether the loss reads `Batch.reference`.
+    Attributes:
+        temperature: Of the log-probabilities.
+        share_prompts: Whether a batch's prompts are computed once.
     """
 
     temperature: float
     share_prompts: bool
 
     @property
-    def refers(self) -> bool: ...
+    def refers(self) -> bool:
+        """Whether the loss reads `Batch.reference`."""
+        ...
 
     def loss(self, hidden: jax.Array, head: jax.Array, rows: Batch) -> tuple[jax.Array, Any]:
-        """The weighted loss of rows [B], and results [B] float32 of each for the metrics.
+        """The weighted loss of rows.
 
-        hidden: [B, C, D], of the token before each target. head: [V, D].
+        Args:
+            hidden: [B, C, D], of the token before each target.
+            head: [V, D].
+            rows: [B], what the loss is of.
+
+        Returns:
+            The loss, and results [B] float32 of each row for the metrics.
         """
         ...
 

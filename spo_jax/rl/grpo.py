@@ -4,36 +4,41 @@ Advantages are computed per group on the host; ratios and the clipped objective 
 inside jit. A variant is a function with the signature of `centred` or `sequence`.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from functools import wraps
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
+from spo_jax import advantages as shared
+from spo_jax.advantages import NO_SPREAD
 from spo_jax.errors import InputError
+from spo_jax.float64 import bucket, padded
+from spo_jax.registry import Registry, require_function
 from spo_jax.rl.buckets import FINE, Ladder
 from spo_jax.rl.logprobs import token_logprobs
-
-if TYPE_CHECKING:
-    from spo_jax.rl.batches import Batch
+from spo_jax.rl.samples import Batch
 
 Advantage = Callable[[np.ndarray], np.ndarray]  # credits [B] float64, finite -> advantages [B]
 LogRatio = Callable[[jax.Array, jax.Array], jax.Array]  # see `sequence`
 Schedule = Callable[[float], Any]  # learning rate -> rate, or a function of the step count
 
-NO_SPREAD = 1e-9  # credits closer than this are equal up to rounding
+
+def _of_one(of_groups: Callable[[np.ndarray], jax.Array]) -> Advantage:
+    """Of one group of credits [B], all finite; compiled for a few lengths."""
+
+    @wraps(of_groups)
+    def advantage(credits: np.ndarray) -> np.ndarray:
+        count = len(credits)
+        return np.asarray(of_groups(padded(credits, (bucket(count),))))[:count]
+
+    return advantage
 
 
-def centred(credits: np.ndarray) -> np.ndarray:
-    """A_i = C_i - mean of the group (eq:grpo-advantage). credits: [B] float64, all finite."""
-    return credits - credits.mean()
-
-
-def standardised(credits: np.ndarray) -> np.ndarray:
-    """Centred credits over their standard deviation (Shao et al., 2024)."""
-    return centred(credits) / credits.std()
+centred, standardised = _of_one(shared.centred), _of_one(shared.standardised)
 
 
 def sequence(delta: jax.Array, mask: jax.Array) -> jax.Array:
@@ -66,7 +71,14 @@ def inverse_sqrt(rate: float) -> Callable[[jax.Array], jax.Array]:
     return lambda steps: rate / jnp.sqrt(steps + 1.0)
 
 
-ADVANTAGES: dict[str, Advantage] = {"centred": centred, "standardised": standardised}
+def _own(name: str, found: Any) -> Advantage:
+    require_function(f"advantage {name!r}", found, centred)
+    return found
+
+
+ADVANTAGES: Registry[Advantage] = Registry(
+    "advantage", {"centred": centred, "standardised": standardised}, _own
+)
 RATIOS: dict[str, LogRatio] = {
     "sequence": sequence, "length-normalised": length_normalised, "token": token
 }  # fmt: skip
@@ -134,9 +146,7 @@ class GrpoConfig:
         """Whether the loss compares with the base."""
         return self.kl > 0
 
-    def loss(
-        self, hidden: jax.Array, head: jax.Array, rows: "Batch"
-    ) -> tuple[jax.Array, "Outcome"]:
+    def loss(self, hidden: jax.Array, head: jax.Array, rows: Batch) -> tuple[jax.Array, "Outcome"]:
         """The weighted loss of rows [B], negative eq:grpo; see `gradients.Objective`."""
         logprobs = token_logprobs(hidden, rows.tokens, head, self.temperature)
         weight, old, drift = rows.weight, rows.logprobs, None
@@ -160,25 +170,39 @@ class GrpoConfig:
 
 
 def advantages(
-    credits: np.ndarray, failed: np.ndarray, usable: np.ndarray, config: GrpoConfig
+    credits: np.ndarray,
+    failed: np.ndarray,
+    usable: np.ndarray,
+    config: GrpoConfig,
+    *,
+    by_pair: np.ndarray | None = None,
+    others: Sequence[float] | np.ndarray = (),
 ) -> np.ndarray:
     """A group's advantages [B] float64, NaN for omitted samples, all zero for equal credits.
 
     credits: [B], NaN without one. failed: [B] bool, samples without a credit by their own fault.
-    usable: [B] bool, samples with log-probabilities. Raises InputError if the advantage function
-    does not return one finite number per credit.
+    usable: [B] bool, samples with log-probabilities. by_pair: [B, K], the credits of which
+    `credits` are means, where each pair is a sample of the group; NaN for none. An answer's
+    advantage is then the sum over its pairs, in units in which the mean over answers is that over
+    pairs. others: [M], finite credits of the group's samples that are not among these.
+
+    Raises InputError if the advantage function does not return one finite number per credit.
     """
-    credits = np.asarray(credits, np.float64)
-    earned = usable & np.isfinite(credits)
-    if config.failure_penalty is not None and earned.any():
-        worst = credits[earned].min() - config.failure_penalty
-        punished = usable & failed & ~np.isfinite(credits)
-        credits, earned = np.where(punished, worst, credits), earned | punished
-    result = np.full(credits.shape, np.nan)
-    kept = credits[earned]
-    if kept.size:
+    each = np.asarray(credits if by_pair is None else by_pair, np.float64).reshape(len(credits), -1)
+    if config.failure_penalty is not None and (known := np.isfinite(each) & usable[:, None]).any():
+        worst = min([each[known].min(), *others]) - config.failure_penalty
+        punished = usable & failed & ~np.isfinite(each).any(axis=1)
+        each = np.where(punished[:, None] & (np.arange(each.shape[1]) == 0), worst, each)
+    earned = np.isfinite(each) & usable[:, None]
+    result = np.full(len(each), np.nan)
+    kept = np.concatenate([each[earned], others])
+    if earned.any():
         flat = np.ptp(kept) <= NO_SPREAD
-        result[earned] = 0.0 if flat else _checked(config.advantage(kept), kept)
+        values = np.zeros(each.shape)
+        if not flat:
+            values[earned] = _checked(config.advantage(kept), kept)[: int(earned.sum())]
+        there = earned.any(axis=1)
+        result[there] = values.sum(axis=1)[there] * (int(there.sum()) / int(earned.sum()))
     return result
 
 

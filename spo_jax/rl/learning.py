@@ -1,7 +1,7 @@
 """The updates of a policy's adapters by name: GRPO, and CALM's and EvoTune's.
 
 Each is a class like `Grpo`, made from the run's settings; the policy calls it with the groups of
-one role. docs/methods.md says what of the two is as published.
+one role. docs/research/published_updates.md says what of the two is as published.
 """
 
 import math
@@ -15,7 +15,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from spo_jax.config import Settings
-from spo_jax.named import imported_function
+from spo_jax.config.updates import CALM, EVOTUNE, Calm, EvoTune, settings_of
+from spo_jax.constants import VLLM
 from spo_jax.program import Role
 from spo_jax.rl.batches import TokenGroup, advantages_of
 from spo_jax.rl.buckets import FINE, Ladder
@@ -24,9 +25,7 @@ from spo_jax.rl.grpo import (
     ADVANTAGES,
     RATIOS,
     SCHEDULES,
-    Advantage,
     GrpoConfig,
-    centred,
     standardised,
     token,
 )
@@ -35,8 +34,6 @@ from spo_jax.rl.preferences import Record, gather
 from spo_jax.rl.qwen3_5 import Qwen3_5
 from spo_jax.rl.trainer import AdapterTrainer, Learner, Trainer
 from spo_jax.seeding import derive, numpy_rng
-from spo_jax.updates import CALM, EVOTUNE, Calm, EvoTune, settings_of
-from spo_jax.words import VLLM
 
 Metrics = dict[str, float]
 
@@ -94,7 +91,7 @@ class GrpoLearning:
 
 
 class CalmLearning(GrpoLearning):
-    """CALM's: credits are its rewards (`spo_jax.search.parent_reward`), failures earn its own."""
+    """CALM's: credits are its rewards (`search.credit.parent_reward`), failures earn its own."""
 
     def __init__(self, config: Settings, trainer: Trainer) -> None:
         super().__init__(config, trainer)
@@ -202,7 +199,7 @@ def grpo_of(config: Settings) -> GrpoConfig:
         weight_decay=config.learning.weight_decay,
         micro_batch=config.learning.micro_batch,
         temperature=config.generator.temperature,
-        advantage=advantage_of(config),
+        advantage=ADVANTAGES[config.learning.advantage],
         ratio=RATIOS[config.learning.ratio],
         failure_penalty=config.learning.failure_penalty,
         share_prompts=config.learning.share_prompts,
@@ -210,13 +207,6 @@ def grpo_of(config: Settings) -> GrpoConfig:
         on_policy=True,
         sampled_at=1.0 if config.generator.name == VLLM else None,
         importance_cap=config.vllm.importance_cap,
-    )
-
-
-def advantage_of(config: Settings) -> Advantage:
-    name = config.learning.advantage
-    return ADVANTAGES.get(name) or imported_function(
-        "advantage", name, ", ".join(ADVANTAGES), centred
     )
 
 

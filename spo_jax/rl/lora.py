@@ -7,16 +7,15 @@ import jax
 import jax.numpy as jnp
 
 from spo_jax.errors import InputError
-from spo_jax.rl.qwen3_5.config import FULL, Qwen3_5Config
+from spo_jax.rl.qwen3_5.config import ATTENTION, FULL, Qwen3_5Config
 from spo_jax.rl.qwen3_5.layers import LowRank
 
-ATTENTION = ("q_proj", "k_proj", "v_proj", "o_proj")
 DELTA_NET = ("in_proj_qkv", "in_proj_z", "in_proj_b", "in_proj_a", "out_proj")
 MLP = ("gate_proj", "up_proj", "down_proj")
 TARGETS = ATTENTION + DELTA_NET + MLP
 
-# Appendix A.2 names "query, key, value and output projections". Three of four layers are delta
-# nets, with one matrix for queries, keys and values; without it most layers would not learn.
+# Appendix A.2 names "query, key, value and output projections". Three of four layers of Qwen3.5 are
+# delta nets, with one matrix for queries, keys and values; without it most would not learn.
 MIXERS = (*ATTENTION, "in_proj_qkv", "out_proj")
 TARGET_SETS = {"mixers": MIXERS, "mixers+mlp": (*MIXERS, *MLP)}  # the paper's, of its two problems
 
@@ -81,7 +80,7 @@ def shapes(config: Qwen3_5Config, kind: str) -> dict[str, tuple[int, int]]:
     }  # fmt: skip
     if kind == FULL:
         return {
-            "q_proj": (2 * heads, width),
+            "q_proj": (config.query_dim, width),
             "k_proj": (kv_heads, width),
             "v_proj": (kv_heads, width),
             "o_proj": (width, heads),
@@ -98,13 +97,29 @@ def shapes(config: Qwen3_5Config, kind: str) -> dict[str, tuple[int, int]]:
     }
 
 
+def present(lora: LoraConfig, config: Qwen3_5Config) -> list[str]:
+    """The targets that the model's layers have, sorted. Raises InputError if it has none."""
+    known = {name for kind in config.block for name in shapes(config, kind)}
+    found = sorted(known.intersection(lora.targets))
+    if not found:
+        raise InputError(
+            f"no layer of this {config.model_type} model has the target "
+            f"{' or '.join(lora.targets)}; they have {', '.join(sorted(known))}"
+        )
+    return found
+
+
 def init_adapter(key: jax.Array, lora: LoraConfig, config: Qwen3_5Config) -> Adapter:
-    """An initial adapter without effect: a as in PEFT, uniform on ±1/sqrt(in), b zero."""
+    """An initial adapter without effect: a as in PEFT, uniform on ±1/sqrt(in), b zero.
+
+    Raises InputError as `present`.
+    """
+    targets = present(lora, config)
     layers = []
     for position, kind in enumerate(config.block):
         layer = {}
         for name, (out, inputs) in shapes(config, kind).items():
-            if name not in lora.targets:
+            if name not in targets:
                 continue
             own = jax.random.fold_in(jax.random.fold_in(key, position), TARGETS.index(name))
             bound = inputs**-0.5

@@ -1,10 +1,10 @@
 """Adapters as PEFT folders: written for vLLM and PEFT, and read back.
 
-Keys contain `language_model.`: vLLM needs it to find the layers in its class for published
-checkpoints. transformers' multimodal class has the same names. Its text class lacks this level:
-`model.load_adapter(folder)` removes it, but `PeftModel.from_pretrained` needs
+Keys of a Qwen3.5 contain `language_model.`: vLLM needs it to find the layers in its class for
+published checkpoints. transformers' multimodal class has the same names. Its text class lacks this
+level: `model.load_adapter(folder)` removes it, but `PeftModel.from_pretrained` needs
 key_mapping=TEXT_KEYS; without it PEFT warns and leaves the adapter at its random initial values.
-Equal adapters give equal bytes.
+Other families have one class and no such level. Equal adapters give equal bytes.
 """
 
 import re
@@ -18,13 +18,13 @@ import numpy as np
 from safetensors.numpy import save_file
 
 from spo_jax.errors import InputError
-from spo_jax.rl.lora import ATTENTION, MLP, TARGETS, Adapter, LoraConfig, shapes
-from spo_jax.rl.qwen3_5.config import Qwen3_5Config
+from spo_jax.rl.lora import MLP, TARGETS, Adapter, LoraConfig, present, shapes
+from spo_jax.rl.qwen3_5.config import ATTENTION, Qwen3_5Config
 from spo_jax.rl.qwen3_5.layers import LowRank
 from spo_jax.rl.tensor_files import FLOATS, fresh_folder, opened, read_json, refuse, write_json
 
 CONFIG, TENSORS = "adapter_config.json", "adapter_model.safetensors"
-PREFIX = "base_model.model.model.language_model."
+PREFIX = "base_model.model."  # before the name of a layer in the checkpoint
 TEXT_KEYS = {r"^model\.language_model\.": "model."}
 READ = re.compile(
     r"base_model\.model\.model\.(?:language_model\.)?"
@@ -63,16 +63,16 @@ def export_peft(
     Raises InputError if the folder exists and is not empty, or the adapter has another shape than
     `lora` and `config` say.
     """
-    tensors = {}
+    tensors, prefix = {}, PREFIX + config.family.prefix
     for position, layer in enumerate(adapter.layers):
         for target, low_rank in layer.items():
             for side, stack in (("A", low_rank.a), ("B", low_rank.b)):
                 for repeat, value in enumerate(np.asarray(jax.device_get(stack), np.float32)):
                     name = _name(repeat * len(config.block) + position, target, side)
-                    tensors[PREFIX + name] = np.ascontiguousarray(value)
+                    tensors[prefix + name] = np.ascontiguousarray(value)
     _check(
         "the exported adapter does not fit its rank, its targets or the model",
-        [(key, key.removeprefix(PREFIX), value.shape) for key, value in tensors.items()],
+        [(key, key.removeprefix(prefix), value.shape) for key, value in tensors.items()],
         dict(_expected(lora, config)),
     )
     values = {
@@ -86,7 +86,7 @@ def export_peft(
         "modules_to_save": None,
         "peft_type": "LORA",
         "r": lora.rank,
-        "target_modules": sorted(lora.targets),
+        "target_modules": present(lora, config),
         "task_type": "CAUSAL_LM",
         "use_dora": False,
         "use_rslora": False,
@@ -144,7 +144,7 @@ def _name(layer: int, target: str, side: str) -> str:
 
 
 def _expected(lora: LoraConfig, config: Qwen3_5Config) -> Iterator[tuple[str, tuple[int, ...]]]:
-    """Names below `PREFIX` and shapes of an adapter's tensors."""
+    """Names below the prefix and shapes of an adapter's tensors."""
     for layer, kind in enumerate(config.layer_types):
         for target, (out, inputs) in shapes(config, kind).items():
             if target in lora.targets:
@@ -158,7 +158,7 @@ def _check(
     wanted: Mapping[str, tuple[int, ...]],
     infinite: Sequence[str] = (),
 ) -> None:
-    """found: keys in the file, their names below `PREFIX` and their shapes."""
+    """found: keys in the file, their names below the prefix and their shapes."""
     names = [name for _, name, _ in found]
     refuse(
         where,

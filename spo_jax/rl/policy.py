@@ -19,28 +19,28 @@ import numpy as np
 from flax import nnx
 
 from spo_jax.config import Settings
+from spo_jax.config.updates import UPDATES
+from spo_jax.constants import OWN_MODELS
 from spo_jax.errors import InputError, SpoError
 from spo_jax.generator import Streaming
 from spo_jax.program import ROLES, Completion, Group, Prompt, Role
 from spo_jax.rl.batches import TokenGroup
 from spo_jax.rl.buckets import FEW, FINE, LARGE, Ladder
 from spo_jax.rl.checkpoint import Checkpoints
+from spo_jax.rl.grpo import ADVANTAGES
 from spo_jax.rl.learning import (
     adapter_key,
-    advantage_of,
     learning_of,
     objective_of,
     stream_key,
 )
-from spo_jax.rl.lora import TARGET_SETS, LoraConfig, init_adapter
+from spo_jax.rl.lora import TARGET_SETS, LoraConfig, init_adapter, present
 from spo_jax.rl.peft import export_peft
 from spo_jax.rl.qwen3_5 import Qwen3_5, Qwen3_5Config, load_pretrained
 from spo_jax.rl.sampling import Sample, SamplingConfig, stream
 from spo_jax.rl.tensor_files import fresh_folder, read_json
 from spo_jax.rl.tokens import Tokenizer
 from spo_jax.rl.trainer import AdapterTrainer, Learner, NotFinite, make_optimizer
-from spo_jax.updates import UPDATES
-from spo_jax.words import OWN_MODELS
 
 # The settings that an answer depends on, by their label.
 FILES = {
@@ -209,6 +209,8 @@ class Policy(Streaming):
             credits=group.credits,
             failed=group.failed,
             prompts=[self._tokens_of(prompt) for prompt in group.prompts],
+            by_pair=group.by_pair,
+            others=group.others,
         )
 
     # --- checkpoints ------------------------------------------------------------------------------
@@ -232,9 +234,10 @@ class Policy(Streaming):
 
 def require_fitting(config: Settings) -> None:
     """Raises InputError where a run's settings do not fit its model, as `Policy` does."""
-    _context(config, Qwen3_5Config.from_json(model_folder(config.generator.model)))
-    lora_of(config)
-    advantage_of(config)
+    shape = Qwen3_5Config.from_json(model_folder(config.generator.model))
+    _context(config, shape)
+    present(lora_of(config), shape)
+    _ = ADVANTAGES[config.learning.advantage]
 
 
 def _context(config: Settings, shape: Qwen3_5Config) -> int:
@@ -282,7 +285,7 @@ def model_folder(name: str) -> Path:
     folder = Path(name)
     if not folder.is_dir():
         raise InputError(
-            f"model {name}: no such folder; name a Qwen3.5 folder, or {' or '.join(OWN_MODELS)}"
+            f"model {name}: no such folder; name the folder of a Qwen, or {' or '.join(OWN_MODELS)}"
         )
     return folder
 

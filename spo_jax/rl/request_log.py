@@ -40,6 +40,11 @@ class Request:
     turns: tuple[Turn, ...] = ()
 
     @property
+    def asks(self) -> tuple[object, ...]:
+        """What is sent but for the seed: one request can ask for the answers of equal ones."""
+        return self.text, self.system, self.warmer, self.turns
+
+    @property
     def seed(self) -> int:
         """The seed to send: 31 bits, which every server accepts."""
         return derive(self.key) % 2**31
@@ -107,11 +112,11 @@ class RequestLog:
         """Whether there is any answer."""
         return any(c.usage is not None and not c.usage.lost for c in [*self._settled.values()])
 
-    def answer(self, request: Request, text: str, **counted: Any) -> None:
-        """Keep an answer. counted: prompt_tokens, completion_tokens, finish and model, each from
-        the endpoint or None.
+    def answer(self, answered: Iterable[tuple[Request, Mapping[str, Any]]]) -> None:
+        """Keep the answers of one reply. Each has its text, prompt_tokens, completion_tokens,
+        finish and model, all but the text from the endpoint or None.
         """
-        self._write([{**_name(request), "text": text, **counted}])
+        self._write([{**_name(request), **answer} for request, answer in answered])
 
     def give_up(self, failed: Iterable[tuple[Request, str]]) -> None:
         """Keep failed answers and the reason: each is an empty text from now on."""

@@ -1,47 +1,39 @@
-"""The limit on an endpoint's requests at a time, over all calls that are not over."""
-
-import asyncio
-import threading
-
-POLL = 0.01  # seconds between checks of a request for its turn
+"""The limit on the answers that an endpoint writes at a time, over all calls that are not over."""
 
 
 class Slots:
-    """Limits the requests of all calls together to `most` at a time.
+    """Limits the answers in flight of all calls together to `most`.
 
-    The call that began last goes first, because what began before waits for its answers.
+    The call that began last goes first, because what began before waits for its answers. All
+    methods are for one thread, that of the requests.
     """
 
     def __init__(self, most: int) -> None:
-        self._lock = threading.Lock()
-        self._free = most
-        self._waiting: list[int] = []
+        self._free = self.most = most
+        self._waiting: set[int] = set()
         self._calls = 0
 
     def enter(self) -> int:
         """The number of a new call."""
-        with self._lock:
-            self._calls += 1
-            return self._calls
+        self._calls += 1
+        return self._calls
 
-    async def take(self, call: int) -> None:
-        """Wait for the turn of a request of this call; `give` it back."""
-        with self._lock:
-            self._waiting.append(call)
-        try:
-            while not self._taken(call):
-                await asyncio.sleep(POLL)
-        finally:
-            with self._lock:
-                self._waiting.remove(call)
+    def take(self, call: int, count: int) -> bool:
+        """Take `count` slots, at most `most`, for `give` to return; False if they are not free.
 
-    def give(self) -> None:
-        with self._lock:
-            self._free += 1
+        A call that got none waits: earlier calls get none until it has its slots or leaves.
+        """
+        free = count <= self._free and all(call >= other for other in self._waiting)
+        if free:
+            self._free -= count
+            self._waiting.discard(call)
+        else:
+            self._waiting.add(call)
+        return free
 
-    def _taken(self, call: int) -> bool:
-        with self._lock:
-            if not self._free or call < max(self._waiting):
-                return False
-            self._free -= 1
-            return True
+    def give(self, count: int) -> None:
+        self._free += count
+
+    def leave(self, call: int) -> None:
+        """The end of a call, which waits no longer."""
+        self._waiting.discard(call)

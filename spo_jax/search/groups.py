@@ -8,10 +8,16 @@ by its own fault, unless its program was a parent's again. "inherit": the origin
 mended program does. "sample": as "original", and the further answers to the originals of a context
 are a group of their own, each a sample of the conversation that it answered. Their advantages are
 relative to this group's mean, so a group needs two of them.
+
+What counts as a sample is the credit's (`spo_jax.search.credit.types.Samples`). "programs": the
+answers of a context, as in the paper. "pairs": a destroy is a sample of its context once for each
+of its pairs, with that pair's follower credit. "one-group": so it is, and the repairs of these
+destroys are in the same group, so that both roles are compared with the same mean.
 """
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Literal
 
 import numpy as np
@@ -19,9 +25,10 @@ import numpy as np
 from spo_jax.envs.run.rollouts import Status
 from spo_jax.program import Group, Program
 from spo_jax.search.credit import Credits
-from spo_jax.search.mends import COPY
+from spo_jax.search.credit.types import Samples
 from spo_jax.search.payoffs import Table
-from spo_jax.search.rounds import CENSORED, Answers, Played
+from spo_jax.search.rounds import Answers, Played
+from spo_jax.search.sampling.mends import COPY
 
 _NO_FAULT = (COPY, Status.HOST_FAULT.label)
 Mended = Literal["original", "inherit", "sample"]
@@ -36,6 +43,7 @@ def leader_groups(
     credits: Credits,
     table: Table,
     mended: Mended = "original",
+    samples: Samples = "programs",
 ) -> list[Group]:
     """One group per destroy context, then those of mended answers, if these are samples; samples of
     one program have the same credit.
@@ -50,7 +58,10 @@ def leader_groups(
         destroy, row = evaluated.get(program.digest, (program, ()))
         return _leader_failed([table.verdict(destroy, repair) for repair in row])
 
-    groups = [_group(answers, earned, failed, mended) for answers in leaders]
+    pairs = None
+    if samples != "programs":
+        pairs = {d.digest: credits.follower[i] for i, d in enumerate(destroys)}
+    groups = [_group(answers, earned, failed, mended, pairs) for answers in leaders]
     if mended == "sample":
         groups += _of_mends([(answers, earned, failed) for answers in leaders])
     return groups
@@ -63,12 +74,16 @@ def follower_groups(
     credits: Credits,
     table: Table,
     mended: Mended = "original",
+    samples: Samples = "programs",
+    leaders: Sequence[Answers] = (),
 ) -> list[Group]:
     """One group per repair context, then those of mended answers, if these are samples.
 
-    rows: the answers of each destroy's contexts.
+    rows: the answers of each destroy's contexts. leaders: the round's destroy answers, which say
+    for "one-group" whose pairs a repair is compared with.
     """
     groups: list[Group] = []
+    pools = _pools(leaders, destroys, responses, credits) if samples == "one-group" else None
     contexts: list[tuple[Answers, Earned, Failing]] = []
     for i, (row, destroy, repairs) in enumerate(zip(rows, destroys, responses, strict=True)):
         earned = {repair.digest: float(credits.follower[i, j]) for j, repair in enumerate(repairs)}
@@ -76,14 +91,53 @@ def follower_groups(
         def failed(program: Program, destroy: Program = destroy) -> bool:
             return table.verdict(destroy, program).role == "repair"
 
-        groups += [_group(answers, earned, failed, mended) for answers in row]
+        for answers in row:
+            group = _group(answers, earned, failed, mended)
+            if pools is not None:
+                own = {(destroy.digest, each.digest) for each in answers.programs if each}
+                others = [value for pair, value in pools[destroy.digest].items() if pair not in own]
+                group = replace(group, others=np.array(others))
+            groups.append(group)
         contexts += [(answers, earned, failed) for answers in row]
     return groups + (_of_mends(contexts) if mended == "sample" else [])
 
 
-def _group(answers: Answers, earned: Earned, failed: Failing, how: Mended) -> Group:
+def _pools(
+    leaders: Sequence[Answers],
+    destroys: Sequence[Program],
+    responses: Sequence[Sequence[Program]],
+    credits: Credits,
+) -> dict[str, dict[tuple[str, str], float]]:
+    """By a destroy's digest: the credits of all pairs of the context that wrote it first, by the
+    digests of destroy and repair. A destroy that no context wrote has its own pairs alone.
+    """
+    written = {
+        program.digest: c
+        for c, answers in reversed([*enumerate(leaders)])
+        for program in answers.programs
+        if program is not None
+    }
+    pools: dict[int | str, dict[tuple[str, str], float]] = {}
+    for i, (destroy, row) in enumerate(zip(destroys, responses, strict=True)):
+        pool = pools.setdefault(written.get(destroy.digest, destroy.digest), {})
+        values = credits.follower[i].tolist()
+        for repair, value in zip(row, values, strict=False):  # slots may be empty
+            if math.isfinite(value):
+                pool[destroy.digest, repair.digest] = value
+    return {d.digest: pools[written.get(d.digest, d.digest)] for d in destroys}
+
+
+def _group(
+    answers: Answers,
+    earned: Earned,
+    failed: Failing,
+    how: Mended,
+    pairs: Mapping[str, np.ndarray] | None = None,
+) -> Group:
     """An answer without a program, with one that the gate refused, or with one that failed its
     trial failed by its own fault, unless it earns what the program does that took its place.
+
+    pairs: the credits [R] of a program's pairs, by its digest, where these are the samples.
     """
     credits, faults = [], []
     for i, program in enumerate(answers.programs):
@@ -97,7 +151,13 @@ def _group(answers: Answers, earned: Earned, failed: Failing, how: Mended) -> Gr
             fault = math.isnan(credit) and failed(program)
         credits.append(credit)
         faults.append(fault)
-    return Group(answers.prompt, answers.completions, np.array(credits), np.array(faults, bool))
+    group = Group(answers.prompt, answers.completions, np.array(credits), np.array(faults, bool))
+    if pairs is None:
+        return group
+    none = np.full(max(map(len, pairs.values()), default=1), math.nan)
+    paid = zip(answers.programs, credits, strict=True)
+    by_pair = [pairs[p.digest] if p is not None and math.isfinite(c) else none for p, c in paid]
+    return replace(group, by_pair=np.array(by_pair))
 
 
 def _of_mends(contexts: Sequence[tuple[Answers, Earned, Failing]]) -> list[Group]:
@@ -131,6 +191,6 @@ def _leader_failed(row: Sequence[Played]) -> bool:
 
     A failure that names no role (a process killed at its CPU limit) counts against neither.
     """
-    if any(played.status in (Status.OK.label, Status.HOST_FAULT.label, CENSORED) for played in row):
+    if any(played.status in (Status.OK.label, Status.HOST_FAULT.label) for played in row):
         return False
     return any(played.role == "destroy" for played in row)

@@ -8,10 +8,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from spo_jax.config import Settings
+from spo_jax.constants import STORED
 from spo_jax.envs.labels import told_apart
 from spo_jax.envs.problem import Instance, Problem
 from spo_jax.envs.reading import Reading
-from spo_jax.envs.specs import parse_spec, sampled
+from spo_jax.envs.specs import is_uniform, parse_spec, sampled
 from spo_jax.errors import InputError
 from spo_jax.seeding import derive
 
@@ -42,8 +43,19 @@ def validation_instances(config: Settings, problem: Problem) -> list[Instance]:
 
 
 def fresh_instances(config: Settings, problem: Problem) -> list[Instance]:
-    """Instances like those of the training that it has not seen; none where it has files."""
-    return _like_training(config, problem, FRESH, derive(config.seed, "fresh"))
+    """FRESH times as many instances as the training has, like them, that it has not seen; none
+    where it has files.
+    """
+    seed = derive(config.seed, "fresh")
+    if not config.evaluation.on:
+        return sampled(problem, config.evaluation.size, FRESH * config.evaluation.instances, seed)
+    sets = [parse_spec(text, problem).uniform for text in config.evaluation.on]
+    fresh = []
+    for each in sets:
+        if each is None:
+            return []
+        fresh += sampled(problem, each[0], FRESH * each[1], seed)
+    return fresh
 
 
 def other_sizes(config: Settings, problem: Problem, training: Sequence[Instance]) -> list[Instance]:
@@ -61,33 +73,6 @@ def other_sizes(config: Settings, problem: Problem, training: Sequence[Instance]
     return found
 
 
-def round_instances(config: Settings, problem: Problem, k: int) -> list[Instance]:
-    """As many instances as the training has, like them, that round k alone draws.
-
-    Raises InputError where the training has files.
-    """
-    found = _like_training(config, problem, 1, derive(config.seed, "round", k, "instances"))
-    if not found:
-        raise InputError(
-            f"remeasure is {config.search.remeasure}, which draws new instances each round, but "
-            "--on names files; name uniform:SIZExCOUNT, or leave remeasure out"
-        )
-    return found
-
-
-def _like_training(config: Settings, problem: Problem, times: int, seed: int) -> list[Instance]:
-    """`times` as many instances as the training has; none where it has files."""
-    if not config.evaluation.on:
-        return sampled(problem, config.evaluation.size, times * config.evaluation.instances, seed)
-    sets = [parse_spec(text, problem).uniform for text in config.evaluation.on]
-    fresh = []
-    for each in sets:
-        if each is None:
-            return []
-        fresh += sampled(problem, each[0], times * each[1], seed)
-    return fresh
-
-
 def reading_of(config: Settings, problem: Problem) -> Reading:
     """How a run reads instance files.
 
@@ -95,7 +80,7 @@ def reading_of(config: Settings, problem: Problem) -> Reading:
     """
     reading = Reading(config.evaluation.distances, config.evaluation.capacity)
     specs = (*config.evaluation.on, *config.evaluation.validate_on)
-    if reading.given and all(parse_spec(text, problem).uniform for text in specs):
+    if reading.given and all(is_uniform(text) or text.endswith(STORED) for text in specs):
         raise InputError(f"--{next(iter(reading.given))} is for instance files, and none is named")
     return reading
 

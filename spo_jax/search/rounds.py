@@ -1,6 +1,5 @@
 """The record of a round, the state of the next one, and the base classes Updater and Observer."""
 
-import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
@@ -14,16 +13,14 @@ import numpy as np
 from spo_jax.envs.run.rollouts import Status
 from spo_jax.errors import InputError
 from spo_jax.program import Completion, Group, Pair, Program, Prompt, Role
-from spo_jax.search.credit import Credits
-from spo_jax.search.mends import Mend
-from spo_jax.search.population import Member, Population
+from spo_jax.search.population import Population
+from spo_jax.search.sampling.mends import Mend
 
 Digests = tuple[str, str]  # a destroy's and a repair's
-Row = tuple[str, int]  # a destroy's digest and the round whose answers are meant
 
 UNPARSABLE = "unparsable"  # an answer without a program; a program's own statuses are Status labels
 RESPONSE = "response"  # the kind of a pair whose repair was written for its destroy
-CENSORED = "censored"  # of a pair that a race left out before it had all its evaluations
+ASKED = "credit"  # the kind of a pair that a credit scheme asked for
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,13 +64,10 @@ class Failure:
 
 @dataclass(frozen=True)
 class Played:
-    """One evaluated pair. utility: J (eq:pair-performance), NaN unless its status is "ok"; of one
-    that is "censored", which a race left out, an estimate (`spo_jax.search.racing.completed`).
+    """One evaluated pair. utility: J (eq:pair-performance), NaN unless its status is "ok".
 
     kind: "response" for a repair with the destroy it answers, "credit" for what a credit scheme
-        asked for, "cross-play" for the panel's, "start" for a pair that the run began with. Of a
-        measurement of a pair that has one already: "elite", or "control" for one drawn blindly;
-        what it was first if a race had left it out.
+        asked for, "cross-play" for the panel's, "start" for a pair that the run began with.
     role: of the program that failed; empty where none did or where that is not known.
     scores: [I * S], by training instance and seed, the seeds of an instance side by side; their
         mean is `utility`. Empty unless the status is "ok". costs: [I * S], of the best solutions,
@@ -95,44 +89,10 @@ class Played:
     def digests(self) -> Digests:
         return (self.destroy, self.repair)
 
-    @property
-    def censored(self) -> bool:
-        """Whether a race left it out, so that its utility is an estimate."""
-        return self.status == CENSORED
-
-    def lowered(self, level: float) -> "Played":
-        """With `level` taken off its utility and scores, if it has any."""
-        if math.isnan(self.utility):
-            return self
-        scores = tuple(score - level for score in self.scores)
-        return replace(self, utility=self.utility - level, scores=scores)
-
-    def joined(self, more: Sequence["Played"]) -> "Played":
-        """What is known of a pair after measuring it again: its utility is the mean over all.
-
-        Its scores stay those of the first measurement, moved so that their mean is the utility. One
-        failure fails the pair, as within a measurement. An estimate counts for nothing beside a
-        measurement.
-        """
-        if self.censored and more:
-            return replace(more[0].joined(more[1:]), kind=self.kind)
-        for each in more:
-            if each.status != Status.OK.label:
-                return replace(each, kind=self.kind)
-        if not more or self.status != Status.OK.label:
-            return self
-        total = self.utility
-        for each in more:
-            total += each.utility
-        found = total / (1 + len(more))
-        return replace(self.lowered(self.utility - found), utility=found)
-
 
 @dataclass(frozen=True)
 class Best:
     """A pair with its discovery utility J and the round that evaluated it first.
-
-    utility: the mean over all measurements, where a run measures its best again.
 
     validation: its utility on the validation instances; None where it was not validated, or not on
         all of them, because successive halving left it out before.
@@ -173,8 +133,8 @@ class Counts:
     destroy_answers, repair_answers: sampled answers. destroys, repairs: distinct programs among
     them that passed the gate (repairs counted once for each destroy that they answer).
     valid_destroys: destroy answers that passed the gate. valid_repairs: repair answers whose pair
-    has a utility. pairs: evaluated in this round, cross-play and what is measured again
-    included; reused: pairs an earlier round had evaluated.
+    has a utility. pairs: evaluated in this round, cross-play included; reused: pairs that an
+    earlier round had evaluated.
     top, median: of the finite utilities of the round's responses; None without any.
     """
 
@@ -191,24 +151,37 @@ class Counts:
 
 
 @dataclass(frozen=True, eq=False)
-class Scored:
-    """Utilities of a round's pairs and credits of its programs, for the record.
+class RoundScores:
+    """What the pairs and programs of a round were worth.
 
-    destroys: [D]; repairs: [D] tuples of at most R, each row those that were written for a destroy.
-    utility: [D, R] float64, J, NaN where there is none. credits: what the update learns from;
-    selection: what programs are selected by.
-    panel: [M] leaders. candidates: [C] repairs with C_R^pop as their score, NaN without one.
-    cross_play: [M, C] float64, J of leader and candidate, NaN for a pair that failed.
+    destroys: [D]. repairs: [D, R], "" for an empty slot: row i was written for destroy i. Both are
+    arrays of objects: programs in a `Round`, their names in a `Run`.
+    utility: [D, R] float64, J, NaN where there is none. leader: [D] and follower: [D, R] float64
+    credits that the update learns from; leader_selection, follower_selection: those that programs
+    are selected by.
     """
 
-    destroys: tuple[Program, ...]
-    repairs: tuple[tuple[Program, ...], ...]
+    destroys: np.ndarray
+    repairs: np.ndarray
     utility: np.ndarray
-    credits: Credits
-    selection: Credits
-    panel: tuple[Program, ...]
-    candidates: tuple[Member, ...]
-    cross_play: np.ndarray
+    leader: np.ndarray
+    follower: np.ndarray
+    leader_selection: np.ndarray
+    follower_selection: np.ndarray
+
+
+@dataclass(frozen=True, eq=False)
+class CrossPlay:
+    """A round's cross-play. destroys: [M], the panel. repairs: [R], the candidates. Both are arrays
+    of objects, as those of `RoundScores`.
+
+    utility: [M, R] float64, J, NaN for a pair that failed. scores: [R] float64, C_R^pop.
+    """
+
+    destroys: np.ndarray
+    repairs: np.ndarray
+    utility: np.ndarray
+    scores: np.ndarray
 
 
 @dataclass(frozen=True, eq=False)
@@ -220,7 +193,8 @@ class Round:
     numbers. individuals: the new pairs of a method other than SPO. note: what that method keeps of
     the round for the next one, in a format of its own. answers: all that were sampled, with their
     prompts, in that order. groups: what the update was given, by role in the order of the answers.
-    scored: None for a method without credits. again: further measurements of pairs.
+    scored, crossed: None for a method without credits. classical, asked: the problem's destroys and
+    the further pairs that the credit scheme was shown.
     """
 
     number: int
@@ -236,8 +210,10 @@ class Round:
     note: str = ""
     answers: tuple[Answers, ...] = ()
     groups: Mapping[Role, Sequence[Group]] = field(default_factory=dict)
-    scored: Scored | None = None
-    again: tuple[Played, ...] = ()
+    scored: RoundScores | None = None
+    crossed: CrossPlay | None = None
+    classical: tuple[Program, ...] = ()
+    asked: tuple[Pair, ...] = ()
 
     def tally(self) -> dict[str, int]:
         """How many failures of each status, most frequent first."""
@@ -252,9 +228,6 @@ class State:
     round: the last finished one, k. destroys, repairs: P^(k+1).
     payoffs: every pair evaluated so far whose verdict stands (a host fault is no verdict).
     individuals: those of all rounds, the oldest first. note: that of round k.
-    again: further measurements of pairs, the oldest first. responses: of the surviving destroys, by
-    digest and round: the repairs that were written for them. Both are empty unless the run measures
-    its best again.
     """
 
     round: int = 0
@@ -264,18 +237,10 @@ class State:
     payoffs: Mapping[Digests, Played] = field(default_factory=dict)
     individuals: tuple[Individual, ...] = ()
     note: str = ""
-    again: Mapping[Digests, tuple[Played, ...]] = field(default_factory=dict)
-    responses: Mapping[Row, tuple[Program, ...]] = field(default_factory=dict)
 
     def after(self, done: Round) -> "State":
         """The state that follows a round."""
         new = {played.digests: played for played in done.pairs if stands(played)}
-        rows: dict[Row, tuple[Program, ...]] = {}
-        if done.scored is not None:
-            written = zip(done.scored.destroys, done.scored.repairs, strict=True)
-            known = dict(self.responses) | {(d.digest, done.number): row for d, row in written}
-            kept = [(member.program.digest, member.round) for member in done.destroys]
-            rows = {row: known[row] for row in kept if row in known}
         return replace(
             self,
             round=done.number,
@@ -285,19 +250,7 @@ class State:
             payoffs={**self.payoffs, **new},
             individuals=(*self.individuals, *done.individuals),
             note=done.note,
-            again=appended(self.again, done.again),
-            responses=rows,
         )
-
-
-def appended(
-    known: Mapping[Digests, tuple[Played, ...]], more: Sequence[Played]
-) -> dict[Digests, tuple[Played, ...]]:
-    """Measurements by pair, with some more behind them."""
-    found = dict(known)
-    for each in more:
-        found[each.digests] = (*found.get(each.digests, ()), each)
-    return found
 
 
 def stands(played: Played) -> bool:

@@ -1,7 +1,8 @@
 """Algorithm 1, Stackelberg Program Optimization.
 
-`discover` is the loop and `one_round` its body, in the paper's order, with the line of the
-algorithm and the equation at each step. Generator, credit, update and survivors are arguments.
+`one_round` is the body of its loop, in the paper's order, with the line of the algorithm and the
+equation at each step. Generator, credit, update and survivors are arguments. The loop is that of
+all methods: `spo_jax.runs.loop`.
 
 Deliberate differences from the paper's listing:
 
@@ -13,80 +14,67 @@ Deliberate differences from the paper's listing:
 - A credit scheme may ask for more pairs than the responses; they are evaluated after line 9. The
   paper's asks for none.
 - A pair that an earlier round evaluated is not evaluated again: the rollouts would be the same.
-- Responses may race (`racing`, off in the paper's presets): see `spo_jax.search.heats`.
 - A run may start from pairs that exist (`spo_jax.search.start`); the paper's starts from none.
-- The best programs may be measured again before survivors are chosen (`remeasure`, off in the
-  paper's presets): see `spo_jax.search.remeasure`.
 - An answer that is nearly right may go back to the model (`mend`, off in the paper's presets): see
-  `spo_jax.search.mending`.
+  `spo_jax.search.sampling.mending`.
 - Destroy survivors (line 16) are selected before the leader panel (line 14), as Appendix A.5 says.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from functools import partial
-from itertools import islice
+from dataclasses import dataclass
 
 import numpy as np
 
 from spo_jax.config import Settings
 from spo_jax.envs.problem import Instance
 from spo_jax.program import Group, Pair, Program, Prompt, Role
-from spo_jax.search.candidates import counts_of, distinct, play_responses, sample, written
-from spo_jax.search.credit import pairs_asked
+from spo_jax.search.credit import pairs_asked, samples_of
 from spo_jax.search.groups import follower_groups, leader_groups
-from spo_jax.search.heats import Heats
-from spo_jax.search.instances import round_instances, training_instances
-from spo_jax.search.methods import round_of, rounds_in
-from spo_jax.search.parts import Method, Parts
+from spo_jax.search.parts import Parts
 from spo_jax.search.payoffs import (
     Table,
+    better,
     cross_play_candidates,
+    cross_play_scores,
+    digests_of,
     payoff_of,
     with_asked,
 )
 from spo_jax.search.population import Member, PanelContext, Population, SurvivorContext
-from spo_jax.search.remeasure import Elites
-from spo_jax.search.rounds import Answers, Counts, Round, Scored, State, metrics_of
+from spo_jax.search.rounds import (
+    ASKED,
+    Answers,
+    Counts,
+    CrossPlay,
+    Round,
+    RoundScores,
+    State,
+    metrics_of,
+)
+from spo_jax.search.sampling.sample import counts_of, distinct, fresh, sample, sample_rows, written
 from spo_jax.search.start import StartPair, opening
 from spo_jax.seeding import python_rng
 
 
-def discover(
-    parts: Parts,
-    state: State | None = None,
-    commit: Callable[[Round], None] = lambda done: None,
-    method: Method | None = None,
-    instances: Sequence[Instance] = (),
-    start: Sequence[StartPair] = (),
-    over: Callable[[], bool] | None = None,
-) -> State:
-    """Run Algorithm 1 from `state` (by default the start) to the last round of the config.
+@dataclass(frozen=True)
+class Spo:
+    """The method of the paper.
 
-    commit: called with each finished round, before the next one starts; a run that is stopped in
-        between goes on from the state that was committed, and ends in the same result.
-    method: another method, whose rounds take the place of Algorithm 1's.
-    instances: to train on, by default those that the config names.
-    start: pairs that round 1 of Algorithm 1 starts from.
-    over: asked before each round whether to end, in place of counting the config's rounds.
-    Returns the state after the last round: the best pair and both populations.
+    start: pairs that join the populations of round 1 as parents, and the round as leaders with a
+        response.
     """
-    config, state = parts.config, state or State()
-    instances = instances or training_instances(config, parts.problem)
-    if config.search.remeasure and method is None:
-        round_instances(config, parts.problem, 1)  # refuses what has none
-    last = rounds_in(method, config) if method else config.search.rounds
-    while not (over() if over else state.round >= last):
-        k = state.round + 1
-        done = (
-            round_of(method, parts, instances, k, state)
-            if method
-            else one_round(parts, instances, k, state, start if k == 1 else ())
-        )
-        commit(done)
-        state = state.after(done)
-        parts.observer.finished(done)
-    return state
+
+    start: tuple[StartPair, ...] = ()
+
+    def variant(self, prose: bool) -> str:
+        return "Stackelberg Program Optimization"
+
+    def rounds(self, config: Settings) -> int:
+        return config.search.rounds
+
+    def one_round(self, parts: Parts, instances: Sequence[Instance], k: int, state: State) -> Round:
+        return one_round(parts, instances, k, state, self.start if k == 1 else ())
 
 
 def one_round(
@@ -96,13 +84,9 @@ def one_round(
     state: State,
     start: Sequence[StartPair] = (),
 ) -> Round:
-    """Round k: a pure function of the state it starts from, given deterministic parts.
-
-    start: pairs that join the populations as parents, and the round as leaders with a response.
-    """
+    """Round k: a pure function of the state it starts from, given deterministic parts."""
     config, look = parts.config, parts.observer
-    elites = Elites(parts, instances, k, state)
-    table = elites.table
+    table = Table(parts, instances, state.payoffs)
     begun = opening(parts, k, start, table)
     old_destroys = (*state.destroys, *begun.leaders)
     old_repairs = (*state.repairs, *begun.followers)
@@ -113,70 +97,63 @@ def one_round(
         "destroy", old_destroys, rng, k=k, groups=config.search.group_forms
     )
     leaders, failures = sample(parts, k, asked, trial=table.first_instance)
-    sampled = begun.without(_fresh(distinct(leaders), state, config))
+    sampled = begun.without(fresh(leaders, state, config))
 
     # Lines 5-8: contexts gamma_R from P_R^(k), conditioned on D_i; repairs R_j|i, and J(D_i, R_j|i)
     # of each pair (eq:pair-performance) as soon as it is sampled.
     prompts = _repair_contexts(parts, k, old_repairs, sampled)
-    flat = [prompt for row in prompts for prompt in row]
-    heats = None
-    if parts.racing is not None:
-        heats = Heats(parts, table, instances, len(prompts[0]) if prompts else 0)
-    play = heats or partial(play_responses, table)
-    answers, refused = sample(parts, k, flat, play, trial=table.first_instance)
+    rows, refused = sample_rows(parts, k, prompts, table)
+    answers = [each for row in rows for each in row]
     first = len(begun.destroys)  # rows of start pairs, which answer no prompt, come first
-    followers = [*([] for _ in range(first)), *_in_rows(answers, prompts)]
+    followers = [*([] for _ in range(first)), *rows]
     destroys = (*begun.destroys, *sampled)
-    responses = [*begun.responses, *(distinct(row) for row in followers[first:])]
+    responses = [*begun.responses, *map(distinct, rows)]
 
-    elites.responded(destroys, responses)
     classical = parts.problem.classical_destroys() if config.search.panel_classical else ()
 
     # Line 10, the union of responses, is `pairs`; from their J the credits C_R
     # (eq:follower-credit) and C_D (eq:leader-credit). Some credits ask for further pairs.
     pairs = [Pair(d, r) for d, row in zip(destroys, responses, strict=True) for r in row]
-    slots = max(config.search.repairs_per_destroy, *map(len, begun.responses), 0)
+    slots = config.search.repairs_per_destroy
     payoff = payoff_of(destroys, responses, table, slots, old_destroys, old_repairs, classical)
     schemes = [parts.credit, *([parts.learning_credit] if parts.learning_credit else [])]
     wanted = pairs_asked(schemes, payoff, config.search.top_responses)
     if wanted:
-        _play(parts, k, wanted, "credit", table)
-        payoff = with_asked(payoff, wanted, table)
+        table.play_stage(k, wanted, ASKED)
+        payoff = with_asked(payoff, map(digests_of, wanted), table)
     credits = parts.credit(payoff, top=config.search.top_responses)
     learned_from = credits
     if parts.learning_credit is not None:
         learned_from = parts.learning_credit(payoff, top=config.search.top_responses)
 
     # Lines 12-13: credits by generation context (eq:grpo-advantage), and the update (eq:grpo).
-    mended, played = config.learning.mended, (destroys, responses, learned_from, table)
+    played = (destroys, responses, learned_from, table)
+    how = (config.learning.mended, samples_of(parts.learning_credit or parts.credit))
     groups: dict[Role, list[Group]] = {
-        "destroy": leader_groups(leaders, *played, mended),
-        "repair": follower_groups(followers, *played, mended),
+        "destroy": leader_groups(leaders, *played, *how),
+        "repair": follower_groups(followers, *played, *how, leaders),
     }
     with ThreadPoolExecutor(1) as other:
         learned = other.submit(_learn, parts, groups)
         # Line 16: P_D^(k+1) from P_D^(k) and the new destroys, by C_D.
         scores = credits.selected_by.leader
         scored = [Member(d, float(c), k) for d, c in zip(destroys, scores, strict=True)]
-        candidates = elites.destroys((*state.destroys, *scored))
-        next_destroys = _survivors(parts, k, "destroy", candidates)
+        next_destroys = _survivors(parts, k, "destroy", (*state.destroys, *scored))
 
         # Lines 14-15: the leader panel E_D, and C_R^pop of old and new repairs against it
         # (eq:repair-population-credit).
         panel = _panel(parts, k, next_destroys, classical)
         rivals = cross_play_candidates(old_repairs, responses, payoff, credits, config, k)
         crossed = [Pair(leader, member.program) for leader in panel for member in rivals]
-        _play(parts, k, crossed, "cross-play", table)
+        table.play_stage(k, crossed, "cross-play")
 
         # Line 17: P_R^(k+1), by C_R^pop.
-        rated = elites.repairs(rivals, panel)
+        rated = cross_play_scores(rivals, panel, table, k)
         next_repairs = _survivors(parts, k, "repair", rated)
 
-        # Line 11: the best pair so far, which what is measured again may change.
-        others = [*wanted, *crossed]
-        if config.search.best_from == "responses":
-            others = [pair for pair in others if table.settled_late(pair)]
-        best = elites.best([*pairs, *others])
+        # Line 11: the best pair so far.
+        others = [] if config.search.best_from == "responses" else [*wanted, *crossed]
+        best = better(state.best, [*pairs, *others], table, k)
         look.stage(k, "update", 0)
         metrics = learned.result()
 
@@ -186,6 +163,7 @@ def one_round(
             *(program for each in start for program in each.programs),
             *destroys,
             *(repair for row in responses for repair in row),
+            *classical,
             *panel,
             *(program for pair in wanted for program in (pair.destroy, pair.repair)),
         ),
@@ -195,23 +173,21 @@ def one_round(
         repairs=next_repairs,
         best=best,
         counts=_counts(leaders, answers, sampled, responses[first:], payoff.utility[first:], table),
-        metrics={
-            **written(leaders, config), **written(answers, config), **elites.metrics,
-            **(heats.metrics if heats else {}), **metrics
-        },
+        metrics={**written(leaders, config), **written(answers, config), **metrics},
         answers=(*leaders, *answers),
         groups=groups,
-        scored=Scored(
-            destroys,
-            tuple(responses),
-            payoff.utility,
-            learned_from,
-            credits.selected_by,
-            panel,
-            tuple(rated),
-            table.matrix(panel, [member.program for member in rated]),
+        scored=RoundScores(
+            np.array(destroys, dtype=object), _grid(responses, payoff.utility.shape),
+            payoff.utility, learned_from.leader, learned_from.follower,
+            credits.selected_by.leader, credits.selected_by.follower,
         ),
-        again=tuple(table.remeasured),
+        crossed=CrossPlay(
+            np.array(panel, dtype=object), np.array([m.program for m in rated], dtype=object),
+            table.matrix(panel, [member.program for member in rated]),
+            np.array([member.score for member in rated]),
+        ),
+        classical=classical,
+        asked=tuple(wanted),
     )  # fmt: skip
 
 
@@ -238,32 +214,12 @@ def _repair_contexts(
     return rows
 
 
-def _in_rows(answers: Sequence[Answers], rows: Sequence[Sequence[Prompt]]) -> list[list[Answers]]:
-    """A flat list of answers cut into rows as long as those of its prompts."""
-    left = iter(answers)
-    return [list(islice(left, len(row))) for row in rows]
-
-
-def _fresh(programs: Sequence[Program], state: State, config: Settings) -> tuple[Program, ...]:
-    """The destroys that take part: with deduplicate = "run", none that an earlier round played."""
-    if config.search.deduplicate == "round":
-        return tuple(programs)
-    seen = {destroy for destroy, _ in state.payoffs}
-    return tuple(program for program in programs if program.digest not in seen)
-
-
 # --- lines 13 to 17: the update, survivors and cross-play -----------------------------------------
 
 
 def _learn(parts: Parts, groups: Mapping[Role, Sequence[Group]]) -> dict[str, float]:
     with parts.observer.working("update"):
         return metrics_of(parts.config.learning.update, parts.updater, groups)
-
-
-def _play(parts: Parts, k: int, pairs: Sequence[Pair], kind: str, table: Table) -> None:
-    look, count = parts.observer, len(table.missing(pairs))
-    look.stage(k, kind, count)
-    table.play(pairs, kind, lambda done, total: look.advance(count * done // total))
 
 
 def _survivors(parts: Parts, k: int, role: Role, candidates: Sequence[Member]) -> Population:
@@ -291,6 +247,14 @@ def _panel(
 
 
 # --- the record -----------------------------------------------------------------------------------
+
+
+def _grid(rows: Sequence[Sequence[Program]], shape: tuple[int, ...]) -> np.ndarray:
+    """[D, R] programs of some rows, "" in slots without one."""
+    grid = np.full(shape, "", dtype=object)
+    for own, row in zip(grid, rows, strict=True):
+        own[: len(row)] = row
+    return grid
 
 
 def _counts(

@@ -17,7 +17,7 @@ from spo_jax.envs.run.evaluator import Evaluator
 from spo_jax.errors import InputError
 from spo_jax.program import ROLES, Pair, Program, entry_function, parse_tree
 from spo_jax.search.parts import Parts
-from spo_jax.search.payoffs import Table
+from spo_jax.search.payoffs import PlayedPairs, Table
 from spo_jax.search.population import Member, Population
 
 START = "start"  # the form of their programs, the kind of their evaluation, and its stage
@@ -62,26 +62,33 @@ def opening(parts: Parts, k: int, start: Sequence[StartPair], table: Table) -> O
     """Evaluate the start pairs in round k, and say what each is worth."""
     if not start:
         return Opening()
-    look, pairs = parts.observer, [each.pair for each in start]
-    count = len(table.missing(pairs))
-    look.stage(k, START, count)
-    table.play(pairs, START, lambda done, total: look.advance(count * done // total))
+    look = parts.observer
+    table.play_stage(k, [each.pair for each in start], START)
+    for each in start:
+        verdict = table.verdict(*each.programs)
+        if math.isnan(verdict.utility):
+            look.remark(f"Start pair {each.name}: {verdict.status}, {verdict.reason}; left out")
+        else:
+            look.remark(f"Start pair {each.name}: J {verdict.utility:.4f}")
+    return opened(start, k, table)
+
+
+def opened(start: Sequence[StartPair], k: int, table: PlayedPairs) -> Opening:
+    """What round k opens with: those of the start pairs that have a J."""
     rows: dict[str, tuple[Program, list[Program]]] = {}
     leaders: dict[str, Member] = {}
     followers = []
     for each in start:
         destroy, repair = each.programs
-        verdict = table.verdict(destroy, repair)
-        if math.isnan(verdict.utility):
-            look.remark(f"Start pair {each.name}: {verdict.status}, {verdict.reason}; left out")
+        utility = table.utility(destroy, repair)
+        if math.isnan(utility):
             continue
-        look.remark(f"Start pair {each.name}: J {verdict.utility:.4f}")
         row = rows.setdefault(destroy.digest, (destroy, []))
         row[1].append(replace(repair, condition=row[0].strategy_digest))
-        followers.append(Member(row[1][-1], verdict.utility, k))
+        followers.append(Member(row[1][-1], utility, k))
         known = leaders.get(destroy.digest)
-        if known is None or verdict.utility > known.score:
-            leaders[destroy.digest] = Member(row[0], verdict.utility, k)
+        if known is None or utility > known.score:
+            leaders[destroy.digest] = Member(row[0], utility, k)
     return Opening(
         tuple(destroy for destroy, _ in rows.values()),
         tuple(tuple(repairs) for _, repairs in rows.values()),

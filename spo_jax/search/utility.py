@@ -1,21 +1,22 @@
 """Utilities: from the rollouts of a pair to a score by instance and seed, and to their mean.
 
-A utility is a pure function `utility(rollouts, instances) -> scores`. UTILITIES holds those that
-ship, the paper's first; `get_utility("package.module:NAME")` takes any other. What selects
+A utility is a pure function `utility(rollouts, instances) -> scores`. UTILITIES has those that
+ship, the paper's first, and takes any other as `UTILITIES["package.module:NAME"]`. What selects
 pairs, and what credits start from, is the mean of a pair's scores.
 """
 
+import math
 from collections.abc import Sequence
 from typing import Any, Protocol
 
 import numpy as np
 
+from spo_jax.envs import scores
 from spo_jax.envs.problem import Instance
 from spo_jax.envs.run.rollouts import Rollouts, Status
 from spo_jax.errors import InputError
-from spo_jax.named import imported_function
-
-EPS = 1e-12  # guards the denominator of eq:pair-performance
+from spo_jax.jax_state import jax_ready
+from spo_jax.registry import Registry, require_function
 
 
 class Utility(Protocol):
@@ -33,17 +34,30 @@ class Utility(Protocol):
 
 def improvement(rollouts: Rollouts, instances: Sequence[Instance]) -> np.ndarray:
     """The paper's (eq:pair-performance): how far the cost fell, relative to the start."""
-    start, end = rollouts.best_cost[..., 0], rollouts.best_cost[..., -1]
-    return (start - end) / np.maximum(np.abs(start), EPS)
+    return _computed("improvement", rollouts.best_cost, 3)
 
 
 def anytime(rollouts: Rollouts, instances: Sequence[Instance]) -> np.ndarray:
     """The mean of `improvement` after each step: early progress counts more."""
-    start, after = rollouts.best_cost[..., :1], rollouts.best_cost[..., 1:]
-    return ((start - after) / np.maximum(np.abs(start), EPS)).mean(axis=-1)
+    return _computed("anytime", rollouts.best_cost, 3)
 
 
-UTILITIES: dict[str, Utility] = {"improvement": improvement, "anytime": anytime}
+def _computed(name: str, values: np.ndarray, axes: int) -> np.ndarray:
+    """A score of the leading axes, by JAX where this process has it, else with the same bits.
+
+    JAX is given as many rows as one of a few shapes has.
+    """
+    if not jax_ready():
+        return np.asarray(getattr(scores, name)(values))
+    from spo_jax.envs import metrics
+    from spo_jax.float64 import bucket, padded
+
+    before, own = values.shape[:axes], values.shape[axes:]
+    count = math.prod(before)
+    flat = padded(values.reshape(count, *own), (bucket(count), *own))
+    return np.array(getattr(metrics, name)(flat))[:count].reshape(before)
+
+
 _SAVED = "the share of a random start's cost that the search saves"
 _MEANING = {"improvement": _SAVED, "anytime": f"{_SAVED}, as a mean over its steps"}
 
@@ -53,27 +67,19 @@ def meaning(name: str) -> str:
     return _MEANING.get(name, f"what the utility {name} makes of a pair's rollouts")
 
 
-def mean_scores(scores: np.ndarray) -> np.ndarray:
+def mean_scores(values: np.ndarray) -> np.ndarray:
     """[P, I, S] -> [P], NaN where any score is missing.
 
     The sum runs in order, so that it has the same bits whatever else is in the batch.
     """
-    total = np.zeros(len(scores))
-    for column in scores.reshape(len(scores), -1).T:
-        total = total + column
-    return total / (scores.shape[1] * scores.shape[2])
+    return _computed("utility", values, 1)
 
 
-def get_utility(name: str) -> Utility:
-    """A function of UTILITIES, or any other by "package.module:NAME".
-
-    The results of a user's function are checked: InputError unless they are an array [P, I, S] of
+def _own(name: str, function: Any) -> Utility:
+    """The function, whose results are checked: InputError unless they are an array [P, I, S] of
     numbers, finite for every rollout that ended well. Scores of failed rollouts become NaN.
-    Raises InputError where no such function is found.
     """
-    if name in UTILITIES:
-        return UTILITIES[name]
-    function = imported_function("utility", name, ", ".join(UTILITIES), improvement)
+    require_function(f"utility {name!r}", function, improvement)
 
     def checked(rollouts: Rollouts, instances: Sequence[Instance]) -> np.ndarray:
         found = function(rollouts, instances)
@@ -88,6 +94,11 @@ def get_utility(name: str) -> Utility:
         return scores
 
     return checked
+
+
+UTILITIES: Registry[Utility] = Registry(
+    "utility", {"improvement": improvement, "anytime": anytime}, _own
+)
 
 
 def floats(who: str, noun: str, values: Any, shape: tuple[int, ...]) -> np.ndarray:

@@ -37,7 +37,7 @@ from spo_jax.envs.run.rollouts import Rollouts, Status
 from spo_jax.program import Pair
 from spo_jax.search.halving import halving, mixed, rungs
 from spo_jax.search.instances import fresh_instances, validation_instances
-from spo_jax.search.methods import rounds_of
+from spo_jax.search.method import rounds_of
 from spo_jax.search.rounds import Best, Observer
 from spo_jax.search.utility import Utility, improvement, mean_scores
 

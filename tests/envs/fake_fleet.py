@@ -8,12 +8,12 @@ from types import SimpleNamespace
 from typing import Any
 
 from spo_jax.envs.problem import Instance
+from spo_jax.envs.run.cluster.compatibility import fingerprint
 from spo_jax.envs.run.cluster.encoding import Done, pack
 from spo_jax.envs.run.cluster.fleet import HostLost, HostSettings, Machine
 from spo_jax.envs.run.cluster.host import BAD, GOOD
-from spo_jax.envs.run.cluster.likeness import likeness
 from spo_jax.envs.run.cluster.schedule import LOSSES
-from spo_jax.envs.run.jobwise import Work
+from spo_jax.envs.run.job_evaluator import Work
 from spo_jax.envs.run.local import LocalEvaluator
 from spo_jax.envs.run.rollouts import Status
 from spo_jax.envs.run.sandbox.confine import LAYERS
@@ -167,7 +167,7 @@ class FakeFleet:
 
     def _open(self, node: str) -> bytes:
         found = {
-            "likeness": likeness(), "cpu": "", "cpus": 1, "system": "", "wrong": "",
+            "fingerprint": fingerprint(), "cpu": "", "cpus": 1, "system": "", "wrong": "",
             "layers": dict.fromkeys(LAYERS, True),
         }  # fmt: skip
         return json.dumps(found | self.about.get(node, {})).encode()

@@ -8,18 +8,10 @@ import pytest
 from test_evaluation import DESTROY, REPAIR
 
 from spo_jax.envs.problems import get_problem
-from spo_jax.envs.run.adaptive import (
-    PLAIN,
-    Adaptation,
-    Operator,
-    Outcome,
-    Player,
-    Roulettes,
-    spun,
-)
+from spo_jax.envs.run.adaptive import PLAIN, Adaptation, Roulettes, spun
+from spo_jax.envs.run.lns import Operator, OperatorPair, Outcome
 from spo_jax.envs.run.local import LocalEvaluator
 from spo_jax.envs.run.search import Search, Terms
-from spo_jax.envs.run.shown import OBSERVED
 from spo_jax.program import Program
 from spo_jax.seeding import derive
 
@@ -209,12 +201,12 @@ def test_a_search_in_this_process_agrees_with_the_release_by_hand():
         return tour
 
     rules.repaired = repaired
-    own = [Player(Operator(names["destroy"], "rows"), Operator(names["repair"], "rows"), OBSERVED)]
+    own = [OperatorPair(Operator(names["destroy"]), Operator(names["repair"]))]
     roulettes = Roulettes(RULES, 1, 1, tell=lambda *news: told.append(news))
     cold = Adaptation(temperature=1.0)
     terms = Terms("improving", 0.0, 0, 0, skip_infeasible=True, tolerant=True)
     search = Search(
-        TSP, instance, (), start, terms, luck, random.Random(2), choice=roulettes,
+        TSP, instance, roulettes, start, terms, luck, random.Random(2),
         accept=cold.acceptance(costs[0], luck.random),
     )  # fmt: skip
     search.problem = type("P", (), {"rules": lambda self, i: rules, "cost": TSP.cost})()

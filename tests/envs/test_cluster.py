@@ -14,16 +14,16 @@ from program_collection import good_pair
 from spo_jax.envs.problem import Instance
 from spo_jax.envs.problems import get_problem
 from spo_jax.envs.run.cluster import evaluator as module
+from spo_jax.envs.run.cluster.compatibility import arithmetic, code_digest, difference, fingerprint
 from spo_jax.envs.run.cluster.encoding import unpack
 from spo_jax.envs.run.cluster.evaluator import ClusterEvaluator
 from spo_jax.envs.run.cluster.host import BAD, GOOD, Host
-from spo_jax.envs.run.cluster.likeness import arithmetic, code_digest, difference, likeness
 from spo_jax.envs.run.cluster.nodes import About
+from spo_jax.envs.run.observation import OBSERVED
 from spo_jax.envs.run.planning import Planner
 from spo_jax.envs.run.rollouts import Refusal, Rollouts
 from spo_jax.envs.run.sandbox.jobs import Job
 from spo_jax.envs.run.sandbox.worker import import_path
-from spo_jax.envs.run.shown import OBSERVED
 from spo_jax.errors import SandboxUnavailable
 from spo_jax.program import Pair, Program
 
@@ -118,11 +118,11 @@ def test_a_node_that_lacks_a_layer_takes_no_programs_and_it_is_said_why(known: K
     fleet = FakeFleet(known.record, nodes=6)
     fleet.join(cpus=0)
     names = ("fixed_addresses", "landlock", "namespaces", "no_new_privs", "zeroed_arrays")
-    other = likeness() | {"numpy": "1.0"}
+    other = fingerprint() | {"numpy": "1.0"}
     fleet.about = {
         "n2": {"layers": dict.fromkeys(names, True)},
         "n3": {"layers": {}},
-        "n4": {"likeness": other},
+        "n4": {"fingerprint": other},
         "n5": {"wrong": "SandboxUnavailable: the sandbox process did not start"},
         "n6": {"layers": dict.fromkeys((*names, "seccomp"), True) | {"landlock": False}},
     }
@@ -193,7 +193,7 @@ BY_DIGEST: dict[str, Instance] = {each.digest: each for each in INSTANCES}
 def test_a_host_does_jobs(host: Host, known: Known) -> None:
     about = About.read(host.open())
     assert not about.wrong
-    assert about.likeness == likeness()
+    assert about.fingerprint == fingerprint()
     assert about.layers["seccomp"]
     assert host.hold(list(BY_DIGEST), list(BY_DIGEST)) == GOOD
     planner = Planner(TSP, 0, 100, 512 << 20, False, OBSERVED, None)
@@ -233,7 +233,7 @@ def test_a_host_whose_workers_cannot_be_had_again_says_so(host: Host, known: Kno
     def begin(mark: object, job: object) -> None:
         raise SandboxUnavailable("the sandbox process died 6 times")
 
-    host._crew.begin = begin  # type: ignore[method-assign]
+    host._pool.begin = begin  # type: ignore[method-assign]
     planner = Planner(TSP, 0, 100, 512 << 20, False, OBSERVED, None)
     [(_, job), *_] = planner.jobs(
         PAIRS[:1], INSTANCES, SEEDS, STEPS, seconds=None, fail_fast=True, workers=1
@@ -254,7 +254,7 @@ def test_a_closed_host_leaves_no_thread(host: Host) -> None:
 
 def test_arithmetic_repeats_and_a_difference_is_told() -> None:
     assert arithmetic() == arithmetic()
-    ours = likeness()
+    ours = fingerprint()
     assert difference(ours, ours) == ""
     assert "arithmetic" in difference(ours | {"arithmetic": "0"}, ours)
     assert "Python 2" in difference(ours | {"python": "2"}, ours)

@@ -17,10 +17,10 @@ from spo_jax.envs.run.cluster.encoding import (
     unpack,
 )
 from spo_jax.envs.run.cluster.nodes import About
+from spo_jax.envs.run.observation import OBSERVED, of_rollout
 from spo_jax.envs.run.rollouts import Status
 from spo_jax.envs.run.sandbox.jobs import ROLES, WHOLE_JOB, CheckJob, Job, RunJob, Task
 from spo_jax.envs.run.sandbox.outcome import ChildReport, Ended
-from spo_jax.envs.run.shown import OBSERVED, of_rollout
 
 SHOWN = of_rollout(OBSERVED, "i", 0, 3)
 RUN = RunJob(
@@ -149,7 +149,7 @@ def test_a_long_reason_is_cut_between_characters() -> None:
     assert done.ended.verdict.reason == "é" * (MAX_REASON // 2)
 
 
-@given(st.binary(max_size=60) | st.sampled_from([b"{}", b"[]", b"3", b'{"likeness": {}}']))
+@given(st.binary(max_size=60) | st.sampled_from([b"{}", b"[]", b"3", b'{"fingerprint": {}}']))
 def test_what_a_node_says_of_itself_is_looked_at(data: bytes) -> None:
     with pytest.raises(Malformed):
         About.read(data)

@@ -10,15 +10,15 @@ import numpy as np
 import pytest
 
 from spo_jax.envs.problems import get_problem
-from spo_jax.envs.run.jobwise import TRIES
-from spo_jax.envs.run.lns import Failure, rollout
+from spo_jax.envs.run.job_evaluator import TRIES
+from spo_jax.envs.run.lns import Failure, Operator, OperatorPair, rollout
 from spo_jax.envs.run.local import LocalEvaluator
+from spo_jax.envs.run.observation import OBSERVED
 from spo_jax.envs.run.results import Results
 from spo_jax.envs.run.rollouts import Refusal, Rollouts, Status
 from spo_jax.envs.run.sandbox.jobs import JOB_BYTES, Task, portions
 from spo_jax.envs.run.sandbox.namespace import make_rng
 from spo_jax.envs.run.sandbox.outcome import ChildReport, Ended
-from spo_jax.envs.run.shown import OBSERVED
 from spo_jax.errors import InputError
 from spo_jax.program import Pair, Program
 from spo_jax.seeding import python_rng
@@ -53,6 +53,10 @@ def same(a: Rollouts, b: Rollouts, order: list[int] | None = None) -> None:
 # --- the search -----------------------------------------------------------------------------------
 
 
+def pair_of(destroy: Any, repair: Any) -> OperatorPair:
+    return OperatorPair(Operator(destroy), Operator(repair))
+
+
 def test_a_rollout_follows_the_definition() -> None:
     """Against a plain loop: accept if not worse, z since the last strict improvement."""
     instance = TSP.sample(12, 1, 0)[0]
@@ -60,9 +64,7 @@ def test_a_rollout_follows_the_definition() -> None:
     namespace: dict[str, Any] = {}
     exec(DESTROY + REPAIR, namespace)
     destroy, repair = namespace["destroy"], namespace["repair"]
-    trace = rollout(
-        rules, destroy, repair, (rules.arguments("rows"),) * 2, random.Random(5), make_rng(6), 60
-    )
+    trace = rollout(rules, pair_of(destroy, repair), random.Random(5), make_rng(6), 60)
     rng = make_rng(6)
     tour = list(range(12))
     random.Random(5).shuffle(tour)
@@ -95,15 +97,13 @@ def test_an_equal_tour_is_accepted_but_is_no_improvement() -> None:
     def repair(dist: Any, partial: list, removed: list, z: int, rng: Any) -> Any:
         return (partial + removed)[:: -1 if z % 2 else 1]
 
-    view = rules.arguments("rows")
-    trace = rollout(rules, destroy, repair, (view, view), random.Random(0), None, 80)
+    trace = rollout(rules, pair_of(destroy, repair), random.Random(0), None, 80)
     assert trace.state == list(range(80))
     assert len(set(trace.best_cost)) == 1
 
 
 def test_failures_name_the_role_and_infeasible_steps_can_be_skipped() -> None:
     rules = TSP.rules(TSP.sample(12, 1, 0)[0])
-    view = (rules.arguments("rows"),) * 2
 
     def keep_everything(dist: Any, tour: list, z: int, rng: Any) -> Any:
         return tour, []
@@ -112,13 +112,12 @@ def test_failures_name_the_role_and_infeasible_steps_can_be_skipped() -> None:
         raise KeyError("x" * 10_000)
 
     with pytest.raises(Failure, match="removed no node") as caught:
-        rollout(rules, keep_everything, bad, view, random.Random(0), None, 3)
+        rollout(rules, pair_of(keep_everything, bad), random.Random(0), None, 3)
     assert (caught.value.status, caught.value.role) == (Status.INVALID, "destroy")
     with pytest.raises(Failure, match="KeyError"):
-        rollout(rules, bad, bad, view, random.Random(0), None, 3)
-    trace = rollout(
-        rules, keep_everything, bad, view, random.Random(0), None, 3, skip_infeasible=True
-    )
+        rollout(rules, pair_of(bad, bad), random.Random(0), None, 3)
+    idle = pair_of(keep_everything, bad)
+    trace = rollout(rules, idle, random.Random(0), None, 3, skip_infeasible=True)
     assert trace.state == [0, 1, 2]
 
 
@@ -259,7 +258,7 @@ def test_a_dead_zygote_is_replaced() -> None:
     instances = TSP.sample(14, 2, 0)
     with LocalEvaluator(TSP, workers=2) as e:
         before = e.run([pair()], instances)
-        for worker in e._crew.workers:
+        for worker in e._pool.workers:
             assert worker._process is not None
             worker._process.kill()
             worker._process.wait()
@@ -284,7 +283,7 @@ def test_descriptors_of_any_number_do(first: int) -> None:
 
 def test_the_gate_tells_a_fault_of_the_host_from_a_refusal(monkeypatch: pytest.MonkeyPatch) -> None:
     with LocalEvaluator(TSP, workers=1) as e:
-        [worker] = e._crew.workers
+        [worker] = e._pool.workers
         finish, tries = worker.finish, []
 
         def no_fork() -> Ended:
@@ -345,7 +344,7 @@ def test_forged_reports_are_tampered() -> None:
             + np.array(code, "<i4").tobytes()
         )
         results.record(0, ChildReport(0, Status.OK, "", 0.0, payload))
-        return Status(int(results.status[0, 0]))
+        return Status(int(results.rollouts([0], fail_fast=True).status[0, 0, 0]))
 
     code = rules.encode(start)
     assert record([true] * 3, code) == Status.OK

@@ -8,7 +8,8 @@ import pytest
 from spo_jax.envs.problems import get_problem
 from spo_jax.envs.report.evaluation import evaluate
 from spo_jax.envs.run.adaptive import Adaptation
-from spo_jax.envs.run.evaluator import get_evaluator, require_rollouts, require_searches
+from spo_jax.envs.run.evaluator import require_rollouts, require_searches
+from spo_jax.envs.run.factory import get_evaluator
 from spo_jax.envs.run.local import LocalEvaluator
 from spo_jax.errors import InputError
 from spo_jax.program import Pair, Program
@@ -80,14 +81,14 @@ class Sizeless(Wrapped):
     ],
 )
 def test_an_evaluator_is_what_the_protocol_says(monkeypatch, kind, message):
-    monkeypatch.setattr("spo_jax.envs.run.evaluator.imported", lambda *args, **options: kind)
+    monkeypatch.setattr("spo_jax.registry.imported", lambda *args, **options: kind)
     with pytest.raises(InputError, match=rf"^evaluator 'm:x'.*{message}"):
         get_evaluator("m:x")(TSP, 1, seed=0)
 
 
 def test_an_evaluator_of_ones_own(monkeypatch):
-    assert get_evaluator("local") is LocalEvaluator
-    monkeypatch.setattr("spo_jax.envs.run.evaluator.imported", lambda *args, **options: Wrapped)
+    assert isinstance(get_evaluator("local")(TSP, 1, seed=0), LocalEvaluator)
+    monkeypatch.setattr("spo_jax.registry.imported", lambda *args, **options: Wrapped)
     report = evaluate(PAIR, TSP, ["uniform:8x1"], steps=3, seeds=1, references="none",
                       evaluator=get_evaluator("m:x"))  # fmt: skip
     assert report.sandbox == {"elsewhere": True}

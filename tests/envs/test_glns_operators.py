@@ -8,7 +8,8 @@ import pytest
 from spo_jax.cli import main
 from spo_jax.envs.glns_operators import is_operators, load_each, load_operators
 from spo_jax.envs.problems import get_problem
-from spo_jax.envs.run.adaptive import PLAIN, Adaptation, Outcome
+from spo_jax.envs.run.adaptive import PLAIN, Adaptation
+from spo_jax.envs.run.lns import Outcome
 from spo_jax.envs.run.local import LocalEvaluator
 from spo_jax.envs.run.sandbox.namespace import make_globals, make_rng
 from spo_jax.errors import InputError

@@ -156,11 +156,12 @@ def test_a_zygote_that_dies_when_it_is_ready_is_not_started_for_ever(
     evaluator.close()
 
 
-def test_a_sandbox_that_is_always_killed_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_sandbox_that_is_always_killed_says_so(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / "launch.py").write_text("import os\nos.kill(os.getpid(), 9)\n")
     monkeypatch.setattr(worker_module, "PAUSE", 0.01)
-    with (
-        killing(zygotes, signal.SIGKILL, 0.01),
-        pytest.raises(SandboxUnavailable, match=r"did not start \(6 times\): killed .* SIGKILL"),
-        LocalEvaluator(TSP),
-    ):
+    monkeypatch.setattr(worker_module, "LAUNCHER", tmp_path / "launch.py")
+    words = r"did not start \(6 times\): killed .* SIGKILL"
+    with pytest.raises(SandboxUnavailable, match=words), LocalEvaluator(TSP):
         pass

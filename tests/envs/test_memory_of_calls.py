@@ -9,9 +9,10 @@ import pytest
 from program_collection import CPU_SECONDS, PROBLEMS, good_pair, specimens
 
 from spo_jax.envs.problems import get_problem
-from spo_jax.envs.run import jobwise
+from spo_jax.envs.run import job_evaluator
 from spo_jax.envs.run.local import LocalEvaluator
 from spo_jax.envs.run.rollouts import Rollouts, Status
+from spo_jax.envs.run.sandbox import worker as worker_module
 from spo_jax.envs.run.sandbox.jobs import portions
 from spo_jax.program import Pair, Program
 
@@ -137,7 +138,7 @@ def in_all_companies(name: str, pairs: list[Pair]) -> list[np.ndarray]:
             if workers == 1:
                 turned = e.run(pairs[::-1], instances[::-1], SEEDS[::-1], STEPS, fail_fast=False)
                 found.append(costs(turned)[::-1, ::-1, ::-1])
-                # Instances of other sizes come between, and lie on the board with the others.
+                # Instances of other sizes come between, and lie in the store with the others.
                 other = problem.sample(SIZE + 9, 3, 1)
                 alone = np.full_like(found[0], np.nan)
                 for i, instance in enumerate(instances):
@@ -211,6 +212,18 @@ def test_a_rollout_finds_the_same_memory_wherever_it_stands_in_a_job() -> None:
     for p in range(len(pairs)):
         np.testing.assert_array_equal(found[0][p], found[1][p], err_msg=pairs[p].destroy.source)
         np.testing.assert_array_equal(found[0][p], apart[p], err_msg=pairs[p].destroy.source)
+
+
+@pytest.mark.slow
+def test_a_repeated_task_leaves_the_memory_as_it_was_whatever_the_path(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The path moves all blocks: a fault of the order shows on one path in ten."""
+    own = worker_module.import_path()
+    for k in range(8):
+        path = own + [f"/no/such/{i}" + "y" * (11 * i % 37) for i in range(3 * k)]
+        monkeypatch.setattr(worker_module, "import_path", lambda path=path: path)
+        test_a_rollout_finds_the_same_memory_wherever_it_stands_in_a_job()
 
 
 def test_new_files_on_the_path_change_nothing(
@@ -329,13 +342,13 @@ def deep(levels):
 def test_memory_that_runs_out_in_company_runs_out_alone(monkeypatch) -> None:
     """A shared process that is out of memory decides nothing."""
     seen = []
-    settle = jobwise._settle
+    settle = job_evaluator._settle
 
     def watched(work, ended, results, fail_fast):
         seen.append((work.job.isolate, ended.isolate))
         return settle(work, ended, results, fail_fast)
 
-    monkeypatch.setattr(jobwise, "_settle", watched)
+    monkeypatch.setattr(job_evaluator, "_settle", watched)
     text = """
 def destroy(dist, current_tour, steps_since_improvement, rng):
     large = [0] * 90_000_000

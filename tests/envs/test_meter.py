@@ -9,7 +9,7 @@ from program_collection import PARTNERS, specimens
 
 from spo_jax.envs.kits import load_kit
 from spo_jax.envs.problems import get_problem
-from spo_jax.envs.run.evaluator import get_evaluator
+from spo_jax.envs.run.factory import get_evaluator
 from spo_jax.envs.run.local import LocalEvaluator
 from spo_jax.envs.run.rollouts import Status
 from spo_jax.envs.run.sandbox.meter import LOOP, TICK, Meter, metered

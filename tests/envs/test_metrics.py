@@ -2,6 +2,7 @@
 
 import math
 
+import jax
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -9,10 +10,14 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from spo_jax.envs import metrics
+from spo_jax.envs.gaps import reference_gap
+from spo_jax.envs.scores import EPS
 from spo_jax.errors import InputError
 
 QUICK = settings(max_examples=40, deadline=None)
 NAN = math.nan
+# XLA takes what is below the least normal number for 0.
+NUMBERS = st.floats(-1.0, 1.0).map(lambda x: x if abs(x) > 1e-300 else 0.0)
 
 
 # Plain loops, from left to right. The comparisons below are exact: same bits, not "close".
@@ -43,7 +48,7 @@ def loop_cross_play(payoff):
 def payoffs(draw, least=0):
     rows = draw(st.integers(least, 9))
     columns = draw(st.integers(least, 9))
-    utilities = st.one_of(st.just(NAN), st.floats(-1.0, 1.0), st.sampled_from([0.5, 0.75]))
+    utilities = st.one_of(st.just(NAN), NUMBERS, st.sampled_from([0.5, 0.75]))
     return draw(arrays(np.float64, (rows, columns), elements=utilities))
 
 
@@ -51,12 +56,12 @@ class TestReferenceGap:
     def test_by_hand(self):
         cost = np.array([[11.0, 10.0], [9.0, NAN]])
         # 100 (11-10)/10 = 10; 100 (10-8)/8 = 25; 100 (9-10)/10 = -10; missing
-        got = metrics.reference_gap(cost, np.array([10.0, 8.0]))
+        got = metrics.gap(cost, np.array([10.0, 8.0]))
         np.testing.assert_array_equal(got, [[10.0, 25.0], [-10.0, NAN]])
 
     @pytest.mark.parametrize("reference", [0.0, -5.0, NAN])
     def test_without_a_positive_reference_there_is_no_gap(self, reference):
-        assert np.isnan(metrics.reference_gap(np.array(3.0), np.array(reference)))
+        assert np.isnan(metrics.gap(np.array(3.0), np.array(reference)))
 
     @QUICK
     @given(st.integers(0, 5), st.integers(0, 5), st.data())
@@ -68,7 +73,46 @@ class TestReferenceGap:
         for r, c in np.ndindex(rows, columns):
             if reference[c] > 0:
                 expected[r, c] = 100 * (cost[r, c] - reference[c]) / reference[c]
-        np.testing.assert_array_equal(metrics.reference_gap(cost, reference), expected)
+        np.testing.assert_array_equal(metrics.gap(cost, reference), expected)
+        np.testing.assert_array_equal(reference_gap(cost, reference), expected)  # for NumPy
+
+
+class TestScores:
+    COST = np.array([[10.0, 8.0, 5.0], [0.0, -2.0, -4.0], [4.0, NAN, NAN]])
+
+    def test_by_hand(self):
+        # (10 - 5) / 10; against a start of 0 the guard; missing
+        np.testing.assert_array_equal(metrics.improvement(self.COST), [0.5, 4 / EPS, NAN])
+        # The means of 0.2 and 0.5, of 2 and 4 over the guard
+        anytime = metrics.anytime(self.COST)
+        np.testing.assert_allclose(anytime, [0.35, 3 / EPS, NAN], rtol=1e-15)
+        scores = np.array([[[0.1, 0.2], [0.3, 0.6]], [[0.1, 0.2], [NAN, 0.6]]])
+        expected = [(0.1 + 0.2 + 0.3 + 0.6) / 4, NAN]
+        np.testing.assert_array_equal(metrics.utility(scores), expected)
+
+    @QUICK
+    @given(arrays(np.float64, (5, 2, 3), elements=NUMBERS))
+    def test_utility_is_the_plain_loop_and_maps(self, scores):
+        got = np.asarray(metrics.utility(scores))
+        for one, row in zip(got, scores, strict=True):
+            total = 0.0
+            for value in row.ravel().tolist():
+                total += value
+            assert one == total / 6
+        with jax.enable_x64(True):
+            np.testing.assert_array_equal(jax.vmap(metrics.utility)(scores), got)
+
+
+@pytest.mark.parametrize("name", ["leader_credit", "follower_credit", "cross_play"])
+def test_a_batch_has_the_bits_of_each_alone(name):
+    payoff = np.random.default_rng(1).normal(size=(4, 3, 6, 5))
+    payoff[0, 1, 2] = NAN
+    function = getattr(metrics, name)
+    whole = np.asarray(function(payoff))
+    for place in np.ndindex(4, 3):
+        np.testing.assert_array_equal(whole[place], function(payoff[place]))
+    with jax.enable_x64(True):
+        np.testing.assert_array_equal(jax.vmap(jax.jit(function))(payoff), whole)
 
 
 class TestCredits:

@@ -23,13 +23,13 @@ from program_collection import good_pair
 from spo_jax.envs.problems import get_problem
 from spo_jax.envs.run.adaptive import Adaptation
 from spo_jax.envs.run.cluster import evaluator as module
-from spo_jax.envs.run.evaluator import get_evaluator
+from spo_jax.envs.run.factory import get_evaluator
 from spo_jax.envs.run.local import LocalEvaluator
 from spo_jax.envs.run.operators import AdaptiveRuns
 from spo_jax.envs.run.rollouts import Rollouts
 from spo_jax.errors import InputError, MissingExtra
 from spo_jax.program import Pair, Program
-from spo_jax.search.runs.store import dump
+from spo_jax.runs.database.store import dump
 
 pytestmark = pytest.mark.skipif(
     find_spec("ray") is None, reason="Ray is not installed: pip install 'spo-jax[ray]'"
@@ -253,7 +253,7 @@ def test_a_run_that_is_killed_leaves_nothing_on_the_nodes(
     script.write_text(
         f"import sys; sys.path.insert(0, {mark!r})\n"
         "from spo_jax.envs.problems import get_problem\n"
-        "from spo_jax.envs.run.evaluator import get_evaluator\n"
+        "from spo_jax.envs.run.factory import get_evaluator\n"
         "from spo_jax.program import Pair, Program\n"
         f"destroy, repair = {(good.destroy.source, good.repair.source)!r}\n"
         "pair = Pair(Program('destroy', destroy), Program('repair', repair))\n"

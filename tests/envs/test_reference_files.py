@@ -173,7 +173,7 @@ def test_what_ships_is_of_the_instances_of_today(problem, heuristic):
         if row.name.endswith("@2026"):
             sets.setdefault(int(row.name.split("-")[1]), []).append(row)
     for size, rows in sets.items():
-        instances = problem.sample(size, 32, 2026)  # as docs/results.md has them
+        instances = problem.sample(size, 32, 2026)  # as docs/research/methods_tsp.md has them
         assert [row.digest for row in rows] == [instance.digest for instance in instances]
         assert [row.name for row in rows] == [instance.name for instance in instances]
         for row, instance in zip(rows[:3], instances, strict=False):

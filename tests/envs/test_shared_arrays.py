@@ -13,7 +13,7 @@ from bench.large import proportional, tree
 from spo_jax.envs import shared_arrays
 from spo_jax.envs.problems import get_problem
 from spo_jax.envs.report.solve import solve
-from spo_jax.envs.run.sandbox.board import Board
+from spo_jax.envs.run.sandbox.instance_store import InstanceStore
 from spo_jax.envs.shared_arrays import descriptor_of, empty, mapped, shared
 
 TSP, CVRP, VRPTW = (get_problem(name) for name in ("tsp", "cvrp", "vrptw"))
@@ -23,7 +23,7 @@ TSP, CVRP, VRPTW = (get_problem(name) for name in ("tsp", "cvrp", "vrptw"))
 def small(monkeypatch):
     """Every array is large enough for a file of its own."""
     monkeypatch.setattr(shared_arrays, "LEAST_BYTES", 0)
-    monkeypatch.setattr("spo_jax.envs.run.sandbox.board.LEAST_BYTES", 0)
+    monkeypatch.setattr("spo_jax.envs.run.sandbox.instance_store.LEAST_BYTES", 0)
 
 
 def test_an_array_in_a_file_is_mapped_and_read_alone(small):
@@ -66,14 +66,14 @@ def test_a_search_on_shared_distances_is_the_same(problem, monkeypatch):
     [instance] = problem.sample(40, 1, 3)
     pair = shipped_pair(problem)
     plain = solve(instance, pair, problem, steps=60, workers=2, region=20)
-    monkeypatch.setattr("spo_jax.envs.run.sandbox.board.LEAST_BYTES", 0)
+    monkeypatch.setattr("spo_jax.envs.run.sandbox.instance_store.LEAST_BYTES", 0)
     for given in (instance, replace(instance, dist=shared(instance.dist))):
         found = solve(given, pair, problem, steps=60, workers=2, region=20)
         assert (found.solution, found.cost) == (plain.solution, plain.cost)
 
 
 def test_a_program_cannot_write_to_shared_distances(monkeypatch):
-    monkeypatch.setattr("spo_jax.envs.run.sandbox.board.LEAST_BYTES", 0)
+    monkeypatch.setattr("spo_jax.envs.run.sandbox.instance_store.LEAST_BYTES", 0)
     [instance] = TSP.sample(20, 1, 3)
     before = instance.dist.copy()
     writes = REPAIR.replace("    tour = list", "    dist[0][1] = 5.0\n    tour = list")
@@ -85,18 +85,18 @@ def test_a_program_cannot_write_to_shared_distances(monkeypatch):
 
 
 def test_the_board_holds_an_instance_with_and_without_distances(monkeypatch):
-    monkeypatch.setattr("spo_jax.envs.run.sandbox.board.LEAST_BYTES", 0)
+    monkeypatch.setattr("spo_jax.envs.run.sandbox.instance_store.LEAST_BYTES", 0)
     [instance] = TSP.sample(50, 1, 0)
-    board = Board()
+    store = InstanceStore()
     try:
-        (_, length), descriptor = board.share(instance)
+        (_, length), descriptor = store.share(instance)
         assert length < instance.dist.nbytes
         assert mapped(descriptor).tolist() == instance.dist.ravel().tolist()
-        board.hold([instance])
-        assert board.places[instance.digest][1] > instance.dist.nbytes
-        assert board.share(instance)[0][1] == length
+        store.hold([instance])
+        assert store.places[instance.digest][1] > instance.dist.nbytes
+        assert store.share(instance)[0][1] == length
     finally:
-        board.close()
+        store.close()
 
 
 @pytest.mark.slow

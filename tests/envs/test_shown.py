@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 from spo_jax.envs.problems import get_problem
-from spo_jax.envs.run.lns import rollout
+from spo_jax.envs.run.lns import Operator, OperatorPair, rollout
 from spo_jax.envs.run.local import LocalEvaluator
+from spo_jax.envs.run.observation import HIDDEN, INVERTED, OBSERVED, Shown, fixed, given, of_rollout
 from spo_jax.envs.run.onestep import take_step
 from spo_jax.envs.run.rollouts import Rollouts
-from spo_jax.envs.run.shown import HIDDEN, INVERTED, OBSERVED, Shown, fixed, given, of_rollout
 from spo_jax.errors import InputError
 from spo_jax.program import Pair, Program
 from spo_jax.seeding import python_rng
@@ -95,8 +95,8 @@ def test_a_rollout_shows_it_and_counts_the_truth(shown: Shown, rule: Any) -> Non
         assert z == seen[-1]
         return [partial[0], *removed, *partial[1:]] if z < 3 else [*partial, *removed]
 
-    view = (rules.arguments("rows"),) * 2
-    trace = rollout(rules, destroy, repair, view, random.Random(1), None, STEPS, shown=shown)
+    pair = OperatorPair(Operator(destroy), Operator(repair), shown)
+    trace = rollout(rules, pair, random.Random(1), None, STEPS)
     assert seen == [rule(z, t) for t, z in enumerate(trace.state)]
     fell = np.diff(trace.best_cost) < 0
     assert trace.state == since_the_fall(fell)

@@ -20,12 +20,13 @@ from spo_jax.envs.problems.cvrp.heuristics import clarke_wright, near_savings
 from spo_jax.envs.problems.tsp.heuristics import nearest_neighbor
 from spo_jax.envs.report.reporting import solved_lines
 from spo_jax.envs.report.solve import shipped_pair, solve
-from spo_jax.envs.run.adaptive import Operator, Player
+from spo_jax.envs.run.acceptance import ACCEPTANCES
+from spo_jax.envs.run.adaptive import Portfolio
+from spo_jax.envs.run.lns import Operator, OperatorPair
 from spo_jax.envs.run.local import LocalEvaluator
 from spo_jax.envs.run.sandbox import confine
 from spo_jax.envs.run.sandbox.jobs import Order
-from spo_jax.envs.run.search import ACCEPTANCES, Search, Terms
-from spo_jax.envs.run.shown import OBSERVED
+from spo_jax.envs.run.search import Search, Terms
 from spo_jax.errors import InputError
 
 TSP, CVRP = get_problem("tsp"), get_problem("cvrp")
@@ -53,13 +54,13 @@ def test_the_papers_search_is_a_rollout(problem):
 def searched(problem, instance, programs, steps=200, **terms):
     """A search in this process."""
     known = {"acceptance": "improving", "warmth": 0.0, "region": 0, "stay": 10} | terms
-    players = [Player(Operator(d, "rows"), Operator(r, "rows"), OBSERVED) for d, r in programs]
+    pairs = Portfolio([OperatorPair(Operator(d), Operator(r)) for d, r in programs])
     start = problem.rules(instance.seen()).start(random.Random(0))
     search = Search(
-        problem, instance, players, start, Terms(**known), random.Random(1), random.Random(2)
+        problem, instance, pairs, start, Terms(**known), random.Random(1), random.Random(2)
     )
     assert search.leg(steps, math.inf, lambda done, now: done / steps) == steps
-    return search, players
+    return search, pairs
 
 
 def functions(destroy=DESTROY, repair=REPAIR):
@@ -85,20 +86,20 @@ def test_the_best_is_kept_whatever_is_accepted(acceptance, region):
 
 
 def test_acceptance_by_hand():
-    """Mean edge 10, warmth 2: the temperature falls from 20 to 0.2, the threshold from 20 to 0."""
+    """From 20: the temperature falls from 20 to 0.2, the threshold from 20 to 0."""
     luck = iter([0.60, 0.61, 0.006, 0.007])
-    annealing = ACCEPTANCES["annealing"][0](10.0, 2.0, lambda: next(luck))
+    annealing = ACCEPTANCES["annealing"][0](20.0, lambda: next(luck))
     assert annealing(99.0, 100.0, 50.0, 0.0)  # better: no luck is needed
     assert annealing(110.0, 100.0, 50.0, 0.0)  # exp(-10 / 20) = 0.6065
     assert not annealing(110.0, 100.0, 50.0, 0.0)
     assert annealing(101.0, 100.0, 50.0, 1.0)  # exp(-1 / 0.2) = 0.00674
     assert not annealing(101.0, 100.0, 50.0, 1.0)
-    record = ACCEPTANCES["record-to-record"][0](10.0, 2.0, lambda: 0.0)
+    record = ACCEPTANCES["record-to-record"][0](20.0, lambda: 0.0)
     assert record(119.9, 105.0, 100.0, 0.0)
     assert not record(120.0, 105.0, 100.0, 0.0)
     assert not record(110.0, 105.0, 100.0, 0.5)
     assert record(105.0, 105.0, 100.0, 1.0)
-    improving = ACCEPTANCES["improving"][0](10.0, 2.0, lambda: 0.0)
+    improving = ACCEPTANCES["improving"][0](20.0, lambda: 0.0)
     assert improving(5.0, 5.0, 1.0, 0.0)
     assert not improving(5.1, 5.0, 1.0, 0.0)
 
@@ -108,11 +109,10 @@ def test_weights_follow_success():
     [instance] = TSP.sample(60, 1, 1)
     idle = "def repair(dist, tour, removed, z, rng):\n    return tour + removed\n"
     last = "def destroy(dist, tour, z, rng):\n    return tour[:-1], tour[-1:]\n"
-    _, players = searched(TSP, instance, [functions(last, idle), functions()], steps=400)
-    idle_weight, good_weight = (player.weight for player in players)
+    _, pairs = searched(TSP, instance, [functions(last, idle), functions()], steps=400)
+    idle_weight, good_weight = pairs.weights
     assert idle_weight < 1.0 < good_weight
     assert idle_weight == pytest.approx(0.9**4)  # four segments without a score
-    assert {player.uses for player in players} == {0}
 
 
 def test_a_pair_that_fails_on_parts_alone_goes_on_with_the_whole():

@@ -15,7 +15,7 @@ from spo_jax.envs.problems import get_problem
 from spo_jax.envs.run.local import LocalEvaluator
 from spo_jax.errors import InputError
 from spo_jax.program import Pair, Program, parse_response
-from spo_jax.search.runs.run import load_run
+from spo_jax.runs.run import load_run
 
 NAME = "vrptw:VRPTW"
 C101 = """C101

@@ -7,7 +7,7 @@ import pytest
 from program_collection import good_pair
 
 from spo_jax.envs.problems import get_problem
-from spo_jax.envs.run.jobwise import Work, _settle
+from spo_jax.envs.run.job_evaluator import Work, _settle
 from spo_jax.envs.run.local import LocalEvaluator
 from spo_jax.envs.run.results import Results
 from spo_jax.envs.run.rollouts import Failed, Rollouts, Status

@@ -16,8 +16,8 @@ from spo_jax.envs.problems.alns import Settings as AlnsSettings
 from spo_jax.envs.problems.tsp.alns import alns_search
 from spo_jax.envs.run.adaptive import Adaptation
 from spo_jax.envs.run.local import LocalEvaluator
+from spo_jax.envs.run.observation import HIDDEN
 from spo_jax.envs.run.rollouts import Status
-from spo_jax.envs.run.shown import HIDDEN
 from spo_jax.program import Pair, Program
 
 NAN = math.nan

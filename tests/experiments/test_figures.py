@@ -30,13 +30,13 @@ from common.evaluated import Evaluated
 from spo_jax.envs.problems import get_problem
 from spo_jax.envs.report.intervals import mean_interval
 from spo_jax.envs.run.local import LocalEvaluator
+from spo_jax.envs.run.observation import INVERTED, fixed, given
 from spo_jax.envs.run.rollouts import Status
-from spo_jax.envs.run.shown import INVERTED, fixed, given
 from spo_jax.errors import InputError
 from spo_jax.program import load_pair
-from spo_jax.search.runs.folders import DATABASE
-from spo_jax.search.runs.run import load_run
-from spo_jax.search.runs.store import dump
+from spo_jax.runs.database.store import dump
+from spo_jax.runs.folders import DATABASE
+from spo_jax.runs.run import load_run
 
 NAN = math.nan
 TSP, CVRP = get_problem("tsp"), get_problem("cvrp")
@@ -353,6 +353,7 @@ def copied(run, folder, **settings):
     with contextlib.closing(sqlite3.connect(folder / DATABASE, isolation_level=None)) as db:
         for name, value in settings.items():
             db.execute("UPDATE config SET value = ? WHERE name = ?", (json.dumps(value), name))
+        db.execute("DROP TABLE digests")  # as in a run from before there was one
     return folder
 
 

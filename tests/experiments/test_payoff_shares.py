@@ -10,7 +10,7 @@ import payoff_shares
 import spo_jax
 from spo_jax.errors import InputError
 from spo_jax.search.lab.shares import shares_of
-from spo_jax.search.lab.worlds import Knobs, make_worlds
+from spo_jax.search.lab.worlds import WorldSpec, make_worlds
 
 
 def run(monkeypatch, *arguments):
@@ -43,7 +43,7 @@ def test_instances_are_of_the_sizes_that_the_run_trains_on(tmp_path):
 
 @pytest.mark.long
 def test_a_summary_of_a_known_world():
-    true = make_worlds(Knobs(12, 10, gamma=1, follower_sd=0.5, noise=0), 1).utility[0]
+    true = make_worlds(WorldSpec(12, 10, gamma=1, follower_sd=0.5, noise=0), 1).utility[0]
     rng = np.random.default_rng(0)
     scores = true[..., None, None] + rng.normal(size=(12, 10, 3, 2))
     found = payoff_shares.summary(scores)

@@ -19,7 +19,7 @@ from common.contenders import CONTENDERS, SPO
 from common.runs import CPU
 from spo_jax.envs.problems import get_problem
 from spo_jax.errors import InputError
-from spo_jax.search.runs.run import load_run
+from spo_jax.runs.run import load_run
 
 
 @pytest.fixture

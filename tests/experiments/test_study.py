@@ -20,9 +20,9 @@ from spo_jax.config import Settings
 from spo_jax.errors import InputError
 from spo_jax.presets import settings
 from spo_jax.program import Pair, Program
-from spo_jax.search.runs.folders import DATABASE
-from spo_jax.search.runs.run import load_run
-from spo_jax.search.runs.store import dump
+from spo_jax.runs.database.store import dump
+from spo_jax.runs.folders import DATABASE
+from spo_jax.runs.run import load_run
 
 NAN = math.nan
 NUMBERS = {
@@ -139,7 +139,7 @@ def forget_round(database, number):
     db = sqlite3.connect(database)
     with db:
         for table in ("rounds", "pairs", "members", "failures", "programs", "credits", "cross_play",
-                      "prompts", "samples", "costs", "timings"):  # fmt: skip
+                      "prompts", "samples", "costs", "timings", "digests"):  # fmt: skip
             db.execute(f"DELETE FROM {table} WHERE round = ?", (number,))
     db.close()
 

@@ -18,6 +18,7 @@ import pytest
 
 from spo_jax import presets
 from spo_jax.config import Settings
+from spo_jax.constants import EMBEDDED
 from spo_jax.program import ROLES, Completion, Group, Program, Prompt
 from spo_jax.program.grammar.base import CROSSOVERS, MUTATIONS
 from spo_jax.rl.lora import TARGETS, Adapter
@@ -27,7 +28,6 @@ from spo_jax.rl.vllm.client import Client
 from spo_jax.rl.vllm.policy import VllmPolicy
 from spo_jax.rl.vllm.server import LOG, Started
 from spo_jax.search.writing.prompts import INITIALIZATION, templates_of
-from spo_jax.words import EMBEDDED
 
 PYTHON = os.environ.get("SPO_VLLM_PYTHON")
 MARKS = [

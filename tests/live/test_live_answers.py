@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from spo_jax.cli import main
+from spo_jax.constants import EMBEDDED
 from spo_jax.errors import InputError
 from spo_jax.rl.policy import model_folder
 from spo_jax.rl.request_log import REQUESTS
@@ -16,9 +17,8 @@ from spo_jax.rl.tokens import Tokenizer
 from spo_jax.rl.vllm.client import Client
 from spo_jax.rl.vllm.policy import VllmPolicy
 from spo_jax.rl.vllm.replies import Sampling
-from spo_jax.search.runs.folders import BEST
-from spo_jax.search.runs.store import Store
-from spo_jax.words import EMBEDDED
+from spo_jax.runs.database.store import Store
+from spo_jax.runs.folders import BEST
 from tests.live.serving import (
     MARKS,
     PATIENCE,

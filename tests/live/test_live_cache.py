@@ -1,5 +1,6 @@
 """A real vLLM server that caches the beginnings of prompts: where an adapter's are stale."""
 
+import json
 import shutil
 from pathlib import Path
 
@@ -76,7 +77,7 @@ def exported(policy: VllmPolicy, folder: Path) -> Expected:
 def cached(server: Client, policy: VllmPolicy) -> int:
     """Tokens of the probe that the server need not compute again."""
     body = {"model": "used", "prompt": policy._probe.tokens.tolist(), "max_tokens": 1}
-    found = server._ask("POST", "/v1/completions", body, timeout=PATIENCE)
+    found = json.loads(server._ask("POST", "/v1/completions", body, timeout=PATIENCE).data)
     size = int(found["usage"]["prompt_tokens_details"]["cached_tokens"])
     note(f"{size} of the probe's {len(policy._probe.tokens)} tokens come from the cache")
     return size

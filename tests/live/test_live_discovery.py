@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from spo_jax.search.runs.folders import BEST
+from spo_jax.runs.folders import BEST
 from tests.live.serving import MARKS, PATIENCE, PYTHON, descendants, groups_of, left, note
 
 pytestmark = MARKS
@@ -20,6 +20,8 @@ SPO = [sys.executable, "-m", "spo_jax"]
 def test_a_discovery_learns_through_vllm_and_goes_on_after_a_kill(tmp_path: Path) -> None:
     run = tmp_path / "run"
     line = [*SPO, "discover", "tsp", "--preset", "smoke", "--generator", "vllm", "--rounds", "3"]
+    # Larger than the preset, where all pairs of a round may end at the optimum and teach nothing.
+    line += ["--size", "100"]
     line += ["--vllm-python", str(PYTHON), "--out", str(run)]
     line += ["--vllm-startup", str(PATIENCE), "--request-timeout", str(PATIENCE)]
     began, seen = time.monotonic(), set()

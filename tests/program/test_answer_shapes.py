@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from spo_jax.errors import Rejection
 from spo_jax.program import parse_response
-from spo_jax.program.nouns import Role
+from spo_jax.program.types import Role
 
 SENTENCE = "Remove a random tenth of the tour."
 RETURN = "    return tour[k:], tour[:k]\n"

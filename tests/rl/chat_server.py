@@ -14,14 +14,18 @@ from spo_jax.rl.endpoint import Endpoint
 KEY = "sk-very-secret-0123456789"
 
 
+MODELS = ["fake", "other"]
+
+
 class Server:
     """Chat completions by `reply(body, count)`, `count` being how often that text was asked.
 
-    reply: gives the text of an answer, or (status, message, headers), or None to hang up.
+    reply: gives the text of an answer, a list of several, or (status, message, headers), or None
+    to hang up.
     """
 
     def __init__(self, reply):
-        self.reply = reply
+        self.reply, self.models = reply, MODELS
         self.asked, self.keys, self.in_flight, self.most = [], Counter(), 0, 0
         self._counts, self._lock = Counter(), threading.Lock()
 
@@ -59,12 +63,16 @@ class Server:
         http.wfile.write(data)
 
 
-def completion(text, body):
-    tokens = {"prompt_tokens": len(body["messages"][0]["content"]), "completion_tokens": len(text)}
-    choice = {"index": 0, "finish_reason": "stop", "message": {"role": "assistant"}}
-    choice["message"]["content"] = text
+def completion(found, body):
+    texts = found if isinstance(found, list) else [found]
+    length = sum(map(len, texts))
+    tokens = {"prompt_tokens": len(body["messages"][0]["content"]), "completion_tokens": length}
+    choices = [
+        {"index": i, "finish_reason": "stop", "message": {"role": "assistant", "content": text}}
+        for i, text in enumerate(texts)
+    ]
     return {"id": "1", "object": "chat.completion", "created": 0, "model": "fake-1",
-            "choices": [choice], "usage": tokens}  # fmt: skip
+            "choices": choices, "usage": tokens}  # fmt: skip
 
 
 @contextmanager
@@ -79,6 +87,13 @@ def serving(reply):
                 server.handle(self)
             except (BrokenPipeError, ConnectionResetError):
                 self.close_connection = True
+
+        def do_GET(self):
+            data = json.dumps({"data": [{"id": name} for name in server.models]}).encode()
+            self.send_response(200 if self.path == "/v1/models" else 404)
+            self.send_header("content-length", str(len(data)))
+            self.end_headers()
+            self.wfile.write(data)
 
         def log_message(self, *args):
             pass
@@ -123,3 +138,8 @@ def opened(server, folder, **given):
     endpoint, said = Endpoint(config(server.url(), **given)), []
     endpoint.open(folder, said.append)
     return endpoint, said
+
+
+def several(body, count):
+    """As many answers as were asked for."""
+    return [f"{echo(body, count)} {i}" for i in range(body.get("n", 1))]

@@ -57,11 +57,13 @@ def answer(n: int) -> str:
 BOTH = ("linear_attention", "full_attention")
 
 
-def write(folder: Path, layers: tuple[str, ...] = BOTH, seed: int = 0) -> Path:
+def write(
+    folder: Path, layers: tuple[str, ...] = BOTH, seed: int = 0, family: str = tiny.QWEN3_5
+) -> Path:
     """The folder, made: config, weights in float32, tokenizer and chat template."""
     from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, pre_tokenizers
 
-    config = tiny.config(**SHAPE, num_hidden_layers=len(layers), layer_types=layers)
+    config = tiny.config(family, **SHAPE, num_hidden_layers=len(layers), layer_types=layers)
     model = nnx.eval_shape(lambda: Qwen3_5(config, rngs=nnx.Rngs(0)))
     graph, weights = nnx.split(model)
     rng = np.random.default_rng(seed)

@@ -127,7 +127,8 @@ def test_the_block_is_the_shortest_that_repeats(
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"model_type": "qwen3"}, "model_type is 'qwen3'; only dense Qwen3.5 models are read"),
+        ({"model_type": "llama"}, "model_type is 'llama'; only dense Qwen2, Qwen3 and Qwen3.5"),
+        ({"model_type": ["qwen3"]}, "model_type is ['qwen3']"),
         ({"model_type": "qwen3_5_moe"}, "model_type is 'qwen3_5_moe'"),
         ({"num_hidden_layers": 0}, "layer_types is empty"),
         ({"num_hidden_layers": "8"}, "a value of the wrong type"),
@@ -148,8 +149,9 @@ def test_the_block_is_the_shortest_that_repeats(
         ({"attn_output_gate": False}, "attn_output_gate is False; only True is supported"),
         ({"rope_parameters": None}, "lacks 'rope_theta'"),
         ({"rope_parameters": {"rope_theta": "big"}}, "rope_theta is 'big'; it must be a positive"),
-        ({"rope_parameters": {"rope_type": "yarn", "rope_theta": 1e7}}, "rope_type is 'yarn'"),
-        ({"rope_scaling": {"type": "linear"}, "rope_parameters": None}, "rope_type is 'linear'"),
+        ({"rope_parameters": {"rope_type": "yarn"}}, "rope_parameters has rope_type 'yarn'; only"),
+        ({"rope_scaling": {"type": "linear"}}, "rope_scaling has rope_type 'linear'; only"),
+        ({"rope_parameters": [1e7]}, "a value of the wrong type"),
         ({"text_config": [1]}, "text_config is not a JSON object"),
     ],
 )

@@ -1,5 +1,6 @@
 """The generator that asks an endpoint: what it asks, and what it does without an answer."""
 
+import re
 import threading
 import time
 
@@ -9,9 +10,10 @@ from spo_jax.config import Settings
 from spo_jax.errors import InputError
 from spo_jax.rl.endpoint import GIVE_UP, Endpoint
 from spo_jax.rl.request_log import REQUESTS
-from spo_jax.search.candidates import Answers, written
+from spo_jax.search.sampling.sample import Answers, written
 from tests.rl import chat_server
-from tests.rl.chat_server import KEY, config, echo, opened, prompts, serving, texts
+from tests.rl.chat_server import KEY, config, echo, opened, prompts, serving, several, texts
+from tests.rl.hostile_server import answer, hostile, nested, reset, sends
 
 pytestmark = pytest.mark.usefixtures("chat_key")
 
@@ -33,11 +35,14 @@ def test_answers_come_in_the_order_of_the_prompts():
     ]
     # Each has a seed of its own: samples of one prompt, and prompts with one text.
     assert len({text for group in texts([*found, *other]) for text in group}) == 12
-    body = server.asked[0][1]
+    body = server.asked[-1][1]
     assert {k: body[k] for k in ("model", "temperature", "top_p", "max_tokens")} == {
         "model": "fake", "temperature": 0.5, "top_p": 0.9, "max_tokens": 77,
     }  # fmt: skip
-    assert body.keys() == {"model", "messages", "temperature", "top_p", "max_tokens", "seed"}
+    streamed = {"stream", "stream_options"}
+    assert body.keys() - streamed == {
+        "model", "messages", "temperature", "top_p", "max_tokens", "seed"
+    }  # fmt: skip
     assert server.keys == {f"Bearer {KEY}": 12}
 
 
@@ -68,15 +73,71 @@ def test_leaving_early_stops_asking():
         parts = endpoint.stream(prompts(*map(str, range(50))), 2, seed=0)
         assert any(next(parts) for _ in range(20))
         parts.close()
-        assert not [thread for thread in threading.enumerate() if thread.name == "endpoint"]
-        assert len(server.asked) < 30
+        asked = len(server.asked)
+        time.sleep(0.5)
+        assert len(server.asked) <= asked + 2 < 30  # two may have been on their way
 
 
 def test_no_more_requests_at_a_time_than_allowed():
     three = threading.Barrier(3, timeout=60)  # each answer waits for two more requests
     with serving(lambda body, count: f"x{three.wait()}") as server:
-        Endpoint(config(server.url(), concurrency=3)).generate(prompts(*"abcdef"), 2, seed=0)
+        Endpoint(config(server.url(), concurrency=3)).generate(prompts(*"abcdefghijkl"), 1, seed=0)
     assert (server.most, len(server.asked)) == (3, 12)
+
+
+def sizes(server):
+    return [body.get("n", 1) for _, body in server.asked]
+
+
+def test_answers_to_one_prompt_are_asked_for_in_one_request(tmp_path):
+    with serving(several) as server:
+        endpoint, said = opened(server, tmp_path, concurrency=6)
+        found = endpoint.generate(prompts("a", "b", "b"), 4, seed=1)
+        assert sorted(sizes(server)) == [2, 4, 6]  # no request has more than `concurrency`
+        assert server.most == 1  # 4 + 6 are more than 6
+        assert [len({c.text for c in group}) for group in found] == [4] * 3
+        assert [[c.text[0] for c in group] for group in found] == [["a"] * 4, *[["b"] * 4] * 2]
+        # What the server counted is the sum of what is kept.
+        usages = [c.usage for group in found for c in group]
+        assert sum(usage.prompt_tokens for usage in usages) == 3
+        assert sum(u.completion_tokens for u in usages) == sum(
+            len(c.text) for group in found for c in group
+        )
+        # A group that is partly known is completed.
+        more = endpoint.generate(prompts("a"), 7, seed=1)
+        assert (texts(more)[0][:4], sizes(server)[3:]) == (texts(found)[0], [3])
+        new, _ = opened(server, tmp_path)
+        assert texts(new.generate(prompts("a"), 7, seed=1)) == texts(more)
+    assert said == []
+
+
+@pytest.mark.parametrize(
+    ("most", "refusal"),
+    [
+        (1, ""),
+        (3, ""),
+        (3, "n_cmpl cannot be greater than the number of slots, please increase -np"),
+        (1, "'n' : number must be at most 1 with this model"),
+    ],
+)
+def test_an_endpoint_that_gives_fewer_is_asked_for_fewer(tmp_path, most, refusal):
+    def reply(body, count):
+        if refusal and body.get("n", 1) > most:
+            return 400, refusal, {}
+        return several(body, count)[:most]
+
+    with serving(reply) as server:
+        endpoint, said = opened(server, tmp_path, concurrency=12)
+        found = endpoint.generate(prompts("a", "b"), 12, seed=0)
+        few, asked = sizes(server), len(server.asked)
+        again = opened(server, tmp_path)[0].generate(prompts("a", "b"), 12, seed=0)
+        assert texts(again) == texts(found)
+        assert len(server.asked) == asked
+    assert [len({c.text for c in group}) for group in found] == [12, 12]
+    assert sum(n for n in few if n <= most) + (0 if refusal else most) == 24
+    number = "one answer" if most == 1 else f"{most} answers"
+    assert len(said) == 1
+    assert said[0].startswith(f"The endpoint gives {number} per request; ")
 
 
 def test_what_fails_once_is_asked_again_and_not_before_it_may():
@@ -207,3 +268,42 @@ def test_an_answer_without_text_or_count_is_an_answer(monkeypatch):
     numbers = written([Answers(prompts("a")[0], found[0], (None,))], Settings())
     assert found[0][0].text == ""
     assert {k: v for k, v in numbers.items() if v} == {"destroy/cut": 1, "destroy/uncounted": 1}
+
+
+# --- before the first request ---------------------------------------------------------------------
+
+
+def test_a_greeting_says_whether_the_endpoint_answers_and_has_the_model():
+    with serving(echo) as server:
+        url = server.url()
+        assert Endpoint(config(url)).greeting() == f"{url} answers and has fake"
+        server.models = [f"m{i}" for i in range(7)]
+        line = f"{url} answers, but does not list the model fake; it lists m0, m1, m2, m3, m4"
+        assert Endpoint(config(url)).greeting() == f"{line} and 2 more"
+        server.models = []
+        assert Endpoint(config(url)).greeting() == ""
+        assert server.asked == []
+    assert Endpoint(config(url)).greeting().startswith(f"{url} cannot be reached (")
+
+
+@pytest.mark.parametrize(
+    ("act", "said"),
+    [
+        (sends(answer({}, "404 No")), "$"),
+        (sends(answer({"data": 3})), "$"),
+        (sends(answer(b"<html>")), "$"),
+        (sends(answer(nested().encode())), "$"),
+        (sends(answer({"data": [{"id": ["x"]}, {"id": "x" * 10**6}]})), "$"),
+        (sends(answer({"error": KEY}, "401 No")), " refuses the key .401.: put a valid one into "),
+        (sends(answer({"data": [{"id": f"{KEY} \x1b[31m"}]})), r" answers, .* it lists \.\.\."),
+        (lambda peer: peer.wait(), " does not say within 0.5 s which models it has$"),
+        (reset, r" broke off, or answered with invalid HTTP \("),
+    ],
+)
+def test_a_greeting_of_any_server_is_a_line_without_the_key(act, said):
+    with hostile(act) as server:
+        line = Endpoint(config(server.url(), request_timeout=0.5, retries=3)).greeting()
+        assert len(server.requests) == 1
+    assert re.match(said if said == "$" else re.escape(server.url()) + said, line)
+    assert KEY not in line
+    assert line.isprintable()

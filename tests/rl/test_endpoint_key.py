@@ -1,6 +1,5 @@
-"""The key is in nothing that is kept or shown, wherever and however an endpoint says it."""
+"""The key is in nothing that is kept or shown, wherever an endpoint says it."""
 
-import base64
 import itertools
 import json
 import re
@@ -9,12 +8,11 @@ import pytest
 
 from spo_jax.cli import main
 from spo_jax.errors import InputError
-from spo_jax.rl.access import cleaned
 from spo_jax.rl.request_log import REQUESTS
-from spo_jax.search.runs.folders import MANIFEST
+from spo_jax.runs.folders import MANIFEST
 from tests.rl.chat_server import KEY, opened, prompts
-from tests.rl.disguises import WAYS, leaks
 from tests.rl.hostile_server import answer, chat, hostile, sends
+from tests.rl.keys import WAYS, leaks
 from tests.rl.test_endpoint_hostile import FINE, LOST
 from tests.rl.test_endpoint_runs import programs
 
@@ -24,30 +22,6 @@ pytestmark = pytest.mark.usefixtures("chat_key")
 @pytest.mark.parametrize("name", WAYS)
 def test_the_ways_hold_the_key(name):
     assert leaks(f"some {WAYS[name](KEY)} text")
-
-
-@pytest.mark.timeout(60)  # what takes the square of a text's length takes a quarter of an hour
-@pytest.mark.parametrize(
-    "part",
-    [
-        "\\",
-        "\\\\u{",
-        "\\u{0",
-        "&",
-        "&amp;",
-        "%25",
-        "=\r",
-        "\u0315\u0316",
-        "\ufdfa",
-        "a\u0301",
-        "\u0301a",
-    ],
-)
-def test_no_text_takes_long_to_clean(part):
-    for text in (part * (140_000 // len(part)), part[0] * 70_000 + part[-1] * 70_000):
-        assert cleaned(text) == text
-    assert KEY not in cleaned(part * 1000 + KEY)
-    assert cleaned("x" * 300_000) != "x" * 300_000
 
 
 def everywhere(way):
@@ -104,7 +78,7 @@ def test_the_key_is_nowhere(tmp_path, way, capsys, caplog):
     lines = (tmp_path / REQUESTS).read_text().splitlines()
     assert len(lines) == len(places)
     shown += [*lines, *capsys.readouterr(), *(record.getMessage() for record in caplog.records)]
-    assert {text: leaks(text) for text in shown if leaks(text)} == {}
+    assert not [text for text in shown if leaks(text)]
 
 
 def test_what_is_no_key_is_left_as_it_is(tmp_path, monkeypatch):
@@ -120,7 +94,7 @@ def test_what_is_no_key_is_left_as_it_is(tmp_path, monkeypatch):
 def test_settings_that_a_run_keeps_hold_no_key(tmp_path):
     for setting in (
         {"model": f"a-{KEY}"},
-        {"request_extra": json.dumps({"key": base64.b64encode(KEY.encode()).decode()})},
+        {"request_extra": json.dumps({"key": f"x{KEY.upper()}"})},
     ):
         (name,) = setting
         with (
@@ -139,6 +113,8 @@ def test_a_whole_run_holds_no_key_and_ends_in_a_sentence(tmp_path, capfd, rotten
     asked = itertools.count()  # a few failures before the first answer would end the run
 
     def act(peer):
+        if peer.request.startswith(b"GET "):
+            return peer.send(answer({"data": [{"id": word} for word in ways]}))
         _, _, body = peer.request.partition(b"\r\n\r\n")
         body = json.loads(body)
         if next(asked) >= 8 and rotten and body["seed"] % 2:
@@ -164,7 +140,7 @@ def test_a_whole_run_holds_no_key_and_ends_in_a_sentence(tmp_path, capfd, rotten
     files = [path for path in run.rglob("*") if path.is_file()]
     assert {MANIFEST, REQUESTS, "log.txt"} <= {path.name for path in files}
     texts = [path.read_bytes().decode("latin-1") for path in files]
-    assert [found for text in [*texts, out, err] for found in leaks(text)] == []
+    assert not any(leaks(text) for text in [*texts, out, err])
     said = [json.loads(line) for line in (run / REQUESTS).read_text().splitlines()]
     assert len([entry for entry in said if "error" not in entry]) > 5
     assert not rotten or len({entry["error"] for entry in said if "error" in entry}) > 3

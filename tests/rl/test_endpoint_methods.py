@@ -63,7 +63,7 @@ def discover(method, folder, **settings):
             "tsp", preset="smoke", path=folder, generator="openai", base_url=server.url(),
             model="fake", method=method, method_settings=settings, pairs=20, size=8, instances=1,
             steps=4, finalists=0, select="utility", population_size=4, workers=1, concurrency=1,
-            temperature=1.0, retries=0, verbose=False,
+            temperature=1.0, retries=0, verbose=False, prompts_style="paper", mend=0,
         )  # fmt: skip
     return run, script.asked
 

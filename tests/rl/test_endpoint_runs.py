@@ -14,17 +14,17 @@ from spo_jax import presets
 from spo_jax.cli import main
 from spo_jax.config import Settings
 from spo_jax.envs.problems import get_problem
-from spo_jax.errors import InputError, MissingExtra
+from spo_jax.errors import InputError
 from spo_jax.program import ROLES
-from spo_jax.rl.access import ENDPOINT_KEYS, address
 from spo_jax.rl.endpoint import Endpoint
 from spo_jax.rl.request_log import REQUESTS, RequestLog, requests
+from spo_jax.rl.web import ENDPOINT_KEYS, address
+from spo_jax.runs.database.store import Store, dump
+from spo_jax.runs.folders import BEST
+from spo_jax.runs.manifest import check_model, model_of
+from spo_jax.runs.run import load_run
 from spo_jax.search.plugins import writer_and_learner
 from spo_jax.search.rounds import NoUpdate
-from spo_jax.search.runs.folders import BEST
-from spo_jax.search.runs.manifest import check_model, model_of
-from spo_jax.search.runs.run import load_run
-from spo_jax.search.runs.store import Store, dump
 from spo_jax.search.writing.grammar import answer
 from spo_jax.seeding import python_rng
 from tests.rl.chat_server import KEY, config, echo, opened, prompts, serving, texts
@@ -149,12 +149,6 @@ def test_a_model_for_a_preset_of_an_endpoint_is_one_there(tmp_path):
         '[generator]\nname = "openai"\nmodel = "small"\n[endpoint]\nbase_url = "http://x/v1"\n'
     )
     assert presets.settings("tsp", str(preset), model="large").generator.name == "openai"
-
-
-def test_without_the_package_the_extra_is_named(monkeypatch):
-    monkeypatch.setitem(sys.modules, "openai", None)
-    with pytest.raises(MissingExtra, match=re.escape("pip install 'spo-jax[openai]'")):
-        Endpoint(config("http://x/v1"))
 
 
 def test_addresses():

@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 
 from spo_jax.config import FIELDS, Settings
+from spo_jax.config.fields import choices
 from spo_jax.errors import InputError
-from spo_jax.knobs import choices
 from spo_jax.program import Group, Prompt, parse_response
 from spo_jax.rl import policy as module
 from spo_jax.rl.backend import devices, keep_compiled

@@ -85,7 +85,7 @@ def test_a_call_within_another_goes_first_and_both_keep_the_limit(tmp_path):
             target=lambda: done.extend(endpoint.generate([LATER] * 3, 1, 1)), daemon=True
         )
         inner.start()
-        while not endpoint.slots._waiting:  # it is there, and both slots are taken
+        while len(endpoint.slots._waiting) < 2:  # both calls wait, and both slots are taken
             inner.join(0.01)
         for _ in range(2):  # two answers of the outer call make room for all of the inner one
             held.release()

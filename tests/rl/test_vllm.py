@@ -18,8 +18,10 @@ from spo_jax.rl.qwen3_5 import named_config
 from spo_jax.rl.tokens import Tokenizer
 from spo_jax.rl.vllm.client import Cache, Client
 from spo_jax.rl.vllm.policy import VllmPolicy, states_of
-from spo_jax.rl.vllm.replies import Lost, Sampling, read_choice
+from spo_jax.rl.vllm.replies import Sampling, read_choice
 from spo_jax.rl.vllm.sampler import AT_ONCE, MOST, at_once
+from spo_jax.rl.web import Lost, Reply
+from tests.rl import tiny
 from tests.rl.vllm_home import PROMPTS, Home, N, groups, learn, trained
 
 # --- answers --------------------------------------------------------------------------------------
@@ -80,6 +82,7 @@ def test_a_system_message_and_a_warmer_draw(home: Home, monkeypatch: pytest.Monk
 
 def test_prompts_at_a_time_follow_from_the_cache() -> None:
     assert states_of(named_config("9B")) == 3
+    assert states_of(tiny.config("qwen3")) == 0
     cache = Cache(1200, 528)  # an A100 of 40 GB beside the 9B: 6 blocks of tokens, 3 of states
     assert at_once(cache, 3, 6, 1500 + 1200) == 1200 // 9 // 6 == 22
     assert at_once(cache, 3, 6, 6 * 528) == 22
@@ -132,7 +135,7 @@ def test_what_metrics_say_of_the_cache(
     monkeypatch: pytest.MonkeyPatch, said: str, found: Cache | None
 ) -> None:
     text = f"# HELP\nvllm:other 1.0\n{said}\nvllm:more 2.0\n".encode()
-    monkeypatch.setattr(Client, "_bytes", lambda *given, **more: text)
+    monkeypatch.setattr(Client, "_ask", lambda *given, **more: Reply(200, {}, text))
     assert Client("http://127.0.0.1:1").cache() == found
 
 

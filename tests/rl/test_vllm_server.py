@@ -16,7 +16,7 @@ from spo_jax.cli import main
 from spo_jax.errors import InputError
 from spo_jax.rl.vllm.client import Client
 from spo_jax.rl.vllm.server import LOG, LORAS, check_version, command, free_port, version
-from spo_jax.search.runs.manifest import model_of, other_software, versions
+from spo_jax.runs.manifest import model_of, other_software, versions
 from tests.rl.vllm_home import PROMPTS, Home, N, learn, left
 
 # --- a server of somebody else --------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""Tiny Qwen3.5 models, in transformers and loaded into ours, whose every weight matters.
+"""Tiny Qwen models, in transformers and loaded into ours, whose every weight matters.
 
 transformers starts norms at zero or one and matrices so small that a wrong sublayer would hardly
 show. Here logits are of order one and so is what each sublayer does to them.
@@ -18,20 +18,23 @@ from flax import nnx
 from spo_jax.rl.qwen3_5 import Qwen3_5, Qwen3_5Config, load_pretrained
 from tests.oracles import oracle
 
-SHAPE: dict[str, Any] = {
+SIZES: dict[str, Any] = {
     "vocab_size": 256,
     "hidden_size": 64,
     "intermediate_size": 128,
-    "num_hidden_layers": 8,
     "num_attention_heads": 4,
     "num_key_value_heads": 2,
+    "max_position_embeddings": 512,
+    "tie_word_embeddings": False,
+}
+SHAPE: dict[str, Any] = {
+    **SIZES,
+    "num_hidden_layers": 8,
     "head_dim": 32,
     "linear_num_key_heads": 2,
     "linear_num_value_heads": 4,
     "linear_key_head_dim": 16,
     "linear_value_head_dim": 16,
-    "max_position_embeddings": 512,
-    "tie_word_embeddings": False,
     "rope_parameters": {
         "rope_type": "default",
         "rope_theta": 1e7,
@@ -42,6 +45,22 @@ SHAPE: dict[str, Any] = {
 }
 """Two blocks of three delta nets and one full attention."""
 
+ROPE = {"rope_parameters": {"rope_type": "default", "rope_theta": 1e4}}
+QWEN3_5 = "qwen3_5_text"
+SHAPES: dict[str, dict[str, Any]] = {
+    "qwen2": {**SIZES, **ROPE, "num_hidden_layers": 3},
+    "qwen3": {**SIZES, **ROPE, "num_hidden_layers": 3, "head_dim": 32},
+    QWEN3_5: SHAPE,
+}
+"""By model_type. A head of the qwen2 has 64 / 4 dimensions, of the others twice as many."""
+
+CLASSES = {
+    "qwen2": ("Qwen2ForCausalLM", "Qwen2Config"),
+    "qwen3": ("Qwen3ForCausalLM", "Qwen3Config"),
+    QWEN3_5: ("Qwen3_5ForCausalLM", "Qwen3_5TextConfig"),
+}
+"""transformers' classes of model and config."""
+
 VISION = {
     "depth": 1,
     "hidden_size": 32,
@@ -51,16 +70,18 @@ VISION = {
 }
 
 
-def config(**changes: Any) -> Qwen3_5Config:
-    """Our config of `SHAPE` with some entries changed; needs neither torch nor transformers."""
+def config(model_type: str = QWEN3_5, **changes: Any) -> Qwen3_5Config:
+    """Our config of a family's shape, some entries changed; without torch and transformers."""
     with tempfile.TemporaryDirectory() as folder:
-        values = {"model_type": "qwen3_5_text", **SHAPE, **changes}
+        values = {"model_type": model_type, **SHAPES[model_type], **changes}
         Path(folder, "config.json").write_text(json.dumps(values))
         return Qwen3_5Config.from_json(folder)
 
 
-def torch_model(seed: int = 0, multimodal: bool = False, **changes: Any) -> Any:
-    """transformers' Qwen3_5ForCausalLM in float32, a fresh one.
+def torch_model(
+    seed: int = 0, multimodal: bool = False, model_type: str = QWEN3_5, **changes: Any
+) -> Any:
+    """transformers' model for text in float32, a fresh one.
 
     multimodal: Qwen3_5ForConditionalGeneration with the same text model in it.
     """
@@ -72,14 +93,15 @@ def torch_model(seed: int = 0, multimodal: bool = False, **changes: Any) -> Any:
         both = {"text_config": {**SHAPE, **values}, "vision_config": VISION}
         model = hf.Qwen3_5ForConditionalGeneration(hf.Qwen3_5Config(**both, **tied))
     else:
-        model = hf.Qwen3_5ForCausalLM(hf.Qwen3_5TextConfig(**SHAPE | values))
+        model_class, config_class = (getattr(hf, name) for name in CLASSES[model_type])
+        model = model_class(config_class(**SHAPES[model_type] | values))
     randomise(model, seed)
     return model.eval()
 
 
 def randomise(model: Any, seed: int) -> None:
-    """Norms and time steps around their initial values, memories that fade over 1 to 100 tokens,
-    matrices and convolutions that keep the size of what passes through them.
+    """Norms, biases and time steps around their initial values, memories that fade over 1 to 100
+    tokens, matrices and convolutions that keep the size of what passes through them.
 
     A delta net's output norm may blow up rounding errors of a head that is nearly silent. So what
     a layer adds is kept below the embedding that it is added to.

@@ -12,13 +12,15 @@ import spo_fakes
 from spo_fakes import CODE, Evaluator, small
 
 from spo_jax.envs.problems import get_problem
-from spo_jax.program import ROLES, Completion
+from spo_jax.program import ROLES, Completion, Program
+from spo_jax.runs.database.digests import seal
+from spo_jax.runs.database.store import Store
+from spo_jax.runs.database.tables import MEMBERS, PROGRAMS, ProgramRow, program_id
+from spo_jax.runs.loop import discover
+from spo_jax.runs.run import Run, load_run
 from spo_jax.search.parts import Parts
+from spo_jax.search.population import Member
 from spo_jax.search.rounds import Failure
-from spo_jax.search.runs.run import Run, load_run
-from spo_jax.search.runs.store import Store
-from spo_jax.search.runs.tables import identity
-from spo_jax.search.spo import discover
 
 BAD = "<script>alert(1)</script><img src=x onerror=alert(2)>"
 HIDDEN = "\u202eevil\u2066\u200b\x07"
@@ -86,21 +88,21 @@ def overloaded(
             for n in range(generations):
                 source, strategy = sources[n % len(sources)], f"{ANSI} {HIDDEN} {BAD} {n}"
                 number = 1 + n * rounds // generations
-                named = json.dumps(earlier[-1:] + earlier[: parents - 1])
+                named = (*earlier[-1:], *earlier[: parents - 1])
                 digest = f"{role}{n:028d}"
-                key = identity(role, source, strategy, named, BAD[:20], "", "")
+                program = Program(role, source, strategy, named, BAD[:20])
                 name = f"{role[0].upper()}{number}.{n + 10_000}"
-                db.execute(
-                    "INSERT INTO programs VALUES (?, ?, ?, ?, '', ?, ?, ?, ?, '', ?)",
-                    (key, number, role, digest, BAD[:20], named, strategy, source, name),
-                )
-                db.execute("INSERT INTO members VALUES (?, ?, ?, ?, 0.5, ?)",
-                           (number, role, 1000 + n, key, number))  # fmt: skip
+                key = program_id(program)
+                PROGRAMS.insert(db, [ProgramRow(key, number, digest, program, name)])
+                member = Member(program, 0.5, number)
+                MEMBERS.insert(db, [member], round=number, role=role, rank=1000 + n)
                 earlier.append(digest)
                 best[role] = key
         db.execute("UPDATE rounds SET best_utility = 0.9, best_round = ?, best_destroy = ?,"
                    " best_repair = ? WHERE round = ?",
                    (rounds, best["destroy"], best["repair"], rounds))  # fmt: skip
+        db.execute("DROP TABLE digests")
+        seal(db)
         db.commit()
     manifest = json.loads((path / "manifest.json").read_text())
     (path / "manifest.json").write_text(json.dumps(manifest | {"rounds": rounds}))

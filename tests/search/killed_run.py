@@ -14,7 +14,8 @@ from typing import Any
 
 from spo_jax.cli import main
 from spo_jax.rl import checkpoint, learning, policy
-from spo_jax.search.runs import progress, store
+from spo_jax.runs.database import store
+from spo_jax.runs.display import progress
 
 
 class Killer:

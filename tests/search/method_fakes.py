@@ -9,10 +9,10 @@ from spo_fakes import Evaluator, Generator, answer, number_in, small
 from spo_jax.envs.problems import get_problem
 from spo_jax.envs.run.rollouts import Status
 from spo_jax.program import ROLES, Completion, Pair, Program
-from spo_jax.search.methods import get_method
+from spo_jax.runs.loop import discover
+from spo_jax.search.method import method_of
 from spo_jax.search.parts import Parts
 from spo_jax.search.rounds import Individual
-from spo_jax.search.spo import discover
 
 
 def program(role, n, words="radial"):
@@ -73,7 +73,7 @@ def run(method, *, state=None, generator=None, evaluator=None, **settings):
     config = small(method=method, **settings)
     parts = Parts(config, get_problem("tsp"), evaluator or Evaluator(), generator or Generator())
     rounds = []
-    end = discover(parts, state, rounds.append, get_method(config))
+    end = discover(parts, state, rounds.append, method_of(config))
     return rounds, end, parts
 
 

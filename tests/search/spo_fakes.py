@@ -21,11 +21,11 @@ from spo_jax.envs.run.operators import AdaptiveRuns
 from spo_jax.envs.run.rollouts import Refusal, Rollouts, Status
 from spo_jax.generator import Generator as BaseGenerator
 from spo_jax.program import Completion, Pair, Program
+from spo_jax.runs.loop import discover
 from spo_jax.search.credit import Payoff
 from spo_jax.search.parts import Parts
 from spo_jax.search.population import Member
 from spo_jax.search.rounds import Observer, Updater
-from spo_jax.search.spo import discover
 
 CODE = {
     "destroy": "def destroy(dist, current_tour, steps_since_improvement, rng):\n"
@@ -195,6 +195,17 @@ def payoff_with(utility, destroys, repairs, *rest, **options):
     return Payoff(utility, tuple(program("destroy", d) for d in destroys), rows, *rest, **options)
 
 
+class Stop(Observer):
+    """Ends a run at a stage of a round, as Ctrl-C does."""
+
+    def __init__(self, number: int, name: str):
+        self.at = (number, name)
+
+    def stage(self, number: int, name: str, total: int) -> None:
+        if (number, name) == self.at:
+            raise KeyboardInterrupt
+
+
 # --- the script -----------------------------------------------------------------------------------
 
 
@@ -213,8 +224,8 @@ class Killer(Observer):
 
 
 def main(folder, rounds, moment=""):
-    from spo_jax.search.runs.folders import CHECKPOINTS
-    from spo_jax.search.runs.store import Store
+    from spo_jax.runs.database.store import Store
+    from spo_jax.runs.folders import CHECKPOINTS
 
     config = small(rounds=int(rounds))
     killer, learner = Killer(moment), Learner()

@@ -12,13 +12,13 @@ from spo_jax import load_run
 from spo_jax.cli import main
 from spo_jax.envs.problems import get_problem
 from spo_jax.errors import InputError
+from spo_jax.runs.budget import USED, Budget, Spent
+from spo_jax.runs.database.store import dump
+from spo_jax.runs.database.tables import connect
+from spo_jax.runs.discover import discover
+from spo_jax.runs.folders import DATABASE
 from spo_jax.search.instances import training_instances, validation_instances
 from spo_jax.search.rounds import Best, Observer
-from spo_jax.search.runs.budget import USED, Budget, Spent
-from spo_jax.search.runs.discover import discover
-from spo_jax.search.runs.folders import DATABASE
-from spo_jax.search.runs.store import dump
-from spo_jax.search.runs.tables import connect
 from spo_jax.search.validation import controls_wanted, validate, work_of
 
 TSP = get_problem("tsp")

@@ -9,8 +9,8 @@ from importlib.resources import files
 
 import pytest
 
-from spo_jax.search.runs.report import changes
-from spo_jax.search.runs.report.changes import Changes, differences
+from spo_jax.runs.report import changes
+from spo_jax.runs.report.changes import Changes, differences
 
 
 def in_common(a: list[str], b: list[str]) -> int:
@@ -110,7 +110,7 @@ def test_a_long_diff_is_cut() -> None:
 
 @pytest.mark.skipif(shutil.which("node") is None, reason="there is no Node.js to run the script")
 def test_the_script_of_the_page_does_the_same() -> None:
-    script = (files("spo_jax.search.runs.report") / "page.js").read_text()
+    script = (files("spo_jax.runs.report") / "page.js").read_text()
     functions = script[script.index("const MOST") : script.index("function diff(")]
     asked = [["\n".join(each) for each in texts(seed)] for seed in range(200)]
     asked.append(["a\n" * 100_000, "b\n" * 100_000])

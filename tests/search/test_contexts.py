@@ -13,12 +13,12 @@ from spo_jax.envs.problems import get_problem
 from spo_jax.errors import InputError
 from spo_jax.program import Completion, Prompt
 from spo_jax.program.grammar.base import MUTATIONS
-from spo_jax.search.candidates import Answers, written
 from spo_jax.search.contexts import PromptMaker
 from spo_jax.search.credit import Credits
 from spo_jax.search.groups import follower_groups, leader_groups
-from spo_jax.search.plugins import get_generator
+from spo_jax.search.plugins import GENERATORS
 from spo_jax.search.rounds import Observer, Played
+from spo_jax.search.sampling.sample import Answers, written
 from spo_jax.search.writing.prompts import INITIALIZATION, Templates, built_in, templates_of
 
 # --- prompts that are too long --------------------------------------------------------------------
@@ -195,7 +195,7 @@ def test_a_run_asks_a_form_of_the_users_own(tmp_path):
     assert {prompt.role for prompt in asked if prompt.form == "trio"} == {"repair"}
     assert {len(prompt.parents) for prompt in asked if prompt.form == "trio"} == {3}
     assert any(program.form == "trio" for done in rounds for program in done.programs)
-    grammar = get_generator("grammar")
+    grammar = GENERATORS["grammar"]
     with pytest.raises(InputError, match="unknown prompt form 'trio': the grammar knows only"):
         grammar.generate([prompt for prompt in asked if prompt.form == "trio"], 1, 0)
 

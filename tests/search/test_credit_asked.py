@@ -12,25 +12,24 @@ from spo_jax.envs.problems import get_problem
 from spo_jax.envs.run.rollouts import Status
 from spo_jax.errors import InputError
 from spo_jax.program import Pair, Program
+from spo_jax.runs.database.digests import require_intact
+from spo_jax.runs.database.store import Store
+from spo_jax.runs.loop import discover
+from spo_jax.runs.run import load_run
 from spo_jax.search.credit import (
-    SCHEMES,
+    CREDITS,
     Credits,
     CrossPlay,
     Payoff,
     asking,
-    get_credit,
     pairs_asked,
     stackelberg,
 )
 from spo_jax.search.parts import Parts
 from spo_jax.search.rounds import State
-from spo_jax.search.runs.intact import require_intact
-from spo_jax.search.runs.run import load_run
-from spo_jax.search.runs.store import Store
-from spo_jax.search.spo import discover
 
 NAN = math.nan
-ASKING = [name for name, scheme in SCHEMES.items() if hasattr(scheme, "asks")]
+ASKING = [name for name, scheme in CREDITS.items() if hasattr(scheme, "asks")]
 
 
 def destroy(name):
@@ -56,7 +55,7 @@ def payoff_of(utility, rows, *, before=None, asked=None):
 
 
 def asked_for(name, payoff, top=2):
-    pairs = pairs_asked([get_credit(name)], payoff, top)
+    pairs = pairs_asked([CREDITS[name]], payoff, top)
     return [(pair.destroy.source, pair.repair.source) for pair in pairs]
 
 
@@ -73,7 +72,7 @@ class TestByHand:
     def test_counterfactual(self):
         payoff = payoff_of(UTILITY, ROWS, before=BEFORE)
         assert asked_for("counterfactual", payoff) == [("best", "r"), ("best", "s"), ("best", "u")]
-        credits = get_credit("counterfactual")(
+        credits = CREDITS["counterfactual"](
             payoff_of(UTILITY, ROWS, before=BEFORE, asked=ASKED), top=2
         )
         # The best two of d are s and r: (0.7 - 0.5 + 0.5 - 0.1) / 2; of e u alone: 0.6 - 0.2.
@@ -88,14 +87,14 @@ class TestByHand:
     def test_a_pair_with_the_reference_that_failed_counts_as_the_mean_of_the_others(self):
         asked = ASKED | {("best", "u"): NAN}
         payoff = payoff_of(UTILITY, ROWS, before=BEFORE, asked=asked)
-        found = get_credit("counterfactual")(payoff, top=2).leader
+        found = CREDITS["counterfactual"](payoff, top=2).leader
         np.testing.assert_allclose(found, [0.3, 0.6 - (0.1 + 0.5 + 0.3) / 3, NAN])
 
     @pytest.mark.parametrize("name", ["counterfactual", "fair-parent"])
     def test_without_a_population_it_is_the_papers(self, name):
         payoff = payoff_of(UTILITY, ROWS)
         assert asked_for(name, payoff) == []
-        found, paper = get_credit(name)(payoff, top=2), stackelberg(payoff, top=2)
+        found, paper = CREDITS[name](payoff, top=2), stackelberg(payoff, top=2)
         np.testing.assert_array_equal(found.leader, paper.leader)
         np.testing.assert_array_equal(found.follower, paper.follower)
 
@@ -103,7 +102,7 @@ class TestByHand:
         payoff = payoff_of(UTILITY, ROWS, before=BEFORE)
         assert set(asked_for("shapley", payoff)) == {*ASKED, ("best", "good")}
         payoff = payoff_of(UTILITY, ROWS, before=BEFORE, asked=ASKED)
-        credits = get_credit("shapley")(payoff, top=2)
+        credits = CREDITS["shapley"](payoff, top=2)
         # With 0.4 for the references: d adds (0.6 - 0.4 + (0.2 + 0.4) / 2) / 2 with s and r, and e
         # (0.2 - 0.4 + 0.4) / 2 with u. r adds (0.1 - 0.4 + 0.5 - 0.6) / 2, and so on.
         np.testing.assert_allclose(credits.leader, [0.25, 0.1, NAN], atol=1e-15)
@@ -111,11 +110,11 @@ class TestByHand:
         np.testing.assert_allclose(credits.follower, expected, atol=1e-15)
         np.testing.assert_allclose(credits.selected_by.leader, [0.6, 0.6, NAN])
         # What both earn of a pair is all that it has over the references.
-        assert get_credit("shapley")(payoff, top=1).leader[0] == pytest.approx(0.7 - 0.4 - 0.1)
+        assert CREDITS["shapley"](payoff, top=1).leader[0] == pytest.approx(0.7 - 0.4 - 0.1)
 
     def test_shapley_values_are_means_over_both_orders(self):
         payoff = payoff_of(UTILITY, ROWS, before=BEFORE, asked=ASKED)
-        leader = get_credit("shapley")(payoff, top=1).leader[0]
+        leader = CREDITS["shapley"](payoff, top=1).leader[0]
         first, second = 0.6 - 0.4, 0.7 - 0.5  # d joins the references, or s with the reference
         assert leader == pytest.approx((first + second) / 2)
 
@@ -125,13 +124,13 @@ class TestByHand:
         payoff = payoff_of(utility, rows, before=BEFORE)
         assert asked_for("fair-parent", payoff) == [("d", "good"), ("d", "also")]
         asked = {("d", "good"): 0.6, ("d", "also"): 0.65}
-        credits = get_credit("fair-parent")(
+        credits = CREDITS["fair-parent"](
             payoff_of(utility, rows, before=BEFORE, asked=asked), top=2
         )
         np.testing.assert_allclose(credits.follower, [[0, 0.05, 0.3], [0.6, NAN, NAN]])
         np.testing.assert_allclose(credits.leader, [0.6, 0.6])
         failed = payoff_of(utility, rows, before=BEFORE, asked=asked | {("d", "good"): NAN})
-        [row, _] = get_credit("fair-parent")(failed, top=2).follower
+        [row, _] = CREDITS["fair-parent"](failed, top=2).follower
         np.testing.assert_allclose(row, [0.5, 0.05, 0.3])
 
     def test_two_way(self):
@@ -139,13 +138,13 @@ class TestByHand:
         rows, utility = [["same", "b"], ["same"]], [[0.2, 0.9], [0.6, NAN]]
         payoff = payoff_of(utility, rows)
         assert asked_for("two-way", payoff) == []
-        credits = get_credit("two-way")(payoff, top=2)
+        credits = CREDITS["two-way"](payoff, top=2)
         np.testing.assert_allclose(credits.leader, [0.55, 0.6 + 0.35 / 2])
         np.testing.assert_allclose(credits.follower, [[-0.35, 0.35], [0, NAN]], atol=1e-15)
         np.testing.assert_allclose(credits.selected_by.leader, [0.55, 0.6])
         # And 0.2 over the row of a destroy of the cross-play; d's own row there is left out.
         before = ["old", "d"], ["same", "more"], [[0.9, 0.5], [0.1, 0.1]]
-        credits = get_credit("two-way")(payoff_of(utility, rows, before=before), top=2)
+        credits = CREDITS["two-way"](payoff_of(utility, rows, before=before), top=2)
         np.testing.assert_allclose(credits.leader, [0.55 - 0.2 / 3 / 2, 0.6 - (0.2 - 0.35) / 3])
 
     def test_two_way_takes_off_what_is_the_repairs_own(self):
@@ -153,7 +152,7 @@ class TestByHand:
         rng = np.random.default_rng(0)
         leader, follower = rng.normal(size=(4, 1)), rng.normal(size=40)
         names = [[f"r{j}" for j in range(40)]] * 4
-        found = get_credit("two-way")(payoff_of(leader + follower, names), top=2).leader
+        found = CREDITS["two-way"](payoff_of(leader + follower, names), top=2).leader
         # A fourth of an effect stays, as one of four pairs adds nothing: 3 / (3 + 1) is taken off.
         best = np.sort(follower)[-2:].mean()
         np.testing.assert_allclose(found, leader[:, 0] + best - 0.75 * (best - follower.mean()))
@@ -164,7 +163,7 @@ class TestByHand:
         scores[0, 1] = [[0.5, 0.5], [0.6, 0.6], [0.7, 0.7]]  # J 0.6
         destroys, row = (destroy("d"), destroy("e")), (repair("r"), repair("s"))
         payoff = Payoff(scores.mean(axis=(2, 3)), destroys, (row, row), scores=scores)
-        credits = get_credit("lower-bound")(payoff, top=2)
+        credits = CREDITS["lower-bound"](payoff, top=2)
         # Over J: -0.3, 0, 0.3 and -0.1, 0, 0.1, of which -0.2, 0, 0.2 are common. What is left, 0.1
         # twice, has a deviation of 0.1, and the mean of three instances an error of 0.1 / sqrt(3).
         error = 0.1 / math.sqrt(3)
@@ -173,7 +172,7 @@ class TestByHand:
 
     def test_lower_bound_of_one_instance_is_the_papers(self):
         payoff = payoff_of(UTILITY, ROWS)
-        np.testing.assert_array_equal(get_credit("lower-bound")(payoff, top=2).leader,
+        np.testing.assert_array_equal(CREDITS["lower-bound"](payoff, top=2).leader,
                                       stackelberg(payoff, top=2).leader)  # fmt: skip
 
 
@@ -186,8 +185,8 @@ def played(credit, state=None, **options):
     learning = options.pop("learning", None)
     parts = Parts(
         config, get_problem("tsp"), Evaluator(), Generator(),
-        get_credit(credit) if isinstance(credit, str) else credit, updater=learner,
-        learning_credit=get_credit(learning) if learning else None,
+        CREDITS[credit] if isinstance(credit, str) else credit, updater=learner,
+        learning_credit=CREDITS[learning] if learning else None,
     )  # fmt: skip
     discover(parts, state, rounds.append)
     return rounds
@@ -197,10 +196,10 @@ def played(credit, state=None, **options):
 def test_a_round_plays_what_is_asked_for_and_counts_it(name):
     seen = []
 
-    @asking(SCHEMES[name].asks)
+    @asking(CREDITS[name].asks)
     def watched(payoff, *, top):
         seen.append(payoff)
-        return SCHEMES[name](payoff, top=top)
+        return CREDITS[name](payoff, top=top)
 
     rounds = played(watched)
     new = [[p for p in done.pairs if p.kind == "credit"] for done in rounds]
@@ -244,7 +243,7 @@ def test_a_run_keeps_them(tmp_path):
     Store.create(tmp_path / "run", {"config": config.flat()}).__exit__()
     with Store.reopen(tmp_path / "run") as store:
         parts = Parts(config, get_problem("tsp"), Evaluator(), Generator(),
-                      get_credit("counterfactual"))  # fmt: skip
+                      CREDITS["counterfactual"])  # fmt: skip
         end = discover(parts, None, store.commit)
         # By their texts: from Python 3.13 on no NaN equals itself in a dataclass.
         kept, had = store.state().payoffs, end.payoffs
@@ -267,7 +266,7 @@ class TestWhatMayBeAsked:
             return Credits(payoff.utility[:, 0], payoff.utility)
 
         self.module.scheme = scheme
-        return pairs_asked([get_credit("my_credit:scheme")], payoff_of([[0.5]], [["r"]]), 2)
+        return pairs_asked([CREDITS["my_credit:scheme"]], payoff_of([[0.5]], [["r"]]), 2)
 
     def test_pairs_of_what_it_has_seen(self):
         pair = Pair(destroy("d"), repair("r"))
@@ -291,4 +290,4 @@ def test_what_asks_takes_what_a_scheme_takes(monkeypatch):
     with pytest.raises(
         InputError, match=r"'narrow:scheme' asks with must take \(payoff, \*, top\)"
     ):
-        get_credit("narrow:scheme")
+        CREDITS["narrow:scheme"]

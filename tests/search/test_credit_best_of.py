@@ -8,8 +8,8 @@ import pytest
 from scipy.optimize import brentq
 from spo_fakes import payoff_with
 
-from spo_jax.search.credit import get_credit
-from spo_jax.search.formulas.best_of import BOUND
+from spo_jax.search.credit import CREDITS
+from spo_jax.search.credit.best_of import BOUND
 
 NAN = math.nan
 
@@ -25,7 +25,7 @@ PAYOFF = payoff_of([[0.5, NAN, 1.0, 0.0], [NAN, 0.25, NAN, NAN], [NAN] * 4])
 
 
 def test_pkpo_by_hand():
-    credits = get_credit("pkpo")(PAYOFF, top=2)
+    credits = CREDITS["pkpo"](PAYOFF, top=2)
     # 0 is in {0, 1/2} and {0, 1}, which lose nothing without it; 1/2 is worth 1/2 to {0, 1/2} and
     # nothing to {1/2, 1}; 1 is worth 1 to {0, 1} and 1/2 to {1/2, 1}. One alone is all there is.
     expected = [[0.25, NAN, 0.75, 0.0], [NAN, 0.25, NAN, NAN], [NAN] * 4]
@@ -35,7 +35,7 @@ def test_pkpo_by_hand():
 
 
 def test_maxpo_by_hand():
-    credits = get_credit("maxpo")(PAYOFF, top=2)
+    credits = CREDITS["maxpo"](PAYOFF, top=2)
     # Best of sets with 0: (1/2 + 1) / 2, without: 1; with 1/2 the same; with 1: 1, without: 1/2.
     expected = [[-0.25, NAN, 0.5, -0.25], [NAN, 0.0, NAN, NAN], [NAN] * 4]
     np.testing.assert_allclose(credits.follower, expected, atol=1e-15)
@@ -50,7 +50,7 @@ def best(values):
 def test_both_by_their_definitions(top):
     row = np.random.default_rng(3).normal(size=6)
     k, others = max(1, 6 // top), set(range(6))
-    one, two = (get_credit(n)(payoff_of([row]), top=top).follower[0] for n in ("pkpo", "maxpo"))
+    one, two = (CREDITS[n](payoff_of([row]), top=top).follower[0] for n in ("pkpo", "maxpo"))
     for i in range(6):
         sets = [s for s in itertools.combinations(range(6), k) if i in s]
         lost = [best(row[list(s)]) - best(row[[j for j in s if j != i]]) for s in sets]
@@ -69,7 +69,7 @@ def expected_ascent(name, values, chance, n, top, centre):
     """E[mean_i A_i grad log p(x_i)] by the logits of a softmax, over all samples of n."""
     total = np.zeros(len(values))
     for drawn in itertools.product(range(len(values)), repeat=n):
-        credit = get_credit(name)(payoff_of([values[list(drawn)]]), top=top).follower[0]
+        credit = CREDITS[name](payoff_of([values[list(drawn)]]), top=top).follower[0]
         advantage = credit - credit.mean() if centre else credit
         score = np.eye(len(values))[list(drawn)] - chance
         total += chance[list(drawn)].prod() * (advantage @ score) / n
@@ -95,7 +95,7 @@ class TestEntropic:
         # one, all weight on the best is within the bound.
         payoff = payoff_of([[0.0, 1.0, 1.0, 0.5], [0.2, 0.9, NAN, NAN], [0.25, NAN, NAN, NAN],
                             [NAN] * 4, [0.3] * 4])  # fmt: skip
-        credits = get_credit("entropic")(payoff, top=2)
+        credits = CREDITS["entropic"](payoff, top=2)
         expected = [[0, 2, 2, 0], [0, 2, NAN, NAN], [1, NAN, NAN, NAN], [NAN] * 4, [1] * 4]
         np.testing.assert_allclose(credits.follower, expected, atol=1e-15)
         np.testing.assert_array_equal(credits.leader, [1, 0.9, 0.25, NAN, 0.3])
@@ -116,13 +116,13 @@ class TestEntropic:
             return float((q(b) * np.log(np.maximum(q(b), 1e-300) * 7)).sum() - BOUND)
 
         b = brentq(away, 1e-3, 1e3, xtol=1e-13)
-        credits = get_credit("entropic")(payoff_of([row]), top=2)
+        credits = CREDITS["entropic"](payoff_of([row]), top=2)
         np.testing.assert_allclose(credits.follower[0], 7 * q(b), rtol=1e-7)
         assert credits.leader[0] == pytest.approx(np.log(np.exp(b * row).mean()) / b, rel=1e-9)
         assert row.mean() < credits.leader[0] < row.max()
 
     def test_weights_have_no_unit_and_leaders_that_of_j(self):
         rows = np.random.default_rng(5).normal(size=(3, 6))
-        plain, other = (get_credit("entropic")(payoff_of(r), top=2) for r in (rows, 8 * rows - 2))
+        plain, other = (CREDITS["entropic"](payoff_of(r), top=2) for r in (rows, 8 * rows - 2))
         np.testing.assert_allclose(plain.follower, other.follower, rtol=1e-9)
         np.testing.assert_allclose(8 * plain.leader - 2, other.leader, rtol=1e-9)

@@ -9,12 +9,12 @@ from spo_fakes import Evaluator, Generator, answer, number_in, payoff_with, smal
 from spo_jax.envs.problems import get_problem
 from spo_jax.envs.run.rollouts import Status
 from spo_jax.program import Program
-from spo_jax.search.credit import SCHEMES, Credits, get_credit
+from spo_jax.runs.loop import discover
+from spo_jax.search.credit import CREDITS, Credits
 from spo_jax.search.parts import Parts
 from spo_jax.search.payoffs import cross_play_candidates
 from spo_jax.search.population import Member
 from spo_jax.search.rounds import Updater
-from spo_jax.search.spo import discover
 
 TSP = get_problem("tsp")
 
@@ -23,7 +23,7 @@ class Watch:
     """A scheme by name that keeps what it was asked and what it said."""
 
     def __init__(self, name):
-        self.scheme = get_credit(name)
+        self.scheme = CREDITS[name]
         self.rounds = []
 
     def __call__(self, payoff, *, top):
@@ -67,7 +67,7 @@ def test_baselines_are_the_scores_of_the_best_parents():
             assert payoff.follower_baseline[place] == bar
 
 
-@pytest.mark.parametrize("name", SCHEMES)
+@pytest.mark.parametrize("name", CREDITS)
 def test_survivors_have_the_score_of_the_selection(name):
     watch, rounds = play(name)
     scores = {}
@@ -96,12 +96,12 @@ def test_who_enters_cross_play():
         found = cross_play_candidates((old,), responses, payoff, credits, config, 2)
         return [m.program.strategy.split()[1] for m in found]
 
-    assert entered(get_credit("stackelberg")(payoff, top=2)) == ["1", "4", "3", "5"]
+    assert entered(CREDITS["stackelberg"](payoff, top=2)) == ["1", "4", "3", "5"]
     # Both best answers have no regret, so J decides between them, then 3 (-0.2) before 2 (-0.4).
-    assert entered(get_credit("regret")(payoff, top=2)) == ["1", "4", "3", "5"]
+    assert entered(CREDITS["regret"](payoff, top=2)) == ["1", "4", "3", "5"]
     # By rank all first places come first, and of the second places the better one.
     by_rank = payoff_with(np.array([[0.9, 0.85], [0.6, 0.8]]), payoff.destroys, payoff.repairs)
-    credits = get_credit("rank")(by_rank, top=2)
+    credits = CREDITS["rank"](by_rank, top=2)
     found = cross_play_candidates((old,), responses, by_rank, credits, config, 2)
     assert [m.program.strategy.split()[1] for m in found] == ["1", "4", "2", "5"]
     # What was chosen by another measure is not chosen by the credit itself.
@@ -147,8 +147,8 @@ def by_hand(learning=None, credit="stackelberg"):
         population_size=2, panel_evolved=1, cross_play_candidates=4, diversity=0.0, top_responses=2,
     )  # fmt: skip
     parts = Parts(
-        config, TSP, Evaluator(verdict, refuse=lambda n: False), Scripted(), get_credit(credit),
-        learning_credit=None if learning is None else get_credit(learning), updater=taught,
+        config, TSP, Evaluator(verdict, refuse=lambda n: False), Scripted(), CREDITS[credit],
+        learning_credit=None if learning is None else CREDITS[learning], updater=taught,
     )  # fmt: skip
     discover(parts, None, rounds.append)
     (done,) = rounds

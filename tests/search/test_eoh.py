@@ -8,9 +8,9 @@ from spo_fakes import Evaluator, Generator, number, number_in
 
 from spo_jax.envs.run.rollouts import Status
 from spo_jax.errors import InputError
+from spo_jax.peers.eoh import VERSIONS, Eoh, draw, request, survivors
 from spo_jax.program import Completion
 from spo_jax.program.grammar.base import CROSSOVERS, MUTATIONS
-from spo_jax.search.methods.eoh import VERSIONS, Eoh, draw, request, survivors
 from spo_jax.search.writing.prompts import INITIALIZATION
 
 POPULATION = [individual(n, 0.9 - n / 10) for n in range(4)]

@@ -5,7 +5,7 @@ import pytest
 import spo_jax
 from spo_jax.cli import main
 from spo_jax.errors import InputError
-from spo_jax.search.runs.run import load_run
+from spo_jax.runs.run import load_run
 from tests.rl.chat_server import serving
 
 ASKED = {

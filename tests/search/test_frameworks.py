@@ -17,16 +17,16 @@ import pytest
 import spo_jax
 from spo_jax import Scorer
 from spo_jax.cli import main as spo
+from spo_jax.constants import FRAMEWORKS, TASK_SETTINGS
 from spo_jax.envs.problems import get_problem
 from spo_jax.errors import InputError, SandboxUnavailable
+from spo_jax.frameworks import shinka
+from spo_jax.frameworks.brief import system_message
+from spo_jax.frameworks.folder import END, KINDS, START, evolvable, write_task
+from spo_jax.frameworks.openevolve import Evaluation
+from spo_jax.frameworks.scoring import scorer_of
 from spo_jax.program import load_pair
 from spo_jax.program.pairfile import parse_pair
-from spo_jax.search.frameworks import shinka
-from spo_jax.search.frameworks.brief import system_message
-from spo_jax.search.frameworks.folder import END, KINDS, START, evolvable, write_task
-from spo_jax.search.frameworks.openevolve import Evaluation
-from spo_jax.search.frameworks.scoring import scorer_of
-from spo_jax.words import FRAMEWORKS, TASK_SETTINGS
 
 TSP = get_problem("tsp")
 SIMPLE = Path(TSP.simple).read_text()
@@ -247,7 +247,7 @@ def test_a_fault_of_our_own_is_no_score(monkeypatch):
 
 
 def zygotes(scorer):
-    return [worker._process.pid for worker in scorer._evaluator._crew.workers]
+    return [worker._process.pid for worker in scorer._evaluator._pool.workers]
 
 
 def alive(pid):
@@ -294,7 +294,7 @@ import os, sys
 from spo_jax import Scorer
 scorer = Scorer("tsp", preset="smoke", size=10, instances=1, steps=5, workers=1)
 text = open(sys.argv[1]).read()
-pids = lambda: [worker._process.pid for worker in scorer._evaluator._crew.workers]
+pids = lambda: [worker._process.pid for worker in scorer._evaluator._pool.workers]
 first, before = scorer.text(text).value, pids()
 read, write = os.pipe()
 child = os.fork()
@@ -323,7 +323,7 @@ import sys, threading, time
 from spo_jax import Scorer
 scorer = Scorer("tsp", preset="smoke", cpu_seconds=1000.0, steps=500, workers=1)
 scorer.text(open(sys.argv[1]).read())
-worker = scorer._evaluator._crew.workers[0]
+worker = scorer._evaluator._pool.workers[0]
 before = worker._pid
 threading.Thread(target=scorer.text, args=(sys.argv[2],)).start()
 while worker._pid in (None, before) or not worker._judged:

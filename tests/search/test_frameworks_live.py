@@ -15,8 +15,8 @@ from pathlib import Path
 import pytest
 
 import spo_jax
-from spo_jax.search.frameworks.folder import END, START, write_task
-from spo_jax.search.frameworks.scoring import Scorer
+from spo_jax.frameworks.folder import END, START, write_task
+from spo_jax.frameworks.scoring import Scorer
 from tests.rl.chat_server import serving
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]

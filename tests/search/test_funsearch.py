@@ -13,12 +13,13 @@ from spo_jax.envs.problems import get_problem
 from spo_jax.envs.run.local import LocalEvaluator
 from spo_jax.envs.run.rollouts import Status
 from spo_jax.errors import InputError
+from spo_jax.peers import funsearch
+from spo_jax.peers.funsearch import FunSearch, Island, draw_short, request, reset, softmax
 from spo_jax.program import Pair, load_pair
-from spo_jax.search.methods import funsearch, get_method
-from spo_jax.search.methods.funsearch import FunSearch, Island, draw_short, request, reset, softmax
+from spo_jax.runs.loop import discover
+from spo_jax.search.method import method_of
 from spo_jax.search.parts import Parts
 from spo_jax.search.rounds import Observer
-from spo_jax.search.spo import discover
 from spo_jax.search.writing.prompts import INITIALIZATION
 
 RULES = FunSearch()
@@ -221,7 +222,7 @@ def test_resets_are_counted_and_told():
     config = small(method="funsearch", method_settings=SETTINGS, rounds=2)
     parts = Parts(config, get_problem("tsp"), Evaluator(), Writer(broken=0), observer=seen)
     rounds = []
-    discover(parts, None, rounds.append, get_method(config))
+    discover(parts, None, rounds.append, method_of(config))
     assert [k for k, done in enumerate(rounds, 1) if done.metrics["resets"]] == [3, 5, 8, 10]
     assert [line for line in seen.lines if "reset" in line] == [
         f"round {k}: the worse half of the islands is reset ({n})"
@@ -245,7 +246,7 @@ def test_all_islands_begin_with_the_seed():
     assert "Remove a tenth" in seed.pair.destroy.strategy
     assert {prompt.form for prompt in parts.generator.calls[0][0]} == {"funsearch-version"}
     assert parts.generator.calls[0][0][0].parents == (seed.pair.destroy,)
-    rules = get_method(parts.config)
+    rules = method_of(parts.config)
     islands = rules.database([seed], parts.config, 1)
     assert [(island.programs, island.best.place) for island in islands] == [(1, 0), (1, 1), (1, 2)]
     # No budget counts it: 4 pairs a round are still 4 answers, and none of them is the seed.

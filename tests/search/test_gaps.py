@@ -14,23 +14,33 @@ from rich.console import Console
 from spo_fakes import Evaluator, Generator, number, small
 
 import spo_jax
+from spo_jax.cli import commands
 from spo_jax.envs.problem import Problem
 from spo_jax.envs.problems import get_problem
 from spo_jax.envs.report.reference_files import Row, write_references
 from spo_jax.envs.run.rollouts import Rollouts, Status
 from spo_jax.errors import MissingExtra
 from spo_jax.program import Pair
+from spo_jax.runs import references
+from spo_jax.runs.database.store import Store, dump
+from spo_jax.runs.display import lines, progress
+from spo_jax.runs.gaps import (
+    SEEN,
+    GapTracker,
+    Measured,
+    ReferenceCosts,
+    RoundGaps,
+    middle,
+    sentence,
+)
+from spo_jax.runs.loop import discover
+from spo_jax.runs.manifest import instances_of
+from spo_jax.runs.references import FILE, Found, References, find
+from spo_jax.runs.report.write import html
+from spo_jax.runs.run import load_run
 from spo_jax.search.instances import training_instances, validation_instances
 from spo_jax.search.parts import Parts
 from spo_jax.search.rounds import Best, Observer, Round
-from spo_jax.search.runs import commands, lines, progress, references
-from spo_jax.search.runs.gaps import SEEN, Course, Measured, Standing, Yardstick, middle, sentence
-from spo_jax.search.runs.manifest import instances_of
-from spo_jax.search.runs.references import FILE, Found, References, find
-from spo_jax.search.runs.report.write import html
-from spo_jax.search.runs.run import load_run
-from spo_jax.search.runs.store import Store, dump
-from spo_jax.search.spo import discover
 from spo_jax.search.validation import Finals
 
 TSP = get_problem("tsp")
@@ -51,14 +61,14 @@ KNOWN = Found({digest: row(digest, 512.0, True) for digest in DIGESTS})
 
 def test_a_gap_by_hand() -> None:
     # Two instances with two rollouts each: 10% and 20% above 100, 50% and 0% above 4.
-    assert Yardstick([100, 4]).gap([110, 120, 6, 4]) == pytest.approx((10 + 20 + 50 + 0) / 4)
-    assert Yardstick([100, 4]).gap([99, 100, 4, 4]) == pytest.approx(-0.25)
-    assert math.isnan(Yardstick([100, 4]).gap([]))
-    assert math.isnan(Yardstick([]).gap([1.0]))
+    assert ReferenceCosts([100, 4]).gap([110, 120, 6, 4]) == pytest.approx((10 + 20 + 50 + 0) / 4)
+    assert ReferenceCosts([100, 4]).gap([99, 100, 4, 4]) == pytest.approx(-0.25)
+    assert math.isnan(ReferenceCosts([100, 4]).gap([]))
+    assert math.isnan(ReferenceCosts([]).gap([1.0]))
 
 
 def test_the_best_that_was_seen_takes_the_place_of_a_reference() -> None:
-    measure = Yardstick([100, math.nan])
+    measure = ReferenceCosts([100, math.nan])
     assert math.isnan(measure.gap([110, 120, 6, 5]))
     measure.see([90, 95, 6, 5])
     measure.see([110, 120, 8, 4])
@@ -69,8 +79,8 @@ def test_the_best_that_was_seen_takes_the_place_of_a_reference() -> None:
 
 def test_costs_that_are_not_positive_have_no_gap() -> None:
     for known in ([0.0, 1.0], [-3.0, 1.0]):
-        assert math.isnan(Yardstick(known).gap([1.0, 1.0]))
-    measure = Yardstick([math.nan])
+        assert math.isnan(ReferenceCosts(known).gap([1.0, 1.0]))
+    measure = ReferenceCosts([math.nan])
     measure.see([-5.0, -3.0])
     assert math.isnan(measure.gap([-3.0, -3.0]))
 
@@ -114,8 +124,8 @@ def verdict(pair: Pair) -> tuple[Status, float | None]:
 class Watch(Observer):
     """Keeps where a run stands after each round."""
 
-    def __init__(self, gaps: Course):
-        self.gaps, self.seen = gaps, list[Standing]()
+    def __init__(self, gaps: GapTracker):
+        self.gaps, self.seen = gaps, list[RoundGaps]()
         self.rounds = list[Round]()
 
     def finished(self, done: Round) -> None:
@@ -131,7 +141,7 @@ def played(path: Path, found: Found, rounds: int = 4, watched: bool = True) -> W
         known = instances_of(INSTANCES, [])
         store = Store.create(path, {"config": CONFIG.flat(), "preset": "smoke", **known})
     with store:
-        look = Watch(Course(DIGESTS, lambda: found, store.paid))
+        look = Watch(GapTracker(DIGESTS, lambda: found, store.paid))
         parts = Parts(
             CONFIG.replace(rounds=rounds), TSP, Evaluator(verdict), Generator(),
             observer=look if watched else Observer(),
@@ -198,13 +208,14 @@ def test_a_run_without_costs_tells_j_and_goes_on_without(tmp_path: Path) -> None
     played(path, KNOWN, rounds=2)
     with sqlite3.connect(path / "spo.sqlite") as db:
         db.execute("DROP TABLE costs")
+        db.execute("DROP TABLE digests")
     run = load_run(path)
     assert run.rounds == 2
     assert len(run.references) == 0
     assert all(math.isnan(each.best) and math.isnan(each.median) for each in run.gaps)
     assert "no curve of gaps" in html(run, "not played")
     look = played(path, KNOWN)
-    assert list(map(repr, look.seen)) == [repr(Standing())] * 2  # NaN equals no NaN
+    assert list(map(repr, look.seen)) == [repr(RoundGaps())] * 2  # NaN equals no NaN
     assert load_run(path).rounds == 4
     line = lines.round_line(look.rounds[-1], 4, None)
     assert line.startswith(f"round 4/4   best J {look.rounds[-1].best.utility:.4f}   median J ")  # type: ignore[union-attr]
@@ -212,8 +223,8 @@ def test_a_run_without_costs_tells_j_and_goes_on_without(tmp_path: Path) -> None
 
 def test_the_line_of_a_round(tmp_path: Path) -> None:
     look = played(tmp_path / "run", KNOWN, rounds=1)
-    standing = Standing(2.104, (4.0, 1.96))
-    line = lines.round_line(look.rounds[0], 4, None, {}, "D1.01 R1.02", standing, "█▄  ")
+    gaps = RoundGaps(2.104, (4.0, 1.96))
+    line = lines.round_line(look.rounds[0], 4, None, {}, "D1.01 R1.02", gaps, "█▄  ")
     assert line.startswith("round 1/4   gap of the best  2.10%  median  1.96% █▄     pairs ")
     assert line.endswith("   D1.01 R1.02")
     assert "J" not in line

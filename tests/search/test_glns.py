@@ -16,10 +16,10 @@ from spo_jax.envs.run.local import LocalEvaluator
 from spo_jax.envs.run.operators import AdaptiveRuns
 from spo_jax.envs.run.rollouts import Rollouts, Status
 from spo_jax.errors import InputError
+from spo_jax.peers.glns import Glns, Tally, best_together, crossed, mutated
+from spo_jax.peers.operator_writing import Request
+from spo_jax.peers.seeds import first_operators
 from spo_jax.program import ROLES, Pair, parse_answer
-from spo_jax.search.methods.glns import Glns, Tally, best_together, crossed, mutated
-from spo_jax.search.methods.operator_writing import Request
-from spo_jax.search.methods.seeds import first_operators
 from spo_jax.search.population import Member
 from spo_jax.search.writing.joint import joint_prompt
 from spo_jax.search.writing.prompts import templates_of

@@ -10,9 +10,7 @@ from method_fakes import Writer, individual, program, rng, run
 from spo_fakes import Evaluator, Generator, number, number_in
 
 from spo_jax.envs.run.rollouts import Status
-from spo_jax.program import Completion, Pair
-from spo_jax.program.constants import Constant, constants_of
-from spo_jax.search.methods.hsevo import (
+from spo_jax.peers.hsevo import (
     PERSONAS,
     WITHOUT,
     HsEvo,
@@ -22,6 +20,8 @@ from spo_jax.search.methods.hsevo import (
     uniform,
     worth,
 )
+from spo_jax.program import Completion, Pair
+from spo_jax.program.constants import Constant, constants_of
 from spo_jax.search.writing.prompts import INITIALIZATION, built_in, templates_of
 from spo_jax.search.writing.reflecting import (
     comprehensive_prompt,

@@ -8,11 +8,13 @@ import types
 import numpy as np
 import pytest
 
+from spo_jax.advantages import centred, standardised
 from spo_jax.errors import InputError
 from spo_jax.program import Pair
-from spo_jax.search.credit import SCHEMES, Credits, asking
-from spo_jax.search.formulas import FORMULAS
-from spo_jax.search.lab.bandit import standardised
+from spo_jax.search.credit import CREDITS, Credits, asking
+from spo_jax.search.credit.arrays import of_arrays
+from spo_jax.search.credit.types import formula_of
+from spo_jax.search.lab.bandit import Training, train
 from spo_jax.search.lab.estimators import (
     correlation,
     cosine_of_mean,
@@ -20,22 +22,23 @@ from spo_jax.search.lab.estimators import (
     signal_to_noise,
 )
 from spo_jax.search.lab.power import detectable, interval, seeds_needed
-from spo_jax.search.lab.schemes import Scheme, centred
+from spo_jax.search.lab.schemes import Scheme
 from spo_jax.search.lab.worlds import (
-    Knobs,
     Rounds,
     Worlds,
+    WorldSpec,
     draw_rounds,
-    knobs_of,
     make_worlds,
+    world_spec,
 )
 
+FORMULAS = {name: f for name, scheme in CREDITS.items() if (f := formula_of(scheme))}
 NAN = math.nan
 
 
 class TestWorlds:
     def test_without_interaction_every_leader_ranks_the_followers_alike(self):
-        utility = make_worlds(Knobs(4, 5, gamma=0), 3).utility
+        utility = make_worlds(WorldSpec(4, 5, gamma=0), 3).utility
         assert utility.shape == (3, 4, 5)
         away = utility - utility[:, :1]
         np.testing.assert_allclose(away, np.broadcast_to(away[..., :1], away.shape), atol=1e-12)
@@ -43,20 +46,20 @@ class TestWorlds:
     @pytest.mark.parametrize("text", ["", "fit=0.2", "tails=8", "spread=0.5"])
     def test_gamma_is_the_deviation_of_the_interaction(self, text):
         # A lognormal spread and t tails have long-tailed squares: hence the tolerance.
-        knobs = knobs_of(f"leaders=40 followers=40 follower_sd=0 spread=0 gamma=2 {text}")
-        plain = knobs_of(f"leaders=40 followers=40 follower_sd=0 gamma=0 {text}")
-        interaction = make_worlds(knobs, 60).utility - make_worlds(plain, 60).utility
+        parameters = world_spec(f"leaders=40 followers=40 follower_sd=0 spread=0 gamma=2 {text}")
+        plain = world_spec(f"leaders=40 followers=40 follower_sd=0 gamma=0 {text}")
+        interaction = make_worlds(parameters, 60).utility - make_worlds(plain, 60).utility
         assert interaction.std() == pytest.approx(2, rel=0.06)
 
     def test_the_same_seed_has_the_same_parts_in_other_proportions(self):
-        none, one, three = (make_worlds(Knobs(5, 6, gamma=g), 2).utility for g in (0, 1, 3))
+        none, one, three = (make_worlds(WorldSpec(5, 6, gamma=g), 2).utility for g in (0, 1, 3))
         np.testing.assert_allclose(three - none, 3 * (one - none), atol=1e-12)
-        np.testing.assert_array_equal(make_worlds(Knobs(5, 6), 2).utility, one)
-        assert not np.isclose(make_worlds(Knobs(5, 6), 2, seed=1).utility, one).any()
+        np.testing.assert_array_equal(make_worlds(WorldSpec(5, 6), 2).utility, one)
+        assert not np.isclose(make_worlds(WorldSpec(5, 6), 2, seed=1).utility, one).any()
 
     def test_leaders_with_few_but_brilliant_responses(self):
         def widest(h):
-            each = make_worlds(Knobs(50, 40, spread=h, follower_sd=0), 20).utility.std(axis=-1)
+            each = make_worlds(WorldSpec(50, 40, spread=h, follower_sd=0), 20).utility.std(axis=-1)
             return (each.max(axis=-1) / np.median(each, axis=-1)).mean()
 
         assert widest(0.0) < 1.5
@@ -64,18 +67,18 @@ class TestWorlds:
 
     def test_a_share_of_followers_fits(self):
         own = {"gamma": 5.0, "follower_sd": 0.0}
-        utility = make_worlds(Knobs(60, 60, fit=0.25, **own), 5).utility
-        alone = make_worlds(Knobs(60, 60, gamma=0, follower_sd=0), 5).utility
+        utility = make_worlds(WorldSpec(60, 60, fit=0.25, **own), 5).utility
+        alone = make_worlds(WorldSpec(60, 60, gamma=0, follower_sd=0), 5).utility
         assert np.isclose(utility, alone).mean() == pytest.approx(0.75, abs=0.02)
 
     def test_a_ceiling_is_never_passed_and_keeps_the_order(self):
-        free, bound = (make_worlds(Knobs(9, 9, ceiling=c), 4).utility for c in (math.inf, 0.5))
+        free, bound = (make_worlds(WorldSpec(9, 9, ceiling=c), 4).utility for c in (math.inf, 0.5))
         assert bound.max() < 0.5 < free.max()
         np.testing.assert_array_equal(np.argsort(free, axis=-1), np.argsort(bound, axis=-1))
         np.testing.assert_allclose(bound, 0.5 - np.log1p(np.exp(0.5 - free)), rtol=1e-12)
 
     def test_rounds_are_of_the_table_with_noise(self):
-        worlds = make_worlds(Knobs(3, 4, noise=0), 2)
+        worlds = make_worlds(WorldSpec(3, 4, noise=0), 2)
         rounds = draw_rounds(worlds, 5, 7)
         assert rounds.utility.shape == rounds.source.shape == (2, 7, 3, 5)
         for w, n, d, r in np.ndindex(2, 7, 3, 5):
@@ -90,8 +93,8 @@ class TestWorlds:
     @pytest.mark.parametrize(
         ("text", "told"),
         [
-            ("gama=1", "'gama=1' is no knob of a world"),
-            ("gamma", "'gamma' is no knob"),
+            ("gama=1", "'gama=1' is no parameter of a world"),
+            ("gamma", "'gamma' is no parameter"),
             ("gamma=x", "'x' is not a number that gamma takes"),
             ("leaders=2.5", "'2.5' is not a number that leaders takes"),
             ("leaders=1", "leaders is 1"),
@@ -104,13 +107,54 @@ class TestWorlds:
     )
     def test_what_is_no_world(self, text, told):
         with pytest.raises(InputError, match=told):
-            knobs_of(text)
+            world_spec(text)
+
+
+def test_failures_have_the_share_and_the_tie_that_is_asked_for():
+    spec = WorldSpec(40, 12, level=20, failing=0.3, tie=-0.8)
+    worlds = make_worlds(spec, 200)
+    assert worlds.failing.mean() == pytest.approx(0.3, abs=0.02)
+    within = [np.corrcoef(v, c)[0, 1] for v, c in zip(worlds.value, worlds.failing, strict=True)]
+    assert np.mean(within) == pytest.approx(-0.8, abs=0.05)
+    rounds = draw_rounds(worlds, 9, 3)
+    found = np.isnan(rounds.utility).mean(axis=(1, 3))
+    assert abs((found - worlds.failing).mean()) < 0.01
+    few = draw_rounds(worlds, 4, 3)
+    np.testing.assert_array_equal(few.utility, rounds.utility[..., :4])
+    plain = draw_rounds(make_worlds(WorldSpec(40, 12, level=20), 200), 9, 3)
+    there = np.isfinite(rounds.utility)
+    np.testing.assert_array_equal(rounds.utility[there], plain.utility[there])
+    assert make_worlds(WorldSpec(4, 6), 2).failing is None
+    for text, words in (("failing=1", "failing is 1"), ("tie=2", "tie is 2"), ("level=inf", "lev")):
+        with pytest.raises(InputError, match=words):
+            world_spec(text)
+
+
+def test_failures_that_are_paid_as_zero_teach_leaders_nothing_else():
+    """Twenty deviations above 0, where a failure outweighs all that leaders differ by."""
+    names = ["stackelberg", "shared", "shared-failures-zero", "no-leader-credit"]
+    worlds = make_worlds(WorldSpec(16, 24, level=20, failing=0.34), 40)
+    learned = train(list(map(Scheme, names)), worlds, Training(steps=60))
+    value = {n: each.leader.mean() for n, each in zip(names, learned, strict=True)}
+    assert value["no-leader-credit"] == pytest.approx(0, abs=1e-6)
+    assert value["shared-failures-zero"] < 0.3 * value["shared"]
+    assert value["stackelberg"] > 0.2
+    again = train([Scheme("shared")], worlds, Training(steps=60))
+    np.testing.assert_array_equal(again[0].curve, learned[1].curve)
+
+
+def test_more_responses_of_a_world_are_the_same_ones_and_further_ones():
+    worlds = make_worlds(WorldSpec(5, 7), 3)
+    many, few = draw_rounds(worlds, 30, 2), draw_rounds(worlds, 29, 2)
+    np.testing.assert_array_equal(many.source[..., :29], few.source)
+    np.testing.assert_array_equal(many.utility[..., :29], few.utility)
+    np.testing.assert_array_equal(many.reference.leader, few.reference.leader)
 
 
 class TestSchemes:
     @pytest.mark.parametrize("name", FORMULAS)
     def test_many_rounds_at_once_earn_what_payoffs_earn(self, name):
-        rounds = draw_rounds(make_worlds(Knobs(4, 6), 2), 5, 3)
+        rounds = draw_rounds(make_worlds(WorldSpec(4, 6), 2), 5, 3)
         for top in (1, 2):
             scheme = Scheme(name, top)
             given = rounds.utility, rounds.source, rounds.reference
@@ -127,15 +171,39 @@ class TestSchemes:
         module = types.ModuleType("mine")
         module.half = half
         monkeypatch.setitem(sys.modules, "mine", module)
-        rounds = draw_rounds(make_worlds(Knobs(4, 6), 2), 5, 3)
+        rounds = draw_rounds(make_worlds(WorldSpec(4, 6), 2), 5, 3)
         scheme, shared = Scheme.of("mine:half@3"), Scheme("shared")
         assert (scheme.label, scheme.top) == ("mine:half@3", 3)
         own, theirs = (each(rounds.utility, rounds.source) for each in (scheme, shared))
         np.testing.assert_allclose(own.leader, theirs.leader / 2, rtol=1e-12)
         np.testing.assert_allclose(own.score, theirs.leader, rtol=1e-12)
 
+    def test_a_users_own_of_arrays_is_called_for_all_rounds_at_once(self):
+        calls = []
+
+        @of_arrays
+        def least(rounds, top):
+            calls.append(rounds.utility.shape)
+            return rounds.utility.min(axis=-1), rounds.utility, None
+
+        rounds = draw_rounds(make_worlds(WorldSpec(4, 6), 2), 5, 3)
+        scheme = Scheme.of(least)
+        found = scheme(rounds.utility, rounds.source)
+        assert 1 <= len(calls) <= 2  # it is traced, not called for each of the ten rounds
+        assert scheme.slow == ""
+        each = scheme.one_by_one(rounds.utility, rounds.source)
+        np.testing.assert_array_equal(found.leader, each.leader)
+        np.testing.assert_array_equal(found.order, rounds.utility)
+
+        @of_arrays
+        def short(rounds, top):
+            return rounds.utility[..., 0, 0], rounds.utility, None
+
+        with pytest.raises(InputError, match="'short' returned a leader of shape"):
+            Scheme.of(short)(rounds.utility, rounds.source)
+
     def test_references_are_of_the_table_with_noise(self):
-        worlds = make_worlds(Knobs(5, 7, noise=0), 3)
+        worlds = make_worlds(WorldSpec(5, 7, noise=0), 3)
         rounds = draw_rounds(worlds, 4, 2)
         known, table = rounds.reference, worlds.utility
         for w in range(3):
@@ -152,14 +220,14 @@ class TestSchemes:
         assert not np.isclose(noisy.reference.leader, known.leader).any()
 
     def test_without_parents_credits_relative_to_them_are_the_papers(self):
-        rounds = draw_rounds(make_worlds(Knobs(4, 6), 1), 5, 1)
+        rounds = draw_rounds(make_worlds(WorldSpec(4, 6), 1), 5, 1)
         paper = Scheme("stackelberg")(rounds.utility, rounds.source)
-        for name in SCHEMES.keys() - FORMULAS.keys():
+        for name in CREDITS.keys() - FORMULAS.keys():
             found = Scheme(name)(rounds.utility, rounds.source)
             np.testing.assert_array_equal(found.leader, paper.leader)
 
     def test_schemes_that_ask_have_fewer_responses(self):
-        found = {n: [Scheme(n).responses(r) for r in (1, 6, 30)] for n in SCHEMES}
+        found = {n: [Scheme(n).responses(r) for r in (1, 6, 30)] for n in CREDITS}
         assert found["stackelberg"] == found["two-way"] == [1, 6, 30]
         assert found["fair-parent"] == [1, 5, 29]  # one more: the parent's
         assert found["counterfactual"] == [1, 4, 28]  # two more: its best two with the reference
@@ -173,7 +241,7 @@ class TestSchemes:
         module = types.ModuleType("mine")
         module.curious = curious
         monkeypatch.setitem(sys.modules, "mine", module)
-        rounds = draw_rounds(make_worlds(Knobs(4, 6), 1), 5, 1)
+        rounds = draw_rounds(make_worlds(WorldSpec(4, 6), 1), 5, 1)
         with pytest.raises(InputError, match="'mine:curious' asks for a pair without a reference"):
             Scheme("mine:curious")(rounds.utility, rounds.source, rounds.reference)
 
@@ -217,7 +285,7 @@ class TestEstimators:
         assert found.mean() == pytest.approx(3 / 5, abs=0.01)  # the noise would make it lower
 
     def test_survivors_and_their_number(self):
-        worlds = make_worlds(Knobs(4, 6, noise=0), 3)
+        worlds = make_worlds(WorldSpec(4, 6, noise=0), 3)
         rounds = draw_rounds(worlds, 2, 2)
         for name in ("stackelberg", "rank"):
             all_kept = measure(Scheme(name), worlds, rounds, survivors=4)
@@ -229,7 +297,7 @@ class TestEstimators:
         def least(payoff, *, top):
             return Credits(np.nanmin(payoff.utility, axis=1), payoff.utility)
 
-        worlds = make_worlds(Knobs(4, 6, noise=0), 2)
+        worlds = make_worlds(WorldSpec(4, 6, noise=0), 2)
         rounds = draw_rounds(worlds, 3, 2)
         scheme = Scheme.of(least, top=1)
         assert scheme.label == "least@1"
@@ -250,7 +318,7 @@ class TestEstimators:
     @pytest.mark.parametrize(("name", "top"), [("stackelberg", 2), ("max", 2), ("max-at-k", 2)])
     def test_expectations_are_those_of_all_rounds_there_are(self, name, top):
         """Against an enumeration of all 4 ** 4 answers to a leader, by the definition."""
-        worlds = make_worlds(Knobs(2, 4, noise=0), 1)
+        worlds = make_worlds(WorldSpec(2, 4, noise=0), 1)
         rounds = draw_rounds(worlds, 4, 40_000)
         found = Scheme(name, top)(rounds.utility, rounds.source).leader[0]
 
@@ -269,7 +337,7 @@ class TestEstimators:
                 assert truth == pytest.approx(two)
 
     def test_the_shared_mean_is_the_better_estimator_without_interaction(self):
-        worlds = make_worlds(Knobs(gamma=0, noise=1), 60)
+        worlds = make_worlds(WorldSpec(gamma=0, noise=1), 60)
         for responses in (6, 30):
             rounds = draw_rounds(worlds, responses, 2)
             shared, best = (measure(Scheme(n), worlds, rounds) for n in ("shared", "stackelberg"))
@@ -277,7 +345,7 @@ class TestEstimators:
             assert interval(best["regret"] - shared["regret"])[1] > 0
 
     def test_the_best_responses_are_where_spreads_differ_and_responses_are_many(self):
-        worlds = make_worlds(Knobs(gamma=2, spread=1, noise=1), 60)
+        worlds = make_worlds(WorldSpec(gamma=2, spread=1, noise=1), 60)
         rounds = draw_rounds(worlds, 30, 2)
         shared, best = (measure(Scheme(n), worlds, rounds) for n in ("shared", "stackelberg"))
         assert interval(best["rank"] - shared["rank"])[1] > 0.2

@@ -15,8 +15,9 @@ from spo_jax.program import Program
 from spo_jax.search.credit import Credits
 from spo_jax.search.lab import __main__ as command
 from spo_jax.search.lab import show, study
+from spo_jax.search.lab.bandit import Training, train
 from spo_jax.search.lab.schemes import Scheme
-from spo_jax.search.lab.worlds import Knobs, make_worlds
+from spo_jax.search.lab.worlds import WorldSpec, draw_rounds, make_worlds
 
 TINY = replace(
     study.QUICK, worlds=3, steps=2, map_worlds=3,
@@ -59,7 +60,8 @@ def test_a_scheme_of_ones_own_and_a_world_of_ones_own_have_their_rows(
         for scheme in ("stackelberg", "shared@1", "shapley", "mine:worst"):
             # Shapley values take two more pairs for each response, and one: 2 + 2 + 1 of 5.
             assert f"\n| {world} | 5 | {scheme} | {2 if scheme == 'shapley' else 5} | " in text
-            assert f"\n| {world} | {scheme} | " in text
+            for advantage in ("centred", "standardised"):
+                assert f"\n| {world} | {advantage} | {scheme} | " in text
     assert (tmp_path / "credit_lab.png").read_bytes().startswith(b"\x89PNG")
     found = {(r["world"], r["scheme"], r["measure"]): float(r["mean"])
              for r in rows_of(tmp_path / "estimators.csv")}  # fmt: skip
@@ -87,9 +89,86 @@ def test_comparisons_are_paired_by_world():
     assert show.lead(a) == ["", ""]
     assert show.lead(b) == ["+0.100 (+0.075 to +0.125)", "3"]
     heads, line, *_ = show.csv_text([a, b]).splitlines()
-    assert heads == "world,scheme,measure,mean,low,high,difference,from,to,needed"
+    assert heads == "world,scheme,measure,mean,low,high,difference,from,to,p,needed"
     assert line.startswith("w,a,rank,0.5,")
-    assert line.endswith(",,,,")
+    assert line.endswith(",,,,,")
+
+
+def test_verdicts_count_corrected_tests_and_excluded_effects():
+    def row(scheme, away, half, p):
+        return study.Row(scheme, "pair", 0.5, 0.4, 0.6, away, away - half, away + half, p, 9, {})
+
+    first = study.Row("a", "pair", 0.5, 0.4, 0.6, *[np.nan] * 5, {})
+    rows = [
+        first, row("b", 0.04, 0.005, 0.001), row("b", -0.06, 0.02, 0.02), row("b", 0.0, 0.01, 0.9),
+        row("b", -0.2, 0.03, 1e-6), replace(row("b", 9, 1, 0), measure="leader"),
+    ]  # fmt: skip
+    # By Holm over four: 4e-6, 0.003, 0.04, 0.9.
+    apart = show.significant(rows, "pair")
+    assert apart == [rows[1], rows[2], rows[4]]
+    line = show.verdicts(rows, "pair", apart, True, 0.05).splitlines()[-1]
+    assert line == "| b | 4 | 1 | 2 | 2 | 0.230 |"
+    line = show.verdicts(rows, "pair", apart, False, 0.05).splitlines()[-1]
+    assert line == "| b | 4 | 2 | 1 | 2 | 0.230 |"
+    assert show.lead(rows[1], True)[0] == "+0.040* (+0.035 to +0.045)"
+
+
+@pytest.mark.parametrize("advantage", ["centred", "standardised"])
+def test_a_scheme_identical_to_another_is_level_and_the_list_changes_nothing(advantage):
+    """To the last bit, in learning and in rounds."""
+    worlds = make_worlds(WorldSpec(8, 12), 10)
+    training = Training(steps=20, advantage=advantage)
+    lists = [["stackelberg", "shared"], ["shared", "max", "stackelberg@2"], ["shared"]]
+    found = []
+    for names in lists:
+        schemes = [Scheme.of(name) for name in names]
+        learned = train(schemes, worlds, training)
+        found.append(dict(zip(names, learned, strict=True)))
+    for other in found[1:]:
+        np.testing.assert_array_equal(found[0]["shared"].curve, other["shared"].curve)
+    np.testing.assert_array_equal(found[0]["stackelberg"].curve, found[1]["stackelberg@2"].curve)
+    rounds = [draw_rounds(worlds, n, 3) for n in (6, 5)]
+    for scheme in ("stackelberg", "shared"):
+        few = Scheme(scheme)(rounds[0].utility[..., :5], rounds[0].source[..., :5])
+        np.testing.assert_array_equal(
+            few.leader, Scheme(scheme)(rounds[1].utility, rounds[1].source).leader
+        )
+
+
+@pytest.mark.long
+def test_policies_learn_with_both_advantages_each_as_alone():
+    schemes = [Scheme.of("stackelberg"), Scheme.of("shared")]
+    own = WorldSpec(leaders=16, followers=32, gamma=2)
+    rows = study.learning(schemes, {"w": own}, replace(study.QUICK, worlds=4, steps=5), 3)
+    worlds = make_worlds(own, 4, 3)
+    for advantage in ("centred", "standardised"):
+        runs = train(schemes, worlds, Training(steps=5, advantage=advantage), 3)
+        [mine] = [row for row in rows if (row.scheme, row.measure, row.where["advantage"])
+                  == ("shared", "pair", advantage)]  # fmt: skip
+        assert mine.mean == runs[1].pair.mean()
+        assert mine.difference == pytest.approx((runs[1].pair - runs[0].pair).mean())
+    assert len(rows) == 2 * 2 * 2
+
+
+def test_an_advantage_is_a_row_of_the_table_and_a_family_of_tests():
+    """b is ahead with one advantage and behind with the other, and neither test pays for both."""
+
+    def row(advantage, scheme, away, p):
+        return study.Row(scheme, "pair", 0.5, 0.4, 0.6, away, away - 0.01, away + 0.01, p, 9,
+                         {"world": "w", "advantage": advantage})  # fmt: skip
+
+    learned = []
+    for advantage, away in (("centred", -0.1), ("standardised", 0.1)):
+        learned += [row(advantage, "a", math.nan, math.nan), row(advantage, "b", away, 0.04)]
+    learned += [replace(each, measure="leader") for each in learned]
+    text = show.tables([], learned, [Scheme.of("stackelberg")], 0.05)
+    assert "| w | centred | b | 0.50 (0.40 to 0.60) | 0.50 (0.40 to 0.60) | -0.100* (" in text
+    assert "| w | standardised | b | 0.50 (0.40 to 0.60) | 0.50 (0.40 to 0.60) | +0.100* (" in text
+    assert [line for line in text.splitlines() if line.startswith("| b | 1 |")] == [
+        "| b | 1 | 0 | 1 | 0 | 0.110 |", "| b | 1 | 1 | 0 | 0 | 0.110 |",
+    ]  # fmt: skip
+    heads = show.csv_text(learned).splitlines()[0]
+    assert heads.startswith("world,advantage,scheme,measure,")
 
 
 def test_the_picture_shows_who_leads():
@@ -99,7 +178,7 @@ def test_the_picture_shows_who_leads():
         for scheme, mean in (("stackelberg", 0.5), ("shared", shared), ("mine:x", 0.5)):
             away = mean - 0.5 if scheme != "stackelberg" else np.nan
             rows.append(study.Row(scheme, "rank", mean, mean, mean, away, away - 0.05,
-                                  away + 0.05, 3, where))  # fmt: skip
+                                  away + 0.05, 0.5, 3, where))  # fmt: skip
     drawn = show.draw_map(rows, [Scheme("stackelberg"), Scheme("shared")])
     from matplotlib.image import imread
 
@@ -112,7 +191,7 @@ def test_the_picture_shows_who_leads():
 @pytest.mark.slow
 def test_a_measured_table_is_in_the_tables_and_in_the_picture(tmp_path, monkeypatch, mine, capsys):
     monkeypatch.setattr(study, "QUICK", replace(TINY, seeds=30))
-    true = make_worlds(Knobs(12, 14, gamma=2), 1).utility[0]
+    true = make_worlds(WorldSpec(12, 14, gamma=2), 1).utility[0]
     rng = np.random.default_rng(0)
     cost = 100 - true[..., None, None, None] + 0.1 * rng.normal(size=(12, 14, 2, 2, 2))
     programs = [Program("destroy", f"def destroy(): return {i}", f"words {i}") for i in range(12)]

@@ -25,18 +25,19 @@ def table():
     return Table(scores, np.array([*range(9), -1, -1, -1]))
 
 
-def worth_by_hand(table):
+def worth_by_hand(table, seen):
     best = sorted(range(12), key=lambda d: -max(table.utility[d]))[:10]
-    return table.utility[best].mean(axis=0)
+    unseen = [each for each in range(4) if each not in seen]
+    return table.scores[best][..., unseen].mean(axis=(0, 2))
 
 
 def test_by_brute_force(table):
     rounds = replay(table, 3, 40, group=5, evaluations=2)
     found = cross_play(CREDIT, table, rounds, (3, 4, 6), (1, 3), 2)
     assert list(found) == [(0, 0), (3, 1), (3, 3), (4, 1), (4, 3), (6, 1), (6, 3)]
-    worth = worth_by_hand(table)
     for n in range(40):
         seen = rounds.seen[n]
+        worth = worth_by_hand(table, seen)
         played = {}
         for d in range(5):
             for j in range(3):

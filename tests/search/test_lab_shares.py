@@ -7,14 +7,14 @@ import pytest
 
 from spo_jax.errors import InputError
 from spo_jax.search.lab.shares import Shares, bootstrap, jackknife, shares_of
-from spo_jax.search.lab.worlds import Knobs, make_worlds
+from spo_jax.search.lab.worlds import WorldSpec, make_worlds
 
 
-def table(knobs, evaluations=4, seed=0):
+def table(spec, evaluations=4, seed=0):
     """[K, M, E]: a world's table, with evaluations that shift all pairs alike and have noise."""
     rng = np.random.default_rng(seed)
-    true = make_worlds(knobs, 1, seed).utility[0][..., None]
-    noise = knobs.noise * math.sqrt(evaluations) * rng.normal(size=(*true.shape[:2], evaluations))
+    true = make_worlds(spec, 1, seed).utility[0][..., None]
+    noise = spec.noise * math.sqrt(evaluations) * rng.normal(size=(*true.shape[:2], evaluations))
     return true + 10 * rng.normal(size=evaluations) + noise
 
 
@@ -29,24 +29,24 @@ def test_by_hand():
     assert found.follower == 0
     assert found.gamma == math.inf
     with pytest.raises(InputError, match="no unit"):
-        found.knobs()
+        found.spec()
 
 
 def test_the_components_of_a_world_are_recovered():
-    knobs = Knobs(200, 150, gamma=1.5, follower_sd=0.7, noise=0.4, spread=0.6)
-    found = shares_of(table(knobs))
+    spec = WorldSpec(200, 150, gamma=1.5, follower_sd=0.7, noise=0.4, spread=0.6)
+    found = shares_of(table(spec))
     assert found.gamma == pytest.approx(1.5, rel=0.15)
     assert found.follower_in_leaders == pytest.approx(0.7, rel=0.2)
     assert found.noise_in_leaders == pytest.approx(0.4, rel=0.15)
     assert found.spread == pytest.approx(0.6, rel=0.15)
-    again = found.knobs(5, 6)
+    again = found.spec(5, 6)
     assert (again.leaders, again.followers, again.gamma) == (5, 6, found.gamma)
 
 
 def test_equal_spreads_and_no_interaction_are_seen_as_such():
-    equal = shares_of(table(Knobs(150, 80, gamma=1, spread=0, noise=0.1)))
+    equal = shares_of(table(WorldSpec(150, 80, gamma=1, spread=0, noise=0.1)))
     assert equal.spread < 0.05
-    none = shares_of(table(Knobs(150, 80, gamma=0, noise=0.5)))
+    none = shares_of(table(WorldSpec(150, 80, gamma=0, noise=0.5)))
     assert none.gamma < 0.05
     assert none.total == pytest.approx(none.leader + none.follower + none.interaction + none.noise)
 
@@ -57,7 +57,7 @@ def test_equal_spreads_and_no_interaction_are_seen_as_such():
 def test_intervals_hold_the_truth_about_as_often_as_they_say(leaders, tables):
     held = []
     for seed in range(tables):
-        ends = jackknife(table(Knobs(leaders, 25, gamma=1, spread=0.3, noise=0.2), seed=seed))
+        ends = jackknife(table(WorldSpec(leaders, 25, gamma=1, spread=0.3, noise=0.2), seed=seed))
         held.append(ends["gamma"][0] < 1 < ends["gamma"][1])
     assert np.mean(held) > 0.85
 
@@ -65,7 +65,9 @@ def test_intervals_hold_the_truth_about_as_often_as_they_say(leaders, tables):
 def test_bootstrap_intervals_are_for_other_programs_of_both_roles():
     held = []
     for seed in range(60):
-        scores = table(Knobs(30, 25, gamma=1, follower_sd=0.5, spread=0.3, noise=0.2), seed=seed)
+        scores = table(
+            WorldSpec(30, 25, gamma=1, follower_sd=0.5, spread=0.3, noise=0.2), seed=seed
+        )
         ends = bootstrap(scores, 60)
         # Of 1 + 0.25 + 1 + 0.04.
         held.append([ends["gamma"][0] < 1 < ends["gamma"][1],
@@ -75,7 +77,7 @@ def test_bootstrap_intervals_are_for_other_programs_of_both_roles():
 
 
 def test_units_do_not_show():
-    scores = table(Knobs(10, 12))
+    scores = table(WorldSpec(10, 12))
     one, other = shares_of(scores), shares_of(1e-3 * scores - 7)
     assert isinstance(one, Shares)
     assert one.gamma == pytest.approx(other.gamma)

@@ -11,8 +11,8 @@ from spo_fakes import number as number_of
 from spo_jax.envs.problems import get_problem
 from spo_jax.envs.run.rollouts import Status
 from spo_jax.errors import InputError
+from spo_jax.peers.eoh import OPERATORS
 from spo_jax.program import ROLES, Program
-from spo_jax.search.methods.eoh import OPERATORS
 from spo_jax.search.writing.languages import LANGUAGES
 from spo_jax.search.writing.prompts import Templates, built_in, templates_of
 

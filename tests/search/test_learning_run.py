@@ -16,9 +16,9 @@ from spo_jax.rl.checkpoint import Checkpoints
 from spo_jax.rl.policy import _abstract
 from spo_jax.rl.qwen3_5 import Qwen3_5Config
 from spo_jax.rl.trainer import Learner
-from spo_jax.search.runs.folders import BEST, CHECKPOINTS
-from spo_jax.search.runs.run import load_run
-from spo_jax.search.runs.store import dump
+from spo_jax.runs.database.store import dump
+from spo_jax.runs.folders import BEST, CHECKPOINTS
+from spo_jax.runs.run import load_run
 from tests.rl import speaker
 
 ROOT = Path(killed_run.__file__).parents[2]

@@ -12,10 +12,10 @@ from spo_jax.config import FIELDS, Settings
 from spo_jax.errors import InputError
 from spo_jax.jsontext import DEPTH, parse
 from spo_jax.rl import embedded
-from spo_jax.search.runs.discover import prepare
-from spo_jax.search.runs.folders import MANIFEST, read_manifest
-from spo_jax.search.runs.manifest import (
-    check_finished,
+from spo_jax.runs.database.store import Store
+from spo_jax.runs.discover import check_finished, prepare
+from spo_jax.runs.folders import MANIFEST, read_manifest
+from spo_jax.runs.manifest import (
     check_model,
     check_objects,
     check_prompts,
@@ -24,9 +24,8 @@ from spo_jax.search.runs.manifest import (
     model_of,
     other_software,
 )
-from spo_jax.search.runs.manifest import parse as parse_manifest
-from spo_jax.search.runs.run import load_run
-from spo_jax.search.runs.store import Store
+from spo_jax.runs.manifest import parse as parse_manifest
+from spo_jax.runs.run import load_run
 
 MODEL = {"name": "m", "base_url": "http://x/v1"}
 LOCAL = {"folder": "/f", "weights": "w", "tokenizer": "t", "devices": "1 of 2 x gpu"}

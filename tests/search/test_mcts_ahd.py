@@ -14,8 +14,8 @@ from spo_fakes import Evaluator, Generator, default_verdict, number, number_in
 
 from spo_jax.envs.run.rollouts import Status
 from spo_jax.errors import InputError
+from spo_jax.peers.mcts_ahd import FORMS, WITHOUT, MctsAhd, Plan, Tree, reasoned, request
 from spo_jax.program import Completion, Pair
-from spo_jax.search.methods.mcts_ahd import FORMS, WITHOUT, MctsAhd, Plan, Tree, reasoned, request
 from spo_jax.search.writing.prompts import INITIALIZATION
 
 

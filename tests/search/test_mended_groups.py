@@ -9,8 +9,8 @@ from spo_jax.program import Completion, Program, Prompt
 from spo_jax.rl.grpo import GrpoConfig, advantages
 from spo_jax.search.credit import Credits
 from spo_jax.search.groups import follower_groups, leader_groups
-from spo_jax.search.mends import COPY, Attempt, Mend
 from spo_jax.search.rounds import Answers, Played
+from spo_jax.search.sampling.mends import COPY, Attempt, Mend
 
 ASKED = Prompt("tsp", "destroy", "x", "Write one.")
 D = [Program("destroy", f"destroy {n}") for n in range(6)]

@@ -19,15 +19,15 @@ from spo_jax.errors import InputError
 from spo_jax.generator import Generator
 from spo_jax.program import Completion, Program, Prompt, Usage
 from spo_jax.rl.request_log import REQUESTS
-from spo_jax.search.candidates import sample, written
-from spo_jax.search.mending import MOST_SHOWN, Wrong, quoted, sent_back
-from spo_jax.search.mends import COPY
+from spo_jax.runs.database.store import dump
+from spo_jax.runs.display.lines import bill
+from spo_jax.runs.manifest import parse
+from spo_jax.runs.report.progress import page
 from spo_jax.search.parts import Parts
 from spo_jax.search.plugins import require_parts, writer_and_learner
-from spo_jax.search.runs.lines import bill
-from spo_jax.search.runs.manifest import parse
-from spo_jax.search.runs.report.progress import page
-from spo_jax.search.runs.store import dump
+from spo_jax.search.sampling.mending import MOST_SHOWN, Wrong, quoted, sent_back
+from spo_jax.search.sampling.mends import COPY
+from spo_jax.search.sampling.sample import sample, written
 from spo_jax.search.writing.prompts import Templates
 from tests.rl.chat_server import KEY, serving
 

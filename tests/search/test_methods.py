@@ -17,19 +17,20 @@ from spo_jax.cli import main
 from spo_jax.config import Settings
 from spo_jax.envs.problems import get_problem
 from spo_jax.errors import InputError
+from spo_jax.peers.best_of_n import BestOfN
 from spo_jax.program import Pair, Program
 from spo_jax.rl.endpoint import Endpoint
-from spo_jax.search.methods import METHODS, get_method, rounds_of
-from spo_jax.search.methods.best_of_n import BestOfN
+from spo_jax.runs.database.digests import require_intact
+from spo_jax.runs.database.store import Store, dump
+from spo_jax.runs.display import lines
+from spo_jax.runs.folders import default_folder
+from spo_jax.runs.loop import discover
+from spo_jax.runs.run import load_run
+from spo_jax.search.method import METHODS, method_of, rounds_of
 from spo_jax.search.parts import Parts
-from spo_jax.search.plugins import get_generator
+from spo_jax.search.plugins import GENERATORS
 from spo_jax.search.rounds import State, Updater
-from spo_jax.search.runs import lines
-from spo_jax.search.runs.folders import default_folder
-from spo_jax.search.runs.intact import require_intact
-from spo_jax.search.runs.run import load_run
-from spo_jax.search.runs.store import Store, dump
-from spo_jax.search.spo import discover
+from spo_jax.search.spo import Spo
 from spo_jax.search.writing.prompts import Templates, built_in
 
 SETTINGS = {
@@ -45,19 +46,21 @@ def config(method, **changes):
     return small(method=method, method_settings=SETTINGS.get(method, {}), rounds=2, **changes)
 
 
+PEERS = [name for name in METHODS if name != "spo"]
+
 # --- by name --------------------------------------------------------------------------------------
 
 
 def test_methods_are_found_by_name():
-    assert get_method(Settings()) is None
+    assert method_of(Settings()) == Spo()
     for name in METHODS:
-        method = get_method(Settings.make(method=name))
+        method = method_of(Settings.make(method=name))
         assert method.rounds(Settings.make(method=name)) > 1
         assert method.variant(True)
     with pytest.raises(InputError, match="unknown method 'eho': use spo, funsearch, eoh, reevo"):
-        get_method(Settings.make(method="eho"))
+        method_of(Settings.make(method="eho"))
     with pytest.raises(InputError, match="has no method variant"):
-        get_method(Settings.make(method="math:pi"))
+        method_of(Settings.make(method="math:pi"))
 
 
 @dataclass(frozen=True)
@@ -87,14 +90,14 @@ def test_a_method_of_the_users_own_can_teach():
     )
     parts = Parts(config, get_problem("tsp"), Evaluator(), Generator(), updater=Updates())
     rounds = []
-    discover(parts, None, rounds.append, get_method(config))
+    discover(parts, None, rounds.append, method_of(config))
     assert [done.metrics for done in rounds] == [{"roles": 2.0}]
     assert small(method=f"{__name__}:Learns", generator="model").learning.update == "none"
 
 
 def test_settings_of_a_method_have_the_kinds_of_its_fields():
     def mine(**given):
-        return get_method(small(method=f"{__name__}:Mine", method_settings=given))
+        return method_of(small(method=f"{__name__}:Mine", method_settings=given))
 
     assert (mine(wild=False).wild, mine(wild="true").wild) == (False, True)
     with pytest.raises(InputError, match="method_settings: wild is 'odd'; it must be true"):
@@ -109,7 +112,7 @@ def test_settings_of_a_method_have_the_kinds_of_its_fields():
 
 
 def test_a_method_of_the_users_own(tmp_path):
-    method = get_method(small(method=f"{__name__}:Mine", method_settings={"share": 0.5}))
+    method = method_of(small(method=f"{__name__}:Mine", method_settings={"share": 0.5}))
     assert vars(method) == {"share": 0.5, "wild": True, "best": None}
     rounds, _, _ = run(f"{__name__}:Mine", rounds=2)
     assert len(rounds) == 2
@@ -121,8 +124,9 @@ def test_a_method_of_the_users_own(tmp_path):
 
 
 def test_the_documented_method(tmp_path, monkeypatch):
-    text = (Path(spo_fakes.__file__).parents[2] / "docs" / "methods.md").read_text("utf-8")
-    [example] = re.findall(r"^```python\n(.*?)^```$", text, re.DOTALL | re.MULTILINE)
+    docs = Path(spo_fakes.__file__).parents[2] / "docs"
+    page = (docs / "extending.md").read_text("utf-8")
+    [example] = re.findall(r"^```python\n(# mymethod.py\n.*?)^```$", page, re.DOTALL | re.MULTILINE)
     (tmp_path / "mymethod.py").write_text(example)
     monkeypatch.syspath_prepend(str(tmp_path))
     settings = {"method_settings": {"children": 20}, "rounds": 2}
@@ -135,7 +139,8 @@ def test_the_documented_method(tmp_path, monkeypatch):
         assert {p.parents for p in done.programs} == {
             (best.pair.destroy.digest,), (best.pair.repair.digest,)
         }  # fmt: skip
-    for name in METHODS:  # each has its section's command
+    text = (docs / "methods.md").read_text("utf-8")
+    for name in PEERS:  # each has its section's command
         assert f"--method {name}" in text
     assert parts.config.learning.update == "none"
 
@@ -149,7 +154,7 @@ def test_documented_settings_are_the_defaults(name, count):
     section = text.partition(f"\n## {name}\n")[2].partition("\n## ")[0]
     told = re.findall(r"`(\w+)=([\w.]+)`", section)
     assert len(told) == count
-    method = get_method(Settings.make(method=name.lower()))
+    method = method_of(Settings.make(method=name.lower()))
     for setting, value in told:
         own = getattr(method, setting)
         assert value == (f"{own:g}" if isinstance(own, float) else str(own).lower())
@@ -167,7 +172,7 @@ def test_the_papers_budget_in_rounds():
     # 13,950 pairs: EoH 10 and 50, FunSearch 20, ReEvo 30 and 15, G-LNS 6, MCTS-AHD 50, HSEvo 30 and
     # 25, all of them cut off where the budget ends.
     rounds = {}
-    for name in METHODS:
+    for name in PEERS:
         settings = presets.settings("tsp", "paper-tsp", method=name)
         assert settings.search.nominal_pairs == 13_950
         rounds[name] = rounds_of(settings)
@@ -190,7 +195,7 @@ def test_the_baselines_choose_by_validation():
 
 def test_who_writes_prose():
     assert not Generator().writes_prose
-    assert not get_generator("grammar").writes_prose
+    assert not GENERATORS["grammar"].writes_prose
     assert Writer().writes_prose
     assert Endpoint.writes_prose
 
@@ -198,14 +203,14 @@ def test_who_writes_prose():
 # --- the same whatever happens --------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", PEERS)
 def test_a_run_goes_on_from_any_round_as_if_never_stopped(method, tmp_path):
     """Each half through a store of its own, so that what is read is what was written."""
 
     def play(folder, last=None):
         with Store.reopen(folder) as store:
             parts = Parts(store.config, get_problem("tsp"), Evaluator(), Writer())
-            method = get_method(store.config)
+            method = method_of(store.config)
             if last is not None:
                 method = Stopped(method, last)
             discover(parts, store.state(), store.commit, method)
@@ -244,7 +249,7 @@ class Stopped:
         return min(self.last, self.method.rounds(config))
 
 
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", PEERS)
 def test_equal_runs_are_equal_and_parts_do_not_matter(method):
     settings = {"method_settings": SETTINGS.get(method, {}), "rounds": 2}
     first, _, _ = run(method, **settings)
@@ -332,7 +337,7 @@ def test_an_individual_may_share_its_programs(tmp_path):
     settings = config("eoh", population_size=2)
     with Store.create(tmp_path / "run", {"config": settings.flat()}) as store:
         parts = Parts(settings, get_problem("tsp"), Evaluator(), generator)
-        end = discover(parts, None, store.commit, get_method(settings))
+        end = discover(parts, None, store.commit, method_of(settings))
         assert store.state().individuals == end.individuals
     sources = [each.pair.destroy for each in end.individuals]
     assert len({p.digest for p in sources}) < len(set(sources))

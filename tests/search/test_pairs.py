@@ -11,15 +11,15 @@ from spo_jax.envs.problems import get_problem
 from spo_jax.envs.run.local import LocalEvaluator
 from spo_jax.envs.run.rollouts import Status
 from spo_jax.errors import InputError
+from spo_jax.peers.pairs import Budget, Request, best_of, generate, scores_of
 from spo_jax.program import Completion
 from spo_jax.program.grammar.base import MUTATIONS
-from spo_jax.search.methods import get_method
-from spo_jax.search.methods.pairs import Budget, Request, best_of, generate, scores_of
+from spo_jax.runs.loop import discover
+from spo_jax.search.method import method_of
 from spo_jax.search.parts import Parts
 from spo_jax.search.payoffs import Table
-from spo_jax.search.plugins import get_generator
+from spo_jax.search.plugins import GENERATORS
 from spo_jax.search.rounds import State
-from spo_jax.search.spo import discover
 from spo_jax.search.writing.prompts import INITIALIZATION
 
 PARENTS = (individual(3, 0.5).pair, individual(4, 0.4).pair)
@@ -205,9 +205,9 @@ def test_the_number_of_workers_changes_nothing(method):
         )
         problem = get_problem("tsp")
         with LocalEvaluator(problem, workers, seed=config.seed) as evaluator:
-            parts = Parts(config, problem, evaluator, get_generator("grammar"))
+            parts = Parts(config, problem, evaluator, GENERATORS["grammar"])
             rounds = []
-            discover(parts, None, rounds.append, get_method(config))
+            discover(parts, None, rounds.append, method_of(config))
         found.append(everything(rounds))
     assert found[0] == found[1]
     assert rounds[-1].best is not None

@@ -8,10 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spo_jax.config import Settings
+from spo_jax.config.updates import Calm
 from spo_jax.program import Program
 from spo_jax.search.credit import CrossPlay, Payoff
-from spo_jax.search.parent_reward import ParentReward, difference, learning_credit_of, reward
-from spo_jax.updates import Calm
+from spo_jax.search.credit.parent_reward import ParentReward, difference, learning_credit_of, reward
 
 NAN = math.nan
 TOLD = Calm(invalid=-0.8, copy=0.75, worse=0.5)

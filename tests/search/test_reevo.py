@@ -10,7 +10,7 @@ from spo_fakes import Evaluator, Generator, number_in
 from spo_jax import presets
 from spo_jax.envs.run.rollouts import Status
 from spo_jax.errors import InputError
-from spo_jax.search.methods.reevo import ReEvo, draw_matches, parents, request
+from spo_jax.peers.reevo import ReEvo, draw_matches, parents, request
 from spo_jax.search.rounds import State
 from spo_jax.search.writing.prompts import INITIALIZATION
 

@@ -27,15 +27,15 @@ from spo_jax.cli import main
 from spo_jax.envs.problem import Problem
 from spo_jax.envs.problems import get_problem
 from spo_jax.program import MAX_SOURCE, Program
+from spo_jax.runs.database.store import Store
+from spo_jax.runs.display import lines, progress
+from spo_jax.runs.records import FailureRecord
+from spo_jax.runs.report import genealogy, pair, payoffs, played, state, text, write
+from spo_jax.runs.report.failures import alike
+from spo_jax.runs.report.figures import BINS, Figures, Scale, colours
+from spo_jax.runs.report.write import html
+from spo_jax.runs.run import Run, load_run
 from spo_jax.search.rounds import Observer
-from spo_jax.search.runs import lines, progress
-from spo_jax.search.runs.records import FailureRecord
-from spo_jax.search.runs.report import genealogy, pair, payoffs, played, state, text, write
-from spo_jax.search.runs.report.failures import alike
-from spo_jax.search.runs.report.figures import BINS, Figures, Scale, colours
-from spo_jax.search.runs.report.write import html
-from spo_jax.search.runs.run import Run, load_run
-from spo_jax.search.runs.store import Store
 
 PAGES = ("progress", "payoffs", "genealogy", "state", "failures", "learning", "pair")
 VOID = {"meta", "br", "input", "link", "img", "hr"}

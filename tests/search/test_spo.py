@@ -24,20 +24,21 @@ from spo_jax.envs.run.rollouts import Refusal, Status
 from spo_jax.errors import InputError
 from spo_jax.program import Completion, Pair, Program
 from spo_jax.program.grammar.base import CROSSOVERS, MUTATIONS
+from spo_jax.runs.loop import discover
 from spo_jax.search.contexts import draw_parents
 from spo_jax.search.credit import Credits
 from spo_jax.search.parts import Parts
 from spo_jax.search.payoffs import cross_play_scores
-from spo_jax.search.plugins import (
-    as_generator,
-    get_generator,
-    get_panel,
-    get_survivors,
-    get_updater,
+from spo_jax.search.plugins import GENERATORS, UPDATERS, as_generator
+from spo_jax.search.population import (
+    PANELS,
+    SURVIVORS,
+    SurvivorContext,
+    diverse_survivors,
+    jaccard,
+    leader_panel,
 )
-from spo_jax.search.population import SurvivorContext, diverse_survivors, jaccard, leader_panel
 from spo_jax.search.rounds import Played, State, Updater
-from spo_jax.search.spo import discover
 from spo_jax.search.writing.prompts import INITIALIZATION
 from spo_jax.seeding import python_rng
 
@@ -568,7 +569,7 @@ def test_the_number_of_workers_changes_nothing():
         config = small(rounds=2, size=8, steps=5, responses=2, repairs_per_destroy=2)
         problem = get_problem("tsp")
         with LocalEvaluator(problem, workers, seed=config.seed) as evaluator:
-            parts = Parts(config, problem, evaluator, get_generator("grammar"))
+            parts = Parts(config, problem, evaluator, GENERATORS["grammar"])
             rounds = []
             discover(parts, None, rounds.append)
         found.append(fingerprint(rounds))
@@ -610,11 +611,11 @@ def metrics_of(groups):
 
 
 def test_parts_are_found_by_name():
-    assert isinstance(get_generator("spo_fakes:Generator"), Generator)
-    assert isinstance(get_updater("spo_fakes:Learner"), Learner)
-    assert get_updater("none").update({"destroy": [], "repair": []}) == {}
-    assert isinstance(get_updater(f"{__name__}:Structural"), Structural)
-    updater = get_updater(f"{__name__}:metrics_of")
+    assert isinstance(GENERATORS["spo_fakes:Generator"], Generator)
+    assert isinstance(UPDATERS["spo_fakes:Learner"], Learner)
+    assert UPDATERS["none"].update({"destroy": [], "repair": []}) == {}
+    assert isinstance(UPDATERS[f"{__name__}:Structural"], Structural)
+    updater = UPDATERS[f"{__name__}:metrics_of"]
     assert play(small(rounds=1), updater=updater)[0][0].metrics == {"destroys": 5}
 
 
@@ -639,11 +640,11 @@ def answer_program(role):
 
 
 def test_who_survives_and_who_judges_are_found_by_name():
-    assert (get_survivors("diverse"), get_panel("evolved")) == (diverse_survivors, leader_panel)
+    assert (SURVIVORS["diverse"], PANELS["evolved"]) == (diverse_survivors, leader_panel)
     config = small(rounds=1, survivors=f"{__name__}:best_alone", panel=f"{__name__}:stranger")
     rules = {
-        "survivors": get_survivors(config.search.survivors),
-        "panel": get_panel(config.search.panel),
+        "survivors": SURVIVORS[config.search.survivors],
+        "panel": PANELS[config.search.panel],
     }
     fine = Evaluator(verdict=lambda pair: (Status.OK, 0.25))
     rounds = play(config, evaluator=fine, **rules)[0]
@@ -652,9 +653,9 @@ def test_who_survives_and_who_judges_are_found_by_name():
     assert judges == {answer_program("destroy").digest}
 
     with pytest.raises(InputError, match="it must return members of its candidates"):
-        play(small(rounds=1), survivors=get_survivors(f"{__name__}:nothing_known"))
+        play(small(rounds=1), survivors=SURVIVORS[f"{__name__}:nothing_known"])
     with pytest.raises(InputError, match="it must return destroy programs"):
-        play(small(rounds=1), panel=get_panel(f"{__name__}:repairs_judge"))
+        play(small(rounds=1), panel=PANELS[f"{__name__}:repairs_judge"])
 
 
 @pytest.mark.parametrize("rule", [lambda c, x: [c[0], c[0]], lambda c, x: c])
@@ -663,8 +664,8 @@ def test_a_rule_that_keeps_too_many_or_one_twice_is_refused(monkeypatch, rule):
     context = SurvivorContext(2, 0.1, 1, "repair", random.Random(0), small())
     candidates = [member(n, 0.5) for n in range(3)]
     with pytest.raises(InputError, match="each program once, and at most 2"):
-        get_survivors(f"{__name__}:rule")(candidates, context)
-    assert get_survivors(f"{__name__}:nobody")(candidates, context) == ()
+        SURVIVORS[f"{__name__}:rule"](candidates, context)
+    assert SURVIVORS[f"{__name__}:nobody"](candidates, context) == ()
 
 
 def nobody(candidates, context):
@@ -688,7 +689,7 @@ seen = []
 
 def test_a_rule_with_its_rng_repeats_itself_and_chooses_the_panel():
     config = small(survivors=f"{__name__}:tournament")
-    rule = get_survivors(config.search.survivors)
+    rule = SURVIVORS[config.search.survivors]
     whole, end, _ = play(config, survivors=rule)
     assert fingerprint(play(config, survivors=rule)[0]) == fingerprint(whole)
     assert fingerprint(whole) != fingerprint(play(small())[0])
@@ -743,22 +744,22 @@ def test_an_object_that_only_generates_is_adapted():
 
 
 @pytest.mark.parametrize(
-    ("get", "name", "words"),
+    ("registry", "name", "words"),
     [
-        (get_generator, "gramar", "unknown generator 'gramar': use model, vllm, openai, grammar"),
-        (get_generator, "spo_fakes:nothing", "cannot import generator .*AttributeError"),
-        (get_generator, "spo_fakes:small", "has no method generate"),
-        (get_updater, "no_such_module:f", "cannot import update .*ModuleNotFoundError"),
-        (get_updater, ":f", "unknown update"),
-        (get_updater, "math:pi", "is a float, neither Updater nor function"),
+        (GENERATORS, "gramar", "unknown generator 'gramar': use model, vllm, openai, grammar"),
+        (GENERATORS, "spo_fakes:nothing", "cannot import generator .*AttributeError"),
+        (GENERATORS, "spo_fakes:small", "has no method generate"),
+        (UPDATERS, "no_such_module:f", "cannot import update .*ModuleNotFoundError"),
+        (UPDATERS, ":f", "unknown update"),
+        (UPDATERS, "math:pi", "is a float, neither Updater nor function"),
         (
-            get_survivors,
+            SURVIVORS,
             "best",
             "unknown survivors 'best': use diverse, ranked, or 'package.module:NAME'",
         ),
-        (get_panel, "math:pi", "panel 'math:pi' is of type float, not a function"),
+        (PANELS, "math:pi", "panel 'math:pi' is of type float, not a function"),
     ],
 )
-def test_parts_that_are_not_there(get, name, words):
+def test_parts_that_are_not_there(registry, name, words):
     with pytest.raises(InputError, match=words):
-        get(name)
+        registry[name]

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from spo_fakes import Evaluator, Generator, answer, play, small
+from spo_fakes import Evaluator, Generator, Stop, answer, play, small
 
 from spo_jax import load_run
 from spo_jax.cli import main
@@ -17,13 +17,14 @@ from spo_jax.envs.report.solve import shipped_pair
 from spo_jax.envs.run.rollouts import Status
 from spo_jax.errors import InputError
 from spo_jax.program import Pair, Program, load_pair, save_pair
+from spo_jax.runs.database.store import dump
+from spo_jax.runs.discover import discover
+from spo_jax.runs.folders import MANIFEST
+from spo_jax.runs.loop import discover as algorithm
+from spo_jax.runs.report.write import report
 from spo_jax.search.parts import Parts
 from spo_jax.search.rounds import Observer, Round
-from spo_jax.search.runs.discover import discover
-from spo_jax.search.runs.folders import MANIFEST
-from spo_jax.search.runs.report.write import report
-from spo_jax.search.runs.store import dump
-from spo_jax.search.spo import discover as algorithm
+from spo_jax.search.spo import Spo
 from spo_jax.search.start import START, StartPair, reads_state
 
 TSP = get_problem("tsp")
@@ -60,7 +61,7 @@ def started(
     generator = generator or Generator(broken=0.0)
     parts = Parts(small(**changes), TSP, evaluator=Worth(known), generator=generator)
     rounds: list[Round] = []
-    algorithm(parts, None, rounds.append, start=start)
+    algorithm(parts, None, rounds.append, Spo(tuple(start)))
     return rounds, generator, start
 
 
@@ -71,10 +72,10 @@ def test_start_pairs_are_leaders_with_a_response():
     scored = first.scored
     assert scored is not None
     assert [d.digest for d in scored.destroys[:2]] == [each.pair.destroy.digest for each in start]
-    assert [len(row) for row in scored.repairs[:2]] == [1, 1]
+    assert [np.count_nonzero(row) for row in scored.repairs[:2]] == [1, 1]
     assert scored.utility[:2, 0].tolist() == [0.75, 0.5]
     assert np.isnan(scored.utility[:2, 1:]).all()
-    assert scored.selection.leader[:2].tolist() == [0.75, 0.5]  # eq:leader-credit of one response
+    assert scored.leader_selection[:2].tolist() == [0.75, 0.5]  # eq:leader-credit of one response
     assert [p.kind for p in first.pairs[:2]] == [START, START]
     assert {p.kind for p in first.pairs[2:]} == {"response", "cross-play"}
     # They survive by what they earn: 0.5 and 0.75 are above all others.
@@ -117,7 +118,7 @@ def test_a_start_pair_that_is_weak_does_not_survive_and_one_that_fails_is_left_o
     config = small(rounds=2, population_size=1, diversity=0.0)
     parts = Parts(config, TSP, evaluator=Worth(known), generator=Generator(), observer=Reader())
     rounds: list[Round] = []
-    algorithm(parts, None, rounds.append, start=start)
+    algorithm(parts, None, rounds.append, Spo(tuple(start)))
     assert all(m.program.form != START for r in rounds for m in (*r.destroys, *r.repairs))
     assert lines[:2] == ["Start pair 2001-2002: J 0.0000",
                          "Start pair 2003-2004: crash, because crash; left out"]  # fmt: skip
@@ -134,7 +135,7 @@ def test_start_pairs_of_one_destroy_are_one_row():
     assert first.scored.utility.shape[1] == 10  # more than the slots of a sampled destroy
     assert first.scored.utility[0].tolist() == [known[2001, r] for r in range(2010, 2020)]
     best = sorted(known.values())[-2:]  # type: ignore[type-var]
-    assert first.scored.selection.leader[0] == pytest.approx(sum(best) / 2)  # type: ignore[arg-type]
+    assert first.scored.leader_selection[0] == pytest.approx(sum(best) / 2)  # type: ignore[arg-type]
 
 
 def test_a_sampled_copy_of_a_start_destroy_is_no_second_leader():
@@ -176,17 +177,6 @@ TINY: dict[str, Any] = {
     "steps": 4, "finalists": 2, "validation_size": 8, "validation_instances": 2,
     "validation_steps": 4, "on": (), "validate_on": (),
 }  # fmt: skip
-
-
-class Stop(Observer):
-    """Ends a run at a stage of a round, as Ctrl-C does."""
-
-    def __init__(self, number: int, name: str):
-        self.at = (number, name)
-
-    def stage(self, number: int, name: str, total: int) -> None:
-        if (number, name) == self.at:
-            raise KeyboardInterrupt
 
 
 def test_a_run_from_start_pairs_is_the_same_with_any_workers_and_resumed(tmp_path):

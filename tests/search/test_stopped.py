@@ -12,7 +12,7 @@ import killed_run
 import pytest
 from test_learning_run import MOMENTS, ROOT, SETTINGS
 
-from spo_jax.search.runs.run import load_run
+from spo_jax.runs.run import load_run
 from tests.rl import speaker
 
 

@@ -1,3 +1,4 @@
+import contextlib
 import io
 import json
 import math
@@ -19,18 +20,19 @@ import spo_fakes
 from rich.console import Console
 from spo_fakes import Evaluator, Generator, small
 
+from spo_jax.cli import commands
 from spo_jax.envs.problems import get_problem
 from spo_jax.envs.run.rollouts import Status
 from spo_jax.errors import InputError
 from spo_jax.program import Pair, Program
 from spo_jax.program.pairfile import load_pair, save_pair
 from spo_jax.rl.backend import SAME_BITS, ask_same_bits
-from spo_jax.search.parts import Parts
-from spo_jax.search.rounds import Best, Failure
-from spo_jax.search.runs import commands, lines, progress
-from spo_jax.search.runs.discover import prepare, resumed
-from spo_jax.search.runs.folders import BEST, MANIFEST, check_new, default_folder, list_runs
-from spo_jax.search.runs.manifest import (
+from spo_jax.runs.database.store import Store, dump
+from spo_jax.runs.discover import prepare, resumed
+from spo_jax.runs.display import lines, progress
+from spo_jax.runs.folders import BEST, MANIFEST, check_new, default_folder, list_runs
+from spo_jax.runs.loop import discover
+from spo_jax.runs.manifest import (
     check_model,
     check_prompts,
     idle_devices,
@@ -40,10 +42,10 @@ from spo_jax.search.runs.manifest import (
     other_software,
     versions,
 )
-from spo_jax.search.runs.pairs import resolve
-from spo_jax.search.runs.run import load_run
-from spo_jax.search.runs.store import Store, dump
-from spo_jax.search.spo import discover
+from spo_jax.runs.pairs import resolve
+from spo_jax.runs.run import load_run
+from spo_jax.search.parts import Parts
+from spo_jax.search.rounds import Best, Failure
 from spo_jax.search.validation import Finals
 from spo_jax.search.writing.prompts import Templates
 
@@ -292,7 +294,13 @@ def test_a_pair_from_a_file_or_a_run(tmp_path):
 # --- killed at any moment -------------------------------------------------------------------------
 
 # In the order in which a run comes by them.
-MOMENTS = ["1:cross-play", "2:saved", "2:sql:failures", "2:committed", "3:sql:rounds", "3:export"]
+MOMENTS = ["1:cross-play", "2:saved", "2:sql:failures", "2:committed", "3:sql:rounds",
+           "3:sql:digests", "3:export"]  # fmt: skip
+
+
+def digests(folder):
+    with contextlib.closing(sqlite3.connect(folder / "spo.sqlite")) as db:
+        return db.execute("SELECT * FROM digests").fetchall()
 
 
 def script(folder, rounds, moment=""):
@@ -317,6 +325,7 @@ def test_sigkill_in_many_moments_ends_like_the_uninterrupted_run(tmp_path, unint
     finish = script(folder, 3)
     assert finish.returncode == 0, finish.stderr
     assert dump(folder) == dump(uninterrupted)
+    assert digests(folder) == digests(uninterrupted)
     assert (folder / BEST).read_bytes() == (uninterrupted / BEST).read_bytes()
     assert not list(folder.glob(f".{BEST}*"))
 
@@ -359,6 +368,27 @@ def test_time_left():
     clock.advance(60)
     seconds[0] = 36.0
     assert clock.left() == pytest.approx(36 / 180 * (60 + 120))
+
+
+def test_time_left_before_the_first_pair_is_that_of_writing():
+    seconds = [0.0]
+    clock = progress.Clock(rounds=3, now=lambda: seconds[0], answers=40)
+    clock.stage(1, 0)
+    seconds[0] = 50.0
+    assert clock.left() is None
+    for _ in range(5):
+        clock.answered()
+    assert clock.left() == pytest.approx(10.0 * 35)
+    resumed = progress.Clock(rounds=4, now=lambda: seconds[0], answers=40)
+    resumed.stage(4, 0)
+    seconds[0] += 20.0
+    for _ in range(2):
+        resumed.answered()
+    assert resumed.left() == pytest.approx(10.0 * 8)  # of the last of four rounds
+    seconds[0] -= 20.0
+    clock.stage(1, 20)
+    clock.advance(10)  # from now on by pairs
+    assert clock.left() == pytest.approx(5.0 * 50)
 
 
 @pytest.mark.parametrize(
@@ -620,7 +650,7 @@ def test_other_software_and_devices_are_named():
 
 def test_code_that_was_changed_since_its_commit_is_other_code(monkeypatch):
     now = {}
-    monkeypatch.setattr("spo_jax.search.runs.manifest._checkout", lambda: now)
+    monkeypatch.setattr("spo_jax.runs.manifest._checkout", lambda: now)
 
     def warns(then, **changes):
         now.clear()
@@ -772,7 +802,7 @@ def test_a_folder_may_have_any_name(tmp_path):
 
 
 def test_ids_tell_programs_apart_that_differ_in_anything():
-    from spo_jax.search.runs.tables import program_id
+    from spo_jax.runs.database.tables import program_id
 
     base = Program("repair", "def repair():\n    pass\n", "a", ("p",), "form", "c", "d")
     others = [

@@ -24,15 +24,15 @@ from spo_jax import InputError
 from spo_jax.cli import main
 from spo_jax.envs.problems import get_problem
 from spo_jax.errors import MissingExtra
+from spo_jax.runs.database.store import Store, dump
+from spo_jax.runs.folders import DATABASE
+from spo_jax.runs.loop import discover
+from spo_jax.runs.run import Run, load_run
+from spo_jax.runs.tracking import KNOWN, Track, Tracker, get_factories, sending
+from spo_jax.runs.tracking.numbers import finals, numbers, settings
+from spo_jax.runs.tracking.sending import FILE, Marks, Tracking
 from spo_jax.search.parts import Parts
 from spo_jax.search.rounds import Round
-from spo_jax.search.runs.folders import DATABASE
-from spo_jax.search.runs.run import Run, load_run
-from spo_jax.search.runs.store import Store, dump
-from spo_jax.search.runs.tracking import KNOWN, Track, Tracker, get_factories, sending
-from spo_jax.search.runs.tracking.numbers import finals, numbers, settings
-from spo_jax.search.runs.tracking.sending import FILE, Marks, Tracking
-from spo_jax.search.spo import discover
 
 ROUNDS = 4
 
@@ -319,7 +319,7 @@ def without(package: str, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     loaded = (each for each in sys.modules if f"{each}.".startswith(f"{package}."))
     for each in {package, *loaded}:
         monkeypatch.setitem(sys.modules, each, None)
-    monkeypatch.delitem(sys.modules, f"spo_jax.search.runs.tracking.{name}", raising=False)
+    monkeypatch.delitem(sys.modules, f"spo_jax.runs.tracking.{name}", raising=False)
 
 
 @pytest.mark.parametrize("name", KNOWN)

@@ -1,6 +1,7 @@
 """What pairs are worth: by hand, against loops, what is refused, and what a run keeps of it."""
 
 import math
+import subprocess
 import sys
 import types
 
@@ -10,12 +11,14 @@ from spo_fakes import Evaluator, Generator, play, small
 
 from spo_jax.envs.problems import get_problem
 from spo_jax.envs.run.rollouts import Rollouts, Status
+from spo_jax.envs.scores import EPS
 from spo_jax.errors import InputError
+from spo_jax.runs.database.store import Store
+from spo_jax.runs.loop import discover
 from spo_jax.search.credit import stackelberg
+from spo_jax.search.parts import Parts
 from spo_jax.search.rounds import State
-from spo_jax.search.runs.store import Store
-from spo_jax.search.spo import Parts, discover
-from spo_jax.search.utility import EPS, anytime, get_utility, improvement, mean_scores
+from spo_jax.search.utility import UTILITIES, anytime, improvement, mean_scores
 
 
 def rollouts_of(best_cost, status=None):
@@ -59,7 +62,7 @@ def given(monkeypatch):
         module = types.ModuleType("given")
         module.f = function
         monkeypatch.setitem(sys.modules, "given", module)
-        return get_utility("given:f")
+        return UTILITIES["given:f"]
 
     return install
 
@@ -154,3 +157,27 @@ def test_scores_of_earlier_rounds_outlive_the_process(tmp_path):
     for one, two in zip(payoffs(1), payoffs(2), strict=True):
         np.testing.assert_array_equal(one.scores, two.scores)
         np.testing.assert_array_equal(one.cross_play.scores, two.cross_play.scores)
+
+
+@pytest.mark.parametrize("name", ["improvement", "anytime"])
+def test_scores_have_the_same_bits_without_jax(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As in a process that has not loaded it, or was forked."""
+    rng = np.random.default_rng(4)
+    cost = np.sort(rng.random((5, 3, 2, 41)) * 10.0 ** rng.integers(-3, 4, (5, 3, 2, 1)))[..., ::-1]
+    cost[1, 2, 0] = np.nan
+    scores = UTILITIES[name](rollouts_of(cost), ())
+    values = mean_scores(scores)
+    monkeypatch.setattr("spo_jax.search.utility.jax_ready", lambda: False)
+    np.testing.assert_array_equal(UTILITIES[name](rollouts_of(cost), ()), scores)
+    np.testing.assert_array_equal(mean_scores(scores), values)
+    assert np.isnan(values).tolist() == [False, True, False, False, False]
+
+
+def test_a_forked_process_does_not_call_jax() -> None:
+    """Its threads are missing there, so a call would never end."""
+    command = (
+        "import os, jax\nfrom spo_jax.jax_state import jax_ready\nassert jax_ready()\n"
+        "child = os.fork()\nif not child: os._exit(jax_ready())\n"
+        "raise SystemExit(os.waitpid(child, 0)[1])"
+    )
+    assert subprocess.run([sys.executable, "-W", "ignore", "-c", command]).returncode == 0

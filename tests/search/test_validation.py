@@ -23,6 +23,12 @@ from spo_jax.envs.specs import parse_spec
 from spo_jax.errors import InputError
 from spo_jax.presets import PRESETS
 from spo_jax.program import Pair, Program
+from spo_jax.runs.database.store import Store
+from spo_jax.runs.display import lines
+from spo_jax.runs.folders import DATABASE
+from spo_jax.runs.loop import discover
+from spo_jax.runs.report.write import html
+from spo_jax.runs.run import load_run
 from spo_jax.search.instances import (
     FRESH,
     fresh_instances,
@@ -32,12 +38,6 @@ from spo_jax.search.instances import (
 )
 from spo_jax.search.parts import Parts
 from spo_jax.search.rounds import Best, Observer
-from spo_jax.search.runs import lines
-from spo_jax.search.runs.folders import DATABASE
-from spo_jax.search.runs.report.write import html
-from spo_jax.search.runs.run import load_run
-from spo_jax.search.runs.store import Store
-from spo_jax.search.spo import discover
 from spo_jax.search.validation import Finals, loss_of, validate
 from spo_jax.search.writing.grammar import GrammarGenerator
 from spo_jax.seeding import derive
@@ -299,7 +299,8 @@ def test_misfits_are_kept(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
         run, "not played here"
     )
     with closing(sqlite3.connect(tmp_path / "run" / DATABASE)) as db:
-        db.execute("DROP TABLE misfits")  # as in a run from before there was one
+        for table in ("misfits", "digests"):  # as in a run from before there was one
+            db.execute(f"DROP TABLE {table}")
     assert load_run(tmp_path / "run").best == replace(wrong, misfit="")
 
 
@@ -499,11 +500,14 @@ def test_a_validation_is_written_whole_or_not_at_all(tmp_path: Path) -> None:
 
 def test_presets_and_flags() -> None:
     rules = {
-        name: presets.settings("cvrp" if name == "paper-cvrp" else "tsp", name).search.select
+        name: presets.settings(
+            "cvrp" if name == "paper-cvrp" else "tsp", name, generator="grammar"
+        ).search.select
         for name in PRESETS
     }
     assert rules == {
         "smoke": "validation", "quick": "validation", "standard": "validation",
+        "real-small": "validation", "hosted": "validation",
         "paper-tsp": "utility", "paper-cvrp": "utility",
     }  # fmt: skip
     assert (Settings().search.select, Settings().search.finalists) == ("utility", 10)

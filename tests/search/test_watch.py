@@ -19,12 +19,12 @@ from hostile_runs import BAD, made
 
 from spo_jax import InputError
 from spo_jax.cli import main
-from spo_jax.search.runs.folders import DATABASE, LOG
-from spo_jax.search.runs.run import Run
-from spo_jax.search.runs.store import Store
-from spo_jax.search.runs.watch import compare, server
-from spo_jax.search.runs.watch import watched as watched_module
-from spo_jax.search.runs.watch.watched import UNPLAYED, Watched, found, last_line
+from spo_jax.runs.database.store import Store
+from spo_jax.runs.folders import DATABASE, LOG
+from spo_jax.runs.run import Run
+from spo_jax.runs.watch import compare, server
+from spo_jax.runs.watch import watched as watched_module
+from spo_jax.runs.watch.watched import UNPLAYED, Watched, found, last_line
 
 
 @pytest.fixture(scope="module")
@@ -67,7 +67,7 @@ def get(
 
 
 def test_a_page_is_made_anew_when_a_round_has_landed(tmp_path: Path) -> None:
-    from spo_jax.search.runs.report import write
+    from spo_jax.runs.report import write
 
     first = made(tmp_path / "run", rounds=1)
     watched = Watched(first.path)
@@ -143,7 +143,7 @@ def test_what_a_round_in_progress_does(run: Run, tmp_path: Path) -> None:
     assert watched.state()["status"] == "interrupted"
     assert watched.state()["stage"] == ""
     holder = subprocess.Popen(
-        [sys.executable, "-c", "import sys; from spo_jax.search.runs.store import Store\n"
+        [sys.executable, "-c", "import sys; from spo_jax.runs.database.store import Store\n"
          "with Store.reopen(sys.argv[1]): print('held', flush=True); sys.stdin.read()", str(path)],
         stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
     )  # fmt: skip

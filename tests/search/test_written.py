@@ -11,8 +11,8 @@ from spo_fakes import small
 import spo_jax
 from spo_jax.errors import InputError
 from spo_jax.program import Completion, Usage
-from spo_jax.search.runs import progress
-from spo_jax.search.runs.progress import Written
+from spo_jax.runs.display import progress
+from spo_jax.runs.display.progress import Written
 from tests.rl.chat_server import serving
 
 

@@ -13,10 +13,10 @@ from spo_jax.envs.problem import Problem
 from spo_jax.envs.run.sandbox.layout import choose_layout
 from spo_jax.errors import InputError
 from spo_jax.program import ROLES, Pair
-from spo_jax.program.nouns import entry_function
 from spo_jax.program.pairtext import drawn_from
 from spo_jax.program.scopes import split
 from spo_jax.program.syntax import parse_tree
+from spo_jax.program.types import entry_function
 
 PURPOSES = ("alns", "function")
 

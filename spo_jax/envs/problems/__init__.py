@@ -7,8 +7,8 @@ from importlib.metadata import entry_points
 
 from spo_jax.envs.problem import Baseline, Problem
 from spo_jax.errors import InputError, require_kind
-from spo_jax.named import imported, require_members
 from spo_jax.program import Program
+from spo_jax.registry import imported, require_members
 
 GROUP = "spo_jax.problems"  # the entry point group of other packages' problems
 # Ours are no entry points: those of a source tree are as old as its installation.
@@ -21,9 +21,13 @@ _REQUIRED = ("sample", "rules")
 
 
 def known_problems() -> dict[str, str]:
-    """The "package.module:NAME" of each named problem: ours, and those of other packages.
+    """The named problems: ours, and those of other packages.
 
-    Raises InputError if two packages provide a problem of the same name.
+    Returns:
+        The "package.module:NAME" of each by its name.
+
+    Raises:
+        InputError: Two packages provide a problem of the same name.
     """
     found = dict(_OURS)
     for point in entry_points(group=GROUP):
@@ -36,9 +40,16 @@ def known_problems() -> dict[str, str]:
 
 
 def get_problem(name: str) -> Problem:
-    """The problem of a name ("tsp", or an entry point's), or of a "package.module:NAME".
+    """Find a problem.
 
-    Raises InputError if there is none, or if the object is not a `Problem`.
+    Args:
+        name: A name ("tsp", or an entry point's), or a "package.module:NAME".
+
+    Returns:
+        The problem.
+
+    Raises:
+        InputError: There is none, or the object is not a `Problem`.
     """
     require_kind("problem", name, str, "a name, as 'tsp' or 'package.module:NAME'")
     if ":" in name or name in _OURS:

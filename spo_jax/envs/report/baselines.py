@@ -33,7 +33,7 @@ from spo_jax.envs.run.rollouts import Rollouts, Status
 from spo_jax.envs.run.sandbox.confine import die_with_parent
 from spo_jax.envs.specs import Spec, parse_specs, reference_settings
 from spo_jax.errors import InputError, MissingExtra
-from spo_jax.named import imported, imported_function
+from spo_jax.registry import imported, require_function
 from spo_jax.stopping import held
 
 Method = Callable[..., Solution]  # of (instance, seed), and of steps if it has such a parameter
@@ -87,7 +87,9 @@ def get_baseline(name: str, problem: Problem) -> Heuristic:
             f"{name!r} is no baseline of {problem.name}: {offer}; "
             "name any other as 'package.module:NAME'"
         )
-    return Heuristic(name, imported_function("baseline", name, listed, _like), name)
+    solve = imported("baseline", name, listed)
+    require_function(f"baseline {name!r}", solve, _like)
+    return Heuristic(name, solve, name)
 
 
 def _like(instance: Instance, seed: int) -> Solution:

@@ -51,11 +51,17 @@ class Attempt:
 class Comparison:
     """What `spo compare` measures.
 
-    instances: with names of which each is there only once, and with the references that gaps are
-    measured from; those of which none was known have the best cost found here, and
-    reference_source says so. attempts: by instance, seed and method.
-    seconds: that a method could use, of wall-clock time. workers: cores that it could use. seeds:
-    of each method whose seed matters. stop: what ended it early, or None.
+    Attributes:
+        problem: Of the instances.
+        instances: With names of which each is there only once, and with the references that gaps
+            are measured from; those of which none was known have the best cost found here, and
+            reference_source says so.
+        methods: What is compared.
+        attempts: By instance, seed and method.
+        seconds: That a method could use, of wall-clock time.
+        workers: Cores that it could use.
+        seeds: Of each method whose seed matters.
+        stop: What ended it early, or None.
     """
 
     problem: Problem
@@ -136,15 +142,26 @@ def compare(
     progress: Progress = lambda what, done, total: None,
     keep: Callable[[Attempt], None] = lambda attempt: None,
 ) -> Comparison:
-    """Every method on every instance with seeds 0, 1, ..., seeds - 1, one after another.
-
-    seconds: of wall-clock time for each. workers: cores for each; see `methods` for what one does
-    with several. own: references of the user's. progress: is told what is done, of how many. keep:
-    is given each attempt when it ends.
+    """Run every method on every instance with seeds 0, 1, ..., seeds - 1, one after another.
 
     A KeyboardInterrupt ends it; what is finished is returned, without the attempt under way.
 
-    Raises InputError for numbers out of range, and for more workers than this process has cores.
+    Args:
+        problem: Of the instances.
+        instances: To solve.
+        methods: To compare.
+        seconds: Of wall-clock time for each.
+        seeds: How many.
+        workers: Cores for each; see `methods` for what one does with several.
+        own: References of the user's.
+        progress: Is told what is done, of how many.
+        keep: Is given each attempt when it ends.
+
+    Returns:
+        All attempts, and what gaps are measured from.
+
+    Raises:
+        InputError: Numbers are out of range, or there are more workers than this process has cores.
     """
     from spo_jax.envs.report.references import known
 

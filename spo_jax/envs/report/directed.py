@@ -7,10 +7,10 @@ a pair can only search worse: where its own loops take a way for the way back.
 import ast
 from collections.abc import Iterable, Mapping
 
+from spo_jax.constants import KIT
 from spo_jax.envs.problem import DIST, Instance, Problem
 from spo_jax.errors import Rejection
 from spo_jax.program import Pair, Program, parse_tree
-from spo_jax.words import KIT
 
 
 def remarks_on_pairs(

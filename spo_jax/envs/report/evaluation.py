@@ -16,14 +16,15 @@ from typing import Any
 import numpy as np
 
 from spo_jax import __version__
+from spo_jax.envs.gaps import reference_gap
 from spo_jax.envs.labels import told_apart
 from spo_jax.envs.problem import Instance, Problem
 from spo_jax.envs.reading import AS_STATED, Reading, remarks_on_files
 from spo_jax.envs.report.directed import remarks_on_pairs
 from spo_jax.envs.run.evaluator import Evaluator, EvaluatorFactory, Spread
 from spo_jax.envs.run.local import LocalEvaluator
+from spo_jax.envs.run.observation import shown_with
 from spo_jax.envs.run.rollouts import Rollouts, Status
-from spo_jax.envs.run.shown import shown_with
 from spo_jax.envs.specs import (
     LARGEST_GROUP,
     Spec,
@@ -46,8 +47,15 @@ _NUMBERS = re.compile(r"\[\n((?:\s*[-0-9.e+]+,?\n)+)\s*\]")  # a list with a num
 class RolloutResult:
     """One rollout; a missing cost, gap or solution is None.
 
-    status: a Status in lower case; reason: empty if it is "ok". gap: percent. seconds: CPU seconds.
-    solution: nodes or routes, numbered from 0 in the order of the file.
+    Attributes:
+        seed: The rollout's.
+        status: A Status in lower case.
+        reason: Empty if the status is "ok".
+        initial_cost: The objective of the start.
+        best_cost: The best objective.
+        gap: Percent.
+        seconds: CPU seconds.
+        solution: Nodes or routes, numbered from 0 in the order of the file.
     """
 
     seed: int
@@ -62,9 +70,15 @@ class RolloutResult:
 
 @dataclass(frozen=True)
 class InstanceResult:
-    """One instance. reference_source: the origin of the reference, or why there is none.
+    """One instance.
 
-    certified: whether the reference is proven optimal.
+    Attributes:
+        name: The instance's.
+        size: In the problem's unit.
+        reference: The cost that gaps are measured from; None without one.
+        reference_source: The origin of the reference, or why there is none.
+        certified: Whether the reference is proven optimal.
+        rollouts: One per seed.
     """
 
     name: str
@@ -79,12 +93,17 @@ class InstanceResult:
 class Summary:
     """Counts and means of a group; None without a value to average.
 
-    with_gap: instances that have a gap.
-    mean_gap: percent; the mean of the instances' means over their successful rollouts.
-    gap_interval: 95% interval of mean_gap over instances (with one instance, over its rollouts),
-        see `intervals.mean_interval`; None for fewer than two values. It ends at 0 where the
-        references of all gaps are proven optimal: no mean is below.
-    mean_cost, mean_seconds: over successful rollouts.
+    Attributes:
+        instances: How many.
+        rollouts: How many, in all.
+        failed: Rollouts whose status is not "ok".
+        with_gap: Instances that have a gap.
+        mean_gap: Percent; the mean of the instances' means over their successful rollouts.
+        gap_interval: 95% interval of mean_gap over instances (with one instance, over its
+            rollouts), see `intervals.mean_interval`; None for fewer than two values. It ends at 0
+            where the references of all gaps are proven optimal: no mean is below.
+        mean_cost: Over successful rollouts.
+        mean_seconds: Likewise.
     """
 
     instances: int
@@ -99,6 +118,14 @@ class Summary:
 
 @dataclass(frozen=True)
 class GroupResult:
+    """One group of instances, as one of the specs names it.
+
+    Attributes:
+        name: The group's.
+        summary: Counts and means.
+        instances: One by one.
+    """
+
     name: str
     summary: Summary
     instances: tuple[InstanceResult, ...]
@@ -108,9 +135,16 @@ class GroupResult:
 class Report:
     """What `spo evaluate --json` and `spo baseline --json` write.
 
-    pair: the evaluated pair, or None for a baseline, which `baseline` names.
-    complete: whether it has all groups. remarks: on the user's file of references
-    and on instance files.
+    Attributes:
+        spo_jax: The package's version.
+        problem: The problem's name.
+        pair: The evaluated pair, or None for a baseline, which `baseline` names.
+        settings: What it was evaluated with.
+        baseline: The baseline, or None for a pair.
+        sandbox: Which of its layers held.
+        complete: Whether it has all groups.
+        remarks: On the user's file of references and on instance files.
+        groups: Those that are finished, in order.
     """
 
     spo_jax: str
@@ -132,7 +166,7 @@ class Report:
 def evaluate(
     pair: Pair,
     problem: Problem,
-    specs: Sequence[str],
+    specs: Sequence[str] | Sequence[Instance],
     *,
     steps: int = 500,
     seeds: int = 3,
@@ -151,18 +185,37 @@ def evaluate(
 ) -> Report:
     """Roll `pair` out on every instance of every spec with seeds 0, 1, ..., seeds - 1.
 
-    cpu_seconds: limit of a 500-step rollout, scaled to `steps`; the problem's own by default.
-    state: whether the programs see steps_since_improvement; else they see 0 at every step.
-    references: "solve" takes the references of uniform instances from the package or the folder
-        `cache`, else computes them with `effort` if a solver is installed; "none" does not.
-        Instance files bring their own. Any other value is the path of a file of references, which
-        may have better ones (`reference_files`).
-    reading: how instance files are read.
-    evaluator: the factory of the evaluator that runs the pair.
-    progress: called with the state of the work. save: called with the report after each group.
+    Reads all specs before it runs anything.
 
-    Reads all specs before it runs anything. Raises InputError for unreadable specs and for a
-    program that the gate refuses, SandboxUnavailable if no program can run.
+    Args:
+        pair: The pair.
+        problem: Its problem.
+        specs: Groups of instances, or instances in memory, which are one group.
+        steps: LNS iterations of a rollout.
+        seeds: Rollouts of each instance.
+        workers: Processes.
+        cpu_seconds: Limit of a 500-step rollout, scaled to `steps`; the problem's own by default.
+        on_invalid: "fail" or "skip": an infeasible candidate fails the rollout, or is a rejected
+            step.
+        state: Whether the programs see steps_since_improvement; else they see 0 at every step.
+        references: "solve" takes the references of uniform instances, and of those in memory that
+            have none, from the package or the folder `cache`, else computes them with `effort` if a
+            solver is installed; "none" does not. Instance files bring their own. Any other value is
+            the path of a file of references, which may have better ones (`reference_files`).
+        effort: Of the solver.
+        reading: How instance files are read.
+        cache: The folder of computed references, by default that of `cache_folder`.
+        unsafe: Whether programs run even where the sandbox is incomplete.
+        evaluator: The factory of the evaluator that runs the pair.
+        progress: Called with the state of the work.
+        save: Called with the report after each group.
+
+    Returns:
+        A group of results for each spec.
+
+    Raises:
+        InputError: A spec cannot be read, or the gate refuses a program.
+        SandboxUnavailable: No program can run.
     """
     if seeds < 1 or steps < 1:
         raise InputError(f"steps and seeds must be at least 1, not {steps} and {seeds}")
@@ -228,12 +281,23 @@ def filled(
     save: Callable[[Report], None],
     remarks: Callable[[list[Instance]], list[str]] = lambda instances: [],
 ) -> Report:
-    """`report` with one group per plan; its settings give the seeds and references.
+    """Fill `report` with one group per plan; its settings give the seeds and references.
 
-    run: computes the rollouts [1, I, S] of instances and reports (done, total) to its callback.
-    remarks: what there is to say of instances beside what their reader says.
+    Args:
+        report: Without groups.
+        problem: Of the instances.
+        plans: What each group is of.
+        run: Computes the rollouts [1, I, S] of instances and reports (done, total) to its callback.
+        cache: The folder of computed references; None: `cache_folder()`.
+        progress: Called with the state of the work.
+        save: Called with the report after each group.
+        remarks: What there is to say of instances beside what their reader says.
 
-    Raises InputError if the user's references belong to other instances.
+    Returns:
+        The report with all groups.
+
+    Raises:
+        InputError: The user's references belong to other instances.
     """
     from spo_jax.envs.report.references import known
 
@@ -244,7 +308,7 @@ def filled(
         apart = told_apart(instances)
         said = *remarks_on_files(apart), *remarks(apart)
         report = replace(report, remarks=(*report.remarks, *said))
-        if report.settings["references"] != "none" and plan.uniform is not None:
+        if report.settings["references"] != "none" and not plan.paths:
             folder = cache_folder() if cache is None else Path(cache)
             effort = report.settings["reference_effort"]
             solved = partial(progress, f"{plan.text}: references")
@@ -260,7 +324,16 @@ def filled(
 
 
 def require_lawful(evaluator: Evaluator, problem: Problem, pair: Pair) -> None:
-    """Raises InputError if the sandbox's gate refuses a program of `pair` for this problem."""
+    """Check a pair by the sandbox's gate.
+
+    Args:
+        evaluator: Whose gate it is.
+        problem: What the pair is for.
+        pair: The programs.
+
+    Raises:
+        InputError: The gate refuses one of them for this problem.
+    """
     programs = (pair.destroy, pair.repair)
     for program, reason in zip(programs, evaluator.check(programs), strict=True):
         if reason is not None:
@@ -275,8 +348,6 @@ def group_result(
     rollouts: Rollouts,
 ) -> GroupResult:
     """The group of one pair's rollouts ([1, I, S])."""
-    from spo_jax.envs.metrics import reference_gap
-
     known = np.array([[math.nan if i.reference is None else i.reference] for i in instances])
     gaps = reference_gap(rollouts.final_cost[0], known)
 

@@ -23,7 +23,7 @@ from spo_jax.envs.problems import get_problem
 from spo_jax.envs.report.baselines import get_baseline
 from spo_jax.envs.report.solve import default_start, solve
 from spo_jax.envs.report.timed import Call
-from spo_jax.envs.run.team import News
+from spo_jax.envs.run.parallel_search import News
 from spo_jax.errors import InputError, MissingExtra
 from spo_jax.program import Pair
 

@@ -20,7 +20,7 @@ from spo_jax.envs.problem import Instance
 from spo_jax.envs.report.doctor import Finding, healthy
 from spo_jax.envs.report.evaluation import GroupResult, InstanceResult, Report
 from spo_jax.envs.report.solve import Solved, gap_of
-from spo_jax.envs.run.team import News
+from spo_jax.envs.run.parallel_search import News
 from spo_jax.envs.textfiles import cost_text, shown_cost
 
 PIPE_WIDTH = 200  # columns where there is no terminal: one group stays on one line

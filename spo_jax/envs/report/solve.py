@@ -1,6 +1,7 @@
 """`spo solve`: the best solution of one instance that a pair finds, or several pairs.
 
-Searches run side by side in the sandbox, one in each worker; see `spo_jax.envs.run.team`.
+Searches run side by side in the sandbox, one in each worker; see
+`spo_jax.envs.run.parallel_search`.
 """
 
 import inspect
@@ -14,10 +15,11 @@ from typing import Any
 from spo_jax.envs.problem import Instance, Problem, Solution
 from spo_jax.envs.problems import get_problem, known_problems
 from spo_jax.envs.report.evaluation import require_lawful
+from spo_jax.envs.run.acceptance import ACCEPTANCES
 from spo_jax.envs.run.local import LocalEvaluator
-from spo_jax.envs.run.search import ACCEPTANCES, Clock, Terms
-from spo_jax.envs.run.shown import shown_with
-from spo_jax.envs.run.team import Budget, News, Team
+from spo_jax.envs.run.observation import shown_with
+from spo_jax.envs.run.parallel_search import Budget, News, Team
+from spo_jax.envs.run.search import Clock, Terms
 from spo_jax.errors import InputError
 from spo_jax.program import Pair, load_pair
 from spo_jax.seeding import python_rng
@@ -35,11 +37,20 @@ MARGIN, MARGIN_PER_NODE = 0.1, 5e-5  # seconds before the end that checking and 
 class Solved:
     """The best solution of one instance that the searches found.
 
-    gap: percent above the instance's reference, None without one. initial_cost: of the best start.
-    seed: of the search that found it, None if no search found better than the start. steps: of all
-    searches, which are none where the problem knows the best solution (`Problem.trivial`);
-    restarts: of each. seconds: CPU seconds of all. failed: (status, reason) of each search that a
-    program ended. stop: what ended them early, or None.
+    Attributes:
+        instance: What was solved.
+        solution: Of it, the best.
+        cost: Of `solution`.
+        gap: Percent above the instance's reference, None without one.
+        initial_cost: Of the best start.
+        seed: Of the search that found it, None if no search found better than the start.
+        steps: Of all searches, which are none where the problem knows the best solution
+            (`Problem.trivial`).
+        seconds: CPU seconds of all searches.
+        searches: How many.
+        restarts: Of each search.
+        failed: (status, reason) of each search that a program ended.
+        stop: What ended them early, or None.
     """
 
     instance: Instance
@@ -142,24 +153,39 @@ def solve(
     unsafe: bool = False,
     progress: Callable[[News], None] = lambda news: None,
 ) -> Solved:
-    """`workers` searches side by side, with exchange of the best; the best solution of all.
-
-    pairs: of several, each step draws one by weights that follow its success. start:
-    "construction", "random" (a solution for each search), a solution file, or a solution;
-    `default_start` unless given. acceptance: a name of ACCEPTANCES. warmth: its first temperature
-    or threshold in mean edges of the start. region: of a larger instance programs see a part of
-    that size at a time, 0: all of it; the problem's own unless given. steps: of each search: then
-    the same seed and workers give the same result. seconds: of the whole call, instead; 10 if
-    neither is given. clock: "cpu" counts them in each search instead, without the time to start.
-    began: the time.monotonic() from which seconds count. cpu_seconds: CPU limit of 500 steps, by
-    default `cpu_limit`. state: whether the programs of each pair see steps_since_improvement; else
-    they see 0. progress: is told the best after every leg, about once a second.
+    """Run searches side by side, with exchange of the best.
 
     A KeyboardInterrupt ends the searches, and so does the end of the time. The best so far is
     returned, which is the start where no step has ended before that.
 
-    Raises InputError if the programs ended all searches before they came to anything,
-    SandboxUnavailable where none can run.
+    Args:
+        instance: What to solve.
+        pairs: Of several, each step draws one by weights that follow its success.
+        problem: The instance's.
+        start: "construction", "random" (a solution for each search), a solution file, or a
+            solution; `default_start` unless given.
+        acceptance: A name of ACCEPTANCES.
+        warmth: Its first temperature or threshold in mean edges of the start.
+        region: Of a larger instance programs see a part of that size at a time, 0: all of it; the
+            problem's own unless given.
+        steps: Of each search: then the same seed and workers give the same result.
+        seconds: Of the whole call, instead; 10 if neither is given.
+        clock: "cpu" counts the seconds in each search instead, without the time to start.
+        began: The time.monotonic() from which seconds count.
+        seed: Of the searches.
+        workers: Searches.
+        cpu_seconds: CPU limit of 500 steps, by default `cpu_limit`.
+        on_invalid: "fail" or "skip", as `LocalEvaluator` has it.
+        state: Whether the programs of each pair see steps_since_improvement; else they see 0.
+        unsafe: Run even where the kernel offers no seccomp.
+        progress: Is told the best after every leg, about once a second.
+
+    Returns:
+        The best solution of all searches.
+
+    Raises:
+        InputError: The programs ended all searches before they came to anything.
+        SandboxUnavailable: No program can run here.
     """
     began = time.monotonic() if began is None else began
     several = [pairs] if isinstance(pairs, Pair) else list(pairs)

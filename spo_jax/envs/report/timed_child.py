@@ -23,7 +23,7 @@ def main(descriptor: int, parent: int) -> None:
     from spo_jax.envs.report.timed import INVALID, unread
     from spo_jax.envs.run.sandbox.confine import adopt_orphans, die_with_parent
     from spo_jax.errors import SpoError
-    from spo_jax.named import imported
+    from spo_jax.registry import imported
 
     die_with_parent(parent)
     adopt_orphans()

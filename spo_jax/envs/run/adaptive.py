@@ -9,112 +9,70 @@ sandboxed worker.
 import random
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
-from enum import IntEnum
-from math import exp, log
-from typing import Any, Protocol
+from math import log
 
-from spo_jax.envs.problem import Layout
-from spo_jax.envs.run.shown import Shown
+from spo_jax.envs.run.acceptance import Rule, annealed, improving
+from spo_jax.envs.run.lns import OperatorPair, Outcome
 
 SEGMENT, REACTION = 100, 0.1  # of the weights of pairs (Ropke and Pisinger, 2006)
 LEAST = 0.05  # weight: a pair that finds nothing now may later
 HALF_AT = 0.05  # a scaled temperature accepts a solution worse by so much of the start at 1/2
-
-
-class Outcome(IntEnum):
-    """What a step came to.
-
-    FAILED: a program raised, or broke the contract. SAME, WORSE: accepted, with that cost beside
-    the current solution's. BETTER: than the current solution. BEST: than all before.
-    """
-
-    FAILED = 0
-    REJECTED = 1
-    SAME = 2
-    WORSE = 3
-    BETTER = 4
-    BEST = 5
-
-
 SCORES = {Outcome.BEST: 33.0, Outcome.BETTER: 9.0, Outcome.WORSE: 13.0}  # of pairs; the others 0
 
 
-@dataclass
-class Operator:
-    """A program as a worker runs it. layout: of the instance's arguments."""
-
-    function: Callable[..., Any]
-    layout: Layout
-
-
-@dataclass
-class Player:
-    """A destroy and a repair that a step may play; pairs may share one of them."""
-
-    destroy: Operator
-    repair: Operator
-    shown: Shown
-    weight: float = 1.0
-    score: float = 0.0
-    uses: int = 0
-
-
-class Choice(Protocol):
-    """What a search asks for the programs of each step, and tells what became of them."""
-
-    def draw(self, luck: random.Random) -> Player | None:
-        """None: a step that fails without being played."""
-        ...
-
-    def reward(self, player: Player | None, outcome: Outcome, lowest: float) -> None:
-        """lowest: the lowest cost of the search after the step."""
-        ...
-
-
 class Portfolio:
-    """Pairs by weights. players: may be filled later."""
+    """Pairs by weights, which begin at 1.
 
-    def __init__(self, players: Sequence[Player]):
-        self._players = players
-        self._uses = 0
+    Args:
+        pairs: [P] to draw from.
 
-    def draw(self, luck: random.Random) -> Player:
-        if len(self._players) == 1:
-            return self._players[0]
-        left = luck.random() * sum(player.weight for player in self._players)
-        for player in self._players:
-            left -= player.weight
-            if left < 0:
-                return player
-        return self._players[-1]  # rounding
+    Attributes:
+        weights: [P] of the pairs.
+    """
 
-    def reward(self, player: Player | None, outcome: Outcome, lowest: float) -> None:
+    def __init__(self, pairs: Sequence[OperatorPair]):
+        self._pairs = pairs
+        self.weights = [1.0] * len(pairs)
+        self._scores, self._uses = [0.0] * len(pairs), [0] * len(pairs)
+        self._drawn = 0
+
+    def draw(self, luck: random.Random) -> OperatorPair:
+        """Draw the pair of a step by the weights."""
+        if len(self._pairs) > 1:
+            self._drawn = spun(self.weights, luck)
+        return self._pairs[self._drawn]
+
+    def reward(self, pair: OperatorPair | None, outcome: Outcome, lowest: float) -> None:
         """Count a use; after a segment of uses the weights follow the mean scores."""
-        if player is None or len(self._players) == 1:
+        if len(self._pairs) == 1:
             return
-        player.score += SCORES.get(outcome, 0.0)
-        player.uses += 1
-        self._uses += 1
-        if self._uses % SEGMENT == 0:
-            for each in self._players:
-                if each.uses:
-                    mean = each.score / each.uses
-                    each.weight = (1 - REACTION) * each.weight + REACTION * mean
-                each.weight = max(each.weight, LEAST)
-                each.score, each.uses = 0.0, 0
+        self._scores[self._drawn] += SCORES.get(outcome, 0.0)
+        self._uses[self._drawn] += 1
+        if sum(self._uses) < SEGMENT:
+            return
+        for k, (score, uses) in enumerate(zip(self._scores, self._uses, strict=True)):
+            if uses:
+                self.weights[k] = (1 - REACTION) * self.weights[k] + REACTION * (score / uses)
+            self.weights[k] = max(self.weights[k], LEAST)
+            self._scores[k], self._uses[k] = 0.0, 0
 
 
 @dataclass(frozen=True)
 class Adaptation:
     """The numbers of an adaptive search over destroys and repairs; by default those of G-LNS.
 
-    best, improved, accepted, other: the reward of a step to both of its operators: for a new best,
-    for better than the current solution, for worse but accepted, and for every other one: rejected,
-    of equal cost (which is not accepted), failed. kept: what a weight keeps of itself after a step.
-    temperature: the first one of annealing, in units of cost; cooling: its factor after every step.
-    scaled: the first temperature accepts half of the solutions that are worse by a twentieth of the
-    start's cost (Ropke and Pisinger, 2006), and `temperature` is not used. improving: in place of
-    annealing, what is not worse is accepted, equal costs too.
+    Attributes:
+        best: The reward of a step to both of its operators for a new best.
+        improved: Likewise for better than the current solution.
+        accepted: Likewise for worse but accepted.
+        other: Likewise for every other one: rejected, of equal cost (which is not accepted),
+            failed.
+        kept: What a weight keeps of itself after a step.
+        temperature: The first one of annealing, in units of cost.
+        cooling: Its factor after every step.
+        scaled: The first temperature accepts half of the solutions that are worse by a twentieth of
+            the start's cost (Ropke and Pisinger, 2006), and `temperature` is not used.
+        improving: In place of annealing, what is not worse is accepted, equal costs too.
     """
 
     best: float = 1.5
@@ -128,27 +86,30 @@ class Adaptation:
     improving: bool = False
 
     def score(self, outcome: int) -> float:
+        """The reward of an `Outcome`."""
         known = {
             Outcome.BEST: self.best, Outcome.BETTER: self.improved, Outcome.WORSE: self.accepted
         }  # fmt: skip
         return known.get(Outcome(outcome), self.other)
 
-    def acceptance(
-        self, start: float, luck: Callable[[], float]
-    ) -> Callable[[float, float, float, float], bool]:
-        """Of (cost, cost of the current solution, of the best, steps before this one).
+    def acceptance(self, start: float, luck: Callable[[], float]) -> Rule:
+        """Make the rule of acceptance of a search.
 
-        start: the first solution's cost.
+        Args:
+            start: The first solution's cost.
+            luck: Uniform random numbers in [0, 1).
+
+        Returns:
+            A rule as those of `spo_jax.envs.run.acceptance`, but progress counts the steps before.
         """
         if self.improving:
-            return lambda cost, current, best, step: cost <= current
+            return improving
         first = HALF_AT / log(2) * start if self.scaled else self.temperature
 
-        def accept(cost: float, current: float, best: float, step: float) -> bool:
+        def accept(cost: float, current: float, lowest: float, progress: float) -> bool:
             if cost <= current:
                 return cost < current
-            temperature = first * self.cooling**step
-            return temperature > 0 and luck() < exp((current - cost) / temperature)
+            return annealed(cost - current, first * self.cooling**progress, luck)
 
         return accept
 
@@ -159,9 +120,14 @@ PLAIN = Adaptation(kept=1.0, improving=True)  # operators drawn uniformly, in th
 class Roulettes:
     """A destroy and a repair by their own weights, which begin at 1 and follow the rewards.
 
-    banned: pairs of positions that are not played; such a step has failed. tell: called with each
-    draw before it is played, and with what became of the draw before: (destroy, repair, outcome,
-    lowest cost); at first with FAILED, after the last step with positions -1.
+    Args:
+        rules: Rewards, and what weights keep.
+        destroys: How many.
+        repairs: Likewise.
+        banned: Pairs of positions that are not played; such a step has failed.
+        tell: Called with each draw before it is played, and with what became of the draw before:
+            (destroy, repair, outcome, lowest cost); at first with FAILED, after the last step with
+            positions -1.
     """
 
     def __init__(
@@ -177,22 +143,28 @@ class Roulettes:
         self.drawn = -1, -1
 
     def begin(
-        self, players: Sequence[Player], luck: random.Random, start: float, steps: int
+        self, pairs: Sequence[OperatorPair], luck: random.Random, start: float, steps: int
     ) -> None:
-        """Begin a search of so many steps. players: destroy by destroy, with each repair.
+        """Begin a search; the weights go on.
 
-        start: the first solution's cost. The weights go on.
+        Args:
+            pairs: Destroy by destroy, with each repair.
+            luck: What draws.
+            start: The first solution's cost.
+            steps: How many.
         """
-        self._players, self._luck, self._left = players, luck, steps
+        self._pairs, self._luck, self._left = pairs, luck, steps
         self._next(Outcome.FAILED, start)
 
-    def draw(self, luck: random.Random) -> Player | None:
+    def draw(self, luck: random.Random) -> OperatorPair | None:
+        """The operators of the step that was drawn; None where they are banned."""
         if self.drawn in self._banned:
             return None
         destroy, repair = self.drawn
-        return self._players[destroy * len(self.weights[1]) + repair]
+        return self._pairs[destroy * len(self.weights[1]) + repair]
 
-    def reward(self, player: Player | None, outcome: Outcome, lowest: float) -> None:
+    def reward(self, pair: OperatorPair | None, outcome: Outcome, lowest: float) -> None:
+        """Move the weights of both operators by what a step came to, and draw the next two."""
         kept, score = self._rules.kept, self._rules.score(outcome)
         for weights, place in zip(self.weights, self.drawn, strict=True):
             weights[place] = kept * weights[place] + (1 - kept) * score

@@ -1,18 +1,14 @@
 """What runs programs: the protocol of evaluators, and how a run finds the one that it is to use."""
 
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager
-from functools import partial
-from inspect import getattr_static
 from typing import Any, Protocol, Self, runtime_checkable
 
 from spo_jax.envs.problem import Instance, Problem
 from spo_jax.envs.run.adaptive import Adaptation
+from spo_jax.envs.run.observation import OBSERVED, Showing
 from spo_jax.envs.run.operators import AdaptiveRuns
 from spo_jax.envs.run.rollouts import Refusal, Rollouts
-from spo_jax.envs.run.shown import OBSERVED, Showing
 from spo_jax.errors import InputError
-from spo_jax.named import imported, require_members, require_parameters
 from spo_jax.program import Pair, Program
 
 LOCAL, RAY = "local", "ray"
@@ -35,7 +31,11 @@ class Evaluator(Protocol):
         ...
 
     def check(self, programs: Sequence[Program]) -> list[Refusal | None]:
-        """Whether programs may run: None, or why each may not."""
+        """Tell whether programs may run.
+
+        Returns:
+            For each program None, or why it may not.
+        """
         ...
 
     def run(
@@ -49,13 +49,23 @@ class Evaluator(Protocol):
         fail_fast: bool = True,
         progress: Progress | None = None,
     ) -> Rollouts:
-        """Every pair on every instance with every seed; the same whatever else is in the batch.
+        """Run every pair on every instance with every seed; the same whatever else is in the batch.
 
-        seconds: end each rollout after this CPU time at the latest; the rest of best_cost repeats
-            the last value, the rest of state is -1. It also raises the CPU-time limit to match.
-        fail_fast: the first failed rollout of a pair, in the order of instances and seeds, stands
-            for all that come after it, which are not run; otherwise each has its own status.
-        progress: called with (rollouts done, rollouts in all).
+        Args:
+            pairs: [P] what runs.
+            instances: [I] on what.
+            seeds: [S] of the rollouts.
+            steps: T, of each rollout.
+            seconds: End each rollout after this CPU time at the latest; the rest of best_cost
+                repeats the last value, the rest of state is -1. It also raises the CPU-time limit
+                to match.
+            fail_fast: The first failed rollout of a pair, in the order of instances and seeds,
+                stands for all that come after it, which are not run; otherwise each has its own
+                status.
+            progress: Called with (rollouts done, rollouts in all).
+
+        Returns:
+            The rollouts, over [P, I, S].
         """
         ...
 
@@ -73,9 +83,19 @@ class Evaluator(Protocol):
     ) -> AdaptiveRuns:
         """A search of `steps` per instance and seed that draws operators by weights (G-LNS).
 
-        rules: rewards, weights and acceptance. carry: whether the weights of a seed go on from
-            instance to instance; otherwise they begin anew in each.
-        progress: called with (searches done, searches in all).
+        Args:
+            destroys: The programs to draw from.
+            repairs: Likewise.
+            instances: [I] on what.
+            seeds: [S] of the searches.
+            steps: T, of each search.
+            rules: Rewards, weights and acceptance.
+            carry: Whether the weights of a seed go on from instance to instance; otherwise they
+                begin anew in each.
+            progress: Called with (searches done, searches in all).
+
+        Returns:
+            The searches, over [I, S, T].
         """
         ...
 
@@ -98,7 +118,18 @@ class Spread(Protocol):
 
 
 def require_rollouts(found: object, pairs: int, instances: int, seeds: int, steps: int) -> None:
-    """Raises InputError unless an evaluator returned Rollouts of the shape that was asked for."""
+    """Check what an evaluator returned.
+
+    Args:
+        found: What it returned.
+        pairs: P, how many it was given.
+        instances: I, likewise.
+        seeds: S, likewise.
+        steps: T, of each rollout.
+
+    Raises:
+        InputError: It is no Rollouts with best_cost of [P, I, S, T+1].
+    """
     due = (pairs, instances, seeds, steps + 1)
     shape = found.best_cost.shape if isinstance(found, Rollouts) else None
     if shape != due:
@@ -107,7 +138,18 @@ def require_rollouts(found: object, pairs: int, instances: int, seeds: int, step
 
 
 def require_searches(found: object, instances: int, seeds: int, steps: int) -> None:
-    """Raises InputError unless an evaluator returned AdaptiveRuns of the shape asked for."""
+    """Check what an evaluator's `adaptive` returned.
+
+    Args:
+        found: What it returned.
+        instances: I, how many it was given.
+        seeds: S, likewise.
+        steps: T, of each search.
+
+    Raises:
+        InputError: It is no AdaptiveRuns with outcomes of [I, S, T], drawn of [I, S, T, 2] and
+            rollouts of one pair.
+    """
     due = (instances, seeds, steps)
     if not isinstance(found, AdaptiveRuns):
         shape = f"a {type(found).__name__}"
@@ -137,43 +179,3 @@ class EvaluatorFactory(Protocol):
         kit: bool = True,
         work: float | None = None,
     ) -> Evaluator: ...
-
-
-def get_evaluator(name: str, ray_address: str | None = None) -> EvaluatorFactory:
-    """What makes a run's evaluator: "local", "ray", or a class or function "package.module:NAME".
-
-    ray_address: see `spo_jax.envs.run.cluster.ray_fleet.RayFleet`; for "ray" alone.
-
-    Raises InputError where nothing like that is found, and when what was made is no `Evaluator`;
-    MissingExtra for "ray" without Ray.
-    """
-    if ray_address is not None and name != RAY:
-        raise InputError(
-            f"ray_address is given, but evaluator is {name}; use evaluator {RAY}, or leave it out"
-        )
-    if name == LOCAL:
-        from spo_jax.envs.run.local import LocalEvaluator
-
-        return LocalEvaluator
-    if name == RAY:
-        from spo_jax.envs.run.cluster.evaluator import ClusterEvaluator
-        from spo_jax.envs.run.cluster.ray_fleet import RayFleet
-
-        return partial(ClusterEvaluator, fleet=RayFleet(ray_address))
-    make = imported("evaluator", name, f"{LOCAL}, {RAY}", call=False)
-    if not callable(make):
-        raise InputError(f"evaluator {name!r} is of type {type(make).__name__}, not a function")
-    require_parameters(f"evaluator {name!r}", make, EvaluatorFactory.__call__)
-
-    def checked(problem: Problem, workers: int = 1, **settings: Any) -> Any:
-        made = make(problem, workers, **settings)
-        managed = isinstance(made, AbstractContextManager)
-        if not managed or getattr_static(made, "layers", None) is None:
-            raise InputError(
-                f"evaluator {name!r} made a {type(made).__name__}: an evaluator is a context "
-                "manager and has layers, as spo_jax.envs.run.evaluator.Evaluator"
-            )
-        require_members(f"evaluator {name!r}", made, Evaluator)
-        return made
-
-    return checked

@@ -1,7 +1,9 @@
-"""Large neighbourhood search with one destroy and one repair function (Section 3.1).
+"""Large neighbourhood search with destroy and repair programs (Section 3.1): the one loop.
 
-Accept if not worse; z_t is the number of steps since the last strict improvement, 0 at the start;
-the best-so-far objective is recorded at every step. Runs inside the sandboxed worker.
+`search` makes steps; which programs a step plays, what is accepted and when it ends are arguments.
+`rollout` is the search of the paper: one pair, from a random start, accepting what is not worse.
+`spo_jax.envs.run.search` is that of `spo solve`, and `spo_jax.envs.run.sandbox.adapting` that of
+G-LNS. Runs inside the sandboxed worker.
 """
 
 import gc
@@ -10,15 +12,171 @@ import sys
 import traceback
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from enum import IntEnum
+from typing import Any, Protocol
 
-from spo_jax.envs.problem import Infeasible, Rules, Solution
+from spo_jax.envs.problem import Infeasible, Layout, Rules, Solution
+from spo_jax.envs.run.observation import OBSERVED, Shown
 from spo_jax.envs.run.rollouts import Status
-from spo_jax.envs.run.shown import OBSERVED, Shown
 from spo_jax.program import Role
 
 YOUNG = 500  # objects more than after the last collection; fewer can do no harm
 PROGRAMS = ("<destroy>", "<repair>")  # the names of the files of programs in tracebacks
+
+
+# --- the loop -------------------------------------------------------------------------------------
+
+
+class Outcome(IntEnum):
+    """What a step came to.
+
+    FAILED: a program raised, or broke the contract. SAME, WORSE: accepted, with that cost beside
+    the current solution's. BETTER: than the current solution. BEST: than all before.
+    """
+
+    FAILED = 0
+    REJECTED = 1
+    SAME = 2
+    WORSE = 3
+    BETTER = 4
+    BEST = 5
+
+
+FAILED, REJECTED, SAME, WORSE, BETTER, BEST = Outcome  # looked up faster in the loop
+
+
+@dataclass
+class Operator:
+    """A program as a worker runs it. layout: of the instance's arguments."""
+
+    function: Callable[..., Any]
+    layout: Layout = "rows"
+
+
+@dataclass
+class OperatorPair:
+    """A destroy and a repair that a step may play; pairs may share one of them.
+
+    shown: what the programs see of z_t.
+    """
+
+    destroy: Operator
+    repair: Operator
+    shown: Shown = OBSERVED
+
+
+class Choice(Protocol):
+    """Chooses the programs of each step, and learns what became of them."""
+
+    def draw(self, luck: random.Random) -> OperatorPair | None:
+        """None: a step that fails without being played."""
+        ...
+
+    def reward(self, pair: OperatorPair | None, outcome: Outcome, lowest: float) -> None:
+        """lowest: the lowest cost of the search after the step."""
+        ...
+
+
+class Accept(Protocol):
+    """Whether a candidate becomes the current solution."""
+
+    def __call__(self, cost: float, current: float, lowest: float, /) -> bool:
+        """cost: of the candidate. current, lowest: of the current solution, of the best one."""
+        ...
+
+
+@dataclass(slots=True)
+class Position:
+    """Where a search is.
+
+    solution, cost: the current one. lowest: the lowest cost of the search. found: the last solution
+    that had it, None where that is from before this position. stagnation: z_t, the steps since the
+    last improvement of `least`, the lowest cost seen here. steps, idle: of the whole search, and
+    since `lowest` fell. shift: what is added to costs here to have those of the whole instance,
+    which are compared with `lowest`; 0 where all of the instance is seen.
+    """
+
+    solution: Solution
+    cost: float
+    lowest: float
+    least: float
+    shift: float = 0.0
+    found: Solution | None = None
+    stagnation: int = 0
+    steps: int = 0
+    idle: int = 0
+
+
+def search(
+    rules: Rules,
+    at: Position,
+    choice: Choice,
+    accept: Accept,
+    stop: Callable[[Position], bool],
+    luck: random.Random,
+    rng: Any,
+    *,
+    lost: Callable[[OperatorPair, Role, BaseException], bool],
+    rewritten: Callable[[Solution], Solution] | None = None,
+) -> None:
+    """Steps from `at`, which they move, until `stop` says so before one (eq:lns-update).
+
+    luck: what choice draws from. rng: what the programs draw from. lost: whether a step whose
+    program of that role raised this, or broke the contract (Infeasible), is lost and the search
+    goes on. rewritten: the same solution, written as programs are to see it after an improvement.
+    Raises Failure for a step that is not lost.
+    """
+    arguments, copy, cost_of = rules.arguments, rules.copy, rules.cost
+    destroyed, repaired = rules.destroyed, rules.repaired
+    draw, reward = choice.draw, choice.reward
+    while not stop(at):
+        pair = draw(luck)
+        stagnation = at.stagnation
+        at.stagnation = stagnation + 1
+        at.idle += 1
+        outcome, candidate = FAILED, None
+        if pair is not None:
+            destroy, repair = pair.destroy, pair.repair
+            z = pair.shown.at(stagnation, at.steps)
+            role: Role = "destroy"
+            try:
+                current = at.solution
+                output = destroy.function(*arguments(destroy.layout), copy(current), z, rng)
+                partial, removed = destroyed(current, output)
+                role = "repair"
+                output = repair.function(*arguments(repair.layout), partial, removed, z, rng)
+                candidate = repaired(output)
+            except BaseException as error:
+                if not lost(pair, role, error):
+                    raise failure(role, error, rules) from None
+        collect_cycles()
+        if candidate is not None:
+            cost, before = cost_of(candidate), at.cost
+            whole = cost + at.shift
+            if accept(whole, before + at.shift, at.lowest):
+                outcome = BETTER if cost < before else WORSE if cost > before else SAME
+                at.solution, at.cost = candidate, cost
+                if cost < at.least:
+                    at.least, at.stagnation = cost, 0
+                    if rewritten is not None:
+                        at.solution = rewritten(candidate)
+                if whole <= at.lowest:  # of equally good ones the last
+                    at.found = candidate
+                    if whole < at.lowest:
+                        at.lowest, at.idle = whole, 0
+                        outcome = BEST
+            else:
+                outcome = REJECTED
+        reward(pair, outcome, at.lowest)
+        at.steps += 1
+
+
+def not_worse(cost: float, current: float, lowest: float) -> bool:
+    """The paper's acceptance (Section 3.1)."""
+    return cost <= current
+
+
+# --- the search of the paper ----------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -28,6 +186,81 @@ class Trace:
     best_cost: list[float]
     state: list[int]
     best: Solution
+
+
+class _Rollout:
+    """The choice of a rollout, always the same pair; records its steps, and ends it."""
+
+    def __init__(
+        self, pair: OperatorPair, start: float, steps: int, over: Callable[[], bool] | None
+    ):
+        self._pair, self._steps, self._over = pair, steps, over
+        self.best_cost, self.state = [start], list[int]()
+
+    def draw(self, luck: random.Random) -> OperatorPair:
+        return self._pair
+
+    def reward(self, pair: OperatorPair | None, outcome: Outcome, lowest: float) -> None:
+        self.best_cost.append(lowest)
+
+    def stop(self, at: Position) -> bool:
+        if at.steps == self._steps or (self._over is not None and self._over()):
+            return True
+        self.state.append(at.stagnation)
+        return False
+
+
+def rollout(
+    rules: Rules,
+    pair: OperatorPair,
+    start: random.Random,
+    rng: Any,
+    steps: int,
+    *,
+    over: Callable[[], bool] | None = None,
+    skip_infeasible: bool = False,
+) -> Trace:
+    """One rollout of `steps` steps, or fewer.
+
+    start: seeds the first solution. rng: what the programs draw from. over: asked before each step
+    whether to end the rollout. skip_infeasible: a candidate that breaks the contract is a rejected
+    step instead of a failure. Raises Failure.
+    """
+    first = rules.start(start)
+    cost = rules.cost(first)
+    record, at = _Rollout(pair, cost, steps, over), Position(first, cost, cost, cost)
+    search(
+        rules, at, record, not_worse, record.stop, start, rng,
+        lost=lambda pair, role, error: skip_infeasible and isinstance(error, Infeasible),
+    )  # fmt: skip
+    best_cost, state = record.best_cost, record.state
+    missing = steps - len(state)
+    return Trace(best_cost + best_cost[-1:] * missing, state + [-1] * missing, at.solution)
+
+
+def one_step(
+    rules: Rules, pair: OperatorPair, current: Solution, z: int, rng: Any
+) -> tuple[list[int], Solution]:
+    """What one step from `current` removes, and the candidate that it makes (eq:lns-update).
+
+    z: the state that is shown. The rest is as in `rollout`. Raises Failure.
+    """
+    destroy, repair = pair.destroy, pair.repair
+    role: Role = "destroy"
+    try:
+        given = rules.arguments(destroy.layout)
+        partial, removed = rules.destroyed(
+            current, destroy.function(*given, rules.copy(current), z, rng)
+        )
+        kept = removed[:]  # the repair may use its list up
+        role = "repair"
+        given = rules.arguments(repair.layout)
+        return kept, rules.repaired(repair.function(*given, partial, removed, z, rng))
+    except BaseException as error:
+        raise failure(role, error, rules) from None
+
+
+# --- failures -------------------------------------------------------------------------------------
 
 
 class Failure(Exception):
@@ -40,63 +273,6 @@ class Failure(Exception):
         self.cause = cause
 
 
-def rollout(
-    rules: Rules,
-    destroy: Callable[..., Any],
-    repair: Callable[..., Any],
-    arguments: tuple[tuple[Any, ...], tuple[Any, ...]],
-    start: random.Random,
-    rng: Any,
-    steps: int,
-    *,
-    over: Callable[[], bool] | None = None,
-    skip_infeasible: bool = False,
-    shown: Shown = OBSERVED,
-) -> Trace:
-    """One rollout of `steps` steps, or fewer.
-
-    arguments: the instance's leading arguments for destroy and for repair. start: seeds the first
-    solution. rng: what the programs draw from. over: asked before each step whether to end the
-    rollout. skip_infeasible: a candidate that breaks the contract is a rejected step instead of a
-    failure. shown: what the programs see of z_t. Raises Failure.
-    """
-    for_destroy, for_repair = arguments
-    copy, cost, destroyed, repaired = rules.copy, rules.cost, rules.destroyed, rules.repaired
-    show = shown.at
-    current = rules.start(start)
-    current_cost = cost(current)
-    best_cost = [current_cost]
-    state: list[int] = []
-    stagnation = 0
-    role: Role = "destroy"
-    for t in range(steps):
-        if over is not None and over():
-            break
-        state.append(stagnation)
-        z = show(stagnation, t)
-        stagnation += 1
-        try:
-            role = "destroy"
-            partial, removed = destroyed(current, destroy(*for_destroy, copy(current), z, rng))
-            role = "repair"
-            candidate = repaired(repair(*for_repair, partial, removed, z, rng))
-        except Infeasible as error:
-            if not skip_infeasible:
-                raise failure(role, error, rules) from None
-        except BaseException as error:
-            raise failure(role, error, rules) from None
-        else:
-            candidate_cost = cost(candidate)
-            if candidate_cost <= current_cost:
-                if candidate_cost < current_cost:
-                    stagnation = 0
-                current, current_cost = candidate, candidate_cost
-        collect_cycles()
-        best_cost.append(current_cost)  # the incumbent never worsens, so it is the best so far
-    missing = steps - len(state)
-    return Trace(best_cost + best_cost[-1:] * missing, state + [-1] * missing, current)
-
-
 def collect_cycles() -> None:
     """Free what programs left in cycles, in a confined process: after each step, never during one.
 
@@ -106,31 +282,6 @@ def collect_cycles() -> None:
     """
     if not gc.isenabled() and gc.get_count()[0] > YOUNG:
         gc.collect()
-
-
-def one_step(
-    rules: Rules,
-    destroy: Callable[..., Any],
-    repair: Callable[..., Any],
-    arguments: tuple[tuple[Any, ...], tuple[Any, ...]],
-    current: Solution,
-    z: int,
-    rng: Any,
-) -> tuple[list[int], Solution]:
-    """What one step from `current` removes, and the candidate that it makes (eq:lns-update).
-
-    z: the state that is shown. The rest is as in `rollout`. Raises Failure.
-    """
-    for_destroy, for_repair = arguments
-    role: Role = "destroy"
-    try:
-        output = destroy(*for_destroy, rules.copy(current), z, rng)
-        partial, removed = rules.destroyed(current, output)
-        told = removed[:]  # the repair may use its list up
-        role = "repair"
-        return told, rules.repaired(repair(*for_repair, partial, removed, z, rng))
-    except BaseException as error:
-        raise failure(role, error, rules) from None
 
 
 def bug_of(rules: Rules, error: BaseException) -> str:

@@ -5,8 +5,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from spo_jax.envs.problem import Instance
-from spo_jax.envs.run.crew import Crew
-from spo_jax.envs.run.jobwise import (
+from spo_jax.envs.run.job_evaluator import (
     SILENT,
     TRIES,
     Finished,
@@ -19,31 +18,38 @@ from spo_jax.envs.run.sandbox.confine import REQUIRED
 from spo_jax.envs.run.sandbox.jobs import Place, RunJob
 from spo_jax.envs.run.sandbox.outcome import ChildReport, Ended
 from spo_jax.envs.run.sandbox.worker import Worker
+from spo_jax.envs.run.worker_pool import WorkerPool
 from spo_jax.errors import SandboxUnavailable
 
 
 class LocalEvaluator(JobEvaluator):
     """Sandboxed workers on this machine: an `Evaluator`, and the factory of itself.
 
-    problem: a `Problem`. workers: processes. seed: the run seed of all rollouts.
-    cpu_seconds: CPU-time limit of a rollout of 500 steps, scaled to the steps of a run; the
-        problem's own by default, times (size / 500) squared on an instance of more than 500.
-        memory_mb: what a program may map on top of the interpreter.
-    on_invalid: "fail" (an infeasible candidate fails the pair) or "skip" (a rejected step).
-    shown: what programs see as steps_since_improvement; HIDDEN is the paper's second ablation.
-    unsafe: run even where the kernel offers no seccomp.
-    kit: whether programs may import the problem's kit, `lns`, if it has one.
-    work: units of work per step and node (`spo_jax.envs.run.sandbox.meter`). A rollout ends when
-        its programs have spent as much as all its steps at that price. Unlike time, that repeats.
+    Args:
+        problem: A `Problem`.
+        workers: Processes.
+        seed: The run seed of all rollouts.
+        cpu_seconds: CPU-time limit of a rollout of 500 steps, scaled to the steps of a run; the
+            problem's own by default, times (size / 500) squared on an instance of more than 500.
+        memory_mb: What a program may map on top of the interpreter, in MiB.
+        on_invalid: "fail" (an infeasible candidate fails the pair) or "skip" (a rejected step).
+        shown: What programs see as steps_since_improvement; HIDDEN is the paper's second ablation.
+        unsafe: Run even where the kernel offers no seccomp.
+        kit: Whether programs may import the problem's kit, `lns`, if it has one.
+        work: Units of work per step and node (`spo_jax.envs.run.sandbox.meter`). A rollout ends
+            when its programs have spent as much as all its steps at that price. Unlike time, that
+            repeats.
 
-    Raises SandboxUnavailable on entry if the sandbox cannot be built here, and InputError for a kit
-    that cannot be imported, or that `work` needs and that does not count its own.
+    Raises:
+        InputError: An argument is out of range. On entry: a kit cannot be imported, or `work` needs
+            one that does not count its own.
+        SandboxUnavailable: On entry, if the sandbox cannot be built here.
     """
 
     def _start(self) -> None:
         self._require_kit()
-        self._crew: Crew[Work] = Crew(self.problem.spec, self._count, self._kit)
-        self._crew.start()
+        self._pool: WorkerPool[Work] = WorkerPool(self.problem.spec, self._count, self._kit)
+        self._pool.start()
         self._started = True
         missing = [name for name in REQUIRED if not self.layers.get(name)]
         if missing and not self._unsafe:
@@ -56,16 +62,24 @@ class LocalEvaluator(JobEvaluator):
     def close(self) -> None:
         """End all workers and whatever they run."""
         if self._started:
-            self._crew.close()
+            self._pool.close()
         self._started = False
 
     @property
     def layers(self) -> dict[str, bool]:
         """Which sandbox layers hold (the names are in `confine.LAYERS`)."""
-        return self._crew.layers
+        return self._pool.layers
 
     def step(self, job: RunJob, instance: Instance) -> ChildReport:
-        """What became of one step, not yet recomputed; see `spo_jax.envs.run.onestep`."""
+        """Run one step; see `spo_jax.envs.run.onestep`.
+
+        Args:
+            job: The step.
+            instance: On what.
+
+        Returns:
+            What became of it, not yet recomputed.
+        """
         answers: list[ChildReport] = []
 
         def finished(work: Work, ended: Ended) -> list[Work]:
@@ -81,13 +95,19 @@ class LocalEvaluator(JobEvaluator):
         return answers[0]
 
     def hire(self, instance: Instance) -> tuple[list[Worker], Place, int | None]:
-        """Its workers, for searches on `instance`, and what `Worker.submit` takes of that.
+        """Lend its workers for searches on an instance.
 
         The caller polls them; after that, `close` ends what still runs.
+
+        Args:
+            instance: On what.
+
+        Returns:
+            The workers, and what `Worker.submit` takes of the instance.
         """
         if not self._started:
             self._start()
-        return self._crew.workers, *self._crew.board.share(instance)
+        return self._pool.workers, *self._pool.store.share(instance)
 
     def _drain(
         self,
@@ -98,15 +118,15 @@ class LocalEvaluator(JobEvaluator):
         instances: Sequence[Instance],
     ) -> None:
         """Keep every worker busy until the queue is empty."""
-        crew = self._crew
-        crew.hold(instances)
-        while queue or crew.busy:
-            while queue and crew.idle:
+        pool = self._pool
+        pool.hold(instances)
+        while queue or pool.busy:
+            while queue and pool.idle:
                 work = queue.popleft()
                 if wanted(work):
-                    crew.begin(work, work.job)
-            if not crew.busy:
+                    pool.begin(work, work.job)
+            if not pool.busy:
                 continue
-            for work, ended in crew.wait():
+            for work, ended in pool.wait():
                 queue.extendleft(reversed(finished(work, ended)))
-            running(crew.reported)
+            running(pool.reported)

@@ -24,11 +24,13 @@ STEP_SHARE = 0.1  # of the CPU time of a rollout of as many steps: what one step
 
 @dataclass(frozen=True, eq=False)
 class AdaptiveRuns:
-    """Axes: I instance, S seed, T step.
+    """Adaptive searches over axes: I instance, S seed, T step.
 
-    rollouts: [1, I, S] as those of one pair; their state is the steps since the best cost fell.
-    drawn: [I, S, T, 2] int16, the positions of the destroy and the repair; -1 in a failed search.
-    outcomes: [I, S, T] int8, an Outcome.
+    Attributes:
+        rollouts: [1, I, S] as those of one pair; their state is the steps since the best cost fell.
+        drawn: [I, S, T, 2] int16, the positions of the destroy and the repair; -1 in a failed
+            search.
+        outcomes: [I, S, T] int8, an Outcome.
     """
 
     rollouts: Rollouts

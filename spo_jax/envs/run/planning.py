@@ -6,8 +6,8 @@ from itertools import groupby
 from math import inf
 
 from spo_jax.envs.problem import Instance, Problem
+from spo_jax.envs.run.observation import Showing, of_rollout
 from spo_jax.envs.run.sandbox.jobs import RunJob, Task, portions
-from spo_jax.envs.run.shown import Showing, of_rollout
 from spo_jax.errors import InputError
 from spo_jax.program import Pair
 from spo_jax.seeding import derive

@@ -23,12 +23,18 @@ class Status(IntEnum):
 
     @property
     def label(self) -> str:
+        """The name in lower case, as in reports and tables."""
         return self.name.lower()
 
 
 @dataclass(frozen=True)
 class Refusal:
-    """Why the gate let a program not pass: REJECTED, or HOST_FAULT where it could not judge it."""
+    """Why the gate let a program not pass.
+
+    Attributes:
+        status: REJECTED, or HOST_FAULT where it could not judge it.
+        reason: One clause.
+    """
 
     status: Status
     reason: str
@@ -38,9 +44,12 @@ class Refusal:
 
 
 class Failed(NamedTuple):
-    """How a rollout failed. role: whose program did, empty where that is not known.
+    """How a rollout failed.
 
-    reason: for people. It has the program's own words, which can carry an instance.
+    Attributes:
+        status: Anything but OK.
+        reason: For people. It has the program's own words, which can carry an instance.
+        role: Whose program did, empty where that is not known.
     """
 
     status: Status
@@ -64,21 +73,23 @@ class Failed(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Rollouts:
-    """Axes: P pair, I instance, S seed, T step, L the longest code of any instance.
+    """Rollouts over axes: P pair, I instance, S seed, T step, L the longest code of any instance.
 
-    best_cost: [P, I, S, T+1] float64, best-so-far objective before each step and at the end;
-        NaN throughout a failed rollout.
-    state: [P, I, S, T] int32, z_t, the steps since best_cost last fell; it is the true one even
-        where programs were shown another (`spo_jax.envs.run.shown`). -1 throughout a failed
-        rollout.
-    status: [P, I, S] int8, a Status.
-    seconds: [P, I, S] float64, CPU seconds inside the worker; NaN where the rollout never ran
-        or did not report.
-    code: [P, I, S, L] int32, the best solution as a code (`Rules.encode`), and -1 after its end;
-        -1 throughout a failed rollout.
-    reason: [P, I, S] str, empty for OK.
-    role: [P, I, S] str, the role of the program that failed; empty for OK, and where that is not
-        known: a process that is killed at its CPU limit does not say in which program it was.
+    Attributes:
+        best_cost: [P, I, S, T+1] float64, best-so-far objective before each step and at the end;
+            NaN throughout a failed rollout.
+        state: [P, I, S, T] int32, z_t, the steps since best_cost last fell; it is the true one even
+            where programs were shown another (`spo_jax.envs.run.observation`). -1 throughout a
+            failed rollout.
+        status: [P, I, S] int8, a Status.
+        seconds: [P, I, S] float64, CPU seconds inside the worker; NaN where the rollout never ran
+            or did not report.
+        code: [P, I, S, L] int32, the best solution as a code (`Rules.encode`), and -1 after its
+            end; -1 throughout a failed rollout.
+        reason: [P, I, S] str, empty for OK.
+        role: [P, I, S] str, the role of the program that failed; empty for OK, and where that is
+            not known: a process that is killed at its CPU limit does not say in which program it
+            was.
     """
 
     best_cost: np.ndarray
@@ -91,28 +102,43 @@ class Rollouts:
 
     @property
     def initial_cost(self) -> np.ndarray:
-        """[P, I, S] float64"""
+        """[P, I, S] float64, the objective of each rollout's start; NaN of a failed one."""
         return self.best_cost[..., 0]
 
     @property
     def final_cost(self) -> np.ndarray:
-        """[P, I, S] float64, the best objective of each rollout."""
+        """[P, I, S] float64, the best objective of each rollout; NaN of a failed one."""
         return self.best_cost[..., -1]
 
     @property
     def ok(self) -> np.ndarray:
-        """[P] bool: pairs none of whose rollouts failed."""
+        """[P] bool, pairs none of whose rollouts failed."""
         return (self.status == Status.OK).all(axis=(1, 2))
 
     def costs_of(self, pair: int) -> tuple[float, ...]:
-        """[I * S] a pair's best objectives, the seeds of an instance side by side; empty where a
-        rollout failed, or an evaluator gave no finite one.
+        """A pair's best objectives.
+
+        Args:
+            pair: Its position, from 0.
+
+        Returns:
+            [I * S], the seeds of an instance side by side; empty where a rollout failed, or an
+            evaluator gave no finite one.
         """
         costs = tuple(map(float, self.final_cost[pair].ravel()))
         return costs if bool(self.ok[pair]) and all(map(math.isfinite, costs)) else ()
 
     def code_of(self, pair: int, instance: int, seed: int) -> list[int]:
-        """The code of a rollout's best solution, for `Problem.decode`; empty for a failed one."""
+        """The code of a rollout's best solution, for `Problem.decode`.
+
+        Args:
+            pair: Its position, from 0.
+            instance: Likewise.
+            seed: Likewise.
+
+        Returns:
+            At most L integers, without padding; empty for a failed rollout.
+        """
         return unpadded(self.code[pair, instance, seed])
 
     def failure(self, pair: int) -> Failed | None:

@@ -1,4 +1,4 @@
-"""Full attention with grouped queries, a gate per head and partial RoPE.
+"""Full attention with grouped queries; in some families with norms, biases and gates.
 
 Keys and values come from the sequence itself and from a past that several sequences may share (the
 prompt of a group of samples). A shared past is neither copied nor attended to row by row.
@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 from flax import nnx
 
-from spo_jax.rl.qwen3_5.config import Qwen3_5Config
+from spo_jax.rl.qwen3_5.config import ATTENTION, Qwen3_5Config
 from spo_jax.rl.qwen3_5.layers import Linear, LowRanks, Make, RMSNorm, Rotation
 
 QUERY_BLOCK = 512  # queries per block of scores; bounds memory at [B, H, 512, S]
@@ -26,37 +26,53 @@ class KeyValues:
     values: jax.Array
 
 
-class GatedAttention(nnx.Module):
-    """o_proj(attention(q, k, v) * sigmoid(gate)); q_proj yields query and gate, per head."""
+class Attention(nnx.Module):
+    """o_proj(attention(q, k, v)), of a gated family o_proj(attention(q, k, v) * sigmoid(gate)).
+
+    q_proj yields the query, and in a gated family the gate, per head.
+    """
 
     def __init__(self, config: Qwen3_5Config, make: Make):
         width, size = config.hidden_size, config.head_dim
         self.heads, self.kv_heads = config.num_attention_heads, config.num_key_value_heads
-        self.head_dim = size
-        self.q_proj = Linear(make, width, 2 * self.heads * size)
-        self.k_proj = Linear(make, width, self.kv_heads * size)
-        self.v_proj = Linear(make, width, self.kv_heads * size)
-        self.o_proj = Linear(make, self.heads * size, width)
-        self.q_norm = RMSNorm(make, size, config.rms_norm_eps)
-        self.k_norm = RMSNorm(make, size, config.rms_norm_eps)
+        self.gated, self.qk_norm = config.family.gated, config.family.qk_norm
+        biased = {name: name in config.biases for name in ATTENTION}
+        kv_dim = self.kv_heads * size
+        self.q_proj = Linear(make, width, config.query_dim, biased["q_proj"])
+        self.k_proj = Linear(make, width, kv_dim, biased["k_proj"])
+        self.v_proj = Linear(make, width, kv_dim, biased["v_proj"])
+        self.o_proj = Linear(make, self.heads * size, width, biased["o_proj"])
+        if self.qk_norm:
+            self.q_norm = RMSNorm(config, make, size)
+            self.k_norm = RMSNorm(config, make, size)
 
     def project(
         self, x: jax.Array, rotation: Rotation, low_ranks: LowRanks
-    ) -> tuple[jax.Array, jax.Array, KeyValues]:
-        """x [B, T, D] -> queries and gates [B, H, T, head_dim], keys and values."""
+    ) -> tuple[jax.Array, jax.Array | None, KeyValues]:
+        """x [B, T, D] -> queries [B, H, T, head_dim], gates [B, T, H, head_dim], keys and values.
+
+        Without gates, they are None.
+        """
         B, T, _ = x.shape
-        both = self.q_proj(x, low_ranks.get("q_proj"))
-        both = both.reshape(B, T, self.heads, 2 * self.head_dim)
-        queries, gates = jnp.split(both, 2, axis=-1)
+        queries = self.q_proj(x, low_ranks.get("q_proj")).reshape(B, T, self.heads, -1)
+        gates = None
+        if self.gated:
+            queries, gates = jnp.split(queries, 2, axis=-1)
         keys = self.k_proj(x, low_ranks.get("k_proj")).reshape(B, T, self.kv_heads, -1)
         values = self.v_proj(x, low_ranks.get("v_proj")).reshape(B, T, self.kv_heads, -1)
-        queries, keys = rotation(self.q_norm(queries)), rotation(self.k_norm(keys))
+        if self.qk_norm:
+            queries, keys = self.q_norm(queries), self.k_norm(keys)
+        queries, keys = rotation(queries), rotation(keys)
         return _heads_first(queries), gates, KeyValues(_heads_first(keys), _heads_first(values))
 
-    def merge_heads(self, mixed: jax.Array, gates: jax.Array, low_ranks: LowRanks) -> jax.Array:
-        """mixed [B, H, T, head_dim], gates [B, T, H, head_dim] -> [B, T, D]."""
-        gated = _heads_first(mixed) * jax.nn.sigmoid(gates)
-        return self.o_proj(gated.reshape(*gated.shape[:2], -1), low_ranks.get("o_proj"))
+    def merge_heads(
+        self, mixed: jax.Array, gates: jax.Array | None, low_ranks: LowRanks
+    ) -> jax.Array:
+        """mixed [B, H, T, head_dim], gates [B, T, H, head_dim] or None -> [B, T, D]."""
+        mixed = _heads_first(mixed)
+        if gates is not None:
+            mixed = mixed * jax.nn.sigmoid(gates)
+        return self.o_proj(mixed.reshape(*mixed.shape[:2], -1), low_ranks.get("o_proj"))
 
     def __call__(
         self,

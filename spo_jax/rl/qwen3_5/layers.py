@@ -43,14 +43,17 @@ class Make:
 
 
 class Linear(nnx.Module):
-    """x -> x W^T + (x A^T) B^T without bias. weight: [out, in]."""
+    """x -> x W^T + (x A^T) B^T, plus a bias if there is one. weight: [out, in]; bias: [out]."""
 
-    def __init__(self, make: Make, inputs: int, outputs: int):
+    def __init__(self, make: Make, inputs: int, outputs: int, bias: bool = False):
         self.weight = make.normal(outputs, inputs)
+        self.bias = make.constant(0.0, outputs) if bias else None
 
     def __call__(self, x: jax.Array, low_rank: LowRank | None = None) -> jax.Array:
         """x: [..., in] -> [..., out], in the dtype of x; the adapter is cast to it."""
         out = linear(x, self.weight[...])
+        if self.bias is not None:
+            out = out + self.bias[...]
         if low_rank is not None:
             inner = linear(x, low_rank.a.astype(x.dtype))
             out = out + linear(inner, low_rank.b.astype(x.dtype))
@@ -68,14 +71,15 @@ def linear(x: jax.Array, weight: jax.Array) -> jax.Array:
 
 
 class RMSNorm(nnx.Module):
-    """x̂ (1 + w), computed in float32: zero-centred, so a weight of zero changes nothing."""
+    """x̂ (offset + w), computed in float32. offset: 1 where w is zero-centred, else 0."""
 
-    def __init__(self, make: Make, size: int, eps: float):
-        self.weight = make.constant(0.0, size)
-        self.eps = eps
+    def __init__(self, config: Qwen3_5Config, make: Make, size: int):
+        self.offset, self.eps = config.family.norm_offset, config.rms_norm_eps
+        self.weight = make.constant(1.0 - self.offset, size)
 
     def __call__(self, x: jax.Array) -> jax.Array:
-        return rms_norm(x, 1.0 + self.weight[...].astype(jnp.float32), self.eps).astype(x.dtype)
+        factor = self.offset + self.weight[...].astype(jnp.float32)
+        return rms_norm(x, factor, self.eps).astype(x.dtype)
 
 
 def rms_norm(x: jax.Array, weight: jax.Array, eps: float) -> jax.Array:

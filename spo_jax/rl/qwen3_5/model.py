@@ -1,6 +1,7 @@
-"""Qwen3.5's text model: a scan over blocks of three delta-net layers and one attention layer.
+"""Qwen's text models: a scan over blocks of layers, of `config.FAMILIES`.
 
-A block that occurs once is a scan over its delta nets, then the attention layer.
+In Qwen3.5 a block is three delta-net layers and one attention layer, in the others one attention
+layer. A block that occurs once is a scan over its delta nets, then the attention layer.
 
 The base is frozen and the adapter is an argument, so that two adapters share one base. A past (the
 prompt of a group of samples) is also an argument, and gradients pass through it.
@@ -18,7 +19,7 @@ import jax.numpy as jnp
 from flax import nnx
 from jax.sharding import Mesh
 
-from spo_jax.rl.qwen3_5.attention import GatedAttention, KeyValues
+from spo_jax.rl.qwen3_5.attention import Attention, KeyValues
 from spo_jax.rl.qwen3_5.config import FULL, Qwen3_5Config
 from spo_jax.rl.qwen3_5.deltanet import DeltaState, GatedDeltaNet
 from spo_jax.rl.qwen3_5.layers import MLP, LowRanks, Make, RMSNorm, Rotation
@@ -59,12 +60,12 @@ class Layer(nnx.Module):
 
     def __init__(self, kind: str, config: Qwen3_5Config, make: Make):
         self.kind = kind
-        self.input_layernorm = RMSNorm(make, config.hidden_size, config.rms_norm_eps)
+        self.input_layernorm = RMSNorm(config, make, config.hidden_size)
         if kind == FULL:
-            self.self_attn = GatedAttention(config, make)
+            self.self_attn = Attention(config, make)
         else:
             self.linear_attn = GatedDeltaNet(config, make)
-        self.post_attention_layernorm = RMSNorm(make, config.hidden_size, config.rms_norm_eps)
+        self.post_attention_layernorm = RMSNorm(config, make, config.hidden_size)
         self.mlp = MLP(config, make)
 
     def __call__(
@@ -104,7 +105,7 @@ class Block(nnx.Module):
 
 
 class Qwen3_5(nnx.Module):
-    """A dense Qwen3.5 text model with random weights; `load_pretrained` fills in real ones.
+    """A dense text model of any family with random weights; `load_pretrained` fills in real ones.
 
     mesh: devices of the weights (`rl.sharding`); None for one device.
     remat: whether the backward pass recomputes each layer instead of storing its intermediates.
@@ -120,7 +121,7 @@ class Qwen3_5(nnx.Module):
         self.remat = True
         self.embed_tokens = _first(single.normal(config.vocab_size, config.hidden_size))
         self.block = Block(config, make)
-        self.norm = RMSNorm(single, config.hidden_size, config.rms_norm_eps)
+        self.norm = RMSNorm(config, single, config.hidden_size)
         self.norm.weight = _first(self.norm.weight)
         if not config.tie_word_embeddings:
             self.lm_head = _first(single.normal(config.vocab_size, config.hidden_size))

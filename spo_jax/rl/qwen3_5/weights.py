@@ -24,14 +24,14 @@ from spo_jax.rl.sharding import weight_sharding
 from spo_jax.rl.tensor_files import FLOATS, fresh_folder, opened, read_json, refuse, write_json
 
 # Our parameters and their names in a checkpoint. A layer is a repeat of the block and a position in
-# it. Multimodal checkpoints, and transformers' checkpoints of text models, have `PREFIX`.
+# it. Qwen3.5's checkpoints, multimodal or of a text model, have its family's prefix for `PREFIX`.
 NAMES = (
     (r"embed_tokens", "model.embed_tokens.weight"),
     (r"norm\.weight", "model.norm.weight"),
     (r"lm_head", "lm_head.weight"),
     (r"block\.layer(?P<place>\d+)\.(?P<rest>.+)", "model.layers.{layer}.{rest}"),
 )
-PREFIX = "model.language_model."
+PREFIX = "model."
 SKIPPED = ("model.visual.", "visual.", "mtp.")  # vision and multi-token prediction
 SINGLE, INDEX = "model.safetensors", "model.safetensors.index.json"
 PIECE = 64 * 2**20  # bytes per read
@@ -57,7 +57,7 @@ def load_pretrained(folder: str | Path, dtype: Any = None, mesh: Mesh | None = N
     """
     folder = Path(folder)
     config = Qwen3_5Config.from_json(folder)
-    stored = _find_tensors(folder)
+    stored = _find_tensors(folder, config.family.prefix)
     dtype = _chosen_dtype(stored, dtype)
     model = nnx.eval_shape(lambda: Qwen3_5(config, dtype=dtype, rngs=nnx.Rngs(0)))
     graph, abstract = nnx.split(model)
@@ -93,14 +93,16 @@ def save_pretrained(model: Qwen3_5, folder: str | Path) -> None:
         for repeat, name in enumerate(checkpoint_names(path, model.config)):
             index = repeat if _is_stacked(path) else ...
             value = np.asarray(jax.device_get(leaf[...][index]))
-            tensors[name.replace("model.", PREFIX, 1)] = np.ascontiguousarray(value)
+            if name.startswith(PREFIX):
+                name = model.config.family.prefix + name.removeprefix(PREFIX)
+            tensors[name] = np.ascontiguousarray(value)
     with fresh_folder(folder) as fresh:
         write_json(fresh / "config.json", {**model.config.to_json(), "dtype": model.dtype.name})
         save_file(tensors, fresh / SINGLE, metadata={"format": "pt"})
 
 
 def checkpoint_names(path: Sequence[Any], config: Qwen3_5Config) -> list[str]:
-    """The names, without `PREFIX`'s middle part, of the tensors that a parameter stacks."""
+    """The names, with `PREFIX` for that of the family, of the tensors that a parameter stacks."""
     ours = ".".join(map(str, path))
     for pattern, name in NAMES:
         match = re.fullmatch(pattern, ours)
@@ -117,11 +119,7 @@ def _is_stacked(path: Sequence[Any]) -> bool:
     return path[0] == "block"
 
 
-def _canonical(name: str) -> str:
-    return name.replace(PREFIX, "model.", 1) if name.startswith(PREFIX) else name
-
-
-def _find_tensors(folder: Path) -> dict[str, list[_Stored]]:
+def _find_tensors(folder: Path, prefix: str) -> dict[str, list[_Stored]]:
     """All tensors of the files, without vision and multi-token prediction."""
     stored: dict[str, list[_Stored]] = {}
     for file in _files(folder):
@@ -131,7 +129,9 @@ def _find_tensors(folder: Path) -> dict[str, list[_Stored]]:
                     continue
                 view = tensors.get_slice(name)
                 own = _Stored(file, name, tuple(view.get_shape()), view.get_dtype())
-                stored.setdefault(_canonical(name), []).append(own)
+                if name.startswith(prefix):
+                    name = PREFIX + name.removeprefix(prefix)
+                stored.setdefault(name, []).append(own)
     return stored
 
 

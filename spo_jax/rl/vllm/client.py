@@ -5,27 +5,22 @@ sent, because a server takes missing ones from the model folder's generation con
 Log-probabilities are those of raw_logprobs, the default: at temperature 1 and before top-p.
 
 Each request has its own connection, which detects a dead server and can abort a hanging one. The
-key, if the server needs one, is that of vLLM's own variable, `access.VLLM_KEYS`.
+key, if the server needs one, is that of vLLM's own variable, `web.VLLM_KEYS`.
 """
 
-import json
 import re
-import threading
 from collections.abc import Mapping
+from concurrent.futures import CancelledError, Future
 from dataclasses import dataclass
-from http.client import HTTPException
 from typing import Any
-from urllib.parse import urlsplit
 
 import numpy as np
 
 from spo_jax.errors import InputError
 from spo_jax.program import Completion
-from spo_jax.rl import wire
-from spo_jax.rl.access import VLLM_KEYS, key, shown
 from spo_jax.rl.tokens import Tokenizer
-from spo_jax.rl.vllm.connection import Connection
-from spo_jax.rl.vllm.replies import Late, Lost, Refused, Sampling, read_choice
+from spo_jax.rl.vllm.replies import Refused, Sampling, read_choice
+from spo_jax.rl.web import LIMIT, VLLM_KEYS, Lost, Reply, begin, fetch, key, shown
 
 QUICK = 10.0  # seconds for a healthy server's health check
 CONTROL = 300.0  # seconds for loading an adapter, sleeping or waking
@@ -54,8 +49,7 @@ class Client:
     def __init__(self, url: str) -> None:
         self.url = url.rstrip("/").removesuffix("/v1")
         key(VLLM_KEYS)
-        self._open: set[Connection] = set()
-        self._lock = threading.Lock()
+        self._open: set[Future[Reply]] = set()
 
     # --- the server -------------------------------------------------------------------------------
 
@@ -69,12 +63,12 @@ class Client:
 
     def version(self) -> str:
         """The version of vLLM."""
-        found = self._ask("GET", "/version", timeout=QUICK)
+        found = _value(self._ask("GET", "/version", timeout=QUICK))
         return shown(str(found.get("version", ""))) if isinstance(found, dict) else ""
 
     def models(self) -> list[str]:
         """The names of the base and of the loaded adapters."""
-        found = self._ask("GET", "/v1/models", timeout=QUICK)
+        found = _value(self._ask("GET", "/v1/models", timeout=QUICK))
         try:
             return [str(model["id"]) for model in found["data"]]
         except (LookupError, TypeError):
@@ -116,7 +110,7 @@ class Client:
     def cache(self) -> Cache | None:
         """Its cache of keys, values and states, as its metrics say; None if they do not."""
         try:
-            line = CACHE.search(self._bytes("GET", "/metrics", timeout=QUICK))
+            line = CACHE.search(self._ask("GET", "/metrics", timeout=QUICK).data)
         except Refused:
             return None
         names = (b"num_gpu_blocks", b"block_size")
@@ -135,7 +129,7 @@ class Client:
             )
 
     def _sleeps(self) -> Any:
-        found = self._ask("GET", "/is_sleeping", timeout=QUICK)
+        found = _value(self._ask("GET", "/is_sleeping", timeout=QUICK))
         return found.get("is_sleeping") if isinstance(found, dict) else None
 
     # --- tokens -----------------------------------------------------------------------------------
@@ -224,8 +218,8 @@ class Client:
             **given,
         }
         tokens = len(body["prompt"]) + body["n"] * body["max_tokens"]
-        found = self._ask(
-            "POST", "/v1/completions", body, timeout=timeout, limit=wire.LIMIT + EACH * tokens
+        found = _value(
+            self._ask("POST", "/v1/completions", body, timeout=timeout, limit=LIMIT + EACH * tokens)
         )
         choices = found.get("choices") if isinstance(found, dict) else None
         if not (isinstance(choices, list) and choices and all(map(_is_choice, choices))):
@@ -248,67 +242,50 @@ class Client:
         body: Mapping[str, Any] | None = None,
         *,
         timeout: float,
-        limit: int = wire.LIMIT,
-    ) -> Any:
-        """The server's reply as JSON, else as text; cleaned of the key."""
-        found = self._bytes(method, path, body, timeout=timeout, limit=limit)
+        limit: int = LIMIT,
+    ) -> Reply:
+        own, url = key(VLLM_KEYS), self.url + path
+        headers = {"authorization": f"Bearer {own}"} if own else {}
+        request = begin(
+            fetch(method, url, seconds=timeout, headers=headers, body=body, limit=limit)
+        )
+        self._open.add(request)
+        request.add_done_callback(self._open.discard)
         try:
-            return wire.value(found)
-        except ValueError:
-            return wire.said(found)
-
-    def _bytes(
-        self,
-        method: str,
-        path: str,
-        body: Mapping[str, Any] | None = None,
-        *,
-        timeout: float,
-        limit: int = wire.LIMIT,
-    ) -> bytes:
-        """The body of the server's reply."""
-        parts = urlsplit(self.url)
-        http = Connection(parts, timeout)
-        with self._lock:
-            self._open.add(http)
-        try:
-            data = None if body is None else json.dumps(body).encode()
-            headers = {"content-type": "application/json"}
-            if own := key(VLLM_KEYS):
-                headers["authorization"] = f"Bearer {own}"
-            status, found = http.exchange(method, parts.path + path, data, headers, limit)
-        except TimeoutError:
-            raise Late(f"gave no answer within {timeout:g} s") from None
-        except (OSError, HTTPException) as error:
-            why = shown(str(error)) or type(error).__name__
-            raise Lost(f"cannot be reached, or gave no complete answer ({why})") from None
+            reply = request.result()
+        except CancelledError:
+            raise Lost("gave no answer before the request was aborted") from None
         finally:
-            with self._lock:
-                self._open.discard(http)
-            http.close()
-        if status in (408, 429) or status >= 500:
-            raise Lost(f"answered {status}: {shown(wire.said(found))}")
-        if status >= 300:
-            raise Refused(_refusal(path, status, wire.said(found), body or {}), status)
-        return found
+            request.cancel()  # has an effect only if the caller was interrupted
+        if reply.temporary:
+            raise Lost(f"answered {reply.status}: {reply.said()}")
+        if not reply.fine:
+            raise Refused(_refusal(path, reply, body or {}), reply.status)
+        if reply.flaw:
+            raise Lost(reply.flaw)
+        return reply
 
     def abort(self) -> None:
         """Abort every request in flight; each raises Lost."""
-        with self._lock:
-            for http in self._open:
-                try:
-                    http.abort()
-                except OSError:
-                    continue
+        for request in tuple(self._open):
+            request.cancel()
+
+
+def _value(reply: Reply) -> Any:
+    """Its JSON value, cleaned of the key; None if it is not JSON."""
+    try:
+        return reply.value()
+    except ValueError:
+        return None
 
 
 def _is_choice(given: Any) -> bool:
     return isinstance(given, dict) and type(given.get("index", 0)) is int
 
 
-def _refusal(path: str, status: int, said: str, body: Mapping[str, Any]) -> str:
+def _refusal(path: str, reply: Reply, body: Mapping[str, Any]) -> str:
     """The message of a refusal, with a remedy."""
-    known = path.partition("?")[0]
+    status, said, known = reply.status, reply.said(), path.partition("?")[0]
     if status == 401:
         return f"the vLLM server asks for a key (401): put it into {VLLM_KEYS[0]}"
     if status == 404 and said == "Not Found":  # the address does not exist
@@ -321,4 +298,4 @@ def _refusal(path: str, status: int, said: str, body: Mapping[str, Any]) -> str:
                 "--enable-sleep-mode"
             )
     hint = f"; it must see {body['lora_path']}" if "lora_path" in body else ""
-    return f"the vLLM server refuses {known} ({status}: {shown(said)}){hint}"
+    return f"the vLLM server refuses {known} ({status}: {said}){hint}"

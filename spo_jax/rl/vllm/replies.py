@@ -1,4 +1,4 @@
-"""What a vLLM server replies: nothing, a refusal, or an answer that is checked for the trainer."""
+"""What a vLLM server replies: a refusal, or an answer that is checked for the trainer."""
 
 import math
 from collections.abc import Mapping
@@ -9,18 +9,10 @@ import numpy as np
 
 from spo_jax.errors import InputError
 from spo_jax.program import Completion
-from spo_jax.rl.access import shown
 from spo_jax.rl.tokens import Tokenizer
+from spo_jax.rl.web import Lost, shown
 
 UNREADABLE = "\ufffd"  # replaces undecodable bytes
-
-
-class Lost(Exception):
-    """No answer, or one that does not depend on the request: the request may be repeated."""
-
-
-class Late(Lost):
-    """No answer before the deadline."""
 
 
 class Refused(InputError):

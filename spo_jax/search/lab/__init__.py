@@ -3,11 +3,11 @@
 `worlds`: leaders, followers, J of every pair, noise. `schemes`: what `--credit` takes, for many
 rounds at once. `estimators`: how well a round's credits tell good leaders from bad ones. `bandit`:
 the group-relative update of GRPO on softmax policies in the place of the language model. `tables`:
-payoffs of real programs; `shares`: what these are made of; `replay`: rounds drawn of them;
-`survival`: who survives several rounds; `crossplay`: how many repairs meet how many destroys;
-`racing`: fewer evaluations for pairs that look bad; `power`: intervals, and how many seeds a
-difference needs. `study`: all of it in many worlds; `show`: tables and the picture; `measured`:
-what is told of tables. `python -m spo_jax.search.lab` runs it.
+payoffs of real programs, and `dataset`, the file of these; `shares`: what they are made of;
+`replay`: rounds drawn of them; `survival`: who survives several rounds; `crossplay`: how many
+repairs meet how many destroys; `power`: intervals, and how many seeds a difference needs;
+`studies`: the same from past studies. `study`: all of it in many worlds; `show`: tables and the
+picture; `measured`: what is told of tables. `python -m spo_jax.search.lab` runs it.
 
 Axis letters beside the usual ones: W worlds, N rounds, K leaders and M followers of a world; in
 `bandit` N is runs.

@@ -1,31 +1,36 @@
-"""When do credit schemes part? In worlds whose truth is known, in less than a minute.
+"""When do credit schemes part? In worlds whose truth is known, in a minute or two.
 
     python -m spo_jax.search.lab
     PYTHONPATH=. python -m spo_jax.search.lab --quick --schemes stackelberg,shared,my_credit:steady
     python -m spo_jax.search.lab --schemes stackelberg@1,stackelberg@2,stackelberg@4,shared \\
         --world "mine: gamma=2 noise=1 spread=0.3 ceiling=1"
     python -m spo_jax.search.lab --table runs/payoff-table/tsp.npz
+    python -m spo_jax.search.lab power --effect 0.001    # how many seeds does a study need?
 
-A world has leaders, followers, and J of every pair; its knobs are those of
-spo_jax.search.lab.worlds.Knobs. A table of experiments/payoff_table.py or payoff_shares.py is a
+A world has leaders, followers, and J of every pair; its parameters are those of
+spo_jax.search.lab.worlds.WorldSpec. A table of experiments/payoff_table.py or payoff_shares.py is a
 world too, in the place of those above: what was measured stands for the truth, and each of N worlds
-has other programs of it. It is marked in the picture, and rounds of a thousand seeds are replayed
-from it, without running a program: schemes, L, numbers of responses, rules of survivors, panel
-sizes, candidates of cross-play, races.
+has other programs of it, of those without failures. It is marked in the picture, and rounds of a
+thousand seeds are replayed from it, without running a program, failures included: schemes, L,
+numbers of responses, rules of survivors, panel sizes, candidates of cross-play.
 
 A scheme is NAME or NAME@L, as --credit of `spo discover` takes it, also `package.module:function`;
-it is compared with the first one. All schemes have the same number of evaluated pairs a leader: one
-that asks for more has fewer responses.
+it is compared with the first one. All schemes have the same number of evaluated pairs per leader:
+one that asks for more has fewer responses.
 
-Writes into OUT: estimators.csv, how well a round's credits tell good leaders from bad ones;
-learning.csv, what policies learn from the credits by the group-relative update; map.csv and
+Writes into OUT: learning.csv, what policies learn from the credits by the group-relative update,
+with centred and with standardised advantages, which can turn the sign of a difference;
+estimators.csv, how well a round's credits tell good leaders from bad ones; map.csv and
 credit_lab.png, where which scheme is the best estimator; tables.md, what is printed. Intervals are
 95% Student t, over worlds; differences are paired by world. The last column of the tables is the
-number of worlds, or of training runs, in which a paired t test finds the difference with a
-power of 0.8.
+number of worlds, or of training runs, in which a paired t test finds the difference with a power of
+0.8. Under each table is a verdict per scheme: in how many cells it is better or worse by tests that
+are corrected over the table, of policies by advantage, and where a difference above --exclude is
+excluded.
 """
 
 import argparse
+import math
 import sys
 import time
 from collections.abc import Sequence
@@ -33,16 +38,18 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from spo_jax.envs.specs import cache_folder
 from spo_jax.envs.textfiles import write_atomically
 from spo_jax.errors import InputError, SpoError
-from spo_jax.search.lab import study
-from spo_jax.search.lab.bandit import ADVANTAGES
+from spo_jax.rl.backend import keep_compiled
+from spo_jax.search.lab import studies, study
+from spo_jax.search.lab.bandit import WRITERS
 from spo_jax.search.lab.measured import Trials, made_of, replayed
 from spo_jax.search.lab.schemes import Scheme
 from spo_jax.search.lab.show import csv_text, draw_map, tables
 from spo_jax.search.lab.survival import Rule
 from spo_jax.search.lab.tables import Table, load_table
-from spo_jax.search.lab.worlds import Knobs, knobs_of
+from spo_jax.search.lab.worlds import WorldSpec, require_failing, world_spec
 from spo_jax.stopping import exit_code
 
 SCHEMES = (
@@ -70,8 +77,14 @@ def run(args: argparse.Namespace) -> None:
         budget = replace(budget, worlds=args.worlds, map_worlds=args.worlds)
     if args.rounds is not None:
         budget = replace(budget, steps=args.rounds)
-    budget = replace(budget, advantage=args.advantage)
+    if (args.failing or args.tie) and not args.table:
+        raise InputError("--failing and --tie are of a --table; a --world has its own")
+    require_failing(args.failing, args.tie)
+    budget = replace(budget, writer=args.writer, failing=args.failing, tie=args.tie)
+    if not 0 < args.exclude < math.inf:
+        raise InputError(f"--exclude is {args.exclude:g}; an effect is a number above 0")
     schemes = asked(args.schemes)
+    keep_compiled(cache_folder() / "compiled")
     trials = _trials(args)
     measured = {}
     for path in args.table:
@@ -80,22 +93,29 @@ def run(args: argparse.Namespace) -> None:
             raise InputError(f"--table {path}: no difference between leaders was found")
         measured[Path(path).stem] = table
     own_worlds = {} if measured else WORLDS
-    knobs: dict[str, Knobs | Table] = {name: knobs_of(text) for name, text in own_worlds.items()}
+    parameters: dict[str, WorldSpec | Table] = {
+        name: world_spec(text) for name, text in own_worlds.items()
+    }
     for text in args.world:
         name, colon, own = text.partition(":")
         if not (name.strip() and colon):
-            raise InputError(f"--world {text!r} is not of the form 'NAME: KNOB=VALUE ...'")
-        knobs[name.strip()] = knobs_of(own)
-    knobs |= measured
+            raise InputError(f"--world {text!r} is not of the form 'NAME: NAME=VALUE ...'")
+        try:
+            parameters[name.strip()] = world_spec(own)
+        except InputError as error:
+            raise InputError(f"--world {text!r}: {error}") from None
+    parameters |= measured
     pairs = _numbers("--responses", args.responses)
     told = [made_of(measured)] if measured else []
     told += [replayed(name, table, schemes, budget.responses, budget.seeds, args.seed, trials)
              for name, table in measured.items()]  # fmt: skip
-    estimated = study.estimators(schemes, knobs, pairs, budget, args.seed)
-    learned = study.learning(schemes, knobs, budget, args.seed)
+    estimated = study.estimators(schemes, parameters, pairs, budget, args.seed)
+    learned = study.learning(schemes, parameters, budget, args.seed)
     cells = study.map_cells(schemes, budget, args.seed)
-    text = "\n".join([*told, tables(estimated, learned, schemes)])
+    text = "\n".join([*told, tables(estimated, learned, schemes, args.exclude)])
     print(text)
+    for why in filter(None, (scheme.slow for scheme in schemes)):
+        print(why)
     out = Path(args.out)
     out.mkdir(parents=True, exist_ok=True)
     write_atomically(out / "tables.md", text)
@@ -157,16 +177,35 @@ def _numbers(option: str, text: str) -> tuple[int, ...]:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """The exit code: 2 for what the user can mend, 130 after Ctrl-C."""
+    words = list(sys.argv[1:] if argv is None else argv)
+    planning = words[:1] == ["power"]
+    if planning:
+        del words[0]
     parser = argparse.ArgumentParser(
-        prog="python -m spo_jax.search.lab", description=__doc__, allow_abbrev=False,
+        prog="python -m spo_jax.search.lab" + " power" * planning, allow_abbrev=False,
+        description=studies.__doc__ if planning else __doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )  # fmt: skip
+    (studies.add_arguments if planning else add_arguments)(parser)
+    args = parser.parse_args(words)
+    try:
+        (studies.run if planning else run)(args)
+        return 0
+    except SpoError as error:
+        print(f"{parser.prog}: {error}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt as stop:
+        print(f"\n{parser.prog}: stopped", file=sys.stderr)
+        return exit_code(stop)
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--schemes", default=SCHEMES, metavar="NAME,MODULE:FUNCTION,...",
         help="schemes with commas between them; the others are compared with the first",
     )  # fmt: skip
     parser.add_argument(
-        "--world", action="append", default=[], metavar="'NAME: KNOB=VALUE ...'",
+        "--world", action="append", default=[], metavar="'NAME: NAME=VALUE ...'",
         help="a world of your own in the tables; may be repeated",
     )  # fmt: skip
     parser.add_argument(
@@ -176,15 +215,29 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--step", type=int, metavar="N", help="of the tables (default: the last)")
     parser.add_argument(
         "--responses", default="6,30", metavar="N,N,...",
-        help="numbers of evaluated pairs a leader in the tables (default: 6,30)",
+        help="numbers of evaluated pairs per leader in the tables (default: 6,30)",
     )  # fmt: skip
     parser.add_argument(
-        "--advantage", choices=tuple(ADVANTAGES), default="centred",
-        help="with which policies learn, as of spo discover (default: centred)",
+        "--writer", choices=tuple(WRITERS), default="table",
+        help="of the policies that learn: each program by itself, or programs by their parts, with "
+        "followers that see the leader's or do not (default: table)",
     )  # fmt: skip
     parser.add_argument(
         "--rounds", type=int, metavar="N", help="for which policies learn (default: 100)"
     )
+    parser.add_argument(
+        "--exclude", type=float, default=0.05, metavar="X",
+        help="the difference that verdicts say is excluded, or not (default: 0.05)",
+    )  # fmt: skip
+    failures = parser.add_argument_group("failures in worlds that are drawn from tables")
+    failures.add_argument(
+        "--failing", type=float, default=0.0, metavar="SHARE",
+        help="mean chance that an evaluation fails (default: 0)",
+    )  # fmt: skip
+    failures.add_argument(
+        "--tie", type=float, default=0.0, metavar="R",
+        help="correlation of leaders' chances to fail with their value (default: 0)",
+    )  # fmt: skip
     tables = parser.add_argument_group("rounds replayed from tables")
     tables.add_argument(
         "--survivors", metavar="NAME@WEIGHT,MODULE:FUNCTION@WEIGHT,...",
@@ -210,16 +263,6 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--quick", action="store_true", help="fewer worlds, a coarse picture")
     parser.add_argument("--out", default="runs/credit-lab", help="folder of tables and picture")
     parser.add_argument("--picture", metavar="FILE", help="a PNG (default: OUT/credit_lab.png)")
-    args = parser.parse_args(argv)
-    try:
-        run(args)
-        return 0
-    except SpoError as error:
-        print(f"{parser.prog}: {error}", file=sys.stderr)
-        return 2
-    except KeyboardInterrupt as stop:
-        print(f"\n{parser.prog}: stopped", file=sys.stderr)
-        return exit_code(stop)
 
 
 if __name__ == "__main__":

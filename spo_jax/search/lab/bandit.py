@@ -1,16 +1,22 @@
 """A bilevel bandit: the group-relative update of GRPO on softmax policies, without a model.
 
 The leader's policy is a softmax over K leaders. The follower's is a softmax over M followers whose
-logits are a part that all leaders share plus a part of each leader: like a language model, it
-carries over what it learns with one leader to others. A step is a round: B leaders, R followers in
-answer to each, noisy evaluations, credits, and one step of the trainer's optimizer per role on the
-gradient of eq:grpo, at a ratio of 1.
+logits are a part that all leaders share plus a part that depends on the leader: like a language
+model, it carries over what it learns with one leader to others. A writer (WRITERS) says what the
+logits are linear in. "table": in the programs themselves, so that nothing is learned about one
+program from another. "parts": in the bits of their numbers, so that a program is written bit by bit
+and a sample teaches about all that share bits with it; the leader's bits shift the follower's.
+"parts-unseen": likewise, but the follower does not see the leader.
 
-Everything but the credits is JAX, vectorised over runs and compiled once for a shape, whatever the
-scheme: schemes are functions of NumPy arrays, and meet all their runs in one call a step.
+A step is a round: B leaders, R followers in answer to each, noisy evaluations, credits, and one
+step of the trainer's optimizer per role on the gradient of eq:grpo, at a ratio of 1.
+
+All steps are one compiled scan, vectorised over the runs of all schemes; schemes meet their runs as
+arrays [runs, B, R]. Where JAX cannot trace one of the schemes the steps are a loop, which calls
+schemes as the rest of the laboratory does.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache, partial
 from typing import Any
@@ -20,36 +26,28 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 
+from spo_jax.advantages import centred, standardised
 from spo_jax.errors import InputError
-from spo_jax.rl.grpo import NO_SPREAD, GrpoConfig, clipped_objective
-from spo_jax.search.formulas.seen import Reference
-from spo_jax.search.lab.schemes import Scheme, centred
-from spo_jax.search.lab.worlds import Worlds
+from spo_jax.float64 import bucket, jitted
+from spo_jax.rl.grpo import GrpoConfig, clipped_objective
+from spo_jax.search.credit import samples_of
+from spo_jax.search.credit.arrays import Reference, arrays_with
+from spo_jax.search.credit.types import Samples, formula_of
+from spo_jax.search.lab.schemes import Scheme
+from spo_jax.search.lab.worlds import Worlds, bits
 from spo_jax.seeding import numpy_rng
 
 Array = np.ndarray
 
 
-def standardised(credits: Array) -> Array:
-    """`centred`, over the group's standard deviation; 0 where all credits of a group are equal."""
-    known = np.isfinite(credits)
-    count = np.maximum(known.sum(axis=-1, keepdims=True), 1)
-    away = centred(credits)
-    deviation = np.sqrt((away**2).sum(axis=-1, keepdims=True) / count)
-    highest = np.where(known, credits, -np.inf).max(axis=-1, keepdims=True)
-    lowest = np.where(known, credits, np.inf).min(axis=-1, keepdims=True)
-    spread = highest - lowest > NO_SPREAD
-    return np.where(spread, away / np.where(spread, deviation, 1.0), 0.0)
-
-
-ADVANTAGES = {"centred": centred, "standardised": standardised}  # those of rl/grpo.py, of groups
+ADVANTAGES = {"centred": centred, "standardised": standardised}
 
 
 @dataclass(frozen=True)
 class Training:
     """group: leaders of a round, B. responses: R. steps: rounds. rate: AdamW's, of the logits; the
-    other settings of the update are the trainer's defaults. advantage: one of ADVANTAGES. Raises
-    InputError below 1, and for another advantage.
+    other settings of the update are the trainer's defaults. advantage: one of ADVANTAGES. writer:
+    one of WRITERS. Raises InputError below 1, and for another advantage or writer.
     """
 
     group: int = 8
@@ -57,6 +55,7 @@ class Training:
     steps: int = 100
     rate: float = 0.05
     advantage: str = "centred"
+    writer: str = "table"
 
     def __post_init__(self) -> None:
         for name, least in (("group", 2), ("responses", 1), ("steps", 1)):
@@ -64,6 +63,8 @@ class Training:
                 raise InputError(f"{name} is {getattr(self, name)}; it is at least {least}")
         if not self.rate > 0:
             raise InputError(f"rate is {self.rate}; it must be above 0")
+        if self.writer not in WRITERS:
+            raise InputError(f"no writer {self.writer!r}; there are {', '.join(WRITERS)}")
         if self.advantage not in ADVANTAGES:
             known = ", ".join(ADVANTAGES)
             raise InputError(
@@ -84,6 +85,53 @@ class Policy:
     def follower(self) -> jax.Array:
         """[K, M]: logits of each leader's responses."""
         return self.shared + self.own
+
+
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True)
+class Writer:
+    """Features in which logits are linear, float32: of leaders [K, A], of followers [M, B], and of
+    a leader as its followers see it, seen [K, C]. Its parameters have the fields of a policy:
+    leader [A], shared [B], own [C, B].
+    """
+
+    leaders: jax.Array
+    followers: jax.Array
+    seen: jax.Array
+
+    def parameters(self, runs: int) -> Policy:
+        """Zeros, of so many runs in a leading axis: uniform policies."""
+        a, b, c = (each.shape[1] for each in (self.leaders, self.followers, self.seen))
+        return Policy(jnp.zeros((runs, a)), jnp.zeros((runs, b)), jnp.zeros((runs, c, b)))
+
+    def policy(self, parameters: Policy) -> Policy:
+        """The logits of one run."""
+        return Policy(
+            self.leaders @ parameters.leader,
+            self.followers @ parameters.shared,
+            self.seen @ parameters.own @ self.followers.T,
+        )
+
+    def policies(self, parameters: Policy) -> Policy:
+        """The logits of many runs."""
+        return jax.vmap(self.policy)(parameters)
+
+
+def _by_number(leaders: int, followers: int) -> Writer:
+    return Writer(jnp.eye(leaders), jnp.eye(followers), jnp.eye(leaders))
+
+
+def _by_bits(leaders: int, followers: int, sees: bool = True) -> Writer:
+    # Halves of -1 and 1: a parameter is the logarithm of a bit's odds.
+    mine, theirs = (jnp.asarray(bits(count) / 2, jnp.float32) for count in (leaders, followers))
+    return Writer(mine, theirs, 2 * mine if sees else jnp.zeros((leaders, 1)))
+
+
+WRITERS: dict[str, Callable[[int, int], Writer]] = {
+    "table": _by_number,
+    "parts": _by_bits,
+    "parts-unseen": partial(_by_bits, sees=False),
+}
 
 
 @jax.tree_util.register_dataclass
@@ -115,7 +163,7 @@ def train(
 ) -> list[Learned]:
     """One run of each scheme in each world, with the same random streams.
 
-    `responses` of the training is the number of pairs a leader: a scheme that asks for more has
+    `responses` of the training is the number of pairs per leader: a scheme that asks for more has
     fewer responses (`Scheme.responses`), the first ones of those that the others have.
     """
     training = training or Training()
@@ -123,22 +171,21 @@ def train(
     count, leaders, followers = worlds.utility.shape
     runs = count * len(schemes)
     utility = jnp.asarray(np.tile(worlds.utility, (len(schemes), 1, 1)), jnp.float32)
-    policy = Policy(
-        jnp.zeros((runs, leaders)), jnp.zeros((runs, followers)),
-        jnp.zeros((runs, leaders, followers)),
-    )  # fmt: skip
+    writer = WRITERS[training.writer](leaders, followers)
+    parameters = writer.parameters(runs)
     config = GrpoConfig(learning_rate=training.rate)
     state: Any = jax.vmap(_optimizer(config).init)
-    states = (state(policy.leader), state((policy.shared, policy.own)))
-    values = [worth(policy, utility)]
+    states = (state(parameters.leader), state((parameters.shared, parameters.own)))
+    values = [worth(writer.policies(parameters), utility)]
     known = [jnp.asarray(np.tile(each, len(schemes))) for each in worlds.references]
-    chances = _Chances(worlds, training, len(schemes), seed)
-    for _ in range(training.steps):
-        sampled = draw(policy, utility, worlds.noise, *chances.of_draw())
-        reference = refer(*known, sampled, utility, worlds.noise, *chances.of_reference())
-        advantages = _advantages(schemes, counts, sampled, reference, training.advantage)
-        policy, states = learn(config, policy, states, sampled, *advantages)
-        values.append(worth(policy, utility))
+    plan = _Plan(config, tuple(schemes), tuple(counts), training.advantage, bucket(followers))
+    begun = writer, parameters, states, utility, known, worlds.noise
+    failing = None if worlds.failing is None else np.tile(worlds.failing, (len(schemes), 1))
+    chances = _chances(worlds, training, seed)
+    if all(_traces(scheme, worlds, training) for scheme in schemes):
+        values += list(np.asarray(_scanned(plan, *begun, failing, chances)))
+    else:
+        values += _looped(plan, *begun, failing, chances)
     pair, leader = np.array(values, np.float64).transpose(2, 1, 0)  # [runs, steps + 1] each
     best = worlds.utility.max(axis=(1, 2))
     found = []
@@ -156,64 +203,169 @@ def _share(values: np.ndarray, best: np.ndarray) -> np.ndarray:
     return np.where(far, (values - values[:, :1]) / np.where(far, way, 1.0), 1.0)
 
 
+@dataclass(frozen=True)
+class _Plan:
+    """What is compiled for. counts: responses of each scheme. sources: above all followers."""
+
+    config: GrpoConfig
+    schemes: tuple[Scheme, ...]
+    counts: tuple[int, ...]
+    advantage: str
+    sources: int
+
+
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True)
 class _Chances:
-    """The random numbers of each step, the same for all schemes. From NumPy: XLA would take longer
-    to compile its generator than all else.
+    """Random numbers by step, [T, W, ...], the same for all schemes. who: [B], answer: [B, R] and
+    luck: [B, R], uniform in [0, 1). error: [B, R], one: [B] and two: [M], standard normal.
+
+    From NumPy: XLA would take longer to compile its generator than all else.
     """
 
-    def __init__(self, worlds: Worlds, training: Training, schemes: int, seed: int) -> None:
-        self._worlds, self._schemes = worlds.utility.shape, schemes
-        self._round = training.group, training.responses
-        self._rounds = numpy_rng(seed, "laboratory", "bandit")
-        self._references = numpy_rng(seed, "laboratory", "bandit", "references")
+    who: Any
+    answer: Any
+    error: Any
+    one: Any
+    two: Any
+    luck: Any
 
-    def of_draw(self) -> tuple[Array, Array, Array]:
-        """`who`, `answer` and `error` of `draw`."""
-        count, rng = self._worlds[0], self._rounds
-        return self._tiled(
-            rng.random((count, self._round[0])), rng.random((count, *self._round)),
-            rng.standard_normal((count, *self._round)),
-        )  # fmt: skip
 
-    def of_reference(self) -> tuple[Array, Array]:
-        """`one` and `two` of `refer`."""
-        count, rng = self._worlds[0], self._references
-        return self._tiled(
-            rng.standard_normal((count, self._round[0])),
-            rng.standard_normal((count, self._worlds[2])),
+def _chances(worlds: Worlds, training: Training, seed: int) -> _Chances:
+    count, _, followers = worlds.utility.shape
+    by_leader, by_pair = (count, training.group), (count, training.group, training.responses)
+    rounds = numpy_rng(seed, "laboratory", "bandit")
+    references = numpy_rng(seed, "laboratory", "bandit", "references")
+    failures = numpy_rng(seed, "laboratory", "bandit", "failures")
+    drawn = [
+        (
+            rounds.random(by_leader), rounds.random(by_pair), rounds.standard_normal(by_pair),
+            references.standard_normal(by_leader), references.standard_normal((count, followers)),
+            failures.random(by_pair) if worlds.failing is not None else np.zeros(()),
         )
+        for _ in range(training.steps)
+    ]  # fmt: skip
+    *small, luck = (np.stack(each) for each in zip(*drawn, strict=True))
+    who, answer, error, one, two = (each.astype(np.float32) for each in small)
+    return _Chances(who, answer, error, one, two, luck)
 
-    def _tiled(self, *drawn: Array) -> Any:
-        return tuple(
-            np.tile(each.astype(np.float32), (self._schemes, *(1,) * (each.ndim - 1)))
-            for each in drawn
-        )
+
+def _traces(scheme: Scheme, worlds: Worlds, training: Training) -> bool:
+    """Whether JAX can trace the scheme's formula, if it has one."""
+    formula = formula_of(scheme.function)
+    utility = np.zeros((2, training.group, scheme.responses(training.responses)))
+    return formula is not None and formula.traces(arrays_with(utility), scheme.top)
+
+
+def _played(
+    plan: _Plan, policy: Policy, utility: Any, known: Sequence[Any], noise: Any, failing: Any,
+    chance: _Chances,
+) -> tuple[Sampled, Any, Any]:  # fmt: skip
+    """One round of all runs: what was sampled, J as measured, [N, B, R] float64, NaN for failures,
+    and the fields of `Reference`.
+    """
+    many = len(plan.schemes)
+    who, answer, error, one, two = (
+        jnp.tile(each, (many, *(1,) * (each.ndim - 1)))
+        for each in (chance.who, chance.answer, chance.error, chance.one, chance.two)
+    )
+    sampled = draw(policy, utility, noise, who, answer, error)
+    reference = refer(*known, sampled, utility, noise, one, two)
+    measured = sampled.utility.astype(jnp.float64)
+    if failing is not None:
+        mine = jnp.take_along_axis(jnp.asarray(failing), sampled.leaders, axis=1)
+        luck = jnp.tile(chance.luck, (many, 1, 1))
+        measured = jnp.where(luck < mine[..., None], jnp.nan, measured)
+    return sampled, measured, [each.astype(jnp.float64) for each in reference]
+
+
+@jitted(static=("plan",))
+def _scanned(
+    plan: _Plan, writer: Writer, parameters: Policy, states: Any, utility: Any, known: Any,
+    noise: Any, failing: Any, chances: _Chances,
+) -> jax.Array:  # fmt: skip
+    """[T, N, 2]: `worth` after each step."""
+
+    def step(at: Any, chance: _Chances) -> Any:
+        parameters, states = at
+        policy = writer.policies(parameters)
+        sampled, *seen = _played(plan, policy, utility, known, noise, failing, chance)
+        earned = _advantages(plan, Scheme.traced, sampled, *seen)
+        parameters, states = learn(plan.config, writer, parameters, states, sampled, *earned)
+        return (parameters, states), worth(writer.policies(parameters), utility)
+
+    return jax.lax.scan(step, (parameters, states), chances)[1]
+
+
+def _looped(
+    plan: _Plan, writer: Writer, parameters: Policy, states: Any, utility: Any, known: Any,
+    noise: Any, failing: Any, chances: _Chances,
+) -> list[np.ndarray]:  # fmt: skip
+    """As `_scanned`, step by step, with schemes that are called with NumPy arrays."""
+
+    def called(scheme: Scheme, *seen: Any) -> tuple[Array, Array]:
+        utility, source, reference, _ = jax.tree.map(np.asarray, seen)
+        found = scheme(utility, source, reference)
+        return found.leader, found.follower
+
+    values = []
+    with jax.enable_x64(True):
+        for k in range(len(chances.who)):
+            chance = jax.tree.map(lambda each, k=k: each[k], chances)
+            policy = writer.policies(parameters)
+            sampled, *seen = _played(plan, policy, utility, known, noise, failing, chance)
+            earned = _advantages(plan, called, sampled, *seen)
+            parameters, states = learn(plan.config, writer, parameters, states, sampled, *earned)
+            values.append(np.asarray(worth(writer.policies(parameters), utility)))
+    return values
 
 
 def _advantages(
-    schemes: Sequence[Scheme], counts: Sequence[int], sampled: Sampled,
-    reference: Sequence[jax.Array], advantage: str,
+    plan: _Plan, call: Callable[..., tuple[Any, Any]], sampled: Sampled, utility: Any,
+    reference: Sequence[Any],
 ) -> tuple[jax.Array, jax.Array]:  # fmt: skip
     """[N, B] and [N, B, R] float32: each scheme's runs in one call.
+
+    call: of a scheme, J, sources, references and their number. utility: [N, B, R] float64.
 
     A scheme with fewer responses than R sees the first of them; the others have no advantage, and
     these count for more, so that the mean over R is theirs.
     """
-    utility, source = np.asarray(sampled.utility, np.float64), np.asarray(sampled.followers)
-    fields = utility, source, *(np.asarray(each, np.float64) for each in reference)
-    parts = zip(*(np.split(each, len(schemes)) for each in fields), strict=True)
-    leaders, followers, of_group = [], [], ADVANTAGES[advantage]
-    for scheme, count, (u, s, mine, others, pair) in zip(schemes, counts, parts, strict=True):
+    fields = utility, sampled.followers, *reference
+    parts = zip(*(jnp.split(jnp.asarray(each), len(plan.schemes)) for each in fields), strict=True)
+    leaders, followers, of_group = [], [], ADVANTAGES[plan.advantage]
+    for scheme, count, (u, s, mine, others, pair) in zip(
+        plan.schemes, plan.counts, parts, strict=True
+    ):
         known = Reference(mine, others[..., :count], pair)
-        earned = scheme(u[..., :count], s[..., :count], known)
-        own = np.zeros(u.shape)
-        own[..., :count] = of_group(earned.follower) * (u.shape[-1] / count)
-        leaders.append(of_group(earned.leader))
-        followers.append(own)
+        leader, follower = call(scheme, u[..., :count], s[..., :count], known, plan.sources)
+        slots = u.shape[-1]
+        top, answers = advantages_of(leader, follower, samples_of(scheme.function), of_group)
+        own = answers * (slots / count)
+        leaders.append(top)
+        followers.append(jnp.pad(own, [(0, 0), (0, 0), (0, slots - count)]))
     return (
-        jnp.asarray(np.concatenate(leaders), jnp.float32),
-        jnp.asarray(np.concatenate(followers), jnp.float32),
+        jnp.concatenate(leaders).astype(jnp.float32),
+        jnp.concatenate(followers).astype(jnp.float32),
     )
+
+
+def advantages_of(
+    leader: Any, follower: Any, samples: Samples, of_group: Callable[[Any], Any]
+) -> tuple[Any, Any]:
+    """Of credits [N, B] and [N, B, R]; a round's leaders are one group, as one context's answers.
+
+    samples: as in `spo_jax.search.groups`, by whose rules a leader has the sum of its pairs, in
+    units in which the mean over leaders is that over pairs.
+    """
+    if samples == "programs":
+        return of_group(leader), of_group(follower)
+    pairs = of_group(follower.reshape(len(follower), -1)).reshape(follower.shape)
+    finite = jnp.isfinite(follower)
+    count = jnp.maximum(jnp.sum(finite, axis=(-2, -1)), 1)
+    answers = jnp.sum(finite.any(axis=-1), axis=-1)
+    top = pairs.sum(axis=-1) * (answers / count)[:, None]
+    return top, pairs if samples == "one-group" else of_group(follower)
 
 
 # --- compiled, over runs --------------------------------------------------------------------------
@@ -289,25 +441,32 @@ def _optimizer(config: GrpoConfig) -> optax.GradientTransformation:
     return make_optimizer(config)
 
 
-@partial(jax.jit, static_argnums=0, donate_argnums=(1, 2))
+@partial(jax.jit, static_argnums=0, donate_argnums=(2, 3))
 def learn(
-    config: GrpoConfig, policy: Policy, states: Any, sampled: Sampled, leader: Any, follower: Any
-) -> tuple[Policy, Any]:
+    config: GrpoConfig, writer: Writer, parameters: Policy, states: Any, sampled: Sampled,
+    leader: Any, follower: Any,
+) -> tuple[Policy, Any]:  # fmt: skip
     """One optimizer step of each role of each run."""
     optimizer = _optimizer(config)
 
-    def of_run(policy: Policy, states: Any, sampled: Sampled, leader: Any, follower: Any) -> Any:
-        ascent = gradients(policy, sampled, leader, follower)
-        params = (policy.leader, (policy.shared, policy.own))
-        moved = []
-        for way, state, values in zip(ascent, states, params, strict=True):
+    def of_run(before: Policy, states: Any, sampled: Sampled, leader: Any, follower: Any) -> Any:
+        policy, back = jax.vjp(writer.policy, before)
+        top, rest = gradients(policy, sampled, leader, follower)
+        [ascent] = back(Policy(top, *rest))
+        moved: list[tuple[Any, Any]] = []
+        for way, state, values in zip(_roles(ascent), states, _roles(before), strict=True):
             descent = jax.tree.map(jnp.negative, way)
             change, state = optimizer.update(descent, state, values)
             moved.append((optax.apply_updates(values, change), state))
         (top, one), ((shared, own), two) = moved
         return Policy(top, shared, own), (one, two)
 
-    return jax.vmap(of_run)(policy, states, sampled, leader, follower)
+    return jax.vmap(of_run)(parameters, states, sampled, leader, follower)
+
+
+def _roles(values: Policy) -> tuple[Any, Any]:
+    """What each role's optimizer moves."""
+    return values.leader, (values.shared, values.own)
 
 
 @jax.jit

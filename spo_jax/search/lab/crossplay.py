@@ -12,9 +12,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from spo_jax.errors import InputError
-from spo_jax.search.lab.replay import Replayed, worth_of
+from spo_jax.search.lab.replay import Replayed
 from spo_jax.search.lab.schemes import Scheme
-from spo_jax.search.lab.tables import Table
+from spo_jax.search.lab.tables import Table, floored
 
 Array = np.ndarray
 
@@ -51,7 +51,7 @@ def cross_play(
     count = (order >= 0).sum(axis=1)
     if count.min() < kept:
         raise InputError(f"{kept} repairs are kept: a round has {count.min()}")
-    worth = np.where(order >= 0, worth_of(table)[order], -np.inf)
+    worth = np.where(order >= 0, np.take_along_axis(rounds.worth, order, axis=1), -np.inf)
     best = -np.sort(-worth, axis=1)[:, :kept].mean(axis=1)
 
     def regret(score: Array) -> Array:
@@ -80,7 +80,8 @@ def cross_play(
     total = utility.cumsum(axis=1)
     for many in sorted({min(each, int(count.max())) for each in candidates if each > kept}):
         for size in sizes:
-            means = np.where(order >= 0, total[:, size - 1] / size, -np.inf)[:, :many]
+            scored = floored(total[:, size - 1])  # a repair that fails with one leader fails
+            means = np.where(order >= 0, scored / size, -np.inf)[:, :many]
             found[many, size] = Crossed(regret(means), spent[:, size - 1, many - 1].astype(float))
     return found
 

@@ -6,9 +6,10 @@ are uniform: a round holds every leader of a world once, and followers are drawn
 
 import numpy as np
 
+from spo_jax.advantages import centred
 from spo_jax.errors import InputError
-from spo_jax.search.formulas.plain import ranks
-from spo_jax.search.lab.schemes import Scheme, centred
+from spo_jax.search.credit.plain import ranks
+from spo_jax.search.lab.schemes import Scheme
 from spo_jax.search.lab.worlds import Rounds, Worlds
 
 Array = np.ndarray
@@ -40,22 +41,27 @@ def measure(
     if not 1 <= survivors <= leaders:
         raise InputError(f"{survivors} survivors of {leaders} leaders: use 1 to {leaders}")
     earned = scheme(rounds.utility, rounds.source, rounds.reference)
-    advantage = centred(earned.leader)  # [W, N, K]
+    advantage = np.asarray(centred(earned.leader))  # [W, N, K]
     value = worlds.value[:, None]
     order = np.argsort(-np.where(np.isnan(earned.score), -np.inf, earned.score), axis=-1,
                        kind="stable")[..., :survivors]  # fmt: skip
     kept = np.take_along_axis(np.broadcast_to(value, advantage.shape), order, axis=-1)
     best = np.sort(worlds.value, axis=-1)[:, -survivors:].mean(axis=-1)
     found = {
-        "rank": correlation(ranks(advantage), ranks(value)).mean(axis=1),
+        "rank": rank_correlation(advantage, value).mean(axis=1),
         "regret": best - kept.mean(axis=(1, 2)),
         "snr": np.full(count, np.nan),
         "cosine": np.full(count, np.nan),
     }
     if advantage.shape[1] > 1:
         found["snr"] = signal_to_noise(advantage)
-        found["cosine"] = cosine_of_mean(advantage, centred(worlds.value))
+        found["cosine"] = cosine_of_mean(advantage, np.asarray(centred(worlds.value)))
     return {name: found[name] for name in MEASURES}
+
+
+def rank_correlation(x: Array, y: Array) -> Array:
+    """Spearman's, over the last axis; 0 where either is constant."""
+    return correlation(np.asarray(ranks(x)), np.asarray(ranks(y)))
 
 
 def correlation(x: Array, y: Array) -> Array:

@@ -1,5 +1,6 @@
 """What is told of measured tables: what J is made of, and rounds replayed from them."""
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
@@ -10,13 +11,13 @@ from spo_jax.errors import InputError
 from spo_jax.search.lab import survival
 from spo_jax.search.lab.crossplay import cross_play
 from spo_jax.search.lab.power import interval
-from spo_jax.search.lab.racing import races
 from spo_jax.search.lab.replay import (
     MEASURES,
     PANELS,
     compare,
     own_answers,
     panel_ranks,
+    reliability,
     replay,
 )
 from spo_jax.search.lab.schemes import Scheme
@@ -31,7 +32,6 @@ BESIDE = ("stackelberg@1", "stackelberg@4", "stackelberg@8", "lower-bound")  # i
 RESPONSES = 6  # to a destroy, where these are not what is compared
 ROUNDS = 4
 RUNS = 400  # at most, through which survivors pass: a rule is called in each round of each
-MOST_SEEN = 3  # evaluations of a pair, with which there is a race
 POPULATION, PART = 10, 12  # the paper's ten; in four rounds a third of a round's destroys
 
 
@@ -64,16 +64,18 @@ class Trials:
 
 def made_of(tables: Mapping[str, Table]) -> str:
     """Shares of the variance of J, with bootstrap intervals, and where they lie in the picture."""
-    heads = ["table", "programs", "step", "at the lowest cost", "mean J", "sd of J", *PARTS,
-             "gamma", "noise / leader", "spread", "own answer"]  # fmt: skip
+    heads = ["table", "programs", "step", "failed pairs", "without failures",
+             "at the lowest cost", "mean J", "sd of J", *PARTS, "gamma", "noise / leader",
+             "spread", "own answer"]  # fmt: skip
     rows = []
     for name, table in tables.items():
-        shares, ends = table.shares, bootstrap(table.scores)
+        whole = table.whole
+        shares, ends = whole.shares, bootstrap(whole.scores)
         parts = [
             f"{getattr(shares, part) / (shares.total or 1):.0%} ({low:.0%} to {high:.0%})"
             for part, (low, high) in ((part, ends[part]) for part in PARTS)
         ]
-        knobs = [
+        parameters = [
             f"{value:.2f} ({ends[each][0]:.2f} to {ends[each][1]:.2f})"
             for each, value in (
                 ("gamma", shares.gamma), ("noise_in_leaders", shares.noise_in_leaders),
@@ -83,12 +85,18 @@ def made_of(tables: Mapping[str, Table]) -> str:
         gain = [each / unit for each in own_answers(table)]
         own = f"{gain[0]:+.2f} ({gain[1]:+.2f} to {gain[2]:+.2f})" if np.isfinite(gain[1]) else ""
         rows.append([
-            name, " x ".join(map(str, table.utility.shape)), str(table.step or ""),
+            name, _sides(table), str(table.step or ""), f"{np.isnan(table.utility).mean():.1%}",
+            _sides(whole) if whole is not table else "",
             f"{table.lowest:.0%}" if np.isfinite(table.lowest) else "",
-            f"{table.utility.mean():.4f}", f"{table.utility.std():.4f}", *parts, *knobs,
+            f"{whole.utility.mean():.4f}", f"{whole.utility.std():.4f}", *parts, *parameters,
             f"{shares.spread:.2f}", own,
         ])  # fmt: skip
-    return f"What J of real programs is made of\n\n{markdown(heads, rows)}\n"
+    told = "What J of real programs is made of, of the table without programs that fail"
+    return f"{told}\n\n{markdown(heads, rows)}\n"
+
+
+def _sides(table: Table) -> str:
+    return " x ".join(map(str, table.utility.shape))
 
 
 def replayed(
@@ -96,7 +104,7 @@ def replayed(
     seed: int, trials: Trials | None = None,
 ) -> str:  # fmt: skip
     """All that rounds of a table tell: schemes with L and numbers of responses, and then for the
-    first scheme rules of survivors, panels, candidates of cross-play, and races.
+    first scheme rules of survivors, panels and candidates of cross-play.
     """
     trials = trials or Trials()
     first = schemes[0]
@@ -106,8 +114,6 @@ def replayed(
         _panels(name, table, seeds, seed, trials.panels),
         _candidates(name, table, first, seeds, seed, trials),
     ]
-    if table.scores.shape[2] >= MOST_SEEN:
-        parts.append(_races(name, table, first, seeds, seed))
     return "\n".join(parts)
 
 
@@ -120,6 +126,8 @@ def _schemes(
     labels = {scheme.label for scheme in tried}
     tried += [Scheme.of(name) for name in BESIDE if name not in labels]
     rows = compare(tried, table, known, seeds, seed)
+    reliable = reliability(table)
+    root = math.sqrt(reliable) if reliable > 0 else math.nan
     lines = []
     for scheme in tried:
         cells = []
@@ -130,12 +138,14 @@ def _schemes(
                     if (row.scheme, row.measure, row.where["pairs"])
                     == (scheme.label, measure, count)
                 ]  # fmt: skip
-                cells.append(_cell(own))
+                cells.append(_cell(own, root if measure == "rank" else 1.0))
         lines.append([scheme.label, *cells])
     heads = [f"{text}, {count}" for text in MEASURES.values() for count in known]
     return (
-        f"Rounds replayed from {name}, {seeds} seeds: by evaluated pairs a leader; * apart from "
-        f"{tried[0].label}\n\n{markdown(['scheme', *heads], lines)}\n"
+        f"Rounds replayed from {name}, {seeds} seeds: by evaluated pairs per leader; * apart from "
+        f"{tried[0].label}. The truth is of instances that a round did not see; its reliability is "
+        f"{reliable:.2f}, and rank correlations are divided by the root of that\n\n"
+        f"{markdown(['scheme', *heads], lines)}\n"
     )
 
 
@@ -213,22 +223,11 @@ def _candidates(
     )
 
 
-def _races(name: str, table: Table, scheme: Scheme, seeds: int, seed: int) -> str:
-    whole = replay(table, _responses(table), seeds, evaluations=table.scores.shape[2], seed=seed)
-    heads = ["rule", "evaluations", "best pair kept", "best quarter kept", "bias of J, sd",
-             "advantages", "off, sd", "rank correlation", "regret"]  # fmt: skip
-    told = markdown(heads, races(table, whole, scheme))
-    return (
-        f"Races among the answers to a destroy, with {whole.seen.shape[1]} evaluations, "
-        f"{name}\n\n{told}\n"
-    )
-
-
 def _responses(table: Table) -> int:
     return min(RESPONSES, table.utility.shape[1])
 
 
-def _cell(row: Row) -> str:
+def _cell(row: Row, unit: float = 1.0) -> str:
     apart = row.start > 0 or row.end < 0
-    digits = f"{row.mean:.2f}" if row.measure == "rank" else f"{row.mean:.5f}"
+    digits = f"{row.mean / unit:.2f}" if row.measure == "rank" else f"{row.mean:.5f}"
     return f"{digits}*" if apart else digits

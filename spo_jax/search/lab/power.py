@@ -1,6 +1,7 @@
-"""Intervals of means over worlds or seeds, and how many of them a difference needs."""
+"""Intervals and tests of means over worlds or seeds, and how many of them a difference needs."""
 
 import math
+from collections.abc import Sequence
 from functools import cache
 
 import numpy as np
@@ -30,6 +31,27 @@ def quantile(share: float, degrees: int) -> float:
     return float(stats.t.ppf(share, degrees))
 
 
+def p_of(mean: float, deviation: float, count: int) -> float:
+    """Two-sided p of a t test that the mean is 0; 1 where all values are, NaN below two values."""
+    from scipy import stats
+
+    if count < 2:
+        return math.nan
+    if not deviation:
+        return 0.0 if mean else 1.0
+    return float(2 * stats.t.sf(abs(mean) / (deviation / math.sqrt(count)), count - 1))
+
+
+def holm(values: Sequence[float] | np.ndarray) -> np.ndarray:
+    """Holm's adjusted p-values, in the order given; NaN is no test and counts for none."""
+    p = np.asarray(values, float)
+    order = np.argsort(p)[: np.isfinite(p).sum()]
+    adjusted = np.full(p.shape, math.nan)
+    steps = p[order] * np.arange(len(order), 0, -1)
+    adjusted[order] = np.maximum.accumulate(np.minimum(steps, 1))
+    return adjusted
+
+
 def seeds_needed(
     difference: float, deviation: float, power: float = 0.8, level: float = 0.95
 ) -> float:
@@ -45,7 +67,7 @@ def seeds_needed(
         raise InputError("power and level are between 0 and 1, and a deviation is 0 or more")
     if not difference:
         return math.inf
-    if not deviation:
+    if abs(difference) >= MOST * deviation:  # scipy's noncentral t ends where effects are so large
         return 2
     effect = abs(difference) / deviation
     tail = (1 + level) / 2

@@ -1,31 +1,34 @@
 """Credit schemes for many rounds at once: the very functions that `--credit` takes.
 
-Most schemes are formulas of arrays (`search/formulas/`), which take any number of rounds. Any other
-scheme is called round by round with a payoff.
+Most schemes are made of functions of arrays (`search.credit.arrays`), which take any number of
+rounds. Any other scheme is called round by round with a payoff.
 """
 
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
+from typing import Any
 
+import jax
 import numpy as np
 
 from spo_jax.errors import InputError
-from spo_jax.named import known_by
+from spo_jax.float64 import bucket
 from spo_jax.program import Pair, Program, Role
+from spo_jax.registry import known_by
 from spo_jax.search.credit import (
-    SCHEMES,
+    CREDITS,
     CreditScheme,
     CrossPlay,
     Payoff,
-    get_credit,
     pairs_asked,
 )
-from spo_jax.search.formulas import FORMULAS
-from spo_jax.search.formulas.seen import Reference, Seen
+from spo_jax.search.credit.arrays import PayoffArrays, Reference, arrays_with, earned, parts_of
+from spo_jax.search.credit.types import formula_of, pays
 
 Array = np.ndarray
+AT_ONCE = 200  # rounds that a compiled scheme is given: few shapes, and few enough for the cache
 DESTROY, REPAIR = Program("destroy", "reference"), Program("repair", "reference")
 
 
@@ -67,7 +70,7 @@ class Scheme:
         """
         if callable(text):
             name = getattr(text, "__name__", type(text).__name__)
-            if name in SCHEMES:
+            if name in CREDITS:
                 raise InputError(f"{name!r} is a scheme that ships: give the function another name")
             return cls(name, top, text)
         name, at, own = text.partition("@")
@@ -82,7 +85,7 @@ class Scheme:
     @cached_property
     def function(self) -> CreditScheme:
         with known_by({} if self.own is None else {self.name: self.own}):
-            return get_credit(self.name)
+            return CREDITS[self.name]
 
     def __call__(
         self, utility: Array, source: Array, reference: Reference | None = None,
@@ -94,13 +97,56 @@ class Scheme:
         followers; by default there is none. scores: [..., D, R, E] float64, the evaluations of
         which J is the mean, each shown to the scheme as that of an instance; by default J is one.
         """
-        if self.own is not None or self.name not in FORMULAS:
+        formula = formula_of(self.function)
+        if formula is None:
             return self.one_by_one(utility, source, reference, scores)
-        own = reference or _unknown(utility)
-        parents = np.broadcast_to(own.leader[..., None], utility.shape)
-        seen = Seen(utility, lambda: source, lambda: own, lambda: parents)
-        leader, follower, selection = FORMULAS[self.name](seen, self.top)
-        return Earned(leader, follower, *(selection or (leader, follower)))
+        before, own = utility.shape[:-2], reference or _unknown(utility)
+        by_instance = utility[..., None] if scores is None else scores
+        fields = jax.tree.map(
+            lambda each: each.reshape(-1, *each.shape[len(before) :]),
+            (utility, source, own, by_instance),
+        )
+        sources, count = bucket(int(source.max(initial=0)) + 1), math.prod(before)
+        size = min(AT_ONCE, bucket(count))
+        if not formula.traces(_rounds(sources, *fields), self.top):
+            size = max(count, 1)
+        parts = []
+        for start in range(0, max(count, 1), size):
+            some = jax.tree.map(lambda each, start=start: each[start : start + size], fields)
+            filled = jax.tree.map(lambda each: np.resize(each, (size, *each.shape[1:])), some)
+            rounds = _rounds(sources, *filled)
+            found = earned(self.name, formula(rounds, self.top), rounds, pays(self.function))
+            leader, follower, chosen = found
+            earned_by = (leader, follower, *(chosen or (leader, follower)))
+            parts.append([each[: len(some[0])] for each in earned_by])
+        return Earned(
+            *(
+                np.concatenate(each).reshape(*before, *each[0].shape[1:])
+                for each in zip(*parts, strict=True)
+            )
+        )
+
+    def traced(
+        self, utility: Any, source: Any, reference: Reference, sources: int
+    ) -> tuple[Any, Any]:
+        """What the update learns from, within a compiled function. The scheme has a formula that
+        JAX can trace. sources: above all sources.
+        """
+        formula = formula_of(self.function)
+        assert formula is not None
+        rounds = _rounds(sources, utility, source, reference, utility[..., None])
+        leader, follower, _ = parts_of(self.name, formula.function(rounds, self.top))
+        return leader, follower
+
+    @property
+    def slow(self) -> str:
+        """Why it is not compiled, as a sentence; empty for one that is, and for none yet called."""
+        formula = formula_of(self.function)
+        if formula is None:
+            return f"{self.label} is slow: it is called round by round, as no function of arrays"
+        if formula.untraced:
+            return f"{self.label} is slow: {formula.untraced}, so it is called uncompiled"
+        return ""
 
     def one_by_one(
         self, utility: Array, source: Array, reference: Reference | None = None,
@@ -148,7 +194,7 @@ class Scheme:
             ) from None
 
     def extra(self, responses: int) -> float:
-        """How many pairs a leader the scheme asks for beside so many responses, all distinct."""
+        """How many pairs per leader the scheme asks for beside so many responses, all distinct."""
         if not hasattr(self.function, "asks"):
             return 0.0
         leaders = 32
@@ -161,13 +207,29 @@ class Scheme:
         return len(new) / leaders
 
     def responses(self, pairs: int) -> int:
-        """The most responses a leader for which so many pairs a leader suffice; at least 1."""
+        """The most responses a leader for which so many pairs per leader suffice; at least 1."""
         return _responses(self, pairs)
 
 
 @cache
 def _responses(scheme: Scheme, pairs: int) -> int:
     return next((r for r in range(pairs, 1, -1) if r + scheme.extra(r) <= pairs), 1)
+
+
+def _rounds(
+    sources: int, utility: Any, source: Any, reference: Reference, scores: Any
+) -> PayoffArrays:
+    """Rounds of a world. The reference repair is the parent of all followers."""
+    xp = utility.__array_namespace__()
+    return arrays_with(
+        utility,
+        scores=scores[..., None],
+        source=source,
+        failed=xp.isnan(utility) & (source >= 0),
+        parent=xp.broadcast_to(reference.leader[..., None], utility.shape),
+        reference=reference,
+        sources=sources,
+    )
 
 
 def _unknown(utility: Array) -> Reference:
@@ -197,14 +259,3 @@ def _programs(role: Role, count: int) -> tuple[Program, ...]:
 @cache
 def _program(role: Role, number: int) -> Program:
     return Program(role, f"{role} {number}", parents=(REPAIR.digest,))
-
-
-def centred(credits: Array) -> Array:
-    """Group-centred advantages (eq:grpo-advantage) of groups in the last axis.
-
-    What has no credit is left out: it is not in the mean, and its advantage is 0.
-    """
-    known = np.isfinite(credits)
-    total = np.where(known, credits, 0.0).sum(axis=-1, keepdims=True)
-    mean = total / np.maximum(known.sum(axis=-1, keepdims=True), 1)
-    return np.where(known, credits - mean, 0.0)

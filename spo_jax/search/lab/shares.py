@@ -1,6 +1,6 @@
 """What a complete payoff table is made of: leaders, followers, interaction, noise, spreads.
 
-So a table of real programs finds its place among the worlds of `worlds.Knobs`.
+So a table of real programs finds its place among the worlds of `worlds.WorldSpec`.
 """
 
 import math
@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from spo_jax.errors import InputError
-from spo_jax.search.lab.worlds import Knobs
+from spo_jax.search.lab.worlds import WorldSpec
 from spo_jax.seeding import numpy_rng
 
 Array = np.ndarray
@@ -18,7 +18,7 @@ Array = np.ndarray
 @dataclass(frozen=True)
 class Shares:
     """Variances of J by two-way random effects, in the square of J's unit; an estimate below 0 is
-    0. noise: of J as the mean over a pair's evaluations. spread: the h of `Knobs`.
+    0. noise: of J as the mean over a pair's evaluations. spread: the h of `WorldSpec`.
     """
 
     leader: float
@@ -49,13 +49,13 @@ class Shares:
             return math.inf if variance else 0.0
         return math.sqrt(variance / self.leader)
 
-    def knobs(self, leaders: int = 30, followers: int = 64) -> Knobs:
+    def spec(self, leaders: int = 30, followers: int = 64) -> WorldSpec:
         """A world of these shares. Raises InputError without differences between leaders."""
         if not self.leader:
             raise InputError(
                 "no difference between leaders was found: there is no unit for a world"
             )
-        return Knobs(
+        return WorldSpec(
             leaders, followers, gamma=self.gamma, follower_sd=self.follower_in_leaders,
             noise=self.noise_in_leaders, spread=self.spread,
         )  # fmt: skip
@@ -102,7 +102,7 @@ def _spread(deviation: Array, followers: int, noise: float) -> float:
     """h by maximum likelihood. deviation: [K], variance of what is neither leader nor follower.
 
     Leader d's is v_d chi^2 / (M - 1) with M - 1 degrees of freedom, as for normal interactions,
-    where s_d = s exp(h z_d - h^2) as in `Knobs`, and v_d = s_d^2 (1 - 2 / K) + s^2 / K + noise:
+    where s_d = s exp(h z_d - h^2) as in `WorldSpec`, and v_d = s_d^2 (1 - 2 / K) + s^2 / K + noise:
     the means of followers that were taken off hold a K-th of the other leaders' interactions.
     """
     from scipy.optimize import minimize

@@ -9,6 +9,7 @@ import numpy as np
 
 from spo_jax.envs import textfiles
 from spo_jax.search.lab.estimators import MEASURES
+from spo_jax.search.lab.power import holm
 from spo_jax.search.lab.schemes import Scheme
 from spo_jax.search.lab.shares import Shares
 from spo_jax.search.lab.study import TOLD, Row
@@ -17,6 +18,7 @@ LETTERS = {
     "shared": "s", "max": "m", "max-at-k": "k", "rank": "r", "gap": "g", "entropic": "e",
     "counterfactual": "c", "two-way": "t", "shapley": "v",
 }  # fmt: skip
+LEVEL = 0.05  # of a test
 SHOWN = 0.01  # the least lead in rank correlation that has a letter
 INK = "#1F2933"
 STYLE: dict[Any, Any] = {
@@ -32,34 +34,92 @@ def csv_text(rows: Sequence[Row]) -> str:
     """Rows as CSV; what is missing is an empty cell."""
     where = list(rows[0].where) if rows else []
     columns = [*where, "scheme", "measure", "mean", "low", "high", "difference", "from", "to",
-               "needed"]  # fmt: skip
+               "p", "needed"]  # fmt: skip
     lines = []
     for row in rows:
-        numbers = (row.mean, row.low, row.high, row.difference, row.start, row.end, row.needed)
+        numbers = (
+            row.mean,
+            row.low,
+            row.high,
+            row.difference,
+            row.start,
+            row.end,
+            row.p,
+            row.needed,
+        )
         cells = ["" if math.isnan(value) else repr(float(value)) for value in numbers]
         lines.append([*row.where.values(), row.scheme, row.measure, *cells])
     return textfiles.csv_text(columns, lines)
 
 
-def tables(estimated: Sequence[Row], learned: Sequence[Row], schemes: Sequence[Scheme]) -> str:
-    """Both tables as Markdown."""
+def tables(
+    estimated: Sequence[Row], learned: Sequence[Row], schemes: Sequence[Scheme], exclude: float
+) -> str:
+    """What policies learn, then how credits estimate, as Markdown, and a verdict on each.
+
+    exclude: the size of a difference that is to be excluded, in the unit of each table.
+    """
     first, by_label = schemes[0].label, {scheme.label: scheme for scheme in schemes}
-    heads = ["world", "pairs a leader", "scheme", "responses", *MEASURES.values(),
+    heads = ["world", "pairs per leader", "scheme", "responses", *MEASURES.values(),
              f"regret - {first}", "worlds"]  # fmt: skip
     rows = []
+    regrets = significant(estimated, "regret")
     for (world, pairs, scheme), own in _grouped(estimated, "world", "pairs").items():
         count = by_label[scheme].responses(pairs)
         cells = [cell(own[each]) for each in MEASURES]
-        rows.append([world, str(pairs), scheme, str(count), *cells, *lead(own["regret"])])
-    names = ["world", "scheme", *TOLD.values(), f"pair - {first}", "runs"]
+        told = lead(own["regret"], own["regret"] in regrets)
+        rows.append([world, str(pairs), scheme, str(count), *cells, *told])
+    by_advantage: dict[str, list[Row]] = {}
+    for row in learned:
+        by_advantage.setdefault(row.where["advantage"], []).append(row)
+    gains = [row for own in by_advantage.values() for row in significant(own, "pair")]
+    names = ["world", "advantage", "scheme", *TOLD.values(), f"pair - {first}", "runs"]
     own_rows = [
-        [world, scheme, *(cell(own[each]) for each in TOLD), *lead(own["pair"])]
-        for (world, scheme), own in _grouped(learned, "world").items()
-    ]
-    return (
-        f"How well credits tell good leaders from bad ones\n\n{markdown(heads, rows)}\n\n"
-        f"What policies learn (0: uniform, 1: the best pair)\n\n{markdown(names, own_rows)}\n"
+        [world, advantage, scheme, *(cell(own[each]) for each in TOLD),
+         *lead(own["pair"], own["pair"] in gains)]
+        for (world, advantage, scheme), own in _grouped(learned, "world", "advantage").items()
+    ]  # fmt: skip
+    judged = "\n".join(
+        f"With {advantage} advantages:\n\n{verdicts(own, 'pair', gains, True, exclude)}"
+        for advantage, own in by_advantage.items()
     )
+    said = "* apart by a paired t test, corrected by Holm over the table"
+    return (
+        f"What policies learn (0: uniform, 1: the best pair); {said}, by advantage\n\n"
+        f"{markdown(names, own_rows)}\n\n{judged}\n"
+        f"How well credits tell good leaders from bad ones; {said}\n\n"
+        f"{markdown(heads, rows)}\n\n{verdicts(estimated, 'regret', regrets, False, exclude)}"
+    )
+
+
+def significant(rows: Sequence[Row], measure: str) -> list[Row]:
+    """Rows of a measure that differ from the first scheme, corrected by Holm over all of them."""
+    tested = [row for row in rows if row.measure == measure]
+    adjusted = holm([row.p for row in tested])
+    return [row for row, p in zip(tested, adjusted, strict=True) if p < LEVEL]
+
+
+def verdicts(
+    rows: Sequence[Row], measure: str, apart: Sequence[Row], more_is_better: bool, exclude: float
+) -> str:
+    """One line per scheme: in how many cells it is better, worse, and where what is excluded.
+
+    apart: as `significant` says.
+    """
+    lines = []
+    tested = [row for row in rows if row.measure == measure and math.isfinite(row.difference)]
+    for scheme in dict.fromkeys(row.scheme for row in tested):
+        own = [row for row in tested if row.scheme == scheme]
+        ahead = [row for row in own if row in apart and (row.difference > 0) == more_is_better]
+        behind = sum(row in apart for row in own) - len(ahead)
+        within = sum(-exclude < row.start and row.end < exclude for row in own)
+        largest = max(max(abs(row.start), abs(row.end)) for row in own)
+        lines.append([
+            scheme, str(len(own)), str(len(ahead)), str(behind), str(within), f"{largest:.3f}",
+        ])  # fmt: skip
+    heads = ["scheme", "cells", "better", "worse", f"differences above {exclude:g} excluded in",
+             "differences excluded in all: above"]  # fmt: skip
+    return f"{markdown(heads, lines)}\n"
 
 
 def _grouped(rows: Iterable[Row], *by: str) -> dict[tuple[Any, ...], dict[str, Row]]:
@@ -82,20 +142,21 @@ def cell(row: Row) -> str:
     return f"{row.mean:.2f} ({row.low:.2f} to {row.high:.2f})"
 
 
-def lead(row: Row) -> list[str]:
+def lead(row: Row, apart: bool = False) -> list[str]:
     """The difference to the first scheme, and how many worlds or runs would show it."""
     if not math.isfinite(row.difference):
         return ["", ""]
     if row.difference == row.start == row.end == 0:
         return ["the same", ""]
     many = f"{row.needed:,.0f}" if math.isfinite(row.needed) else "none would do"
-    return [f"{row.difference:+.3f} ({row.start:+.3f} to {row.end:+.3f})", many]
+    star = "*" * apart
+    return [f"{row.difference:+.3f}{star} ({row.start:+.3f} to {row.end:+.3f})", many]
 
 
 def draw_map(
     cells: Sequence[Row], schemes: Sequence[Scheme], marks: Mapping[str, Shares] | None = None
 ) -> bytes:
-    """A PNG: panels by spread and pairs a leader, of cells by gamma and noise.
+    """A PNG: panels by spread and pairs per leader, of cells by gamma and noise.
 
     The colour is the first scheme's lead over the second in rank correlation. A letter is the
     scheme with the highest one, where it leads the first by SHOWN, and with 95% confidence. marks:
@@ -146,7 +207,7 @@ def draw_map(
             axes.set_xticks(range(len(gammas)), [f"{value:g}" for value in gammas])
             axes.set_yticks(range(len(noises)), [f"{value:g}" for value in noises])
             if i == 0:
-                axes.set_title(f"{counts[j]} pairs a leader")
+                axes.set_title(f"{counts[j]} pairs per leader")
             if j == 0:
                 kind = "alike" if not spreads[i] else "differ"
                 axes.set_ylabel(f"spread {spreads[i]:g}: leaders {kind}\nnoise")

@@ -9,12 +9,12 @@ from typing import Any
 
 import numpy as np
 
-from spo_jax.search.lab.bandit import Training, train
+from spo_jax.search.lab.bandit import ADVANTAGES, Training, train
 from spo_jax.search.lab.estimators import measure
-from spo_jax.search.lab.power import interval, seeds_needed
+from spo_jax.search.lab.power import interval, p_of, seeds_needed
 from spo_jax.search.lab.schemes import Scheme
 from spo_jax.search.lab.tables import Table, sub_tables
-from spo_jax.search.lab.worlds import Knobs, Rounds, Worlds, draw_rounds, make_worlds
+from spo_jax.search.lab.worlds import Rounds, Worlds, WorldSpec, draw_rounds, make_worlds
 
 LEARNERS = (16, 32)  # leaders and followers of the worlds in which policies learn
 TOLD = {
@@ -32,7 +32,9 @@ SAME = {
 class Budget:
     """worlds: of each kind. rounds: of each world. The map's: of each cell, over these values.
 
-    seeds: rounds that are replayed from a table. advantage: with which policies learn.
+    seeds: rounds that are replayed from a table. writer: of the policies that learn, one of
+    `spo_jax.search.lab.bandit.WRITERS`. failing, tie: failures in worlds of tables, see
+    `spo_jax.search.lab.worlds.failing_chances`.
     """
 
     worlds: int = 100
@@ -45,7 +47,9 @@ class Budget:
     spreads: tuple[float, ...] = (0, 0.5, 1)
     responses: tuple[int, ...] = (3, 6, 12, 30)
     seeds: int = 1000
-    advantage: str = "centred"
+    writer: str = "table"
+    failing: float = 0.0
+    tie: float = 0.0
 
 
 QUICK = Budget(30, 4, 40, 30, 1, (0, 1, 4), (0, 0.5, 2), (0, 1), (6, 30), 200)
@@ -56,7 +60,8 @@ class Row:
     """A measure of a scheme, over worlds: its mean and the ends of its 95% interval.
 
     difference, start, end: to the first scheme, by world, with its interval; NaN for the first.
-    needed: so many worlds would show it. where: what world it was, and how many pairs a leader.
+    p: of a paired t test. needed: so many worlds would show it. where: what world it was, and how
+    many pairs per leader.
     """
 
     scheme: str
@@ -67,18 +72,19 @@ class Row:
     difference: float
     start: float
     end: float
+    p: float
     needed: float
     where: Mapping[str, Any] = field(default_factory=dict)
 
 
 def estimators(
-    schemes: Sequence[Scheme], knobs: Mapping[str, Knobs | Table], pairs: Sequence[int],
+    schemes: Sequence[Scheme], specs: Mapping[str, WorldSpec | Table], pairs: Sequence[int],
     budget: Budget, seed: int,
 ) -> list[Row]:  # fmt: skip
-    """MEASURES by world, evaluated pairs a leader, and scheme."""
+    """MEASURES by world, evaluated pairs per leader, and scheme."""
     found = []
-    for name, own in knobs.items():
-        worlds = made(own, budget.worlds, Knobs.leaders, Knobs.followers, seed)
+    for name, own in specs.items():
+        worlds = made(own, budget, WorldSpec.leaders, WorldSpec.followers, seed)
         for count in pairs:
             where = {"world": name, "pairs": count}
             measured = _measured(schemes, worlds, count, budget.rounds, seed)
@@ -87,23 +93,29 @@ def estimators(
 
 
 def learning(
-    schemes: Sequence[Scheme], knobs: Mapping[str, Knobs | Table], budget: Budget, seed: int
+    schemes: Sequence[Scheme],
+    specs: Mapping[str, WorldSpec | Table],
+    budget: Budget,
+    seed: int,
 ) -> list[Row]:
-    """TOLD by world and scheme, a run in each of the worlds."""
+    """TOLD by world, advantage and scheme, a run in each of the worlds.
+
+    With all ADVANTAGES, because which scheme is ahead can depend on them.
+    """
     found = []
-    for name, own in knobs.items():
+    for name, own in specs.items():
         smaller = own
-        if isinstance(own, Knobs):
+        if isinstance(own, WorldSpec):
             smaller = replace(own, leaders=LEARNERS[0], followers=LEARNERS[1])
-        worlds = made(smaller, budget.worlds, *LEARNERS, seed)
-        runs = train(
-            schemes, worlds, Training(steps=budget.steps, advantage=budget.advantage), seed
-        )
-        measured = {
-            scheme.label: {each: getattr(learned, each) for each in TOLD}
-            for scheme, learned in zip(schemes, runs, strict=True)
-        }
-        found += compared(measured, {"world": name})
+        worlds = made(smaller, budget, *LEARNERS, seed)
+        for advantage in ADVANTAGES:
+            training = Training(steps=budget.steps, advantage=advantage, writer=budget.writer)
+            runs = train(schemes, worlds, training, seed)
+            measured = {
+                scheme.label: {each: getattr(learned, each) for each in TOLD}
+                for scheme, learned in zip(schemes, runs, strict=True)
+            }
+            found += compared(measured, {"world": name, "advantage": advantage})
     return found
 
 
@@ -115,21 +127,23 @@ def distinct(schemes: Sequence[Scheme]) -> list[Scheme]:
     ]
 
 
-def made(own: Knobs | Table, count: int, leaders: int, followers: int, seed: int) -> Worlds:
-    """Worlds of these knobs, or of so many programs of a table, drawn anew for each."""
-    if isinstance(own, Knobs):
-        return make_worlds(own, count, seed)
-    return sub_tables(own, count, leaders, followers, seed)
+def made(own: WorldSpec | Table, budget: Budget, leaders: int, followers: int, seed: int) -> Worlds:
+    """Worlds of a spec, or of so many programs of a table, drawn anew for each."""
+    if isinstance(own, WorldSpec):
+        return make_worlds(own, budget.worlds, seed)
+    return sub_tables(
+        own, budget.worlds, leaders, followers, seed, failing=budget.failing, tie=budget.tie
+    )
 
 
 def map_cells(schemes: Sequence[Scheme], budget: Budget, seed: int) -> list[Row]:
-    """Rank correlations by spread, gamma, noise and evaluated pairs a leader."""
+    """Rank correlations by spread, gamma, noise and evaluated pairs per leader."""
     drawn = distinct(schemes)
 
     def cell(place: tuple[float, float, float]) -> list[Row]:
         spread, gamma, noise = place
-        knobs = Knobs(spread=spread, gamma=gamma, noise=noise)
-        worlds = make_worlds(knobs, budget.map_worlds, seed)
+        spec = WorldSpec(spread=spread, gamma=gamma, noise=noise)
+        worlds = make_worlds(spec, budget.map_worlds, seed)
         found = []
         for count in budget.responses:
             measured = _measured(drawn, worlds, count, budget.map_rounds, seed)
@@ -146,7 +160,7 @@ def map_cells(schemes: Sequence[Scheme], budget: Budget, seed: int) -> list[Row]
 def _measured(
     schemes: Sequence[Scheme], worlds: Worlds, pairs: int, rounds: int, seed: int
 ) -> dict[str, dict[str, np.ndarray]]:
-    """MEASURES by scheme, each with as many responses as so many pairs a leader leave it."""
+    """MEASURES by scheme, each with as many responses as so many pairs per leader leave it."""
     drawn: dict[int, Rounds] = {}
     found = {}
     for scheme in schemes:
@@ -165,6 +179,9 @@ def compared(found: Mapping[str, Mapping[str, np.ndarray]], where: Mapping[str, 
         for each, own in values.items():
             away = own - first[each] if values is not first else np.zeros(0)
             away = away[np.isfinite(away)]
-            needed = seeds_needed(away.mean(), away.std(ddof=1)) if away.size > 1 else math.nan
-            rows.append(Row(scheme, each, *interval(own), *interval(away), needed, where))
+            p = needed = math.nan
+            if away.size > 1:
+                mean, deviation = float(away.mean()), float(away.std(ddof=1))
+                p, needed = p_of(mean, deviation, away.size), seeds_needed(mean, deviation)
+            rows.append(Row(scheme, each, *interval(own), *interval(away), p, needed, where))
     return rows

@@ -7,22 +7,22 @@ what is compared is the selection alone, over rounds, with the true worth of wha
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 
 from spo_jax.config import Settings
-from spo_jax.config_groups import SearchSettings
+from spo_jax.config.groups import SearchSettings
 from spo_jax.errors import InputError
-from spo_jax.named import known_by
-from spo_jax.search.formulas.seen import Reference
+from spo_jax.registry import known_by
+from spo_jax.search.credit.arrays import Reference
 from spo_jax.search.lab.replay import GROUP, Replayed, replay
 from spo_jax.search.lab.schemes import Scheme
 from spo_jax.search.lab.study import Row, compared
 from spo_jax.search.lab.tables import Table
-from spo_jax.search.plugins import get_survivors
 from spo_jax.search.population import (
+    SURVIVORS,
     Member,
     Population,
     SurvivorContext,
@@ -86,7 +86,7 @@ class Rule:
     @cached_property
     def function(self) -> Survivors:
         with known_by({} if self.own is None else {self.name: self.own}):
-            return get_survivors(self.name)
+            return SURVIVORS[self.name]
 
 
 # The paper's rule, then scores alone, other weights, the presets' rule, its weights, and chance.
@@ -110,13 +110,16 @@ def sequences(
     whole = replay(
         table, responses, seeds, group=group * rounds, evaluations=evaluations, seed=seed
     )
-    leaders, source, utility, scores, mine, others = (
-        each.reshape(seeds, rounds, group, *each.shape[2:])
-        for each in (whole.leaders, whole.source, whole.utility, whole.scores,
+    leaders, source, utility, scores, value, mine, others = (
+        np.reshape(each, (seeds, rounds, group, *each.shape[2:]))
+        for each in (whole.leaders, whole.source, whole.utility, whole.scores, whole.value,
                      whole.reference.leader, whole.reference.follower)
     )  # fmt: skip
     pair = np.broadcast_to(whole.reference.pair[:, None], (seeds, rounds))
-    return Replayed(leaders, source, utility, scores, Reference(mine, others, pair), whole.seen)
+    return replace(
+        whole, leaders=leaders, source=source, utility=utility, scores=scores, value=value,
+        reference=Reference(mine, others, pair),
+    )  # fmt: skip
 
 
 def round_of(table: Table, rounds: int) -> int:
@@ -157,14 +160,16 @@ def measured(kept: Array, runs: Replayed, table: Table) -> dict[str, Array]:
     mean: the same of means, over the population and over the best so far, as many as could be kept.
     diversity: mean Jaccard distance between the strategies of two survivors; NaN below two.
     """
-    value = table.utility.max(axis=1)
     there = kept != NOBODY
     count = there.sum(axis=2)
-    own = np.where(there, value[kept], 0.0)
+    value = np.full((len(kept), len(table.utility)), np.nan)  # of the run's destroys alone
+    rows, values = (each.reshape(len(kept), -1) for each in (runs.leaders, runs.value))
+    np.put_along_axis(value, rows, values, axis=1)
+    own = np.where(there, np.take_along_axis(value[:, None], kept, axis=2), 0.0)
     found = np.where(there, own, -np.inf).max(axis=2)
     best, mean = np.empty(count.shape), np.empty(count.shape)
     for t in range(kept.shape[1]):
-        so_far = np.sort(value[runs.leaders[:, : t + 1]].reshape(len(kept), -1), axis=1)
+        so_far = np.sort(runs.value[:, : t + 1].reshape(len(kept), -1), axis=1)
         best[:, t] = so_far[:, -1]
         mean[:, t] = so_far[:, -kept.shape[2] :].mean(axis=1)
     away = distances(table)[kept[..., :, None], kept[..., None, :]]

@@ -1,10 +1,13 @@
-"""Payoff tables of real programs: complete cross-play, as experiments/payoff_table.py makes it."""
+"""Payoff tables of real programs: complete cross-play, as experiments/payoff_table.py makes it.
+
+Programs that fail are in them.
+"""
 
 import io
 import math
 import zipfile
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 
@@ -13,8 +16,9 @@ import numpy as np
 from spo_jax.envs.textfiles import load_json
 from spo_jax.errors import InputError
 from spo_jax.program import Program
+from spo_jax.search.lab.dataset import data_of
 from spo_jax.search.lab.shares import Shares, shares_of
-from spo_jax.search.lab.worlds import Worlds
+from spo_jax.search.lab.worlds import Worlds, failing_chances
 from spo_jax.seeding import numpy_rng
 
 Array = np.ndarray
@@ -23,13 +27,15 @@ LOWEST = 1e-6  # a cost so near the lowest, relative to it, counts as the lowest
 
 @dataclass(frozen=True, eq=False)
 class Table:
-    """Scores of every destroy with every repair, all finite.
+    """Scores of every destroy with every repair.
 
     scores: [K, M, E] float64, J of an evaluation, which is one instance with one seed, the same for
-    all pairs. answer: [K] int, the repair that was written for each destroy, -1 where there is
-    none. step: after which the cost was taken, 0 where the file does not say. lowest: the share of
-    rollouts at the lowest cost of their instance; NaN where the file has no costs. destroys: K
-    programs; empty where they are not beside the file.
+    all pairs; NaN where it failed; those of an instance, `per_instance` many, are side by side.
+    answer: [K] int, the repair that was written for each destroy, -1 where there is none. step:
+    after which the cost was taken, 0 where the file does not say. lowest: the share of rollouts at
+    the lowest cost of their instance; NaN where the file has no costs. destroys: K programs; empty
+    where they are not known. test: [E] bool, evaluations that rounds do not see, as they are those
+    of the truth; empty where the file does not say which.
     """
 
     scores: Array
@@ -37,62 +43,125 @@ class Table:
     step: int = 0
     lowest: float = math.nan
     destroys: tuple[Program, ...] = ()
+    per_instance: int = 1
+    test: Array = field(default_factory=lambda: np.zeros(0, bool))
 
     @cached_property
     def utility(self) -> Array:
-        """[K, M]: J of every pair, the mean over its evaluations."""
+        """[K, M]: J of every pair, the mean over its evaluations; NaN where one of them failed."""
         return np.asarray(self.scores.mean(axis=2))
 
     @cached_property
+    def whole(self) -> "Table":
+        """Without failures, for what needs a complete table: programs that fail most are left out
+        until none is left.
+        """
+        rows, columns = complete(np.isfinite(self.utility))
+        if (len(rows), len(columns)) == self.utility.shape:
+            return self
+        place = {column: new for new, column in enumerate(columns)}
+        return replace(
+            self, scores=self.scores[np.ix_(rows, columns)],
+            answer=np.array([place.get(int(self.answer[row]), -1) for row in rows], int),
+            destroys=tuple(self.destroys[row] for row in rows) if self.destroys else (),
+        )  # fmt: skip
+
+    @cached_property
     def shares(self) -> Shares:
-        return shares_of(self.scores)
+        """Of the table without failures."""
+        return shares_of(self.whole.scores)
+
+    @property
+    def seen(self) -> int:
+        """Evaluations that a round sees by default: those for training, or half of all."""
+        if self.test.any():
+            return int((~self.test).sum())
+        return max(1, self.scores.shape[2] // 2)
+
+
+def floored(utility: Array) -> Array:
+    """J in which a failure counts as the lowest that did not fail: what it is worth as a truth.
+
+    So a leader is worth its best valid response, and one without any is worth the lowest of all:
+    finite, and no better than any other. NaN stays where all failed.
+    """
+    known = np.isfinite(utility)
+    return np.where(known, utility, utility[known].min(initial=np.inf)) if known.any() else utility
 
 
 def load_table(path: str | Path, step: int | None = None) -> Table:
     """A table's scores after a step, by default the last one.
 
-    The file is an .npz with `cost` [K, M, I, S, C], best costs after the steps `at` [C], NaN for
-    what failed, `start` [I, S], the cost of the first solution, and `destroys` and `repairs`, of
-    which the i-th repair is the answer to the i-th destroy; J is (start - cost) / start. Or it is
-    one of payoff_shares.py, with `scores` [K, M, I, S] alone. The JSON of the same name beside it,
-    if there is one, has the programs. Programs that fail most are left out until no failure is
-    left. Raises InputError for another file or step, where fewer than three programs of a role are
-    left, and for a JSON of other programs.
+    The file is a data set (`spo_jax.search.lab.dataset`). Or it is an .npz of before there were
+    these, with `cost` [K, M, I, S, C], best costs after the steps `at` [C], NaN for what failed,
+    `start` [I, S], the cost of the first solution, and `destroys` and `repairs`, of which the i-th
+    repair is the answer to the i-th destroy; J is (start - cost) / start. Or it is one of
+    payoff_shares.py, with `scores` [K, M, I, S] alone. The JSON of the same name beside it, if
+    there is one, has the programs. Raises InputError for another file or step, where the programs
+    that do not fail are fewer than three of a role, and for a JSON of other programs.
     """
+    test = np.zeros(0, bool)
+    destroys: tuple[Program, ...] = ()
     try:
         with np.load(io.BytesIO(Path(path).read_bytes())) as known:
             arrays = {name: known[name] for name in known.files}
-        own = [arrays["scores"]] if "scores" in arrays else [arrays["cost"], arrays["start"]]
-        held = [np.asarray(each, np.float64) for each in own]
-        steps = np.asarray(arrays.get("at", [0])).tolist()
-    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
+        if "about" in arrays:
+            data = data_of(arrays, path)
+            scores, start = np.asarray(data.scores, np.float64), data.start
+            steps, answer = data.at.tolist(), data.answer
+            destroys = tuple(each.program for each in data.destroys)
+            test = np.repeat(data.test, scores.shape[3])
+        else:
+            scores, start, steps = _older(arrays)
+            # The i-th repair is the answer to the i-th destroy, where there are costs at all.
+            own = np.arange(len(scores))
+            answer = np.where((own < scores.shape[1]) & np.isfinite(start).all(), own, -1)
+        if not all(isinstance(each, int) for each in steps) or not scores.size:
+            raise ValueError("steps are whole numbers, and there are scores")
+    except (OSError, ValueError, KeyError, EOFError, TypeError, zipfile.BadZipFile) as error:
         raise InputError(f"--table {path} is no payoff table ({error})") from None
     if step is not None and step not in steps:
-        told = ", ".join(map(str, steps)) if "at" in arrays else "none"
+        told = ", ".join(map(str, steps)) if any(steps) else "none"
         raise InputError(f"--table {path} has no costs after step {step}: it has {told}")
+    if "about" not in arrays and "destroys" in arrays:
+        destroys = _destroys(Path(path), arrays["destroys"].tolist())
     place = steps.index(step) if step is not None else len(steps) - 1
-    lowest = math.nan
-    if len(held) == 1:
-        scores = held[0]
-    else:
-        cost, start = held[0][..., place], held[1]
-        scores = (start - cost) / start
-        least = np.nanmin(held[0], axis=(0, 1, 3, 4))[:, None]
-        ended = np.isfinite(cost)
-        lowest = float((cost <= least * (1 + LOWEST))[ended].mean()) if ended.any() else math.nan
-    if scores.ndim != 4:
-        raise InputError(f"--table {path} is no payoff table (its scores have {scores.ndim} axes)")
-    rows, columns = complete(np.asarray(np.isfinite(scores).all(axis=(2, 3))))
-    if min(len(rows), len(columns)) < 3:
+    table = Table(
+        scores[..., place].reshape(*scores.shape[:2], -1), answer, int(steps[place]),
+        _at_lowest(start[..., None] * (1 - scores), place), destroys, scores.shape[3], test,
+    )  # fmt: skip
+    if min(table.whole.utility.shape) < 3:
         raise InputError(
             f"--table {path}: too many pairs failed, fewer than three programs of a role are left"
         )
-    paired = "cost" in arrays
-    answer = [columns.index(i) if paired and i in columns else -1 for i in rows]
-    whole = scores[np.ix_(rows, columns)].reshape(len(rows), len(columns), -1)
-    programs = _destroys(Path(path), arrays["destroys"].tolist()) if "destroys" in arrays else ()
-    destroys = tuple(programs[row] for row in rows) if programs else ()
-    return Table(whole, np.array(answer), int(steps[place]), lowest, destroys)
+    return table
+
+
+def _older(arrays: Mapping[str, Array]) -> tuple[Array, Array, list[int]]:
+    """J [K, M, I, S, C], the first costs, NaN where there are none, and the steps of a file of
+    before there were data sets. Raises ValueError for other shapes.
+    """
+    if "scores" in arrays:
+        scores = np.asarray(arrays["scores"], np.float64)
+        if scores.ndim != 4:
+            raise ValueError(f"its scores have {scores.ndim} axes")
+        return scores[..., None], np.full(scores.shape[2:], math.nan), [0]
+    cost, start = (np.asarray(arrays[name], np.float64) for name in ("cost", "start"))
+    steps = np.asarray(arrays.get("at", [0])).tolist()
+    if not (
+        cost.ndim == 5 and start.shape == cost.shape[2:4] and np.shape(steps) == cost.shape[4:]
+    ):
+        raise ValueError("cost is [K, M, I, S, C], start [I, S] and at [C]")
+    begun = start[..., None]
+    return (begun - cost) / begun, start, steps
+
+
+def _at_lowest(cost: Array, place: int) -> float:
+    """The share of rollouts that are at the lowest cost of their instance after a step."""
+    least = np.nanmin(cost, axis=(0, 1, 3, 4), initial=np.inf)[:, None]
+    there = cost[..., place] <= least * (1 + LOWEST)
+    ended = np.isfinite(cost[..., place])
+    return float(there[ended].mean()) if ended.any() else math.nan
 
 
 def _destroys(path: Path, digests: Sequence[str]) -> tuple[Program, ...]:
@@ -124,15 +193,21 @@ def complete(fine: Array) -> tuple[list[int], list[int]]:
     return rows, columns
 
 
-def sub_tables(table: Table, count: int, leaders: int, followers: int, seed: int = 0) -> Worlds:
-    """`count` worlds of so many of its programs, drawn anew for each, or of all that there are.
+def sub_tables(
+    table: Table, count: int, leaders: int, followers: int, seed: int = 0, *,
+    failing: float = 0.0, tie: float = 0.0,
+) -> Worlds:  # fmt: skip
+    """`count` worlds of so many of its programs, drawn anew for each, or of all that there are,
+    those of the table without failures.
 
-    J is in standard deviations of leaders, around the table's mean. Raises InputError where leaders
+    J is in standard deviations of leaders, around the table's mean; with failures from 0, which is
+    what a failure may be paid. failing, tie: see `failing_chances`. Raises InputError where leaders
     do not differ.
     """
     if not table.shares.leader:
         raise InputError("a table in which no difference between leaders was found has no unit")
-    whole = (table.utility - table.utility.mean()) / math.sqrt(table.shares.leader)
+    known = table.whole.utility
+    whole = (known - known.mean()) / math.sqrt(table.shares.leader)
     rng = numpy_rng(seed, "laboratory", "programs")
     found = []
     for _ in range(count):
@@ -141,4 +216,8 @@ def sub_tables(table: Table, count: int, leaders: int, followers: int, seed: int
             for many, most in zip(whole.shape, (leaders, followers), strict=True)
         )
         found.append(whole[np.ix_(rows, columns)])
-    return Worlds(np.array(found), table.shares.noise_in_leaders)
+    worlds = np.array(found)
+    if failing:
+        worlds = worlds + known.mean() / math.sqrt(table.shares.leader)
+    chances = failing_chances(worlds, failing, tie, seed)
+    return Worlds(worlds, table.shares.noise_in_leaders, chances)

@@ -119,6 +119,13 @@ class CVRP(Problem):
         """The exact float64 length of all routes, depot to depot."""
         return files.routes_cost(instance.dist, solution)
 
+    def costs(
+        self, instances: Sequence[Instance], codes: np.ndarray, whose: np.ndarray
+    ) -> np.ndarray:
+        from spo_jax.envs.problems.cvrp import pricing
+
+        return pricing.costs(instances, codes, whose)
+
     def decode(self, instance: Instance, code: Sequence[int]) -> Routes:
         if len(code) == 0 or code[-1] != 0:
             raise Infeasible("the last route has no end")

@@ -7,6 +7,8 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from spo_jax.envs.kits import kit_texts
 from spo_jax.envs.problem import (
     DIST,
@@ -89,6 +91,13 @@ class TSP(Problem):
     def cost(self, instance: Instance, solution: Sequence[int]) -> float:
         """The exact float64 length of a closed tour."""
         return files.tour_cost(instance.dist, solution)
+
+    def costs(
+        self, instances: Sequence[Instance], codes: np.ndarray, whose: np.ndarray
+    ) -> np.ndarray:
+        from spo_jax.envs.problems.tsp import pricing
+
+        return pricing.costs(instances, codes, whose)
 
     def code_length(self, instance: Instance) -> int:
         return instance.size

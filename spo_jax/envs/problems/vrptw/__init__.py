@@ -107,6 +107,13 @@ class VRPTW(Problem):
         """The exact float64 length of all routes, depot to depot."""
         return routes_cost(instance.dist, solution)
 
+    def costs(
+        self, instances: Sequence[Instance], codes: np.ndarray, whose: np.ndarray
+    ) -> np.ndarray:
+        from spo_jax.envs.problems.vrptw import pricing
+
+        return pricing.costs(instances, codes, whose)
+
     def write(
         self, path: str | Path, instance: Instance, solution: Sequence[Sequence[int]]
     ) -> None:

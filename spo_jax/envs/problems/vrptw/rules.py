@@ -8,6 +8,8 @@ at the depot by its `due`.
 import random
 from typing import Any
 
+import numpy as np
+
 from spo_jax.envs.problem import Infeasible, Instance
 from spo_jax.envs.problems.cvrp.rules import CVRPRules, Routes
 from spo_jax.errors import InputError
@@ -37,6 +39,12 @@ def require_times(instance: Instance) -> None:
         raise InputError(f"{instance.name}: a VRPTW instance needs {listed} in `extra`")
 
 
+def latest(instance: Instance) -> np.ndarray:
+    """[N] float64: when service must have begun, later than `due` by what rounding explains."""
+    due = np.asarray(instance.extra["due"], np.float64)
+    return due + ROUNDING * due[0]
+
+
 class VRPTWRules(CVRPRules):
     """One VRPTW instance; a solution is a list of routes of customers 1..n."""
 
@@ -44,9 +52,8 @@ class VRPTWRules(CVRPRules):
         require_times(instance)
         require_both_ways(instance)
         super().__init__(instance, *(instance.extra[name] for name in TIMES))
-        *_, self._ready, due, self._service = self.arguments("rows")
-        slack = ROUNDING * due[0]
-        self._due = tuple(each + slack for each in due)
+        *_, self._ready, _, self._service = self.arguments("rows")
+        self._due = tuple(latest(instance).tolist())
 
     def start(self, rng: random.Random) -> Routes:
         """Customers in random order, each at the end of the first route that it can end."""

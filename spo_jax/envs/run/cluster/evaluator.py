@@ -10,15 +10,15 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from spo_jax.envs.problem import Instance, Problem
+from spo_jax.envs.run.cluster.compatibility import difference, fingerprint, missing
 from spo_jax.envs.run.cluster.encoding import Malformed, unpack
 from spo_jax.envs.run.cluster.fleet import Fleet, HostLost, HostSettings
 from spo_jax.envs.run.cluster.host import GOOD, STUCK
-from spo_jax.envs.run.cluster.likeness import difference, likeness, missing
 from spo_jax.envs.run.cluster.nodes import RESTARTS, About, Node, State, common_layers, shares
 from spo_jax.envs.run.cluster.schedule import LOSSES, Schedule
-from spo_jax.envs.run.jobwise import Finished, JobEvaluator, Running, Wanted, Work
+from spo_jax.envs.run.job_evaluator import Finished, JobEvaluator, Running, Wanted, Work
 from spo_jax.envs.run.rollouts import Status
-from spo_jax.envs.run.sandbox.board import LIMIT
+from spo_jax.envs.run.sandbox.instance_store import LIMIT
 from spo_jax.envs.run.sandbox.outcome import ChildReport, Ended
 from spo_jax.envs.run.sandbox.worker import import_path
 from spo_jax.errors import SandboxUnavailable
@@ -82,7 +82,7 @@ class ClusterEvaluator(JobEvaluator):
 
     def _start(self) -> None:
         self._require_kit()
-        self._likeness = likeness()
+        self._fingerprint = fingerprint()
         self._settings = HostSettings(self.problem.spec, self._kit, import_path())
         self._fleet.open()
         self._nodes, self._shelf, self._looked = {}, {}, 0.0
@@ -274,7 +274,7 @@ class ClusterEvaluator(JobEvaluator):
         lacking = "" if self._unsafe else missing(about.layers)
         if about.wrong or lacking:
             self._refuse(node, about.wrong or lacking)
-        elif other := difference(about.likeness, self._likeness):
+        elif other := difference(about.fingerprint, self._fingerprint):
             self._refuse(node, f"its results could differ: {other}")
         else:
             node.state, node.why = State.READY, ""

@@ -15,7 +15,13 @@ class HostLost(Exception):
 
 @dataclass(frozen=True)
 class Machine:
-    """A node. name: unique, for people. cpus: those that it offers."""
+    """A node.
+
+    Attributes:
+        name: Unique, for people.
+        address: Of the node in its network.
+        cpus: Those that it offers.
+    """
 
     name: str
     address: str
@@ -24,7 +30,13 @@ class Machine:
 
 @dataclass(frozen=True)
 class HostSettings:
-    """What each `Host` is made with; see there."""
+    """What each `Host` is made with.
+
+    Attributes:
+        problem: A `get_problem` name.
+        kit: Whether programs may import its kit.
+        path: Where the machine of the run imports from.
+    """
 
     problem: str
     kit: bool
@@ -35,15 +47,32 @@ class Fleet(Protocol):
     """Machines by their identity, each with at most one `Host`."""
 
     def open(self) -> None:
-        """Raises SpoError where there is no such fleet."""
+        """Connect to the fleet.
+
+        Raises:
+            SpoError: There is no such fleet.
+        """
         ...
 
     def machines(self) -> Mapping[str, Machine]:
-        """Those that are alive. Raises SpoError once the fleet as a whole is gone."""
+        """The machines that are alive, by their identity.
+
+        Raises:
+            SpoError: The fleet as a whole is gone.
+        """
         ...
 
     def start(self, node: str, workers: int, settings: HostSettings) -> Call:
-        """Make the host of a node, and call its `open`."""
+        """Make the host of a node, and call its `open`.
+
+        Args:
+            node: The identity of a machine.
+            workers: Processes of the host.
+            settings: The rest of what it is made with.
+
+        Returns:
+            The call of `open`.
+        """
         ...
 
     def put(self, instance: Instance) -> Any:
@@ -51,15 +80,36 @@ class Fleet(Protocol):
         ...
 
     def call(self, node: str, method: str, *arguments: Any) -> Call:
-        """Call a host. Does not wait."""
+        """Call a host. Does not wait.
+
+        Args:
+            node: The identity of its machine.
+            method: Of the host.
+            *arguments: Of the method.
+
+        Returns:
+            What stands for the answer to come.
+        """
         ...
 
     def wait(self, calls: Sequence[Call], seconds: float) -> Sequence[Call]:
-        """Those that are answered, or never will be; waits for the first as long as that."""
+        """Wait for the first answer to some calls.
+
+        Args:
+            calls: What `start` and `call` returned.
+            seconds: To wait at the longest.
+
+        Returns:
+            The calls that are answered, or never will be.
+        """
         ...
 
     def answer(self, call: Call) -> bytes:
-        """What a call that `wait` returned has for an answer. Raises HostLost."""
+        """The answer to a call that `wait` returned.
+
+        Raises:
+            HostLost: It will never be answered.
+        """
         ...
 
     def drop(self, node: str) -> None:

@@ -14,12 +14,12 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from spo_jax.envs.problem import Instance
+from spo_jax.envs.run.cluster.compatibility import cpu_name, fingerprint, usable
 from spo_jax.envs.run.cluster.encoding import Done, pack
-from spo_jax.envs.run.cluster.likeness import cpu_name, likeness, usable
-from spo_jax.envs.run.crew import Crew
 from spo_jax.envs.run.sandbox.jobs import Job
 from spo_jax.envs.run.sandbox.outcome import Ended
 from spo_jax.envs.run.sandbox.worker import import_path
+from spo_jax.envs.run.worker_pool import WorkerPool
 
 GATHER = 0.1  # seconds from the first result to an answer, so that an answer brings several
 TURN = 1.0  # seconds after which an answer comes without any result
@@ -28,7 +28,7 @@ GOOD, BAD = b"\0", b"\1"  # what an answer begins with: results, or a text that 
 
 
 class Host:
-    """A crew of workers on this machine. It raises nothing: an answer says what is wrong.
+    """A pool of workers on this machine. It raises nothing: an answer says what is wrong.
 
     problem: a `get_problem` name. kit: whether programs may import its kit. path: where the
     machine of the run imports from. fetch: makes an instance of what stands for one.
@@ -58,7 +58,7 @@ class Host:
     def open(self) -> bytes:
         """Start the workers; what there is to know of this machine, as JSON."""
         known: dict[str, Any] = {
-            "likeness": likeness(),
+            "fingerprint": fingerprint(),
             "cpu": cpu_name(),
             "cpus": os.cpu_count(),
             "system": os.uname().release,
@@ -70,9 +70,9 @@ class Host:
             path = self._path
             if not usable(path):
                 path = [*import_path(), *filter(os.path.exists, path)]
-            self._crew = self._made(path)
-            self._crew.start()
-            known["layers"] = self._crew.layers
+            self._pool = self._made(path)
+            self._pool.start()
+            known["layers"] = self._pool.layers
             self._wake, self._waker = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
             self._thread = threading.Thread(target=self._work, daemon=True)
             self._thread.start()
@@ -81,16 +81,16 @@ class Host:
         return json.dumps(known).encode()
 
     def hold(self, digests: Sequence[str], instances: Sequence[Any]) -> bytes:
-        """Have these instances on the board, and fetch those that are not there. Only while there
+        """Have these instances in the store, and fetch those that are not there. Only while there
         is no job. instances: what stands for each.
         """
         try:
-            board = self._crew.board
+            store = self._pool.store
             fresh = [self._fetch(each) for digest, each in zip(digests, instances, strict=True)
-                     if digest not in board.places]  # fmt: skip
-            board.hold(fresh)
-            if any(digest not in board.places for digest in digests):  # it made room for the fresh
-                board.hold([self._fetch(each) for each in instances])
+                     if digest not in store.places]  # fmt: skip
+            store.hold(fresh)
+            if any(digest not in store.places for digest in digests):  # it made room for the fresh
+                store.hold([self._fetch(each) for each in instances])
         except Exception as error:
             return BAD + _said(error).encode()
         return GOOD
@@ -119,13 +119,13 @@ class Host:
         if self._thread is not None:
             self._thread.join(STUCK)
         with contextlib.suppress(Exception):
-            self._crew.close()
+            self._pool.close()
         return GOOD
 
     # --- the thread -------------------------------------------------------------------------------
 
-    def _made(self, path: Sequence[str]) -> Crew[tuple[int, float]]:
-        return Crew(self._problem, self._count, self._kit, path)
+    def _made(self, path: Sequence[str]) -> WorkerPool[tuple[int, float]]:
+        return WorkerPool(self._problem, self._count, self._kit, path)
 
     def _nudge(self) -> None:
         """End the thread's wait."""
@@ -134,17 +134,17 @@ class Host:
                 os.write(self._waker, b"!")
 
     def _work(self) -> None:
-        crew = self._crew
+        pool = self._pool
         try:
             while not self._closing:
                 with self._changed:
                     self._looked = time.monotonic()
                     begun = [self._waiting.popleft()
-                             for _ in range(min(crew.idle, len(self._waiting)))]  # fmt: skip
+                             for _ in range(min(pool.idle, len(self._waiting)))]  # fmt: skip
                     self._running += len(begun)
                 for ticket, job in begun:
-                    crew.begin((ticket, time.monotonic()), job)
-                self._note(crew.wait(TURN, self._wake))
+                    pool.begin((ticket, time.monotonic()), job)
+                self._note(pool.wait(TURN, self._wake))
                 with contextlib.suppress(BlockingIOError):
                     os.read(self._wake, 1 << 12)
         except BaseException as error:

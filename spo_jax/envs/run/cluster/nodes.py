@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from spo_jax import jsontext
+from spo_jax.envs.run.cluster.compatibility import WHAT
 from spo_jax.envs.run.cluster.encoding import Malformed
 from spo_jax.envs.run.cluster.fleet import Call, Machine
-from spo_jax.envs.run.cluster.likeness import WHAT
 
 RESTARTS = 3  # of a node's host that was lost while the node is alive
 MOST_NAMED = 4  # nodes whose shares are told one by one
@@ -27,7 +27,7 @@ class State(enum.Enum):
 class About:
     """What a host says of its machine. wrong: why it cannot work, or empty."""
 
-    likeness: Mapping[str, str]
+    fingerprint: Mapping[str, str]
     layers: Mapping[str, bool]
     cpu: str
     system: str
@@ -38,15 +38,15 @@ class About:
         """Raises Malformed for what no host of ours says."""
         try:
             found = jsontext.parse(data)
-            likeness, layers = found["likeness"], found["layers"]
-            texts = [found["cpu"], found["system"], found["wrong"], *(likeness[n] for n in WHAT)]
+            fingerprint, layers = found["fingerprint"], found["layers"]
+            texts = [found["cpu"], found["system"], found["wrong"], *(fingerprint[n] for n in WHAT)]
             lawful = all(type(each) is str and len(each) <= 2000 for each in texts)
             lawful = lawful and len(layers) < 100 and all(type(v) is bool for v in layers.values())
         except (ValueError, KeyError, TypeError, AttributeError):
             lawful = False
         if not lawful:
             raise Malformed("what it says of itself is malformed")
-        known = {name: likeness[name] for name in WHAT}
+        known = {name: fingerprint[name] for name in WHAT}
         return About(known, dict(layers), found["cpu"], found["system"], found["wrong"])
 
 
@@ -101,7 +101,7 @@ class Node:
             found["why"] = self.why
         if self.about is not None:
             found |= {"cpu": self.about.cpu, "kernel": self.about.system}
-            found |= {"versions": dict(self.about.likeness), "sandbox": dict(self.about.layers)}
+            found |= {"versions": dict(self.about.fingerprint), "sandbox": dict(self.about.layers)}
         done = {"jobs": self.jobs, "rollouts": self.rollouts, "seconds": round(self.seconds, 1)}
         return found | done
 

@@ -7,7 +7,7 @@ isolation   decides which programs may share a process among their rollouts
 memory      arrays that start as zeros
 confine     the kernel's restrictions
 jobs        messages between a worker and its children
-board       the memory file with the instances
+store       the memory file with the instances
 zygote      the warm process that forks one confined child per job, and nothing else
 child       the code of that child: gate, compile, rollouts, results as fixed-width numbers
 worker      the parent's end of a zygote

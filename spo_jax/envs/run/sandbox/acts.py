@@ -15,7 +15,7 @@ from spo_jax.envs.kits import Kit
 from spo_jax.envs.problem import Instance, Layout, Rules, Solution
 from spo_jax.envs.run.lns import Failure
 from spo_jax.envs.run.rollouts import Status
-from spo_jax.envs.run.sandbox.confine import BOARD_FD, RESULT_FD
+from spo_jax.envs.run.sandbox.confine import RESULT_FD, STORE_FD
 from spo_jax.envs.run.sandbox.jobs import HEADER, MAX_REASON, ROLES, Place
 from spo_jax.envs.run.sandbox.meter import TICK, Meter
 from spo_jax.envs.run.sandbox.namespace import make_globals
@@ -37,9 +37,9 @@ class Loaded:
 
 def read_instance(place: Place) -> Instance:
     offset, length = place
-    data = os.pread(BOARD_FD, length, offset)
+    data = os.pread(STORE_FD, length, offset)
     while len(data) < length:
-        data += os.pread(BOARD_FD, length - len(data), offset + len(data))
+        data += os.pread(STORE_FD, length - len(data), offset + len(data))
     return pickle.loads(data)
 
 

@@ -10,11 +10,10 @@ import os
 import pickle
 import random
 import time
-from typing import TYPE_CHECKING
 
 from spo_jax.envs.problem import Instance
-from spo_jax.envs.run.adaptive import Operator, Outcome, Player, Roulettes
-from spo_jax.envs.run.lns import Failure
+from spo_jax.envs.run.adaptive import Roulettes
+from spo_jax.envs.run.lns import Failure, Operator, OperatorPair, Outcome
 from spo_jax.envs.run.rollouts import Status
 from spo_jax.envs.run.sandbox import confine
 from spo_jax.envs.run.sandbox.acts import (
@@ -27,34 +26,29 @@ from spo_jax.envs.run.sandbox.acts import (
     report,
 )
 from spo_jax.envs.run.sandbox.confine import JOB_FD
-from spo_jax.envs.run.sandbox.jobs import JUDGED, STEP, WHOLE_JOB, AdaptiveJob, Task, read_frames
+from spo_jax.envs.run.sandbox.jobs import STEP, AdaptiveJob, Task, read_frames
 from spo_jax.envs.run.sandbox.namespace import make_rng
-from spo_jax.envs.run.sandbox.searching import ENDLESS, PAIR, mending, never, preparing
+from spo_jax.envs.run.sandbox.searching import (
+    ENDLESS,
+    Confined,
+    mending,
+    never,
+    preparing,
+)
 from spo_jax.envs.run.search import Search, Terms
-from spo_jax.errors import Rejection
 from spo_jax.program import Role
-
-if TYPE_CHECKING:
-    from spo_jax.envs.run.sandbox.child import Child
 
 # A step that a program fails is lost, and no step is out of sight.
 TERMS = Terms("improving", 0.0, region=0, stay=0, skip_infeasible=True, tolerant=True, clock="cpu")
 
 
-def run_adaptive(child: "Child", job: AdaptiveJob) -> None:
+def run_adaptive(child: Confined, job: AdaptiveJob) -> None:
     """All searches of a child that is confined so far as to take a job."""
-    arm(job.gate_seconds)
-    loaded: list[tuple[Role, Loaded]] = []
-    for role, sources in zip(PAIR, (job.destroys, job.repairs), strict=True):
-        for source in sources:
-            try:
-                loaded.append((role, child.load(role, source)))
-            except Rejection as error:
-                report(WHOLE_JOB, Status.REJECTED, error.reason, role)
-                return
-    arm(0.0)
-    report(JUDGED, Status.OK)
-    confine.free_address_space()  # an instance may need more than a program's limit
+    sources: list[tuple[Role, str]] = [("destroy", each) for each in job.destroys]
+    sources += [("repair", each) for each in job.repairs]
+    loaded = child.gate(job.gate_seconds, sources)
+    if loaded is None:
+        return
     tasks: list[tuple[Task, Instance]] = []
     for _, body in read_frames(JOB_FD):
         task, place = pickle.loads(body)
@@ -110,36 +104,34 @@ class _Play:
 
     def __init__(
         self,
-        child: "Child",
+        child: Confined,
         job: AdaptiveJob,
         task: Task,
         instance: Instance,
         luck: int,
-        loaded: list[tuple[Role, Loaded]],
+        loaded: list[Loaded],
         choice: Roulettes,
         teller: Teller,
     ):
-        self._job, self._task, self._loaded = job, task, loaded
+        self._job, self._task = job, task
         self._choice, self._teller = choice, teller
         self._luck = random.Random(luck)
         self._rng = make_rng(task.rng_seed)
-        self._operators = [Operator(never, known.layout) for _, known in loaded]
-        programs = [
-            (operator, known) for operator, (_, known) in zip(self._operators, loaded, strict=True)
-        ]
+        operators = [Operator(never, known.layout) for known in loaded]
+        self._programs = list(zip(operators, loaded, strict=True))
         rules = child.problem.rules(instance)
         start = rules.start(random.Random(task.start_seed))
         self._start = child.problem.cost(instance, start)
         count = len(job.destroys)
-        self._players = [
-            Player(destroy, repair, task.shown)
-            for destroy in self._operators[:count]
-            for repair in self._operators[count:]
+        self._pairs = [
+            OperatorPair(destroy, repair, task.shown)
+            for destroy in operators[:count]
+            for repair in operators[count:]
         ]
-        self._kit, self._prepare = child.kit, preparing(child.kit, programs)
+        self._kit, self._prepare = child.kit, preparing(child.kit, self._programs)
         self._search = Search(
-            child.problem, instance, (), start, TERMS, self._luck, self._rng,
-            self._prepare, mending(programs, self._rng), choice,
+            child.problem, instance, choice, start, TERMS, self._luck, self._rng,
+            self._prepare, mending(self._programs, self._rng),
             job.rules.acceptance(self._start, self._luck.random),
         )  # fmt: skip
         self._search.look()
@@ -151,11 +143,12 @@ class _Play:
             self._kit.forget()  # what the search before left
         self._prepare(search.rules)  # a kit keeps few
         arm(job.gate_seconds)
-        for operator, (role, known) in zip(self._operators, self._loaded, strict=True):
+        for k, (operator, known) in enumerate(self._programs):
+            role: Role = "destroy" if k < len(job.destroys) else "repair"
             with contextlib.suppress(Failure):  # then it fails in every step
                 operator.function = define(known, role, self._rng)
         teller.begin(job.cpu_seconds, job.steps)
-        self._choice.begin(self._players, self._luck, self._start, job.steps)
+        self._choice.begin(self._pairs, self._luck, self._start, job.steps)
         search.leg(job.steps, float("inf"), lambda steps, now: float(steps))
         assert teller.last is not None
         code = padded_code(search.rules, search.best, self._task.code_length)

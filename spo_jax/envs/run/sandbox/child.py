@@ -15,7 +15,7 @@ import pickle
 import random
 import socket
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
@@ -23,12 +23,11 @@ import numpy as np
 
 from spo_jax.envs.kits import Kit
 from spo_jax.envs.problem import Layout, Problem, Rules
-from spo_jax.envs.run.lns import Failure, bug_of, one_step, rollout
+from spo_jax.envs.run.lns import Failure, Operator, OperatorPair, bug_of, one_step, rollout
 from spo_jax.envs.run.rollouts import Status
 from spo_jax.envs.run.sandbox import confine, isolation
 from spo_jax.envs.run.sandbox.acts import (
     EXIT_MEMORY,
-    Function,
     Loaded,
     arm,
     define,
@@ -57,7 +56,7 @@ from spo_jax.envs.run.sandbox.jobs import (
 from spo_jax.envs.run.sandbox.meter import Meter, metered
 from spo_jax.envs.run.sandbox.namespace import ArraysNeeded, make_rng
 from spo_jax.envs.run.sandbox.policy import check
-from spo_jax.envs.run.sandbox.searching import run_search
+from spo_jax.envs.run.sandbox.searching import PAIR, Filters, run_search
 from spo_jax.envs.shared_arrays import mapped
 from spo_jax.errors import Rejection
 from spo_jax.program import Interface, Role
@@ -69,20 +68,27 @@ EXIT_ISOLATE = 94  # repeat with a process per task
 EXIT_FAULT = 98  # on our side
 EXIT_SIGNAL = 128  # plus the signal that ended a task's process
 
-Arguments = tuple[tuple[Any, ...], tuple[Any, ...]]  # the instance's, for destroy and for repair
 Layouts = dict[Role, Layout]
 End = tuple[Status, str, Role | None]  # and its reason, and the role at fault
 
 
 @dataclass(frozen=True)
-class Filters:
-    """The seccomp filters of a child, of a task's process and of a search; None if the kernel has
-    none.
+class _Repeatable:
+    """The layouts of a task's process, and those with which it is repeated if a role needs arrays.
+
+    Made before the first fork: a dictionary that is made between two forks is not freed in the
+    order that leaves the free memory as it was.
     """
 
-    job: bytes | None
-    task: bytes | None
-    search: bytes | None
+    layouts: Layouts
+    repeated: Mapping[Role, "_Repeatable"]
+
+    @classmethod
+    def first(cls, layouts: Layouts) -> "_Repeatable":
+        both = cls({"destroy": "array", "repair": "array"}, {})
+        destroy = cls({**layouts, "destroy": "array"}, {"repair": both})
+        repair = cls({**layouts, "repair": "array"}, {"destroy": both})
+        return cls(layouts, {"destroy": destroy, "repair": repair})
 
 
 class _Again(Exception):
@@ -97,7 +103,7 @@ class _Again(Exception):
 class Child:
     """The whole life of a child: warm up, wait for a job, drop everything else, work.
 
-    jobs: the socket that delivers the pipe for a job's reports. job, board: descriptors of the
+    jobs: the socket that delivers the pipe for a job's reports. job, store: descriptors of the
     files of jobs and of instances. zygote: its process; space: the bytes that it maps. kit: what
     programs may import as `lns`.
     """
@@ -105,7 +111,7 @@ class Child:
     problem: Problem
     jobs: socket.socket
     job: int
-    board: int
+    store: int
     zygote: int
     space: int
     filters: Filters
@@ -125,7 +131,7 @@ class Child:
         _, body = read_frame(self.job)
         job = pickle.loads(body)
         limit = self.space + job.memory + (0 if matrix is None else matrix.nbytes)
-        confine.confine_job(result, self.job, self.board, limit, self.filters.job)
+        confine.confine_job(result, self.job, self.store, limit, self.filters.job)
         if isinstance(job, CheckJob):
             self.check(job)
         elif isinstance(job, SearchJob):
@@ -166,35 +172,48 @@ class Child:
         except ValueError as error:
             raise Rejection(f"does not compile: {error}") from None
 
+    def gate(
+        self, seconds: float, programs: Iterable[tuple[Role, str]], counted: bool = False
+    ) -> list[Loaded] | None:
+        """Check and compile the programs of a job, and report; None where one is refused.
+
+        seconds: of CPU time for all of them. What comes after is the programs' time.
+        """
+        arm(seconds)
+        loaded = []
+        for role, source in programs:
+            try:
+                loaded.append(self.load(role, source, counted))
+            except Rejection as error:
+                report(WHOLE_JOB, Status.REJECTED, error.reason, role)
+                return None
+        arm(0.0)
+        report(JUDGED, Status.OK)
+        confine.free_address_space()  # an instance may need more than a program's limit
+        return loaded
+
     # --- rollouts ---------------------------------------------------------------------------------
 
     def run(self, job: RunJob) -> None:
         """Run a job's tasks, each in its own process if the programs need that."""
-        arm(job.gate_seconds)
-        loaded: dict[Role, Loaded] = {}
-        sources: dict[Role, str] = {"destroy": job.destroy, "repair": job.repair}
-        for role, source in sources.items():
-            try:
-                loaded[role] = self.load(role, source, job.metered)
-            except Rejection as error:
-                report(WHOLE_JOB, Status.REJECTED, error.reason, role)
-                return
-        arm(0.0)
-        report(JUDGED, Status.OK)  # the programs' time starts here
-        confine.free_address_space()  # an instance may need more than a program's limit
+        sources = zip(PAIR, (job.destroy, job.repair), strict=True)
+        passed = self.gate(job.gate_seconds, sources, job.metered)
+        if passed is None:
+            return
+        loaded: dict[Role, Loaded] = dict(zip(PAIR, passed, strict=True))
         layouts: Layouts = {role: program.layout for role, program in loaded.items()}
         if not job.isolate and all(program.closed for program in loaded.values()):
             os._exit(self.run_together(job, loaded, layouts))
-        child = os.getpid()
+        child, plan = os.getpid(), _Repeatable.first(layouts)
         gc.collect()
         gc.freeze()
-        while (code := self.fork_task(job, loaded, layouts, child)) == EXIT_NEXT:
+        while (code := self.fork_task(job, loaded, plan, child)) == EXIT_NEXT:
             pass
         if code not in (EXIT_DONE, EXIT_STOP):
             os._exit(code if code >= 0 else EXIT_SIGNAL - code)
 
     def fork_task(
-        self, job: RunJob, loaded: Mapping[Role, Loaded], layouts: Layouts, child: int
+        self, job: RunJob, loaded: Mapping[Role, Loaded], plan: _Repeatable, child: int
     ) -> int:
         """Run the next task in its own process; returns how that ended. child: this process.
 
@@ -207,7 +226,7 @@ class Child:
         if pid == 0:
             try:
                 confine.die_with_parent(child)
-                self.be_task(job, loaded, layouts)
+                self.be_task(job, loaded, plan.layouts)
             finally:
                 os._exit(EXIT_FAULT)
         ended = os.waitpid(pid, 0)
@@ -215,9 +234,7 @@ class Child:
         del ended, pid
         if code in _ROLE_OF:
             os.lseek(JOB_FD, position, os.SEEK_SET)
-            again: Layouts = {**layouts, _ROLE_OF[code]: "array"}
-            code = self.fork_task(job, loaded, again, child)
-            del again
+            code = self.fork_task(job, loaded, plan.repeated[_ROLE_OF[code]], child)
         del position
         gc.collect()
         return code
@@ -330,14 +347,13 @@ def _played(
     try:
         rng = make_rng(task.rng_seed, arrays=not shared)
         meter = _meter_of(loaded) if job.metered else None
-        destroy = define(loaded["destroy"], "destroy", rng, meter)
-        repair = define(loaded["repair"], "repair", rng, meter)
-        arguments = rules.arguments(layouts["destroy"]), rules.arguments(layouts["repair"])
+        destroy = Operator(define(loaded["destroy"], "destroy", rng, meter), layouts["destroy"])
+        repair = Operator(define(loaded["repair"], "repair", rng, meter), layouts["repair"])
         if isinstance(task, StepTask):
-            payload = _step(task, rules, destroy, repair, arguments, rng)
+            payload = _step(task, rules, OperatorPair(destroy, repair), rng)
         else:
-            over = _end_of(task, job, meter)
-            payload = _run(task, job, rules, destroy, repair, arguments, rng, over)
+            pair = OperatorPair(destroy, repair, task.shown)
+            payload = _run(task, job, rules, pair, rng, _end_of(task, job, meter))
     except Failure as failure:
         if isinstance(failure.cause, ArraysNeeded):
             raise _Again(EXIT_ISOLATE) from None
@@ -376,23 +392,13 @@ def _run(
     task: Task,
     job: RunJob,
     rules: Rules,
-    destroy: Function,
-    repair: Function,
-    arguments: Arguments,
+    pair: OperatorPair,
     rng: Any,
     over: Callable[[], bool] | None,
 ) -> bytes:
+    start = random.Random(task.start_seed)
     trace = rollout(
-        rules,
-        destroy,
-        repair,
-        arguments,
-        random.Random(task.start_seed),
-        rng,
-        job.steps,
-        over=over,
-        skip_infeasible=job.skip_infeasible,
-        shown=task.shown,
+        rules, pair, start, rng, job.steps, over=over, skip_infeasible=job.skip_infeasible
     )
     return (
         np.asarray(trace.best_cost, "<f8").tobytes()
@@ -401,14 +407,7 @@ def _run(
     )
 
 
-def _step(
-    task: StepTask,
-    rules: Rules,
-    destroy: Function,
-    repair: Function,
-    arguments: Arguments,
-    rng: Any,
-) -> bytes:
-    removed, candidate = one_step(rules, destroy, repair, arguments, task.solution, task.z, rng)
+def _step(task: StepTask, rules: Rules, pair: OperatorPair, rng: Any) -> bytes:
+    removed, candidate = one_step(rules, pair, task.solution, task.z, rng)
     padded = removed + [-1] * (task.size - len(removed))
     return np.asarray(padded, "<i4").tobytes() + padded_code(rules, candidate, task.code_length)

@@ -21,7 +21,7 @@ import sys
 _libc = ctypes.CDLL(None, use_errno=True)
 
 # The fixed descriptors of a child: the pipe for reports, the job, the instances.
-RESULT_FD, JOB_FD, BOARD_FD = 3, 4, 5
+RESULT_FD, JOB_FD, STORE_FD = 3, 4, 5
 MOST_FDS = 1 << 16  # above any that a child inherits
 STACK = 8 << 20  # bytes, whatever the shell of the user allows: how deep a program can nest calls
 EXIT_SECCOMP = 99  # the exit code of a process that the kernel refuses its filter
@@ -264,7 +264,7 @@ def adopt_orphans() -> None:
 
 
 def confine_job(
-    result: int, job: int, board: int, address_space: int, seccomp: bytes | None
+    result: int, job: int, store: int, address_space: int, seccomp: bytes | None
 ) -> None:
     """The layers of a child that has taken a job. From here on it holds three descriptors.
 
@@ -272,11 +272,11 @@ def confine_job(
     refuses the filter that it accepted at start.
     """
     # First to where no two of them meet: a parent of many workers gives any numbers.
-    spares = [fcntl.fcntl(fd, fcntl.F_DUPFD, BOARD_FD + 1) for fd in (result, job, board)]
-    for spare, place in zip(spares, (RESULT_FD, JOB_FD, BOARD_FD), strict=True):
+    spares = [fcntl.fcntl(fd, fcntl.F_DUPFD, STORE_FD + 1) for fd in (result, job, store)]
+    for spare, place in zip(spares, (RESULT_FD, JOB_FD, STORE_FD), strict=True):
         os.dup2(spare, place)
     os.closerange(0, RESULT_FD)
-    os.closerange(BOARD_FD + 1, MOST_FDS)
+    os.closerange(STORE_FD + 1, MOST_FDS)
     _, hard = resource.getrlimit(resource.RLIMIT_AS)
     _set_limits(
         {
@@ -303,7 +303,7 @@ def confine_task(
     EXIT_SECCOMP if the kernel refuses the filter.
     """
     os.close(JOB_FD)
-    os.close(BOARD_FD)
+    os.close(STORE_FD)
     space = address_space() - (min(_free_heap(), memory) if shared else 0)
     _set_limits(
         {

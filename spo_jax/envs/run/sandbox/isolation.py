@@ -14,9 +14,9 @@ misses one case: the order of a set with several computed NaNs.
 import ast
 from collections.abc import Sequence
 
+from spo_jax.constants import KIT
 from spo_jax.envs.run.sandbox.names import BUILTINS
 from spo_jax.envs.run.sandbox.policy import Verdict
-from spo_jax.words import KIT
 
 # Modules that return only plain values, except the members below.
 _MODULES = {"math", "random", "heapq", "bisect", "collections", "operator", "copy", "itertools"}

@@ -14,9 +14,9 @@ from dataclasses import dataclass, replace
 
 from spo_jax.envs.problem import Solution
 from spo_jax.envs.run.adaptive import Adaptation
+from spo_jax.envs.run.observation import Shown
 from spo_jax.envs.run.rollouts import Status
 from spo_jax.envs.run.search import Terms
-from spo_jax.envs.run.shown import Shown
 from spo_jax.program import Role
 
 # A report: index, status, role at fault (an index of ROLES), length of the reason, CPU seconds;
@@ -31,7 +31,7 @@ PID = struct.Struct("<q")  # a child's first message: the process that has taken
 PREFIX = struct.Struct("<QI?")  # length of the pickle, index of the task, whether it is the last
 JOB_BYTES = 64 << 20  # of instances in one job; a child keeps them all, as tuples of floats
 MOST_INSTANCES = 8  # in one job: as many as a kit keeps converted
-Place = tuple[int, int]  # an instance on the board: offset and length in bytes
+Place = tuple[int, int]  # an instance in the store: offset and length in bytes
 
 
 @dataclass(frozen=True)
@@ -106,7 +106,7 @@ class RunJob:
         return 12 * self.steps + 8 + 4 * task.code_length
 
     def frames(self, places: Mapping[str, Place]) -> bytes:
-        """The job's file. places: of each task's instance on the board."""
+        """The job's file. places: of each task's instance in the store."""
         return _with_tasks(replace(self, tasks=()), self.tasks, places)
 
 

@@ -10,9 +10,9 @@ The kit's functions take either view and return the same.
 import ast
 from typing import Literal
 
+from spo_jax.constants import KIT
 from spo_jax.envs.problem import Layout
 from spo_jax.program import Interface
-from spo_jax.words import KIT
 
 _Kind = Literal["matrix", "row"]
 

@@ -21,6 +21,7 @@ from typing import Any
 
 import numpy as np
 
+from spo_jax.constants import KIT
 from spo_jax.envs.run.sandbox.names import (
     BUILTINS,
     FROZEN_DICT,
@@ -29,7 +30,6 @@ from spo_jax.envs.run.sandbox.names import (
     RNG,
     RNG_MAKERS,
 )
-from spo_jax.words import KIT
 
 
 class Rng:

@@ -8,12 +8,12 @@ import ast
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
+from spo_jax.constants import KIT
 from spo_jax.envs.problem import Layout
 from spo_jax.envs.run.sandbox.layout import choose_layout
 from spo_jax.envs.run.sandbox.names import ATTRIBUTES, BUILTINS, FROZEN_DICT, FROZEN_SET, MODULES
 from spo_jax.errors import Rejection
 from spo_jax.program import Interface, Role, entry_function, parse_tree
-from spo_jax.words import KIT
 
 MAX_NODES = 20_000
 

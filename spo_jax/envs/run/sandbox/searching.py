@@ -11,16 +11,16 @@ import os
 import pickle
 import random
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any, NoReturn
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, NoReturn, Protocol
 
 import numpy as np
 
 from spo_jax.envs.kits import Kit
 from spo_jax.envs.problem import Problem, Rules
-from spo_jax.envs.run.adaptive import Operator, Player
-from spo_jax.envs.run.lns import Failure
+from spo_jax.envs.run.adaptive import Portfolio
+from spo_jax.envs.run.lns import Failure, Operator, OperatorPair
 from spo_jax.envs.run.rollouts import Status
 from spo_jax.envs.run.sandbox import confine
 from spo_jax.envs.run.sandbox.acts import (
@@ -34,7 +34,6 @@ from spo_jax.envs.run.sandbox.acts import (
 )
 from spo_jax.envs.run.sandbox.confine import JOB_FD, RESULT_FD
 from spo_jax.envs.run.sandbox.jobs import (
-    JUDGED,
     LEG,
     WHOLE_JOB,
     Order,
@@ -44,65 +43,77 @@ from spo_jax.envs.run.sandbox.jobs import (
 )
 from spo_jax.envs.run.sandbox.namespace import make_rng
 from spo_jax.envs.run.search import CLOCKS, Search
-from spo_jax.errors import Rejection
 from spo_jax.program import Role
-
-if TYPE_CHECKING:
-    from spo_jax.envs.run.sandbox.child import Child
 
 ENDLESS = 1 << 30  # seconds of CPU time: each leg has its own limit
 PAIR: tuple[Role, Role] = ("destroy", "repair")
 Programs = Sequence[tuple[Operator, Loaded]]  # those of a search, and what they were loaded from
 
 
-def run_search(child: "Child", job: SearchJob, matrix: np.ndarray | None) -> None:
+@dataclass(frozen=True)
+class Filters:
+    """The seccomp filters of a child, of a task's process and of a search; None if the kernel has
+    none.
+    """
+
+    job: bytes | None
+    task: bytes | None
+    search: bytes | None
+
+
+class Confined(Protocol):
+    """The process that a search runs in: `spo_jax.envs.run.sandbox.child.Child`."""
+
+    @property
+    def problem(self) -> Problem: ...
+
+    @property
+    def kit(self) -> Kit | None: ...
+
+    @property
+    def filters(self) -> Filters: ...
+
+    def gate(
+        self, seconds: float, programs: Iterable[tuple[Role, str]], counted: bool = False
+    ) -> list[Loaded] | None:
+        """Check and compile the programs of a job, and report; None where one is refused."""
+        ...
+
+
+def run_search(child: Confined, job: SearchJob, matrix: np.ndarray | None) -> None:
     """The whole search of a child that is confined so far as to take a job.
 
-    matrix: the distances of its instance [N * N], where they are not on the board.
+    matrix: the distances of its instance [N * N], where they are not in the store.
     """
-    arm(job.gate_seconds)
-    loaded: list[dict[Role, Loaded]] = []
-    for destroy, repair, _ in job.pairs:
-        loaded.append({})
-        sources: tuple[tuple[Role, str], ...] = (("destroy", destroy), ("repair", repair))
-        for role, source in sources:
-            try:
-                loaded[-1][role] = child.load(role, source)
-            except Rejection as error:
-                report(WHOLE_JOB, Status.REJECTED, error.reason, role)
-                return
-    arm(0.0)
-    report(JUDGED, Status.OK)
-    confine.free_address_space()  # an instance may need more than a program's limit
+    sources = [each for *pair, _ in job.pairs for each in zip(PAIR, pair, strict=True)]
+    loaded = child.gate(job.gate_seconds, sources)
+    if loaded is None:
+        return
     instance = read_instance(pickle.loads(read_frame(JOB_FD)[1]))
     if matrix is not None:
         n = math.isqrt(len(matrix))
         instance = replace(instance, dist=matrix.reshape(n, n))
     rng = make_rng(job.rng_seed)
-    operators = [
-        [Operator(never, roles[role].layout) for role in PAIR] for roles in loaded
-    ]  # of each pair
-    players: list[Player] = []
-    kits = [
-        (operator, roles[role])
-        for own, roles in zip(operators, loaded, strict=True)
-        for operator, role in zip(own, PAIR, strict=True)
+    operators = [Operator(never, known.layout) for known in loaded]
+    programs = list(zip(operators, loaded, strict=True))
+    pairs = [
+        OperatorPair(destroy, repair, shown)
+        for destroy, repair, (_, _, shown) in zip(
+            operators[::2], operators[1::2], job.pairs, strict=True
+        )
     ]
-    prepare, mend = preparing(child.kit, kits), mending(kits, rng)
-    luck = random.Random(job.luck_seed)
     search = Search(
-        child.problem, instance, players, job.start, job.terms, luck, rng, prepare, mend
-    )
+        child.problem, instance, Portfolio(pairs), job.start, job.terms,
+        random.Random(job.luck_seed), rng, preparing(child.kit, programs), mending(programs, rng),
+    )  # fmt: skip
     search.look()  # before the programs' memory counts
     confine.confine_task(job.memory, ENDLESS, child.filters.search)
     gc.collect()
     gc.freeze()
     try:
         arm(job.gate_seconds)
-        for own, roles, (_, _, shown) in zip(operators, loaded, job.pairs, strict=True):
-            for operator, role in zip(own, PAIR, strict=True):
-                operator.function = define(roles[role], role, rng)
-            players.append(Player(own[0], own[1], shown))
+        for (operator, known), (role, _) in zip(programs, sources, strict=True):
+            operator.function = define(known, role, rng)
         arm(0.0)
     except Failure as failure:
         arm(0.0)
@@ -138,11 +149,11 @@ def preparing(kit: Kit | None, programs: Programs) -> Callable[[Rules], None]:
     return prepare
 
 
-def mending(programs: Programs, rng: Any) -> Callable[[Player, Role, BaseException], bool]:
+def mending(programs: Programs, rng: Any) -> Callable[[OperatorPair, Role, BaseException], bool]:
     """What mends a program that fails with the tuples which the gate chose: it gets the array."""
 
-    def mend(player: Player, role: Role, error: BaseException) -> bool:
-        failed = player.destroy if role == "destroy" else player.repair
+    def mend(pair: OperatorPair, role: Role, error: BaseException) -> bool:
+        failed = pair.destroy if role == "destroy" else pair.repair
         if failed.layout != "rows" or not isinstance(error, TypeError | AttributeError):
             return False
         failed.layout = "array"

@@ -18,8 +18,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from spo_jax.envs.run.rollouts import Status
-from spo_jax.envs.run.sandbox.board import MemoryFile
 from spo_jax.envs.run.sandbox.child import EXIT_ISOLATE
+from spo_jax.envs.run.sandbox.instance_store import MemoryFile
 from spo_jax.envs.run.sandbox.jobs import (
     HEADER,
     JUDGED,
@@ -51,16 +51,16 @@ PATIENCE = 10.0  # multiple of the limit for a runnable child that gets no CPU
 class Worker:
     """One zygote and at most one job at a time. Only `start` blocks.
 
-    board: the descriptor from which its children read instances. kit: whether programs may import
+    store: the descriptor from which its children read instances. kit: whether programs may import
     the problem's kit. path: where the zygote imports from; by default as this process does.
     """
 
     def __init__(
-        self, problem: str, board: int, kit: bool = True, path: Sequence[str] | None = None
+        self, problem: str, store: int, kit: bool = True, path: Sequence[str] | None = None
     ):
         self._problem = problem
         self._kit = kit
-        self._board = board
+        self._store = store
         self._path = path
         self._process: subprocess.Popen[bytes] | None = None
         self._futile = 0  # zygotes in a row that died before a job began
@@ -75,7 +75,7 @@ class Worker:
         self._control, control = socket.socketpair()
         self._jobs, jobs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self._file = MemoryFile("spo-job")
-        ends = (control.fileno(), jobs.fileno(), self._file.reader, self._board)
+        ends = (control.fileno(), jobs.fileno(), self._file.reader, self._store)
         command = [sys.executable, "-s", "-S", "-P", "-B"]
         command += [str(LAUNCHER), ",".join(map(str, ends))]
         command += [self._problem, "kit" if self._kit else "none"]
@@ -198,8 +198,8 @@ class Worker:
     def submit(self, job: Job, places: Mapping[str, Place], matrix: int | None = None) -> None:
         """Begin `job`. Raises OSError.
 
-        places: of its instances on the board. matrix: the file with the distances of the instance,
-        where they are not on the board.
+        places: of its instances in the store. matrix: the file with the distances of the instance,
+        where they are not in the store.
         """
         self._file.write(job.frames(places), 0)
         if isinstance(job, SearchJob):  # which also reads

@@ -2,7 +2,7 @@
 
 `worker.Worker` starts it as a fresh interpreter with an empty environment. Every child takes one
 job and ends. The zygote never sees a job: the parent writes it to a file that children read
-(`jobs`, `board`). It treats all jobs alike, so every child starts from the same memory. So results
+(`jobs`, `store`). It treats all jobs alike, so every child starts from the same memory. So results
 do not depend on a worker's history, even for a program that reads hashes of addresses.
 
 A child takes a few milliseconds to fork and warm up (mostly to copy pages that it writes to), so
@@ -36,13 +36,13 @@ TAKE = b"!"  # the message with the pipe for a job's reports, on the socket of j
 class Ends:
     """A zygote's descriptors. control: orders. jobs: whoever reads from it takes the next job.
 
-    job, board: the files of jobs and instances.
+    job, store: the files of jobs and instances.
     """
 
     control: int
     jobs: int
     job: int
-    board: int
+    store: int
 
 
 def main(ends: Ends, problem: str, with_kit: bool, fixed_addresses: bool) -> None:
@@ -65,7 +65,7 @@ def main(ends: Ends, problem: str, with_kit: bool, fixed_addresses: bool) -> Non
     )
     jobs = socket.socket(fileno=ends.jobs)
     space = confine.address_space()
-    worked = child.Child(solved, jobs, ends.job, ends.board, os.getpid(), space, filters, kit)
+    worked = child.Child(solved, jobs, ends.job, ends.store, os.getpid(), space, filters, kit)
     os.write(ends.control, json.dumps(layers).encode() + b"\n")
     gc.collect()
     gc.freeze()

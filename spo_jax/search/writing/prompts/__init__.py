@@ -29,6 +29,7 @@ problem says differently then (`Problem.kit_texts`); a contract of the user's ma
 """
 
 import hashlib
+import textwrap
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
@@ -37,7 +38,8 @@ from pathlib import Path
 from string import Template
 from typing import Literal, cast, get_args
 
-from spo_jax.config_groups import GeneratorSettings
+from spo_jax.config.groups import GeneratorSettings
+from spo_jax.constants import KIT
 from spo_jax.envs.problem import Problem
 from spo_jax.envs.problems import get_problem
 from spo_jax.errors import InputError
@@ -58,11 +60,11 @@ from spo_jax.search.writing.forms import (
     with_values,
 )
 from spo_jax.search.writing.languages import LANGUAGES, Language
-from spo_jax.words import KIT
 
 INITIALIZATION = "initialization"  # the form that shows no parents
 _LATER = ("mend.txt", "mend-copy.txt")
 
+MOST_SHOWN = 200  # characters of the strategy of a destroy that a short prompt shows
 FRAME = "frame"  # in output.txt of the style "frame": the function to complete
 Style = Literal["paper", "frame"]
 ShowDestroy = Literal["strategy", "source", "both"]
@@ -328,12 +330,18 @@ class Templates:
     def _fill(self, file: str, /, **values: str) -> str:
         return Template(self.texts[file]).substitute(values).strip("\n")
 
+    @property
+    def _framed(self) -> bool:
+        """Whether prompts are short, with a frame to complete."""
+        return any(self.texts.get(f"frame-{role}.txt") for role in ROLES)
+
     def _shown(self, program: Program, how: ShowDestroy) -> str:
-        return self._fill(
-            f"shown-{how}.txt",
-            strategy=_strategy(program),
-            source=program.source.strip("\n"),
-        )
+        strategy, source = _strategy(program), program.source.strip("\n")
+        if self._framed:
+            if how == "both" and _flat(strategy) in _flat(source):  # it is the docstring
+                how = "source"
+            strategy = _first_sentence(strategy)
+        return self._fill(f"shown-{how}.txt", strategy=strategy, source=source)
 
     def _check(
         self, role: Role, form: str, parents: Sequence[Program], destroy: Program | None
@@ -358,6 +366,16 @@ class Templates:
 
 def _strategy(program: Program) -> str:
     return program.strategy or "(none given)"
+
+
+def _flat(text: str) -> str:
+    return " ".join(text.split())
+
+
+def _first_sentence(text: str) -> str:
+    """The first sentence of a text, cut at MOST_SHOWN characters."""
+    first, dot, _ = _flat(text).partition(". ")
+    return textwrap.shorten(first + dot.strip(), MOST_SHOWN, placeholder=" ...")
 
 
 def _frames(problem: Problem) -> dict[str, tuple[str, str]]:

@@ -1,0 +1,20 @@
+"""Words of settings that more than one module knows."""
+
+EMBEDDED = "embedded"  # the model that ships
+NOVICE = "novice"  # the same model, taught plain programs and single steps away from them
+OWN_MODELS = (EMBEDDED, NOVICE)  # models of the package, by name
+ENDPOINT = "openai"  # the generator that asks an OpenAI-compatible endpoint
+VLLM = "vllm"  # the generator that samples from a vLLM server and trains its adapters
+LEARNERS = ("model", VLLM)  # generators whose model can learn
+WITH_MODEL = (*LEARNERS, ENDPOINT)  # generators that `model` is for
+STORED = ".spo.npz"  # how a file of instances of any problem ends
+SHIPPED = "shipped"  # the name of the pair that comes with a problem
+KIT = "lns"  # the module by which programs import the kit of a problem
+SPO = "spo"  # the method of the paper; the others are its baselines and train no model
+FRAMEWORKS = ("openevolve", "shinka")  # for which `spo task` writes a folder
+# What a score depends on, and what the system message of such a folder says.
+TASK_SETTINGS = (
+    "seed", "workers", "on", "distances", "capacity", "utility", "evaluator", "ray_address", "size",
+    "instances", "rollouts", "steps", "cpu_seconds", "work", "memory_mb", "on_invalid",
+    "unsafe_sandbox", "kit", "state", "prompts",
+)  # fmt: skip

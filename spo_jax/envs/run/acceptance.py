@@ -1,0 +1,53 @@
+"""Acceptance rules of searches: whether a candidate becomes the current solution, by their costs.
+
+A rule is a function `rule(cost, current, lowest, progress) -> bool`: costs of the candidate, of the
+current solution and of the best one so far, and the share of the budget that is used up, from 0 to
+1. ACCEPTANCES makes those of `spo solve`; the paper accepts what is not worse.
+"""
+
+from collections.abc import Callable
+from math import exp
+
+Rule = Callable[[float, float, float, float], bool]
+COOLED = 0.01  # the last temperature as a fraction of the first
+
+
+def improving(cost: float, current: float, lowest: float, progress: float) -> bool:
+    """Not worse than the current solution: the paper's rule."""
+    return cost <= current
+
+
+def annealing(first: float, luck: Callable[[], float]) -> Rule:
+    """Simulated annealing: a solution that is worse by d with probability exp(-d / T).
+
+    T falls from `first` to COOLED of it, by the same factor in every equal share of the budget.
+    """
+
+    def accept(cost: float, current: float, lowest: float, progress: float) -> bool:
+        worse = cost - current
+        return worse <= 0 or annealed(worse, first * COOLED**progress, luck)
+
+    return accept
+
+
+def annealed(worse: float, temperature: float, luck: Callable[[], float]) -> bool:
+    """Metropolis' rule for a solution that is worse by so much."""
+    return temperature > 0 and luck() < exp(-worse / temperature)
+
+
+def record_to_record(first: float, luck: Callable[[], float]) -> Rule:
+    """Less than a threshold above the best (Dueck, 1993), which falls from `first` to 0."""
+
+    def accept(cost: float, current: float, lowest: float, progress: float) -> bool:
+        return cost <= current or cost < lowest + first * (1.0 - progress)
+
+    return accept
+
+
+# name: the rule's maker, of its first temperature or threshold and a source of numbers in [0, 1),
+# and the default of the former, in mean edges of the start (its cost / the instance's size).
+ACCEPTANCES: dict[str, tuple[Callable[[float, Callable[[], float]], Rule], float]] = {
+    "improving": (lambda first, luck: improving, 0.0),
+    "annealing": (annealing, 0.3),
+    "record-to-record": (record_to_record, 2.0),
+}

@@ -1,0 +1,34 @@
+"""The system message that tells another framework's model what a pair is and how it is scored."""
+
+from importlib import resources
+from string import Template
+
+from spo_jax.frameworks.scoring import Scorer
+from spo_jax.search.writing.joint import contracts, rules
+from spo_jax.search.writing.prompts import Templates
+
+UTILITIES = {
+    "improvement": "the share of the first solution's cost that the search takes off",
+    "anytime": "the share of the first solution's cost that is taken off, averaged over the steps",
+}
+
+
+def system_message(scorer: Scorer) -> str:
+    """Both contracts of the problem, the rules of the language, the form of the file, the score.
+
+    The settings of `generator` say what contracts offer (kit, state, prompts). Of the instances it
+    has the number alone. Raises InputError for a wrong folder of prompts.
+    """
+    config, problem = scorer.config, scorer.problem
+    templates = Templates.read(config.generator.prompts, problem, config.generator.kit != "none")
+    text = resources.files(__package__).joinpath("brief.txt").read_text("utf-8")
+    utility = config.evaluation.utility
+    task = Template(text).substitute(
+        utility=UTILITIES.get(utility, f"what {utility} makes of the search"),
+        instances=len(scorer.instances),
+        rollouts=config.evaluation.rollouts,
+        steps=config.evaluation.steps,
+        failed=f"{scorer.failed:g}",
+    )
+    parts = contracts(templates, problem.name, config.generator.state), rules(templates), task
+    return "\n\n".join(part.strip("\n") for part in parts) + "\n"

@@ -1,0 +1,1 @@
+"""Methods of the field on the same parts as SPO: one file each, with `one_round`."""

@@ -1,0 +1,185 @@
+"""Gaps: how many per cent the costs of pairs are above what the instances are known to cost.
+
+The gap of a pair is the mean over the instances and their rollouts. An instance without a reference
+is measured from the best cost that the run has seen, until then for the display of a round, in all
+for the tables of a run. Nothing here can change a run.
+"""
+
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from statistics import median
+from typing import Any
+
+import numpy as np
+
+from spo_jax.envs.gaps import reference_gap
+from spo_jax.envs.report.reference_files import Row
+from spo_jax.runs.records import ReferenceRecord
+from spo_jax.runs.references import Found
+from spo_jax.search.rounds import RESPONSE, Digests, Played, Round
+
+SEEN = "the best cost that this run has seen"
+_SO_FAR = "that this run has seen so far"
+Costs = Sequence[float]  # [I * S], the rollouts of an instance side by side
+
+
+class ReferenceCosts:
+    """What costs are measured from. known: [I] references, NaN where there is none."""
+
+    def __init__(self, known: Sequence[float]):
+        self.known = np.asarray(known, dtype=np.float64)
+        self._seen = np.full(len(self.known), np.nan)
+
+    @property
+    def costs(self) -> np.ndarray:
+        """[I] float64: the references, else the lowest costs that were seen, else NaN."""
+        return np.where(np.isnan(self.known), self._seen, self.known)
+
+    def see(self, costs: Costs) -> None:
+        """Take notice of what a pair cost."""
+        if len(costs):
+            self._seen = np.fmin(self._seen, np.reshape(costs, (len(self.known), -1)).min(axis=1))
+
+    def gap(self, costs: Costs) -> float:
+        """The mean gap in per cent.
+
+        NaN without costs, and where an instance has nothing to be measured from that is positive.
+        """
+        if not len(costs) or not len(self.known):
+            return math.nan
+        gaps = reference_gap(np.reshape(costs, (len(self.known), -1)), self.costs[:, None])
+        return math.fsum(gaps.ravel()) / gaps.size
+
+
+def middle(gaps: Iterable[float]) -> float:
+    """The median of the gaps that are known, NaN without any."""
+    finite = [gap for gap in gaps if not math.isnan(gap)]
+    return median(finite) if finite else math.nan
+
+
+@dataclass(frozen=True)
+class RoundGaps:
+    """Where a run stands after a round, in per cent, NaN where it is not known.
+
+    best: the gap of the best pair so far. medians: of each round's new pairs, this one's last.
+    said: what the gaps are measured from, in the first one of a session; else "".
+    """
+
+    best: float = math.nan
+    medians: tuple[float, ...] = ()
+    said: str = ""
+
+    @property
+    def median(self) -> float:
+        return self.medians[-1] if self.medians else math.nan
+
+
+class GapTracker:
+    """The gaps of a run for its display, one round after the other.
+
+    digests: of the training instances. found: their references. earlier: the pairs of each of the
+    rounds before one that have costs, or None for a run that keeps none and so has no gaps. The
+    first round that is over asks for both.
+    """
+
+    def __init__(
+        self,
+        digests: Sequence[str],
+        found: Callable[[], Found],
+        earlier: Callable[[int], Mapping[int, Sequence[Played]] | None],
+    ):
+        self._digests, self._found, self._earlier = digests, found, earlier
+        self._base: ReferenceCosts | None = None
+        self._paid: dict[Digests, Costs] = {}
+        self._medians: list[float] = []
+
+    def __call__(self, done: Round) -> RoundGaps:
+        """After a round that was committed."""
+        said = ""
+        if self._base is None:
+            earlier = self._earlier(done.number)
+            if earlier is None:
+                return RoundGaps()
+            found = self._found()
+            rows = [found.rows.get(digest) for digest in self._digests]
+            self._base = ReferenceCosts([math.nan if row is None else row.cost for row in rows])
+            said = sentence(rows, found.remark)
+            for pairs in earlier.values():
+                self._add(self._base, pairs)
+        self._add(self._base, done.pairs)
+        best = math.nan
+        if done.best is not None:
+            pair = done.best.pair
+            best = self._base.gap(self._paid.get((pair.destroy.digest, pair.repair.digest), ()))
+        return RoundGaps(best, tuple(self._medians), said)
+
+    def _add(self, base: ReferenceCosts, pairs: Sequence[Played]) -> None:
+        for each in pairs:
+            base.see(each.costs)
+            self._paid[each.digests] = each.costs
+        new = (base.gap(each.costs) for each in pairs if each.kind == RESPONSE)
+        self._medians.append(middle(new))
+
+
+def sentence(rows: Sequence[Row | None], remark: str = "") -> str:
+    """What the gaps of a run are measured from. rows: references of the training instances."""
+    proven = sum(row is not None and row.certified for row in rows)
+    unknown = sum(row is None for row in rows)
+    others = len(rows) - proven - unknown
+    counts = [
+        f"{count} {one if count == 1 else many}"
+        for count, one, many in (
+            (proven, "proven optimum", "proven optima"),
+            (others, "best known cost", "best known costs"),
+            (unknown, f"best cost {_SO_FAR}", f"best costs {_SO_FAR}"),
+        )
+        if count
+    ]
+    why = f" ({remark})" if remark and unknown else ""
+    return f"Gaps of the training instances are to {' and '.join(counts)}{why}"
+
+
+class Measured:
+    """The gaps in the tables of a run.
+
+    manifest, rows, training: its instances, the references in its folder by digest, and what its
+    pairs cost in training.
+    """
+
+    def __init__(
+        self,
+        manifest: Mapping[str, Any],
+        rows: Mapping[str, Row],
+        training: Mapping[Digests, Costs],
+    ):
+        self._paid = training
+        instances = (manifest.get("instances") or ()) if training else ()
+        self._base = ReferenceCosts(_costs(instances, rows))
+        for costs in training.values() if instances else ():
+            self._base.see(costs)
+        self._validation = ReferenceCosts(_costs(manifest.get("validation") or (), rows))
+        self.references = [
+            ReferenceRecord(
+                each["name"], each["size"], float(cost), *_who(rows.get(each["digest"]))
+            )
+            for each, cost in zip(instances, self._base.costs, strict=True)
+        ]
+
+    def gap(self, pair: Digests) -> float:
+        """The gap of a pair in training, NaN without its costs."""
+        return self._base.gap(self._paid.get(pair, ()))
+
+    def validated(self, costs: Costs) -> float:
+        """The gap of a pair's costs in validation, NaN unless every instance has a reference."""
+        return self._validation.gap(costs)
+
+
+def _costs(instances: Sequence[Mapping[str, Any]], rows: Mapping[str, Row]) -> list[float]:
+    found = [rows.get(each["digest"]) for each in instances]
+    return [math.nan if row is None else row.cost for row in found]
+
+
+def _who(row: Row | None) -> tuple[bool, str]:
+    """Whether a reference is proven, and its source."""
+    return (False, SEEN) if row is None else (row.certified, row.source)

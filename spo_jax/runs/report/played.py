@@ -1,0 +1,272 @@
+"""The best pair at work: rollouts on validation instances, single steps, and removals by state.
+
+Programs run in the sandbox as ever, with seeds of the run, so the same run gives the same numbers.
+"""
+
+import math
+import random
+import re
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from spo_jax.envs.gaps import reference_gap
+from spo_jax.envs.problem import Instance, Problem, Solution
+from spo_jax.envs.problems import get_problem
+from spo_jax.envs.report.baselines import get_baseline
+from spo_jax.envs.run.evaluator import LOCAL, RAY
+from spo_jax.envs.run.local import LocalEvaluator
+from spo_jax.envs.run.observation import shown_with
+from spo_jax.envs.run.onestep import Step, take_step
+from spo_jax.errors import InputError, SpoError
+from spo_jax.program import ROLES, Pair, Program, Role
+from spo_jax.runs.references import kept
+from spo_jax.runs.report.text import arguments, reads_state
+from spo_jax.runs.run import ProgramRecord, Run
+from spo_jax.search.instances import training_instances, validation_instances
+
+STATES = (0, 1, 2, 5, 10, 20, 50)
+DRAWS = 3  # removals that a number by state is the mean of
+MOST_PROGRAMS, MOST_INSTANCES, LARGEST = 4, 4, 500
+STEPS, FRAMES = 40, 9  # of the walk, and the steps of it that are shown
+
+
+@dataclass(frozen=True)
+class Frame:
+    """A step of the walk. before, after: costs; accepted: whether the search went on from it."""
+
+    number: int
+    solution: Solution
+    step: Step
+    before: float
+    state: int
+    accepted: bool
+
+
+@dataclass(frozen=True)
+class ByState:
+    """What a program does in each of STATES, from one solution; means, NaN where it failed.
+
+    values: how much a destroy removes; of a repair the cost of what it makes, in percent above the
+    cost before. alike: how much of what a destroy removes the same draw removes in state 0
+    (Jaccard); of a repair the share of draws with the same solution as in state 0.
+    """
+
+    name: str
+    reads: bool
+    values: tuple[float, ...]
+    alike: tuple[float, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Played:
+    """curves: [I, T+1] J so far by step on the validation instances. gap: percent above their
+    references at the end, NaN without. alns: J of the classical baseline with as many steps, NaN
+    without. frames: of a walk on `instance` that ends with `final`; stopped: why it was cut short.
+    """
+
+    problem: Problem
+    curves: np.ndarray
+    gap: float
+    alns: float
+    instances: tuple[str, ...]
+    instance: Instance
+    frames: tuple[Frame, ...]
+    start: Solution
+    final: Solution
+    stopped: str
+    destroys: tuple[ByState, ...]
+    repairs: tuple[ByState, ...]
+
+    @property
+    def size(self) -> int:
+        return self.instance.size
+
+    @property
+    def unit(self) -> str:
+        return self.problem.unit
+
+
+def play(run: Run) -> Played | str:
+    """The run's best pair at work, or in one sentence why that cannot be shown."""
+    if run.best is None:
+        return "The pair was not played, because no pair of this run has been valid."
+    if run.config.evaluation.evaluator not in (LOCAL, RAY):
+        return (
+            "The pair was not played, because the run has an evaluator of its own, "
+            f"{run.config.evaluation.evaluator}."
+        )
+    try:
+        problem = get_problem(run.config.problem)
+        validation = _small(validation_instances(run.config, problem))
+        training = _small(training_instances(run.config, problem))
+        if not validation or not training:
+            return (
+                f"The pair was not played: every instance has more than {LARGEST} {problem.unit}."
+            )
+        return _play(run, problem, validation, training[0], run.best.pair)
+    except SpoError as error:
+        return f"The pair was not played: {error}."
+
+
+def _small(instances: list[Instance]) -> list[Instance]:
+    return [each for each in instances if each.size <= LARGEST][:MOST_INSTANCES]
+
+
+def _play(
+    run: Run, problem: Problem, validation: list[Instance], instance: Instance, pair: Pair
+) -> Played:
+    config = run.config
+    steps = config.evaluation.validation_steps
+    with LocalEvaluator(
+        problem,
+        1,
+        seed=config.seed,
+        cpu_seconds=config.evaluation.cpu_seconds,
+        memory_mb=config.evaluation.memory_mb,
+        on_invalid=config.evaluation.on_invalid,
+        shown=shown_with(config.generator.state),
+        unsafe=config.evaluation.unsafe_sandbox,
+        kit=config.generator.kit != "none",
+    ) as evaluator:
+        rollouts = evaluator.run([pair], validation, seeds=(0,), steps=steps, fail_fast=False)
+        cost = rollouts.best_cost[0, :, 0]
+        curves = (cost[:, :1] - cost) / cost[:, :1]
+        start = problem.rules(instance.seen()).start(random.Random(config.seed))
+        frames, final, stopped = _walk(evaluator, pair, instance, start, config.generator.state)
+        lost = bool(stopped) and not frames  # the repair fails, with whichever destroy
+        by_state = [
+            () if lost else _by_state(run, evaluator, instance, final, role) for role in ROLES
+        ]
+    known = kept(run.path)
+    references = [
+        known[each.digest].cost if each.digest in known else each.reference or math.nan
+        for each in validation
+    ]
+    gaps = reference_gap(cost[:, -1], np.array(references))
+    gap = float(np.nanmean(gaps)) if np.isfinite(gaps).any() else math.nan
+    valid = np.flatnonzero(np.isfinite(cost[:, -1]))
+    alns = _alns(problem, [validation[i] for i in valid], steps, cost[valid, 0])
+    names = tuple(each.name for each in validation)
+    return Played(
+        problem, curves, gap, alns, names, instance, frames, start, final, stopped, *by_state
+    )
+
+
+def _walk(
+    evaluator: LocalEvaluator, pair: Pair, instance: Instance, current: Solution, state: bool
+) -> tuple[tuple[Frame, ...], Solution, str]:
+    """Single steps of the search from a solution: those that improved first, in their order."""
+    problem = evaluator.problem
+    cost, since = problem.cost(instance, current), 0
+    taken = []
+    stopped = ""
+    for k in range(STEPS):
+        try:
+            step = take_step(evaluator, pair, instance, current, since if state else 0, seed=k)
+        except InputError as error:
+            stopped = f"The search that is drawn ended at step {k + 1}: {error}."
+            break
+        accepted = step.cost <= cost
+        taken.append(Frame(k + 1, current, step, cost, since, accepted))
+        since = 0 if step.cost < cost else since + 1
+        if accepted:
+            current, cost = step.candidate, step.cost
+    improving = [each for each in taken if each.step.cost < each.before][:FRAMES]
+    shown = improving or taken[:FRAMES]
+    return tuple(shown), current, stopped
+
+
+def _by_state(
+    run: Run, evaluator: LocalEvaluator, instance: Instance, solution: Solution, role: Role
+) -> tuple[ByState, ...]:
+    """The best pair's program of a role and some of the last population, each with the other half
+    of the pair; repairs with its destroy held in state 0, so that all of them get the same.
+    """
+    assert run.best is not None
+    best = run.best.pair
+    names = [run.names(best)[ROLES.index(role)]]
+    if run.rounds:
+        names += [member.name for member in run.populations[run.rounds, role]]
+    chosen: list[ProgramRecord] = [run.index[n] for n in dict.fromkeys(names) if n in run.index]
+    destroy = unmoved(best.destroy)
+    found = []
+    for each in chosen[:MOST_PROGRAMS]:
+        of_destroy = role == "destroy"
+        pair = Pair(each.program, best.repair) if of_destroy else Pair(destroy, each.program)
+        steps = [
+            [_step(evaluator, pair, instance, solution, z, draw) for draw in range(DRAWS)]
+            for z in STATES
+        ]
+        cost = evaluator.problem.cost(instance, solution)
+        measure = _size if of_destroy else partial(_change, cost)
+        canonical = _overlap if of_destroy else _same
+        values = tuple(_mean([measure(one) for one in row]) for row in steps)
+        alike = tuple(
+            _mean([canonical(one, first) for one, first in zip(row, steps[0], strict=True)])
+            for row in steps
+        )
+        found.append(ByState(each.name, reads_state(role, each.source), values, alike))
+    return tuple(found)
+
+
+def unmoved(destroy: Program) -> Program:
+    """The same destroy, always shown state 0; itself where its function is not found."""
+    names = arguments("destroy", destroy.source)
+    if len(names) < 2:
+        return destroy
+    inner = re.sub(r"^def destroy\(", "def shown_nothing(", destroy.source, flags=re.MULTILINE)
+    passed = ", ".join([*names[:-2], "0", names[-1]])
+    outer = f"def destroy({', '.join(names)}):\n    return shown_nothing({passed})\n"
+    return replace(destroy, source=f"{inner.rstrip()}\n\n\n{outer}")
+
+
+def _step(
+    evaluator: LocalEvaluator, pair: Pair, instance: Instance, solution: Solution, z: int, seed: int
+) -> Step | None:
+    """None for a pair that fails at this step."""
+    try:
+        return take_step(evaluator, pair, instance, solution, z, seed)
+    except InputError:
+        return None
+
+
+def _size(step: Step | None) -> float:
+    return len(step.removed) if step else math.nan
+
+
+def _change(cost: float, step: Step | None) -> float:
+    """Percent of the cost before."""
+    return 100 * (step.cost - cost) / cost if step and cost else math.nan
+
+
+def _overlap(one: Step | None, other: Step | None) -> float:
+    """Jaccard index of what two steps remove."""
+    if not one or not other:
+        return math.nan
+    mine, its = set(one.removed), set(other.removed)
+    return len(mine & its) / len(mine | its)
+
+
+def _same(one: Step | None, other: Step | None) -> float:
+    return float(one.candidate == other.candidate) if one and other else math.nan
+
+
+def _mean(values: list[float]) -> float:
+    return sum(values) / len(values)
+
+
+def _alns(problem: Problem, instances: list[Instance], steps: int, start: np.ndarray) -> float:
+    """J of the problem's classical ALNS from the pair's starting costs, NaN where it has none."""
+    if "alns" not in problem.baselines or not instances:
+        return math.nan
+    try:
+        heuristic: Any = get_baseline("alns", problem)
+    except SpoError:  # a package is not installed
+        return math.nan
+    if not heuristic.takes_steps:
+        return math.nan
+    costs = [problem.cost(each, heuristic.solve(each, 0, steps=steps)) for each in instances]
+    return float(np.mean((start - np.array(costs)) / start))

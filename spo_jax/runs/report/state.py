@@ -1,0 +1,69 @@
+"""The page of the state: who reads steps_since_improvement, and what they do with it."""
+
+from collections import defaultdict
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from spo_jax.runs.report.figures import Figures
+from spo_jax.runs.report.played import STATES, ByState, Played
+from spo_jax.runs.report.text import number, reads_state
+from spo_jax.runs.run import Run
+
+
+def page(run: Run, played: Played | str, figures: Figures) -> dict[str, Any]:
+    """The share of programs that read the state by round, and what was measured by state.
+
+    played: or why nothing was measured.
+    """
+    if not run.programs:
+        return {"missing": "There are no programs that could read the state."}
+    counted: dict[tuple[str, int], list[bool]] = defaultdict(list)
+    for each in run.programs:
+        counted[each.role, each.round].append(reads_state(each.role, each.source))
+    rounds = np.arange(1, run.rounds + 1)
+    series, total = [], []
+    for role in ("destroy", "repair"):
+        values = [counted[role, int(k)] for k in rounds]
+        series.append((f"{role}s", np.array([np.mean(v) if v else np.nan for v in values])))
+        everyone = [each for (of, _), found in counted.items() if of == role for each in found]
+        if everyone:
+            total.append(
+                f"{sum(everyone):,} of {len(everyone):,} {role}s ({np.mean(everyone):.0%})"
+            )
+    picture = figures.lines(rounds, series, "Share that reads the state, by round", percent=True)
+    shown = "" if run.config.generator.state else (
+        "This run hides the state: programs see 0 at every step."
+    )  # fmt: skip
+    found = {"total": total, "picture": picture, "states": STATES, "note": shown}
+    if isinstance(played, str):
+        return found | {"unmeasured": played}
+    if not played.destroys:
+        why = played.stopped or "There is no destroy to take steps with."
+        return found | {"unmeasured": f"What programs do by state was not measured. {why}"}
+    removal = (
+        f"What destroys remove by state: how many of {played.size} {played.unit}, and below it how "
+        "much of that the same draw removes in state 0"
+    )
+    repair = (
+        "What repairs make of equal removals by state: percent above the cost before the step, "
+        "and below it the share of draws with the same solution as in state 0"
+    )
+    tables = [(removal, _rows(played.destroys, 1)), (repair, _rows(played.repairs, 2))]
+    return found | {"tables": tables}
+
+
+def _rows(programs: Sequence[ByState], digits: int) -> list[Any]:
+    """Of each program its name, whether it reads the state, and its numbers by state."""
+    return [
+        (row.name, row.reads, [(number(v, digits), _level(v, row.values)) for v in row.values],
+         [number(v, 2) for v in row.alike])
+        for row in programs
+    ]  # fmt: skip
+
+
+def _level(value: float, row: tuple[float, ...]) -> int:
+    """Percent of the row's largest, for the bar behind the number."""
+    most = max((each for each in row if np.isfinite(each)), default=0.0)
+    return round(100 * max(value, 0.0) / most) if most > 0 and np.isfinite(value) else 0

@@ -1,0 +1,1 @@
+"""Sampling: answers of the generator, with what reads, gates and mends them."""

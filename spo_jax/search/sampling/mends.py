@@ -1,0 +1,41 @@
+"""What becomes of answers that go back to the model: `search.sampling.mending` makes these."""
+
+from dataclasses import dataclass
+
+from spo_jax.program import Completion, Program, Prompt
+
+AGAIN = "answer {}: "  # how the reasons of further answers begin
+COPY = "copy"  # of an answer whose program is a parent's, but for names, comments and layout
+
+
+@dataclass(frozen=True, eq=False)
+class Attempt:
+    """A further answer, after what was wrong with the one before.
+
+    prompt: its last turn has the answer before and what was wrong. status: what is wrong with this
+    one: "unparsable", the label of a Status, or "copy"; "" if nothing is. program: None for an
+    answer without one.
+    """
+
+    prompt: Prompt
+    completion: Completion
+    program: Program | None = None
+    status: str = ""
+
+
+@dataclass(frozen=True, eq=False)
+class Mend:
+    """What became of an answer that was nearly right.
+
+    status: what was wrong with it, as an attempt's. attempts: none where the conversation did not
+    fit into the context.
+    """
+
+    status: str
+    attempts: tuple[Attempt, ...] = ()
+
+    @property
+    def program(self) -> Program | None:
+        """The program that took the original's place."""
+        last = self.attempts[-1] if self.attempts else None
+        return last.program if last and not last.status else None
