@@ -227,6 +227,11 @@ class LearningSettings(Group):
     learning_credit: Text | None = rare(
         None, "credit scheme of the update alone, while credit selects programs (none: the same)"
     )
+    copies: Literal["earn", "unpaid"] = rare(
+        "earn",
+        "what an answer with the program of one of its parents teaches: its credit, as any other, "
+        "or nothing",
+    )
     lora_rank: int = setting(16, "rank of the adapters", 1, 4096)
     lora_alpha: float = rare(32.0, "adapters count alpha / rank times", 0.001, 1e6)
     lora_targets: Text = rare(

@@ -9,6 +9,9 @@ mended program does. "sample": as "original", and the further answers to the ori
 are a group of their own, each a sample of the conversation that it answered. Their advantages are
 relative to this group's mean, so a group needs two of them.
 
+A model that repeats a parent earns what the parent is worth, and learns to do so. With the setting
+`copies` "unpaid" such answers are left out.
+
 What counts as a sample is the credit's (`spo_jax.search.credit.types.Samples`). "programs": the
 answers of a context, as in the paper. "pairs": a destroy is a sample of its context once for each
 of its pairs, with that pair's follower credit. "one-group": so it is, and the repairs of these
@@ -28,10 +31,11 @@ from spo_jax.search.credit import Credits
 from spo_jax.search.credit.types import Samples
 from spo_jax.search.payoffs import Table
 from spo_jax.search.rounds import Answers, Played
-from spo_jax.search.sampling.mends import COPY
+from spo_jax.search.sampling.mends import COPY, is_copy
 
 _NO_FAULT = (COPY, Status.HOST_FAULT.label)
 Mended = Literal["original", "inherit", "sample"]
+Copies = Literal["earn", "unpaid"]
 Earned = dict[str, float]  # by a program's digest
 Failing = Callable[[Program], bool]  # whether a program without a credit failed by its own fault
 
@@ -44,6 +48,8 @@ def leader_groups(
     table: Table,
     mended: Mended = "original",
     samples: Samples = "programs",
+    *,
+    copies: Copies = "earn",
 ) -> list[Group]:
     """One group per destroy context, then those of mended answers, if these are samples; samples of
     one program have the same credit.
@@ -61,7 +67,7 @@ def leader_groups(
     pairs = None
     if samples != "programs":
         pairs = {d.digest: credits.follower[i] for i, d in enumerate(destroys)}
-    groups = [_group(answers, earned, failed, mended, pairs) for answers in leaders]
+    groups = [_group(answers, earned, failed, mended, copies, pairs) for answers in leaders]
     if mended == "sample":
         groups += _of_mends([(answers, earned, failed) for answers in leaders])
     return groups
@@ -76,6 +82,8 @@ def follower_groups(
     mended: Mended = "original",
     samples: Samples = "programs",
     leaders: Sequence[Answers] = (),
+    *,
+    copies: Copies = "earn",
 ) -> list[Group]:
     """One group per repair context, then those of mended answers, if these are samples.
 
@@ -92,7 +100,7 @@ def follower_groups(
             return table.verdict(destroy, program).role == "repair"
 
         for answers in row:
-            group = _group(answers, earned, failed, mended)
+            group = _group(answers, earned, failed, mended, copies)
             if pools is not None:
                 own = {(destroy.digest, each.digest) for each in answers.programs if each}
                 others = [value for pair, value in pools[destroy.digest].items() if pair not in own]
@@ -132,6 +140,7 @@ def _group(
     earned: Earned,
     failed: Failing,
     how: Mended,
+    copies: Copies,
     pairs: Mapping[str, np.ndarray] | None = None,
 ) -> Group:
     """An answer without a program, with one that the gate refused, or with one that failed its
@@ -146,6 +155,8 @@ def _group(
             credit, fault = math.nan, mend.status != COPY
         elif program is None:
             credit, fault = math.nan, i not in answers.unjudged
+        elif copies == "unpaid" and is_copy(program, answers.prompt.parents):
+            credit, fault = math.nan, False
         else:
             credit = earned.get(program.digest, math.nan)
             fault = math.isnan(credit) and failed(program)

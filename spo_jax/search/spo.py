@@ -129,9 +129,10 @@ def one_round(
     # Lines 12-13: credits by generation context (eq:grpo-advantage), and the update (eq:grpo).
     played = (destroys, responses, learned_from, table)
     how = (config.learning.mended, samples_of(parts.learning_credit or parts.credit))
+    copies = config.learning.copies
     groups: dict[Role, list[Group]] = {
-        "destroy": leader_groups(leaders, *played, *how),
-        "repair": follower_groups(followers, *played, *how, leaders),
+        "destroy": leader_groups(leaders, *played, *how, copies=copies),
+        "repair": follower_groups(followers, *played, *how, leaders, copies=copies),
     }
     with ThreadPoolExecutor(1) as other:
         learned = other.submit(_learn, parts, groups)

@@ -11,7 +11,7 @@ from spo_fakes import Generator, member, number_in, play, small
 
 from spo_jax.envs.problems import get_problem
 from spo_jax.errors import InputError
-from spo_jax.program import Completion, Prompt
+from spo_jax.program import Completion, Program, Prompt
 from spo_jax.program.grammar.base import MUTATIONS
 from spo_jax.search.contexts import PromptMaker
 from spo_jax.search.credit import Credits
@@ -155,6 +155,27 @@ def test_a_failure_is_the_fault_of_who_is_named():
     nothing = Credits(np.full(6, np.nan), np.full((6, 2), np.nan))
     [group] = leader_groups([asked], destroys, responses, nothing, Table())
     assert group.failed.tolist() == expected
+
+
+def test_a_parents_program_earns_its_credit_or_is_left_out():
+    source = "def {0}(dist, tour, steps, rng):\n    {1}return tour, []\n"
+    for role, groups_of in (("destroy", leader_groups), ("repair", follower_groups)):
+        parent = Program(role, source.format(role, ""))
+        copy = Program(role, source.format(role, "# As before.\n    "))
+        other = Program(role, source.format(role, "tour = tour[1:]\n    "))
+        leader = Program("destroy", "its destroy")
+        prompt = Prompt("tsp", role, "x", "", parents=(parent,), destroy=leader)
+        answers = Answers(prompt, tuple(map(Completion, "abc")), (copy, other, parent))
+        credits = Credits(np.array([3.0, 2.0, 4.0]), np.array([[3.0, 2.0, 4.0]]))
+        programs = [copy, other, parent]
+        if role == "destroy":
+            played = ([answers], programs, [()] * 3, credits, None)
+        else:
+            played = ([[answers]], [leader], [programs], credits, None)
+        [paid], [unpaid] = groups_of(*played), groups_of(*played, copies="unpaid")
+        np.testing.assert_array_equal(paid.credits, [3, 2, 4])
+        np.testing.assert_array_equal(unpaid.credits, [np.nan, 2, np.nan])
+        assert not unpaid.failed.any()  # so that no failure_penalty is paid for them
 
 
 # --- forms ----------------------------------------------------------------------------------------

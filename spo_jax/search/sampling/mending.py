@@ -13,18 +13,16 @@ generator depend on the run's seed, the round, the role and the part, and on no 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
 from pathlib import Path
 
 from spo_jax.envs.problem import Instance
 from spo_jax.envs.run.evaluator import require_rollouts
 from spo_jax.envs.run.rollouts import Failed, Refusal, Status
 from spo_jax.program import Completion, Pair, Program, Prompt, load_pair
-from spo_jax.program.equivalence import canonical
 from spo_jax.search.parts import Parts
 from spo_jax.search.rounds import UNPARSABLE, Answers, Failure
 from spo_jax.search.sampling.gating import Fault, Place, failed, gated
-from spo_jax.search.sampling.mends import AGAIN, COPY, Attempt, Mend
+from spo_jax.search.sampling.mends import AGAIN, COPY, Attempt, Mend, is_copy
 from spo_jax.seeding import derive
 
 TRIAL_STEPS = 20  # at most; in fewer a program that prepares a lot would use up its CPU time
@@ -107,7 +105,7 @@ class Mending:
             wrong[place] = why
             answers[place[0]] = _with_program(answers[place[0]], place[1], None)
         for place, program in passed.items():
-            if place not in wrong and self._is_copy(place, program):
+            if place not in wrong and is_copy(program, self.prompts[place[0]].parents):
                 wrong[place] = Wrong(COPY, program=program)
         cases = [self._case(answers, place, why) for place, why in sorted(wrong.items())]
         cases = [case for case in cases if not _lost(case.completion)]
@@ -150,7 +148,7 @@ class Mending:
             program = found[i].programs[0]
             why = wrong.get(i, Wrong(""))
             another = not why.status and case.first.status == COPY
-            if another and program is not None and self._is_copy(case.place, program):
+            if another and program is not None and is_copy(program, prompt.parents):
                 why = Wrong(COPY, program=program)
             own = program if program is not None else why.program
             case.attempts.append(Attempt(prompt, given[i], own, why.status))
@@ -193,12 +191,6 @@ class Mending:
             most = self.parts.config.generator.max_new_tokens
             told += f"; it was cut off after {most} tokens, so write a shorter one"
         return Wrong(status, told)
-
-    def _is_copy(self, place: Place, program: Program) -> bool:
-        """Whether a program is that of a parent in its prompt."""
-        own = _likeness(program)
-        parents = self.prompts[place[0]].parents
-        return own is not None and any(own == _likeness(parent) for parent in parents)
 
     def _trials(
         self, answers: Mapping[int, Answers], programs: Mapping[Place, Program | None]
@@ -249,11 +241,6 @@ class Mending:
 def _with_program(answers: Answers, i: int, program: Program | None) -> Answers:
     programs = (*answers.programs[:i], program, *answers.programs[i + 1 :])
     return replace(answers, programs=programs)
-
-
-@lru_cache(1024)
-def _likeness(program: Program) -> tuple[object, ...] | None:
-    return canonical(program.source, program.role)
 
 
 def _lost(completion: Completion) -> bool:

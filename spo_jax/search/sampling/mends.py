@@ -1,8 +1,11 @@
 """What becomes of answers that go back to the model: `search.sampling.mending` makes these."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import lru_cache
 
 from spo_jax.program import Completion, Program, Prompt
+from spo_jax.program.equivalence import canonical
 
 AGAIN = "answer {}: "  # how the reasons of further answers begin
 COPY = "copy"  # of an answer whose program is a parent's, but for names, comments and layout
@@ -39,3 +42,14 @@ class Mend:
         """The program that took the original's place."""
         last = self.attempts[-1] if self.attempts else None
         return last.program if last and not last.status else None
+
+
+def is_copy(program: Program, parents: Iterable[Program]) -> bool:
+    """Whether a program is one of these, but for names, comments and layout."""
+    own = _likeness(program)
+    return own is not None and any(own == _likeness(parent) for parent in parents)
+
+
+@lru_cache(1024)
+def _likeness(program: Program) -> tuple[object, ...] | None:
+    return canonical(program.source, program.role)
