@@ -177,7 +177,8 @@ class GeneratorSettings(Group):
     )
     model: Text = volatile(
         EMBEDDED,
-        f"{', '.join(OWN_MODELS)}, the folder of a Qwen, or the name of a model at an endpoint",
+        f"{', '.join(OWN_MODELS)}, the folder or GGUF file of a Qwen, or the name of a model at an "
+        "endpoint",
     )
     temperature: float = setting(0.8, "sampling temperature", 0.01, 100.0)
     top_p: float = rare(0.95, "probability mass that is sampled from", 0.001, 1.0)

@@ -24,6 +24,7 @@ from spo_jax.constants import OWN_MODELS
 from spo_jax.errors import InputError, SpoError
 from spo_jax.generator import Streaming
 from spo_jax.program import ROLES, Completion, Group, Prompt, Role
+from spo_jax.rl import gguf
 from spo_jax.rl.batches import TokenGroup
 from spo_jax.rl.buckets import FEW, FINE, LARGE, Ladder
 from spo_jax.rl.checkpoint import Checkpoints
@@ -272,9 +273,9 @@ def ladder_of(model: Qwen3_5) -> Ladder:
 
 
 def model_folder(name: str) -> Path:
-    """The folder of a model: one of the package, by its name, or a named folder.
+    """The folder of a model: one of the package, by its name, a named folder, or a GGUF file's.
 
-    Raises InputError if it is missing.
+    Raises InputError if it is missing, and MissingExtra for a GGUF file without the package gguf.
     """
     if name in OWN_MODELS:
         try:
@@ -285,9 +286,12 @@ def model_folder(name: str) -> Path:
             ) from None
         return FOLDERS[name]
     folder = Path(name)
+    if folder.suffix == gguf.SUFFIX and not folder.is_dir():
+        return gguf.folder_of(folder)
     if not folder.is_dir():
         raise InputError(
-            f"model {name}: no such folder; name the folder of a Qwen, or {' or '.join(OWN_MODELS)}"
+            f"model {name}: no such folder; name the folder of a Qwen, its GGUF file, "
+            f"or {' or '.join(OWN_MODELS)}"
         )
     return folder
 
