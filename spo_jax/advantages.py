@@ -23,6 +23,17 @@ def centred(credits: Array) -> jax.Array:
 
 
 @jitted()
+def leave_one_out(credits: Array) -> jax.Array:
+    """A_i = C_i - mean of the group's others: centred credits times B / (B - 1) (Ahmadian et al.,
+    2024).
+
+    As `centred`; 0 for a credit that is alone.
+    """
+    count = jnp.sum(jnp.isfinite(credits), axis=-1, keepdims=True)
+    return centred(credits) * (count / jnp.maximum(count - 1, 1))
+
+
+@jitted()
 def standardised(credits: Array) -> jax.Array:
     """Centred credits over their standard deviation (Shao et al., 2024).
 

@@ -248,8 +248,13 @@ class LearningSettings(Group):
     ratio: Literal["sequence", "length-normalised", "token"] = rare(
         "sequence", "probability ratio of a whole answer, of its tokens' mean, or of each token"
     )
-    advantage: Literal["centred", "standardised"] | Own = rare(
-        "centred", "credits minus their group's mean, or also divided by its standard deviation"
+    advantage: Literal["centred", "standardised", "leave-one-out"] | Own = rare(
+        "centred",
+        "credits minus their group's mean, or also divided by its standard deviation, or minus the "
+        "mean of the others",
+    )
+    sample_weights: Literal["groups", "samples"] = rare(
+        "groups", "a role's groups count alike in an update, or its samples do"
     )
     failure_penalty: float | None = rare(
         None,
@@ -332,7 +337,10 @@ class VllmSettings(Group):
         1e6,
     )
     drift_warning: float = rare_volatile(
-        0.1, "log-probability per token, in nats, by which they differ when the log warns", 0.0, 1e6
+        0.03,
+        "log-probability per token, in nats, by which they differ when the log warns",
+        0.0,
+        1e6,
     )
     importance_cap: float | None = rare(
         None, "weigh samples by trainer over server, at most by this (none: alike)", 1e-6, 1e6

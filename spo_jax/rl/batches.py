@@ -45,7 +45,8 @@ def advantages_of(group: TokenGroup, config: GrpoConfig) -> np.ndarray:
 
 
 def select(groups: Sequence[TokenGroup], config: GrpoConfig, context: int) -> Selection:
-    """Advantages and weights of eq:grpo: the mean over groups of the mean over a group's samples.
+    """Advantages and weights of eq:grpo: the mean over groups of the mean over a group's samples,
+    or the mean over samples.
 
     Raises InputError for a usable sample longer than `context` tokens with its prompt.
     """
@@ -55,6 +56,7 @@ def select(groups: Sequence[TokenGroup], config: GrpoConfig, context: int) -> Se
     chosen = []
     for index, (group, values) in enumerate(zip(groups, found, strict=True)):
         size = int(np.isfinite(values).sum())
+        alike = size * counted if config.weights == "groups" else usable
         rows = []
         moved = np.isfinite(values) if config.refers else np.nan_to_num(values)
         for i in np.flatnonzero(moved).tolist():
@@ -68,7 +70,7 @@ def select(groups: Sequence[TokenGroup], config: GrpoConfig, context: int) -> Se
             rows.append(
                 WeightedSample(
                     index, prompt, group.completions[i], group.logprobs[i],
-                    float(values[i]), 1.0 / (size * counted),
+                    float(values[i]), 1.0 / alike,
                 )
             )  # fmt: skip
         apart = [[row] for row in rows] if len(group.prompts) else [rows] if rows else []

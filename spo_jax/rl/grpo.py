@@ -7,7 +7,7 @@ inside jit. A variant is a function with the signature of `centred` or `sequence
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import wraps
-from typing import Any
+from typing import Any, Literal
 
 import jax
 import jax.numpy as jnp
@@ -39,6 +39,7 @@ def _of_one(of_groups: Callable[[np.ndarray], jax.Array]) -> Advantage:
 
 
 centred, standardised = _of_one(shared.centred), _of_one(shared.standardised)
+leave_one_out = _of_one(shared.leave_one_out)
 
 
 def sequence(delta: jax.Array, mask: jax.Array) -> jax.Array:
@@ -77,7 +78,9 @@ def _own(name: str, found: Any) -> Advantage:
 
 
 ADVANTAGES: Registry[Advantage] = Registry(
-    "advantage", {"centred": centred, "standardised": standardised}, _own
+    "advantage",
+    {"centred": centred, "standardised": standardised, "leave-one-out": leave_one_out},
+    _own,
 )
 RATIOS: dict[str, LogRatio] = {
     "sequence": sequence, "length-normalised": length_normalised, "token": token
@@ -93,6 +96,8 @@ class GrpoConfig:
     sampled_at: temperature of the sampler's log-probabilities; None: the same.
     failure_penalty: None leaves failed samples out, as in the paper; a number gives them the
         group's lowest credit minus it.
+    weights: "groups", as in eq:grpo: a role's groups count alike, and within a group its usable
+        samples. "samples": all usable samples count alike.
     micro_batch: samples on a device at a time.
     share_prompts: compute a group's prompt once instead of once per sample; the same gradient.
     ladder: how lengths and groups are padded, so that few programs are compiled.
@@ -110,6 +115,7 @@ class GrpoConfig:
     clip: float = 0.2
     max_gradient_norm: float = 1.0
     weight_decay: float = 0.01
+    weights: Literal["groups", "samples"] = "groups"
     micro_batch: int = 3
     temperature: float = 0.8
     sampled_at: float | None = None

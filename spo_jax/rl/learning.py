@@ -202,6 +202,7 @@ def grpo_of(config: Settings) -> GrpoConfig:
         advantage=ADVANTAGES[config.learning.advantage],
         ratio=RATIOS[config.learning.ratio],
         failure_penalty=config.learning.failure_penalty,
+        weights=config.learning.sample_weights,
         share_prompts=config.learning.share_prompts,
         # A round is one step of the adapters that sampled it, and both samplers round differently.
         on_policy=True,

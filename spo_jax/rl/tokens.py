@@ -80,21 +80,30 @@ def _json(path: Path) -> dict[str, Any]:
 def _template(folder: Path, settings: dict[str, Any]) -> Any:
     """The folder's chat template, compiled as in transformers."""
     from jinja2 import TemplateError
-    from jinja2.ext import loopcontrols
+    from jinja2.ext import Extension, loopcontrols
     from jinja2.sandbox import ImmutableSandboxedEnvironment
 
     def refuse(message: str) -> None:
         raise TemplateError(message)
 
-    def as_json(value: Any, indent: int | None = None) -> str:
-        return json.dumps(value, ensure_ascii=False, indent=indent)
+    def as_json(value: Any, ensure_ascii: bool = False, **layout: Any) -> str:
+        return json.dumps(value, ensure_ascii=ensure_ascii, **layout)
+
+    class Generation(Extension):
+        """{% generation %}: the part that a trainer learns from, rendered as it stands."""
+
+        tags = {"generation"}  # noqa: RUF012  (jinja2 declares it so)
+
+        def parse(self, parser: Any) -> Any:
+            next(parser.stream)
+            return parser.parse_statements(("name:endgeneration",), drop_needle=True)
 
     path = folder / "chat_template.jinja"
     source = path.read_text("utf-8") if path.is_file() else settings.get("chat_template")
     if not isinstance(source, str):
         raise InputError(f"{folder} has no chat template: use an instruction-tuned model")
     environment = ImmutableSandboxedEnvironment(
-        trim_blocks=True, lstrip_blocks=True, extensions=[loopcontrols]
+        trim_blocks=True, lstrip_blocks=True, extensions=[loopcontrols, Generation]
     )
     environment.filters["tojson"] = as_json
     environment.globals["raise_exception"] = refuse

@@ -54,6 +54,14 @@ def test_standardised_advantages() -> None:
     np.testing.assert_allclose(got, [-1.0, -1.0, 1.0, 1.0])
 
 
+def test_leave_one_out_advantages() -> None:
+    config = GrpoConfig(advantage=grpo.leave_one_out)
+    got = advantages(np.array([1.0, 4.0, 7.0, np.nan]), NONE, ALL, config)
+    np.testing.assert_allclose(got, [1 - 5.5, 4 - 4, 7 - 2.5, np.nan])
+    got = advantages(np.array([1.0, np.nan, np.nan, np.nan]), NONE, ALL, config)
+    np.testing.assert_array_equal(got, [0.0, np.nan, np.nan, np.nan])
+
+
 def test_failed_samples_take_the_lowest_credit_minus_the_penalty() -> None:
     credits = np.array([4.0, 2.0, np.nan, np.nan])
     failed = np.array([False, False, True, False])  # the last has no credit for another reason

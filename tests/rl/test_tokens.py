@@ -142,6 +142,23 @@ def test_a_template_that_is_no_template(folder: Path, tmp_path: Path) -> None:
         Tokenizer.load(other)
 
 
+def test_templates_for_training_render(folder: Path, tmp_path: Path) -> None:
+    """As that of TRL for Qwen3.5: the part to learn from is marked, and JSON has a layout."""
+    hf = oracle("transformers")
+
+    source = (
+        "{% for m in messages %}{% generation %}{{ m | tojson(ensure_ascii=False, indent=2, "
+        "separators=(',', ':'), sort_keys=True) }}{% endgeneration %}\n{% endfor %}"
+    )
+    settings = {"chat_template": source, "eos_token": "<|im_end|>"}
+    other = changed(folder, tmp_path, chat_template=None, tokenizer_config=settings)
+    theirs = hf.AutoTokenizer.from_pretrained(other)
+    said = [{"role": "user", "content": "größer < 3"}]
+    expected = theirs.apply_chat_template(said, add_generation_prompt=True, tokenize=False)
+    found = Tokenizer.load(other)
+    assert found.decode(found.prompt("größer < 3")) == expected
+
+
 @pytest.mark.parametrize(
     ("source", "words"),
     [("{{ raise_exception('no system message') }}", "no system message"),

@@ -314,6 +314,21 @@ def test_samples_that_cannot_be_used_are_counted_and_change_nothing() -> None:
     assert metrics["gradient_norm"] == clean["gradient_norm"] > 0
 
 
+def test_groups_or_samples_count_alike() -> None:
+    """A group of two among one of four: each sample weighs a quarter and an eighth, or a sixth."""
+    groups = make_groups(2, 4)
+    few = np.where(np.arange(4) < 2, groups[1].credits, np.nan)
+    groups[1] = replace(groups[1], credits=few)
+    for config, weights in (
+        (GrpoConfig(), {0: 1 / 8, 1: 1 / 4}),
+        (GrpoConfig(weights="samples"), {0: 1 / 6, 1: 1 / 6}),
+    ):
+        found = {
+            row.group: row.weight for rows in select(groups, config, 8192).samples for row in rows
+        }
+        assert found == pytest.approx(weights)
+
+
 def test_without_an_advantage_there_is_no_step() -> None:
     runner = make(GrpoConfig())
     learner = runner.init(jax.random.key(0))
