@@ -72,7 +72,7 @@ def test_compiled_and_mapped_it_is_the_plain_call(name):
 
 @pytest.mark.parametrize(("place", "name"), enumerate(FORMULAS))
 def test_rows_that_fill_up_a_round_change_no_bit_and_compile_nothing(place, name):
-    """The fewest and the most of 1 to 7 rows, and one of those between: each is compiled to compare."""
+    """The fewest and the most of 1 to 7 rows and one between, as each is compiled to compare."""
     formula, whole = FORMULAS[name], rounds_of(rows=8, seed=3)
     of_one = replace(whole, sources=48)
     formula.of_round(of_one, 2)

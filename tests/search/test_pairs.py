@@ -201,7 +201,7 @@ def test_the_number_of_workers_changes_nothing(method):
     found = []
     for workers in (1, 2):
         config = small(
-            method=method, method_settings=settings.get(method, {}), rounds=1, size=8, steps=5
+            method=method, method_settings=settings.get(method, {}), pairs=20, size=8, steps=5
         )
         problem = get_problem("tsp")
         with LocalEvaluator(problem, workers, seed=config.seed) as evaluator:
