@@ -21,7 +21,11 @@ REMEASURED = """CREATE TABLE remeasured (
 
 
 def few(rounds):
-    return small(rounds=rounds, mutation_groups=1, crossover_groups=1)
+    # A page plays the pair, and ALNS beside it, for as many steps as a validation has.
+    return small(
+        rounds=rounds, mutation_groups=1, crossover_groups=1, validation_instances=1,
+        validation_steps=5,
+    )  # fmt: skip
 
 
 def old_run(path, rounds=2, **settings):
@@ -75,7 +79,8 @@ def test_a_run_that_raced_is_read_and_does_not_go_on(tmp_path, capsys):
     assert {pair.status for pair in run.pairs} >= {"ok", "censored"}
     assert run.best is not None
     assert report(run, tmp_path / "page.html").stat().st_size > 0
-    assert main(["evaluate", str(path), "--on", "uniform:5x1", "--steps", "3"]) == 0
+    on = ["--on", "uniform:5x1", "--steps", "3", "--seeds", "1", "--references", "none"]
+    assert main(["evaluate", str(path), *on]) == 0
     capsys.readouterr()
     assert main(["discover", "--resume", str(path), "--rewind", "1"]) == 2
     said = capsys.readouterr().err
