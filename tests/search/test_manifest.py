@@ -100,14 +100,21 @@ def test_what_is_no_manifest_is_a_sentence_of_every_command(tmp_path, capsys, te
     assert "Traceback" not in capsys.readouterr().err
 
 
+@pytest.fixture(scope="module")
+def created(tmp_path_factory):
+    """A run without a round, whose manifest each test writes anew."""
+    run = tmp_path_factory.mktemp("created") / "run"
+    with Store.create(run, whole()):
+        pass
+    return run
+
+
 @pytest.mark.long
 @pytest.mark.parametrize("name", ["more", *whole()])
 @pytest.mark.parametrize("value", WEIRD, ids=repr)
-def test_whatever_a_field_is_a_run_can_be_looked_at_or_says_why(tmp_path, monkeypatch, name, value):
+def test_whatever_a_field_is_a_run_can_be_looked_at_or_says_why(created, monkeypatch, name, value):
     monkeypatch.setattr(manifests, "_checkout", lambda: CODE)
-    run = tmp_path / "run"
-    with Store.create(run, whole()):
-        pass
+    run = created
     data = whole()
     edits = [{**data, name: value}]
     if isinstance(data.get(name), dict):
