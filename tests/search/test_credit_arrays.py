@@ -70,13 +70,14 @@ def test_compiled_and_mapped_it_is_the_plain_call(name):
     assert not FORMULAS[name].untraced
 
 
-@pytest.mark.parametrize("name", FORMULAS)
-def test_rows_that_fill_up_a_round_change_no_bit_and_compile_nothing(name):
+@pytest.mark.parametrize(("place", "name"), list(enumerate(FORMULAS)))
+def test_rows_that_fill_up_a_round_change_no_bit_and_compile_nothing(place, name):
+    """The fewest and the most of 1 to 7 rows and one between, as each is compiled to compare."""
     formula, whole = FORMULAS[name], rounds_of(rows=8, seed=3)
     of_one = replace(whole, sources=48)
     formula.of_round(of_one, 2)
     before = formula.cache_size()
-    for rows in range(1, 8):
+    for rows in (1, 2 + place % 5, 7):
         part = jax.tree.map(lambda x, n=rows: x[:n] if np.shape(x)[:1] == (8,) else x, of_one)
         found = formula.of_round(part, 2)
         assert formula.cache_size() == before

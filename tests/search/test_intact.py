@@ -28,6 +28,7 @@ from spo_jax.search.rounds import Individual
 from spo_jax.search.validation import Finals
 
 SETTINGS = small(finalists=2, mend=1)
+SHORT = SETTINGS.replace(rounds=3, repairs_per_destroy=2, mutation_groups=1, crossover_groups=1)
 COVERED = [*TABLES, DIGESTS]  # all but timings
 NAMES = [table.name for table in COVERED]
 
@@ -36,7 +37,7 @@ class Writer(Generator):
     writes_prose = True
 
 
-def play(store, state=None):
+def play(store, state=None, settings=SETTINGS):
     """The rest of a run with something in every table that rounds write."""
 
     def commit(done):
@@ -46,7 +47,7 @@ def play(store, state=None):
         done = replace(done, classical=(best.pair.destroy,), asked=(best.pair,))
         store.commit(done, seconds={"all": 1.5})
 
-    parts = Parts(SETTINGS, get_problem("tsp"), Evaluator(), Writer(broken=0.2))
+    parts = Parts(settings, get_problem("tsp"), Evaluator(), Writer(broken=0.2))
     discover(parts, state, commit)
 
 
@@ -58,16 +59,19 @@ def measure(store):
     store.commit_finals(Finals((*named[:-1], misfit), tuple(named[:1])), seconds={"fresh": 1.0})
 
 
-@pytest.fixture(scope="module")
-def whole(tmp_path_factory):
+def finished(path, settings):
     """A finished run with something in every table."""
-    path = tmp_path_factory.mktemp("whole") / "run"
-    with Store.create(path, {"config": SETTINGS.flat(), "preset": "smoke"}) as store:
-        play(store)
+    with Store.create(path, {"config": settings.flat(), "preset": "smoke"}) as store:
+        play(store, settings=settings)
         measure(store)
         store.export_best(store.best())
     assert all(dump(path).values())
     return path
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory):
+    return finished(tmp_path_factory.mktemp("whole") / "run", SETTINGS)
 
 
 @pytest.fixture
@@ -116,10 +120,18 @@ VALUES = [None, "x", "", "[", "{}", "[0.5]", "9" * 5000, -1, 0, 1, 10**15, 2**63
 
 
 @pytest.fixture(scope="module")
-def database(whole):
+def short(tmp_path_factory):
+    """A run with few rows, all of which are read for each of thousands of changes."""
+    return finished(tmp_path_factory.mktemp("short") / "run", SHORT)
+
+
+@pytest.fixture(scope="module")
+def database(short):
     """A connection whose every change is taken back."""
-    with contextlib.closing(sqlite3.connect(whole / DATABASE, isolation_level=None)) as db:
+    with contextlib.closing(sqlite3.connect(short / DATABASE, isolation_level=None)) as db:
+        require_intact(db)
         yield db
+        require_intact(db)
 
 
 @contextlib.contextmanager
@@ -165,7 +177,7 @@ def some_row(db, table, data):
 @pytest.mark.long
 @pytest.mark.parametrize("table", COVERED, ids=NAMES)
 @given(data=st.data())
-def test_a_cell_that_was_changed_is_noticed(database, whole, table, data):
+def test_a_cell_that_was_changed_is_noticed(database, short, table, data):
     row = some_row(database, table, data)
     column = data.draw(st.sampled_from(table.columns))
     value = data.draw(st.sampled_from(VALUES) | st.text("ab", max_size=3) | st.integers(0, 9))
@@ -176,27 +188,26 @@ def test_a_cell_that_was_changed_is_noticed(database, whole, table, data):
             database.execute(f"UPDATE {table.name} SET {column} = ? WHERE {where}", (value, *key))
         if rows_of(database, table) == before:
             return
-        said = noticed(database, whole)
+        said = noticed(database, short)
         if column != "round":
             assert said.startswith(round_of(table, row))
-    require_intact(database)
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("table", COVERED, ids=NAMES)
 @given(data=st.data())
-def test_a_row_that_was_taken_out_is_noticed(database, whole, table, data):
+def test_a_row_that_was_taken_out_is_noticed(database, short, table, data):
     row = some_row(database, table, data)
     where, key = same_key(table, row)
     with taken_back(database):
         database.execute(f"DELETE FROM {table.name} WHERE {where}", key)
-        assert noticed(database, whole).startswith(round_of(table, row))
+        assert noticed(database, short).startswith(round_of(table, row))
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("table", COVERED, ids=NAMES)
 @given(data=st.data())
-def test_a_row_that_was_put_in_is_noticed(database, whole, table, data):
+def test_a_row_that_was_put_in_is_noticed(database, short, table, data):
     row = list(some_row(database, table, data))
     for column in table.key:
         other = (
@@ -209,11 +220,11 @@ def test_a_row_that_was_put_in_is_noticed(database, whole, table, data):
         with contextlib.suppress(sqlite3.IntegrityError, UnicodeEncodeError):
             database.execute(f"INSERT INTO {table.name} VALUES ({marks})", row)
         if rows_of(database, table) != before:
-            noticed(database, whole)
+            noticed(database, short)
 
 
 @pytest.mark.parametrize("table", [*TABLES, TIMINGS], ids=[*NAMES[:-1], "timings"])
-def test_a_table_that_was_changed_is_noticed(database, whole, table):
+def test_a_table_that_was_changed_is_noticed(database, short, table):
     commands = {
         "no": f"DROP TABLE {table.name}",
         "another": f"ALTER TABLE {table.name} ADD COLUMN mine TEXT",
@@ -224,7 +235,7 @@ def test_a_table_that_was_changed_is_noticed(database, whole, table):
             if table is TIMINGS and which == "another":
                 require_intact(database)  # nobody reads it
             else:
-                noticed(database, whole)
+                noticed(database, short)
 
 
 def test_a_table_in_place_of_another_is_one_sentence(run):

@@ -165,8 +165,8 @@ def test_more_responses_are_the_same_ones_and_further_ones():
 def test_the_reliability_is_that_of_a_measure_with_known_noise(evaluations):
     """One response: truth of variance 1, evaluations with noise of variance 4."""
     rng = np.random.default_rng(1)
-    scores = rng.normal(size=(3000, 1, 1)) + 2 * rng.normal(size=(3000, 1, 8))
-    table = Table(scores, np.full(3000, NONE))
+    scores = rng.normal(size=(1500, 1, 1)) + 2 * rng.normal(size=(1500, 1, 8))
+    table = Table(scores, np.full(1500, NONE))
     expected = 1 / (1 + 4 / (8 - evaluations))
     assert reliability(table, evaluations) == pytest.approx(expected, abs=0.04)
 

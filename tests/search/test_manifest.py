@@ -12,6 +12,7 @@ from spo_jax.config import FIELDS, Settings
 from spo_jax.errors import InputError
 from spo_jax.jsontext import DEPTH, parse
 from spo_jax.rl import embedded
+from spo_jax.runs import manifest as manifests
 from spo_jax.runs.database.store import Store
 from spo_jax.runs.discover import check_finished, prepare
 from spo_jax.runs.folders import MANIFEST, read_manifest
@@ -45,6 +46,9 @@ WEIRD = [
     10**30,
     "\ud800",
 ]
+
+
+CODE = manifests._checkout()  # git is asked once, not for each of a thousand manifests
 
 
 def nested(text, depth):
@@ -96,13 +100,21 @@ def test_what_is_no_manifest_is_a_sentence_of_every_command(tmp_path, capsys, te
     assert "Traceback" not in capsys.readouterr().err
 
 
+@pytest.fixture(scope="module")
+def created(tmp_path_factory):
+    """A run without a round, whose manifest each test writes anew."""
+    run = tmp_path_factory.mktemp("created") / "run"
+    with Store.create(run, whole()):
+        pass
+    return run
+
+
 @pytest.mark.long
 @pytest.mark.parametrize("name", ["more", *whole()])
 @pytest.mark.parametrize("value", WEIRD, ids=repr)
-def test_whatever_a_field_is_a_run_can_be_looked_at_or_says_why(tmp_path, name, value):
-    run = tmp_path / "run"
-    with Store.create(run, whole()):
-        pass
+def test_whatever_a_field_is_a_run_can_be_looked_at_or_says_why(created, monkeypatch, name, value):
+    monkeypatch.setattr(manifests, "_checkout", lambda: CODE)
+    run = created
     data = whole()
     edits = [{**data, name: value}]
     if isinstance(data.get(name), dict):

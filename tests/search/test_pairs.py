@@ -185,11 +185,19 @@ def test_counts_of_a_round():
     )
 
 
+@pytest.fixture(scope="module")
+def evaluators():
+    """The real one, with one worker and with two."""
+    problem, seed = get_problem("tsp"), small().seed
+    with LocalEvaluator(problem, 1, seed=seed) as one, LocalEvaluator(problem, 2, seed=seed) as two:
+        yield one, two
+
+
 @pytest.mark.long
 @pytest.mark.parametrize(
     "method", ["eoh", "funsearch", "reevo", "g-lns", "mcts-ahd", "hsevo", "best-of-n"]
 )
-def test_the_number_of_workers_changes_nothing(method):
+def test_the_number_of_workers_changes_nothing(evaluators, method):
     """The real evaluator and the grammar, on instances small enough for a test."""
     if method in ("funsearch", "g-lns"):
         settings = {
@@ -199,15 +207,13 @@ def test_the_number_of_workers_changes_nothing(method):
     else:
         settings = {}
     found = []
-    for workers in (1, 2):
-        config = small(
-            method=method, method_settings=settings.get(method, {}), rounds=1, size=8, steps=5
-        )
-        problem = get_problem("tsp")
-        with LocalEvaluator(problem, workers, seed=config.seed) as evaluator:
-            parts = Parts(config, problem, evaluator, GENERATORS["grammar"])
-            rounds = []
-            discover(parts, None, rounds.append, method_of(config))
+    config = small(
+        method=method, method_settings=settings.get(method, {}), pairs=20, size=8, steps=5
+    )
+    for evaluator in evaluators:
+        parts = Parts(config, get_problem("tsp"), evaluator, GENERATORS["grammar"])
+        rounds = []
+        discover(parts, None, rounds.append, method_of(config))
         found.append(everything(rounds))
     assert found[0] == found[1]
     assert rounds[-1].best is not None

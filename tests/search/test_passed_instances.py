@@ -19,7 +19,8 @@ from spo_jax.runs.folders import INSTANCES, MANIFEST
 TSP = get_problem("tsp")
 TINY: dict[str, Any] = {
     "preset": "smoke", "rounds": 2, "rollouts": 1, "steps": 4, "finalists": 0, "select": "utility",
-    "generator": "grammar", "update": "none", "workers": 1, "seed": 3,
+    "generator": "grammar", "update": "none", "workers": 1, "seed": 3, "mutation_groups": 1,
+    "crossover_groups": 1,
 }  # fmt: skip
 FINALS: dict[str, Any] = TINY | {
     "finalists": 2, "select": "validation", "validation_size": 8, "validation_instances": 1,

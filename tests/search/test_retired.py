@@ -20,9 +20,17 @@ REMEASURED = """CREATE TABLE remeasured (
     scores TEXT NOT NULL, PRIMARY KEY (round, destroy, repair)) WITHOUT ROWID"""
 
 
+def few(rounds):
+    # A page plays the pair, and ALNS beside it, for as many steps as a validation has.
+    return small(
+        rounds=rounds, mutation_groups=1, crossover_groups=1, validation_instances=1,
+        validation_steps=5,
+    )  # fmt: skip
+
+
 def old_run(path, rounds=2, **settings):
     """A run as 0.1.0 left it, with these of its settings."""
-    run = spo_jax.discover(settings=small(rounds=rounds), path=path)
+    run = spo_jax.discover(settings=few(rounds), path=path)
     assert run.pairs
     manifest = json.loads((path / MANIFEST).read_text())
     old = {"racing": "none", "remeasure": 0, "fresh_instances": False} | settings
@@ -71,7 +79,8 @@ def test_a_run_that_raced_is_read_and_does_not_go_on(tmp_path, capsys):
     assert {pair.status for pair in run.pairs} >= {"ok", "censored"}
     assert run.best is not None
     assert report(run, tmp_path / "page.html").stat().st_size > 0
-    assert main(["evaluate", str(path), "--on", "uniform:5x1", "--steps", "3"]) == 0
+    on = ["--on", "uniform:5x1", "--steps", "3", "--seeds", "1", "--references", "none"]
+    assert main(["evaluate", str(path), *on]) == 0
     capsys.readouterr()
     assert main(["discover", "--resume", str(path), "--rewind", "1"]) == 2
     said = capsys.readouterr().err
@@ -82,7 +91,7 @@ def test_a_run_that_raced_is_read_and_does_not_go_on(tmp_path, capsys):
 
 def test_a_run_that_did_not_use_them_goes_on(tmp_path):
     path = old_run(tmp_path / "run", rounds=3)
-    new = spo_jax.discover(settings=small(rounds=3), path=tmp_path / "new")
+    new = spo_jax.discover(settings=few(3), path=tmp_path / "new")
     again = spo_jax.discover(path=path, resume=True, rewind=1)
     assert again.best.pair == new.best.pair
     assert [p.utility for p in again.pairs] == [p.utility for p in new.pairs]
