@@ -432,6 +432,9 @@ def test_prompts_style():
     vllm = {"generator": "vllm", "vllm_python": "p"}
     assert Settings.make(**vllm, model="folder").generator.prompts_style == "frame"
     assert Settings.make(**vllm).generator.prompts_style == "paper"  # the model that ships
+    for name, style, mend in (("folder", "frame", 1), ("embedded", "paper", 0)):
+        own = Settings.make(generator="model", model=name).generator
+        assert (own.prompts_style, own.mend) == (style, mend)
     assert Settings.make(**endpoint, prompts_style="paper").generator.prompts_style == "paper"
     back = Settings.make(**endpoint).replace(generator="grammar", base_url=None, model="embedded")
     assert back.generator.prompts_style == "frame"  # what was resolved once stays

@@ -31,7 +31,7 @@ from spo_jax.config.groups import (
 )
 from spo_jax.config.updates import CALM, EVOTUNE, GRPO, UPDATES
 from spo_jax.config.updates import settings_of as settings_of_update
-from spo_jax.constants import ENDPOINT, LEARNERS, OWN_MODELS, SPO, VLLM
+from spo_jax.constants import ENDPOINT, LEARNERS, OWN_MODELS, SPO, VLLM, WITH_MODEL
 from spo_jax.errors import InputError
 
 MAX_WORKERS = 1024
@@ -118,7 +118,7 @@ class Settings(Group):
         update = self.learning.update
         # The package's models read their own prompts alone, wherever they run.
         asked = generator == ENDPOINT or self.generator.model not in OWN_MODELS
-        prose = asked and generator in (ENDPOINT, VLLM)
+        prose = asked and generator in WITH_MODEL
         resolved: dict[str, Any] = {}
         if self.generator.prompts_style == "auto":
             resolved["prompts_style"] = "frame" if prose else "paper"

@@ -188,7 +188,7 @@ class GeneratorSettings(Group):
     mend: int | None = rare(
         None,
         "how often an answer that is nearly right goes back to the model with the reason "
-        "(none: once with openai and vllm, else 0)",
+        "(none: once with a model of one's own, else 0)",
         0,
         10,
     )
@@ -201,8 +201,8 @@ class GeneratorSettings(Group):
     )
     prompts_style: Literal["auto", "paper", "frame"] = rare(
         "auto",
-        "the paper's prompts, or shorter ones with a frame of the function (auto: frame for openai "
-        "and vllm)",
+        "the paper's prompts, or shorter ones with a frame of the function (auto: frame for a model "
+        "of one's own)",
     )
     prompts: Text | None = volatile(None, "folder of prompt templates that override the package's")
 
