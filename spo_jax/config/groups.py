@@ -201,8 +201,8 @@ class GeneratorSettings(Group):
     )
     prompts_style: Literal["auto", "paper", "frame"] = rare(
         "auto",
-        "the paper's prompts, or shorter ones with a frame of the function (auto: frame for a model "
-        "of one's own)",
+        "the paper's prompts, or shorter ones with a frame of the function (auto: frame for a "
+        "model of one's own)",
     )
     prompts: Text | None = volatile(None, "folder of prompt templates that override the package's")
 
