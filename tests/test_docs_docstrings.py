@@ -26,11 +26,8 @@ BESIDES = (
 )
 # Modules, and functions of others, whose docstrings are to be converted. It only shrinks.
 UNCONVERTED = (
-    "spo_jax.envs.instance",
-    "spo_jax.runs.records",
     "spo_jax.search.credit",
     "spo_jax.search.rounds",
-    "spo_jax.search.utility",
 )
 HEADING = re.compile(r"(Args|Returns|Yields|Raises|Attributes):")
 ENTRY = re.compile(r" {4}(\*{0,2}\w+): \S")

@@ -18,20 +18,24 @@ _TILE = 1024  # rows and columns that fit into a cache with their transposes
 class Instance:
     """One problem instance. Arrays are read-only.
 
-    name: as in the file, or "uniform-50-0@1" (size, index, seed).
-    size: what the problem counts (`Problem.unit`): nodes, customers, jobs.
-    coords: [N, 2] float64, or None; for pictures only: no rules can read them (see `seen`).
-    dist: [N, N] float64 in the instance's own edge-weight convention, or None; dist[a, b] is the
-        way from a to b. N = size, or size + 1 with a depot as node 0.
-    demands: [N] int64, demands[0] = 0; None where the problem has none.
-    capacity: vehicle capacity in units of demand; None where the problem has none.
-    reference: best known cost, or None; reference_source says where it comes from, or why none.
-    extra: other data for the problem's rules, such as time windows, of the types that `canonical`
-        accepts. It must not be changed.
-    certified: whether the reference is proven optimal.
-    file: other data of the instance's file, such as node ids; no rules can read it.
+    Attributes:
+        problem: Its problem's name.
+        name: As in the file, or "uniform-50-0@1" (size, index, seed).
+        size: What the problem counts (`Problem.unit`): nodes, customers, jobs.
+        coords: [N, 2] float64, or None; for pictures only: no rules can read them (see `seen`).
+        dist: [N, N] float64 in the instance's own edge-weight convention, or None; dist[a, b] is
+            the way from a to b. N = size, or size + 1 with a depot as node 0.
+        demands: [N] int64, demands[0] = 0; None where the problem has none.
+        capacity: Of a vehicle, in units of demand; None where the problem has none.
+        reference: Best known cost, or None.
+        reference_source: Where it comes from, or why there is none.
+        extra: Other data for the problem's rules, such as time windows, of the types that
+            `canonical` accepts. It must not be changed.
+        certified: Whether the reference is proven optimal.
+        file: Other data of the instance's file, such as node ids; no rules can read it.
 
-    Raises InputError for demands that are not whole numbers.
+    Raises:
+        InputError: Demands are not whole numbers.
     """
 
     problem: str
@@ -65,8 +69,10 @@ class Instance:
     def digest(self) -> str:
         """Hex digest of the data that rules can read: no coordinates, names, references or `file`.
 
-        Workers identify an instance by it; seeds and references depend on it. Raises InputError
-        for an `extra` of unsupported types.
+        Workers identify an instance by it; seeds and references depend on it.
+
+        Raises:
+            InputError: `extra` has a value of an unsupported type.
         """
         h = hashlib.blake2b(digest_size=16)
         shape = None if self.dist is None else self.dist.shape

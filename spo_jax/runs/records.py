@@ -30,11 +30,19 @@ class Records(tuple[Record, ...], Generic[Record]):
         return self.kind, tuple(self)
 
     def column(self, name: str) -> np.ndarray:
-        """[N] one field of all records."""
+        """[N] one field of all records.
+
+        Args:
+            name: The field.
+        """
         return np.array([getattr(each, name) for each in self])
 
     def to_pandas(self) -> Any:
-        """A DataFrame with a column for each field. Raises MissingExtra where pandas is missing."""
+        """A DataFrame with a column for each field.
+
+        Raises:
+            MissingExtra: pandas is not installed.
+        """
         try:
             import pandas
         except ImportError:
@@ -48,11 +56,22 @@ class Records(tuple[Record, ...], Generic[Record]):
 class ProgramRecord:
     """A program of a run.
 
-    round: that added it. digest: of its normalised source. parents: names of the programs in its
-    prompt. form, condition, derivation: as `Program` has them. credit: what it earned in that
-    round (a repair: with the destroy that it was written for), NaN without any. program: itself.
-    mended: what was wrong with the answer before it, as `MendRecord.wrong`; "" for a program of a
-        first answer.
+    Attributes:
+        name: As "D3.10": its role, its round and its number there.
+        role: Its role.
+        round: That added it.
+        digest: Of its normalised source.
+        strategy: As `Program` has it.
+        source: Likewise.
+        form: Likewise.
+        parents: Names of the programs in its prompt.
+        condition: As `Program` has it.
+        derivation: Likewise.
+        credit: What it earned in that round (a repair: with the destroy that it was written for),
+            NaN without any.
+        program: Itself.
+        mended: What was wrong with the answer before it, as `MendRecord.wrong`; "" for a program of
+            a first answer.
     """
 
     name: str
@@ -72,16 +91,24 @@ class ProgramRecord:
 
 @dataclass(frozen=True)
 class PairRecord:
-    """A pair that was evaluated. destroy, repair: names. kind: "response", "credit",
-    "cross-play" or "start"; in `Run.remeasured` "elite" or "control", or as before of a pair that a
-    race had left out.
+    """A pair that was evaluated.
 
-    utility: J, NaN unless the status is "ok"; of a pair that a race left out, which is "censored",
-    an estimate. failed: the role of the program that failed, or "".
-    scores: [I, S] by training instance and seed, whose mean is J; NaN unless the status is "ok".
-        So the column is an array [N, I, S].
-    gap: the mean over the training instances and their rollouts of how many per cent its costs are
-        above `Run.references`; NaN for a pair without costs, as in runs that did not keep them.
+    Attributes:
+        destroy: The destroy's name.
+        repair: The repair's name.
+        round: That evaluated it first.
+        kind: "response", "credit", "cross-play" or "start"; in `Run.remeasured` "elite" or
+            "control", or as before of a pair that a race had left out.
+        status: "ok", or what went wrong.
+        utility: J, NaN unless the status is "ok"; of a pair that a race left out, which is
+            "censored", an estimate.
+        reason: What went wrong, in words.
+        failed: The role of the program that failed, or "".
+        scores: [I, S] by training instance and seed, whose mean is J; NaN unless the status is
+            "ok". So the column is an array [N, I, S].
+        gap: The mean over the training instances and their rollouts of how many per cent its costs
+            are above `Run.references`; NaN for a pair without costs, as in runs that did not keep
+            them.
     """
 
     destroy: str
@@ -98,7 +125,14 @@ class PairRecord:
 
 @dataclass(frozen=True)
 class MemberRecord:
-    """A member of a population. rank: from 0, in the order of selection. born: its round."""
+    """A member of a population.
+
+    Attributes:
+        name: The program's name.
+        rank: From 0, in the order of selection.
+        score: That it was selected by.
+        born: The round that added it.
+    """
 
     name: str
     rank: int
@@ -108,7 +142,18 @@ class MemberRecord:
 
 @dataclass(frozen=True)
 class PromptRecord:
-    """A prompt. number: from 0, by round and role. parents, destroy: names of what it shows."""
+    """A prompt.
+
+    Attributes:
+        round: The round that asked it.
+        role: Of the program that it asks for.
+        number: From 0, by round and role.
+        form: As `Prompt` has it.
+        parents: Names of the programs that it shows.
+        destroy: Name of the destroy that a repair is to answer, or "".
+        shortened: As `Prompt` has it.
+        text: Likewise.
+    """
 
     round: int
     role: Role
@@ -122,9 +167,16 @@ class PromptRecord:
 
 @dataclass(frozen=True)
 class SampleRecord:
-    """An answer to a prompt. program: its name, "" where it holds none that passed the gate.
+    """An answer to a prompt.
 
-    credit, advantage: as the update had them; NaN where it had none.
+    Attributes:
+        round: The round that sampled it.
+        role: Of the program that was asked for.
+        prompt: The number of the prompt.
+        place: From 0, among the answers to it.
+        program: Its name, "" where it holds none that passed the gate.
+        credit: As the update had it; NaN where it had none.
+        advantage: Likewise.
     """
 
     round: int
@@ -140,11 +192,17 @@ class SampleRecord:
 class MendRecord:
     """An answer that was sent back, and the further answer to that.
 
-    prompt, place: the sample. number: 1 for the first time. wrong: what was wrong with the answer
-    before: "unparsable", a program's status ("rejected", "crash", ...), or "copy" for a parent's
-    program. message: what the model was told. status: of the further answer, likewise; "ok" where
-    its program took the sample's place. program: its name, or a digest where it is not of the run,
-    "" without one.
+    Attributes:
+        round: The round that sampled it.
+        role: Of the program that was asked for.
+        prompt: The number of the sample's prompt.
+        place: The sample's place among the answers to it.
+        number: 1 for the first time that it was sent back.
+        wrong: What was wrong with the answer before: "unparsable", a program's status ("rejected",
+            "crash", ...), or "copy" for a parent's program.
+        message: What the model was told.
+        status: Of the further answer, likewise; "ok" where its program took the sample's place.
+        program: Its name, or a digest where it is not of the run, "" without one.
     """
 
     round: int
@@ -162,10 +220,13 @@ class MendRecord:
 class Timing:
     """Wall-clock seconds of one kind of work of a round, of the attempt that was committed.
 
-    stage: "all", or one of "start", "sampling", "response", "credit", "cross-play", "remeasure",
-        "mending", "trial" (of what may be mended) and "update", which overlap; of the last round
-        also "validation" and "fresh".
-        With `minutes` also "used": the run's seconds up to the end of the round.
+    Attributes:
+        round: The round.
+        stage: "all", or one of "start", "sampling", "response", "credit", "cross-play",
+            "remeasure", "mending", "trial" (of what may be mended) and "update", which overlap; of
+            the last round also "validation" and "fresh". With `minutes` also "used": the run's
+            seconds up to the end of the round.
+        seconds: How many.
     """
 
     round: int
@@ -180,10 +241,16 @@ class _Numbered:
 
 @dataclass(frozen=True)
 class FailureRecord(Failure, _Numbered):
-    """An answer or a pair that earned nothing, as `spo_jax.search.rounds.Failure`, and before it
-    its round.
+    """An answer or a pair that earned nothing.
 
-    destroy, repair: names, or digests of programs that the gate refused.
+    Attributes:
+        round: The round.
+        subject: As `spo_jax.search.rounds.Failure` has it.
+        status: Likewise.
+        reason: Likewise.
+        destroy: The destroy's name, or its digest where the gate refused it.
+        repair: The repair's, likewise.
+        text: As `spo_jax.search.rounds.Failure` has it.
     """
 
 
@@ -196,9 +263,13 @@ class CountsRecord(Counts, _Numbered):
 class BestRecord:
     """The pair with the highest J so far when a round was over.
 
-    evaluations: pairs evaluated so far, cross-play included. answers: sampled so far. seconds:
-    wall-clock of the rounds so far, NaN where one is not known. utility, pair: NaN and None while
-    there is none.
+    Attributes:
+        round: The round.
+        evaluations: Pairs evaluated so far, cross-play included.
+        answers: Sampled so far.
+        seconds: Wall-clock of the rounds so far, NaN where one is not known.
+        utility: J, NaN while there is no pair.
+        pair: None while there is none.
     """
 
     round: int
@@ -213,8 +284,13 @@ class BestRecord:
 class ReferenceRecord:
     """What gaps on an instance are measured from.
 
-    cost: NaN where nothing is known. certified: whether it is proven optimal. source: who found it;
-    the best cost that the run has seen is one, where nothing else is known.
+    Attributes:
+        name: The instance's.
+        size: Likewise.
+        cost: NaN where nothing is known.
+        certified: Whether it is proven optimal.
+        source: Who found it; the best cost that the run has seen is one, where nothing else is
+            known.
     """
 
     name: str
@@ -228,8 +304,12 @@ class ReferenceRecord:
 class GapRecord:
     """Gaps in per cent when a round was over, as `PairRecord` has them, NaN where there is none.
 
-    best: of the best pair so far. top, decile, median: of the round's new responses, the least, the
-    one that a tenth of them reach, and the one that half of them reach.
+    Attributes:
+        round: The round.
+        best: Of the best pair so far.
+        top: The least of the round's new responses.
+        decile: What a tenth of them reach.
+        median: What half of them reach.
     """
 
     round: int

@@ -23,22 +23,45 @@ class Utility(Protocol):
     """Rollouts in, scores out."""
 
     def __call__(self, rollouts: Rollouts, instances: Sequence[Instance]) -> np.ndarray:
-        """[P, I, S] float64, more is better: finite for every rollout whose status is OK.
+        """Score each rollout.
 
-        instances: [I], with their references where these are known. What failed rollouts are given
-        is not read. A pair's scores must not depend on the other pairs, nor on how many rollouts
-        are given at once: in a race it is called with some of a pair's instances and seeds.
+        A pair's scores must not depend on the other pairs, nor on how many rollouts are given at
+        once.
+
+        Args:
+            rollouts: Of P pairs on I instances with S seeds.
+            instances: [I], with their references where these are known.
+
+        Returns:
+            [P, I, S] float64, more is better: finite for every rollout whose status is OK. What
+            failed rollouts are given is not read.
         """
         ...
 
 
 def improvement(rollouts: Rollouts, instances: Sequence[Instance]) -> np.ndarray:
-    """The paper's (eq:pair-performance): how far the cost fell, relative to the start."""
+    """The paper's (eq:pair-performance): how far the cost fell, relative to the start.
+
+    Args:
+        rollouts: Of P pairs on I instances with S seeds.
+        instances: [I].
+
+    Returns:
+        [P, I, S] float64.
+    """
     return _computed("improvement", rollouts.best_cost, 3)
 
 
 def anytime(rollouts: Rollouts, instances: Sequence[Instance]) -> np.ndarray:
-    """The mean of `improvement` after each step: early progress counts more."""
+    """The mean of `improvement` after each step: early progress counts more.
+
+    Args:
+        rollouts: As for `improvement`.
+        instances: Likewise.
+
+    Returns:
+        Likewise.
+    """
     return _computed("anytime", rollouts.best_cost, 3)
 
 
@@ -63,7 +86,11 @@ _MEANING = {"improvement": _SAVED, "anytime": f"{_SAVED}, as a mean over its ste
 
 
 def meaning(name: str) -> str:
-    """What J is under a utility, in words."""
+    """What J is under a utility, in words.
+
+    Args:
+        name: The utility's.
+    """
     return _MEANING.get(name, f"what the utility {name} makes of a pair's rollouts")
 
 
@@ -71,6 +98,9 @@ def mean_scores(values: np.ndarray) -> np.ndarray:
     """[P, I, S] -> [P], NaN where any score is missing.
 
     The sum runs in order, so that it has the same bits whatever else is in the batch.
+
+    Args:
+        values: The scores.
     """
     return _computed("utility", values, 1)
 
@@ -104,7 +134,14 @@ UTILITIES: Registry[Utility] = Registry(
 def floats(who: str, noun: str, values: Any, shape: tuple[int, ...]) -> np.ndarray:
     """What a user's function returned, as a float64 array of its own.
 
-    Raises InputError unless it is numbers of that shape, finite or NaN.
+    Args:
+        who: Returned it, for the message.
+        noun: What it returned, likewise.
+        values: What it returned.
+        shape: That it must have.
+
+    Raises:
+        InputError: It is not numbers of that shape, finite or NaN.
     """
     try:
         if np.iscomplexobj(values):
