@@ -27,10 +27,13 @@ ASKED = "credit"  # the kind of a pair that a credit scheme asked for
 class Answers:
     """The samples of one context.
 
-    programs: one per completion, None where it was refused or failed its trial, and that of a
-    mended answer in the place of the original's. unjudged: the indices of those that were not
-    refused, but lost by a fault on our side. mended: one per completion, None where it was not to
-    be mended; empty if none was.
+    Attributes:
+        prompt: The context.
+        completions: The samples.
+        programs: One per completion, None where it was refused or failed its trial, and that of a
+            mended answer in the place of the original's.
+        unjudged: The indices of those that were not refused, but lost by a fault on our side.
+        mended: One per completion, None where it was not to be mended; empty if none was.
     """
 
     prompt: Prompt
@@ -49,9 +52,13 @@ class Answers:
 class Failure:
     """An answer or a pair without a utility.
 
-    subject: "destroy" or "repair" for an answer that never ran, "pair" for failed rollouts.
-    status: "unparsable", or the label of a Status. text: the answer as it was sampled.
-    destroy, repair: digests, where they are known.
+    Attributes:
+        subject: "destroy" or "repair" for an answer that never ran, "pair" for failed rollouts.
+        status: "unparsable", or the label of a Status.
+        reason: What went wrong, in words.
+        destroy: Digest, where it is known.
+        repair: Likewise.
+        text: The answer as it was sampled.
     """
 
     subject: str
@@ -64,15 +71,21 @@ class Failure:
 
 @dataclass(frozen=True)
 class Played:
-    """One evaluated pair. utility: J (eq:pair-performance), NaN unless its status is "ok".
+    """One evaluated pair.
 
-    kind: "response" for a repair with the destroy it answers, "credit" for what a credit scheme
-        asked for, "cross-play" for the panel's, "start" for a pair that the run began with.
-    role: of the program that failed; empty where none did or where that is not known.
-    scores: [I * S], by training instance and seed, the seeds of an instance side by side; their
-        mean is `utility`. Empty unless the status is "ok". costs: [I * S], of the best solutions,
-        likewise; for gaps, which decide nothing. Empty for a pair of a run from before they were
-        kept.
+    Attributes:
+        destroy: Digest.
+        repair: Likewise.
+        kind: "response" for a repair with the destroy it answers, "credit" for what a credit scheme
+            asked for, "cross-play" for the panel's, "start" for a pair that the run began with.
+        status: The label of a Status.
+        utility: J (eq:pair-performance), NaN unless the status is "ok".
+        reason: What went wrong, in words.
+        role: Of the program that failed; empty where none did or where that is not known.
+        scores: [I * S], by training instance and seed, the seeds of an instance side by side; their
+            mean is `utility`. Empty unless the status is "ok".
+        costs: [I * S], of the best solutions, likewise; for gaps, which decide nothing. Empty for a
+            pair of a run from before they were kept.
     """
 
     destroy: str
@@ -94,11 +107,16 @@ class Played:
 class Best:
     """A pair with its discovery utility J and the round that evaluated it first.
 
-    validation: its utility on the validation instances; None where it was not validated, or not on
-        all of them, because successive halving left it out before.
-    fresh: its J on instances that discovery has not seen; None where it was not measured.
-    costs: [I * S], of its best solutions in validation, as `Played` has them; empty without any.
-    misfit: where and how it failed on a size that it was not trained on; empty if it did not.
+    Attributes:
+        pair: The pair.
+        utility: J.
+        round: The round.
+        validation: Its utility on the validation instances; None where it was not validated, or not
+            on all of them, because successive halving left it out before.
+        fresh: Its J on instances that discovery has not seen; None where it was not measured.
+        costs: [I * S], of its best solutions in validation, as `Played` has them; empty without
+            any.
+        misfit: Where and how it failed on a size that it was not trained on; empty if it did not.
     """
 
     pair: Pair
@@ -114,8 +132,13 @@ class Best:
 class Individual:
     """A valid pair of a method whose individuals are pairs.
 
-    utility: J. round: when it was created. operator: of the method, which created it. place: the
-    island, for a method with islands. scores: its utility on each training instance.
+    Attributes:
+        pair: The pair.
+        utility: J.
+        round: When it was created.
+        operator: Of the method, which created it.
+        place: The island, for a method with islands.
+        scores: Its utility on each training instance.
     """
 
     pair: Pair
@@ -130,12 +153,18 @@ class Individual:
 class Counts:
     """What a round did, in numbers.
 
-    destroy_answers, repair_answers: sampled answers. destroys, repairs: distinct programs among
-    them that passed the gate (repairs counted once for each destroy that they answer).
-    valid_destroys: destroy answers that passed the gate. valid_repairs: repair answers whose pair
-    has a utility. pairs: evaluated in this round, cross-play included; reused: pairs that an
-    earlier round had evaluated.
-    top, median: of the finite utilities of the round's responses; None without any.
+    Attributes:
+        destroy_answers: Sampled.
+        destroys: Distinct programs among these that passed the gate.
+        valid_destroys: Destroy answers that passed the gate.
+        repair_answers: Sampled.
+        repairs: Distinct programs among these that passed the gate, counted once for each destroy
+            that they answer.
+        valid_repairs: Repair answers whose pair has a utility.
+        pairs: Evaluated in this round, cross-play included.
+        reused: Pairs that an earlier round had evaluated.
+        top: The highest utility of the round's responses; None without a finite one.
+        median: Likewise.
     """
 
     destroy_answers: int
@@ -154,11 +183,16 @@ class Counts:
 class RoundScores:
     """What the pairs and programs of a round were worth.
 
-    destroys: [D]. repairs: [D, R], "" for an empty slot: row i was written for destroy i. Both are
-    arrays of objects: programs in a `Round`, their names in a `Run`.
-    utility: [D, R] float64, J, NaN where there is none. leader: [D] and follower: [D, R] float64
-    credits that the update learns from; leader_selection, follower_selection: those that programs
-    are selected by.
+    Destroys and repairs are arrays of objects: programs in a `Round`, their names in a `Run`.
+
+    Attributes:
+        destroys: [D].
+        repairs: [D, R], "" for an empty slot: row i was written for destroy i.
+        utility: [D, R] float64, J, NaN where there is none.
+        leader: [D] float64, credits that the update learns from.
+        follower: [D, R] float64, likewise.
+        leader_selection: [D] float64, credits that programs are selected by.
+        follower_selection: [D, R] float64, likewise.
     """
 
     destroys: np.ndarray
@@ -172,10 +206,15 @@ class RoundScores:
 
 @dataclass(frozen=True, eq=False)
 class CrossPlay:
-    """A round's cross-play. destroys: [M], the panel. repairs: [R], the candidates. Both are arrays
-    of objects, as those of `RoundScores`.
+    """A round's cross-play.
 
-    utility: [M, R] float64, J, NaN for a pair that failed. scores: [R] float64, C_R^pop.
+    Destroys and repairs are arrays of objects, as those of `RoundScores`.
+
+    Attributes:
+        destroys: [M], the panel.
+        repairs: [R], the candidates.
+        utility: [M, R] float64, J, NaN for a pair that failed.
+        scores: [R] float64, C_R^pop.
     """
 
     destroys: np.ndarray
@@ -188,13 +227,24 @@ class CrossPlay:
 class Round:
     """Everything that one round adds, committed as one transaction.
 
-    programs: candidates that passed the gate, and the panel. pairs: evaluated in this round.
-    destroys, repairs: the populations P^(k+1). metrics: what the model wrote, and the updater's own
-    numbers. individuals: the new pairs of a method other than SPO. note: what that method keeps of
-    the round for the next one, in a format of its own. answers: all that were sampled, with their
-    prompts, in that order. groups: what the update was given, by role in the order of the answers.
-    scored, crossed: None for a method without credits. classical, asked: the problem's destroys and
-    the further pairs that the credit scheme was shown.
+    Attributes:
+        number: From 1.
+        programs: Candidates that passed the gate, and the panel.
+        pairs: Evaluated in this round.
+        failures: Of answers and pairs.
+        destroys: The population P_D^(k+1).
+        repairs: The population P_R^(k+1).
+        best: The pair with the highest J so far; None while there is none.
+        counts: What it did, in numbers.
+        metrics: What the model wrote, and the updater's own numbers.
+        individuals: The new pairs of a method other than SPO.
+        note: What that method keeps of the round for the next one, in a format of its own.
+        answers: All that were sampled, with their prompts, in that order.
+        groups: What the update was given, by role in the order of the answers.
+        scored: None for a method without credits.
+        crossed: Likewise.
+        classical: The problem's destroys that the credit scheme was shown.
+        asked: The further pairs that it was shown.
     """
 
     number: int
@@ -225,9 +275,14 @@ class Round:
 class State:
     """What round k+1 depends on besides the config.
 
-    round: the last finished one, k. destroys, repairs: P^(k+1).
-    payoffs: every pair evaluated so far whose verdict stands (a host fault is no verdict).
-    individuals: those of all rounds, the oldest first. note: that of round k.
+    Attributes:
+        round: The last finished one, k.
+        destroys: P_D^(k+1).
+        repairs: P_R^(k+1).
+        best: The pair with the highest J so far; None while there is none.
+        payoffs: Every pair evaluated so far whose verdict stands (a host fault is no verdict).
+        individuals: Those of all rounds, the oldest first.
+        note: That of round k.
     """
 
     round: int = 0
@@ -239,7 +294,11 @@ class State:
     note: str = ""
 
     def after(self, done: Round) -> "State":
-        """The state that follows a round."""
+        """The state that follows a round.
+
+        Args:
+            done: The round.
+        """
         new = {played.digests: played for played in done.pairs if stands(played)}
         return replace(
             self,
@@ -254,7 +313,11 @@ class State:
 
 
 def stands(played: Played) -> bool:
-    """Whether a verdict is about the pair, so that it need not be evaluated again."""
+    """Whether a verdict is about the pair, so that it need not be evaluated again.
+
+    Args:
+        played: The pair, evaluated.
+    """
     return played.status != Status.HOST_FAULT.label
 
 
@@ -271,25 +334,48 @@ class Updater(Protocol):
     """
 
     def update(self, groups: Mapping[Role, Sequence[Group]]) -> dict[str, float]:
-        """One step on the groups of each role (eq:grpo); returns metrics for the record.
+        """Make one step (eq:grpo).
 
-        Credits are NaN for samples that must be left out. Metrics must not depend on the clock.
+        Args:
+            groups: Of each role. Credits are NaN for samples that must be left out.
+
+        Returns:
+            Metrics for the record, which must not depend on the clock.
         """
         ...
 
     def save(self, folder: Path, number: int) -> None:
-        """Keep what round `number` ended with under `folder`; on the disk when this returns."""
+        """Keep what a round ended with; on the disk when this returns.
+
+        Args:
+            folder: Where.
+            number: The round's.
+        """
         return None
 
     def restore(self, folder: Path, number: int) -> None:
-        """Go back to what round `number` ended with."""
+        """Go back to what a round ended with.
+
+        Args:
+            folder: Where `save` kept it.
+            number: The round's.
+        """
         return None
 
 
 def metrics_of(
     name: str, updater: Updater, groups: Mapping[Role, Sequence[Group]]
 ) -> dict[str, float]:
-    """What an update returns. Raises InputError unless it is numbers by name. name: the option."""
+    """What an update returns.
+
+    Args:
+        name: The option, for the message.
+        updater: Learns.
+        groups: As `Updater.update` takes them.
+
+    Raises:
+        InputError: It returned something other than numbers by name.
+    """
     found = updater.update(groups)
     known = isinstance(found, Mapping) and all(
         isinstance(key, str) and isinstance(value, Real) for key, value in found.items()
@@ -315,17 +401,39 @@ class Observer:
     """
 
     def stage(self, number: int, name: str, total: int) -> None:
-        """Round `number` begins a stage: `total` answers to settle or pairs to evaluate."""
+        """Round `number` begins a stage.
+
+        Args:
+            number: The round's.
+            name: The stage's.
+            total: Answers to settle or pairs to evaluate.
+        """
 
     def advance(self, done: int) -> None:
-        """`done` of the stage's answers or pairs are settled."""
+        """Some of the stage's answers or pairs are settled.
+
+        Args:
+            done: How many.
+        """
 
     def working(self, name: str) -> AbstractContextManager[None]:
-        """Wraps long work: "sampling", "response", "credit", "cross-play" or "update"."""
+        """Wrap long work.
+
+        Args:
+            name: "sampling", "response", "credit", "cross-play" or "update".
+        """
         return nullcontext()
 
     def remark(self, line: str) -> None:
-        """Something that a person should know."""
+        """Something that a person should know.
+
+        Args:
+            line: It.
+        """
 
     def finished(self, done: Round) -> None:
-        """A round is over and committed."""
+        """A round is over and committed.
+
+        Args:
+            done: The round.
+        """

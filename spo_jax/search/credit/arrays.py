@@ -202,10 +202,18 @@ class Formula:
 
 
 def of_arrays(function: Callable[[PayoffArrays, int], Any]) -> Any:
-    """The credit scheme of a formula, to be used as a decorator.
+    """Make the credit scheme of a formula; to be used as a decorator.
 
-    The scheme has the `Formula` as its attribute `formula`. Raises InputError for what is not
-    called as formulas are; the scheme does for what `earned` refuses.
+    The scheme has the `Formula` as its attribute `formula`, and refuses what `earned` does.
+
+    Args:
+        function: The formula.
+
+    Returns:
+        The scheme.
+
+    Raises:
+        InputError: It is not called as formulas are.
     """
     formula = Formula(function)
 

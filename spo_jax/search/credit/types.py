@@ -25,9 +25,11 @@ def _keep(owner: object, name: str, values: object, dtype: type = np.float64) ->
 class CrossPlay:
     """Destroys of a population, and the fixed ones of the panel, with repairs of a population.
 
-    destroys: [M]; repairs: [C], each source once.
-    utility: [M, C] float64, J; NaN for a pair that failed or that no round evaluated.
-    scores: [M, C, I, S] float64, likewise by training instance and seed.
+    Attributes:
+        destroys: [M].
+        repairs: [C], each source once.
+        utility: [M, C] float64, J; NaN for a pair that failed or that no round evaluated.
+        scores: [M, C, I, S] float64, likewise by training instance and seed.
     """
 
     destroys: tuple[Program, ...] = ()
@@ -44,26 +46,35 @@ class CrossPlay:
 class Payoff:
     """The utilities of one round: destroy i with the repairs that were generated for it.
 
-    utility: [D, R] float64, J of row i's destroy with the j-th repair of `repairs[i]`; NaN where
-        there is none, because the slot is empty, the repair was rejected or a rollout failed.
-    destroys: [D] programs. repairs: [D] tuples of at most R, in the order of generation; None
-        stands for an answer that held no program.
-    leader_baseline: [D] float64, the population score of the best parent in the prompt of row i's
-        destroy; NaN without a parent, and throughout by default. A destroy's score is C_D of its
-        own round: as many responses, the same instances and seeds, so like is compared with like.
-    follower_baseline: [D, R] float64, likewise for the repairs. A repair's score is C_R^pop, its
-        mean J with a panel of proven destroys, while `utility` is J with one new destroy: the same
-        unit, but the difference between those destroys is in it. J of the parent with this very
-        destroy would be the fair bar; it is not known, and costs an evaluation a parent and row.
-    scores: [D, R, I, S] float64, by training instance and seed, in the order of the run's; their
-        mean is `utility`, and they are NaN where it is. By default `utility` itself, as of one
-        instance and one seed.
-    cross_play: the payoffs that are known between members of the populations that the round began
-        with. Credits are computed before the round's own cross-play (Algorithm 1, lines 10 and 14).
-    asked: J of the pairs that the scheme asked for, by the digests of destroy and repair; NaN for
-        one that failed.
-    failed: [D, R] bool, the pairs without a utility by a fault of their programs, and not of the
-        host. By default all programs without one.
+    Attributes:
+        utility: [D, R] float64, J of row i's destroy with the j-th repair of `repairs[i]`; NaN
+            where there is none, because the slot is empty, the repair was rejected or a rollout
+            failed.
+        destroys: [D] programs.
+        repairs: [D] tuples of at most R, in the order of generation; None stands for an answer that
+            held no program.
+        leader_baseline: [D] float64, the population score of the best parent in the prompt of row
+            i's destroy; NaN without a parent, and throughout by default. A destroy's score is C_D
+            of its own round: as many responses, the same instances and seeds, so like is compared
+            with like.
+        follower_baseline: [D, R] float64, likewise for the repairs. A repair's score is C_R^pop,
+            its mean J with a panel of proven destroys, while `utility` is J with one new destroy:
+            the same unit, but the difference between those destroys is in it. J of the parent with
+            this very destroy would be the fair bar; it is not known, and costs an evaluation per
+            parent and row.
+        scores: [D, R, I, S] float64, by training instance and seed, in the order of the run's;
+            their mean is `utility`, and they are NaN where it is. By default `utility` itself, as
+            of one instance and one seed.
+        cross_play: The payoffs that are known between members of the populations that the round
+            began with. Credits are computed before the round's own cross-play (Algorithm 1, lines
+            10 and 14).
+        asked: J of the pairs that the scheme asked for, by the digests of destroy and repair; NaN
+            for one that failed.
+        failed: [D, R] bool, the pairs without a utility by a fault of their programs, and not of
+            the host. By default all programs without one.
+
+    Raises:
+        InputError: Shapes do not fit, a score is infinite, or a slot without a program has a score.
     """
 
     utility: np.ndarray
@@ -115,7 +126,15 @@ class Payoff:
             raise InputError("what failed in a payoff are programs without a utility, [D, R] bool")
 
     def known(self, destroy: Program | None, repair: Program | None) -> float:
-        """J of any pair that this payoff knows; NaN for others, for failed ones, and for None."""
+        """J of any pair that this payoff knows.
+
+        Args:
+            destroy: A program or None.
+            repair: Likewise.
+
+        Returns:
+            J; NaN for a pair that is not known or that failed, and for None.
+        """
         if destroy is None or repair is None:
             return math.nan
         return self._known.get((destroy.digest, repair.digest), math.nan)
@@ -137,10 +156,12 @@ class Payoff:
 class Credits:
     """What each program of a payoff earned; NaN where it earned nothing and is left out.
 
-    leader: [D] float64, a destroy program's credit. follower: [D, R] float64, a repair's.
-    selection: what programs are selected by, where that is not the credit itself: its `leader`
-        becomes the score of destroys in the population, comparable from round to round, and its
-        `follower` says which of the round's repairs enter cross-play.
+    Attributes:
+        leader: [D] float64, a destroy program's credit.
+        follower: [D, R] float64, a repair's.
+        selection: What programs are selected by, where that is not the credit itself: its `leader`
+            becomes the score of destroys in the population, comparable from round to round, and its
+            `follower` says which of the round's repairs enter cross-play.
     """
 
     leader: np.ndarray
@@ -161,11 +182,18 @@ class CreditScheme(Protocol):
     """
 
     def __call__(self, payoff: Payoff, *, top: int) -> Credits:
-        """Credits of the payoff's shape; `top` is the L of eq:leader-credit, at least 1.
+        """Give credits of the payoff's shape.
 
         A pure function: the same payoff earns the same credits. What has no utility earns NaN, and
         so does a leader without a single finite response; what earns NaN is left out. Only a scheme
         that pays failures may pay those, and the leaders that have nothing else.
+
+        Args:
+            payoff: The round's.
+            top: The L of eq:leader-credit, at least 1.
+
+        Returns:
+            The credits.
         """
 
 
@@ -175,11 +203,17 @@ Asks = Callable[..., Iterable[Pair]]
 
 
 def asking(asks: Asks) -> Callable[[Scheme], Scheme]:
-    """Marks a scheme that wants to know J of more pairs than the round's own.
+    """Mark a scheme that wants to know J of more pairs than the round's own.
 
-    asks: a pure function `asks(payoff, *, top)` of the payoff without `asked`. Returns pairs, each
-    of a destroy and a repair of the payoff or of its cross-play. The round evaluates those of which
-    it knows nothing, counts them, and calls the scheme with the payoff in which they are `asked`.
+    The round evaluates those of which it knows nothing, counts them, and calls the scheme with the
+    payoff in which they are `asked`.
+
+    Args:
+        asks: A pure function `asks(payoff, *, top)` of the payoff without `asked`. It returns
+            pairs, each of a destroy and a repair of the payoff or of its cross-play.
+
+    Returns:
+        The decorator.
     """
 
     def mark(scheme: Scheme) -> Scheme:
@@ -190,17 +224,32 @@ def asking(asks: Asks) -> Callable[[Scheme], Scheme]:
 
 
 def paying_failures(scheme: Scheme) -> Scheme:
-    """Marks a scheme that pays what `Payoff.failed` names."""
+    """Mark a scheme that pays what `Payoff.failed` names.
+
+    Args:
+        scheme: The scheme.
+
+    Returns:
+        The same.
+    """
     scheme.pays_failures = True  # type: ignore[attr-defined]
     return scheme
 
 
 def sampling(samples: Samples) -> Callable[[Scheme], Scheme]:
-    """Marks a scheme in whose update other things than the answers of a context are samples.
+    """Mark a scheme in whose update other things than the answers of a context are samples.
 
-    "pairs": a destroy is a sample once for each of its pairs, with the follower's credit. Then
-    `Credits.leader` says which destroys have any. "one-group": as "pairs", and the pairs of a
-    destroy context are one group of both roles. Raises InputError for any other word.
+    Args:
+        samples: "pairs": a destroy is a sample once for each of its pairs, with the follower's
+            credit. Then `Credits.leader` says which destroys have any. "one-group": as "pairs", and
+            the pairs of a destroy context are one group of both roles. "programs": as without a
+            mark.
+
+    Returns:
+        The decorator.
+
+    Raises:
+        InputError: It is any other word.
     """
     if samples not in get_args(Samples):
         raise InputError(f"samples are one of {', '.join(get_args(Samples))}, not {samples!r}")
