@@ -17,7 +17,7 @@ TARGETS = ATTENTION + DELTA_NET + MLP
 # Appendix A.2 names "query, key, value and output projections". Three of four layers of Qwen3.5 are
 # delta nets, with one matrix for queries, keys and values; without it most would not learn.
 MIXERS = (*ATTENTION, "in_proj_qkv", "out_proj")
-TARGET_SETS = {"mixers": MIXERS, "mixers+mlp": (*MIXERS, *MLP)}  # the paper's, of its two problems
+TARGET_SETS = {"mixers": MIXERS, "mixers+mlp": (*MIXERS, *MLP)}  # in every layer
 
 
 @dataclass(frozen=True)

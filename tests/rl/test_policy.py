@@ -12,6 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from spo_jax import presets
 from spo_jax.config import FIELDS, Settings
 from spo_jax.config.fields import choices
 from spo_jax.errors import InputError
@@ -22,7 +23,7 @@ from spo_jax.rl.batches import TokenGroup
 from spo_jax.rl.buckets import FEW
 from spo_jax.rl.grpo import ADVANTAGES, RATIOS
 from spo_jax.rl.learning import adapter_key, grpo_of
-from spo_jax.rl.lora import TARGET_SETS
+from spo_jax.rl.lora import TARGET_SETS, init_adapter
 from spo_jax.rl.peft import import_peft
 from spo_jax.rl.policy import (
     OutOfMemory,
@@ -33,6 +34,7 @@ from spo_jax.rl.policy import (
     model_folder,
 )
 from spo_jax.rl.qwen3_5 import Qwen3_5Config
+from spo_jax.rl.qwen3_5.config import named_config
 from spo_jax.rl.sampling import sample
 from spo_jax.rl.trainer import NotFinite, Trainer
 from spo_jax.seeding import derive
@@ -287,6 +289,21 @@ def test_adapters_leave_as_peft_folders(policy: Policy, config: Settings, tmp_pa
 
 
 # --- settings and folders -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("problem", "preset", "parameters"),
+    [
+        ("tsp", "paper-tsp", 3_932_160),  # 8 of 32 layers have the matrices that the paper names
+        ("tsp", "standard", 11_796_480),
+        ("cvrp", "paper-cvrp", 29_097_984),
+        ("cvrp", "standard", 36_962_304),
+    ],
+)
+def test_adapters_of_the_9b(problem: str, preset: str, parameters: int) -> None:
+    lora = lora_of(presets.settings(problem, preset, model="folder"))
+    adapter = jax.eval_shape(lambda: init_adapter(jax.random.key(0), lora, named_config("9B")))
+    assert sum(leaf.size for leaf in jax.tree.leaves(adapter)) == parameters
 
 
 def test_settings_become_those_of_the_parts(policy: Policy) -> None:
