@@ -1,7 +1,9 @@
 """GGUF files: weights, quantised ones too, and tokens against transformers."""
 
 import json
+import os
 import sys
+import unicodedata
 from pathlib import Path
 from typing import Any
 
@@ -226,3 +228,29 @@ def test_a_damaged_file_is_said(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"none\.gguf: No such file"):
         model_folder(str(tmp_path / "none.gguf"))
     assert json.dumps(list(tmp_path.iterdir()), default=str).count("folder") == 0
+
+
+# --- a real model ---------------------------------------------------------------------------------
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(
+    "SPO_GGUF" not in os.environ, reason="SPO_GGUF does not name a GGUF file of a Qwen2 or Qwen3"
+)
+def test_a_real_file(tmp_path: Path) -> None:
+    """Logits of the same folder in transformers, and tokens of its own reader of the file."""
+    hf, torch = oracle("transformers"), oracle("torch")
+
+    file = Path(os.environ["SPO_GGUF"])
+    gguf.convert(file, tmp_path / "folder")
+    own = Tokenizer.load(tmp_path / "folder")
+    theirs = hf.AutoTokenizer.from_pretrained(file.parent, gguf_file=file.name)
+    for text in TEXTS:
+        normal = unicodedata.normalize("NFC", text)  # as Qwen's tokenizer, not this reader, does
+        assert own.encode(text).tolist() == theirs.encode(normal, add_special_tokens=False)
+    tokens = own.prompt("Write a function that removes the longest edges of a tour.")[None]
+    model = hf.AutoModelForCausalLM.from_pretrained(tmp_path / "folder", dtype=torch.float32)
+    want = tiny.torch_logits(model.eval(), tokens)
+    del model
+    ours = load_pretrained(tmp_path / "folder", np.float32)
+    np.testing.assert_allclose(tiny.logits(ours, tokens), want, atol=1e-3, rtol=0)
