@@ -20,11 +20,11 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from common import cli
+from spo_jax.cache import cache_folder
 from spo_jax.envs.problem import Instance, Problem
 from spo_jax.envs.problems import get_problem
 from spo_jax.envs.report.reference_files import Row, read_references, write_references
 from spo_jax.envs.report.references import EFFORTS, solved
-from spo_jax.envs.specs import cache_folder
 from spo_jax.errors import InputError
 from spo_jax.presets import PRESETS, problem_of, settings
 from spo_jax.search.instances import training_instances, validation_instances

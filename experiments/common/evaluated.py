@@ -26,6 +26,7 @@ from common.cli import Context
 from common.contenders import Contender
 from common.runs import runs_of
 from spo_jax import __version__
+from spo_jax.cache import cache_folder
 from spo_jax.config import Settings
 from spo_jax.envs.glns_operators import load_each
 from spo_jax.envs.labels import told_apart
@@ -38,7 +39,7 @@ from spo_jax.envs.report.reporting import Meter
 from spo_jax.envs.run.local import LocalEvaluator
 from spo_jax.envs.run.observation import Showing, Shown, shown_with
 from spo_jax.envs.run.rollouts import Rollouts, Status
-from spo_jax.envs.specs import cache_folder, own_references, parse_specs, with_references
+from spo_jax.envs.specs import own_references, parse_specs, with_references
 from spo_jax.envs.textfiles import write_atomically
 from spo_jax.errors import InputError
 from spo_jax.program import ROLES, Pair

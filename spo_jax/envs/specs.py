@@ -228,14 +228,6 @@ def with_references(
     return known
 
 
-def cache_folder() -> Path:
-    """The folder of computed references: $SPO_CACHE, else the user's cache folder."""
-    if named := os.environ.get("SPO_CACHE"):
-        return Path(named)
-    home = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
-    return Path(home) / "spo-jax"
-
-
 def own_references(references: str) -> ReferenceFile | None:
     """The user's references, if `references` names a file of them. Raises InputError."""
     if references in ("solve", "none"):

@@ -15,7 +15,7 @@ import ml_dtypes
 import numpy as np
 from safetensors.numpy import save_file
 
-from spo_jax.envs.specs import cache_folder
+from spo_jax.cache import cache_folder
 from spo_jax.errors import InputError, MissingExtra
 from spo_jax.rl.qwen3_5.config import Qwen3_5Config
 from spo_jax.rl.qwen3_5.weights import INDEX

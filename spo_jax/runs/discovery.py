@@ -136,8 +136,8 @@ class Discovery:
             print(line)
 
     def _discover(self) -> None:
+        from spo_jax.cache import cache_folder
         from spo_jax.envs.problems import get_problem
-        from spo_jax.envs.report.evaluation import cache_folder
         from spo_jax.envs.run.evaluator import Spread
         from spo_jax.rl.backend import ask_same_bits, keep_compiled, share_devices
         from spo_jax.runs.starting import start_pairs

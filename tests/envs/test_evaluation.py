@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from spo_jax.cache import cache_folder
 from spo_jax.envs.problems import get_problem
 from spo_jax.envs.report.evaluation import (
     GroupResult,
@@ -27,7 +28,7 @@ from spo_jax.envs.report.reporting import (
     show_report,
 )
 from spo_jax.envs.report.solve import cpu_limit, default_output, problem_of, solve
-from spo_jax.envs.specs import cache_folder, parse_spec
+from spo_jax.envs.specs import parse_spec
 from spo_jax.errors import InputError
 from spo_jax.program import Pair, Program
 

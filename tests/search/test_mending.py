@@ -532,9 +532,10 @@ def test_who_mends_by_default():
     vllm = {"generator": "vllm", "vllm_url": "http://x", "model": "folder"}
     assert Settings.make(**endpoint).generator.mend == 1
     assert Settings.make(**vllm).generator.mend == 1
+    assert Settings.make(model="folder").generator.mend == 1
     assert Settings.make(**endpoint, mend=3).generator.mend == 3
     for others in (
-        {}, {"generator": "grammar"}, {"model": "folder"}, {**vllm, "model": "embedded"},
+        {}, {"generator": "grammar"}, {**vllm, "model": "embedded"},
         {"generator": "x:Y"}, {**endpoint, "mend": 0},
     ):  # fmt: skip
         assert Settings.make(**others).generator.mend == 0

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from spo_jax import __version__
-from spo_jax.envs.specs import cache_folder
+from spo_jax.cache import cache_folder
 from spo_jax.errors import SpoError
 from spo_jax.limits import address_space, needed
 

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from spo_jax import __version__
+from spo_jax.cache import cache_folder
 from spo_jax.envs.gaps import reference_gap
 from spo_jax.envs.labels import told_apart
 from spo_jax.envs.problem import Instance, Problem
@@ -28,7 +29,6 @@ from spo_jax.envs.run.rollouts import Rollouts, Status
 from spo_jax.envs.specs import (
     LARGEST_GROUP,
     Spec,
-    cache_folder,
     own_references,
     parse_specs,
     reference_settings,

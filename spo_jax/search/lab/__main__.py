@@ -38,7 +38,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from spo_jax.envs.specs import cache_folder
+from spo_jax.cache import cache_folder
 from spo_jax.envs.textfiles import write_atomically
 from spo_jax.errors import InputError, SpoError
 from spo_jax.rl.backend import keep_compiled
