@@ -8,6 +8,7 @@ import hashlib
 import json
 import sys
 from collections.abc import Iterator, Mapping
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -17,12 +18,12 @@ from safetensors.numpy import save_file
 
 from spo_jax.cache import cache_folder
 from spo_jax.errors import InputError, MissingExtra
-from spo_jax.rl.qwen3_5.config import Qwen3_5Config
+from spo_jax.rl.qwen3_5.config import FAMILIES, Qwen3_5Config
 from spo_jax.rl.qwen3_5.weights import INDEX
 from spo_jax.rl.tensor_files import fresh_folder, write_json
 
 SUFFIX = ".gguf"
-FAMILIES = ("qwen2", "qwen3")  # whose tensors llama.cpp stores as transformers does
+READ = ("qwen2", "qwen3")  # families whose tensors llama.cpp stores as transformers does
 SHARD = 2 * 10**9  # bytes of a file of weights, which is held in memory
 VERSION = 1  # of what is written; a folder of another one is not read
 END = ("<|im_end|>", "<|endoftext|>")  # tokens that end an answer besides the file's own
@@ -63,15 +64,30 @@ def folder_of(file: str | Path) -> Path:
     """
     file = Path(file)
     try:
-        with open(file, "rb") as opened:
-            digest = hashlib.file_digest(opened, lambda: hashlib.blake2b(digest_size=8))
+        state = file.stat()
+        digest = _digest(file, state.st_size, state.st_mtime_ns)
     except OSError as error:
         raise InputError(f"model {file}: {error.strerror}; name a file that can be read") from None
-    target = cache_folder() / "models" / f"{file.stem}-{digest.hexdigest()}-{VERSION}"
+    target = cache_folder() / "models" / f"{file.stem}-{digest}-{VERSION}"
     if not (target / "config.json").is_file():
         print(f"Reading {file} into {target}, once", file=sys.stderr)
-        convert(file, target)
+        try:
+            convert(file, target)
+        except InputError:
+            if not (target / "config.json").is_file():  # else another run was first
+                raise
     return target
+
+
+@lru_cache
+def _digest(file: Path, size: int, changed: int) -> str:
+    """Of the content. A run asks for its model's folder several times, and a file has gigabytes.
+
+    size, changed: of the file now, so that another content is read again.
+    """
+    with open(file, "rb") as opened:
+        found = hashlib.file_digest(opened, lambda: hashlib.blake2b(digest_size=8))
+    return found.hexdigest()
 
 
 def convert(file: str | Path, folder: str | Path) -> None:
@@ -97,35 +113,35 @@ def convert(file: str | Path, folder: str | Path) -> None:
     except Exception as error:  # the library has no exceptions of its own
         raise InputError(f"{file} cannot be read as a GGUF file: {error}") from None
     try:
-        config = _config(values, {each.name: each for each in tensors})
-        tokenizer = _tokenizer(values)
-        settings, stops = _settings(values)
+        with fresh_folder(folder) as fresh:
+            _write(fresh, values, tensors)
     except KeyError as error:
         raise InputError(f"{file} lacks {error.args[0]!r}; it is no whole model") from None
     except InputError as error:
         raise InputError(f"{file}: {error}") from None
-    with fresh_folder(folder) as fresh:
-        write_json(fresh / "config.json", config)
-        try:
-            Qwen3_5Config.from_json(fresh)
-        except InputError as error:
-            raise InputError(f"{file}: {str(error).partition(': ')[2] or error}") from None
-        tokenizer.save(str(fresh / "tokenizer.json"))
-        write_json(fresh / "tokenizer_config.json", settings)
-        write_json(fresh / "generation_config.json", {"eos_token_id": stops})
-        try:
-            _write_weights(fresh, tensors)
-        except InputError as error:
-            raise InputError(f"{file}: {error}") from None
+
+
+def _write(folder: Path, values: Mapping[str, Any], tensors: Any) -> None:
+    """The files of a folder, of what the GGUF file holds; weights last, as they take longest."""
+    write_json(folder / "config.json", _config(values, {each.name: each for each in tensors}))
+    try:
+        Qwen3_5Config.from_json(folder)
+    except InputError as error:  # it begins with the path of this folder
+        raise InputError(str(error).removeprefix(f"{folder / 'config.json'}: ")) from None
+    _tokenizer(values).save(str(folder / "tokenizer.json"))
+    settings, stops = _settings(values)
+    write_json(folder / "tokenizer_config.json", settings)
+    write_json(folder / "generation_config.json", {"eos_token_id": stops})
+    _write_weights(folder, tensors)
 
 
 def _config(values: Mapping[str, Any], tensors: Mapping[str, Any]) -> dict[str, Any]:
     """config.json."""
     family = values["general.architecture"]
-    if family not in FAMILIES:
+    if family not in READ:
         raise InputError(
             f"it holds a model of the architecture {family!r}; of GGUF files those of "
-            f"{' and '.join(FAMILIES)} are read"
+            f"{' and '.join(READ)} are read"
         )
 
     def of(name: str) -> Any:
@@ -134,7 +150,7 @@ def _config(values: Mapping[str, Any], tensors: Mapping[str, Any]) -> dict[str, 
     heads, width = int(of("attention.head_count")), int(of("embedding_length"))
     rope = values.get(f"{family}.rope.scaling.type", "none")
     return {
-        "architectures": [{"qwen2": "Qwen2ForCausalLM", "qwen3": "Qwen3ForCausalLM"}[family]],
+        "architectures": [FAMILIES[family].architecture],
         "model_type": family,
         "dtype": "bfloat16",
         "vocab_size": int(tensors["token_embd.weight"].shape[1]),

@@ -183,6 +183,21 @@ def test_a_file_is_converted_once(
     assert model_folder(str(tmp_path / "tiny.gguf")) != folder
 
 
+def test_two_runs_may_convert_a_file_at_the_same_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SPO_CACHE", str(tmp_path / "cache"))
+    write(tmp_path / "tiny.gguf")
+    convert = gguf.convert
+
+    def late(file: Path, folder: Path) -> None:
+        convert(file, folder)  # the other run's
+        convert(file, folder)
+
+    monkeypatch.setattr(gguf, "convert", late)
+    assert (gguf.folder_of(tmp_path / "tiny.gguf") / "config.json").is_file()
+
+
 def test_without_the_package_the_extra_is_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
