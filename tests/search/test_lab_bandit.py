@@ -213,7 +213,7 @@ def test_a_scheme_with_fewer_responses_learns_as_if_the_others_were_never_drawn(
     scheme = Scheme("shapley")
     plan = bandit._Plan(GrpoConfig(), (scheme,), (2,), "centred", 72)
     with jax.enable_x64(True):
-        _, found = bandit._advantages(plan, Scheme.traced, sampled, utility, reference)
+        _, found = bandit._advantages(plan, Scheme.traced, sampled, utility, reference, None)
     part = Reference(reference[0], reference[1][..., :2], reference[2])
     alone = centred(scheme(utility[..., :2], source[..., :2], part).follower)
     np.testing.assert_array_equal(found[..., 2:], 0)
@@ -264,7 +264,15 @@ def test_a_world_without_differences_has_nothing_to_learn():
 
 
 @pytest.mark.parametrize(
-    "own", [{"group": 1}, {"responses": 0}, {"steps": 0}, {"rate": 0}, {"advantage": "best"}]
+    "own",
+    [
+        {"group": 1},
+        {"responses": 0},
+        {"steps": 0},
+        {"rate": 0},
+        {"advantage": "best"},
+        {"copies": "half"},
+    ],
 )
 def test_what_is_no_training(own):
     with pytest.raises(InputError, match=next(iter(own))):

@@ -68,7 +68,7 @@ def test_a_scheme_of_ones_own_and_a_world_of_ones_own_have_their_rows(
     worst, best = (found["ours", s, "rank"] for s in ("mine:worst", "stackelberg"))
     assert worst < 0 < best  # wide leaders have the worst responses too
     assert len(rows_of(tmp_path / "map.csv")) == 2 * 2 * 4
-    assert {r["measure"] for r in rows_of(tmp_path / "learning.csv")} == {"pair", "leader"}
+    assert {r["measure"] for r in rows_of(tmp_path / "learning.csv")} == set(study.LEARNED)
     first = {name: (tmp_path / name).read_bytes() for name in ("map.csv", "credit_lab.png")}
     assert run(*flags) == 0
     for name, before in first.items():
@@ -147,7 +147,7 @@ def test_policies_learn_with_both_advantages_each_as_alone():
                   == ("shared", "pair", advantage)]  # fmt: skip
         assert mine.mean == runs[1].pair.mean()
         assert mine.difference == pytest.approx((runs[1].pair - runs[0].pair).mean())
-    assert len(rows) == 2 * 2 * 2
+    assert len(rows) == 2 * 2 * 3
 
 
 def test_an_advantage_is_a_row_of_the_table_and_a_family_of_tests():
@@ -160,10 +160,11 @@ def test_an_advantage_is_a_row_of_the_table_and_a_family_of_tests():
     learned = []
     for advantage, away in (("centred", -0.1), ("standardised", 0.1)):
         learned += [row(advantage, "a", math.nan, math.nan), row(advantage, "b", away, 0.04)]
-    learned += [replace(each, measure="leader") for each in learned]
+    learned += [replace(each, measure=name) for name in ("leader", "found") for each in learned[:]]
     text = show.tables([], learned, [Scheme.of("stackelberg")], 0.05)
-    assert "| w | centred | b | 0.50 (0.40 to 0.60) | 0.50 (0.40 to 0.60) | -0.100* (" in text
-    assert "| w | standardised | b | 0.50 (0.40 to 0.60) | 0.50 (0.40 to 0.60) | +0.100* (" in text
+    cells = " | ".join(["0.50 (0.40 to 0.60)"] * 3)
+    assert f"| w | centred | b | {cells} | -0.100* (" in text
+    assert f"| w | standardised | b | {cells} | +0.100* (" in text
     assert [line for line in text.splitlines() if line.startswith("| b | 1 |")] == [
         "| b | 1 | 0 | 1 | 0 | 0.110 |", "| b | 1 | 1 | 0 | 0 | 0.110 |",
     ]  # fmt: skip
@@ -238,6 +239,8 @@ def test_a_table_without_leaders_is_refused(tmp_path, capsys):
     (["--table", "nosuch.npz"], "is no payoff table"),
     (["--responses", "0"], "no whole number"),
     (["--responses", ""], "--responses needs"),
+    (["--learners", "16"], "--learners 16: two numbers"),
+    (["--learners", "1,4"], "--learners 1,4: two numbers"),
     (["--worlds", "1"], "--worlds is 1"),
     (["--schemes", "stackelberg@0"], "top is 0"),
     (["--survivors", "nosuch"], "unknown survivors 'nosuch'"),

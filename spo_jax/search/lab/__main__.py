@@ -43,7 +43,7 @@ from spo_jax.envs.textfiles import write_atomically
 from spo_jax.errors import InputError, SpoError
 from spo_jax.rl.backend import keep_compiled
 from spo_jax.search.lab import studies, study
-from spo_jax.search.lab.bandit import WRITERS
+from spo_jax.search.lab.bandit import COPIES, WRITERS
 from spo_jax.search.lab.measured import Trials, made_of, replayed
 from spo_jax.search.lab.schemes import Scheme
 from spo_jax.search.lab.show import csv_text, draw_map, tables
@@ -80,7 +80,10 @@ def run(args: argparse.Namespace) -> None:
     if (args.failing or args.tie) and not args.table:
         raise InputError("--failing and --tie are of a --table; a --world has its own")
     require_failing(args.failing, args.tie)
-    budget = replace(budget, writer=args.writer, failing=args.failing, tie=args.tie)
+    budget = replace(
+        budget, writer=args.writer, copies=args.copies, learners=_learners(args.learners),
+        failing=args.failing, tie=args.tie,
+    )  # fmt: skip
     if not 0 < args.exclude < math.inf:
         raise InputError(f"--exclude is {args.exclude:g}; an effect is a number above 0")
     schemes = asked(args.schemes)
@@ -165,6 +168,14 @@ def _trials(args: argparse.Namespace) -> Trials:
     return Trials(**given)
 
 
+def _learners(text: str) -> tuple[int, int]:
+    """Leaders and followers. Raises InputError."""
+    numbers = _numbers("--learners", text)
+    if len(numbers) != 2 or min(numbers) < 2:
+        raise InputError(f"--learners {text}: two numbers of at least 2, of leaders and followers")
+    return numbers[0], numbers[1]
+
+
 def _numbers(option: str, text: str) -> tuple[int, ...]:
     found = _listed(text)
     for each in found:
@@ -221,6 +232,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--writer", choices=tuple(WRITERS), default="table",
         help="of the policies that learn: each program by itself, or programs by their parts, with "
         "followers that see the leader's or do not (default: table)",
+    )  # fmt: skip
+    parser.add_argument(
+        "--learners", default="16,32", metavar="K,M",
+        help="leaders and followers that the policies choose from (default: 16,32)",
+    )  # fmt: skip
+    parser.add_argument(
+        "--copies", choices=COPIES, default="paid",
+        help="whether policies learn from leaders and pairs that an earlier round had (default: "
+        "paid)",
     )  # fmt: skip
     parser.add_argument(
         "--rounds", type=int, metavar="N", help="for which policies learn (default: 100)"

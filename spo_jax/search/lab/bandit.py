@@ -9,7 +9,9 @@ and a sample teaches about all that share bits with it; the leader's bits shift 
 "parts-unseen": likewise, but the follower does not see the leader.
 
 A step is a round: B leaders, R followers in answer to each, noisy evaluations, credits, and one
-step of the trainer's optimizer per role on the gradient of eq:grpo, at a ratio of 1.
+step of the trainer's optimizer per role on the gradient of eq:grpo, at a ratio of 1. What an
+earlier round had may be left out of the update (COPIES), as `learning.copies` does with programs
+that repeat a parent.
 
 All steps are one compiled scan, vectorised over the runs of all schemes; schemes meet their runs as
 arrays [runs, B, R]. Where JAX cannot trace one of the schemes the steps are a loop, which calls
@@ -41,13 +43,16 @@ Array = np.ndarray
 
 
 ADVANTAGES = {"centred": centred, "standardised": standardised}
+COPIES = ("paid", "unpaid")
 
 
 @dataclass(frozen=True)
 class Training:
     """group: leaders of a round, B. responses: R. steps: rounds. rate: AdamW's, of the logits; the
     other settings of the update are the trainer's defaults. advantage: one of ADVANTAGES. writer:
-    one of WRITERS. Raises InputError below 1, and for another advantage or writer.
+    one of WRITERS. copies: one of COPIES; "unpaid" gives no advantage to a leader that an earlier
+    round had, nor to a follower that answered this leader in one. Raises InputError below 1, and
+    for another advantage, writer or choice of copies.
     """
 
     group: int = 8
@@ -56,6 +61,7 @@ class Training:
     rate: float = 0.05
     advantage: str = "centred"
     writer: str = "table"
+    copies: str = "paid"
 
     def __post_init__(self) -> None:
         for name, least in (("group", 2), ("responses", 1), ("steps", 1)):
@@ -65,6 +71,8 @@ class Training:
             raise InputError(f"rate is {self.rate}; it must be above 0")
         if self.writer not in WRITERS:
             raise InputError(f"no writer {self.writer!r}; there are {', '.join(WRITERS)}")
+        if self.copies not in COPIES:
+            raise InputError(f"copies are {' or '.join(COPIES)}, not {self.copies!r}")
         if self.advantage not in ADVANTAGES:
             known = ", ".join(ADVANTAGES)
             raise InputError(
@@ -144,17 +152,57 @@ class Sampled:
     utility: jax.Array
 
 
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True)
+class History:
+    """What the rounds so far leave. seen: [N, K, M] bool, pairs that were evaluated, None where
+    nobody asks. measured, true: [N], J of the pair that was measured best, as measured (float64)
+    and without noise (float32).
+    """
+
+    seen: jax.Array | None
+    measured: jax.Array
+    true: jax.Array
+
+    def copies(self, sampled: "Sampled") -> tuple[jax.Array, jax.Array] | None:
+        """Which leaders, [N, B] bool, and pairs, [N, B, R], an earlier round had."""
+        if self.seen is None:
+            return None
+        own = jnp.take_along_axis(self.seen, sampled.leaders[..., None], axis=1)
+        return own.any(axis=-1), jnp.take_along_axis(own, sampled.followers, axis=2)
+
+    def after(self, sampled: "Sampled", measured: jax.Array, utility: jax.Array) -> "History":
+        """With one more round. measured: [N, B, R], NaN for failures. utility: [N, K, M]."""
+        runs = jnp.arange(len(utility))
+        values = jnp.where(jnp.isnan(measured), -jnp.inf, measured).reshape(len(runs), -1)
+        place = values.argmax(axis=-1)
+        leader = sampled.leaders[runs, place // measured.shape[-1]]
+        follower = sampled.followers.reshape(len(runs), -1)[runs, place]
+        better = values[runs, place] > self.measured
+        seen = self.seen
+        if seen is not None:
+            at = runs[:, None, None], sampled.leaders[..., None], sampled.followers
+            seen = seen.at[at].set(True)
+        return History(
+            seen,
+            jnp.where(better, values[runs, place], self.measured),
+            jnp.where(better, utility[runs, leader, follower], self.true),
+        )
+
+
 @dataclass(frozen=True, eq=False)
 class Learned:
     """By run, [W] float64, and the curve of `pair`, [W, steps + 1].
 
     pair: J of a pair that the policies sample, in expectation. leader: J of the leader that its
-    policy samples with its best response, in expectation: the bilevel objective. Both in parts of
-    the way from the uniform policy, 0, to the world's best pair, 1.
+    policy samples with its best response, in expectation: the bilevel objective. found: J of the
+    pair that was measured best in all rounds. All in parts of the way from the uniform policy, 0,
+    to the world's best pair, 1.
     """
 
     pair: np.ndarray
     leader: np.ndarray
+    found: np.ndarray
     curve: np.ndarray = field(repr=False)
 
 
@@ -176,23 +224,28 @@ def train(
     config = GrpoConfig(learning_rate=training.rate)
     state: Any = jax.vmap(_optimizer(config).init)
     states = (state(parameters.leader), state((parameters.shared, parameters.own)))
-    values = [worth(writer.policies(parameters), utility)]
+    uniform = worth(writer.policies(parameters), utility)
+    seen = jnp.zeros(utility.shape, bool) if training.copies == "unpaid" else None
+    with jax.enable_x64(True):
+        history = History(seen, jnp.full(runs, -jnp.inf, jnp.float64), uniform[:, 0])
     known = [jnp.asarray(np.tile(each, len(schemes))) for each in worlds.references]
     plan = _Plan(config, tuple(schemes), tuple(counts), training.advantage, bucket(followers))
-    begun = writer, parameters, states, utility, known, worlds.noise
+    begun = writer, parameters, states, history, utility, known, worlds.noise
     failing = None if worlds.failing is None else np.tile(worlds.failing, (len(schemes), 1))
     chances = _chances(worlds, training, seed)
     if all(_traces(scheme, worlds, training) for scheme in schemes):
-        values += list(np.asarray(_scanned(plan, *begun, failing, chances)))
+        values = np.asarray(_scanned(plan, *begun, failing, chances))
     else:
-        values += _looped(plan, *begun, failing, chances)
-    pair, leader = np.array(values, np.float64).transpose(2, 1, 0)  # [runs, steps + 1] each
+        values = np.stack(_looped(plan, *begun, failing, chances))
+    start = np.asarray(uniform)[None, :, [0, 1, 0]]
+    curves = np.concatenate([start, values]).astype(np.float64)  # [steps + 1, runs, 3]
+    pair, leader, pick = curves.transpose(2, 1, 0)
     best = worlds.utility.max(axis=(1, 2))
     found = []
     for i in range(len(schemes)):
         part = slice(i * count, (i + 1) * count)
-        curve = _share(pair[part], best)
-        found.append(Learned(curve[:, -1], _share(leader[part], best)[:, -1], curve))
+        curve, top, run = (_share(each[part], best) for each in (pair, leader, pick))
+        found.append(Learned(curve[:, -1], top[:, -1], run[:, -1], curve))
     return found
 
 
@@ -281,25 +334,34 @@ def _played(
 
 @jitted(static=("plan",))
 def _scanned(
-    plan: _Plan, writer: Writer, parameters: Policy, states: Any, utility: Any, known: Any,
-    noise: Any, failing: Any, chances: _Chances,
+    plan: _Plan, writer: Writer, parameters: Policy, states: Any, history: History, utility: Any,
+    known: Any, noise: Any, failing: Any, chances: _Chances,
 ) -> jax.Array:  # fmt: skip
-    """[T, N, 2]: `worth` after each step."""
+    """[T, N, 3]: `worth` after each step, and J of the pair that was measured best so far."""
 
     def step(at: Any, chance: _Chances) -> Any:
-        parameters, states = at
+        parameters, states, history = at
         policy = writer.policies(parameters)
-        sampled, *seen = _played(plan, policy, utility, known, noise, failing, chance)
-        earned = _advantages(plan, Scheme.traced, sampled, *seen)
+        sampled, measured, reference = _played(plan, policy, utility, known, noise, failing, chance)
+        earned = _advantages(
+            plan, Scheme.traced, sampled, measured, reference, history.copies(sampled)
+        )
         parameters, states = learn(plan.config, writer, parameters, states, sampled, *earned)
-        return (parameters, states), worth(writer.policies(parameters), utility)
+        history = history.after(sampled, measured, utility)
+        value = _worth_and_found(writer.policies(parameters), utility, history)
+        return (parameters, states, history), value
 
-    return jax.lax.scan(step, (parameters, states), chances)[1]
+    return jax.lax.scan(step, (parameters, states, history), chances)[1]
+
+
+def _worth_and_found(policies: Policy, utility: jax.Array, history: History) -> jax.Array:
+    """[N, 3]."""
+    return jnp.concatenate([worth(policies, utility), history.true[:, None]], axis=1)
 
 
 def _looped(
-    plan: _Plan, writer: Writer, parameters: Policy, states: Any, utility: Any, known: Any,
-    noise: Any, failing: Any, chances: _Chances,
+    plan: _Plan, writer: Writer, parameters: Policy, states: Any, history: History, utility: Any,
+    known: Any, noise: Any, failing: Any, chances: _Chances,
 ) -> list[np.ndarray]:  # fmt: skip
     """As `_scanned`, step by step, with schemes that are called with NumPy arrays."""
 
@@ -313,32 +375,42 @@ def _looped(
         for k in range(len(chances.who)):
             chance = jax.tree.map(lambda each, k=k: each[k], chances)
             policy = writer.policies(parameters)
-            sampled, *seen = _played(plan, policy, utility, known, noise, failing, chance)
-            earned = _advantages(plan, called, sampled, *seen)
+            sampled, measured, reference = _played(
+                plan, policy, utility, known, noise, failing, chance
+            )
+            earned = _advantages(
+                plan, called, sampled, measured, reference, history.copies(sampled)
+            )
             parameters, states = learn(plan.config, writer, parameters, states, sampled, *earned)
-            values.append(np.asarray(worth(writer.policies(parameters), utility)))
+            history = history.after(sampled, measured, utility)
+            value = _worth_and_found(writer.policies(parameters), utility, history)
+            values.append(np.asarray(value))
     return values
 
 
 def _advantages(
     plan: _Plan, call: Callable[..., tuple[Any, Any]], sampled: Sampled, utility: Any,
-    reference: Sequence[Any],
+    reference: Sequence[Any], copies: tuple[Any, Any] | None,
 ) -> tuple[jax.Array, jax.Array]:  # fmt: skip
     """[N, B] and [N, B, R] float32: each scheme's runs in one call.
 
-    call: of a scheme, J, sources, references and their number. utility: [N, B, R] float64.
+    call: of a scheme, J, sources, references and their number. utility: [N, B, R] float64. copies:
+    leaders and pairs whose credits are left out, of `History`.
 
     A scheme with fewer responses than R sees the first of them; the others have no advantage, and
     these count for more, so that the mean over R is theirs.
     """
-    fields = utility, sampled.followers, *reference
+    nothing = jnp.zeros(utility.shape[:2], bool), jnp.zeros(utility.shape, bool)
+    fields = utility, sampled.followers, *reference, *(copies or nothing)
     parts = zip(*(jnp.split(jnp.asarray(each), len(plan.schemes)) for each in fields), strict=True)
     leaders, followers, of_group = [], [], ADVANTAGES[plan.advantage]
-    for scheme, count, (u, s, mine, others, pair) in zip(
+    for scheme, count, (u, s, mine, others, pair, old, again) in zip(
         plan.schemes, plan.counts, parts, strict=True
     ):
         known = Reference(mine, others[..., :count], pair)
         leader, follower = call(scheme, u[..., :count], s[..., :count], known, plan.sources)
+        leader = jnp.where(old, jnp.nan, leader)
+        follower = jnp.where(again[..., :count], jnp.nan, follower)
         slots = u.shape[-1]
         top, answers = advantages_of(leader, follower, samples_of(scheme.function), of_group)
         own = answers * (slots / count)

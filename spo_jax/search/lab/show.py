@@ -12,7 +12,7 @@ from spo_jax.search.lab.estimators import MEASURES
 from spo_jax.search.lab.power import holm
 from spo_jax.search.lab.schemes import Scheme
 from spo_jax.search.lab.shares import Shares
-from spo_jax.search.lab.study import TOLD, Row
+from spo_jax.search.lab.study import LEARNED, Row
 
 LETTERS = {
     "shared": "s", "max": "m", "max-at-k": "k", "rank": "r", "gap": "g", "entropic": "e",
@@ -73,9 +73,9 @@ def tables(
     for row in learned:
         by_advantage.setdefault(row.where["advantage"], []).append(row)
     gains = [row for own in by_advantage.values() for row in significant(own, "pair")]
-    names = ["world", "advantage", "scheme", *TOLD.values(), f"pair - {first}", "runs"]
+    names = ["world", "advantage", "scheme", *LEARNED.values(), f"pair - {first}", "runs"]
     own_rows = [
-        [world, advantage, scheme, *(cell(own[each]) for each in TOLD),
+        [world, advantage, scheme, *(cell(own[each]) for each in LEARNED),
          *lead(own["pair"], own["pair"] in gains)]
         for (world, advantage, scheme), own in _grouped(learned, "world", "advantage").items()
     ]  # fmt: skip

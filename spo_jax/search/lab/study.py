@@ -16,10 +16,10 @@ from spo_jax.search.lab.schemes import Scheme
 from spo_jax.search.lab.tables import Table, sub_tables
 from spo_jax.search.lab.worlds import Rounds, Worlds, WorldSpec, draw_rounds, make_worlds
 
-LEARNERS = (16, 32)  # leaders and followers of the worlds in which policies learn
-TOLD = {
+LEARNED = {
     "pair": "J of a sampled pair",
     "leader": "best response to a sampled leader",
+    "found": "the pair that was measured best",
 }
 # For leaders the same: in the picture the first is left out if the second is there.
 SAME = {
@@ -32,8 +32,9 @@ SAME = {
 class Budget:
     """worlds: of each kind. rounds: of each world. The map's: of each cell, over these values.
 
-    seeds: rounds that are replayed from a table. writer: of the policies that learn, one of
-    `spo_jax.search.lab.bandit.WRITERS`. failing, tie: failures in worlds of tables, see
+    seeds: rounds that are replayed from a table. learners: leaders and followers of the worlds in
+    which policies learn. writer and copies: of these policies, as in
+    `spo_jax.search.lab.bandit.Training`. failing, tie: failures in worlds of tables, see
     `spo_jax.search.lab.worlds.failing_chances`.
     """
 
@@ -47,7 +48,9 @@ class Budget:
     spreads: tuple[float, ...] = (0, 0.5, 1)
     responses: tuple[int, ...] = (3, 6, 12, 30)
     seeds: int = 1000
+    learners: tuple[int, int] = (16, 32)
     writer: str = "table"
+    copies: str = "paid"
     failing: float = 0.0
     tie: float = 0.0
 
@@ -98,21 +101,27 @@ def learning(
     budget: Budget,
     seed: int,
 ) -> list[Row]:
-    """TOLD by world, advantage and scheme, a run in each of the worlds.
+    """LEARNED by world, advantage and scheme, a run in each of the worlds.
 
     With all ADVANTAGES, because which scheme is ahead can depend on them.
     """
     found = []
+    leaders, followers = budget.learners
     for name, own in specs.items():
         smaller = own
         if isinstance(own, WorldSpec):
-            smaller = replace(own, leaders=LEARNERS[0], followers=LEARNERS[1])
-        worlds = made(smaller, budget, *LEARNERS, seed)
+            smaller = replace(own, leaders=leaders, followers=followers)
+        worlds = made(smaller, budget, leaders, followers, seed)
         for advantage in ADVANTAGES:
-            training = Training(steps=budget.steps, advantage=advantage, writer=budget.writer)
+            training = Training(
+                steps=budget.steps,
+                advantage=advantage,
+                writer=budget.writer,
+                copies=budget.copies,
+            )
             runs = train(schemes, worlds, training, seed)
             measured = {
-                scheme.label: {each: getattr(learned, each) for each in TOLD}
+                scheme.label: {each: getattr(learned, each) for each in LEARNED}
                 for scheme, learned in zip(schemes, runs, strict=True)
             }
             found += compared(measured, {"world": name, "advantage": advantage})

@@ -1,0 +1,129 @@
+"""What the laboratory's runs have seen: copies that earn nothing, and the best pair found."""
+
+import math
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from spo_jax.rl.grpo import GrpoConfig
+from spo_jax.search.lab import bandit
+from spo_jax.search.lab.bandit import History, Sampled, Training, train
+from spo_jax.search.lab.schemes import Scheme
+from spo_jax.search.lab.worlds import WorldSpec, make_worlds
+
+pytestmark = pytest.mark.long  # XLA compiles
+
+SCHEMES = [Scheme.of("stackelberg"), Scheme.of("shared")]
+
+
+def sampled_of(leaders, followers):
+    return Sampled(jnp.asarray(leaders), jnp.asarray(followers), jnp.zeros(np.shape(followers)))
+
+
+def empty(runs, leaders, followers):
+    seen = jnp.zeros((runs, leaders, followers), bool)
+    return History(seen, jnp.full(runs, -jnp.inf), jnp.zeros(runs))
+
+
+def test_history_by_loops():
+    """Random rounds of two runs, with failures: a set of pairs and a running maximum."""
+    rng = np.random.default_rng(3)
+    runs, leaders, followers, group, responses = 2, 4, 5, 3, 2
+    utility = rng.normal(size=(runs, leaders, followers)).astype(np.float32)
+    history = empty(runs, leaders, followers)
+    pairs = [set() for _ in range(runs)]
+    top, true = [-math.inf] * runs, [0.0] * runs
+    for _ in range(6):
+        who = rng.integers(leaders, size=(runs, group))
+        answer = rng.integers(followers, size=(runs, group, responses))
+        measured = rng.normal(size=(runs, group, responses))
+        measured[rng.random(measured.shape) < 0.3] = np.nan
+        sampled = sampled_of(who, answer)
+        old, again = history.copies(sampled)
+        history = history.after(sampled, jnp.asarray(measured), jnp.asarray(utility))
+        for n in range(runs):
+            for b in range(group):
+                assert bool(old[n, b]) == any(who[n, b] == d for d, _ in pairs[n])
+                for r in range(responses):
+                    assert bool(again[n, b, r]) == ((who[n, b], answer[n, b, r]) in pairs[n])
+            for b in range(group):
+                for r in range(responses):
+                    pair = who[n, b], answer[n, b, r]
+                    pairs[n].add(pair)
+                    if measured[n, b, r] > top[n]:
+                        top[n], true[n] = measured[n, b, r], utility[n][pair]
+        assert np.allclose(history.measured, top, rtol=1e-6)
+        assert np.array_equal(history.true, np.float32(true))
+
+
+def test_a_round_of_failures_finds_nothing():
+    history = empty(1, 2, 2)
+    after = history.after(
+        sampled_of([[0]], [[[1]]]), jnp.full((1, 1, 1), jnp.nan), jnp.ones((1, 2, 2))
+    )
+    assert after.measured[0] == -np.inf
+    assert after.true[0] == 0
+    assert after.seen.sum() == 1
+
+
+def test_copies_have_no_advantage():
+    """Of four leaders the second is old; of its pairs, and of the first one's, some are."""
+    plan = bandit._Plan(GrpoConfig(), (Scheme.of("stackelberg"),), (3,), "centred", 8)
+    utility = jnp.asarray([[[1.0, 2, 3], [9, 9, 9], [3, 4, 5], [0, 0, 7]]])
+    sampled = sampled_of([[0, 1, 2, 3]], np.zeros((1, 4, 3), int))
+    known = [jnp.zeros((1, 4)), jnp.zeros((1, 4, 3)), jnp.zeros((1, 4))]
+    old = jnp.asarray([[False, True, False, False]])
+    again = jnp.asarray([[[False, False, True], [True] * 3, [False] * 3, [False] * 3]])
+    with jax.enable_x64(True):
+        top, answers = bandit._advantages(
+            plan, Scheme.traced, sampled, utility, known, (old, again)
+        )
+    top_two = np.array([2.5, 4.5, 3.5])  # means of the best two, of the new leaders
+    assert np.allclose(top, [[*(top_two[:1] - 3.5), 0, *(top_two[1:] - 3.5)]])
+    first = np.array(answers[0])
+    assert np.allclose(first[0], [-0.5, 0.5, 0])
+    assert not first[1].any()
+    assert np.allclose(first[2], [-1, 0, 1])
+
+
+def test_nothing_seen_before_the_first_round():
+    """With one round there are no copies, so both choices are the same run, bit for bit."""
+    worlds = make_worlds(WorldSpec(leaders=4, followers=4), 8, 0)
+    paid, unpaid = (
+        train(SCHEMES, worlds, Training(steps=1, copies=copies)) for copies in ("paid", "unpaid")
+    )
+    for one, other in zip(paid, unpaid, strict=True):
+        assert np.array_equal(one.curve, other.curve)
+        assert np.array_equal(one.found, other.found)
+
+
+def test_a_policy_without_news_stands_still():
+    """Two leaders and two followers: all four pairs are old after some rounds."""
+    worlds = make_worlds(WorldSpec(leaders=2, followers=2, noise=0), 8, 0)
+    long, longer = (
+        train(SCHEMES[:1], worlds, Training(steps=steps, copies="unpaid", group=8))[0]
+        for steps in (20, 40)
+    )
+    assert np.allclose(longer.curve[:, 20], longer.curve[:, 40], atol=0.05)
+    assert np.array_equal(long.found, longer.found)
+    assert np.allclose(long.found, 1, atol=1e-6)
+
+
+def test_found_is_of_the_pair_measured_best_and_never_falls_without_noise():
+    worlds = make_worlds(WorldSpec(leaders=16, followers=16, noise=0), 8, 0)
+    few, many = (train(SCHEMES[:1], worlds, Training(steps=steps))[0].found for steps in (2, 20))
+    assert (many >= few).all()
+    assert (many <= 1 + 1e-6).all()
+    assert many.mean() > few.mean()
+
+
+def test_steps_that_are_a_loop_meet_the_same_copies(monkeypatch):
+    worlds = make_worlds(WorldSpec(leaders=4, followers=4, failing=0.2), 8, 0)
+    training = Training(steps=6, copies="unpaid")
+    scanned = train(SCHEMES[:1], worlds, training)[0]
+    monkeypatch.setattr(bandit, "_traces", lambda *_: False)
+    looped = train(SCHEMES[:1], worlds, training)[0]
+    np.testing.assert_allclose(scanned.curve, looped.curve, atol=1e-5)
+    np.testing.assert_allclose(scanned.found, looped.found, atol=1e-5)
