@@ -7,11 +7,13 @@ Each of N destroys of a round runs with each of N repairs of it, on fresh instan
 that the run trains on, and otherwise as the run evaluates: a complete table. Its variances, of
 two-way random effects, place the run in the picture of the credit laboratory: gamma, noise and
 spread are in the unit of its worlds, the standard deviation of leaders. Programs are drawn at
-random from those of the valid pairs. A pair that fails takes the destroy or the repair with the
-most failures out of the table, until none is left.
+random from those of the valid pairs. Variances need a complete table: a pair that fails takes the
+destroy or the repair with the most failures out of it, until none is left. "failed" is the share of
+pairs that failed before that.
 
 Writes into OUT: shares.csv, shares.md, and of each run and round NAME-ROUND.npz with the scores
-[K, M, instances, seeds] and the programs' digests; a table that is there is not made again.
+[K, M, instances, seeds], NaN for what failed, and the programs' digests; a table that is there is
+not made again.
 """
 
 import argparse
@@ -85,13 +87,11 @@ def made(found: Run, number: int, where: Path, args: argparse.Namespace) -> np.n
     rollouts, _ = again(found, pairs, instances, workers=args.workers)
     flat = UTILITIES[config.evaluation.utility](rollouts, instances)
     scores = flat.reshape(len(destroys), len(repairs), *flat.shape[1:])
-    rows, columns = complete(np.isfinite(scores).all(axis=(2, 3)))
-    scores = scores[np.ix_(rows, columns)]
     where.parent.mkdir(parents=True, exist_ok=True)
     np.savez_compressed(
         where, scores=scores, asked=np.array([args.programs, args.instances]),
-        destroys=np.array([programs[0][i].digest for i in rows]),
-        repairs=np.array([programs[1][j].digest for j in columns]),
+        destroys=np.array([program.digest for program in programs[0]]),
+        repairs=np.array([program.digest for program in programs[1]]),
     )  # fmt: skip
     return scores
 
@@ -117,11 +117,14 @@ def drawn(names: Sequence[str], count: int, what: str) -> list[str]:
 
 def summary(scores: np.ndarray) -> dict[str, Any]:
     """Mean J, shares of its variance, and the parameters of the laboratory with their intervals."""
-    if min(scores.shape[:2]) < 3:
-        raise InputError("too many pairs failed: fewer than three programs of a role are left")
     table = scores.reshape(*scores.shape[:2], -1)
+    fine = np.isfinite(table).all(axis=2)
+    table = table[np.ix_(*complete(fine))]
+    if min(table.shape[:2]) < 3:
+        raise InputError("too many pairs failed: fewer than three programs of a role are left")
     found, ends = shares_of(table), jackknife(table)
     values: dict[str, Any] = {"destroys": table.shape[0], "repairs": table.shape[1]}
+    values["failed"] = 1 - fine.mean()
     values |= {"mean": table.mean(), "deviation": table.mean(axis=2).std()}
     total = found.total or 1.0
     values |= {name: getattr(found, name) / total for name in PARTS}
@@ -134,7 +137,8 @@ def summary(scores: np.ndarray) -> dict[str, Any]:
 
 
 def shown(frame: pd.DataFrame) -> str:
-    heads = ["run", "round", "table", "mean J", "sd of J", *PARTS, "gamma", "noise ", "spread"]
+    heads = ["run", "round", "table", "failed", "mean J", "sd of J", *PARTS]
+    heads += ["gamma", "noise ", "spread"]
     rows = []
     for _, each in frame.iterrows():
         parameters = [
@@ -143,7 +147,7 @@ def shown(frame: pd.DataFrame) -> str:
         ]
         rows.append([
             str(each.run), str(each["round"]), f"{each.destroys} x {each.repairs}",
-            f"{each['mean']:.4f}", f"{each.deviation:.4f}",
+            f"{each.failed:.0%}", f"{each['mean']:.4f}", f"{each.deviation:.4f}",
             *(f"{each[name]:.0%}" for name in PARTS), *parameters,
         ])  # fmt: skip
     return markdown(heads, rows) + "\n"

@@ -53,6 +53,12 @@ def test_a_summary_of_a_known_world():
     assert found["gamma_low"] < found["lab_gamma"] < found["gamma_high"]
     flat = shares_of(scores.reshape(12, 10, 6))
     assert found["lab_noise"] == pytest.approx(flat.noise_in_leaders)
+    assert found["failed"] == 0
+    scores[3, 4, 0, 0] = scores[3, 5, 2, 1] = np.nan
+    rest = payoff_shares.summary(scores)
+    assert (rest["destroys"], rest["repairs"]) == (11, 10)
+    assert rest["failed"] == pytest.approx(2 / 120)
+    assert rest["mean"] == pytest.approx(np.delete(scores, 3, axis=0).mean())
     with pytest.raises(InputError, match="too many pairs failed"):
         payoff_shares.summary(scores[:2])
 
