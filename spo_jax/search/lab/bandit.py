@@ -21,7 +21,7 @@ schemes as the rest of the laboratory does.
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache, partial
-from typing import Any
+from typing import Any, Protocol
 
 import jax
 import jax.numpy as jnp
@@ -95,12 +95,39 @@ class Policy:
         return self.shared + self.own
 
 
+class Writer(Protocol):
+    """How logits follow from parameters, which have the fields of a policy. A pytree."""
+
+    def parameters(self, runs: int) -> Policy:
+        """Zeros, of so many runs in a leading axis: uniform policies."""
+
+    def policy(self, parameters: Policy) -> Policy:
+        """The logits of one run."""
+
+
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True)
-class Writer:
-    """Features in which logits are linear, float32: of leaders [K, A], of followers [M, B], and of
-    a leader as its followers see it, seen [K, C]. Its parameters have the fields of a policy:
-    leader [A], shared [B], own [C, B].
+class ByProgram:
+    """Writes each program by itself: parameters are logits, of K leaders and M followers."""
+
+    leaders: int = field(metadata={"static": True})
+    followers: int = field(metadata={"static": True})
+
+    def parameters(self, runs: int) -> Policy:
+        """See `Writer`."""
+        shapes = (self.leaders,), (self.followers,), (self.leaders, self.followers)
+        return Policy(*(jnp.zeros((runs, *shape)) for shape in shapes))
+
+    def policy(self, parameters: Policy) -> Policy:
+        """See `Writer`."""
+        return parameters
+
+
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True)
+class ByFeatures:
+    """Logits are linear in features, float32: of leaders [K, A], of followers [M, B], and of a
+    leader as its followers see it, seen [K, C]. Parameters: leader [A], shared [B], own [C, B].
     """
 
     leaders: jax.Array
@@ -108,35 +135,27 @@ class Writer:
     seen: jax.Array
 
     def parameters(self, runs: int) -> Policy:
-        """Zeros, of so many runs in a leading axis: uniform policies."""
+        """See `Writer`."""
         a, b, c = (each.shape[1] for each in (self.leaders, self.followers, self.seen))
         return Policy(jnp.zeros((runs, a)), jnp.zeros((runs, b)), jnp.zeros((runs, c, b)))
 
     def policy(self, parameters: Policy) -> Policy:
-        """The logits of one run."""
+        """See `Writer`."""
         return Policy(
             self.leaders @ parameters.leader,
             self.followers @ parameters.shared,
             self.seen @ parameters.own @ self.followers.T,
         )
 
-    def policies(self, parameters: Policy) -> Policy:
-        """The logits of many runs."""
-        return jax.vmap(self.policy)(parameters)
-
-
-def _by_number(leaders: int, followers: int) -> Writer:
-    return Writer(jnp.eye(leaders), jnp.eye(followers), jnp.eye(leaders))
-
 
 def _by_bits(leaders: int, followers: int, sees: bool = True) -> Writer:
     # Halves of -1 and 1: a parameter is the logarithm of a bit's odds.
     mine, theirs = (jnp.asarray(bits(count) / 2, jnp.float32) for count in (leaders, followers))
-    return Writer(mine, theirs, 2 * mine if sees else jnp.zeros((leaders, 1)))
+    return ByFeatures(mine, theirs, 2 * mine if sees else jnp.zeros((leaders, 1)))
 
 
 WRITERS: dict[str, Callable[[int, int], Writer]] = {
-    "table": _by_number,
+    "table": ByProgram,
     "parts": _by_bits,
     "parts-unseen": partial(_by_bits, sees=False),
 }
@@ -224,7 +243,7 @@ def train(
     config = GrpoConfig(learning_rate=training.rate)
     state: Any = jax.vmap(_optimizer(config).init)
     states = (state(parameters.leader), state((parameters.shared, parameters.own)))
-    uniform = worth(writer.policies(parameters), utility)
+    uniform = worth(jax.vmap(writer.policy)(parameters), utility)
     seen = jnp.zeros(utility.shape, bool) if training.copies == "unpaid" else None
     with jax.enable_x64(True):
         history = History(seen, jnp.full(runs, -jnp.inf, jnp.float64), uniform[:, 0])
@@ -341,14 +360,14 @@ def _scanned(
 
     def step(at: Any, chance: _Chances) -> Any:
         parameters, states, history = at
-        policy = writer.policies(parameters)
+        policy = jax.vmap(writer.policy)(parameters)
         sampled, measured, reference = _played(plan, policy, utility, known, noise, failing, chance)
         earned = _advantages(
             plan, Scheme.traced, sampled, measured, reference, history.copies(sampled)
         )
         parameters, states = learn(plan.config, writer, parameters, states, sampled, *earned)
         history = history.after(sampled, measured, utility)
-        value = _worth_and_found(writer.policies(parameters), utility, history)
+        value = _worth_and_found(jax.vmap(writer.policy)(parameters), utility, history)
         return (parameters, states, history), value
 
     return jax.lax.scan(step, (parameters, states, history), chances)[1]
@@ -374,7 +393,7 @@ def _looped(
     with jax.enable_x64(True):
         for k in range(len(chances.who)):
             chance = jax.tree.map(lambda each, k=k: each[k], chances)
-            policy = writer.policies(parameters)
+            policy = jax.vmap(writer.policy)(parameters)
             sampled, measured, reference = _played(
                 plan, policy, utility, known, noise, failing, chance
             )
@@ -383,7 +402,7 @@ def _looped(
             )
             parameters, states = learn(plan.config, writer, parameters, states, sampled, *earned)
             history = history.after(sampled, measured, utility)
-            value = _worth_and_found(writer.policies(parameters), utility, history)
+            value = _worth_and_found(jax.vmap(writer.policy)(parameters), utility, history)
             values.append(np.asarray(value))
     return values
 
