@@ -294,6 +294,7 @@ def main():
             pass
 
     ThreadingHTTPServer.daemon_threads = True
+    ThreadingHTTPServer.request_queue_size = 64  # a real server has more than its default of 5
     ThreadingHTTPServer((args.host, args.port), Handler).serve_forever()
 
 
