@@ -1,0 +1,340 @@
+"""What the policy of a run writes is worth, apart from what the run found.
+
+    python experiments/policy_probe.py --run runs/stackelberg runs/shared
+    python experiments/policy_probe.py --run runs/shared --rounds 0 8 10
+
+The best pair of a run measures how much it explored. This measures the policies as they are after a
+round; round 0 is before the first update. The destroys' policy writes N destroys to the prompt of a
+first round, which shows no parents. Each runs with all of M frozen repairs. A leader is worth its
+best response: the repair is chosen on one half of the instances and scored on the other, and the
+two ways are averaged, so that the choice does not flatter. Of the repairs' policy each of M frozen
+destroys gets N / M answers, and a repair is worth J with the destroy that it answers. A program
+that fails, or a destroy that fails with all repairs, is worth 0 in "worth", as the first solution
+is, and is left out of "valid ones".
+
+Frozen programs are those of a data set of payoffs without failures, by their mean J there and at
+even distances. Programs that a policy writes twice count twice and run once. Everything else is as
+the run evaluates. "reliability" is the Spearman-Brown corrected correlation of the two ways, over
+the different valid programs.
+
+Writes into OUT: NAME-ROUND.json, programs and scores, which is not made again; probe.csv, probe.md.
+"""
+
+import argparse
+import json
+import math
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from common import cli
+from common.tables import markdown, write_csv, write_text
+from payoff_shares import sizes
+from spo_jax.envs.problem import Instance
+from spo_jax.envs.problems import get_problem
+from spo_jax.envs.run.evaluator import Evaluator
+from spo_jax.envs.run.local import LocalEvaluator
+from spo_jax.envs.run.observation import shown_with
+from spo_jax.envs.textfiles import load_json, write_atomically
+from spo_jax.errors import InputError, Rejection
+from spo_jax.generator import Generator
+from spo_jax.program import ROLES, Pair, Program, Prompt, Role, parse_answer
+from spo_jax.program.grammar.base import INITIALIZATION
+from spo_jax.rl.checkpoint import Checkpoints
+from spo_jax.runs.manifest import CHECKPOINTS
+from spo_jax.runs.run import Run, load_run
+from spo_jax.search.lab.dataset import load_data
+from spo_jax.search.lab.tables import complete
+from spo_jax.search.plugins import writer_and_learner
+from spo_jax.search.utility import UTILITIES
+from spo_jax.search.writing.prompts import Templates
+from spo_jax.seeding import derive
+
+DATA = Path(__file__).parent / "data" / "payoff"
+ASKED = ("programs", "partners", "instances", "seed", "table")
+
+
+@dataclass(frozen=True, eq=False)
+class Probe:
+    """What a policy wrote for a role: programs, None for answers that are none that may run.
+
+    scores: [N, M, E] J with M frozen partners on E evaluations, or with the one that a repair
+    answers, [N, 1, E]; NaN where an evaluation failed, and everywhere without a program.
+    """
+
+    role: Role
+    programs: tuple[Program | None, ...]
+    scores: np.ndarray
+
+    def ways(self) -> np.ndarray:
+        """[N, 2] the value of each program: its best partner on half of the evaluations, scored on
+        the other half, and the other way round. NaN without a partner with which it never fails.
+        """
+        halves = [self.scores[:, :, part::2].mean(axis=2) for part in (0, 1)]
+        fine = np.isfinite(self.scores).all(axis=2)
+        rows = np.arange(len(self.scores))
+        found = []
+        for chosen, scored in (halves, halves[::-1]):
+            place = np.where(fine, chosen, -np.inf).argmax(axis=1)
+            found.append(np.where(fine.any(axis=1), scored[rows, place], np.nan))
+        return np.stack(found, axis=1)
+
+    def summary(self) -> dict[str, float]:
+        """Means over what was written, with the standard errors of programs as draws."""
+        ways = self.ways()
+        value = ways.mean(axis=1)
+        valid = np.isfinite(value)
+        worth = np.where(valid, value, 0.0)
+        first = {each.digest: i for i, each in reversed(list(enumerate(self.programs))) if each}
+        different = ways[[i for i in first.values() if valid[i]]]
+        return {
+            "answers": len(value),
+            "different": len(first),
+            "failed": 1 - valid.mean(),
+            "worth": worth.mean(),
+            "worth_error": _error(worth),
+            "valid_ones": value[valid].mean() if valid.any() else math.nan,
+            "valid_error": _error(value[valid]),
+            "reliability": reliability(different),
+        }
+
+
+def _error(values: np.ndarray) -> float:
+    return float(values.std(ddof=1) / math.sqrt(len(values))) if len(values) > 1 else math.nan
+
+
+def reliability(ways: np.ndarray) -> float:
+    """Of the mean of two measurements [N, 2]: Spearman-Brown; NaN for fewer than three."""
+    if len(ways) < 3 or not ways.std(axis=0).all():
+        return math.nan
+    r = float(np.corrcoef(ways.T)[0, 1])
+    return 2 * r / (1 + r) if r > -1 else math.nan
+
+
+@dataclass(frozen=True)
+class Frozen:
+    """Programs that other policies' programs are played with."""
+
+    destroys: tuple[Program, ...]
+    repairs: tuple[Program, ...]
+
+
+def frozen_of(path: Path, count: int) -> Frozen:
+    """`count` programs of each role of a data set. Raises InputError where fewer never fail."""
+    data = load_data(path)
+    rows, columns = complete(~data.failed)
+    scores = np.asarray(data.scores[..., -1], float).mean(axis=(2, 3))[np.ix_(rows, columns)]
+    if min(scores.shape) < count:
+        raise InputError(f"{path} has {scores.shape[0]} destroys and {scores.shape[1]} repairs "
+                         f"without failures, and --partners is {count}")  # fmt: skip
+
+    def spread(members: Sequence[Any], places: Sequence[int], means: np.ndarray) -> Any:
+        order = np.argsort(-means, kind="stable")
+        even = np.round(np.linspace(0, len(order) - 1, count)).astype(int)
+        return tuple(members[places[order[i]]].program for i in even)
+
+    return Frozen(
+        spread(data.destroys, rows, scores.mean(axis=1)),
+        spread(data.repairs, columns, scores.mean(axis=0)),
+    )
+
+
+def policy_at(run: Run, number: int) -> Generator:
+    """What writes for a run after a round. Raises InputError for a round without a checkpoint."""
+    generator, _ = writer_and_learner(run.config)
+    if number:
+        known: tuple[int, ...] = ()
+        if hasattr(generator, "learners"):
+            with Checkpoints(run.path / CHECKPOINTS) as checkpoints:
+                known = checkpoints.numbers()
+                if number in known:
+                    # Not Policy.restore, which deletes the later ones.
+                    generator.learners = checkpoints.restore(number, like=generator.learners)
+        if number not in known:
+            rounds = ", ".join(map(str, known)) or "none"
+            raise InputError(f"{run.path} has no checkpoint of round {number}; there are {rounds}")
+    return generator
+
+
+def written(
+    generator: Generator, prompts: Sequence[Prompt], each: int, seed: int, evaluator: Evaluator
+) -> list[Program | None]:
+    """`each` answers to each prompt; None for what is no program, or one that the gates refuse."""
+    found: list[Program | None] = []
+    for prompt, group in zip(prompts, generator.generate(prompts, each, seed), strict=True):
+        for completion in group:
+            try:
+                found.append(parse_answer(prompt.answer, prompt.role, completion.text))
+            except Rejection:
+                found.append(None)
+    known = [each for each in found if each is not None]
+    verdicts = iter(evaluator.check(known))
+    return [each if each is not None and next(verdicts) is None else None for each in found]
+
+
+def played(
+    run: Run, pairs: Sequence[Pair | None], instances: Sequence[Instance], evaluator: Evaluator
+) -> np.ndarray:
+    """[P, E] J of each evaluation; equal pairs run once, NaN without a pair."""
+    terms = run.config.evaluation
+    places: dict[tuple[str, str], int] = {}
+    for pair in pairs:
+        if pair is not None:
+            places.setdefault((pair.destroy.digest, pair.repair.digest), len(places))
+    unique: dict[tuple[str, str], Pair] = {}
+    for pair in pairs:
+        if pair is not None:
+            unique.setdefault((pair.destroy.digest, pair.repair.digest), pair)
+    evaluations = len(instances) * terms.rollouts
+    if not unique:
+        return np.full((len(pairs), evaluations), np.nan)
+    rollouts = evaluator.run(
+        list(unique.values()), instances, range(terms.rollouts), terms.steps, fail_fast=True
+    )
+    scores = UTILITIES[terms.utility](rollouts, instances).reshape(len(unique), evaluations)
+    nothing = np.full(evaluations, np.nan)
+    return np.stack([
+        nothing if pair is None else scores[places[pair.destroy.digest, pair.repair.digest]]
+        for pair in pairs
+    ])  # fmt: skip
+
+
+def probed(run: Run, number: int, frozen: Frozen, args: argparse.Namespace) -> list[Probe]:
+    """Both roles' policies after a round."""
+    config = run.config
+    problem, terms = get_problem(config.problem), config.evaluation
+    templates = Templates.of(config.generator, problem)
+    generator = policy_at(run, number)
+    instances = [
+        each
+        for size in sizes(run)
+        for each in problem.sample(size, args.instances, derive("policy probe", args.seed))
+    ]
+    # One seed for all rounds and runs: differences are those of the policies.
+    seed = derive("policy probe answers", args.seed)
+
+    def prompt(role: Role, destroy: Program | None) -> Prompt:
+        return templates.render(problem.name, role, INITIALIZATION, [], destroy)
+
+    with LocalEvaluator(
+        problem, args.workers or config.workers, seed=args.seed, cpu_seconds=terms.cpu_seconds,
+        memory_mb=terms.memory_mb, on_invalid=terms.on_invalid,
+        shown=shown_with(config.generator.state), unsafe=terms.unsafe_sandbox,
+    ) as evaluator:  # fmt: skip
+        destroys = written(generator, [prompt("destroy", None)], args.programs, seed, evaluator)
+        pairs = [destroy and Pair(destroy, repair)
+                 for destroy in destroys for repair in frozen.repairs]  # fmt: skip
+        scores = played(run, pairs, instances, evaluator)
+        found = [
+            Probe("destroy", tuple(destroys),
+                  scores.reshape(len(destroys), len(frozen.repairs), -1)),
+        ]  # fmt: skip
+        each = -(-args.programs // len(frozen.destroys))
+        asked = [prompt("repair", destroy) for destroy in frozen.destroys]
+        repairs = written(generator, asked, each, seed, evaluator)
+        answers = [repair and Pair(frozen.destroys[i // each], repair)
+                   for i, repair in enumerate(repairs)]  # fmt: skip
+        scores = played(run, answers, instances, evaluator)
+        found.append(Probe("repair", tuple(repairs), scores[:, None]))
+    return found
+
+
+def kept(probes: Sequence[Probe], asked: dict[str, Any]) -> str:
+    """The file of a round."""
+    roles = [
+        {
+            "role": each.role,
+            "programs": [p and {"strategy": p.strategy, "source": p.source} for p in each.programs],
+            "scores": np.where(np.isfinite(each.scores), each.scores, None).tolist(),
+        }
+        for each in probes
+    ]
+    return json.dumps({"asked": asked, "roles": roles})
+
+
+def read(path: Path, asked: dict[str, Any]) -> list[Probe]:
+    """What `kept` wrote. Raises InputError for the file of another command."""
+    known = load_json(path)
+    if known["asked"] != asked:
+        raise InputError(f"{path} is of other settings: use another --out")
+    return [
+        Probe(
+            each["role"],
+            tuple(p and Program(each["role"], p["source"], p["strategy"])
+                  for p in each["programs"]),
+            np.array(each["scores"], float),
+        )
+        for each in known["roles"]
+    ]  # fmt: skip
+
+
+def run(args: argparse.Namespace) -> None:
+    if min(args.programs, args.partners) < 2 or args.instances < 2:
+        raise InputError("--programs, --partners and --instances are at least 2")
+    runs = [load_run(folder) for folder in args.run]
+    problems = {each.config.problem for each in runs}
+    if len(problems) > 1:
+        raise InputError(f"the runs are of {' and '.join(sorted(problems))}: one problem at a time")
+    table = Path(args.table) if args.table else DATA / f"{problems.pop()}-rounds-v1.npz"
+    frozen = frozen_of(table, args.partners)
+    out = Path(args.out)
+    rows = []
+    for found in runs:
+        for number in args.rounds if args.rounds is not None else (0, found.rounds):
+            where = out / f"{found.path.name}-{number}.json"
+            asked = {**{name: getattr(args, name) for name in ASKED}, "table": table.name}
+            if where.exists():
+                probes = read(where, asked)
+            else:
+                probes = probed(found, number, frozen, args)
+                where.parent.mkdir(parents=True, exist_ok=True)
+                write_atomically(where, kept(probes, asked))
+            rows += [
+                {"run": found.path.name, "round": number, "role": each.role, **each.summary()}
+                for each in probes
+            ]
+            print(f"{found.path.name}, round {number}", flush=True)
+    frame = pd.DataFrame(rows)
+    text = shown(frame)
+    print(f"\n{text}")
+    write_csv(out / "probe.csv", frame)
+    write_text(out / "probe.md", text)
+
+
+def shown(frame: pd.DataFrame) -> str:
+    heads = ["run", "round", "role", "answers", "different", "failed", "worth", "valid ones",
+             "reliability"]  # fmt: skip
+    rows = []
+    for role in ROLES:
+        for _, each in frame[frame.role == role].iterrows():
+            rows.append([
+                str(each.run), str(each["round"]), role, str(each.answers), str(each.different),
+                f"{each.failed:.0%}", f"{each.worth:.4f} ± {each.worth_error:.4f}",
+                f"{each.valid_ones:.4f} ± {each.valid_error:.4f}", f"{each.reliability:.2f}",
+            ])  # fmt: skip
+    return markdown(heads, rows) + "\n"
+
+
+def main() -> int:
+    parser = cli.plain_parser(__doc__)
+    parser.add_argument("--run", nargs="+", required=True, metavar="FOLDER", help="of one problem")
+    parser.add_argument(
+        "--rounds", nargs="+", type=int, metavar="N", help="default: 0 and the last"
+    )
+    parser.add_argument("--programs", type=int, default=30, metavar="N", help="of each role")
+    parser.add_argument("--partners", type=int, default=16, metavar="M", help="frozen programs")
+    parser.add_argument("--instances", type=int, default=8, metavar="N", help="of each size")
+    parser.add_argument("--table", metavar="FILE.npz", help="of the frozen programs")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--workers", type=int, help="worker processes (default: the run's)")
+    parser.add_argument("--out", default="runs/policy-probe", metavar="FOLDER")
+    return cli.main(parser, run)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
