@@ -169,7 +169,7 @@ def kept(rollouts: Rollouts, at: Sequence[int]) -> dict[str, np.ndarray]:
     for place in zip(*np.nonzero(rollouts.status), strict=True):
         status = Status(int(rollouts.status[place]))
         failed = Failed(status, str(rollouts.reason[place]), str(rollouts.role[place]))
-        reason[place] = failed.told
+        reason[place] = failed.redacted_reason
     return {
         "scores": (1 - rollouts.best_cost[..., at] / start[..., None]).astype(np.float32),
         "start": start, "status": rollouts.status, "seconds": rollouts.seconds.astype(np.float32),
