@@ -66,7 +66,7 @@ class Node:
     call: Call = None
     method: str = ""
     since: float = 0.0
-    told: bool = False
+    reported_slow: bool = False
     held: int = 0
     losses: int = 0
     jobs: int = 0
