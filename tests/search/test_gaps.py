@@ -166,7 +166,7 @@ def test_gaps_of_a_run_are_those_of_its_costs(tmp_path: Path) -> None:
     look = played(tmp_path / "run", KNOWN)
     told = [(each.best, each.median) for each in look.seen]
     np.testing.assert_allclose(told, by_hand(look.rounds, [512.0] * 4))
-    assert [bool(each.said) for each in look.seen] == [True, False, False, False]
+    assert [bool(each.basis) for each in look.seen] == [True, False, False, False]
     assert look.seen[-1].medians == tuple(each.median for each in look.seen)
 
 
@@ -190,10 +190,10 @@ def test_without_references_gaps_are_to_the_best_so_far(tmp_path: Path) -> None:
 def test_a_run_that_goes_on_prints_the_same_gaps(tmp_path: Path, found: Found) -> None:
     whole = played(tmp_path / "whole", found)
     first, rest = (played(tmp_path / "cut", found, rounds) for rounds in (2, 4))
-    assert [replace(each, said="") for each in first.seen + rest.seen] == [
-        replace(each, said="") for each in whole.seen
+    assert [replace(each, basis="") for each in first.seen + rest.seen] == [
+        replace(each, basis="") for each in whole.seen
     ]
-    assert rest.seen[0].said == whole.seen[0].said
+    assert rest.seen[0].basis == whole.seen[0].basis
 
 
 def test_no_result_depends_on_references(tmp_path: Path) -> None:
