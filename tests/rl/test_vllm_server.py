@@ -107,9 +107,9 @@ def test_an_address_is_looked_at_before_anything_is_kept(
     run = home.path / "run"
     line = ["discover", "tsp", "--preset", "smoke", "--generator", "vllm", "--vllm-url", url]
     assert main([*line, "--model", str(home.model), "--out", str(run)]) == 2
-    said = capsys.readouterr().err
-    assert "vllm_url is not an address" in said or "vllm_url must not contain a name" in said
-    assert "secret" not in said
+    errors = capsys.readouterr().err
+    assert "vllm_url is not an address" in errors or "vllm_url must not contain a name" in errors
+    assert "secret" not in errors
     assert not run.exists()
     assert os.environ["XLA_PYTHON_CLIENT_PREALLOCATE"] == "false"  # for residency both, too
 
