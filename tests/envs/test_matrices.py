@@ -302,8 +302,8 @@ def test_fractional_demands_keep_their_proportions(tmp_path_factory, demands, te
     assert [Fraction(int(each)) for each in instance.demands[1:]] == [
         scale * Fraction(each) for each in demands
     ]
-    said = "multiplied by" in " ".join(remarks_of(instance))
-    assert said == (scale != 1)
+    remarked = "multiplied by" in " ".join(remarks_of(instance))
+    assert remarked == (scale != 1)
     if scale > 1:  # no smaller factor will do
         whole = [capacity, *map(Fraction, demands)]
         for less in range(1, int(scale)):

@@ -54,8 +54,8 @@ def test_a_folder_holds_the_files_of_its_suffixes(folder):
 
 
 def test_references_ship_are_solved_and_kept(folder, capsys):
-    told = ["evaluate", "operators.py", "--steps", "3", "--seeds", "1", "--workers", "1"]
-    argv = [*told, "--problem", WHOLE, "--on", "paths", "uniform:6x2", "--json", "out.json"]
+    base = ["evaluate", "operators.py", "--steps", "3", "--seeds", "1", "--workers", "1"]
+    argv = [*base, "--problem", WHOLE, "--on", "paths", "uniform:6x2", "--json", "out.json"]
     for cached in (0, 2):
         assert len(list(Path().glob("cache/*.json"))) == cached
         assert main(argv) == 0
