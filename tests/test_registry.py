@@ -182,8 +182,8 @@ def test_a_package_can_bring_a_problem(tmp_path, monkeypatch):
     problem = get_problem("elsewhere")
     assert (problem.name, problem.spec) == ("elsewhere", f"{__name__}:Elsewhere")
     assert type(get_problem("tsp")) is TSP  # no package replaces ours
-    said = "unknown problem 'vrp': use tsp, cvrp, vrptw, elsewhere, or"
-    with pytest.raises(InputError, match=said):
+    message = "unknown problem 'vrp': use tsp, cvrp, vrptw, elsewhere, or"
+    with pytest.raises(InputError, match=message):
         get_problem("vrp")
     brings(tmp_path, "again", "elsewhere = other.module:X")
     with pytest.raises(InputError, match="two packages bring a problem 'elsewhere'"):
