@@ -484,7 +484,7 @@ def test_a_second_solve_keeps_the_better_solution(folder, capsys, refused):
     assert "is no report" in refused(*EVALUATE, "--on", "ten.tsp", "--json", "other.json")
 
 
-def test_rounding_is_told_and_can_be_turned_off(folder, capsys, refused):
+def test_rounding_is_reported_and_can_be_turned_off(folder, capsys, refused):
     rows = [f"{k} 48.85{k} 2.3{k * k % 10}" for k in range(1, 11)]
     Path("near.tsp").write_text(TSP[: TSP.index("1 0 0")] + "\n".join(rows) + "\nEOF\n")
     argv = ["solve", "near.tsp", "--pair", "pair.py", "--steps", "5", "--out", "near.tour"]
@@ -695,7 +695,7 @@ def test_every_command_has_help_with_an_example(name, capsys):
         (["discover", "--rewind", "-1"], "--rewind: '-1' is not a whole number from 0 to"),
     ],
 )
-def test_a_number_out_of_range_is_told_the_range(argv, says, refused):
+def test_a_number_out_of_range_is_answered_with_the_range(argv, says, refused):
     assert says in refused(*argv)
 
 

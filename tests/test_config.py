@@ -322,7 +322,7 @@ def test_a_preset_file_of_the_users_own(tmp_path):
         ("[problems.cvrp.search]\nround = 3", r"'round' in preset .*'rounds' in \[search\]"),
     ],
 )
-def test_misplaced_and_misspelt_keys_are_told_where_they_belong(text, message, tmp_path):
+def test_misplaced_and_misspelt_keys_are_reported_where_they_belong(text, message, tmp_path):
     with pytest.raises(InputError, match=message):
         presets.settings("tsp", wrote(tmp_path / "mine.toml", text))
 

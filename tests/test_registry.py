@@ -159,7 +159,7 @@ def test_a_problem_is_what_its_workers_find():
         ("Sampled", r"its method sample must take \(size, count, seed\); it takes \(size\)"),
     ],
 )
-def test_what_a_problem_lacks_is_told_when_it_is_loaded(name, says):
+def test_what_a_problem_lacks_is_reported_when_it_is_loaded(name, says):
     with pytest.raises(InputError, match=f"problem '{__name__}:{name}'.*{says}") as caught:
         get_problem(f"{__name__}:{name}")
     assert "\n" not in str(caught.value)

@@ -114,7 +114,7 @@ def test_results_do_not_depend_on_nodes_or_their_fate(
             assert sum(each["rollouts"] for each in records) <= len(PAIRS) * 4
 
 
-def test_a_node_that_lacks_a_layer_takes_no_programs_and_it_is_said_why(known: Known) -> None:
+def test_a_node_that_lacks_a_layer_takes_no_programs_and_it_is_reported_why(known: Known) -> None:
     fleet = FakeFleet(known.record, nodes=6)
     fleet.join(cpus=0)
     names = ("fixed_addresses", "landlock", "namespaces", "no_new_privs", "zeroed_arrays")
@@ -153,7 +153,7 @@ def test_a_node_that_lacks_a_layer_takes_no_programs_and_it_is_said_why(known: K
                for line in messages)  # fmt: skip
 
 
-def test_without_any_node_the_reasons_are_told(known: Known) -> None:
+def test_without_any_node_the_reasons_are_reported(known: Known) -> None:
     fleet = FakeFleet(known.record, nodes=1)
     fleet.about = {"n1": {"layers": {}}}
     message = "^no node takes programs: n1: it offers no seccomp and no zeroed_arrays$"
@@ -252,7 +252,7 @@ def test_a_closed_host_leaves_no_thread(host: Host) -> None:
 # --- what machines must have in common ------------------------------------------------------------
 
 
-def test_arithmetic_repeats_and_a_difference_is_told() -> None:
+def test_arithmetic_repeats_and_a_difference_is_reported() -> None:
     assert arithmetic() == arithmetic()
     ours = fingerprint()
     assert difference(ours, ours) == ""

@@ -221,7 +221,7 @@ def test_costs_are_the_problems_and_the_best_counts(mine):
         ("unreadable", "invalid", "cannot be taken over (ValueError: invalid literal"),
     ],
 )
-def test_failures_are_told(mine, capfd, name, status, says):
+def test_failures_are_reported(mine, capfd, name, status, says):
     found = timed(TSP, [call(name, tsp())], 60)
     assert capfd.readouterr().err == ""
     assert found.status == status

@@ -50,7 +50,7 @@ def test_a_table_of_places(tmp_path, text, ids):
     assert TSP.read_solution(tmp_path / "t.tour", instance) == [2, 0, 1]
 
 
-def test_names_and_other_columns_are_told(tmp_path):
+def test_names_and_other_columns_are_reported(tmp_path):
     path = table(tmp_path, "city,x,y,note\nA,0,0,u\nB,0,3,v\nC,4,0,w\n")
     instance = TSP.read(path)
     assert instance.file["names"] == ["A", "B", "C"]
@@ -238,7 +238,7 @@ def test_a_word_in_a_matrix_without_names_takes_no_row_away(tmp_path, word, plac
         (",A,B,T\nA,0,3,3\nB,3,0,3\nT,3,3,6\n", "line 4: the distance of T to itself is 6, not 0"),
     ],
 )
-def test_the_likely_cause_is_told(tmp_path, text, hint):
+def test_the_likely_cause_is_reported(tmp_path, text, hint):
     with pytest.raises(InputError, match=hint) as caught:
         TSP.read(table(tmp_path, text))
     assert "\n" not in str(caught.value)

@@ -552,7 +552,7 @@ def test_bad_solutions_are_one_sentence(tmp_path, text, message):
     assert "\n" not in str(caught.value)
 
 
-def test_a_cost_without_rounding_is_told(tmp_path):
+def test_a_cost_without_rounding_is_reported(tmp_path):
     """As the sets tai, CMT, Golden and Li have them: EUC_2D, and unrounded costs."""
     walk = [
         (10, 10),

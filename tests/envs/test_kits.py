@@ -258,7 +258,7 @@ def test_a_problem_needs_no_kit() -> None:
     ("kit", "message"),
     [("no.such.module", "cannot be imported"), ("json.tool", "__all__"), ("os", "__all__")],
 )
-def test_a_wrong_kit_is_told(kit: str, message: str) -> None:
+def test_a_wrong_kit_is_reported(kit: str, message: str) -> None:
     problem = Bare()
     problem.kit = kit
     with pytest.raises(InputError, match=message):

@@ -212,7 +212,7 @@ def cities_file(path, kind="EUC_2D"):
     return path
 
 
-def test_rounding_that_changes_the_problem_is_told(tmp_path):
+def test_rounding_that_changes_the_problem_is_reported(tmp_path):
     path = cities_file(tmp_path / "cities.tsp")
     rounded, exact = tsplib.read(path), tsplib.read(path, EXACT)
     pairs = list(itertools.permutations(range(5), 2))

@@ -91,7 +91,7 @@ def test_it_is_solved_and_drawn(folder, capsys):
     assert sorted(json.loads(Path("a.spo.json").read_text())) == [1, 2, 3, 4]
 
 
-def test_what_it_has_not_is_said_before_the_work(folder, capsys, monkeypatch):
+def test_what_it_has_not_is_reported_before_the_work(folder, capsys, monkeypatch):
     monkeypatch.setattr("spo_jax.envs.report.solve.solve", None)
     argv = ["solve", "paths/a.path", "--pair", "operators.py", "--problem", BARE]
     assert main(argv) == 2

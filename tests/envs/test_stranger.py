@@ -226,7 +226,7 @@ class Cheap(assignment.AssignmentRules):
         (Cheap, "costs .* by its rules and .* once decoded"),
     ],
 )
-def test_halves_that_differ_are_told_before_any_program_runs(monkeypatch, rules, says) -> None:
+def test_halves_that_differ_are_reported_before_any_program_runs(monkeypatch, rules, says) -> None:
     class Wrong(assignment.Assignment):
         def rules(self, instance):
             return rules(instance, *instance.extra.values())

@@ -208,7 +208,7 @@ def geographic(kind, *places):
     return head.replace("DIMENSION : 4", f"DIMENSION : {len(places)}") + rows
 
 
-def test_decimal_degrees_in_a_file_of_degrees_and_minutes_are_told(tmp_path):
+def test_decimal_degrees_in_a_file_of_degrees_and_minutes_are_reported(tmp_path):
     places = [(40.62, 13.11), (-33.75, -70.95), (-0.30, -0.30), (59.99, -179.59), (-59.59, 179.59)]
     instance = tsplib.read(instance_file(tmp_path, geographic("GEO", *places)))
     [remark] = instance.file["remarks"]

@@ -266,7 +266,7 @@ def test_a_request_is_repeated_within_its_own_deadline(tmp_path):
 
 
 @pytest.mark.parametrize("wait", ["121", "999999999", "99999999999999999999", "1e999", "nan", "-5"])
-def test_a_server_is_waited_for_no_longer_than_is_said(tmp_path, wait):
+def test_a_server_is_waited_for_no_longer_than_the_limit(tmp_path, wait):
     with hostile(sends(answer({}, "429 Busy", [f"retry-after: {wait}"]))) as server:
         endpoint, _ = opened(server, tmp_path, retries=1, concurrency=1)
         start = time.monotonic()

@@ -246,7 +246,7 @@ def test_an_objective_that_is_no_number_ends_the_run_in_one_sentence(policy: Pol
     [("RESOURCE_EXHAUSTED: Out of memory", OutOfMemory, "not enough memory"),
      ("INTERNAL: no", jax.errors.JaxRuntimeError, "INTERNAL: no")],
 )  # fmt: skip
-def test_a_full_device_is_told_with_what_helps(
+def test_a_full_device_is_reported_with_what_helps(
     policy: Policy, monkeypatch: pytest.MonkeyPatch, code: str, kind: Any, words: str
 ) -> None:
     def full(*args: Any) -> Any:

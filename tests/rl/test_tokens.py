@@ -128,7 +128,7 @@ def test_a_template_within_the_config(folder: Path, tmp_path: Path) -> None:
         ({"tokenizer_config": ["a list"]}, "holds no JSON object"),
     ],
 )
-def test_what_a_folder_lacks_is_told(
+def test_what_a_folder_lacks_is_reported(
     files: dict[str, Any], message: str, folder: Path, tmp_path: Path
 ) -> None:
     with pytest.raises(InputError, match=message):

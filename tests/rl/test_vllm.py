@@ -260,7 +260,7 @@ def test_drift_is_measured_and_can_be_corrected(home: Home) -> None:
         assert capped == pytest.approx(plain * weight, rel=1e-3)
 
 
-def test_too_much_drift_is_said(home: Home) -> None:
+def test_too_much_drift_is_reported(home: Home) -> None:
     policy = home.open(drift_warning=0.2)
     answers = policy.generate(PROMPTS, N, 0)
     policy.update(groups([[replace(c, logprobs=c.logprobs - 0.3) for c in g] for g in answers]))

@@ -151,7 +151,7 @@ def test_a_request_under_way_can_be_broken_off(ask):
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_the_key_is_in_nothing_that_is_said(monkeypatch, ask, way):
+def test_the_key_is_in_nothing_that_is_reported(monkeypatch, ask, way):
     monkeypatch.setenv("VLLM_API_KEY", KEY)
     word = WAYS[way](KEY)
     line = re.sub(r"[^ -~]", " ", word)

@@ -154,7 +154,7 @@ def test_the_server_ends_when_the_run_is_killed(home: Home, who: str) -> None:
             os.killpg(pid, signal.SIGKILL)
 
 
-def test_a_server_is_told_what_the_run_needs(home: Home) -> None:
+def test_a_server_gets_what_the_run_needs(home: Home) -> None:
     config = home.config(lora_rank=20, residency="sleep", vllm_args="--max-logprobs 7 -x 'a b'")
     line = command(config, "py", Path("model"), 60, 81, 2**40 + 3)
     assert line[:5] == ["py", "-m", "vllm.entrypoints.openai.api_server", "--model", "model"]

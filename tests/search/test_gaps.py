@@ -101,7 +101,7 @@ def test_the_middle_of_what_is_known() -> None:
     assert math.isnan(middle([math.nan]))
 
 
-def test_what_gaps_are_measured_from_is_said() -> None:
+def test_what_gaps_are_measured_from_is_reported() -> None:
     proven, other = row("a", 1.0, True), row("b", 1.0)
     assert sentence([proven, proven, other]) == (
         "Gaps of the training instances are to 2 proven optima and 1 best known cost"

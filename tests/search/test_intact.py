@@ -265,7 +265,7 @@ def test_timings_may_be_edited(run):
     ],
 )
 @pytest.mark.parametrize("before", [edit, older])
-def test_what_no_run_has_is_said(run, before, command, says):
+def test_what_no_run_has_is_reported(run, before, command, says):
     before(run, command)
     with pytest.raises(InputError, match=says):
         read_all(run)

@@ -142,7 +142,7 @@ def test_what_cannot_be_trained_on_is_one_sentence_and_nothing_is_written(tmp_pa
         spo_jax.evaluate(pair, "tsp", on=on)
 
 
-def test_what_a_file_cannot_hold_is_said_before_the_run(tmp_path):
+def test_what_a_file_cannot_hold_is_reported_before_the_run(tmp_path):
     odd = replace(ONE, file={"x": {1}})
     with pytest.raises(InputError, match=r"`file` of the instance .* holds a set"):
         spo_jax.discover("tsp", path=tmp_path / "run", on=[odd], **TINY)

@@ -236,7 +236,7 @@ def test_the_same_run_gives_the_same_bytes(run: Run) -> None:
     assert len(first.encode()) < 500_000
 
 
-def test_what_does_not_fit_is_said(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_does_not_fit_is_reported(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(write, "MOST_PACKED", 3000)
     source = html(run, "no")
     assert "are left out to keep this file small" in source
@@ -579,7 +579,7 @@ def _luminance(colour: str) -> float:
     return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
 
 
-def test_a_hidden_state_is_said(run: Run) -> None:
+def test_a_hidden_state_is_reported(run: Run) -> None:
     hidden = replace(run, config=run.config.replace(state=False))
     assert "0 at every step" in state.page(hidden, "no", Figures())["note"]
 

@@ -415,7 +415,7 @@ def test_lines_of_a_run(tmp_path, capsys):
     assert "round 1 failures: " in log
 
 
-def test_a_fault_of_the_machine_is_said(capsys):
+def test_a_fault_of_the_machine_is_reported(capsys):
     evaluator = Evaluator(verdict=lambda pair: (Status.HOST_FAULT, None))
     with progress.Display(small(), lambda line: None) as display:
         parts = Parts(

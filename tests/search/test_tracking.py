@@ -137,7 +137,7 @@ def test_numbers_are_those_of_the_tables(finished: Run) -> None:
     json.dumps(settings(run))
 
 
-def test_each_round_is_told_once_whatever_kills_the_run(
+def test_each_round_is_reported_once_whatever_kills_the_run(
     tmp_path: Path, noting: type[Noting]
 ) -> None:
     path = tmp_path / "run"
@@ -167,7 +167,7 @@ def test_a_run_that_goes_back_begins_another_track(tmp_path: Path, noting: type[
     assert opened[0][1] != opened[1][1]
 
 
-def test_a_finished_run_is_told_later(finished: Run, noting: type[Noting]) -> None:
+def test_a_finished_run_is_reported_later(finished: Run, noting: type[Noting]) -> None:
     for _ in range(2):  # the second time there is nothing to tell
         with Tracking({"mine": noting}, finished.path, lambda line: None) as tracking:
             tracking.over(finished)
@@ -177,7 +177,7 @@ def test_a_finished_run_is_told_later(finished: Run, noting: type[Noting]) -> No
 # --- trackers that fail ---------------------------------------------------------------------------
 
 
-def test_a_tracker_that_fails_is_told_of_once_and_changes_nothing(
+def test_a_tracker_that_fails_is_reported_once_and_changes_nothing(
     tmp_path: Path, noting: type[Noting]
 ) -> None:
     class Full(Noting):
