@@ -313,7 +313,7 @@ class Search:
         return again
 
     def _align(self, nodes: Sequence[Node]) -> None:
-        """Have the thoughts of new nodes said anew, where the writer can."""
+        """Have the thoughts of new nodes rewritten, where the writer can."""
         if not self.prose.able:
             return
         pairs = [node.individual.pair for node in nodes]

@@ -78,7 +78,7 @@ class Endpoint(Streaming):
         self._seeded = self._streams = True
         self.slots = Slots(config.endpoint.concurrency or CONCURRENCY)
         self.most = self.slots.most  # answers of one request
-        self._fewer = False  # the endpoint was found to give fewer, which is not said yet
+        self._fewer = False  # the endpoint was found to give fewer, which is not reported yet
 
     def open(self, folder: Path, remark: Callable[[str], None]) -> None:
         """Keep a run's requests in its folder, and reuse the answers there."""

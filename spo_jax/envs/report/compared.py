@@ -26,7 +26,7 @@ from spo_jax.errors import InputError
 
 MARK = "spo compare"  # what tells that the tables of a folder are ours
 TABLES = ("table.md", "table.csv", "table.json", "curves.csv")
-SOLVERS = ("elkai", "ortools", "pyvrp")  # whose versions are told
+SOLVERS = ("elkai", "ortools", "pyvrp")  # whose versions are reported
 LONGEST = 120  # bytes of a part of a file name
 COLUMNS = (
     "instance", "size", "reference", "reference_source", "method", "seed", "status", "cost", "gap",

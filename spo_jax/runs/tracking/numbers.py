@@ -1,4 +1,4 @@
-"""What trackers are told of a run, from its tables."""
+"""The metrics that trackers get of a run, from its tables."""
 
 import math
 from collections import defaultdict

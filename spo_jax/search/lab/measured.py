@@ -1,4 +1,4 @@
-"""What is told of measured tables: what J is made of, and rounds replayed from them."""
+"""Reports of measured tables: what J is made of, and rounds replayed from them."""
 
 import math
 from collections.abc import Mapping, Sequence

@@ -27,7 +27,7 @@ REFRESH = 2.0  # seconds between looks at which nodes there are
 HANG = STUCK + 15.0  # seconds after which a node that owes an answer is lost
 START = 120.0  # seconds in which a node must be ready when an evaluation begins
 MOMENT = 0.05  # seconds for which results are checked before nodes are looked at again
-SLOW = 15.0  # seconds after which it is told that a node is not ready
+SLOW = 15.0  # seconds after which it is reported that a node is not ready
 NOBODY = 600.0  # seconds to wait for a node where all are lost
 
 
@@ -55,7 +55,7 @@ class ClusterEvaluator(JobEvaluator):
     # --- what it tells ----------------------------------------------------------------------------
 
     def listen(self, say: Callable[[str], None] | None) -> None:
-        """Tell `say`, a line at a time, what becomes of nodes; what was not told yet at once."""
+        """Report to `say`, a line at a time, what becomes of nodes; pending lines at once."""
         self._say = say
         if say is not None:
             pending, self._pending_messages = self._pending_messages, []
