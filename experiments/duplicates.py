@@ -162,12 +162,12 @@ def main() -> int:
     parser.add_argument("runs", nargs="+", metavar="RUN", help="folders of runs")
     parser.add_argument("--probe-steps", type=int, default=0, help="steps of a probe (0: none)")
 
-    def told(args: Any) -> None:
+    def report(args: Any) -> None:
         heads = ["run", "valid pairs", "same text", "same J"]
         heads += ["same probe", "of these, another J"] if args.probe_steps else []
         print(markdown(heads, [row(each, args.probe_steps) for each in args.runs]))
 
-    return cli.main(parser, told)
+    return cli.main(parser, report)
 
 
 if __name__ == "__main__":

@@ -169,7 +169,7 @@ def kept(rollouts: Rollouts, at: Sequence[int]) -> dict[str, np.ndarray]:
     for place in zip(*np.nonzero(rollouts.status), strict=True):
         status = Status(int(rollouts.status[place]))
         failed = Failed(status, str(rollouts.reason[place]), str(rollouts.role[place]))
-        reason[place] = failed.told
+        reason[place] = failed.redacted_reason
     return {
         "scores": (1 - rollouts.best_cost[..., at] / start[..., None]).astype(np.float32),
         "start": start, "status": rollouts.status, "seconds": rollouts.seconds.astype(np.float32),
@@ -226,10 +226,10 @@ def programs_of(
             )
         pairs += found
         chunks += 1
-        told = [{p.role: {"strategy": p.strategy, "source": p.source} for p in pair}
+        programs = [{p.role: {"strategy": p.strategy, "source": p.source} for p in pair}
                 for pair in pairs]  # fmt: skip
         where.parent.mkdir(parents=True, exist_ok=True)
-        text = json.dumps({"settings": settings, "chunks": chunks, "pairs": told}, indent=1)
+        text = json.dumps({"settings": settings, "chunks": chunks, "pairs": programs}, indent=1)
         write_atomically(where, text + "\n")
     return [pair[0] for pair in pairs[:count]], [pair[1] for pair in pairs[:count]]
 
@@ -266,9 +266,9 @@ def packed(blocks: Sequence[Sequence[Mapping[str, np.ndarray]]]) -> dict[str, An
     texts, index = np.unique(table["reason"], return_inverse=True)
     if texts[0]:  # all failed
         raise InputError("no evaluation succeeded: there is nothing in the table")
-    told = [_NAMED.sub("'...'", text) for text in texts.tolist()]
-    reasons = sorted(set(told))
-    place = np.array([reasons.index(text) for text in told], np.int16)
+    redacted = [_NAMED.sub("'...'", text) for text in texts.tolist()]
+    reasons = sorted(set(redacted))
+    place = np.array([reasons.index(text) for text in redacted], np.int16)
     reason = place[index.reshape(table["reason"].shape)]
     return {**table, "start": start, "reason": reason, "reasons": tuple(reasons)}
 

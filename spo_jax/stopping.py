@@ -38,20 +38,20 @@ class _Farewell:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._said = False
+        self._printed = False
         self.words: Callable[[], None] | None = None
 
     def say(self, otherwise: Callable[[], None]) -> None:
         with self._lock:
-            if not self._said:
-                self._said = True
+            if not self._printed:
+                self._printed = True
                 with suppress(OSError, ValueError):  # the terminal is gone
                     (self.words or otherwise)()
                     sys.stdout.flush()
                 sys.stderr.flush()
 
     def reset(self) -> None:
-        self._said, self.words = False, None
+        self._printed, self.words = False, None
 
 
 _farewell = _Farewell()

@@ -313,14 +313,14 @@ def test_a_finished_run_is_not_another_run(finished, refused, folder, capsys):
     (folder / "mine").mkdir()
     ours = Path(spo_jax.__file__).parent / "search" / "writing" / "prompts" / "initialization.txt"
     (folder / "mine" / "initialization.txt").write_text(ours.read_text() + "\nBe brief.\n")
-    for options, said in (
+    for options, message in (
         (["--on", "uniform:9x1"], "began with other training instances (1 then, 1 now)"),
         (["--validate-on", "uniform:9x1"], "began with other validation instances"),
         (["--on", "nowhere"], "nowhere does not exist"),
         (["--prompts", "nowhere"], "nowhere"),
         (["--prompts", "mine"], "began with the package's prompt templates; leave out --prompts"),
     ):
-        assert said in refused(*again, *options)
+        assert message in refused(*again, *options)
     capsys.readouterr()
     assert main([*again, "--on", "uniform:10x1", "--workers", "2"]) == 0  # the same instances
     assert "is finished: 1 of 1 rounds" in capsys.readouterr().out
@@ -339,9 +339,9 @@ def test_a_run_without_a_valid_pair_exits_with_1(folder, capsys):
     argv = ["discover", "tsp", "--preset", "smoke", *options, "--out", "run"]
     for line in (argv, ["discover", "--resume", "run"]):  # also as a finished run
         assert main(line) == 1
-        said = capsys.readouterr().out
-        assert "No valid pair was found; the failures table of run/spo.sqlite says why" in said
-        assert "The most frequent reason" in said
+        output = capsys.readouterr().out
+        assert "No valid pair was found; the failures table of run/spo.sqlite says why" in output
+        assert "The most frequent reason" in output
     assert spo_jax.load_run("run").status == "finished"
     assert not Path("run/best.py").exists()
 
@@ -410,9 +410,9 @@ def test_a_runs_pair_runs_as_it_was_discovered(finished, folder, capsys):
     assert known == [(False, "skip"), (False, "fail"), (True, "fail")]
     capsys.readouterr()
     assert main(["solve", "ten.tsp", "--pair", "run", "--steps", "5"]) == 0
-    told = capsys.readouterr().out
-    assert "steps_since_improvement is 0 at every step" in told
-    assert "an infeasible candidate is a rejected step" in told
+    output = capsys.readouterr().out
+    assert "steps_since_improvement is 0 at every step" in output
+    assert "an infeasible candidate is a rejected step" in output
 
 
 # --- the file system ------------------------------------------------------------------------------
@@ -484,7 +484,7 @@ def test_a_second_solve_keeps_the_better_solution(folder, capsys, refused):
     assert "is no report" in refused(*EVALUATE, "--on", "ten.tsp", "--json", "other.json")
 
 
-def test_rounding_is_told_and_can_be_turned_off(folder, capsys, refused):
+def test_rounding_is_reported_and_can_be_turned_off(folder, capsys, refused):
     rows = [f"{k} 48.85{k} 2.3{k * k % 10}" for k in range(1, 11)]
     Path("near.tsp").write_text(TSP[: TSP.index("1 0 0")] + "\n".join(rows) + "\nEOF\n")
     argv = ["solve", "near.tsp", "--pair", "pair.py", "--steps", "5", "--out", "near.tour"]
@@ -509,8 +509,8 @@ def test_rounding_is_told_and_can_be_turned_off(folder, capsys, refused):
     assert main([*argv, "--json", "near.json"]) == 0
     assert 0 < json.loads(Path("near.json").read_text())["groups"][0]["summary"]["mean_cost"] < 10
     capsys.readouterr()
-    said = refused(*EVALUATE, "--on", "uniform:10x1", "--distances", "exact")
-    assert "--distances is for instance files, and none is named" in said
+    message = refused(*EVALUATE, "--on", "uniform:10x1", "--distances", "exact")
+    assert "--distances is for instance files, and none is named" in message
     assert "take no --capacity" in refused(*SOLVE, "--capacity", "5")
 
 
@@ -535,11 +535,11 @@ def test_tables_are_solved_and_written_in_every_form(folder, capsys, refused):
 def test_solve_without_a_pair_and_from_a_file(folder, capsys):
     """The pair that ships; then two pairs, from what that found, which nothing is better than."""
     assert main(["solve", "ten.tsp", "--steps", "30", "--workers", "1"]) == 0
-    told = capsys.readouterr().out
+    output = capsys.readouterr().out
     again = ["--steps", "3", "--workers", "1", "--start", "ten.spo.tour", "--out", "b.tour"]
     assert main(["solve", "ten.tsp", "--pair", "pair.py", "pair.py", *again]) == 0
     both = capsys.readouterr().out
-    assert "ten: cost 100," in told
+    assert "ten: cost 100," in output
     assert "started at 100;" in both
     assert main(["solve", "four.vrp", "--steps", "5", "--workers", "1"]) == 0
 
@@ -695,7 +695,7 @@ def test_every_command_has_help_with_an_example(name, capsys):
         (["discover", "--rewind", "-1"], "--rewind: '-1' is not a whole number from 0 to"),
     ],
 )
-def test_a_number_out_of_range_is_told_the_range(argv, says, refused):
+def test_a_number_out_of_range_is_answered_with_the_range(argv, says, refused):
     assert says in refused(*argv)
 
 
@@ -729,7 +729,7 @@ def test_wrong_options_are_one_sentence(argv, refused):
 
 
 @pytest.mark.parametrize(
-    ("argv", "said"),
+    ("argv", "message"),
     [
         (["discover", "tsp", "--round", "3"], "option --round of spo discover: did you mean --rou"),
         (["discover", "tsp", "--url=http://x"], "unknown option --url .*did you mean --vllm-url?"),
@@ -740,8 +740,8 @@ def test_wrong_options_are_one_sentence(argv, refused):
         ([*SOLVE, "--seed", "x"], "--seed: 'x' is not a whole number from 0 to"),
     ],
 )
-def test_unknown_options_are_answered_with_the_closest(argv, said, refused):
-    assert re.search(said.replace("?", "[?]"), refused(*argv))
+def test_unknown_options_are_answered_with_the_closest(argv, message, refused):
+    assert re.search(message.replace("?", "[?]"), refused(*argv))
 
 
 @pytest.mark.parametrize(

@@ -253,10 +253,10 @@ def test_dumping_refuses_what_a_run_refuses(argv, tmp_path, capsys, monkeypatch)
     monkeypatch.chdir(tmp_path)
     start = ["discover", "tsp", "--preset", "smoke", *argv]
     assert main([*start, "--out", "run"]) == 2
-    said = capsys.readouterr().err
+    errors = capsys.readouterr().err
     assert main([*start, "--dump-config"]) == 2
-    assert capsys.readouterr() == ("", said)
-    assert said.startswith("spo: ")
+    assert capsys.readouterr() == ("", errors)
+    assert errors.startswith("spo: ")
     assert not any(tmp_path.iterdir())
 
 
@@ -289,7 +289,7 @@ def test_a_preset_file_of_the_users_own(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ("wrokers = 7", r"'wrokers' in preset .*: did you mean 'workers' above all tables\?"),
         ("rounds = 7", r"unknown setting 'rounds' in preset .*: it belongs in \[search\]"),
@@ -322,8 +322,8 @@ def test_a_preset_file_of_the_users_own(tmp_path):
         ("[problems.cvrp.search]\nround = 3", r"'round' in preset .*'rounds' in \[search\]"),
     ],
 )
-def test_misplaced_and_misspelt_keys_are_told_where_they_belong(text, said, tmp_path):
-    with pytest.raises(InputError, match=said):
+def test_misplaced_and_misspelt_keys_are_reported_where_they_belong(text, message, tmp_path):
+    with pytest.raises(InputError, match=message):
         presets.settings("tsp", wrote(tmp_path / "mine.toml", text))
 
 
@@ -441,7 +441,7 @@ def test_prompts_style():
 
 
 def test_relations():
-    for wrong, said in (
+    for wrong, message in (
         ({"mutation_groups": 0, "crossover_groups": 0}, "both 0"),
         ({"repairs_per_destroy": 20}, "repairs_per_destroy is 20.*multiple of responses"),
         ({"panel_evolved": 0}, "panel_evolved is 0"),
@@ -450,7 +450,7 @@ def test_relations():
         ({"method_settings": {"islands": 3}}, "method_settings is given, but method is spo"),
         ({"base_url": "http://x"}, "base_url is given, but generator is model; use .* openai"),
     ):
-        with pytest.raises(InputError, match=said):
+        with pytest.raises(InputError, match=message):
             Settings.make(**wrong)
     with pytest.raises(InputError, match="panel_evolved is 0"):
         SearchSettings(panel_evolved=0)
@@ -477,7 +477,7 @@ def test_the_rivals_updates_and_their_settings():
         "update_settings": {"beta": 0.1, "every": 2}
     }
     assert Settings.make(update="evotune", minutes=1, update_settings={"every": 2})
-    for wrong, said in (
+    for wrong, message in (
         ({"generator": "grammar", "update": "calm"}, "update is calm, which trains a model"),
         ({"update_settings": {"kl": 0}}, "update_settings is given, and update is grpo, which has"),
         (own | {"update_settings": {"bta": 1}}, "update evotune has no setting 'bta': .* 'beta'"),
@@ -495,7 +495,7 @@ def test_the_rivals_updates_and_their_settings():
         ({"update": "evotune", "method": "eoh"}, "update is evotune, and method is eoh"),
         ({"update": "evotune", "minutes": 1}, "minutes is given, .* --update-setting every=2"),
     ):
-        with pytest.raises(InputError, match=said):
+        with pytest.raises(InputError, match=message):
             Settings.make(**wrong)
 
 
@@ -557,7 +557,7 @@ def test_flags_are_made_from_the_settings():
 
 
 @pytest.mark.parametrize(
-    ("argv", "said"),
+    ("argv", "message"),
     [
         (["--rounds", "many"], "rounds is 'many'; it must be a whole number from 1 to 100000"),
         (["--seed=-1"], "seed is '-1'; it must be a whole number from 0"),
@@ -565,11 +565,11 @@ def test_flags_are_made_from_the_settings():
         (["--method-setting", "islands"], "--method-setting is 'islands'; write it as NAME=VALUE"),
     ],
 )
-def test_a_malformed_flag_is_one_sentence(argv, said, capsys):
-    with pytest.raises(InputError, match=f"^{said}"):
+def test_a_malformed_flag_is_one_sentence(argv, message, capsys):
+    with pytest.raises(InputError, match=f"^{message}"):
         parse(*argv)
     assert main(["discover", "tsp", *argv]) == 2
-    assert capsys.readouterr().err.startswith(f"spo: {said}")
+    assert capsys.readouterr().err.startswith(f"spo: {message}")
 
 
 def test_help_has_sections_and_hides_what_is_rare(capsys):

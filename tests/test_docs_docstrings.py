@@ -17,7 +17,7 @@ from spo_jax import errors
 
 DOCS = Path(__file__).parents[1] / "docs"
 # What those of public things take, return or are held to.
-BESIDES = (
+RELATED = (
     "spo_jax.envs.reading.Reading",
     "spo_jax.envs.run.adaptive",
     "spo_jax.envs.run.observation.Shown",
@@ -70,7 +70,7 @@ def path_of(thing: Any) -> str:
 def surface() -> dict[str, Any]:
     text = (DOCS / "extending.md").read_text("utf-8")
     pages = "\n".join(each.read_text("utf-8") for each in (DOCS / "reference").glob("*.md"))
-    named = {f"spo_jax.{name}" for name in spo_jax.__all__} | {*BESIDES}
+    named = {f"spo_jax.{name}" for name in spo_jax.__all__} | {*RELATED}
     named |= {*re.findall(r"\bspo_jax(?:\.[A-Za-z]\w*)+", text)}
     named |= {*re.findall(r"^::: (\S+)$", pages, re.MULTILINE)}
     return {path_of(each): each for name in sorted(named) for each in members(found(name))}

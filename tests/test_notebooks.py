@@ -36,9 +36,9 @@ def test_a_notebook_is_stored_without_outputs(path: Path) -> None:
 
 @named
 def test_a_notebook_begins_with_its_title_and_its_links_lead_somewhere(path: Path) -> None:
-    told = cells(path, "markdown")
-    assert re.match(r"# \S", told[0])
-    for link in re.findall(r"\]\(([^)\s#]+)", "\n".join(told)):
+    texts = cells(path, "markdown")
+    assert re.match(r"# \S", texts[0])
+    for link in re.findall(r"\]\(([^)\s#]+)", "\n".join(texts)):
         if not re.match(r"[a-z]+:", link):
             assert (path.parent / link).exists(), link
 

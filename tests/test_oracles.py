@@ -13,11 +13,11 @@ def test_one_that_is_there_is_the_module() -> None:
     assert oracle("math") is math
 
 
-@pytest.mark.parametrize("said", [None, "", "0"])
-def test_a_missing_one_is_an_error(said: str | None, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("value", [None, "", "0"])
+def test_a_missing_one_is_an_error(value: str | None, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("SPO_WITHOUT_ORACLES", raising=False)
-    if said is not None:
-        monkeypatch.setenv("SPO_WITHOUT_ORACLES", said)
+    if value is not None:
+        monkeypatch.setenv("SPO_WITHOUT_ORACLES", value)
     with pytest.raises(ModuleNotFoundError, match=MISSING) as caught:
         oracle(MISSING)
     assert "extra `oracles`" in caught.value.__notes__[0]

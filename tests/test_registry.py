@@ -159,7 +159,7 @@ def test_a_problem_is_what_its_workers_find():
         ("Sampled", r"its method sample must take \(size, count, seed\); it takes \(size\)"),
     ],
 )
-def test_what_a_problem_lacks_is_told_when_it_is_loaded(name, says):
+def test_what_a_problem_lacks_is_reported_when_it_is_loaded(name, says):
     with pytest.raises(InputError, match=f"problem '{__name__}:{name}'.*{says}") as caught:
         get_problem(f"{__name__}:{name}")
     assert "\n" not in str(caught.value)
@@ -182,8 +182,8 @@ def test_a_package_can_bring_a_problem(tmp_path, monkeypatch):
     problem = get_problem("elsewhere")
     assert (problem.name, problem.spec) == ("elsewhere", f"{__name__}:Elsewhere")
     assert type(get_problem("tsp")) is TSP  # no package replaces ours
-    said = "unknown problem 'vrp': use tsp, cvrp, vrptw, elsewhere, or"
-    with pytest.raises(InputError, match=said):
+    message = "unknown problem 'vrp': use tsp, cvrp, vrptw, elsewhere, or"
+    with pytest.raises(InputError, match=message):
         get_problem("vrp")
     brings(tmp_path, "again", "elsewhere = other.module:X")
     with pytest.raises(InputError, match="two packages bring a problem 'elsewhere'"):

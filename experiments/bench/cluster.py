@@ -49,7 +49,7 @@ def length(job: RunJob, seconds: float) -> float:
     return seconds * random.Random(job.destroy).uniform(0.5, 1.5)
 
 
-class WaitingCrew:
+class WaitingPool:
     """As a `WorkerPool`, whose workers wait instead of working."""
 
     def __init__(self, workers: int, reports: dict[int, ChildReport], seconds: float):
@@ -108,7 +108,7 @@ def at_best(lengths: Sequence[float], workers: int) -> float:
     return sum(lengths) / (workers * max(free))
 
 
-def told(args: Namespace) -> None:
+def report(args: Namespace) -> None:
     import ray
     from ray.cluster_utils import Cluster
 
@@ -122,7 +122,7 @@ def told(args: Namespace) -> None:
 
     class WaitingHost(Host):
         def _made(self, path: Sequence[str]) -> Any:
-            return WaitingCrew(self._count, reports, seconds)
+            return WaitingPool(self._count, reports, seconds)
 
     class Fleet(RayFleet):
         host = WaitingHost
@@ -201,7 +201,7 @@ def main() -> int:
     add("--seeds", type=int, default=2)
     add("--steps", type=int, default=100)
     add("--profile", action="store_true", help="where this process spends its time")
-    return cli.main(parser, told)
+    return cli.main(parser, report)
 
 
 if __name__ == "__main__":

@@ -94,10 +94,10 @@ def main() -> None:
                 for name, run in named.items()
             }
             least = np.min([*costs.values()], axis=0)
-            said = (
+            gaps = (
                 f"{name} {100 * np.mean(np.array(c) / least - 1):.2f}%" for name, c in costs.items()
             )
-            print(f"{problem.name} {group}: {', '.join(said)} above the best of them", flush=True)
+            print(f"{problem.name} {group}: {', '.join(gaps)} above the best of them", flush=True)
 
 
 if __name__ == "__main__":

@@ -68,12 +68,12 @@ def table(records: Sequence[tuple[str, float, dict[str, Any]]]) -> str:
         cells = []
         for method in methods:
             gap = summary.get(method, {}).get("gap")
-            told = "-" if gap is None else f"{gap:.2f}"
+            gap_text = "-" if gap is None else f"{gap:.2f}"
             over = max(
                 (each["seconds"] or 0 for each in record["attempts"] if each["method"] == method),
                 default=0,
             )
-            cells.append(told + (f" ({over:.0f} s)" if over > 1.05 * seconds + 0.5 else ""))
+            cells.append(gap_text + (f" ({over:.0f} s)" if over > 1.05 * seconds + 0.5 else ""))
         lines.append(f"| {group} | {seconds:g} | {' | '.join(cells)} |")
     return "\n".join(lines)
 

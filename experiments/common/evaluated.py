@@ -29,7 +29,7 @@ from spo_jax import __version__
 from spo_jax.cache import cache_folder
 from spo_jax.config import Settings
 from spo_jax.envs.glns_operators import load_each
-from spo_jax.envs.labels import told_apart
+from spo_jax.envs.labels import with_unique_names
 from spo_jax.envs.problem import Instance, Solution
 from spo_jax.envs.problems.alns import Settings as AlnsSettings
 from spo_jax.envs.report.baselines import get_baseline, run_baseline
@@ -138,7 +138,7 @@ def load(context: Context, specs: Sequence[str]) -> list[Instance]:
             better = own_references(context.references)
             instances = [known(context.problem, i, own=better) or i for i in instances]
         found += instances
-    return told_apart(found)
+    return with_unique_names(found)
 
 
 def load_group(context: Context, key: str) -> list[Instance]:

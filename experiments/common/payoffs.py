@@ -139,23 +139,23 @@ def _failures(run: Run, role: Role, rounds: Sequence[int]) -> tuple[Written, Wri
 
 def of_table(path: Path) -> Pool:
     """The programs of a data set, or of a table of before with its JSON. Raises InputError."""
-    beside = path.with_suffix(".json")
-    if not beside.exists():
+    json_path = path.with_suffix(".json")
+    if not json_path.exists():
         data = load_data(path)
         sides = [list(data.destroys), list(data.repairs)]
         own = [(d, int(r)) for d, r in enumerate(data.answer) if r >= 0]
         problem = str(data.made["problem"])
     else:
         try:
-            told = load_json(beside)
-            problem = str(told["settings"]["problem"])
+            record = load_json(json_path)
+            problem = str(record["settings"]["problem"])
             sides = [
                 [DataProgram(Program(role, each[role]["source"], each[role]["strategy"]),
-                        f"table {path.stem}") for each in told["pairs"]]
+                        f"table {path.stem}") for each in record["pairs"]]
                 for role in ROLES
             ]  # fmt: skip
         except (KeyError, TypeError, AttributeError):
-            raise InputError(f"--table {path}: {beside} has no programs") from None
+            raise InputError(f"--table {path}: {json_path} has no programs") from None
         own = [(k, k) for k in range(len(sides[0]))]
     destroys, repairs = sides
     answers = [(destroys[d].program.digest, repairs[r].program.digest) for d, r in own]
@@ -167,14 +167,14 @@ def answered(path: Path, evaluator: Evaluator) -> Pool:
     found = []
     try:
         for line in path.read_text("utf-8").splitlines():
-            told = parse(line)
-            role, text = told["role"], told["answer"]
+            record = parse(line)
+            role, text = record["role"], record["answer"]
             if role not in ROLES or not isinstance(text, str):
                 raise ValueError("role is destroy or repair, and answer a text")
             try:
                 found.append(
                     DataProgram(
-                        parse_response(role, text), f"answers of {told.get('model', path.name)}"
+                        parse_response(role, text), f"answers of {record.get('model', path.name)}"
                     )
                 )
             except Rejection:

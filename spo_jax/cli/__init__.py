@@ -286,8 +286,8 @@ def _solve(args: argparse.Namespace) -> int:
     if found.stop is not None:
         take_time()
     written = outputs.write(found.solution, found.cost)
-    said = conditions(all(terms["state"]), terms["on_invalid"])
-    for line in (*solved_lines(found), *said, *written):
+    remarks = conditions(all(terms["state"]), terms["on_invalid"])
+    for line in (*solved_lines(found), *remarks, *written):
         print(line)
     return 0 if found.stop is None else exit_code(found.stop)
 

@@ -178,7 +178,8 @@ def export(args: argparse.Namespace) -> int:
     if args.out is not None:
         problem, pair, _ = resolve(run or args.pair, args.problem)
         if run is None:
-            said, told = of_pair(args.pair, problem), f"{args.pair}, for {problem.name}"
+            header = of_pair(args.pair, problem)
+            description = f"{args.pair}, for {problem.name}"
         else:
             best = run.best if args.select is None else run.finals.chosen(args.select)
             if best is None and run.finals.finalists:
@@ -191,11 +192,11 @@ def export(args: argparse.Namespace) -> int:
                     f"{args.pair}: no pair of this run was measured for --select {args.select}: "
                     "its rounds are not over, or finalists is 0; leave --select out"
                 )
-            pair, said = best.pair, about(run.path, best, run.names(best.pair))
-            told = f"the pair of round {best.round}, J {best.utility:.4f}"
+            pair, header = best.pair, about(run.path, best, run.names(best.pair))
+            description = f"the pair of round {best.round}, J {best.utility:.4f}"
         tail = "" if args.purpose is None else exports.tail(problem, pair, args.purpose)
-        written = save_pair(args.out, pair, said, problem.interface, problem.kit, tail)
-        print(f"{written}: {told}")
+        written = save_pair(args.out, pair, header, problem.interface, problem.kit, tail)
+        print(f"{written}: {description}")
     if run is not None and args.adapters is not None:
         if run.config.learning.update not in UPDATES or not run.rounds:
             raise InputError(f"{args.pair}: this run has trained no adapters (yet)")

@@ -72,8 +72,8 @@ class Setting(NamedTuple):
         """Its help, what it may be and its default, in one line."""
         default = self.info.get_default(call_default_factory=True)
         default = "all cores" if self.flat == "workers" else default
-        told = "none" if default in ((), {}) or default is None else str(default).lower()
-        return f"{self.info.description} [{wanted(self.info)}; default: {told}]"
+        shown = "none" if default in ((), {}) or default is None else str(default).lower()
+        return f"{self.info.description} [{wanted(self.info)}; default: {shown}]"
 
     @property
     def rare(self) -> bool:
@@ -111,9 +111,9 @@ def _sentence(
 ) -> InputError:
     """The first thing wrong, in one sentence."""
     first = error.errors(include_url=False)[0]
-    said = first.get("ctx", {}).get("error")
-    if isinstance(said, InputError):  # a relation, or a group that was built inside
-        return said
+    cause = first.get("ctx", {}).get("error")
+    if isinstance(cause, InputError):  # a relation, or a group that was built inside
+        return cause
     name = str(first["loc"][0])
     if name not in fields:
         return InputError(f"unknown setting {name!r}{closest(name, fields)}")
@@ -179,7 +179,7 @@ def converted(name: str, info: FieldInfo, value: Any, strict: bool = False) -> A
         raise _refused(name, info, value) from None
 
 
-def told(part: Any, given: Mapping[str, Any], who: str, where: str) -> Any:
+def with_settings(part: Any, given: Mapping[str, Any], who: str, where: str) -> Any:
     """A dataclass with other values, converted to its annotations, as Annotated[int, Field(ge=1)].
 
     who: names it in a message. where: the setting that they come from. Raises InputError for a
@@ -213,7 +213,7 @@ def retired(name: str) -> str:
 
 def closest(name: str, known: Iterable[str]) -> str:
     """A hint at the known name nearest to a misspelt one."""
-    if said := retired(name):
-        return f": {said}"
+    if notice := retired(name):
+        return f": {notice}"
     near = nearest(name, known)
     return f": did you mean {near!r}?" if near else f" (known: {', '.join(known)})"

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from spo_jax.config.fields import told
+from spo_jax.config.fields import with_settings
 from spo_jax.errors import InputError
 
 GRPO, CALM, EVOTUNE = "grpo", "calm", "evotune"
@@ -70,4 +70,4 @@ def settings_of(update: str, given: Mapping[str, Any]) -> Any:
             f"name {CALM} or {EVOTUNE}"
         )
     found = UPDATES.get(update, Grpo())
-    return told(found, given, f"update {update}", "update_settings") if given else found
+    return with_settings(found, given, f"update {update}", "update_settings") if given else found

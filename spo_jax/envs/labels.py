@@ -28,7 +28,7 @@ def labels(instances: Sequence[Instance]) -> list[str]:
     return numbered(found)
 
 
-def told_apart(instances: Sequence[Instance]) -> list[Instance]:
+def with_unique_names(instances: Sequence[Instance]) -> list[Instance]:
     """The instances with their `labels` as names. References by name are looked up before."""
     pairs = zip(instances, labels(instances), strict=True)
     return [each if each.name == label else replace(each, name=label) for each, label in pairs]

@@ -57,7 +57,7 @@ def remarks_of(instance: Instance) -> tuple[str, ...]:
     return tuple(f"{instance.name}: {each}" for each in instance.file.get("remarks", ()))
 
 
-_MOST = 3  # instances of a group whose remarks are told
+_MOST = 3  # instances of a group whose remarks are reported
 
 
 def remarks_on_files(instances: Sequence[Instance]) -> list[str]:

@@ -72,8 +72,8 @@ def _written(instance: Instance, name: str, arrays: list[np.ndarray]) -> Any:
             array = np.asarray(value)
             if not array.dtype.hasobject:
                 arrays.append(array)
-                told = {np.ndarray: "array", float: "number", complex: "number"}
-                return [told.get(kind, "scalar"), len(arrays) - 1]
+                kinds = {np.ndarray: "array", float: "number", complex: "number"}
+                return [kinds.get(kind, "scalar"), len(arrays) - 1]
         raise InputError(f"{where} holds a {kind.__name__}, which cannot be stored")
 
     where = f"`{name}` of the instance {instance.name}"

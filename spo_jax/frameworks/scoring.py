@@ -259,7 +259,7 @@ def _mendable(failure: Failed, pair: Pair) -> str:
     """
     programs = {"destroy": pair.destroy, "repair": pair.repair}
     if failure.role not in programs:
-        return failure.told
+        return failure.redacted_reason
     lines = programs[failure.role].source.split("\n")
 
     def quoted(found: re.Match[str]) -> str:
@@ -268,4 +268,4 @@ def _mendable(failure: Failed, pair: Pair) -> str:
             return found[0]
         return f"at `{lines[number - 1].strip()[:QUOTED]}`"
 
-    return re.sub(r"\b(?:at )?line (\d{1,6})\b", quoted, failure.told)
+    return re.sub(r"\b(?:at )?line (\d{1,6})\b", quoted, failure.redacted_reason)

@@ -36,7 +36,15 @@ from pydantic import Field
 from spo_jax.config import Settings
 from spo_jax.envs.problem import Instance
 from spo_jax.errors import InputError
-from spo_jax.peers.pairs import Budget, Offspring, Request, generate, members, record, told
+from spo_jax.peers.pairs import (
+    Budget,
+    Offspring,
+    Request,
+    describe_operators,
+    generate,
+    members,
+    record,
+)
 from spo_jax.search.parts import Parts
 from spo_jax.search.payoffs import Table
 from spo_jax.search.rounds import Individual, Round, State
@@ -121,7 +129,7 @@ class Eoh:
         return (
             f"EoH (Liu et al. 2024) {rules.source}: {made}; parents by rank, "
             f"with{'' if rules.replacement else 'out'} replacement, p = {_shown(rules, prose)}; "
-            f"the N best survive every {rules.select}{twice}; {told(prose)}"
+            f"the N best survive every {rules.select}{twice}; {describe_operators(prose)}"
         )
 
     def rounds(self, config: Settings) -> int:

@@ -36,8 +36,8 @@ from pydantic import Field
 
 from spo_jax.config import Settings
 from spo_jax.envs.problem import Instance
-from spo_jax.peers.pairs import Budget, Request, generate, members, record, told
-from spo_jax.peers.seeds import AUTO, SEED, said, seeded
+from spo_jax.peers.pairs import Budget, Request, describe_operators, generate, members, record
+from spo_jax.peers.seeds import AUTO, SEED, describe_seed, seeded
 from spo_jax.search.parts import Parts
 from spo_jax.search.payoffs import Table
 from spo_jax.search.rounds import Individual, Round, State
@@ -72,7 +72,7 @@ class FunSearch:
             f"FunSearch (Romera-Paredes et al. 2024): {self.islands} islands, prompts with {SHOWN} "
             f"pairs of one of them, {self.samples} samples each; the worse half of the islands "
             f"begins again after every {self.reset:.3g} of the budget; "
-            f"{said(self.seed, prose)}; {told(prose)}"
+            f"{describe_seed(self.seed, prose)}; {describe_operators(prose)}"
         )
 
     def rounds(self, config: Settings) -> int:
@@ -184,11 +184,11 @@ def softmax(values: Sequence[float], temperature: float) -> list[float]:
 def reset(islands: list[Island], rules: FunSearch, rng: random.Random) -> None:
     """The worse half of the islands begins again, each from the best of a survivor."""
 
-    def standing(island: Island) -> float:
+    def rank_key(island: Island) -> float:
         worth = -math.inf if island.best is None else rules.worth(island.best)
         return worth + TIE_NOISE * rng.gauss(0.0, 1.0)
 
-    ranked = sorted(range(len(islands)), key=[standing(island) for island in islands].__getitem__)
+    ranked = sorted(range(len(islands)), key=[rank_key(island) for island in islands].__getitem__)
     worse, kept = ranked[: len(islands) // 2], ranked[len(islands) // 2 :]
     for place in worse:
         founder = islands[rng.choice(kept)].best

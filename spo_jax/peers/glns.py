@@ -36,7 +36,7 @@ from spo_jax.envs.run.operators import AdaptiveRuns
 from spo_jax.envs.run.rollouts import Status
 from spo_jax.errors import InputError
 from spo_jax.peers.operator_writing import Asked, Plan, Request, Writing
-from spo_jax.peers.pairs import Budget, Offspring, record, scores_of, told
+from spo_jax.peers.pairs import Budget, Offspring, describe_operators, record, scores_of
 from spo_jax.peers.seeds import first_operators
 from spo_jax.program import Pair, Program, Role
 from spo_jax.search.parts import Parts
@@ -92,7 +92,7 @@ class Glns:
         return (
             f"G-LNS (Zhao et al. 2026): {self.size} destroys and {self.size} repairs, scored in "
             f"{self.generations} generations of adaptive searches with annealing from {start}; the "
-            f"worst {self.prune} of each are then written anew; {told(prose)}"
+            f"worst {self.prune} of each are then written anew; {describe_operators(prose)}"
         )
 
     def rounds(self, config: Settings) -> int:

@@ -48,15 +48,15 @@ from spo_jax.peers.pairs import (
     Offspring,
     Request,
     best_of,
+    describe_operators,
     generate,
     members,
     record,
     scores_of,
-    told,
 )
 from spo_jax.peers.prose import Prose, tidy
 from spo_jax.peers.reevo import Match, draw_matches
-from spo_jax.peers.seeds import AUTO, SEED, said, seeded
+from spo_jax.peers.seeds import AUTO, SEED, describe_seed, seeded
 from spo_jax.program import ROLES, Pair, Program, Role
 from spo_jax.program.constants import Constant, around, constants_of, with_values
 from spo_jax.search.parts import Parts
@@ -110,7 +110,7 @@ class HsEvo:
             f"unequal parents replace the population, {self.mutation_rate:g} mutants of the "
             f"elitist to each of them join it, and so does the best of {self.memory} + "
             f"{self.improvisations} harmonies of its best pair's numbers ({bounds}); "
-            f"{said(self.seed, prose)}; {told(prose)}"
+            f"{describe_seed(self.seed, prose)}; {describe_operators(prose)}"
         )
 
     def rounds(self, config: Settings) -> int:

@@ -43,7 +43,15 @@ from spo_jax.config import Settings
 from spo_jax.envs.problem import Instance
 from spo_jax.envs.run.rollouts import Status
 from spo_jax.peers.eoh import DECIMALS, draw
-from spo_jax.peers.pairs import Budget, Offspring, Request, generate, members, record, told
+from spo_jax.peers.pairs import (
+    Budget,
+    Offspring,
+    Request,
+    describe_operators,
+    generate,
+    members,
+    record,
+)
 from spo_jax.peers.prose import Prose, tidy
 from spo_jax.program import Pair
 from spo_jax.search.parts import Parts
@@ -96,7 +104,7 @@ class MctsAhd:
             f"{self.exploration:g}, which falls to 0 over the budget; a node widens where "
             f"floor(N^{self.widening:g}) is above its children, and is expanded by e2, "
             f"{self.mutations} m1, {self.mutations} m2 and s1, to depth {self.depth}; "
-            f"{aligned}{told(prose)}"
+            f"{aligned}{describe_operators(prose)}"
         )
 
     def rounds(self, config: Settings) -> int:
@@ -289,8 +297,8 @@ class Search:
             if each is None:
                 again += [] if n in late else [plan]
                 continue
-            beside = [] if plan.operator == "s1" else [each.individual for each in nodes]
-            if each.pair.digest in {known.pair.digest for known in (*plan.pool, *beside)}:
+            siblings = [] if plan.operator == "s1" else [each.individual for each in nodes]
+            if each.pair.digest in {known.pair.digest for known in (*plan.pool, *siblings)}:
                 again.append(plan)
             elif node is not self._tree.root or objective(each) not in {
                 objective(child.individual) for child in node.children
@@ -305,19 +313,19 @@ class Search:
         return again
 
     def _align(self, nodes: Sequence[Node]) -> None:
-        """Have the thoughts of new nodes said anew, where the writer can."""
+        """Have the thoughts of new nodes rewritten, where the writer can."""
         if not self.prose.able:
             return
         pairs = [node.individual.pair for node in nodes]
         programs = [program for pair in pairs for program in (pair.destroy, pair.repair)]
         prompts = [self._parts.prompts.aligned_thought(program) for program in programs]
         texts = self.prose.ask(prompts, "thought", str(len(self.offspring)))
-        said = iter([
+        rewritten = iter([
             replace(program, strategy=tidy(text) or program.strategy)
             for program, text in zip(programs, texts, strict=True)
         ])  # fmt: skip
         for node in nodes:
-            node.born = replace(node.individual, pair=Pair(next(said), next(said)))
+            node.born = replace(node.individual, pair=Pair(next(rewritten), next(rewritten)))
 
 
 def _possible(plan: Plan, node: Node) -> bool:

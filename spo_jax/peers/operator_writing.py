@@ -141,7 +141,7 @@ class Writing:
             faults = self._faults([each for each in (*answers, *halves) if each is not None])
             # Of a program that ran, a model may not read all.
             wrong = {failure.text: failure.reason for failure in failures}
-            wrong |= {failure.text: told for failure, told in faults}
+            wrong |= {failure.text: redacted for failure, redacted in faults}
             failures += [failure for failure, _ in faults]
             again = {}
             for place, own, half in zip(pending, answers, halves, strict=True):
@@ -193,7 +193,7 @@ class Writing:
             text = each.completions[0].text
             label = failed.status.label
             failure = Failure(program.role, label, failed.reason, text=text, **own)
-            found.append((failure, failed.told))
+            found.append((failure, failed.redacted_reason))
         return found
 
     def _half(self, own: Answers, failures: list[Failure]) -> Answers | None:

@@ -42,7 +42,7 @@ class Request:
     warmer: float = 0.0
 
 
-def told(prose: bool) -> str:
+def describe_operators(prose: bool) -> str:
     """What a method says of its operators, for the sentence that names it.
 
     Args:

@@ -29,9 +29,17 @@ from pydantic import Field
 
 from spo_jax.config import Settings
 from spo_jax.envs.problem import Instance
-from spo_jax.peers.pairs import Budget, Request, best_of, generate, members, record, told
+from spo_jax.peers.pairs import (
+    Budget,
+    Request,
+    best_of,
+    describe_operators,
+    generate,
+    members,
+    record,
+)
 from spo_jax.peers.prose import Prose, tidy
-from spo_jax.peers.seeds import AUTO, SEED, said, seeded
+from spo_jax.peers.seeds import AUTO, SEED, describe_seed, seeded
 from spo_jax.search.parts import Parts
 from spo_jax.search.payoffs import Table
 from spo_jax.search.rounds import Individual, Round, State
@@ -62,7 +70,8 @@ class ReEvo:
         return (
             f"{name} (Ye et al. 2024): {how}{self.initial} first pairs; then crossovers of "
             f"unequal parents replace the population, and {self.mutation_rate:g} mutants of the "
-            f"elitist to each of them join it; {said(self.seed, prose)}; {told(prose)}"
+            f"elitist to each of them join it; {describe_seed(self.seed, prose)}; "
+            f"{describe_operators(prose)}"
         )
 
     def rounds(self, config: Settings) -> int:

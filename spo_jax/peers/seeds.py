@@ -22,7 +22,7 @@ AUTO, NONE, SIMPLE = "auto", "none", "simple"
 SEED = "seed"  # the operator of its individual
 
 
-def said(seed: str, prose: bool) -> str:
+def describe_seed(seed: str, prose: bool) -> str:
     """Where a run begins, for the sentence that names a method."""
     if seed == NONE or (seed == AUTO and not prose):
         return "no seed program"

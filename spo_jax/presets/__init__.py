@@ -195,8 +195,8 @@ def _named(tables: Mapping[str, Any], where: str) -> Iterator[tuple[str, Any]]:
 
 def _hint(name: str) -> str:
     """Where a setting of this name belongs, or the one of the nearest name."""
-    if said := retired(name):
-        return f": {said}"
+    if notice := retired(name):
+        return f": {notice}"
     known = {each.name: each for each in FIELDS.values()} | FIELDS
     near = nearest(name, (*known, *_OPTIONS))
     if near is None:

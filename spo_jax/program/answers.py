@@ -192,8 +192,8 @@ def _sentence(before: str) -> str:
     plain = [
         one_line(each).strip(_EMPHASIS) for each in re.split(r"\n[ \t]*\n", _paragraphs(before))
     ]
-    said = [each for each in plain if len(each) > 8 and not each.endswith(":")]
-    return said[-1] if said else ""
+    sentences = [each for each in plain if len(each) > 8 and not each.endswith(":")]
+    return sentences[-1] if sentences else ""
 
 
 def _comment(source: str) -> str:

@@ -78,7 +78,7 @@ class Endpoint(Streaming):
         self._seeded = self._streams = True
         self.slots = Slots(config.endpoint.concurrency or CONCURRENCY)
         self.most = self.slots.most  # answers of one request
-        self._fewer = False  # the endpoint was found to give fewer, which is not said yet
+        self._fewer = False  # the endpoint was found to give fewer, which is not reported yet
 
     def open(self, folder: Path, remark: Callable[[str], None]) -> None:
         """Keep a run's requests in its folder, and reuse the answers there."""
@@ -216,19 +216,19 @@ class Endpoint(Streaming):
         """
         if reply.status not in (400, 422):
             return False
-        said = reply.said()
-        if "max_tokens" in asked and "max_completion_tokens" in said:
+        text = reply.error_text()
+        if "max_tokens" in asked and "max_completion_tokens" in text:
             self._length = "max_completion_tokens"
             return True
-        if "seed" in asked and re.search(r"\bseed\b", said):
+        if "seed" in asked and re.search(r"\bseed\b", text):
             if self._seeded:
                 self._remark("The endpoint accepts no seed; requests have none from now on")
             self._seeded = False
             return True
-        if "stream" in asked and "stream" in said:
+        if "stream" in asked and "stream" in text:
             self._streams = False
             return True
-        if asked.get("n", 1) > 1 and SEVERAL.search(said):
+        if asked.get("n", 1) > 1 and SEVERAL.search(text):
             self.most, self._fewer = min(self.most, asked["n"] // 2), True
             return True
         return False
@@ -244,19 +244,19 @@ class Endpoint(Streaming):
 
     def _refused(self, reply: Reply, asked: dict[str, Any]) -> "Failed":
         """The failure for a status."""
-        code, said = reply.status, reply.said()
+        code, text = reply.status, reply.error_text()
         if code == 401:  # its message may hold a part of the key
             return Failed(f"refuses the key (401): put a valid one into {ENDPOINT_KEYS[0]}", True)
         if code == 404:
             return Failed(
-                f"has no such address or no model {self._config.generator.model} (404: {said}); "
+                f"has no such address or no model {self._config.generator.model} (404: {text}); "
                 "base_url usually ends in /v1",
                 True,
             )
         if code in (400, 422):
             plain = {k: v for k, v in asked.items() if k not in ("messages", "seed", *STREAM)}
             sent = ", ".join(f"{k} {v}" for k, v in plain.items())
-            return Failed(f"refuses a request ({code}: {said}), which says {sent}", True)
+            return Failed(f"refuses a request ({code}: {text}), which says {sent}", True)
         if 300 <= code < 400:
             to = shown(reply.headers.get("location", "")) or "nowhere"
             return Failed(
@@ -264,7 +264,7 @@ class Endpoint(Streaming):
                 "without one",
                 True,
             )
-        return Failed(f"answered {code}: {said}", not reply.temporary)
+        return Failed(f"answered {code}: {text}", not reply.temporary)
 
     def _read(self, reply: Reply) -> list[dict[str, Any]]:
         """The stored fields of each answer. Raises Failed unless it is a chat completion."""

@@ -40,7 +40,7 @@ CODINGS = ("identity", "gzip", "deflate")  # we ask for the first; some send ano
 HEADERS = {"accept-encoding": "identity", "content-type": "application/json"}
 ENDPOINT_KEYS = ("SPO_API_KEY", "OPENAI_API_KEY")  # environment variables, the first that is set
 VLLM_KEYS = ("VLLM_API_KEY",)  # vLLM's own variable
-SAID = 10_000  # characters of a server's text that are read to show it
+MOST_READ = 10_000  # characters of a server's text that are read to show it
 LONGEST = 300  # shown characters of a server's text
 LEAST = 6  # characters of a secret; a shorter key (none, EMPTY) is an ordinary word
 STRUCK = "..."  # replaces a key
@@ -95,7 +95,7 @@ class Reply:
         """
         return cleaned(picked(jsontext.parse(self.data)))
 
-    def said(self) -> str:
+    def error_text(self) -> str:
         """The message of an error, or all of its text, for a terminal."""
         try:
             return shown(self.flaw or message(jsontext.parse(self.data)))
@@ -291,7 +291,7 @@ def cleaned(value: Any) -> Any:
 
 def shown(text: str) -> str:
     """At most `LONGEST` characters on one line, without the key, for a terminal."""
-    start = cleaned(text[:SAID])[: 10 * LONGEST]
+    start = cleaned(text[:MOST_READ])[: 10 * LONGEST]
     line = " ".join("".join(c if c.isprintable() else " " for c in start).split())
     return line if len(line) <= LONGEST else line[: LONGEST - 3] + "..."
 

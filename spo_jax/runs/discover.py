@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from spo_jax import presets
 from spo_jax.config import Settings
 from spo_jax.constants import LEARNERS, OWN_MODELS
-from spo_jax.envs.labels import told_apart
+from spo_jax.envs.labels import with_unique_names
 from spo_jax.envs.problem import Instance, Problem
 from spo_jax.envs.specs import absolute, in_memory, require_instances
 from spo_jax.errors import InputError, require_path
@@ -252,7 +252,7 @@ def _apart(given: Sequence[Instance], config: Settings) -> list[Instance]:
         return []
     problem = get_problem(config.problem)
     reading_of(config, problem)
-    return told_apart(require_instances(given, problem))
+    return with_unique_names(require_instances(given, problem))
 
 
 def check_finished(

@@ -63,12 +63,12 @@ class RoundGaps:
     """Where a run stands after a round, in per cent, NaN where it is not known.
 
     best: the gap of the best pair so far. medians: of each round's new pairs, this one's last.
-    said: what the gaps are measured from, in the first one of a session; else "".
+    basis: what the gaps are measured from, in the first one of a session; else "".
     """
 
     best: float = math.nan
     medians: tuple[float, ...] = ()
-    said: str = ""
+    basis: str = ""
 
     @property
     def median(self) -> float:
@@ -96,7 +96,7 @@ class GapTracker:
 
     def __call__(self, done: Round) -> RoundGaps:
         """After a round that was committed."""
-        said = ""
+        basis = ""
         if self._base is None:
             earlier = self._earlier(done.number)
             if earlier is None:
@@ -104,7 +104,7 @@ class GapTracker:
             found = self._found()
             rows = [found.rows.get(digest) for digest in self._digests]
             self._base = ReferenceCosts([math.nan if row is None else row.cost for row in rows])
-            said = sentence(rows, found.remark)
+            basis = sentence(rows, found.remark)
             for pairs in earlier.values():
                 self._add(self._base, pairs)
         self._add(self._base, done.pairs)
@@ -112,7 +112,7 @@ class GapTracker:
         if done.best is not None:
             pair = done.best.pair
             best = self._base.gap(self._paid.get((pair.destroy.digest, pair.repair.digest), ()))
-        return RoundGaps(best, tuple(self._medians), said)
+        return RoundGaps(best, tuple(self._medians), basis)
 
     def _add(self, base: ReferenceCosts, pairs: Sequence[Played]) -> None:
         for each in pairs:

@@ -241,10 +241,10 @@ def check_objects(stored: Mapping[str, Any], now: Mapping[str, str], path: Path)
     """Raises InputError unless a run in `path` goes on with objects of the names it began with."""
     began = stored.get("objects") or {}
     if missing := {n: v for n, v in began.items() if now.get(n) != v}:
-        said = ", ".join(f"{name}={value}" for name, value in missing.items())
+        arguments = ", ".join(f"{name}={value}" for name, value in missing.items())
         raise InputError(
             f"{path} began with objects that its settings cannot name: go on from Python, with "
-            f"spo_jax.discover(path=..., resume=True, {said})"
+            f"spo_jax.discover(path=..., resume=True, {arguments})"
         )
     if others := now.keys() - began.keys():
         raise InputError(f"{path} began without {' and '.join(sorted(others))} of the caller's own")

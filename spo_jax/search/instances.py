@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from spo_jax.config import Settings
 from spo_jax.constants import STORED
-from spo_jax.envs.labels import told_apart
+from spo_jax.envs.labels import with_unique_names
 from spo_jax.envs.problem import Instance, Problem
 from spo_jax.envs.reading import Reading
 from spo_jax.envs.specs import is_uniform, parse_spec, sampled
@@ -95,7 +95,7 @@ def _named(specs: Sequence[str], reading: Reading, problem: Problem, seed: int) 
                     f"{found[instance.digest].name}, which is there already; name it once"
                 )
             found[instance.digest] = instance
-    return told_apart(list(found.values()))
+    return with_unique_names(list(found.values()))
 
 
 def record(instances: Sequence[Instance]) -> list[dict[str, str | int]]:

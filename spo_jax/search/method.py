@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from spo_jax.config import Settings
-from spo_jax.config.fields import told
+from spo_jax.config.fields import with_settings
 from spo_jax.constants import SPO
 from spo_jax.envs.problem import Instance
 from spo_jax.errors import InputError
@@ -40,7 +40,7 @@ def method_of(config: Settings) -> Method:
     found, given = METHODS[config.search.method], config.search.method_settings
     if not given:
         return found
-    return told(found, given, f"method {config.search.method}", "method_settings")
+    return with_settings(found, given, f"method {config.search.method}", "method_settings")
 
 
 def rounds_of(config: Settings) -> int | None:

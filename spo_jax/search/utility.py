@@ -131,12 +131,12 @@ UTILITIES: Registry[Utility] = Registry(
 )
 
 
-def floats(who: str, noun: str, values: Any, shape: tuple[int, ...]) -> np.ndarray:
+def floats(who: str, what: str, values: Any, shape: tuple[int, ...]) -> np.ndarray:
     """What a user's function returned, as a float64 array of its own.
 
     Args:
         who: Returned it, for the message.
-        noun: What it returned, likewise.
+        what: The value that it returned, likewise.
         values: What it returned.
         shape: That it must have.
 
@@ -148,9 +148,9 @@ def floats(who: str, noun: str, values: Any, shape: tuple[int, ...]) -> np.ndarr
             raise TypeError
         array = np.array(values, dtype=np.float64)
     except (TypeError, ValueError, OverflowError):
-        raise InputError(f"{who} returned a {noun} that is no array of numbers") from None
+        raise InputError(f"{who} returned a {what} that is no array of numbers") from None
     if array.shape != shape:
-        raise InputError(f"{who} returned a {noun} of shape {array.shape}, not {shape}")
+        raise InputError(f"{who} returned a {what} of shape {array.shape}, not {shape}")
     if np.isinf(array).any():
-        raise InputError(f"{who} returned an infinite {noun}: use NaN for none")
+        raise InputError(f"{who} returned an infinite {what}: use NaN for none")
     return array

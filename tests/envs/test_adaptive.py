@@ -46,8 +46,8 @@ def test_acceptance_by_hand():
 
 
 def test_weights_by_hand():
-    told = []
-    roulettes = Roulettes(RULES, 2, 3, tell=lambda *news: told.append(news))
+    events = []
+    roulettes = Roulettes(RULES, 2, 3, tell=lambda *news: events.append(news))
     roulettes.begin([None] * 6, random.Random(1), 70.0, 3)
     outcomes = [Outcome.BEST, Outcome.FAILED, Outcome.WORSE]
     expected = [1.0, 1.0], [1.0, 1.0, 1.0]
@@ -56,9 +56,9 @@ def test_weights_by_hand():
             weights[place] = (weights[place] + score) / 2
         roulettes.reward(None, outcome, 60.0)
         assert roulettes.weights == (pytest.approx(expected[0]), pytest.approx(expected[1]))
-    assert [news[2:] for news in told] == [(0, 70.0), (5, 60.0), (0, 60.0), (3, 60.0)]
-    assert told[-1][:2] == (-1, -1)
-    assert all(0 <= d < 2 and 0 <= r < 3 for d, r, *_ in told[:-1])
+    assert [news[2:] for news in events] == [(0, 70.0), (5, 60.0), (0, 60.0), (3, 60.0)]
+    assert events[-1][:2] == (-1, -1)
+    assert all(0 <= d < 2 and 0 <= r < 3 for d, r, *_ in events[:-1])
 
 
 def test_the_plain_rules_draw_uniformly_and_accept_what_is_not_worse():
@@ -191,7 +191,7 @@ def test_a_search_in_this_process_agrees_with_the_release_by_hand():
     exec(DESTROY + SHUFFLED, names)
     [instance] = TSP.sample(12, 1, 4)
     rules = TSP.rules(instance.seen())
-    start, luck, told = rules.start(random.Random(0)), random.Random(1), []
+    start, luck, events = rules.start(random.Random(0)), random.Random(1), []
     costs = [TSP.cost(instance, start)]
     inner = rules.repaired
 
@@ -202,7 +202,7 @@ def test_a_search_in_this_process_agrees_with_the_release_by_hand():
 
     rules.repaired = repaired
     own = [OperatorPair(Operator(names["destroy"]), Operator(names["repair"]))]
-    roulettes = Roulettes(RULES, 1, 1, tell=lambda *news: told.append(news))
+    roulettes = Roulettes(RULES, 1, 1, tell=lambda *news: events.append(news))
     cold = Adaptation(temperature=1.0)
     terms = Terms("improving", 0.0, 0, 0, skip_infeasible=True, tolerant=True)
     search = Search(
@@ -222,6 +222,6 @@ def test_a_search_in_this_process_agrees_with_the_release_by_hand():
         else:
             due = Outcome.REJECTED
         best = min(best, cost)
-        assert told[t + 1][2:] == (due, pytest.approx(best, rel=1e-12))
+        assert events[t + 1][2:] == (due, pytest.approx(best, rel=1e-12))
         replay.random(), replay.random()
-    assert {Outcome.BEST, Outcome.WORSE, Outcome.REJECTED} <= {news[2] for news in told}
+    assert {Outcome.BEST, Outcome.WORSE, Outcome.REJECTED} <= {news[2] for news in events}

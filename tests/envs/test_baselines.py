@@ -112,12 +112,12 @@ def test_or_tools_is_missed_before_anything_runs(monkeypatch):
 
 def test_runs_are_rollouts_of_one_step():
     instances = [*TSP.sample(5, 1, 0), *TSP.sample(8, 1, 1)]
-    told = []
+    calls = []
     found = run_baseline(
         lambda instance, seed: list(range(instance.size)), TSP, instances,
-        lambda *done: told.append(done), seeds=(0, 1),
+        lambda *done: calls.append(done), seeds=(0, 1),
     )  # fmt: skip
-    assert told == [(1, 4), (2, 4), (3, 4), (4, 4)]
+    assert calls == [(1, 4), (2, 4), (3, 4), (4, 4)]
     assert (found.status == Status.OK).all()
     assert found.code[0, 0, 0].tolist() == [1, 2, 3, 4, 5, -1, -1, -1]
     for i, instance in enumerate(instances):
@@ -295,8 +295,8 @@ PAGE = (Path(__file__).parents[2] / "docs" / "baselines.md").read_text("utf-8")
 
 def test_the_page_names_all_of_them():
     rows = re.findall(r"^\| `([\w-]+)` \| ([A-Za-z, ]+) \|", PAGE, re.MULTILINE)
-    told = {name: which.replace("all", "TSP, CVRP, VRPTW").lower() for name, which in rows}
-    assert {name: set(which.split(", ")) for name, which in told.items()} == BASELINES
+    documented = {name: which.replace("all", "TSP, CVRP, VRPTW").lower() for name, which in rows}
+    assert {name: set(which.split(", ")) for name, which in documented.items()} == BASELINES
 
 
 def test_the_examples_of_the_page_run(tmp_path, monkeypatch, capsys):

@@ -90,11 +90,11 @@ def test_results_do_not_depend_on_nodes_or_their_fate(
 ) -> None:
     fleet = FakeFleet(known.record, seed, nodes, harm)
     seen: list[tuple[int, int]] = []
-    told: list[str] = []
+    messages: list[str] = []
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(module, "time", fleet.time)
         with cluster(fleet) as evaluator:
-            evaluator.listen(told.append)
+            evaluator.listen(messages.append)
             found = evaluator.run(
                 PAIRS, INSTANCES, SEEDS, STEPS, fail_fast=fast,
                 progress=lambda *now: seen.append(now),
@@ -105,7 +105,7 @@ def test_results_do_not_depend_on_nodes_or_their_fate(
     assert seen[-1] == (len(PAIRS) * 4, len(PAIRS) * 4)
     assert fleet.closed
     assert sorted(fleet.puts) == sorted(each.digest for each in INSTANCES)  # once each
-    lost = [line for line in told if "is lost" in line]
+    lost = [line for line in messages if "is lost" in line]
     assert len(lost) <= len(fleet.events)
     if not harm:
         assert not lost
@@ -114,7 +114,7 @@ def test_results_do_not_depend_on_nodes_or_their_fate(
             assert sum(each["rollouts"] for each in records) <= len(PAIRS) * 4
 
 
-def test_a_node_that_lacks_a_layer_takes_no_programs_and_it_is_said_why(known: Known) -> None:
+def test_a_node_that_lacks_a_layer_takes_no_programs_and_it_is_reported_why(known: Known) -> None:
     fleet = FakeFleet(known.record, nodes=6)
     fleet.join(cpus=0)
     names = ("fixed_addresses", "landlock", "namespaces", "no_new_privs", "zeroed_arrays")
@@ -126,11 +126,11 @@ def test_a_node_that_lacks_a_layer_takes_no_programs_and_it_is_said_why(known: K
         "n5": {"wrong": "SandboxUnavailable: the sandbox process did not start"},
         "n6": {"layers": dict.fromkeys((*names, "seccomp"), True) | {"landlock": False}},
     }
-    told: list[str] = []
+    messages: list[str] = []
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(module, "time", fleet.time)
         with cluster(fleet) as evaluator:
-            evaluator.listen(told.append)
+            evaluator.listen(messages.append)
             same(evaluator.run(PAIRS, INSTANCES, SEEDS, STEPS), known.fast)
             records = {each["name"]: each for each in evaluator.record()}
             assert evaluator.layers["seccomp"] is True
@@ -147,17 +147,17 @@ def test_a_node_that_lacks_a_layer_takes_no_programs_and_it_is_said_why(known: K
         "n7": "it offers no CPU",
     }
     for name in ("n2", "n3", "n4", "n5", "n7"):
-        assert f"Node {name} takes no programs: {whys[name]}" in told
+        assert f"Node {name} takes no programs: {whys[name]}" in messages
         assert records[name]["jobs"] == 0
     assert any(line.startswith("Node n6 takes programs") and "without landlock" in line
-               for line in told)  # fmt: skip
+               for line in messages)  # fmt: skip
 
 
-def test_without_any_node_the_reasons_are_told(known: Known) -> None:
+def test_without_any_node_the_reasons_are_reported(known: Known) -> None:
     fleet = FakeFleet(known.record, nodes=1)
     fleet.about = {"n1": {"layers": {}}}
-    said = "^no node takes programs: n1: it offers no seccomp and no zeroed_arrays$"
-    with pytest.raises(SandboxUnavailable, match=said):
+    message = "^no node takes programs: n1: it offers no seccomp and no zeroed_arrays$"
+    with pytest.raises(SandboxUnavailable, match=message):
         cluster(fleet).__enter__()
     assert fleet.closed
     unsafe = ClusterEvaluator(TSP, fleet=fleet, cpu_seconds=100, unsafe=True)
@@ -252,7 +252,7 @@ def test_a_closed_host_leaves_no_thread(host: Host) -> None:
 # --- what machines must have in common ------------------------------------------------------------
 
 
-def test_arithmetic_repeats_and_a_difference_is_told() -> None:
+def test_arithmetic_repeats_and_a_difference_is_reported() -> None:
     assert arithmetic() == arithmetic()
     ours = fingerprint()
     assert difference(ours, ours) == ""

@@ -55,8 +55,14 @@ def endings(draw: st.DrawFn, job: Job) -> Ended:
             payload = draw(st.binary(min_size=(n := job.payload_size(k)), max_size=n))
             reports.append(ChildReport(index, Status.OK, draw(reasons), draw(seconds), payload))
         else:
-            said = (draw(failures), draw(reasons), draw(seconds), b"", draw(st.sampled_from(ROLES)))
-            reports.append(ChildReport(index, *said))
+            failure = (
+                draw(failures),
+                draw(reasons),
+                draw(seconds),
+                b"",
+                draw(st.sampled_from(ROLES)),
+            )
+            reports.append(ChildReport(index, *failure))
     return Ended(reports, draw(st.none() | verdicts), draw(st.booleans()))
 
 
@@ -111,7 +117,7 @@ def report(index: int = 4, status: int = 3, role: int = 0, again: bool = False,
 
 
 @pytest.mark.parametrize(
-    ("data", "said"),
+    ("data", "message"),
     [
         (answer(JOB.pack(9, 0.0, 0, False, False)), "ticket 9"),
         (COUNT.pack(2) + 2 * JOB.pack(1, 0.0, 0, False, False), "ended twice"),
@@ -134,9 +140,9 @@ def report(index: int = 4, status: int = 3, role: int = 0, again: bool = False,
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )  # fmt: skip
-def test_what_no_node_says(data: bytes, said: str) -> None:
+def test_what_no_node_says(data: bytes, message: str) -> None:
     assert JOBS[1].payload_size(0) == 4 * 8 + 3 * 4 + 6 * 4  # [T+1] f8, [T] i4, [L] i4
-    with pytest.raises(Malformed, match=said):
+    with pytest.raises(Malformed, match=message):
         unpack(data, JOBS.get)
 
 

@@ -221,7 +221,7 @@ def test_costs_are_the_problems_and_the_best_counts(mine):
         ("unreadable", "invalid", "cannot be taken over (ValueError: invalid literal"),
     ],
 )
-def test_failures_are_told(mine, capfd, name, status, says):
+def test_failures_are_reported(mine, capfd, name, status, says):
     found = timed(TSP, [call(name, tsp())], 60)
     assert capfd.readouterr().err == ""
     assert found.status == status
@@ -449,8 +449,8 @@ def made(curves, seconds=10.0):
     for method in methods:
         for instance in instances:
             points = tuple(curves[method.name][instance.name])
-            told = Timed("ok", "", [*range(5)], points[-1][1], points, seconds, seconds)
-            attempts.append(Attempt(instance, method, 0, 1, told))
+            timed = Timed("ok", "", [*range(5)], points[-1][1], points, seconds, seconds)
+            attempts.append(Attempt(instance, method, 0, 1, timed))
     return Comparison(TSP, tuple(instances), tuple(methods), tuple(attempts), seconds, 1, 1)
 
 
@@ -528,10 +528,10 @@ def test_the_command(mine, capsys, monkeypatch):
         assert float(row["gap"]) >= 0
         assert float(row["seconds"]) >= 0
         assert (row["status"], row["cores"]) == ("ok", "1")
-    told = json.loads((folder / "table.json").read_text())
-    assert len(told["attempts"]) == 8
-    assert told["stopped"] is False
-    assert told["summary"][0]["gap"] <= told["summary"][1]["gap"]
+    record = json.loads((folder / "table.json").read_text())
+    assert len(record["attempts"]) == 8
+    assert record["stopped"] is False
+    assert record["summary"][0]["gap"] <= record["summary"][1]["gap"]
     assert "| i0 | mine:telling |" in (folder / "table.md").read_text()
     # Again: the same but for the seconds.
     assert main(argv) == 0
@@ -708,18 +708,18 @@ def test_ctrl_c_writes_what_is_finished(mine):
     ("problem", "alns"), [(TSP, tsp_alns), (CVRP, cvrp_alns)], ids=["tsp", "cvrp"]
 )
 def test_alns_tells_each_new_best(problem, alns):
-    told = []
+    reported = []
     instance = problem.sample(20, 1, 3)[0]
-    found = alns.alns(instance, 0, steps=60, report=told.append)
+    found = alns.alns(instance, 0, steps=60, report=reported.append)
     assert found == alns.alns(instance, 0, steps=60)
-    costs = [problem.cost(instance, problem.rules(instance).repaired(each)) for each in told]
+    costs = [problem.cost(instance, problem.rules(instance).repaired(each)) for each in reported]
     history = alns.alns_search(instance, 0, Settings(iterations=60)).best_cost
     assert costs == sorted(set(history.tolist()), reverse=True)
-    assert told[-1] == found
+    assert reported[-1] == found
     timely = alns.alns(instance, 0, seconds=0.2)
     assert problem.cost(instance, problem.rules(instance).repaired(timely)) <= costs[0]
     # The start alone, where the time is over at once.
-    assert alns.alns(instance, 0, seconds=1e-9) == told[0]
+    assert alns.alns(instance, 0, seconds=1e-9) == reported[0]
 
 
 def test_the_temperature_by_time_is_that_by_iterations():
@@ -768,9 +768,9 @@ def test_the_example_of_the_page(monkeypatch):
     [text] = re.findall(r"^```python\n(.*?)^```$", page, re.DOTALL | re.MULTILINE)
     names: dict = {}
     exec(text, names)
-    told: list = []
+    reported: list = []
     instance = tsp(30)
-    tour = names["solve"](instance, 0, seconds=0.3, report=lambda each: told.append([*each]))
-    costs = [TSP.cost(instance, TSP.rules(instance).repaired(each)) for each in told]
+    tour = names["solve"](instance, 0, seconds=0.3, report=lambda each: reported.append([*each]))
+    costs = [TSP.cost(instance, TSP.rules(instance).repaired(each)) for each in reported]
     assert costs == sorted(costs, reverse=True)
     assert TSP.cost(instance, tour) == costs[-1] < length(instance, range(30))

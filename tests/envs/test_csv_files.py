@@ -23,7 +23,7 @@ def table(folder, text, name="t.csv"):
     return path
 
 
-def said(instance):
+def remarks(instance):
     return " | ".join(remarks_of(instance))
 
 
@@ -50,12 +50,12 @@ def test_a_table_of_places(tmp_path, text, ids):
     assert TSP.read_solution(tmp_path / "t.tour", instance) == [2, 0, 1]
 
 
-def test_names_and_other_columns_are_told(tmp_path):
+def test_names_and_other_columns_are_reported(tmp_path):
     path = table(tmp_path, "city,x,y,note\nA,0,0,u\nB,0,3,v\nC,4,0,w\n")
     instance = TSP.read(path)
     assert instance.file["names"] == ["A", "B", "C"]
     assert instance.file["ids"] == [1, 2, 3]
-    assert said(instance) == (
+    assert remarks(instance) == (
         "t: nodes have the numbers of their rows, from 1 | t: not used: the columns 'note'"
     )
 
@@ -79,7 +79,7 @@ def test_geographic_places_are_great_circles_apart(tmp_path, header):
                 assert instance.dist[i, j] == pytest.approx(great_circle(a, b), rel=1e-9)
     assert instance.dist[0, 1] == pytest.approx(5837, abs=5)  # Paris to New York
     assert (instance.dist == instance.dist.T).all()
-    assert said(instance) == "t: distances are great circles in kilometres"
+    assert remarks(instance) == "t: distances are great circles in kilometres"
     assert instance.file["degrees"].tolist() == [[lon, lat] for lat, lon in places]
     rounded = TSP.read(table(tmp_path, text), distances="round")
     assert (rounded.dist == np.floor(instance.dist + 0.5)).all()
@@ -87,7 +87,7 @@ def test_geographic_places_are_great_circles_apart(tmp_path, header):
 
 def test_rounding_is_warned_about_here_too(tmp_path):
     path = table(tmp_path, "x,y\n0,0\n0,0.3\n0.4,0\n")
-    assert "as --distances ceil says, changes distances by 150%" in said(
+    assert "as --distances ceil says, changes distances by 150%" in remarks(
         TSP.read(path, distances="ceil")
     )
 
@@ -213,7 +213,7 @@ def test_a_word_in_a_matrix_without_names_takes_no_row_away(tmp_path, word, plac
     path = table(tmp_path, "\n".join(";".join(row) for row in rows))
     if word in ("", "far") and i == j:
         named = TSP.read(path)  # a corner, and nodes that are called 7, 9 and 5: it is told
-        assert "'7', '9', '5' of the first row and column are names of nodes" in said(named)
+        assert "'7', '9', '5' of the first row and column are names of nodes" in remarks(named)
         return
     with pytest.raises(InputError) as caught:
         TSP.read(path)
@@ -238,7 +238,7 @@ def test_a_word_in_a_matrix_without_names_takes_no_row_away(tmp_path, word, plac
         (",A,B,T\nA,0,3,3\nB,3,0,3\nT,3,3,6\n", "line 4: the distance of T to itself is 6, not 0"),
     ],
 )
-def test_the_likely_cause_is_told(tmp_path, text, hint):
+def test_the_likely_cause_is_reported(tmp_path, text, hint):
     with pytest.raises(InputError, match=hint) as caught:
         TSP.read(table(tmp_path, text))
     assert "\n" not in str(caught.value)
@@ -307,7 +307,7 @@ def test_names_may_be_numbers_and_words(tmp_path):
         TSP.read(table(tmp_path, text))
     instance = TSP.read(table(tmp_path, text.replace("NA", "13")))
     assert instance.dist.tolist() == TRIANGLE
-    assert "'12', '12A', '13' of the first row and column are names of nodes" in said(instance)
+    assert "'12', '12A', '13' of the first row and column are names of nodes" in remarks(instance)
     assert TSP.read(table(tmp_path, text.replace("12", "NL"))).file["names"] == ["NL", "NLA", "NA"]
 
 
@@ -335,14 +335,14 @@ def test_customers(tmp_path):
     instance = CVRP.read(table(tmp_path, CUSTOMERS), capacity=10)
     assert instance.dist[0].tolist() == [0, 3, 4, 5]
     assert (instance.demands.tolist(), instance.capacity) == ([0, 10, 5, 20], 20)
-    assert said(instance) == (
+    assert remarks(instance) == (
         "t: the depot is the first row (0) | t: demands and the capacity are multiplied by 2, "
         "which makes them whole numbers"
     )
     CVRP.write(tmp_path / "t.sol", instance, [[1, 2], [3]])
     assert CVRP.read_solution(tmp_path / "t.sol", instance) == [[1, 2], [3]]
     assert TSP.read(table(tmp_path, CUSTOMERS)).size == 4  # of the same places
-    assert "not used: the columns 'demand'" in said(TSP.read(table(tmp_path, CUSTOMERS)))
+    assert "not used: the columns 'demand'" in remarks(TSP.read(table(tmp_path, CUSTOMERS)))
 
 
 @pytest.mark.parametrize(
@@ -387,7 +387,7 @@ def test_stops_without_demand_and_a_depot_with_one(tmp_path):
     assert instance.demands.tolist() == [0, 3, 0, 2, 5]
     other = CVRP.read(table(tmp_path, text.format(12)), capacity=10)
     assert other.digest == instance.digest
-    assert "the depot's demand of 12 is not counted" in said(other)
+    assert "the depot's demand of 12 is not counted" in remarks(other)
 
 
 def test_demands_that_a_spreadsheet_sums(tmp_path):

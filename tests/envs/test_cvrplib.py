@@ -264,13 +264,13 @@ def test_solve_tells_of_the_fleet_and_counts_routes(tmp_path, monkeypatch, capsy
     instance_file(tmp_path, FLEET, "fleet2.vrp")
     given = ["--steps", "40", "--workers", "1", "--json", "f.json"]
     assert main(["solve", "fleet2.vrp", *given]) == 0
-    said = capsys.readouterr()
+    captured = capsys.readouterr()
     remark = "fleet2: the 2 vehicles of the file are no limit"
-    assert remark in said.err
-    assert said.out.startswith("fleet2: cost 237 in 3 routes, gap")
-    told = json.loads((tmp_path / "f.json").read_text())
-    assert told["remarks"] == [remark]
-    assert len(told["walks"]) == 3
+    assert remark in captured.err
+    assert captured.out.startswith("fleet2: cost 237 in 3 routes, gap")
+    record = json.loads((tmp_path / "f.json").read_text())
+    assert record["remarks"] == [remark]
+    assert len(record["walks"]) == 3
 
 
 @pytest.mark.parametrize(
@@ -552,7 +552,7 @@ def test_bad_solutions_are_one_sentence(tmp_path, text, message):
     assert "\n" not in str(caught.value)
 
 
-def test_a_cost_without_rounding_is_told(tmp_path):
+def test_a_cost_without_rounding_is_reported(tmp_path):
     """As the sets tai, CMT, Golden and Li have them: EUC_2D, and unrounded costs."""
     walk = [
         (10, 10),

@@ -232,7 +232,7 @@ def test_two_opt_of_a_route_leaves_no_gain_by_direction(seed, size):
 def answers(kit, problem):
     """A digest of what the kit does where all ways are as long as the ways back."""
     draw = Random(1)
-    said = hashlib.blake2b(digest_size=8)
+    digest = hashlib.blake2b(digest_size=8)
     for size in (5, 9, 30, 60):
         points = [(draw.randrange(100), draw.randrange(100)) for _ in range(size)]
         dist = tuple(tuple(0.37 * (abs(a - c) + abs(b - d)) for c, d in points) for a, b in points)
@@ -257,8 +257,8 @@ def answers(kit, problem):
                 results.append(
                     kit.regret_insertion(*head, start, left, k=3, near=near, noise=0.1, rng=draw)
                 )
-            said.update(repr(results).encode())
-    return said.hexdigest()
+            digest.update(repr(results).encode())
+    return digest.hexdigest()
 
 
 @pytest.mark.parametrize("kit", TSP_KITS)
@@ -468,8 +468,8 @@ def test_pyvrp_counts_the_same_routes_alike():
     whole = np.rint(instance.dist * 1000)
     rounded = Instance("cvrp", "whole", 6, dist=whole, demands=instance.demands, capacity=60)
     routes = [[1, 2, 3], [6, 5, 4]]
-    told = Solution(data_of(rounded), [[v - 1 for v in route] for route in routes]).distance()
-    assert told == CVRP.cost(rounded, routes) != CVRP.cost(rounded, [[3, 2, 1], [4, 5, 6]])
+    distance = Solution(data_of(rounded), [[v - 1 for v in route] for route in routes]).distance()
+    assert distance == CVRP.cost(rounded, routes) != CVRP.cost(rounded, [[3, 2, 1], [4, 5, 6]])
 
 
 # --- files and commands ---------------------------------------------------------------------------
@@ -492,12 +492,12 @@ def test_an_atsp_file_is_read_and_solved(tmp_path, monkeypatch, capsys):
     assert (instance.name, instance.size, instance.directed) == ("four", 4, True)
     assert instance.dist.tolist() == [[0, 1, 5, 2], [4, 0, 1, 6], [3, 7, 0, 1], [1, 2, 8, 0]]
     assert main(["solve", str(path), "--steps", "5", "--workers", "1"]) == 0
-    said = capsys.readouterr()
+    captured = capsys.readouterr()
     assert (
         "four: distances depend on the direction: there and back differ by 112% on average"
-        in said.err
+        in captured.err
     )
-    assert "cost 4," in said.out
+    assert "cost 4," in captured.out
     tour = TSP.read_solution("four.spo.tour", instance)
     assert tour[tour.index(0) :] + tour[: tour.index(0)] == [0, 1, 2, 3]
     # The same nodes the other way are a start, and another solution.

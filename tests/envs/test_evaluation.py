@@ -192,12 +192,12 @@ def test_programs_may_see_no_state(square):
     ]
     assert ends[0] != ends[1] == ends[2]
     assert [report.settings["state"] for report in reports] == [True, False, True]
-    told = []
+    remarked = []
     for report in reports[:2]:
         out = io.StringIO()
         show_report(report, console(out))
-        told.append("steps_since_improvement is 0 at every step" in out.getvalue())
-    assert told == [False, True]
+        remarked.append("steps_since_improvement is 0 at every step" in out.getvalue())
+    assert remarked == [False, True]
     tours = [
         solve(
             TSP.read(square),

@@ -72,10 +72,10 @@ def read(problem, path, **options):
     try:
         return problem.read(path, **options)
     except InputError as error:
-        said = str(error)
-    assert re.search(r", line [0-9]+", said), said
-    assert "\n" not in said
-    assert len(said) < len(str(path)) + 200
+        message = str(error)
+    assert re.search(r", line [0-9]+", message), message
+    assert "\n" not in message
+    assert len(message) < len(str(path)) + 200
     return None
 
 

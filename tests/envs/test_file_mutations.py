@@ -66,10 +66,10 @@ def unless_refused(path, function, *given):
     try:
         return function(*given)
     except InputError as error:
-        said = str(error)
-    assert str(path) in said
-    assert "\n" not in said
-    assert len(said) < len(str(path)) + 300
+        message = str(error)
+    assert str(path) in message
+    assert "\n" not in message
+    assert len(message) < len(str(path)) + 300
     return None
 
 
@@ -130,21 +130,21 @@ def test_a_field_or_section_that_nobody_knows(tmp_path, name, field):
     lines = FILES[name].splitlines()
     whole = read(tmp_path / name, FILES[name])
     key, _, value = field.partition(" : ")
-    told = refused = 0
+    reported = refused = 0
     for k in range(len(lines) + 1):
         found = read(tmp_path / name, "\n".join([*lines[:k], field, *lines[k:]]))
         if found is None:
             refused += 1
             continue
         assert places(found) == places(whole)
-        said = " ".join(remarks_of(found))
-        assert key in said or f"the {value} vehicle" in said or "follows EOF" in said or (
+        remarks = " ".join(remarks_of(found))
+        assert key in remarks or f"the {value} vehicle" in remarks or "follows EOF" in remarks or (
             name == "times.txt" and found.name == field
         )  # fmt: skip
-        told += 1
-    assert told + refused == len(lines) + 1
+        reported += 1
+    assert reported + refused == len(lines) + 1
     if name == "times.txt" or key.endswith("_SECTION") or re.search("MAX|LIMIT|DURATION|MIN", key):
-        assert told <= 2  # after EOF, or as the name
+        assert reported <= 2  # after EOF, or as the name
 
 
 def plainly(name, text):

@@ -255,15 +255,15 @@ def test_a_problem_needs_no_kit() -> None:
 
 
 @pytest.mark.parametrize(
-    ("kit", "said"),
+    ("kit", "message"),
     [("no.such.module", "cannot be imported"), ("json.tool", "__all__"), ("os", "__all__")],
 )
-def test_a_wrong_kit_is_told(kit: str, said: str) -> None:
+def test_a_wrong_kit_is_reported(kit: str, message: str) -> None:
     problem = Bare()
     problem.kit = kit
-    with pytest.raises(InputError, match=said):
+    with pytest.raises(InputError, match=message):
         load_kit(problem)
-    with pytest.raises(InputError, match=said), LocalEvaluator(problem):
+    with pytest.raises(InputError, match=message), LocalEvaluator(problem):
         pass
 
 

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spo_jax.envs.instance import Instance
-from spo_jax.envs.labels import labels, numbered, told_apart
+from spo_jax.envs.labels import labels, numbered, with_unique_names
 
 
 def instance(name, path=None):
@@ -28,9 +28,9 @@ def instance(name, path=None):
 def test_labels_by_hand(given, found):
     instances = [instance(*each) for each in given]
     assert labels(instances) == found
-    apart = told_apart(instances)
-    assert [each.name for each in apart] == found
-    assert all(one.dist is other.dist for one, other in zip(apart, instances, strict=True))
+    labelled = with_unique_names(instances)
+    assert [each.name for each in labelled] == found
+    assert all(one.dist is other.dist for one, other in zip(labelled, instances, strict=True))
 
 
 @given(st.lists(st.tuples(st.sampled_from(["a", "a (2)", "a (1)", ""]), st.sampled_from(

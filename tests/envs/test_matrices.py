@@ -212,7 +212,7 @@ def cities_file(path, kind="EUC_2D"):
     return path
 
 
-def test_rounding_that_changes_the_problem_is_told(tmp_path):
+def test_rounding_that_changes_the_problem_is_reported(tmp_path):
     path = cities_file(tmp_path / "cities.tsp")
     rounded, exact = tsplib.read(path), tsplib.read(path, EXACT)
     pairs = list(itertools.permutations(range(5), 2))
@@ -302,8 +302,8 @@ def test_fractional_demands_keep_their_proportions(tmp_path_factory, demands, te
     assert [Fraction(int(each)) for each in instance.demands[1:]] == [
         scale * Fraction(each) for each in demands
     ]
-    said = "multiplied by" in " ".join(remarks_of(instance))
-    assert said == (scale != 1)
+    remarked = "multiplied by" in " ".join(remarks_of(instance))
+    assert remarked == (scale != 1)
     if scale > 1:  # no smaller factor will do
         whole = [capacity, *map(Fraction, demands)]
         for less in range(1, int(scale)):

@@ -204,7 +204,7 @@ def test_lawful_programs_are_the_same_when_counted() -> None:
         np.testing.assert_array_equal(results[0].status, results[1].status)
 
 
-def test_a_kit_that_does_not_count_is_told() -> None:
+def test_a_kit_that_does_not_count_is_reported() -> None:
     class Plain(type(TSP)):
         kit = f"{type(TSP).kit}.reference"
 

@@ -54,8 +54,8 @@ def test_a_folder_holds_the_files_of_its_suffixes(folder):
 
 
 def test_references_ship_are_solved_and_kept(folder, capsys):
-    told = ["evaluate", "operators.py", "--steps", "3", "--seeds", "1", "--workers", "1"]
-    argv = [*told, "--problem", WHOLE, "--on", "paths", "uniform:6x2", "--json", "out.json"]
+    base = ["evaluate", "operators.py", "--steps", "3", "--seeds", "1", "--workers", "1"]
+    argv = [*base, "--problem", WHOLE, "--on", "paths", "uniform:6x2", "--json", "out.json"]
     for cached in (0, 2):
         assert len(list(Path().glob("cache/*.json"))) == cached
         assert main(argv) == 0
@@ -91,7 +91,7 @@ def test_it_is_solved_and_drawn(folder, capsys):
     assert sorted(json.loads(Path("a.spo.json").read_text())) == [1, 2, 3, 4]
 
 
-def test_what_it_has_not_is_said_before_the_work(folder, capsys, monkeypatch):
+def test_what_it_has_not_is_reported_before_the_work(folder, capsys, monkeypatch):
     monkeypatch.setattr("spo_jax.envs.report.solve.solve", None)
     argv = ["solve", "paths/a.path", "--pair", "operators.py", "--problem", BARE]
     assert main(argv) == 2

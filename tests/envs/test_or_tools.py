@@ -64,10 +64,10 @@ def test_the_limit_of_the_paper_is_of_cpu_time(ortools, monkeypatch):
 
 @pytest.mark.parametrize(("problem", "solve"), [(CVRP, or_tools), (TSP, tour_by_or_tools)])
 def test_it_tells_each_new_best(ortools, problem, solve):
-    told = []
+    reported = []
     instance = problem.sample(20, 1, 0)[0]
-    found = solve(instance, seconds=1.0, report=told.append)
-    costs = [problem.cost(instance, problem.rules(instance).repaired(each)) for each in told]
+    found = solve(instance, seconds=1.0, report=reported.append)
+    costs = [problem.cost(instance, problem.rules(instance).repaired(each)) for each in reported]
     assert costs == sorted(costs, reverse=True)
     assert len(costs) > 1
     assert costs[-1] == pytest.approx(problem.cost(instance, found))

@@ -170,9 +170,9 @@ def test_several_nodes_give_what_one_machine_gives(cluster: Any, mark: str) -> N
         further = local.run(pairs[:1], others, range(9), 200, fail_fast=False)
         refusals = local.check(programs)
         searched = adaptive(local)
-    told: list[str] = []
+    messages: list[str] = []
     with evaluator(cluster) as spread:
-        spread.listen(told.append)
+        spread.listen(messages.append)
         same(spread.run(pairs, instances, (0, 1), 60), expected)
         same(spread.run(pairs[:1], others, range(9), 200, fail_fast=False), further)
         assert spread.check(programs) == refusals
@@ -187,7 +187,7 @@ def test_several_nodes_give_what_one_machine_gives(cluster: Any, mark: str) -> N
     assert sorted(each["workers"] for each in ready) == [1, 1, 2]
     assert all(each["rollouts"] > 0 for each in ready)
     assert [each["why"] for each in records if each["state"] == "refused"] == ["it offers no CPU"]
-    assert sum(" takes programs: " in line for line in told) == 3
+    assert sum(" takes programs: " in line for line in messages) == 3
     wait_until(lambda: not processes(mark), 20)
     assert not joined()
 
@@ -198,7 +198,7 @@ def test_nodes_that_die_or_come_cost_only_their_jobs(cluster: Any, mark: str) ->
     pairs, instances = varied(24), TSP.sample(20, 1, 0)
     with LocalEvaluator(TSP, 1, cpu_seconds=1000) as local:
         expected = local.run(pairs, instances, (0,), LONG)
-    told: list[str] = []
+    messages: list[str] = []
     changes = [lambda: add(cluster, 1), lambda: cluster.remove_node(first, allow_graceful=False)]
 
     def progress(done: int, total: int) -> None:
@@ -206,13 +206,13 @@ def test_nodes_that_die_or_come_cost_only_their_jobs(cluster: Any, mark: str) ->
             changes.pop()()
 
     with evaluator(cluster) as spread:
-        spread.listen(told.append)
+        spread.listen(messages.append)
         same(spread.run(pairs, instances, (0,), LONG, progress=progress), expected)
         records = spread.record()
     assert not changes
     assert [each["state"] for each in records if each["workers"] == 2] == ["lost"]
-    assert sum("done again elsewhere" in line for line in told) == 1, told
-    assert sum(each["state"] == "ready" for each in records) == 2, told
+    assert sum("done again elsewhere" in line for line in messages) == 1, messages
+    assert sum(each["state"] == "ready" for each in records) == 2, messages
     wait_until(lambda: not processes(mark), 20)
 
 
@@ -227,7 +227,7 @@ def test_a_host_that_dies_or_hangs_costs_only_its_jobs(
     pairs, instances = varied(16), TSP.sample(20, 1, 0)
     with LocalEvaluator(TSP, 1, cpu_seconds=1000) as local:
         expected = local.run(pairs, instances, (0,), LONG)
-    told: list[str] = []
+    messages: list[str] = []
     struck: list[int] = []
 
     def progress(done: int, total: int) -> None:
@@ -238,9 +238,9 @@ def test_a_host_that_dies_or_hangs_costs_only_its_jobs(
             os.kill(host, number)
 
     with evaluator(cluster) as spread:
-        spread.listen(told.append)
+        spread.listen(messages.append)
         same(spread.run(pairs, instances, (0,), LONG, progress=progress), expected)
-    assert sum("done again elsewhere" in line for line in told) == 1, told
+    assert sum("done again elsewhere" in line for line in messages) == 1, messages
     wait_until(lambda: not processes(mark) and not Path(f"/proc/{struck[0]}").exists(), 20)
 
 
@@ -424,15 +424,15 @@ def test_without_ray_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None
 
 
 @pytest.mark.parametrize(
-    ("address", "said"),
+    ("address", "message"),
     [
         ("127.0.0.1:1", r"^nothing answers at 127.0.0.1:1: give the address of a Ray cluster's he"),
         ("nowhere", r"^ray-address is nowhere; it must be HOST:PORT"),
         ("ray://127.0.0.1:10001", r"^ray-address is ray://.* Ray's client is not supported"),
     ],
 )
-def test_an_address_that_cannot_be_reached(address: str, said: str) -> None:
-    with pytest.raises(InputError, match=said):
+def test_an_address_that_cannot_be_reached(address: str, message: str) -> None:
+    with pytest.raises(InputError, match=message):
         get_evaluator("ray", address)(TSP).__enter__()
     assert not joined()
 

@@ -273,13 +273,13 @@ def shipping(monkeypatch, *rows):
     monkeypatch.setattr(references, "shipped", lambda problem: ReferenceFile("shipped.csv", rows))
 
 
-def row_of(instance, cost, **said):
-    return Row(instance.problem, instance.name, instance.digest, cost, **said)
+def row_of(instance, cost, **fields):
+    return Row(instance.problem, instance.name, instance.digest, cost, **fields)
 
 
-def mine(instance, cost, **said):
+def mine(instance, cost, **fields):
     return ReferenceFile(
-        "my.csv", [Row("", instance.name, "", cost, **said, where="my.csv, line 2")]
+        "my.csv", [Row("", instance.name, "", cost, **fields, where="my.csv, line 2")]
     )
 
 

@@ -112,13 +112,13 @@ def test_it_reaches_the_sandbox() -> None:
     """The tours of the pair are those of a plain loop that was shown the same."""
     instance = TSP.sample(SIZE, 1, 3)[0]
     start = TSP.rules(instance).start(python_rng("start", 0, instance.digest, 4))
-    told = list(range(STEPS))[::-1]
+    values = list(range(STEPS))[::-1]
     cases: list[tuple[Any, Any]] = [
         (OBSERVED, lambda z, t: z),
         (HIDDEN, lambda z, t: 0),
         (fixed(10), lambda z, t: 10),
         (INVERTED, lambda z, t: 30 if z < 10 else 0),
-        ({(instance.digest, 4): given(told)}, lambda z, t: told[t]),
+        ({(instance.digest, 4): given(values)}, lambda z, t: values[t]),
     ]
     endings = set()
     for shown, rule in cases:

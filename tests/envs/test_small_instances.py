@@ -47,19 +47,19 @@ def routed(count, demands=(1, 1), capacity=2, dist=None):
 
 
 @pytest.mark.parametrize(
-    ("text", "name", "said"),
+    ("text", "name", "first_line"),
     [
         (ONE, "one.vrp", "one: cost 786 in 1 route, gap unknown"),
         (TWO, "two.tsp", "two: cost 84, gap unknown"),
         ("x,y\n0,0\n3,4\n", "two.csv", "two: cost 10, gap unknown"),
     ],
 )
-def test_solve_answers_at_once(tmp_path, monkeypatch, capsys, text, name, said):
+def test_solve_answers_at_once(tmp_path, monkeypatch, capsys, text, name, first_line):
     monkeypatch.chdir(tmp_path)
     (tmp_path / name).write_text(text)
     assert main(["solve", name]) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert lines[0].startswith(said)
+    assert lines[0].startswith(first_line)
     assert lines[1] == "too small to search: this is the best of all solutions"
     [written] = tmp_path.glob("*.spo.*")
     assert lines[2] == f"solution: {written.name}"

@@ -105,8 +105,8 @@ def run(tmp_path_factory) -> Path:
 
 def spo(capsys, *arguments: object) -> tuple[int, str, str]:
     code = main([*map(str, arguments)])
-    said = capsys.readouterr()
-    return code, said.out, said.err
+    captured = capsys.readouterr()
+    return code, captured.out, captured.err
 
 
 def test_from_discovery_to_a_solution(run: Path, tmp_path, monkeypatch, capsys) -> None:
@@ -119,13 +119,13 @@ def test_from_discovery_to_a_solution(run: Path, tmp_path, monkeypatch, capsys) 
     assert "windows is when service at node i may begin" in " ".join(pair.read_text().split())
 
     on = ["--on", file, tmp_path, "uniform:8x2", "--seeds", 2, "--steps", 20, "--workers", 1]
-    code, said, _ = spo(capsys, "evaluate", pair, "--problem", NAME, *on, "--json", "report.json")
+    code, output, _ = spo(capsys, "evaluate", pair, "--problem", NAME, *on, "--json", "report.json")
     assert code == 0
-    assert "c101.txt" in said
+    assert "c101.txt" in output
     groups = json.loads(Path("report.json").read_text())["groups"]
     assert [len(group["instances"]) for group in groups] == [1, 1, 2]
 
-    code, said, _ = spo(capsys, "solve", file, "--pair", run, "--steps", 50, "--workers", 1)
+    code, output, _ = spo(capsys, "solve", file, "--pair", run, "--steps", 50, "--workers", 1)
     assert code == 0
     routes = json.loads((tmp_path / "c101.spo.json").read_text())
     assert sorted(itertools.chain(*routes)) == [1, 2, 3, 4, 5, 6]
@@ -226,7 +226,7 @@ class Cheap(assignment.AssignmentRules):
         (Cheap, "costs .* by its rules and .* once decoded"),
     ],
 )
-def test_halves_that_differ_are_told_before_any_program_runs(monkeypatch, rules, says) -> None:
+def test_halves_that_differ_are_reported_before_any_program_runs(monkeypatch, rules, says) -> None:
     class Wrong(assignment.Assignment):
         def rules(self, instance):
             return rules(instance, *instance.extra.values())

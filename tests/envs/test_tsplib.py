@@ -208,18 +208,18 @@ def geographic(kind, *places):
     return head.replace("DIMENSION : 4", f"DIMENSION : {len(places)}") + rows
 
 
-def test_decimal_degrees_in_a_file_of_degrees_and_minutes_are_told(tmp_path):
+def test_decimal_degrees_in_a_file_of_degrees_and_minutes_are_reported(tmp_path):
     places = [(40.62, 13.11), (-33.75, -70.95), (-0.30, -0.30), (59.99, -179.59), (-59.59, 179.59)]
     instance = tsplib.read(instance_file(tmp_path, geographic("GEO", *places)))
-    [said] = instance.file["remarks"]
-    assert said.startswith("40.62 has minutes above 59: GEO reads degrees and minutes")
+    [remark] = instance.file["remarks"]
+    assert remark.startswith("40.62 has minutes above 59: GEO reads degrees and minutes")
     decimal = tsplib.read(instance_file(tmp_path, geographic("GEOM", *places)))
     assert "remarks" not in decimal.file
     assert decimal.file["degrees"].tolist() == [[lon, lat] for lat, lon in places]
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "said"),
+    ("old", "new", "remark"),
     [
         ("COMMENT", "GRID_SIZE : 100\nSCALE : 1000\nCOMMENT", "not used: GRID_SIZE, SCALE"),
         ("COMMENT", "CAPACITY : 5\nCOMMENT", "not used: CAPACITY"),
@@ -228,11 +228,11 @@ def test_decimal_degrees_in_a_file_of_degrees_and_minutes_are_told(tmp_path):
         ("EOF", "DISPLAY_DATA_SECTION\n1 0 0\nEOF", "not used: DISPLAY_DATA_SECTION"),
     ],
 )
-def test_what_a_file_has_besides_is_named(tmp_path, old, new, said):
+def test_what_a_file_has_besides_is_named(tmp_path, old, new, remark):
     plain = tsplib.read(instance_file(tmp_path))
     instance = tsplib.read(instance_file(tmp_path, SQUARE.replace(old, new, 1)))
     assert instance.dist.tolist() == plain.dist.tolist()
-    assert instance.file.get("remarks") == (said and [said])
+    assert instance.file.get("remarks") == (remark and [remark])
 
 
 # --- the parser's tolerance ---------------------------------------------------------------------

@@ -142,7 +142,7 @@ def test_a_fault_of_the_host_hides_no_crash(ends: list[ChildReport], status: Sta
 
 
 @pytest.mark.parametrize(
-    ("status", "reason", "told"),
+    ("status", "reason", "redacted_reason"),
     [
         (Status.CRASH, "destroy: KeyError at line 7: 0.25", "destroy: KeyError at line 7"),
         (Status.CRASH, "destroy: ValueError at line 7", "destroy: ValueError at line 7"),
@@ -156,7 +156,7 @@ def test_a_fault_of_the_host_hides_no_crash(ends: list[ChildReport], status: Sta
     ],
 )  # fmt: skip
 def test_a_model_reads_nothing_of_the_programs_making(
-    status: Status, reason: str, told: str
+    status: Status, reason: str, redacted_reason: str
 ) -> None:
     role = "destroy" if reason.startswith("destroy") else ""
-    assert Failed(status, reason, role).told == told
+    assert Failed(status, reason, role).redacted_reason == redacted_reason

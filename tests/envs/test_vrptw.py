@@ -547,30 +547,30 @@ def test_times_of_solvers_fit_whatever_the_horizon_is(horizon, largest) -> None:
 
 def spo(capsys, *arguments: object) -> tuple[int, str, str]:
     code = main([*map(str, arguments)])
-    said = capsys.readouterr()
-    return code, said.out, said.err
+    captured = capsys.readouterr()
+    return code, captured.out, captured.err
 
 
 def test_solve_finds_the_problem_by_the_suffix(tmp_path, monkeypatch, capsys) -> None:
     monkeypatch.chdir(tmp_path)
     instance_file(tmp_path)
-    code, said, errors = spo(
+    code, output, errors = spo(
         capsys, "solve", "small.txt", "--steps", 30, "--workers", 1, "--plot", "small.png",
         "--json", "small.json",
     )  # fmt: skip
     assert code == 0, errors
-    assert "cost 38" in said
+    assert "cost 38" in output
     text = (tmp_path / "small.spo.sol").read_text()
     assert re.search("^Cost 38$", text, re.MULTILINE)
     assert (tmp_path / "small.png").stat().st_size > 1000
-    told = json.loads((tmp_path / "small.json").read_text())
-    assert sorted(walk["load"] for walk in told["walks"]) == [5, 9, 10]
-    code, said, _ = spo(
+    record = json.loads((tmp_path / "small.json").read_text())
+    assert sorted(walk["load"] for walk in record["walks"]) == [5, 9, 10]
+    code, output, _ = spo(
         capsys, "solve", "small.txt", "--steps", 5, "--workers", 1, "--start", "small.spo.sol",
         "--out", "again.sol",
     )  # fmt: skip
     assert code == 0
-    assert "started at 38" in said
+    assert "started at 38" in output
     (tmp_path / "bad.sol").write_text(SOLUTION.replace("1 2", "1"))
     code, _, errors = spo(capsys, "solve", "small.txt", "--start", "bad.sol")
     assert code == 2
@@ -609,10 +609,10 @@ def test_a_discovery_with_the_grammar(tmp_path, capsys) -> None:
     assert "ready, due, service" in best.repair.source
     file = instance_file(tmp_path)
     options = ["--seeds", 1, "--steps", 20, "--workers", 1, "--references", "none"]
-    code, said, errors = spo(capsys, "evaluate", run, "--on", file, "uniform:6x2", *options)
+    code, output, errors = spo(capsys, "evaluate", run, "--on", file, "uniform:6x2", *options)
     assert code == 0, errors
-    assert "small.txt" in said
-    code, said, errors = spo(
+    assert "small.txt" in output
+    code, output, errors = spo(
         capsys, "baseline", "insertion-i1", "--problem", "vrptw", "--on", file, "--references",
         "none",
     )  # fmt: skip

@@ -248,8 +248,8 @@ def test_rounds_are_read_as_they_were(run):
 
 def test_dynamics_repeats_the_discovery(run, script, capsys):
     assert script(dynamics, "--run", run) == 0
-    told = capsys.readouterr().out
-    assert "J differs" not in told  # what was retained is worth what it was
+    output = capsys.readouterr().out
+    assert "J differs" not in output  # what was retained is worth what it was
     out = run.parent
     found = rows(out / "dynamics-tsp.csv")
     assert [row["round"] for row in found] == ["1", "2"]

@@ -84,11 +84,11 @@ def test_a_run_of_the_grammar(tmp_path, monkeypatch, capsys):
     assert "use another --out" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize(("flags", "told"), [
+@pytest.mark.parametrize(("flags", "message"), [
     (["--run", "nosuch"], "no such run folder"),
     (["--run", "nosuch", "--programs", 2], "at least 3"),
     (["--run", "nosuch", "--instances", 1], "at least 2"),
 ])  # fmt: skip
-def test_what_it_refuses(monkeypatch, capsys, tmp_path, flags, told):
+def test_what_it_refuses(monkeypatch, capsys, tmp_path, flags, message):
     assert run(monkeypatch, *flags, "--out", tmp_path) == 2
-    assert told in capsys.readouterr().err
+    assert message in capsys.readouterr().err

@@ -194,8 +194,8 @@ def test_a_data_set_of_runs(runs, tmp_path, monkeypatch, capsys):
     [bad] = [k for k, each in enumerate(data.destroys) if each.origin == "answers of mine"]
     assert data.failed[bad].all()
     assert (data.status[bad] == Status.CRASH).all()
-    told = {data.reasons[k] for k in np.unique(data.reason[bad])}
-    assert told == {"destroy: ValueError at line 2"}  # without the program's own words
+    reasons = {data.reasons[k] for k in np.unique(data.reason[bad])}
+    assert reasons == {"destroy: ValueError at line 2"}  # without the program's own words
     assert np.isnan(data.scores[bad]).all()
     assert (data.seconds[bad] >= 0).all()
     by_name = {each.path.name: each for each in runs}

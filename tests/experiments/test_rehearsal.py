@@ -122,9 +122,9 @@ def test_the_command_line(tmp_path, capsys, monkeypatch):
         return main_tables.main(), capsys.readouterr()
 
     there = ["--base-url", "http://127.0.0.1:1/v1", "--model", "fake", "--estimate"]
-    code, said = asked("--budget", "smoke", "--contenders", "best-of-n", *there)
+    code, captured = asked("--budget", "smoke", "--contenders", "best-of-n", *there)
     assert code == 0
-    assert re.search(r"\| Best-of-N \| 1 \| 60 \| 0\.\d\d \|", said.out)
+    assert re.search(r"\| Best-of-N \| 1 \| 60 \| 0\.\d\d \|", captured.out)
     for words, reason in (
         (["--model", "fake"], "needs --base-url and --model"),
         ([*there, "--match", "both"], "--estimate is of --match programs"),
@@ -142,5 +142,5 @@ def test_the_command_line(tmp_path, capsys, monkeypatch):
         ),
         ([*there, "--contenders", "alns"], "none of these methods discovers anything"),
     ):
-        code, said = asked("--budget", "smoke", *words)
-        assert (code, reason in said.err) == (2, True)
+        code, captured = asked("--budget", "smoke", *words)
+        assert (code, reason in captured.err) == (2, True)

@@ -120,8 +120,8 @@ def test_a_table_says_how_many_resets_there_were():
         each.config = SimpleNamespace(
             generator=SimpleNamespace(name="grammar"), search=SimpleNamespace(select="utility")
         )
-    told = compared.Measured(contenders.CONTENDERS["funsearch"], runs).note()
-    assert "resets in each run: 2, 3" in told
+    note = compared.Measured(contenders.CONTENDERS["funsearch"], runs).note()
+    assert "resets in each run: 2, 3" in note
 
 
 @pytest.mark.slow

@@ -180,8 +180,8 @@ def test_a_study_runs_goes_on_and_tells(schemes, tmp_path, monkeypatch, capsys):
     assert "| regret - stackelberg |" in text
     # The same answers in round 1, the same best.
     assert text.split("| regret - stackelberg |")[1].split("|")[3].startswith(" +0.00000")
-    told = "| arm |" + text + "| arm |" + compared.rsplit("written to", 1)[0]
-    assert (out / "table.md").read_text() == told
+    expected = "| arm |" + text + "| arm |" + compared.rsplit("written to", 1)[0]
+    assert (out / "table.md").read_text() == expected
     assert (out / "curves.png").read_bytes().startswith(b"\x89PNG")
 
     runs = list(csv.DictReader((out / "runs.csv").open()))

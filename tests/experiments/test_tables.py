@@ -65,8 +65,8 @@ def measured():
     ]
     nearest = Measured(CONTENDERS["nearest-neighbor"])
     nearest.results["uniform-50"] = [made("nearest-neighbor", [[4], [4], [4]])]
-    told = "ReEvo without reflections (2024)"
-    runs = [finished("p", 30, told, select="validation")]
+    variant = "ReEvo without reflections (2024)"
+    runs = [finished("p", 30, variant, select="validation")]
     reevo = Measured(compared.called(CONTENDERS["reevo"], runs), runs)
     reevo.results["uniform-50"] = [made("reevo-seed0", [[9, 9], [9, 9], [9, 9]])]
     return [nearest, Measured(CONTENDERS["alns"], missing="no such package"), reevo, spo]

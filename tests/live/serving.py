@@ -90,13 +90,13 @@ def serving(folder: Path, arguments: str | None = None) -> Iterator[Client]:
         server.stop()
 
 
-def opened(folder: Path, said: list[str], seed: int | None = None, **given: Any) -> VllmPolicy:
+def opened(folder: Path, messages: list[str], seed: int | None = None, **given: Any) -> VllmPolicy:
     """A policy; with a seed its adapters change every matrix of the model."""
     targets = {} if seed is None else {"lora_targets": ",".join(TARGETS)}
     policy = VllmPolicy.load(config(**targets | given))
     if seed is not None:
         stir(policy, seed)
-    policy.open(folder, said.append)
+    policy.open(folder, messages.append)
     return policy
 
 

@@ -31,9 +31,9 @@ def processes(policy: Any) -> set[int]:
 
 
 def test_a_killed_server_is_made_good_and_leaves_the_card_between_rounds(tmp_path: Path) -> None:
-    asked, said = prompts(), []
+    asked, messages = prompts(), []
     # What stirred adapters write hardly ever ends by itself, so a kill comes in the middle.
-    policy = opened(tmp_path, said, seed=1, residency="restart", temperature=1.5, top_p=1.0)
+    policy = opened(tmp_path, messages, seed=1, residency="restart", temperature=1.5, top_p=1.0)
     try:
         policy.generate(asked[:1], N, 0)
         first = processes(policy)
@@ -49,8 +49,8 @@ def test_a_killed_server_is_made_good_and_leaves_the_card_between_rounds(tmp_pat
         assert killed
         assert sorted(answers) == list(range(len(asked)))
         assert [len(group) for group in answers.values()] == [N] * len(asked)
-        assert [line for line in said if "it is started again" in line]
-        note(f"after a kill in mid-round: {said[0]}")
+        assert [line for line in messages if "it is started again" in line]
+        note(f"after a kill in mid-round: {messages[0]}")
         assert not left(first)
         second = processes(policy)
         assert second != first

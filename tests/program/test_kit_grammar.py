@@ -136,9 +136,9 @@ def test_samples_hardly_repeat_and_the_same_choices_give_the_same_text(
     texts = [grammar.render(c) for c in choices]
     assert len({normalise(source) for _, source in texts}) >= 1900
     assert texts[:200] == [grammar.render(dict(c)) for c in choices[:200]]
-    spoken: dict[str, str] = {}
+    sources: dict[str, str] = {}
     for c, (_, source) in zip(choices, texts, strict=True):
-        assert spoken.setdefault(derivation(c), source) == source
+        assert sources.setdefault(derivation(c), source) == source
 
 
 @each_grammar
@@ -148,8 +148,8 @@ def test_the_state_is_read_where_it_may_be(problem: str, role: Role) -> None:
     least = 1.0 if role == "destroy" else 0.6
     assert np.mean([reads_state(source) for _, source in texts]) >= least
     for strategy, source in texts:
-        said = "improvement" in strategy or "stagnation" in strategy
-        assert said == reads_state(source)
+        mentioned = "improvement" in strategy or "stagnation" in strategy
+        assert mentioned == reads_state(source)
     for choices in sampled(problem, role, 200, state=False):
         strategy, source = grammar.render(choices)
         assert not reads_state(source)

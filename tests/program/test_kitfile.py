@@ -133,7 +133,7 @@ def test_every_function_can_be_written(name: str) -> None:
     assert set(vars(space["python_kit"]())) == {*kit.names, "string_removal", "two_opt"}
 
 
-def test_a_function_that_the_kit_lacks_is_told() -> None:
+def test_a_function_that_the_kit_lacks_is_reported() -> None:
     with pytest.raises(InputError, match="no function 'fly'"):
         written(pair(repair=REPAIR.replace("two_opt", "fly")))
 

@@ -52,8 +52,8 @@ class Server:
         if found is None:
             http.close_connection = True
             return
-        status, said, headers = found if isinstance(found, tuple) else (200, None, {})
-        sent = {"error": {"message": said}} if said is not None else completion(found, body)
+        status, message, headers = found if isinstance(found, tuple) else (200, None, {})
+        sent = {"error": {"message": message}} if message is not None else completion(found, body)
         data = json.dumps(sent).encode()
         http.send_response(status)
         headers = {"content-type": "application/json", "content-length": len(data), **headers}
@@ -135,9 +135,9 @@ def echo(body, count):
 
 
 def opened(server, folder, **given):
-    endpoint, said = Endpoint(config(server.url(), **given)), []
-    endpoint.open(folder, said.append)
-    return endpoint, said
+    endpoint, messages = Endpoint(config(server.url(), **given)), []
+    endpoint.open(folder, messages.append)
+    return endpoint, messages
 
 
 def several(body, count):

@@ -97,30 +97,30 @@ class Fake:
         self.base, self.asleep, self.before = args.served_model_name, False, {}
         self.cached = {}  # by an adapter's name, what its cache was computed with
 
-    def told(self):
+    def faults(self):
         """How to misbehave now."""
         path = self.args.misbehave
         try:
-            told = json.loads(Path(path).read_text()) if path else {}
+            faults = json.loads(Path(path).read_text()) if path else {}
         except FileNotFoundError:
             return {}
-        return told if told.get("pid", os.getpid()) == os.getpid() else {}
+        return faults if faults.get("pid", os.getpid()) == os.getpid() else {}
 
     def answer(self, method, path, body):
         """(status, JSON)."""
-        told = self.told()
+        faults = self.faults()
         path = path.partition("?")[0]
         if path == "/health":
-            return (503, {}) if told.get("ill") else (200, {})
+            return (503, {}) if faults.get("ill") else (200, {})
         if path == "/v1/models":
             names = [self.base, *self.model.adapters]
             return 200, {"data": [{"id": name} for name in names]}
         if path == "/is_sleeping":
             return 200, {"is_sleeping": self.asleep}
         if path == "/version":
-            return 200, {"version": told.get("version", "0.32.1")}
+            return 200, {"version": faults.get("version", "0.32.1")}
         if path == "/metrics":
-            cache = told.get("cache")
+            cache = faults.get("cache")
             return (
                 (404, {"detail": "Not Found"})
                 if cache is None
@@ -128,30 +128,30 @@ class Fake:
             )
         note(self.args, {"path": path, **{k: body[k] for k in ("lora_name", "model") if k in body}})
         if path in ("/sleep", "/wake_up"):
-            self.asleep = path == "/sleep" and not told.get("insomnia")
+            self.asleep = path == "/sleep" and not faults.get("insomnia")
             return 200, {}
         if path == "/reset_prefix_cache":
             return 200, {}
         if path.endswith("_lora_adapter"):
-            return self.adapter(path, body, told)
+            return self.adapter(path, body, faults)
         if path != "/v1/completions":
             return 404, {"detail": "Not Found"}
         while self.asleep:
             time.sleep(0.02)
-        if told and body["n"] >= told.get("from_n", 2):
-            wrong = self.misbehave(told)
+        if faults and body["n"] >= faults.get("from_n", 2):
+            wrong = self.misbehave(faults)
             if wrong is not None:
                 return wrong
-        return self.complete(body, told)
+        return self.complete(body, faults)
 
-    def adapter(self, path, body, told):
-        if told.get("no_lora"):
+    def adapter(self, path, body, faults):
+        if faults.get("no_lora"):
             return 404, {"detail": "Not Found"}
         name, adapters = body["lora_name"], self.model.adapters
         if path == "/v1/unload_lora_adapter":
             found = adapters.pop(name, None)
             return (200, {}) if found else (404, {"error": {"message": f"{name} cannot be found"}})
-        if told.get("blind"):
+        if faults.get("blind"):
             return 404, {"error": {"message": f"No adapter found for {body['lora_path']}"}}
         if name in adapters:
             return 400, {"error": {"message": f"{name} has already been loaded"}}
@@ -159,31 +159,31 @@ class Fake:
             return 400, {"error": {"message": "no slot is left"}}
         self.model.load(name, Path(body["lora_path"]))
         role = name.partition("-")[0]
-        if told.get("stale") == "cached":
+        if faults.get("stale") == "cached":
             self.cached[name] = self.before[role]
-        elif told.get("stale"):
+        elif faults.get("stale"):
             adapters[name] = self.before[role]
         self.before[role] = adapters[name]
-        if told.get("other") and role == "repair":
+        if faults.get("other") and role == "repair":
             adapters[name] = self.before["destroy"]
-        if told.get("base"):
+        if faults.get("base"):
             adapters[name] = (0.0, {})
         return 200, {}
 
-    def misbehave(self, told):
-        if told.get("once"):
+    def misbehave(self, faults):
+        if faults.get("once"):
             Path(self.args.misbehave).unlink(missing_ok=True)
-        time.sleep(told.get("slow", 0.0))
-        if told.get("crash"):
+        time.sleep(faults.get("slow", 0.0))
+        if faults.get("crash"):
             print("CUDA error: the card is on fire", flush=True)
             os._exit(3)
-        if told.get("hang"):
+        if faults.get("hang"):
             time.sleep(60)
-        if "status" in told:
-            return told["status"], {"error": {"message": "I would rather not"}}
+        if "status" in faults:
+            return faults["status"], {"error": {"message": "I would rather not"}}
         return None
 
-    def complete(self, body, told):
+    def complete(self, body, faults):
         model, tokens = body["model"], body["prompt"]
         if model != self.base and model not in self.model.adapters:
             return 404, {"error": {"message": f"The model `{model}` does not exist."}}
@@ -193,12 +193,14 @@ class Fake:
             return 400, {"error": {"message": "temperature must be in [0, 2]"}}
         afresh = "prompt_logprobs" in body
         instead = None if afresh else self.cached.get(model)
-        table = self.model.logprobs(np.array(tokens), model, instead) + told.get("wrong", 0.0)
-        heat = body["temperature"] if told.get("processed") and body["temperature"] else 1.0
-        choices = [self.choice(i, body, told, tokens[-1]) for i in range(body["n"])]
+        table = self.model.logprobs(np.array(tokens), model, instead) + faults.get("wrong", 0.0)
+        temperature = (
+            body["temperature"] if faults.get("processed") and body["temperature"] else 1.0
+        )
+        choices = [self.choice(i, body, faults, tokens[-1]) for i in range(body["n"])]
         if body["logprobs"] > 1:
             best = np.argsort(-table[-1])[: body["logprobs"]]
-            row = log_softmax(table[-1] / heat) if heat != 1 else table[-1]
+            row = log_softmax(table[-1] / temperature) if temperature != 1 else table[-1]
             named = {f"token_id:{t}": float(row[t]) for t in best}
             choices[0]["logprobs"]["top_logprobs"] = [named]
         if afresh:
@@ -210,26 +212,26 @@ class Fake:
         choices[0]["prompt_token_ids"] = tokens
         return 200, {"choices": choices}
 
-    def choice(self, index, body, told, last):
+    def choice(self, index, body, faults, last):
         rng = np.random.default_rng((index, *body["prompt"]))
         tokens, logprobs, finish = [], [], "length"
         for _ in range(body["max_tokens"]):
             row = self.model.logprobs(np.array([last]), body["model"])[0]
             last = draw(row, body["temperature"], body["top_p"], rng)
             tokens.append(last)
-            logprobs.append(float(row[last]) + told.get("wrong", 0.0))
+            logprobs.append(float(row[last]) + faults.get("wrong", 0.0))
             if last in body.get("stop_token_ids", ()):
                 finish = "stop"
                 break
         text = self.model.tokenizer.decode(tokens, skip_special_tokens=True)
-        if told.get("no_stop") and finish == "stop" and len(tokens) > 1:
+        if faults.get("no_stop") and finish == "stop" and len(tokens) > 1:
             tokens, logprobs = tokens[:-1], logprobs[:-1]
         return {
             "index": index,
-            "text": "something else" if told.get("other_text") else text,
+            "text": "something else" if faults.get("other_text") else text,
             "token_ids": tokens,
-            "logprobs": {"token_logprobs": logprobs[:-1] if told.get("short") else logprobs},
-            "finish_reason": "abort" if told.get("abort") else finish,
+            "logprobs": {"token_logprobs": logprobs[:-1] if faults.get("short") else logprobs},
+            "finish_reason": "abort" if faults.get("abort") else finish,
         }
 
 

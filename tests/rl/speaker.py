@@ -70,9 +70,9 @@ def write(
     save_pretrained(nnx.merge(graph, jax.tree.map(partial(_drawn, rng), weights)), folder)
 
     size = config.vocab_size
-    said = [UNKNOWN, START, STOP, *(answer(n) for n in range(size - 13))]
-    said += [f"word{n}\n" for n in range(size - len(said))]
-    tokenizer = Tokenizer(models.WordLevel({text: i for i, text in enumerate(said)}, UNKNOWN))
+    vocabulary = [UNKNOWN, START, STOP, *(answer(n) for n in range(size - 13))]
+    vocabulary += [f"word{n}\n" for n in range(size - len(vocabulary))]
+    tokenizer = Tokenizer(models.WordLevel({text: i for i, text in enumerate(vocabulary)}, UNKNOWN))
     tokenizer.pre_tokenizer = pre_tokenizers.Split(Regex("\n\n"), "removed")
     tokenizer.decoder = decoders.Fuse()
     tokenizer.add_special_tokens([AddedToken(token, special=True) for token in (START, STOP)])

@@ -546,7 +546,7 @@ def damage_bit(path):
 
 
 @pytest.mark.parametrize("damage", [damage_cut, damage_bit, Path.unlink])
-def test_damage_to_any_file_is_told(saved, tmp_path, damage, capfd):
+def test_damage_to_any_file_is_reported(saved, tmp_path, damage, capfd):
     files = [path for path in sorted((saved / "4").rglob("*")) if path.is_file()]
     assert len(files) > 5
     for file in files:
@@ -565,7 +565,7 @@ def test_damage_to_any_file_is_told(saved, tmp_path, damage, capfd):
     assert capfd.readouterr() == ("", "")
 
 
-def test_what_orbax_cannot_read_is_told_too(saved, tmp_path):
+def test_what_orbax_cannot_read_is_reported_too(saved, tmp_path):
     folder = tmp_path / "run"
     shutil.copytree(saved, folder)
     sums = json.loads((folder / "4" / "checksums.json").read_text())
@@ -639,7 +639,7 @@ with Checkpoints(sys.argv[1], keep=2) as checkpoints:
 """
 
 
-def test_a_write_that_fails_is_told_and_earlier_ones_stay(tmp_path):
+def test_a_write_that_fails_is_reported_and_earlier_ones_stay(tmp_path):
     failure = f"checkpoint 3 could not be written in {tmp_path} (File too large)"
     lines = run(FULL_DISK, tmp_path).splitlines()
     assert lines == [failure, "(1, 2)", failure, "(1, 2)", failure, "(2, 3) 10.0"]

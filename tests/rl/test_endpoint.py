@@ -91,7 +91,7 @@ def sizes(server):
 
 def test_answers_to_one_prompt_are_asked_for_in_one_request(tmp_path):
     with serving(several) as server:
-        endpoint, said = opened(server, tmp_path, concurrency=6)
+        endpoint, messages = opened(server, tmp_path, concurrency=6)
         found = endpoint.generate(prompts("a", "b", "b"), 4, seed=1)
         assert sorted(sizes(server)) == [2, 4, 6]  # no request has more than `concurrency`
         assert server.most == 1  # 4 + 6 are more than 6
@@ -108,7 +108,7 @@ def test_answers_to_one_prompt_are_asked_for_in_one_request(tmp_path):
         assert (texts(more)[0][:4], sizes(server)[3:]) == (texts(found)[0], [3])
         new, _ = opened(server, tmp_path)
         assert texts(new.generate(prompts("a"), 7, seed=1)) == texts(more)
-    assert said == []
+    assert messages == []
 
 
 @pytest.mark.parametrize(
@@ -127,7 +127,7 @@ def test_an_endpoint_that_gives_fewer_is_asked_for_fewer(tmp_path, most, refusal
         return several(body, count)[:most]
 
     with serving(reply) as server:
-        endpoint, said = opened(server, tmp_path, concurrency=12)
+        endpoint, messages = opened(server, tmp_path, concurrency=12)
         found = endpoint.generate(prompts("a", "b"), 12, seed=0)
         few, asked = sizes(server), len(server.asked)
         again = opened(server, tmp_path)[0].generate(prompts("a", "b"), 12, seed=0)
@@ -136,8 +136,8 @@ def test_an_endpoint_that_gives_fewer_is_asked_for_fewer(tmp_path, most, refusal
     assert [len({c.text for c in group}) for group in found] == [12, 12]
     assert sum(n for n in few if n <= most) + (0 if refusal else most) == 24
     number = "one answer" if most == 1 else f"{most} answers"
-    assert len(said) == 1
-    assert said[0].startswith(f"The endpoint gives {number} per request; ")
+    assert len(messages) == 1
+    assert messages[0].startswith(f"The endpoint gives {number} per request; ")
 
 
 def test_what_fails_once_is_asked_again_and_not_before_it_may():
@@ -173,15 +173,15 @@ def test_some_lost_answers_are_counted_and_not_asked_for_again(tmp_path):
         return {"b": (500, f"no {KEY} here", {}), "c": (400, "too long", {})}.get(text, text)
 
     with serving(reply) as server:
-        endpoint, said = opened(server, tmp_path, concurrency=1)
+        endpoint, messages = opened(server, tmp_path, concurrency=1)
         found = endpoint.generate(prompts(*"abca"), 2, seed=0)
         assert texts(found) == [["a", "a"], ["", ""], ["", ""], ["a", "a"]]
-        assert len(said) == 1
-        assert said[0].startswith("4 of 8 answers failed: the endpoint ")
+        assert len(messages) == 1
+        assert messages[0].startswith("4 of 8 answers failed: the endpoint ")
         asked = len(server.asked)
-        again, said = opened(server, tmp_path)
+        again, messages = opened(server, tmp_path)
         assert texts(again.generate(prompts(*"abca"), 2, seed=0)) == texts(found)
-        assert (len(server.asked), said) == (asked, [])
+        assert (len(server.asked), messages) == (asked, [])
     answers = [
         Answers(p, group, (None,) * 2) for p, group in zip(prompts(*"abca"), found, strict=True)
     ]
@@ -220,7 +220,7 @@ def test_where_nothing_can_be_had_the_run_ends_and_asks_again_later(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("status", "said", "sentence"),
+    ("status", "text", "sentence"),
     [
         (400, "Unsupported value: top_p", "refuses a request .*top_p.*temperature 0.8, top_p 0.95"),
         (401, f"Incorrect API key provided: {KEY}", "refuses the key .401.: .* SPO_API_KEY"),
@@ -228,8 +228,8 @@ def test_where_nothing_can_be_had_the_run_ends_and_asks_again_later(tmp_path):
         (404, "no model fake", "no such address or no model fake .404: no model fake"),
     ],
 )
-def test_a_refusal_is_one_sentence_at_once(status, said, sentence):
-    with serving(lambda body, count: (status, said, {})) as server:
+def test_a_refusal_is_one_sentence_at_once(status, text, sentence):
+    with serving(lambda body, count: (status, text, {})) as server:
         endpoint = Endpoint(config(server.url(), concurrency=1, retries=5))
         with pytest.raises(InputError, match=sentence) as error:
             endpoint.generate(prompts(*"abc"), 2, seed=0)
@@ -247,10 +247,10 @@ def test_the_same_is_asked_in_words_that_the_endpoint_takes(tmp_path):
         return str(body["max_completion_tokens"])
 
     with serving(reply) as server:
-        endpoint, said = opened(server, tmp_path, max_new_tokens=9, concurrency=1)
+        endpoint, messages = opened(server, tmp_path, max_new_tokens=9, concurrency=1)
         assert texts(endpoint.generate(prompts("a"), 3, seed=0)) == [["9"] * 3]
         assert len(server.asked) == 5
-    assert said == ["The endpoint accepts no seed; requests have none from now on"]
+    assert messages == ["The endpoint accepts no seed; requests have none from now on"]
 
 
 @pytest.mark.parametrize("sent", [{}, {"choices": []}, {"choices": [{"message": {"content": 1}}]}])
@@ -287,7 +287,7 @@ def test_a_greeting_says_whether_the_endpoint_answers_and_has_the_model():
 
 
 @pytest.mark.parametrize(
-    ("act", "said"),
+    ("act", "ending"),
     [
         (sends(answer({}, "404 No")), "$"),
         (sends(answer({"data": 3})), "$"),
@@ -300,10 +300,10 @@ def test_a_greeting_says_whether_the_endpoint_answers_and_has_the_model():
         (reset, r" broke off, or answered with invalid HTTP \("),
     ],
 )
-def test_a_greeting_of_any_server_is_a_line_without_the_key(act, said):
+def test_a_greeting_of_any_server_is_a_line_without_the_key(act, ending):
     with hostile(act) as server:
         line = Endpoint(config(server.url(), request_timeout=0.5, retries=3)).greeting()
         assert len(server.requests) == 1
-    assert re.match(said if said == "$" else re.escape(server.url()) + said, line)
+    assert re.match(ending if ending == "$" else re.escape(server.url()) + ending, line)
     assert KEY not in line
     assert line.isprintable()

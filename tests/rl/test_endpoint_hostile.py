@@ -215,7 +215,7 @@ def warm(tmp_path_factory):
 def test_whatever_a_server_does_the_request_fails_with_a_sentence(tmp_path, name):
     act, sentence = LOST[name]
     with hostile(act) as server:
-        endpoint, said = opened(server, tmp_path, request_timeout=TIMEOUT, concurrency=1)
+        endpoint, messages = opened(server, tmp_path, request_timeout=TIMEOUT, concurrency=1)
         peak()
         before, start = peak(), time.monotonic()
         with pytest.raises(InputError, match=rf"^the endpoint {server.url()} {sentence}") as error:
@@ -227,7 +227,7 @@ def test_whatever_a_server_does_the_request_fails_with_a_sentence(tmp_path, name
     assert len(str(error.value)) < 700
     assert str(error.value).isprintable()
     assert not (tmp_path / REQUESTS).exists()
-    assert said == []
+    assert messages == []
 
 
 @pytest.mark.parametrize("name", ["body drips", "reset", "no http", "gzip", "nested lists"])
@@ -239,11 +239,11 @@ def test_among_answers_it_is_one_that_is_lost(tmp_path, name):
         act(peer) if bad else peer.send(answer(chat("fine")))
 
     with hostile(some) as server:
-        endpoint, said = opened(server, tmp_path, request_timeout=TIMEOUT)
+        endpoint, messages = opened(server, tmp_path, request_timeout=TIMEOUT)
         found = endpoint.generate(prompts("a", "bad", "b"), 1, seed=0)
     assert [group[0].text for group in found] == ["fine", "", "fine"]
-    assert len(said) == 1
-    assert re.match(f"1 of 3 answers failed: the endpoint {sentence}", said[0])
+    assert len(messages) == 1
+    assert re.match(f"1 of 3 answers failed: the endpoint {sentence}", messages[0])
     lines = [json.loads(line) for line in (tmp_path / REQUESTS).read_text().splitlines()]
     (lost,) = [line for line in lines if "error" in line]
     assert re.match(sentence, lost["error"])
@@ -266,7 +266,7 @@ def test_a_request_is_repeated_within_its_own_deadline(tmp_path):
 
 
 @pytest.mark.parametrize("wait", ["121", "999999999", "99999999999999999999", "1e999", "nan", "-5"])
-def test_a_server_is_waited_for_no_longer_than_is_said(tmp_path, wait):
+def test_a_server_is_waited_for_no_longer_than_the_limit(tmp_path, wait):
     with hostile(sends(answer({}, "429 Busy", [f"retry-after: {wait}"]))) as server:
         endpoint, _ = opened(server, tmp_path, retries=1, concurrency=1)
         start = time.monotonic()
@@ -339,12 +339,12 @@ FINE = {  # what is an answer all the same, and its text and counts
 def test_what_can_be_read_is_an_answer(tmp_path, name):
     act, text, prompt, done = FINE[name]
     with hostile(act) as server:
-        endpoint, said = opened(server, tmp_path, prompt_price=2.0, concurrency=1)
+        endpoint, messages = opened(server, tmp_path, prompt_price=2.0, concurrency=1)
         found = endpoint.generate(prompts("a", "b"), 2, seed=0)
     for completion in (c for group in found for c in group):
         counted = completion.usage.prompt_tokens, completion.usage.completion_tokens
         assert (completion.text, *counted) == (text, prompt, done)
-    assert said == []
+    assert messages == []
     again, _ = opened(server, tmp_path)  # it is gone
     assert texts(again.generate(prompts("a", "b"), 2, seed=0)) == texts(found)
 

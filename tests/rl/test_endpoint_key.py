@@ -67,9 +67,9 @@ def test_the_key_is_nowhere(tmp_path, way, capsys, caplog):
         peer.send(places[json.loads(body)["messages"][0]["content"]])
 
     with hostile(act) as server:
-        endpoint, said = opened(server, tmp_path, concurrency=1, request_timeout=5.0)
+        endpoint, messages = opened(server, tmp_path, concurrency=1, request_timeout=5.0)
         found = endpoint.generate(prompts(*places), 1, seed=0)
-        shown = [*said, *(c.text for group in found for c in group)]
+        shown = [*messages, *(c.text for group in found for c in group)]
         for place in ("an error", "no status"):
             new, _ = opened(server, tmp_path, concurrency=1, request_timeout=5.0)
             with pytest.raises(InputError) as error:
@@ -123,8 +123,8 @@ def test_a_whole_run_holds_no_key_and_ends_in_a_sentence(tmp_path, capfd, rotten
         found = programs(body, 0)
         text = found if isinstance(found, str) else "nothing"
         text = text.replace("STRATEGY:", f"STRATEGY: {word} ")
-        said = chat(text + f"\n# {word}", model=word, id=word)
-        peer.send(answer(said, headers=[f"x-request-id: {KEY}", f"set-cookie: a={KEY}"]))
+        completion = chat(text + f"\n# {word}", model=word, id=word)
+        peer.send(answer(completion, headers=[f"x-request-id: {KEY}", f"set-cookie: a={KEY}"]))
 
     with hostile(act) as server:
         line = ["discover", "tsp", "--preset", "smoke", "--generator", "openai", "--model", "fake"]
@@ -141,6 +141,6 @@ def test_a_whole_run_holds_no_key_and_ends_in_a_sentence(tmp_path, capfd, rotten
     assert {MANIFEST, REQUESTS, "log.txt"} <= {path.name for path in files}
     texts = [path.read_bytes().decode("latin-1") for path in files]
     assert not any(leaks(text) for text in [*texts, out, err])
-    said = [json.loads(line) for line in (run / REQUESTS).read_text().splitlines()]
-    assert len([entry for entry in said if "error" not in entry]) > 5
-    assert not rotten or len({entry["error"] for entry in said if "error" in entry}) > 3
+    entries = [json.loads(line) for line in (run / REQUESTS).read_text().splitlines()]
+    assert len([entry for entry in entries if "error" not in entry]) > 5
+    assert not rotten or len({entry["error"] for entry in entries if "error" in entry}) > 3

@@ -160,13 +160,15 @@ def test_a_stream_that_breaks_off_or_stalls_is_asked_for_again(tmp_path, monkeyp
 
 
 @pytest.mark.parametrize(
-    ("said", "status"),
+    ("message", "status"),
     [("stream_options: Extra inputs are not permitted", 422), ("streaming is not supported", 400)],
 )
-def test_a_server_that_refuses_to_stream_is_asked_without(tmp_path, said, status):
+def test_a_server_that_refuses_to_stream_is_asked_without(tmp_path, message, status):
     def act(peer):
         refused = b'"stream"' in peer.request
-        reply = answer({"error": {"message": said}}, f"{status} No") if refused else answer(chat())
+        reply = (
+            answer({"error": {"message": message}}, f"{status} No") if refused else answer(chat())
+        )
         peer.send(reply)
 
     with hostile(act) as server:

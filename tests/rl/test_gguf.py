@@ -218,7 +218,9 @@ def test_without_the_package_the_extra_is_named(
         ({"qwen2.attention.sliding_window": 64}, "sliding_window of 64"),
     ],
 )
-def test_what_is_not_read_is_said(changes: dict[str, Any], message: str, tmp_path: Path) -> None:
+def test_what_is_not_read_is_reported(
+    changes: dict[str, Any], message: str, tmp_path: Path
+) -> None:
     path = tmp_path / "tiny.gguf"
     if "general.architecture" in changes:
         write(path)
@@ -232,7 +234,7 @@ def test_what_is_not_read_is_said(changes: dict[str, Any], message: str, tmp_pat
     assert not (tmp_path / "folder").exists()
 
 
-def test_a_damaged_file_is_said(tmp_path: Path) -> None:
+def test_a_damaged_file_is_reported(tmp_path: Path) -> None:
     write(tmp_path / "tiny.gguf")
     data = (tmp_path / "tiny.gguf").read_bytes()
     for cut in (0, 3, 100, len(data) // 2, len(data) - 500):

@@ -107,7 +107,10 @@ def test_a_system_message_and_a_warmer_draw(
     monkeypatch.setattr(module, "stream", stream)
     policy.generate(asked, 1, 7)
     usual = policy._sampling.temperature
-    assert [(heat, len(texts)) for heat, texts in calls] == [(usual, 2), (usual + 0.25, 1)]
+    assert [(temperature, len(texts)) for temperature, texts in calls] == [
+        (usual, 2),
+        (usual + 0.25, 1),
+    ]
     tokens = policy._tokenizer.prompt(PROMPTS[1].text, "word word")
     assert calls[0][1][0] == policy._tokenizer.decode(tokens)
     assert len(tokens) > len(policy._tokenizer.prompt(PROMPTS[1].text))
@@ -243,7 +246,7 @@ def test_an_objective_that_is_no_number_ends_the_run_in_one_sentence(policy: Pol
     [("RESOURCE_EXHAUSTED: Out of memory", OutOfMemory, "not enough memory"),
      ("INTERNAL: no", jax.errors.JaxRuntimeError, "INTERNAL: no")],
 )  # fmt: skip
-def test_a_full_device_is_told_with_what_helps(
+def test_a_full_device_is_reported_with_what_helps(
     policy: Policy, monkeypatch: pytest.MonkeyPatch, code: str, kind: Any, words: str
 ) -> None:
     def full(*args: Any) -> Any:

@@ -108,7 +108,7 @@ def filled(rounds: int, seed: int = 0) -> Record:
     return record
 
 
-def told(record: Record) -> object:
+def contents(record: Record) -> object:
     return {
         role: [
             (
@@ -132,9 +132,9 @@ def test_a_record_comes_back_to_the_bit_at_any_round(tmp_path: Path) -> None:
     record, back = saved(tmp_path, 6), Record()
     assert sum(len(record.pairs(role)) for role in ROLES) > 5
     back.restore(tmp_path, 6)
-    assert told(back) == told(record)
+    assert contents(back) == contents(record)
     back.restore(tmp_path, 2)
-    assert told(back) == {role: rounds[:2] for role, rounds in told(record).items()}  # type: ignore[attr-defined]
+    assert contents(back) == {role: rounds[:2] for role, rounds in contents(record).items()}  # type: ignore[attr-defined]
     assert sorted(path.name for path in (tmp_path / FOLDER).iterdir()) == [
         "000001.npz", "000002.npz"
     ]  # fmt: skip

@@ -31,8 +31,8 @@ def stop(line, number, ready):
             assert process.poll() is None, process.communicate()
             time.sleep(0.02)
         process.send_signal(number)
-        said, complained = process.communicate()
-    return process.returncode, said, complained
+        output, errors = process.communicate()
+    return process.returncode, output, errors
 
 
 @pytest.mark.long
@@ -48,10 +48,10 @@ def test_an_endpoint_that_hangs_holds_nobody(tmp_path, number):
     place = str(tmp_path / "run")
     with serving(reply) as server:
         line = [*SMALL, "--generator", "openai", "--model", "fake", "--base-url", server.url()]
-        code, said, complained = stop([*line, "--out", place], number, asked.is_set)
+        code, output, errors = stop([*line, "--out", place], number, asked.is_set)
         over.set()
-    assert (code, complained) == (128 + number, "")
-    assert said.endswith(
+    assert (code, errors) == (128 + number, "")
+    assert output.endswith(
         f"0 of 2 rounds are kept; go on with:\n  spo discover tsp --resume {place}\n"
     )
 
@@ -69,8 +69,8 @@ def test_a_server_of_ours_ends_with_the_run(home: Home):
         "--lora-targets",
         "gate_proj,up_proj,down_proj",
     ]
-    code, said, complained = stop([*line, "--out", place], signal.SIGTERM, home.pids)
-    assert (code, complained) == (143, "")
-    assert "go on with:" in said
+    code, output, errors = stop([*line, "--out", place], signal.SIGTERM, home.pids)
+    assert (code, errors) == (143, "")
+    assert "go on with:" in output
     while left(home.pids()):
         time.sleep(0.02)

@@ -128,7 +128,7 @@ def test_a_template_within_the_config(folder: Path, tmp_path: Path) -> None:
         ({"tokenizer_config": ["a list"]}, "holds no JSON object"),
     ],
 )
-def test_what_a_folder_lacks_is_told(
+def test_what_a_folder_lacks_is_reported(
     files: dict[str, Any], message: str, folder: Path, tmp_path: Path
 ) -> None:
     with pytest.raises(InputError, match=message):
@@ -153,8 +153,8 @@ def test_templates_for_training_render(folder: Path, tmp_path: Path) -> None:
     settings = {"chat_template": source, "eos_token": "<|im_end|>"}
     other = changed(folder, tmp_path, chat_template=None, tokenizer_config=settings)
     theirs = hf.AutoTokenizer.from_pretrained(other)
-    said = [{"role": "user", "content": "größer < 3"}]
-    expected = theirs.apply_chat_template(said, add_generation_prompt=True, tokenize=False)
+    conversation = [{"role": "user", "content": "größer < 3"}]
+    expected = theirs.apply_chat_template(conversation, add_generation_prompt=True, tokenize=False)
     found = Tokenizer.load(other)
     assert found.decode(found.prompt("größer < 3")) == expected
 

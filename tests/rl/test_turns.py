@@ -110,11 +110,11 @@ def test_mends_that_all_fail_do_not_end_a_run(tmp_path):
         return (500, "busy", {}) if len(body["messages"]) > 1 else "first"
 
     with serving(reply) as server:
-        endpoint, said = opened(server, tmp_path)
+        endpoint, messages = opened(server, tmp_path)
         assert texts(endpoint.generate([PLAIN], 1, 0)) == [["first"]]
         [[answer]] = endpoint.generate([LATER], 1, 0)
         assert answer.usage.lost
-        assert said == ["1 of 1 answers failed: the endpoint answered 500: busy"]
+        assert messages == ["1 of 1 answers failed: the endpoint answered 500: busy"]
         # So it stays: a resumed run does not ask again.
         again, _ = opened(server, tmp_path)
         assert again.generate([LATER], 1, 0)[0][0].usage.lost

@@ -54,7 +54,7 @@ def test_answers_are_those_of_each_roles_adapter_and_each_round(home: Home) -> N
     assert home.adapters("unload") == loaded[:2]
     asked = Counter(line["model"] for line in home.did() if line["path"] == "/v1/completions")
     assert len(asked) == 5  # both roles' adapters twice, and the base of the probe
-    assert home.said == []
+    assert home.messages == []
 
 
 def test_parts_come_in_order(home: Home) -> None:
@@ -74,7 +74,7 @@ def test_a_system_message_and_a_warmer_draw(home: Home, monkeypatch: pytest.Monk
     changed = [replace(PROMPTS[0], warmer=0.25, system="word word"), PROMPTS[0]]
     policy.generate(changed, N, 7)
     usual = policy._sampling.temperature
-    assert sorted({heat for heat, _ in asked}) == [usual, usual + 0.25]
+    assert sorted({temperature for temperature, _ in asked}) == [usual, usual + 0.25]
     longer = policy._tokenizer.prompt(PROMPTS[0].text, "word word")
     lengths = dict(asked)
     assert lengths[usual + 0.25] == len(longer) > lengths[usual]
@@ -121,7 +121,7 @@ def test_a_server_is_asked_as_much_as_its_cache_holds(
 
 
 @pytest.mark.parametrize(
-    ("said", "found"),
+    ("metric", "found"),
     [
         ('vllm:cache_config_info{block_size="16",x="}",num_gpu_blocks="3"} 1.0', None),
         ('vllm:cache_config_info{block_size="16",num_gpu_blocks="None"} 1.0', None),
@@ -132,9 +132,9 @@ def test_a_server_is_asked_as_much_as_its_cache_holds(
     ],
 )
 def test_what_metrics_say_of_the_cache(
-    monkeypatch: pytest.MonkeyPatch, said: str, found: Cache | None
+    monkeypatch: pytest.MonkeyPatch, metric: str, found: Cache | None
 ) -> None:
-    text = f"# HELP\nvllm:other 1.0\n{said}\nvllm:more 2.0\n".encode()
+    text = f"# HELP\nvllm:other 1.0\n{metric}\nvllm:more 2.0\n".encode()
     monkeypatch.setattr(Client, "_ask", lambda *given, **more: Reply(200, {}, text))
     assert Client("http://127.0.0.1:1").cache() == found
 
@@ -244,13 +244,13 @@ def test_drift_is_measured_and_can_be_corrected(home: Home) -> None:
     found = {}
     for cap in (None, 0.9):
         policy = home.open(importance_cap=cap, drift_warning=1.0)
-        told: dict[str, list[Group]] = {"destroy": [], "repair": []}
+        batch: dict[str, list[Group]] = {"destroy": [], "repair": []}
         for asked in PROMPTS:
             apart = np.float32(0.1 if asked.role == "destroy" else -0.1)
             whole = [Completion("", np.array([i, 6, 7], np.int32)) for i in (5, 9)]
             group = [replace(c, logprobs=trained(policy, asked, c) + apart) for c in whole]
-            told[asked.role].append(Group(asked, tuple(group), np.array([1.0, 0.5])))
-        found[cap] = metrics = policy.update(told)
+            batch[asked.role].append(Group(asked, tuple(group), np.array([1.0, 0.5])))
+        found[cap] = metrics = policy.update(batch)
         for role in ("destroy", "repair"):
             assert metrics[f"{role}/drift_mean"] == pytest.approx(0.1, abs=1e-4)
             assert metrics[f"{role}/drift_max"] == pytest.approx(0.1, abs=1e-4)
@@ -260,12 +260,12 @@ def test_drift_is_measured_and_can_be_corrected(home: Home) -> None:
         assert capped == pytest.approx(plain * weight, rel=1e-3)
 
 
-def test_too_much_drift_is_said(home: Home) -> None:
+def test_too_much_drift_is_reported(home: Home) -> None:
     policy = home.open(drift_warning=0.2)
     answers = policy.generate(PROMPTS, N, 0)
     policy.update(groups([[replace(c, logprobs=c.logprobs - 0.3) for c in g] for g in answers]))
-    assert len(home.said) == 2
-    assert "of destroy answers are 0.3 nats per token from the trainer's" in home.said[0]
+    assert len(home.messages) == 2
+    assert "of destroy answers are 0.3 nats per token from the trainer's" in home.messages[0]
 
 
 # --- adapters -------------------------------------------------------------------------------------
@@ -280,7 +280,7 @@ def test_a_name_or_folder_is_never_used_again(home: Home) -> None:
     policy.close()
     again = VllmPolicy.load(home.config(seed=9))
     again.restore(kept, 1)
-    again.open(home.path, home.said.append)
+    again.open(home.path, home.messages.append)
     home.opened.append(again)
     learn(again)
     again.generate(PROMPTS, N, 0)

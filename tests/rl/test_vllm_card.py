@@ -147,11 +147,11 @@ def test_memory_is_recorded_by_phase(home: Home, card: Card) -> None:
 def test_what_is_not_known_of_memory_is_not_recorded(
     home: Home, card: Card, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for said in ((), (1000,)):
-        card.say(*said)
+    for used in ((), (1000,)):
+        card.say(*used)
         with cards.Peak() as peak:
             pass
-        assert peak.most == (1000 * 2**20 if said else None)
+        assert peak.most == (1000 * 2**20 if used else None)
     monkeypatch.setattr(cards, "card", lambda: "GPU-a")
     assert cards.used("GPU-a") is None
     assert not [name for name in learn(home.open()) if name.startswith("memory/")]

@@ -23,7 +23,7 @@ def test_a_crash_in_mid_call_is_made_good(home: Home) -> None:
     assert len(home.pids()) == 2
     assert not left(home.pids()[:1])
     assert home.adapters("load")[-2:] == ["destroy-1.1", "repair-1.1"]
-    assert "it is started again" in home.said[0]
+    assert "it is started again" in home.messages[0]
 
 
 def test_a_server_that_always_crashes_ends_the_run(home: Home) -> None:
@@ -54,7 +54,7 @@ def test_a_server_that_hangs_is_started_again(home: Home) -> None:
     home.tell(hang=True, pid=home.pids()[0])
     found = policy.generate(PROMPTS, N, 0)
     assert [[c.text for c in g] for g in found] == [[c.text for c in g] for g in expected]
-    assert home.said == ["The vLLM server gave no answer within 0.5 s; it is started again"]
+    assert home.messages == ["The vLLM server gave no answer within 0.5 s; it is started again"]
     assert len(home.pids()) == 2
 
 

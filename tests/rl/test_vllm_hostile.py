@@ -121,12 +121,12 @@ def test_a_wrong_answer_is_one_sentence(ask, name):
 
 def test_wrong_readings_are_one_sentence():
     for rows in (None, [0], [0, {"6": {"logprob": 10**400}}, {"7": {"logprob": 0}}]):
-        said = answer({"choices": [{"prompt_logprobs": rows}]})
-        with hostile(sends(said)) as server, pytest.raises(InputError, match="gave no log-prob"):
+        reply = answer({"choices": [{"prompt_logprobs": rows}]})
+        with hostile(sends(reply)) as server, pytest.raises(InputError, match="gave no log-prob"):
             Client(server.url()).read("base", PROMPT, 1.0)
     for top in (None, [], [[]], [{"token_id:x": 0}], [{f"token_id:{10**30}": 0}]):
-        said = answer({"choices": [{"logprobs": {"top_logprobs": top}}]})
-        with hostile(sends(said)) as server, pytest.raises(InputError, match="tokens are likely"):
+        reply = answer({"choices": [{"logprobs": {"top_logprobs": top}}]})
+        with hostile(sends(reply)) as server, pytest.raises(InputError, match="tokens are likely"):
             Client(server.url()).likely("base", PROMPT, 1.0)
 
 
@@ -151,12 +151,12 @@ def test_a_request_under_way_can_be_broken_off(ask):
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_the_key_is_in_nothing_that_is_said(monkeypatch, ask, way):
+def test_the_key_is_in_nothing_that_is_reported(monkeypatch, ask, way):
     monkeypatch.setenv("VLLM_API_KEY", KEY)
     word = WAYS[way](KEY)
     line = re.sub(r"[^ -~]", " ", word)
     shown = []
-    for said in (
+    for reply in (
         answer({"error": {"message": word}}, "400 Bad"),
         answer({word: [word]}, "500 Bad"),
         answer(word.encode(), "400 Bad"),
@@ -165,7 +165,7 @@ def test_the_key_is_in_nothing_that_is_said(monkeypatch, ask, way):
         f"{line}\r\n\r\n".encode(),
         f"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n{line}\r\n".encode(),
     ):
-        with hostile(sends(said)) as server:
+        with hostile(sends(reply)) as server:
             with pytest.raises((Lost, InputError)) as error:
                 ask(server)
             shown.append(str(error.value))

@@ -107,9 +107,9 @@ def test_an_address_is_looked_at_before_anything_is_kept(
     run = home.path / "run"
     line = ["discover", "tsp", "--preset", "smoke", "--generator", "vllm", "--vllm-url", url]
     assert main([*line, "--model", str(home.model), "--out", str(run)]) == 2
-    said = capsys.readouterr().err
-    assert "vllm_url is not an address" in said or "vllm_url must not contain a name" in said
-    assert "secret" not in said
+    errors = capsys.readouterr().err
+    assert "vllm_url is not an address" in errors or "vllm_url must not contain a name" in errors
+    assert "secret" not in errors
     assert not run.exists()
     assert os.environ["XLA_PYTHON_CLIENT_PREALLOCATE"] == "false"  # for residency both, too
 
@@ -154,7 +154,7 @@ def test_the_server_ends_when_the_run_is_killed(home: Home, who: str) -> None:
             os.killpg(pid, signal.SIGKILL)
 
 
-def test_a_server_is_told_what_the_run_needs(home: Home) -> None:
+def test_a_server_gets_what_the_run_needs(home: Home) -> None:
     config = home.config(lora_rank=20, residency="sleep", vllm_args="--max-logprobs 7 -x 'a b'")
     line = command(config, "py", Path("model"), 60, 81, 2**40 + 3)
     assert line[:5] == ["py", "-m", "vllm.entrypoints.openai.api_server", "--model", "model"]

@@ -28,7 +28,7 @@ class Home:
     """A run's folder, what its server is to do wrong, and what it did."""
 
     def __init__(self, model: Path, path: Path) -> None:
-        self.model, self.path, self.said = model, path, []
+        self.model, self.path, self.messages = model, path, []
         self.misbehave, self.diary = path / "misbehave.json", path / "diary.jsonl"
         self.python = path / "python"
         self.python.write_text(
@@ -50,7 +50,7 @@ class Home:
 
     def open(self, **given: Any) -> VllmPolicy:
         policy = VllmPolicy.load(self.config(**given))
-        policy.open(self.path, self.said.append)
+        policy.open(self.path, self.messages.append)
         self.opened.append(policy)
         return policy
 

@@ -183,14 +183,14 @@ def test_a_run_that_is_killed_in_its_validation_ends_there(tmp_path):
 def test_what_cannot_go_together_is_refused(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     argv = ["discover", "tsp", "--preset", "smoke", "--generator", "grammar", "--minutes", "1"]
-    for more, said in (
+    for more, message in (
         (["--rounds", "3"], "--minutes takes the place of --rounds"),
         (["--method", "eoh"], "minutes is given, and method is eoh"),
         (["--minutes", "0"], "minutes is '0'; it must be a number from 0.01"),
     ):
         assert main([*argv, *more]) == 2
         err = capsys.readouterr().err
-        assert said in err
+        assert message in err
         assert err.count("\n") == 1
     assert not list(tmp_path.iterdir())
     discover("tsp", path=tmp_path / "counted", **(TINY | {"rounds": 1}))

@@ -85,9 +85,9 @@ def test_no_more_is_compared_than_a_page_may_take(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(changes, "differences", counted)
     many, others = ("".join(f"{mark}{k % 999}\n" for k in range(10_000)) for mark in "ab")
     page = Changes()
-    told = [page.between(many, others) for _ in range(30)]
+    comparisons = [page.between(many, others) for _ in range(30)]
     assert 0 < sum(made) <= page.spent <= changes.MOST_IN_ALL
-    assert told[-1] == ("these 20,000 lines are too many to be compared here",)
+    assert comparisons[-1] == ("these 20,000 lines are too many to be compared here",)
     assert len(made) < 30
 
     made.clear()
@@ -114,12 +114,12 @@ def test_the_script_of_the_page_does_the_same() -> None:
     functions = script[script.index("const MOST") : script.index("function diff(")]
     asked = [["\n".join(each) for each in texts(seed)] for seed in range(200)]
     asked.append(["a\n" * 100_000, "b\n" * 100_000])
-    told = subprocess.run(
+    completed = subprocess.run(
         ["node", "-e", functions + "const all = JSON.parse(require('fs').readFileSync(0));"
          "console.log(JSON.stringify(all.map(([a, b]) => differences(a, b))))"],
         input=json.dumps(asked), capture_output=True, text=True, check=True,
     )  # fmt: skip
-    *found, most = json.loads(told.stdout)
+    *found, most = json.loads(completed.stdout)
     assert most is None
     for (a, b), each in zip(asked, found, strict=False):
         right(a.split("\n"), b.split("\n"), [(mark, line) for mark, line in each])

@@ -272,14 +272,14 @@ class TestWhatMayBeAsked:
         pair = Pair(destroy("d"), repair("r"))
         assert self.asks([pair, pair]) == [pair]
 
-    @pytest.mark.parametrize(("found", "told"), [
+    @pytest.mark.parametrize(("found", "message"), [
         (3, "asks for a int: it must ask for Pairs"),
         (["d"], "asks for a str: it must ask for Pairs"),
         ([Pair(destroy("d"), repair("new"))], "neither in the payoff nor in its cross-play"),
         ([Pair(destroy("new"), repair("r"))], "neither in the payoff nor in its cross-play"),
     ])  # fmt: skip
-    def test_nothing_else(self, found, told):
-        with pytest.raises(InputError, match=f"credit 'my_credit:scheme' .*{told}"):
+    def test_nothing_else(self, found, message):
+        with pytest.raises(InputError, match=f"credit 'my_credit:scheme' .*{message}"):
             self.asks(found)
 
 

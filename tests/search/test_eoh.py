@@ -138,12 +138,12 @@ def version(name, numbers=100_000, **own):
 
 def test_the_versions_are_the_published_ones():
     """Numbers of the paper (Sections 3.3, 3.4 and 4), and of config.py, eoh.py and getParas.py."""
-    said = {
+    versions = {
         name: (" ".join(v.operators), v.first, v.select, v.drawn, v.parents, v.replacement,
                v.retries)
         for name, v in VERSIONS.items()
     }  # fmt: skip
-    assert said == {
+    assert versions == {
         "paper": ("e1 e2 m1 m2 m3", 1, "generation", False, 5, False, 0),
         "v0.1": ("e1 e2 m1 m2", 2, "operator", False, 2, True, 1),
         "v0.2": ("e1 e2 m1 m2", 2, "generation", True, 2, True, 2),

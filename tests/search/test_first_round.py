@@ -31,14 +31,14 @@ def discover(path, reply, **more):
 def test_nothing_but_prose_stops_the_run_with_what_to_try(tmp_path, capsys):
     with pytest.raises(InputError) as raised:
         discover(tmp_path / "run", lambda body, count: "I would remove some nodes.")
-    said = str(raised.value)
-    assert said.startswith("no answer of the first round is a valid program")
-    assert "of 6 answers with a destroy 0 hold a program, and 0 passed the gate" in said
-    assert "of 0 answers with a repair 0" in said
-    assert "6 times destroy unparsable: no function named destroy" in said
-    assert "mend 1 or another model" in said
-    assert "prompts_style" not in said
-    assert "resume=True goes on" in said
+    message = str(raised.value)
+    assert message.startswith("no answer of the first round is a valid program")
+    assert "of 6 answers with a destroy 0 hold a program, and 0 passed the gate" in message
+    assert "of 0 answers with a repair 0" in message
+    assert "6 times destroy unparsable: no function named destroy" in message
+    assert "mend 1 or another model" in message
+    assert "prompts_style" not in message
+    assert "resume=True goes on" in message
     run = load_run(tmp_path / "run")
     assert run.rounds == 1
     assert run.best is None
@@ -51,10 +51,10 @@ def test_pairs_that_fail_stop_it_and_paper_prompts_are_named(tmp_path):
 
     with pytest.raises(InputError) as raised:
         discover(tmp_path / "run", reply, prompts_style="paper")
-    said = str(raised.value)
-    assert "of 6 answers with a destroy 6 hold a program, and 6 passed the gate" in said
-    assert "of 4 answers with a repair 4 hold a program, and 4 passed the gate" in said
-    assert "prompts_style frame" in said
+    message = str(raised.value)
+    assert "of 6 answers with a destroy 6 hold a program, and 6 passed the gate" in message
+    assert "of 4 answers with a repair 4 hold a program, and 4 passed the gate" in message
+    assert "prompts_style frame" in message
 
 
 def test_it_goes_on_where_it_is_told_to(tmp_path, capsys):

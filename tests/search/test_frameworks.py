@@ -437,9 +437,9 @@ def test_shinka_gets_two_files(task, tmp_path, capsys):
     assert metrics["private"] == {"status": "rejected", "role": "destroy"}
     assert "module 'os' is not available" in metrics["text_feedback"]
     assert correct == {"correct": False, "error": metrics["text_feedback"]}
-    said = capsys.readouterr().out.splitlines()
-    assert said[0] == f"J {score.value:.6f}"
-    assert said[1].startswith("rejected: destroy: at `import os`")
+    output = capsys.readouterr().out.splitlines()
+    assert output[0] == f"J {score.value:.6f}"
+    assert output[1].startswith("rejected: destroy: at `import os`")
 
 
 @pytest.mark.long
@@ -452,9 +452,9 @@ def test_shinka_without_a_score(task, tmp_path, capsys):
     given[1] = TSP.simple
     results.write_text("a file")
     assert shinka.main(task / "task.toml", given) == 2
-    said = capsys.readouterr().err.splitlines()
-    assert [line.split(": ")[0] for line in said] == ["spo"] * 3
-    assert "none.py: no such file" in said[0]
+    errors = capsys.readouterr().err.splitlines()
+    assert [line.split(": ")[0] for line in errors] == ["spo"] * 3
+    assert "none.py: no such file" in errors[0]
 
 
 # --- folders --------------------------------------------------------------------------------------

@@ -107,7 +107,7 @@ def test_openevolve(tmp_path):
         config.replace("cascade_evaluation: false", "cascade_evaluation: true")
     )
     with serving(script) as server:
-        said = run(
+        output = run(
             [openevolve, "task/initial_program.py", "task/evaluator.py", "--iterations", "9",
              "--config", "task/config.yaml", "--api-base", server.url(),
              "--primary-model", "scripted", "--output", "out"],
@@ -118,7 +118,7 @@ def test_openevolve(tmp_path):
     with Scorer(preset=task / "task.toml") as scorer:
         assert scorer.file(best).value == found["combined_score"]
         assert found["combined_score"] > scorer.file(task / "initial_program.py").value
-    assert "combined_score=-1.0000, valid=0.0000" in said
+    assert "combined_score=-1.0000, valid=0.0000" in output
     assert not (tmp_path / "here").exists()
     assert all("Task: both operators in one file" in text for text in script.texts)
     spo_jax.evaluate(best, "tsp", ["uniform:10x1"], steps=5, seeds=1, references="none", workers=1)

@@ -101,7 +101,7 @@ def test_the_middle_of_what_is_known() -> None:
     assert math.isnan(middle([math.nan]))
 
 
-def test_what_gaps_are_measured_from_is_said() -> None:
+def test_what_gaps_are_measured_from_is_reported() -> None:
     proven, other = row("a", 1.0, True), row("b", 1.0)
     assert sentence([proven, proven, other]) == (
         "Gaps of the training instances are to 2 proven optima and 1 best known cost"
@@ -164,9 +164,9 @@ def by_hand(rounds: list[Round], reference: list[float]) -> list[tuple[float, fl
 
 def test_gaps_of_a_run_are_those_of_its_costs(tmp_path: Path) -> None:
     look = played(tmp_path / "run", KNOWN)
-    told = [(each.best, each.median) for each in look.seen]
-    np.testing.assert_allclose(told, by_hand(look.rounds, [512.0] * 4))
-    assert [bool(each.said) for each in look.seen] == [True, False, False, False]
+    gaps = [(each.best, each.median) for each in look.seen]
+    np.testing.assert_allclose(gaps, by_hand(look.rounds, [512.0] * 4))
+    assert [bool(each.basis) for each in look.seen] == [True, False, False, False]
     assert look.seen[-1].medians == tuple(each.median for each in look.seen)
 
 
@@ -177,8 +177,8 @@ def test_without_references_gaps_are_to_the_best_so_far(tmp_path: Path) -> None:
         least = min(least, *(1024 * (1 - p.utility) for p in done.pairs if p.status == "ok"))
         bars.append(least)
     assert len(set(bars)) > 1  # the bar moves, so that this tests something
-    told = [(each.best, each.median) for each in look.seen]
-    np.testing.assert_allclose(told, by_hand(look.rounds, bars))
+    gaps = [(each.best, each.median) for each in look.seen]
+    np.testing.assert_allclose(gaps, by_hand(look.rounds, bars))
     # The tables of the run measure every round from the best of all.
     run = load_run(tmp_path / "run")
     after = [(each.best, each.median) for each in run.gaps]
@@ -190,10 +190,10 @@ def test_without_references_gaps_are_to_the_best_so_far(tmp_path: Path) -> None:
 def test_a_run_that_goes_on_prints_the_same_gaps(tmp_path: Path, found: Found) -> None:
     whole = played(tmp_path / "whole", found)
     first, rest = (played(tmp_path / "cut", found, rounds) for rounds in (2, 4))
-    assert [replace(each, said="") for each in first.seen + rest.seen] == [
-        replace(each, said="") for each in whole.seen
+    assert [replace(each, basis="") for each in first.seen + rest.seen] == [
+        replace(each, basis="") for each in whole.seen
     ]
-    assert rest.seen[0].said == whole.seen[0].said
+    assert rest.seen[0].basis == whole.seen[0].basis
 
 
 def test_no_result_depends_on_references(tmp_path: Path) -> None:
@@ -240,12 +240,12 @@ def test_bars() -> None:
 def test_bars_are_left_out_where_they_do_not_fit(tmp_path: Path, width: int, bars: bool) -> None:
     look = played(tmp_path / "run", KNOWN, rounds=1)
     console = Console(force_terminal=True, width=width, soft_wrap=True, record=True)
-    said: list[str] = []
-    display = progress.Display(CONFIG, said.append, console, gaps=lambda done: look.seen[0])
+    printed: list[str] = []
+    display = progress.Display(CONFIG, printed.append, console, gaps=lambda done: look.seen[0])
     display.finished(look.rounds[0])
-    [line] = [each for each in said if "gap of the best" in each]
+    [line] = [each for each in printed if "gap of the best" in each]
     assert ("█" in line) == bars
-    assert any("round 1 best J" in each for each in said)  # the log keeps J
+    assert any("round 1 best J" in each for each in printed)  # the log keeps J
 
 
 # --- what a run's folder says ---------------------------------------------------------------------
@@ -276,9 +276,9 @@ def test_the_closing_lines_have_gaps(tmp_path: Path, capsys: pytest.CaptureFixtu
     assert values.split()[-2:] == [f"{look.seen[-1].best:.2f}%", "finished"]
     assert run.best is not None
     best = replace(run.best, validation=0.5, costs=(11.0, 22.0))
-    told = lines.choice(best, Finals((best,)), lambda each: 7.125)
-    assert told[0].endswith("validated     gap")
-    assert told[1].endswith("0.5000   7.12%")
+    printed = lines.choice(best, Finals((best,)), lambda each: 7.125)
+    assert printed[0].endswith("validated     gap")
+    assert printed[1].endswith("0.5000   7.12%")
     [first, *_] = lines.closing(best, CONFIG, Path("runs/x"), "pair.py", gap="gap 7.12%")
     assert first == f"Best J {best.utility:.4f} (round {best.round}), gap 7.12%: pair.py"
 
@@ -374,7 +374,7 @@ def test_a_real_run_with_and_without_a_solver(
     settings: dict[str, Any] = {"preset": "smoke", "generator": "grammar", "workers": 1, "size": 12,
                                 "repairs_per_destroy": 2, "validation_size": 12}  # fmt: skip
     run = spo_jax.discover("tsp", path=tmp_path / "with", verbose=True, **settings)
-    said = capsys.readouterr().out
+    output = capsys.readouterr().out
     assert run.best is not None
     # Against the costs that the evaluator finds, and the optima that LKH and branch and cut prove.
     costs: list[list[float]] = []
@@ -394,8 +394,8 @@ def test_a_real_run_with_and_without_a_solver(
     training, validation = (sum(each) / len(each) for each in costs)
     assert run.gap(run.best.pair) == pytest.approx(training, abs=1e-9)
     assert run.validated_gap(run.best) == pytest.approx(validation, abs=1e-9)
-    assert "to 2 proven optima" in said
-    assert f"gap {training:.2f}%, {validation:.2f}% in validation" in said
+    assert "to 2 proven optima" in output
+    assert f"gap {training:.2f}%, {validation:.2f}% in validation" in output
     monkeypatch.setattr(references, "find", lambda *args: Found({}, "nobody is here"))
     other = spo_jax.discover("tsp", path=tmp_path / "without", verbose=True, **settings)
     assert "2 best costs that this run has seen so far (nobody is here)" in capsys.readouterr().out

@@ -278,12 +278,12 @@ def test_an_answer_that_gives_no_operator_is_tried_again():
 
 def test_what_an_operator_raised_is_not_in_the_next_prompt():
     """Its message may have an instance's numbers in it: a model reads its type and place."""
-    said = "ValueError at line 3: 0.123456 0.654321"
+    message = "ValueError at line 3: 0.123456 0.654321"
 
     class Telling(Evaluator):
         def run(self, *args, **options):
             found = super().run(*args, **options)
-            found.reason[found.reason == "because crash"] = said
+            found.reason[found.reason == "because crash"] = message
             return found
 
     evaluator = Telling(by_numbers, refuse=lambda n: False)  # 13 crashes
@@ -296,7 +296,7 @@ def test_what_an_operator_raised_is_not_in_the_next_prompt():
     assert again
     assert any("ValueError at line 3" in text for text in again)
     assert not any("0.123456" in text or "0.654321" in text for text in texts)
-    assert said in {each.reason for done in rounds for each in done.failures}, "people read all"
+    assert message in {each.reason for done in rounds for each in done.failures}, "people read all"
 
 
 def test_an_operator_that_fails_beside_the_trivial_one_does_not_join():

@@ -223,8 +223,8 @@ def test_every_destroy_program_and_most_repairs_read_the_state() -> None:
         reading = [reads_state(source) for _, source in sources]
         assert np.mean(reading) >= least
         for strategy, source in sources:
-            said = "improvement" in strategy or "stagnation" in strategy
-            assert said == reads_state(source)
+            mentioned = "improvement" in strategy or "stagnation" in strategy
+            assert mentioned == reads_state(source)
 
 
 @settings(deadline=None, max_examples=60)

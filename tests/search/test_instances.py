@@ -73,12 +73,12 @@ def test_other_instances_are_refused(tmp_path: Path) -> None:
 
     began = named(config)
     check_instances(began, named(config), tmp_path)
-    for change, said in (
+    for change, message in (
         ({"on": ("uniform:6x3",)}, r"other training instances \(2 then, 3 now\).*--on"),
         ({"on": ("uniform:6x2@1",)}, "other training instances"),
         ({"validate_on": ("uniform:5x1",)}, "other validation instances.*--validate-on"),
     ):
-        with pytest.raises(InputError, match=said):
+        with pytest.raises(InputError, match=message):
             check_instances(began, named(config.replace(**change)), tmp_path)
 
 
@@ -211,7 +211,7 @@ def test_a_discovery_says_where_rounding_bites_and_takes_other_distances(routes,
 
 
 def test_options_that_no_file_reads_are_refused(routes, capsys):
-    for more, said in (
+    for more, message in (
         (["--on", "uniform:6x1", "--distances", "exact"], "--distances is for instance files"),
         (["--capacity", "9"], "--capacity is for instance files, and none is named"),
         (["--on", "gps.vrp", "--capacity", "9"], "--capacity is for files that have none"),
@@ -219,7 +219,7 @@ def test_options_that_no_file_reads_are_refused(routes, capsys):
     ):
         assert main(["discover", "cvrp", *SMALL, *more, "--out", "run"]) == 2
         err = capsys.readouterr().err
-        assert said in err
+        assert message in err
         assert err.count("\n") == 1
     tsp = ["discover", "tsp", *SMALL, "--on", "cities.csv", "--capacity", "9", "--out", "run"]
     Path("cities.csv").write_text("x,y\n1,2\n2,3\n5,1\n0,4\n")

@@ -147,10 +147,10 @@ def noticed(db, path):
     """The sentence about a database that was changed."""
     with pytest.raises(InputError) as caught, storage(path):
         require_intact(db)
-    said = str(caught.value)
-    assert "\n" not in said
-    assert said.endswith(REMEDY)
-    return said
+    message = str(caught.value)
+    assert "\n" not in message
+    assert message.endswith(REMEDY)
+    return message
 
 
 def rows_of(db, table):
@@ -188,9 +188,9 @@ def test_a_cell_that_was_changed_is_noticed(database, short, table, data):
             database.execute(f"UPDATE {table.name} SET {column} = ? WHERE {where}", (value, *key))
         if rows_of(database, table) == before:
             return
-        said = noticed(database, short)
+        message = noticed(database, short)
         if column != "round":
-            assert said.startswith(round_of(table, row))
+            assert message.startswith(round_of(table, row))
 
 
 @pytest.mark.long
@@ -265,7 +265,7 @@ def test_timings_may_be_edited(run):
     ],
 )
 @pytest.mark.parametrize("before", [edit, older])
-def test_what_no_run_has_is_said(run, before, command, says):
+def test_what_no_run_has_is_reported(run, before, command, says):
     before(run, command)
     with pytest.raises(InputError, match=says):
         read_all(run)
@@ -480,9 +480,9 @@ def test_every_command_says_it_and_writes_nothing(run, capsys, monkeypatch, dama
         ["report", "run"],
     ):
         assert main(argv) == 2
-        told = capsys.readouterr()
-        assert "seed is 5 there" in told.err if damage == "manifest" else REMEDY in told.err
-        assert told.err.count("\n") == 1
+        captured = capsys.readouterr()
+        assert "seed is 5 there" in captured.err if damage == "manifest" else REMEDY in captured.err
+        assert captured.err.count("\n") == 1
     assert contents(run) == before
     assert main(["runs", "."]) == 0
     assert "unreadable" in capsys.readouterr().out

@@ -91,7 +91,7 @@ class TestWorlds:
         )
 
     @pytest.mark.parametrize(
-        ("text", "told"),
+        ("text", "message"),
         [
             ("gama=1", "'gama=1' is no parameter of a world"),
             ("gamma", "'gamma' is no parameter"),
@@ -105,8 +105,8 @@ class TestWorlds:
             ("ceiling=nan", "ceiling is nan"),
         ],
     )
-    def test_what_is_no_world(self, text, told):
-        with pytest.raises(InputError, match=told):
+    def test_what_is_no_world(self, text, message):
+        with pytest.raises(InputError, match=message):
             world_spec(text)
 
 

@@ -50,9 +50,9 @@ def test_the_contract_and_the_rules_are_the_same_everywhere(form, role):
     own = texts.render("tsp", role, form, parents, shown, reflection="Stay local.")
     plain = texts.render("tsp", role, "initialization", (), paired)
     if shown != paired:  # G-LNS writes a repair to no destroy
-        told = re.search(r"(?s)Paired destroy: .*?(?=\n\nPolicy)", plain.text)[0]
+        paired_text = re.search(r"(?s)Paired destroy: .*?(?=\n\nPolicy)", plain.text)[0]
         several = re.search(r"Destroy: every step .*", own.text)[0]
-        plain = replace(plain, text=plain.text.replace(told, several))
+        plain = replace(plain, text=plain.text.replace(paired_text, several))
     name = re.search(rf"Name the function ({role}\w*)", own.text)[1]
     start = own.text.partition("Task")[0]
     assert (

@@ -92,10 +92,10 @@ def test_what_is_no_manifest_is_a_sentence_of_every_command(tmp_path, capsys, te
         ["export", str(run), "--out", str(tmp_path / "x.py")],
     ):
         assert main(line) == 2
-        said = capsys.readouterr().err
-        assert said.startswith(f"spo: {run / MANIFEST} cannot be read: ")
-        assert said.count("\n") == 1
-        assert len(said) < 500
+        errors = capsys.readouterr().err
+        assert errors.startswith(f"spo: {run / MANIFEST} cannot be read: ")
+        assert errors.count("\n") == 1
+        assert len(errors) < 500
     assert main(["runs", str(tmp_path)]) in (0, 2)
     assert "Traceback" not in capsys.readouterr().err
 

@@ -362,7 +362,7 @@ def test_copies_and_unread_answers_are_tried_again_and_counted():
     assert max(alive.values()) == 1
 
 
-def test_a_thought_is_said_anew_once_its_pair_joined():
+def test_a_thought_is_rewritten_once_its_pair_joined():
     writer = Writer(numbers=100_000, broken=0)
     rounds, end, parts = run(
         "mcts-ahd", generator=writer, evaluator=Evaluator(fine, refuse=lambda n: False), pairs=60

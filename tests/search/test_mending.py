@@ -161,8 +161,8 @@ def test_what_fails_goes_back_with_the_reason_and_takes_its_place(tmp_path):
         assert "\nLine 1 of the program is `import os`.\n" in text
     for text in messages["crash"]:
         assert re.search(r"\((destroy|repair): KeyError at line 2\)\.\n", text)
-    said = {body["messages"][2]["content"] for body in again}
-    assert said == {text for some in messages.values() for text in some}
+    sent = {body["messages"][2]["content"] for body in again}
+    assert sent == {text for some in messages.values() for text in some}
 
 
 def test_a_line_of_a_program_that_ran_is_quoted_as_it_was_written(tmp_path):
@@ -256,12 +256,12 @@ def test_what_a_mend_costs_is_counted_apart(tmp_path):
     for kind in ("", "mend_"):
         cost = 2 * total(f"{kind}prompt_tokens") + 8 * total(f"{kind}tokens")
         assert total(f"{kind}cost") == pytest.approx(cost / 1e6)
-    said = bill(totals)
-    assert f"{sum(prompts):,.0f} prompt tokens" in said
-    assert f"to mend {len(again)} of {len(again)} answers" in said
+    summary = bill(totals)
+    assert f"{sum(prompts):,.0f} prompt tokens" in summary
+    assert f"to mend {len(again)} of {len(again)} answers" in summary
     text = (run.path / "log.txt").read_text()
     assert f"   mended {len(again)}/{len(again)}   " in text
-    assert said in text
+    assert summary in text
     assert re.search(r"round 1 took: .*trial \d.*mending \d", text)
 
     class Nothing:

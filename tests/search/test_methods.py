@@ -152,10 +152,10 @@ def test_the_documented_method(tmp_path, monkeypatch):
 def test_documented_settings_are_the_defaults(name, count):
     text = (Path(spo_fakes.__file__).parents[2] / "docs" / "methods.md").read_text("utf-8")
     section = text.partition(f"\n## {name}\n")[2].partition("\n## ")[0]
-    told = re.findall(r"`(\w+)=([\w.]+)`", section)
-    assert len(told) == count
+    documented = re.findall(r"`(\w+)=([\w.]+)`", section)
+    assert len(documented) == count
     method = method_of(Settings.make(method=name.lower()))
-    for setting, value in told:
+    for setting, value in documented:
         own = getattr(method, setting)
         assert value == (f"{own:g}" if isinstance(own, float) else str(own).lower())
 

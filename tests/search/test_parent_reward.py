@@ -14,7 +14,7 @@ from spo_jax.search.credit import CrossPlay, Payoff
 from spo_jax.search.credit.parent_reward import ParentReward, difference, learning_credit_of, reward
 
 NAN = math.nan
-TOLD = Calm(invalid=-0.8, copy=0.75, worse=0.5)
+SETTINGS = Calm(invalid=-0.8, copy=0.75, worse=0.5)
 
 
 def test_the_numbers_of_our_own_are_those_of_the_docs() -> None:
@@ -39,23 +39,24 @@ def test_differences_are_those_of_costs() -> None:
 
 def test_the_tiers_by_hand() -> None:
     bars = [0.7, 0.75, NAN]  # the last parent failed
-    assert reward(0.8, bars, False, TOLD) == pytest.approx(1.25)  # 1 + 0.05 / 0.2
-    assert reward(0.7, bars, False, TOLD) == pytest.approx(-0.6)  # as good as a parent: a copy
-    assert reward(0.75, bars, False, TOLD) == pytest.approx(-0.6)
-    assert reward(0.9, bars, True, TOLD) == pytest.approx(-0.6)  # a parent's source
-    assert reward(0.5, bars, False, TOLD) == pytest.approx(-0.4)  # costs 0.5, 0.25: 0.5 x -0.8 x 1
-    assert reward(0.74, bars, False, TOLD) == pytest.approx(-0.4 * 0.01 / 0.25)
-    assert reward(0.5, [NAN], False, TOLD) == reward(0.5, [], False, TOLD) == 1.0
-    assert math.isnan(reward(NAN, bars, False, TOLD))
+    assert reward(0.8, bars, False, SETTINGS) == pytest.approx(1.25)  # 1 + 0.05 / 0.2
+    assert reward(0.7, bars, False, SETTINGS) == pytest.approx(-0.6)  # as good as a parent: a copy
+    assert reward(0.75, bars, False, SETTINGS) == pytest.approx(-0.6)
+    assert reward(0.9, bars, True, SETTINGS) == pytest.approx(-0.6)  # a parent's source
+    # Costs 0.5 and 0.25: 0.5 x -0.8 x 1.
+    assert reward(0.5, bars, False, SETTINGS) == pytest.approx(-0.4)
+    assert reward(0.74, bars, False, SETTINGS) == pytest.approx(-0.4 * 0.01 / 0.25)
+    assert reward(0.5, [NAN], False, SETTINGS) == reward(0.5, [], False, SETTINGS) == 1.0
+    assert math.isnan(reward(NAN, bars, False, SETTINGS))
 
 
 @given(st.floats(-1, 1), st.lists(st.floats(-1, 1), min_size=1), st.booleans())
 def test_the_order_of_the_tiers(value: float, bars: list[float], copy: bool) -> None:
     """Invalid < copy < new but worse <= 0 < better, which is in (1, 2]."""
-    told = Calm()
-    found = reward(value, bars, copy, told)
-    copied = told.copy * told.invalid
-    assert told.invalid < copied
+    settings = Calm()
+    found = reward(value, bars, copy, settings)
+    copied = settings.copy * settings.invalid
+    assert settings.invalid < copied
     if copy or value in bars:
         assert found == copied
     elif value < max(bars):
@@ -79,7 +80,7 @@ def test_a_round_by_hand() -> None:
         utility, destroys, (*rows, ()), leader_baseline=[0.7, 0.5, 0.5],
         cross_play=CrossPlay((), old, np.zeros((0, 2)), np.zeros((0, 2, 1, 1))), asked=asked,
     )  # fmt: skip
-    scheme = ParentReward(TOLD)
+    scheme = ParentReward(SETTINGS)
     pairs = {(p.destroy.source, p.repair.source) for p in scheme.asks(payoff, top=2)}
     assert pairs == {("d", "p"), ("d", "q"), ("e", "p")}  # x failed, so its parent is not asked for
     credits = scheme(payoff, top=2)

@@ -61,8 +61,8 @@ def test_a_stopped_run_goes_on_from_the_command_line_wherever_it_lies(tmp_path, 
     assert run.manifest["config"] == whole.manifest["config"]
     assert run.config.evaluation.on == (str(tmp_path / "moved" / INSTANCES),)
     assert "not played" not in spo_jax.report(run, tmp_path / "page.html").read_text()
-    said = capsys.readouterr().out
-    assert f"--on {tmp_path / 'moved' / INSTANCES}" in said
+    output = capsys.readouterr().out
+    assert f"--on {tmp_path / 'moved' / INSTANCES}" in output
     again = ["evaluate", str(run.path), "--on", str(run.path / INSTANCES), "--steps", "4"]
     assert main([*again, "--seeds", "1", "--references", "none"]) == 0
     assert "2/2" not in capsys.readouterr().out  # none failed
@@ -129,20 +129,20 @@ WRONG: list[tuple[Any, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("on", "said"), WRONG, ids=[said[:20] for _, said in WRONG])
-def test_what_cannot_be_trained_on_is_one_sentence_and_nothing_is_written(tmp_path, on, said):
-    with pytest.raises(InputError, match=said) as error:
+@pytest.mark.parametrize(("on", "message"), WRONG, ids=[message[:20] for _, message in WRONG])
+def test_what_cannot_be_trained_on_is_one_sentence_and_nothing_is_written(tmp_path, on, message):
+    with pytest.raises(InputError, match=message) as error:
         spo_jax.discover("tsp", path=tmp_path / "run", on=on, **TINY)
     assert "\n" not in str(error.value)
     assert "--" not in str(error.value)
     assert not any(tmp_path.iterdir())
     pair = TSP.pair
     assert pair is not None
-    with pytest.raises(InputError, match="nothing to evaluate on" if on == [] else said):
+    with pytest.raises(InputError, match="nothing to evaluate on" if on == [] else message):
         spo_jax.evaluate(pair, "tsp", on=on)
 
 
-def test_what_a_file_cannot_hold_is_said_before_the_run(tmp_path):
+def test_what_a_file_cannot_hold_is_reported_before_the_run(tmp_path):
     odd = replace(ONE, file={"x": {1}})
     with pytest.raises(InputError, match=r"`file` of the instance .* holds a set"):
         spo_jax.discover("tsp", path=tmp_path / "run", on=[odd], **TINY)

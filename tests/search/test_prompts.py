@@ -473,9 +473,9 @@ class TestKit:
         for name, given in described.items():
             parameters = inspect.signature(getattr(reference, name)).parameters.values()
             due = [each.name for each in parameters]
-            said = [part.partition("=")[0].strip() for part in given.split(",")]
-            said = [name for name in said if name != "*"]
-            assert said == due[: len(said)] == due or name in ("nearest",), name
+            documented = [part.partition("=")[0].strip() for part in given.split(",")]
+            documented = [name for name in documented if name != "*"]
+            assert documented == due[: len(documented)] == due or name in ("nearest",), name
             for part in given.split(","):
                 if "=" in part:
                     option, _, value = part.strip().partition("=")

@@ -145,11 +145,11 @@ def test_it_needs_nothing_from_outside(page: Page) -> None:
 
 def test_only_its_own_script_may_run(page: Page) -> None:
     [policy] = page.of("meta", **{"http-equiv": "Content-Security-Policy"})
-    said = policy["attrs"]["content"]
-    assert "default-src 'none'" in said
+    policy_text = policy["attrs"]["content"]
+    assert "default-src 'none'" in policy_text
     [script] = [each for each in page.of("script") if "type" not in each["attrs"]]
     digest = base64.b64encode(hashlib.sha256(script["text"].encode()).digest()).decode()
-    assert f"script-src 'sha256-{digest}';" in said
+    assert f"script-src 'sha256-{digest}';" in policy_text
     assert "innerHTML" not in script["text"]
 
 
@@ -221,13 +221,13 @@ def test_descent_is_that_of_the_run(run: Run, page: Page) -> None:
     drawn = {e["attrs"]["data-p"] for e in page.of("g") if "data-p" in e["attrs"]}
     ever = {m.name for members in run.populations.values() for m in members}
     assert ever <= drawn
-    said = [e["text"] for e in page.of("title")[1:] if " from " in e["text"]]
-    assert said
-    for each in said:
+    titles = [e["text"] for e in page.of("title")[1:] if " from " in e["text"]]
+    assert titles
+    for each in titles:
         child, parent = re.match(r"(\S+) from (\S+):", each).groups()  # type: ignore[union-attr]
         assert parent in run[child].parents
     expected = sum(len(set(run[n].parents) & drawn) for n in drawn)
-    assert len(said) == expected
+    assert len(titles) == expected
 
 
 def test_the_same_run_gives_the_same_bytes(run: Run) -> None:
@@ -236,7 +236,7 @@ def test_the_same_run_gives_the_same_bytes(run: Run) -> None:
     assert len(first.encode()) < 500_000
 
 
-def test_what_does_not_fit_is_said(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_does_not_fit_is_reported(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(write, "MOST_PACKED", 3000)
     source = html(run, "no")
     assert "are left out to keep this file small" in source
@@ -287,10 +287,10 @@ def test_names_and_reasons_change_no_terminal(
     for name in ("manifest.json", "spo.sqlite"):
         (tmp_path / "b [bold] \x1b[31mrun" / name).write_text("{")
     assert main(["runs", str(tmp_path)]) == 0
-    told = capsys.readouterr().out
-    assert "a [bold] ⟨U+001B⟩[31mrun" in told
-    assert "b [bold] ⟨U+001B⟩[31mrun" in told
-    assert "\x1b" not in told
+    output = capsys.readouterr().out
+    assert "a [bold] ⟨U+001B⟩[31mrun" in output
+    assert "b [bold] ⟨U+001B⟩[31mrun" in output
+    assert "\x1b" not in output
 
     failed = FailureRecord(1, "pair", "crash", ANSI, "", "", "")
     assert "\x1b" not in lines.commonest([failed])
@@ -438,7 +438,7 @@ def test_the_command(real: Run, tmp_path: Path, capsys: pytest.CaptureFixture[st
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
         (["nowhere"], "nowhere: no such run folder"),
         (["."], "holds no run"),
@@ -451,7 +451,7 @@ def test_the_command(real: Run, tmp_path: Path, capsys: pytest.CaptureFixture[st
 def test_what_the_command_refuses(
     run: Run,
     arguments: list[str],
-    said: str,
+    message: str,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
@@ -461,7 +461,7 @@ def test_what_the_command_refuses(
     given = [str(run.path) if each == "RUN" else each for each in arguments]
     assert main(["report", *given]) == 2
     error = capsys.readouterr().err
-    assert said in error
+    assert message in error
     assert len(error.splitlines()) == 1
 
 
@@ -579,7 +579,7 @@ def _luminance(colour: str) -> float:
     return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
 
 
-def test_a_hidden_state_is_said(run: Run) -> None:
+def test_a_hidden_state_is_reported(run: Run) -> None:
     hidden = replace(run, config=run.config.replace(state=False))
     assert "0 at every step" in state.page(hidden, "no", Figures())["note"]
 
@@ -587,9 +587,9 @@ def test_a_hidden_state_is_said(run: Run) -> None:
 def test_a_page_that_cannot_be_written_is_an_error_of_input(run: Run, tmp_path: Path) -> None:
     with pytest.raises(InputError, match="cannot write"):
         write.write(run, tmp_path / "none" / "page.html", "no")
-    said: list[str] = []
-    write.keep_page(tmp_path / "gone", said.append)
-    assert said == [f"no report.html, because {tmp_path / 'gone'}: no such run folder"]
+    remarks: list[str] = []
+    write.keep_page(tmp_path / "gone", remarks.append)
+    assert remarks == [f"no report.html, because {tmp_path / 'gone'}: no such run folder"]
 
 
 def test_a_bug_of_the_page_does_not_end_a_run(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -599,9 +599,9 @@ def test_a_bug_of_the_page_does_not_end_a_run(run: Run, monkeypatch: pytest.Monk
     monkeypatch.setattr(write, "html", broken)
     for of in (run.path, run):
         (run.path / "report.html").write_text("an older page, which must not pass for this one")
-        said: list[str] = []
-        write.keep_page(of, said.append)
-        assert said == [
+        remarks: list[str] = []
+        write.keep_page(of, remarks.append)
+        assert remarks == [
             "no report.html, because of a ZeroDivisionError: seven; spo report shows where"
         ]
         assert not (run.path / "report.html").exists()

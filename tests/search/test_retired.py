@@ -83,8 +83,8 @@ def test_a_run_that_raced_is_read_and_does_not_go_on(tmp_path, capsys):
     assert main(["evaluate", str(path), *on]) == 0
     capsys.readouterr()
     assert main(["discover", "--resume", str(path), "--rewind", "1"]) == 2
-    said = capsys.readouterr().err
-    assert said.startswith(f"spo: {path} began with racing = 'worst-half': {LAST}; ")
+    errors = capsys.readouterr().err
+    assert errors.startswith(f"spo: {path} began with racing = 'worst-half': {LAST}; ")
     assert (path / MANIFEST).read_text().count("worst-half") == 1  # nothing was written
     assert load_run(path).rounds == 2
 

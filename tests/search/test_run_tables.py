@@ -233,7 +233,7 @@ def test_a_table_that_an_older_database_lacks_is_empty():
     assert not later.exists(db)
 
 
-def test_what_has_no_column_is_said():
+def test_what_has_no_column_is_reported():
     with pytest.raises(TypeError, match=r"things has no column for Bare\.shape"):
         THINGS.of(Bare)
     with pytest.raises(TypeError, match="no column holds a"):

@@ -227,7 +227,7 @@ def test_start_pairs_are_kept_from_round_1_on_and_read_again_before(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("more", "said"),
+    ("more", "message"),
     [
         (["--start-pairs", "nowhere.py"], "nowhere.py: no such file"),
         (["--start-pairs", "shipped", "shipped"], "the same pair as shipped; name it once"),
@@ -239,14 +239,14 @@ def test_start_pairs_are_kept_from_round_1_on_and_read_again_before(tmp_path):
     ],
 )  # fmt: skip
 def test_what_cannot_be_started_from_is_refused_and_nothing_is_written(
-    more, said, tmp_path, monkeypatch, capsys
+    more, message, tmp_path, monkeypatch, capsys
 ):
     monkeypatch.chdir(tmp_path)
     Path("cvrp.py").write_text(Path(get_problem("cvrp").pair).read_text())
     argv = ["discover", "tsp", "--preset", "smoke", "--generator", "grammar", "--out", "run"]
     assert main([*argv, *more]) == 2
     err = capsys.readouterr().err
-    assert said in err
+    assert message in err
     assert err.count("\n") == 1
     assert not Path("run").exists()
 

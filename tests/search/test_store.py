@@ -415,7 +415,7 @@ def test_lines_of_a_run(tmp_path, capsys):
     assert "round 1 failures: " in log
 
 
-def test_a_fault_of_the_machine_is_said(capsys):
+def test_a_fault_of_the_machine_is_reported(capsys):
     evaluator = Evaluator(verdict=lambda pair: (Status.HOST_FAULT, None))
     with progress.Display(small(), lambda line: None) as display:
         parts = Parts(
@@ -451,10 +451,10 @@ def test_a_live_bar_shows_the_last_failure():
 def test_the_last_failure_is_text_that_can_be_seen():
     reason = "\x1b]0;title\x07\u202e[bold]" + "x" * 99
     done = SimpleNamespace(failures=(Failure("destroy", "crash", reason),))
-    told = lines.last_failure(done)
-    assert told.startswith("last failure: destroy, crash: ⟨U+001B⟩]0;title⟨U+0007⟩")
-    assert len(told) == 60
-    assert told.isprintable()
+    text = lines.last_failure(done)
+    assert text.startswith("last failure: destroy, crash: ⟨U+001B⟩]0;title⟨U+0007⟩")
+    assert len(text) == 60
+    assert text.isprintable()
     assert lines.last_failure(SimpleNamespace(failures=())) == ""
 
 
@@ -736,17 +736,17 @@ def test_xla_knows_what_is_asked_of_it():
 
 
 def test_the_manifest_says_the_peaks_of_memory(tmp_path):
-    def said():
+    def recorded_peaks():
         return json.loads((tmp_path / "run" / MANIFEST).read_text())["peak_memory_gb"]
 
     with start(tmp_path / "run", small(rounds=2)) as store:
         first, second = fill(replace_commit(store), rounds=2)
         store.commit(replace(first, metrics={"memory/update_card": 30.0, "reward": 99.0}))
-        assert said() == {"update_card": 30.0}
+        assert recorded_peaks() == {"update_card": 30.0}
         metrics = {"memory/update_card": 29.0, "memory/sampling_card": 38.5}
         store.commit(replace(second, metrics=metrics))
     peaks = {"update_card": 30.0, "sampling_card": 38.5}
-    assert said() == peaks
+    assert recorded_peaks() == peaks
     assert load_run(tmp_path / "run").rounds == 2
 
 

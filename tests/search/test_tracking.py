@@ -42,27 +42,27 @@ class Killed(Exception):
 
 
 class Noting(Tracker):
-    """Notes what it is told, in `told` of the class."""
+    """Notes what it is told, in `calls` of the class."""
 
-    told: ClassVar[list[Any]]
+    calls: ClassVar[list[Any]]
 
     def __init__(self, track: Track):
-        self.told.append(("open", track.id, track.first))
+        self.calls.append(("open", track.id, track.first))
 
     def log(self, number: int, metrics: Mapping[str, float]) -> None:
-        self.told.append((number, dict(metrics)))
+        self.calls.append((number, dict(metrics)))
         dict.clear(metrics)  # type: ignore[arg-type]
 
     def finish(self, run: Run, metrics: Mapping[str, float]) -> None:
-        self.told.append(("finish", run.rounds))
+        self.calls.append(("finish", run.rounds))
 
     def close(self) -> None:
-        self.told.append("close")
+        self.calls.append("close")
 
 
 @pytest.fixture
 def noting() -> type[Noting]:
-    return type("Noted", (Noting,), {"told": []})
+    return type("Noted", (Noting,), {"calls": []})
 
 
 @pytest.fixture(scope="module")
@@ -119,9 +119,9 @@ def test_numbers_are_those_of_the_tables(finished: Run) -> None:
         rows = db.execute("SELECT round, utility FROM pairs WHERE kind = 'response'").fetchall()
         failed = db.execute("SELECT round, status FROM failures").fetchall()
         best = db.execute("SELECT best_utility FROM rounds ORDER BY round").fetchall()
-    told = numbers(run)
-    assert [each["round"] for each in told] == [1, 2]
-    for k, each in enumerate(told, 1):
+    metrics = numbers(run)
+    assert [each["round"] for each in metrics] == [1, 2]
+    for k, each in enumerate(metrics, 1):
         mine = [utility for number, utility in rows if number == k and utility is not None]
         assert each["utility/median"] == pytest.approx(median(mine))
         assert each["utility/decile"] == pytest.approx(float(np.quantile(mine, 0.9)))
@@ -131,13 +131,13 @@ def test_numbers_are_those_of_the_tables(finished: Run) -> None:
         assert each["failures/crash"] == failed.count((k, "crash"))
         assert 0 < each["valid/all"] < 1
         assert all(math.isfinite(value) for value in each.values())
-    assert told[1]["total/pairs"] == sum(each["count/pairs"] for each in told)
-    assert finals(run)["final/utility"] == told[1]["utility/best"]
+    assert metrics[1]["total/pairs"] == sum(each["count/pairs"] for each in metrics)
+    assert finals(run)["final/utility"] == metrics[1]["utility/best"]
     assert settings(run)["rounds"] == 2
     json.dumps(settings(run))
 
 
-def test_each_round_is_told_once_whatever_kills_the_run(
+def test_each_round_is_reported_once_whatever_kills_the_run(
     tmp_path: Path, noting: type[Noting]
 ) -> None:
     path = tmp_path / "run"
@@ -145,16 +145,16 @@ def test_each_round_is_told_once_whatever_kills_the_run(
     killed(path, {}, until=2)  # without a tracker
     killed(path, {"mine": noting}, until=3)
     session(path, {"mine": noting})
-    rounds = [each[0] for each in noting.told if isinstance(each[0], int)]
+    rounds = [each[0] for each in noting.calls if isinstance(each[0], int)]
     assert rounds == [1, 2, 3, 4]
-    opened = [each for each in noting.told if each[0] == "open"]
+    opened = [each for each in noting.calls if each[0] == "open"]
     assert [first for _, _, first in opened] == [1, 2, 4]
     assert len({identity for _, identity, _ in opened}) == 1
-    assert noting.told[-2:] == [("finish", 4), "close"]
-    assert noting.told.count("close") == 3
+    assert noting.calls[-2:] == [("finish", 4), "close"]
+    assert noting.calls.count("close") == 3
     uninterrupted = numbers(load_run(path))
-    told = [each[1] for each in noting.told if isinstance(each[0], int)]
-    assert told == uninterrupted
+    logged = [each[1] for each in noting.calls if isinstance(each[0], int)]
+    assert logged == uninterrupted
 
 
 def test_a_run_that_goes_back_begins_another_track(tmp_path: Path, noting: type[Noting]) -> None:
@@ -162,26 +162,26 @@ def test_a_run_that_goes_back_begins_another_track(tmp_path: Path, noting: type[
     killed(path, {"mine": noting}, until=3)
     killed(path, {"mine": noting}, until=3, rewind=3)  # nothing that was told is forgotten
     session(path, {"mine": noting}, rewind=2)
-    opened = [each for each in noting.told if each[0] == "open"]
+    opened = [each for each in noting.calls if each[0] == "open"]
     assert [first for _, _, first in opened] == [1, 1]
     assert opened[0][1] != opened[1][1]
 
 
-def test_a_finished_run_is_told_later(finished: Run, noting: type[Noting]) -> None:
+def test_a_finished_run_is_reported_later(finished: Run, noting: type[Noting]) -> None:
     for _ in range(2):  # the second time there is nothing to tell
         with Tracking({"mine": noting}, finished.path, lambda line: None) as tracking:
             tracking.over(finished)
-    assert [each[0] for each in noting.told] == ["open", 1, 2, "finish", "c"]
+    assert [each[0] for each in noting.calls] == ["open", 1, 2, "finish", "c"]
 
 
 # --- trackers that fail ---------------------------------------------------------------------------
 
 
-def test_a_tracker_that_fails_is_told_of_once_and_changes_nothing(
+def test_a_tracker_that_fails_is_reported_once_and_changes_nothing(
     tmp_path: Path, noting: type[Noting]
 ) -> None:
     class Full(Noting):
-        told: ClassVar[list[Any]] = []
+        calls: ClassVar[list[Any]] = []
 
         def log(self, number: int, metrics: Mapping[str, float]) -> None:
             super().log(number, metrics)
@@ -196,8 +196,8 @@ def test_a_tracker_that_fails_is_told_of_once_and_changes_nothing(
     trackers = {"mine": noting, "full": Full, "closed": closed}
     session(tmp_path / "run", trackers, remarks.append)
     assert dump(tmp_path / "run") == dump(tmp_path / "bare")
-    assert [each[0] for each in noting.told if isinstance(each[0], int)] == [1, 2, 3, 4]
-    assert [each[0] for each in Full.told] == ["open", 1, 2, "c"]  # closed, and told no more
+    assert [each[0] for each in noting.calls if isinstance(each[0], int)] == [1, 2, 3, 4]
+    assert [each[0] for each in Full.calls] == ["open", 1, 2, "c"]  # closed, and told no more
     assert sorted(remarks) == [
         "tracking by closed ends, because of a SystemExit: no network",
         "tracking by full ends, because of a OSError: [Errno 28] No space left on device",
@@ -225,7 +225,7 @@ def test_a_tracker_that_hangs_holds_nothing_up(
         gone.set()
     assert load_run(tmp_path / "run").rounds == ROUNDS
     assert remarks == ["tracking by slow is not over after 1 s; left it"] * 2
-    assert noting.told[-1] == "close"
+    assert noting.calls[-1] == "close"
 
 
 def test_tables_that_cannot_be_read_end_no_run(
@@ -240,7 +240,7 @@ def test_tables_that_cannot_be_read_end_no_run(
         session(tmp_path / "run", {"mine": noting}, remarks.append)
     assert len(remarks) == ROUNDS
     assert "the run database cannot be used" in remarks[0]
-    assert [each[0] for each in noting.told if isinstance(each[0], int)] == [1, 2, 3, 4]
+    assert [each[0] for each in noting.calls if isinstance(each[0], int)] == [1, 2, 3, 4]
 
 
 @pytest.mark.parametrize("text", ["", "{", "[1]", '{"mine": 3}', '{"mine": {"rounds": 1}}'])
@@ -250,7 +250,7 @@ def test_marks_that_were_edited_count_as_none(
     (finished.path / FILE).write_text(text)
     with Tracking({"mine": noting}, finished.path, lambda line: None) as tracking:
         tracking.over(finished)
-    assert [each[0] for each in noting.told] == ["open", 1, 2, "finish", "c"]
+    assert [each[0] for each in noting.calls] == ["open", 1, 2, "finish", "c"]
 
 
 # --- names ----------------------------------------------------------------------------------------
@@ -360,12 +360,12 @@ def test_tensorboard_reads_what_was_tracked(tmp_path: Path) -> None:
     mark = marks.read()["tensorboard"]
     marks.keep("tensorboard", replace(mark, rounds=1))  # as if killed before the mark was written
     session(path, trackers)
-    found, told = scalars(path / "tensorboard"), numbers(load_run(path))
+    found, metrics = scalars(path / "tensorboard"), numbers(load_run(path))
     for name in ("utility/best", "utility/median", "valid/all", "count/pairs"):
         steps, values = zip(*found[name], strict=True)
         assert steps == (1, 2, 3, 4)
-        assert values == pytest.approx([each[name] for each in told], rel=1e-6)
-    assert found["final/utility"] == [(4, pytest.approx(told[3]["utility/best"], rel=1e-6))]
+        assert values == pytest.approx([each[name] for each in metrics], rel=1e-6)
+    assert found["final/utility"] == [(4, pytest.approx(metrics[3]["utility/best"], rel=1e-6))]
     session(path, trackers, rewind=1)
     assert [step for step, _ in scalars(path / "tensorboard")["utility/best"]] == [1, 2, 3, 4]
 
@@ -462,14 +462,14 @@ def test_wandb_records_offline(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     config = {each.key: json.loads(each.value_json) for each in begun[0].config.update}
     assert config["rounds"] == ROUNDS
     assert config["problem"] == "tsp"
-    told = numbers(load_run(path))
+    metrics = numbers(load_run(path))
     steps = [
         [(r.history.step.num, history(r)) for r in each if r.HasField("history")]
         for each in sessions
     ]
     assert [[step for step, _ in each] for each in steps] == [[1, 2], [3, 4]]
     for step, row in (*steps[0], *steps[1]):
-        assert {name: row[name] for name in told[step - 1]} == told[step - 1]
+        assert {name: row[name] for name in metrics[step - 1]} == metrics[step - 1]
 
 
 @pytest.mark.long
@@ -537,11 +537,11 @@ def test_mlflow_records_in_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     assert found.info.run_id == stopped.info.run_id
     assert (found.info.status, found.info.run_name) == ("FINISHED", "run")
     assert (found.data.params["rounds"], found.data.params["problem"]) == (str(ROUNDS), "tsp")
-    told = numbers(load_run(path))
+    metrics = numbers(load_run(path))
     for name in ("utility/best", "valid/all", "failures/crash"):
         there = client.get_metric_history(found.info.run_id, name)
         assert [(each.step, each.value) for each in there] == [
-            (k, each[name]) for k, each in enumerate(told, 1)
+            (k, each[name]) for k, each in enumerate(metrics, 1)
         ]
     kept = {each.path for each in client.list_artifacts(found.info.run_id)}
     assert kept == {"best.py", "settings.json"}

@@ -146,9 +146,9 @@ def test_a_pair_that_falls_by_more_than_pairs_do_is_refused(select: str) -> None
     assert (first, second) == (found[0], found[1])
     assert "its J falls by 0.8000 on fresh instances, that of 4 other pairs by 0.0100" in falls
     assert "it failed on fresh instances" in fails
-    [told] = lines.refused(finals, select, lambda pair: ("D1.02", "R1.07"))
-    assert told.startswith("The pair D1.02 with R1.07 (J 0.9000) is refused: its J falls by 0.8000")
-    assert told.endswith("; and 1 more finalist.")
+    [line] = lines.refused(finals, select, lambda pair: ("D1.02", "R1.07"))
+    assert line.startswith("The pair D1.02 with R1.07 (J 0.9000) is refused: its J falls by 0.8000")
+    assert line.endswith("; and 1 more finalist.")
 
 
 def test_what_all_pairs_lose_refuses_none() -> None:
@@ -269,9 +269,9 @@ def test_a_pair_that_fails_on_another_size_is_refused() -> None:
     assert finals.controls[0].misfit == f"at 6 nodes, {why}"
     for select in ("utility", "validation"):
         assert finals.best(select) == finals.chosen(select) == finals.finalists[2]
-    told = finals.refused("utility")
-    assert [each for each, _ in told] == list(finals.finalists[:2])
-    assert told[0][1] == f"it fails on a size that it was not trained on: at 24 nodes, {why}"
+    refused = finals.refused("utility")
+    assert [each for each, _ in refused] == list(finals.finalists[:2])
+    assert refused[0][1] == f"it fails on a size that it was not trained on: at 24 nodes, {why}"
 
 
 def test_where_all_fail_on_other_sizes_the_highest_j_stays() -> None:
@@ -392,8 +392,8 @@ def test_a_memorised_tour_does_not_win(
     assert "KNOWN" not in (tmp_path / "run/best.py").read_text()
     assert run.best.pair.digest == (run.finals.best(select) or highest).pair.digest
     assert run.best.pair.digest in {f.pair.digest for f in run.finals.finalists[1:]}
-    told = capsys.readouterr().out
-    assert "is refused: its J falls by" in told
+    output = capsys.readouterr().out
+    assert "is refused: its J falls by" in output
     best = (tmp_path / "run/best.py").read_bytes()
     again = spo_jax.discover(path=tmp_path / "run", resume=True)
     assert again.best == run.best
@@ -519,8 +519,8 @@ def test_what_a_run_says_of_its_choice() -> None:
     finalists = measured((0.9, 0.6, 0.1), (0.8, 0.75, 0.3))
     finals = Finals(finalists, measured((0.5, 0.4, None)))
     config = small(select="validation", finalists=2)
-    told = lines.closing(finalists[1], config, Path("runs/x"), Path("runs/x/best.py"), finals)
-    assert told[:5] == [
+    printed = lines.closing(finalists[1], config, Path("runs/x"), Path("runs/x/best.py"), finals)
+    assert printed[:5] == [
         "Validated best, J 0.8000 (round 1): runs/x/best.py",
         "               J found  J fresh  validated",
         "  chosen        0.8000   0.7500     0.3000",
@@ -528,13 +528,13 @@ def test_what_a_run_says_of_its_choice() -> None:
         "From discovery's instances to fresh ones the highest J moves by -0.3000, 1 pair drawn at "
         "random by -0.1000 (median): it over-promised 0.2000.",
     ]
-    assert told[-4:] == [
+    assert printed[-4:] == [
         "  spo evaluate runs/x --on uniform:6x8",
         "  spo baseline alns --problem tsp --on uniform:6x8",
         "To solve an instance with it:",
         "  spo solve FILE.tsp --pair runs/x",
     ]
-    assert "J is the share of a random start's cost that the search saves." in told
+    assert "J is the share of a random start's cost that the search saves." in printed
     one = lines.choice(finalists[0], Finals(finalists))
     assert [line.split()[0] for line in one] == ["J", "chosen"]
     assert lines.choice(finalists[0], Finals()) == []
@@ -557,25 +557,25 @@ def test_closing_lines_name_only_what_exists() -> None:
     """Commands that the problem has, with the meaning of the run's J, and paths for a shell."""
     [found] = measured((0.9, 0.6, 0.1))
 
-    def told(path: str = "runs/x", importable: bool = True, **changes: Any) -> list[str]:
+    def closing(path: str = "runs/x", importable: bool = True, **changes: Any) -> list[str]:
         config = small(finalists=1, **changes)
         return lines.closing(found, config, Path(path), "pair.py", importable=importable)
 
-    bare = told(problem=f"{__name__}:Bare")
+    bare = closing(problem=f"{__name__}:Bare")
     assert bare[-2:] == [
         "How far the pair is from the best known costs on the same instances:",
         "  spo evaluate runs/x --on uniform:6x8",
     ]
     assert (
-        told(importable=False)[-1]
+        closing(importable=False)[-1]
         == "J is the share of a random start's cost that the search saves."
     )
-    assert "  spo evaluate 'my runs/x' --on uniform:6x8" in told("my runs/x")
+    assert "  spo evaluate 'my runs/x' --on uniform:6x8" in closing("my runs/x")
     assert lines.stopped(small(), Path("my runs/x"), 1).endswith("--resume 'my runs/x'")
-    assert "J is what the utility math:fsum makes of a pair's rollouts." in told(
+    assert "J is what the utility math:fsum makes of a pair's rollouts." in closing(
         utility="math:fsum"
     )
-    [anytime] = [line for line in told(utility="anytime") if line.startswith("J is")]
+    [anytime] = [line for line in closing(utility="anytime") if line.startswith("J is")]
     assert anytime.endswith("saves, as a mean over its steps.")
     assert lines.closing(None, small(), Path("x"), "", failed=False) == ["No valid pair was found."]
 

@@ -254,7 +254,7 @@ def test_only_addresses_of_this_machine_are_local() -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
         (["none"], "none"),
         (["RUN", "--port", "70000"], "from 0 to 65535"),
@@ -266,14 +266,14 @@ def test_only_addresses_of_this_machine_are_local() -> None:
 def test_mistakes(
     run: Run,
     arguments: list[str],
-    said: str,
+    message: str,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.setattr("os.nice", lambda by: by)
     assert main(["watch", *(str(run.path) if each == "RUN" else each for each in arguments)]) == 2
     error = capsys.readouterr().err
-    assert said in error
+    assert message in error
     assert len(error.splitlines()) == 1
 
 

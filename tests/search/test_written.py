@@ -41,10 +41,10 @@ def test_the_line_of_a_stage():
 
 
 def test_lines_are_written_now_and_then_and_belong_to_their_stage(monkeypatch):
-    said = []
+    messages = []
     monkeypatch.setattr(progress, "EVERY", 0.0)
     console = Console(file=io.StringIO())
-    with progress.Display(small(), said.append, console) as display:
+    with progress.Display(small(), messages.append, console) as display:
         display.stage(1, "destroy", 4)
         display.answered(answer(5))
         display.answered(answer(5))
@@ -52,7 +52,7 @@ def test_lines_are_written_now_and_then_and_belong_to_their_stage(monkeypatch):
         display.answered(answer(5))
         monkeypatch.setattr(progress, "EVERY", 30.0)
         display.answered(answer(5))
-    lines = [line.split(" ", 2)[2] for line in said if " answer" in line]
+    lines = [line.split(" ", 2)[2] for line in messages if " answer" in line]
     assert [line[: line.index(" answer") + 7] for line in lines] == [
         "writing destroys: 1 answer", "writing destroys: 2 answer",
         "writing and evaluating repairs: 1 answer",
@@ -63,14 +63,14 @@ def test_lines_are_written_now_and_then_and_belong_to_their_stage(monkeypatch):
 def test_a_bar_shows_them_and_no_lines():
     screen = io.StringIO()
     console = Console(file=screen, force_terminal=True, width=200)
-    said = []
-    with progress.Display(small(), said.append, console) as display:
+    messages = []
+    with progress.Display(small(), messages.append, console) as display:
         display.stage(1, "destroy", 4)
         display.answered(answer(5, cut=True))
         display._bar.refresh()
     assert "1 answer" in screen.getvalue()
     assert "1 cut at --max-new-tokens" in screen.getvalue()
-    assert not [line for line in said if "answer" in line]
+    assert not [line for line in messages if "answer" in line]
 
 
 def test_an_endpoints_answers_are_seen_before_a_part_is_whole(tmp_path, monkeypatch):

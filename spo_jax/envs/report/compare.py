@@ -10,7 +10,7 @@ import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from spo_jax.envs.labels import told_apart
+from spo_jax.envs.labels import with_unique_names
 from spo_jax.envs.problem import Instance, Problem
 from spo_jax.envs.report.evaluation import InstanceResult, RolloutResult, Summary, summarise
 from spo_jax.envs.report.methods import Method
@@ -166,7 +166,7 @@ def compare(
     from spo_jax.envs.report.references import known
 
     cores = usable(seconds, seeds, workers)
-    instances = told_apart([known(problem, each, own=own) or each for each in instances])
+    instances = with_unique_names([known(problem, each, own=own) or each for each in instances])
     plan = [
         (instance, seed, method)
         for instance in instances

@@ -26,7 +26,7 @@ from spo_jax.errors import InputError
 
 MARK = "spo compare"  # what tells that the tables of a folder are ours
 TABLES = ("table.md", "table.csv", "table.json", "curves.csv")
-SOLVERS = ("elkai", "ortools", "pyvrp")  # whose versions are told
+SOLVERS = ("elkai", "ortools", "pyvrp")  # whose versions are reported
 LONGEST = 120  # bytes of a part of a file name
 COLUMNS = (
     "instance", "size", "reference", "reference_source", "method", "seed", "status", "cost", "gap",
@@ -60,7 +60,7 @@ def took(
     timed = [each for each in there if "seconds" in each.takes]
     whole = len(instances) * seconds * sum(seeds if each.seeded else 1 for each in timed)
     counts = ((len(instances), "instance"), (len(there), "method"), (seeds, "seed"))
-    for_each = ", ".join(f"{count} {noun}" + "s" * (count != 1) for count, noun in counts)
+    for_each = ", ".join(f"{count} {unit}" + "s" * (count != 1) for count, unit in counts)
     least = f"{whole / 60:.1f} minutes" if whole >= 90 else f"{whole:.0f} seconds"
     return f"{for_each}, {seconds:g} s each: at least {least}"
 
@@ -94,16 +94,16 @@ def by_method(found: Comparison) -> Shown:
     """A row for each method: its mean gap with an interval, and the mean of its seconds."""
     rows = []
     for method in found.ranked():
-        told = found.summary(method)
+        summary = found.summary(method)
         good = [each for each in found.attempts if each.ok and each.method is method]
         rows.append(
             (
                 method.name,
-                f"{told.with_gap}/{len(found.instances)}",
-                number_text(told.mean_gap, 3),
-                interval_text(told.gap_interval),
-                "missing" if method.missing else f"{told.failed}/{told.rollouts}",
-                number_text(told.mean_seconds, 2),
+                f"{summary.with_gap}/{len(found.instances)}",
+                number_text(summary.mean_gap, 3),
+                interval_text(summary.gap_interval),
+                "missing" if method.missing else f"{summary.failed}/{summary.rollouts}",
+                number_text(summary.mean_seconds, 2),
                 number_text(known_mean([each.found.cpu_seconds for each in good]), 2),
                 str(max(each.cores for each in good)) if good else "-",
             )
@@ -151,8 +151,8 @@ def notes(found: Comparison) -> list[str]:
         alone = [each.name for each in found.methods
                  if each.seeded and not each.missing and "workers" not in each.takes]  # fmt: skip
         if alone:
-            said = "one thread, so one run on each core with another seed; the best counts"
-            lines.append(f"{', '.join(alone)}: {said}")
+            remark = "one thread, so one run on each core with another seed; the best counts"
+            lines.append(f"{', '.join(alone)}: {remark}")
     same = [each.name for each in found.methods if not each.seeded and not each.missing]
     if same and (found.workers > 1 or found.seeds > 1):
         lines.append(f"{', '.join(same)}: nothing is drawn at random, so one run on one core")
@@ -271,8 +271,8 @@ class Folder:
         key = attempt.instance.name, attempt.method.name
         if attempt.ok and attempt.found.cost < self._best.get(key, math.inf):
             self._best[key] = attempt.found.cost
-            said = self._outputs[key].write(attempt.found.solution, attempt.found.cost)
-            self.lines += [line for line in said if line.startswith("kept:")]
+            written = self._outputs[key].write(attempt.found.solution, attempt.found.cost)
+            self.lines += [line for line in written if line.startswith("kept:")]
 
     def write(self, found: Comparison) -> list[str]:
         """Write the tables and the picture; a line about each file and about what was kept.
@@ -294,26 +294,27 @@ class Folder:
         for each in found.attempts:
             instance = found.instance_of(each)
             key = instance.name, each.method.name
-            told = each.found
+            result = each.found
             yield (
                 instance.name, instance.size, instance.reference, instance.reference_source,
-                each.method.name, each.seed, told.status, _known(told.cost),
-                found.gap(instance, told.cost), _known(told.seconds), _known(told.cpu_seconds),
-                each.cores, self._outputs[key].solution.name if each.ok else None, told.reason,
+                each.method.name, each.seed, result.status, _known(result.cost),
+                found.gap(instance, result.cost), _known(result.seconds),
+                _known(result.cpu_seconds),
+                each.cores, self._outputs[key].solution.name if each.ok else None, result.reason,
             )  # fmt: skip
 
     def _json(self, found: Comparison) -> str:
         summaries = []
         for method in found.ranked():
-            told = found.summary(method)
+            summary = found.summary(method)
             summaries.append(
                 {
                     "method": method.name,
-                    "instances": told.with_gap,
-                    "gap": told.mean_gap,
-                    "interval": told.gap_interval,
-                    "failed": told.failed,
-                    "seconds": told.mean_seconds,
+                    "instances": summary.with_gap,
+                    "gap": summary.mean_gap,
+                    "interval": summary.gap_interval,
+                    "failed": summary.failed,
+                    "seconds": summary.mean_seconds,
                     "missing": method.missing,
                 }
             )

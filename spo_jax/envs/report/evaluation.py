@@ -18,7 +18,7 @@ import numpy as np
 from spo_jax import __version__
 from spo_jax.cache import cache_folder
 from spo_jax.envs.gaps import reference_gap
-from spo_jax.envs.labels import told_apart
+from spo_jax.envs.labels import with_unique_names
 from spo_jax.envs.problem import Instance, Problem
 from spo_jax.envs.reading import AS_STATED, Reading, remarks_on_files
 from spo_jax.envs.report.directed import remarks_on_pairs
@@ -248,9 +248,9 @@ def evaluate(
         require_lawful(started, problem, pair)
         report = Report(__version__, problem.name, about, settings, sandbox=dict(started.layers))
         if isinstance(started, Spread):
-            told: list[str] = []
-            started.listen(told.append)
-            report = replace(report, remarks=tuple(told))
+            messages: list[str] = []
+            started.listen(messages.append)
+            report = replace(report, remarks=tuple(messages))
 
         def run(instances: list[Instance], progress: Callable[[int, int], None]) -> Rollouts:
             return started.run(
@@ -305,9 +305,9 @@ def filled(
     report = replace(report, remarks=(*report.remarks, *remarks_on(own, plans, problem)))
     for number, plan in enumerate(plans, 1):
         instances = plan.load(problem)
-        apart = told_apart(instances)
-        said = *remarks_on_files(apart), *remarks(apart)
-        report = replace(report, remarks=(*report.remarks, *said))
+        labelled = with_unique_names(instances)
+        new_remarks = *remarks_on_files(labelled), *remarks(labelled)
+        report = replace(report, remarks=(*report.remarks, *new_remarks))
         if report.settings["references"] != "none" and not plan.paths:
             folder = cache_folder() if cache is None else Path(cache)
             effort = report.settings["reference_effort"]
@@ -316,8 +316,8 @@ def filled(
         elif own is not None:
             instances = [known(problem, instance, own=own) or instance for instance in instances]
         rollouts = run(instances, partial(progress, f"{plan.text}: rollouts"))
-        apart = told_apart(instances)
-        group = group_result(plan.text, problem, apart, report.settings["seeds"], rollouts)
+        labelled = with_unique_names(instances)
+        group = group_result(plan.text, problem, labelled, report.settings["seeds"], rollouts)
         report = replace(report, groups=(*report.groups, group), complete=number == len(plans))
         save(report)
     return report

@@ -26,7 +26,6 @@ import numpy as np
 from spo_jax.errors import InputError
 
 LEVEL = 0.95
-TOLD = "Student's t, widened for skewness by Hall's transformation"  # for the small print
 
 
 def mean_interval(values: np.ndarray) -> tuple[float, float]:

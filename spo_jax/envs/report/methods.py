@@ -90,11 +90,11 @@ class PairSearch:
         if start == CONSTRUCTION:
             start = problem.construct(instance)
             report(start)
-        told = [float("inf")]
+        reported = [float("inf")]
 
         def tell(news: News) -> None:
-            if news.cost < told[0]:
-                told[0] = news.cost
+            if news.cost < reported[0]:
+                reported[0] = news.cost
                 report(news.solution)
 
         found = solve(

@@ -88,8 +88,8 @@ def known(
         source = f"{mine.source} ({mine.where})" if mine.source else mine.where
         return _with(instance, mine.cost, source, mine.certified)
     if worse(mine.cost, best.reference):
-        said = f"{best.reference_source} ({mine.where} says {cost_text(mine.cost)})"
-        return replace(best, reference_source=said)
+        source_note = f"{best.reference_source} ({mine.where} says {cost_text(mine.cost)})"
+        return replace(best, reference_source=source_note)
     return best
 
 
@@ -205,6 +205,6 @@ def _store(entry: Path, code: Sequence[int], found: Instance) -> None:
         entry.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise InputError(f"cannot make the folder {entry.parent}: {error.strerror}") from None
-    said = {"source": found.reference_source, "certified": found.certified}
-    record = {"code": list(code), **said, "version": __version__}
+    provenance = {"source": found.reference_source, "certified": found.certified}
+    record = {"code": list(code), **provenance, "version": __version__}
     write_atomically(entry, json.dumps(record) + "\n")

@@ -234,9 +234,9 @@ class Searched:
 
     def __call__(self, news: News) -> None:
         gap = gap_of(self._instance, news.cost)
-        said = "" if gap is None else f", gap {gap:.2f}%"
+        gap_text = "" if gap is None else f", gap {gap:.2f}%"
         left = "" if news.left is None else f"{news.left:.0f} s left"
-        text = f"{self._instance.name}: best {shown_cost(news.cost)}{said}"
+        text = f"{self._instance.name}: best {shown_cost(news.cost)}{gap_text}"
         self._bar.update(self._task, description=text, completed=news.share, left=left)
 
 

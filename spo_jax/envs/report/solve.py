@@ -220,9 +220,11 @@ def solve(
             progress,
         ).run()
     if len(found.failed) == workers and found.search is None:
-        why, said = found.failed[0]
-        hint = " (--cpu-seconds raises the limit)" if why == "timeout" else ""
-        raise InputError(f"the pair gave no solution: {why}: {said or 'no reason given'}{hint}")
+        status, reason = found.failed[0]
+        hint = " (--cpu-seconds raises the limit)" if status == "timeout" else ""
+        raise InputError(
+            f"the pair gave no solution: {status}: {reason or 'no reason given'}{hint}"
+        )
     return Solved(
         instance=instance,
         solution=found.solution,

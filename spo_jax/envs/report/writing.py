@@ -50,7 +50,7 @@ class Outputs:
                 raise InputError(f"{self.instance.name} has no coordinates: leave --plot out")
         if self.geojson is not None:
             require_map(self.problem, self.instance)
-        self._standing()
+        self._existing()
         for path in self._others():
             self._marked(path)
 
@@ -59,15 +59,15 @@ class Outputs:
 
         So the other files tell of the solution that is in the solution file afterwards.
         """
-        standing = self._standing()
-        if standing is not None and standing[1] < cost:
-            lines = [self._kept(self.solution, standing[1], cost)]
-            solution, cost = standing
+        existing = self._existing()
+        if existing is not None and existing[1] < cost:
+            lines = [self._kept(self.solution, existing[1], cost)]
+            solution, cost = existing
         else:
             self.problem.write(self.solution, self.instance, solution)
             lines = [f"solution: {self.solution}"]
-            if standing is not None and standing[1] > cost:
-                lines[0] += f" (in place of one of cost {shown_cost(standing[1])})"
+            if existing is not None and existing[1] > cost:
+                lines[0] += f" (in place of one of cost {shown_cost(existing[1])})"
         for path, what in self._others().items():
             known = self._marked(path)
             if known is not None and known < cost:
@@ -93,7 +93,7 @@ class Outputs:
     def _kept(self, path: Path, old: float, new: float) -> str:
         return f"kept: {path}, whose cost {shown_cost(old)} is below {shown_cost(new)} {_FORCE}"
 
-    def _standing(self) -> tuple[Solution, float] | None:
+    def _existing(self) -> tuple[Solution, float] | None:
         """The solution in the solution file and its cost; None where there is nothing to keep."""
         path = self.solution
         if self.force or not _filled(path):

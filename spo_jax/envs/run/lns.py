@@ -307,8 +307,8 @@ def bug_of(rules: Rules, error: BaseException) -> str:
         return ""
     late = isinstance(error, ImportError | OSError)
     hint = "; rules import at the top of their module and open no files" if late else ""
-    said = _describe(error)
-    return f"the rules raised {said[:200]} ({' > '.join(calls)[-140:]}){hint}"
+    description = _describe(error)
+    return f"the rules raised {description[:200]} ({' > '.join(calls)[-140:]}){hint}"
 
 
 def failure(role: Role, error: BaseException, rules: Rules) -> Failure:
@@ -325,7 +325,8 @@ def failure(role: Role, error: BaseException, rules: Rules) -> Failure:
 
 def _describe(error: BaseException) -> str:
     """The exception's type, its place in the program, and the start of its message, whatever it
-    carries. What comes before the first colon is ours alone (`spo_jax.envs.run.rollouts.told`).
+    carries. What comes before the first colon is ours alone
+    (`spo_jax.envs.run.rollouts.Failed.redacted_reason`).
     """
     try:
         message = " ".join(str(error)[:300].split())

@@ -30,7 +30,7 @@ class Results:
         self.run_seed = run_seed
         self._starts: dict[int, float] = {}
         self._unjudged: list[tuple[int, int]] = []
-        self._start_cost(0)  # a problem's mistake is told before any program runs
+        self._start_cost(0)  # a problem's mistake is reported before any program runs
         shape = (pairs, len(instances) * len(seeds))
         self.longest = max(map(problem.code_length, instances))
         self.best_cost = np.full((*shape, steps + 1), np.nan)

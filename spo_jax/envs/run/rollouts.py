@@ -57,7 +57,7 @@ class Failed(NamedTuple):
     role: str
 
     @property
-    def told(self) -> str:
+    def redacted_reason(self) -> str:
         """The reason as a model may read it: without a word or a value of the program's making.
 
         A model that learns an instance from failures could write its best tour into a program.

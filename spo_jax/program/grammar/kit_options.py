@@ -135,7 +135,7 @@ def options_of(choices: Choices) -> tuple[list[str], list[str], list[str], list[
     lines: list[str] = []
     in_try: list[str] = []
     options: list[str] = []
-    said: list[str] = []
+    phrases: list[str] = []
     if "k" in choices:
         line = f"k = {PLACES[str(choices['k'])][0]}"
         (in_try if choices["k"] == "random" else lines).append(line)
@@ -145,12 +145,12 @@ def options_of(choices: Choices) -> tuple[list[str], list[str], list[str], list[
     if near.startswith("widen"):
         low = near.split()[1]
         lines.append(f"near = min(40, {low} + {STATE})")
-        said.append(
+        phrases.append(
             f"look beside {low} near nodes, one more with each step without improvement up to 40"
         )
     elif near != "0":
         lines.append(f"near = {near}")
-        said.append(f"look beside {near} near nodes only")
+        phrases.append(f"look beside {near} near nodes only")
     if near != "0":
         options.append("near=near")
     rising, kind, value = ["", "", *str(choices["perturb"]).split()][-3:]
@@ -162,16 +162,16 @@ def options_of(choices: Choices) -> tuple[list[str], list[str], list[str], list[
         else:
             lines.append(f"{kind} = {value}")
             size = f"of {value}" if kind == "blink" else f"of up to {value}"
-        said.append(f"{_PERTURBS[kind, str(choices['build'])]} {size}")
+        phrases.append(f"{_PERTURBS[kind, str(choices['build'])]} {size}")
         options.append(f"{kind}={kind}")
     fresh = choices.get("fresh", 1)
     if fresh != 1:
         lines.append(f"fresh = {fresh}")
-        said.append(f"open a new route only where {fresh} times its cost is lower")
+        phrases.append(f"open a new route only where {fresh} times its cost is lower")
         options.append("fresh=fresh")
     if choices["perturb"] != NONE:
         options.append("rng=rng")
-    return lines, in_try, options, said
+    return lines, in_try, options, phrases
 
 
 _PERTURBS = {

@@ -116,7 +116,7 @@ class Repairs:
 
     def lines(self, choices: Choices) -> tuple[list[str], str]:
         """(lines of a repair program, phrase)."""
-        set_up, in_try, options, said = options_of(choices)
+        set_up, in_try, options, phrases = options_of(choices)
         what, begin, order, arguments = self._inserting(choices)
         several, each = tries_again(choices), choices.get("polish_at") == "each"
         lines = [*set_up, *begin]
@@ -136,8 +136,8 @@ class Repairs:
                 kept = "best, best_cost = trial, added"
             attempt += ["if added < best_cost:", f"    {kept}"]
             lines += ["for attempt in range(tries):", *indent(attempt)]
-            said = [*said, tries]
-        said += self._polish_phrase(choices)
+            phrases = [*phrases, tries]
+        phrases += self._polish_phrase(choices)
         ending = ["return best"]
         if _polishes(choices) and not each:
             polish = self._polish(choices, "best")
@@ -145,7 +145,7 @@ class Repairs:
                 polish[-1] = polish[-1].replace("best =", "return", 1)
                 ending = []
             lines += polish
-        return [*lines, *ending], "; ".join([what, *said])
+        return [*lines, *ending], "; ".join([what, *phrases])
 
     def _insert(
         self, target: str, choices: Choices, arguments: str, options: list[str]

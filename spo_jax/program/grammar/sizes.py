@@ -73,10 +73,10 @@ class Sizes:
     def lines(self, choices: Choices) -> tuple[list[str], str]:
         """(lines that set `size` from n, limit, the solution and the state; phrase)."""
         rule, rate = str(choices["size_rule"]), choices.get("size_rate")
-        high, most = _bound(str(choices["size_high"])), self._spoken(str(choices["size_high"]))
+        high, most = _bound(str(choices["size_high"])), self._describe(str(choices["size_high"]))
         if rule == "fixed":
             return [f"size = {high}"], self.fixed(most)
-        low, least = _bound(str(choices["size_low"])), self._spoken(str(choices["size_low"]))
+        low, least = _bound(str(choices["size_low"])), self._describe(str(choices["size_low"]))
         upper = "limit" if high == "limit" else f"min(limit, {high})"
         lines = [f"low = {low}", f"high = max(low, {upper})"]
         between = self.between(least, most)
@@ -122,7 +122,7 @@ class Sizes:
             " without improvement"
         )
 
-    def _spoken(self, bound: str) -> str:
+    def _describe(self, bound: str) -> str:
         if bound == "limit":
             return f"35% of {self.whole}"
         if bound.endswith("* n"):

@@ -31,8 +31,8 @@ def used(name: str) -> float | None:
     """Bytes that all processes together use on a card; None if unknown."""
     query = ["nvidia-smi", "-i", name, "--query-gpu=memory.used", "--format=csv,noheader,nounits"]
     try:
-        said = subprocess.run(query, capture_output=True, text=True, check=True, timeout=10)
-        return float(said.stdout) * 2**20
+        result = subprocess.run(query, capture_output=True, text=True, check=True, timeout=10)
+        return float(result.stdout) * 2**20
     except (OSError, subprocess.SubprocessError, ValueError):
         return None
 

@@ -258,7 +258,7 @@ class Client:
         finally:
             request.cancel()  # has an effect only if the caller was interrupted
         if reply.temporary:
-            raise Lost(f"answered {reply.status}: {reply.said()}")
+            raise Lost(f"answered {reply.status}: {reply.error_text()}")
         if not reply.fine:
             raise Refused(_refusal(path, reply, body or {}), reply.status)
         if reply.flaw:
@@ -285,10 +285,10 @@ def _is_choice(given: Any) -> bool:
 
 def _refusal(path: str, reply: Reply, body: Mapping[str, Any]) -> str:
     """The message of a refusal, with a remedy."""
-    status, said, known = reply.status, reply.said(), path.partition("?")[0]
+    status, text, known = reply.status, reply.error_text(), path.partition("?")[0]
     if status == 401:
         return f"the vLLM server asks for a key (401): put it into {VLLM_KEYS[0]}"
-    if status == 404 and said == "Not Found":  # the address does not exist
+    if status == 404 and text == "Not Found":  # the address does not exist
         if "lora_adapter" in path:
             variable = "VLLM_ALLOW_RUNTIME_LORA_UPDATING=True"
             return f"the vLLM server loads no adapters: start it with --enable-lora and {variable}"
@@ -298,4 +298,4 @@ def _refusal(path: str, reply: Reply, body: Mapping[str, Any]) -> str:
                 "--enable-sleep-mode"
             )
     hint = f"; it must see {body['lora_path']}" if "lora_path" in body else ""
-    return f"the vLLM server refuses {known} ({status}: {said}){hint}"
+    return f"the vLLM server refuses {known} ({status}: {text}){hint}"

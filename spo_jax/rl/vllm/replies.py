@@ -77,8 +77,8 @@ def _tokens(choice: Mapping[str, Any]) -> tuple[np.ndarray, np.ndarray]:
     tokens = choice.get("token_ids")
     if not isinstance(tokens, list) or not tokens or not all(map(_is_small, tokens)):
         raise InputError("the vLLM server returns no token ids; use a newer version of vLLM")
-    said: Any = choice.get("logprobs")
-    given: Any = said.get("token_logprobs") if isinstance(said, dict) else None
+    logprobs: Any = choice.get("logprobs")
+    given: Any = logprobs.get("token_logprobs") if isinstance(logprobs, dict) else None
     known = isinstance(given, list) and all(_is_small(x) or type(x) is float for x in given)
     if not known or len(given) != len(tokens) or not all(map(math.isfinite, given)):
         raise InputError(

@@ -53,7 +53,7 @@ TAIL = 500  # last lines of a server's output that are searched for the reason o
 SHOWN = 6  # lines in an error, each cut to `WIDTH` characters
 WIDTH = 300
 STAMP = re.compile(r"(\([^)]* pid=\d+\) )?([A-Z]+ [\d-]+ [\d:]+ \[[^\]]*\] ?)?")
-SAID = re.compile(r"\S|  Value error, ")  # other indented lines are of a traceback
+MESSAGE_LINE = re.compile(r"\S|  Value error, ")  # other indented lines are of a traceback
 NOISE = re.compile(r"INFO: |\[shutdown\]|.*Warning: |.*nanobind|Traceback")
 CAUSE = re.compile(r"[\w.]*(Error|Exception): ")
 
@@ -208,10 +208,10 @@ def version(config: Settings) -> str:
     else:
         ask = [_python(str(config.vllm.python)), "-I", "-c", VERSION]
         try:
-            said = subprocess.run(ask, capture_output=True, text=True, check=True, timeout=60)
+            result = subprocess.run(ask, capture_output=True, text=True, check=True, timeout=60)
         except (OSError, ValueError, subprocess.SubprocessError):
             return ""
-        found = said.stdout.strip()
+        found = result.stdout.strip()
     check_version(found)
     return found
 
@@ -262,7 +262,7 @@ def ending(log: Path, text: str) -> str:
     An error in one of its processes causes errors in others, so the first one is the cause.
     """
     lines = [STAMP.sub("", line, count=1).rstrip()[:WIDTH] for line in text.splitlines()[-TAIL:]]
-    lines = [line for line in lines if SAID.match(line) and not NOISE.match(line)]
+    lines = [line for line in lines if MESSAGE_LINE.match(line) and not NOISE.match(line)]
     first = next((place for place, line in enumerate(lines) if CAUSE.match(line)), -SHOWN)
     shown = lines[first:]
     if len(shown) > SHOWN:

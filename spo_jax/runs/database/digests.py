@@ -34,9 +34,9 @@ def require_intact(db: sqlite3.Connection) -> None:
     Of a database without digests, of an earlier version, SQLite's own check is all there is, and
     that no round is missing.
     """
-    for (said,) in db.execute("PRAGMA integrity_check(1)"):
-        if said != "ok":
-            raise InputError(f"SQLite says: {said:.80}; {REMEDY}")
+    for (result,) in db.execute("PRAGMA integrity_check(1)"):
+        if result != "ok":
+            raise InputError(f"SQLite says: {result:.80}; {REMEDY}")
     found = set(db.execute("SELECT type, name FROM sqlite_schema"))
     for kind, name in sorted(found):
         if kind in ("trigger", "view"):  # it would change what is written or read

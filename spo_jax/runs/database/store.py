@@ -269,11 +269,13 @@ class Store:
         with storage(self.path):
             try:
                 problem = get_problem(self.config.problem)
-                said = about(self.path, best, map(self.name, (best.pair.destroy, best.pair.repair)))
+                header = about(
+                    self.path, best, map(self.name, (best.pair.destroy, best.pair.repair))
+                )
                 save_pair(
                     self.path / BEST,
                     best.pair,
-                    said,
+                    header,
                     problem.interface,
                     problem.kit,
                     overwrite=True,

@@ -145,8 +145,8 @@ class Table(Generic[Row]):
         try:
             return [_made(self.kind, plan, iter(row), refers) for row in self.unpacked(rows)]
         except (AttributeError, TypeError, ValueError, RecursionError):
-            said = f"the table {self.name} has a value that cannot be read"
-            raise sqlite3.DataError(said) from None
+            message = f"the table {self.name} has a value that cannot be read"
+            raise sqlite3.DataError(message) from None
 
     def packed(self, rows: list[list[Any]]) -> list[list[Any]]:
         """Rows as they are stored: for a table that packs some values."""

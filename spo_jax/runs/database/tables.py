@@ -453,8 +453,8 @@ def _mends(answers: Answers, k: int, n: int) -> Iterator[MendRecord]:
     for place, mend in enumerate(answers.mended):
         wrong = "" if mend is None else mend.status
         for number, attempt in enumerate(mend.attempts if mend else (), 1):
-            said, status = attempt.prompt.turns[-1][1], attempt.status or Status.OK.label
-            found = (wrong, said, status, _digest(attempt.program))
+            message, status = attempt.prompt.turns[-1][1], attempt.status or Status.OK.label
+            found = (wrong, message, status, _digest(attempt.program))
             yield MendRecord(k, answers.prompt.role, n, place, number, *found)
             wrong = attempt.status
 

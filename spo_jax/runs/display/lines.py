@@ -173,8 +173,8 @@ def last_failure(done: Round, most: int = 60) -> str:
     if not done.failures:
         return ""
     last = done.failures[-1]
-    told = visible(f"last failure: {last.subject}, {last.status}: {last.reason}")
-    return told if len(told) <= most else f"{told[: most - 1]}…"
+    text = visible(f"last failure: {last.subject}, {last.status}: {last.reason}")
+    return text if len(text) <= most else f"{text[: most - 1]}…"
 
 
 def fault_line(done: Round) -> str:
@@ -236,17 +236,20 @@ def following(config: Settings, path: Path) -> list[str]:
     usable = [name for name, each in problem.baselines.items() if not each.needs]
     baseline = next((name for name in ("alns", *usable) if name in usable), None)
     classical = "" if baseline is None else ", and from classical operators,"
-    told = [
+    lines = [
         f"How far the pair is from the best known costs{classical} on the same instances:",
         f"  spo evaluate {run} {on}",
     ]
     if baseline is not None:
-        told.append(f"  spo baseline {baseline} --problem {config.problem} {on}")
+        lines.append(f"  spo baseline {baseline} --problem {config.problem} {on}")
     if problem.suffixes:
         tables = config.evaluation.capacity is not None  # which CSV files need, and no others take
         suffix = ".csv" if tables else problem.suffixes[0]
-        told += ["To solve an instance with it:", f"  spo solve FILE{suffix} --pair {run}{read_as}"]
-    return told
+        lines += [
+            "To solve an instance with it:",
+            f"  spo solve FILE{suffix} --pair {run}{read_as}",
+        ]
+    return lines
 
 
 def refused(

@@ -184,7 +184,7 @@ class Display(Observer):
         self._spent_in_all: dict[str, float] = {}
         self._began = time.monotonic()
         self._written, self._writing = Written(), Lock()
-        self._said_written = 0.0  # when a line on answers was last written
+        self._reported_at = 0.0  # when a line on answers was last written
 
     def __enter__(self) -> "Display":
         if self._console.is_terminal and not self._console.quiet:
@@ -224,7 +224,7 @@ class Display(Observer):
         self._stage = name
         with self._writing:
             self._written.begin()
-            self._said_written = time.monotonic()
+            self._reported_at = time.monotonic()
         self._clock.stage(number, total if name in PLAYED else 0)
         self._show(
             description=f"round {number}{self._of}  {STAGES.get(name, name)}",
@@ -255,8 +255,8 @@ class Display(Observer):
 
     def _tell_written(self) -> None:
         now = time.monotonic()
-        if self._bar is None and now - self._said_written >= EVERY:
-            self._said_written = now
+        if self._bar is None and now - self._reported_at >= EVERY:
+            self._reported_at = now
             left = f", {self._left()}" if self._left() else ""
             self.say(f"{STAGES.get(self._stage, self._stage)}: {self._written}{left}")
 
@@ -276,14 +276,14 @@ class Display(Observer):
         pair = () if done.best is None else (done.best.pair.destroy, done.best.pair.repair)
         names = " ".join(filter(None, map(self._named, pair)))
         gaps = self._gaps(done)
-        if gaps.said:
-            self.say(gaps.said)
-        told = partial(
+        if gaps.basis:
+            self.say(gaps.basis)
+        render = partial(
             round_line, done, self._rounds, self._seconds_left(), self._spent, names, gaps,
             copies=self._copies(done) if self._copies else (0, 0),
         )  # fmt: skip
-        drawn = told(f"{spark(gaps.medians):<{self._rounds or 0}}")
-        self.say(drawn if self._fits(drawn) else told())
+        drawn = render(f"{spark(gaps.medians):<{self._rounds or 0}}")
+        self.say(drawn if self._fits(drawn) else render())
         if not math.isnan(gaps.best):
             self.note(f"round {done.number} {quality(done)}")
         spent = self.seconds()

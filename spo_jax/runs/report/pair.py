@@ -114,11 +114,15 @@ def _pictures(played: Played, figures: Figures) -> dict[str, Any]:
     frames = []
     for each in played.frames:
         removed = each.step.removed
-        said = f"Step {each.number}: destroy removes {len(removed)} of {played.size} {played.unit}"
-        frames.append((said, f"cost {number(each.before)}", map(each.solution, removed, said)))
-        said = f"Step {each.number}: repair puts them back, {_change(each)}"
+        caption = (
+            f"Step {each.number}: destroy removes {len(removed)} of {played.size} {played.unit}"
+        )
+        frames.append(
+            (caption, f"cost {number(each.before)}", map(each.solution, removed, caption))
+        )
+        caption = f"Step {each.number}: repair puts them back, {_change(each)}"
         cost_now = f"cost {number(each.step.cost)}"
-        frames.append((said, cost_now, map(each.step.candidate, removed, said)))
+        frames.append((caption, cost_now, map(each.step.candidate, removed, caption)))
     return {"ends": ends, "frames": frames, "on": instance.name}
 
 

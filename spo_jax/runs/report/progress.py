@@ -169,8 +169,8 @@ def _finals(run: Run) -> list[list[str]]:
         names, digest = run.names(each.pair), each.pair.digest
         measured = [number(each.utility), number(each.fresh), number(each.validation),
                     number(run.validated_gap(each), 2)]  # fmt: skip
-        said = "the run's pair" if digest == chosen else "refused" if digest in out else ""
-        rows.append([*names, str(each.round), *measured, said])
+        status = "the run's pair" if digest == chosen else "refused" if digest in out else ""
+        rows.append([*names, str(each.round), *measured, status])
     return rows
 
 

@@ -162,8 +162,8 @@ def _facts(run: Run) -> list[tuple[str, str]]:
     if best is not None:
         names = " with ".join(filter(None, run.names(best.pair)))
         gap = run.gap(best.pair)
-        said = "" if math.isnan(gap) else f", gap {number(gap, 2)}%"
-        found.append(("best pair", f"{names or 'unnamed'}, J {number(best.utility)}{said}"))
+        gap_text = "" if math.isnan(gap) else f", gap {number(gap, 2)}%"
+        found.append(("best pair", f"{names or 'unnamed'}, J {number(best.utility)}{gap_text}"))
     return found
 
 

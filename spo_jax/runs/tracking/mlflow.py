@@ -70,5 +70,5 @@ class Recorder(Tracker):
 
     def _metrics(self, metrics: Mapping[str, float], step: int) -> None:
         now = int(time.time() * 1000)
-        told = [Metric(_FORBIDDEN.sub("_", n), v, now, step) for n, v in metrics.items()]
-        self._client.log_batch(self._id, metrics=told)
+        logged = [Metric(_FORBIDDEN.sub("_", n), v, now, step) for n, v in metrics.items()]
+        self._client.log_batch(self._id, metrics=logged)

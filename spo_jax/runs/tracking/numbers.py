@@ -1,4 +1,4 @@
-"""What trackers are told of a run, from its tables."""
+"""The metrics that trackers get of a run, from its tables."""
 
 import math
 from collections import defaultdict
@@ -35,7 +35,7 @@ def numbers(run: Run) -> list[dict[str, float]]:
     for counts, best, gap in zip(run.counts, run.best_by_round, run.gaps, strict=True):
         k = counts.round
         answers = counts.destroy_answers + counts.repair_answers
-        told = {
+        metrics = {
             "round": k,
             "utility/best": best.utility,
             "utility/top": counts.top,
@@ -59,7 +59,7 @@ def numbers(run: Run) -> list[dict[str, float]]:
             **{f"seconds/{stage}": spent for stage, spent in seconds[k].items()},
             **{name: values[k - 1] for name, values in run.metrics.items()},
         }
-        found.append(_known(told.items()))
+        found.append(_known(metrics.items()))
     return found
 
 
@@ -69,7 +69,7 @@ def finals(run: Run) -> dict[str, float]:
     if best is None:
         return {}
     spent = {t.stage: t.seconds for t in run.timings if t.stage in LAST}
-    told = {
+    metrics = {
         "final/utility": best.utility,
         "final/gap": run.gap(best.pair),
         "final/validated_utility": best.validation,
@@ -78,7 +78,7 @@ def finals(run: Run) -> dict[str, float]:
         "final/over_promise": run.finals.over_promise,
         **{f"seconds/{stage}": seconds for stage, seconds in spent.items()},
     }
-    return _known(told.items())
+    return _known(metrics.items())
 
 
 def settings(run: Run) -> dict[str, Any]:
@@ -86,8 +86,8 @@ def settings(run: Run) -> dict[str, Any]:
     return {"spo_jax": __version__, "preset": run.preset, **run.config.flat()}
 
 
-def _known(told: Iterable[tuple[str, Any]]) -> dict[str, float]:
-    numbers = ((name, math.nan if value is None else float(value)) for name, value in told)
+def _known(items: Iterable[tuple[str, Any]]) -> dict[str, float]:
+    numbers = ((name, math.nan if value is None else float(value)) for name, value in items)
     return {name: value for name, value in numbers if math.isfinite(value)}
 
 

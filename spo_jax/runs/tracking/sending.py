@@ -66,8 +66,8 @@ class Marks:
             self._write(kept)
 
     def _write(self, marks: Mapping[str, Mark]) -> None:
-        told = {name: asdict(each) for name, each in sorted(marks.items())}
-        write_atomically(self._path, json.dumps(told, indent=2) + "\n")
+        records = {name: asdict(each) for name, each in sorted(marks.items())}
+        write_atomically(self._path, json.dumps(records, indent=2) + "\n")
 
 
 class Tracking(Observer):
@@ -110,7 +110,7 @@ class Tracking(Observer):
             run = read(self._folder)
             rows, end = numbers(run), finals(run) if over else None
         except Exception as error:
-            self._remark(f"no tracking of this round, because of a {_told(error)}")
+            self._remark(f"no tracking of this round, because of a {_error_text(error)}")
             return
         for each in self._senders:
             each.send(run, rows, end)
@@ -160,7 +160,7 @@ class _Sender:
             if self._tracker is not None:
                 self._tracker.close()
         except (Exception, SystemExit) as error:
-            self._failed = f"tracking by {self._name} ends, because of a {_told(error)}"
+            self._failed = f"tracking by {self._name} ends, because of a {_error_text(error)}"
             while self._messages.get() is not None:
                 pass
             if self._tracker is not None:
@@ -184,6 +184,6 @@ class _Sender:
             self._marks.keep(self._name, mark)
 
 
-def _told(error: BaseException) -> str:
+def _error_text(error: BaseException) -> str:
     """An error in one line."""
     return " ".join(f"{type(error).__name__}: {error}".split())[:300]

@@ -37,8 +37,8 @@ class Recorder(Tracker):
         self._step = track.first
         self._write(session_log=SessionLog(status=SessionLog.START))
         if track.first == 1:
-            told = json.dumps(settings(track.run), indent=2)
-            self._write(summary=text_pb("settings", _code(told)))
+            text = json.dumps(settings(track.run), indent=2)
+            self._write(summary=text_pb("settings", _code(text)))
 
     def log(self, number: int, metrics: Mapping[str, float]) -> None:
         self._step = number
@@ -49,8 +49,8 @@ class Recorder(Tracker):
         self._scalars(metrics)
         pair = run.path / BEST
         if pair.exists():
-            told = _code(pair.read_text("utf-8"))
-            self._write(summary=text_pb("best pair", told))
+            text = _code(pair.read_text("utf-8"))
+            self._write(summary=text_pb("best pair", text))
 
     def close(self) -> None:
         self._writer.close()

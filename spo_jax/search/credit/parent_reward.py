@@ -39,7 +39,7 @@ def difference(value: float, bar: float) -> float:
     return min(apart / least, 1.0) if least > 0 else float(apart > 0)
 
 
-def reward(value: float, bars: Sequence[float], copy: bool, told: Calm) -> float:
+def reward(value: float, bars: Sequence[float], copy: bool, settings: Calm) -> float:
     """Of a valid answer of J `value` to a prompt whose parents have the J `bars` (equation 4).
 
     copy: whether it has the source of a parent; one as good as a parent is taken for one, too.
@@ -49,10 +49,10 @@ def reward(value: float, bars: Sequence[float], copy: bool, told: Calm) -> float
         return math.nan
     bars = [bar for bar in bars if math.isfinite(bar)]
     if copy or value in bars:
-        return told.copy * told.invalid
+        return settings.copy * settings.invalid
     best = max(bars, default=value)
     if value < best:
-        return told.worse * told.invalid * difference(value, best)
+        return settings.worse * settings.invalid * difference(value, best)
     return 1 + difference(value, best)
 
 
@@ -67,7 +67,7 @@ class ParentReward:
     if they are equal to the bit.
     """
 
-    told: Calm = field(default_factory=Calm)
+    settings: Calm = field(default_factory=Calm)
 
     def asks(self, payoff: Payoff, *, top: int = 2) -> list[Pair]:
         return asks_fair_parent(payoff, top=top)
@@ -76,7 +76,7 @@ class ParentReward:
         earned = stackelberg(payoff, top=top)
         of_leaders = zip(payoff.destroys, earned.leader, payoff.leader_baseline, strict=True)
         leader = [
-            reward(float(value), [float(bar)], destroy.digest in destroy.parents, self.told)
+            reward(float(value), [float(bar)], destroy.digest in destroy.parents, self.settings)
             for destroy, value, bar in of_leaders
         ]
         follower = np.full(payoff.utility.shape, np.nan)
@@ -85,7 +85,7 @@ class ParentReward:
                 if repair is not None:
                     bars = self._bars(payoff, destroy, repair)
                     copy = repair.digest in repair.parents
-                    follower[i, j] = reward(float(earned.follower[i, j]), bars, copy, self.told)
+                    follower[i, j] = reward(float(earned.follower[i, j]), bars, copy, self.settings)
         return Credits(np.array(leader, np.float64), follower)
 
     def _bars(self, payoff: Payoff, destroy: Program, repair: Program) -> list[float]:

@@ -103,7 +103,7 @@ class PayoffData:
             "version": VERSION, "made": dict(self.made), "reasons": self.reasons,
             "statuses": [each.label for each in Status],
             "instances": [asdict(each) for each in self.instances],
-            **{role: [_told(each) for each in getattr(self, role)]
+            **{role: [_record(each) for each in getattr(self, role)]
                for role in ("destroys", "repairs")},
         }  # fmt: skip
         held = io.BytesIO()
@@ -148,17 +148,17 @@ def data_of(arrays: Mapping[str, Array], path: str | Path) -> PayoffData:
 _PROGRAM = [each.name for each in fields(Program) if each.name != "role"]
 
 
-def _told(member: DataProgram) -> dict[str, Any]:
+def _record(member: DataProgram) -> dict[str, Any]:
     own = {name: getattr(member.program, name) for name in _PROGRAM}
     return {"origin": member.origin, "round": member.round, **own}
 
 
-def _members(role: Any, told: Sequence[Mapping[str, Any]]) -> tuple[DataProgram, ...]:
+def _members(role: Any, records: Sequence[Mapping[str, Any]]) -> tuple[DataProgram, ...]:
     return tuple(
         DataProgram(
             Program(role, **({name: each[name] for name in _PROGRAM}
                              | {"parents": tuple(each["parents"])})),
             each["origin"], each["round"],
         )
-        for each in told
+        for each in records
     )  # fmt: skip

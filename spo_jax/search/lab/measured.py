@@ -1,4 +1,4 @@
-"""What is told of measured tables: what J is made of, and rounds replayed from them."""
+"""Reports of measured tables: what J is made of, and rounds replayed from them."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -28,7 +28,8 @@ from spo_jax.search.lab.survival import compare_rules
 from spo_jax.search.lab.tables import Table
 
 PARTS = ("leader", "follower", "interaction", "noise")
-BESIDE = ("stackelberg@1", "stackelberg@4", "stackelberg@8", "lower-bound")  # in every replay
+# Schemes in every replay.
+ALWAYS_COMPARED = ("stackelberg@1", "stackelberg@4", "stackelberg@8", "lower-bound")
 RESPONSES = 6  # to a destroy, where these are not what is compared
 ROUNDS = 4
 RUNS = 400  # at most, through which survivors pass: a rule is called in each round of each
@@ -91,8 +92,8 @@ def made_of(tables: Mapping[str, Table]) -> str:
             f"{whole.utility.mean():.4f}", f"{whole.utility.std():.4f}", *parts, *parameters,
             f"{shares.spread:.2f}", own,
         ])  # fmt: skip
-    told = "What J of real programs is made of, of the table without programs that fail"
-    return f"{told}\n\n{markdown(heads, rows)}\n"
+    title = "What J of real programs is made of, of the table without programs that fail"
+    return f"{title}\n\n{markdown(heads, rows)}\n"
 
 
 def _sides(table: Table) -> str:
@@ -124,7 +125,7 @@ def _schemes(
     known = [count for count in responses if count <= table.utility.shape[1]]
     tried = distinct(schemes)
     labels = {scheme.label for scheme in tried}
-    tried += [Scheme.of(name) for name in BESIDE if name not in labels]
+    tried += [Scheme.of(name) for name in ALWAYS_COMPARED if name not in labels]
     rows = compare(tried, table, known, seeds, seed)
     reliable = reliability(table)
     root = math.sqrt(reliable) if reliable > 0 else math.nan
@@ -166,9 +167,9 @@ def _survivors(
     for label in labels:
         means = [_cell(own[label, "mean", k]) for k in range(1, last + 1)]
         away = own[label, "mean", last]
-        told = f"{away.difference:+.5f} ({away.start:+.5f} to {away.end:+.5f})"
+        difference = f"{away.difference:+.5f} ({away.start:+.5f} to {away.end:+.5f})"
         lines.append([
-            label, *means, told if label != first else "", _cell(own[label, "best", last]),
+            label, *means, difference if label != first else "", _cell(own[label, "best", last]),
             f"{own[label, 'diversity', last].mean:.2f}", f"{own[label, 'shared', last].mean:.0%}",
         ])  # fmt: skip
     heads = ["rule@weight", *(f"mean regret, round {k}" for k in range(1, last + 1)),
@@ -187,8 +188,8 @@ def _panels(name: str, table: Table, seeds: int, seed: int, panels: Sequence[int
     sizes = [size for size in panels if size <= rounds.leaders.shape[1]]
     found = [interval(panel_ranks(table, size, rounds)) for size in sizes]
     cells = [f"{mean:.2f} ({low:.2f} to {high:.2f})" for mean, low, high in found]
-    told = markdown(["panel", *map(str, sizes)], [["rank correlation of repairs", *cells]])
-    return f"Repairs judged on a panel of destroys, {name}\n\n{told}\n"
+    text = markdown(["panel", *map(str, sizes)], [["rank correlation of repairs", *cells]])
+    return f"Repairs judged on a panel of destroys, {name}\n\n{text}\n"
 
 
 def _candidates(
@@ -208,10 +209,12 @@ def _candidates(
             own = found[many, size]
             mean, low, high = interval(own.regret)
             away, start, end = interval(own.regret - best)
-            told = f"{away:+.5f} ({start:+.5f} to {end:+.5f})" if own.regret is not best else "best"
+            difference = (
+                f"{away:+.5f} ({start:+.5f} to {end:+.5f})" if own.regret is not best else "best"
+            )
             lines.append([
                 str(cost), str(many), str(size), f"{own.pairs.mean():.0f}",
-                f"{mean:.5f} ({low:.5f} to {high:.5f})", told if len(equal) > 1 else "",
+                f"{mean:.5f} ({low:.5f} to {high:.5f})", difference if len(equal) > 1 else "",
             ])  # fmt: skip
     heads = ["C x M", "candidates C", "panel M", "new pairs", "regret of repairs",
              "- the best of equal C x M"]  # fmt: skip

@@ -121,8 +121,8 @@ def load_table(path: str | Path, step: int | None = None) -> Table:
     except (OSError, ValueError, KeyError, EOFError, TypeError, zipfile.BadZipFile) as error:
         raise InputError(f"--table {path} is no payoff table ({error})") from None
     if step is not None and step not in steps:
-        told = ", ".join(map(str, steps)) if any(steps) else "none"
-        raise InputError(f"--table {path} has no costs after step {step}: it has {told}")
+        available = ", ".join(map(str, steps)) if any(steps) else "none"
+        raise InputError(f"--table {path} has no costs after step {step}: it has {available}")
     if "about" not in arrays and "destroys" in arrays:
         destroys = _destroys(Path(path), arrays["destroys"].tolist())
     place = steps.index(step) if step is not None else len(steps) - 1
@@ -166,16 +166,18 @@ def _at_lowest(cost: Array, place: int) -> float:
 
 def _destroys(path: Path, digests: Sequence[str]) -> tuple[Program, ...]:
     """The destroys of a table from the JSON beside it; none where there is no such file."""
-    beside = path.with_suffix(".json")
-    if not beside.exists():
+    json_path = path.with_suffix(".json")
+    if not json_path.exists():
         return ()
     try:
-        told = [each["destroy"] for each in load_json(beside)["pairs"]]
-        known = [Program("destroy", each["source"], each["strategy"]) for each in told]
+        pairs = [each["destroy"] for each in load_json(json_path)["pairs"]]
+        known = [Program("destroy", each["source"], each["strategy"]) for each in pairs]
         by_digest = {program.digest: program for program in known}
         return tuple(by_digest[digest] for digest in digests)
     except (KeyError, TypeError, AttributeError):
-        raise InputError(f"{beside} does not have the programs of {path}: move it away") from None
+        raise InputError(
+            f"{json_path} does not have the programs of {path}: move it away"
+        ) from None
 
 
 def complete(fine: Array) -> tuple[list[int], list[int]]:

@@ -4,7 +4,7 @@ Four kinds of answers go back: without a program, with one that the gate refuses
 fails its trial, and with a parent's program again. A trial is one short rollout on the first
 training instance beside the problem's plain program, or a repair's own destroy; it is there for
 this alone and gives no J. Of a program that ran the model reads no word of the program's making
-(`spo_jax.envs.run.rollouts.Failed.told`).
+(`spo_jax.envs.run.rollouts.Failed.redacted_reason`).
 
 The answers to a part of the prompts are mended before the part is played. The calls to the
 generator depend on the run's seed, the round, the role and the part, and on no timing.
@@ -42,7 +42,7 @@ class Wrong:
     """
 
     status: str
-    told: str = ""
+    explanation: str = ""
     program: Program | None = None
 
 
@@ -163,7 +163,7 @@ class Mending:
         assert templates is not None
         prompt, wrong = case.prompt, case.wrong
         message = templates.mending(
-            wrong.told, quoted(wrong), self._interface(prompt), copy=wrong.status == COPY
+            wrong.explanation, quoted(wrong), self._interface(prompt), copy=wrong.status == COPY
         )
         return replace(prompt, turns=(*prompt.turns, (sent_back(case.completion.text), message)))
 
@@ -186,11 +186,11 @@ class Mending:
         status, reason = fault.failure.status, fault.failure.reason
         if status != UNPARSABLE:
             return Wrong(status, f"the program breaks the rules ({reason})", fault.program)
-        told = f"no program could be read in it ({reason})"
+        explanation = f"no program could be read in it ({reason})"
         if _cut(answers[fault.place[0]].completions[fault.place[1]]):
             most = self.parts.config.generator.max_new_tokens
-            told += f"; it was cut off after {most} tokens, so write a shorter one"
-        return Wrong(status, told)
+            explanation += f"; it was cut off after {most} tokens, so write a shorter one"
+        return Wrong(status, explanation)
 
     def _trials(
         self, answers: Mapping[int, Answers], programs: Mapping[Place, Program | None]
@@ -211,8 +211,8 @@ class Mending:
                 continue
             completion = answers[place[0]].completions[place[1]]
             failure = failed(program, end.status, end.reason, completion)
-            told = f"the program fails when it runs ({end.told})"
-            found[place] = (failure, Wrong(end.status.label, told, program))
+            explanation = f"the program fails when it runs ({end.redacted_reason})"
+            found[place] = (failure, Wrong(end.status.label, explanation, program))
         return found
 
     def _pair(self, prompt: Prompt, program: Program) -> Pair | None:
@@ -254,7 +254,7 @@ def _cut(completion: Completion) -> bool:
 
 def quoted(wrong: Wrong) -> str:
     """The line of the program that a reason names, in a sentence; "" where it names none."""
-    found = _LINE.search(wrong.told)
+    found = _LINE.search(wrong.explanation)
     if found is None or wrong.program is None:
         return ""
     lines, number = wrong.program.source.split("\n"), int(found[1])

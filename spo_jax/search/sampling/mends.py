@@ -46,10 +46,10 @@ class Mend:
 
 def is_copy(program: Program, parents: Iterable[Program]) -> bool:
     """Whether a program is one of these, but for names, comments and layout."""
-    own = _likeness(program)
-    return own is not None and any(own == _likeness(parent) for parent in parents)
+    own = _canonical(program)
+    return own is not None and any(own == _canonical(parent) for parent in parents)
 
 
 @lru_cache(1024)
-def _likeness(program: Program) -> tuple[object, ...] | None:
+def _canonical(program: Program) -> tuple[object, ...] | None:
     return canonical(program.source, program.role)

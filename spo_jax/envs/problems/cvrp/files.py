@@ -232,7 +232,7 @@ def _require_no_limit(
 
 def _reference(path: Path, instance: Instance, as_stated: bool) -> tuple[float | None, str]:
     found: list[tuple[float, str]] = []
-    routes, stated, notes = beside(path, instance, check_routes)
+    routes, stated, notes = companion_solution(path, instance, check_routes)
     if routes is not None:
         found.append((routes_cost(instance.dist, routes), f"{path.stem}.sol"))
         if as_stated and stated is not None and float(stated) != found[0][0]:
@@ -248,8 +248,8 @@ def _reference(path: Path, instance: Instance, as_stated: bool) -> tuple[float |
         if isinstance(bks, str):
             notes += [] if found else [bks]
         elif bks[0] % 1 and not (instance.dist % 1).any():
-            said = f"{index.name} says {cost_text(bks[0])}"
-            notes.append(f"{said}, which no sum of whole distances is: --distances exact")
+            recorded = f"{index.name} says {cost_text(bks[0])}"
+            notes.append(f"{recorded}, which no sum of whole distances is: --distances exact")
         else:
             found.append((bks[0], index.name))
         if not isinstance(free, str):
@@ -329,7 +329,7 @@ def load_routes(path: str | Path, instance: Instance, check: Check) -> tuple[Rou
     return routes, stated
 
 
-def beside(
+def companion_solution(
     path: Path, instance: Instance, check: Check
 ) -> tuple[Routes | None, str | None, list[str]]:
     """The routes of the .sol beside an instance's file, if it is one, the cost that it states, and

@@ -184,9 +184,11 @@ class _Layout:
         stands = self._edge[at - 1] + self._edge[at]
         gain = stands[:, None] + stands - takes - takes.T
         # The edge between neighbours is turned, but was taken out twice and put in as two zeros.
-        beside = np.flatnonzero(np.diff(at) == 1)
-        gain[beside, beside + 1] -= self._edge[at[beside]] + dist[at[beside] + 1, at[beside]]
-        gain[beside + 1, beside] = -np.inf  # the same move
+        adjacent = np.flatnonzero(np.diff(at) == 1)
+        gain[adjacent, adjacent + 1] -= (
+            self._edge[at[adjacent]] + dist[at[adjacent] + 1, at[adjacent]]
+        )
+        gain[adjacent + 1, adjacent] = -np.inf  # the same move
         more = self._demand - self._demand[:, None]  # load that the route of the first gets
         fits = more <= self._room[self._home][:, None]
         gain[~((fits & fits.T) | (self._home[:, None] == self._home))] = -np.inf

@@ -93,8 +93,9 @@ def whole(demands: Sequence[Fraction], capacity: Fraction) -> tuple[np.ndarray, 
             remarks.append(f"demands and the capacity are cut to {decimals} decimals")
             break
     if scale != 1:
-        said = f"demands and the capacity are multiplied by {scale}, which makes them whole numbers"
-        remarks.append(said)
+        remarks.append(
+            f"demands and the capacity are multiplied by {scale}, which makes them whole numbers"
+        )
     scaled = np.array([math.floor(each * scale) for each in demands], np.int64)
     return scaled, math.floor(capacity * scale), remarks
 

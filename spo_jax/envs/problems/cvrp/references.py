@@ -43,8 +43,8 @@ def best_of(
     runs = [solve(instance, seed, iterations) for seed in range(seeds)]
     best = min(runs, key=lambda routes: routes_cost(instance.dist, routes))
     each = f"best of {seeds} seeds, {iterations} iterations each"
-    said = each if seeds > 1 else f"{iterations} iterations"
-    return best, f"PyVRP {version('pyvrp')}, {said}", False
+    detail = each if seeds > 1 else f"{iterations} iterations"
+    return best, f"PyVRP {version('pyvrp')}, {detail}", False
 
 
 def pyvrp(
@@ -123,7 +123,7 @@ def solved(
     import pyvrp as library
     from pyvrp.stop import MaxIterations
 
-    class Told(library.IteratedLocalSearchCallbacks):
+    class ReportBest(library.IteratedLocalSearchCallbacks):
         """Reports the best solutions as they are found."""
 
         def on_start(self, algorithm: Any) -> None:
@@ -133,7 +133,7 @@ def solved(
             if report is not None and best.is_feasible():
                 report(_routes(best))
 
-    params = library.SolveParams(ils=library.IteratedLocalSearchParams(callbacks=Told()))
+    params = library.SolveParams(ils=library.IteratedLocalSearchParams(callbacks=ReportBest()))
     stop: Any = MaxIterations(100 * instance.size if iterations is None else iterations)
     if seconds is not None:
         end = began + seconds  # PyVRP's own limit would not count its first solution

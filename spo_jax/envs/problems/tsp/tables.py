@@ -145,8 +145,8 @@ def _names_matrix(found: Sheet, complete: bool) -> bool:
     if len(body) != len(first) or any(words[k] not in _ZERO for k, words in enumerate(body)):
         return False
     if complete and not all(word.lower() in _MEANING for word in first):
-        said = "it is unclear whether this row names columns of places or nodes of a matrix"
-        found.fail(f"{said}: begin the rows of a matrix with names, too", top)
+        message = "it is unclear whether this row names columns of places or nodes of a matrix"
+        found.fail(f"{message}: begin the rows of a matrix with names, too", top)
     return not complete
 
 
@@ -180,8 +180,8 @@ def _places(found: Sheet, header: list[str]) -> Table:
     if geographic:
         for line, (lon, lat) in zip(lines, coords.tolist(), strict=True):
             if not (-90 <= lat <= 90 and -180 <= lon <= 180):
-                said = f"lat {lat:g}, lon {lon:g} is no place on earth: lat is from -90 to 90"
-                found.fail(f"{said}, lon from -180 to 180", line)
+                message = f"lat {lat:g}, lon {lon:g} is no place on earth: lat is from -90 to 90"
+                found.fail(f"{message}, lon from -180 to 180", line)
     words_of = {name: [words[k] for _, words in body] for name, k in place.items()}
     if _totals(body[-1][1], coords, words_of.get("demand", [])):
         found.fail("this looks like a row of totals, and not a place: remove it", lines[-1])
@@ -259,13 +259,13 @@ def _named(found: Sheet, rows: list[Cells]) -> tuple[list[str] | None, list[Cell
             body = [(line, cells[1:]) for line, cells in below]
             empty = all(not cells[k] for k, (_, cells) in enumerate(body))
             if empty and not first[0] and all(map(_WHOLE.fullmatch, first[1:])):
-                said = "it is unclear whether the numbers of this row are names or distances"
-                found.fail(f"{said}: write 0 on the diagonal", top)
+                message = "it is unclear whether the numbers of this row are names or distances"
+                found.fail(f"{message}: write 0 on the diagonal", top)
             return first[1:], body, 1
         if all(words[1:]) and first[1:] != left[1:]:
             k = next(k for k in range(1, len(first)) if first[k] != left[k])
-            said = f"the row is of {shown(left[k])}, the column of {shown(first[k])}"
-            found.fail(f"{said}: a matrix has its nodes in one order", below[k - 1][0])
+            message = f"the row is of {shown(left[k])}, the column of {shown(first[k])}"
+            found.fail(f"{message}: a matrix has its nodes in one order", below[k - 1][0])
     if all(words) and not all(map(is_gap, first)):
         return first, below, 0
     # Names in the first column alone, or numbers that pandas gave to rows or columns.

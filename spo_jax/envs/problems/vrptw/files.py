@@ -103,7 +103,7 @@ def read(path: str | Path, reading: Reading = AS_STATED) -> Instance:
         extra={name: row.copy() for name, row in zip(TIMES, times.T, strict=True)},
         file=file,
     )
-    routes, cost, notes = cvrplib.beside(parts.path, instance, check_routes)
+    routes, cost, notes = cvrplib.companion_solution(parts.path, instance, check_routes)
     known = []
     if routes is not None:
         length = cvrplib.routes_cost(instance.dist, routes)
@@ -200,14 +200,14 @@ def _customers(parts: _Solomon, limit: Fraction) -> tuple[np.ndarray, list[Fract
         if min(times) < 0:
             parts.fail("ready time, due date and service time must not be negative", line)
         if times[1] < times[0]:
-            said = f"{written(times[1])} is before the ready time {written(times[0])}"
-            parts.fail(f"the due date {said}", line)
+            detail = f"{written(times[1])} is before the ready time {written(times[0])}"
+            parts.fail(f"the due date {detail}", line)
         if k == 0:
             remarks = depots_own(demand)
             demand = Fraction(0)
             if times[2] != 0:
-                said = written(times[2])
-                parts.fail(f"the depot's service time must be 0, not {said}", line)
+                service = written(times[2])
+                parts.fail(f"the depot's service time must be 0, not {service}", line)
         else:
             require_demand(demand, limit, f"customer {k}", line, "the capacity", parts.fail)
         demands.append(demand)

@@ -13,7 +13,7 @@ import numpy as np
 import spo_jax
 from spo_jax.envs.run.sandbox.confine import REQUIRED
 
-# What a result depends on, and how a difference is told.
+# What a result depends on, and how a difference is described.
 WHAT = {
     "spo_jax": "spo-jax {}",
     "code": "other code of spo-jax (digest {})",

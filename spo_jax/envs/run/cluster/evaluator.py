@@ -27,7 +27,7 @@ REFRESH = 2.0  # seconds between looks at which nodes there are
 HANG = STUCK + 15.0  # seconds after which a node that owes an answer is lost
 START = 120.0  # seconds in which a node must be ready when an evaluation begins
 MOMENT = 0.05  # seconds for which results are checked before nodes are looked at again
-SLOW = 15.0  # seconds after which it is told that a node is not ready
+SLOW = 15.0  # seconds after which it is reported that a node is not ready
 NOBODY = 600.0  # seconds to wait for a node where all are lost
 
 
@@ -50,16 +50,16 @@ class ClusterEvaluator(JobEvaluator):
         self._looked = 0.0
         self._unsettled: deque[tuple[Work, Ended]] = deque()
         self._say: Callable[[str], None] | None = None
-        self._unsaid: list[str] = []
+        self._pending_messages: list[str] = []
 
     # --- what it tells ----------------------------------------------------------------------------
 
     def listen(self, say: Callable[[str], None] | None) -> None:
-        """Tell `say`, a line at a time, what becomes of nodes; what was not told yet at once."""
+        """Report to `say`, a line at a time, what becomes of nodes; pending lines at once."""
         self._say = say
         if say is not None:
-            unsaid, self._unsaid = self._unsaid, []
-            for line in unsaid:
+            pending, self._pending_messages = self._pending_messages, []
+            for line in pending:
                 say(line)
 
     def shares(self) -> str:
@@ -76,7 +76,7 @@ class ClusterEvaluator(JobEvaluator):
         return common_layers(self._nodes.values())
 
     def _tell(self, line: str) -> None:
-        (self._unsaid.append if self._say is None else self._say)(line)
+        (self._pending_messages.append if self._say is None else self._say)(line)
 
     # --- its life ---------------------------------------------------------------------------------
 
@@ -129,8 +129,8 @@ class ClusterEvaluator(JobEvaluator):
 
     def _reasons(self) -> str:
         nodes = self._nodes.values()
-        told = [f"{node.name}: {node.why or node.state.value}" for node in nodes]
-        return "; ".join(told) or "the cluster has none"
+        reasons = [f"{node.name}: {node.why or node.state.value}" for node in nodes]
+        return "; ".join(reasons) or "the cluster has none"
 
     # --- doing jobs -------------------------------------------------------------------------------
 
@@ -257,8 +257,10 @@ class ClusterEvaluator(JobEvaluator):
             if node.id not in alive and node.state in (State.STARTING, State.READY):
                 node.losses = RESTARTS
                 self._lose(node, "it has left the cluster", schedule)
-            elif node.state is State.STARTING and not node.told and now - node.since > SLOW:
-                node.told = True
+            elif (
+                node.state is State.STARTING and not node.reported_slow and now - node.since > SLOW
+            ):
+                node.reported_slow = True
                 self._tell(
                     f"Node {node.name} is not ready yet: it starts, or something else uses its CPUs"
                 )

@@ -77,7 +77,7 @@ class Host:
             self._thread = threading.Thread(target=self._work, daemon=True)
             self._thread.start()
         except Exception as error:
-            known["wrong"] = _said(error)
+            known["wrong"] = _error_text(error)
         return json.dumps(known).encode()
 
     def hold(self, digests: Sequence[str], instances: Sequence[Any]) -> bytes:
@@ -92,7 +92,7 @@ class Host:
             if any(digest not in store.places for digest in digests):  # it made room for the fresh
                 store.hold([self._fetch(each) for each in instances])
         except Exception as error:
-            return BAD + _said(error).encode()
+            return BAD + _error_text(error).encode()
         return GOOD
 
     def turn(self, jobs: Sequence[tuple[int, Job]]) -> bytes:
@@ -149,7 +149,7 @@ class Host:
                     os.read(self._wake, 1 << 12)
         except BaseException as error:
             with self._changed:
-                self._wrong = _said(error)
+                self._wrong = _error_text(error)
                 self._changed.notify_all()
 
     def _note(self, found: Sequence[tuple[tuple[int, float], Ended]]) -> None:
@@ -161,5 +161,5 @@ class Host:
                 self._changed.notify_all()
 
 
-def _said(error: BaseException) -> str:
+def _error_text(error: BaseException) -> str:
     return f"{type(error).__name__}: {error}"[:1000]

@@ -11,7 +11,7 @@ from spo_jax.envs.run.cluster.encoding import Malformed
 from spo_jax.envs.run.cluster.fleet import Call, Machine
 
 RESTARTS = 3  # of a node's host that was lost while the node is alive
-MOST_NAMED = 4  # nodes whose shares are told one by one
+MOST_NAMED = 4  # nodes whose shares are listed one by one
 
 
 class State(enum.Enum):
@@ -66,7 +66,7 @@ class Node:
     call: Call = None
     method: str = ""
     since: float = 0.0
-    told: bool = False
+    reported_slow: bool = False
     held: int = 0
     losses: int = 0
     jobs: int = 0

@@ -73,9 +73,9 @@ class RayFleet:
                         **own,
                     )
             except (ConnectionError, RuntimeError, ValueError) as error:
-                said = str(error).strip().splitlines() or [type(error).__name__]
+                lines = str(error).strip().splitlines() or [type(error).__name__]
                 raise InputError(
-                    f"there is no Ray cluster to join at {self._address} ({said[0]:.200}): start "
+                    f"there is no Ray cluster to join at {self._address} ({lines[0]:.200}): start "
                     "one with ray start --head, and name it with --ray-address HOST:PORT"
                 ) from error
         self._head = ray.get_runtime_context().gcs_address
@@ -134,8 +134,8 @@ class RayFleet:
             found: Any = self._ray.get(call)
             return found  # bytes, which `encoding` checks
         except self._ray.exceptions.RayError as error:
-            said = str(error).strip().splitlines() or [type(error).__name__]
-            raise HostLost(f"{said[0]:.300}") from None
+            lines = str(error).strip().splitlines() or [type(error).__name__]
+            raise HostLost(f"{lines[0]:.300}") from None
 
     def drop(self, node: str) -> None:
         host = self._hosts.pop(node, None)

@@ -280,7 +280,7 @@ class Templates:
         return self._reflection(problem, "long-reflection", text)
 
     def aligned_thought(self, problem: str, program: Program) -> Prompt:
-        """The prompt of MCTS-AHD that has a program's strategy said anew, from its code.
+        """The prompt of MCTS-AHD that has a program's strategy rewritten, from its code.
 
         Its answer is prose.
         """

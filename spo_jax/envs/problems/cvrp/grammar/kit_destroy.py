@@ -116,17 +116,17 @@ def _center(choices: Choices, routes: str) -> tuple[list[str], str]:
             f"a center that moves {value} customers along the routes with every step without"
             " improvement"
         )
-    draws, said = value, f"the one of {value} random customers whose removal saves most"
+    draws, phrase = value, f"the one of {value} random customers whose removal saves most"
     lines.append(f"saved = [each for route in lns.savings(dist, {routes}) for each in route]")
     if kind == "late":
         lines.append(f"draws = 1 if {STATE} < {value} else 4")
         draws = "draws"
-        said = (
+        phrase = (
             f"a random customer, or after {value} steps without improvement the one of 4 whose"
             " removal saves most"
         )
     lines.append(f"spots = rng.choices(range(len(left)), k={draws})")
-    return [*lines, "center = left[max(spots, key=lambda i: saved[i])]"], said
+    return [*lines, "center = left[max(spots, key=lambda i: saved[i])]"], phrase
 
 
 _SLOTS = (

@@ -64,7 +64,7 @@ def try_lines(choices: Choices) -> tuple[list[str], str]:
     """(lines that set `tries`, phrase)."""
     rule, rate = choices["tries_rule"], choices.get("tries_rate")
     high, low = str(choices["tries_high"]), str(choices.get("tries_low", "1"))
-    most, least = _spoken(high), _spoken(low)
+    most, least = _describe(high), _describe(low)
     size = "len(removed_customers)"
     lines = [] if rule == "fixed" else [f"low, high = {low}, {high}"]
     if rule == "fixed":
@@ -89,6 +89,6 @@ def try_lines(choices: Choices) -> tuple[list[str], str]:
     return ["n = len(dist) - 1", *lines], phrase
 
 
-def _spoken(text: str) -> str:
+def _describe(text: str) -> str:
     text = text.replace("len(removed_customers)", "removed")
     return text.replace(" // ", "/").replace(" * ", " ")

@@ -103,10 +103,10 @@ def _or_opt_move(dist, demands, room, routes, a, length, near):
             need = sum(demands[node] for node in stretch)
             old = way(dist, step, p, a) + way(dist, step, e, q)
             saved = old - way(dist, step, p, q)
-            for beside in close:
-                if dist[beside[0]][a] >= saved and dist[a][beside[1]] >= saved:
+            for pair in close:
+                if dist[pair[0]][a] >= saved and dist[a][pair[1]] >= saved:
                     break
-                for side, c in zip((1, -1), beside, strict=True):  # the place is after or before c
+                for side, c in zip((1, -1), pair, strict=True):  # the place is after or before c
                     if way(dist, side, c, a) >= saved or c in stretch or not _serves(routes, c):
                         continue
                     s, j = _place(routes, c)

@@ -93,17 +93,17 @@ def _center(choices: Choices, tour: str) -> tuple[list[str], str]:
         return [f"center = {tour}[({shift}) % len({tour})]"], (
             f"a center that moves {value} places along the tour with every step without improvement"
         )
-    draws, said = value, f"the one of {value} random nodes whose removal saves most"
+    draws, phrase = value, f"the one of {value} random nodes whose removal saves most"
     lines = [f"saved = lns.savings(dist, {tour})"]
     if kind == "late":
         lines.append(f"draws = 1 if {STATE} < {value} else 4")
         draws = "draws"
-        said = (
+        phrase = (
             f"a random node, or after {value} steps without improvement the one of 4 whose removal"
             " saves most"
         )
     lines.append(f"spots = rng.choices(range(len({tour})), k={draws})")
-    return [*lines, f"center = {tour}[max(spots, key=lambda i: saved[i])]"], said
+    return [*lines, f"center = {tour}[max(spots, key=lambda i: saved[i])]"], phrase
 
 
 _SLOTS = (
