@@ -46,7 +46,7 @@ from spo_jax.generator import Generator
 from spo_jax.program import ROLES, Pair, Program, Prompt, Role, parse_answer
 from spo_jax.program.grammar.base import INITIALIZATION
 from spo_jax.rl.checkpoint import Checkpoints
-from spo_jax.runs.manifest import CHECKPOINTS
+from spo_jax.runs.folders import CHECKPOINTS
 from spo_jax.runs.run import Run, load_run
 from spo_jax.search.lab.dataset import load_data
 from spo_jax.search.lab.tables import complete
@@ -227,7 +227,7 @@ def probed(run: Run, number: int, frozen: Frozen, args: argparse.Namespace) -> l
         shown=shown_with(config.generator.state), unsafe=terms.unsafe_sandbox,
     ) as evaluator:  # fmt: skip
         destroys = written(generator, [prompt("destroy", None)], args.programs, seed, evaluator)
-        pairs = [destroy and Pair(destroy, repair)
+        pairs = [Pair(destroy, repair) if destroy else None
                  for destroy in destroys for repair in frozen.repairs]  # fmt: skip
         scores = played(run, pairs, instances, evaluator)
         found = [
@@ -237,7 +237,7 @@ def probed(run: Run, number: int, frozen: Frozen, args: argparse.Namespace) -> l
         each = -(-args.programs // len(frozen.destroys))
         asked = [prompt("repair", destroy) for destroy in frozen.destroys]
         repairs = written(generator, asked, each, seed, evaluator)
-        answers = [repair and Pair(frozen.destroys[i // each], repair)
+        answers = [Pair(frozen.destroys[i // each], repair) if repair else None
                    for i, repair in enumerate(repairs)]  # fmt: skip
         scores = played(run, answers, instances, evaluator)
         found.append(Probe("repair", tuple(repairs), scores[:, None]))
@@ -250,7 +250,10 @@ def kept(probes: Sequence[Probe], asked: dict[str, Any]) -> str:
         {
             "role": each.role,
             "programs": [p and {"strategy": p.strategy, "source": p.source} for p in each.programs],
-            "scores": np.where(np.isfinite(each.scores), each.scores, None).tolist(),
+            "scores": [
+                [[x if math.isfinite(x) else None for x in row] for row in table]
+                for table in each.scores.tolist()
+            ],
         }
         for each in probes
     ]

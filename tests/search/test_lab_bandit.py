@@ -16,8 +16,6 @@ from spo_jax.search.credit.arrays import Reference, of_arrays
 from spo_jax.search.lab import bandit
 from spo_jax.search.lab.bandit import (
     ADVANTAGES,
-    Policy,
-    Sampled,
     Training,
     bilevel_gradient,
     draw,
@@ -26,6 +24,7 @@ from spo_jax.search.lab.bandit import (
     train,
     worth,
 )
+from spo_jax.search.lab.policies import Policy, Sampled
 from spo_jax.search.lab.schemes import Scheme
 from spo_jax.search.lab.worlds import Worlds, WorldSpec, make_worlds
 

@@ -9,7 +9,8 @@ import pytest
 
 from spo_jax.rl.grpo import GrpoConfig
 from spo_jax.search.lab import bandit
-from spo_jax.search.lab.bandit import History, Sampled, Training, train
+from spo_jax.search.lab.bandit import Training, train
+from spo_jax.search.lab.policies import History, Sampled
 from spo_jax.search.lab.schemes import Scheme
 from spo_jax.search.lab.worlds import WorldSpec, make_worlds
 

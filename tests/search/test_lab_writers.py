@@ -11,15 +11,13 @@ from spo_jax.errors import InputError
 from spo_jax.rl.grpo import GrpoConfig, advantages
 from spo_jax.search.lab.bandit import (
     ADVANTAGES,
-    WRITERS,
-    Policy,
-    Sampled,
     Training,
     advantages_of,
     bilevel_gradient,
     gradients,
     train,
 )
+from spo_jax.search.lab.policies import WRITERS, Policy, Sampled
 from spo_jax.search.lab.schemes import Scheme
 from spo_jax.search.lab.worlds import WorldSpec, bits, make_worlds
 

@@ -43,8 +43,9 @@ from spo_jax.envs.textfiles import write_atomically
 from spo_jax.errors import InputError, SpoError
 from spo_jax.rl.backend import keep_compiled
 from spo_jax.search.lab import studies, study
-from spo_jax.search.lab.bandit import COPIES, WRITERS
+from spo_jax.search.lab.bandit import COPIES
 from spo_jax.search.lab.measured import Trials, made_of, replayed
+from spo_jax.search.lab.policies import WRITERS
 from spo_jax.search.lab.schemes import Scheme
 from spo_jax.search.lab.show import csv_text, draw_map, tables
 from spo_jax.search.lab.survival import Rule
