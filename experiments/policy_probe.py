@@ -12,10 +12,12 @@ destroys gets N / M answers, and a repair is worth J with the destroy that it an
 that fails, or a destroy that fails with all repairs, is worth 0 in "worth", as the first solution
 is, and is left out of "valid ones".
 
-Frozen programs are those of a data set of payoffs without failures, by their mean J there and at
-even distances. Programs that a policy writes twice count twice and run once. Everything else is as
-the run evaluates. "reliability" is the Spearman-Brown corrected correlation of the two ways, over
-the different valid programs.
+Frozen programs are those of a data set of payoffs without failures, ranked by their mean J there,
+at even distances; without calls of the kit where the run has none, because a good response with the
+kit makes all leaders alike. Programs that a policy writes twice count twice and run once.
+Everything else is as the run evaluates. Standard errors are those of programs as draws for prompts
+that are given. "reliability" is the Spearman-Brown corrected correlation of the two ways, over
+the different valid programs of a prompt.
 
 Writes into OUT: NAME-ROUND.json, programs and scores, which is not made again; probe.csv, probe.md.
 """
@@ -23,6 +25,7 @@ Writes into OUT: NAME-ROUND.json, programs and scores, which is not made again; 
 import argparse
 import json
 import math
+import re
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -56,7 +59,7 @@ from spo_jax.search.writing.prompts import Templates
 from spo_jax.seeding import derive
 
 DATA = Path(__file__).parent / "data" / "payoff"
-ASKED = ("programs", "partners", "instances", "seed", "table")
+ASKED = ("programs", "partners", "instances", "seed")
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,12 +67,14 @@ class Probe:
     """What a policy wrote for a role: programs, None for answers that are none that may run.
 
     scores: [N, M, E] J with M frozen partners on E evaluations, or with the one that a repair
-    answers, [N, 1, E]; NaN where an evaluation failed, and everywhere without a program.
+    answers, [N, 1, E]; NaN where an evaluation failed, and everywhere without a program. each:
+    answers to a prompt; those to the same one follow each other.
     """
 
     role: Role
     programs: tuple[Program | None, ...]
     scores: np.ndarray
+    each: int
 
     def ways(self) -> np.ndarray:
         """[N, 2] the value of each program: its best partner on half of the evaluations, scored on
@@ -91,29 +96,41 @@ class Probe:
         valid = np.isfinite(value)
         worth = np.where(valid, value, 0.0)
         first = {each.digest: i for i, each in reversed(list(enumerate(self.programs))) if each}
-        different = ways[[i for i in first.values() if valid[i]]]
+        different = [i for i in first.values() if valid[i]]
+        within = [ways[i] - _level(ways, valid, i // self.each, self.each) for i in different]
         return {
             "answers": len(value),
             "different": len(first),
             "failed": 1 - valid.mean(),
             "worth": worth.mean(),
-            "worth_error": _error(worth),
+            "worth_error": error_of_mean(worth, self.each),
             "valid_ones": value[valid].mean() if valid.any() else math.nan,
-            "valid_error": _error(value[valid]),
-            "reliability": reliability(different),
+            "reliability": reliability(np.array(within).reshape(-1, 2)),
         }
 
 
-def _error(values: np.ndarray) -> float:
-    return float(values.std(ddof=1) / math.sqrt(len(values))) if len(values) > 1 else math.nan
+def error_of_mean(values: np.ndarray, each: int) -> float:
+    """The standard error of a mean [N] over prompts with `each` answers; NaN for a single one."""
+    if each < 2:
+        return math.nan
+    own = values.reshape(-1, each)
+    return float(math.sqrt(own.var(axis=1, ddof=1).mean() / len(values)))
+
+
+def _level(ways: np.ndarray, valid: np.ndarray, prompt: int, each: int) -> np.ndarray:
+    """[2] the means of the valid answers to a prompt."""
+    own = slice(prompt * each, (prompt + 1) * each)
+    return np.asarray(ways[own][valid[own]].mean(axis=0))
 
 
 def reliability(ways: np.ndarray) -> float:
-    """Of the mean of two measurements [N, 2]: Spearman-Brown; NaN for fewer than three."""
+    """Of the mean of two measurements [N, 2]: Spearman-Brown; 0 where they do not agree at all, NaN
+    for fewer than three.
+    """
     if len(ways) < 3 or not ways.std(axis=0).all():
         return math.nan
-    r = float(np.corrcoef(ways.T)[0, 1])
-    return 2 * r / (1 + r) if r > -1 else math.nan
+    r = max(0.0, float(np.corrcoef(ways.T)[0, 1]))
+    return 2 * r / (1 + r)
 
 
 @dataclass(frozen=True)
@@ -124,24 +141,33 @@ class Frozen:
     repairs: tuple[Program, ...]
 
 
-def frozen_of(path: Path, count: int) -> Frozen:
-    """`count` programs of each role of a data set. Raises InputError where fewer never fail."""
+def frozen_of(path: Path, count: int, kit: bool) -> Frozen:
+    """`count` programs of each role of a data set. kit: whether they may call it. Raises InputError
+    where fewer never fail.
+    """
     data = load_data(path)
-    rows, columns = complete(~data.failed)
-    scores = np.asarray(data.scores[..., -1], float).mean(axis=(2, 3))[np.ix_(rows, columns)]
+    sides = data.destroys, data.repairs
+    allowed = [
+        [i for i, each in enumerate(side) if kit or not uses_kit(each.program)] for side in sides
+    ]
+    left = complete(~data.failed[np.ix_(*allowed)])
+    places = [[own[i] for i in some] for own, some in zip(allowed, left, strict=True)]
+    scores = np.asarray(data.scores[..., -1], float).mean(axis=(2, 3))[np.ix_(*places)]
     if min(scores.shape) < count:
+        without = "" if kit else " and without the kit"
         raise InputError(f"{path} has {scores.shape[0]} destroys and {scores.shape[1]} repairs "
-                         f"without failures, and --partners is {count}")  # fmt: skip
-
-    def spread(members: Sequence[Any], places: Sequence[int], means: np.ndarray) -> Any:
-        order = np.argsort(-means, kind="stable")
+                         f"without failures{without}, and --partners is {count}")  # fmt: skip
+    found = []
+    for side, own, axis in zip(sides, places, (1, 0), strict=True):
+        order = np.argsort(-scores.mean(axis=axis), kind="stable")
         even = np.round(np.linspace(0, len(order) - 1, count)).astype(int)
-        return tuple(members[places[order[i]]].program for i in even)
+        found.append(tuple(side[own[order[i]]].program for i in even))
+    return Frozen(*found)
 
-    return Frozen(
-        spread(data.destroys, rows, scores.mean(axis=1)),
-        spread(data.repairs, columns, scores.mean(axis=0)),
-    )
+
+def uses_kit(program: Program) -> bool:
+    """Whether the kit is named in a program's text."""
+    return "lns" in re.findall(r"\w+", program.source)
 
 
 def policy_at(run: Run, number: int) -> Generator:
@@ -232,7 +258,7 @@ def probed(run: Run, number: int, frozen: Frozen, args: argparse.Namespace) -> l
         scores = played(run, pairs, instances, evaluator)
         found = [
             Probe("destroy", tuple(destroys),
-                  scores.reshape(len(destroys), len(frozen.repairs), -1)),
+                  scores.reshape(len(destroys), len(frozen.repairs), -1), len(destroys)),
         ]  # fmt: skip
         each = -(-args.programs // len(frozen.destroys))
         asked = [prompt("repair", destroy) for destroy in frozen.destroys]
@@ -240,7 +266,7 @@ def probed(run: Run, number: int, frozen: Frozen, args: argparse.Namespace) -> l
         answers = [Pair(frozen.destroys[i // each], repair) if repair else None
                    for i, repair in enumerate(repairs)]  # fmt: skip
         scores = played(run, answers, instances, evaluator)
-        found.append(Probe("repair", tuple(repairs), scores[:, None]))
+        found.append(Probe("repair", tuple(repairs), scores[:, None], each))
     return found
 
 
@@ -250,6 +276,7 @@ def kept(probes: Sequence[Probe], asked: dict[str, Any]) -> str:
         {
             "role": each.role,
             "programs": [p and {"strategy": p.strategy, "source": p.source} for p in each.programs],
+            "each": each.each,
             "scores": [
                 [[x if math.isfinite(x) else None for x in row] for row in table]
                 for table in each.scores.tolist()
@@ -271,6 +298,7 @@ def read(path: Path, asked: dict[str, Any]) -> list[Probe]:
             tuple(p and Program(each["role"], p["source"], p["strategy"])
                   for p in each["programs"]),
             np.array(each["scores"], float),
+            each["each"],
         )
         for each in known["roles"]
     ]  # fmt: skip
@@ -284,13 +312,18 @@ def run(args: argparse.Namespace) -> None:
     if len(problems) > 1:
         raise InputError(f"the runs are of {' and '.join(sorted(problems))}: one problem at a time")
     table = Path(args.table) if args.table else DATA / f"{problems.pop()}-rounds-v1.npz"
-    frozen = frozen_of(table, args.partners)
+    kits = {each.config.generator.kit != "none" for each in runs}
+    frozen = frozen_of(table, args.partners, all(kits))
     out = Path(args.out)
     rows = []
     for found in runs:
         for number in args.rounds if args.rounds is not None else (0, found.rounds):
             where = out / f"{found.path.name}-{number}.json"
-            asked = {**{name: getattr(args, name) for name in ASKED}, "table": table.name}
+            asked = {
+                **{name: getattr(args, name) for name in ASKED},
+                "table": table.name,
+                "kit": all(kits),
+            }
             if where.exists():
                 probes = read(where, asked)
             else:
@@ -318,7 +351,7 @@ def shown(frame: pd.DataFrame) -> str:
             rows.append([
                 str(each.run), str(each["round"]), role, str(each.answers), str(each.different),
                 f"{each.failed:.0%}", f"{each.worth:.4f} ± {each.worth_error:.4f}",
-                f"{each.valid_ones:.4f} ± {each.valid_error:.4f}", f"{each.reliability:.2f}",
+                f"{each.valid_ones:.4f}", f"{each.reliability:.2f}",
             ])  # fmt: skip
     return markdown(heads, rows) + "\n"
 
@@ -330,7 +363,7 @@ def main() -> int:
         "--rounds", nargs="+", type=int, metavar="N", help="default: 0 and the last"
     )
     parser.add_argument("--programs", type=int, default=30, metavar="N", help="of each role")
-    parser.add_argument("--partners", type=int, default=16, metavar="M", help="frozen programs")
+    parser.add_argument("--partners", type=int, default=12, metavar="M", help="frozen programs")
     parser.add_argument("--instances", type=int, default=8, metavar="N", help="of each size")
     parser.add_argument("--table", metavar="FILE.npz", help="of the frozen programs")
     parser.add_argument("--seed", type=int, default=0)

@@ -229,7 +229,7 @@ def test_a_table_without_leaders_is_refused(tmp_path, capsys):
     assert "no difference between leaders" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize(("flags", "told"), [
+@pytest.mark.parametrize(("flags", "message"), [
     (["--schemes", "nosuch"], "unknown credit 'nosuch'"),
     (["--schemes", ""], "--schemes needs names"),
     (["--schemes", "max,max"], "each scheme once"),
@@ -252,8 +252,8 @@ def test_a_table_without_leaders_is_refused(tmp_path, capsys):
     (["--replayed-rounds", "-2"], "at least 1, not -2"),
     (["--survivors", "ranked"], "are of rounds replayed from a --table"),
 ])  # fmt: skip
-def test_what_it_refuses(capsys, tmp_path, flags, told):
+def test_what_it_refuses(capsys, tmp_path, flags, message):
     assert run(*flags, "--out", str(tmp_path)) == 2
     error = capsys.readouterr().err
-    assert told in error
+    assert message in error
     assert "Traceback" not in error

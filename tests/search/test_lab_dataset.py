@@ -77,14 +77,14 @@ def test_a_file_gives_back_what_it_was_given_and_the_same_bytes(data, tmp_path):
     assert found.failed.sum() == 6 + 7 - 1 + 1
 
 
-@pytest.mark.parametrize(("change", "told"), [
+@pytest.mark.parametrize(("change", "message"), [
     ({"seconds": np.zeros((1, 2))}, r"seconds of a data set is \[D, R, I, S\]"),
     ({"status": np.zeros((*SIDES, 5, 2), np.int8)}, "exactly where none failed"),
     ({"reason": np.full((*SIDES, 5, 2), 9)}, "an index of its reasons"),
     ({"destroys": ()}, "of a data set is"),
 ])  # fmt: skip
-def test_what_is_no_data_set(data, change, told):
-    with pytest.raises(InputError, match=told):
+def test_what_is_no_data_set(data, change, message):
+    with pytest.raises(InputError, match=message):
         replace(data, **change)
 
 
@@ -94,12 +94,12 @@ def test_files_that_it_refuses(data, tmp_path):
     with np.load(where) as known:
         arrays = {name: known[name] for name in known.files}
     about = json.loads(str(arrays["about"]))
-    for change, told in (
+    for change, message in (
         ({"version": VERSION + 1}, f"of version {VERSION + 1}, and this package reads"),
         ({"destroys": [{}]}, "is no data set"), ({"instances": 3}, "is no data set"),
     ):  # fmt: skip
         np.savez(where, **(arrays | {"about": np.array(json.dumps(about | change))}))
-        with pytest.raises(InputError, match=told):
+        with pytest.raises(InputError, match=message):
             load_data(where)
         with pytest.raises(InputError, match="is no payoff table"):
             load_table(where)
@@ -199,9 +199,9 @@ def test_what_is_told_of_a_table_with_failures(table):
     rows, columns = table.whole.utility.shape
     assert f"| mine | 7 x 6 | 50 | 31.0% | {rows} x {columns} |" in text
     schemes = [Scheme("stackelberg"), Scheme("shared")]
-    told = replayed("mine", table, schemes, (3,), 20, 0)
-    assert "nan" not in told
-    assert "| stackelberg | " in told
+    text = replayed("mine", table, schemes, (3,), 20, 0)
+    assert "nan" not in text
+    assert "| stackelberg | " in text
 
 
 def test_a_table_without_failures_is_its_own_whole():

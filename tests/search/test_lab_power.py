@@ -76,25 +76,25 @@ def test_an_effect_far_above_its_deviation_takes_two_seeds():
     assert seeds_needed(1e-3, 5e-324) == 2
 
 
-def test_studies_that_ship_have_the_effects_that_they_told(capsys):
+def test_studies_that_ship_have_the_effects_that_they_report(capsys):
     code, out = run(capsys, "--effect", 0.001)
     assert code == 0
-    told = {}
+    rows = {}
     for path in sorted(SHIPPED.glob("learning-*-tests.csv")):
         with path.open() as file:
             for row in csv.DictReader(file):
                 if row["measure"] == "best":
-                    told[path.stem.removesuffix("-tests"), row["arm"]] = row
+                    rows[path.stem.removesuffix("-tests"), row["arm"]] = row
     lines = [line.strip("| ").split(" | ") for line in out.out.splitlines() if "learning" in line]
-    assert len(lines) == len(told) > 20
+    assert len(lines) == len(rows) > 20
     for study, arm, seeds, difference, _, least, _ in lines:
-        row = told[study, arm]
+        row = rows[study, arm]
         assert seeds == row["seeds"]
         assert float(difference) == pytest.approx(float(row["difference"]), abs=1e-5)
         assert float(least) == pytest.approx(float(row["detectable"]), abs=1e-5)
 
 
-@pytest.mark.parametrize(("flags", "told"), [
+@pytest.mark.parametrize(("flags", "message"), [
     (["--effect", "0"], "--effect is 0"),
     (["--effect", "nan"], "--effect is nan"),
     (["--effect", "-1"], "--effect is -1"),
@@ -105,14 +105,14 @@ def test_studies_that_ship_have_the_effects_that_they_told(capsys):
     (["--effect", "1", "--study", "nosuch.csv"], "--study nosuch.csv cannot be read"),
     (["--effect", "1", "--study", "{}", "--measure", "seed"], "has no measure 'seed'"),
 ])  # fmt: skip
-def test_what_it_refuses(study, capsys, flags, told):
+def test_what_it_refuses(study, capsys, flags, message):
     code, out = run(capsys, *(str(study) if flag == "{}" else flag for flag in flags))
     assert code == 2
-    assert told in out.err
+    assert message in out.err
     assert len(out.err.splitlines()) == 1
 
 
-@pytest.mark.parametrize(("text", "told"), [
+@pytest.mark.parametrize(("text", "message"), [
     ("", "has no rows with an arm and a seed"),
     ("a,b\n1,2\n", "has no rows with an arm and a seed"),
     ("arm,seed,best\na,0,1\na,1,2\n", "no two arms"),
@@ -122,12 +122,12 @@ def test_what_it_refuses(study, capsys, flags, told):
     ("arm,seed,best\na,0,1\na,0,2\n", "has the arm 'a' with the seed '0' twice"),
     ("arm,seed,best\na,0,1,2,3\na,1,4\n", "no two arms"),
 ])  # fmt: skip
-def test_files_that_are_no_study(tmp_path, capsys, text, told):
+def test_files_that_are_no_study(tmp_path, capsys, text, message):
     path = tmp_path / "t.csv"
     path.write_text(text)
     code, out = run(capsys, "--effect", 1, "--study", path)
     assert code == 2
-    assert told in out.err
+    assert message in out.err
     assert len(out.err.splitlines()) == 1
     path.write_bytes(b"\xff\xfe")
     code, out = run(capsys, "--effect", 1, "--study", path)

@@ -335,23 +335,23 @@ def test_what_is_told_of_a_table():
     table = table_of(WorldSpec(12, 10, gamma=1, noise=0.5), answer=[*range(10), NONE, NONE])
     text = made_of({"mine": table})
     assert "| mine | 12 x 10 |" in text
-    told = replayed("mine", table, [Scheme("stackelberg"), Scheme("shared")], (3, 99), 20, 0)
-    assert "| stackelberg@4 |" in told
-    assert "rank correlation, 3 |" in told
-    assert "correlation, 99" not in told
-    assert "| panel | 1 | 2 | 4 | 8 |" in told
-    assert "there are no programs beside the table" in told
-    assert "the 2 best repairs are kept" in told
-    assert "\n| 16 | 4 | 4 | " in told
+    text = replayed("mine", table, [Scheme("stackelberg"), Scheme("shared")], (3, 99), 20, 0)
+    assert "| stackelberg@4 |" in text
+    assert "rank correlation, 3 |" in text
+    assert "correlation, 99" not in text
+    assert "| panel | 1 | 2 | 4 | 8 |" in text
+    assert "there are no programs beside the table" in text
+    assert "the 2 best repairs are kept" in text
+    assert "\n| 16 | 4 | 4 | " in text
     programs = tuple(Program("destroy", f"def destroy(): return {i}", f"{i}") for i in range(12))
     trials = Trials((Rule.of("diverse"), Rule.of("ranked@0.3")), 3, 2, (5,), (2,))
     with_programs = replace(table, destroys=programs)
-    told = replayed("mine", with_programs, [Scheme("max")], (3,), 20, 0, trials)
-    assert "populations of 3 after rounds of 6 new destroys with 6 responses, by max;" in told
-    assert "mean regret, round 2 | - diverse, round 2 |" in told
-    assert "\n| ranked@0.3 | " in told
-    assert "| panel | 2 |" in told
-    assert [line.split(" | ")[1] for line in told.splitlines() if line.startswith("| 10 |")] == [
+    text = replayed("mine", with_programs, [Scheme("max")], (3,), 20, 0, trials)
+    assert "populations of 3 after rounds of 6 new destroys with 6 responses, by max;" in text
+    assert "mean regret, round 2 | - diverse, round 2 |" in text
+    assert "\n| ranked@0.3 | " in text
+    assert "| panel | 2 |" in text
+    assert [line.split(" | ")[1] for line in text.splitlines() if line.startswith("| 10 |")] == [
         "5"
     ]
     three = replace(with_programs, scores=table.scores[:3], answer=table.answer[:3],
@@ -364,10 +364,10 @@ def test_what_is_told_of_a_table():
             Trials(**own)
 
 
-@pytest.mark.parametrize(("own", "told"), [
+@pytest.mark.parametrize(("own", "message"), [
     ({"responses": 5}, "the table has 4 repairs"), ({"responses": 0}, "0 responses"),
     ({"responses": 1, "evaluations": 4}, "the table has 3 of a pair"),
 ])  # fmt: skip
-def test_what_it_refuses(tiny, own, told):
-    with pytest.raises(InputError, match=told):
+def test_what_it_refuses(tiny, own, message):
+    with pytest.raises(InputError, match=message):
         replay(tiny, seeds=2, **own)

@@ -206,12 +206,12 @@ def test_a_destroy_without_a_credit_does_not_survive():
 def test_labels_and_what_is_refused():
     assert [Rule.of(each).label for each in ("diverse", "diverse@0.1", "ranked@0.30", "ranked@0")] \
         == ["diverse", "diverse", "ranked@0.3", "ranked@0"]  # fmt: skip
-    for text, told in (
+    for text, message in (
         ("nosuch", "unknown survivors 'nosuch'"), ("diverse@x", "'x' is no number"),
         ("diverse@-1", "0 or more"), ("diverse@nan", "0 or more"), ("diverse@", "is no number"),
         ("nosuch.module:f", "cannot import survivors"),
     ):  # fmt: skip
-        with pytest.raises(InputError, match=told):
+        with pytest.raises(InputError, match=message):
             Rule.of(text)
 
     def ranked(candidates, context):

@@ -7,7 +7,7 @@ payoffs of real programs, and `dataset`, the file of these; `shares`: what they 
 `replay`: rounds drawn of them; `survival`: who survives several rounds; `crossplay`: how many
 repairs meet how many destroys; `power`: intervals, and how many seeds a difference needs;
 `studies`: the same from past studies. `study`: all of it in many worlds; `show`: tables and the
-picture; `measured`: what is told of tables. `python -m spo_jax.search.lab` runs it.
+picture; `measured`: what tables of real programs say. `python -m spo_jax.search.lab` runs it.
 
 Axis letters beside the usual ones: W worlds, N rounds, K leaders and M followers of a world; in
 `bandit` N is runs.

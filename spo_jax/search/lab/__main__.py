@@ -110,13 +110,13 @@ def run(args: argparse.Namespace) -> None:
             raise InputError(f"--world {text!r}: {error}") from None
     parameters |= measured
     pairs = _numbers("--responses", args.responses)
-    told = [made_of(measured)] if measured else []
-    told += [replayed(name, table, schemes, budget.responses, budget.seeds, args.seed, trials)
+    parts = [made_of(measured)] if measured else []
+    parts += [replayed(name, table, schemes, budget.responses, budget.seeds, args.seed, trials)
              for name, table in measured.items()]  # fmt: skip
     estimated = study.estimators(schemes, parameters, pairs, budget, args.seed)
     learned = study.learning(schemes, parameters, budget, args.seed)
     cells = study.map_cells(schemes, budget, args.seed)
-    text = "\n".join([*told, tables(estimated, learned, schemes, args.exclude)])
+    text = "\n".join([*parts, tables(estimated, learned, schemes, args.exclude)])
     print(text)
     for why in filter(None, (scheme.slow for scheme in schemes)):
         print(why)

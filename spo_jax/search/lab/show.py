@@ -67,8 +67,8 @@ def tables(
     for (world, pairs, scheme), own in _grouped(estimated, "world", "pairs").items():
         count = by_label[scheme].responses(pairs)
         cells = [cell(own[each]) for each in MEASURES]
-        told = lead(own["regret"], own["regret"] in regrets)
-        rows.append([world, str(pairs), scheme, str(count), *cells, *told])
+        difference = lead(own["regret"], own["regret"] in regrets)
+        rows.append([world, str(pairs), scheme, str(count), *cells, *difference])
     by_advantage: dict[str, list[Row]] = {}
     for row in learned:
         by_advantage.setdefault(row.where["advantage"], []).append(row)
@@ -83,11 +83,11 @@ def tables(
         f"With {advantage} advantages:\n\n{verdicts(own, 'pair', gains, True, exclude)}"
         for advantage, own in by_advantage.items()
     )
-    said = "* apart by a paired t test, corrected by Holm over the table"
+    starred = "* apart by a paired t test, corrected by Holm over the table"
     return (
-        f"What policies learn (0: uniform, 1: the best pair); {said}, by advantage\n\n"
+        f"What policies learn (0: uniform, 1: the best pair); {starred}, by advantage\n\n"
         f"{markdown(names, own_rows)}\n\n{judged}\n"
-        f"How well credits tell good leaders from bad ones; {said}\n\n"
+        f"How well credits tell good leaders from bad ones; {starred}\n\n"
         f"{markdown(heads, rows)}\n\n{verdicts(estimated, 'regret', regrets, False, exclude)}"
     )
 
@@ -215,11 +215,11 @@ def draw_map(
                 axes.set_xlabel("interaction γ")
         bar = figure.colorbar(image, ax=panels, fraction=0.03, extend="both")
         bar.set_label(f"rank correlation with the truth:\n{first} - {other}")
-        told = [f"{letter} {name}" for name, letter in letters.items() if name != first]
-        lines = [", ".join(told[k : k + 9]) for k in range(0, len(told), 9)]
+        names = [f"{letter} {name}" for name, letter in letters.items() if name != first]
+        lines = [", ".join(names[k : k + 9]) for k in range(0, len(names), 9)]
         title = f"Blue: {first} tells good leaders from bad ones better than {other}. Red: worse."
-        said = f"A letter: the best scheme, where it leads {first} by {SHOWN:g} or more:"
-        figure.suptitle("\n".join([title, said, *lines]), fontsize=8)
+        caption = f"A letter: the best scheme, where it leads {first} by {SHOWN:g} or more:"
+        figure.suptitle("\n".join([title, caption, *lines]), fontsize=8)
         buffer = io.BytesIO()
         figure.savefig(buffer, format="png", dpi=200, metadata={"Software": None})
     return buffer.getvalue()

@@ -1,0 +1,166 @@
+"""What a policy writes is worth: values by hand, frozen programs, a run of the grammar."""
+
+import math
+import sys
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+import policy_probe
+import spo_jax
+from policy_probe import DATA, Probe, error_of_mean, frozen_of, kept, read, reliability, uses_kit
+from spo_jax.envs.problems import get_problem
+from spo_jax.envs.run.local import LocalEvaluator
+from spo_jax.errors import InputError
+from spo_jax.program import Completion, Program
+from spo_jax.search.writing.prompts import templates_of
+
+NAN = math.nan
+
+
+def run(monkeypatch, *arguments):
+    monkeypatch.setattr(sys, "argv", ["policy_probe.py", *map(str, arguments)])
+    return policy_probe.main()
+
+
+def named(number, role="destroy"):
+    return Program(role, f"def {role}(): return {number}", "")
+
+
+def test_a_response_is_chosen_on_one_half_and_scored_on_the_other():
+    scores = np.array([
+        [[1.0, 2.0, 3.0, 4.0], [0.0, 9.0, 0.0, 9.0]],  # halves: means 2, 3 and 0, 9
+        [[5.0, 1.0, 5.0, 1.0], [9.0, NAN, 9.0, 9.0]],  # the second fails once, so it is no response
+        [[NAN] * 4, [1.0, 1.0, NAN, 1.0]],
+    ])  # fmt: skip
+    probe = Probe("destroy", (named(1), named(2), None), scores, 3)
+    np.testing.assert_array_equal(probe.ways(), [[3, 0], [1, 5], [NAN, NAN]])
+    found = probe.summary()
+    assert found["failed"] == pytest.approx(1 / 3)
+    assert found["worth"] == pytest.approx((1.5 + 3 + 0) / 3)
+    assert found["valid_ones"] == pytest.approx(2.25)
+    assert (found["answers"], found["different"]) == (3, 2)
+
+
+def test_noise_alone_is_worth_its_mean():
+    """The maximum of noise would flatter by about 1.6 deviations."""
+    rng = np.random.default_rng(0)
+    scores = rng.normal(size=(400, 12, 8))
+    found = Probe("destroy", (None,) * 400, scores, 400).summary()
+    assert abs(found["worth"]) < 4 * found["worth_error"]
+    assert scores.mean(axis=2).max(axis=1).mean() > 0.5
+
+
+def test_the_error_is_that_of_draws_for_given_prompts():
+    rng = np.random.default_rng(1)
+    levels = np.repeat([0.0, 100.0, 200.0], 4)  # of the prompts
+    drawn = [(levels + rng.normal(size=12)).mean() for _ in range(4000)]
+    errors = [error_of_mean(levels + rng.normal(size=12), 4) for _ in range(400)]
+    assert np.mean(errors) == pytest.approx(np.std(drawn), rel=0.05)
+    assert math.isnan(error_of_mean(levels, 1))
+
+
+def test_reliability_is_that_of_the_mean_of_two():
+    rng = np.random.default_rng(2)
+    true = rng.normal(size=20_000)
+    ways = true[:, None] + rng.normal(size=(20_000, 2))
+    due = np.corrcoef(ways.mean(axis=1), true)[0, 1] ** 2
+    assert reliability(ways) == pytest.approx(due, abs=0.02)
+    assert reliability(ways * [1, -1]) == 0
+    assert math.isnan(reliability(ways[:2]))
+    assert math.isnan(reliability(np.ones((5, 2))))
+
+
+def test_prompts_that_differ_make_nothing_reliable():
+    rng = np.random.default_rng(3)
+    scores = 100.0 * np.repeat(np.arange(8), 50)[:, None, None] + rng.normal(size=(400, 1, 4))
+    programs = tuple(named(i, "repair") for i in range(400))
+    assert Probe("repair", programs, scores, 50).summary()["reliability"] < 0.2
+    assert Probe("repair", programs, scores, 400).summary()["reliability"] > 0.99
+
+
+@pytest.mark.parametrize("problem", ["tsp", "cvrp"])
+@pytest.mark.parametrize("kit", [True, False])
+def test_frozen_programs_of_the_data_that_ship(problem, kit):
+    path = DATA / f"{problem}-rounds-v1.npz"
+    found = frozen_of(path, 12, kit)
+    for role, members in (("destroy", found.destroys), ("repair", found.repairs)):
+        assert {each.role for each in members} == {role}
+        assert len({each.digest for each in members}) == 12
+        assert any(map(uses_kit, members)) == kit
+    with pytest.raises(InputError, match="without failures" + (" and" if not kit else "")):
+        frozen_of(path, 99, kit)
+
+
+def test_what_is_no_program_has_a_place_and_no_score():
+    """Of four answers one has no program, one is refused, and two are the same."""
+    good = "STRATEGY: keep\nCODE:\n```python\ndef destroy(dist, current_tour, steps, rng):\n"
+    good += "    return list(current_tour[1:]), [current_tour[0]]\n```"
+    bad = good.replace("    return", "    import os\n    return")
+    texts = [good, "no program", bad, good]
+
+    class Fixed:
+        def generate(self, prompts, n, seed):
+            return [tuple(Completion(text) for text in texts[:n]) for _ in prompts]
+
+    problem = get_problem("tsp")
+    prompt = templates_of("tsp", False).render("tsp", "destroy", "initialization", [], None)
+    frozen = frozen_of(DATA / "tsp-rounds-v1.npz", 2, False)
+    config = SimpleNamespace(evaluation=SimpleNamespace(rollouts=1, steps=5, utility="improvement"))
+    with LocalEvaluator(problem, 1, seed=0) as evaluator:
+        found = policy_probe.written(Fixed(), [prompt], 4, 0, evaluator)
+        assert [each is None for each in found] == [False, True, True, False]
+        pairs = [each and policy_probe.Pair(each, frozen.repairs[0]) for each in found]
+        scores = policy_probe.played(
+            SimpleNamespace(config=config), pairs, problem.sample(10, 3, 0), evaluator
+        )
+        nothing = policy_probe.played(
+            SimpleNamespace(config=config), [None], problem.sample(10, 3, 0), evaluator
+        )
+    assert scores.shape == (4, 3)
+    assert np.isfinite(scores[[0, 3]]).all()
+    np.testing.assert_array_equal(scores[0], scores[3])
+    assert np.isnan(scores[[1, 2]]).all()
+    assert np.isnan(nothing).all()
+
+
+def test_a_file_gives_back_what_it_was_given(tmp_path):
+    scores = np.array([[[0.1, NAN]], [[0.3, 0.4]]])
+    probe = Probe("repair", (named(1, "repair"), None), scores, 2)
+    path = tmp_path / "a-1.json"
+    path.write_text(kept([probe], {"seed": 0}))
+    [found] = read(path, {"seed": 0})
+    assert (found.role, found.programs, found.each) == (probe.role, probe.programs, probe.each)
+    np.testing.assert_array_equal(found.scores, scores)
+    with pytest.raises(InputError, match="use another --out"):
+        read(path, {"seed": 1})
+
+
+@pytest.mark.slow
+def test_a_run_of_the_grammar(tmp_path, monkeypatch, capsys):
+    spo_jax.discover(
+        "tsp", path=tmp_path / "run", rounds=1, size=8, instances=2, rollouts=1, steps=3,
+        finalists=0, select="utility", generator="grammar", workers=1,
+    )  # fmt: skip
+    flags = ("--run", tmp_path / "run", "--programs", 4, "--partners", 2, "--instances", 2,
+             "--out", tmp_path / "out")  # fmt: skip
+    assert run(monkeypatch, *flags, "--rounds", 0) == 0
+    first = capsys.readouterr().out
+    assert "| run | 0 | destroy | 4 |" in first
+    assert "| run | 0 | repair | 4 |" in first
+    monkeypatch.setattr(policy_probe, "probed", None)  # what is there is not made again
+    assert run(monkeypatch, *flags, "--rounds", 0) == 0
+    assert capsys.readouterr().out == first
+    monkeypatch.undo()
+    assert run(monkeypatch, *flags, "--rounds", 1) == 2
+    assert "no checkpoint of round 1; there are none" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("flags", "message"), [
+    (["--run", "nosuch"], "no such run folder"),
+    (["--run", "nosuch", "--programs", 1], "at least 2"),
+])  # fmt: skip
+def test_what_it_refuses(monkeypatch, capsys, tmp_path, flags, message):
+    assert run(monkeypatch, *flags, "--out", tmp_path) == 2
+    assert message in capsys.readouterr().err
