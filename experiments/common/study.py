@@ -2,7 +2,8 @@
 
 An arm is a name and the settings that it changes; `learning.py` and `credit_study.py` choose arms.
 Every arm discovers once with each of the seeds 0, 1, ... in OUT/ARM-seedN; finished runs are kept,
-so the same command resumes. Any setting of `spo discover` may follow, and holds for all runs.
+so the same command resumes, and machines with other seeds (--first-seed) share a study whose
+folders are then copied together. Any setting of `spo discover` may follow, and holds for all runs.
 
 OUT/table.md and table.csv have means over seeds with 95% Student t intervals (seeds are too few for
 a bootstrap), and each arm minus the first one, paired by seed: the training instances of a seed
@@ -69,6 +70,9 @@ CURVES = {  # by round: name in the files, title of the panel
 def main(parser: ArgumentParser, arms: Callable[[Namespace], Arms]) -> int:
     """Run a study's command line."""
     parser.add_argument("--seeds", type=int, default=5, help="runs of each arm")
+    parser.add_argument(
+        "--first-seed", type=int, default=0, metavar="N", help="of them; the others follow it"
+    )
     parser.add_argument("--problem", default="tsp")
     parser.add_argument(
         "--held-out", nargs="*", metavar="SPEC",
@@ -88,6 +92,9 @@ def study(args: Namespace, arms: Arms) -> None:
     folders = {arm: re.sub(r"[^A-Za-z0-9_-]+", "-", arm) for arm in arms}
     if args.seeds < 1 or not arms or len(set(folders.values())) < len(arms):
         raise InputError("a study needs at least one seed, and arms with names of their own")
+    if args.first_seed < 0:
+        raise InputError(f"--first-seed is {args.first_seed}; seeds begin at 0")
+    seeds = range(args.first_seed, args.first_seed + args.seeds)
     for own in arms.values():
         first = presets.settings(args.problem, args.preset, **{**given, **own})
         for name in (first.search.credit, first.learning.learning_credit):
@@ -97,7 +104,7 @@ def study(args: Namespace, arms: Arms) -> None:
     if sets:
         parse_specs(sets, get_problem(args.problem), "solve")
     runs, rows = {}, {}
-    for seed in range(args.seeds):  # so that a study that was stopped has something to compare
+    for seed in seeds:  # so that a study that was stopped has something to compare
         for arm, own in arms.items():
             settings = {**given, **own, "seed": seed}
             path = out / f"{folders[arm]}-seed{seed}"
@@ -107,7 +114,7 @@ def study(args: Namespace, arms: Arms) -> None:
             own_gaps = {GAP + each: found[each] for each in sets}
             rows[arm, seed] = {"cpu": spent, **measures_of(run), **own_gaps}
             runs[arm, seed] = run
-    order = [(arm, seed) for arm in arms for seed in range(args.seeds)]
+    order = [(arm, seed) for arm in arms for seed in seeds]
     report({key: runs[key] for key in order}, {key: rows[key] for key in order}, out)
 
 

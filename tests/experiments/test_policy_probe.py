@@ -5,11 +5,23 @@ import sys
 from types import SimpleNamespace
 
 import numpy as np
+import pandas as pd
 import pytest
+from scipy import stats
 
 import policy_probe
 import spo_jax
-from policy_probe import DATA, Probe, error_of_mean, frozen_of, kept, read, reliability, uses_kit
+from policy_probe import (
+    DATA,
+    Probe,
+    differences,
+    error_of_mean,
+    frozen_of,
+    kept,
+    read,
+    reliability,
+    uses_kit,
+)
 from spo_jax.envs.problems import get_problem
 from spo_jax.envs.run.local import LocalEvaluator
 from spo_jax.errors import InputError
@@ -93,6 +105,35 @@ def test_frozen_programs_of_the_data_that_ship(problem, kit):
         frozen_of(path, 99, kit)
 
 
+def test_arms_are_paired_by_seed():
+    """Seeds differ by far more than arms; b is ahead by 0.01 give or take, c is level."""
+    rng = np.random.default_rng(4)
+    rows = []
+    for seed in range(8):
+        level = rng.normal()
+        for arm, ahead, noise in (("a", 0, 0), ("b", 0.01, 0.001), ("c", 0, 0.0002)):
+            for role in ("destroy", "repair"):
+                worth = level + ahead + noise * rng.normal()
+                rows.append({"run": f"{arm}-seed{seed}", "round": 5, "role": role, "worth": worth})
+    frame = pd.DataFrame(rows)
+    lines = differences(frame, 0.002).strip().splitlines()
+    assert len(lines) == 2 + 4
+    for line in lines[2:]:
+        role, number, arm, seeds, difference, p, _, excluded = line.strip("| ").split(" | ")
+        table = frame[frame.role == role].assign(arm=frame.run.str[0], seed=frame.run.str[-1])
+        table = table.pivot(index="seed", columns="arm", values="worth")
+        away = table[arm] - table["a"]
+        found = stats.ttest_rel(table[arm], table["a"])
+        low, high = found.confidence_interval()
+        assert (number, seeds) == ("5", "8")
+        assert difference == f"{away.mean():+.4f} ({low:+.4f} to {high:+.4f})"
+        assert float(p) >= found.pvalue - 1e-3
+        assert excluded == ("yes" if arm == "c" else "no")
+        assert (float(p) < 0.05) == (arm == "b")
+    alone = differences(frame[frame.run.str.startswith("a")], 0.002)
+    assert alone == differences(frame.assign(run="mine"), 0.002) == ""
+
+
 def test_what_is_no_program_has_a_place_and_no_score():
     """Of four answers one has no program, one is refused, and two are the same."""
     good = "STRATEGY: keep\nCODE:\n```python\ndef destroy(dist, current_tour, steps, rng):\n"
@@ -160,6 +201,7 @@ def test_a_run_of_the_grammar(tmp_path, monkeypatch, capsys):
 @pytest.mark.parametrize(("flags", "message"), [
     (["--run", "nosuch"], "no such run folder"),
     (["--run", "nosuch", "--programs", 1], "at least 2"),
+    (["--run", "nosuch", "--exclude", 0], "--exclude is 0"),
 ])  # fmt: skip
 def test_what_it_refuses(monkeypatch, capsys, tmp_path, flags, message):
     assert run(monkeypatch, *flags, "--out", tmp_path) == 2

@@ -271,6 +271,7 @@ def test_a_gap_is_of_the_pair_as_it_was_discovered(tmp_path, monkeypatch):
         (["--schemes", "rank,rank"], "rank is there twice"),
         (["--schemes", ","], "at least one seed"),
         (["--schemes", "rank", "--seeds", "0"], "at least one seed"),
+        (["--schemes", "rank", "--first-seed", "-1"], "seeds begin at 0"),
         (["--schemes", "rank", "--preset", "quik"], "'quick'"),
         (["--schemes", "rank", "--held-out", "uniform"], "uniform"),
     ],
@@ -314,7 +315,7 @@ def test_arms_of_learning_run(tmp_path, monkeypatch, capsys):
     out = tmp_path / "study"
     flags = [part for part in TINY if part not in ("--generator", "grammar")]
     names = "grammar,best-of-n,no-state"
-    line = ["--arms", names, "--seeds", "1", "--out", str(out), "--held-out"]
+    line = ["--arms", names, "--first-seed", "2", "--seeds", "1", "--out", str(out), "--held-out"]
     line += ["--generator", "grammar"]
     monkeypatch.setattr(sys, "argv", ["learning.py", *line, *flags])
     assert learning.main() == 2
@@ -326,11 +327,11 @@ def test_arms_of_learning_run(tmp_path, monkeypatch, capsys):
     assert learning.main() == 0
     runs = {run["arm"]: run for run in csv.DictReader((out / "runs.csv").open())}
     assert float(runs["no-state"]["state_use"]) == 0.0
-    programs = dump(out / "grammar-seed0")["programs"]
+    programs = dump(out / "grammar-seed2")["programs"]
     late = [row for row in programs if row[1] == 2]
     reads = [row[8].count(STATE) > 1 for row in late]
     assert float(runs["grammar"]["state_use"]) == pytest.approx(np.mean(reads))
-    forms = {row[5] for row in dump(out / "best-of-n-seed0")["programs"]}
+    forms = {row[5] for row in dump(out / "best-of-n-seed2")["programs"]}
     assert forms == {"initialization"}
     assert len({row[5] for row in programs}) > 1
     curves = list(csv.DictReader((out / "curves.csv").open()))
