@@ -345,6 +345,12 @@ class VllmSettings(Group):
     importance_cap: float | None = rare(
         None, "weigh samples by trainer over server, at most by this (none: alike)", 1e-6, 1e6
     )
+    importance_mode: Literal[
+        "sequence-truncate", "sequence-mask", "token-truncate", "token-mask"
+    ] = rare(
+        "sequence-truncate",
+        "weights of whole samples or of tokens; above the cap they are cut to it or left out",
+    )
 
     @model_validator(mode="after")
     def _related(self) -> Self:

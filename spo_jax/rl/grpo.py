@@ -88,6 +88,9 @@ RATIOS: dict[str, LogRatio] = {
 SCHEDULES: dict[str, Schedule] = {"constant": constant, "inverse-sqrt": inverse_sqrt}
 
 
+IMPORTANCE = ("sequence-truncate", "sequence-mask", "token-truncate", "token-mask")
+
+
 @dataclass(frozen=True)
 class GrpoConfig:
     """The update's settings; the defaults are the paper's (Appendices A.2 and A.4).
@@ -103,8 +106,10 @@ class GrpoConfig:
     ladder: how lengths and groups are padded, so that few programs are compiled.
     on_policy: the updated adapter is the one that sampled, but the sampler rounds differently. Then
         the trainer's own log-probabilities replace the sampler's.
-    importance_cap: with on_policy, weight each sample by its probability under the trainer over
-    that under the sampler, both at `sampled_at`, at most this; None: equal weights.
+    importance_cap: with on_policy, weight the gradient by the probability under the trainer over
+        that under the sampler, both at `sampled_at`, at most this; None: equal weights.
+    importance_mode: one of IMPORTANCE: of a whole sample or of each token, and what is above the
+        cap is set to it or left out. See `importance`.
     kl: weight of the divergence from the base without an adapter, a mean over a sample's tokens of
         Schulman's estimate exp(d) - d - 1, d = log pi_base - log pi (Shao et al., 2024); the paper
         has none. Raises InputError for a value out of range.
@@ -126,6 +131,7 @@ class GrpoConfig:
     ladder: Ladder = FINE
     on_policy: bool = False
     importance_cap: float | None = None
+    importance_mode: str = "sequence-truncate"
     kl: float = 0.0
 
     def __post_init__(self) -> None:
@@ -144,6 +150,10 @@ class GrpoConfig:
             raise InputError(f"clip is {self.clip}; it must be between 0 and 1")
         if self.importance_cap is not None and not self.importance_cap > 0:
             raise InputError(f"importance_cap is {self.importance_cap}; it must be above 0")
+        if self.importance_mode not in IMPORTANCE:
+            raise InputError(
+                f"importance_mode is {self.importance_mode!r}; there are {', '.join(IMPORTANCE)}"
+            )
         if min(self.weight_decay, self.failure_penalty or 0, self.kl) < 0:
             raise InputError("weight_decay, failure_penalty and kl must not be negative")
 
@@ -155,24 +165,26 @@ class GrpoConfig:
     def loss(self, hidden: jax.Array, head: jax.Array, rows: Batch) -> tuple[jax.Array, "Outcome"]:
         """The weighted loss of rows [B], negative eq:grpo; see `gradients.Objective`."""
         logprobs = token_logprobs(hidden, rows.tokens, head, self.temperature)
-        weight, old, drift = rows.weight, rows.logprobs, None
+        own, old, drift = logprobs, rows.logprobs, None
         if self.on_policy:
             hidden, head, old = jax.lax.stop_gradient((hidden, head, logprobs))
             compared = old  # the trainer's log-probabilities, at the sampler's temperature
             if self.sampled_at not in (None, self.temperature):
                 compared = token_logprobs(hidden, rows.tokens, head, self.sampled_at)
             drift = compared - rows.logprobs
+            if self.importance_cap is not None:
+                # The ratio stays 1, and each token's gradient has its weight.
+                weights = importance(drift, rows.mask, self.importance_cap, self.importance_mode)
+                own = old + weights * (logprobs - old)
         outcome = clipped_objective(
-            logprobs, old, rows.mask, rows.advantage, self.clip, self.ratio, drift
+            own, old, rows.mask, rows.advantage, self.clip, self.ratio, drift
         )
-        if self.on_policy and self.importance_cap is not None:
-            weight *= jnp.exp(jnp.minimum(outcome.drift, jnp.log(self.importance_cap)))
         value = outcome.value
         if self.refers:
             assert rows.reference is not None
             value -= self.kl * divergence(logprobs, rows.reference, rows.mask)
             outcome = replace(outcome, value=value)
-        return -jnp.sum(value * weight), outcome
+        return -jnp.sum(value * rows.weight), outcome
 
 
 def advantages(
@@ -291,6 +303,22 @@ def clipped_objective(
         drift_max=jnp.abs(drift).max(axis=1),
         drift_clipped=jnp.sum(_held(ratio(drift, mask), A, clip) & mask, axis=1) / count,
     )
+
+
+def importance(drift: jax.Array, mask: jax.Array, cap: float, mode: str) -> jax.Array:
+    """Weights that correct a sampler by the trainer: exp(drift), truncated or left out above a cap.
+
+    drift: [B, T], the trainer's minus the sampler's log-probabilities. mask: [B, T] bool. mode: one
+    of IMPORTANCE. Returns [B, 1], of whole samples, or [B, T]. As in TRL, whose default is
+    "sequence-mask".
+    """
+    level, _, above = mode.partition("-")
+    drift = jnp.where(mask, jax.lax.stop_gradient(drift), 0.0)
+    if level == "sequence":
+        drift = drift.sum(axis=1, keepdims=True)
+    bound = jnp.log(cap)
+    weights = jnp.exp(jnp.minimum(drift, bound))
+    return jnp.where(drift > bound, 0.0, weights) if above == "mask" else weights
 
 
 def divergence(logprobs: jax.Array, reference: jax.Array, mask: jax.Array) -> jax.Array:

@@ -208,6 +208,7 @@ def grpo_of(config: Settings) -> GrpoConfig:
         on_policy=True,
         sampled_at=1.0 if config.generator.name == VLLM else None,
         importance_cap=config.vllm.importance_cap,
+        importance_mode=config.vllm.importance_mode,
     )
 
 

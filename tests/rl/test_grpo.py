@@ -1,5 +1,6 @@
 """Advantages and the clipped objective: by hand from the paper's equations, and against TRL."""
 
+import math
 from types import SimpleNamespace
 from typing import Any
 
@@ -125,7 +126,10 @@ def test_a_clipped_ratio_beyond_all_numbers_leaves_no_trace() -> None:
 def trl_loss(
     new: np.ndarray, batch: dict[str, np.ndarray], level: str, kl: float = 0.0
 ) -> tuple[float, np.ndarray]:
-    """TRL's loss and its gradient with respect to the log-probabilities."""
+    """TRL's loss and its gradient with respect to the log-probabilities.
+
+    batch may have importance weights, as of a sampler that differs.
+    """
     torch = oracle("torch")
     GRPOTrainer = oracle("trl.trainer.grpo_trainer").GRPOTrainer
 
@@ -138,7 +142,8 @@ def trl_loss(
         importance_sampling_level, loss_type = level, "grpo"
         epsilon_low = epsilon_high = 0.2
         beta, top_entropy_quantile, off_policy_mask_threshold = kl, 1.0, None
-        use_vllm = aux_loss_enabled = _entropy_bonus_enabled = use_adaptive_entropy = False
+        aux_loss_enabled = _entropy_bonus_enabled = use_adaptive_entropy = False
+        use_vllm = vllm_importance_sampling_correction = "importance" in batch
         current_gradient_accumulation_steps = 1
         args = SimpleNamespace(delta=None, use_bias_correction_kl=False)
         accelerator = SimpleNamespace(
@@ -165,12 +170,50 @@ def trl_loss(
         "old_per_token_logps": torch.tensor(batch["old"]),
         "advantages": torch.tensor(batch["advantage"]),
     }
+    if "importance" in batch:
+        inputs["importance_sampling_ratio"] = torch.tensor(batch["importance"])
     if kl:
         inputs["ref_per_token_logps"] = torch.tensor(batch["reference"])
     loss = GRPOTrainer._compute_loss(Stub(), None, inputs)
     loss.backward()
     assert logprobs.grad is not None
     return float(loss), logprobs.grad.numpy()
+
+
+@pytest.mark.parametrize("mode", grpo.IMPORTANCE)
+def test_a_wrong_sampler_is_corrected_as_by_trl(mode: str) -> None:
+    """The sampler's numbers are off by noise on purpose; TRL's formula of the weights by loops."""
+    rng = np.random.default_rng(1)
+    B, T, cap = 8, 12, 1.2
+    logprobs = -rng.exponential(1.0, (B, T)).astype(np.float32)
+    sampler = logprobs + 0.2 * rng.normal(size=(B, T)).astype(np.float32)
+    mask = np.arange(T)[None] < rng.integers(3, T + 1, B)[:, None]
+    advantage = rng.normal(size=B).astype(np.float32)
+    level, above = mode.split("-")
+    weights = np.ones((B, T if level == "token" else 1), np.float32)
+    for b in range(B):
+        away = np.where(mask[b], logprobs[b] - sampler[b], 0)
+        for t, d in enumerate(away if level == "token" else [away.sum()]):
+            ratio = math.exp(d)
+            weights[b, t] = min(ratio, cap) if above == "truncate" or ratio <= cap else 0.0
+    assert (weights == (cap if above == "truncate" else 0)).any() or above == "truncate"
+    batch = {"old": logprobs, "mask": mask, "advantage": advantage, "importance": weights}
+    _, want = trl_loss(logprobs, batch, "token")
+
+    hidden = jnp.asarray(logprobs)  # the model: one number per token
+    rows = Batch(
+        prompts=jnp.zeros((B, 1), int), prompt_mask=jnp.ones((B, 1), bool),
+        tokens=jnp.zeros((B, T), int), mask=jnp.asarray(mask), logprobs=jnp.asarray(sampler),
+        advantage=jnp.asarray(advantage), weight=jnp.full(B, 1 / B), reference=None,
+    )  # fmt: skip
+    config = GrpoConfig(ratio=grpo.token, on_policy=True, importance_cap=cap, importance_mode=mode)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(grpo, "token_logprobs", lambda hidden, *_: hidden)
+        gradient, outcome = jax.grad(
+            lambda hidden: config.loss(hidden, jnp.zeros(()), rows), has_aux=True
+        )(hidden)
+    np.testing.assert_allclose(gradient, want, atol=1e-6)
+    np.testing.assert_allclose(outcome.value, advantage, rtol=1e-6)  # the ratio stays 1
 
 
 @pytest.mark.parametrize(

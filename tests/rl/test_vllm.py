@@ -239,25 +239,32 @@ def test_wrong_weights_end_the_run(home: Home, what: Any, tolerance: float, why:
 @pytest.mark.long
 def test_drift_is_measured_and_can_be_corrected(home: Home) -> None:
     """Each of three tokens is 0.1 nats more likely on the server than here for a destroy, so that
-    it counts exp(-0.3) of what it did, and less likely for a repair, which then counts the cap.
+    it counts exp(-0.3) of what it did, and less likely for a repair, which then counts the cap, or
+    nothing; by token all count the cap.
     """
     found = {}
-    for cap in (None, 0.9):
-        policy = home.open(importance_cap=cap, drift_warning=1.0)
+    modes = ("sequence-truncate", "sequence-mask", "token-truncate")
+    for cap, mode in ((None, modes[0]), *((0.9, mode) for mode in modes)):
+        policy = home.open(importance_cap=cap, importance_mode=mode, drift_warning=1.0)
         batch: dict[str, list[Group]] = {"destroy": [], "repair": []}
         for asked in PROMPTS:
             apart = np.float32(0.1 if asked.role == "destroy" else -0.1)
             whole = [Completion("", np.array([i, 6, 7], np.int32)) for i in (5, 9)]
             group = [replace(c, logprobs=trained(policy, asked, c) + apart) for c in whole]
             batch[asked.role].append(Group(asked, tuple(group), np.array([1.0, 0.5])))
-        found[cap] = metrics = policy.update(batch)
+        found[cap, mode] = metrics = policy.update(batch)
         for role in ("destroy", "repair"):
             assert metrics[f"{role}/drift_mean"] == pytest.approx(0.1, abs=1e-4)
             assert metrics[f"{role}/drift_max"] == pytest.approx(0.1, abs=1e-4)
             assert metrics[f"{role}/ratio_mean"] == 1.0
-    for role, weight in (("destroy", math.exp(-0.3)), ("repair", 0.9)):
-        plain, capped = (found[cap][f"{role}/gradient_norm"] for cap in (None, 0.9))
-        assert capped == pytest.approx(plain * weight, rel=1e-3)
+    whole, token = math.exp(-0.3), min(math.exp(-0.1), 0.9)
+    expected = ({"destroy": whole, "repair": 0.9}, {"destroy": whole, "repair": 0},
+                {"destroy": token, "repair": 0.9})  # fmt: skip
+    for mode, due in zip(modes, expected, strict=True):
+        for role, weight in due.items():
+            plain = found[None, modes[0]][f"{role}/gradient_norm"]
+            corrected = found[0.9, mode][f"{role}/gradient_norm"]
+            assert corrected == pytest.approx(plain * weight, rel=1e-3)
 
 
 def test_too_much_drift_is_reported(home: Home) -> None:
