@@ -4,30 +4,33 @@
     python experiments/policy_probe.py --run runs/shared --rounds 0 8 10
 
 The best pair of a run measures how much it explored. This measures the policies as they are after a
-round; round 0 is before the first update. The destroys' policy writes N destroys to the prompt of a
-first round, which shows no parents. Each runs with all of M frozen repairs. A leader is worth its
-best response: the repair is chosen on one half of the instances and scored on the other, and the
-two ways are averaged, so that the choice does not flatter. Of the repairs' policy each of M frozen
-destroys gets N / M answers, and a repair is worth J with the destroy that it answers. A program
-that fails, or a destroy that fails with all repairs, is worth 0 in "worth", as the first solution
-is, and is left out of "valid ones".
+round, by default the last one; a run keeps the checkpoints of its three last rounds, and round 0 is
+before the first update. The destroys' policy writes N destroys to the prompt of a first round,
+which shows no parents. Each runs with all of M frozen repairs. A leader is worth its best response:
+the repair is chosen on one half of the instances and scored on the other, and the two ways are
+averaged, so that the choice does not flatter. Of the repairs' policy each of M frozen destroys gets
+N / M answers, rounded up, and a repair is worth J with the destroy that it answers. A program that
+fails, or a destroy that fails with all repairs, is worth 0 in "worth", as the first solution is,
+and is left out of "valid ones".
 
 Frozen programs are those of a data set of payoffs without failures, ranked by their mean J there,
-at even distances; without calls of the kit where the run has none, because a good response with the
+at even distances; without calls of the kit where a run has none, because a good response with the
 kit makes all leaders alike. Programs that a policy writes twice count twice and run once.
 Everything else is as the run evaluates. Standard errors are those of programs as draws for prompts
-that are given. "reliability" is the Spearman-Brown corrected correlation of the two ways, over
-the different valid programs of a prompt.
+that are given. "reliability" is the correlation, over the different valid answers to a prompt, of
+two values that share no instance (for a destroy its response is chosen on one quarter of the
+instances and scored on the next), with the Spearman-Brown correction for both together.
 
 Where the names of runs are ARM-seedN, as those of a study, a second table has each arm minus the
-first one, paired by seed: the mean difference in "worth" with its 95% Student t interval, p after
-Holm's correction over the table, the least difference that as many seeds see in 80 of 100 studies,
-and whether a difference above --exclude is excluded.
+first one, paired by seed, after rounds with updates: the mean difference in "worth" with its 95%
+Student t interval, p after Holm's correction over the table, the least difference that 80 of 100
+such studies see, and whether a difference above --exclude is excluded.
 
 Writes into OUT: NAME-ROUND.json, programs and scores, which is not made again; probe.csv, probe.md.
 """
 
 import argparse
+import hashlib
 import json
 import math
 import re
@@ -43,6 +46,7 @@ import pandas as pd
 from common import cli
 from common.tables import markdown, write_csv, write_text
 from payoff_shares import sizes
+from spo_jax.constants import VLLM
 from spo_jax.envs.problem import Instance
 from spo_jax.envs.problems import get_problem
 from spo_jax.envs.run.evaluator import Evaluator
@@ -72,61 +76,79 @@ ASKED = ("programs", "partners", "instances", "seed")
 class Probe:
     """What a policy wrote for a role: programs, None for answers that are none that may run.
 
-    scores: [N, M, E] J with M frozen partners on E evaluations, or with the one that a repair
-    answers, [N, 1, E]; NaN where an evaluation failed, and everywhere without a program. each:
+    scores: [N, M, I] J with M frozen partners on I instances, or with the one that a repair
+    answers, [N, 1, I]; NaN where an evaluation failed, and everywhere without a program. count:
     answers to a prompt; those to the same one follow each other.
     """
 
     role: Role
     programs: tuple[Program | None, ...]
     scores: np.ndarray
-    each: int
+    count: int
 
-    def ways(self) -> np.ndarray:
-        """[N, 2] the value of each program: its best partner on half of the evaluations, scored on
-        the other half, and the other way round. NaN without a partner with which it never fails.
+    def value(self, chosen_on: np.ndarray, scored_on: np.ndarray) -> np.ndarray:
+        """[N] J on some instances of each program with the partner that is best on others.
+
+        NaN without a partner with which it never fails.
         """
-        halves = [self.scores[:, :, part::2].mean(axis=2) for part in (0, 1)]
         fine = np.isfinite(self.scores).all(axis=2)
-        rows = np.arange(len(self.scores))
-        found = []
-        for chosen, scored in (halves, halves[::-1]):
-            place = np.where(fine, chosen, -np.inf).argmax(axis=1)
-            found.append(np.where(fine.any(axis=1), scored[rows, place], np.nan))
-        return np.stack(found, axis=1)
+        chosen = np.where(fine, self.scores[:, :, chosen_on].mean(axis=2), -np.inf).argmax(axis=1)
+        scored = self.scores[:, :, scored_on].mean(axis=2)[np.arange(len(chosen)), chosen]
+        return np.where(fine.any(axis=1), scored, np.nan)
+
+    def values(self) -> np.ndarray:
+        """[N] the value of each program: chosen on half of the instances, scored on the others, and
+        the other way round.
+        """
+        one, two = self._parts(2)
+        return (self.value(one, two) + self.value(two, one)) / 2
+
+    def reliability(self) -> float:
+        """Of the values of different valid answers to a prompt; NaN for too few instances."""
+        if self.scores.shape[2] < 4:
+            return math.nan
+        if self.scores.shape[1] == 1:
+            ways = np.stack([self.value(part, part) for part in self._parts(2)], axis=1)
+        else:
+            a, b, c, d = self._parts(4)
+            ways = np.stack([self.value(a, b), self.value(c, d)], axis=1)
+        valid = np.isfinite(ways).all(axis=1)
+        prompts = np.arange(len(ways)) // self.count
+        first: dict[tuple[int, str], int] = {}
+        for i, program in enumerate(self.programs):
+            if program is not None and valid[i]:
+                first.setdefault((int(prompts[i]), program.digest), i)
+        found = [
+            ways[i] - ways[valid & (prompts == prompts[i])].mean(axis=0) for i in first.values()
+        ]
+        return reliability(np.array(found).reshape(-1, 2))
 
     def summary(self) -> dict[str, float]:
         """Means over what was written, with the standard errors of programs as draws."""
-        ways = self.ways()
-        value = ways.mean(axis=1)
+        value = self.values()
         valid = np.isfinite(value)
         worth = np.where(valid, value, 0.0)
-        first = {each.digest: i for i, each in reversed(list(enumerate(self.programs))) if each}
-        different = [i for i in first.values() if valid[i]]
-        within = [ways[i] - _level(ways, valid, i // self.each, self.each) for i in different]
         return {
             "answers": len(value),
-            "different": len(first),
+            "different": len({each.digest for each in self.programs if each is not None}),
             "failed": 1 - valid.mean(),
             "worth": worth.mean(),
-            "worth_error": error_of_mean(worth, self.each),
+            "worth_error": error_of_mean(worth, self.count),
             "valid_ones": value[valid].mean() if valid.any() else math.nan,
-            "reliability": reliability(np.array(within).reshape(-1, 2)),
+            "reliability": self.reliability(),
         }
 
+    def _parts(self, count: int) -> list[np.ndarray]:
+        """The instances in `count` parts, in which sizes are mixed alike."""
+        return [np.arange(part, self.scores.shape[2], count) for part in range(count)]
 
-def error_of_mean(values: np.ndarray, each: int) -> float:
-    """The standard error of a mean [N] over prompts with `each` answers; NaN for a single one."""
-    if each < 2:
+
+def error_of_mean(values: np.ndarray, count: int) -> float:
+    """The standard error of a mean [N] over prompts with `count` answers; NaN for a single one."""
+    if count < 2:
         return math.nan
-    own = values.reshape(-1, each)
+    own = values.reshape(-1, count)
     return float(math.sqrt(own.var(axis=1, ddof=1).mean() / len(values)))
-
-
-def _level(ways: np.ndarray, valid: np.ndarray, prompt: int, each: int) -> np.ndarray:
-    """[2] the means of the valid answers to a prompt."""
-    own = slice(prompt * each, (prompt + 1) * each)
-    return np.asarray(ways[own][valid[own]].mean(axis=0))
 
 
 def reliability(ways: np.ndarray) -> float:
@@ -177,7 +199,15 @@ def uses_kit(program: Program) -> bool:
 
 
 def policy_at(run: Run, number: int) -> Generator:
-    """What writes for a run after a round. Raises InputError for a round without a checkpoint."""
+    """What writes for a run after a round.
+
+    Raises InputError for a round without a checkpoint, for a run that goes on, because reading its
+    checkpoints would disturb it, and for one of vLLM.
+    """
+    if run.config.generator.name == VLLM:
+        raise InputError(f"{run.path} is sampled by vLLM, and the probe starts no server")
+    if run.status == "running":
+        raise InputError(f"{run.path} is running: wait until it ends")
     generator, _ = writer_and_learner(run.config)
     if number:
         known: tuple[int, ...] = ()
@@ -189,16 +219,19 @@ def policy_at(run: Run, number: int) -> Generator:
                     generator.learners = checkpoints.restore(number, like=generator.learners)
         if number not in known:
             rounds = ", ".join(map(str, known)) or "none"
-            raise InputError(f"{run.path} has no checkpoint of round {number}; there are {rounds}")
+            raise InputError(
+                f"{run.path} has no checkpoint of round {number}; there are {rounds}, and "
+                "--rounds 0 is the policy before the first update"
+            )
     return generator
 
 
 def written(
-    generator: Generator, prompts: Sequence[Prompt], each: int, seed: int, evaluator: Evaluator
+    generator: Generator, prompts: Sequence[Prompt], count: int, seed: int, evaluator: Evaluator
 ) -> list[Program | None]:
-    """`each` answers to each prompt; None for what is no program, or one that the gates refuse."""
+    """`count` answers to each prompt; None for what is no program, or one that the gates refuse."""
     found: list[Program | None] = []
-    for prompt, group in zip(prompts, generator.generate(prompts, each, seed), strict=True):
+    for prompt, group in zip(prompts, generator.generate(prompts, count, seed), strict=True):
         for completion in group:
             try:
                 found.append(parse_answer(prompt.answer, prompt.role, completion.text))
@@ -212,26 +245,22 @@ def written(
 def played(
     run: Run, pairs: Sequence[Pair | None], instances: Sequence[Instance], evaluator: Evaluator
 ) -> np.ndarray:
-    """[P, E] J of each evaluation; equal pairs run once, NaN without a pair."""
+    """[P, I] J on each instance, the mean over seeds; equal pairs run once, NaN without a pair."""
     terms = run.config.evaluation
-    places: dict[tuple[str, str], int] = {}
-    for pair in pairs:
-        if pair is not None:
-            places.setdefault((pair.destroy.digest, pair.repair.digest), len(places))
     unique: dict[tuple[str, str], Pair] = {}
     for pair in pairs:
         if pair is not None:
             unique.setdefault((pair.destroy.digest, pair.repair.digest), pair)
-    evaluations = len(instances) * terms.rollouts
-    if not unique:
-        return np.full((len(pairs), evaluations), np.nan)
-    rollouts = evaluator.run(
-        list(unique.values()), instances, range(terms.rollouts), terms.steps, fail_fast=True
-    )
-    scores = UTILITIES[terms.utility](rollouts, instances).reshape(len(unique), evaluations)
-    nothing = np.full(evaluations, np.nan)
+    scores = {}
+    if unique:
+        rollouts = evaluator.run(
+            list(unique.values()), instances, range(terms.rollouts), terms.steps, fail_fast=True
+        )
+        found = UTILITIES[terms.utility](rollouts, instances).mean(axis=2)
+        scores = dict(zip(unique, found, strict=True))
+    nothing = np.full(len(instances), np.nan)
     return np.stack([
-        nothing if pair is None else scores[places[pair.destroy.digest, pair.repair.digest]]
+        nothing if pair is None else scores[pair.destroy.digest, pair.repair.digest]
         for pair in pairs
     ])  # fmt: skip
 
@@ -257,22 +286,21 @@ def probed(run: Run, number: int, frozen: Frozen, args: argparse.Namespace) -> l
         problem, args.workers or config.workers, seed=args.seed, cpu_seconds=terms.cpu_seconds,
         memory_mb=terms.memory_mb, on_invalid=terms.on_invalid,
         shown=shown_with(config.generator.state), unsafe=terms.unsafe_sandbox,
+        kit=config.generator.kit != "none", work=terms.work,
     ) as evaluator:  # fmt: skip
         destroys = written(generator, [prompt("destroy", None)], args.programs, seed, evaluator)
         pairs = [Pair(destroy, repair) if destroy else None
                  for destroy in destroys for repair in frozen.repairs]  # fmt: skip
         scores = played(run, pairs, instances, evaluator)
-        found = [
-            Probe("destroy", tuple(destroys),
-                  scores.reshape(len(destroys), len(frozen.repairs), -1), len(destroys)),
-        ]  # fmt: skip
-        each = -(-args.programs // len(frozen.destroys))
+        scores = scores.reshape(len(destroys), len(frozen.repairs), -1)
+        found = [Probe("destroy", tuple(destroys), scores, len(destroys))]
+        count = -(-args.programs // len(frozen.destroys))
         asked = [prompt("repair", destroy) for destroy in frozen.destroys]
-        repairs = written(generator, asked, each, seed, evaluator)
-        answers = [Pair(frozen.destroys[i // each], repair) if repair else None
+        repairs = written(generator, asked, count, seed, evaluator)
+        answers = [Pair(frozen.destroys[i // count], repair) if repair else None
                    for i, repair in enumerate(repairs)]  # fmt: skip
         scores = played(run, answers, instances, evaluator)
-        found.append(Probe("repair", tuple(repairs), scores[:, None], each))
+        found.append(Probe("repair", tuple(repairs), scores[:, None], count))
     return found
 
 
@@ -282,7 +310,7 @@ def kept(probes: Sequence[Probe], asked: dict[str, Any]) -> str:
         {
             "role": each.role,
             "programs": [p and {"strategy": p.strategy, "source": p.source} for p in each.programs],
-            "each": each.each,
+            "count": each.count,
             "scores": [
                 [[x if math.isfinite(x) else None for x in row] for row in table]
                 for table in each.scores.tolist()
@@ -294,44 +322,59 @@ def kept(probes: Sequence[Probe], asked: dict[str, Any]) -> str:
 
 
 def read(path: Path, asked: dict[str, Any]) -> list[Probe]:
-    """What `kept` wrote. Raises InputError for the file of another command."""
-    known = load_json(path)
-    if known["asked"] != asked:
-        raise InputError(f"{path} is of other settings: use another --out")
-    return [
-        Probe(
-            each["role"],
-            tuple(p and Program(each["role"], p["source"], p["strategy"])
-                  for p in each["programs"]),
-            np.array(each["scores"], float),
-            each["each"],
-        )
-        for each in known["roles"]
-    ]  # fmt: skip
+    """What `kept` wrote. Raises InputError for another file, and for that of another command."""
+    try:
+        known = load_json(path)
+        same = known["asked"] == asked
+        found = [
+            Probe(
+                each["role"],
+                tuple(
+                    p and Program(each["role"], p["source"], p["strategy"])
+                    for p in each["programs"]
+                ),
+                np.array(each["scores"], float),
+                each["count"],
+            )
+            for each in known["roles"]
+        ]
+    except (KeyError, TypeError, ValueError):
+        raise InputError(f"{path} is no file of a probe: move it away") from None
+    if not same:
+        raise InputError(f"{path} is of another run or other settings: use another --out")
+    return found
+
+
+def digest(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()
 
 
 def run(args: argparse.Namespace) -> None:
-    if min(args.programs, args.partners) < 2 or args.instances < 2:
-        raise InputError("--programs, --partners and --instances are at least 2")
+    if min(args.programs, args.partners) < 2:
+        raise InputError("--programs and --partners are at least 2")
+    if args.instances < 2 or args.instances % 2:
+        raise InputError(f"--instances is {args.instances}: halves need an even number")
     if not 0 < args.exclude < math.inf:
         raise InputError(f"--exclude is {args.exclude:g}; an effect is a number above 0")
     runs = [load_run(folder) for folder in args.run]
+    if len({each.path.name for each in runs}) < len(runs):
+        raise InputError("--run: the folders need names of their own")
     problems = {each.config.problem for each in runs}
     if len(problems) > 1:
         raise InputError(f"the runs are of {' and '.join(sorted(problems))}: one problem at a time")
     table = Path(args.table) if args.table else DATA / f"{problems.pop()}-rounds-v1.npz"
-    kits = {each.config.generator.kit != "none" for each in runs}
-    frozen = frozen_of(table, args.partners, all(kits))
+    kit = all(each.config.generator.kit != "none" for each in runs)
+    frozen = frozen_of(table, args.partners, kit)
     out = Path(args.out)
     rows = []
     for found in runs:
-        for number in args.rounds if args.rounds is not None else (0, found.rounds):
+        asked = {name: getattr(args, name) for name in ASKED} | {
+            "kit": kit,
+            "table": digest(table.read_bytes()),
+            "run": digest(json.dumps(found.manifest, sort_keys=True, default=str).encode()),
+        }
+        for number in dict.fromkeys(args.rounds or (found.rounds,)):
             where = out / f"{found.path.name}-{number}.json"
-            asked = {
-                **{name: getattr(args, name) for name in ASKED},
-                "table": table.name,
-                "kit": all(kits),
-            }
             if where.exists():
                 probes = read(where, asked)
             else:
@@ -344,9 +387,9 @@ def run(args: argparse.Namespace) -> None:
             ]
             print(f"{found.path.name}, round {number}", flush=True)
     frame = pd.DataFrame(rows)
+    write_csv(out / "probe.csv", frame)
     text = shown(frame) + differences(frame, args.exclude)
     print(f"\n{text}")
-    write_csv(out / "probe.csv", frame)
     write_text(out / "probe.md", text)
 
 
@@ -370,10 +413,12 @@ def differences(frame: pd.DataFrame, exclude: float) -> str:
     frame = frame.assign(arm=named.arm, seed=named.seed).dropna(subset=["arm"])
     arms = list(dict.fromkeys(frame.arm))
     rows, values = [], []
-    for (role, number), own in frame.groupby(["role", "round"], sort=True):
+    updated = frame[frame["round"] > 0]  # before the first update all arms are the same policy
+    for (role, number), own in updated.groupby(["role", "round"], sort=True):
         table = own.pivot(index="seed", columns="arm", values="worth")
         for arm in arms[1:]:
-            paired = (table[arm] - table[arms[0]]).dropna() if arm in table else ()
+            both = arms[0] in table and arm in table
+            paired = (table[arm] - table[arms[0]]).dropna() if both else ()
             if len(paired) >= 2:
                 rows.append([role, str(number), arm, str(len(paired))])
                 values.append(np.asarray(paired))
@@ -388,16 +433,14 @@ def differences(frame: pd.DataFrame, exclude: float) -> str:
             "yes" if -exclude < low and high < exclude else "no",
         ]  # fmt: skip
     heads = ["role", "round", f"arm - {arms[0]}", "seeds", "difference in worth", "p (Holm)",
-             "seen by as many seeds", f"above {exclude:g} excluded"]  # fmt: skip
+             "least seen in 80 of 100", f"above {exclude:g} excluded"]  # fmt: skip
     return "\n" + markdown(heads, rows) + "\n"
 
 
 def main() -> int:
     parser = cli.plain_parser(__doc__)
     parser.add_argument("--run", nargs="+", required=True, metavar="FOLDER", help="of one problem")
-    parser.add_argument(
-        "--rounds", nargs="+", type=int, metavar="N", help="default: 0 and the last"
-    )
+    parser.add_argument("--rounds", nargs="+", type=int, metavar="N", help="default: the last")
     parser.add_argument("--programs", type=int, default=30, metavar="N", help="of each role")
     parser.add_argument("--partners", type=int, default=12, metavar="M", help="frozen programs")
     parser.add_argument("--instances", type=int, default=8, metavar="N", help="of each size")

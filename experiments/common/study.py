@@ -71,7 +71,7 @@ def main(parser: ArgumentParser, arms: Callable[[Namespace], Arms]) -> int:
     """Run a study's command line."""
     parser.add_argument("--seeds", type=int, default=5, help="runs of each arm")
     parser.add_argument(
-        "--first-seed", type=int, default=0, metavar="N", help="of them; the others follow it"
+        "--first-seed", type=int, default=0, metavar="N", help="number of the first seed"
     )
     parser.add_argument("--problem", default="tsp")
     parser.add_argument(

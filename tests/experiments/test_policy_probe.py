@@ -47,7 +47,10 @@ def test_a_response_is_chosen_on_one_half_and_scored_on_the_other():
         [[NAN] * 4, [1.0, 1.0, NAN, 1.0]],
     ])  # fmt: skip
     probe = Probe("destroy", (named(1), named(2), None), scores, 3)
-    np.testing.assert_array_equal(probe.ways(), [[3, 0], [1, 5], [NAN, NAN]])
+    one, two = np.array([0, 2]), np.array([1, 3])
+    np.testing.assert_array_equal(probe.value(one, two), [3, 1, NAN])
+    np.testing.assert_array_equal(probe.value(two, one), [0, 5, NAN])
+    np.testing.assert_array_equal(probe.values(), [1.5, 3, NAN])
     found = probe.summary()
     assert found["failed"] == pytest.approx(1 / 3)
     assert found["worth"] == pytest.approx((1.5 + 3 + 0) / 3)
@@ -82,6 +85,29 @@ def test_reliability_is_that_of_the_mean_of_two():
     assert reliability(ways * [1, -1]) == 0
     assert math.isnan(reliability(ways[:2]))
     assert math.isnan(reliability(np.ones((5, 2))))
+
+
+@pytest.mark.parametrize("partners", [2, 12])
+def test_noise_is_not_reliable_and_levels_are(partners):
+    """Not even where all partners but one are out of the question, or a response is chosen."""
+    rng = np.random.default_rng(5)
+    scores = rng.normal(size=(4000, partners, 8))
+    programs = tuple(map(named, range(4000)))
+    assert Probe("destroy", programs, scores, 4000).reliability() < 0.1
+    scores += 3 * rng.normal(size=(4000, 1, 1))
+    assert Probe("destroy", programs, scores, 4000).reliability() > 0.9
+    assert math.isnan(Probe("destroy", programs, scores[..., :3], 4000).reliability())
+
+
+def test_a_repair_counts_once_for_each_destroy_that_it_answers():
+    rng = np.random.default_rng(6)
+    same, other = named(1, "repair"), named(2, "repair")
+    scores = rng.normal(size=(6, 1, 8))
+    ways = np.stack([scores[:, 0, part::2].mean(axis=1) for part in (0, 1)], axis=1)
+    own = ways.reshape(2, 3, 2) - ways.reshape(2, 3, 2).mean(axis=1, keepdims=True)
+    found = Probe("repair", (same, other, same, same, other, other), scores, 3).reliability()
+    left = own.reshape(6, 2)[[0, 1, 3, 4]]
+    assert found == pytest.approx(reliability(left))
 
 
 def test_prompts_that_differ_make_nothing_reliable():
@@ -130,6 +156,9 @@ def test_arms_are_paired_by_seed():
         assert float(p) >= found.pvalue - 1e-3
         assert excluded == ("yes" if arm == "c" else "no")
         assert (float(p) < 0.05) == (arm == "b")
+    late = frame.assign(round=np.where(frame.run.str.startswith("a"), 4, 5))
+    assert differences(late, 0.002) == ""  # the first arm has no such round
+    assert differences(frame.assign(round=0), 0.002) == ""
     alone = differences(frame[frame.run.str.startswith("a")], 0.002)
     assert alone == differences(frame.assign(run="mine"), 0.002) == ""
 
@@ -159,7 +188,14 @@ def test_what_is_no_program_has_a_place_and_no_score():
         nothing = policy_probe.played(
             SimpleNamespace(config=config), [None], problem.sample(10, 3, 0), evaluator
         )
+        twice = SimpleNamespace(rollouts=2, steps=5, utility="improvement")
+        means = policy_probe.played(
+            SimpleNamespace(config=SimpleNamespace(evaluation=twice)), pairs[:1],
+            problem.sample(10, 3, 0), evaluator,
+        )  # fmt: skip
     assert scores.shape == (4, 3)
+    assert means.shape == (1, 3)
+    assert not np.array_equal(means[0], scores[0])
     assert np.isfinite(scores[[0, 3]]).all()
     np.testing.assert_array_equal(scores[0], scores[3])
     assert np.isnan(scores[[1, 2]]).all()
@@ -172,10 +208,24 @@ def test_a_file_gives_back_what_it_was_given(tmp_path):
     path = tmp_path / "a-1.json"
     path.write_text(kept([probe], {"seed": 0}))
     [found] = read(path, {"seed": 0})
-    assert (found.role, found.programs, found.each) == (probe.role, probe.programs, probe.each)
+    assert (found.role, found.programs, found.count) == (probe.role, probe.programs, probe.count)
     np.testing.assert_array_equal(found.scores, scores)
     with pytest.raises(InputError, match="use another --out"):
         read(path, {"seed": 1})
+    for text in ("{}", "[]", '{"asked": 1, "roles": [{}]}'):
+        path.write_text(text)
+        with pytest.raises(InputError, match="no file of a probe"):
+            read(path, {"seed": 0})
+
+
+def test_policies_that_it_cannot_have(tmp_path):
+    for name, status, message in (
+        ("vllm", "finished", "sampled by vLLM"), ("model", "running", "is running"),
+    ):  # fmt: skip
+        config = SimpleNamespace(generator=SimpleNamespace(name=name))
+        run = SimpleNamespace(path=tmp_path, config=config, status=status)
+        with pytest.raises(InputError, match=message):
+            policy_probe.policy_at(run, 0)
 
 
 @pytest.mark.slow
@@ -194,13 +244,20 @@ def test_a_run_of_the_grammar(tmp_path, monkeypatch, capsys):
     assert run(monkeypatch, *flags, "--rounds", 0) == 0
     assert capsys.readouterr().out == first
     monkeypatch.undo()
-    assert run(monkeypatch, *flags, "--rounds", 1) == 2
+    assert run(monkeypatch, *flags) == 2
     assert "no checkpoint of round 1; there are none" in capsys.readouterr().err
+    assert run(monkeypatch, *flags, "--run", tmp_path / "run", tmp_path / "run") == 2
+    assert "names of their own" in capsys.readouterr().err
+    manifest = tmp_path / "run" / "manifest.json"
+    manifest.write_text(manifest.read_text().replace('"created": "2', '"created": "3'))
+    assert run(monkeypatch, *flags, "--rounds", 0) == 2  # a run that was made anew
+    assert "another run" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(("flags", "message"), [
     (["--run", "nosuch"], "no such run folder"),
     (["--run", "nosuch", "--programs", 1], "at least 2"),
+    (["--run", "nosuch", "--instances", 7], "even number"),
     (["--run", "nosuch", "--exclude", 0], "--exclude is 0"),
 ])  # fmt: skip
 def test_what_it_refuses(monkeypatch, capsys, tmp_path, flags, message):

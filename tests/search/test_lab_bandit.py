@@ -268,7 +268,7 @@ def test_a_world_without_differences_has_nothing_to_learn():
         {"group": 1},
         {"responses": 0},
         {"steps": 0},
-        {"rate": 0},
+        {"rate": -1},
         {"advantage": "best"},
         {"copies": "half"},
     ],

@@ -240,6 +240,7 @@ def test_a_table_without_leaders_is_refused(tmp_path, capsys):
     (["--responses", "0"], "no whole number"),
     (["--responses", ""], "--responses needs"),
     (["--learners", "16"], "--learners 16: two numbers"),
+    (["--rate", "-1"], "rate is -1.0"),
     (["--learners", "1,4"], "--learners 1,4: two numbers"),
     (["--worlds", "1"], "--worlds is 1"),
     (["--schemes", "stackelberg@0"], "top is 0"),

@@ -69,24 +69,53 @@ def test_a_round_of_failures_finds_nothing():
     assert after.seen.sum() == 1
 
 
-def test_copies_have_no_advantage():
-    """Of four leaders the second is old; of its pairs, and of the first one's, some are."""
-    plan = bandit._Plan(GrpoConfig(), (Scheme.of("stackelberg"),), (3,), "centred", 8)
-    utility = jnp.asarray([[[1.0, 2, 3], [9, 9, 9], [3, 4, 5], [0, 0, 7]]])
+@pytest.mark.parametrize("name", ["stackelberg", "shared-pair-samples", "shared-one-advantage"])
+def test_copies_have_no_advantage(name):
+    """Of four leaders the second is old; of its pairs, and of the first one's, some are. Leaders
+    whose pairs are samples have the sum of their pairs' advantages among those of new leaders, in
+    units in which the mean over leaders is that over pairs.
+    """
+    scheme = Scheme.of(name)
+    plan = bandit._Plan(GrpoConfig(), (scheme,), (3,), "centred", 8)
+    utility = np.array([[1.0, 2, 3], [9, 9, 9], [3, 4, 5], [0, 0, 7]])
     sampled = sampled_of([[0, 1, 2, 3]], np.zeros((1, 4, 3), int))
     known = [jnp.zeros((1, 4)), jnp.zeros((1, 4, 3)), jnp.zeros((1, 4))]
-    old = jnp.asarray([[False, True, False, False]])
-    again = jnp.asarray([[[False, False, True], [True] * 3, [False] * 3, [False] * 3]])
+    old = np.array([False, True, False, False])
+    again = np.array([[False, False, True], [True, True, False], [False] * 3, [False] * 3])
     with jax.enable_x64(True):
         top, answers = bandit._advantages(
-            plan, Scheme.traced, sampled, utility, known, (old, again)
-        )
-    top_two = np.array([2.5, 4.5, 3.5])  # means of the best two, of the new leaders
-    assert np.allclose(top, [[*(top_two[:1] - 3.5), 0, *(top_two[1:] - 3.5)]])
-    first = np.array(answers[0])
-    assert np.allclose(first[0], [-0.5, 0.5, 0])
-    assert not first[1].any()
-    assert np.allclose(first[2], [-1, 0, 1])
+            plan, Scheme.traced, sampled, jnp.asarray(utility[None]), known,
+            (jnp.asarray(old[None]), jnp.asarray(again[None])),
+        )  # fmt: skip
+    top, answers = np.array(top[0]), np.array(answers[0])
+    left = np.where(again, np.nan, utility)
+    if name == "stackelberg":
+        two = np.array([2.5, 0, 4.5, 3.5])  # means of the best two
+        due = np.where(old, 0, two - two[~old].mean())
+    else:
+        mine = np.where(old[:, None], np.nan, left)
+        due = np.nansum(mine - np.nanmean(mine), axis=1) * 3 / np.isfinite(mine).sum()
+    np.testing.assert_allclose(top, due, atol=1e-6)
+    assert top[1] == 0
+    level = np.nanmean(left) if name == "shared-one-advantage" else np.nanmean(left, 1)[:, None]
+    np.testing.assert_allclose(answers, np.nan_to_num(left - level), atol=1e-6)
+
+
+def test_a_run_finds_among_the_pairs_that_its_scheme_asks_for():
+    """`shapley` asks for two of six responses, so it finds what two responses find."""
+    worlds = make_worlds(WorldSpec(leaders=16, followers=16), 8, 0)
+    both = [Scheme.of("stackelberg"), Scheme.of("shapley")]
+    assert [each.responses(6) for each in both] == [6, 2]
+    all_six, two = (each.found for each in train(both, worlds, Training(steps=1)))
+    [alone] = (each.found for each in train(both[1:], worlds, Training(steps=1)))
+    np.testing.assert_allclose(two, alone, atol=1e-6)
+    assert two.mean() < all_six.mean()
+    sampled = sampled_of([[0], [0]], [[[1, 2]], [[1, 2]]])
+    history = empty(2, 2, 4).after(
+        sampled, jnp.asarray([[[5.0, jnp.nan]]] * 2), jnp.ones((2, 2, 4)),
+        np.array([[[True, True]], [[True, False]]]),
+    )  # fmt: skip
+    assert np.array_equal(history.seen.sum(axis=(1, 2)), [2, 1])
 
 
 def test_nothing_seen_before_the_first_round():
@@ -118,6 +147,13 @@ def test_found_is_of_the_pair_measured_best_and_never_falls_without_noise():
     assert (many >= few).all()
     assert (many <= 1 + 1e-6).all()
     assert many.mean() > few.mean()
+
+
+def test_policies_with_no_rate_stay_uniform_and_find_by_chance():
+    worlds = make_worlds(WorldSpec(leaders=16, followers=16, noise=0), 8, 0)
+    [still] = train(SCHEMES[:1], worlds, Training(steps=20, rate=0))
+    np.testing.assert_allclose(still.curve, 0, atol=1e-5)
+    assert 0.3 < still.found.mean() < 1
 
 
 def test_steps_that_are_a_loop_meet_the_same_copies(monkeypatch):

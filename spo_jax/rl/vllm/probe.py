@@ -23,7 +23,7 @@ from spo_jax.errors import InputError
 from spo_jax.rl.trainer import AdapterTrainer, Learner
 from spo_jax.rl.vllm.client import Client
 
-TEXT = Path(__file__)  # natural text, on which bfloat16 errs least, that does not repeat itself
+TEXT = Path(__file__)  # natural text, on which bfloat16 errs less than on one in random order
 LENGTH = 1200  # tokens of the text; a cache has blocks of up to some 550 tokens
 NEXT = 24  # prefixes with likely tokens; the errors after one prefix are correlated
 WIDTH = 8  # requests in flight

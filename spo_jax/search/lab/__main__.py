@@ -43,7 +43,7 @@ from spo_jax.envs.textfiles import write_atomically
 from spo_jax.errors import InputError, SpoError
 from spo_jax.rl.backend import keep_compiled
 from spo_jax.search.lab import studies, study
-from spo_jax.search.lab.bandit import COPIES
+from spo_jax.search.lab.bandit import COPIES, Training
 from spo_jax.search.lab.measured import Trials, made_of, replayed
 from spo_jax.search.lab.policies import WRITERS
 from spo_jax.search.lab.schemes import Scheme
@@ -83,8 +83,9 @@ def run(args: argparse.Namespace) -> None:
     require_failing(args.failing, args.tie)
     budget = replace(
         budget, writer=args.writer, copies=args.copies, learners=_learners(args.learners),
-        failing=args.failing, tie=args.tie,
+        rate=args.rate, failing=args.failing, tie=args.tie,
     )  # fmt: skip
+    Training(rate=args.rate)  # refused before anything is measured
     if not 0 < args.exclude < math.inf:
         raise InputError(f"--exclude is {args.exclude:g}; an effect is a number above 0")
     schemes = asked(args.schemes)
@@ -237,6 +238,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--learners", default="16,32", metavar="K,M",
         help="leaders and followers that the policies choose from (default: 16,32)",
+    )  # fmt: skip
+    parser.add_argument(
+        "--rate", type=float, default=Training.rate, metavar="X",
+        help=f"learning rate of the policies, 0 for none that learn (default: {Training.rate})",
     )  # fmt: skip
     parser.add_argument(
         "--copies", choices=COPIES, default="paid",

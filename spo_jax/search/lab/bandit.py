@@ -18,6 +18,7 @@ arrays [runs, B, R]. Where JAX cannot trace one of the schemes the steps are a l
 schemes as the rest of the laboratory does.
 """
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache, partial
@@ -45,15 +46,16 @@ Array = np.ndarray
 
 ADVANTAGES = {"centred": centred, "standardised": standardised}
 COPIES = ("paid", "unpaid")
+NO_RATE = 1e-30  # for policies that stay as they are
 
 
 @dataclass(frozen=True)
 class Training:
-    """group: leaders of a round, B. responses: R. steps: rounds. rate: AdamW's, of the logits; the
-    other settings of the update are the trainer's defaults. advantage: one of ADVANTAGES. writer:
-    one of WRITERS. copies: one of COPIES; "unpaid" gives no advantage to a leader that an earlier
-    round had, nor to a follower that answered this leader in one. Raises InputError below 1, and
-    for another advantage, writer or choice of copies.
+    """group: leaders of a round, B. responses: R. steps: rounds. rate: AdamW's, of the logits, 0
+    for policies that do not learn; the other settings of the update are the trainer's defaults.
+    advantage: one of ADVANTAGES. writer: one of WRITERS. copies: one of COPIES; "unpaid" gives no
+    advantage to a leader that an earlier round had, nor to a follower that answered this leader in
+    one. Raises InputError below 1, and for another advantage, writer or choice of copies.
     """
 
     group: int = 8
@@ -68,8 +70,8 @@ class Training:
         for name, least in (("group", 2), ("responses", 1), ("steps", 1)):
             if getattr(self, name) < least:
                 raise InputError(f"{name} is {getattr(self, name)}; it is at least {least}")
-        if not self.rate > 0:
-            raise InputError(f"rate is {self.rate}; it must be above 0")
+        if not 0 <= self.rate < math.inf:
+            raise InputError(f"rate is {self.rate}; it is 0 or more")
         if self.writer not in WRITERS:
             raise InputError(f"no writer {self.writer!r}; there are {', '.join(WRITERS)}")
         if self.copies not in COPIES:
@@ -87,8 +89,8 @@ class Learned:
 
     pair: J of a pair that the policies sample, in expectation. leader: J of the leader that its
     policy samples with its best response, in expectation: the bilevel objective. found: J of the
-    pair that was measured best in all rounds. All in parts of the way from the uniform policy, 0,
-    to the world's best pair, 1.
+    pair that was measured best in all rounds, which is above 0 for policies that do not learn, too.
+    All in parts of the way from a pair of the uniform policy, 0, to the world's best pair, 1.
     """
 
     pair: np.ndarray
@@ -112,7 +114,7 @@ def train(
     utility = jnp.asarray(np.tile(worlds.utility, (len(schemes), 1, 1)), jnp.float32)
     writer = WRITERS[training.writer](leaders, followers)
     parameters = writer.parameters(runs)
-    config = GrpoConfig(learning_rate=training.rate)
+    config = GrpoConfig(learning_rate=training.rate or NO_RATE)
     state: Any = jax.vmap(_optimizer(config).init)
     states = (state(parameters.leader), state((parameters.shared, parameters.own)))
     uniform = worth(jax.vmap(writer.policy)(parameters), utility)
@@ -156,6 +158,11 @@ class _Plan:
     counts: tuple[int, ...]
     advantage: str
     sources: int
+
+    def asked(self, measured: jax.Array) -> np.ndarray:
+        """[N, 1, R] bool: the responses that each run's scheme asks for, of measured [N, B, R]."""
+        counts = np.repeat(self.counts, len(measured) // len(self.counts))
+        return counts[:, None, None] > np.arange(measured.shape[-1])
 
 
 @jax.tree_util.register_dataclass
@@ -220,6 +227,7 @@ def _played(
         mine = jnp.take_along_axis(jnp.asarray(failing), sampled.leaders, axis=1)
         luck = jnp.tile(chance.luck, (many, 1, 1))
         measured = jnp.where(luck < mine[..., None], jnp.nan, measured)
+    measured = jnp.where(plan.asked(measured), measured, jnp.nan)
     return sampled, measured, [each.astype(jnp.float64) for each in reference]
 
 
@@ -238,7 +246,7 @@ def _scanned(
             plan, Scheme.traced, sampled, measured, reference, history.copies(sampled)
         )
         parameters, states = learn(plan.config, writer, parameters, states, sampled, *earned)
-        history = history.after(sampled, measured, utility)
+        history = history.after(sampled, measured, utility, plan.asked(measured))
         value = _worth_and_found(jax.vmap(writer.policy)(parameters), utility, history)
         return (parameters, states, history), value
 
@@ -273,7 +281,7 @@ def _looped(
                 plan, called, sampled, measured, reference, history.copies(sampled)
             )
             parameters, states = learn(plan.config, writer, parameters, states, sampled, *earned)
-            history = history.after(sampled, measured, utility)
+            history = history.after(sampled, measured, utility, plan.asked(measured))
             value = _worth_and_found(jax.vmap(writer.policy)(parameters), utility, history)
             values.append(np.asarray(value))
     return values
@@ -319,16 +327,20 @@ def advantages_of(
     """Of credits [N, B] and [N, B, R]; a round's leaders are one group, as one context's answers.
 
     samples: as in `spo_jax.search.groups`, by whose rules a leader has the sum of its pairs, in
-    units in which the mean over leaders is that over pairs.
+    units in which the mean over leaders is that over pairs, and one without a credit has none.
     """
     if samples == "programs":
         return of_group(leader), of_group(follower)
-    pairs = of_group(follower.reshape(len(follower), -1)).reshape(follower.shape)
-    finite = jnp.isfinite(follower)
+
+    def of_pairs(credits: Any) -> Any:
+        return of_group(credits.reshape(len(credits), -1)).reshape(credits.shape)
+
+    mine = jnp.where(jnp.isfinite(leader)[..., None], follower, jnp.nan)
+    finite = jnp.isfinite(mine)
     count = jnp.maximum(jnp.sum(finite, axis=(-2, -1)), 1)
     answers = jnp.sum(finite.any(axis=-1), axis=-1)
-    top = pairs.sum(axis=-1) * (answers / count)[:, None]
-    return top, pairs if samples == "one-group" else of_group(follower)
+    top = of_pairs(mine).sum(axis=-1) * (answers / count)[:, None]
+    return top, of_pairs(follower) if samples == "one-group" else of_group(follower)
 
 
 # --- compiled, over runs --------------------------------------------------------------------------

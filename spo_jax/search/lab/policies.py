@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Protocol
+from typing import Any, Protocol
 
 import jax
 import jax.numpy as jnp
@@ -121,8 +121,14 @@ class History:
         own = jnp.take_along_axis(self.seen, sampled.leaders[..., None], axis=1)
         return own.any(axis=-1), jnp.take_along_axis(own, sampled.followers, axis=2)
 
-    def after(self, sampled: Sampled, measured: jax.Array, utility: jax.Array) -> "History":
-        """With one more round. measured: [N, B, R], NaN for failures. utility: [N, K, M]."""
+    def after(
+        self, sampled: Sampled, measured: jax.Array, utility: jax.Array, asked: Any = True
+    ) -> "History":
+        """With one more round.
+
+        measured: [N, B, R], NaN for failures and where nothing is evaluated. utility: [N, K, M].
+        asked: bool that broadcasts to [N, B, R], the pairs that are evaluated.
+        """
         runs = jnp.arange(len(utility))
         values = jnp.where(jnp.isnan(measured), -jnp.inf, measured).reshape(len(runs), -1)
         place = values.argmax(axis=-1)
@@ -132,7 +138,7 @@ class History:
         seen = self.seen
         if seen is not None:
             at = runs[:, None, None], sampled.leaders[..., None], sampled.followers
-            seen = seen.at[at].set(True)
+            seen = seen.at[at].max(jnp.broadcast_to(asked, measured.shape))
         return History(
             seen,
             jnp.where(better, values[runs, place], self.measured),

@@ -33,7 +33,7 @@ class Budget:
     """worlds: of each kind. rounds: of each world. The map's: of each cell, over these values.
 
     seeds: rounds that are replayed from a table. learners: leaders and followers of the worlds in
-    which policies learn. writer and copies: of these policies, as in
+    which policies learn. rate, writer and copies: of these policies, as in
     `spo_jax.search.lab.bandit.Training`. failing, tie: failures in worlds of tables, see
     `spo_jax.search.lab.worlds.failing_chances`.
     """
@@ -49,6 +49,7 @@ class Budget:
     responses: tuple[int, ...] = (3, 6, 12, 30)
     seeds: int = 1000
     learners: tuple[int, int] = (16, 32)
+    rate: float = Training.rate
     writer: str = "table"
     copies: str = "paid"
     failing: float = 0.0
@@ -115,6 +116,7 @@ def learning(
         for advantage in ADVANTAGES:
             training = Training(
                 steps=budget.steps,
+                rate=budget.rate,
                 advantage=advantage,
                 writer=budget.writer,
                 copies=budget.copies,
