@@ -26,10 +26,8 @@ import numpy as np
 import pandas as pd
 
 from common import cli
-from common.runs import again
+from common.runs import again, fresh_instances
 from common.tables import markdown, write_csv, write_text
-from spo_jax.envs.problems import get_problem
-from spo_jax.envs.specs import parse_spec
 from spo_jax.errors import InputError
 from spo_jax.program import Pair
 from spo_jax.runs.run import Run, load_run
@@ -78,11 +76,7 @@ def made(found: Run, number: int, where: Path, args: argparse.Namespace) -> np.n
     destroys = drawn([p.destroy for p in valid], args.programs, "destroys")
     repairs = drawn([p.repair for p in valid], args.programs, "repairs")
     programs = [[found[name].program for name in names] for names in (destroys, repairs)]
-    problem = get_problem(config.problem)
-    seed = derive("payoff shares")
-    instances = [
-        each for size in sizes(found) for each in problem.sample(size, args.instances, seed)
-    ]
+    instances = fresh_instances(found, args.instances, derive("payoff shares"))
     pairs = [Pair(destroy, repair) for destroy in programs[0] for repair in programs[1]]
     rollouts, _ = again(found, pairs, instances, workers=args.workers)
     flat = UTILITIES[config.evaluation.utility](rollouts, instances)
@@ -94,16 +88,6 @@ def made(found: Run, number: int, where: Path, args: argparse.Namespace) -> np.n
         repairs=np.array([program.digest for program in programs[1]]),
     )  # fmt: skip
     return scores
-
-
-def sizes(found: Run) -> list[int]:
-    """Of the instances that the run trains on. Raises InputError where these are files."""
-    config = found.config
-    sets = [parse_spec(text, get_problem(config.problem)) for text in config.evaluation.on]
-    known = {each.uniform[0] for each in sets if each.uniform is not None}
-    if any(each.uniform is None for each in sets):
-        raise InputError(f"{found.path} trains on files, and a table takes fresh instances")
-    return sorted(known) or [config.evaluation.size]
 
 
 def drawn(names: Sequence[str], count: int, what: str) -> list[str]:

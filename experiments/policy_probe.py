@@ -44,14 +44,12 @@ import numpy as np
 import pandas as pd
 
 from common import cli
+from common.runs import evaluator_like, fresh_instances
 from common.tables import markdown, write_csv, write_text
-from payoff_shares import sizes
-from spo_jax.constants import VLLM
+from spo_jax.constants import KIT, VLLM
 from spo_jax.envs.problem import Instance
 from spo_jax.envs.problems import get_problem
 from spo_jax.envs.run.evaluator import Evaluator
-from spo_jax.envs.run.local import LocalEvaluator
-from spo_jax.envs.run.observation import shown_with
 from spo_jax.envs.textfiles import load_json, write_atomically
 from spo_jax.errors import InputError, Rejection
 from spo_jax.generator import Generator
@@ -195,7 +193,7 @@ def frozen_of(path: Path, count: int, kit: bool) -> Frozen:
 
 def uses_kit(program: Program) -> bool:
     """Whether the kit is named in a program's text."""
-    return "lns" in re.findall(r"\w+", program.source)
+    return KIT in re.findall(r"\w+", program.source)
 
 
 def policy_at(run: Run, number: int) -> Generator:
@@ -254,7 +252,7 @@ def played(
     scores = {}
     if unique:
         rollouts = evaluator.run(
-            list(unique.values()), instances, range(terms.rollouts), terms.steps, fail_fast=True
+            list(unique.values()), instances, range(terms.rollouts), terms.steps
         )
         found = UTILITIES[terms.utility](rollouts, instances).mean(axis=2)
         scores = dict(zip(unique, found, strict=True))
@@ -268,26 +266,16 @@ def played(
 def probed(run: Run, number: int, frozen: Frozen, args: argparse.Namespace) -> list[Probe]:
     """Both roles' policies after a round."""
     config = run.config
-    problem, terms = get_problem(config.problem), config.evaluation
-    templates = Templates.of(config.generator, problem)
+    templates = Templates.of(config.generator, get_problem(config.problem))
     generator = policy_at(run, number)
-    instances = [
-        each
-        for size in sizes(run)
-        for each in problem.sample(size, args.instances, derive("policy probe", args.seed))
-    ]
+    instances = fresh_instances(run, args.instances, derive("policy probe", args.seed))
     # One seed for all rounds and runs: differences are those of the policies.
     seed = derive("policy probe answers", args.seed)
 
     def prompt(role: Role, destroy: Program | None) -> Prompt:
-        return templates.render(problem.name, role, INITIALIZATION, [], destroy)
+        return templates.render(config.problem, role, INITIALIZATION, [], destroy)
 
-    with LocalEvaluator(
-        problem, args.workers or config.workers, seed=args.seed, cpu_seconds=terms.cpu_seconds,
-        memory_mb=terms.memory_mb, on_invalid=terms.on_invalid,
-        shown=shown_with(config.generator.state), unsafe=terms.unsafe_sandbox,
-        kit=config.generator.kit != "none", work=terms.work,
-    ) as evaluator:  # fmt: skip
+    with evaluator_like(run, args.seed, args.workers) as evaluator:
         destroys = written(generator, [prompt("destroy", None)], args.programs, seed, evaluator)
         pairs = [Pair(destroy, repair) if destroy else None
                  for destroy in destroys for repair in frozen.repairs]  # fmt: skip

@@ -1,5 +1,7 @@
 """Words of settings that more than one module knows."""
 
+from typing import Literal
+
 EMBEDDED = "embedded"  # the model that ships
 NOVICE = "novice"  # the same model, taught plain programs and single steps away from them
 OWN_MODELS = (EMBEDDED, NOVICE)  # models of the package, by name
@@ -7,6 +9,8 @@ ENDPOINT = "openai"  # the generator that asks an OpenAI-compatible endpoint
 VLLM = "vllm"  # the generator that samples from a vLLM server and trains its adapters
 LEARNERS = ("model", VLLM)  # generators whose model can learn
 WITH_MODEL = (*LEARNERS, ENDPOINT)  # generators that `model` is for
+# How GRPO corrects a sampler that differs from the trainer.
+ImportanceMode = Literal["sequence-truncate", "sequence-mask", "token-truncate", "token-mask"]
 STORED = ".spo.npz"  # how a file of instances of any problem ends
 SHIPPED = "shipped"  # the name of the pair that comes with a problem
 KIT = "lns"  # the module by which programs import the kit of a problem

@@ -26,6 +26,7 @@ from spo_jax.envs.problems import get_problem
 from spo_jax.envs.run.local import LocalEvaluator
 from spo_jax.envs.run.observation import shown_with
 from spo_jax.envs.run.rollouts import Rollouts
+from spo_jax.envs.specs import parse_spec
 from spo_jax.envs.textfiles import write_atomically
 from spo_jax.errors import InputError
 from spo_jax.program import Pair, Role, parse_tree
@@ -135,7 +136,15 @@ def again(
 ) -> tuple[Rollouts, np.ndarray]:
     """Rollouts of pairs under the terms of a run, and J of each. seed: of the evaluator."""
     terms = run.config.evaluation
-    with LocalEvaluator(
+    with evaluator_like(run, seed, workers) as evaluator:
+        rollouts = evaluator.run(pairs, instances, range(terms.rollouts), terms.steps)
+    return rollouts, mean_scores(UTILITIES[terms.utility](rollouts, instances))
+
+
+def evaluator_like(run: Run, seed: int = 0, workers: int | None = None) -> LocalEvaluator:
+    """An evaluator on this machine with the terms of a run, not started."""
+    terms = run.config.evaluation
+    return LocalEvaluator(
         get_problem(run.config.problem),
         workers or run.config.workers,
         seed=seed,
@@ -144,9 +153,24 @@ def again(
         on_invalid=terms.on_invalid,
         shown=shown_with(run.config.generator.state),
         unsafe=terms.unsafe_sandbox,
-    ) as evaluator:
-        rollouts = evaluator.run(pairs, instances, range(terms.rollouts), terms.steps)
-    return rollouts, mean_scores(UTILITIES[terms.utility](rollouts, instances))
+        kit=run.config.generator.kit != "none",
+        work=terms.work,
+    )
+
+
+def fresh_instances(run: Run, count: int, seed: int) -> list[Instance]:
+    """`count` instances of each size that a run trains on.
+
+    Raises InputError where these are files.
+    """
+    config = run.config
+    problem = get_problem(config.problem)
+    sets = [parse_spec(text, problem) for text in config.evaluation.on]
+    if any(each.uniform is None for each in sets):
+        raise InputError(f"{run.path} trains on files, and a table takes fresh instances")
+    known = {each.uniform[0] for each in sets if each.uniform is not None}
+    sizes = sorted(known) or [config.evaluation.size]
+    return [each for size in sizes for each in problem.sample(size, count, seed)]
 
 
 # --- of one round ---------------------------------------------------------------------------------

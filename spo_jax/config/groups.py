@@ -9,7 +9,7 @@ from pydantic import model_validator
 
 from spo_jax import jsontext
 from spo_jax.config.fields import Group, Own, Text, rare, rare_volatile, refuse, setting, volatile
-from spo_jax.constants import EMBEDDED, OWN_MODELS, SPO
+from spo_jax.constants import EMBEDDED, OWN_MODELS, SPO, ImportanceMode
 
 # Fields of a request that other settings decide, or that must not change.
 OWN_FIELDS = frozenset(
@@ -345,9 +345,7 @@ class VllmSettings(Group):
     importance_cap: float | None = rare(
         None, "weigh samples by trainer over server, at most by this (none: alike)", 1e-6, 1e6
     )
-    importance_mode: Literal[
-        "sequence-truncate", "sequence-mask", "token-truncate", "token-mask"
-    ] = rare(
+    importance_mode: ImportanceMode = rare(
         "sequence-truncate",
         "weights of whole samples or of tokens; above the cap they are cut to it or left out",
     )

@@ -7,7 +7,7 @@ inside jit. A variant is a function with the signature of `centred` or `sequence
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import wraps
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import jax
 import jax.numpy as jnp
@@ -15,6 +15,7 @@ import numpy as np
 
 from spo_jax import advantages as shared
 from spo_jax.advantages import NO_SPREAD
+from spo_jax.constants import ImportanceMode
 from spo_jax.errors import InputError
 from spo_jax.float64 import bucket, padded
 from spo_jax.registry import Registry, require_function
@@ -88,7 +89,7 @@ RATIOS: dict[str, LogRatio] = {
 SCHEDULES: dict[str, Schedule] = {"constant": constant, "inverse-sqrt": inverse_sqrt}
 
 
-IMPORTANCE = ("sequence-truncate", "sequence-mask", "token-truncate", "token-mask")
+IMPORTANCE: tuple[ImportanceMode, ...] = get_args(ImportanceMode)
 
 
 @dataclass(frozen=True)
@@ -131,7 +132,7 @@ class GrpoConfig:
     ladder: Ladder = FINE
     on_policy: bool = False
     importance_cap: float | None = None
-    importance_mode: str = "sequence-truncate"
+    importance_mode: ImportanceMode = "sequence-truncate"
     kl: float = 0.0
 
     def __post_init__(self) -> None:
@@ -305,7 +306,7 @@ def clipped_objective(
     )
 
 
-def importance(drift: jax.Array, mask: jax.Array, cap: float, mode: str) -> jax.Array:
+def importance(drift: jax.Array, mask: jax.Array, cap: float, mode: ImportanceMode) -> jax.Array:
     """Weights that correct a sampler by the trainer: exp(drift), truncated or left out above a cap.
 
     drift: [B, T], the trainer's minus the sampler's log-probabilities. mask: [B, T] bool. mode: one

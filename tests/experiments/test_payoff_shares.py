@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import payoff_shares
-import spo_jax
+from common.runs import fresh_instances
 from spo_jax.errors import InputError
 from spo_jax.search.lab.shares import shares_of
 from spo_jax.search.lab.worlds import WorldSpec, make_worlds
@@ -32,10 +32,11 @@ def test_instances_are_of_the_sizes_that_the_run_trains_on(tmp_path):
     def of(on):
         evaluation = SimpleNamespace(on=on, size=50)
         config = SimpleNamespace(problem="tsp", evaluation=evaluation)
-        return payoff_shares.sizes(SimpleNamespace(config=config, path="runs/mine"))
+        found = fresh_instances(SimpleNamespace(config=config, path="runs/mine"), 2, 0)
+        return [each.size for each in found]
 
-    assert of(()) == [50]
-    assert of(("uniform:100x2", "uniform:200x1", "uniform:100x1@3")) == [100, 200]
+    assert of(()) == [50] * 2
+    assert of(("uniform:100x2", "uniform:200x1", "uniform:100x1@3")) == [100] * 2 + [200] * 2
     (tmp_path / "a.tsp").write_text("")
     with pytest.raises(InputError, match="runs/mine trains on files"):
         of((str(tmp_path / "a.tsp"),))
@@ -64,12 +65,8 @@ def test_a_summary_of_a_known_world():
 
 
 @pytest.mark.slow
-def test_a_run_of_the_grammar(tmp_path, monkeypatch, capsys):
-    spo_jax.discover(
-        "tsp", path=tmp_path / "run", rounds=1, size=8, instances=2, rollouts=1, steps=3,
-        finalists=0, select="utility", generator="grammar", workers=1,
-    )  # fmt: skip
-    flags = ("--run", tmp_path / "run", "--rounds", 1, "--programs", 4, "--instances", 2,
+def test_a_run_of_the_grammar(grammar_run, tmp_path, monkeypatch, capsys):
+    flags = ("--run", grammar_run, "--rounds", 1, "--programs", 4, "--instances", 2,
              "--out", tmp_path / "out")  # fmt: skip
     assert run(monkeypatch, *flags) == 0
     first = capsys.readouterr().out

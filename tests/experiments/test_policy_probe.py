@@ -10,7 +10,6 @@ import pytest
 from scipy import stats
 
 import policy_probe
-import spo_jax
 from policy_probe import (
     DATA,
     Probe,
@@ -229,12 +228,8 @@ def test_policies_that_it_cannot_have(tmp_path):
 
 
 @pytest.mark.slow
-def test_a_run_of_the_grammar(tmp_path, monkeypatch, capsys):
-    spo_jax.discover(
-        "tsp", path=tmp_path / "run", rounds=1, size=8, instances=2, rollouts=1, steps=3,
-        finalists=0, select="utility", generator="grammar", workers=1,
-    )  # fmt: skip
-    flags = ("--run", tmp_path / "run", "--programs", 4, "--partners", 2, "--instances", 2,
+def test_a_run_of_the_grammar(grammar_run, tmp_path, monkeypatch, capsys):
+    flags = ("--run", grammar_run, "--programs", 4, "--partners", 2, "--instances", 2,
              "--out", tmp_path / "out")  # fmt: skip
     assert run(monkeypatch, *flags, "--rounds", 0) == 0
     first = capsys.readouterr().out
@@ -246,9 +241,9 @@ def test_a_run_of_the_grammar(tmp_path, monkeypatch, capsys):
     monkeypatch.undo()
     assert run(monkeypatch, *flags) == 2
     assert "no checkpoint of round 1; there are none" in capsys.readouterr().err
-    assert run(monkeypatch, *flags, "--run", tmp_path / "run", tmp_path / "run") == 2
+    assert run(monkeypatch, *flags, "--run", grammar_run, grammar_run) == 2
     assert "names of their own" in capsys.readouterr().err
-    manifest = tmp_path / "run" / "manifest.json"
+    manifest = grammar_run / "manifest.json"
     manifest.write_text(manifest.read_text().replace('"created": "2', '"created": "3'))
     assert run(monkeypatch, *flags, "--rounds", 0) == 2  # a run that was made anew
     assert "another run" in capsys.readouterr().err
