@@ -2,7 +2,8 @@
 
 `worlds`: leaders, followers, J of every pair, noise. `schemes`: what `--credit` takes, for many
 rounds at once. `estimators`: how well a round's credits tell good leaders from bad ones. `bandit`:
-the group-relative update of GRPO on softmax policies in the place of the language model. `tables`:
+the group-relative update of GRPO on softmax policies in the place of the language model;
+`policies`: what these are linear in, and what a run of them has seen. `tables`:
 payoffs of real programs, and `dataset`, the file of these; `shares`: what they are made of;
 `replay`: rounds drawn of them; `survival`: who survives several rounds; `crossplay`: how many
 repairs meet how many destroys; `power`: intervals, and how many seeds a difference needs;
