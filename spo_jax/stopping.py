@@ -58,6 +58,7 @@ _farewell = _Farewell()
 _deadline: threading.Timer | None = None
 _ear: int | None = None  # the pipe whose bytes are the numbers of signals
 _hearing = threading.Lock()  # of the two above
+_whole = threading.RLock()  # of work that must not stop halfway
 
 
 def last_words(words: Callable[[], None]) -> None:
@@ -161,9 +162,9 @@ def at_once() -> Iterator[None]:
 
 @contextmanager
 def held() -> Iterator[None]:
-    """Defer signals to the end of the block, for work that must not stop halfway."""
+    """Defer signals, and the deadline, to the end of the block: such work must not stop halfway."""
     caught: list[int] = []
-    with _handled_by(lambda number, frame: caught.append(number)):
+    with _handled_by(lambda number, frame: caught.append(number)), _whole:
         yield
     for number in caught[:1]:
         signal.raise_signal(number)
@@ -185,7 +186,8 @@ def _handled_by(handler: Any) -> Iterator[None]:
 
 
 def _end(number: int, otherwise: Callable[[], None]) -> None:
-    """End the process at once."""
+    """End the process at once, or with the block that is `held`."""
+    _whole.acquire()
     say_farewell(otherwise)
     if sys.stderr.isatty():
         print("\x1b[?25h", end="", file=sys.stderr, flush=True)  # a live bar hides the cursor

@@ -805,6 +805,27 @@ def test_interrupt(folder, number):
     assert (len(report["groups"]), report["complete"]) == (1, False)
 
 
+@pytest.mark.parametrize("workers", [0, 1, 2, 3])
+def test_a_baseline_that_the_deadline_ends_says_no_more(folder, workers):
+    """On a busy machine the grace is over before everything is closed."""
+    code = "from spo_jax import cli, stopping; stopping.GRACE = 0.0; raise SystemExit(cli.main())"
+    argv = ["baseline", "alns", "--problem", "tsp", "--on", "ten.tsp", "--references", "none"]
+    with subprocess.Popen(
+        [sys.executable, "-c", code, *argv, "--steps", "1000000", "--workers", "2"],
+        stderr=subprocess.PIPE,
+        text=True,
+        env=environment(),
+    ) as process:
+        while len(begun := children(process.pid)) < workers:
+            time.sleep(0.02)
+        process.send_signal(signal.SIGTERM)
+        rest = process.stderr.read()
+    if rest:  # nothing at all: it had not come to handle signals
+        assert rest == "spo: stopped\n"
+    assert workers == 0 or rest
+    wait_for_the_end_of(begun)
+
+
 def children(pid):
     return list(map(int, Path(f"/proc/{pid}/task/{pid}/children").read_text().split()))
 

@@ -1,6 +1,7 @@
 """spo baseline: what it runs, what it refuses, and that its report is that of spo evaluate."""
 
 import json
+import multiprocessing
 import re
 import subprocess
 import sys
@@ -29,6 +30,9 @@ BASELINES = {
 }
 
 MINE = '''
+import os
+import time
+
 from spo_jax.envs.problem import Infeasible
 
 VALUE = 3
@@ -52,6 +56,15 @@ def crashing(instance, seed):
 
 def refusing(instance, seed):
     raise Infeasible("not today")
+
+
+def slower_first(instance, seed):
+    time.sleep(0.1 * (3 - seed))
+    return sweep(instance, seed)
+
+
+def dying(instance, seed):
+    os._exit(9)
 
 
 def needy(instance, seed, more):
@@ -153,6 +166,33 @@ def test_workers_change_nothing(mine):
     assert one.code.tolist() == two.code.tolist()
     with pytest.raises(InputError, match="use one"):
         run_baseline(lambda instance, seed: [], TSP, instances, workers=2)
+
+
+def test_a_worker_that_ends_first_does_not_come_first(mine):
+    method = get_baseline("mine:slower_first", TSP).solve
+    instances = TSP.sample(9, 1, 0)
+    one, two = (run_baseline(method, TSP, instances, seeds=range(4), workers=k) for k in (1, 2))
+    assert one.code.tolist() == two.code.tolist()
+
+
+def test_a_worker_that_dies_is_a_sentence(mine):
+    method = get_baseline("mine:dying", TSP).solve
+    with pytest.raises(InputError, match=r"a worker died.*use fewer workers"):
+        run_baseline(method, TSP, TSP.sample(9, 1, 0), seeds=range(4), workers=2)
+    assert not multiprocessing.active_children()
+
+
+class Unpriced(type(TSP)):
+    def cost(self, instance, solution):
+        raise KeyError("no price")
+
+
+def test_a_fault_of_the_problem_keeps_its_place_in_workers(mine):
+    method = get_baseline("mine:sweep", TSP).solve
+    with pytest.raises(KeyError, match="no price") as caught:
+        run_baseline(method, Unpriced(), TSP.sample(9, 1, 0), seeds=range(4), workers=2)
+    assert 'raise KeyError("no price")' in caught.value.__notes__[0]
+    assert not multiprocessing.active_children()
 
 
 # --- reports --------------------------------------------------------------------------------------

@@ -16,10 +16,10 @@ import signal
 import time
 import traceback
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor
-from concurrent.futures.process import BrokenProcessPool
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
+from multiprocessing.connection import Connection, wait
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -208,27 +208,72 @@ def _runs(
     except Exception as error:  # whatever the user's objects raise
         raise InputError(f"the baseline cannot be sent to workers, use one: {error}") from None
     # Spawned, not forked: a fork of a process in which JAX has started threads may hang.
+    # Pipes, not an executor: its semaphores outlive a process that a signal ends at once.
     spawn = multiprocessing.get_context("spawn")
-    pool = ProcessPoolExecutor(workers, spawn, _begin_worker, (os.getpid(),))
-    others = set(multiprocessing.active_children())
+    started: list[Any] = []
+    idle: list[Connection] = []
     try:
         with held():  # a worker that is half started would complain
-            runs = pool.map(partial(_run, method, problem), *zip(*tasks, strict=True))
-        yield from runs
-    except BrokenProcessPool:
+            for _ in range(workers):
+                ours, theirs = spawn.Pipe()
+                worker = spawn.Process(target=_work, args=(theirs, method, problem, os.getpid()))
+                worker.start()
+                started.append(worker)
+                theirs.close()  # the worker's copy is the last: its end is seen
+                idle.append(ours)
+        yield from _in_order(tasks, idle)
+    except (EOFError, ConnectionError):
         raise InputError("a worker died, perhaps for lack of memory: use fewer workers") from None
-    except BaseException:  # whatever ends the command, or who reads the runs
-        for worker in set(multiprocessing.active_children()) - others:
+    finally:  # whatever ends the command, or who reads the runs
+        for worker in started:
             worker.kill()
-        raise
-    finally:
-        pool.shutdown(cancel_futures=True)
+        for worker in started:
+            worker.join()
 
 
-def _begin_worker(parent: int) -> None:
-    """End a worker without a traceback on Ctrl-C, and when the command ends."""
+def _in_order(
+    tasks: Sequence[tuple[Instance, int]], workers: Sequence[Connection]
+) -> Iterator[_Run]:
+    """The runs of `tasks` in their order, whichever worker ends first.
+
+    Raises EOFError or ConnectionError if a worker dies, and what a worker's own fault raised.
+    """
+    waiting = iter(enumerate(tasks))
+    running: dict[Connection, int] = {}
+    done: dict[int, _Run] = {}
+
+    def give(worker: Connection) -> None:
+        for k, task in waiting:
+            worker.send(task)
+            running[worker] = k
+            break
+
+    for worker in workers:
+        give(worker)
+    for k in range(len(tasks)):
+        while k not in done:
+            ready = wait([*running])
+            for worker in [each for each in running if each in ready]:
+                result = worker.recv()
+                if isinstance(result, Exception):
+                    raise result
+                done[running.pop(worker)] = result
+                give(worker)
+        yield done.pop(k)
+
+
+def _work(tasks: Connection, method: Method, problem: Problem, parent: int) -> None:
+    """A worker: run what `tasks` brings; end with the command, on Ctrl-C without a traceback."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     die_with_parent(parent)
+    with suppress(EOFError):
+        while True:
+            task = tasks.recv()
+            try:
+                tasks.send(_run(method, problem, *task))
+            except Exception as error:  # of the problem: `_run` keeps those of the method
+                error.add_note(traceback.format_exc())
+                tasks.send(error)
 
 
 def _run(method: Method, problem: Problem, instance: Instance, seed: int) -> _Run:
