@@ -4,6 +4,7 @@ import re
 
 import pytest
 
+from spo_jax.envs.problem import Problem
 from spo_jax.envs.problems import get_problem
 from spo_jax.envs.run.local import LocalEvaluator
 from spo_jax.program import ROLES, Pair, Program, parse_answer
@@ -15,9 +16,11 @@ POLICIES = {
     ("tsp", "repair"): "rng.shuffle(order)",
     ("cvrp", "destroy"): "removed_customers = rng.sample(customers, limit)",
     ("cvrp", "repair"): "rng.shuffle(order)",
+    ("vrptw", "destroy"): "removed_customers = rng.sample(customers, limit)",
+    ("vrptw", "repair"): "rng.shuffle(order)",
 }
-PROBLEMS = ("tsp", "cvrp")
-OPENING = {"tsp": (5, 12, 40), "cvrp": (3, 12, 40)}
+PROBLEMS = ("tsp", "cvrp", "vrptw")
+OPENING = {"tsp": (5, 12, 40), "cvrp": (3, 12, 40), "vrptw": (3, 12, 40)}
 
 
 def ask(problem, role, form=INITIALIZATION, style="frame", kit=False, state=True):
@@ -51,6 +54,20 @@ def test_a_frame_with_a_plain_policy_is_a_valid_program(problem):
             assert (found.final_cost <= found.initial_cost).all()
 
 
+def test_the_repair_of_time_windows_is_in_time_for_any_score():
+    """Also at places that only just fit, which a score other than the added distance takes."""
+    source = completed("vrptw", "repair").source
+    problem = get_problem("vrptw")
+    for score in ("rng.random()", "-added", "room", "begin - arrival", "-back"):
+        repair = parse_answer(
+            "labels", "repair", source.replace("score = added", f"score = {score}")
+        )
+        pair = Pair(completed("vrptw", "destroy"), repair)
+        with LocalEvaluator(problem, 1, seed=0) as evaluator:
+            found = evaluator.run([pair], problem.sample(30, 3, seed=9), (0, 1), 20)
+        assert found.ok.all(), found.reason
+
+
 @pytest.mark.parametrize("problem", PROBLEMS)
 @pytest.mark.parametrize("role", ROLES)
 def test_a_prompt_ends_with_the_frame_and_how_to_answer(problem, role):
@@ -77,13 +94,18 @@ def test_every_form_is_asked_in_both_styles(problem, role, kit, state):
         assert len(short.text) < len(long.text)
         assert not re.search(r"\$\w", short.text)
         assert not re.search(r"\$\w", long.text)
-        assert ("import lns" in short.text) == ("import lns" in long.text) == kit
+        kits = kit and problem != "vrptw"  # it has none
+        assert ("import lns" in short.text) == ("import lns" in long.text) == kits
         if LANGUAGES[form.language].versions is None:
             assert f"def {role}(" in short.text
 
 
+class Unframed(type(get_problem("vrptw"))):
+    frame = Problem.frame
+
+
 def test_a_problem_without_frames_has_the_same_prompts_in_both_styles():
-    problem = get_problem("vrptw")
+    problem = Unframed()
     one, other = (Templates.read(None, problem, False, style) for style in ("paper", "frame"))
     for role in ROLES:
         destroy = Program.from_source("destroy", "def destroy(): pass", "None.")

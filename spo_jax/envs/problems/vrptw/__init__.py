@@ -165,6 +165,9 @@ class VRPTW(Problem):
     def contract(self, role: Role) -> str:
         return (_HERE / f"contract-{role}.txt").read_text("utf-8")
 
+    def frame(self, role: Role) -> str:
+        return (_HERE / f"frame-{role}.txt").read_text("utf-8")
+
     def grammar(self, role: Role, kit: bool = False) -> "Grammar":
         """The problem has no kit: its programs are the same with and without."""
         from spo_jax.envs.problems.vrptw.grammar import destroy, repair
