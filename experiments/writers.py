@@ -144,7 +144,7 @@ def funnel(options: argparse.Namespace, problem: Problem, model: str) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--problem", choices=("tsp", "cvrp"), default="tsp")
+    parser.add_argument("--problem", choices=("tsp", "cvrp", "vrptw"), default="tsp")
     parser.add_argument("--writers", nargs="+", default=[EMBEDDED, *GRAMMARS])
     parser.add_argument("--base-url", help="of an endpoint: the funnel of its models")
     parser.add_argument("--forms", nargs="+", default=[INITIALIZATION])
