@@ -17,7 +17,7 @@ from spo_jax.program import Pair, Program
 from spo_jax.search.credit import Credits, CrossPlay, Payoff
 from spo_jax.search.parts import Parts
 from spo_jax.search.population import Member, Population
-from spo_jax.search.rounds import Best, Digests, Failure, Played, stands
+from spo_jax.search.rounds import Best, Digests, Failure, Played
 from spo_jax.search.utility import mean_scores
 
 
@@ -36,7 +36,7 @@ class PlayedPairs:
     def failed(self, destroy: Program, repair: Program) -> bool:
         """Whether a pair has no J by a fault of its programs; a fault of the host is no verdict."""
         played = self._known.get((destroy.digest, repair.digest))
-        return played is not None and stands(played) and math.isnan(played.utility)
+        return played is not None and not played.host_fault and math.isnan(played.utility)
 
     def utility(self, destroy: Program, repair: Program) -> float:
         """J of a pair; NaN for one that failed, or that was not played."""
@@ -116,10 +116,13 @@ class Table(PlayedPairs):
         self._again |= self._earlier & {digests_of(pair) for pair in pairs}
         if not new:
             return
+        played: dict[Digests, Played] = {}
         with self._parts.observer.working(kind):
-            played = self._outcomes(new, kind, progress)
-            if faulty := [pair for pair in new if not stands(played[digests_of(pair)])]:
-                played |= self._outcomes(faulty, kind)
+            for watched in (progress, None):
+                played |= self._outcomes(new, kind, watched)
+                new = [pair for pair in new if played[digests_of(pair)].host_fault]
+                if not new:
+                    break
         self._known |= played
         self.played += played.values()
 
@@ -130,7 +133,7 @@ class Table(PlayedPairs):
         self.play(pairs, kind, lambda done, total: look.advance(count * done // total))
 
     def _outcomes(
-        self, pairs: Sequence[Pair], kind: str, progress: Progress | None = None
+        self, pairs: Sequence[Pair], kind: str, progress: Progress | None
     ) -> dict[Digests, Played]:
         config, (instances, seeds) = self._parts.config, self.shape
         rollouts = self._parts.evaluator.run(
@@ -297,7 +300,8 @@ def cross_play_scores(
     played = [[table.verdict(leader, m.program) for m in candidates] for leader in panel]
     shape = (len(panel), len(candidates))
     values = np.array([[each.utility for each in row] for row in played]).reshape(shape)
-    judged = np.array([[stands(each) for each in row] for row in played], bool).reshape(shape)
+    judged = np.array([[not each.host_fault for each in row] for row in played], bool)
+    judged = judged.reshape(shape)
     useful = np.isfinite(values).any(axis=1)
     values, judged = values[useful], judged[useful]
     scores = mean(values)

@@ -102,6 +102,11 @@ class Played:
     def digests(self) -> Digests:
         return (self.destroy, self.repair)
 
+    @property
+    def host_fault(self) -> bool:
+        """Whether the host failed and not the pair: no verdict, and evaluated again."""
+        return self.status == Status.HOST_FAULT.label
+
 
 @dataclass(frozen=True)
 class Best:
@@ -280,7 +285,7 @@ class State:
         destroys: P_D^(k+1).
         repairs: P_R^(k+1).
         best: The pair with the highest J so far; None while there is none.
-        payoffs: Every pair evaluated so far whose verdict stands (a host fault is no verdict).
+        payoffs: Every pair evaluated so far, but for host faults, which are no verdicts.
         individuals: Those of all rounds, the oldest first.
         note: That of round k.
     """
@@ -299,7 +304,7 @@ class State:
         Args:
             done: The round.
         """
-        new = {played.digests: played for played in done.pairs if stands(played)}
+        new = {played.digests: played for played in done.pairs if not played.host_fault}
         return replace(
             self,
             round=done.number,
@@ -310,15 +315,6 @@ class State:
             individuals=(*self.individuals, *done.individuals),
             note=done.note,
         )
-
-
-def stands(played: Played) -> bool:
-    """Whether a verdict is about the pair, so that it need not be evaluated again.
-
-    Args:
-        played: The pair, evaluated.
-    """
-    return played.status != Status.HOST_FAULT.label
 
 
 # --- updaters and observers -------------------------------------------------------------------

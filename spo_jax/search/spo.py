@@ -173,8 +173,6 @@ def one_round(
         destroys=next_destroys,
         repairs=next_repairs,
         best=best,
-        counts=_counts(leaders, answers, sampled, responses[first:], payoff.utility[first:], table),
-        metrics={**written(leaders, config), **written(answers, config), **metrics},
         answers=(*leaders, *answers),
         groups=groups,
         scored=RoundScores(
@@ -187,6 +185,8 @@ def one_round(
             table.matrix(panel, [member.program for member in rated]),
             np.array([member.score for member in rated]),
         ),
+        counts=_counts(leaders, answers, sampled, responses[first:], payoff.utility[first:], table),
+        metrics={**written(leaders, config), **written(answers, config), **metrics},
         classical=classical,
         asked=tuple(wanted),
     )  # fmt: skip

@@ -17,7 +17,7 @@ from spo_jax.runs.database.reading import read_population
 from spo_jax.runs.manifest import shape_of
 from spo_jax.search.credit import Payoff
 from spo_jax.search.payoffs import PlayedPairs, payoff_of, with_asked
-from spo_jax.search.rounds import ASKED, RESPONSE, CrossPlay, Digests, Played, RoundScores, stands
+from spo_jax.search.rounds import ASKED, RESPONSE, CrossPlay, Digests, Played, RoundScores
 from spo_jax.search.start import START, StartPair, opened
 
 
@@ -129,7 +129,7 @@ def _known(db: sqlite3.Connection, k: int, *kinds: str) -> dict[Digests, Played]
     k did not know.
     """
     rows = tables.PAIRS.of(_Dated).select(db, "round <= ?", k)
-    return {p.digests: p for p in rows if (p.kind in kinds if p.round == k else stands(p))}
+    return {p.digests: p for p in rows if (p.kind in kinds if p.round == k else not p.host_fault)}
 
 
 def _rows(

@@ -12,7 +12,7 @@ from spo_jax.runs.database import tables
 from spo_jax.runs.database.tables import program_id, read_program
 from spo_jax.runs.records import PairRecord
 from spo_jax.search.population import Population
-from spo_jax.search.rounds import ASKED, RESPONSE, Best, Digests, Played, State, stands
+from spo_jax.search.rounds import ASKED, RESPONSE, Best, Digests, Played, State
 from spo_jax.search.start import START
 from spo_jax.search.validation import Finals
 from spo_jax.seeding import python_rng
@@ -179,7 +179,7 @@ def read_state(db: sqlite3.Connection) -> State:
         destroys=read_population(db, number, "destroy"),
         repairs=read_population(db, number, "repair"),
         best=read_best(db),
-        payoffs={each.digests: each for each in read_pairs(db) if stands(each)},
+        payoffs={each.digests: each for each in read_pairs(db) if not each.host_fault},
         individuals=tuple(tables.INDIVIDUALS.select(db)),
         note="".join(row.text for row in tables.NOTES.select(db, "round = ?", number)),
     )
