@@ -1,7 +1,7 @@
 """The updates of a policy's adapters by name: GRPO, and CALM's and EvoTune's.
 
-Each is a class like `Grpo`, made from the run's settings; the policy calls it with the groups of
-one role. docs/research/published_updates.md says what of the two is as published.
+Each is a class like `GrpoLearning`, made from the run's settings; the policy calls it with the
+groups of one role. docs/research/published_updates.md says what of the two is as published.
 """
 
 import math

@@ -18,6 +18,7 @@ Deliberate differences from the paper's listing:
 - An answer that is nearly right may go back to the model (`mend`, off in the paper's presets): see
   `spo_jax.search.sampling.mending`.
 - Destroy survivors (line 16) are selected before the leader panel (line 14), as Appendix A.5 says.
+- The best pair (line 11) is updated last: it may also be one that cross-play evaluated.
 """
 
 from collections.abc import Mapping, Sequence
@@ -85,29 +86,30 @@ def one_round(
     start: Sequence[StartPair] = (),
 ) -> Round:
     """Round k: a pure function of the state it starts from, given deterministic parts."""
-    config, look = parts.config, parts.observer
+    config = parts.config
     table = Table(parts, instances, state.payoffs)
-    begun = opening(parts, k, start, table)
-    old_destroys = (*state.destroys, *begun.leaders)
-    old_repairs = (*state.repairs, *begun.followers)
+    # Pairs that the run starts from, in round 1; the paper has none.
+    opened = opening(parts, k, start, table)
+    parent_destroys = (*state.destroys, *opened.leaders)
+    parent_repairs = (*state.repairs, *opened.followers)
 
     # Lines 3-4: contexts gamma_D from P_D^(k); destroys D_i (eq:conditional-program-generation).
     rng = python_rng(config.seed, "round", k, "parents", "destroy")
-    asked = parts.prompts.contexts(
-        "destroy", old_destroys, rng, k=k, groups=config.search.group_forms
+    destroy_prompts = parts.prompts.contexts(
+        "destroy", parent_destroys, rng, k=k, groups=config.search.group_forms
     )
-    leaders, failures = sample(parts, k, asked, trial=table.first_instance)
-    sampled = begun.without(fresh(leaders, state, config))
+    destroy_answers, failures = sample(parts, k, destroy_prompts, trial=table.first_instance)
+    sampled = opened.without(fresh(destroy_answers, state, config))
+    destroys = (*opened.destroys, *sampled)
 
     # Lines 5-8: contexts gamma_R from P_R^(k), conditioned on D_i; repairs R_j|i, and J(D_i, R_j|i)
-    # of each pair (eq:pair-performance) as soon as it is sampled.
-    prompts = _repair_contexts(parts, k, old_repairs, sampled)
-    rows, refused = sample_rows(parts, k, prompts, table)
-    answers = [each for row in rows for each in row]
-    first = len(begun.destroys)  # rows of start pairs, which answer no prompt, come first
-    followers = [*([] for _ in range(first)), *rows]
-    destroys = (*begun.destroys, *sampled)
-    responses = [*begun.responses, *map(distinct, rows)]
+    # of each pair (eq:pair-performance) as soon as it is sampled, in the table.
+    repair_prompts = _repair_contexts(parts, k, parent_repairs, sampled)
+    rows, refused = sample_rows(parts, k, repair_prompts, table)
+    repair_answers = [answers for row in rows for answers in row]
+    responses = [*opened.responses, *map(distinct, rows)]
+    unasked = len(opened.destroys)  # rows of start pairs, which answer no prompt, come first
+    rows = [*([] for _ in range(unasked)), *rows]
 
     classical = parts.problem.classical_destroys() if config.search.panel_classical else ()
 
@@ -115,48 +117,49 @@ def one_round(
     # (eq:follower-credit) and C_D (eq:leader-credit). Some credits ask for further pairs.
     pairs = [Pair(d, r) for d, row in zip(destroys, responses, strict=True) for r in row]
     slots = config.search.repairs_per_destroy
-    payoff = payoff_of(destroys, responses, table, slots, old_destroys, old_repairs, classical)
+    payoff = payoff_of(
+        destroys, responses, table, slots, parent_destroys, parent_repairs, classical
+    )
     schemes = [parts.credit, *([parts.learning_credit] if parts.learning_credit else [])]
-    wanted = pairs_asked(schemes, payoff, config.search.top_responses)
-    if wanted:
-        table.play_stage(k, wanted, ASKED)
-        payoff = with_asked(payoff, map(digests_of, wanted), table)
-    credits = parts.credit(payoff, top=config.search.top_responses)
-    learned_from = credits
+    credit_pairs = pairs_asked(schemes, payoff, config.search.top_responses)
+    if credit_pairs:
+        table.play_stage(k, credit_pairs, ASKED)
+        payoff = with_asked(payoff, map(digests_of, credit_pairs), table)
+    credits = learning_credits = parts.credit(payoff, top=config.search.top_responses)
     if parts.learning_credit is not None:
-        learned_from = parts.learning_credit(payoff, top=config.search.top_responses)
+        learning_credits = parts.learning_credit(payoff, top=config.search.top_responses)
 
     # Lines 12-13: credits by generation context (eq:grpo-advantage), and the update (eq:grpo).
-    played = (destroys, responses, learned_from, table)
+    evaluated = (destroys, responses, learning_credits, table)
     how = (config.learning.mended, samples_of(parts.learning_credit or parts.credit))
     copies = config.learning.copies
     groups: dict[Role, list[Group]] = {
-        "destroy": leader_groups(leaders, *played, *how, copies=copies),
-        "repair": follower_groups(followers, *played, *how, leaders, copies=copies),
+        "destroy": leader_groups(destroy_answers, *evaluated, *how, copies=copies),
+        "repair": follower_groups(rows, *evaluated, *how, destroy_answers, copies=copies),
     }
     with ThreadPoolExecutor(1) as other:
-        learned = other.submit(_learn, parts, groups)
+        update = other.submit(_learn, parts, groups)
         # Line 16: P_D^(k+1) from P_D^(k) and the new destroys, by C_D.
         scores = credits.selected_by.leader
-        scored = [Member(d, float(c), k) for d, c in zip(destroys, scores, strict=True)]
-        next_destroys = _survivors(parts, k, "destroy", (*state.destroys, *scored))
+        new_destroys = [Member(d, float(c), k) for d, c in zip(destroys, scores, strict=True)]
+        next_destroys = _survivors(parts, k, "destroy", (*state.destroys, *new_destroys))
 
         # Lines 14-15: the leader panel E_D, and C_R^pop of old and new repairs against it
         # (eq:repair-population-credit).
         panel = _panel(parts, k, next_destroys, classical)
-        rivals = cross_play_candidates(old_repairs, responses, payoff, credits, config, k)
-        crossed = [Pair(leader, member.program) for leader in panel for member in rivals]
-        table.play_stage(k, crossed, "cross-play")
+        candidates = cross_play_candidates(parent_repairs, responses, payoff, credits, config, k)
+        cross_pairs = [Pair(leader, member.program) for leader in panel for member in candidates]
+        table.play_stage(k, cross_pairs, "cross-play")
 
         # Line 17: P_R^(k+1), by C_R^pop.
-        rated = cross_play_scores(rivals, panel, table, k)
+        rated = cross_play_scores(candidates, panel, table, k)
         next_repairs = _survivors(parts, k, "repair", rated)
 
         # Line 11: the best pair so far.
-        others = [] if config.search.best_from == "responses" else [*wanted, *crossed]
+        others = [] if config.search.best_from == "responses" else [*credit_pairs, *cross_pairs]
         best = better(state.best, [*pairs, *others], table, k)
-        look.stage(k, "update", 0)
-        metrics = learned.result()
+        parts.observer.stage(k, "update", 0)
+        metrics = update.result()
 
     return Round(
         number=k,
@@ -166,18 +169,18 @@ def one_round(
             *(repair for row in responses for repair in row),
             *classical,
             *panel,
-            *(program for pair in wanted for program in (pair.destroy, pair.repair)),
+            *(program for pair in credit_pairs for program in (pair.destroy, pair.repair)),
         ),
         pairs=tuple(table.played),
         failures=(*failures, *refused, *table.failures()),
         destroys=next_destroys,
         repairs=next_repairs,
         best=best,
-        answers=(*leaders, *answers),
+        answers=(*destroy_answers, *repair_answers),
         groups=groups,
         scored=RoundScores(
             np.array(destroys, dtype=object), _grid(responses, payoff.utility.shape),
-            payoff.utility, learned_from.leader, learned_from.follower,
+            payoff.utility, learning_credits.leader, learning_credits.follower,
             credits.selected_by.leader, credits.selected_by.follower,
         ),
         crossed=CrossPlay(
@@ -185,10 +188,13 @@ def one_round(
             table.matrix(panel, [member.program for member in rated]),
             np.array([member.score for member in rated]),
         ),
-        counts=_counts(leaders, answers, sampled, responses[first:], payoff.utility[first:], table),
-        metrics={**written(leaders, config), **written(answers, config), **metrics},
         classical=classical,
-        asked=tuple(wanted),
+        asked=tuple(credit_pairs),
+        counts=_counts(
+            destroy_answers, repair_answers, sampled, responses[unasked:],
+            payoff.utility[unasked:], table,
+        ),
+        metrics=written(destroy_answers, config) | written(repair_answers, config) | metrics,
     )  # fmt: skip
 
 

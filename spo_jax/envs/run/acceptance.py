@@ -2,7 +2,7 @@
 
 A rule is a function `rule(cost, current, lowest, progress) -> bool`: costs of the candidate, of the
 current solution and of the best one so far, and the share of the budget that is used up, from 0 to
-1. ACCEPTANCES makes those of `spo solve`; the paper accepts what is not worse.
+1. ACCEPTANCES makes those of `spo solve`. Rollouts have the paper's alone (`lns.not_worse`).
 """
 
 from collections.abc import Callable
@@ -13,7 +13,7 @@ COOLED = 0.01  # the last temperature as a fraction of the first
 
 
 def improving(cost: float, current: float, lowest: float, progress: float) -> bool:
-    """Not worse than the current solution: the paper's rule."""
+    """Not worse than the current solution, as in rollouts (`lns.not_worse`)."""
     return cost <= current
 
 

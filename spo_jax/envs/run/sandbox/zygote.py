@@ -2,8 +2,8 @@
 
 `worker.Worker` starts it as a fresh interpreter with an empty environment. Every child takes one
 job and ends. The zygote never sees a job: the parent writes it to a file that children read
-(`jobs`, `store`). It treats all jobs alike, so every child starts from the same memory. So results
-do not depend on a worker's history, even for a program that reads hashes of addresses.
+(`jobs`, `instance_store`). It treats all jobs alike, so every child starts from the same memory. So
+results do not depend on a worker's history, even for a program that reads hashes of addresses.
 
 A child takes a few milliseconds to fork and warm up (mostly to copy pages that it writes to), so
 the zygote forks the next one while the present one works.
