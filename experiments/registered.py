@@ -1,0 +1,195 @@
+"""A study whose arms, conditions and predictions were written down before it ran.
+
+    python experiments/registered.py experiments/registered/credit.toml --condition spoilt
+    python experiments/registered.py experiments/registered/credit.toml --condition spoilt \
+        --arms stackelberg shared --seeds 2 --out runs/mine
+
+Each arm of the file discovers once with each seed; only what the arm names differs. Then the policy
+of the last round is probed (experiments/policy_probe.py): what its destroys are worth with their
+best response among frozen repairs, and what its repairs are worth. Finished runs and probes are
+kept, so the same command goes on; machines share a study by --first-seed.
+
+The rows of runs are added to FILE-CONDITION-PROBLEM.csv beside the registered file, where those of
+others are: so one arm that is run again is seen with all others. --out keeps the runs themselves.
+A row that is there is measured once more only with --again, and must come out equal but for CPU
+seconds.
+
+Printed: each arm minus the first one, paired by seed, on the registered outcome, with its 95%
+Student t interval, p after Holm's correction over the condition, the least difference that as many
+seeds see in 80 of 100 studies, and what was predicted.
+"""
+
+import argparse
+import sys
+import tomllib
+from argparse import Namespace
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+import policy_probe
+from common import cli
+from common.runs import discover_counted, spent_by
+from common.tables import markdown, write_csv
+from spo_jax.envs.textfiles import write_atomically
+from spo_jax.errors import InputError
+from spo_jax.runs.run import Run
+from spo_jax.search.lab.power import detectable, holm, interval, p_of
+
+KEYS = ["arm", "seed"]
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What was registered.
+
+    arms, conditions: the settings that each changes, by name. outcome: the column that the
+    prediction is of. predicted: by condition and arm, the least and the highest difference from the
+    first arm. probe: of `policy_probe`.
+    """
+
+    preset: str
+    seeds: int
+    outcome: str
+    settings: Mapping[str, Any]
+    probe: Mapping[str, int]
+    arms: Mapping[str, Mapping[str, Any]]
+    conditions: Mapping[str, Mapping[str, Any]]
+    predicted: Mapping[str, Mapping[str, tuple[float, float]]]
+
+    @classmethod
+    def read(cls, path: Path) -> "Plan":
+        """Raises InputError for a file that is none."""
+        try:
+            found = tomllib.loads(path.read_text("utf-8"))
+            preset = str(path.parent / found["preset"])
+            names = ("seeds", "outcome", "settings", "probe", "arms", "conditions", "predicted")
+            return cls(preset, *(found[name] for name in names))
+        except OSError as error:
+            raise InputError(f"{path}: {error.strerror}") from None
+        except (tomllib.TOMLDecodeError, UnicodeDecodeError, KeyError) as error:
+            raise InputError(f"{path} is no registered study: {error}") from None
+
+
+def measured(run: Run, plan: Plan, out: Path, workers: int | None) -> dict[str, Any]:
+    """What a run came to: the worth of its last policies, its failures and what it found."""
+    args = Namespace(**plan.probe, workers=workers)
+    table = policy_probe.DATA / f"{run.config.problem}-rounds-v1.npz"
+    asked = {**plan.probe, "run": run.path.name}
+    where = out / "probes" / f"{run.path.name}.json"
+    if where.exists():
+        probes = policy_probe.read(where, asked)
+    else:
+        kit = run.config.generator.kit != "none"
+        frozen = policy_probe.frozen_of(table, args.partners, kit)
+        probes = policy_probe.probed(run, run.rounds, frozen, args)
+        where.parent.mkdir(parents=True, exist_ok=True)
+        write_atomically(where, policy_probe.kept(probes, asked))
+    row: dict[str, Any] = {}
+    for each in probes:
+        found = each.summary()
+        row |= {f"{each.role}_{name}": found[name] for name in ("worth", "valid_ones", "failed")}
+    asked_pairs = [pair for pair in run.pairs if pair.kind == "response"]
+    row["pairs"] = len(asked_pairs)
+    row["pairs_failed"] = float(np.mean([pair.status != "ok" for pair in asked_pairs]))
+    row["best"] = run.best.utility if run.best else float("nan")
+    return row
+
+
+def compared(frame: pd.DataFrame, plan: Plan, condition: str) -> str:
+    """Each arm minus the first one, beside its prediction."""
+    table = frame.pivot(index="seed", columns="arm", values=plan.outcome)
+    first, *others = plan.arms
+    rows, differences = [], []
+    for arm in others:
+        if first in table and arm in table:
+            found = (table[arm] - table[first]).dropna().to_numpy(float)
+            if len(found) >= 2:
+                rows.append([arm, str(len(found))])
+                differences.append(found)
+    tested = holm([p_of(d.mean(), d.std(ddof=1), len(d)) for d in differences])
+    for row, found, p in zip(rows, differences, tested, strict=True):
+        mean, low, high = interval(found)
+        least, highest = plan.predicted.get(condition, {}).get(row[0], (np.nan, np.nan))
+        row += [
+            f"{mean:+.4f} ({low:+.4f} to {high:+.4f})", f"{p:.3f}",
+            f"{detectable(float(found.std(ddof=1)), len(found)):.4f}",
+            f"{least:+.4f} to {highest:+.4f}", "yes" if least <= mean <= highest else "no",
+        ]  # fmt: skip
+    heads = ["arm", "seeds", f"{plan.outcome} - {first}", "p (Holm)", "least seen in 80 of 100",
+             "predicted", "mean within"]  # fmt: skip
+    means = frame.groupby("arm", sort=False).mean(numeric_only=True).drop(columns="seed")
+    lines = [[str(arm), *(f"{value:.4f}" for value in row)] for arm, row in means.iterrows()]
+    return f"{markdown(['arm', *means.columns], lines)}\n\n{markdown(heads, rows)}\n"
+
+
+def run(args: argparse.Namespace) -> None:
+    path = Path(args.plan)
+    plan = Plan.read(path)
+    if args.condition not in plan.conditions:
+        raise InputError(f"--condition: {path} has {', '.join(plan.conditions)}")
+    arms = args.arms or list(plan.arms)
+    if unknown := [arm for arm in arms if arm not in plan.arms]:
+        raise InputError(f"--arms {unknown[0]}: {path} has {', '.join(plan.arms)}")
+    count = plan.seeds if args.seeds is None else args.seeds
+    if count < 1 or args.first_seed < 0:
+        raise InputError("--seeds is at least 1, and --first-seed at least 0")
+    kept = path.with_name(f"{path.stem}-{args.condition}-{args.problem}.csv")
+    nothing = pd.DataFrame({"arm": pd.Series(dtype=str), "seed": pd.Series(dtype=int)})
+    frame = pd.read_csv(kept) if kept.exists() else nothing
+    out = Path(args.out) / f"{args.condition}-{args.problem}"
+    for seed in range(args.first_seed, args.first_seed + count):
+        for arm in arms:
+            known = frame[(frame.arm == arm) & (frame.seed == seed)]
+            if len(known) and not args.again:
+                continue
+            settings = {
+                **plan.settings, **plan.conditions[args.condition], **plan.arms[arm],
+                "seed": seed, "workers": args.workers,
+            }  # fmt: skip
+            name = f"{arm}-seed{seed}"
+            found = discover_counted(args.problem, plan.preset, settings, out / name, out)
+            row = {"arm": arm, "seed": seed, **measured(found, plan, out, args.workers)}
+            require_equal(known, row, kept)
+            row["cpu_seconds"] = spent_by(name, out)
+            frame = pd.concat([frame.drop(known.index), pd.DataFrame([row])], ignore_index=True)
+            place = {each: k for k, each in enumerate(plan.arms)}
+            frame = frame.sort_values(
+                KEYS, key=lambda column: column.map(place) if column.name == "arm" else column
+            )
+            write_csv(kept, frame)
+            print(f"{arm}, seed {seed}: {plan.outcome} {row[plan.outcome]:.4f}", flush=True)
+    print(f"\n{compared(frame, plan, args.condition)}\n{kept}")
+
+
+def require_equal(known: pd.DataFrame, row: Mapping[str, Any], kept: Path) -> None:
+    """Raises InputError where a run that was measured again came out otherwise."""
+    for _, old in known.iterrows():
+        for name, value in row.items():
+            if isinstance(value, float) and not np.isclose(value, old[name], equal_nan=True):
+                raise InputError(
+                    f"{row['arm']}, seed {row['seed']}: {name} is {value:g}, and {old[name]:g} in "
+                    f"{kept}: another version, or another machine"
+                )
+
+
+def main() -> int:
+    parser = cli.plain_parser(__doc__)
+    parser.add_argument("plan", metavar="FILE.toml", help="the registered study")
+    parser.add_argument("--condition", required=True)
+    parser.add_argument("--problem", default="tsp")
+    parser.add_argument("--arms", nargs="+", metavar="ARM", help="default: all")
+    parser.add_argument("--seeds", type=int, metavar="N", help="default: the registered number")
+    parser.add_argument("--first-seed", type=int, default=0, metavar="N")
+    parser.add_argument("--again", action="store_true", help="also what the table has already")
+    parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument("--out", default="runs/registered", metavar="FOLDER", help="of the runs")
+    return cli.main(parser, run)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

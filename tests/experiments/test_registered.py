@@ -1,0 +1,177 @@
+"""Registered studies: the files that ship, what is compared, and the spoilt evaluator."""
+
+import sys
+from pathlib import Path
+from random import Random
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import registered
+from common.spoilt import SHARE, Spoilt, as_played, spoilt
+from registered import Plan, compared
+from spo_jax import presets
+from spo_jax.envs.problems import get_problem
+from spo_jax.envs.run.local import LocalEvaluator
+from spo_jax.program import Pair, Program
+from spo_jax.search.credit import CREDITS
+from spo_jax.search.plugins import require_parts
+
+FOLDER = Path(registered.__file__).parent / "registered"
+PLANS = sorted(FOLDER.glob("*.toml"))
+
+
+def run(monkeypatch, *arguments):
+    monkeypatch.setattr(sys, "argv", ["registered.py", *map(str, arguments)])
+    return registered.main()
+
+
+def pairs_of(problem, count):
+    grammars = [get_problem(problem).grammar(role).novice() for role in ("destroy", "repair")]
+    rng = Random(1)
+
+    def drawn(role, grammar):
+        strategy, source = grammar.render(grammar.sample(rng))
+        return Program.from_source(role, source, strategy)
+
+    return [Pair(drawn("destroy", grammars[0]), drawn("repair", grammars[1])) for _ in range(count)]
+
+
+@pytest.mark.parametrize("path", PLANS, ids=lambda path: path.stem)
+@pytest.mark.parametrize("problem", ["tsp", "cvrp"])
+def test_every_arm_of_a_file_that_ships_can_run(path, problem):
+    plan = Plan.read(path)
+    for arm in plan.arms.values():
+        for condition in plan.conditions.values():
+            settings = presets.settings(
+                problem, plan.preset, **{**plan.settings, **condition, **arm}
+            )
+            require_parts(settings)
+            CREDITS[settings.learning.learning_credit]
+            assert settings.search.credit == "stackelberg"  # selection is the same in all
+    for condition, predicted in plan.predicted.items():
+        assert condition in plan.conditions
+        assert predicted.keys() == {*plan.arms} - {next(iter(plan.arms))}
+        assert all(low <= high for low, high in predicted.values())
+
+
+def test_a_spoilt_pair_depends_on_its_programs_alone():
+    pairs = pairs_of("tsp", 300)
+    broken = [as_played(pair) != pair for pair in pairs]
+    assert SHARE - 0.1 < np.mean(broken) < SHARE + 0.1
+    assert [as_played(pair) != pair for pair in pairs[::-1]] == broken[::-1]
+    assert all(as_played(pair).destroy == pair.destroy for pair in pairs)
+
+
+@pytest.mark.parametrize("problem", ["tsp", "cvrp"])
+def test_spoilt_pairs_fail_by_their_repair_and_the_others_run_as_ever(problem):
+    pairs = pairs_of(problem, 12)
+    broken = np.array([as_played(pair) != pair for pair in pairs])
+    assert 0 < broken.sum() < len(pairs)
+    instances = get_problem(problem).sample(12, 2, 0)
+    with Spoilt(get_problem(problem), 1, seed=3) as evaluator:
+        assert evaluator.check([spoilt(pairs[0].repair)]) == [None]
+        found = evaluator.run(pairs, instances, (0, 1), 10)
+    with LocalEvaluator(get_problem(problem), 1, seed=3) as evaluator:
+        plain = evaluator.run(pairs, instances, (0, 1), 10)
+    assert {found.failure(int(p))[2] for p in np.flatnonzero(broken)} == {"repair"}
+    np.testing.assert_array_equal(found.best_cost[~broken], plain.best_cost[~broken])
+    np.testing.assert_array_equal(found.ok[~broken], plain.ok[~broken])
+
+
+def test_arms_are_compared_by_seed_and_held_against_what_was_predicted():
+    plan = Plan(
+        "", 3, "worth", {}, {}, {"a": {}, "b": {}, "c": {}}, {"x": {}},
+        {"x": {"b": (-0.3, -0.1), "c": (0.0, 1.0)}},
+    )  # fmt: skip
+    rows = [("a", 0, 1.0), ("b", 0, 0.7), ("a", 1, 2.0), ("b", 1, 1.9), ("a", 2, 3.0), ("c", 2, 9)]
+    text = compared(pd.DataFrame(rows, columns=["arm", "seed", "worth"]), plan, "x")
+    line = next(line for line in text.splitlines() if line.startswith("| b | 2"))
+    # Differences -0.3 and -0.1: mean -0.2, deviation 0.1414, t of one degree 12.706.
+    assert "-0.2000 (-1.4706 to +1.0706)" in line
+    assert line.endswith("| -0.3000 to -0.1000 | yes |")
+    assert "| c |" not in text.split("\n\n")[1]  # one seed is no comparison
+
+
+BROKEN = {"": "no registered study", "seeds = 1": "preset", "= 3": "no registered study"}
+
+
+@pytest.mark.parametrize("text", BROKEN)
+def test_a_file_that_is_no_plan_is_a_sentence(text, tmp_path, monkeypatch, capsys):
+    (tmp_path / "plan.toml").write_text(text)
+    assert run(monkeypatch, tmp_path / "plan.toml", "--condition", "x") == 2
+    assert BROKEN[text] in capsys.readouterr().err
+
+
+def test_unknown_names_are_sentences(monkeypatch, capsys):
+    plan = PLANS[0]
+    assert run(monkeypatch, plan, "--condition", "none such") == 2
+    assert "--condition" in capsys.readouterr().err
+    condition = next(iter(Plan.read(plan).conditions))
+    assert run(monkeypatch, plan, "--condition", condition, "--arms", "none such") == 2
+    assert "--arms none such" in capsys.readouterr().err
+
+
+SMALL = """
+preset = "preset.toml"
+seeds = 1
+outcome = "destroy_worth"
+[settings]
+model = "novice"
+kit = "none"
+update = "grpo"
+advantage = "centred"
+[probe]
+programs = 2
+partners = 2
+instances = 2
+seed = 0
+[arms]
+stackelberg = { learning_credit = "stackelberg" }
+shared = { learning_credit = "shared" }
+[conditions.plain]
+[predicted.plain]
+shared = [-1.0, 1.0]
+"""
+PRESET = """
+[search]
+rounds = 1
+parents = "none"
+mutation_groups = 1
+crossover_groups = 0
+responses = 2
+repairs_per_destroy = 2
+panel_evolved = 1
+finalists = 0
+select = "utility"
+[evaluation]
+on = ["uniform:10x1"]
+steps = 5
+rollouts = 1
+"""
+
+
+@pytest.mark.long
+def test_a_study_keeps_its_rows_and_an_arm_that_runs_again_is_equal(tmp_path, monkeypatch, capsys):
+    (tmp_path / "plan.toml").write_text(SMALL)
+    (tmp_path / "preset.toml").write_text(PRESET)
+    command = (tmp_path / "plan.toml", "--condition", "plain", "--workers", 1)
+    assert run(monkeypatch, *command, "--arms", "shared", "--out", tmp_path / "one") == 0
+    rows = pd.read_csv(tmp_path / "plan-plain-tsp.csv")
+    assert rows.arm.tolist() == ["shared"]
+    assert run(monkeypatch, *command, "--seeds", 2, "--out", tmp_path / "two") == 0
+    rows = pd.read_csv(tmp_path / "plan-plain-tsp.csv")
+    assert rows.arm.tolist() == ["stackelberg"] * 2 + ["shared"] * 2
+    assert rows.seed.tolist() == [0, 1, 0, 1]
+    assert not (tmp_path / "two" / "plain-tsp" / "shared-seed0").exists()  # it was there
+    again = (*command, "--arms", "shared", "--again", "--out", tmp_path / "three")
+    assert run(monkeypatch, *again) == 0
+    pd.testing.assert_frame_equal(
+        rows.drop(columns="cpu_seconds"),
+        pd.read_csv(tmp_path / "plan-plain-tsp.csv").drop(columns="cpu_seconds"),
+    )
+    rows.loc[rows.arm == "shared", "destroy_worth"] += 0.1
+    rows.to_csv(tmp_path / "plan-plain-tsp.csv", index=False)
+    assert run(monkeypatch, *again) == 2
+    assert "another version, or another machine" in capsys.readouterr().err
