@@ -9,7 +9,7 @@ of the last round is probed (experiments/policy_probe.py): what its destroys are
 best response among frozen repairs, and what its repairs are worth. Finished runs and probes are
 kept, so the same command goes on; machines share a study by --first-seed.
 
-The rows of runs are added to FILE-CONDITION-PROBLEM.csv beside the registered file, where those of
+The rows of runs are added to FILE-CONDITION.csv beside the registered file, where those of
 others are: so one arm that is run again is seen with all others. --out keeps the runs themselves.
 A row that is there is measured once more only with --again, and must come out equal but for CPU
 seconds.
@@ -24,7 +24,7 @@ import sys
 import tomllib
 from argparse import Namespace
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
@@ -53,6 +53,7 @@ class Plan:
     """
 
     preset: str
+    problem: str
     seeds: int
     outcome: str
     settings: Mapping[str, Any]
@@ -66,13 +67,15 @@ class Plan:
         """Raises InputError for a file that is none."""
         try:
             found = tomllib.loads(path.read_text("utf-8"))
-            preset = str(path.parent / found["preset"])
-            names = ("seeds", "outcome", "settings", "probe", "arms", "conditions", "predicted")
-            return cls(preset, *(found[name] for name in names))
         except OSError as error:
             raise InputError(f"{path}: {error.strerror}") from None
-        except (tomllib.TOMLDecodeError, UnicodeDecodeError, KeyError) as error:
+        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
             raise InputError(f"{path} is no registered study: {error}") from None
+        names = [each.name for each in fields(cls)]
+        if lacking := [name for name in names if name not in found]:
+            raise InputError(f"{path} is no registered study: it lacks {', '.join(lacking)}")
+        preset = str(path.parent / str(found["preset"]))  # named relative to the file
+        return cls(**{name: found[name] for name in names} | {"preset": preset})
 
 
 def measured(run: Run, plan: Plan, out: Path, workers: int | None) -> dict[str, Any]:
@@ -138,10 +141,10 @@ def run(args: argparse.Namespace) -> None:
     count = plan.seeds if args.seeds is None else args.seeds
     if count < 1 or args.first_seed < 0:
         raise InputError("--seeds is at least 1, and --first-seed at least 0")
-    kept = path.with_name(f"{path.stem}-{args.condition}-{args.problem}.csv")
+    kept = path.with_name(f"{path.stem}-{args.condition}.csv")
     nothing = pd.DataFrame({"arm": pd.Series(dtype=str), "seed": pd.Series(dtype=int)})
     frame = pd.read_csv(kept) if kept.exists() else nothing
-    out = Path(args.out) / f"{args.condition}-{args.problem}"
+    out = Path(args.out) / f"{path.stem}-{args.condition}"
     for seed in range(args.first_seed, args.first_seed + count):
         for arm in arms:
             known = frame[(frame.arm == arm) & (frame.seed == seed)]
@@ -152,7 +155,7 @@ def run(args: argparse.Namespace) -> None:
                 "seed": seed, "workers": args.workers,
             }  # fmt: skip
             name = f"{arm}-seed{seed}"
-            found = discover_counted(args.problem, plan.preset, settings, out / name, out)
+            found = discover_counted(plan.problem, plan.preset, settings, out / name, out)
             row = {"arm": arm, "seed": seed, **measured(found, plan, out, args.workers)}
             require_equal(known, row, kept)
             row["cpu_seconds"] = spent_by(name, out)
@@ -181,7 +184,6 @@ def main() -> int:
     parser = cli.plain_parser(__doc__)
     parser.add_argument("plan", metavar="FILE.toml", help="the registered study")
     parser.add_argument("--condition", required=True)
-    parser.add_argument("--problem", default="tsp")
     parser.add_argument("--arms", nargs="+", metavar="ARM", help="default: all")
     parser.add_argument("--seeds", type=int, metavar="N", help="default: the registered number")
     parser.add_argument("--first-seed", type=int, default=0, metavar="N")
