@@ -67,7 +67,8 @@ def interval(count: int, total: int) -> str:
     share, z = count / total, CONFIDENCE
     middle = (share + z * z / (2 * total)) / (1 + z * z / total)
     half = z * math.sqrt(share * (1 - share) / total + z * z / (4 * total**2)) / (1 + z * z / total)
-    return f"{share:.0%} ({middle - half:.0%} to {middle + half:.0%})"
+    low, high = max(0.0, middle - half), min(1.0, middle + half)  # rounding may leave them
+    return f"{share:.0%} ({low:.0%} to {high:.0%})"
 
 
 @dataclass

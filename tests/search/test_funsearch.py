@@ -270,7 +270,7 @@ def test_a_seed_that_cannot_be_had_is_refused(tmp_path):
             run("funsearch", method_settings={"seed": seed}, rounds=1, evaluator=crashing)
 
 
-@pytest.mark.parametrize("name", ["tsp", "cvrp"])
+@pytest.mark.parametrize("name", ["tsp", "cvrp", "vrptw"])
 def test_the_trivial_programs_run(name):
     problem = get_problem(name)
     pair = load_pair(Path(problem.simple))

@@ -50,6 +50,7 @@ class VRPTW(Problem):
     suffixes = (".txt",)
     reading = ("distances",)
     pair = str(_HERE / "pair.py")
+    simple = str(_HERE / "simple.py")
     whole, region = 300, 150
     solution_suffix = ".sol"
     baselines = MappingProxyType(
