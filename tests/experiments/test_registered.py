@@ -1,5 +1,6 @@
 """Registered studies: the files that ship, what is compared, and the spoilt evaluator."""
 
+import math
 import sys
 from pathlib import Path
 from random import Random
@@ -10,7 +11,7 @@ import pytest
 
 import registered
 from common.spoilt import SHARE, Spoilt, as_played, spoilt
-from registered import Plan, compared
+from registered import Plan, compared, middle_half, picture
 from spo_jax import presets
 from spo_jax.envs.problems import get_problem
 from spo_jax.envs.run.local import LocalEvaluator
@@ -81,7 +82,7 @@ def test_spoilt_pairs_fail_by_their_repair_and_the_others_run_as_ever(problem):
 
 def test_arms_are_compared_by_seed_and_held_against_what_was_predicted():
     plan = Plan(
-        "", "tsp", 3, "worth", {}, {}, {"a": {}, "b": {}, "c": {}}, {"x": {}},
+        "", "tsp", 3, "worth", 0.5, {}, {}, {"a": {}, "b": {}, "c": {}}, {"x": {}},
         {"x": {"b": (-0.3, -0.1), "c": (0.0, 1.0)}},
     )  # fmt: skip
     rows = [("a", 0, 1.0), ("b", 0, 0.7), ("a", 1, 2.0), ("b", 1, 1.9), ("a", 2, 3.0), ("c", 2, 9)]
@@ -89,8 +90,29 @@ def test_arms_are_compared_by_seed_and_held_against_what_was_predicted():
     line = next(line for line in text.splitlines() if line.startswith("| b | 2"))
     # Differences -0.3 and -0.1: mean -0.2, deviation 0.1414, t of one degree 12.706.
     assert "-0.2000 (-1.4706 to +1.0706)" in line
+    # Within 0.5: t = 0.3 / 0.1, and of one degree P(T > t) is 1/2 - arctan(t) / pi.
+    assert f"| {0.5 - math.atan(3) / math.pi:.3f} |" in line
     assert line.endswith("| -0.3000 to -0.1000 | yes |")
     assert "| c |" not in text.split("\n\n")[1]  # one seed is no comparison
+
+
+def test_the_interquartile_mean_leaves_out_a_quarter_at_each_end():
+    values = np.array([-100.0, 7.0, 1.0, 2.0, 3.0, 4.0, 500.0, -9.0])
+    mean, low, high = middle_half(values)
+    assert mean == 2.5  # of 1, 2, 3, 4
+    assert low < mean < high
+    assert middle_half(np.full(8, 0.25)) == (0.25, 0.25, 0.25)
+    assert middle_half(values) == (mean, low, high)
+
+
+def test_the_picture_has_arms_without_runs_and_is_the_same_again():
+    plan = Plan.read(PLANS[0])
+    condition, arms = next(iter(plan.conditions)), list(plan.arms)[:2]
+    rows = [(arm, seed, 0.1 * k + seed) for k, arm in enumerate(arms) for seed in range(3)]
+    frame = pd.DataFrame(rows, columns=["arm", "seed", plan.outcome])
+    png = picture(frame, plan, condition)
+    assert png.startswith(b"\x89PNG")
+    assert picture(frame, plan, condition) == png
 
 
 BROKEN = {"": "lacks preset", "seeds = 1": "lacks preset, problem", "= 3": "no registered study"}
@@ -117,6 +139,7 @@ problem = "tsp"
 preset = "preset.toml"
 seeds = 1
 outcome = "destroy_worth"
+equivalence = 0.001
 [settings]
 model = "novice"
 kit = "none"
