@@ -95,11 +95,12 @@ COMMANDS: dict[str, tuple[str, str, str, Callable[[argparse.ArgumentParser], Non
         options.runs,
     ),
     "report": (
-        "write a run as one HTML page",
+        "write a run, or several beside each other, as one HTML page",
         "Writes a run as one HTML page that any browser opens offline: its progress, the payoffs "
         "with credits at their margins, who came from whom, what programs do with the state, what "
         "failed, what was learned, and the best pair at work. The pair is played for it, in the "
-        "sandbox. Works for runs that are not finished; a page of that name is replaced.",
+        "sandbox. Works for runs that are not finished; a page of that name is replaced. Of "
+        "several runs the page compares arms, which differ in settings, with bands over seeds.",
         "spo report runs/first --out first.html",
         options.report,
     ),

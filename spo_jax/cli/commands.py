@@ -11,6 +11,7 @@ from pathlib import Path
 from spo_jax import presets
 from spo_jax.cli import flags
 from spo_jax.config.updates import UPDATES
+from spo_jax.envs.textfiles import write_atomically
 from spo_jax.errors import InputError
 from spo_jax.stopping import exit_code, last_words, say_farewell
 
@@ -112,13 +113,27 @@ def runs(args: argparse.Namespace) -> int:
 
 
 def report(args: argparse.Namespace) -> int:
-    """`spo report RUN [--out FILE.html]`: a run as one HTML page."""
-    from spo_jax.runs.report import NAME
+    """`spo report RUN [RUN ...] [--out FILE.html]`: a run, or a comparison, as one HTML page."""
+    from spo_jax.runs.report import COMPARISON, NAME
     from spo_jax.runs.report.write import none_older, report
     from spo_jax.runs.run import load_run
 
-    with none_older(Path(args.run) if args.out is None else None):
-        run = load_run(args.run)
+    if len(args.runs) > 1:
+        from spo_jax.runs.report import compare
+
+        compared = [load_run(folder) for folder in args.runs]
+        out = Path(args.out or COMPARISON)
+        for each in compared:
+            require_page(out, each.path)
+        page = compare.page(compared)
+        if "missing" in page:
+            raise InputError(page["missing"])
+        write_atomically(out, compare.html(page))
+        print(f"{out}: {len(compared)} runs")
+        return 0
+    [folder] = args.runs
+    with none_older(Path(folder) if args.out is None else None):
+        run = load_run(folder)
         out = run.path / NAME if args.out is None else Path(args.out)
         require_page(out, run.path)
         written = report(run, out)

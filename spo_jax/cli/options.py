@@ -69,8 +69,9 @@ def runs(sub: argparse.ArgumentParser) -> None:
 
 def report(sub: argparse.ArgumentParser) -> None:
     add = sub.add_argument
-    add("run", metavar="RUN", help="a run folder")
-    add("--out", metavar="FILE.html", help="write the page here (default: report.html in RUN)")
+    add("runs", metavar="RUN", nargs="+", help="a run folder")
+    add("--out", metavar="FILE.html", help="write the page here (default: report.html in RUN; of "
+        "several runs comparison.html)")  # fmt: skip
 
 
 def watch(sub: argparse.ArgumentParser) -> None:

@@ -446,6 +446,9 @@ def test_the_command(real: Run, tmp_path: Path, capsys: pytest.CaptureFixture[st
         (["RUN", "--out", "nowhere/page.html"], "there is no folder nowhere"),
         (["RUN", "--out", "a.html"], "is a folder"),
         ([], "required: RUN"),
+        (["RUN", "nowhere"], "nowhere: no such run folder"),
+        (["RUN", "RUN", "--out", "page.txt"], "must end in .html"),
+        (["RUN", "RUN", "--out", "a.html"], "is a folder"),
     ],
 )
 def test_what_the_command_refuses(
@@ -463,6 +466,28 @@ def test_what_the_command_refuses(
     error = capsys.readouterr().err
     assert message in error
     assert len(error.splitlines()) == 1
+
+
+def test_several_runs_are_one_page(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    other = tmp_path / "again"
+    shutil.copytree(run.path, other)
+    before = {each.name for each in run.path.iterdir()}
+    assert main(["report", str(run.path), str(other)]) == 0
+    assert "comparison.html: 2 runs" in capsys.readouterr().out
+    text = (tmp_path / "comparison.html").read_text("utf-8")
+    assert "valid answers, %" in text
+    assert "<td>again</td>" in text
+    assert "a <b>run" not in text  # the name of a folder is no markup
+    assert {each.name for each in run.path.iterdir()} == before
+    monkeypatch.setattr(
+        "spo_jax.runs.report.compare.page", lambda runs: {"missing": "they do not compare"}
+    )
+    assert main(["report", str(run.path), str(other), "--out", "new.html"]) == 2
+    assert "they do not compare" in capsys.readouterr().err
+    assert not (tmp_path / "new.html").exists()
 
 
 @pytest.mark.long

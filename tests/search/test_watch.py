@@ -21,10 +21,12 @@ from spo_jax import InputError
 from spo_jax.cli import main
 from spo_jax.runs.database.store import Store
 from spo_jax.runs.folders import DATABASE, LOG
+from spo_jax.runs.report import compare
 from spo_jax.runs.run import Run
-from spo_jax.runs.watch import compare, server
+from spo_jax.runs.watch import server
 from spo_jax.runs.watch import watched as watched_module
 from spo_jax.runs.watch.watched import UNPLAYED, Watched, found, last_line
+from spo_jax.search.rounds import Counts
 
 
 @pytest.fixture(scope="module")
@@ -312,6 +314,7 @@ def drawn(name: str, seed: int, values: list[float], **own: Any) -> Any:
     return Drawn(
         path=Path(name), rounds=len(values), progress=f"{len(values)} of 9", status="running",
         gaps=column, config=SimpleNamespace(flat=lambda: flat, seed=seed, problem="tsp"),
+        counts=[Counts(6, 5, 4, 10, 9, 4, 9, 0, None, None)] * len(values),
     )  # fmt: skip
 
 
@@ -326,9 +329,9 @@ def test_arms_are_what_settings_but_the_seed_set_apart() -> None:
         {"credit": "stackelberg"}, {"credit": "shared"}, {"credit": "gap"},
     ]  # fmt: skip
     page = compare.page(runs)
-    assert page["rows"][1] == ["a", "a-seed1", "1", "1 of 9", "running", "5", "5"]
+    assert page["rows"][1] == ["a", "a-seed1", "1", "1 of 9", "running", "5", "5", "50"]
     assert page["settings"] == [["a", "stackelberg"], ["b", "shared"], ["a-seed9", "gap"]]
-    text = server.compared(page, ["one <b> is gone"])
+    text = compare.html(page, ["one <b> is gone"])
     assert "one &lt;b&gt; is gone" in text
     assert ">a (2)<" in text
 

@@ -12,7 +12,7 @@ import json
 import re
 import secrets
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import cache
 from http.cookies import CookieError, SimpleCookie
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -20,7 +20,7 @@ from importlib.resources import files
 from urllib.parse import parse_qs, urlsplit
 
 from spo_jax.errors import InputError
-from spo_jax.runs.watch import compare
+from spo_jax.runs.report import compare
 from spo_jax.runs.watch.watched import Watched
 
 COOKIE = "spo-watch"
@@ -144,7 +144,7 @@ class Handler(BaseHTTPRequestHandler):
             except InputError as error:
                 missing.append(str(error))
         page = compare.page(runs) if runs else {"missing": "No run can be read."}
-        return compared(page, missing)
+        return compare.html(page, missing)
 
     def _names_us(self) -> bool:
         host = self.headers.get("Host", "")
@@ -200,14 +200,6 @@ def asset(name: str) -> str:
 def frame(names: Sequence[str]) -> str:
     """The page around the report of a run."""
     return _template("frame.html").render(names=names)
-
-
-def compared(page: Mapping[str, object], missing: Sequence[str]) -> str:
-    """The page that `compare.page` describes."""
-    from markupsafe import Markup
-
-    style = Markup((files("spo_jax.runs.report") / "page.css").read_text("utf-8"))
-    return _template("compare.html").render(page=page, unread=missing, style=style)
 
 
 @cache

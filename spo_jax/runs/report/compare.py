@@ -1,16 +1,19 @@
-"""Several runs in one picture: arms, which differ in settings, with bands over their seeds."""
+"""Several runs on one page: arms, which differ in settings, with bands over their seeds."""
 
 import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from importlib.resources import files
 from typing import Any
 
 import numpy as np
 from markupsafe import Markup
 
 from spo_jax.runs.report.figures import COLOURS, Figures
+from spo_jax.runs.report.text import shown
 from spo_jax.runs.run import Run
+from spo_jax.search.rounds import Counts
 
 OF_SEED = re.compile(r"[-_ .]?seed[-_ ]?[0-9]+$")
 
@@ -46,7 +49,8 @@ def arms(runs: Sequence[Run]) -> list[Arm]:
 
 
 def curves(runs: Sequence[Run]) -> dict[str, list[np.ndarray]]:
-    """[K] of each run by name of the curve: gaps if every run knows some, else J."""
+    """[K] of each run by name of the curve: gaps if every run knows some, else J; valid answers."""
+    valid = [np.array([valid_share(count) for count in run.counts], float) for run in runs]
     gaps = {
         name: [run.gaps.column(field).astype(float) for run in runs]
         for name, field in (
@@ -55,14 +59,40 @@ def curves(runs: Sequence[Run]) -> dict[str, list[np.ndarray]]:
         )
     }
     if all(np.isfinite(each).any() for each in gaps["median gap of new pairs, %"]):
-        return gaps
+        return gaps | {"valid answers, %": valid}
     return {
         "best J so far": [run.best_by_round.column("utility").astype(float) for run in runs],
         "median J of new pairs": [
             np.array([math.nan if c.median is None else c.median for c in run.counts], float)
             for run in runs
         ],
+        "valid answers, %": valid,
     }
+
+
+def valid_share(count: Counts) -> float:
+    """Answers of a round that gave a valid program, in per cent; NaN of none.
+
+    A destroy is valid if it passed the gate, a repair if its pair has a utility.
+    """
+    asked = count.destroy_answers + count.repair_answers
+    return 100 * (count.valid_destroys + count.valid_repairs) / asked if asked else math.nan
+
+
+def html(page: Mapping[str, Any], unread: Sequence[str] = ()) -> str:
+    """The text of what `page` found. unread: sentences about runs that are not on it."""
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+
+    environment = Environment(
+        loader=PackageLoader(__package__, ""),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        finalize=lambda value: shown(value) if type(value) is str else value,
+    )
+    style = Markup((files(__package__) / "page.css").read_text("utf-8"))
+    return environment.get_template("compare.html").render(page=page, unread=unread, style=style)
 
 
 def page(runs: Sequence[Run]) -> dict[str, Any]:
