@@ -2,7 +2,7 @@
 
     python experiments/registered.py experiments/registered/credit.toml --condition spoilt
     python experiments/registered.py experiments/registered/credit.toml --condition spoilt \
-        --arms stackelberg shared --seeds 2 --out runs/mine
+        --arms shared --seeds 1 --again --out runs/again
 
 Each arm of the file discovers once with each seed; only what the arm names differs. Then the policy
 of the last round is probed (experiments/policy_probe.py): what its destroys are worth with their
@@ -10,18 +10,20 @@ best response among frozen repairs, and what its repairs are worth. Finished run
 kept, so the same command goes on; machines share a study by --first-seed.
 
 The rows of runs are added to FILE-CONDITION.csv beside the registered file, where those of
-others are: so one arm that is run again is seen with all others. --out keeps the runs themselves.
-A row that is there is measured once more only with --again, and must come out equal but for CPU
-seconds.
+others are: so an arm of one's own, or more seeds, are seen with all others. --out keeps the runs
+themselves. A row that is there is not run again; with --again it is, in an --out without that run,
+and must come out equal but for CPU seconds. Rows of other settings are refused.
 
 Printed: each arm minus the first one, paired by seed, on the registered outcome, with its 95%
 Student t interval, the interquartile mean with a bootstrap interval, p after Holm's correction over
-the condition, the least difference that as many seeds see in 80 of 100 studies, p of an equivalence
-test, and what was predicted. FILE-CONDITION.png shows both.
+all arms of the condition, the least difference that as many seeds see in 80 of 100 studies, p of an
+equivalence test, and what was predicted. FILE-CONDITION.png shows both.
 """
 
 import argparse
 import io
+import json
+import math
 import sys
 import tomllib
 from argparse import Namespace
@@ -38,6 +40,7 @@ import policy_probe
 from common import cli, figures
 from common.runs import discover_counted, spent_by
 from common.tables import markdown, write_csv
+from spo_jax import presets
 from spo_jax.envs.textfiles import write_atomically
 from spo_jax.errors import InputError
 from spo_jax.runs.run import Run
@@ -84,17 +87,34 @@ class Plan:
         return cls(**{name: found[name] for name in names} | {"preset": preset})
 
 
-def measured(run: Run, plan: Plan, out: Path, workers: int | None) -> dict[str, Any]:
+def own_settings(plan: Plan, condition: str, arm: str) -> dict[str, Any]:
+    """Of an arm, above the preset's."""
+    return {**plan.settings, **plan.conditions[condition], **plan.arms[arm]}
+
+
+def terms_of(plan: Plan, condition: str, arm: str) -> str:
+    """A digest of all that a row of an arm depends on, but for the seed."""
+    own = {**own_settings(plan, condition, arm), "seed": 0, "workers": 1}
+    flat = presets.settings(plan.problem, plan.preset, **own).flat()
+    probe = {**plan.probe, "table": policy_probe.digest(table_of(plan).read_bytes())}
+    return policy_probe.digest(json.dumps([flat, probe], sort_keys=True, default=str).encode())[:12]
+
+
+def table_of(plan: Plan) -> Path:
+    """The data set of the frozen partners."""
+    return policy_probe.DATA / f"{plan.problem}-rounds-v1.npz"
+
+
+def measured(run: Run, plan: Plan, terms: str, out: Path, workers: int | None) -> dict[str, Any]:
     """What a run came to: the worth of its last policies, its failures and what it found."""
     args = Namespace(**plan.probe, workers=workers)
-    table = policy_probe.DATA / f"{run.config.problem}-rounds-v1.npz"
-    asked = {**plan.probe, "run": run.path.name}
+    asked = {**plan.probe, "terms": terms, "run": run.path.name, "round": run.rounds}
     where = out / "probes" / f"{run.path.name}.json"
     if where.exists():
         probes = policy_probe.read(where, asked)
     else:
         kit = run.config.generator.kit != "none"
-        frozen = policy_probe.frozen_of(table, args.partners, kit)
+        frozen = policy_probe.frozen_of(table_of(plan), args.partners, kit)
         probes = policy_probe.probed(run, run.rounds, frozen, args)
         where.parent.mkdir(parents=True, exist_ok=True)
         write_atomically(where, policy_probe.kept(probes, asked))
@@ -141,18 +161,22 @@ def not_equivalent(values: np.ndarray, bound: float) -> float:
 def compared(frame: pd.DataFrame, plan: Plan, condition: str) -> str:
     """Means by arm; then each arm minus the first one, beside its prediction."""
     found = differences(frame, plan)
-    tested = holm([p_of(d.mean(), d.std(ddof=1), len(d)) for d in found.values()])
+    values_of_p = [p_of(d.mean(), d.std(ddof=1), len(d)) for d in found.values()]
+    missing = [1.0] * (len(plan.arms) - 1 - len(found))  # tests of the family that are not done yet
+    tested = holm([*values_of_p, *missing])[: len(found)]
     rows = []
     for (arm, values), p in zip(found.items(), tested, strict=True):
         mean, low, high = interval(values)
         middle, *ends = middle_half(values)
-        least, highest = plan.predicted.get(condition, {}).get(arm, (np.nan, np.nan))
+        predicted = plan.predicted.get(condition, {}).get(arm)
+        within = predicted is not None and predicted[0] <= mean <= predicted[1]
         rows.append([
             arm, str(len(values)), f"{mean:+.4f} ({low:+.4f} to {high:+.4f})",
             f"{middle:+.4f} ({ends[0]:+.4f} to {ends[1]:+.4f})", f"{p:.3f}",
             f"{detectable(float(values.std(ddof=1)), len(values)):.4f}",
             f"{not_equivalent(values, plan.equivalence):.3f}",
-            f"{least:+.4f} to {highest:+.4f}", "yes" if least <= mean <= highest else "no",
+            f"{predicted[0]:+.4f} to {predicted[1]:+.4f}" if predicted else "-",
+            "yes" if within else "no" if predicted else "-",
         ])  # fmt: skip
     heads = ["arm", "seeds", f"{plan.outcome} - {next(iter(plan.arms))}", "interquartile mean",
              "p (Holm)", "least seen in 80 of 100", f"p of no more than {plan.equivalence:g}",
@@ -194,24 +218,27 @@ def run(args: argparse.Namespace) -> None:
     if count < 1 or args.first_seed < 0:
         raise InputError("--seeds is at least 1, and --first-seed at least 0")
     kept = path.with_name(f"{path.stem}-{args.condition}.csv")
-    nothing = pd.DataFrame({"arm": pd.Series(dtype=str), "seed": pd.Series(dtype=int)})
-    frame = pd.read_csv(kept) if kept.exists() else nothing
+    frame = rows_of(kept, plan, args.condition)
     out = Path(args.out) / f"{path.stem}-{args.condition}"
     for seed in range(args.first_seed, args.first_seed + count):
         for arm in arms:
             known = frame[(frame.arm == arm) & (frame.seed == seed)]
             if len(known) and not args.again:
                 continue
-            settings = {
-                **plan.settings, **plan.conditions[args.condition], **plan.arms[arm],
-                "seed": seed, "workers": args.workers,
-            }  # fmt: skip
             name = f"{arm}-seed{seed}"
-            found = discover_counted(plan.problem, plan.preset, settings, out / name, out)
-            row = {"arm": arm, "seed": seed, **measured(found, plan, out, args.workers)}
-            require_equal(known, row, kept)
+            if len(known) and (out / name).exists():
+                raise InputError(f"--again: {out / name} is there; give another --out")
+            own = {**own_settings(plan, args.condition, arm), "seed": seed, "workers": args.workers}
+            found = discover_counted(plan.problem, plan.preset, own, out / name, out)
+            terms = terms_of(plan, args.condition, arm)
+            row = {"arm": arm, "seed": seed, "terms": terms}
+            row |= measured(found, plan, terms, out, args.workers)
+            for _, old in known.iterrows():
+                require_equal(old, row, kept)
             row["cpu_seconds"] = spent_by(name, out)
-            frame = pd.concat([frame.drop(known.index), pd.DataFrame([row])], ignore_index=True)
+            frame = rows_of(kept, plan, args.condition)  # another command may have added some
+            frame = frame[(frame.arm != arm) | (frame.seed != seed)]
+            frame = pd.concat([frame, pd.DataFrame([row])], ignore_index=True)
             place = {each: k for k, each in enumerate(plan.arms)}
             frame = frame.sort_values(
                 KEYS, key=lambda column: column.map(place) if column.name == "arm" else column
@@ -222,15 +249,33 @@ def run(args: argparse.Namespace) -> None:
     print(f"\n{compared(frame, plan, args.condition)}\n{kept}, {kept.with_suffix('.png')}")
 
 
-def require_equal(known: pd.DataFrame, row: Mapping[str, Any], kept: Path) -> None:
+def rows_of(kept: Path, plan: Plan, condition: str) -> pd.DataFrame:
+    """The rows of a file; none where there is no file. Raises InputError for those of other
+    settings, and for two of a run.
+    """
+    if not kept.exists():
+        return pd.DataFrame({"arm": pd.Series(dtype=str), "seed": pd.Series(dtype=int)})
+    frame = pd.read_csv(kept)
+    if frame.duplicated(KEYS).any():
+        arm, seed = frame[frame.duplicated(KEYS)].iloc[0][KEYS]
+        raise InputError(f"{kept} has two rows of {arm}, seed {seed}: leave one out")
+    for arm, terms in frame[["arm", "terms"]].drop_duplicates().itertuples(index=False):
+        if arm not in plan.arms or terms != terms_of(plan, condition, arm):
+            raise InputError(f"{kept}: its rows of {arm} are of other settings; move it away")
+    return frame
+
+
+def require_equal(old: pd.Series, row: Mapping[str, Any], kept: Path) -> None:
     """Raises InputError where a run that was measured again came out otherwise."""
-    for _, old in known.iterrows():
-        for name, value in row.items():
-            if isinstance(value, float) and not np.isclose(value, old[name], equal_nan=True):
-                raise InputError(
-                    f"{row['arm']}, seed {row['seed']}: {name} is {value:g}, and {old[name]:g} in "
-                    f"{kept}: another version, or another machine"
-                )
+    for name, value in row.items():
+        same = value == old[name] or (pd.isna(value) and pd.isna(old[name]))
+        if isinstance(value, float) and not same:
+            same = math.isclose(value, old[name], rel_tol=1e-12)  # what a file may round
+        if not same:
+            raise InputError(
+                f"{row['arm']}, seed {row['seed']}: {name} is {value}, and {old[name]} in {kept}: "
+                "another version, or another machine"
+            )
 
 
 def main() -> int:

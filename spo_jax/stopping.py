@@ -16,6 +16,7 @@ from contextlib import contextmanager, suppress
 from typing import Any
 
 GRACE = 0.6  # seconds from a signal to the end of the process
+LONGEST_HELD = 10.0  # more seconds for a block that is held
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 STOPPED = tuple(128 + number for number in _SIGNALS)  # exit codes
 
@@ -186,8 +187,8 @@ def _handled_by(handler: Any) -> Iterator[None]:
 
 
 def _end(number: int, otherwise: Callable[[], None]) -> None:
-    """End the process at once, or with the block that is `held`."""
-    _whole.acquire()
+    """End the process at once, or with the block that is `held`, unless that hangs."""
+    _whole.acquire(timeout=LONGEST_HELD)
     say_farewell(otherwise)
     if sys.stderr.isatty():
         print("\x1b[?25h", end="", file=sys.stderr, flush=True)  # a live bar hides the cursor

@@ -2,9 +2,10 @@
 
     spo discover tsp --evaluator common.spoilt:Spoilt ...      # with experiments/ on PYTHONPATH
 
-SHARE of the pairs run with a repair that returns nothing, so they fail by a fault of the repair.
-Which ones depends on the two programs alone: neither on their quality, nor on the round or the
-number of workers.
+SHARE of the pairs, on average, run with a repair that returns nothing, so they fail by a fault of
+the repair. A pair fails with the chance of its destroy, from 0 to 2 SHARE, as in the laboratory
+(`spo_jax.search.lab.worlds.failing_chances`). Which pairs fail depends on their two programs alone:
+neither on their quality, nor on the round or the number of workers.
 """
 
 import ast
@@ -17,7 +18,7 @@ from spo_jax.envs.run.rollouts import Rollouts
 from spo_jax.program import Pair, Program, entry_function, parse_tree
 from spo_jax.seeding import derive
 
-SHARE = 0.34  # as in the laboratory's prediction: docs/research/lab_failures.md
+SHARE = 0.34  # docs/research/lab_failures.md
 
 
 class Spoilt(LocalEvaluator):
@@ -36,8 +37,14 @@ class Spoilt(LocalEvaluator):
 
 def as_played(pair: Pair) -> Pair:
     """The pair, or one of its destroy and a repair that returns nothing."""
-    drawn = derive("spoilt", pair.destroy.digest, pair.repair.digest) / 2**64
-    return Pair(pair.destroy, spoilt(pair.repair)) if drawn < SHARE else pair
+    chance = 2 * SHARE * drawn("chance", pair.destroy.digest)
+    failed = drawn("pair", pair.destroy.digest, pair.repair.digest) < chance
+    return Pair(pair.destroy, spoilt(pair.repair)) if failed else pair
+
+
+def drawn(*name: str) -> float:
+    """A number from 0 to 1 that depends on its name alone."""
+    return derive("spoilt", *name) / 2**64
 
 
 def spoilt(program: Program) -> Program:

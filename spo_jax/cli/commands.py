@@ -122,6 +122,8 @@ def report(args: argparse.Namespace) -> int:
         from spo_jax.runs.report import compare
 
         compared = [load_run(folder) for folder in args.runs]
+        if len({each.path.resolve() for each in compared}) < len(compared):
+            raise InputError("a run is named twice: give each folder once")
         out = Path(args.out or COMPARISON)
         for each in compared:
             require_page(out, each.path)
@@ -129,7 +131,7 @@ def report(args: argparse.Namespace) -> int:
         if "missing" in page:
             raise InputError(page["missing"])
         write_atomically(out, compare.html(page))
-        print(f"{out}: {len(compared)} runs")
+        print("\n".join([f"{out}: {len(page['rows'])} runs", *page["left"]]))
         return 0
     [folder] = args.runs
     with none_older(Path(folder) if args.out is None else None):

@@ -125,7 +125,10 @@ class Glns:
         counts = counts_of(
             new.destroys, new.repairs, table,
             destroys=len(distinct(new.destroys)), repairs=len(distinct(new.repairs)),
-            valid_repairs=sum(p.digest in tally.useful for p in distinct(new.repairs)),
+            valid_repairs=sum(
+                program is not None and program.digest in tally.useful
+                for answers in new.repairs for program in answers.programs
+            ),
             utilities=[each.utility for each in born],
         )  # fmt: skip
         counts = replace(counts, pairs=counts.pairs + self.cost(config) - 1)

@@ -182,17 +182,29 @@ def test_a_worker_that_dies_is_a_sentence(mine):
     assert not multiprocessing.active_children()
 
 
+class Odd(Exception):
+    """One that does not survive pickling."""
+
+    def __init__(self, one, two):
+        super().__init__(one)
+
+
 class Unpriced(type(TSP)):
+    def __init__(self, error):
+        self.error = error
+
     def cost(self, instance, solution):
-        raise KeyError("no price")
+        raise Odd(1, 2) if self.error is None else self.error
 
 
 def test_a_fault_of_the_problem_keeps_its_place_in_workers(mine):
     method = get_baseline("mine:sweep", TSP).solve
-    with pytest.raises(KeyError, match="no price") as caught:
-        run_baseline(method, Unpriced(), TSP.sample(9, 1, 0), seeds=range(4), workers=2)
-    assert 'raise KeyError("no price")' in caught.value.__notes__[0]
-    assert not multiprocessing.active_children()
+    errors = {KeyError("no price"): KeyError, ConnectionRefusedError("no price"): OSError}
+    for error, kind in (*errors.items(), (None, RuntimeError)):
+        with pytest.raises(kind, match="no price" if error else "Odd in a worker") as caught:
+            run_baseline(method, Unpriced(error), TSP.sample(9, 1, 0), seeds=range(4), workers=2)
+        assert "in cost" in caught.value.__notes__[0]
+        assert not multiprocessing.active_children()
 
 
 # --- reports --------------------------------------------------------------------------------------

@@ -62,6 +62,11 @@ def test_a_spoilt_pair_depends_on_its_programs_alone():
     assert SHARE - 0.1 < np.mean(broken) < SHARE + 0.1
     assert [as_played(pair) != pair for pair in pairs[::-1]] == broken[::-1]
     assert all(as_played(pair).destroy == pair.destroy for pair in pairs)
+    shares = []
+    for destroy in dict.fromkeys(pair.destroy for pair in pairs[:60]):
+        own = [Pair(destroy, pair.repair) for pair in pairs]
+        shares.append(np.mean([as_played(pair) != pair for pair in own]))
+    assert min(shares) < 0.15 < 0.5 < max(shares) < 0.8  # a chance of each destroy
 
 
 @pytest.mark.parametrize("problem", ["tsp", "cvrp"])
@@ -93,6 +98,8 @@ def test_arms_are_compared_by_seed_and_held_against_what_was_predicted():
     # Within 0.5: t = 0.3 / 0.1, and of one degree P(T > t) is 1/2 - arctan(t) / pi.
     assert f"| {0.5 - math.atan(3) / math.pi:.3f} |" in line
     assert line.endswith("| -0.3000 to -0.1000 | yes |")
+    # t = 2 of one degree: p = 1 - 2 arctan(2) / pi, times the two tests of the family.
+    assert f"| {2 * (1 - 2 * math.atan(2) / math.pi):.3f} |" in line
     assert "| c |" not in text.split("\n\n")[1]  # one seed is no comparison
 
 
@@ -188,13 +195,23 @@ def test_a_study_keeps_its_rows_and_an_arm_that_runs_again_is_equal(tmp_path, mo
     assert rows.arm.tolist() == ["stackelberg"] * 2 + ["shared"] * 2
     assert rows.seed.tolist() == [0, 1, 0, 1]
     assert not (tmp_path / "two" / "plan-plain" / "shared-seed0").exists()  # it was there
-    again = (*command, "--arms", "shared", "--again", "--out", tmp_path / "three")
-    assert run(monkeypatch, *again) == 0
+    again = (*command, "--arms", "shared", "--again")
+    assert run(monkeypatch, *again, "--out", tmp_path / "one") == 2
+    assert "give another --out" in capsys.readouterr().err
+    assert run(monkeypatch, *again, "--out", tmp_path / "three") == 0
     pd.testing.assert_frame_equal(
         rows.drop(columns="cpu_seconds"),
         pd.read_csv(tmp_path / "plan-plain.csv").drop(columns="cpu_seconds"),
     )
-    rows.loc[rows.arm == "shared", "destroy_worth"] += 0.1
-    rows.to_csv(tmp_path / "plan-plain.csv", index=False)
-    assert run(monkeypatch, *again) == 2
+    changed = rows.copy()
+    changed.loc[rows.arm == "shared", "pairs"] += 1
+    changed.to_csv(tmp_path / "plan-plain.csv", index=False)
+    assert run(monkeypatch, *again, "--out", tmp_path / "four") == 2
     assert "another version, or another machine" in capsys.readouterr().err
+    pd.concat([rows, rows[:1]]).to_csv(tmp_path / "plan-plain.csv", index=False)
+    assert run(monkeypatch, *command) == 2
+    assert "two rows of stackelberg, seed 0" in capsys.readouterr().err
+    rows.to_csv(tmp_path / "plan-plain.csv", index=False)
+    (tmp_path / "plan.toml").write_text(SMALL.replace("programs = 2", "programs = 3"))
+    assert run(monkeypatch, *command) == 2
+    assert "of other settings" in capsys.readouterr().err

@@ -447,8 +447,7 @@ def test_the_command(real: Run, tmp_path: Path, capsys: pytest.CaptureFixture[st
         (["RUN", "--out", "a.html"], "is a folder"),
         ([], "required: RUN"),
         (["RUN", "nowhere"], "nowhere: no such run folder"),
-        (["RUN", "RUN", "--out", "page.txt"], "must end in .html"),
-        (["RUN", "RUN", "--out", "a.html"], "is a folder"),
+        (["RUN", "RUN"], "a run is named twice"),
     ],
 )
 def test_what_the_command_refuses(
@@ -485,6 +484,8 @@ def test_several_runs_are_one_page(
     monkeypatch.setattr(
         "spo_jax.runs.report.compare.page", lambda runs: {"missing": "they do not compare"}
     )
+    assert main(["report", str(run.path), str(other), "--out", "page.txt"]) == 2
+    assert "must end in .html" in capsys.readouterr().err
     assert main(["report", str(run.path), str(other), "--out", "new.html"]) == 2
     assert "they do not compare" in capsys.readouterr().err
     assert not (tmp_path / "new.html").exists()

@@ -2,6 +2,7 @@
 
 import http.client
 import json
+import math
 import shutil
 import signal
 import subprocess
@@ -334,6 +335,15 @@ def test_arms_are_what_settings_but_the_seed_set_apart() -> None:
     text = compare.html(page, ["one <b> is gone"])
     assert "one &lt;b&gt; is gone" in text
     assert ">a (2)<" in text
+
+
+def test_folders_of_one_name_are_told_apart() -> None:
+    runs = [drawn("x/run", 0, [3.0]), drawn("y/run", 0, [2.0], credit="gap"), drawn("z", 0, [])]
+    page = compare.page(runs)
+    assert [row[:2] for row in page["rows"]] == [["x/run", "x/run"], ["y/run", "y/run"]]
+    assert page["left"] == ["z has no round that is over."]
+    assert "z has no round that is over." in compare.html(page)
+    assert compare.page([drawn("a", 0, [1.0, math.nan]), drawn("b", 1, [1.0])])["rows"][0][5] == "-"
 
 
 def test_what_does_not_compare() -> None:

@@ -16,7 +16,7 @@ import signal
 import time
 import traceback
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from multiprocessing.connection import Connection, wait
@@ -222,8 +222,6 @@ def _runs(
                 theirs.close()  # the worker's copy is the last: its end is seen
                 idle.append(ours)
         yield from _in_order(tasks, idle)
-    except (EOFError, ConnectionError):
-        raise InputError("a worker died, perhaps for lack of memory: use fewer workers") from None
     finally:  # whatever ends the command, or who reads the runs
         for worker in started:
             worker.kill()
@@ -236,7 +234,7 @@ def _in_order(
 ) -> Iterator[_Run]:
     """The runs of `tasks` in their order, whichever worker ends first.
 
-    Raises EOFError or ConnectionError if a worker dies, and what a worker's own fault raised.
+    Raises InputError if a worker dies, and what the problem raised in one.
     """
     waiting = iter(enumerate(tasks))
     running: dict[Connection, int] = {}
@@ -244,7 +242,8 @@ def _in_order(
 
     def give(worker: Connection) -> None:
         for k, task in waiting:
-            worker.send(task)
+            with _alive():
+                worker.send(task)
             running[worker] = k
             break
 
@@ -254,12 +253,22 @@ def _in_order(
         while k not in done:
             ready = wait([*running])
             for worker in [each for each in running if each in ready]:
-                result = worker.recv()
+                with _alive():
+                    result = worker.recv()
                 if isinstance(result, Exception):
                     raise result
                 done[running.pop(worker)] = result
                 give(worker)
         yield done.pop(k)
+
+
+@contextmanager
+def _alive() -> Iterator[None]:
+    """Raises InputError where the other end of a connection is gone."""
+    try:
+        yield
+    except (EOFError, ConnectionError):
+        raise InputError("a worker died, perhaps for lack of memory: use fewer workers") from None
 
 
 def _work(tasks: Connection, method: Method, problem: Problem, parent: int) -> None:
@@ -272,8 +281,17 @@ def _work(tasks: Connection, method: Method, problem: Problem, parent: int) -> N
             try:
                 tasks.send(_run(method, problem, *task))
             except Exception as error:  # of the problem: `_run` keeps those of the method
-                error.add_note(traceback.format_exc())
-                tasks.send(error)
+                tasks.send(_sendable(error, traceback.format_exc()))
+
+
+def _sendable(error: Exception, where: str) -> Exception:
+    """The error with its traceback as a note; where it cannot be sent, another that tells of it."""
+    try:
+        pickle.loads(pickle.dumps(error))
+    except Exception:  # whatever the user's objects raise
+        error = RuntimeError(f"{type(error).__name__} in a worker")
+    error.add_note(where)
+    return error
 
 
 def _run(method: Method, problem: Problem, instance: Instance, seed: int) -> _Run:

@@ -37,15 +37,24 @@ def arms(runs: Sequence[Run]) -> list[Arm]:
     ]
     varied = [k for k in flat[0] if len({repr(each[k]) for each in flat}) > 1]
     found: dict[str, Arm] = {}
-    for run, own in zip(runs, flat, strict=True):
+    for run, label, own in zip(runs, labels(runs), flat, strict=True):
         key = repr([own[k] for k in varied])
         if key not in found:
-            name = OF_SEED.sub("", run.path.name) or run.path.name
+            name = OF_SEED.sub("", label) or label
             taken = {each.name for each in found.values()}
-            name = name if name not in taken else run.path.name
-            found[key] = Arm(name, {k: own[k] for k in varied}, [])
+            found[key] = Arm(label if name in taken else name, {k: own[k] for k in varied}, [])
         found[key].runs.append(run)
     return list(found.values())
+
+
+def labels(runs: Sequence[Run]) -> list[str]:
+    """The names of the runs' folders, with as many of the folders above as tell them apart."""
+    paths = [run.path.absolute().parts for run in runs]
+    for depth in range(1, max(map(len, paths)) + 1):
+        found = ["/".join(parts[-depth:]) for parts in paths]
+        if len(set(found)) == len(set(paths)):
+            break
+    return found
 
 
 def curves(runs: Sequence[Run]) -> dict[str, list[np.ndarray]]:
@@ -109,15 +118,21 @@ def page(runs: Sequence[Run]) -> dict[str, Any]:
     }
     pictures = [(title, _drawn(figures, title, groups, own)) for title, own in named.items()]
     heads = ("arm", "run", "seed", "rounds", "state", *named)
+    label = dict(zip(begun, labels(begun), strict=True))
     rows = [
-        [arm.name, run.path.name, str(run.config.seed), run.progress,
-         run.status, *(f"{own[run][-1]:.4g}" for own in named.values())]
+        [arm.name, label[run], str(run.config.seed), run.progress,
+         run.status, *(_cell(own[run][-1]) for own in named.values())]
         for arm in groups for run in arm.runs
     ]  # fmt: skip
     settings = [[arm.name, *map(str, arm.settings.values())] for arm in groups if arm.settings]
     apart = ("arm", *(name.replace("_", "-") for name in groups[0].settings))
+    left = [f"{run.path} has no round that is over." for run in runs if not run.rounds]
     return {"pictures": pictures, "heads": heads, "rows": rows, "apart": apart,
-            "settings": settings}  # fmt: skip
+            "settings": settings, "left": left}  # fmt: skip
+
+
+def _cell(value: float) -> str:
+    return f"{value:.4g}" if math.isfinite(value) else "-"
 
 
 def _drawn(
