@@ -58,7 +58,7 @@ def test_the_repair_of_time_windows_is_in_time_for_any_score():
     """Also at places that only just fit, which a score other than the added distance takes."""
     source = completed("vrptw", "repair").source
     problem = get_problem("vrptw")
-    for score in ("rng.random()", "-added", "room", "begin - arrival", "-back"):
+    for score in ("rng.random()", "-added", "room", "begin", "-back"):
         repair = parse_answer(
             "labels", "repair", source.replace("score = added", f"score = {score}")
         )
