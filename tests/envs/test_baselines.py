@@ -30,9 +30,6 @@ BASELINES = {
 }
 
 MINE = '''
-import os
-import time
-
 from spo_jax.envs.problem import Infeasible
 
 VALUE = 3
@@ -58,21 +55,25 @@ def refusing(instance, seed):
     raise Infeasible("not today")
 
 
-def slower_first(instance, seed):
-    time.sleep(0.1 * (3 - seed))
-    return sweep(instance, seed)
-
-
-def dying(instance, seed):
-    os._exit(9)
-
-
 def needy(instance, seed, more):
     return None
 
 
 def stepping(instance, seed, *, steps=7):
     return list(range(instance.size)) if steps == 7 else instance.coords[:, 1].argsort()
+
+
+def slower_first(instance, seed):
+    import time
+
+    time.sleep(0.1 * (3 - seed))
+    return sweep(instance, seed)
+
+
+def dying(instance, seed):
+    import os
+
+    os._exit(9)
 '''
 
 
