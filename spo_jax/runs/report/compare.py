@@ -11,7 +11,7 @@ import numpy as np
 from markupsafe import Markup
 
 from spo_jax.runs.report.figures import COLOURS, Figures
-from spo_jax.runs.report.text import shown
+from spo_jax.runs.report.text import template
 from spo_jax.runs.run import Run
 from spo_jax.search.rounds import Counts
 
@@ -90,18 +90,8 @@ def valid_share(count: Counts) -> float:
 
 def html(page: Mapping[str, Any], unread: Sequence[str] = ()) -> str:
     """The text of what `page` found. unread: sentences about runs that are not on it."""
-    from jinja2 import Environment, PackageLoader, StrictUndefined
-
-    environment = Environment(
-        loader=PackageLoader(__package__, ""),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        finalize=lambda value: shown(value) if type(value) is str else value,
-    )
     style = Markup((files(__package__) / "page.css").read_text("utf-8"))
-    return environment.get_template("compare.html").render(page=page, unread=unread, style=style)
+    return template(__package__, "compare.html").render(page=page, unread=unread, style=style)
 
 
 def page(runs: Sequence[Run]) -> dict[str, Any]:

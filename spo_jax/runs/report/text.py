@@ -11,9 +11,12 @@ import json
 import math
 import re
 import zlib
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from spo_jax.program import MAX_SOURCE
+
+if TYPE_CHECKING:
+    from jinja2 import Template
 
 # Controls but tab and newline, marks and overrides of direction, characters without width, tags,
 # and surrogates, which have no UTF-8.
@@ -37,6 +40,21 @@ def shortened(text: str, most: int) -> str:
 def shown(text: str, most: int = MAX_SOURCE) -> str:
     """A text as it stands on a page: all of it can be seen, by default as much as a program has."""
     return visible(shortened(text, most))
+
+
+def template(package: str, name: str) -> "Template":
+    """A page of a package. What it is filled with is escaped, and texts of a model are visible."""
+    from jinja2 import Environment, PackageLoader, StrictUndefined  # slow to import
+
+    environment = Environment(
+        loader=PackageLoader(package, ""),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        finalize=lambda value: shown(value) if type(value) is str else value,
+    )
+    return environment.get_template(name)
 
 
 def packed(value: Any) -> str:

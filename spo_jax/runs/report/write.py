@@ -31,7 +31,7 @@ from spo_jax.runs.report import (
 from spo_jax.runs.report.figures import Figures, colours
 from spo_jax.runs.report.genealogy import few
 from spo_jax.runs.report.played import Played, play
-from spo_jax.runs.report.text import number, packed, rounded, shown, visible
+from spo_jax.runs.report.text import number, packed, rounded, shown, template, visible
 from spo_jax.runs.run import Run, load_run
 from spo_jax.search.utility import meaning
 
@@ -104,22 +104,12 @@ def none_older(folder: Path | None) -> Iterator[None]:
 
 def html(run: Run, played: Played | str) -> str:
     """The page: the same text for the same run."""
-    from jinja2 import Environment, PackageLoader, StrictUndefined
-
-    environment = Environment(
-        loader=PackageLoader(__package__, ""),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        finalize=_seen,
-    )
     figures = Figures()
     script = _asset("page.js")
     packs, left_out = _packs(run)
     best = pair.page(run, played, figures)
     frames = len(best.get("frames", ()))
-    return environment.get_template("page.html").render(
+    return template(__package__, "page.html").render(
         run=run,
         title=visible(run.path.name),
         method=run.config.search.method,
@@ -138,11 +128,6 @@ def html(run: Run, played: Played | str) -> str:
         learning=learning.page(run, figures),
         pair=best,
     )
-
-
-def _seen(value: Any) -> Any:
-    """What the template puts in; texts of a model visible and not too long."""
-    return shown(value) if type(value) is str else value
 
 
 def _facts(run: Run) -> list[tuple[str, str]]:

@@ -199,21 +199,6 @@ def asset(name: str) -> str:
 
 def frame(names: Sequence[str]) -> str:
     """The page around the report of a run."""
-    return _template("frame.html").render(names=names)
+    from spo_jax.runs.report.text import template
 
-
-@cache
-def _template(name: str):  # type: ignore[no-untyped-def]  # jinja2 is slow to import
-    from jinja2 import Environment, PackageLoader, StrictUndefined
-
-    from spo_jax.runs.report.text import shown
-
-    environment = Environment(
-        loader=PackageLoader("spo_jax.runs.watch", ""),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        finalize=lambda value: shown(value) if type(value) is str else value,
-    )
-    return environment.get_template(name)
+    return template("spo_jax.runs.watch", "frame.html").render(names=names)
