@@ -292,6 +292,19 @@ def probed(run: Run, number: int, frozen: Frozen, args: argparse.Namespace) -> l
     return found
 
 
+def probed_once(
+    where: Path, asked: dict[str, Any], run: Run, number: int, frozen: Frozen,
+    args: argparse.Namespace,
+) -> list[Probe]:  # fmt: skip
+    """`probed`, kept in a file and read from it the next time. asked: all that it depends on."""
+    if where.exists():
+        return read(where, asked)
+    probes = probed(run, number, frozen, args)
+    where.parent.mkdir(parents=True, exist_ok=True)
+    write_atomically(where, kept(probes, asked))
+    return probes
+
+
 def kept(probes: Sequence[Probe], asked: dict[str, Any]) -> str:
     """The file of a round."""
     roles = [
@@ -363,12 +376,7 @@ def run(args: argparse.Namespace) -> None:
         }
         for number in dict.fromkeys(args.rounds or (found.rounds,)):
             where = out / f"{found.path.name}-{number}.json"
-            if where.exists():
-                probes = read(where, asked)
-            else:
-                probes = probed(found, number, frozen, args)
-                where.parent.mkdir(parents=True, exist_ok=True)
-                write_atomically(where, kept(probes, asked))
+            probes = probed_once(where, asked, found, number, frozen, args)
             rows += [
                 {"run": found.path.name, "round": number, "role": each.role, **each.summary()}
                 for each in probes

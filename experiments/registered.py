@@ -110,14 +110,9 @@ def measured(run: Run, plan: Plan, terms: str, out: Path, workers: int | None) -
     args = Namespace(**plan.probe, workers=workers)
     asked = {**plan.probe, "terms": terms, "run": run.path.name, "round": run.rounds}
     where = out / "probes" / f"{run.path.name}.json"
-    if where.exists():
-        probes = policy_probe.read(where, asked)
-    else:
-        kit = run.config.generator.kit != "none"
-        frozen = policy_probe.frozen_of(table_of(plan), args.partners, kit)
-        probes = policy_probe.probed(run, run.rounds, frozen, args)
-        where.parent.mkdir(parents=True, exist_ok=True)
-        write_atomically(where, policy_probe.kept(probes, asked))
+    kit = run.config.generator.kit != "none"
+    frozen = policy_probe.frozen_of(table_of(plan), args.partners, kit)
+    probes = policy_probe.probed_once(where, asked, run, run.rounds, frozen, args)
     row: dict[str, Any] = {}
     for each in probes:
         found = each.summary()
@@ -218,7 +213,8 @@ def run(args: argparse.Namespace) -> None:
     if count < 1 or args.first_seed < 0:
         raise InputError("--seeds is at least 1, and --first-seed at least 0")
     kept = path.with_name(f"{path.stem}-{args.condition}.csv")
-    frame = rows_of(kept, plan, args.condition)
+    terms = {arm: terms_of(plan, args.condition, arm) for arm in plan.arms}
+    frame = rows_of(kept, terms)
     out = Path(args.out) / f"{path.stem}-{args.condition}"
     for seed in range(args.first_seed, args.first_seed + count):
         for arm in arms:
@@ -230,28 +226,29 @@ def run(args: argparse.Namespace) -> None:
                 raise InputError(f"--again: {out / name} is there; give another --out")
             own = {**own_settings(plan, args.condition, arm), "seed": seed, "workers": args.workers}
             found = discover_counted(plan.problem, plan.preset, own, out / name, out)
-            terms = terms_of(plan, args.condition, arm)
-            row = {"arm": arm, "seed": seed, "terms": terms}
-            row |= measured(found, plan, terms, out, args.workers)
+            row = {"arm": arm, "seed": seed, "terms": terms[arm]}
+            row |= measured(found, plan, terms[arm], out, args.workers)
             for _, old in known.iterrows():
                 require_equal(old, row, kept)
             row["cpu_seconds"] = spent_by(name, out)
-            frame = rows_of(kept, plan, args.condition)  # another command may have added some
-            frame = frame[(frame.arm != arm) | (frame.seed != seed)]
-            frame = pd.concat([frame, pd.DataFrame([row])], ignore_index=True)
-            place = {each: k for k, each in enumerate(plan.arms)}
-            frame = frame.sort_values(
-                KEYS, key=lambda column: column.map(place) if column.name == "arm" else column
-            )
+            frame = with_row(rows_of(kept, terms), row, list(plan.arms))  # others may add some
             write_csv(kept, frame)
             print(f"{arm}, seed {seed}: {plan.outcome} {row[plan.outcome]:.4f}", flush=True)
     write_atomically(kept.with_suffix(".png"), picture(frame, plan, args.condition))
     print(f"\n{compared(frame, plan, args.condition)}\n{kept}, {kept.with_suffix('.png')}")
 
 
-def rows_of(kept: Path, plan: Plan, condition: str) -> pd.DataFrame:
-    """The rows of a file; none where there is no file. Raises InputError for those of other
-    settings, and for two of a run.
+def with_row(frame: pd.DataFrame, row: Mapping[str, Any], arms: list[str]) -> pd.DataFrame:
+    """The rows with one more, in place of that of the same run; by arm and seed."""
+    others = frame[(frame.arm != row["arm"]) | (frame.seed != row["seed"])]
+    frame = pd.concat([others, pd.DataFrame([row])], ignore_index=True).sort_values("seed")
+    return frame.sort_values("arm", key=lambda names: names.map(arms.index), kind="stable")
+
+
+def rows_of(kept: Path, terms: Mapping[str, str]) -> pd.DataFrame:
+    """The rows of a file; none where there is no file. terms: of each arm, see `terms_of`.
+
+    Raises InputError for rows of other settings, and for two of a run.
     """
     if not kept.exists():
         return pd.DataFrame({"arm": pd.Series(dtype=str), "seed": pd.Series(dtype=int)})
@@ -259,8 +256,8 @@ def rows_of(kept: Path, plan: Plan, condition: str) -> pd.DataFrame:
     if frame.duplicated(KEYS).any():
         arm, seed = frame[frame.duplicated(KEYS)].iloc[0][KEYS]
         raise InputError(f"{kept} has two rows of {arm}, seed {seed}: leave one out")
-    for arm, terms in frame[["arm", "terms"]].drop_duplicates().itertuples(index=False):
-        if arm not in plan.arms or terms != terms_of(plan, condition, arm):
+    for arm, own in frame[["arm", "terms"]].drop_duplicates().itertuples(index=False):
+        if terms.get(arm) != own:
             raise InputError(f"{kept}: its rows of {arm} are of other settings; move it away")
     return frame
 

@@ -119,6 +119,17 @@ def test_the_closest_pair_has_scored_most_among_those_that_live():
 EASY = {"generations": 4, "iterations": 6}
 
 
+def test_a_repair_that_is_written_twice_is_two_valid_answers():
+    evaluator = Evaluator(by_numbers, refuse=lambda n: False)
+    generator = Generator(numbers=3, broken=0)
+    rounds, _, _ = run(
+        "g-lns", rounds=2, evaluator=evaluator, generator=generator, method_settings=EASY
+    )
+    counts = [done.counts for done in rounds]
+    assert any(each.repairs < each.repair_answers for each in counts)
+    assert [each.valid_repairs for each in counts] == [each.repair_answers for each in counts]
+
+
 def test_an_epoch_prunes_and_refills():
     evaluator = Evaluator(by_numbers, refuse=lambda n: False)
     generator = Generator(numbers=5000, broken=0)

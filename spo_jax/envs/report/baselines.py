@@ -241,11 +241,10 @@ def _in_order(
     done: dict[int, _Run] = {}
 
     def give(worker: Connection) -> None:
-        for k, task in waiting:
+        if (found := next(waiting, None)) is not None:
+            running[worker], task = found
             with _alive():
                 worker.send(task)
-            running[worker] = k
-            break
 
     for worker in workers:
         give(worker)

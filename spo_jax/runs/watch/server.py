@@ -21,6 +21,7 @@ from urllib.parse import parse_qs, urlsplit
 
 from spo_jax.errors import InputError
 from spo_jax.runs.report import compare
+from spo_jax.runs.report.text import template
 from spo_jax.runs.watch.watched import Watched
 
 COOKIE = "spo-watch"
@@ -199,6 +200,4 @@ def asset(name: str) -> str:
 
 def frame(names: Sequence[str]) -> str:
     """The page around the report of a run."""
-    from spo_jax.runs.report.text import template
-
     return template("spo_jax.runs.watch", "frame.html").render(names=names)
