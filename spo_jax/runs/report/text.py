@@ -11,6 +11,7 @@ import json
 import math
 import re
 import zlib
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from spo_jax.program import MAX_SOURCE
@@ -42,6 +43,7 @@ def shown(text: str, most: int = MAX_SOURCE) -> str:
     return visible(shortened(text, most))
 
 
+@cache
 def template(package: str, name: str) -> "Template":
     """A page of a package. What it is filled with is escaped, and texts of a model are visible."""
     from jinja2 import Environment, PackageLoader, StrictUndefined  # slow to import
