@@ -1,8 +1,8 @@
 # make discover   install, then watch destroy-repair pairs being discovered for the TSP
-# make test       lint, types and tests
-# make quick      the tests but those that take seconds each, in minutes
-# make quick-on   make quick on another Python, in an environment of its own: PYTHON=python3.13
-# make slow       the tests that take minutes each
+# make test       lint, types and the tests that take an instant each
+# make test-on    the same tests on another Python, in an environment of its own: PYTHON=python3.13
+# make long       the tests that take seconds each
+# make slow       the tests that take ten seconds and more each
 # make test-vllm  discovery through a real vLLM server, in an environment of its own (3.4 GB)
 # make bench      the evaluator against a bare loop
 # make docs       the documentation as a site, in site/index.html
@@ -12,7 +12,7 @@ BIN := $(VENV)/bin
 VLLM_VENV ?= .venv-vllm
 # Where pip finds no PyTorch for CPUs: --extra-index-url https://download.pytorch.org/whl/cpu
 VLLM_INDEX ?=
-# The environment of quick-on, and a JAX for it where it should not be the latest: JAX='jax==0.11.*'
+# The environment of test-on, and a JAX for it where it should not be the latest: JAX='jax==0.11.*'
 OTHER = .venv-$(shell $(PYTHON) -c 'import sys; print("%d.%d" % sys.version_info[:2])')
 JAX ?=
 # Processes that run tests, each with up to 4 GB.
@@ -21,23 +21,21 @@ JOBS ?= 2
 NATIVE := $(wildcard spo_jax/envs/problems/*.h spo_jax/envs/problems/*/kit/*.[ch])
 PYTEST := OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest
 SIDE_BY_SIDE := -n $(JOBS) --dist loadfile --no-loadscope-reorder
+INSTANT := "not long and not slow and not vllm"
 
-.PHONY: discover test quick quick-on lint types slow test-vllm bench docs clean
+.PHONY: discover test test-on lint types long slow test-vllm bench docs clean
 
 discover: $(VENV)/.installed
 	$(BIN)/spo discover tsp --preset quick
 
 test: $(VENV)/.installed-test lint types
-	$(PYTEST) $(SIDE_BY_SIDE) -m "not slow and not vllm"
-
-quick: $(VENV)/.installed-test
-	$(PYTEST) $(SIDE_BY_SIDE) -m "not long and not slow and not vllm"
+	$(PYTEST) $(SIDE_BY_SIDE) -m $(INSTANT)
 
 # Without torch, of which builds for CPUs are few: see tests/oracles.py.
-quick-on:
-	$(MAKE) VENV=$(OTHER) $(OTHER)/.installed-quick
+test-on:
+	$(MAKE) VENV=$(OTHER) $(OTHER)/.installed-other
 	SPO_WITHOUT_ORACLES=1 OPENBLAS_NUM_THREADS=1 $(OTHER)/bin/python -m pytest $(SIDE_BY_SIDE) \
-	  -m "not long and not slow and not vllm"
+	  -m $(INSTANT)
 
 lint: $(VENV)/.installed-test
 	$(BIN)/ruff check .
@@ -45,6 +43,9 @@ lint: $(VENV)/.installed-test
 
 types: $(VENV)/.installed-test
 	$(BIN)/mypy
+
+long: $(VENV)/.installed-test
+	$(PYTEST) $(SIDE_BY_SIDE) -m "long and not slow and not vllm"
 
 slow: $(VENV)/.installed-test
 	$(PYTEST) $(SIDE_BY_SIDE) --timeout=1800 -m slow
@@ -71,7 +72,7 @@ $(VENV)/.installed-test: pyproject.toml $(NATIVE) | $(VENV)/bin/python
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[test,oracles,solvers,bench]"
 	touch $@ $(VENV)/.installed
 
-$(VENV)/.installed-quick: pyproject.toml $(NATIVE) | $(VENV)/bin/python
+$(VENV)/.installed-other: pyproject.toml $(NATIVE) | $(VENV)/bin/python
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[test,solvers,bench]" $(JAX:%="%")
 	touch $@ $(VENV)/.installed
 
