@@ -17,7 +17,8 @@ and must come out equal but for CPU seconds. Rows of other settings are refused.
 Printed: each arm minus the first one, paired by seed, on the registered outcome, with its 95%
 Student t interval, the interquartile mean with a bootstrap interval, p after Holm's correction over
 all arms of the condition, the least difference that as many seeds see in 80 of 100 studies, p of an
-equivalence test, and what was predicted. FILE-CONDITION.png shows both.
+equivalence test, and what was predicted. FILE-CONDITION.png shows both, and the
+performance profile of each arm.
 """
 
 import argparse
@@ -146,6 +147,11 @@ def middle_half(values: np.ndarray) -> tuple[float, float, float]:
     return float(stats.trim_mean(values, 0.25)), float(low), float(high)
 
 
+def profile(values: np.ndarray, thresholds: np.ndarray) -> np.ndarray:
+    """[T] the share of outcomes [N] that are at least so good as each of [T]; NaN never is."""
+    return np.mean(values[:, None] >= thresholds, axis=0)
+
+
 def not_equivalent(values: np.ndarray, bound: float) -> float:
     """p of two one-sided t tests that the mean is not within +-bound (Schuirmann, 1987)."""
     above = stats.ttest_1samp(values, -bound, alternative="greater").pvalue
@@ -182,10 +188,20 @@ def compared(frame: pd.DataFrame, plan: Plan, condition: str) -> str:
 
 
 def picture(frame: pd.DataFrame, plan: Plan, condition: str) -> bytes:
-    """A PNG: what was predicted of each arm as a bar, and on it what was measured."""
+    """A PNG: what was predicted of each arm as a bar, and on it what was measured; below, which
+    share of the runs of each arm reaches an outcome (a performance profile, Agarwal et al., 2021).
+    """
     found = differences(frame, plan)
-    figure, axes = figures.new(figures.WIDTH, 0.5 + 0.3 * len(plan.arms))
-    panel, arms = axes[0, 0], list(plan.arms)[1:]
+    figure, axes = figures.new(figures.WIDTH, 2.2 + 0.3 * len(plan.arms), 2)
+    (panel,), (profiles,) = axes
+    arms = list(plan.arms)[1:]
+    outcomes = frame.groupby("arm")[plan.outcome]
+    thresholds = np.linspace(frame[plan.outcome].min(), frame[plan.outcome].max(), 400)
+    for arm in (arm for arm in plan.arms if arm in outcomes.groups):
+        share = profile(outcomes.get_group(arm).to_numpy(float), thresholds)
+        profiles.step(thresholds, share, label=arm)
+    profiles.set(xlabel=plan.outcome, ylabel="share of runs\nat least so good", ylim=(0, 1.02))
+    profiles.legend(loc="upper left", bbox_to_anchor=(1, 1))
     for k, arm in enumerate(arms):
         least, highest = plan.predicted.get(condition, {}).get(arm, (np.nan, np.nan))
         panel.barh(k, highest - least, left=least, height=0.6, color=figures.PALE)

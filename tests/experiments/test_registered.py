@@ -11,7 +11,7 @@ import pytest
 
 import registered
 from common.spoilt import SHARE, Spoilt, as_played, spoilt
-from registered import Plan, compared, middle_half, picture
+from registered import Plan, compared, middle_half, picture, profile
 from spo_jax import presets
 from spo_jax.envs.problems import get_problem
 from spo_jax.envs.run.local import LocalEvaluator
@@ -110,6 +110,11 @@ def test_the_interquartile_mean_leaves_out_a_quarter_at_each_end():
     assert low < mean < high
     assert middle_half(np.full(8, 0.25)) == (0.25, 0.25, 0.25)
     assert middle_half(values) == (mean, low, high)
+
+
+def test_a_profile_is_the_share_of_runs_at_least_so_good():
+    values = np.array([0.3, np.nan, 0.1, 0.4, 0.3])
+    assert profile(values, np.array([0.0, 0.1, 0.2, 0.4, 0.5])).tolist() == [0.8, 0.8, 0.6, 0.2, 0]
 
 
 def test_the_picture_has_arms_without_runs_and_is_the_same_again():
