@@ -59,11 +59,12 @@ def compared(paths: list[str]) -> pd.DataFrame:
         own = []
         for test in tests.itertuples(index=False):
             size = GAP.match(test.measure)
-            effect = size and paper.get((test.arm, int(size[1])))
+            nodes = int(size[1]) if size else 0
+            effect = paper.get((test.arm, nodes))
             if effect:
                 bounds = test.difference, test.low, test.high, test.seeds
                 p = [below(*bounds, share * effect) for share in (1.0, 0.5)]
-                own.append((path.stem, test.arm, int(size[1]), effect, *bounds, *p))
+                own.append((path.stem, test.arm, nodes, effect, *bounds, *p))
         if not own:
             raise InputError(f"{path} has no gap of {' or '.join(ROWS)} at a size of the paper's")
         found += own
