@@ -236,11 +236,11 @@ def test_new_files_on_the_path_change_nothing(
     (tmp_path / "spo_jax").mkdir()  # no package: the real one is found behind it
     monkeypatch.setattr("sys.path", [str(tmp_path), *sys.path])
     found = []
-    for batch in range(4):
+    for batch in range(3):
         with LocalEvaluator(problem, cpu_seconds=20 * CPU_SECONDS) as e:
             for part in range(2):
                 found.append(e.run(pairs, instances, (0,), STEPS, fail_fast=False).best_cost)
-                for k in range(5**batch):
+                for k in range(10**batch):
                     (tmp_path / f"new_{batch}_{part}_{k}.py").touch()
     for other in found[1:]:
         np.testing.assert_array_equal(found[0], other)
@@ -281,7 +281,7 @@ def destroy(dist, current_tour, steps_since_improvement, rng):
 """
     pair = Pair(Program.from_source("destroy", text), good_pair("tsp").repair)
     with LocalEvaluator(get_problem("tsp"), cpu_seconds=50_000 * CPU_SECONDS) as e:
-        found = e.run([pair], get_problem("tsp").sample(SIZE, 10, 7), (0,), 1, fail_fast=False)
+        found = e.run([pair], get_problem("tsp").sample(SIZE, 9, 7), (0,), 1, fail_fast=False)
     assert (found.status == Status.OK).all(), found.reason
 
 
@@ -301,10 +301,9 @@ def test_a_matrix_that_a_program_gives_to_the_kit_counts_against_no_other_rollou
     """The kit converts it to 280 MB, more than half of what a rollout may have."""
     pair = Pair(Program.from_source("destroy", OWN_MATRIX), good_pair("tsp").repair)
     instances = get_problem("tsp").sample(SIZE, 2, 7)
-    for workers in (1, 2):
-        with LocalEvaluator(get_problem("tsp"), workers, cpu_seconds=50_000 * CPU_SECONDS) as e:
-            found = e.run([pair], instances, (0, 1), 1, fail_fast=False)
-        assert (found.status == Status.OK).all(), found.reason
+    with LocalEvaluator(get_problem("tsp"), cpu_seconds=50_000 * CPU_SECONDS) as e:
+        found = e.run([pair], instances, (0,), 1, fail_fast=False)
+    assert (found.status == Status.OK).all(), found.reason
 
 
 def test_a_rollout_can_nest_as_many_calls_in_any_process() -> None:
@@ -328,7 +327,7 @@ def deep(levels):
     repair = good_pair("tsp").repair
     pairs = [
         Pair(Program.from_source("destroy", text.format(between=between, levels=levels)), repair)
-        for levels in range(970, 1000)
+        for levels in range(970, 1000, 3)
     ]
     found = []
     for workers in (1, 3):

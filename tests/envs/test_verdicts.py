@@ -42,10 +42,12 @@ def pair_of(body: str) -> Pair:
     return Pair(Program.from_source("destroy", HEADER + body), good_pair("tsp").repair)
 
 
-def run(bodies: list[str], workers: int = 1, cpu_seconds: float = 2500.0) -> Rollouts:
+def run(
+    bodies: list[str], workers: int = 1, cpu_seconds: float = 2500.0, count: int = 2
+) -> Rollouts:
     with LocalEvaluator(TSP, workers, cpu_seconds=cpu_seconds) as e:
         pairs = [pair_of(body) for body in bodies]
-        return e.run(pairs, TSP.sample(12, 2, 7), (0, 1), 1, fail_fast=False)
+        return e.run(pairs, TSP.sample(12, count, 7), range(count), 1, fail_fast=False)
 
 
 @pytest.mark.long
@@ -89,7 +91,7 @@ def test_a_report_that_is_read_late_makes_no_fault_of_the_host(
         read(self)
 
     monkeypatch.setattr(Worker, "_read_reports", late)
-    found = run([ENDLESS], cpu_seconds=0.1 * 500)
+    found = run([ENDLESS], cpu_seconds=0.1 * 500, count=1)
     assert (found.status == Status.TIMEOUT).all(), found.reason
 
 
@@ -104,7 +106,7 @@ def test_a_status_that_comes_late_makes_no_fault_of_the_host(
             read(self)
 
     monkeypatch.setattr(Worker, "_read_statuses", late)
-    found = run([DYING["while it is read"]], cpu_seconds=0.4 * 500)
+    found = run([DYING["while it is read"]], cpu_seconds=0.4 * 500, count=1)
     assert time.monotonic() > began + 1.5
     assert (found.status == Status.CRASH).all(), found.reason
 
