@@ -226,6 +226,7 @@ def test_a_repeated_task_leaves_the_memory_as_it_was_whatever_the_path(
         test_a_rollout_finds_the_same_memory_wherever_it_stands_in_a_job()
 
 
+@pytest.mark.long
 def test_new_files_on_the_path_change_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -306,6 +307,7 @@ def test_a_matrix_that_a_program_gives_to_the_kit_counts_against_no_other_rollou
     assert (found.status == Status.OK).all(), found.reason
 
 
+@pytest.mark.long
 def test_a_rollout_can_nest_as_many_calls_in_any_process() -> None:
     """A program that must leave the shared process on the way does not find the stack shorter."""
     text = """
@@ -422,6 +424,7 @@ def _pair(destroy: str) -> Pair:
     return Pair(Program.from_source("destroy", destroy), Program.from_source("repair", repair))
 
 
+@pytest.mark.long
 def test_the_index_of_a_rollout_changes_nothing():
     """Python keeps whole numbers up to 256; one above would take memory that programs can see."""
     program = (
@@ -441,6 +444,7 @@ def test_the_index_of_a_rollout_changes_nothing():
     assert len(costs) == 1
 
 
+@pytest.mark.long
 def test_memory_in_company_is_not_more_than_alone():
     """What reading other instances has freed gives no rollout more than it has by itself."""
     small, large = get_problem("tsp").sample(10, 1, 0), get_problem("tsp").sample(500, 3, 1)

@@ -245,6 +245,7 @@ def test_results_do_not_depend_on_workers_or_order(name: str) -> None:
             assert_equal(first, rollouts, inverse)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", PROBLEMS)
 def test_results_do_not_depend_on_what_a_worker_did_before(name: str) -> None:
     """The same programs after other instances were learnt, and with other rollouts beside."""
@@ -261,6 +262,7 @@ def test_results_do_not_depend_on_what_a_worker_did_before(name: str) -> None:
     assert np.array_equal(among.best_cost[:, 2:, 1:], fresh.best_cost)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", PROBLEMS)
 def test_the_gate_survives_what_it_refuses(name: str) -> None:
     """check() gives the verdicts of a run, and the programs after a hostile text still pass."""

@@ -39,6 +39,7 @@ def same(one: Instance, other: Instance) -> None:
         assert pair[0] == pair[1], field.name
 
 
+@pytest.mark.long
 @settings(max_examples=25, deadline=None)
 @given(st.dictionaries(st.text(), VALUES), st.dictionaries(st.text(), VALUES))
 def test_whatever_an_instance_holds_comes_back(tmp_path_factory, extra, file):

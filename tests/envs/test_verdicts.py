@@ -60,6 +60,7 @@ def test_the_rollout_that_kills_its_process_has_crashed(workers: int) -> None:
         assert set(found.reason[p].ravel()) == {"the process died of SIGSEGV"}, moment
 
 
+@pytest.mark.long
 def test_one_rollout_that_kills_a_shared_process_is_blamed_alone() -> None:
     instances = TSP.sample(12, 3, 7)
     fatal = float(sorted(each.dist[0][1] for each in instances)[1])
@@ -95,6 +96,7 @@ def test_a_report_that_is_read_late_makes_no_fault_of_the_host(
     assert (found.status == Status.TIMEOUT).all(), found.reason
 
 
+@pytest.mark.long
 def test_a_status_that_comes_late_makes_no_fault_of_the_host(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
