@@ -32,6 +32,8 @@ SMALL: dict[str, Any] = {
     "preset": "smoke", "rounds": 2, "size": 8, "instances": 2, "rollouts": 1, "steps": 4,
     "finalists": 2, "validation_size": 8, "validation_instances": 1, "validation_steps": 5,
     "generator": "grammar", "update": "none", "workers": 1, "seed": 3,
+    "mutation_groups": 1, "responses": 2, "repairs_per_destroy": 2, "population_size": 2,
+    "cross_play_candidates": 2, "panel_evolved": 1,
 }  # fmt: skip
 
 
@@ -85,6 +87,7 @@ def test_importing_it_loads_nothing() -> None:
     assert not {"numpy", "jax", "rich"} & set(done.stdout.split())
 
 
+@pytest.mark.long
 def test_the_wheel_has_the_types_and_the_runs(tmp_path: Path) -> None:
     """All files of the package but the C sources; built in a copy, since a build leaves folders."""
     pytest.importorskip("setuptools", "77")
@@ -187,6 +190,7 @@ def test_what_is_no_number_is_missing(run: spo_jax.Run) -> None:
         run["D9.01"]
 
 
+@pytest.mark.long
 def test_timings_are_kept_apart(run: spo_jax.Run, tmp_path: Path) -> None:
     again = spo_jax.discover("tsp", path=tmp_path / "again", **SMALL)
     assert dump(again.path) == dump(run.path)
@@ -234,6 +238,7 @@ class Learner(Updater):
         }
 
 
+@pytest.mark.long
 def test_advantages_of_the_update_are_kept(tmp_path: Path) -> None:
     run = spo_jax.discover("tsp", path=tmp_path / "run", **(SMALL | {"update": Learner()}))
     assert run.metrics["groups"].shape == (2,)
@@ -253,6 +258,7 @@ def halved(payoff: spo_jax.Payoff, *, top: int) -> Credits:
     return Credits(found.leader / 2, found.follower / 2)
 
 
+@pytest.mark.long
 def test_objects_in_the_place_of_names(tmp_path: Path) -> None:
     """What can be imported is a name; what cannot is asked for again."""
     named = spo_jax.discover("tsp", path=tmp_path / "named", **SMALL, credit=halved)
@@ -286,6 +292,7 @@ def test_objects_in_the_place_of_names(tmp_path: Path) -> None:
     assert spo_jax.discover(path=path, resume=True, credit=scaled).best == whole.best
 
 
+@pytest.mark.long
 def test_an_evaluator_of_ones_own(tmp_path: Path, run: spo_jax.Run) -> None:
     class Counting(LocalEvaluator):
         pairs = 0
@@ -306,6 +313,7 @@ def test_an_evaluator_of_ones_own(tmp_path: Path, run: spo_jax.Run) -> None:
         spo_jax.discover(path=own.path, resume=True, rewind=1)
 
 
+@pytest.mark.long
 def test_settings_are_given_whole_or_one_by_one(tmp_path: Path, run: spo_jax.Run) -> None:
     small = {name: value for name, value in SMALL.items() if name != "preset"}
     whole = spo_jax.settings("tsp", "smoke", **small)
@@ -322,15 +330,17 @@ def test_settings_are_given_whole_or_one_by_one(tmp_path: Path, run: spo_jax.Run
         spo_jax.discover("tsp", whole, path=tmp_path / "run", resume=True)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", [list, tuple])
 def test_a_setting_of_several_values_is_a_list_or_a_tuple(tmp_path: Path, kind: Any) -> None:
     on = kind(["uniform:8x1", "uniform:9x1"])
-    found = spo_jax.discover(
-        "tsp", preset="smoke", generator="grammar", rounds=1, steps=2, on=on, path=tmp_path / "run"
-    )
+    own = {name: value for name, value in SMALL.items() if name not in ("size", "instances")}
+    small = own | {"rounds": 1, "on": on}
+    found = spo_jax.discover("tsp", path=tmp_path / "run", **small)
     assert found.config.evaluation.on == ("uniform:8x1", "uniform:9x1")
 
 
+@pytest.mark.long
 def test_nothing_is_printed_unless_asked(tmp_path: Path, capsys: Any) -> None:
     once = SMALL | {"rounds": 1}
     spo_jax.discover("tsp", path=tmp_path / "quiet", **once)
@@ -340,6 +350,7 @@ def test_nothing_is_printed_unless_asked(tmp_path: Path, capsys: Any) -> None:
     assert "round 1/1" in (tmp_path / "quiet" / "log.txt").read_text()
 
 
+@pytest.mark.long
 def test_a_problem_may_be_an_object(tmp_path: Path) -> None:
     cvrp = spo_jax.get_problem("cvrp")
     run = spo_jax.discover(cvrp, path=tmp_path / "run", **(SMALL | {"rounds": 1}))
@@ -349,6 +360,7 @@ def test_a_problem_may_be_an_object(tmp_path: Path) -> None:
 # --- evaluating and solving -----------------------------------------------------------------------
 
 
+@pytest.mark.long
 def test_a_pair_from_anywhere(run: spo_jax.Run, tmp_path: Path) -> None:
     assert run.best is not None
     file = spo_jax.save_pair(tmp_path / "pair.py", run.best.pair)
@@ -364,16 +376,17 @@ def test_a_pair_from_anywhere(run: spo_jax.Run, tmp_path: Path) -> None:
         spo_jax.evaluate(run.best.pair, on="uniform:9x2")
 
 
+@pytest.mark.long
 def test_the_pair_that_ships_by_name(
     run: spo_jax.Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
     ships = spo_jax.get_problem("tsp").pair
     assert ships is not None
-    terms: dict[str, Any] = {"steps": 5, "seeds": 1, "references": "none", "workers": 1}
+    terms: dict[str, Any] = {"steps": 1, "seeds": 1, "references": "none", "workers": 1}
 
     def cost(pair: Any) -> float | None:
-        return spo_jax.evaluate(pair, "tsp", "uniform:30x2", **terms).groups[0].summary.mean_cost
+        return spo_jax.evaluate(pair, "tsp", "uniform:60x2", **terms).groups[0].summary.mean_cost
 
     assert run.best is not None
     assert cost("shipped") == cost(ships) != cost(run)
@@ -390,6 +403,7 @@ def bad_survivors(candidates: Any, context: Any) -> list[Any]:
     return [1]
 
 
+@pytest.mark.long
 def test_a_run_refused_in_its_first_round_leaves_no_folder(tmp_path: Path) -> None:
     for _ in range(2):
         with pytest.raises(InputError, match="survivors"):
@@ -485,6 +499,7 @@ def test_settings_of_a_problem_object_and_its_class() -> None:
     assert spo_jax.settings(tsp, "smoke") == spo_jax.settings(type(tsp), "smoke") == known
 
 
+@pytest.mark.long
 def test_a_metric_that_is_nan_stays(tmp_path: Path) -> None:
     given = SMALL | {"rounds": 1, "update": lambda groups: {"a": math.nan, "b": 3}}
     metrics = spo_jax.discover("tsp", path=tmp_path / "run", **given).metrics

@@ -355,6 +355,7 @@ def test_a_damaged_run_is_one_sentence(refused, folder):
     assert "manifest.json" in refused("solve", "ten.tsp", "--pair", "run")
 
 
+@pytest.mark.long
 def test_a_run_is_listed_exported_evaluated_and_solves(finished, folder, capsys):
     run = str(finished)
     assert main(["runs", str(finished.parent)]) == 0
@@ -391,6 +392,7 @@ def test_a_pair_is_evaluated_on_the_problem_of_the_files(file, folder, capsys):
     assert json.loads(Path("r.json").read_text())["problem"] == problem
 
 
+@pytest.mark.long
 def test_a_runs_pair_runs_as_it_was_discovered(finished, folder, capsys):
     """A file does not say how it was; and what is asked for stands above what a run says."""
     shutil.copytree(finished, "run")
@@ -468,6 +470,7 @@ def test_solve_writes_a_tour_and_a_picture(folder, capsys):
     assert set(listing(folder)) - set(FILES) == {"ten.spo.tour", "ten.png"}
 
 
+@pytest.mark.long
 def test_a_second_solve_keeps_the_better_solution(folder, capsys, refused):
     assert main([*SOLVE, "--steps", "60"]) == 0
     best = Path("ten.spo.tour").read_bytes()
@@ -484,6 +487,7 @@ def test_a_second_solve_keeps_the_better_solution(folder, capsys, refused):
     assert "is no report" in refused(*EVALUATE, "--on", "ten.tsp", "--json", "other.json")
 
 
+@pytest.mark.long
 def test_rounding_is_reported_and_can_be_turned_off(folder, capsys, refused):
     rows = [f"{k} 48.85{k} 2.3{k * k % 10}" for k in range(1, 11)]
     Path("near.tsp").write_text(TSP[: TSP.index("1 0 0")] + "\n".join(rows) + "\nEOF\n")
@@ -842,6 +846,7 @@ def wait_for_the_end_of(processes):
         time.sleep(0.02)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_search_or_a_baseline_that_is_stopped_leaves_nobody(folder, number):
     big = TSP[: TSP.index("1 0 0")].replace(": 10", ": 300")
@@ -912,6 +917,7 @@ def test_a_hangup_that_nohup_ignores_stays_ignored(folder):
         signal.signal(signal.SIGHUP, before)
 
 
+@pytest.mark.long
 def test_a_closed_pipe_is_quiet(folder):
     command = f"{sys.executable} -m spo_jax doctor | true; echo ${{PIPESTATUS[0]}}"
     done = subprocess.run(

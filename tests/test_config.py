@@ -603,6 +603,7 @@ def test_every_number_has_bounds_and_every_flat_name_is_unique():
         assert (bounds(each.info) != (None, None)) == bool(some & {int, float}), each.flat
 
 
+@pytest.mark.long
 def test_every_setting_is_read_somewhere():
     """A setting that nobody reads is a lie; the check is for `GROUP.FIELD` in the package."""
     read = set()

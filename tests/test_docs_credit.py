@@ -63,6 +63,7 @@ def test_what_the_example_earns(folder: Path, monkeypatch: pytest.MonkeyPatch) -
     np.testing.assert_array_equal(credits.leader, [0.375, math.nan])
 
 
+@pytest.mark.long
 def test_the_command_of_the_example(folder: Path) -> None:
     [line] = [block for block in blocks("") if "spo discover" in block and "my_credit" in block]
     setting, command, *arguments = shlex.split(line)

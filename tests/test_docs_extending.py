@@ -55,6 +55,7 @@ def blocks(language: str) -> list[str]:
     return [text for kind, text in fences if kind == language]
 
 
+@pytest.mark.long
 def test_one_discovery_with_all_of_them(tmp_path: Path) -> None:
     for example in blocks("python"):
         name = re.match(r"# (\w+\.py)\n", example)

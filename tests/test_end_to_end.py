@@ -25,19 +25,42 @@ from spo_jax.runs.run import load_run
 SMOKE = ["--preset", "smoke", "--generator", "grammar"]
 GOLDEN = {"tsp": 0.720337068967869, "cvrp": 0.6329362005423541}
 PAPERS = {"tsp": 0.720337068967869, "cvrp": 0.6306634538697673}
+# The same of a run that takes a second or two.
+SMALL = ["--rounds", "1", "--size", "12", "--instances", "1", "--rollouts", "1", "--steps", "20"]
+SMALL += ["--validation-size", "9", "--validation-instances", "1", "--validation-steps", "9"]
+SMALL += ["--mutation-groups", "1", "--responses", "2", "--repairs-per-destroy", "2"]
+SMALL_GOLDEN = {"tsp": 0.4321274526755226}
 
 READ = {"tsp": tsplib.read_tour, "cvrp": cvrplib.read_solution}
 
 
+class Runs(dict[str, Path]):
+    """The golden runs, each made where it is first asked for."""
+
+    def __init__(self, folder: Path):
+        self.folder = folder
+
+    def __missing__(self, problem: str) -> Path:
+        out = self.folder / problem
+        assert main(["discover", problem, *SMOKE, "--workers", "2", "--out", str(out)]) == 0
+        self[problem] = out
+        return out
+
+
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    folder = tmp_path_factory.mktemp("runs")
-    for problem in GOLDEN:
-        out = str(folder / problem)
-        assert main(["discover", problem, *SMOKE, "--workers", "2", "--out", out]) == 0
-    return {problem: folder / problem for problem in GOLDEN}
+    return Runs(tmp_path_factory.mktemp("runs"))
 
 
+@pytest.mark.parametrize("problem", SMALL_GOLDEN)
+def test_golden_of_a_small_run(tmp_path: Path, problem: str) -> None:
+    out = tmp_path / problem
+    assert main(["discover", problem, *SMOKE, *SMALL, "--workers", "1", "--out", str(out)]) == 0
+    found = load_run(out).best_by_round[-1].utility
+    assert found == pytest.approx(SMALL_GOLDEN[problem], rel=1e-9)
+
+
+@pytest.mark.long
 @pytest.mark.parametrize("problem", GOLDEN)
 def test_golden(runs: dict[str, Path], problem: str) -> None:
     run = load_run(runs[problem])
@@ -76,6 +99,7 @@ def test_one_worker_and_a_kill_change_nothing(runs: dict[str, Path], tmp_path: P
     assert ours == theirs
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("problem", GOLDEN)
 def test_export_evaluate_solve(runs: dict[str, Path], tmp_path: Path, problem: str) -> None:
     pair, report = tmp_path / "pair.py", tmp_path / "report.json"
@@ -95,6 +119,7 @@ def test_export_evaluate_solve(runs: dict[str, Path], tmp_path: Path, problem: s
         assert rollout["best_cost"] == pytest.approx(tools.cost(instance, rollout["solution"]))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("problem", "path"), [("tsp", "tsplib/burma14.tsp"), ("cvrp", "cvrplib/P/P-n19-k2.vrp")]
 )

@@ -3,6 +3,7 @@
 import ast
 import subprocess
 import sys
+from functools import cache
 from graphlib import TopologicalSorter
 from pathlib import Path
 
@@ -18,10 +19,16 @@ OUTSIDE = {
 }  # what sees everything
 
 
+@cache
+def tree_of(path: Path) -> ast.Module:
+    return ast.parse(path.read_text())
+
+
+@cache
 def imports(path: Path) -> set[str]:
     """Modules of ours that a file imports, also inside its functions."""
     found = set()
-    for node in ast.walk(ast.parse(path.read_text())):
+    for node in ast.walk(tree_of(path)):
         if isinstance(node, ast.Import):
             found |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
@@ -62,7 +69,7 @@ def test_problems_are_known_by_their_packages_alone() -> None:
             continue
         for name in imports(path):
             assert not name.startswith(tuple(f"spo_jax.envs.problems.{n}" for n in known)), path
-        for node in ast.walk(ast.parse(path.read_text())):
+        for node in ast.walk(tree_of(path)):
             if isinstance(node, ast.Constant) and isinstance(node.value, str):
                 assert node.value.lower() not in known, path
 

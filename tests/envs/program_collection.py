@@ -22,8 +22,11 @@ from spo_jax.program import Pair, Program
 FOLDER = Path(__file__).resolve().parent.parent / "programs"
 PROBLEMS = ("tsp", "cvrp")
 SIZE, STEPS, SEEDS = 20, 20, (0,)
-ROLLOUT_SECONDS = 0.6
+ROLLOUT_SECONDS = 0.6  # what fills the memory or the stack gets there
 CPU_SECONDS = ROLLOUT_SECONDS * 500 / STEPS
+# Enough for the others, and all that what never ends needs to be stopped.
+SHORT_ROLLOUT_SECONDS = 0.3
+SHORT_CPU_SECONDS = SHORT_ROLLOUT_SECONDS * 500 / STEPS
 
 _HEADER = re.compile(r"\A(?:# (?:role|problem|expect|why|reason): .*\n)+")
 _FIELD = re.compile(r"^# (\w+): (.*)$", re.MULTILINE)

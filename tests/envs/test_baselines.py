@@ -198,6 +198,7 @@ class Unpriced(type(TSP)):
         raise Odd(1, 2) if self.error is None else self.error
 
 
+@pytest.mark.long
 def test_a_fault_of_the_problem_keeps_its_place_in_workers(mine):
     method = get_baseline("mine:sweep", TSP).solve
     errors = {KeyError("no price"): KeyError, ConnectionRefusedError("no price"): OSError}

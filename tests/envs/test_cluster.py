@@ -190,6 +190,7 @@ def host() -> Iterator[Host]:
 BY_DIGEST: dict[str, Instance] = {each.digest: each for each in INSTANCES}
 
 
+@pytest.mark.long
 def test_a_host_does_jobs(host: Host, known: Known) -> None:
     about = About.read(host.open())
     assert not about.wrong

@@ -2,6 +2,7 @@
 
 from collections import Counter
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -12,6 +13,7 @@ def everything(job: int) -> bool:
     return True
 
 
+@pytest.mark.long
 @given(st.data())
 def test_each_job_is_done_once_in_any_order_of_arrivals_deaths_and_hangs(
     data: st.DataObject,

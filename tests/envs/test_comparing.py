@@ -229,6 +229,7 @@ def test_failures_are_reported(mine, capfd, name, status, says):
     assert (found.solution, found.cost, found.curve) == (None, math.inf, ())
 
 
+@pytest.mark.long
 def test_one_that_does_not_end_is_killed(mine):
     found = timed(TSP, [call("endless", tsp())], 3.0)
     assert (found.status, found.reason) == ("timeout", "it did not end within 3 s")
@@ -240,6 +241,7 @@ def test_a_failure_is_that_of_all_side_by_side(mine):
     assert found.status == "crash"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("name", "status"),
     [
@@ -319,6 +321,7 @@ def test_one_that_is_not_installed_is_a_row_that_says_so(mine, monkeypatch, tmp_
     ]
 
 
+@pytest.mark.long
 @pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="one core")
 def test_several_cores_are_used_by_each(mine):
     """By itself, or by a run on each with a seed of its own; never by more."""
@@ -348,6 +351,7 @@ def _shuffled(seed):
 # --- a comparison ---------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 def test_gaps_and_intervals(mine):
     """To known costs where there are any, else to the best found here."""
     instances = [tsp(8, seed) for seed in range(3)]
@@ -505,6 +509,7 @@ def ours(monkeypatch):
     monkeypatch.setattr(type(TSP), "pair", "")
 
 
+@pytest.mark.long
 def test_the_command(mine, capsys, monkeypatch):
     ours(monkeypatch)
     files = [write_tsp(mine / f"i{k}.tsp", k) for k in range(2)]
@@ -568,6 +573,7 @@ def test_instances_of_one_name_are_rows_of_their_own(mine, capsys, monkeypatch):
     assert "route (mon/route.tsp), route (tue/route.tsp)" in out  # of the negative gaps
 
 
+@pytest.mark.long
 def test_a_better_solution_stays(mine, capsys, monkeypatch):
     ours(monkeypatch)
     file = write_tsp(mine / "i.tsp")
@@ -737,7 +743,7 @@ def test_everything_that_is_declared_runs(problem, tmp_path):
     for package in ("elkai", "ortools", "pyvrp"):
         pytest.importorskip(package, reason="the solvers extra is not installed")
     [instance] = problem.sample(15, 1, 1)
-    found = spo_jax.compare(instance, seconds=1.0, out=tmp_path / "out")
+    found = spo_jax.compare(instance, seconds=0.3, out=tmp_path / "out")
     assert [each.found.status for each in found.attempts] == ["ok"] * (2 + len(problem.baselines))
     by_name = {each.method.name: each for each in found.attempts}
     assert list(by_name) == ["pair", "construction", *problem.baselines]

@@ -120,6 +120,7 @@ def spelled(value) -> str:
     return f"{type(value).__name__}:{value!r}"
 
 
+@pytest.mark.long
 @settings(deadline=None, max_examples=400)
 @given(VALUES, VALUES)
 def test_equal_bytes_are_equal_values(first, second) -> None:

@@ -178,6 +178,7 @@ def test_failures_are_counted_and_in_no_mean():
     json.loads(report.to_json(), parse_constant=pytest.fail)
 
 
+@pytest.mark.long
 def test_programs_may_see_no_state(square):
     """Then they see 0 at every step, which is said; `spo solve` does likewise."""
     blind = DESTROY.replace("current_tour, 3", "current_tour, 3 + (steps_since_improvement > 0)")

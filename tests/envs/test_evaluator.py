@@ -170,6 +170,7 @@ def replace_pairs(rollouts: Rollouts, keep: list[int]) -> Rollouts:
     return Rollouts(**{name: value[keep] for name, value in vars(rollouts).items()})
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("workers", [2, 3])
 def test_results_do_not_depend_on_workers_or_order(
     mixed: list[Pair], alone: Rollouts, workers: int

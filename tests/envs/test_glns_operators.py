@@ -112,6 +112,7 @@ def rolled_out(problem, pair, steps=60, seed=0):
         return evaluator.run([pair], known.sample(30, 1, 7), seeds=(0, 1), steps=steps)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("problem", "text"), [("tsp", TSP), ("cvrp", CVRP)])
 def test_operators_run_and_repeat(file, problem, text):
     pair = load_operators(file(text), get_problem(problem))
@@ -293,6 +294,7 @@ def test_operators_as_long_together_as_published_ones_are_one_program(file):
     assert rollouts.failure(0) is None
 
 
+@pytest.mark.long
 def test_operators_that_are_too_long_together_are_not_too_long_alone(file):
     many = long_repairs(2, 240)
     with pytest.raises(InputError, match="at most 65536"):

@@ -105,6 +105,7 @@ def test_a_killed_child_is_no_fault_of_its_program(number: int, arrays: bool) ->
     assert all("killed" in reason or "died" in reason for reason in reasons), reasons
 
 
+@pytest.mark.long
 def test_zygotes_that_are_killed_are_started_again() -> None:
     instances = TSP.sample(20, 2, 0)
     pairs = [good_pair("tsp")]

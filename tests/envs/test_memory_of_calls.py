@@ -226,6 +226,7 @@ def test_a_repeated_task_leaves_the_memory_as_it_was_whatever_the_path(
         test_a_rollout_finds_the_same_memory_wherever_it_stands_in_a_job()
 
 
+@pytest.mark.long
 def test_new_files_on_the_path_change_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -236,11 +237,11 @@ def test_new_files_on_the_path_change_nothing(
     (tmp_path / "spo_jax").mkdir()  # no package: the real one is found behind it
     monkeypatch.setattr("sys.path", [str(tmp_path), *sys.path])
     found = []
-    for batch in range(4):
+    for batch in range(3):
         with LocalEvaluator(problem, cpu_seconds=20 * CPU_SECONDS) as e:
             for part in range(2):
                 found.append(e.run(pairs, instances, (0,), STEPS, fail_fast=False).best_cost)
-                for k in range(5**batch):
+                for k in range(10**batch):
                     (tmp_path / f"new_{batch}_{part}_{k}.py").touch()
     for other in found[1:]:
         np.testing.assert_array_equal(found[0], other)
@@ -281,7 +282,7 @@ def destroy(dist, current_tour, steps_since_improvement, rng):
 """
     pair = Pair(Program.from_source("destroy", text), good_pair("tsp").repair)
     with LocalEvaluator(get_problem("tsp"), cpu_seconds=50_000 * CPU_SECONDS) as e:
-        found = e.run([pair], get_problem("tsp").sample(SIZE, 10, 7), (0,), 1, fail_fast=False)
+        found = e.run([pair], get_problem("tsp").sample(SIZE, 9, 7), (0,), 1, fail_fast=False)
     assert (found.status == Status.OK).all(), found.reason
 
 
@@ -301,12 +302,12 @@ def test_a_matrix_that_a_program_gives_to_the_kit_counts_against_no_other_rollou
     """The kit converts it to 280 MB, more than half of what a rollout may have."""
     pair = Pair(Program.from_source("destroy", OWN_MATRIX), good_pair("tsp").repair)
     instances = get_problem("tsp").sample(SIZE, 2, 7)
-    for workers in (1, 2):
-        with LocalEvaluator(get_problem("tsp"), workers, cpu_seconds=50_000 * CPU_SECONDS) as e:
-            found = e.run([pair], instances, (0, 1), 1, fail_fast=False)
-        assert (found.status == Status.OK).all(), found.reason
+    with LocalEvaluator(get_problem("tsp"), cpu_seconds=50_000 * CPU_SECONDS) as e:
+        found = e.run([pair], instances, (0,), 1, fail_fast=False)
+    assert (found.status == Status.OK).all(), found.reason
 
 
+@pytest.mark.long
 def test_a_rollout_can_nest_as_many_calls_in_any_process() -> None:
     """A program that must leave the shared process on the way does not find the stack shorter."""
     text = """
@@ -328,7 +329,7 @@ def deep(levels):
     repair = good_pair("tsp").repair
     pairs = [
         Pair(Program.from_source("destroy", text.format(between=between, levels=levels)), repair)
-        for levels in range(970, 1000)
+        for levels in range(970, 1000, 3)
     ]
     found = []
     for workers in (1, 3):
@@ -423,6 +424,7 @@ def _pair(destroy: str) -> Pair:
     return Pair(Program.from_source("destroy", destroy), Program.from_source("repair", repair))
 
 
+@pytest.mark.long
 def test_the_index_of_a_rollout_changes_nothing():
     """Python keeps whole numbers up to 256; one above would take memory that programs can see."""
     program = (
@@ -442,6 +444,7 @@ def test_the_index_of_a_rollout_changes_nothing():
     assert len(costs) == 1
 
 
+@pytest.mark.long
 def test_memory_in_company_is_not_more_than_alone():
     """What reading other instances has freed gives no rollout more than it has by itself."""
     small, large = get_problem("tsp").sample(10, 1, 0), get_problem("tsp").sample(500, 3, 1)

@@ -142,6 +142,7 @@ def pairs_of(problem, count: int) -> list[Pair]:
     return [Pair(*map(program, ROLES)) for _ in range(count)]
 
 
+@pytest.mark.long
 @needs_native
 @pytest.mark.parametrize("name", ["tsp", "cvrp"])
 def test_counting_changes_no_rollout_and_ends_it_early(name: str) -> None:
@@ -187,14 +188,16 @@ def test_a_costly_program_gets_fewer_steps() -> None:
     assert 30_000 / 2400 < steps[1] <= 30_000 / 2000 + 1
 
 
-@pytest.mark.long
-def test_lawful_programs_are_the_same_when_counted() -> None:
+@pytest.mark.parametrize(
+    "every", [pytest.param(4, marks=pytest.mark.long), pytest.param(1, marks=pytest.mark.slow)]
+)
+def test_lawful_programs_are_the_same_when_counted(every: int) -> None:
     """Whatever they are made of, and in a process of their own as in a shared one."""
     for problem in map(get_problem, ("tsp", "cvrp")):
         pairs = [
             each.pair() for each in specimens("lawful")
             if each.expect == "ok" and each.fields["problem"] == problem.name
-        ]  # fmt: skip
+        ][::every]  # fmt: skip
         instances = problem.sample(20, 1, seed=0)
         results = []
         for work in (None, 1e9):

@@ -148,6 +148,7 @@ class TestCredits:
     def test_without_a_panel_there_is_no_score(self):
         np.testing.assert_array_equal(metrics.cross_play(np.zeros((0, 2))), [NAN, NAN])
 
+    @pytest.mark.long
     @QUICK
     @given(payoffs(), st.integers(1, 12))
     def test_leader_is_the_plain_loop(self, payoff, top):
@@ -163,6 +164,7 @@ class TestCredits:
             metrics.leader_credit(shuffled), metrics.leader_credit(payoff)
         )
 
+    @pytest.mark.long
     @QUICK
     @given(payoffs(least=1))
     def test_cross_play_is_the_plain_loop(self, payoff):

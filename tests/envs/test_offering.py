@@ -53,6 +53,7 @@ def test_a_folder_holds_the_files_of_its_suffixes(folder):
         parse_spec("paths", get_problem("third_problem:PathProblem"))
 
 
+@pytest.mark.long
 def test_references_ship_are_solved_and_kept(folder, capsys):
     base = ["evaluate", "operators.py", "--steps", "3", "--seeds", "1", "--workers", "1"]
     argv = [*base, "--problem", WHOLE, "--on", "paths", "uniform:6x2", "--json", "out.json"]

@@ -46,6 +46,7 @@ def test_the_fleet_is_free_but_finite():
     assert fleet(instance(0, 0)) == 1
 
 
+@pytest.mark.long
 def test_the_cheapest_routes_of_tiny_instances(ortools):
     for n, seed in ((1, 0), (2, 1), (6, 2), (7, 3)):
         instance = cvrp(n, seed)

@@ -58,6 +58,7 @@ def test_a_file_ends_with_the_last_array_that_uses_it(small):
         os.fstat(descriptor)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("problem", [TSP, CVRP, VRPTW], ids=lambda problem: problem.name)
 def test_a_search_on_shared_distances_is_the_same(problem, monkeypatch):
     """For instances whose distances were made shared, and for those that are copied."""

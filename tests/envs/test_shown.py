@@ -108,6 +108,7 @@ def since_the_fall(fell: np.ndarray) -> list[int]:
     return [next((k for k in range(t) if fell[t - 1 - k]), t) for t in range(len(fell))]
 
 
+@pytest.mark.long
 def test_it_reaches_the_sandbox() -> None:
     """The tours of the pair are those of a plain loop that was shown the same."""
     instance = TSP.sample(SIZE, 1, 3)[0]
@@ -131,6 +132,7 @@ def test_it_reaches_the_sandbox() -> None:
     assert len(endings) == len(cases)  # so what is shown cannot have been mixed up
 
 
+@pytest.mark.long
 def test_each_rollout_is_shown_its_own() -> None:
     instances = TSP.sample(SIZE, 2, 3)
     own = {

@@ -102,6 +102,7 @@ SMALL = [
 ]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("instance", SMALL, ids=lambda each: each.name)
 def test_every_baseline_takes_them(instance):
     problem = get_problem(instance.problem)

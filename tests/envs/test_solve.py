@@ -253,6 +253,7 @@ def test_a_problem_without_a_construction():
 # --- several searches -----------------------------------------------------------------------------
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("problem", "region"), [(TSP, 20), (CVRP, 25)], ids=["tsp", "cvrp"])
 def test_the_same_seed_and_workers_give_the_same_result(problem, region):
     [instance] = problem.sample(60, 1, 6)
@@ -272,6 +273,7 @@ def test_a_search_that_has_cooled_down_is_restarted():
     assert "each restarted 2 times" in solved_lines(found)[1]
 
 
+@pytest.mark.long
 def test_by_time():
     [instance] = TSP.sample(20, 1, 6)
     for clock in ("wall", "cpu"):
@@ -307,6 +309,7 @@ def test_several_pairs():
 # --- failures -------------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 def test_a_failing_pair_is_one_sentence():
     [instance] = TSP.sample(20, 1, 0)
     for pair, words in (

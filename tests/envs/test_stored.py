@@ -39,7 +39,8 @@ def same(one: Instance, other: Instance) -> None:
         assert pair[0] == pair[1], field.name
 
 
-@settings(max_examples=100, deadline=None)
+@pytest.mark.long
+@settings(max_examples=25, deadline=None)
 @given(st.dictionaries(st.text(), VALUES), st.dictionaries(st.text(), VALUES))
 def test_whatever_an_instance_holds_comes_back(tmp_path_factory, extra, file):
     path = tmp_path_factory.mktemp("stored") / "i.spo.npz"

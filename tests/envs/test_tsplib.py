@@ -42,6 +42,7 @@ def instance_file(folder, text=SQUARE, name="square.tsp"):
 # --- the real files -----------------------------------------------------------------------------
 
 
+@pytest.mark.long
 def test_every_instance_parses_and_every_tour_has_the_recorded_length(spo_data):
     folder = spo_data / "tsplib"
     optima = json.loads((folder / "solutions.json").read_text())

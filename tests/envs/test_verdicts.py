@@ -42,10 +42,12 @@ def pair_of(body: str) -> Pair:
     return Pair(Program.from_source("destroy", HEADER + body), good_pair("tsp").repair)
 
 
-def run(bodies: list[str], workers: int = 1, cpu_seconds: float = 2500.0) -> Rollouts:
+def run(
+    bodies: list[str], workers: int = 1, cpu_seconds: float = 2500.0, count: int = 2
+) -> Rollouts:
     with LocalEvaluator(TSP, workers, cpu_seconds=cpu_seconds) as e:
         pairs = [pair_of(body) for body in bodies]
-        return e.run(pairs, TSP.sample(12, 2, 7), (0, 1), 1, fail_fast=False)
+        return e.run(pairs, TSP.sample(12, count, 7), range(count), 1, fail_fast=False)
 
 
 @pytest.mark.long
@@ -58,6 +60,7 @@ def test_the_rollout_that_kills_its_process_has_crashed(workers: int) -> None:
         assert set(found.reason[p].ravel()) == {"the process died of SIGSEGV"}, moment
 
 
+@pytest.mark.long
 def test_one_rollout_that_kills_a_shared_process_is_blamed_alone() -> None:
     instances = TSP.sample(12, 3, 7)
     fatal = float(sorted(each.dist[0][1] for each in instances)[1])
@@ -89,10 +92,11 @@ def test_a_report_that_is_read_late_makes_no_fault_of_the_host(
         read(self)
 
     monkeypatch.setattr(Worker, "_read_reports", late)
-    found = run([ENDLESS], cpu_seconds=0.1 * 500)
+    found = run([ENDLESS], cpu_seconds=0.1 * 500, count=1)
     assert (found.status == Status.TIMEOUT).all(), found.reason
 
 
+@pytest.mark.long
 def test_a_status_that_comes_late_makes_no_fault_of_the_host(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -104,7 +108,7 @@ def test_a_status_that_comes_late_makes_no_fault_of_the_host(
             read(self)
 
     monkeypatch.setattr(Worker, "_read_statuses", late)
-    found = run([DYING["while it is read"]], cpu_seconds=0.4 * 500)
+    found = run([DYING["while it is read"]], cpu_seconds=0.4 * 500, count=1)
     assert time.monotonic() > began + 1.5
     assert (found.status == Status.CRASH).all(), found.reason
 

@@ -419,6 +419,7 @@ def pairs() -> list[Pair]:
     return [own, *(Pair(each, own.repair) for each in PROBLEM.classical_destroys())]
 
 
+@pytest.mark.long
 def test_the_pair_that_ships_and_the_classical_destroys_find_the_optimum() -> None:
     instances = PROBLEM.sample(6, 2, 0)
     several = pairs()
@@ -470,6 +471,7 @@ def test_the_pair_works_as_a_function(tmp_path) -> None:
 # --- other solvers --------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 def test_alns_and_the_insertion_are_feasible_and_no_better_than_the_optimum() -> None:
     for instance in PROBLEM.sample(6, 3, 2):
         best = optimum(instance)
@@ -512,6 +514,7 @@ def test_pyvrp_agrees_on_costs_and_feasibility() -> None:
     assert verdicts == {True, False}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", ["pyvrp", "or_tools"])
 def test_solvers_find_the_optimum(name) -> None:
     pytest.importorskip({"pyvrp": "pyvrp", "or_tools": "ortools"}[name])
@@ -599,9 +602,10 @@ def test_the_best_of_two_customers_is_in_time(tmp_path) -> None:
     assert PROBLEM.trivial(instance) == [[2, 1]]
 
 
+@pytest.mark.long
 def test_a_discovery_with_the_grammar(tmp_path, capsys) -> None:
     run = tmp_path / "run"
-    tiny = "--size 8 --instances 1 --rollouts 1 --steps 10 --workers 1 --preset smoke"
+    tiny = "--size 8 --instances 1 --rollouts 1 --steps 10 --workers 1 --preset smoke --rounds 1"
     argv = ["discover", "vrptw", "--generator", "grammar", *tiny.split(), "--out", run]
     code, _, errors = spo(capsys, *argv)
     assert code == 0, errors

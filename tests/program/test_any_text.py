@@ -109,6 +109,7 @@ def test_strange_characters(tmp_path, name):
     everything(STRANGE[name], tmp_path)
 
 
+@pytest.mark.long
 @settings(deadline=None, max_examples=60)
 @given(st.lists(st.sampled_from(sorted(NESTS)), min_size=1, max_size=6), st.integers(1, 700))
 def test_mixed_nests(names, times):

@@ -89,6 +89,7 @@ def reads_state(source: str) -> bool:
     return "steps_since_improvement" in names
 
 
+@pytest.mark.long
 @each_grammar
 def test_programs_keep_their_contract(problem: str, role: Role) -> None:
     grammar = grammar_of(problem, role)
@@ -157,6 +158,7 @@ def test_the_state_is_read_where_it_may_be(problem: str, role: Role) -> None:
         assert "stagnation" not in strategy
 
 
+@pytest.mark.long
 @settings(deadline=None, max_examples=100)
 @given(seeds, problems, roles, st.sampled_from(FORMS), st.booleans())
 def test_edits_give_new_programs_that_run(

@@ -61,6 +61,7 @@ def test_names_agree_with_the_symbol_table(text):
     assert Statement(text).uses == global_names(text)
 
 
+@pytest.mark.long
 def test_names_agree_on_lawful_programs():
     assert LAWFUL
     for path in LAWFUL:

@@ -20,12 +20,21 @@ a tenth more than Student's t for normal values, up to twice as much for the ske
 """
 
 import math
+from functools import cache
 
 import numpy as np
 
 from spo_jax.errors import InputError
 
 LEVEL = 0.95
+
+
+@cache
+def _quantile(degrees: int) -> float:
+    """Student's t with so many degrees of freedom is below it in (1 + LEVEL) / 2 of the cases."""
+    from scipy.stats import t
+
+    return float(t.ppf((1 + LEVEL) / 2, degrees))
 
 
 def mean_interval(values: np.ndarray) -> tuple[float, float]:
@@ -41,7 +50,7 @@ def mean_interval(values: np.ndarray) -> tuple[float, float]:
     and c = G / sqrt(n), ((1 + c T / 3)^3 - 1) / c + c / 6 is taken to have t's distribution.
     Raises InputError for fewer than two values, and for values that are not finite.
     """
-    from scipy.stats import skew, t
+    from scipy.stats import skew
 
     values = np.asarray(values, dtype=np.float64)
     if values.ndim != 1 or len(values) < 2:
@@ -54,7 +63,7 @@ def mean_interval(values: np.ndarray) -> tuple[float, float]:
     mean, error = float(values.mean()), float(values.std(ddof=1)) / math.sqrt(len(values))
     if np.ptp(values) <= 1e-12 * np.abs(values).max():  # equal but for rounding
         return mean, mean
-    far = float(t.ppf((1 + LEVEL) / 2, len(values) - 1))
+    far = _quantile(len(values) - 1)
     down = up = far  # standard errors below and above the mean
     c = float(skew(values, bias=False)) / math.sqrt(len(values)) if len(values) > 2 else 0.0
     if abs(c) > 1e-6:  # else it corrects nothing, and divides by zero
