@@ -172,6 +172,7 @@ def whole_row(row: jax.Array, mask: jax.Array, scaled: Any, temperature: float) 
     return jax.nn.log_softmax(logits / temperature)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("shape", [SMALL, ONE_BLOCK], ids=["two-blocks", "one-block"])
 def test_the_gradient_is_that_of_the_papers_equation(
     shape: dict[str, Any], monkeypatch: pytest.MonkeyPatch
@@ -293,6 +294,7 @@ def test_four_devices_compute_what_one_does() -> None:
 # --- the update -----------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 def test_samples_that_cannot_be_used_are_counted_and_change_nothing() -> None:
     runner = make(GrpoConfig(learning_rate=1e-3))
     groups = make_groups(2, 4)
@@ -406,6 +408,7 @@ def test_groups_that_are_padded_alike_share_a_compiled_program() -> None:
         assert sorted(batch.tokens.shape[0] for batch in batches) == rounds
 
 
+@pytest.mark.long
 def test_updates_make_what_earned_more_more_likely() -> None:
     runner = make(GrpoConfig(learning_rate=0.02, advantage=grpo.standardised))
     learner = runner.init(jax.random.key(0))
