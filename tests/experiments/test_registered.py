@@ -182,10 +182,29 @@ rollouts = 1
 """
 
 
-@pytest.mark.long
-def test_a_study_keeps_its_rows_and_an_arm_that_runs_again_is_equal(tmp_path, monkeypatch, capsys):
+def stand_in(monkeypatch):
+    """Runs that cost nothing: a folder each, and a row that follows from arm and seed."""
+    begun = []
+
+    def discovered(problem, preset, own, path, out):
+        assert not path.exists()
+        path.mkdir(parents=True)
+        begun.append(path.relative_to(out.parent))
+        return path
+
+    def row(path, plan, terms, out, workers):
+        name = path.name
+        return {plan.outcome: len(name) * (1 + int(name[-1])) / 7, "pairs": 4, "best": float("nan")}
+
+    monkeypatch.setattr(registered, "discover_counted", discovered)
+    monkeypatch.setattr(registered, "measured", row)
+    return begun
+
+
+def test_a_study_keeps_its_rows(tmp_path, monkeypatch, capsys):
     (tmp_path / "plan.toml").write_text(SMALL)
     (tmp_path / "preset.toml").write_text(PRESET)
+    begun = stand_in(monkeypatch)
     command = (tmp_path / "plan.toml", "--condition", "plain", "--workers", 1)
     assert run(monkeypatch, *command, "--arms", "shared", "--out", tmp_path / "one") == 0
     rows = pd.read_csv(tmp_path / "plan-plain.csv")
@@ -195,14 +214,13 @@ def test_a_study_keeps_its_rows_and_an_arm_that_runs_again_is_equal(tmp_path, mo
     assert rows.arm.tolist() == ["stackelberg"] * 2 + ["shared"] * 2
     assert rows.seed.tolist() == [0, 1, 0, 1]
     assert not (tmp_path / "two" / "plan-plain" / "shared-seed0").exists()  # it was there
+    assert len(begun) == 4
     again = (*command, "--arms", "shared", "--again")
     assert run(monkeypatch, *again, "--out", tmp_path / "one") == 2
     assert "give another --out" in capsys.readouterr().err
     assert run(monkeypatch, *again, "--out", tmp_path / "three") == 0
-    pd.testing.assert_frame_equal(
-        rows.drop(columns="cpu_seconds"),
-        pd.read_csv(tmp_path / "plan-plain.csv").drop(columns="cpu_seconds"),
-    )
+    assert len(begun) == 5
+    pd.testing.assert_frame_equal(rows, pd.read_csv(tmp_path / "plan-plain.csv"))
     changed = rows.copy()
     changed.loc[rows.arm == "shared", "pairs"] += 1
     changed.to_csv(tmp_path / "plan-plain.csv", index=False)
@@ -215,3 +233,20 @@ def test_a_study_keeps_its_rows_and_an_arm_that_runs_again_is_equal(tmp_path, mo
     (tmp_path / "plan.toml").write_text(SMALL.replace("programs = 2", "programs = 3"))
     assert run(monkeypatch, *command) == 2
     assert "of other settings" in capsys.readouterr().err
+
+
+@pytest.mark.long
+def test_an_arm_that_runs_again_is_equal(tmp_path, monkeypatch):
+    """With the model, its learning and its probe."""
+    (tmp_path / "plan.toml").write_text(SMALL)
+    (tmp_path / "preset.toml").write_text(PRESET)
+    command = (tmp_path / "plan.toml", "--condition", "plain", "--workers", 1, "--arms", "shared")
+    assert run(monkeypatch, *command, "--out", tmp_path / "one") == 0
+    rows = pd.read_csv(tmp_path / "plan-plain.csv")
+    assert rows.arm.tolist() == ["shared"]
+    assert (tmp_path / "one" / "plan-plain" / "probes" / "shared-seed0.json").exists()
+    assert run(monkeypatch, *command, "--again", "--out", tmp_path / "two") == 0
+    pd.testing.assert_frame_equal(
+        rows.drop(columns="cpu_seconds"),
+        pd.read_csv(tmp_path / "plan-plain.csv").drop(columns="cpu_seconds"),
+    )

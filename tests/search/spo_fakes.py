@@ -197,7 +197,7 @@ def payoff_with(utility, destroys, repairs, *rest, **options):
 
 def quick_page(monkeypatch):
     """The pages of runs play the best pair for fewer steps, and fewer programs by state."""
-    for name, value in (("STEPS", 6), ("DRAWS", 1), ("MOST_PROGRAMS", 1)):
+    for name, value in (("STEPS", 6), ("DRAWS", 2), ("MOST_PROGRAMS", 2)):
         monkeypatch.setattr(f"spo_jax.runs.report.played.{name}", value)
 
 
