@@ -45,7 +45,7 @@ TINY: dict[str, Any] = {
     "preset": "smoke", "rounds": 2, "size": 10, "instances": 2, "rollouts": 1, "steps": 4,
     "finalists": 2, "validation_size": 10, "validation_instances": 2, "validation_steps": 8,
     "generator": "grammar", "update": "none", "workers": 1, "seed": 3, "responses": 2,
-    "repairs_per_destroy": 3, "mutation_groups": 1, "crossover_groups": 1,
+    "repairs_per_destroy": 4, "mutation_groups": 1, "crossover_groups": 1,
 }  # fmt: skip
 
 

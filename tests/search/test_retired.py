@@ -23,8 +23,8 @@ REMEASURED = """CREATE TABLE remeasured (
 def few(rounds):
     # A page plays the pair, and ALNS beside it, for as many steps as a validation has.
     return small(
-        rounds=rounds, mutation_groups=1, crossover_groups=1, responses=2, repairs_per_destroy=2,
-        instances=1, rollouts=1, validation_instances=1, validation_steps=5,
+        rounds=rounds, mutation_groups=1, crossover_groups=1, instances=1, rollouts=1,
+        validation_instances=1, validation_steps=5,
     )  # fmt: skip
 
 
