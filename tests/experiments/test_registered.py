@@ -56,6 +56,7 @@ def test_every_arm_of_a_file_that_ships_can_run(path):
         assert all(low <= high for low, high in predicted.values())
 
 
+@pytest.mark.long
 def test_a_spoilt_pair_depends_on_its_programs_alone():
     pairs = pairs_of("tsp", 300)
     broken = [as_played(pair) != pair for pair in pairs]
@@ -69,6 +70,7 @@ def test_a_spoilt_pair_depends_on_its_programs_alone():
     assert min(shares) < 0.15 < 0.5 < max(shares) < 0.8  # a chance of each destroy
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("problem", ["tsp", "cvrp"])
 def test_spoilt_pairs_fail_by_their_repair_and_the_others_run_as_ever(problem):
     pairs = pairs_of(problem, 12)

@@ -34,6 +34,7 @@ def skewed(k: int) -> Instance:
     return Instance("tsp", "mine", 8, dist=rng.random((8, 8)) * (1 - np.eye(8)), file={"id": (k,)})
 
 
+@pytest.mark.long
 def test_it_is_the_run_of_a_set_of_the_same_instances(tmp_path):
     named = spo_jax.discover("tsp", path=tmp_path / "named", on=["uniform:8x2@5"], **TINY)
     passed = spo_jax.discover("tsp", path=tmp_path / "passed", on=TSP.sample(8, 2, 5), **TINY)
@@ -106,6 +107,7 @@ def test_a_run_of_files_goes_on_with_the_same_in_memory(tmp_path):
     assert run.config.evaluation.on == ("uniform:8x2@5",)
 
 
+@pytest.mark.long
 def test_with_another_problem_and_one_instance(tmp_path):
     vrptw = get_problem("vrptw")
     [instance] = vrptw.sample(8, 1, 4)

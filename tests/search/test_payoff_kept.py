@@ -274,7 +274,8 @@ def test_reasons_are_those_of_the_pairs(tmp_path):
 def test_pairs_have_their_scores(tmp_path):
     run = spo_jax.discover(
         "tsp", path=tmp_path / "run", preset="smoke", rounds=1, instances=3, rollouts=2, size=8,
-        steps=4, responses=2, repairs_per_destroy=4, finalists=0, select="utility", generator="grammar", workers=1,
+        steps=4, responses=2, repairs_per_destroy=4, finalists=0, select="utility",
+        generator="grammar", workers=1,
     )  # fmt: skip
     scores = run.pairs.column("scores")
     assert scores.shape == (len(run.pairs), 3, 2)

@@ -255,6 +255,7 @@ def test_what_does_not_fit_is_reported(run: Run, monkeypatch: pytest.MonkeyPatch
 # --- runs that are too much -----------------------------------------------------------------------
 
 
+@pytest.mark.long
 def test_long_programs_with_long_lines_end_in_a_page(tmp_path: Path) -> None:
     """No text is shown, packed or compared beyond its bound, and what is cut says so."""
     long = [lines_of("a", 100_000), "x" * 1_000_000, lines_of("a"), lines_of("b"), heads("destroy")]
@@ -502,7 +503,8 @@ def test_several_runs_are_one_page(
 
 @pytest.mark.long
 def test_a_method_without_credits(tmp_path: Path) -> None:
-    found = spo_jax.discover("tsp", path=tmp_path / "run", method="eoh", pairs=4, **(TINY | {"finalists": 0, "select": "utility"}))
+    more = TINY | {"method": "eoh", "pairs": 4, "finalists": 0, "select": "utility"}
+    found = spo_jax.discover("tsp", path=tmp_path / "run", **more)
     page = read(html(found, played.play(found)))
     assert "the method eoh does not answer destroys with repairs" in section(page, "payoffs")
     assert "in the order of best J" in section(page, "genealogy")

@@ -72,6 +72,7 @@ def test_settings_in_files_and_in_python_likewise(tmp_path):
         spo_jax.settings("tsp", racing="none")
 
 
+@pytest.mark.long
 def test_a_run_that_raced_is_read_and_does_not_go_on(tmp_path, monkeypatch, capsys):
     quick_page(monkeypatch)
     path = old_run(tmp_path / "run", racing="worst-half", remeasure=2)
@@ -90,6 +91,7 @@ def test_a_run_that_raced_is_read_and_does_not_go_on(tmp_path, monkeypatch, caps
     assert load_run(path).rounds == 2
 
 
+@pytest.mark.long
 def test_a_run_that_did_not_use_them_goes_on(tmp_path):
     path = old_run(tmp_path / "run")
     new = spo_jax.discover(settings=few(2), path=tmp_path / "new")

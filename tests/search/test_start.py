@@ -214,6 +214,7 @@ def test_a_run_from_start_pairs_is_the_same_with_any_workers_and_resumed(tmp_pat
     assert load_pair(exported).digest == whole.best.pair.digest
 
 
+@pytest.mark.long
 def test_start_pairs_are_kept_from_round_1_on_and_read_again_before(tmp_path):
     file = tmp_path / "own.py"
     save_pair(file, shipped_pair(TSP), "mine", TSP.interface, TSP.kit)
