@@ -207,6 +207,7 @@ def test_of_a_run_that_is_stopped_and_goes_on(tmp_path):
         "generator": "grammar", "update": "none", "workers": 1, "finalists": 0, "select": "utility",
         "start_pairs": ("shipped",), "panel_classical": True, "path": tmp_path / "run",
         "mutation_groups": 1, "crossover_groups": 1, "responses": 2, "repairs_per_destroy": 4,
+        "cross_play_candidates": 2,
     }  # fmt: skip
     for k, name, rewind in ((1, "repair", None), (3, "cross-play", None), (0, "", 1)):
         spy = Spy("counterfactual")
