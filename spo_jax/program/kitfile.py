@@ -12,6 +12,7 @@ import inspect
 import re
 import textwrap
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 from types import FunctionType, ModuleType
 from typing import Any
 
@@ -123,8 +124,8 @@ def _source_of(reference: ModuleType, names: Iterable[str]) -> str:
             imports.setdefault("math", set()).add(name)
             return
         parts[name] = ""  # keeps its place before those that use it, and ends recursion
-        source = textwrap.dedent(inspect.getsource(value)).strip()
-        for used in _globals(source):
+        source, names = _function(value)
+        for used in names:
             if used in value.__globals__:
                 found = value.__globals__[used]
                 owner = getattr(found, "__module__", None)
@@ -145,6 +146,13 @@ def _source_of(reference: ModuleType, names: Iterable[str]) -> str:
     lines = [f"from {module} import {', '.join(sorted(each))}" for module, each in imports.items()]
     head = "\n".join([*sorted(lines), *constants])
     return "\n\n".join([*([head] if head else []), *functions])
+
+
+@lru_cache(maxsize=256)
+def _function(value: FunctionType) -> tuple[str, list[str]]:
+    """The source of a function, and the names that it reads. A pair is written in every round."""
+    source = textwrap.dedent(inspect.getsource(value)).strip()
+    return source, _globals(source)
 
 
 def _globals(source: str) -> list[str]:

@@ -11,7 +11,7 @@ import re
 import tokenize
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Literal, get_args
 
 import numpy as np
@@ -295,6 +295,7 @@ def one_line(text: str) -> str:
     return _UNFIT.sub(lambda found: f"\\u{ord(found[0]):04x}", " ".join(text.split()))
 
 
+@lru_cache(maxsize=1024)
 def normalise(source: str) -> str:
     """Source with normalised white space: equal for programs that differ only in layout.
 

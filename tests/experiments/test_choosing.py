@@ -52,7 +52,7 @@ def test_without_noise_the_best_of_what_is_seen_wins() -> None:
 
 
 def test_luck_raises_the_regret_that_is_measured() -> None:
-    true, measured = choosing.expected(0.0, 1.0, 3000, 16, 4)
+    true, measured = choosing.expected(0.0, 1.0, 1000, 16, 4)
     known = [finalists <= 16 for _, finalists, _ in choosing.RULES]
     assert np.isnan(true[~np.array(known)]).all()
     assert np.array_equal(true[known], np.zeros(sum(known)))  # pairs are alike

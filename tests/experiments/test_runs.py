@@ -18,6 +18,8 @@ PRESET = """
 rounds = {rounds}
 mutation_groups = 1
 crossover_groups = 1
+responses = 2
+repairs_per_destroy = 2
 finalists = 0
 select = "utility"
 

@@ -33,14 +33,11 @@ def counted(differences):
     sizes = [round(abs(d), 6) for d in kept]
     ranks = [np.mean([k + 1 for k, s in enumerate(sorted(sizes)) if s == size]) for size in sizes]
     seen = abs(sum(math.copysign(r, d) for r, d in zip(ranks, kept, strict=True)))
-    sums = [
-        abs(sum(r * sign for r, sign in zip(ranks, signs, strict=True)))
-        for signs in itertools.product((1, -1), repeat=len(kept))
-    ]
-    return np.mean([total >= seen - 1e-9 for total in sums])
+    patterns = np.array(list(itertools.product((1, -1), repeat=len(kept))))
+    return np.mean(abs(patterns @ ranks) >= seen - 1e-9)
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", range(3))
 def test_p_is_exact_with_ties_and_zeros(seed):
     """SciPy takes a normal approximation where 14 or more values have zeros or ties."""
     rng = np.random.default_rng(seed)

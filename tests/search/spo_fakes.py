@@ -195,6 +195,12 @@ def payoff_with(utility, destroys, repairs, *rest, **options):
     return Payoff(utility, tuple(program("destroy", d) for d in destroys), rows, *rest, **options)
 
 
+def quick_page(monkeypatch):
+    """The pages of runs play the best pair for fewer steps, and fewer programs by state."""
+    for name, value in (("STEPS", 6), ("DRAWS", 2), ("MOST_PROGRAMS", 2)):
+        monkeypatch.setattr(f"spo_jax.runs.report.played.{name}", value)
+
+
 class Stop(Observer):
     """Ends a run at a stage of a round, as Ctrl-C does."""
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from spo_fakes import Stop
+from spo_fakes import Stop, quick_page
 
 import spo_jax
 from spo_jax import InputError, Instance
@@ -20,7 +20,7 @@ TSP = get_problem("tsp")
 TINY: dict[str, Any] = {
     "preset": "smoke", "rounds": 2, "rollouts": 1, "steps": 4, "finalists": 0, "select": "utility",
     "generator": "grammar", "update": "none", "workers": 1, "seed": 3, "mutation_groups": 1,
-    "crossover_groups": 1,
+    "crossover_groups": 1, "responses": 2, "repairs_per_destroy": 2,
 }  # fmt: skip
 FINALS: dict[str, Any] = TINY | {
     "finalists": 2, "select": "validation", "validation_size": 8, "validation_instances": 1,
@@ -34,6 +34,7 @@ def skewed(k: int) -> Instance:
     return Instance("tsp", "mine", 8, dist=rng.random((8, 8)) * (1 - np.eye(8)), file={"id": (k,)})
 
 
+@pytest.mark.long
 def test_it_is_the_run_of_a_set_of_the_same_instances(tmp_path):
     named = spo_jax.discover("tsp", path=tmp_path / "named", on=["uniform:8x2@5"], **TINY)
     passed = spo_jax.discover("tsp", path=tmp_path / "passed", on=TSP.sample(8, 2, 5), **TINY)
@@ -42,7 +43,11 @@ def test_it_is_the_run_of_a_set_of_the_same_instances(tmp_path):
     assert passed.references == named.references
 
 
-def test_a_stopped_run_goes_on_from_the_command_line_wherever_it_lies(tmp_path, capsys):
+@pytest.mark.long
+def test_a_stopped_run_goes_on_from_the_command_line_wherever_it_lies(
+    tmp_path, monkeypatch, capsys
+):
+    quick_page(monkeypatch)
     mine = [skewed(1), skewed(2)]
     whole = spo_jax.discover("tsp", path=tmp_path / "whole", on=mine, **FINALS)
     assert whole.manifest["config"]["on"] == [INSTANCES]
@@ -71,6 +76,7 @@ def test_a_stopped_run_goes_on_from_the_command_line_wherever_it_lies(tmp_path, 
     assert dump(run.path) == dump(whole.path)
 
 
+@pytest.mark.long
 def test_a_run_takes_its_instances_again_and_no_others(tmp_path):
     mine = [skewed(1), skewed(2)]
     given: dict[str, Any] = {"path": tmp_path / "run", "resume": True} | TINY
@@ -101,10 +107,12 @@ def test_a_run_of_files_goes_on_with_the_same_in_memory(tmp_path):
     assert run.config.evaluation.on == ("uniform:8x2@5",)
 
 
+@pytest.mark.long
 def test_with_another_problem_and_one_instance(tmp_path):
     vrptw = get_problem("vrptw")
     [instance] = vrptw.sample(8, 1, 4)
-    run = spo_jax.discover("vrptw", path=tmp_path / "run", on=instance, **TINY)
+    one = TINY | {"rounds": 1}
+    run = spo_jax.discover("vrptw", path=tmp_path / "run", on=instance, **one)
     assert run.manifest["instances"] == [
         {"name": instance.name, "size": 8, "digest": instance.digest}
     ]

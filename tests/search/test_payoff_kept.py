@@ -146,12 +146,11 @@ def test_it_is_what_the_scheme_saw_and_pays_what_it_paid(tmp_path, name):
 
 def test_other_schemes_can_be_called_on_it(tmp_path):
     spy = Spy("shapley")
-    run = played(tmp_path, spy)
+    run = played(tmp_path, spy, rounds=2)
     for k in range(1, run.rounds + 1):
+        payoff = run.payoff(k)
         for name in CREDITS:
-            equal_credits(
-                CREDITS[name](run.payoff(k), top=2), CREDITS[name](spy.payoffs[k - 1], top=2)
-            )
+            equal_credits(CREDITS[name](payoff, top=2), CREDITS[name](spy.payoffs[k - 1], top=2))
 
 
 def test_pairs_that_the_updates_credit_asked_for_are_in_it(tmp_path):
@@ -207,7 +206,8 @@ def test_of_a_run_that_is_stopped_and_goes_on(tmp_path):
         "preset": "smoke", "rounds": 3, "size": 8, "instances": 2, "rollouts": 2, "steps": 4,
         "generator": "grammar", "update": "none", "workers": 1, "finalists": 0, "select": "utility",
         "start_pairs": ("shipped",), "panel_classical": True, "path": tmp_path / "run",
-        "mutation_groups": 1, "crossover_groups": 1,
+        "mutation_groups": 1, "crossover_groups": 1, "responses": 2, "repairs_per_destroy": 4,
+        "cross_play_candidates": 2,
     }  # fmt: skip
     for k, name, rewind in ((1, "repair", None), (3, "cross-play", None), (0, "", 1)):
         spy = Spy("counterfactual")
@@ -275,7 +275,8 @@ def test_reasons_are_those_of_the_pairs(tmp_path):
 def test_pairs_have_their_scores(tmp_path):
     run = spo_jax.discover(
         "tsp", path=tmp_path / "run", preset="smoke", rounds=1, instances=3, rollouts=2, size=8,
-        steps=4, finalists=0, select="utility", generator="grammar", workers=1,
+        steps=4, responses=2, repairs_per_destroy=4, finalists=0, select="utility",
+        generator="grammar", workers=1,
     )  # fmt: skip
     scores = run.pairs.column("scores")
     assert scores.shape == (len(run.pairs), 3, 2)

@@ -58,14 +58,15 @@ def test_the_repair_of_time_windows_is_in_time_for_any_score():
     """Also at places that only just fit, which a score other than the added distance takes."""
     source = completed("vrptw", "repair").source
     problem = get_problem("vrptw")
+    pairs = []
     for score in ("rng.random()", "-added", "room", "begin", "-back"):
         repair = parse_answer(
             "labels", "repair", source.replace("score = added", f"score = {score}")
         )
-        pair = Pair(completed("vrptw", "destroy"), repair)
-        with LocalEvaluator(problem, 1, seed=0) as evaluator:
-            found = evaluator.run([pair], problem.sample(30, 3, seed=9), (0, 1), 20)
-        assert found.ok.all(), found.reason
+        pairs.append(Pair(completed("vrptw", "destroy"), repair))
+    with LocalEvaluator(problem, 1, seed=0) as evaluator:
+        found = evaluator.run(pairs, problem.sample(30, 3, seed=9), (0, 1), 20)
+    assert found.ok.all(), found.reason
 
 
 @pytest.mark.parametrize("problem", PROBLEMS)

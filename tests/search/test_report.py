@@ -10,6 +10,7 @@ import shutil
 import subprocess
 import time
 import zlib
+from collections.abc import Iterator
 from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
@@ -19,7 +20,7 @@ import numpy as np
 import pytest
 from hostile_runs import ANSI, BAD, HIDDEN, heads, lines_of, made, overloaded
 from rich.console import Console
-from spo_fakes import Evaluator, small
+from spo_fakes import Evaluator, quick_page, small
 
 import spo_jax
 from spo_jax import InputError
@@ -43,8 +44,16 @@ SHOWN = "⟨U+202E⟩evil⟨U+2066⟩⟨U+200B⟩⟨U+0007⟩"
 TINY: dict[str, Any] = {
     "preset": "smoke", "rounds": 2, "size": 10, "instances": 2, "rollouts": 1, "steps": 4,
     "finalists": 2, "validation_size": 10, "validation_instances": 2, "validation_steps": 8,
-    "generator": "grammar", "update": "none", "workers": 1, "seed": 3,
+    "generator": "grammar", "update": "none", "workers": 1, "seed": 3, "responses": 2,
+    "repairs_per_destroy": 4, "mutation_groups": 1, "crossover_groups": 1,
 }  # fmt: skip
+
+
+@pytest.fixture(scope="module", autouse=True)
+def quick_pages() -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        quick_page(patch)
+        yield
 
 
 @pytest.fixture(scope="module")
@@ -246,6 +255,7 @@ def test_what_does_not_fit_is_reported(run: Run, monkeypatch: pytest.MonkeyPatch
 # --- runs that are too much -----------------------------------------------------------------------
 
 
+@pytest.mark.long
 def test_long_programs_with_long_lines_end_in_a_page(tmp_path: Path) -> None:
     """No text is shown, packed or compared beyond its bound, and what is cut says so."""
     long = [lines_of("a", 100_000), "x" * 1_000_000, lines_of("a"), lines_of("b"), heads("destroy")]
@@ -493,7 +503,8 @@ def test_several_runs_are_one_page(
 
 @pytest.mark.long
 def test_a_method_without_credits(tmp_path: Path) -> None:
-    found = spo_jax.discover("tsp", path=tmp_path / "run", method="eoh", **TINY)
+    more = TINY | {"method": "eoh", "pairs": 4, "finalists": 0, "select": "utility"}
+    found = spo_jax.discover("tsp", path=tmp_path / "run", **more)
     page = read(html(found, played.play(found)))
     assert "the method eoh does not answer destroys with repairs" in section(page, "payoffs")
     assert "in the order of best J" in section(page, "genealogy")

@@ -4,7 +4,7 @@ import json
 import sqlite3
 
 import pytest
-from spo_fakes import small
+from spo_fakes import quick_page, small
 
 import spo_jax
 from spo_jax.cli import main
@@ -23,8 +23,8 @@ REMEASURED = """CREATE TABLE remeasured (
 def few(rounds):
     # A page plays the pair, and ALNS beside it, for as many steps as a validation has.
     return small(
-        rounds=rounds, mutation_groups=1, crossover_groups=1, validation_instances=1,
-        validation_steps=5,
+        rounds=rounds, mutation_groups=1, crossover_groups=1, instances=1, rollouts=1,
+        validation_instances=1, validation_steps=5,
     )  # fmt: skip
 
 
@@ -72,7 +72,9 @@ def test_settings_in_files_and_in_python_likewise(tmp_path):
         spo_jax.settings("tsp", racing="none")
 
 
-def test_a_run_that_raced_is_read_and_does_not_go_on(tmp_path, capsys):
+@pytest.mark.long
+def test_a_run_that_raced_is_read_and_does_not_go_on(tmp_path, monkeypatch, capsys):
+    quick_page(monkeypatch)
     path = old_run(tmp_path / "run", racing="worst-half", remeasure=2)
     raced(path)
     run = load_run(path)
@@ -89,9 +91,10 @@ def test_a_run_that_raced_is_read_and_does_not_go_on(tmp_path, capsys):
     assert load_run(path).rounds == 2
 
 
+@pytest.mark.long
 def test_a_run_that_did_not_use_them_goes_on(tmp_path):
-    path = old_run(tmp_path / "run", rounds=3)
-    new = spo_jax.discover(settings=few(3), path=tmp_path / "new")
+    path = old_run(tmp_path / "run")
+    new = spo_jax.discover(settings=few(2), path=tmp_path / "new")
     again = spo_jax.discover(path=path, resume=True, rewind=1)
     assert again.best.pair == new.best.pair
     assert [p.utility for p in again.pairs] == [p.utility for p in new.pairs]

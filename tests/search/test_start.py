@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from spo_fakes import Evaluator, Generator, Stop, answer, play, small
+from spo_fakes import Evaluator, Generator, Stop, answer, play, quick_page, small
 
 from spo_jax import load_run
 from spo_jax.cli import main
@@ -174,21 +174,28 @@ def test_reading_the_state_is_seen_by_what_a_body_names():
 TINY: dict[str, Any] = {
     "preset": "smoke", "generator": "grammar", "rounds": 2, "size": 8, "instances": 2,
     "mutation_groups": 1, "crossover_groups": 1, "responses": 2, "repairs_per_destroy": 2,
-    "steps": 4, "finalists": 2, "validation_size": 8, "validation_instances": 2,
-    "validation_steps": 4, "on": (), "validate_on": (),
+    "rollouts": 1, "steps": 4, "finalists": 0, "select": "utility", "on": (), "validate_on": (),
+    "workers": 1,
+}  # fmt: skip
+SHORT: dict[str, Any] = TINY | {"rounds": 1, "instances": 1}
+FINALS: dict[str, Any] = TINY | {
+    "instances": 1, "finalists": 2, "select": "validation", "validation_size": 8,
+    "validation_instances": 1, "validation_steps": 4,
 }  # fmt: skip
 
 
-def test_a_run_from_start_pairs_is_the_same_with_any_workers_and_resumed(tmp_path):
-    discover("tsp", path=tmp_path / "one", workers=1, **TINY)
+@pytest.mark.long
+def test_a_run_from_start_pairs_is_the_same_with_any_workers_and_resumed(tmp_path, monkeypatch):
+    quick_page(monkeypatch)
     begun = tmp_path / "one"
+    discover("tsp", path=begun, **SHORT)
     pairs = ("shipped", str(begun))
-    whole = discover("tsp", path=tmp_path / "a", workers=1, start_pairs=pairs, **TINY)
-    discover("tsp", path=tmp_path / "b", workers=2, start_pairs=pairs, **TINY)
+    whole = discover("tsp", path=tmp_path / "a", start_pairs=pairs, **FINALS)
+    discover("tsp", path=tmp_path / "b", start_pairs=pairs, **FINALS | {"workers": 2})
     for number, name in ((1, "destroy"), (2, "repair"), (0, "")):
         with pytest.raises(KeyboardInterrupt) if number else pytest.MonkeyPatch.context():
-            discover("tsp", path=tmp_path / "c", workers=1, start_pairs=pairs, resume=True,
-                     observer=Stop(number, name), **TINY)  # fmt: skip
+            discover("tsp", path=tmp_path / "c", start_pairs=pairs, resume=True,
+                     observer=Stop(number, name), **FINALS)  # fmt: skip
     assert dump(tmp_path / "a") == dump(tmp_path / "b") == dump(tmp_path / "c")
     shipped = shipped_pair(TSP)
     assert whole.manifest["start_pairs"][0] == {
@@ -207,13 +214,14 @@ def test_a_run_from_start_pairs_is_the_same_with_any_workers_and_resumed(tmp_pat
     assert load_pair(exported).digest == whole.best.pair.digest
 
 
+@pytest.mark.long
 def test_start_pairs_are_kept_from_round_1_on_and_read_again_before(tmp_path):
     file = tmp_path / "own.py"
     save_pair(file, shipped_pair(TSP), "mine", TSP.interface, TSP.kit)
     for number, name, folder in ((1, "repair", "early"), (2, "repair", "late")):
         with pytest.raises(KeyboardInterrupt):
             discover("tsp", path=tmp_path / folder, start_pairs=(str(file),),
-                     observer=Stop(number, name), **TINY)  # fmt: skip
+                     observer=Stop(number, name), **TINY | {"instances": 1})  # fmt: skip
     other = file.read_text().replace("0.35 * n", "0.36 * n")
     assert other != file.read_text()
     file.write_text(other)
@@ -254,7 +262,7 @@ def test_what_cannot_be_started_from_is_refused_and_nothing_is_written(
 def test_a_file_goes_before_the_pair_that_ships_as_it_does_elsewhere(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     Path("shipped").write_bytes(Path(TSP.simple).read_bytes())
-    found = discover("tsp", path="run", start_pairs=("shipped",), **(TINY | {"rounds": 1}))
+    found = discover("tsp", path="run", start_pairs=("shipped",), **SHORT)
     [start] = found.manifest["start_pairs"]
     assert start["from"] == str(tmp_path / "shipped")
     assert start["destroy"] == load_pair("shipped").destroy.digest
@@ -264,14 +272,14 @@ def test_a_file_goes_before_the_pair_that_ships_as_it_does_elsewhere(tmp_path, m
 
 
 def test_a_run_for_another_problem_is_refused(tmp_path):
-    discover("tsp", path=tmp_path / "tsp", **(TINY | {"rounds": 1}))
+    discover("tsp", path=tmp_path / "tsp", **SHORT)
     with pytest.raises(InputError, match="is a run for tsp, not for cvrp"):
         discover("cvrp", path=tmp_path / "cvrp", start_pairs=(str(tmp_path / "tsp"),), **TINY)
     assert not (tmp_path / "cvrp").exists()
 
 
 def test_a_manifest_with_other_start_pairs_than_can_be_is_refused(tmp_path):
-    discover("tsp", path=tmp_path / "run", **(TINY | {"rounds": 1}))
+    discover("tsp", path=tmp_path / "run", **SHORT)
     file = tmp_path / "run" / MANIFEST
     whole = json.loads(file.read_text())
     for wrong in (["x"], [{"from": "x"}], {"from": "x"}):

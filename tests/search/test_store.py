@@ -316,6 +316,7 @@ def uninterrupted(tmp_path_factory):
     return folder
 
 
+@pytest.mark.long
 def test_sigkill_in_many_moments_ends_like_the_uninterrupted_run(tmp_path, uninterrupted):
     """One run, killed at each moment; every process goes on where the last one was killed."""
     folder = tmp_path / "run"

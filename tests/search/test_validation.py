@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from spo_fakes import Evaluator, Generator, small
+from spo_fakes import Evaluator, Generator, quick_page, small
 
 import spo_jax
 from spo_jax import presets
@@ -310,8 +310,9 @@ def test_every_method_passes_over_a_misfit(tmp_path: Path, method: str) -> None:
     """Programs of the grammar with a line that fails beyond the sizes of training."""
     more: dict[str, Any] = {
         "preset": "smoke", "seed": 5, "generator": "test_validation:Misfits", "workers": 1,
-        "rounds": 1, "size": 12, "validation_size": 12, "steps": 10, "validation_steps": 10,
-        "finalists": 8, "method": method, "kit": "none",
+        "rounds": 1, "size": 12, "validation_size": 12, "validation_instances": 1, "instances": 1,
+        "rollouts": 1, "steps": 5, "validation_steps": 5, "finalists": 8, "method": method,
+        "kit": "none",
     }  # fmt: skip
     if method != "spo":
         more |= {"pairs": 12}
@@ -361,15 +362,19 @@ def memoriser(problem: Problem, config: Settings) -> str:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("select", ["utility", "validation"])
-@pytest.mark.parametrize("files", [False, True])
+@pytest.mark.parametrize(("select", "files"), [("utility", False), ("validation", True)])
 def test_a_memorised_tour_does_not_win(
-    tmp_path: Path, select: str, files: bool, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path,
+    select: str,
+    files: bool,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    quick_page(monkeypatch)
     more: dict[str, Any] = {
         "preset": "smoke", "seed": 5, "generator": "grammar", "workers": 1, "rounds": 1,
-        "size": 12, "validation_size": 12, "steps": 20, "validation_steps": 20, "finalists": 3,
-        "select": select,
+        "size": 12, "validation_size": 12, "validation_instances": 1, "rollouts": 1, "steps": 20,
+        "validation_steps": 20, "finalists": 3, "select": select,
     }  # fmt: skip
     if files:  # the training is of files, so that there are no instances like them
         for k, each in enumerate(TSP.sample(12, 2, 99)):

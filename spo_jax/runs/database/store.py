@@ -90,7 +90,9 @@ class Store:
                     tables.connect(draft / DATABASE, create=True)
                 ) as connection:
                     config = Settings.make(**manifest["config"])
+                    connection.execute("BEGIN")  # one wait for the disk, not one for each row
                     seal(connection, tables.write_config(connection, config))
+                    connection.execute("COMMIT")
                 draft.chmod(0o777 & ~umask())
                 draft.rename(path)
                 sync_folder(path.parent)
