@@ -301,13 +301,13 @@ def in_rows(credits):
     return result
 
 
-checked = settings(max_examples=40, deadline=None)
+checked = settings(max_examples=25, deadline=None)
 
 
 class TestProperties:
     @pytest.mark.parametrize("name", CREDITS)
     @checked
-    @given(payoffs(), st.sampled_from([1, TOP, 5]))
+    @given(payoffs(), st.sampled_from([TOP, 5]))  # the highest in one pass, and by sorting
     def test_what_has_no_utility_earns_nothing_and_the_rest_does(self, name, payoff, top):
         finite = np.isfinite(payoff.utility)
         if hasattr(CREDITS[name], "pays_failures"):
@@ -408,7 +408,7 @@ class TestProperties:
             np.testing.assert_allclose(seen, plain, atol=1e-12)
 
     @checked
-    @given(payoffs(), st.sampled_from([1, 3, 5]))
+    @given(payoffs(), st.sampled_from([1, TOP, 5]))
     def test_what_a_group_of_leaders_cannot_see(self, payoff, top):
         siblings = payoff_with(
             payoff.utility, payoff.destroys, payoff.repairs,
@@ -425,7 +425,7 @@ class TestProperties:
                 np.testing.assert_allclose(a, b, atol=1e-12)
 
     @checked
-    @given(payoffs(), st.sampled_from([1, 3, 5]))
+    @given(payoffs(), st.sampled_from([1, TOP, 5]))
     def test_max_is_stackelberg_with_one_response_and_mean_is_shared(self, payoff, top):
         once = payoff_with(
             payoff.utility, payoff.destroys,
