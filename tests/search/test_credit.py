@@ -307,7 +307,7 @@ checked = settings(max_examples=25, deadline=None)
 class TestProperties:
     @pytest.mark.parametrize("name", CREDITS)
     @checked
-    @given(payoffs(), st.sampled_from([TOP, 5]))  # the highest in one pass, and by sorting
+    @given(payoffs(), st.sampled_from([1, TOP, 5]))
     def test_what_has_no_utility_earns_nothing_and_the_rest_does(self, name, payoff, top):
         finite = np.isfinite(payoff.utility)
         if hasattr(CREDITS[name], "pays_failures"):
