@@ -2,7 +2,6 @@
 
 import os
 import sys
-from importlib.metadata import version
 from pathlib import Path
 
 import pytest
@@ -10,11 +9,8 @@ from hypothesis import settings
 
 ROOT = Path(__file__).parents[1]
 
-# Compiling takes most of a learning test's time, most of it for speed that a test has no use for.
-FLAGS = ["--xla_backend_optimization_level=0"]
-if version("jaxlib").startswith("0.10."):  # later ones end the process for an unknown flag
-    FLAGS.append("--xla_cpu_use_fusion_emitters=false")
-os.environ["XLA_FLAGS"] = " ".join([*FLAGS, os.environ.get("XLA_FLAGS", "")])
+# Compiling takes most of a learning test's time, half of it for speed that a test has no use for.
+os.environ["XLA_FLAGS"] = "--xla_backend_optimization_level=0 " + os.environ.get("XLA_FLAGS", "")
 # What is compiled is kept for the next run, and for the processes that tests start. The folders are
 # made now: programs that read addresses notice a new name in a folder of sys.path.
 KEPT = ROOT / ".cache"
