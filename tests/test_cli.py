@@ -780,6 +780,7 @@ def test_a_bug_keeps_its_traceback(monkeypatch, bug):
         main(["doctor"])
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_interrupt(folder, number):
     argv = ["evaluate", "pair.py", "--problem", "tsp", "--references", "none"]

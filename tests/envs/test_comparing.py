@@ -546,6 +546,7 @@ def test_the_command(mine, capsys, monkeypatch):
     )
 
 
+@pytest.mark.long
 def test_instances_of_one_name_are_rows_of_their_own(mine, capsys, monkeypatch):
     ours(monkeypatch)
     for k, day in enumerate(("mon", "tue")):

@@ -170,6 +170,7 @@ def test_or_opt_leaves_no_gain_by_direction(seed, size):
                             assert length(dist, other) > now * (1 - 1e-8)
 
 
+@pytest.mark.long
 @settings(max_examples=60, deadline=None)
 @given(seed=SEEDS, size=st.integers(4, 40))
 def test_each_move_of_the_tsp_gains_by_direction(seed, size):

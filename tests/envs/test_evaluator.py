@@ -195,6 +195,7 @@ def test_reported_costs_are_those_of_the_reported_solutions(alone: Rollouts) -> 
             assert TSP.cost(instance, start) == alone.initial_cost[0, i, s]
 
 
+@pytest.mark.long
 def test_without_fail_fast_each_rollout_has_its_own_status() -> None:
     """This pair fails where the first distance is large, so on some instances only."""
     instances = TSP.sample(14, 6, 0)
@@ -255,6 +256,7 @@ def test_progress_reaches_the_total(mixed: list[Pair]) -> None:
     assert [done for done, _ in seen] == sorted(done for done, _ in seen)
 
 
+@pytest.mark.long
 def test_a_dead_zygote_is_replaced() -> None:
     instances = TSP.sample(14, 2, 0)
     with LocalEvaluator(TSP, workers=2) as e:

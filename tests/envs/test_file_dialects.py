@@ -8,6 +8,7 @@ import math
 import re
 
 import numpy as np
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -79,6 +80,7 @@ def read(problem, path, **options):
     return None
 
 
+@pytest.mark.long
 @often
 @given(st.data())
 def test_matrices(tmp_path_factory, data):
@@ -130,6 +132,7 @@ def test_matrices(tmp_path_factory, data):
         assert not clear or (own == "ids" and where == "column")
 
 
+@pytest.mark.long
 @often
 @given(st.data())
 def test_places(tmp_path_factory, data):

@@ -58,6 +58,7 @@ def test_it_holds_the_mean_as_often_as_it_says(name):
         assert 0.90 <= share <= 0.985, (name, size, share)
 
 
+@pytest.mark.long
 def test_it_is_hardly_wider_than_students_where_that_is_exact():
     for size in SIZES:
         samples, _ = drawn("normal", size, 500)

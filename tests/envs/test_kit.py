@@ -395,6 +395,7 @@ print("alive")
 """
 
 
+@pytest.mark.long
 @native
 def test_a_list_that_the_collector_empties_while_it_is_copied() -> None:
     """Up to Python 3.11 the collector runs where a container is made, and closes generators."""

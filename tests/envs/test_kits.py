@@ -153,6 +153,7 @@ def pairs_of(problem: str) -> list[Pair]:
     return [plain, Pair(plain.destroy, arrays), good_pair(problem)]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", ["tsp", "cvrp"])
 def test_the_view_and_the_process_change_nothing(name: str) -> None:
     problem = get_problem(name)

@@ -192,6 +192,7 @@ def test_ways_that_differ_by_rounding_only_are_made_equal(tmp_path):
     assert (read == read.T).all()
 
 
+@pytest.mark.long
 def test_more_numbers_than_nodes_may_stand_on_lines_of_their_own(tmp_path):
     n = 210  # more lines than a section of nodes may have
     dist = np.ones((n, n)) - np.eye(n)

@@ -156,6 +156,7 @@ class TestCredits:
         assert got.dtype == np.float64
         np.testing.assert_array_equal(got, loop_leader(payoff, top))
 
+    @pytest.mark.long
     @QUICK
     @given(payoffs(), st.permutations(range(9)))
     def test_leader_ignores_the_order_of_responses(self, payoff, order):

@@ -115,6 +115,7 @@ def test_what_it_has_not_is_reported_before_the_work(folder, capsys, monkeypatch
     assert not list(Path().glob("run/*.py"))
 
 
+@pytest.mark.long
 def test_its_grammar_discovers(folder, capsys):
     small = ["--rounds", "1", "--mutation-groups", "1", "--crossover-groups", "0", "--steps", "5"]
     argv = ["discover", WHOLE, "--preset", "smoke", "--generator", "grammar", "--size", "8", *small]

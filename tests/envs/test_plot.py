@@ -103,6 +103,7 @@ def test_geographic_instances_have_north_up(tmp_path):
     assert dark[rows[:third]].sum() < dark[rows[-third:]].sum()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("n", [3, 50, 2000])
 def test_any_size(tmp_path, n):
     draw(tsp(n), list(range(n)), tmp_path / "t.png")

@@ -279,6 +279,7 @@ def test_the_gate_survives_what_it_refuses(name: str) -> None:
     assert sum(verdict is not None for verdict in verdicts[::2]) > len(verdicts) // 4
 
 
+@pytest.mark.long
 def test_a_verdict_does_not_depend_on_the_company() -> None:
     """A text that is slow to judge costs its own time, not that of its neighbours."""
     chain = "".join(f"        a{i} = a{i + 1}\n" for i in range(1400))

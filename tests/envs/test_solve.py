@@ -37,6 +37,7 @@ ENDLESS = REPAIR.replace("    tour = list", "    while True: pass\n    tour = li
 # --- one search -----------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("problem", [TSP, CVRP], ids=lambda problem: problem.name)
 def test_the_papers_search_is_a_rollout(problem):
     """From a random start, improving, one worker: what the evaluator does with that seed."""
@@ -297,6 +298,7 @@ def test_a_user_who_stops_it_gets_the_best_so_far():
     assert "stopped early" in solved_lines(found)[2]
 
 
+@pytest.mark.long
 def test_several_pairs():
     [instance] = TSP.sample(30, 1, 6)
     pairs = [shipped_pair(TSP), pair_of()]

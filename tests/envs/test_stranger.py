@@ -132,6 +132,7 @@ def test_from_discovery_to_a_solution(run: Path, tmp_path, monkeypatch, capsys) 
     assert all(schedule(instance, route) for route in routes)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [

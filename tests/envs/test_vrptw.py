@@ -554,6 +554,7 @@ def spo(capsys, *arguments: object) -> tuple[int, str, str]:
     return code, captured.out, captured.err
 
 
+@pytest.mark.long
 def test_solve_finds_the_problem_by_the_suffix(tmp_path, monkeypatch, capsys) -> None:
     monkeypatch.chdir(tmp_path)
     instance_file(tmp_path)

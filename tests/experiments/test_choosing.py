@@ -51,6 +51,7 @@ def test_without_noise_the_best_of_what_is_seen_wins() -> None:
     assert found["validation", 16, 2] == found["halving", 16, 8] > 0
 
 
+@pytest.mark.long
 def test_luck_raises_the_regret_that_is_measured() -> None:
     true, measured = choosing.expected(0.0, 1.0, 1000, 16, 4)
     known = [finalists <= 16 for _, finalists, _ in choosing.RULES]

@@ -39,6 +39,7 @@ def test_an_example_depends_on_its_number_alone(examples: list[corpus.Example]) 
     assert corpus.draw(4, 70).answer != again.answer
 
 
+@pytest.mark.long
 def test_answers_are_programs_and_prompts_are_of_every_kind(examples: list[corpus.Example]) -> None:
     kinds = set()
     for example in examples:
@@ -54,6 +55,7 @@ def test_answers_are_programs_and_prompts_are_of_every_kind(examples: list[corpu
     assert len(kinds) == 2 * 2 * len(FORMS)
 
 
+@pytest.mark.long
 def test_a_novice_begins_plainly_and_edits_parents_of_every_skill() -> None:
     """Skill: choices that are neither plain nor in the table of drafts."""
 

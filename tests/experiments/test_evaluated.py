@@ -77,6 +77,7 @@ def test_a_pair_is_rolled_out_once(instances, context, monkeypatch):
             run(instances, where, **more)
 
 
+@pytest.mark.long
 def test_a_killed_evaluation_resumes(instances, context, monkeypatch):
     monkeypatch.setattr(evaluated, "CHUNK", 8)  # an instance at a time
     real, asked = LocalEvaluator.run, []
@@ -127,6 +128,7 @@ def test_failures_are_kept_and_our_own_faults_are_not(instances, context, monkey
     assert kept.by_instance[1] == kept.gaps[1, 1]  # the mean of those that gave a solution
 
 
+@pytest.mark.long
 def test_a_runs_pair_is_evaluated_as_it_was_discovered(instances, context, monkeypatch):
     """Without the state, and with infeasible candidates skipped, whatever the contender says."""
     falters = PAIR.repair.source.replace("return tour", "return tour[steps_since_improvement:]")

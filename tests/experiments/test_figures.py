@@ -293,6 +293,7 @@ def files(tmp_path_factory):
     return folder
 
 
+@pytest.mark.long
 def test_interventions_on_a_pair_that_reads_and_one_that_does_not(run, script, files, monkeypatch):
     monkeypatch.setattr(interventions, "FIXED", (0,))
     out = run.parent
@@ -357,6 +358,7 @@ def copied(run, folder, **settings):
     return folder
 
 
+@pytest.mark.long
 def test_programs_run_as_they_were_discovered(run, script, tmp_path, monkeypatch):
     asked = []
 
@@ -371,6 +373,7 @@ def test_programs_run_as_they_were_discovered(run, script, tmp_path, monkeypatch
     assert asked == [(False, "skip")] * 4 + [(True, "fail")] * 4
 
 
+@pytest.mark.long
 def test_cross_play_on_a_run(run, script):
     line = ("--run", run, "--rounds", "1,2", "--group", "uniform-9", "--instances", "1")
     assert script(cross_play, *line, "--programs", "1") == 0
@@ -382,6 +385,7 @@ def test_cross_play_on_a_run(run, script):
     assert pairs[0]["repair"] == pairs[2]["repair"] == first.name
 
 
+@pytest.mark.long
 def test_a_case_study_of_two_files(run, script, files, monkeypatch):
     monkeypatch.setattr(case_study, "ROUGH", 10.0)  # a tour of 12 nodes is far above 2
     line = ("--pair", files / "mine.py", "--other", files / "other.py", "--size", "12")

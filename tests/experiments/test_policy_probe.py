@@ -86,6 +86,7 @@ def test_reliability_is_that_of_the_mean_of_two():
     assert math.isnan(reliability(np.ones((5, 2))))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("partners", [2, 12])
 def test_noise_is_not_reliable_and_levels_are(partners):
     """Not even where all partners but one are out of the question, or a response is chosen."""

@@ -208,6 +208,7 @@ def stand_in(monkeypatch):
     return begun
 
 
+@pytest.mark.long
 def test_a_study_keeps_its_rows(tmp_path, monkeypatch, capsys):
     (tmp_path / "plan.toml").write_text(SMALL)
     (tmp_path / "preset.toml").write_text(PRESET)

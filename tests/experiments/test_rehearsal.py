@@ -53,6 +53,7 @@ def test_every_method_reads_its_answers(contender, tmp_path):
     assert run.best is not None
 
 
+@pytest.mark.long
 def test_a_rehearsal_counts_what_the_run_asks(tmp_path, monkeypatch):
     """Best-of-N's requests depend on nothing that was answered but the destroys."""
     monkeypatch.setenv("SPO_API_KEY", "sk-test")
@@ -116,6 +117,7 @@ def test_a_long_run_is_rehearsed_in_part(tmp_path, monkeypatch):
     assert glns.search.method_settings == {"iterations": 2}, "its 100 are of rollouts of 100 steps"
 
 
+@pytest.mark.long
 def test_the_command_line(tmp_path, capsys, monkeypatch):
     def asked(*words):
         monkeypatch.setattr("sys.argv", ["main_tables.py", "--out", str(tmp_path), *words])

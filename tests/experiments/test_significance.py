@@ -37,6 +37,7 @@ def counted(differences):
     return np.mean(abs(patterns @ ranks) >= seen - 1e-9)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("seed", range(3))
 def test_p_is_exact_with_ties_and_zeros(seed):
     """SciPy takes a normal approximation where 14 or more values have zeros or ties."""

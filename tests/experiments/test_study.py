@@ -236,6 +236,7 @@ def repair(dist, partial, removed, steps_since_improvement, rng):
 """
 
 
+@pytest.mark.long
 def test_a_gap_is_of_the_pair_as_it_was_discovered(tmp_path, monkeypatch):
     monkeypatch.setattr(heldout, "STEPS", 12)
     sets = ["uniform:50x2@2026"]

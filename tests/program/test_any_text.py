@@ -248,6 +248,7 @@ def test_thoughts_are_those_of_the_plain_expression(text):
     assert _without_thoughts(text) == re.sub("</?think>", "", thoughts.sub("", text))
 
 
+@pytest.mark.long
 def test_the_compiler_works_within_the_memory_of_a_program():
     """Sums of texts are added up as they are compiled, each sum of sums kept until the end."""
     sums = "+".join(["'a'*4096"] * 90)

@@ -128,6 +128,7 @@ def test_the_programs_of_all_grammars_have_few_distinct_lines() -> None:
     assert len(pieces) <= 900
 
 
+@pytest.mark.long
 @each_grammar
 def test_samples_hardly_repeat_and_the_same_choices_give_the_same_text(
     problem: str, role: Role

@@ -33,6 +33,7 @@ def switching() -> Iterator[None]:
     gc.set_threshold(*thresholds)
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("switching")
 def test_threads_may_parse_at_once() -> None:
     errors: list[BaseException] = []

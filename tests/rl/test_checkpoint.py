@@ -90,6 +90,7 @@ def run(program, *args, **environment):
 # --- round trips ----------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 def test_every_leaf_comes_back_bit_for_bit(tmp_path):
     state = everything()
     with Checkpoints(tmp_path) as checkpoints:
@@ -274,6 +275,7 @@ print("done")
 """
 
 
+@pytest.mark.long
 def test_onto_four_devices_and_back(tmp_path):
     state = {
         "w": jnp.arange(48.0).reshape(8, 6),
@@ -639,6 +641,7 @@ with Checkpoints(sys.argv[1], keep=2) as checkpoints:
 """
 
 
+@pytest.mark.long
 def test_a_write_that_fails_is_reported_and_earlier_ones_stay(tmp_path):
     failure = f"checkpoint 3 could not be written in {tmp_path} (File too large)"
     lines = run(FULL_DISK, tmp_path).splitlines()
@@ -667,6 +670,7 @@ def test_closing_tells_of_a_failed_write_unless_something_else_did(tmp_path, mon
         raise KeyError("the cause")
 
 
+@pytest.mark.long
 def test_the_terminal_stays_clean(tmp_path):
     program = """
 import sys

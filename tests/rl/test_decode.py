@@ -92,6 +92,7 @@ def test_decoding_equals_transformers_over_200_steps(prompts, forced, logits):
     assert_near(logits, tiny.torch_logits(tiny.pair()[0], *whole(prompts, forced)))
 
 
+@pytest.mark.long
 def test_an_adapter_is_part_of_every_step(prompts, forced, logits):
     model, steps = tiny.pair()[1], 12
     lora = LoraConfig(rank=4)

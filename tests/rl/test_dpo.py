@@ -256,6 +256,7 @@ def test_an_epoch_sees_each_pair_once(monkeypatch: pytest.MonkeyPatch) -> None:
     assert seen[:PAIRS] != seen[PAIRS:]
 
 
+@pytest.mark.long
 def test_what_is_no_number_is_reported() -> None:
     trainer = make()
     trainer._weights = jax.tree.map(lambda x: x * jnp.nan, trainer._weights)

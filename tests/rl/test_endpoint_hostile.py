@@ -249,6 +249,7 @@ def test_among_answers_it_is_one_that_is_lost(tmp_path, name):
     assert re.match(sentence, lost["error"])
 
 
+@pytest.mark.long
 def test_a_request_is_repeated_within_its_own_deadline(tmp_path):
     def act(peer):
         if peer.asked < 2:

@@ -105,6 +105,7 @@ def test_settings_that_a_run_keeps_hold_no_key(tmp_path):
         assert KEY not in str(error.value)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("rotten", [False, True])
 def test_a_whole_run_holds_no_key_and_ends_in_a_sentence(tmp_path, capfd, rotten):
     """Half of the answers are programs; rotten: the others are what `test_endpoint_hostile` has."""

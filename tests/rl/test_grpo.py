@@ -180,6 +180,7 @@ def trl_loss(
     return float(loss), logprobs.grad.numpy()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("mode", grpo.IMPORTANCE)
 def test_a_wrong_sampler_is_corrected_as_by_trl(mode: str) -> None:
     """The sampler's numbers are off by noise on purpose; TRL's formula of the weights by loops."""
@@ -243,6 +244,7 @@ def test_loss_and_gradient_equal_trl(level: str, ratio: grpo.LogRatio) -> None:
     chex.assert_tree_all_finite(outcome)
 
 
+@pytest.mark.long
 def test_the_divergence_from_the_base_equals_trl() -> None:
     """With a large weight, so that it shows; hidden states are logits, as the head is one-hot."""
     rng = np.random.default_rng(2)

@@ -45,6 +45,7 @@ def test_each_sample_moves_the_policy_after_its_own_prompt(share: bool) -> None:
     assert largest(jax.tree.map(lambda a, b: a - b, found, plain)) > 1e-4
 
 
+@pytest.mark.long
 def test_one_sample_of_its_own_prompt_moves_nothing() -> None:
     [group] = make_groups(1, 1)
     runner = make(PLAIN)
@@ -53,6 +54,7 @@ def test_one_sample_of_its_own_prompt_moves_nothing() -> None:
     assert largest(found) == 0.0
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("share", [False, True])
 def test_the_same_prompt_for_each_is_one_prompt(share: bool) -> None:
     group, (one, _) = two()

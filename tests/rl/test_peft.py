@@ -122,6 +122,7 @@ def test_logits_and_gradients_of_every_target_are_those_of_peft(
     assert {target for _, target, _ in compared} == set(TARGETS)
 
 
+@pytest.mark.long
 def test_a_fresh_adapter_changes_nothing() -> None:
     _, ours = tiny.pair()
     adapter = init_adapter(jax.random.key(0), LORA, ours.config)
@@ -180,6 +181,7 @@ def test_export_and_import_are_inverse(exported: tuple[Path, Adapter]) -> None:
     assert same(adapter, exported[1])
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", TARGET_SETS)
 @pytest.mark.parametrize("multimodal", [False, True])
 def test_what_peft_writes_is_imported(name: str, multimodal: bool, tmp_path: Path) -> None:

@@ -196,6 +196,7 @@ def test_a_prompt_fits_if_it_leaves_room_for_the_answer(policy: Policy) -> None:
 # --- it learns ------------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 def test_an_update_is_one_step_a_role(policy: Policy, config: Settings) -> None:
     groups = graded(policy)
     trainer = Trainer(policy._model, policy.lora, replace(grpo_of(config), ladder=FEW), 60)

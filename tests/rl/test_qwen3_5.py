@@ -23,6 +23,7 @@ from tests.oracles import oracle
 CLOSE = {"atol": 1e-4, "rtol": 0}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("length", [1, 63, 64, 65, 200])
 def test_logits_are_those_of_transformers(length: int) -> None:
     theirs, ours = tiny.pair()
@@ -35,6 +36,7 @@ def test_logits_are_those_of_transformers(length: int) -> None:
 SIX = (LINEAR, FULL, FULL, LINEAR, FULL, FULL)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("changes", "block", "repeats"),
     [
@@ -63,6 +65,7 @@ def test_the_text_part_of_a_multimodal_checkpoint(tied: bool, tmp_path: Path) ->
     np.testing.assert_allclose(got, tiny.torch_logits(theirs, tokens), **CLOSE)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("side", ["left", "right"])
 def test_padding_changes_nothing(side: str) -> None:
     theirs, ours = tiny.pair()
@@ -131,6 +134,7 @@ def sublayers(
     return out
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("side", ["left", "right"])
 def test_every_sublayer_is_that_of_transformers(side: str) -> None:
     theirs, ours = tiny.pair()
@@ -160,6 +164,7 @@ def test_every_sublayer_is_that_of_transformers(side: str) -> None:
     np.testing.assert_allclose(ours.norm(jnp.asarray(seen["norm"][0])), seen["norm"][1], **CLOSE)
 
 
+@pytest.mark.long
 def test_bfloat16_errs_no_more_than_transformers_does(tmp_path: Path) -> None:
     """Error: the mean over all logits of the distance to transformers in float32."""
     torch = oracle("torch")

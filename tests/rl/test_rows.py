@@ -76,6 +76,7 @@ print("done")
 """
 
 
+@pytest.mark.long
 def test_rows_of_what_is_spread_over_devices_are_spread_alike() -> None:
     assert on_four_devices(SPREAD) == "done\n"
 

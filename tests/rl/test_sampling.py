@@ -101,6 +101,7 @@ def test_a_stop_token_ends_a_completion_and_belongs_to_it(both, prompts, drawn):
     assert {one.finished for one in flat(drawn)} == {True, False}
 
 
+@pytest.mark.long
 def test_batches_do_not_matter(both, prompts, drawn):
     settings = replace(SETTINGS, max_rows=3)
     assert_same(sample(both[1], prompts, 4, KEY, settings), drawn)
@@ -122,6 +123,7 @@ def test_segments_and_rows_that_leave_do_not_matter(both, prompts, drawn, monkey
     assert rows[0][1] == 12 > rows[1][1]
 
 
+@pytest.mark.long
 def test_other_prompts_and_samples_do_not_matter(both, prompts, drawn):
     others = [tiny.tokens(8, 1, 130)[0], prompts[1], tiny.tokens(9, 1, 3)[0]]
     found = sample(both[1], others, 3, KEY, SETTINGS)

@@ -342,6 +342,7 @@ def test_without_an_advantage_there_is_no_step() -> None:
     assert np.isnan(metrics["ratio_mean"])
 
 
+@pytest.mark.long
 def test_a_group_without_spread_still_counts_among_the_groups() -> None:
     """eq:grpo is a mean over contexts: one that teaches nothing halves the other's gradient."""
     runner = make(GrpoConfig())

@@ -92,6 +92,7 @@ def test_prompts_at_a_time_follow_from_the_cache() -> None:
     assert at_once(None, 3, 6, 2700) == AT_ONCE
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("cache", "own", "most"),
     [([2, 30], None, 1), ([4, 30], None, 2), ([10**6, 16], None, 4), ([4, 30], 3, 3)],
@@ -267,6 +268,7 @@ def test_drift_is_measured_and_can_be_corrected(home: Home) -> None:
             assert corrected == pytest.approx(plain * weight, rel=1e-3)
 
 
+@pytest.mark.long
 def test_too_much_drift_is_reported(home: Home) -> None:
     policy = home.open(drift_warning=0.2)
     answers = policy.generate(PROMPTS, N, 0)
@@ -278,6 +280,7 @@ def test_too_much_drift_is_reported(home: Home) -> None:
 # --- adapters -------------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 def test_a_name_or_folder_is_never_used_again(home: Home) -> None:
     policy, kept = home.open(), home.path / "kept"
     learn(policy)

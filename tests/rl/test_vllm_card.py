@@ -40,6 +40,7 @@ def test_server_and_trainer_take_turns_by_sleep(home: Home) -> None:
         policy.update(groups(answers))
 
 
+@pytest.mark.long
 def test_server_and_trainer_take_turns_by_restart(home: Home) -> None:
     policy = home.open(residency="restart", rounds=1)
     learn(policy)
@@ -49,6 +50,7 @@ def test_server_and_trainer_take_turns_by_restart(home: Home) -> None:
     assert len(home.pids()) == 2
 
 
+@pytest.mark.long
 def test_a_server_starts_again_beside_the_rest_of_the_round(home: Home) -> None:
     policy = home.open(residency="restart", rounds=2)
     learn(policy)
@@ -132,6 +134,7 @@ def card(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPat
     return Card(folder)
 
 
+@pytest.mark.long
 def test_memory_is_recorded_by_phase(home: Home, card: Card) -> None:
     card.say(5000, 20_000, 1000)
     policy = home.open()

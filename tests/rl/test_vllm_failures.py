@@ -12,6 +12,7 @@ from spo_jax.rl.vllm.server import LOG, ending
 from tests.rl.vllm_home import PROMPTS, Home, N, learn, left
 
 
+@pytest.mark.long
 def test_a_crash_in_mid_call_is_made_good(home: Home) -> None:
     policy = home.open()
     learn(policy)
@@ -26,6 +27,7 @@ def test_a_crash_in_mid_call_is_made_good(home: Home) -> None:
     assert "it is started again" in home.messages[0]
 
 
+@pytest.mark.long
 def test_a_server_that_always_crashes_ends_the_run(home: Home) -> None:
     policy = home.open()
     home.tell(crash=True)
@@ -48,6 +50,7 @@ def test_a_request_that_hangs_is_repeated(home: Home) -> None:
     assert len(home.pids()) == RESTARTS + 1
 
 
+@pytest.mark.long
 def test_a_server_that_hangs_is_started_again(home: Home) -> None:
     policy = home.open(request_timeout=0.5)
     expected = policy.generate(PROMPTS, N, 0)
@@ -82,6 +85,7 @@ def test_errors_are_repeated_and_refusals_are_not(home: Home) -> None:
     assert len(home.did()) == before + 1
 
 
+@pytest.mark.long
 def test_a_server_that_does_not_start(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
     policy = home.open(vllm_args=home.arguments + " --fail 'no card is there'")
     for count in (1, 2):  # once for all that wait, and again when it is asked for again

@@ -50,6 +50,7 @@ def test_a_running_server_is_used_and_left_as_it_was(home: Home) -> None:
     assert version(home.config(**given)) == ""
 
 
+@pytest.mark.long
 def test_a_running_server_is_left_awake_and_woken_where_it_was_not(home: Home) -> None:
     with home.serving(free_port()) as given:
         client = Client(given["vllm_url"])
@@ -130,6 +131,7 @@ time.sleep(60)
 """
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("who", ["run", "guard"])
 def test_the_server_ends_when_the_run_is_killed(home: Home, who: str) -> None:
     words = [home.python, home.arguments, home.model, home.path / LOG]

@@ -281,6 +281,7 @@ print(status("VmHWM") - before)
 """
 
 
+@pytest.mark.long
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="needs Linux's /proc")
 def test_loading_takes_little_more_memory_than_the_checkpoint(tmp_path: Path) -> None:
     """On the CPU the loaded weights are host memory too, so the least is the checkpoint's size."""

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 from spo_fakes import Evaluator, small
-from test_start import TINY, Stop, pair_of
+from test_start import FINALS, Stop, pair_of
 
 from spo_jax import load_run
 from spo_jax.cli import main
@@ -128,13 +128,14 @@ def test_the_work_of_a_validation_is_what_it_does(halving, on):
 
 # --- whole runs -----------------------------------------------------------------------------------
 
-TIMED = {name: value for name, value in TINY.items() if name != "rounds"}
+TIMED = {name: value for name, value in FINALS.items() if name != "rounds"}
 
 
 def seconds_of(path: Any, stage: str) -> list[float]:
     return [each.seconds for each in load_run(path).timings if each.stage == stage]
 
 
+@pytest.mark.long
 def test_a_run_by_the_clock_is_the_run_of_as_many_rounds(tmp_path):
     timed = discover("tsp", path=tmp_path / "timed", minutes=0.05, **TIMED)
     assert timed.status == "finished"
@@ -193,6 +194,6 @@ def test_what_cannot_go_together_is_refused(tmp_path, monkeypatch, capsys):
         assert message in err
         assert err.count("\n") == 1
     assert not list(tmp_path.iterdir())
-    discover("tsp", path=tmp_path / "counted", **(TINY | {"rounds": 1}))
+    discover("tsp", path=tmp_path / "counted", **(FINALS | {"rounds": 1}))
     with pytest.raises(InputError, match="began without minutes, so it goes on without it"):
         discover(path=tmp_path / "counted", resume=True, minutes=1.0)

@@ -230,6 +230,7 @@ def test_a_run_that_goes_on_from_any_round_ends_the_same(name):
             assert fingerprint([one])[0][:6] == fingerprint([two])[0][:6]
 
 
+@pytest.mark.long
 def test_the_credit_that_the_update_learns_from_may_ask_too():
     rounds = played("stackelberg", learning="shapley")
     assert any(p.kind == "credit" for done in rounds for p in done.pairs)

@@ -67,6 +67,7 @@ def test_baselines_are_the_scores_of_the_best_parents():
             assert payoff.follower_baseline[place] == bar
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", CREDITS)
 def test_survivors_have_the_score_of_the_selection(name):
     watch, rounds = play(name)

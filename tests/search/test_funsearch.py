@@ -172,6 +172,7 @@ def test_children_stay_on_the_island_of_their_prompt():
     assert checked > 20
 
 
+@pytest.mark.long
 def test_a_rounds_prompts_are_drawn_together_and_their_islands_uniformly():
     settings = {"islands": 3, "prompts": 600, "samples": 1, "seed": "none"}
     writer = Writer(numbers=100_000, broken=0)

@@ -120,6 +120,7 @@ def test_programs_keep_their_contract(role: Role) -> None:
         RUN[role](grammar.render(choices)[1], k, WORLDS[k % 2 :: 2])
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("role", ROLES)
 def test_samples_pass_the_gate_and_read_well(role: Role) -> None:
     grammar = get_problem("cvrp").grammar(role)
@@ -179,6 +180,7 @@ CORNERS: dict[Role, Choices] = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("role", "fixed"), CORNERS.items())
 def test_a_corner_of_the_grammar_alone_has_a_hundred_thousand_programs(
     role: Role, fixed: Choices
@@ -192,6 +194,7 @@ def test_a_corner_of_the_grammar_alone_has_a_hundred_thousand_programs(
     assert len(texts) == len(distinct)  # so distinct derivations are distinct programs there
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("role", ROLES)
 def test_large_samples_hardly_repeat(role: Role) -> None:
     grammar = get_problem("cvrp").grammar(role)

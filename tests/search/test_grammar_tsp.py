@@ -141,6 +141,7 @@ def count_derivations(grammar: Grammar, fixed: Choices) -> int:
     return walk(0, {})
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("role", "fixed"),
     [
@@ -166,6 +167,7 @@ def test_a_corner_of_the_grammar_alone_has_a_hundred_thousand_programs(
     assert count_derivations(get_problem("tsp").grammar(role), fixed) >= 100_000
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("role", ROLES)
 def test_large_samples_hardly_repeat(role: Role) -> None:
     grammar = get_problem("tsp").grammar(role)

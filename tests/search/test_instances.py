@@ -82,6 +82,7 @@ def test_other_instances_are_refused(tmp_path: Path) -> None:
             check_instances(began, named(config.replace(**change)), tmp_path)
 
 
+@pytest.mark.long
 def test_a_resume_finds_the_same_files(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -178,6 +179,7 @@ def routes(tmp_path, monkeypatch):
     return tmp_path
 
 
+@pytest.mark.long
 def test_a_discovery_on_folders_of_tables(routes, capsys):
     argv = ["discover", "cvrp", *SMALL, "--on", "mine", "--validate-on", "others"]
     assert main([*argv, "--out", "run"]) == 2
@@ -194,6 +196,7 @@ def test_a_discovery_on_folders_of_tables(routes, capsys):
         assert [each.name for each in found] == ["a", "b"]
 
 
+@pytest.mark.long
 def test_a_discovery_says_where_rounding_bites_and_takes_other_distances(routes, capsys):
     argv = ["discover", "cvrp", *SMALL, "--finalists", "1", "--on", "gps.vrp"]
     argv += ["--validate-on", "uniform:5x1"]

@@ -296,6 +296,7 @@ def test_a_file_that_was_cut_or_overwritten_is_one_sentence(whole, tmp_path):
 # --- what writes keeps the digests ----------------------------------------------------------------
 
 
+@pytest.mark.long
 def test_rounds_that_are_forgotten_and_written_again(whole, run):
     """By going back to each round, the last one too: what was measured at the end goes as well."""
     for number in range(SETTINGS.search.rounds, 0, -1):

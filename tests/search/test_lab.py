@@ -130,6 +130,7 @@ def test_failures_have_the_share_and_the_tie_that_is_asked_for():
             world_spec(text)
 
 
+@pytest.mark.long
 def test_failures_that_are_paid_as_zero_teach_leaders_nothing_else():
     """Twenty deviations above 0, where a failure outweighs all that leaders differ by."""
     names = ["stackelberg", "shared", "shared-failures-zero", "no-leader-credit"]

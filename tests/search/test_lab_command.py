@@ -113,6 +113,7 @@ def test_verdicts_count_corrected_tests_and_excluded_effects():
     assert show.lead(rows[1], True)[0] == "+0.040* (+0.035 to +0.045)"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("advantage", ["centred", "standardised"])
 def test_a_scheme_identical_to_another_is_level_and_the_list_changes_nothing(advantage):
     """To the last bit, in learning and in rounds."""

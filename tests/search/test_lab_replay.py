@@ -331,6 +331,7 @@ def test_worlds_of_other_programs_each_in_the_unit_of_leaders():
         sub_tables(Table(np.ones((4, 4, 3)), np.full(4, NONE)), 2, 3, 3)
 
 
+@pytest.mark.long
 def test_what_is_told_of_a_table():
     table = table_of(WorldSpec(12, 10, gamma=1, noise=0.5), answer=[*range(10), NONE, NONE])
     text = made_of({"mine": table})

@@ -52,6 +52,7 @@ def test_equal_spreads_and_no_interaction_are_seen_as_such():
     assert none.total == pytest.approx(none.leader + none.follower + none.interaction + none.noise)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("leaders", "tables"), [(10, 24), (30, 60)])
 def test_intervals_hold_the_truth_about_as_often_as_they_say(leaders, tables, monkeypatch):
     first = table(WorldSpec(leaders, 25, gamma=1, spread=0.3, noise=0.2))

@@ -127,6 +127,7 @@ def bodies(server):
 # --- whole runs -----------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 def test_what_fails_goes_back_with_the_reason_and_takes_its_place(tmp_path):
     with serving(Script(mended)) as server:
         run = discover(server, tmp_path / "run")
@@ -184,6 +185,7 @@ def test_a_line_of_a_program_that_ran_is_quoted_as_it_was_written(tmp_path):
     )
 
 
+@pytest.mark.long
 def test_programs_of_mended_answers_are_marked_and_take_part(tmp_path):
     with serving(Script(mended)) as server:
         run = discover(server, tmp_path / "run", rounds=2)
@@ -223,6 +225,7 @@ def test_a_second_answer_that_fails_is_one_failure_more(tmp_path):
     assert SECRET not in "".join(each.message for each in run.mends)
 
 
+@pytest.mark.long
 def test_an_answer_goes_back_as_often_as_it_may(tmp_path):
     def late(body, role, n):
         return right(role, n) if turns(body) == 2 else wrong("rejected", role, n)
@@ -237,6 +240,7 @@ def test_an_answer_goes_back_as_often_as_it_may(tmp_path):
     assert sum(each.reason.startswith("answer 2: ") for each in run.failures) == again[1]
 
 
+@pytest.mark.long
 def test_what_a_mend_costs_is_counted_apart(tmp_path):
     with serving(Script(mended)) as server:
         run = discover(server, tmp_path / "run")

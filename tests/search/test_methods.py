@@ -267,6 +267,7 @@ def test_equal_runs_are_equal_and_parts_do_not_matter(method):
 # --- on the command line --------------------------------------------------------------------------
 
 
+@pytest.mark.long
 def test_a_method_from_the_command_line(tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
     argv = [

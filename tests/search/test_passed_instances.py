@@ -97,6 +97,7 @@ def test_a_run_takes_its_instances_again_and_no_others(tmp_path):
     assert spo_jax.discover("tsp", on=mine, rewind=1, **given).status == "finished"
 
 
+@pytest.mark.long
 def test_a_run_of_files_goes_on_with_the_same_in_memory(tmp_path):
     given: dict[str, Any] = {"path": tmp_path / "run", "resume": True} | TINY
     with pytest.raises(KeyboardInterrupt):

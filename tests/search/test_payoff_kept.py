@@ -144,6 +144,7 @@ def test_it_is_what_the_scheme_saw_and_pays_what_it_paid(tmp_path, name):
     assert any(each.asked for each in spy.payoffs) == (name in ASKING)
 
 
+@pytest.mark.long
 def test_other_schemes_can_be_called_on_it(tmp_path):
     spy = Spy("shapley")
     run = played(tmp_path, spy, rounds=2)

@@ -331,6 +331,7 @@ def test_sigkill_in_many_moments_ends_like_the_uninterrupted_run(tmp_path, unint
     assert not list(folder.glob(f".{BEST}*"))
 
 
+@pytest.mark.long
 def test_a_run_that_goes_back_ends_as_it_would_have(tmp_path, uninterrupted):
     shutil.copytree(uninterrupted, folder := tmp_path / "run")
     with Store.reopen(folder) as store:

@@ -206,6 +206,7 @@ def test_a_tracker_that_fails_is_reported_once_and_changes_nothing(
     assert {name: each["rounds"] for name, each in marks.items()} == {"full": 1, "mine": 4}
 
 
+@pytest.mark.long
 def test_a_tracker_that_hangs_holds_nothing_up(
     tmp_path: Path, noting: type[Noting], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -94,6 +94,7 @@ def test_a_page_is_made_anew_when_a_round_has_landed(tmp_path: Path) -> None:
         watched.page()
 
 
+@pytest.mark.long
 def test_a_slow_run_stalls_no_page_of_another(
     run: Run, tmp_path: Path, serve: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
