@@ -30,11 +30,11 @@ LEVEL = 0.95
 
 
 @cache
-def _quantile(degrees: int) -> float:
-    """Student's t with so many degrees of freedom is below it in (1 + LEVEL) / 2 of the cases."""
+def quantile(share: float, degrees: int) -> float:
+    """Of Student's t."""
     from scipy.stats import t
 
-    return float(t.ppf((1 + LEVEL) / 2, degrees))
+    return float(t.ppf(share, degrees))
 
 
 def mean_interval(values: np.ndarray) -> tuple[float, float]:
@@ -63,7 +63,7 @@ def mean_interval(values: np.ndarray) -> tuple[float, float]:
     mean, error = float(values.mean()), float(values.std(ddof=1)) / math.sqrt(len(values))
     if np.ptp(values) <= 1e-12 * np.abs(values).max():  # equal but for rounding
         return mean, mean
-    far = _quantile(len(values) - 1)
+    far = quantile((1 + LEVEL) / 2, len(values) - 1)
     down = up = far  # standard errors below and above the mean
     c = float(skew(values, bias=False)) / math.sqrt(len(values)) if len(values) > 2 else 0.0
     if abs(c) > 1e-6:  # else it corrects nothing, and divides by zero

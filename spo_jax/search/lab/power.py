@@ -2,10 +2,10 @@
 
 import math
 from collections.abc import Sequence
-from functools import cache
 
 import numpy as np
 
+from spo_jax.envs.report.intervals import quantile
 from spo_jax.errors import InputError
 
 MOST = 10_000_000  # seeds; nobody has more
@@ -21,14 +21,6 @@ def interval(values: np.ndarray) -> tuple[float, float, float]:
     half = quantile(0.975, known.size - 1) * error
     mean = float(known.mean())
     return mean, mean - half, mean + half
-
-
-@cache
-def quantile(share: float, degrees: int) -> float:
-    """Of Student's t."""
-    from scipy import stats
-
-    return float(stats.t.ppf(share, degrees))
 
 
 def p_of(mean: float, deviation: float, count: int) -> float:
