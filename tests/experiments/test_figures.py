@@ -136,6 +136,7 @@ def test_interventions_by_hand():
     assert (low, high) == mean_interval(np.array([0.5, 0.05]))
 
 
+@pytest.mark.long
 def test_an_intervention_is_judged_over_instances():
     """Rollouts of an instance are alike: as many independent ones would say too much."""
     rng = np.random.default_rng(5)

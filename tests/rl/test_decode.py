@@ -88,6 +88,7 @@ def test_decoding_equals_a_prefill_over_200_steps(prompts, forced, logits):
     assert_near(logits, jax.jit(model.__call__)(*whole(prompts, forced)))
 
 
+@pytest.mark.long
 def test_decoding_equals_transformers_over_200_steps(prompts, forced, logits):
     assert_near(logits, tiny.torch_logits(tiny.pair()[0], *whole(prompts, forced)))
 

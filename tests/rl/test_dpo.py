@@ -90,6 +90,7 @@ def trl_loss(
     return float(loss.detach()), logprobs.grad.numpy()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("theirs", "ours"),
     [("reverse_kl", "reverse-kl"), ("forward_kl", "forward-kl"), ("js_divergence", "js")],
@@ -207,6 +208,7 @@ def test_a_training_prefers_what_is_preferred_and_compiles_once() -> None:
     assert int(again.steps) == 16
 
 
+@pytest.mark.long
 def test_the_rate_falls_as_transformers_cosine_does(monkeypatch: pytest.MonkeyPatch) -> None:
     torch, transformers = oracle("torch"), oracle("transformers")
     rates: list[float] = []

@@ -42,6 +42,7 @@ def test_it_is_small_and_could_be_served(model: Qwen3_5) -> None:
     assert model.config.linear_key_head_dim == model.config.linear_value_head_dim == 128
 
 
+@pytest.mark.long
 def test_transformers_reads_the_folder_and_agrees(model: Qwen3_5, tokenizer: Tokenizer) -> None:
     hf = oracle("transformers")
 

@@ -320,6 +320,7 @@ def test_targets_that_no_layer_has_are_refused_before_a_run(tmp_path: Path) -> N
 # --- decoding and learning ------------------------------------------------------------------------
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("family", DENSE)
 def test_greedy_text_is_that_of_transformers(family: str) -> None:
     torch = oracle("torch")

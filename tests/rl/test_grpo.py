@@ -108,6 +108,7 @@ def test_the_clipped_objective_by_hand() -> None:
     np.testing.assert_allclose(outcome.kl, (np.exp(each) - 1 - each).sum(1), rtol=1e-3)
 
 
+@pytest.mark.long
 def test_a_clipped_ratio_beyond_all_numbers_leaves_no_trace() -> None:
     """exp(200) is infinite in float32; where the clip holds, neither value nor gradient sees it."""
     new = jnp.full((1, 2), 100.0)

@@ -61,6 +61,7 @@ def test_calm_has_its_own_objective(folder: Path) -> None:
     assert (found.kl, found.failure_penalty, found.learning_rate) == (0.1, None, 0.05)
 
 
+@pytest.mark.long
 def test_failures_earn_calms_reward(folder: Path) -> None:
     """Rewards 1, -0.5 and 2 and a failure's -0.8; one that failed by no fault of its own is out."""
     policy = Policy.load(settings(folder, "calm", invalid=-0.8))

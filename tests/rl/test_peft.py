@@ -130,6 +130,7 @@ def test_a_fresh_adapter_changes_nothing() -> None:
     assert all(np.abs(low.a).min() > 0 for layer in adapter.layers for low in layer.values())
 
 
+@pytest.mark.long
 def test_the_multimodal_class_needs_no_key_mapping(exported: tuple[Path, Adapter]) -> None:
     adapted = in_peft(exported[0], multimodal=True)
     near(our_logits(exported[1]), tiny.torch_logits(adapted, TOKENS, MASK)[MASK])

@@ -116,6 +116,7 @@ def test_a_system_message_and_a_warmer_draw(
     assert len(tokens) > len(policy._tokenizer.prompt(PROMPTS[1].text))
 
 
+@pytest.mark.long
 def test_answers_are_what_the_sampler_draws(policy: Policy, folder: Path) -> None:
     found = policy.generate(PROMPTS, N, 7)
     assert [len(group) for group in found] == [N] * 4
@@ -226,6 +227,7 @@ def test_an_update_is_one_step_a_role(policy: Policy, config: Settings) -> None:
     assert metrics["repair/gradient_norm"] == measured["repair"]["gradient_norm"] > 0
 
 
+@pytest.mark.long
 def test_failures_are_punished_where_that_is_asked_for(config: Settings) -> None:
     strict = Policy.load(config.replace(failure_penalty=0.1))
     metrics = strict.update(graded(strict))

@@ -56,6 +56,7 @@ def test_other_shapes(changes: dict[str, Any], block: int, repeats: int) -> None
     )
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("tied", [False, True])
 def test_the_text_part_of_a_multimodal_checkpoint(tied: bool, tmp_path: Path) -> None:
     theirs = tiny.torch_model(multimodal=True, tie_word_embeddings=tied)

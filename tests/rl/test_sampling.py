@@ -89,6 +89,7 @@ def test_types_and_shapes(drawn):
         assert type(one.finished) is bool
 
 
+@pytest.mark.long
 def test_a_stop_token_ends_a_completion_and_belongs_to_it(both, prompts, drawn):
     endless = SamplingConfig(max_new_tokens=24, context=512)
     longer = sample(both[1], prompts, 4, KEY, endless)

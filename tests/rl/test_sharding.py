@@ -83,6 +83,7 @@ print("done")
 """
 
 
+@pytest.mark.long
 def test_meshes_take_the_devices_in_order():
     assert on_four_devices(MESHES) == "done\n"
 

@@ -353,6 +353,7 @@ def test_a_group_without_spread_still_counts_among_the_groups() -> None:
     assert distance(jax.tree.map(lambda x: 2 * x, half), whole) < 1e-5
 
 
+@pytest.mark.long
 def test_an_infinite_objective_stops_before_the_step_and_names_the_group() -> None:
     runner = make(GrpoConfig())
     learner = runner.init(jax.random.key(0))

@@ -147,6 +147,7 @@ def test_memory_is_recorded_by_phase(home: Home, card: Card) -> None:
         assert metrics["memory/update_card"] == pytest.approx(updated * 2**20 / 1e9)
 
 
+@pytest.mark.long
 def test_what_is_not_known_of_memory_is_not_recorded(
     home: Home, card: Card, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -61,6 +61,7 @@ def test_a_server_that_hangs_is_started_again(home: Home) -> None:
     assert len(home.pids()) == 2
 
 
+@pytest.mark.long
 def test_an_answer_that_was_broken_off_is_asked_for_again(home: Home) -> None:
     policy = home.open()
     expected = policy.generate(PROMPTS[:1], N, 0)

@@ -22,6 +22,7 @@ from tests.rl.vllm_home import PROMPTS, Home, N, learn, left
 # --- a server of somebody else --------------------------------------------------------------------
 
 
+@pytest.mark.long
 def test_a_running_server_is_used_and_left_as_it_was(home: Home) -> None:
     with home.serving(free_port()) as given:
         client = Client(given["vllm_url"])

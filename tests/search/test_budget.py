@@ -151,6 +151,7 @@ def test_a_run_by_the_clock_is_the_run_of_as_many_rounds(tmp_path):
     assert np.all(np.diff(used) > 0)
 
 
+@pytest.mark.long
 def test_a_resumed_run_has_what_is_left_of_its_budget(tmp_path, capsys):
     path = tmp_path / "run"
     with pytest.raises(KeyboardInterrupt):
@@ -170,6 +171,7 @@ def test_a_resumed_run_has_what_is_left_of_its_budget(tmp_path, capsys):
     assert again.rounds == 1  # a finished run stays as it is
 
 
+@pytest.mark.long
 def test_a_run_that_is_killed_in_its_validation_ends_there(tmp_path):
     path = tmp_path / "run"
     with pytest.raises(KeyboardInterrupt):

@@ -305,6 +305,7 @@ checked = settings(max_examples=25, deadline=None)
 
 
 class TestProperties:
+    @pytest.mark.long
     @pytest.mark.parametrize("name", CREDITS)
     @checked
     @given(payoffs(), st.sampled_from([1, TOP, 5]))

@@ -70,6 +70,7 @@ def test_compiled_and_mapped_it_is_the_plain_call(name):
     assert not FORMULAS[name].untraced
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("place", "name"), list(enumerate(FORMULAS)))
 def test_rows_that_fill_up_a_round_change_no_bit_and_compile_nothing(place, name):
     """The fewest and the most of 1 to 7 rows and one between, as each is compiled to compare."""

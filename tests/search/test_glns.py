@@ -214,6 +214,7 @@ def test_repairs_of_spos_forms_are_written_to_a_destroy():
                 assert prompt.destroy == best
 
 
+@pytest.mark.long
 def test_a_writer_of_prose_is_asked_in_the_methods_language():
     writer = Writer(numbers=5000, broken=0)
     settings = EASY | {"mutation": 0.3, "crossover": 0.3}

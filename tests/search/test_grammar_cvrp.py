@@ -219,6 +219,7 @@ def reads_state(source: str) -> bool:
     return "steps_since_improvement" in names
 
 
+@pytest.mark.long
 def test_every_destroy_program_and_most_repairs_read_the_state() -> None:
     for role, least in (("destroy", 1.0), ("repair", 0.5)):
         grammar = get_problem("cvrp").grammar(role)  # type: ignore[arg-type]

@@ -107,6 +107,7 @@ def test_repair_programs_keep_their_contract() -> None:
                 check_repair(partial, complete, n)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("role", ROLES)
 def test_samples_pass_the_gate_and_read_well(role: Role) -> None:
     grammar = get_problem("tsp").grammar(role)

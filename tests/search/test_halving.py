@@ -63,6 +63,7 @@ def brute_force(scores: np.ndarray, order: Sequence[int]) -> list[float | None]:
     return found
 
 
+@pytest.mark.long
 @given(st.integers(0, 2**32 - 1), st.integers(1, 30), st.integers(1, 12), st.integers(1, 2))
 def test_halving_equals_brute_force(seed: int, pairs: int, instances: int, seeds: int) -> None:
     rng = np.random.default_rng(seed)

@@ -146,6 +146,7 @@ def test_rounds_see_failures_and_the_truth_is_of_test_instances(table):
     assert set(np.unique(some.seen)) <= {0, 1, 2, 3}
 
 
+@pytest.mark.long
 def test_a_leader_without_a_valid_response_is_worth_least_and_earns_nothing(table):
     rounds = replay(table, 6, 20)
     dead = rounds.leaders == DEAD
@@ -194,6 +195,7 @@ def test_the_reliability_of_a_table_with_failures_by_loops(table):
     assert reliability(table) == pytest.approx(1.5 * mean / (1 + 0.5 * mean), abs=0.05)
 
 
+@pytest.mark.long
 def test_what_is_told_of_a_table_with_failures(table):
     text = made_of({"mine": table})
     rows, columns = table.whole.utility.shape

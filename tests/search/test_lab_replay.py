@@ -130,6 +130,7 @@ def test_measures_by_loops(tiny):
     np.testing.assert_allclose(found["regret"], 0, atol=1e-12)  # all three survive
 
 
+@pytest.mark.long
 def test_the_truth_has_no_part_of_the_luck_of_a_round():
     """Leaders and pairs that are all alike: what a round sees says nothing about the truth."""
     rng, found = np.random.default_rng(3), {"max": [], "shared": [], "stackelberg": []}
