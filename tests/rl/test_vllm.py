@@ -6,7 +6,7 @@ import time
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -18,6 +18,7 @@ from spo_jax.rl.qwen3_5 import named_config
 from spo_jax.rl.tokens import Tokenizer
 from spo_jax.rl.vllm.client import Cache, Client
 from spo_jax.rl.vllm.policy import VllmPolicy, states_of
+from spo_jax.rl.vllm.probe import CACHED, Probe
 from spo_jax.rl.vllm.replies import Sampling, read_choice
 from spo_jax.rl.vllm.sampler import AT_ONCE, MOST, at_once
 from spo_jax.rl.web import Lost, Reply
@@ -127,6 +128,16 @@ def test_a_server_is_asked_as_much_as_its_cache_holds(
         ('vllm:cache_config_info{block_size="16",x="}",num_gpu_blocks="3"} 1.0', None),
         ('vllm:cache_config_info{block_size="16",num_gpu_blocks="None"} 1.0', None),
         ('vllm:cache_config_info{num_gpu_blocks="9",block_size="528"} 1.0', Cache(9, 528)),
+        (
+            'vllm:cache_config_info{enable_prefix_caching="False",num_gpu_blocks="9",'
+            'block_size="528"} 1.0',
+            Cache(9, 528, prefixes=False),
+        ),
+        (
+            'vllm:cache_config_info{enable_prefix_caching="True",num_gpu_blocks="9",'
+            'block_size="528"} 1.0',
+            Cache(9, 528),
+        ),
         ('vllm:cache_config_info{num_gpu_blocks="0",block_size="528"} 1.0', None),
         ('x_vllm:cache_config_info{num_gpu_blocks="9",block_size="528"} 1.0', None),
         ("", None),
@@ -138,6 +149,30 @@ def test_what_metrics_say_of_the_cache(
     text = f"# HELP\nvllm:other 1.0\n{metric}\nvllm:more 2.0\n".encode()
     monkeypatch.setattr(Client, "_ask", lambda *given, **more: Reply(200, {}, text))
     assert Client("http://127.0.0.1:1").cache() == found
+
+
+@pytest.mark.parametrize(
+    ("cache", "asked"), [(None, 3), (Cache(9, 16), 3), (Cache(9, 16, prefixes=False), 1)]
+)
+def test_a_server_that_keeps_no_prefixes_is_asked_once(cache: Cache | None, asked: int) -> None:
+    """Each prefix thrice where a cache may answer, which is what a stale one is found by."""
+    places: list[int] = []
+
+    class Scores:
+        def cache(self) -> Cache | None:
+            return cache
+
+        def read(self, name: str, tokens: np.ndarray, timeout: float) -> np.ndarray:
+            return np.zeros(len(tokens) - 1)
+
+        def likely(self, name: str, tokens: np.ndarray, timeout: float) -> Any:
+            places.append(len(tokens))
+            return np.arange(2), np.zeros(2)
+
+    probe = Probe(np.arange(12), (4, 8, 12))
+    readings = [*probe._readings(cast(Client, Scores()), "adapter", 1.0)]
+    assert [each.what for each in readings] == ["without its cache", *[CACHED] * asked]
+    assert sorted(places) == sorted([4, 8, 12] * asked)
 
 
 HOW = Sampling(

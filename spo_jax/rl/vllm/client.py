@@ -33,10 +33,14 @@ CACHE_LABEL = rb'(?:^|,)%s="([0-9]{1,9})(?:\.0)?"'
 
 @dataclass(frozen=True)
 class Cache:
-    """A server's cache, in blocks of `size` tokens that all its layers share."""
+    """A server's cache, in blocks of `size` tokens that all its layers share.
+
+    prefixes: whether beginnings of prompts are kept for later requests, as far as it says.
+    """
 
     blocks: int
     size: int
+    prefixes: bool = True
 
 
 class Client:
@@ -116,7 +120,9 @@ class Client:
         names = (b"num_gpu_blocks", b"block_size")
         found = [line and re.search(CACHE_LABEL % name, line[1]) for name in names]
         blocks, size = (int(each[1]) if each else 0 for each in found)
-        return Cache(blocks, size) if blocks and size else None
+        if not (line and blocks and size):
+            return None
+        return Cache(blocks, size, prefixes=b'enable_prefix_caching="False"' not in line[1])
 
     def _control(self, path: str, body: Mapping[str, Any] | None = None) -> None:
         self._ask("POST", path, body, timeout=CONTROL)

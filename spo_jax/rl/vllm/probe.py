@@ -27,7 +27,7 @@ TEXT = Path(__file__)  # natural text, on which bfloat16 errs less than on one i
 LENGTH = 1200  # tokens of the text; a cache has blocks of up to some 550 tokens
 NEXT = 24  # prefixes with likely tokens; the errors after one prefix are correlated
 WIDTH = 8  # requests in flight
-ASKED = 3  # requests per prefix: a server may cache a prefix only at its second request
+ASKED = 3  # requests per prefix: a server may cache it only at its second; 1 if it caches none
 SEEN = 1e-3  # mean change by an adapter that is visible even in bfloat16
 SURE = 12.0  # standard deviations between two distinguishable weights
 EXACT = 1e-4  # nats; the least noise of any server
@@ -158,7 +158,8 @@ class Probe:
         def ask(place: int) -> tuple[np.ndarray, np.ndarray]:
             return client.likely(name, self.tokens[:place], timeout)
 
-        for _ in range(ASKED):
+        cache = client.cache()
+        for _ in range(1 if cache and not cache.prefixes else ASKED):
             whole = ask(self.places[-1])  # first, so that a cache has what the others begin with
             with ThreadPoolExecutor(WIDTH) as pool:
                 likely = [*pool.map(ask, self.places[:-1]), whole]
