@@ -3,7 +3,8 @@
 # make test-on    the same tests on another Python, in an environment of its own: PYTHON=python3.13
 # make long       the tests that take seconds each
 # make slow       the tests that take ten seconds and more each
-# make test-vllm  discovery through a real vLLM server, in an environment of its own (3.4 GB)
+# make test-vllm  discovery through a real vLLM server, in an environment of its own (3.4 GB);
+#                 LIVE=vllm for the slow ones, too
 # make bench      the evaluator against a bare loop
 # make docs       the documentation as a site, in site/index.html
 PYTHON ?= python3
@@ -21,6 +22,7 @@ JOBS ?= 2
 NATIVE := $(wildcard spo_jax/envs/problems/*.h spo_jax/envs/problems/*/kit/*.[ch])
 PYTEST := OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest
 SIDE_BY_SIDE := -n $(JOBS) --dist loadfile --no-loadscope-reorder
+LIVE ?= "vllm and not slow"
 INSTANT := "not long and not slow and not vllm"
 
 .PHONY: discover test test-on lint types long slow test-vllm bench docs clean
@@ -48,12 +50,12 @@ long: $(VENV)/.installed-test
 	$(PYTEST) $(SIDE_BY_SIDE) -m "long and not slow and not vllm"
 
 slow: $(VENV)/.installed-test
-	$(PYTEST) $(SIDE_BY_SIDE) --timeout=1800 -m slow
+	$(PYTEST) $(SIDE_BY_SIDE) --timeout=1800 -m "slow and not vllm"
 
 test-vllm: $(VENV)/.installed-test $(VLLM_VENV)/.installed
 	JAX_PLATFORMS=cpu OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 \
 	SPO_VLLM_PYTHON=$(abspath $(VLLM_VENV))/bin/python \
-	$(BIN)/python -m pytest -m vllm --durations=0 tests/live
+	$(BIN)/python -m pytest -m $(LIVE) --durations=0 tests/live
 
 bench: $(VENV)/.installed-test
 	$(BIN)/python experiments/bench/evaluator.py

@@ -243,7 +243,7 @@ def test_a_study_keeps_its_rows(tmp_path, monkeypatch, capsys):
     assert "of other settings" in capsys.readouterr().err
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_an_arm_that_runs_again_is_equal(tmp_path, monkeypatch):
     """With the model, its learning and its probe."""
     (tmp_path / "plan.toml").write_text(SMALL)

@@ -14,7 +14,8 @@ from spo_jax.rl.vllm.policy import VllmPolicy
 from spo_jax.rl.vllm.probe import Expected
 from tests.live.serving import MARKS, PATIENCE, note, opened, serving, stir
 
-pytestmark = MARKS
+# A hazard of vLLM itself, at the version that is pinned: no need to see it again in each CI run.
+pytestmark = [*MARKS, pytest.mark.slow]
 
 CACHING = "--enable-prefix-caching --enable-chunked-prefill --enable-prompt-tokens-details"
 
