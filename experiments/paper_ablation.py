@@ -68,18 +68,8 @@ def compared(paths: list[str]) -> pd.DataFrame:
         if not own:
             raise InputError(f"{path} has no gap of {' or '.join(ROWS)} at a size of the paper's")
         found += own
-    names = [
-        "study",
-        "arm",
-        "nodes",
-        "paper",
-        "difference",
-        "low",
-        "high",
-        "seeds",
-        "whole",
-        "half",
-    ]
+    names = ["study", "arm", "nodes", "paper", "difference", "low", "high", "seeds",
+             "whole", "half"]  # fmt: skip
     frame = pd.DataFrame(found, columns=names)
     corrected = holm([*frame.whole, *frame.half])
     return frame.assign(whole=corrected[: len(frame)], half=corrected[len(frame) :])

@@ -124,8 +124,8 @@ def _source_of(reference: ModuleType, names: Iterable[str]) -> str:
             imports.setdefault("math", set()).add(name)
             return
         parts[name] = ""  # keeps its place before those that use it, and ends recursion
-        source, names = _function(value)
-        for used in names:
+        source, read = _function(value)
+        for used in read:
             if used in value.__globals__:
                 found = value.__globals__[used]
                 owner = getattr(found, "__module__", None)
@@ -149,10 +149,10 @@ def _source_of(reference: ModuleType, names: Iterable[str]) -> str:
 
 
 @lru_cache(maxsize=256)
-def _function(value: FunctionType) -> tuple[str, list[str]]:
+def _function(value: FunctionType) -> tuple[str, tuple[str, ...]]:
     """The source of a function, and the names that it reads. A pair is written in every round."""
     source = textwrap.dedent(inspect.getsource(value)).strip()
-    return source, _globals(source)
+    return source, tuple(_globals(source))
 
 
 def _globals(source: str) -> list[str]:

@@ -302,9 +302,10 @@ def test_a_matrix_that_a_program_gives_to_the_kit_counts_against_no_other_rollou
     """The kit converts it to 280 MB, more than half of what a rollout may have."""
     pair = Pair(Program.from_source("destroy", OWN_MATRIX), good_pair("tsp").repair)
     instances = get_problem("tsp").sample(SIZE, 2, 7)
-    with LocalEvaluator(get_problem("tsp"), cpu_seconds=50_000 * CPU_SECONDS) as e:
-        found = e.run([pair], instances, (0,), 1, fail_fast=False)
-    assert (found.status == Status.OK).all(), found.reason
+    for workers in (1, 2):
+        with LocalEvaluator(get_problem("tsp"), workers, cpu_seconds=50_000 * CPU_SECONDS) as e:
+            found = e.run([pair], instances, (0, 1), 1, fail_fast=False)
+        assert (found.status == Status.OK).all(), found.reason
 
 
 @pytest.mark.long
