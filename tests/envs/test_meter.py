@@ -188,16 +188,14 @@ def test_a_costly_program_gets_fewer_steps() -> None:
     assert 30_000 / 2400 < steps[1] <= 30_000 / 2000 + 1
 
 
-@pytest.mark.parametrize(
-    "every", [pytest.param(4, marks=pytest.mark.long), pytest.param(1, marks=pytest.mark.slow)]
-)
-def test_lawful_programs_are_the_same_when_counted(every: int) -> None:
+@pytest.mark.long
+def test_lawful_programs_are_the_same_when_counted() -> None:
     """Whatever they are made of, and in a process of their own as in a shared one."""
     for problem in map(get_problem, ("tsp", "cvrp")):
         pairs = [
             each.pair() for each in specimens("lawful")
             if each.expect == "ok" and each.fields["problem"] == problem.name
-        ][::every]  # fmt: skip
+        ]  # fmt: skip
         instances = problem.sample(20, 1, seed=0)
         results = []
         for work in (None, 1e9):

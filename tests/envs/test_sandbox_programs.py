@@ -177,8 +177,8 @@ def test_nothing_was_written(hostile: dict[str, Outcome], tmp: Path) -> None:
 def test_lawful_results_do_not_depend_on_order_or_run(
     lawful: dict[str, Outcome], tmp: Path
 ) -> None:
-    again = evaluate(LAWFUL[::-2], str(tmp))  # make slow has all of them, in three orders
-    for name in (s.name for s in LAWFUL[::-2] if s.expect == "ok"):
+    again = evaluate(LAWFUL[::-1], str(tmp))
+    for name in (s.name for s in LAWFUL if s.expect == "ok"):
         first = lawful[name]
         assert again[name].status == first.status, name
         assert np.array_equal(again[name].best_cost, first.best_cost, equal_nan=True), name
