@@ -343,12 +343,20 @@ class VllmSettings(Group):
         1e6,
     )
     importance_cap: float | None = rare(
-        None, "weigh samples by trainer over server, at most by this (none: alike)", 1e-6, 1e6
+        None,
+        "weigh samples by trainer over server, at most by this (none: alike); needs top_p 1",
+        1e-6,
+        1e6,
     )
     importance_mode: ImportanceMode = rare(
         "sequence-truncate",
         "weights of whole samples or of tokens; above the cap they are cut to it or left out",
     )
+
+    @property
+    def logprobs_mode(self) -> str:
+        """vLLM's: processed log-probabilities are at the sampling temperature, as weights need."""
+        return "raw_logprobs" if self.importance_cap is None else "processed_logprobs"
 
     @model_validator(mode="after")
     def _related(self) -> Self:

@@ -191,6 +191,7 @@ def objective_of(config: Settings, ladder: Ladder = FINE) -> GrpoConfig | DpoCon
 
 def grpo_of(config: Settings) -> GrpoConfig:
     """The objective of GRPO with a run's settings. Raises InputError as `objective_of`."""
+    raw = config.generator.name == VLLM and config.vllm.logprobs_mode == "raw_logprobs"
     return GrpoConfig(
         learning_rate=config.learning.learning_rate,
         schedule=SCHEDULES[config.learning.schedule],
@@ -206,7 +207,7 @@ def grpo_of(config: Settings) -> GrpoConfig:
         share_prompts=config.learning.share_prompts,
         # A round is one step of the adapters that sampled it, and both samplers round differently.
         on_policy=True,
-        sampled_at=1.0 if config.generator.name == VLLM else None,
+        sampled_at=1.0 if raw else None,
         importance_cap=config.vllm.importance_cap,
         importance_mode=config.vllm.importance_mode,
     )

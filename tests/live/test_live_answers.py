@@ -185,3 +185,24 @@ def test_the_same_server_as_an_endpoint(
     assert all(entry["model"] == "base" for entry in used)
     assert (run / BEST).exists()
     note(f"endpoint: {len(used)} requests, {prompt:,} and {done:,} tokens, none lost")
+
+
+def test_weights_compare_what_was_sampled(tmp_path: Path) -> None:
+    """With a cap a server gives log-probabilities at the sampling temperature (processed)."""
+    how = {"importance_cap": 2.0, "temperature": 0.7, "top_p": 1.0}
+    policy = opened(tmp_path, [], seed=1, **how)
+    asked = prompts()[:4]
+    try:
+        answers = policy.generate(asked, N, 0)
+        cold = [apart(policy, p, c, policy.learners[p.role].adapter) for p in asked[:1]
+                for c in answers[0]]  # fmt: skip
+        metrics = policy.update(groups(answers, asked))
+    finally:
+        policy.close()
+    drift, effective = (metrics[f"destroy/{name}"] for name in ("drift_mean", "effective"))
+    note(
+        f"processed: drift {drift:.4f} nats per token, effective {effective:.3f}; at temperature "
+        f"1 {np.mean(cold):.3f}"
+    )
+    assert drift < 0.05
+    assert np.mean(cold) > 2 * drift

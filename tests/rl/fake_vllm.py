@@ -8,7 +8,8 @@ and adapters on the MLP alone: then a token's distribution follows from the toke
 crash, hang, slow: what to do with a completion; with `once` the file is deleted before it is done.
 pid: the process that it is for, else all.
 wrong: nats that are added to log-probabilities. other_text, no_stop, short: an answer that is none.
-abort: an answer that was broken off. processed: give log-probabilities after the temperature.
+abort: an answer that was broken off. processed: give log-probabilities after the temperature, as
+--logprobs-mode processed_logprobs does, which it has with top-p 1 alone.
 stale: serve a role's adapter of before for the one that is loaded; "cached": only where it would
 have the beginning of a prompt from before. base: serve the base for it. other: serve a role's
 adapter for the other's.
@@ -194,9 +195,7 @@ class Fake:
         afresh = "prompt_logprobs" in body
         instead = None if afresh else self.cached.get(model)
         table = self.model.logprobs(np.array(tokens), model, instead) + faults.get("wrong", 0.0)
-        temperature = (
-            body["temperature"] if faults.get("processed") and body["temperature"] else 1.0
-        )
+        temperature = self.processed(body, faults)
         choices = [self.choice(i, body, faults, tokens[-1]) for i in range(body["n"])]
         if body["logprobs"] > 1:
             best = np.argsort(-table[-1])[: body["logprobs"]]
@@ -212,14 +211,21 @@ class Fake:
         choices[0]["prompt_token_ids"] = tokens
         return 200, {"choices": choices}
 
+    def processed(self, body, faults):
+        """The temperature of log-probabilities."""
+        given = self.args.logprobs_mode == "processed_logprobs" or faults.get("processed")
+        return body["temperature"] if given and body["temperature"] else 1.0
+
     def choice(self, index, body, faults, last):
+        temperature = self.processed(body, faults)
         rng = np.random.default_rng((index, *body["prompt"]))
         tokens, logprobs, finish = [], [], "length"
         for _ in range(body["max_tokens"]):
             row = self.model.logprobs(np.array([last]), body["model"])[0]
             last = draw(row, body["temperature"], body["top_p"], rng)
             tokens.append(last)
-            logprobs.append(float(row[last]) + faults.get("wrong", 0.0))
+            seen = log_softmax(row / temperature) if temperature != 1 else row
+            logprobs.append(float(seen[last]) + faults.get("wrong", 0.0))
             if last in body.get("stop_token_ids", ()):
                 finish = "stop"
                 break

@@ -21,6 +21,7 @@ from spo_jax.rl.vllm.policy import VllmPolicy, states_of
 from spo_jax.rl.vllm.probe import CACHED, Probe
 from spo_jax.rl.vllm.replies import Sampling, read_choice
 from spo_jax.rl.vllm.sampler import AT_ONCE, MOST, at_once
+from spo_jax.rl.vllm.server import free_port
 from spo_jax.rl.web import Lost, Reply
 from tests.rl import tiny
 from tests.rl.vllm_home import PROMPTS, Home, N, groups, learn, trained
@@ -169,7 +170,7 @@ def test_a_server_that_keeps_no_prefixes_is_asked_once(cache: Cache | None, aske
             places.append(len(tokens))
             return np.arange(2), np.zeros(2)
 
-    probe = Probe(np.arange(12), (4, 8, 12))
+    probe = Probe(np.arange(12), (4, 8, 12), "raw_logprobs")
     readings = [*probe._readings(cast(Client, Scores()), "adapter", 1.0)]
     assert [each.what for each in readings] == ["without its cache", *[CACHED] * asked]
     assert sorted(places) == sorted([4, 8, 12] * asked)
@@ -273,6 +274,34 @@ def test_wrong_weights_end_the_run(home: Home, what: Any, tolerance: float, why:
 
 
 @pytest.mark.long
+def test_weights_compare_probabilities_of_what_was_sampled(home: Home) -> None:
+    """With a cap the server gives them at the sampling temperature, of which the probe makes sure,
+    so that right weights differ by rounding alone.
+    """
+    policy = home.open(importance_cap=2.0, top_p=1.0, temperature=0.7)
+    answers = policy.generate(PROMPTS, N, 0)
+    for asked, group in zip(PROMPTS, answers, strict=True):
+        for one in group:
+            assert one.logprobs == pytest.approx(trained(policy, asked, one, 0.7), abs=1e-4)
+            assert np.abs(one.logprobs - trained(policy, asked, one)).max() > 0.01
+    metrics = policy.update(groups(answers))
+    assert metrics["destroy/drift_max"] < 1e-4
+    assert metrics["destroy/effective"] == pytest.approx(1, abs=1e-4)
+    with home.serving(free_port()) as theirs:
+        policy = home.open(importance_cap=2.0, top_p=1.0, **theirs)
+        with pytest.raises(InputError, match=r"another --logprobs-mode than processed_logprobs"):
+            policy.generate(PROMPTS, N, 0)
+
+
+def test_weights_need_what_was_sampled(home: Home) -> None:
+    with pytest.raises(InputError, match=r"importance_cap is given, .* top_p is 0\.95; use --top"):
+        VllmPolicy.load(home.config(importance_cap=2.0))
+    given = {"importance_cap": 2.0, "top_p": 1.0, "mended": "sample"}
+    with pytest.raises(InputError, match="mended is sample, whose answers are sampled at temp"):
+        VllmPolicy.load(home.config(**given))
+
+
+@pytest.mark.long
 def test_drift_is_measured_and_can_be_corrected(home: Home) -> None:
     """Each of three tokens is 0.1 nats more likely on the server than here for a destroy, so that
     it counts exp(-0.3) of what it did, and less likely for a repair, which then counts the cap, or
@@ -281,12 +310,13 @@ def test_drift_is_measured_and_can_be_corrected(home: Home) -> None:
     found = {}
     modes = ("sequence-truncate", "sequence-mask", "token-truncate")
     for cap, mode in ((None, modes[0]), *((0.9, mode) for mode in modes)):
-        policy = home.open(importance_cap=cap, importance_mode=mode, drift_warning=1.0)
+        policy = home.open(importance_cap=cap, importance_mode=mode, drift_warning=1.0, top_p=1.0)
         batch: dict[str, list[Group]] = {"destroy": [], "repair": []}
         for asked in PROMPTS:
             apart = np.float32(0.1 if asked.role == "destroy" else -0.1)
             whole = [Completion("", np.array([i, 6, 7], np.int32)) for i in (5, 9)]
-            group = [replace(c, logprobs=trained(policy, asked, c) + apart) for c in whole]
+            warm = policy._sampling.temperature if cap else 1.0
+            group = [replace(c, logprobs=trained(policy, asked, c, warm) + apart) for c in whole]
             batch[asked.role].append(Group(asked, tuple(group), np.array([1.0, 0.5])))
         found[cap, mode] = metrics = policy.update(batch)
         for role in ("destroy", "repair"):

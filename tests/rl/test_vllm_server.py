@@ -43,7 +43,9 @@ def test_a_running_server_is_used_and_left_as_it_was(home: Home) -> None:
             policy.generate(PROMPTS, N, 1)
         assert version(home.config(**given)) == "0.32.1"
         home.tell(version="0.16.1")
-        with pytest.raises(InputError, match=r"^vLLM is 0.16.1; a run needs at least 0.17, the f"):
+        with pytest.raises(
+            InputError, match=r"^vLLM is 0.16.1; a run needs at least 0.32, because"
+        ):
             version(home.config(**given))
     policy = home.open(**given)
     with pytest.raises(InputError, match=rf"no vLLM server answers at {given['vllm_url']}"):
@@ -169,6 +171,8 @@ def test_a_server_gets_what_the_run_needs(home: Home) -> None:
     assert int(pairs["--max-cpu-loras"]) >= LORAS
     assert "--enable-sleep-mode" in line
     assert pairs["--logprobs-mode"] == "raw_logprobs"
+    capped = command(home.config(importance_cap=2.0), "py", Path("model"), 60, 81, 0)
+    assert dict(pairwise(capped))["--logprobs-mode"] == "processed_logprobs"
     assert line[-4:] == ["--max-logprobs", "7", "-x", "a b"]
     assert pairs["--seed"] == "3"
     assert "--enable-sleep-mode" not in command(home.config(), "py", Path("model"), 60, 81, 0)
@@ -191,7 +195,7 @@ def test_the_version_of_vllm_is_recorded(home: Home) -> None:
     assert model_of(home.config())["vllm"] == "0.32.2"
     assert "vllm" not in model_of(home.config(vllm_python=sys.executable))
     home.python.write_text(home.python.read_text().replace("0.32.2", "0.11.0"))
-    with pytest.raises(InputError, match=r"^vLLM is 0.11.0; a run needs at least 0.17, the first"):
+    with pytest.raises(InputError, match=r"^vLLM is 0.11.0; a run needs at least 0.32, because"):
         model_of(home.config())
     began = {"versions": versions(), "model": {"devices": "1 x cpu", "vllm": "0.1"}}
     now = {"devices": "1 x cpu", "vllm": "0.2"}
@@ -205,8 +209,8 @@ def test_the_version_of_vllm_is_recorded(home: Home) -> None:
 @pytest.mark.parametrize(
     ("found", "known"),
     [
-        ("0.17.0", True), ("0.17.0rc1", True), ("0.32.1+cpu", True), ("1.0.0", True), ("", True),
-        ("0.1.dev1+g1a2b", True), ("0.1.dev12345", True), ("main", True), ("0.16.9", False),
+        ("0.32.0", True), ("0.32.0rc1", True), ("0.32.1+cpu", True), ("1.0.0", True), ("", True),
+        ("0.1.dev1+g1a2b", True), ("0.1.dev12345", True), ("main", True), ("0.31.9", False),
         ("0.9.2.post1", False), ("0.1.1", False), ("0.11.1rc7.dev3+g1", False),
     ],
 )  # fmt: skip

