@@ -249,7 +249,8 @@ def _checked(found: Any, credits: np.ndarray) -> np.ndarray:
 class Outcome:
     """The objective's results per row, [B] float32. value: before the row's weight.
     log_ratio: of the whole sequence. clipped: share of its clipped tokens. kl: sum over tokens of
-    an estimate of KL(sampler, policy), never negative. tokens: their number.
+    an estimate of KL(sampler, policy), never negative. surprise: sum over tokens of an estimate of
+    the sampler's entropy, minus the log-probability of what it drew. tokens: their number.
     drift, drift_size, drift_max: of the trainer's minus the sampler's log-probabilities, the sum
     over tokens, the sum of absolute values and the largest one. drift_clipped: share of its tokens
     that would be clipped with the sampler's numbers in the ratio.
@@ -259,6 +260,7 @@ class Outcome:
     log_ratio: jax.Array
     clipped: jax.Array
     kl: jax.Array
+    surprise: jax.Array
     tokens: jax.Array
     drift: jax.Array
     drift_size: jax.Array
@@ -298,6 +300,7 @@ def clipped_objective(
         log_ratio=plain.sum(axis=1),
         clipped=jnp.sum(held & mask, axis=1) / count,
         kl=jnp.sum(jnp.expm1(plain) - plain, axis=1),
+        surprise=-jnp.sum(jnp.where(mask, old, 0.0), axis=1),
         tokens=tokens.astype(jnp.float32),
         drift=drift.sum(axis=1),
         drift_size=jnp.abs(drift).sum(axis=1),

@@ -232,12 +232,13 @@ def _metrics(judged: Judged) -> dict[str, float]:
     """Metrics over the samples with an advantage; NaN without any.
 
     objective: eq:grpo. ratio_mean, ratio_std: of the whole-sequence ratio. clipped: share of
-    clipped tokens. kl: mean estimate of KL(sampler, policy) per token, in nats.
+    clipped tokens. kl, entropy: mean estimates of KL(sampler, policy) and of the sampler's entropy
+    per token, in nats.
     """
     if not judged:
         return {
             "objective": 0.0,
-            **dict.fromkeys(("ratio_mean", "ratio_std", "clipped", "kl"), np.nan),
+            **dict.fromkeys(("ratio_mean", "ratio_std", "clipped", "kl", "entropy"), np.nan),
         }
     ratio = np.exp([outcome.log_ratio for _, outcome in judged])
     tokens = np.array([outcome.tokens for _, outcome in judged])
@@ -247,6 +248,7 @@ def _metrics(judged: Judged) -> dict[str, float]:
         "ratio_std": float(ratio.std()),
         "clipped": float(np.average([outcome.clipped for _, outcome in judged], weights=tokens)),
         "kl": float(sum(outcome.kl for _, outcome in judged) / tokens.sum()),
+        "entropy": float(sum(outcome.surprise for _, outcome in judged) / tokens.sum()),
     }
 
 

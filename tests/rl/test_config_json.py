@@ -78,6 +78,7 @@ def test_what_is_written_is_what_transformers_reads(size: str, tmp_path: Path) -
 
     config = named_config(size)
     assert read(tmp_path, config.to_json()) == config
+    assert config.to_json()["mamba_ssm_dtype"] == "float32"
     theirs = hf.AutoConfig.from_pretrained(tmp_path)
     assert isinstance(theirs, hf.Qwen3_5TextConfig)
     agree(config, theirs)

@@ -81,7 +81,7 @@ def assert_drift(
     """The record, computed from whole rows. Fresh adapters change nothing."""
     shares = []
     for role, some in groups.items():
-        apart, held, total = [], [], []
+        apart, held, total, surprise = [], [], [], []
         for group in some:
             prompt = policy._tokenizer.prompt(group.prompt.text)
             for completion, A in zip(group.completions, group.credits, strict=True):
@@ -92,6 +92,7 @@ def assert_drift(
                 logs = jax.nn.log_softmax(logits / config.generator.temperature)[len(prompt) - 1 :]
                 own = np.asarray(logs)[np.arange(len(completion.tokens)), completion.tokens]
                 apart.append(np.abs(own - completion.logprobs))
+                surprise.append(-own)
                 total.append(np.sum(own - completion.logprobs))
                 ratio, advantage = np.exp(total[-1]), A - group.credits.mean()
                 held.append(
@@ -104,6 +105,8 @@ def assert_drift(
         )
         assert metrics[f"{role}/drift_max"] == pytest.approx(np.concatenate(apart).max(), rel=1e-3)
         assert metrics[f"{role}/drift_clipped"] == np.mean(held)
+        entropy = np.concatenate(surprise).mean()
+        assert metrics[f"{role}/entropy"] == pytest.approx(entropy, rel=1e-4)
         shares += held
     assert np.mean(shares) > 0  # what rounding alone would have stopped
 

@@ -261,6 +261,7 @@ class Qwen3_5Config:
                 "mrope_section": _mrope_sections(rotary // 2),
                 "mrope_interleaved": True,
             }
+            values["mamba_ssm_dtype"] = "float32"  # of states, as here; vLLM asks for it
         else:
             values = {name: x for name, x in values.items() if not name.startswith("linear_")}
         return {

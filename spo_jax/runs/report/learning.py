@@ -17,6 +17,7 @@ DRAWN = {
     "ratio_std": "Standard deviation of the ratio",
     "drift_mean": "Drift of the sampler from the trainer, nats per token",
     "kl": "Divergence from the sampling policy",
+    "entropy": "Entropy of the policy, nats per sampled token",
     "effective": "Effective share of samples, weighted by trainer over sampler",
     "clipped": "Share of clipped tokens",
 }
