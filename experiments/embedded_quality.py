@@ -30,7 +30,7 @@ from spo_jax.program import Pair, Program, Prompt, Role, parse_response
 from spo_jax.program.grammar.base import FORMS
 from spo_jax.program.types import normalise
 from spo_jax.rl import embedded
-from spo_jax.rl.qwen3_5 import load_pretrained
+from spo_jax.rl.qwen import load_pretrained
 from spo_jax.rl.sampling import SamplingConfig, sample
 from spo_jax.rl.tokens import Tokenizer
 from spo_jax.search.writing.prompts import built_in, templates_of

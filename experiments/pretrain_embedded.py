@@ -30,16 +30,16 @@ import corpus
 from pretrain_data import LENGTH, TOKENIZER_FILES, VOCABULARY, Data, stream, train_tokenizer
 from spo_jax.rl.checkpoint import Checkpoints
 from spo_jax.rl.policy import PROBLEMS
-from spo_jax.rl.qwen3_5 import Qwen3_5, Qwen3_5Config, load_pretrained, save_pretrained
-from spo_jax.rl.qwen3_5.config import FULL, LINEAR
-from spo_jax.rl.qwen3_5.layers import linear
+from spo_jax.rl.qwen import Qwen, QwenConfig, load_pretrained, save_pretrained
+from spo_jax.rl.qwen.config import FULL, LINEAR
+from spo_jax.rl.qwen.layers import linear
 from spo_jax.rl.tensor_files import read_json, write_json
 from spo_jax.rl.tokens import Tokenizer
 
 
-def model_config() -> Qwen3_5Config:
+def model_config() -> QwenConfig:
     """Linear heads of 128, because nothing else can be served by vLLM."""
-    return Qwen3_5Config(
+    return QwenConfig(
         vocab_size=VOCABULARY,
         hidden_size=192,
         intermediate_size=512,
@@ -58,12 +58,12 @@ def model_config() -> Qwen3_5Config:
     )
 
 
-def fresh_model(seed: int) -> Qwen3_5:
+def fresh_model(seed: int) -> Qwen:
     """Random weights, with memories of the delta nets that fade over 10 to 1,000 tokens.
 
     Those that transformers draws fade within one token: nothing could be learned from farther back.
     """
-    model = Qwen3_5(model_config(), rngs=nnx.Rngs(seed))
+    model = Qwen(model_config(), rngs=nnx.Rngs(seed))
     model.remat = False
     rng = np.random.default_rng(seed)
     for layer in model.block.layers():
@@ -75,7 +75,7 @@ def fresh_model(seed: int) -> Qwen3_5:
     return model
 
 
-def transplant(model: Qwen3_5, begin: Path, tokenizer: Path) -> None:
+def transplant(model: Qwen, begin: Path, tokenizer: Path) -> None:
     """Give `model` the weights in `begin`, for another tokenizer.
 
     A token that `begin` knows keeps its embedding; any other starts with the mean embedding of the
@@ -242,7 +242,7 @@ def export_newest(options: argparse.Namespace) -> None:
     export(now.weights, model, out / "tokenizer", Path(options.export))
 
 
-def export(weights: Any, model: Qwen3_5, tokenizer: Path, folder: Path) -> None:
+def export(weights: Any, model: Qwen, tokenizer: Path, folder: Path) -> None:
     """A new folder with the weights in bfloat16, the config, and the tokenizer's files."""
     nnx.update(model, weights)
     with tempfile.TemporaryDirectory() as exact:

@@ -115,7 +115,7 @@ def spread(gaps: np.ndarray, seed: int = 0) -> list[str]:
 
 def funnel(options: argparse.Namespace, problem: Problem, model: str) -> None:
     """Prints the funnel of a model at an endpoint."""
-    from spo_jax.rl.endpoint import Endpoint
+    from spo_jax.rl.endpoint.generator import Endpoint
 
     settings = Settings.make(
         problem=problem.name, generator="openai", base_url=options.base_url, model=model,

@@ -20,8 +20,8 @@ from spo_jax.envs.report.baselines import get_baseline  # noqa: E402
 from spo_jax.envs.run.factory import get_evaluator  # noqa: E402
 from spo_jax.envs.run.rollouts import Status  # noqa: E402
 from spo_jax.errors import InputError, SpoError  # noqa: E402
-from spo_jax.rl.grpo import GrpoConfig, advantages  # noqa: E402
-from spo_jax.rl.learning import grpo_of  # noqa: E402
+from spo_jax.rl.updates.grpo import GrpoConfig, advantages  # noqa: E402
+from spo_jax.rl.updates.learning import grpo_of  # noqa: E402
 from spo_jax.search.credit import CREDITS  # noqa: E402
 from spo_jax.search.method import method_of, round_of, rounds_of, variant_of  # noqa: E402
 from spo_jax.search.plugins import GENERATORS, UPDATERS  # noqa: E402

@@ -32,8 +32,8 @@ import shapes
 from flax import nnx
 
 from spo_jax.rl.embedded import FOLDER
-from spo_jax.rl.qwen3_5 import Qwen3_5, load_pretrained, save_pretrained
-from spo_jax.rl.qwen3_5.config import FULL
+from spo_jax.rl.qwen import Qwen, load_pretrained, save_pretrained
+from spo_jax.rl.qwen.config import FULL
 from spo_jax.rl.sampling import SamplingConfig, sample
 
 
@@ -46,7 +46,7 @@ def copy_rate() -> float:
     return 2 * size / min(spent[1:])
 
 
-def bytes_read(model: Qwen3_5, prompts: int, rows: int, prompt: int, tokens: int) -> int:
+def bytes_read(model: Qwen, prompts: int, rows: int, prompt: int, tokens: int) -> int:
     """What a step reads, in the middle of `tokens`."""
     config, size = model.config, model.dtype.itemsize
     weights = sum(leaf.nbytes for leaf in jax.tree.leaves(nnx.state(model)))

@@ -19,11 +19,11 @@ import numpy as np
 import shapes
 
 from spo_jax.errors import MissingExtra
-from spo_jax.rl.batches import TokenGroup
-from spo_jax.rl.grpo import GrpoConfig
 from spo_jax.rl.lora import TARGET_SETS, LoraConfig
-from spo_jax.rl.qwen3_5 import Qwen3_5Config
-from spo_jax.rl.trainer import Trainer
+from spo_jax.rl.qwen import QwenConfig
+from spo_jax.rl.updates.batches import TokenGroup
+from spo_jax.rl.updates.grpo import GrpoConfig
+from spo_jax.rl.updates.trainer import Trainer
 
 
 def main() -> None:
@@ -72,7 +72,7 @@ def report(name: str, rate: float, utilised: float, memory: float, first: float)
     print(f"  {name:15s} {rate:9.0f} {utilised:9.1%} {memory:8.2f} {first:9.1f}", flush=True)
 
 
-def make_group(config: Qwen3_5Config, options: argparse.Namespace) -> TokenGroup:
+def make_group(config: QwenConfig, options: argparse.Namespace) -> TokenGroup:
     rng = np.random.default_rng(0)
     n, length = options.samples, options.completion
     return TokenGroup(
@@ -105,7 +105,7 @@ def peak_gigabytes() -> float:
 
 
 def time_torch(
-    config: Qwen3_5Config, lora: LoraConfig, options: argparse.Namespace
+    config: QwenConfig, lora: LoraConfig, options: argparse.Namespace
 ) -> tuple[float, float, float]:
     """The same update in transformers and PEFT: seconds at best, of the first, and the peak."""
     try:

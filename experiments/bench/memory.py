@@ -26,15 +26,15 @@ import shapes
 from flax import nnx
 from launches import launches
 
-from spo_jax.rl import logprobs, sampling
-from spo_jax.rl.batches import Batch
+from spo_jax.rl import sampling
 from spo_jax.rl.gradients import accumulate
-from spo_jax.rl.grpo import GrpoConfig
 from spo_jax.rl.lora import MLP, LoraConfig, init_adapter
-from spo_jax.rl.qwen3_5 import Qwen3_5
-from spo_jax.rl.qwen3_5.config import ATTENTION
+from spo_jax.rl.qwen import Qwen, logprobs
+from spo_jax.rl.qwen.config import ATTENTION
 from spo_jax.rl.sampling import SamplingConfig
-from spo_jax.rl.trainer import Trainer
+from spo_jax.rl.updates.batches import Batch
+from spo_jax.rl.updates.grpo import GrpoConfig
+from spo_jax.rl.updates.trainer import Trainer
 
 CARDS = Path(__file__).parent / "cards"
 KERNELS = "kernels that it starts"  # of a GPU; loops on a CPU say little
@@ -56,7 +56,7 @@ def main() -> None:
         parser.error(f"--rows must be a multiple of {GROUP}, the completions of a prompt")
     device = described(options.card) if options.card else jax.devices()[0]
     config = shapes.config_of(options.size)
-    model = nnx.eval_shape(lambda: Qwen3_5(config, dtype=jnp.bfloat16, rngs=nnx.Rngs(0)))
+    model = nnx.eval_shape(lambda: Qwen(config, dtype=jnp.bfloat16, rngs=nnx.Rngs(0)))
     parameters = sum(leaf.size for leaf in jax.tree.leaves(nnx.state(model)))
     print(f"{options.size}: {parameters:,} parameters in bfloat16; {options.prompt} tokens of a")
     print(f"prompt and {options.completion} of a completion; compiled for {device.device_kind}; GB")
@@ -90,7 +90,7 @@ def show(title: str, names: list[str], tables: list[dict[str, int]]) -> None:
 
 
 def table(
-    model: Qwen3_5,
+    model: Qwen,
     lora: LoraConfig,
     micro_batch: int,
     share: bool,
@@ -132,7 +132,7 @@ def table(
 
 
 def sampling_table(
-    model: Qwen3_5, lora: LoraConfig, options: argparse.Namespace, device: Any
+    model: Qwen, lora: LoraConfig, options: argparse.Namespace, device: Any
 ) -> dict[str, int]:
     """Bytes by what they are for, when completions are near their longest."""
     config = model.config
@@ -161,7 +161,7 @@ def sampling_table(
 
 
 def sampling_plans(
-    model: Qwen3_5, adapter: Any, options: argparse.Namespace, device: Any
+    model: Qwen, adapter: Any, options: argparse.Namespace, device: Any
 ) -> tuple[Any, Any, Any, Any]:
     """The plans of a prefill, of the last growth and of the last segment, and its carry's shapes.
 

@@ -8,20 +8,20 @@ import jax.numpy as jnp
 from flax import nnx
 
 from spo_jax.rl.lora import LoraConfig, shapes
-from spo_jax.rl.qwen3_5 import Qwen3_5, Qwen3_5Config, named_config
-from spo_jax.rl.qwen3_5.config import FULL, LINEAR
-from spo_jax.rl.qwen3_5.delta_rule import CHUNK
+from spo_jax.rl.qwen import Qwen, QwenConfig, named_config
+from spo_jax.rl.qwen.config import FULL, LINEAR
+from spo_jax.rl.qwen.delta_rule import CHUNK
 
 # For a CPU: the second is as large as one can wait for.
 SMALL = {"tiny": (192, 512, 4, 2048), "small": (512, 1536, 8, 8192)}
 
 
-def config_of(size: str) -> Qwen3_5Config:
+def config_of(size: str) -> QwenConfig:
     """tiny, small, or a published size such as 9B."""
     if size not in SMALL:
         return named_config(size)
     width, inner, layers, vocabulary = SMALL[size]
-    return Qwen3_5Config(
+    return QwenConfig(
         vocab_size=vocabulary,
         hidden_size=width,
         intermediate_size=inner,
@@ -43,9 +43,9 @@ def compute_dtype() -> jnp.dtype:
     return jnp.dtype(jnp.float32 if jax.default_backend() == "cpu" else jnp.bfloat16)
 
 
-def random_model(config: Qwen3_5Config, dtype: Any) -> Qwen3_5:
+def random_model(config: QwenConfig, dtype: Any) -> Qwen:
     """Drawn on the device in one program, so that float32 copies of the weights do not pile up."""
-    return nnx.jit(lambda: Qwen3_5(config, dtype=dtype, rngs=nnx.Rngs(0)))()
+    return nnx.jit(lambda: Qwen(config, dtype=dtype, rngs=nnx.Rngs(0)))()
 
 
 def device_name() -> str:
@@ -71,7 +71,7 @@ def peak_flops(dtype: Any) -> float:
     return 2 * size**3 / seconds(lambda: product(a), repeats=5)
 
 
-def step_flops(config: Qwen3_5Config, lora: LoraConfig, prompt: int, completion: int) -> float:
+def step_flops(config: QwenConfig, lora: LoraConfig, prompt: int, completion: int) -> float:
     """FLOPs that training an adapter of a frozen base needs for one sample, without recomputation.
 
     A frozen weight costs 4 a token (forward, and back to its input), an adapter's 6; the head is

@@ -13,11 +13,11 @@ import jax.numpy as jnp
 from flax import nnx
 
 from spo_jax.rl.backend import quick_options
-from spo_jax.rl.batches import Batch
-from spo_jax.rl.logprobs import token_logprobs
 from spo_jax.rl.lora import Adapter, LoraConfig
-from spo_jax.rl.qwen3_5.model import Past, Qwen3_5
+from spo_jax.rl.qwen.logprobs import token_logprobs
+from spo_jax.rl.qwen.model import Past, Qwen
 from spo_jax.rl.sharding import gathered
+from spo_jax.rl.updates.batches import Batch
 
 
 class Objective(Protocol):
@@ -81,7 +81,7 @@ def accumulator() -> Any:
 
 
 def _plain_gradient(
-    settings: Static, model: Qwen3_5, adapter: Adapter, batch: Batch
+    settings: Static, model: Qwen, adapter: Adapter, batch: Batch
 ) -> tuple[Adapter, Any]:
     """Prompt and completion of each row as one sequence."""
     rows = _round(batch, 0)
@@ -95,7 +95,7 @@ def _plain_gradient(
 
 
 def _shared_gradient(
-    settings: Static, model: Qwen3_5, adapter: Adapter, batch: Batch
+    settings: Static, model: Qwen, adapter: Adapter, batch: Batch
 ) -> tuple[Adapter, Any]:
     """Each prompt once: its rows' gradients are summed in its past, then pass through it.
 
@@ -157,7 +157,7 @@ def read(
 Left = tuple[Any, jax.Array]  # of prompts: the past's layers, and their last hidden states [G, D]
 
 
-def _as_one(model: Qwen3_5, scaled: Any, rows: Batch) -> jax.Array:
+def _as_one(model: Qwen, scaled: Any, rows: Batch) -> jax.Array:
     """Of rows that have a prompt each. scaled: an adapter for the model; None: the base alone."""
     tokens = jnp.concatenate([rows.prompts, rows.tokens], axis=1)
     mask = jnp.concatenate([rows.prompt_mask, rows.mask], axis=1)
@@ -165,12 +165,12 @@ def _as_one(model: Qwen3_5, scaled: Any, rows: Batch) -> jax.Array:
     return hidden[:, rows.prompts.shape[1] - 1 : -1]
 
 
-def _prompts(model: Qwen3_5, scaled: Any, batch: Batch) -> Left:
+def _prompts(model: Qwen, scaled: Any, batch: Batch) -> Left:
     hidden, past = model.hidden(batch.prompts, batch.prompt_mask, scaled)
     return past.layers, hidden[:, -1]
 
 
-def _behind(model: Qwen3_5, scaled: Any, left: Left, rows: Batch) -> jax.Array:
+def _behind(model: Qwen, scaled: Any, left: Left, rows: Batch) -> jax.Array:
     """Of rows that continue prompts which were read."""
     layers, last = left
     length = jnp.sum(rows.prompt_mask, axis=1, dtype=jnp.int32)

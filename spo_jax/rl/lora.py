@@ -7,8 +7,8 @@ import jax
 import jax.numpy as jnp
 
 from spo_jax.errors import InputError
-from spo_jax.rl.qwen3_5.config import ATTENTION, FULL, Qwen3_5Config
-from spo_jax.rl.qwen3_5.layers import LowRank
+from spo_jax.rl.qwen.config import ATTENTION, FULL, QwenConfig
+from spo_jax.rl.qwen.layers import LowRank
 
 DELTA_NET = ("in_proj_qkv", "in_proj_z", "in_proj_b", "in_proj_a", "out_proj")
 MLP = ("gate_proj", "up_proj", "down_proj")
@@ -70,7 +70,7 @@ class Adapter:
         return sum(math.prod(leaf.shape) for leaf in jax.tree.leaves(self))
 
 
-def shapes(config: Qwen3_5Config, kind: str) -> dict[str, tuple[int, int]]:
+def shapes(config: QwenConfig, kind: str) -> dict[str, tuple[int, int]]:
     """(out, in) of each target in a layer with the mixer `kind`."""
     width, inner = config.hidden_size, config.intermediate_size
     heads = config.num_attention_heads * config.head_dim
@@ -97,7 +97,7 @@ def shapes(config: Qwen3_5Config, kind: str) -> dict[str, tuple[int, int]]:
     }
 
 
-def present(lora: LoraConfig, config: Qwen3_5Config) -> list[str]:
+def present(lora: LoraConfig, config: QwenConfig) -> list[str]:
     """The targets that the model's layers have, sorted. Raises InputError if it has none."""
     known = {name for kind in config.block for name in shapes(config, kind)}
     found = sorted(known.intersection(lora.targets))
@@ -109,7 +109,7 @@ def present(lora: LoraConfig, config: Qwen3_5Config) -> list[str]:
     return found
 
 
-def init_adapter(key: jax.Array, lora: LoraConfig, config: Qwen3_5Config) -> Adapter:
+def init_adapter(key: jax.Array, lora: LoraConfig, config: QwenConfig) -> Adapter:
     """An initial adapter without effect: a as in PEFT, uniform on ±1/sqrt(in), b zero.
 
     Raises InputError as `present`.

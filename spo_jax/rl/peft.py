@@ -19,8 +19,8 @@ from safetensors.numpy import save_file
 
 from spo_jax.errors import InputError
 from spo_jax.rl.lora import MLP, TARGETS, Adapter, LoraConfig, present, shapes
-from spo_jax.rl.qwen3_5.config import ATTENTION, Qwen3_5Config
-from spo_jax.rl.qwen3_5.layers import LowRank
+from spo_jax.rl.qwen.config import ATTENTION, QwenConfig
+from spo_jax.rl.qwen.layers import LowRank
 from spo_jax.rl.tensor_files import FLOATS, fresh_folder, opened, read_json, refuse, write_json
 
 CONFIG, TENSORS = "adapter_config.json", "adapter_model.safetensors"
@@ -55,7 +55,7 @@ PLAIN_STARTS = (None, True, False, "gaussian", "eva", "orthogonal")
 
 
 def export_peft(
-    adapter: Adapter, lora: LoraConfig, config: Qwen3_5Config, folder: str | Path, base: str = ""
+    adapter: Adapter, lora: LoraConfig, config: QwenConfig, folder: str | Path, base: str = ""
 ) -> None:
     """Write adapter_config.json and adapter_model.safetensors, atomically.
 
@@ -96,7 +96,7 @@ def export_peft(
         save_file(tensors, fresh / TENSORS, metadata={"format": "pt"})
 
 
-def import_peft(folder: str | Path, config: Qwen3_5Config) -> tuple[Adapter, LoraConfig]:
+def import_peft(folder: str | Path, config: QwenConfig) -> tuple[Adapter, LoraConfig]:
     """The adapter in a folder that PEFT or `export_peft` wrote, in float32.
 
     Keys may lack `language_model.`, and may contain the name of PEFT's default adapter. Dropout is
@@ -143,7 +143,7 @@ def _name(layer: int, target: str, side: str) -> str:
     return f"layers.{layer}.{part}.{target}.lora_{side}.weight"
 
 
-def _expected(lora: LoraConfig, config: Qwen3_5Config) -> Iterator[tuple[str, tuple[int, ...]]]:
+def _expected(lora: LoraConfig, config: QwenConfig) -> Iterator[tuple[str, tuple[int, ...]]]:
     """Names below the prefix and shapes of an adapter's tensors."""
     for layer, kind in enumerate(config.layer_types):
         for target, (out, inputs) in shapes(config, kind).items():

@@ -24,24 +24,23 @@ from spo_jax.constants import OWN_MODELS
 from spo_jax.errors import InputError, SpoError
 from spo_jax.generator import Streaming
 from spo_jax.program import ROLES, Completion, Group, Prompt, Role
-from spo_jax.rl import gguf
-from spo_jax.rl.batches import TokenGroup
 from spo_jax.rl.buckets import FEW, FINE, LARGE, Ladder
 from spo_jax.rl.checkpoint import Checkpoints
-from spo_jax.rl.grpo import ADVANTAGES
-from spo_jax.rl.learning import (
+from spo_jax.rl.lora import TARGET_SETS, LoraConfig, init_adapter, present
+from spo_jax.rl.peft import export_peft
+from spo_jax.rl.qwen import Qwen, QwenConfig, gguf, load_pretrained
+from spo_jax.rl.sampling import Sample, SamplingConfig, stream
+from spo_jax.rl.tensor_files import fresh_folder, read_json
+from spo_jax.rl.tokens import Tokenizer
+from spo_jax.rl.updates.batches import TokenGroup
+from spo_jax.rl.updates.grpo import ADVANTAGES
+from spo_jax.rl.updates.learning import (
     adapter_key,
     learning_of,
     objective_of,
     stream_key,
 )
-from spo_jax.rl.lora import TARGET_SETS, LoraConfig, init_adapter, present
-from spo_jax.rl.peft import export_peft
-from spo_jax.rl.qwen3_5 import Qwen3_5, Qwen3_5Config, load_pretrained
-from spo_jax.rl.sampling import Sample, SamplingConfig, stream
-from spo_jax.rl.tensor_files import fresh_folder, read_json
-from spo_jax.rl.tokens import Tokenizer
-from spo_jax.rl.trainer import AdapterTrainer, Learner, NotFinite, make_optimizer
+from spo_jax.rl.updates.trainer import AdapterTrainer, Learner, NotFinite, make_optimizer
 
 # The settings that an answer depends on, by their label.
 FILES = {
@@ -82,7 +81,7 @@ class Policy(Streaming):
     template. Raises InputError for settings that do not fit the model or the adapters.
     """
 
-    def __init__(self, config: Settings, model: Qwen3_5, tokenizer: Tokenizer) -> None:
+    def __init__(self, config: Settings, model: Qwen, tokenizer: Tokenizer) -> None:
         context = _context(config, model.config)
         # Those of the package know the forms of SPO's prompts alone.
         self.writes_prose = config.generator.model not in OWN_MODELS
@@ -237,13 +236,13 @@ class Policy(Streaming):
 
 def require_fitting(config: Settings) -> None:
     """Raises InputError where a run's settings do not fit its model, as `Policy` does."""
-    shape = Qwen3_5Config.from_json(model_folder(config.generator.model))
+    shape = QwenConfig.from_json(model_folder(config.generator.model))
     _context(config, shape)
     present(lora_of(config), shape)
     _ = ADVANTAGES[config.learning.advantage]
 
 
-def _context(config: Settings, shape: Qwen3_5Config) -> int:
+def _context(config: Settings, shape: QwenConfig) -> int:
     """The longest prompt and answer together. Raises InputError where no prompt has room."""
     context = min(config.generator.context, shape.max_position_embeddings)
     if config.generator.max_new_tokens >= context:
@@ -261,7 +260,7 @@ def lora_of(config: Settings) -> LoraConfig:
     return LoraConfig(config.learning.lora_rank, config.learning.lora_alpha, targets)
 
 
-def ladder_of(model: Qwen3_5) -> Ladder:
+def ladder_of(model: Qwen) -> Ladder:
     """The lengths that a model's programs are compiled for on this device."""
     if jax.default_backend() == "cpu":
         return FEW
@@ -323,14 +322,14 @@ def export_adapters(config: Settings, checkpoints: Path, number: int, out: str |
 
     Raises InputError if OUT exists and is not empty, or the checkpoint is missing.
     """
-    shape, lora = Qwen3_5Config.from_json(model_folder(config.generator.model)), lora_of(config)
+    shape, lora = QwenConfig.from_json(model_folder(config.generator.model)), lora_of(config)
     with fresh_folder(out) as fresh, Checkpoints(checkpoints) as kept:
         learners = kept.restore(number, like=_abstract(config, shape))
         for role, learner in learners.items():
             export_peft(learner.adapter, lora, shape, fresh / role, base=config.generator.model)
 
 
-def _abstract(config: Settings, shape: Qwen3_5Config) -> dict[Role, Learner]:
+def _abstract(config: Settings, shape: QwenConfig) -> dict[Role, Learner]:
     """The shapes of the arrays that `Policy.save` writes."""
 
     def learner() -> Learner:

@@ -19,9 +19,9 @@ from flax import nnx
 
 from spo_jax.errors import InputError
 from spo_jax.rl.buckets import FINE, Ladder, pad_left
-from spo_jax.rl.qwen3_5 import decode
-from spo_jax.rl.qwen3_5.layers import LowRanks
-from spo_jax.rl.qwen3_5.model import Qwen3_5
+from spo_jax.rl.qwen import decode
+from spo_jax.rl.qwen.layers import LowRanks
+from spo_jax.rl.qwen.model import Qwen
 
 FIRST_SEGMENT = 256  # steps
 FEWEST_ROWS = 8  # a smaller batch takes as long per step: reading the weights dominates
@@ -70,14 +70,14 @@ class Sample:
 
 
 def sample(
-    model: Qwen3_5,
+    model: Qwen,
     prompts: Sequence[np.ndarray],
     n: int,
     key: jax.Array,
     config: SamplingConfig,
     adapter: Sequence[LowRanks] | None = None,
 ) -> list[list[Sample]]:
-    """n completions of each prompt [T] int32; adapter: as for `Qwen3_5.hidden`.
+    """n completions of each prompt [T] int32; adapter: as for `Qwen.hidden`.
 
     Raises InputError for an empty prompt, a token outside the vocabulary, or a prompt that leaves
     less than `max_new_tokens` of the context.
@@ -90,7 +90,7 @@ def sample(
 
 
 def stream(
-    model: Qwen3_5,
+    model: Qwen,
     prompts: Sequence[np.ndarray],
     n: int,
     key: jax.Array,
@@ -117,7 +117,7 @@ def stream(
             }
 
 
-def _check(model: Qwen3_5, prompts: Sequence[np.ndarray], n: int, config: SamplingConfig) -> None:
+def _check(model: Qwen, prompts: Sequence[np.ndarray], n: int, config: SamplingConfig) -> None:
     if n < 1:
         raise InputError(f"{n} samples per prompt requested; request at least 1")
     context = min(config.context, model.config.max_position_embeddings)

@@ -48,7 +48,7 @@ def weight_sharding(shape: tuple[int, ...], mesh: Mesh, stacked: bool) -> NamedS
 
 
 def shard_model(model: M, mesh: Mesh) -> M:
-    """A `Qwen3_5` with these weights, split by `weight_sharding`, and with its mesh set.
+    """A `Qwen` with these weights, split by `weight_sharding`, and with its mesh set.
 
     `load_pretrained(folder, mesh=mesh)` splits while it reads, so no device must hold all weights.
     """

@@ -26,7 +26,7 @@ def writer_and_learner(config: Settings) -> tuple[Generator, Updater]:
     problem.
     """
     if config.generator.name == ENDPOINT:
-        from spo_jax.rl.endpoint import Endpoint
+        from spo_jax.rl.endpoint.generator import Endpoint
 
         return Endpoint(config), UPDATERS[config.learning.update]
     if config.generator.name not in LEARNERS:
@@ -80,7 +80,7 @@ def require_parts(config: Settings) -> None:
     rounds_of(config)
     name, update = config.generator.name, config.learning.update
     if name == ENDPOINT:
-        from spo_jax.rl.endpoint import Endpoint
+        from spo_jax.rl.endpoint.generator import Endpoint
 
         Endpoint(config)
     elif name in LEARNERS:

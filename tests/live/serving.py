@@ -23,7 +23,7 @@ from spo_jax.program import ROLES, Completion, Group, Program, Prompt
 from spo_jax.program.grammar.base import CROSSOVERS, MUTATIONS
 from spo_jax.rl.lora import TARGETS, Adapter
 from spo_jax.rl.policy import model_folder
-from spo_jax.rl.trainer import Learner
+from spo_jax.rl.updates.trainer import Learner
 from spo_jax.rl.vllm.client import Client
 from spo_jax.rl.vllm.policy import VllmPolicy
 from spo_jax.rl.vllm.server import LOG, Started

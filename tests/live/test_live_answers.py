@@ -11,8 +11,8 @@ import pytest
 from spo_jax.cli import main
 from spo_jax.constants import EMBEDDED
 from spo_jax.errors import InputError
+from spo_jax.rl.endpoint.request_log import REQUESTS
 from spo_jax.rl.policy import model_folder
-from spo_jax.rl.request_log import REQUESTS
 from spo_jax.rl.tokens import Tokenizer
 from spo_jax.rl.vllm.client import Client
 from spo_jax.rl.vllm.policy import VllmPolicy

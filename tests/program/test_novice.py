@@ -13,7 +13,7 @@ from spo_jax.envs.run.local import LocalEvaluator
 from spo_jax.program import ROLES, Program, Role, normalise, parse_response
 from spo_jax.program.grammar.base import CROSSOVERS, FORMS, INITIALIZATION, MUTATIONS, Grammar
 from spo_jax.rl.policy import model_folder
-from spo_jax.rl.qwen3_5 import load_pretrained
+from spo_jax.rl.qwen import load_pretrained
 from spo_jax.rl.sampling import SamplingConfig, sample
 from spo_jax.rl.tokens import Tokenizer
 from spo_jax.search.writing.prompts import templates_of

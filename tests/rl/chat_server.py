@@ -9,7 +9,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 from spo_jax.config import Settings
 from spo_jax.program import Prompt
-from spo_jax.rl.endpoint import Endpoint
+from spo_jax.rl.endpoint.generator import Endpoint
 
 KEY = "sk-very-secret-0123456789"
 

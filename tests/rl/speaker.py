@@ -13,7 +13,7 @@ import jax
 import numpy as np
 from flax import nnx
 
-from spo_jax.rl.qwen3_5 import Qwen3_5, save_pretrained
+from spo_jax.rl.qwen import Qwen, save_pretrained
 from tests.rl import tiny
 
 STOP, START, UNKNOWN = "<|im_end|>", "<|im_start|>", "<unknown>"
@@ -64,7 +64,7 @@ def write(
     from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, pre_tokenizers
 
     config = tiny.config(family, **SHAPE, num_hidden_layers=len(layers), layer_types=layers)
-    model = nnx.eval_shape(lambda: Qwen3_5(config, rngs=nnx.Rngs(0)))
+    model = nnx.eval_shape(lambda: Qwen(config, rngs=nnx.Rngs(0)))
     graph, weights = nnx.split(model)
     rng = np.random.default_rng(seed)
     save_pretrained(nnx.merge(graph, jax.tree.map(partial(_drawn, rng), weights)), folder)

@@ -20,7 +20,7 @@ from jax.sharding import PartitionSpec as P
 from spo_jax.errors import InputError
 from spo_jax.rl.checkpoint import Checkpoints
 from spo_jax.rl.lora import LoraConfig, init_adapter
-from spo_jax.rl.qwen3_5.config import FULL, LINEAR, Qwen3_5Config
+from spo_jax.rl.qwen.config import FULL, LINEAR, QwenConfig
 
 
 @partial(jax.tree_util.register_dataclass, data_fields=["weights", "key"], meta_fields=["name"])
@@ -161,7 +161,7 @@ def test_arrays_may_change_or_be_donated_once_save_returns(tmp_path):
 
 
 def test_an_adapter_takes_its_own_size_and_no_more(tmp_path):
-    config = Qwen3_5Config(
+    config = QwenConfig(
         vocab_size=4096, hidden_size=256, intermediate_size=512,
         layer_types=(LINEAR, LINEAR, LINEAR, FULL), num_attention_heads=4, num_key_value_heads=2,
         head_dim=64, linear_num_key_heads=4, linear_num_value_heads=4, linear_key_head_dim=64,

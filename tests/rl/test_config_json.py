@@ -9,8 +9,8 @@ import pytest
 import tiny
 
 from spo_jax.errors import InputError
-from spo_jax.rl.qwen3_5 import Qwen3_5Config, named_config
-from spo_jax.rl.qwen3_5.config import FULL, LINEAR, SIZES
+from spo_jax.rl.qwen import QwenConfig, named_config
+from spo_jax.rl.qwen.config import FULL, LINEAR, SIZES
 from tests.oracles import oracle
 
 TEXT = {"model_type": "qwen3_5_text", **tiny.SHAPE}
@@ -33,12 +33,12 @@ THE_SAME_NAME = (
 )
 
 
-def read(folder: Path, values: Any) -> Qwen3_5Config:
+def read(folder: Path, values: Any) -> QwenConfig:
     (folder / "config.json").write_text(values if isinstance(values, str) else json.dumps(values))
-    return Qwen3_5Config.from_json(folder)
+    return QwenConfig.from_json(folder)
 
 
-def agree(ours: Qwen3_5Config, theirs: Any) -> None:
+def agree(ours: QwenConfig, theirs: Any) -> None:
     for name in THE_SAME_NAME:
         assert getattr(ours, name) == getattr(theirs, name), name
     assert list(ours.layer_types) == theirs.layer_types
@@ -69,7 +69,7 @@ def test_what_transformers_writes(multimodal: bool, tmp_path: Path) -> None:
         both = {"text_config": values, "vision_config": tiny.VISION}
         whole = hf.Qwen3_5Config(**both, tie_word_embeddings=True)
     whole.save_pretrained(tmp_path)
-    agree(Qwen3_5Config.from_json(tmp_path), theirs)
+    agree(QwenConfig.from_json(tmp_path), theirs)
 
 
 @pytest.mark.parametrize("size", SIZES)
@@ -178,6 +178,6 @@ def test_files_that_are_no_config(text: str, tmp_path: Path) -> None:
 
 def test_a_folder_without_a_config(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"has no config\.json; give a Hugging Face folder"):
-        Qwen3_5Config.from_json(tmp_path)
+        QwenConfig.from_json(tmp_path)
     with pytest.raises(InputError, match="unknown model size '8B'"):
         named_config("8B")

@@ -9,7 +9,7 @@ from flax import nnx
 
 from spo_jax.rl.buckets import pad_left
 from spo_jax.rl.lora import LoraConfig, init_adapter
-from spo_jax.rl.qwen3_5 import decode
+from spo_jax.rl.qwen import decode
 from tests.rl import tiny
 
 LENGTHS = (5, 37, 48)

@@ -10,7 +10,7 @@ import pytest
 import tf32
 import tiny
 
-from spo_jax.rl.qwen3_5.delta_rule import (
+from spo_jax.rl.qwen.delta_rule import (
     chunked,
     normalise_heads,
     recurrent_step,

@@ -10,12 +10,13 @@ import numpy as np
 import pytest
 
 from spo_jax.errors import InputError
-from spo_jax.rl import dpo, gradients
+from spo_jax.rl import gradients
 from spo_jax.rl.buckets import FEW
-from spo_jax.rl.dpo import DIVERGENCES, DpoConfig, DpoTrainer, preference_loss
 from spo_jax.rl.lora import Adapter
-from spo_jax.rl.preferences import Preference
-from spo_jax.rl.trainer import NotFinite
+from spo_jax.rl.updates import dpo
+from spo_jax.rl.updates.dpo import DIVERGENCES, DpoConfig, DpoTrainer, preference_loss
+from spo_jax.rl.updates.preferences import Preference
+from spo_jax.rl.updates.trainer import NotFinite
 from tests.oracles import oracle
 from tests.rl import tiny
 from tests.rl.test_trainer import LORA, SMALL, distance, moved

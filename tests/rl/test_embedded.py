@@ -12,7 +12,7 @@ from spo_jax.envs.run.local import LocalEvaluator
 from spo_jax.program import Program, parse_response
 from spo_jax.program.grammar.base import FORMS
 from spo_jax.rl.embedded import FOLDER
-from spo_jax.rl.qwen3_5 import Qwen3_5, load_pretrained
+from spo_jax.rl.qwen import Qwen, load_pretrained
 from spo_jax.rl.sampling import SamplingConfig, sample
 from spo_jax.rl.tokens import Tokenizer
 from spo_jax.search.writing.prompts import INITIALIZATION, templates_of
@@ -28,7 +28,7 @@ PLAIN = Program.from_source(
 
 
 @pytest.fixture(scope="module")
-def model() -> Qwen3_5:
+def model() -> Qwen:
     return load_pretrained(FOLDER, np.float32)
 
 
@@ -37,13 +37,13 @@ def tokenizer() -> Tokenizer:
     return Tokenizer.load(FOLDER)
 
 
-def test_it_is_small_and_could_be_served(model: Qwen3_5) -> None:
+def test_it_is_small_and_could_be_served(model: Qwen) -> None:
     assert sum(path.stat().st_size for path in FOLDER.iterdir()) < 16e6
     assert model.config.linear_key_head_dim == model.config.linear_value_head_dim == 128
 
 
 @pytest.mark.long
-def test_transformers_reads_the_folder_and_agrees(model: Qwen3_5, tokenizer: Tokenizer) -> None:
+def test_transformers_reads_the_folder_and_agrees(model: Qwen, tokenizer: Tokenizer) -> None:
     hf = oracle("transformers")
 
     theirs: Any = hf.AutoModelForCausalLM.from_pretrained(FOLDER, dtype="float32").eval()
@@ -59,7 +59,7 @@ def test_transformers_reads_the_folder_and_agrees(model: Qwen3_5, tokenizer: Tok
 
 
 @pytest.mark.long
-def test_its_answers_are_programs(model: Qwen3_5, tokenizer: Tokenizer) -> None:
+def test_its_answers_are_programs(model: Qwen, tokenizer: Tokenizer) -> None:
     """One answer to every form for a parent that it did not write; all but few pass the gate."""
     prompts = [
         templates_of("tsp").render("tsp", "destroy", form, [PLAIN] * count)

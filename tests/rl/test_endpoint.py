@@ -8,8 +8,8 @@ import pytest
 
 from spo_jax.config import Settings
 from spo_jax.errors import InputError
-from spo_jax.rl.endpoint import GIVE_UP, Endpoint
-from spo_jax.rl.request_log import REQUESTS
+from spo_jax.rl.endpoint.generator import GIVE_UP, Endpoint
+from spo_jax.rl.endpoint.request_log import REQUESTS
 from spo_jax.search.sampling.sample import Answers, written
 from tests.rl import chat_server
 from tests.rl.chat_server import KEY, config, echo, opened, prompts, serving, several, texts

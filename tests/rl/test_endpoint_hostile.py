@@ -9,7 +9,7 @@ import zlib
 import pytest
 
 from spo_jax.errors import InputError
-from spo_jax.rl.request_log import REQUESTS
+from spo_jax.rl.endpoint.request_log import REQUESTS
 from tests.rl.chat_server import KEY, opened, prompts, texts
 from tests.rl.hostile_server import (
     CHUNKED,

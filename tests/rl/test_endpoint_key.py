@@ -8,7 +8,7 @@ import pytest
 
 from spo_jax.cli import main
 from spo_jax.errors import InputError
-from spo_jax.rl.request_log import REQUESTS
+from spo_jax.rl.endpoint.request_log import REQUESTS
 from spo_jax.runs.folders import MANIFEST
 from tests.rl.chat_server import KEY, opened, prompts
 from tests.rl.hostile_server import answer, chat, hostile, sends

@@ -8,7 +8,7 @@ import pytest
 
 import spo_jax
 from spo_jax.program import Prompt
-from spo_jax.rl.request_log import requests
+from spo_jax.rl.endpoint.request_log import requests
 from tests.rl.chat_server import config, opened, serving
 
 pytestmark = pytest.mark.usefixtures("chat_key")

@@ -16,9 +16,9 @@ from spo_jax.config import Settings
 from spo_jax.envs.problems import get_problem
 from spo_jax.errors import InputError
 from spo_jax.program import ROLES
-from spo_jax.rl.endpoint import Endpoint
-from spo_jax.rl.request_log import REQUESTS, RequestLog, requests
-from spo_jax.rl.web import ENDPOINT_KEYS, address
+from spo_jax.rl.endpoint.generator import Endpoint
+from spo_jax.rl.endpoint.request_log import REQUESTS, RequestLog, requests
+from spo_jax.rl.endpoint.web import ENDPOINT_KEYS, address
 from spo_jax.runs.database.store import Store, dump
 from spo_jax.runs.folders import BEST
 from spo_jax.runs.manifest import check_model, model_of

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spo_jax.rl import event_stream, web
-from spo_jax.rl.event_stream import EventStream
+from spo_jax.rl.endpoint import event_stream, web
+from spo_jax.rl.endpoint.event_stream import EventStream
 from tests.rl.chat_server import opened, prompts, texts
 from tests.rl.hostile_server import answer, chat, hostile
 

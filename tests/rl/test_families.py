@@ -23,9 +23,9 @@ from spo_jax.program import Group, Prompt
 from spo_jax.rl.lora import ATTENTION, MLP, TARGET_SETS, Adapter, LoraConfig, init_adapter
 from spo_jax.rl.peft import CONFIG, TENSORS, export_peft, import_peft
 from spo_jax.rl.policy import Policy, lora_of, require_fitting
-from spo_jax.rl.qwen3_5 import Qwen3_5, Qwen3_5Config, load_pretrained, save_pretrained
-from spo_jax.rl.qwen3_5.config import FULL, SLIDING
-from spo_jax.rl.qwen3_5.weights import checkpoint_names
+from spo_jax.rl.qwen import Qwen, QwenConfig, load_pretrained, save_pretrained
+from spo_jax.rl.qwen.config import FULL, SLIDING
+from spo_jax.rl.qwen.weights import checkpoint_names
 from spo_jax.rl.sampling import SamplingConfig, sample
 from tests.oracles import oracle
 from tests.rl import speaker, tiny
@@ -122,11 +122,11 @@ def test_transformers_loads_what_is_written(
 # --- config.json ----------------------------------------------------------------------------------
 
 
-def read(folder: Path, family: str, **changes: Any) -> Qwen3_5Config:
+def read(folder: Path, family: str, **changes: Any) -> QwenConfig:
     values = {"model_type": family, **tiny.SHAPES[family], **changes}
     values = {name: value for name, value in values.items() if value is not ...}
     (folder / "config.json").write_text(json.dumps(values))
-    return Qwen3_5Config.from_json(folder)
+    return QwenConfig.from_json(folder)
 
 
 @pytest.mark.parametrize("family", DENSE)
@@ -224,8 +224,8 @@ def test_published_models_have_the_tensors_of_transformers(name: str, tmp_path: 
     hf, torch = oracle("transformers"), oracle("torch")
 
     (tmp_path / "config.json").write_text(json.dumps(PUBLISHED[name]))
-    config = Qwen3_5Config.from_json(tmp_path)
-    model = nnx.eval_shape(lambda: Qwen3_5(config, rngs=nnx.Rngs(0)))
+    config = QwenConfig.from_json(tmp_path)
+    model = nnx.eval_shape(lambda: Qwen(config, rngs=nnx.Rngs(0)))
     ours = {
         each: list(leaf.shape[1:] if path[0] == "block" else leaf.shape)
         for path, leaf in nnx.to_flat_state(nnx.state(model))
@@ -241,7 +241,7 @@ def test_published_models_have_the_tensors_of_transformers(name: str, tmp_path: 
 # --- adapters -------------------------------------------------------------------------------------
 
 
-def drawn(lora: LoraConfig, config: Qwen3_5Config) -> Adapter:
+def drawn(lora: LoraConfig, config: QwenConfig) -> Adapter:
     """An adapter with a B that is not zero."""
     rng = np.random.default_rng(0)
     empty = init_adapter(jax.random.key(0), lora, config)

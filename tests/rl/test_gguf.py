@@ -11,9 +11,8 @@ import numpy as np
 import pytest
 
 from spo_jax.errors import InputError, MissingExtra
-from spo_jax.rl import gguf
 from spo_jax.rl.policy import model_folder
-from spo_jax.rl.qwen3_5 import load_pretrained
+from spo_jax.rl.qwen import gguf, load_pretrained
 from spo_jax.rl.tokens import Tokenizer
 from tests.oracles import oracle
 from tests.rl import tiny

@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 from spo_jax.errors import InputError
-from spo_jax.rl import grpo
-from spo_jax.rl.batches import Batch
-from spo_jax.rl.grpo import GrpoConfig, advantages, clipped_objective
+from spo_jax.rl.updates import grpo
+from spo_jax.rl.updates.batches import Batch
+from spo_jax.rl.updates.grpo import GrpoConfig, advantages, clipped_objective
 from tests.oracles import oracle
 
 ALL = np.ones(4, bool)

@@ -10,10 +10,10 @@ import pytest
 
 from spo_jax.config import Settings
 from spo_jax.program import Group, Prompt
-from spo_jax.rl import dpo, grpo
-from spo_jax.rl.batches import TokenGroup
-from spo_jax.rl.learning import EvoTuneLearning, adapter_key, objective_of
 from spo_jax.rl.policy import Policy
+from spo_jax.rl.updates import dpo, grpo
+from spo_jax.rl.updates.batches import TokenGroup
+from spo_jax.rl.updates.learning import EvoTuneLearning, adapter_key, objective_of
 from tests.rl import speaker
 
 PROMPTS = [

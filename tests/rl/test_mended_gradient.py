@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from spo_jax.errors import InputError
-from spo_jax.rl.batches import TokenGroup, select
-from spo_jax.rl.grpo import GrpoConfig
+from spo_jax.rl.updates.batches import TokenGroup, select
+from spo_jax.rl.updates.grpo import GrpoConfig
 from tests.rl.test_trainer import gradient, largest, make, make_groups, moved
 
 CREDITS = np.array([1.0, 0.0])

@@ -12,12 +12,12 @@ import pytest
 from spo_jax.config import Settings
 from spo_jax.errors import InputError
 from spo_jax.program import Group, Prompt
-from spo_jax.rl.grpo import GrpoConfig
-from spo_jax.rl.learning import grpo_of
 from spo_jax.rl.policy import Policy
-from spo_jax.rl.qwen3_5 import load_pretrained
+from spo_jax.rl.qwen import load_pretrained
 from spo_jax.rl.tokens import Tokenizer
-from spo_jax.rl.trainer import Trainer
+from spo_jax.rl.updates.grpo import GrpoConfig
+from spo_jax.rl.updates.learning import grpo_of
+from spo_jax.rl.updates.trainer import Trainer
 from tests.rl import speaker, tiny
 
 LAYERS, N = 32, 4

@@ -21,7 +21,7 @@ from safetensors.numpy import load_file, save_file
 from spo_jax.errors import InputError
 from spo_jax.rl.lora import TARGET_SETS, TARGETS, Adapter, LoraConfig, init_adapter
 from spo_jax.rl.peft import CONFIG, TENSORS, TEXT_KEYS, export_peft, import_peft
-from spo_jax.rl.qwen3_5 import Qwen3_5
+from spo_jax.rl.qwen import Qwen
 from tests.oracles import oracle
 
 peft = oracle("peft")
@@ -81,7 +81,7 @@ def our_logits(adapter: Adapter, lora: LoraConfig = LORA) -> np.ndarray:
 
 @partial(jax.jit, static_argnums=0, compiler_options=tiny.QUICK)
 def our_gradients(graph: Any, weights: Any, adapter: Adapter, direction: jax.Array) -> Adapter:
-    model: Qwen3_5 = nnx.merge(graph, weights)
+    model: Qwen = nnx.merge(graph, weights)
 
     def loss(adapter: Adapter) -> jax.Array:
         logits = model(TOKENS, MASK, adapter.scaled(LORA.scale))

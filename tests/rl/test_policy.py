@@ -19,10 +19,7 @@ from spo_jax.errors import InputError
 from spo_jax.program import Group, Prompt, parse_response
 from spo_jax.rl import policy as module
 from spo_jax.rl.backend import devices, keep_compiled
-from spo_jax.rl.batches import TokenGroup
 from spo_jax.rl.buckets import FEW
-from spo_jax.rl.grpo import ADVANTAGES, RATIOS
-from spo_jax.rl.learning import adapter_key, grpo_of
 from spo_jax.rl.lora import TARGET_SETS, init_adapter
 from spo_jax.rl.peft import import_peft
 from spo_jax.rl.policy import (
@@ -33,10 +30,13 @@ from spo_jax.rl.policy import (
     lora_of,
     model_folder,
 )
-from spo_jax.rl.qwen3_5 import Qwen3_5Config
-from spo_jax.rl.qwen3_5.config import named_config
+from spo_jax.rl.qwen import QwenConfig
+from spo_jax.rl.qwen.config import named_config
 from spo_jax.rl.sampling import sample
-from spo_jax.rl.trainer import NotFinite, Trainer
+from spo_jax.rl.updates.batches import TokenGroup
+from spo_jax.rl.updates.grpo import ADVANTAGES, RATIOS
+from spo_jax.rl.updates.learning import adapter_key, grpo_of
+from spo_jax.rl.updates.trainer import NotFinite, Trainer
 from spo_jax.seeding import derive
 from tests.rl import speaker
 
@@ -284,7 +284,7 @@ def test_adapters_leave_as_peft_folders(policy: Policy, config: Settings, tmp_pa
     policy.update(graded(policy))
     policy.save(tmp_path / "checkpoints", 3)
     export_adapters(config, tmp_path / "checkpoints", 3, tmp_path / "out")
-    shape = Qwen3_5Config.from_json(config.generator.model)
+    shape = QwenConfig.from_json(config.generator.model)
     for role in ("destroy", "repair"):
         adapter, lora = import_peft(tmp_path / "out" / role, shape)
         assert (lora.rank, lora.alpha, set(lora.targets)) == (2, 32.0, {"q_proj", "v_proj"})

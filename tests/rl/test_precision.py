@@ -9,18 +9,18 @@ import numpy as np
 import pytest
 from flax import nnx
 
-from spo_jax.rl.grpo import clipped_objective
-from spo_jax.rl.logprobs import token_logprobs
-from spo_jax.rl.qwen3_5 import Qwen3_5
-from spo_jax.rl.qwen3_5.layers import rms_norm
+from spo_jax.rl.qwen import Qwen
+from spo_jax.rl.qwen.layers import rms_norm
+from spo_jax.rl.qwen.logprobs import token_logprobs
+from spo_jax.rl.updates.grpo import clipped_objective
 from tests.rl import tf32, tiny
 
 TOKENS = tiny.tokens(0, 2, 96)
 
 
-def model(dtype: Any) -> Qwen3_5:
+def model(dtype: Any) -> Qwen:
     """Matrices keep the size of what passes through them, so that rounding shows."""
-    graph, weights = nnx.split(nnx.eval_shape(lambda: Qwen3_5(tiny.config(), rngs=nnx.Rngs(0))))
+    graph, weights = nnx.split(nnx.eval_shape(lambda: Qwen(tiny.config(), rngs=nnx.Rngs(0))))
     rng = np.random.default_rng(0)
 
     def drawn(leaf: Any) -> jax.Array:

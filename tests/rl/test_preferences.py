@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from spo_jax.errors import InputError
 from spo_jax.program import ROLES
-from spo_jax.rl.batches import TokenGroup
-from spo_jax.rl.preferences import FOLDER, Gathered, Preference, Record, gather, pairs_of
+from spo_jax.rl.updates.batches import TokenGroup
+from spo_jax.rl.updates.preferences import FOLDER, Gathered, Preference, Record, gather, pairs_of
 
 NAN = np.nan
 

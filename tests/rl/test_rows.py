@@ -11,8 +11,8 @@ from flax import nnx
 
 from spo_jax.rl import sampling
 from spo_jax.rl.lora import LoraConfig, init_adapter
-from spo_jax.rl.qwen3_5 import Qwen3_5
-from spo_jax.rl.qwen3_5.rows import rows
+from spo_jax.rl.qwen import Qwen
+from spo_jax.rl.qwen.rows import rows
 from spo_jax.rl.sampling import SamplingConfig, sample
 from tests.rl import tiny
 from tests.rl.test_sharding import on_four_devices
@@ -61,7 +61,7 @@ def test_rows_that_begin_anywhere_are_copied() -> None:
 SPREAD = """
 import jax, jax.numpy as jnp, numpy as np
 from jax.sharding import NamedSharding, PartitionSpec as P
-from spo_jax.rl.qwen3_5.rows import rows
+from spo_jax.rl.qwen.rows import rows
 from spo_jax.rl.sharding import make_mesh
 
 mesh = make_mesh(2, 2)
@@ -88,7 +88,7 @@ def test_decoding_copies_no_weights(monkeypatch: pytest.MonkeyPatch) -> None:
     In float32: a CPU widens bfloat16 weights before it computes with them.
     """
     config = tiny.config(hidden_size=256, intermediate_size=512)
-    model = Qwen3_5(config, rngs=nnx.Rngs(0))
+    model = Qwen(config, rngs=nnx.Rngs(0))
     lora = LoraConfig(rank=2)
     adapter = init_adapter(jax.random.key(0), lora, config).scaled(lora.scale)
     plans = []

@@ -12,7 +12,7 @@ from spo_jax.errors import InputError
 from spo_jax.rl import sampling
 from spo_jax.rl.buckets import FEW, FINE
 from spo_jax.rl.lora import LoraConfig, init_adapter
-from spo_jax.rl.qwen3_5 import decode
+from spo_jax.rl.qwen import decode
 from spo_jax.rl.sampling import SamplingConfig, choose, draw, nucleus, sample
 from tests.oracles import oracle
 from tests.rl import tiny

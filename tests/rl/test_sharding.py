@@ -92,7 +92,7 @@ LOGITS = """
 import jax, jax.numpy as jnp, numpy as np
 from flax import nnx
 from spo_jax.rl.lora import TARGETS, LoraConfig, init_adapter
-from spo_jax.rl.qwen3_5 import Qwen3_5
+from spo_jax.rl.qwen import Qwen
 from spo_jax.rl.sharding import make_mesh, replicated, shard_model
 from tests.rl import tiny
 
@@ -106,7 +106,7 @@ def drawn(leaf):
     return jnp.asarray(scale * rng.normal(size=leaf.shape), leaf.dtype)
 
 
-graph, abstract = nnx.split(nnx.eval_shape(lambda: Qwen3_5(config, rngs=nnx.Rngs(0))))
+graph, abstract = nnx.split(nnx.eval_shape(lambda: Qwen(config, rngs=nnx.Rngs(0))))
 model = nnx.merge(graph, jax.tree.map(drawn, abstract))
 lora = LoraConfig(rank=4, targets=TARGETS)
 adapter = jax.eval_shape(lambda key: init_adapter(key, lora, config), jax.random.key(0))

@@ -12,13 +12,14 @@ import numpy as np
 import pytest
 
 from spo_jax.errors import InputError
-from spo_jax.rl import gradients, grpo, trainer
-from spo_jax.rl.batches import TokenGroup, plan, select
+from spo_jax.rl import gradients
 from spo_jax.rl.buckets import FEW, FINE, LARGE, pad_right
-from spo_jax.rl.grpo import GrpoConfig
 from spo_jax.rl.lora import TARGETS, Adapter, LoraConfig
 from spo_jax.rl.sharding import replicated  # noqa: F401, used by the script below
-from spo_jax.rl.trainer import Learner, NotFinite, Trainer
+from spo_jax.rl.updates import grpo, trainer
+from spo_jax.rl.updates.batches import TokenGroup, plan, select
+from spo_jax.rl.updates.grpo import GrpoConfig
+from spo_jax.rl.updates.trainer import Learner, NotFinite, Trainer
 from tests.oracles import oracle
 from tests.rl import tiny
 
@@ -253,9 +254,9 @@ def test_sharing_prompts_and_the_size_of_micro_batches_change_nothing(
 FOUR_DEVICES = """
 import jax
 from tests.rl import test_trainer as t
-from spo_jax.rl import grpo
+from spo_jax.rl.updates import grpo
 from spo_jax.rl.sharding import make_mesh, shard_model
-from spo_jax.rl.trainer import Trainer
+from spo_jax.rl.updates.trainer import Trainer
 
 assert len(jax.devices()) == 4
 model = t.tiny.pair(0, **t.SMALL)[1]

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from spo_jax.program import Prompt
-from spo_jax.rl.request_log import REQUESTS, requests
+from spo_jax.rl.endpoint.request_log import REQUESTS, requests
 from spo_jax.rl.tokens import Tokenizer
 from spo_jax.search.plugins import as_generator
 from spo_jax.search.writing.grammar import GrammarGenerator

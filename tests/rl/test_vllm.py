@@ -14,7 +14,8 @@ import pytest
 from spo_jax.config import Settings
 from spo_jax.errors import InputError
 from spo_jax.program import Completion, Group
-from spo_jax.rl.qwen3_5 import named_config
+from spo_jax.rl.endpoint.web import Lost, Reply
+from spo_jax.rl.qwen import named_config
 from spo_jax.rl.tokens import Tokenizer
 from spo_jax.rl.vllm.client import Cache, Client
 from spo_jax.rl.vllm.policy import VllmPolicy, states_of
@@ -22,7 +23,6 @@ from spo_jax.rl.vllm.probe import CACHED, Probe
 from spo_jax.rl.vllm.replies import Sampling, read_choice
 from spo_jax.rl.vllm.sampler import AT_ONCE, MOST, at_once
 from spo_jax.rl.vllm.server import free_port
-from spo_jax.rl.web import Lost, Reply
 from tests.rl import tiny
 from tests.rl.vllm_home import PROMPTS, Home, N, groups, learn, trained
 

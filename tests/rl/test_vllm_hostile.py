@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 from spo_jax.errors import InputError
+from spo_jax.rl.endpoint.web import Late, Lost
 from spo_jax.rl.tokens import Tokenizer
 from spo_jax.rl.vllm.client import Client
 from spo_jax.rl.vllm.replies import Refused, Sampling
-from spo_jax.rl.web import Late, Lost
 from tests.rl.chat_server import KEY
 from tests.rl.hostile_server import (
     CHUNKED,

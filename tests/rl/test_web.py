@@ -7,9 +7,9 @@ from email.utils import formatdate
 import numpy as np
 import pytest
 
-from spo_jax.rl.endpoint import Endpoint
+from spo_jax.rl.endpoint.generator import Endpoint
+from spo_jax.rl.endpoint.web import Lost, Reply
 from spo_jax.rl.vllm.client import Client
-from spo_jax.rl.web import Lost, Reply
 from tests.rl.chat_server import config, echo, prompts, serving, texts
 from tests.rl.hostile_server import answer, chat, hostile, sends
 

@@ -20,8 +20,8 @@ from safetensors import safe_open
 from safetensors.numpy import load_file, save_file
 
 from spo_jax.errors import InputError
-from spo_jax.rl.qwen3_5 import Qwen3_5, load_pretrained, save_pretrained
-from spo_jax.rl.qwen3_5.weights import checkpoint_names
+from spo_jax.rl.qwen import Qwen, load_pretrained, save_pretrained
+from spo_jax.rl.qwen.weights import checkpoint_names
 from spo_jax.rl.sharding import make_mesh
 from tests.oracles import oracle
 
@@ -67,7 +67,7 @@ def shard(folder: Path) -> list[Path]:
     return [folder / part for part in parts]
 
 
-def same(one: Qwen3_5, other: Qwen3_5) -> bool:
+def same(one: Qwen, other: Qwen) -> bool:
     pairs = zip(jax.tree.leaves(nnx.state(one)), jax.tree.leaves(nnx.state(other)), strict=True)
     return all(x.dtype == y.dtype and bool((x == y).all()) for x, y in pairs)
 
@@ -102,7 +102,7 @@ def test_shards(written: tuple[Path, Any], folder: Path) -> None:
 
 def test_reading_in_pieces(written: tuple[Path, Any], monkeypatch: pytest.MonkeyPatch) -> None:
     whole = load_pretrained(written[0])
-    monkeypatch.setattr("spo_jax.rl.qwen3_5.weights.PIECE", 1000)
+    monkeypatch.setattr("spo_jax.rl.qwen.weights.PIECE", 1000)
     assert same(load_pretrained(written[0]), whole)
 
 
@@ -255,7 +255,7 @@ def test_writing_never_leaves_half_a_folder(
     def fail(*_: Any, **__: Any) -> None:
         raise OSError("no space left on device")
 
-    monkeypatch.setattr("spo_jax.rl.qwen3_5.weights.save_file", fail)
+    monkeypatch.setattr("spo_jax.rl.qwen.weights.save_file", fail)
     with pytest.raises(InputError, match="no space left on device"):
         save_pretrained(model, tmp_path / "new")
     assert [path.name for path in tmp_path.iterdir()] == ["full"]
@@ -268,7 +268,7 @@ def test_writing_never_leaves_half_a_folder(
 LOAD = """
 import re, sys
 import jax, jax.numpy as jnp
-from spo_jax.rl.qwen3_5 import load_pretrained
+from spo_jax.rl.qwen import load_pretrained
 
 def status(key):
     with open("/proc/self/status") as file:
@@ -288,7 +288,7 @@ def test_loading_takes_little_more_memory_than_the_checkpoint(tmp_path: Path) ->
     shape = {"vocab_size": 20_000, "hidden_size": 1024, "intermediate_size": 3072}
     config = tiny.config(**shape, num_hidden_layers=8)
     (tmp_path / "config.json").write_text(json.dumps(config.to_json()))
-    model = nnx.eval_shape(lambda: Qwen3_5(config, rngs=nnx.Rngs(0)))
+    model = nnx.eval_shape(lambda: Qwen(config, rngs=nnx.Rngs(0)))
     rng = np.random.default_rng(0)
     tensors = {}
     for path, leaf in nnx.to_flat_state(nnx.state(model)):

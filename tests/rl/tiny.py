@@ -15,7 +15,7 @@ import jax
 import numpy as np
 from flax import nnx
 
-from spo_jax.rl.qwen3_5 import Qwen3_5, Qwen3_5Config, load_pretrained
+from spo_jax.rl.qwen import Qwen, QwenConfig, load_pretrained
 from tests.oracles import oracle
 
 SIZES: dict[str, Any] = {
@@ -70,12 +70,12 @@ VISION = {
 }
 
 
-def config(model_type: str = QWEN3_5, **changes: Any) -> Qwen3_5Config:
+def config(model_type: str = QWEN3_5, **changes: Any) -> QwenConfig:
     """Our config of a family's shape, some entries changed; without torch and transformers."""
     with tempfile.TemporaryDirectory() as folder:
         values = {"model_type": model_type, **SHAPES[model_type], **changes}
         Path(folder, "config.json").write_text(json.dumps(values))
-        return Qwen3_5Config.from_json(folder)
+        return QwenConfig.from_json(folder)
 
 
 def torch_model(
@@ -123,7 +123,7 @@ def randomise(model: Any, seed: int) -> None:
 
 
 @cache
-def pair(seed: int = 0, **changes: Any) -> tuple[Any, Qwen3_5]:
+def pair(seed: int = 0, **changes: Any) -> tuple[Any, Qwen]:
     """The same weights in transformers and in ours; shared, so change neither.
 
     A changed entry must be hashable: give layer_types as a tuple.
@@ -160,7 +160,7 @@ def torch_logits(model: Any, tokens: np.ndarray, mask: np.ndarray | None = None)
 QUICK = {"xla_backend_optimization_level": 0}
 
 
-def logits(model: Qwen3_5, tokens: np.ndarray, mask: Any = None, adapter: Any = None) -> np.ndarray:
+def logits(model: Qwen, tokens: np.ndarray, mask: Any = None, adapter: Any = None) -> np.ndarray:
     """Our logits [B, T, V], without padding where no mask is given."""
     mask = np.ones(tokens.shape, bool) if mask is None else mask
     graph, weights = nnx.split(model)

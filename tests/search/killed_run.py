@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from spo_jax.cli import main
-from spo_jax.rl import checkpoint, learning, policy
+from spo_jax.rl import checkpoint, policy
+from spo_jax.rl.updates import learning
 from spo_jax.runs.database import store
 from spo_jax.runs.display import progress
 

@@ -10,8 +10,8 @@ import pytest
 
 from spo_jax.advantages import centred
 from spo_jax.errors import InputError
-from spo_jax.rl.grpo import ADVANTAGES as REAL
-from spo_jax.rl.grpo import GrpoConfig, advantages
+from spo_jax.rl.updates.grpo import ADVANTAGES as REAL
+from spo_jax.rl.updates.grpo import GrpoConfig, advantages
 from spo_jax.search.credit.arrays import Reference, of_arrays
 from spo_jax.search.lab import bandit
 from spo_jax.search.lab.bandit import (

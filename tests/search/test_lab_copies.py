@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from spo_jax.rl.grpo import GrpoConfig
+from spo_jax.rl.updates.grpo import GrpoConfig
 from spo_jax.search.lab import bandit
 from spo_jax.search.lab.bandit import Training, train
 from spo_jax.search.lab.policies import History, Sampled

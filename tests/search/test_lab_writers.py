@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from spo_jax.errors import InputError
-from spo_jax.rl.grpo import GrpoConfig, advantages
+from spo_jax.rl.updates.grpo import GrpoConfig, advantages
 from spo_jax.search.lab.bandit import (
     ADVANTAGES,
     Training,

@@ -14,8 +14,8 @@ import pytest
 
 from spo_jax.rl.checkpoint import Checkpoints
 from spo_jax.rl.policy import _abstract
-from spo_jax.rl.qwen3_5 import Qwen3_5Config
-from spo_jax.rl.trainer import Learner
+from spo_jax.rl.qwen import QwenConfig
+from spo_jax.rl.updates.trainer import Learner
 from spo_jax.runs.database.store import dump
 from spo_jax.runs.folders import BEST, CHECKPOINTS
 from spo_jax.runs.run import load_run
@@ -45,7 +45,7 @@ def run(home: Path, moment: str, *arguments: str) -> subprocess.CompletedProcess
 def learners(folder: Path) -> dict[Any, Learner]:
     """What a run's last round ended with: adapters, optimizer states, steps."""
     settings = load_run(folder).config
-    like = _abstract(settings, Qwen3_5Config.from_json(settings.generator.model))
+    like = _abstract(settings, QwenConfig.from_json(settings.generator.model))
     with Checkpoints(folder / CHECKPOINTS) as checkpoints:
         return checkpoints.restore(2, like)
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from spo_jax.program import Completion, Program, Prompt
-from spo_jax.rl.grpo import GrpoConfig, advantages
+from spo_jax.rl.updates.grpo import GrpoConfig, advantages
 from spo_jax.search.credit import Credits
 from spo_jax.search.groups import follower_groups, leader_groups
 from spo_jax.search.rounds import Answers, Played

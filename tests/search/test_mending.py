@@ -18,7 +18,7 @@ from spo_jax.envs.run.rollouts import Status
 from spo_jax.errors import InputError
 from spo_jax.generator import Generator
 from spo_jax.program import Completion, Program, Prompt, Usage
-from spo_jax.rl.request_log import REQUESTS
+from spo_jax.rl.endpoint.request_log import REQUESTS
 from spo_jax.runs.database.store import dump
 from spo_jax.runs.display.lines import bill
 from spo_jax.runs.manifest import parse

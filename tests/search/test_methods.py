@@ -19,7 +19,7 @@ from spo_jax.envs.problems import get_problem
 from spo_jax.errors import InputError
 from spo_jax.peers.best_of_n import BestOfN
 from spo_jax.program import Pair, Program
-from spo_jax.rl.endpoint import Endpoint
+from spo_jax.rl.endpoint.generator import Endpoint
 from spo_jax.runs.database.digests import require_intact
 from spo_jax.runs.database.store import Store, dump
 from spo_jax.runs.display import lines

@@ -7,9 +7,9 @@ import pytest
 
 from spo_jax.errors import InputError
 from spo_jax.program import Completion, Group, Program, Prompt
-from spo_jax.rl.batches import select
-from spo_jax.rl.grpo import GrpoConfig, advantages, standardised
-from spo_jax.rl.samples import TokenGroup
+from spo_jax.rl.updates.batches import select
+from spo_jax.rl.updates.grpo import GrpoConfig, advantages, standardised
+from spo_jax.rl.updates.samples import TokenGroup
 from spo_jax.search.credit import CREDITS, Credits, Payoff, samples_of, sampling, shared
 from spo_jax.search.groups import follower_groups, leader_groups
 from spo_jax.search.rounds import Answers

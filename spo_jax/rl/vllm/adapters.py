@@ -13,8 +13,8 @@ from pathlib import Path
 from spo_jax.program import Role
 from spo_jax.rl.lora import LoraConfig
 from spo_jax.rl.peft import export_peft
-from spo_jax.rl.qwen3_5.config import Qwen3_5Config
-from spo_jax.rl.trainer import Learner
+from spo_jax.rl.qwen.config import QwenConfig
+from spo_jax.rl.updates.trainer import Learner
 
 Named = dict[Role, tuple[str, Path]]  # the name and the folder of a role's adapter
 ADAPTERS = "adapters"  # its name in a run folder
@@ -23,7 +23,7 @@ ADAPTERS = "adapters"  # its name in a run folder
 class Versions:
     """The versions in a run's folder. lora, model: the configs of new adapters."""
 
-    def __init__(self, folder: Path, lora: LoraConfig, model: Qwen3_5Config) -> None:
+    def __init__(self, folder: Path, lora: LoraConfig, model: QwenConfig) -> None:
         self._folder, self._lora, self._model = folder / ADAPTERS, lora, model
         # A server of the user may have loaded adapters of an earlier run from this path.
         self._mark = secrets.token_hex(4)

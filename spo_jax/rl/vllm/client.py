@@ -19,9 +19,9 @@ import numpy as np
 
 from spo_jax.errors import InputError
 from spo_jax.program import Completion
+from spo_jax.rl.endpoint.web import LIMIT, VLLM_KEYS, Lost, Reply, begin, fetch, key, shown
 from spo_jax.rl.tokens import Tokenizer
 from spo_jax.rl.vllm.replies import Refused, Sampling, read_choice
-from spo_jax.rl.web import LIMIT, VLLM_KEYS, Lost, Reply, begin, fetch, key, shown
 
 QUICK = 10.0  # seconds for a healthy server's health check
 CONTROL = 300.0  # seconds for loading an adapter, sleeping or waking

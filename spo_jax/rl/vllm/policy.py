@@ -27,8 +27,8 @@ from spo_jax.config import Settings
 from spo_jax.errors import InputError
 from spo_jax.program import ROLES, Completion, Group, Prompt, Role
 from spo_jax.rl.policy import Policy, model_folder
-from spo_jax.rl.qwen3_5 import Qwen3_5
-from spo_jax.rl.qwen3_5.config import FULL, Qwen3_5Config
+from spo_jax.rl.qwen import Qwen
+from spo_jax.rl.qwen.config import FULL, QwenConfig
 from spo_jax.rl.tokens import Tokenizer
 from spo_jax.rl.vllm.adapters import Versions
 from spo_jax.rl.vllm.cards import Peak, check_given_back
@@ -42,7 +42,7 @@ from spo_jax.rl.vllm.server import LOG, Attached, Server, Started
 class VllmPolicy(Policy):
     """A `Policy` that samples from a server. Call `open` first, `close` at the end."""
 
-    def __init__(self, config: Settings, model: Qwen3_5, tokenizer: Tokenizer) -> None:
+    def __init__(self, config: Settings, model: Qwen, tokenizer: Tokenizer) -> None:
         super().__init__(config, model, tokenizer)
         self._config, self._shape = config, model.config
         self._probe = Probe.of(tokenizer.encode, self._room, config.vllm.logprobs_mode)
@@ -247,7 +247,7 @@ class VllmPolicy(Policy):
                 self._measured[key] = max(value / 1e9, self._measured.get(key, 0.0))
 
 
-def states_of(shape: Qwen3_5Config) -> int:
+def states_of(shape: QwenConfig) -> int:
     """Blocks of a server's cache that hold the delta nets' states of one answer: one for as many
     layers as attend.
     """

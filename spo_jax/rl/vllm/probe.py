@@ -20,7 +20,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from spo_jax.errors import InputError
-from spo_jax.rl.trainer import AdapterTrainer, Learner
+from spo_jax.rl.updates.trainer import AdapterTrainer, Learner
 from spo_jax.rl.vllm.client import WARM, Client
 
 TEXT = Path(__file__)  # natural text, on which bfloat16 errs less than on one in random order

@@ -9,8 +9,8 @@ import numpy as np
 
 from spo_jax.errors import InputError
 from spo_jax.program import Completion
+from spo_jax.rl.endpoint.web import Lost, shown
 from spo_jax.rl.tokens import Tokenizer
-from spo_jax.rl.web import Lost, shown
 
 UNREADABLE = "\ufffd"  # replaces undecodable bytes
 

@@ -15,9 +15,9 @@ from typing import Any, TypeVar
 
 from spo_jax.config import Settings
 from spo_jax.errors import InputError
+from spo_jax.rl.endpoint.web import Late, Lost
 from spo_jax.rl.vllm.client import Cache, Client
 from spo_jax.rl.vllm.server import Server, Stopped
-from spo_jax.rl.web import Late, Lost
 from spo_jax.seeding import derive
 
 T = TypeVar("T")

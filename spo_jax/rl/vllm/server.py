@@ -20,9 +20,9 @@ import jax
 
 from spo_jax.config import Settings
 from spo_jax.errors import InputError
+from spo_jax.rl.endpoint.web import VLLM_KEYS, Lost, address
 from spo_jax.rl.vllm import guard
 from spo_jax.rl.vllm.client import QUICK, Client
-from spo_jax.rl.web import VLLM_KEYS, Lost, address
 
 LOG = "vllm.log"  # its name in a run folder
 NAME = "base"  # a started server's name for the model without an adapter

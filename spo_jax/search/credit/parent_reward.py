@@ -1,7 +1,7 @@
 """CALM's reward of an answer: by tiers, relative to the parents in its prompt.
 
 Huang et al. 2025, arXiv 2505.12285, equations 3 and 4. It is a credit scheme that the update alone
-learns from; failed answers earn `Calm.invalid` in the update (`spo_jax.rl.learning`).
+learns from; failed answers earn `Calm.invalid` in the update (`spo_jax.rl.updates.learning`).
 """
 
 import math

@@ -32,7 +32,7 @@ import optax
 from spo_jax.advantages import centred, standardised
 from spo_jax.errors import InputError
 from spo_jax.float64 import bucket, jitted
-from spo_jax.rl.grpo import GrpoConfig, clipped_objective
+from spo_jax.rl.updates.grpo import GrpoConfig, clipped_objective
 from spo_jax.search.credit import samples_of
 from spo_jax.search.credit.arrays import Reference, arrays_with
 from spo_jax.search.credit.types import Samples, formula_of
@@ -411,7 +411,7 @@ def gradients(
 
 @lru_cache
 def _optimizer(config: GrpoConfig) -> optax.GradientTransformation:
-    from spo_jax.rl.trainer import make_optimizer
+    from spo_jax.rl.updates.trainer import make_optimizer
 
     return make_optimizer(config)
 

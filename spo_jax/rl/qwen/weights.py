@@ -18,8 +18,8 @@ from jax.sharding import Mesh
 from safetensors.numpy import save_file
 
 from spo_jax.errors import InputError
-from spo_jax.rl.qwen3_5.config import Qwen3_5Config
-from spo_jax.rl.qwen3_5.model import Qwen3_5
+from spo_jax.rl.qwen.config import QwenConfig
+from spo_jax.rl.qwen.model import Qwen
 from spo_jax.rl.sharding import weight_sharding
 from spo_jax.rl.tensor_files import FLOATS, fresh_folder, opened, read_json, refuse, write_json
 
@@ -47,7 +47,7 @@ class _Stored:
     dtype: str
 
 
-def load_pretrained(folder: str | Path, dtype: Any = None, mesh: Mesh | None = None) -> Qwen3_5:
+def load_pretrained(folder: str | Path, dtype: Any = None, mesh: Mesh | None = None) -> Qwen:
     """The model of a Hugging Face folder: a text model, or the text part of a multimodal one.
 
     dtype: jnp.bfloat16 or jnp.float32, or None for that of the checkpoint's embedding; A_log and
@@ -56,10 +56,10 @@ def load_pretrained(folder: str | Path, dtype: Any = None, mesh: Mesh | None = N
     missing, unexpected, of another shape or quantised; one error lists all tensors.
     """
     folder = Path(folder)
-    config = Qwen3_5Config.from_json(folder)
+    config = QwenConfig.from_json(folder)
     stored = _find_tensors(folder, config.family.prefix)
     dtype = _chosen_dtype(stored, dtype)
-    model = nnx.eval_shape(lambda: Qwen3_5(config, dtype=dtype, rngs=nnx.Rngs(0)))
+    model = nnx.eval_shape(lambda: Qwen(config, dtype=dtype, rngs=nnx.Rngs(0)))
     graph, abstract = nnx.split(model)
     flat = nnx.to_flat_state(abstract)
     names = [checkpoint_names(path, config) for path, _ in flat]
@@ -83,7 +83,7 @@ def load_pretrained(folder: str | Path, dtype: Any = None, mesh: Mesh | None = N
     return model
 
 
-def save_pretrained(model: Qwen3_5, folder: str | Path) -> None:
+def save_pretrained(model: Qwen, folder: str | Path) -> None:
     """Write a folder for transformers and `load_pretrained`, atomically.
 
     Raises InputError if the folder exists and is not empty.
@@ -101,7 +101,7 @@ def save_pretrained(model: Qwen3_5, folder: str | Path) -> None:
         save_file(tensors, fresh / SINGLE, metadata={"format": "pt"})
 
 
-def checkpoint_names(path: Sequence[Any], config: Qwen3_5Config) -> list[str]:
+def checkpoint_names(path: Sequence[Any], config: QwenConfig) -> list[str]:
     """The names, with `PREFIX` for that of the family, of the tensors that a parameter stacks."""
     ours = ".".join(map(str, path))
     for pattern, name in NAMES:

@@ -15,7 +15,7 @@ import numpy as np
 
 from spo_jax.errors import InputError
 from spo_jax.program import ROLES, Role
-from spo_jax.rl.batches import TokenGroup
+from spo_jax.rl.updates.batches import TokenGroup
 
 FOLDER = "preferences"  # in a run's folder; one file for each round
 

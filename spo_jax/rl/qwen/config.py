@@ -84,7 +84,7 @@ MULTIMODAL = {"qwen3_5": "qwen3_5_text"}  # outer model_type, and that of the te
 
 
 @dataclass(frozen=True)
-class Qwen3_5Config:
+class QwenConfig:
     """Names and meanings as in transformers' Qwen3_5TextConfig, Qwen3Config and Qwen2Config.
 
     layer_types: the mixer of each layer. linear_*: 0 in a model without delta nets. rotary_dim:
@@ -192,7 +192,7 @@ class Qwen3_5Config:
         return 2 * self.key_dim + self.value_dim
 
     @classmethod
-    def from_json(cls, folder: str | Path) -> "Qwen3_5Config":
+    def from_json(cls, folder: str | Path) -> "QwenConfig":
         """The config of a Hugging Face folder, of a multimodal model its text part.
 
         Raises InputError for a missing or unreadable file, another architecture, or an unsupported
@@ -226,7 +226,7 @@ class Qwen3_5Config:
             raise InputError(f"{path} has a value of the wrong type: {error}") from None
 
     @classmethod
-    def _from_text(cls, text: Mapping[str, Any]) -> "Qwen3_5Config":
+    def _from_text(cls, text: Mapping[str, Any]) -> "QwenConfig":
         family = FAMILIES[text["model_type"]]
         rope = dict(text)
         for name in ("rope_scaling", "rope_parameters"):
@@ -303,7 +303,7 @@ def _mrope_sections(half: int) -> list[int]:
     return [half - 2 * side, side, side]
 
 
-def named_config(size: str) -> Qwen3_5Config:
+def named_config(size: str) -> QwenConfig:
     """The published dense sizes, for benchmarks on random weights.
 
     Raises InputError for an unknown name.
@@ -311,7 +311,7 @@ def named_config(size: str) -> Qwen3_5Config:
     if size not in SIZES:
         raise InputError(f"unknown model size {size!r} (known: {', '.join(SIZES)})")
     width, hidden, layers, heads, kv_heads, key_heads, value_heads, tied = SIZES[size]
-    return Qwen3_5Config(
+    return QwenConfig(
         vocab_size=248_320,
         hidden_size=width,
         intermediate_size=hidden,

@@ -15,13 +15,13 @@ import numpy as np
 import optax
 
 from spo_jax.errors import InputError
-from spo_jax.rl.batches import Batch, WeightedSample, batch_of
 from spo_jax.rl.buckets import FINE, Ladder
-from spo_jax.rl.grpo import Schedule, constant
-from spo_jax.rl.logprobs import token_logprobs
 from spo_jax.rl.lora import Adapter
-from spo_jax.rl.preferences import Preference
-from spo_jax.rl.trainer import AdapterTrainer, Learner, NotFinite, norm_of, optimizer_at
+from spo_jax.rl.qwen.logprobs import token_logprobs
+from spo_jax.rl.updates.batches import Batch, WeightedSample, batch_of
+from spo_jax.rl.updates.grpo import Schedule, constant
+from spo_jax.rl.updates.preferences import Preference
+from spo_jax.rl.updates.trainer import AdapterTrainer, Learner, NotFinite, norm_of, optimizer_at
 
 LARGEST = 80.0  # exponent of what float32 holds, with room for a sum
 

@@ -14,13 +14,13 @@ import optax
 from flax import nnx
 
 from spo_jax.errors import SpoError
-from spo_jax.rl.batches import Batch, TokenGroup, WeightedSample, plan, select
 from spo_jax.rl.buckets import FEW
 from spo_jax.rl.gradients import Static, accumulator, read, referred
-from spo_jax.rl.grpo import GrpoConfig, Outcome
 from spo_jax.rl.lora import Adapter, LoraConfig, init_adapter
-from spo_jax.rl.qwen3_5.model import Qwen3_5
+from spo_jax.rl.qwen.model import Qwen
 from spo_jax.rl.sharding import replicated
+from spo_jax.rl.updates.batches import Batch, TokenGroup, WeightedSample, plan, select
+from spo_jax.rl.updates.grpo import GrpoConfig, Outcome
 
 
 class NotFinite(SpoError, ArithmeticError):
@@ -44,7 +44,7 @@ class AdapterTrainer:
     context: maximum tokens of a prompt with its completion. Its only state is the base.
     """
 
-    def __init__(self, model: Qwen3_5, lora: LoraConfig, config: Any, context: int = 8192) -> None:
+    def __init__(self, model: Qwen, lora: LoraConfig, config: Any, context: int = 8192) -> None:
         self.lora, self.config, self.context = lora, config, context
         self.model_config, self.mesh = model.config, model.mesh
         self._settings = Static(nnx.graphdef(model), lora, config)
@@ -114,7 +114,7 @@ class Trainer(AdapterTrainer):
     config: GrpoConfig
 
     def __init__(
-        self, model: Qwen3_5, lora: LoraConfig, config: GrpoConfig, context: int = 8192
+        self, model: Qwen, lora: LoraConfig, config: GrpoConfig, context: int = 8192
     ) -> None:
         super().__init__(model, lora, config, context)
         self._prepared: Future[Any] | None = None

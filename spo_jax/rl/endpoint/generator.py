@@ -30,10 +30,10 @@ from spo_jax.config import Settings
 from spo_jax.errors import InputError
 from spo_jax.generator import Streaming
 from spo_jax.program import Completion, Prompt, conversation
-from spo_jax.rl import web
-from spo_jax.rl.request_log import LOST, REQUESTS, Request, RequestLog, requests
-from spo_jax.rl.slots import Slots
-from spo_jax.rl.web import ENDPOINT_KEYS, LONGEST, Late, Lost, Reply, key, shown
+from spo_jax.rl.endpoint import web
+from spo_jax.rl.endpoint.request_log import LOST, REQUESTS, Request, RequestLog, requests
+from spo_jax.rl.endpoint.slots import Slots
+from spo_jax.rl.endpoint.web import ENDPOINT_KEYS, LONGEST, Late, Lost, Reply, key, shown
 
 NO_KEY = "none"  # sent if no key is set
 CONCURRENCY = 8  # answers at a time, where a run names no number

@@ -6,9 +6,9 @@ import jax
 import jax.numpy as jnp
 from flax import nnx
 
-from spo_jax.rl.qwen3_5.config import Qwen3_5Config
-from spo_jax.rl.qwen3_5.delta_rule import chunked, normalise_heads, recurrent_step
-from spo_jax.rl.qwen3_5.layers import Linear, LowRanks, Make, rms_norm
+from spo_jax.rl.qwen.config import QwenConfig
+from spo_jax.rl.qwen.delta_rule import chunked, normalise_heads, recurrent_step
+from spo_jax.rl.qwen.layers import Linear, LowRanks, Make, rms_norm
 
 
 @jax.tree_util.register_dataclass
@@ -53,7 +53,7 @@ class Convolution(nnx.Module):
 class GatedDeltaNet(nnx.Module):
     """Queries, keys and values from one projection and a short convolution; see `delta_rule`."""
 
-    def __init__(self, config: Qwen3_5Config, make: Make):
+    def __init__(self, config: QwenConfig, make: Make):
         width = config.hidden_size
         self.key_heads, self.heads = config.linear_num_key_heads, config.linear_num_value_heads
         self.key_size, self.value_size = config.linear_key_head_dim, config.linear_value_head_dim

@@ -12,11 +12,11 @@ from dataclasses import dataclass, replace
 import jax
 import jax.numpy as jnp
 
-from spo_jax.rl.qwen3_5.attention import MASKED, KeyValues
-from spo_jax.rl.qwen3_5.config import FULL
-from spo_jax.rl.qwen3_5.deltanet import DeltaState
-from spo_jax.rl.qwen3_5.layers import LowRanks, Rotation
-from spo_jax.rl.qwen3_5.model import Layer, Past, Qwen3_5
+from spo_jax.rl.qwen.attention import MASKED, KeyValues
+from spo_jax.rl.qwen.config import FULL
+from spo_jax.rl.qwen.deltanet import DeltaState
+from spo_jax.rl.qwen.layers import LowRanks, Rotation
+from spo_jax.rl.qwen.model import Layer, Past, Qwen
 
 
 @jax.tree_util.register_dataclass
@@ -102,7 +102,7 @@ def selected(state: DecodeState, rows: jax.Array) -> DecodeState:
 def low_ranks_by_layer(
     adapter: Sequence[LowRanks] | None, layers: int, repeats: int
 ) -> list[LowRanks]:
-    """An adapter as for `Qwen3_5.hidden`, sliced like `Qwen3_5.unstacked`."""
+    """An adapter as for `Qwen.hidden`, sliced like `Qwen.unstacked`."""
     if not adapter:
         return [{}] * layers
     return [
@@ -113,7 +113,7 @@ def low_ranks_by_layer(
 
 
 def step(
-    model: Qwen3_5,
+    model: Qwen,
     layers: Sequence[Layer],
     low_ranks: Sequence[LowRanks],
     tokens: jax.Array,
@@ -121,7 +121,7 @@ def step(
 ) -> tuple[jax.Array, DecodeState]:
     """One token of each row: tokens [R] int32 -> the normalised output [R, D] and the next state.
 
-    layers, low_ranks: of `Qwen3_5.unstacked` and `low_ranks_by_layer`, made outside the loop.
+    layers, low_ranks: of `Qwen.unstacked` and `low_ranks_by_layer`, made outside the loop.
     """
     x = model.embed_tokens[...][tokens]
     rotation = Rotation.at((state.length + state.steps)[:, None], model.config)

@@ -14,10 +14,10 @@ import pytest
 import tiny
 from flax import nnx
 
-from spo_jax.rl.qwen3_5 import Qwen3_5, load_pretrained, named_config
-from spo_jax.rl.qwen3_5.config import FULL, LINEAR
-from spo_jax.rl.qwen3_5.layers import Rotation
-from spo_jax.rl.qwen3_5.model import Layer
+from spo_jax.rl.qwen import Qwen, load_pretrained, named_config
+from spo_jax.rl.qwen.config import FULL, LINEAR
+from spo_jax.rl.qwen.layers import Rotation
+from spo_jax.rl.qwen.model import Layer
 from tests.oracles import oracle
 
 CLOSE = {"atol": 1e-4, "rtol": 0}
@@ -83,7 +83,7 @@ def test_padding_changes_nothing(side: str) -> None:
 
 def test_many_blocks_of_queries(monkeypatch: pytest.MonkeyPatch) -> None:
     """Attention in blocks of queries, the last one not full."""
-    monkeypatch.setattr("spo_jax.rl.qwen3_5.attention.QUERY_BLOCK", 32)
+    monkeypatch.setattr("spo_jax.rl.qwen.attention.QUERY_BLOCK", 32)
     theirs, ours = tiny.pair(num_hidden_layers=1, layer_types=(FULL,))
     tokens, mask = tiny.tokens(4, 2, 75), tiny.padded((75, 50), 75, "left")
     got = tiny.logits(ours, tokens, mask)
@@ -182,6 +182,6 @@ def test_bfloat16_errs_no_more_than_transformers_does(tmp_path: Path) -> None:
 
 
 def test_the_9b_model_has_the_published_number_of_parameters() -> None:
-    model = nnx.eval_shape(lambda: Qwen3_5(named_config("9B"), rngs=nnx.Rngs(0)))
+    model = nnx.eval_shape(lambda: Qwen(named_config("9B"), rngs=nnx.Rngs(0)))
     shapes = [leaf.shape for leaf in jax.tree.leaves(nnx.state(model))]
     assert sum(map(math.prod, shapes)) == 8_953_803_264

@@ -10,8 +10,8 @@ import jax
 import jax.numpy as jnp
 from flax import nnx
 
-from spo_jax.rl.qwen3_5.config import ATTENTION, Qwen3_5Config
-from spo_jax.rl.qwen3_5.layers import Linear, LowRanks, Make, RMSNorm, Rotation
+from spo_jax.rl.qwen.config import ATTENTION, QwenConfig
+from spo_jax.rl.qwen.layers import Linear, LowRanks, Make, RMSNorm, Rotation
 
 QUERY_BLOCK = 512  # queries per block of scores; bounds memory at [B, H, 512, S]
 MASKED = -1e30  # finite, so that a row without visible keys stays finite
@@ -32,7 +32,7 @@ class Attention(nnx.Module):
     q_proj yields the query, and in a gated family the gate, per head.
     """
 
-    def __init__(self, config: Qwen3_5Config, make: Make):
+    def __init__(self, config: QwenConfig, make: Make):
         width, size = config.hidden_size, config.head_dim
         self.heads, self.kv_heads = config.num_attention_heads, config.num_key_value_heads
         self.gated, self.qk_norm = config.family.gated, config.family.qk_norm

@@ -11,11 +11,11 @@ from jax.sharding import PartitionSpec as P
 
 from spo_jax.errors import InputError
 from spo_jax.rl.buckets import Ladder, pad_left, pad_right
-from spo_jax.rl.grpo import GrpoConfig, advantages
-from spo_jax.rl.samples import Batch as Batch
-from spo_jax.rl.samples import TokenGroup as TokenGroup
-from spo_jax.rl.samples import WeightedSample as WeightedSample
 from spo_jax.rl.sharding import ROWS
+from spo_jax.rl.updates.grpo import GrpoConfig, advantages
+from spo_jax.rl.updates.samples import Batch as Batch
+from spo_jax.rl.updates.samples import TokenGroup as TokenGroup
+from spo_jax.rl.updates.samples import WeightedSample as WeightedSample
 
 
 @dataclass(frozen=True)

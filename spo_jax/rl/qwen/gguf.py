@@ -18,8 +18,8 @@ from safetensors.numpy import save_file
 
 from spo_jax.cache import cache_folder
 from spo_jax.errors import InputError, MissingExtra
-from spo_jax.rl.qwen3_5.config import FAMILIES, Qwen3_5Config
-from spo_jax.rl.qwen3_5.weights import INDEX
+from spo_jax.rl.qwen.config import FAMILIES, QwenConfig
+from spo_jax.rl.qwen.weights import INDEX
 from spo_jax.rl.tensor_files import fresh_folder, write_json
 
 SUFFIX = ".gguf"
@@ -125,7 +125,7 @@ def _write(folder: Path, values: Mapping[str, Any], tensors: Any) -> None:
     """The files of a folder, of what the GGUF file holds; weights last, as they take longest."""
     write_json(folder / "config.json", _config(values, {each.name: each for each in tensors}))
     try:
-        Qwen3_5Config.from_json(folder)
+        QwenConfig.from_json(folder)
     except InputError as error:  # it begins with the path of this folder
         raise InputError(str(error).removeprefix(f"{folder / 'config.json'}: ")) from None
     _tokenizer(values).save(str(folder / "tokenizer.json"))

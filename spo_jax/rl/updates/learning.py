@@ -18,10 +18,12 @@ from spo_jax.config import Settings
 from spo_jax.config.updates import CALM, EVOTUNE, Calm, EvoTune, settings_of
 from spo_jax.constants import VLLM
 from spo_jax.program import Role
-from spo_jax.rl.batches import TokenGroup, advantages_of
 from spo_jax.rl.buckets import FINE, Ladder
-from spo_jax.rl.dpo import DIVERGENCES, DpoConfig, DpoTrainer
-from spo_jax.rl.grpo import (
+from spo_jax.rl.lora import LoraConfig
+from spo_jax.rl.qwen import Qwen
+from spo_jax.rl.updates.batches import TokenGroup, advantages_of
+from spo_jax.rl.updates.dpo import DIVERGENCES, DpoConfig, DpoTrainer
+from spo_jax.rl.updates.grpo import (
     ADVANTAGES,
     RATIOS,
     SCHEDULES,
@@ -29,10 +31,8 @@ from spo_jax.rl.grpo import (
     standardised,
     token,
 )
-from spo_jax.rl.lora import LoraConfig
-from spo_jax.rl.preferences import Record, gather
-from spo_jax.rl.qwen3_5 import Qwen3_5
-from spo_jax.rl.trainer import AdapterTrainer, Learner, Trainer
+from spo_jax.rl.updates.preferences import Record, gather
+from spo_jax.rl.updates.trainer import AdapterTrainer, Learner, Trainer
 from spo_jax.seeding import derive, numpy_rng
 
 Metrics = dict[str, float]
@@ -154,7 +154,7 @@ class EvoTuneLearning:
 
 
 def learning_of(
-    config: Settings, model: Qwen3_5, lora: LoraConfig, ladder: Ladder, context: int
+    config: Settings, model: Qwen, lora: LoraConfig, ladder: Ladder, context: int
 ) -> Learning:
     """The update of a run; GRPO's trainer also where nothing is to be learned."""
     objective = objective_of(config, ladder)

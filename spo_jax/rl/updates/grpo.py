@@ -20,8 +20,8 @@ from spo_jax.errors import InputError
 from spo_jax.float64 import bucket, padded
 from spo_jax.registry import Registry, require_function
 from spo_jax.rl.buckets import FINE, Ladder
-from spo_jax.rl.logprobs import token_logprobs
-from spo_jax.rl.samples import Batch
+from spo_jax.rl.qwen.logprobs import token_logprobs
+from spo_jax.rl.updates.samples import Batch
 
 Advantage = Callable[[np.ndarray], np.ndarray]  # credits [B] float64, finite -> advantages [B]
 LogRatio = Callable[[jax.Array, jax.Array], jax.Array]  # see `sequence`

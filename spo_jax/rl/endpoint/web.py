@@ -30,7 +30,7 @@ import httpx2
 
 from spo_jax import jsontext
 from spo_jax.errors import InputError
-from spo_jax.rl.event_stream import EventStream
+from spo_jax.rl.endpoint.event_stream import EventStream
 
 MB = 2**20
 LIMIT = 4 * MB  # bytes of a body

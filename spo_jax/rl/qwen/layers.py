@@ -11,7 +11,7 @@ import jax
 import jax.numpy as jnp
 from flax import nnx
 
-from spo_jax.rl.qwen3_5.config import Qwen3_5Config
+from spo_jax.rl.qwen.config import QwenConfig
 
 
 @jax.tree_util.register_dataclass
@@ -73,7 +73,7 @@ def linear(x: jax.Array, weight: jax.Array) -> jax.Array:
 class RMSNorm(nnx.Module):
     """x̂ (offset + w), computed in float32. offset: 1 where w is zero-centred, else 0."""
 
-    def __init__(self, config: Qwen3_5Config, make: Make, size: int):
+    def __init__(self, config: QwenConfig, make: Make, size: int):
         self.offset, self.eps = config.family.norm_offset, config.rms_norm_eps
         self.weight = make.constant(1.0 - self.offset, size)
 
@@ -91,7 +91,7 @@ def rms_norm(x: jax.Array, weight: jax.Array, eps: float) -> jax.Array:
 class MLP(nnx.Module):
     """down(silu(gate(x)) * up(x))."""
 
-    def __init__(self, config: Qwen3_5Config, make: Make):
+    def __init__(self, config: QwenConfig, make: Make):
         width, inner = config.hidden_size, config.intermediate_size
         self.gate_proj = Linear(make, width, inner)
         self.up_proj = Linear(make, width, inner)
@@ -112,7 +112,7 @@ class Rotation:
     sin: jax.Array
 
     @classmethod
-    def at(cls, positions: jax.Array, config: Qwen3_5Config) -> "Rotation":
+    def at(cls, positions: jax.Array, config: QwenConfig) -> "Rotation":
         """positions: [B, T] int32. Text has one position grid, so interleaved mRoPE is plain."""
         pairs = jnp.arange(0, config.rotary_dim, 2, dtype=jnp.float32)
         frequencies = config.rope_theta ** (-pairs / config.rotary_dim)

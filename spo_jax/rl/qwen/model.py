@@ -19,11 +19,11 @@ import jax.numpy as jnp
 from flax import nnx
 from jax.sharding import Mesh
 
-from spo_jax.rl.qwen3_5.attention import Attention, KeyValues
-from spo_jax.rl.qwen3_5.config import FULL, Qwen3_5Config
-from spo_jax.rl.qwen3_5.deltanet import DeltaState, GatedDeltaNet
-from spo_jax.rl.qwen3_5.layers import MLP, LowRanks, Make, RMSNorm, Rotation
-from spo_jax.rl.qwen3_5.rows import rows
+from spo_jax.rl.qwen.attention import Attention, KeyValues
+from spo_jax.rl.qwen.config import FULL, QwenConfig
+from spo_jax.rl.qwen.deltanet import DeltaState, GatedDeltaNet
+from spo_jax.rl.qwen.layers import MLP, LowRanks, Make, RMSNorm, Rotation
+from spo_jax.rl.qwen.rows import rows
 from spo_jax.rl.sharding import gathered, split_rows
 
 Kept = KeyValues | DeltaState  # a layer's state for the following tokens
@@ -58,7 +58,7 @@ class Past:
 class Layer(nnx.Module):
     """x += mixer(norm(x)); x += mlp(norm(x)). The mixer is named as in checkpoints."""
 
-    def __init__(self, kind: str, config: Qwen3_5Config, make: Make):
+    def __init__(self, kind: str, config: QwenConfig, make: Make):
         self.kind = kind
         self.input_layernorm = RMSNorm(config, make, config.hidden_size)
         if kind == FULL:
@@ -95,7 +95,7 @@ class Layer(nnx.Module):
 class Block(nnx.Module):
     """The layers that repeat, named layer0, layer1, ...; their parameters are [repeats, ...]."""
 
-    def __init__(self, config: Qwen3_5Config, make: Make):
+    def __init__(self, config: QwenConfig, make: Make):
         for i, kind in enumerate(config.block):
             setattr(self, f"layer{i}", Layer(kind, config, make))
         self.size = len(config.block)
@@ -104,7 +104,7 @@ class Block(nnx.Module):
         return [getattr(self, f"layer{i}") for i in range(self.size)]
 
 
-class Qwen3_5(nnx.Module):
+class Qwen(nnx.Module):
     """A dense text model of any family with random weights; `load_pretrained` fills in real ones.
 
     mesh: devices of the weights (`rl.sharding`); None for one device.
@@ -112,7 +112,7 @@ class Qwen3_5(nnx.Module):
     """
 
     def __init__(
-        self, config: Qwen3_5Config, *, dtype: jnp.dtype = jnp.float32, rngs: nnx.Rngs
+        self, config: QwenConfig, *, dtype: jnp.dtype = jnp.float32, rngs: nnx.Rngs
     ) -> None:
         make = Make(config.repeats, jnp.dtype(dtype), rngs)
         single = Make(1, jnp.dtype(dtype), rngs)
