@@ -27,6 +27,7 @@ Student t interval, p after Holm's correction over the table, the least differen
 such studies see, and whether a difference above --exclude is excluded.
 
 Writes into OUT: NAME-ROUND.json, programs and scores, which is not made again; probe.csv, probe.md.
+The means are kept in the run, too: `load_run(RUN).probes`, its report and `spo report RUN RUN`.
 """
 
 import argparse
@@ -57,6 +58,7 @@ from spo_jax.program import ROLES, Pair, Program, Prompt, Role, parse_answer
 from spo_jax.program.grammar.base import INITIALIZATION
 from spo_jax.rl.checkpoint import Checkpoints
 from spo_jax.runs.folders import CHECKPOINTS
+from spo_jax.runs.probes import ProbeRecord, keep_probes
 from spo_jax.runs.run import Run, load_run
 from spo_jax.search.lab.dataset import load_data
 from spo_jax.search.lab.power import detectable, holm, interval, p_of
@@ -121,18 +123,20 @@ class Probe:
         ]
         return reliability(np.array(found).reshape(-1, 2))
 
-    def summary(self) -> dict[str, float]:
-        """Means over what was written, with the standard errors of programs as draws."""
+    def summary(self) -> dict[str, Any]:
+        """Means over what was written, with the standard errors of programs as draws: the fields of
+        `ProbeRecord`.
+        """
         value = self.values()
         valid = np.isfinite(value)
         worth = np.where(valid, value, 0.0)
         return {
             "answers": len(value),
             "different": len({each.digest for each in self.programs if each is not None}),
-            "failed": 1 - valid.mean(),
-            "worth": worth.mean(),
+            "failed": float(1 - valid.mean()),
+            "worth": float(worth.mean()),
             "worth_error": error_of_mean(worth, self.count),
-            "valid_ones": value[valid].mean() if valid.any() else math.nan,
+            "valid_ones": float(value[valid].mean()) if valid.any() else math.nan,
             "reliability": self.reliability(),
         }
 
@@ -298,10 +302,13 @@ def probed_once(
 ) -> list[Probe]:  # fmt: skip
     """`probed`, kept in a file and read from it the next time. asked: all that it depends on."""
     if where.exists():
-        return read(where, asked)
-    probes = probed(run, number, frozen, args)
-    where.parent.mkdir(parents=True, exist_ok=True)
-    write_atomically(where, kept(probes, asked))
+        probes = read(where, asked)
+    else:
+        probes = probed(run, number, frozen, args)
+        where.parent.mkdir(parents=True, exist_ok=True)
+        write_atomically(where, kept(probes, asked))
+    rows = [ProbeRecord(number, each.role, **each.summary()) for each in probes]
+    keep_probes(run.path, asked, rows)
     return probes
 
 

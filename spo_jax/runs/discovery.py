@@ -40,6 +40,7 @@ from spo_jax.runs.manifest import (
     other_software,
 )
 from spo_jax.runs.objects import Both
+from spo_jax.runs.probes import rewind_probes
 from spo_jax.runs.references import References
 from spo_jax.runs.report import NAME
 from spo_jax.runs.report.write import keep_page
@@ -256,6 +257,7 @@ class Discovery:
             store.rewind(self.rewind)
             (self.path / NAME).unlink(missing_ok=True)  # it has rounds that are no more
             Marks(self.path).rewind(self.rewind)
+            rewind_probes(self.path, self.rewind)
             display.note(f"went back to round {self.rewind}")
         generator.on_answer, generator.on_tokens = display.answered, display.heard
         generator.open(self.path, display.remark)

@@ -27,6 +27,7 @@ from spo_jax.runs.database.table import Table
 from spo_jax.runs.folders import DATABASE, config_of, locked, read_manifest, storage
 from spo_jax.runs.gaps import Measured, middle
 from spo_jax.runs.manifest import shape_of
+from spo_jax.runs.probes import ProbeRecord, read_probes
 from spo_jax.runs.records import (
     BestRecord,
     CountsRecord,
@@ -205,6 +206,11 @@ class Run:
             rows = reading.read_metrics(db)
         names = dict.fromkeys(name for row in rows for name in row)
         return {name: np.array([row.get(name, math.nan) for row in rows]) for name in names}
+
+    @cached_property
+    def probes(self) -> Records[ProbeRecord]:
+        """What its policies were found to be worth (`experiments/policy_probe.py`), if at all."""
+        return Records(ProbeRecord, read_probes(self.path))
 
     @cached_property
     def best_by_round(self) -> Records[BestRecord]:

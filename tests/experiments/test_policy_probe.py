@@ -25,6 +25,7 @@ from spo_jax.envs.problems import get_problem
 from spo_jax.envs.run.local import LocalEvaluator
 from spo_jax.errors import InputError
 from spo_jax.program import Completion, Program
+from spo_jax.runs.run import load_run
 from spo_jax.search.writing.prompts import templates_of
 
 NAN = math.nan
@@ -236,6 +237,9 @@ def test_a_run_of_the_grammar(grammar_run, tmp_path, monkeypatch, capsys):
     first = capsys.readouterr().out
     assert "| run | 0 | destroy | 4 |" in first
     assert "| run | 0 | repair | 4 |" in first
+    assert [(each.round, each.role, each.answers) for each in load_run(grammar_run).probes] == [
+        (0, "destroy", 4), (0, "repair", 4),
+    ]  # fmt: skip
     monkeypatch.setattr(policy_probe, "probed", None)  # what is there is not made again
     assert run(monkeypatch, *flags, "--rounds", 0) == 0
     assert capsys.readouterr().out == first

@@ -22,6 +22,7 @@ from spo_jax import InputError
 from spo_jax.cli import main
 from spo_jax.runs.database.store import Store
 from spo_jax.runs.folders import DATABASE, LOG
+from spo_jax.runs.probes import ProbeRecord
 from spo_jax.runs.report import compare
 from spo_jax.runs.run import Run
 from spo_jax.runs.watch import server
@@ -316,7 +317,7 @@ def drawn(name: str, seed: int, values: list[float], **own: Any) -> Any:
     return Drawn(
         path=Path(name), rounds=len(values), progress=f"{len(values)} of 9", status="running",
         gaps=column, config=SimpleNamespace(flat=lambda: flat, seed=seed, problem="tsp"),
-        counts=[Counts(6, 5, 4, 10, 9, 4, 9, 0, None, None)] * len(values),
+        counts=[Counts(6, 5, 4, 10, 9, 4, 9, 0, None, None)] * len(values), probes=(),
     )  # fmt: skip
 
 
@@ -336,6 +337,19 @@ def test_arms_are_what_settings_but_the_seed_set_apart() -> None:
     text = compare.html(page, ["one <b> is gone"])
     assert "one &lt;b&gt; is gone" in text
     assert ">a (2)<" in text
+
+
+def test_probes_are_compared_where_there_are_any() -> None:
+    runs = [drawn("a-seed0", 0, [3.0, 2.0]), drawn("b-seed0", 0, [3.0, 1.0], credit="shared")]
+    runs[1].probes = [
+        ProbeRecord(2, role, 30, 20, 0.0, worth, 0.001, worth, 0.5)
+        for role, worth in (("destroy", 0.83), ("repair", 0.79))
+    ]
+    page = compare.page(runs)
+    assert page["heads"][-2:] == (
+        "J of the policy's destroys (probe)", "J of the policy's repairs (probe)"
+    )  # fmt: skip
+    assert [row[-2:] for row in page["rows"]] == [["-", "-"], ["0.83", "0.79"]]
 
 
 def test_folders_of_one_name_are_told_apart() -> None:

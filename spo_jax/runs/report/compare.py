@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from markupsafe import Markup
 
+from spo_jax.program import Role
 from spo_jax.runs.report.figures import COLOURS, Figures
 from spo_jax.runs.report.text import template
 from spo_jax.runs.run import Run
@@ -58,8 +59,14 @@ def labels(runs: Sequence[Run]) -> list[str]:
 
 
 def curves(runs: Sequence[Run]) -> dict[str, list[np.ndarray]]:
-    """[K] of each run by name of the curve: gaps if every run knows some, else J; valid answers."""
+    """[K] of each run by name of the curve: gaps if every run knows some, else J; valid answers;
+    what probes found, if there are any.
+    """
     valid = [np.array([valid_share(count) for count in run.counts], float) for run in runs]
+    besides = {"valid answers, %": valid}
+    if any(run.probes for run in runs):
+        besides["J of the policy's destroys (probe)"] = [probed(run, "destroy") for run in runs]
+        besides["J of the policy's repairs (probe)"] = [probed(run, "repair") for run in runs]
     gaps = {
         name: [run.gaps.column(field).astype(float) for run in runs]
         for name, field in (
@@ -68,15 +75,21 @@ def curves(runs: Sequence[Run]) -> dict[str, list[np.ndarray]]:
         )
     }
     if all(np.isfinite(each).any() for each in gaps["median gap of new pairs, %"]):
-        return gaps | {"valid answers, %": valid}
+        return gaps | besides
     return {
         "best J so far": [run.best_by_round.column("utility").astype(float) for run in runs],
         "median J of new pairs": [
             np.array([math.nan if c.median is None else c.median for c in run.counts], float)
             for run in runs
         ],
-        "valid answers, %": valid,
+        **besides,
     }
+
+
+def probed(run: Run, role: Role) -> np.ndarray:
+    """[K] the worth of a role's policy, NaN after rounds that were not probed."""
+    found = {each.round: each.worth for each in run.probes if each.role == role}
+    return np.array([found.get(k, math.nan) for k in range(1, run.rounds + 1)])
 
 
 def valid_share(count: Counts) -> float:

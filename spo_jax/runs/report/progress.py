@@ -5,6 +5,7 @@ from collections import Counter, defaultdict
 from typing import Any
 
 import numpy as np
+from markupsafe import Markup
 
 from spo_jax.envs.run.rollouts import Status
 from spo_jax.program import ROLES
@@ -64,6 +65,8 @@ def page(run: Run, figures: Figures) -> dict[str, Any]:
     about = "Share of valid answers by round, for destroys and repairs"
     series = list(share.items())
     pictures.append(("Valid answers", figures.lines(rounds, series, about, percent=True)))
+    if run.probes:
+        pictures.append(("What the policies write is worth (J, by a probe)", _probed(run, figures)))
     seconds = _seconds(run)
     parts = {name: seconds[name] for name in STAGES if np.nansum(seconds.get(name, 0.0)) > 0}
     if parts:
@@ -107,6 +110,18 @@ def page(run: Run, figures: Figures) -> dict[str, Any]:
         "finals": _finals(run),
         "refused": refused(run.finals, run.config.search.select, run.names),
     }
+
+
+def _probed(run: Run, figures: Figures) -> Markup:
+    """Of destroys with their best response among frozen repairs, and of repairs; round 0 is before
+    the first update.
+    """
+    rounds = sorted({each.round for each in run.probes})
+    worth = {(each.round, each.role): each.worth for each in run.probes}
+    series = [
+        (f"{role}s", np.array([worth.get((k, role), math.nan) for k in rounds])) for role in ROLES
+    ]
+    return figures.lines(np.array(rounds), series, "Worth of the policies' programs by round")
 
 
 def _deciles(run: Run) -> np.ndarray:
