@@ -31,7 +31,7 @@ from spo_jax.config.groups import (
 )
 from spo_jax.config.updates import CALM, EVOTUNE, GRPO, UPDATES
 from spo_jax.config.updates import settings_of as settings_of_update
-from spo_jax.constants import ENDPOINT, LEARNERS, OWN_MODELS, SPO, VLLM, WITH_MODEL
+from spo_jax.constants import ENDPOINT, LEARNERS, OWN_MODELS, SPO, TERMS, VLLM, WITH_MODEL
 from spo_jax.errors import InputError
 
 MAX_WORKERS = 1024
@@ -90,6 +90,12 @@ class Settings(Group):
             each.flat: (tables[each.group] if each.group else tables)[each.name]
             for each in FIELDS.values()
         }
+
+    @property
+    def terms(self) -> dict[str, str]:
+        """What of the search of a rollout is not the paper's, by flat name."""
+        flat = self.flat()
+        return {n: flat[n] for n in TERMS if flat[n] != FIELDS[n].info.default}
 
     def changed(self, given: Mapping[str, Any]) -> list[str]:
         """Tell which settings would make it another run.

@@ -137,6 +137,13 @@ class EvaluationSettings(Group):
     capacity: float | None = volatile(
         None, "capacity of vehicles, for instance files without one", 1e-9, 1e12
     )
+    acceptance: Literal["improving", "annealing", "record-to-record"] | Own = rare(
+        "improving",
+        "worse solutions that a rollout accepts: none (the paper), or as spo solve has it",
+    )
+    start: Literal["random", "construction"] | Own = rare(
+        "random", "first solution of a rollout: random (the paper), or the problem's construction"
+    )
     utility: Literal["improvement", "anytime"] | Own = setting(
         "improvement", "what a pair is worth: the paper's J, or its mean over the steps"
     )

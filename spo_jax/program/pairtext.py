@@ -4,7 +4,7 @@ import ast
 import random
 import re
 import textwrap
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from spo_jax.program.interface import Argument, Interface
 from spo_jax.program.scopes import Import, Statement, checked, offset
@@ -16,6 +16,8 @@ _WARNING = (
     "A search generated these programs. This file runs them without a sandbox, with all rights of "
     "its user: read them first. `spo solve` and `spo evaluate` run them in a sandbox."
 )
+
+TERMS_FOLLOW = "The pair was discovered for this search, which spo-jax gives it:"
 
 
 def layout(
@@ -171,11 +173,13 @@ def head(
     about: str,
     interface: Interface | None,
     uses: Sequence[str] = (),
+    terms: Mapping[str, str] | None = None,
 ) -> str:
     """The module's docstring: its purpose and its use in one step.
 
     destroy: the entry function; its own names serve if the interface is unknown.
-    statements: of both programs. uses: paragraphs on what else the module is for.
+    statements: of both programs. uses: paragraphs on what else the module is for. terms: the
+    settings of its discovery that differ from the paper's.
     """
     names, current = _arguments(destroy.node, interface)
     instance = "".join(f"{name}, " for name in names)
@@ -201,6 +205,8 @@ def head(
         f"    candidate = repair({instance}rest, removed, steps, rng)",
         "",
         *textwrap.wrap(notes, WIDTH),
+        *(("", TERMS_FOLLOW, "") if terms else ()),
+        *(f"    {name} = {value}" for name, value in (terms or {}).items()),
         *(line for use in uses for line in ("", *use.split("\n"))),
     )
     return '"""' + "\n".join(paragraphs) + '\n"""'

@@ -58,7 +58,8 @@ def evaluator_of(config: Settings, problem: Problem) -> "Evaluator":
         problem, config.workers, seed=config.seed, cpu_seconds=evaluation.cpu_seconds,
         memory_mb=evaluation.memory_mb, on_invalid=evaluation.on_invalid,
         shown=shown_with(config.generator.state), unsafe=evaluation.unsafe_sandbox,
-        kit=config.generator.kit != "none", work=evaluation.work,
+        kit=config.generator.kit != "none", work=evaluation.work, acceptance=evaluation.acceptance,
+        start=evaluation.start,
     )  # fmt: skip
 
 
@@ -66,7 +67,9 @@ def require_parts(config: Settings) -> None:
     """Raises the InputError with which a run is refused for a name, or for what does not fit its
     model; the same sentence. Starts nothing, and reads neither instances nor weights.
     """
+    from spo_jax.envs.run.acceptance import ACCEPTANCES
     from spo_jax.envs.run.factory import get_evaluator
+    from spo_jax.envs.run.starts import Starts
     from spo_jax.search.credit import CREDITS
     from spo_jax.search.credit.parent_reward import learning_credit_of
     from spo_jax.search.method import rounds_of
@@ -77,6 +80,8 @@ def require_parts(config: Settings) -> None:
     SURVIVORS[config.search.survivors]
     PANELS[config.search.panel]
     UTILITIES[config.evaluation.utility]
+    ACCEPTANCES[config.evaluation.acceptance]
+    Starts(get_problem(config.problem), name=config.evaluation.start)
     rounds_of(config)
     name, update = config.generator.name, config.learning.update
     if name == ENDPOINT:

@@ -22,10 +22,12 @@ from spo_jax.envs.labels import with_unique_names
 from spo_jax.envs.problem import Instance, Problem
 from spo_jax.envs.reading import AS_STATED, Reading, remarks_on_files
 from spo_jax.envs.report.directed import remarks_on_pairs
+from spo_jax.envs.run.acceptance import PAPER
 from spo_jax.envs.run.evaluator import Evaluator, EvaluatorFactory, Spread
 from spo_jax.envs.run.local import LocalEvaluator
 from spo_jax.envs.run.observation import shown_with
 from spo_jax.envs.run.rollouts import Rollouts, Status
+from spo_jax.envs.run.starts import RANDOM
 from spo_jax.envs.specs import (
     LARGEST_GROUP,
     Spec,
@@ -174,6 +176,8 @@ def evaluate(
     cpu_seconds: float | None = None,
     on_invalid: str = "fail",
     state: bool = True,
+    acceptance: str = PAPER,
+    start: str = RANDOM,
     references: str = "solve",
     effort: str = "standard",
     reading: Reading = AS_STATED,
@@ -198,6 +202,8 @@ def evaluate(
         on_invalid: "fail" or "skip": an infeasible candidate fails the rollout, or is a rejected
             step.
         state: Whether the programs see steps_since_improvement; else they see 0 at every step.
+        acceptance: What a rollout accepts, as `LocalEvaluator` has it.
+        start: Its first solution, likewise.
         references: "solve" takes the references of uniform instances, and of those in memory that
             have none, from the package or the folder `cache`, else computes them with `effort` if a
             solver is installed; "none" does not. Instance files bring their own. Any other value is
@@ -229,6 +235,8 @@ def evaluate(
         "cpu_seconds": problem.cpu_seconds if cpu_seconds is None else cpu_seconds,
         "on_invalid": on_invalid,
         "state": state,
+        "acceptance": acceptance,
+        "start": start,
         **reference_settings(references, effort),
         **reading.given,
     }
@@ -244,6 +252,8 @@ def evaluate(
         on_invalid=on_invalid,
         shown=shown_with(state),
         unsafe=unsafe,
+        acceptance=acceptance,
+        start=start,
     ) as started:
         require_lawful(started, problem, pair)
         report = Report(__version__, problem.name, about, settings, sandbox=dict(started.layers))

@@ -1,7 +1,8 @@
 """Large neighbourhood search with destroy and repair programs (Section 3.1): the one loop.
 
 `search` makes steps; which programs a step plays, what is accepted and when it ends are arguments.
-`rollout` is the search of the paper: one pair, from a random start, accepting what is not worse.
+`rollout` is that of a discovery: one pair; the paper's from a random start, accepting what is not
+worse.
 `spo_jax.envs.run.search` is that of `spo solve`, and `spo_jax.envs.run.sandbox.adapting` that of
 G-LNS. Runs inside the sandboxed worker.
 """
@@ -16,7 +17,9 @@ from enum import IntEnum
 from typing import Any, Protocol
 
 from spo_jax.envs.problem import Infeasible, Layout, Rules, Solution
+from spo_jax.envs.run.acceptance import ACCEPTANCES, PAPER
 from spo_jax.envs.run.observation import OBSERVED, Shown
+from spo_jax.envs.run.own import OwnError
 from spo_jax.envs.run.rollouts import Status
 from spo_jax.program import Role
 
@@ -176,12 +179,14 @@ def not_worse(cost: float, current: float, lowest: float) -> bool:
     return cost <= current
 
 
-# --- the search of the paper ----------------------------------------------------------------------
+# --- the search of a discovery --------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class Trace:
-    """best_cost: T+1 floats. state: T ints, the true z_t, whatever was shown. best: a solution."""
+    """best_cost: T+1 floats. state: T ints, the true z_t, whatever was shown. best: a solution, the
+    last one of the lowest cost.
+    """
 
     best_cost: list[float]
     state: list[int]
@@ -219,23 +224,42 @@ def rollout(
     *,
     over: Callable[[], bool] | None = None,
     skip_infeasible: bool = False,
+    first: Solution | None = None,
+    acceptance: str = PAPER,
+    luck: random.Random | None = None,
+    rewritten: Callable[[Solution], Solution] | None = None,
 ) -> Trace:
     """One rollout of `steps` steps, or fewer.
 
-    start: seeds the first solution. rng: what the programs draw from. over: asked before each step
-    whether to end the rollout. skip_infeasible: a candidate that breaks the contract is a rejected
-    step instead of a failure. Raises Failure.
+    start: seeds the first solution, in whose place `first` may be given. rng: what the programs
+    draw from. over: asked before each step whether to end the rollout. skip_infeasible: a candidate
+    that breaks the contract is a rejected step instead of a failure. acceptance: a name of
+    ACCEPTANCES; luck, rewritten: as in `search`, for others than the paper's. Raises Failure, and
+    OwnError.
     """
-    first = rules.start(start)
+    if first is None:
+        first = rules.start(start)
     cost = rules.cost(first)
     record, at = _Rollout(pair, cost, steps, over), Position(first, cost, cost, cost)
+    accept: Accept = not_worse
+    luck = luck or start
+    if acceptance != PAPER:
+        make, warmth = ACCEPTANCES[acceptance]
+        rule = make(warmth * (cost / max(1, rules.size)), luck.random)
+
+        def by_rule(cost: float, current: float, lowest: float) -> bool:
+            return rule(cost, current, lowest, at.steps / steps)
+
+        accept = by_rule
     search(
-        rules, at, record, not_worse, record.stop, start, rng,
+        rules, at, record, accept, record.stop, luck, rng,
         lost=lambda pair, role, error: skip_infeasible and isinstance(error, Infeasible),
+        rewritten=None if acceptance == PAPER else rewritten,
     )  # fmt: skip
     best_cost, state = record.best_cost, record.state
     missing = steps - len(state)
-    return Trace(best_cost + best_cost[-1:] * missing, state + [-1] * missing, at.solution)
+    best = first if at.found is None else at.found
+    return Trace(best_cost + best_cost[-1:] * missing, state + [-1] * missing, best)
 
 
 def one_step(
@@ -289,6 +313,8 @@ def bug_of(rules: Rules, error: BaseException) -> str:
 
     A program that exhausts the memory or the stack may do so inside the rules.
     """
+    if isinstance(error, OwnError):
+        return str(error)
     if isinstance(error, Infeasible | MemoryError | RecursionError):
         return ""
     kinds = [kind.__module__ for kind in type(rules).__mro__[:-1]]

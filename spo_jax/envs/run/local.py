@@ -39,6 +39,8 @@ class LocalEvaluator(JobEvaluator):
         work: Units of work per step and node (`spo_jax.envs.run.sandbox.meter`). A rollout ends
             when its programs have spent as much as all its steps at that price. Unlike time, that
             repeats.
+        acceptance: What a rollout accepts: a name of ACCEPTANCES, or "package.module:NAME".
+        start: Its first solution: a name of STARTS, or "package.module:NAME".
 
     Raises:
         InputError: An argument is out of range. On entry: a kit cannot be imported, or `work` needs
@@ -48,7 +50,9 @@ class LocalEvaluator(JobEvaluator):
 
     def _start(self) -> None:
         self._require_kit()
-        self._pool: WorkerPool[Work] = WorkerPool(self.problem.spec, self._count, self._kit)
+        self._pool: WorkerPool[Work] = WorkerPool(
+            self.problem.spec, self._count, self._kit, parts=self._parts
+        )
         self._pool.start()
         self._started = True
         missing = [name for name in REQUIRED if not self.layers.get(name)]

@@ -1,9 +1,8 @@
 """The search of `spo solve`: many steps of one pair or several, from a solution that is given.
 
-A rollout (`lns`) is the paper's search: from a random start, improving, one pair. This one accepts
-by name, draws a pair by weights that follow success, looks at a part of a large instance at a time,
-and goes on from leg to leg: after each it can be told to go on from another solution. Runs inside
-the sandboxed worker.
+A rollout (`lns`) plays one pair for its steps on a whole instance. This one draws a pair by weights
+that follow success, looks at a part of a large instance at a time, and goes on from leg to leg:
+after each it can be told to go on from another solution. Runs inside the sandboxed worker.
 """
 
 import random
@@ -16,6 +15,7 @@ from spo_jax.envs.problem import Infeasible, Instance, Part, Problem, Rules, Sol
 from spo_jax.envs.run import lns
 from spo_jax.envs.run.acceptance import ACCEPTANCES, Rule
 from spo_jax.envs.run.lns import Choice, Failure, OperatorPair, Position, failure
+from spo_jax.envs.run.own import OwnError
 from spo_jax.envs.run.rollouts import Status
 from spo_jax.program import Role
 
@@ -139,6 +139,8 @@ class Search:
                 self.rules, at, self.choice, accept, stop, self._luck, self._rng,
                 lost=self._lost, rewritten=rewritten if terms.rewrite else None,
             )  # fmt: skip
+        except OwnError as error:
+            raise Failure(Status.HOST_FAULT, "destroy", str(error)) from None
         finally:
             self.steps, self.idle, self.lowest = at.steps, at.idle, at.lowest
 

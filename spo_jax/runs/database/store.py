@@ -280,6 +280,7 @@ class Store:
                     header,
                     problem.interface,
                     problem.kit,
+                    terms=self.config.terms,
                     overwrite=True,
                 )
             except Unwritable as error:

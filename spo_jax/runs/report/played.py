@@ -130,6 +130,8 @@ def _play(
         shown=shown_with(config.generator.state),
         unsafe=config.evaluation.unsafe_sandbox,
         kit=config.generator.kit != "none",
+        acceptance=config.evaluation.acceptance,
+        start=config.evaluation.start,
     ) as evaluator:
         rollouts = evaluator.run([pair], validation, seeds=(0,), steps=steps, fail_fast=False)
         cost = rollouts.best_cost[0, :, 0]

@@ -120,7 +120,9 @@ class _Play:
         operators = [Operator(never, known.layout) for known in loaded]
         self._programs = list(zip(operators, loaded, strict=True))
         rules = child.problem.rules(instance)
-        start = rules.start(random.Random(task.start_seed))
+        start = task.start
+        if start is None:
+            start = rules.start(random.Random(task.start_seed))
         self._start = child.problem.cost(instance, start)
         count = len(job.destroys)
         self._pairs = [

@@ -1,0 +1,45 @@
+"""Parts of a user's own, as workers import them."""
+
+from collections import deque
+
+
+class Late:
+    """Late acceptance (Burke and Bykov, 2017): no worse than what was current 5 steps ago."""
+
+    def __init__(self, first, luck):
+        self.costs = deque(maxlen=5)
+
+    def __call__(self, cost, current, best, progress):
+        self.costs.append(current)
+        return cost <= current or cost <= self.costs[0]
+
+
+def all_of(first, luck):
+    """Accepts everything."""
+    return lambda cost, current, best, progress: True
+
+
+def raising(first, luck):
+    def accept(cost, current, best, progress):
+        if progress > 0.4:
+            raise ValueError("too late")
+        return True
+
+    return accept
+
+
+def wrong(first):
+    return None
+
+
+def backwards(instance, rng):
+    """All nodes, the last one first."""
+    return list(range(instance.size))[::-1]
+
+
+def shuffled(instance, rng):
+    return rng.sample(range(instance.size), instance.size)
+
+
+def lacking(instance, rng):
+    return [0]
