@@ -289,7 +289,10 @@ def _solve(args: argparse.Namespace) -> int:
     if found.stop is not None:
         take_time()
     written = outputs.write(found.solution, found.cost)
-    remarks = conditions(all(terms["state"]), terms["on_invalid"])
+    own = {name: terms[name] for name in ("acceptance", "start") if name in terms}
+    own = {name: value for name, value in own.items() if getattr(args, name) is None}
+    told = [conditions(state, terms["on_invalid"], **own) for state in terms["state"]]
+    remarks = dict.fromkeys(line for lines in told for line in lines)
     for line in (*solved_lines(found), *remarks, *written):
         print(line)
     return 0 if found.stop is None else exit_code(found.stop)

@@ -16,6 +16,7 @@ from spo_jax.config.fields import (
     Setting,
     Text,
     closest,
+    current,
     refuse,
     setting,
     settings_of,
@@ -111,7 +112,7 @@ class Settings(Group):
             n
             for n, v in given.items()
             if not FIELDS[n].volatile
-            and now[n] != v
+            and now[n] != current(n, v)
             and not (n == "evaluator" and {now[n], v} == EXCHANGEABLE)
         ]
 

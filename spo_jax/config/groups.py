@@ -202,7 +202,11 @@ class GeneratorSettings(Group):
     kit: Literal["lns", "none"] = setting(
         "lns", "module of operators' inner loops that programs may import (none: the paper)"
     )
-    state: bool = rare(True, "offer steps_since_improvement to programs")
+    state: Literal["stagnation", "progress", "none"] | Own = rare(
+        "stagnation",
+        "what programs are shown of the search: steps since improvement (the paper), with the "
+        "share of the budget and the last change, or nothing",
+    )
     show_destroy: Literal["strategy", "source", "both"] = rare(
         "strategy", "what a repair prompt shows of its destroy program"
     )

@@ -2,6 +2,8 @@
 
 from collections import deque
 
+from spo_jax.envs.run.states import SearchState
+
 
 class Late:
     """Late acceptance (Burke and Bykov, 2017): no worse than what was current 5 steps ago."""
@@ -43,3 +45,24 @@ def shuffled(instance, rng):
 
 def lacking(instance, rng):
     return [0]
+
+
+def _phase(history):
+    if history.step > 30:
+        raise ValueError("no phase")
+    return (
+        history.best,
+        history.costs[-1],
+        sum(o > 1 for o in history.outcomes),
+        history.temperature,
+    )
+
+
+def _two(history):
+    return history.share, "late"
+
+
+PHASE = SearchState(_phase, {"best": "the best cost", "cost": "the cost", "taken": "how many steps "
+    "were accepted", "heat": "the temperature"})  # fmt: skip
+HALF = SearchState(lambda history: history.step // 2, {"half": "half of the steps"})
+TWO = SearchState(_two, {"share": "of the budget", "word": "a word"})

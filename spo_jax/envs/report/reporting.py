@@ -23,6 +23,7 @@ from spo_jax.envs.report.solve import Solved, gap_of
 from spo_jax.envs.run.acceptance import PAPER
 from spo_jax.envs.run.parallel_search import News
 from spo_jax.envs.run.starts import RANDOM
+from spo_jax.envs.run.states import HIDDEN_STATE, STAGNATION
 from spo_jax.envs.textfiles import cost_text, shown_cost
 
 PIPE_WIDTH = 200  # columns where there is no terminal: one group stays on one line
@@ -106,12 +107,14 @@ def show_report(report: Report, out: Console) -> None:
 
 
 def conditions(
-    state: bool = True, on_invalid: str = "fail", acceptance: str = PAPER, start: str = RANDOM
+    state: str = STAGNATION, on_invalid: str = "fail", acceptance: str = PAPER, start: str = RANDOM
 ) -> list[str]:
     """Settings of a rollout that differ from the defaults: a pair runs as it was discovered."""
     lines = []
-    if not state:
+    if state == HIDDEN_STATE:
         lines.append("discovered without the LNS state: steps_since_improvement is 0 at every step")
+    elif state != STAGNATION:
+        lines.append(f"programs are shown the state {state} (state)")
     if on_invalid == "skip":
         lines.append("an infeasible candidate is a rejected step (on_invalid = skip)")
     if acceptance != PAPER:

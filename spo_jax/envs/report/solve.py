@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from spo_jax.config.fields import current
 from spo_jax.envs.problem import Instance, Problem, Solution
 from spo_jax.envs.problems import get_problem, known_problems
 from spo_jax.envs.report.evaluation import require_lawful
@@ -20,6 +21,7 @@ from spo_jax.envs.run.observation import shown_with
 from spo_jax.envs.run.parallel_search import Budget, News, Team
 from spo_jax.envs.run.search import Clock, Terms
 from spo_jax.envs.run.starts import CONSTRUCTION, RANDOM, STARTS, constructed
+from spo_jax.envs.run.states import STAGNATION
 from spo_jax.errors import InputError
 from spo_jax.program import Pair, load_pair
 from spo_jax.seeding import python_rng
@@ -148,7 +150,7 @@ def solve(
     workers: int = 1,
     cpu_seconds: float | None = None,
     on_invalid: str = "fail",
-    state: bool | Sequence[bool] = True,
+    state: bool | str | Sequence[bool | str] = STAGNATION,
     unsafe: bool = False,
     progress: Callable[[News], None] = lambda news: None,
 ) -> Solved:
@@ -175,7 +177,7 @@ def solve(
         workers: Searches.
         cpu_seconds: CPU limit of 500 steps, by default `cpu_limit`.
         on_invalid: "fail" or "skip", as `LocalEvaluator` has it.
-        state: Whether the programs of each pair see steps_since_improvement; else they see 0.
+        state: What the programs of each pair are shown of the search, as `evaluate` has it.
         unsafe: Run even where the kernel offers no seccomp.
         progress: Is told the best after every leg, about once a second.
 
@@ -188,7 +190,8 @@ def solve(
     """
     began = time.monotonic() if began is None else began
     several = [pairs] if isinstance(pairs, Pair) else list(pairs)
-    states = [state] * len(several) if isinstance(state, bool) else list(state)
+    states = [state] * len(several) if isinstance(state, bool | str) else list(state)
+    shown = [shown_with(current("state", each)) for each in states]
     terms, budget = _asked(
         problem,
         instance,
@@ -205,7 +208,7 @@ def solve(
     limit = cpu_limit(problem, instance) if cpu_seconds is None else cpu_seconds
     evaluator = LocalEvaluator(
         problem, workers, cpu_seconds=limit, on_invalid=on_invalid, unsafe=unsafe,
-        acceptance=terms.acceptance,
+        acceptance=terms.acceptance, states=[each.state for each in shown],
     )  # fmt: skip
     margin = MARGIN + MARGIN_PER_NODE * instance.size
     last = math.inf if budget is None or clock == "cpu" else began + budget - margin
@@ -219,7 +222,7 @@ def solve(
         found = Team(
             started,
             several,
-            [shown_with(each) for each in states],
+            shown,
             instance,
             starts,
             terms,

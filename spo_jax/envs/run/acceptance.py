@@ -21,11 +21,13 @@ class Acceptance(NamedTuple):
     """How a search accepts.
 
     make: the rule, of its first temperature or threshold and a source of numbers in [0, 1). warmth:
-    the default of the former, in mean edges of the start (its cost / the instance's size).
+    the default of the former, in mean edges of the start (its cost / the instance's size). left:
+    the share of the first one that is left, by progress.
     """
 
     make: Callable[[float, Callable[[], float]], Rule]
     warmth: float
+    left: Callable[[float], float]
 
 
 def improving(cost: float, current: float, lowest: float, progress: float) -> bool:
@@ -41,9 +43,19 @@ def annealing(first: float, luck: Callable[[], float]) -> Rule:
 
     def accept(cost: float, current: float, lowest: float, progress: float) -> bool:
         worse = cost - current
-        return worse <= 0 or annealed(worse, first * COOLED**progress, luck)
+        return worse <= 0 or annealed(worse, first * cooled(progress), luck)
 
     return accept
+
+
+def cooled(progress: float) -> float:
+    """The share of the first temperature of annealing that is left."""
+    return COOLED**progress
+
+
+def falling(progress: float) -> float:
+    """The share of the first threshold of record-to-record travel that is left."""
+    return 1.0 - progress
 
 
 def annealed(worse: float, temperature: float, luck: Callable[[], float]) -> bool:
@@ -55,7 +67,7 @@ def record_to_record(first: float, luck: Callable[[], float]) -> Rule:
     """Less than a threshold above the best (Dueck, 1993), which falls from `first` to 0."""
 
     def accept(cost: float, current: float, lowest: float, progress: float) -> bool:
-        return cost <= current or cost < lowest + first * (1.0 - progress)
+        return cost <= current or cost < lowest + first * falling(progress)
 
     return accept
 
@@ -70,15 +82,15 @@ def _own(name: str, make: Any) -> Acceptance:
         accepts = guarded(f"{what}: its rule", rule)
         return lambda *costs: bool(accepts(*costs))
 
-    return Acceptance(made, 1.0)
+    return Acceptance(made, 1.0, lambda progress: 1.0)
 
 
 ACCEPTANCES: Registry[Acceptance] = Registry(
     "acceptance",
     {
-        PAPER: Acceptance(lambda first, luck: improving, 0.0),
-        "annealing": Acceptance(annealing, 0.3),
-        "record-to-record": Acceptance(record_to_record, 2.0),
+        PAPER: Acceptance(lambda first, luck: improving, 0.0, falling),
+        "annealing": Acceptance(annealing, 0.3, cooled),
+        "record-to-record": Acceptance(record_to_record, 2.0, falling),
     },
     _own,
     call=False,

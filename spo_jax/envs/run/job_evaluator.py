@@ -14,7 +14,7 @@ from spo_jax.envs.problem import Instance, Problem
 from spo_jax.envs.run.acceptance import ACCEPTANCES, PAPER
 from spo_jax.envs.run.adaptive import Adaptation
 from spo_jax.envs.run.evaluator import Progress
-from spo_jax.envs.run.observation import OBSERVED, Showing
+from spo_jax.envs.run.observation import OBSERVED, Showing, Shown
 from spo_jax.envs.run.operators import Adapting, AdaptiveRuns
 from spo_jax.envs.run.planning import CHECK_SECONDS, Planner, require_valid
 from spo_jax.envs.run.results import Results
@@ -22,6 +22,7 @@ from spo_jax.envs.run.rollouts import Refusal, Rollouts, Status
 from spo_jax.envs.run.sandbox.jobs import WHOLE_JOB, AdaptiveJob, CheckJob, Job, RunJob
 from spo_jax.envs.run.sandbox.outcome import ChildReport, Ended
 from spo_jax.envs.run.starts import RANDOM, Starts
+from spo_jax.envs.run.states import STATES
 from spo_jax.errors import InputError
 from spo_jax.program import Pair, Program
 
@@ -73,6 +74,7 @@ class JobEvaluator:
         work: float | None = None,
         acceptance: str = PAPER,
         start: str = RANDOM,
+        states: Sequence[str] = (),
     ):
         if workers < 1:
             raise InputError(f"workers must be at least 1, not {workers}")
@@ -92,7 +94,11 @@ class JobEvaluator:
             problem, seed, cpu_seconds, self.memory, on_invalid == "skip", shown, work, acceptance,
             self._starts,
         )  # fmt: skip
-        self._parts = [name for name in (acceptance,) if ":" in name]
+        showing = [shown] if isinstance(shown, Shown) else shown.values()
+        states = sorted({*states, *(each.state for each in showing)})
+        for state in states:
+            STATES[state]
+        self._parts = [name for name in (acceptance, *states) if ":" in name]
         self._unsafe = unsafe
         self._kit = kit
         self._count = workers

@@ -21,6 +21,7 @@ from spo_jax.envs.run.acceptance import ACCEPTANCES, PAPER
 from spo_jax.envs.run.observation import OBSERVED, Shown
 from spo_jax.envs.run.own import OwnError
 from spo_jax.envs.run.rollouts import Status
+from spo_jax.envs.run.states import History, Value
 from spo_jax.program import Role
 
 YOUNG = 500  # objects more than after the last collection; fewer can do no harm
@@ -121,12 +122,14 @@ def search(
     *,
     lost: Callable[[OperatorPair, Role, BaseException], bool],
     rewritten: Callable[[Solution], Solution] | None = None,
+    history: History | None = None,
 ) -> None:
     """Steps from `at`, which they move, until `stop` says so before one (eq:lns-update).
 
     luck: what choice draws from. rng: what the programs draw from. lost: whether a step whose
     program of that role raised this, or broke the contract (Infeasible), is lost and the search
     goes on. rewritten: the same solution, written as programs are to see it after an improvement.
+    history: kept for programs that are shown another state than z_t.
     Raises Failure for a step that is not lost.
     """
     arguments, copy, cost_of = rules.arguments, rules.copy, rules.cost
@@ -140,7 +143,9 @@ def search(
         outcome, candidate = FAILED, None
         if pair is not None:
             destroy, repair = pair.destroy, pair.repair
-            z = pair.shown.at(stagnation, at.steps)
+            if history is not None:
+                history.step, history.stagnation, history.best = at.steps, stagnation, at.lowest
+            z = pair.shown.at(stagnation, at.steps, history)
             role: Role = "destroy"
             try:
                 current = at.solution
@@ -170,6 +175,8 @@ def search(
                         outcome = BEST
             else:
                 outcome = REJECTED
+        if history is not None:
+            history.add(at.cost + at.shift, outcome)
         reward(pair, outcome, at.lowest)
         at.steps += 1
 
@@ -243,9 +250,13 @@ def rollout(
     record, at = _Rollout(pair, cost, steps, over), Position(first, cost, cost, cost)
     accept: Accept = not_worse
     luck = luck or start
+    make, warmth, left = ACCEPTANCES[acceptance]
+    heat = warmth * (cost / max(1, rules.size))
+    history = (
+        History(cost, steps, lambda share: heat * left(share)) if pair.shown.observes else None
+    )
     if acceptance != PAPER:
-        make, warmth = ACCEPTANCES[acceptance]
-        rule = make(warmth * (cost / max(1, rules.size)), luck.random)
+        rule = make(heat, luck.random)
 
         def by_rule(cost: float, current: float, lowest: float) -> bool:
             return rule(cost, current, lowest, at.steps / steps)
@@ -254,7 +265,7 @@ def rollout(
     search(
         rules, at, record, accept, record.stop, luck, rng,
         lost=lambda pair, role, error: skip_infeasible and isinstance(error, Infeasible),
-        rewritten=None if acceptance == PAPER else rewritten,
+        rewritten=None if acceptance == PAPER else rewritten, history=history,
     )  # fmt: skip
     best_cost, state = record.best_cost, record.state
     missing = steps - len(state)
@@ -263,7 +274,7 @@ def rollout(
 
 
 def one_step(
-    rules: Rules, pair: OperatorPair, current: Solution, z: int, rng: Any
+    rules: Rules, pair: OperatorPair, current: Solution, z: Value, rng: Any
 ) -> tuple[list[int], Solution]:
     """What one step from `current` removes, and the candidate that it makes (eq:lns-update).
 

@@ -17,6 +17,7 @@ from spo_jax.envs.run.acceptance import ACCEPTANCES, Rule
 from spo_jax.envs.run.lns import Choice, Failure, OperatorPair, Position, failure
 from spo_jax.envs.run.own import OwnError
 from spo_jax.envs.run.rollouts import Status
+from spo_jax.envs.run.states import History
 from spo_jax.program import Role
 
 Clock = Literal["wall", "cpu"]
@@ -52,10 +53,12 @@ class Search:
 
     choice: of the programs of each step. accept: in place of what the terms name.
     prepare: called with the rules of each view before programs see it. mend: called with a pair, a
-    role and what the program raised; True asks for the step once more.
+    role and what the program raised; True asks for the step once more. observed: whether a pair is
+    shown a state that needs the search's history.
 
     best, lowest: the best solution and its cost since the start or the last `adopt`; current, cost:
-    where the search is. steps: in all; idle: since `lowest` fell.
+    where the search is. steps: in all; idle: since `lowest` fell. share: of the budget, for states,
+    where that is not the progress of a leg.
     """
 
     def __init__(
@@ -70,6 +73,7 @@ class Search:
         prepare: Callable[[Rules], None] = lambda rules: None,
         mend: Callable[[OperatorPair, Role, BaseException], bool] = lambda pair, role, error: False,
         accept: Rule | None = None,
+        observed: bool = False,
     ):
         self.problem, self.instance, self.terms, self.choice = problem, instance, terms, choice
         self._luck, self._rng, self._prepare, self._mend = luck, rng, prepare, mend
@@ -79,9 +83,14 @@ class Search:
         self._part: Part | None = None  # None where that is the whole instance
         self.steps = self.idle = 0
         self.adopt(start)
-        make, _ = ACCEPTANCES[terms.acceptance]
+        make, _, left = ACCEPTANCES[terms.acceptance]
         edge = self.lowest / max(1, instance.size)
-        self._accept = accept or make(terms.warmth * edge, luck.random)
+        heat = terms.warmth * edge
+        self._accept = accept or make(heat, luck.random)
+        self.history: History | None = None
+        if observed:
+            self.history = History(self.lowest, None, lambda share: heat * left(share))
+        self.share: Callable[[int, float], float] | None = None
 
     def adopt(self, solution: Solution) -> None:
         """Go on from a solution, whose cost becomes the lowest."""
@@ -134,10 +143,14 @@ class Search:
         def rewritten(solution: Solution) -> Solution:
             return self.problem.rewritten(solution, self._luck)
 
+        if self.history is not None:
+            self.history.progress = lambda step: (self.share or progress)(step, now)
+
         try:
             lns.search(
                 self.rules, at, self.choice, accept, stop, self._luck, self._rng,
                 lost=self._lost, rewritten=rewritten if terms.rewrite else None,
+                history=self.history,
             )  # fmt: skip
         except OwnError as error:
             raise Failure(Status.HOST_FAULT, "destroy", str(error)) from None

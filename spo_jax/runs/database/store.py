@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from spo_jax.config import FIELDS, Settings
+from spo_jax.config.fields import current
 from spo_jax.envs.problem import Instance
 from spo_jax.envs.problems import get_problem
 from spo_jax.envs.stored import save_instances
@@ -332,7 +333,7 @@ def _require_settings(db: sqlite3.Connection, config: Settings) -> None:
     changes = [
         f"{name} is {now[name]!r:.80} there and was {value!r:.80}"
         for name, value in map(astuple, tables.CONFIG.select(db))
-        if name in FIELDS and now[name] != value
+        if name in FIELDS and now[name] != current(name, value)
     ]
     if changes:
         raise InputError(

@@ -134,8 +134,9 @@ class _Play:
         self._search = Search(
             child.problem, instance, choice, start, TERMS, self._luck, self._rng,
             self._prepare, mending(self._programs, self._rng),
-            job.rules.acceptance(self._start, self._luck.random),
+            job.rules.acceptance(self._start, self._luck.random), task.shown.observes,
         )  # fmt: skip
+        self._search.share = lambda steps, now: steps / job.steps
         self._search.look()
 
     def run(self) -> None:

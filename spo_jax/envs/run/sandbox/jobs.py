@@ -18,6 +18,7 @@ from spo_jax.envs.run.adaptive import Adaptation
 from spo_jax.envs.run.observation import Shown
 from spo_jax.envs.run.rollouts import Status
 from spo_jax.envs.run.search import Terms
+from spo_jax.envs.run.states import Value
 from spo_jax.program import Role
 
 # A report: index, status, role at fault (an index of ROLES), length of the reason, CPU seconds;
@@ -66,7 +67,7 @@ class StepTask:
     code_length: int
     size: int
     solution: Solution
-    z: int
+    z: Value
     rng_seed: int
     index: int = 0
 
