@@ -177,6 +177,7 @@ def export(args: argparse.Namespace) -> int:
     pair, of a run its best one, and a run's adapters.
     """
     from spo_jax.envs import exports
+    from spo_jax.envs.run.states import parts_shown
     from spo_jax.program import save_pair
     from spo_jax.runs.database.store import Store, about
     from spo_jax.runs.folders import CHECKPOINTS
@@ -211,10 +212,13 @@ def export(args: argparse.Namespace) -> int:
                 )
             pair, header = best.pair, about(run.path, best, run.names(best.pair))
             description = f"the pair of round {best.round}, J {best.utility:.4f}"
-        tail = "" if args.purpose is None else exports.tail(problem, pair, args.purpose)
+        tail, state = "", config.generator.state
+        if args.purpose is not None:
+            tail = exports.tail(problem, pair, args.purpose, state)
         written = save_pair(
-            args.out, pair, header, problem.interface, problem.kit, tail, config.terms
-        )
+            args.out, pair, header, problem.interface, problem.kit, tail, config.terms,
+            parts_shown(state),
+        )  # fmt: skip
         print(f"{written}: {description}")
     if run is not None and args.adapters is not None:
         if run.config.learning.update not in UPDATES or not run.rounds:

@@ -183,6 +183,7 @@ def format_pair(
     kit: str = "",
     tail: str = "",
     terms: Mapping[str, str] = NONE,
+    shown: Mapping[str, str] = NONE,
 ) -> str:
     """Write a module with both programs, independent of spo_jax, as a text.
 
@@ -195,6 +196,7 @@ def format_pair(
         tail: Code to put behind the pair, which calls it; its docstrings go to the head, and names
             in the programs give way to its own.
         terms: How the pair was discovered, as `load_terms` returns it.
+        shown: What the parts of its state are, by name, where that is not the paper's.
 
     Returns:
         The text, which `load_pair` reads from a file.
@@ -211,7 +213,7 @@ def format_pair(
     try:
         behind = _Module(*split(tail))
         programs = _apart(*_giving_way(modules["destroy"], modules["repair"], behind))
-        return _joined(*programs, about, interface, kit, behind, _docstrings(tail), terms)
+        return _joined(*programs, about, interface, kit, behind, _docstrings(tail), terms, shown)
     except Rejection as error:
         raise Unwritable(f"the pair cannot be written: {error.reason}") from None
 
@@ -225,6 +227,7 @@ def _joined(
     behind: _Module,
     uses: Sequence[str],
     terms: Mapping[str, str],
+    shown: Mapping[str, str],
 ) -> str:
     shared = _shared(destroy, repair)
     imports = {*destroy.imports, *repair.imports}
@@ -238,7 +241,7 @@ def _joined(
     block = kitfile.block(kit, ours, statements) if ours else ""
     imports = imports.difference(ours) | {*behind.imports}
     body = layout(imports, statements, ROLES, (block, {e.name for e in ours}))
-    top = head(destroy.function("destroy"), statements, about, interface, uses, terms)
+    top = head(destroy.function("destroy"), statements, about, interface, uses, terms, shown)
     last = "".join(f"\n\n{each.text}\n" for each in behind.statements)
     return f"{top}\n\n{body}{last}"
 
@@ -251,6 +254,7 @@ def save_pair(
     kit: str = "",
     tail: str = "",
     terms: Mapping[str, str] = NONE,
+    shown: Mapping[str, str] = NONE,
     *,
     overwrite: bool = False,
 ) -> Path:
@@ -264,6 +268,7 @@ def save_pair(
         kit: Likewise.
         tail: Likewise.
         terms: Likewise.
+        shown: Likewise.
         overwrite: Whether a file that exists is replaced.
 
     Raises:
@@ -271,7 +276,7 @@ def save_pair(
         Unwritable: As `format_pair`.
     """
     path = Path(path)
-    text = format_pair(pair, about, interface, kit, tail, terms)
+    text = format_pair(pair, about, interface, kit, tail, terms, shown)
     if path.is_dir():
         raise InputError(f"{path}: a folder; give the name of a file")
     if not path.parent.is_dir():

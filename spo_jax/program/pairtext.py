@@ -174,13 +174,16 @@ def head(
     interface: Interface | None,
     uses: Sequence[str] = (),
     terms: Mapping[str, str] | None = None,
+    shown: Mapping[str, str] | None = None,
 ) -> str:
     """The module's docstring: its purpose and its use in one step.
 
     destroy: the entry function; its own names serve if the interface is unknown.
     statements: of both programs. uses: paragraphs on what else the module is for. terms: the
-    settings of its discovery that differ from the paper's.
+    settings of its discovery that differ from the paper's. shown: of another state than the paper's
+    what its parts are, by name.
     """
+    steps = "state" if shown else "steps"
     names, current = _arguments(destroy.node, interface)
     instance = "".join(f"{name}, " for name in names)
     title = _printable(one_line(about)) or (
@@ -189,7 +192,9 @@ def head(
     notes = " ".join(
         [
             *(_note(each) for each in (interface.arguments if interface else ()) if each.about),
-            "steps counts the steps since the best cost last fell.",
+            _state_note(shown)
+            if shown
+            else "steps counts the steps since the best cost last fell.",
             f"rng is {drawn_from(statements)}.",
             "The file needs nothing of spo_jax; `spo solve` reads it.",
         ]
@@ -201,8 +206,8 @@ def head(
         "",
         "One step of the search makes a candidate from the current solution:",
         "",
-        f"    rest, removed = destroy({instance}{current}, steps, rng)",
-        f"    candidate = repair({instance}rest, removed, steps, rng)",
+        f"    rest, removed = destroy({instance}{current}, {steps}, rng)",
+        f"    candidate = repair({instance}rest, removed, {steps}, rng)",
         "",
         *textwrap.wrap(notes, WIDTH),
         *(("", TERMS_FOLLOW, "") if terms else ()),
@@ -219,6 +224,12 @@ def _arguments(destroy: ast.stmt, interface: Interface | None) -> tuple[list[str
     assert isinstance(destroy, ast.FunctionDef)
     names = [each.arg for each in (*destroy.args.posonlyargs, *destroy.args.args)]
     return (names[:-3], names[-3]) if len(names) > 3 else (["*instance"], "current")
+
+
+def _state_note(parts: Mapping[str, str]) -> str:
+    """A sentence that describes a state that is not the paper's."""
+    names = f"({', '.join(parts)})" if len(parts) > 1 else ", ".join(parts)
+    return f"state is {names}: {'; '.join(f'{name}, {about}' for name, about in parts.items())}."
 
 
 def _note(argument: Argument) -> str:

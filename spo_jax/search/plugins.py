@@ -8,7 +8,7 @@ from spo_jax.config.updates import UPDATES
 from spo_jax.constants import ENDPOINT, LEARNERS, OWN_MODELS, VLLM
 from spo_jax.envs.problem import Problem
 from spo_jax.envs.problems import get_problem
-from spo_jax.envs.run.states import HIDDEN_STATE, SINCE, STAGNATION, STATES, require_state
+from spo_jax.envs.run.states import SINCE, STAGNATION, parts_shown, require_state
 from spo_jax.errors import InputError
 from spo_jax.generator import Generator
 from spo_jax.program import Completion, Group, Prompt, Role
@@ -141,7 +141,8 @@ def _require_paper_state(config: Settings, allowed: str = "") -> None:
     allowed: a part of the other state that would do.
     """
     state = config.generator.state
-    if state in (STAGNATION, HIDDEN_STATE) or allowed in STATES[state].parts:
+    parts = parts_shown(state)
+    if not parts or allowed in parts:
         return
     name, model = config.generator.name, config.generator.model
     who = f"model is {model}" if name in LEARNERS else f"generator is {name}"

@@ -192,7 +192,7 @@ def test_programs_may_see_no_state(square):
         [each.solution for each in report.groups[0].instances[0].rollouts] for report in reports
     ]
     assert ends[0] != ends[1] == ends[2]
-    assert [report.settings["state"] for report in reports] == [True, False, True]
+    assert [report.settings["state"] for report in reports] == ["stagnation", "none", "stagnation"]
     remarked = []
     for report in reports[:2]:
         out = io.StringIO()

@@ -155,6 +155,11 @@ def state_of(name: str) -> SearchState:
     return STATES[name]
 
 
+def parts_shown(name: str) -> Mapping[str, str]:
+    """The parts of a state that is not the paper's; none of the paper's, and of "none"."""
+    return {} if name in (STAGNATION, HIDDEN_STATE) else STATES[name].parts
+
+
 def require_state(name: str) -> None:
     """Raises InputError for a name that is neither of STATES nor "none"."""
     if name != HIDDEN_STATE:

@@ -20,6 +20,7 @@ from spo_jax.config import FIELDS, Settings
 from spo_jax.config.fields import current
 from spo_jax.envs.problem import Instance
 from spo_jax.envs.problems import get_problem
+from spo_jax.envs.run.states import parts_shown
 from spo_jax.envs.stored import save_instances
 from spo_jax.envs.textfiles import sync_folder, write_atomically
 from spo_jax.errors import InputError
@@ -282,6 +283,7 @@ class Store:
                     problem.interface,
                     problem.kit,
                     terms=self.config.terms,
+                    shown=parts_shown(self.config.generator.state),
                     overwrite=True,
                 )
             except Unwritable as error:

@@ -14,7 +14,7 @@ from dataclasses import replace
 
 from spo_jax.envs.problem import Problem
 from spo_jax.envs.problems import get_problem
-from spo_jax.envs.run.states import HIDDEN_STATE, SHOWN, SINCE, STAGNATION, STATES
+from spo_jax.envs.run.states import SHOWN, SINCE, STAGNATION, parts_shown
 from spo_jax.generator import Generator
 from spo_jax.program import Completion, Program, Prompt, Role
 from spo_jax.program.grammar.base import Choice, Choices, Grammar
@@ -54,14 +54,16 @@ class GrammarGenerator(Generator):
         read = [read_derivation(parent, grammar) for parent in prompt.parents]
         parents = [choices for choices in read if choices is not None]
         written = answer(grammar, grammar.edit(prompt.form, parents, rng, prompt.state))
-        if self._state in (STAGNATION, HIDDEN_STATE):
-            return written
-        return replace(written, text=_unpacked(written.text, prompt.role, self._state))
+        parts = parts_shown(self._state)
+        return (
+            replace(written, text=_unpacked(written.text, prompt.role, [*parts]))
+            if parts
+            else written
+        )
 
 
-def _unpacked(text: str, role: Role, state: str) -> str:
+def _unpacked(text: str, role: Role, parts: Sequence[str]) -> str:
     """An answer whose function takes SINCE out of a state of several parts, or of one."""
-    parts = list(STATES[state].parts)
     value = f"{SHOWN}[{parts.index(SINCE)}]" if len(parts) > 1 else SHOWN
     head = re.compile(rf"(^def {role}\([^)]*){SINCE}([^)]*\):\n)", re.MULTILINE)
     return head.sub(rf"\g<1>{SHOWN}\g<2>    {SINCE} = {value}\n", text)

@@ -43,7 +43,7 @@ from spo_jax.config.groups import GeneratorSettings
 from spo_jax.constants import KIT
 from spo_jax.envs.problem import Problem
 from spo_jax.envs.problems import get_problem
-from spo_jax.envs.run.states import HIDDEN_STATE, SHOWN, SINCE, STAGNATION, STATES
+from spo_jax.envs.run.states import SHOWN, SINCE, parts_shown
 from spo_jax.errors import InputError
 from spo_jax.program import ROLES, Pair, Program, Prompt, Role
 from spo_jax.program.versions import header, version
@@ -161,9 +161,9 @@ class Templates:
         The parameter is called SHOWN in them, and what it is follows from the state's parts, unless
         the user's folder says that.
         """
-        if state in (STAGNATION, HIDDEN_STATE):
+        parts, name = parts_shown(state), "state-input.txt"
+        if not parts:
             return self
-        parts, name = STATES[state].parts, "state-input.txt"
         texts = {file: re.sub(rf"\b{SINCE}\b", SHOWN, text) for file, text in self.texts.items()}
         if self.texts[name] in (built_in(style).texts[name] for style in get_args(Style)):
             if len(parts) > 1:
