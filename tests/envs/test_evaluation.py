@@ -212,8 +212,8 @@ def test_programs_may_see_no_state(square):
         for each, state in ((pair, True), (pair, False), (pair_of(), True))
     ]
     assert tours[0] != tours[1] == tours[2]
-    assert conditions(True, "fail") == []
-    assert "rejected step" in conditions(True, "skip")[0]
+    assert conditions("stagnation", "fail") == []
+    assert "rejected step" in conditions("stagnation", "skip")[0]
 
 
 def test_workers_change_nothing_but_the_seconds():

@@ -204,9 +204,9 @@ class _Rollout:
     """The choice of a rollout, always the same pair; records its steps, and ends it."""
 
     def __init__(
-        self, pair: OperatorPair, start: float, steps: int, over: Callable[[], bool] | None
+        self, pair: OperatorPair, start: float, steps: int, used: Callable[[], float] | None
     ):
-        self._pair, self._steps, self._over = pair, steps, over
+        self._pair, self._steps, self._used = pair, steps, used
         self.best_cost, self.state = [start], list[int]()
 
     def draw(self, luck: random.Random) -> OperatorPair:
@@ -216,10 +216,15 @@ class _Rollout:
         self.best_cost.append(lowest)
 
     def stop(self, at: Position) -> bool:
-        if at.steps == self._steps or (self._over is not None and self._over()):
+        if at.steps == self._steps or (self._used is not None and self._used() >= 1.0):
             return True
         self.state.append(at.stagnation)
         return False
+
+    def share(self, step: int) -> float:
+        """Of the budget that is used up before a step: of the steps, or of the other one."""
+        share = step / self._steps
+        return share if self._used is None else max(share, min(1.0, self._used()))
 
 
 def rollout(
@@ -229,7 +234,7 @@ def rollout(
     rng: Any,
     steps: int,
     *,
-    over: Callable[[], bool] | None = None,
+    used: Callable[[], float] | None = None,
     skip_infeasible: bool = False,
     first: Solution | None = None,
     acceptance: str = PAPER,
@@ -239,27 +244,29 @@ def rollout(
     """One rollout of `steps` steps, or fewer.
 
     start: seeds the first solution, in whose place `first` may be given. rng: what the programs
-    draw from. over: asked before each step whether to end the rollout. skip_infeasible: a candidate
-    that breaks the contract is a rejected step instead of a failure. acceptance: a name of
-    ACCEPTANCES; luck, rewritten: as in `search`, for others than the paper's. Raises Failure, and
-    OwnError.
+    draw from. used: the share of another budget than the steps that is used up; at 1 no step begins
+    any more. skip_infeasible: a candidate that breaks the contract is a rejected step instead of a
+    failure. acceptance: a name of ACCEPTANCES; luck, rewritten: as in `search`, for others than the
+    paper's. Raises Failure, and OwnError.
     """
     if first is None:
         first = rules.start(start)
     cost = rules.cost(first)
-    record, at = _Rollout(pair, cost, steps, over), Position(first, cost, cost, cost)
+    record, at = _Rollout(pair, cost, steps, used), Position(first, cost, cost, cost)
     accept: Accept = not_worse
     luck = luck or start
     make, warmth, left = ACCEPTANCES[acceptance]
     heat = warmth * (cost / max(1, rules.size))
     history = (
-        History(cost, steps, lambda share: heat * left(share)) if pair.shown.observes else None
+        History(cost, steps, record.share, lambda share: heat * left(share))
+        if pair.shown.observes
+        else None
     )
     if acceptance != PAPER:
         rule = make(heat, luck.random)
 
         def by_rule(cost: float, current: float, lowest: float) -> bool:
-            return rule(cost, current, lowest, at.steps / steps)
+            return rule(cost, current, lowest, record.share(at.steps))
 
         accept = by_rule
     search(

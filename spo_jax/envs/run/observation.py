@@ -44,7 +44,13 @@ class Shown:
         return self.values is None and self.state != STAGNATION
 
     def at(self, z: int, t: int, history: History | None = None) -> Value:
-        """What is shown at step t, when the paper's state is z. history: where it `observes`."""
+        """What is shown at step t, when the paper's state is z.
+
+        Args:
+            z: The paper's state.
+            t: The step.
+            history: Of the search, where it `observes`.
+        """
         if self.values is None:
             return z if history is None else state_of(self.state).function(history)
         return self.values[t] if self.by_step else self.values[min(z, len(self.values) - 1)]

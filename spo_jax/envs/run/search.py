@@ -89,7 +89,7 @@ class Search:
         self._accept = accept or make(heat, luck.random)
         self.history: History | None = None
         if observed:
-            self.history = History(self.lowest, None, lambda share: heat * left(share))
+            self.history = History(self.lowest, None, temperature=lambda share: heat * left(share))
         self.share: Callable[[int, float], float] | None = None
 
     def adopt(self, solution: Solution) -> None:

@@ -6,7 +6,7 @@ STATES has those that ship, the paper's first; a `SearchState` of a user's own i
 
 import math
 from array import array
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -35,25 +35,20 @@ class History:
     """
 
     def __init__(
-        self, cost: float, steps: int | None, temperature: Callable[[float], float] | None = None
+        self,
+        cost: float,
+        steps: int | None,
+        progress: Callable[[int], float] = lambda step: 0.0,
+        temperature: Callable[[float], float] = lambda share: 0.0,
     ):
         self.step, self.stagnation, self.best, self.steps = 0, 0, cost, steps
-        self._costs, self._outcomes = array("d", [cost]), array("b")
-        self._temperature = temperature
-        self.progress: Callable[[int], float] = lambda step: step / max(1, steps or 1)
-
-    @property
-    def costs(self) -> Sequence[float]:
-        return self._costs
-
-    @property
-    def outcomes(self) -> Sequence[int]:
-        return self._outcomes
+        self.costs, self.outcomes = array("d", [cost]), array("b")
+        self.progress, self._temperature = progress, temperature
 
     @property
     def cost(self) -> float:
         """Of the current solution."""
-        return self._costs[-1]
+        return self.costs[-1]
 
     @property
     def share(self) -> float:
@@ -65,14 +60,19 @@ class History:
         """Temperature or threshold of the acceptance now, 0 where nothing worse is accepted; of an
         acceptance of a user's own a mean edge of the start.
         """
-        return 0.0 if self._temperature is None else self._temperature(self.share)
+        return self._temperature(self.share)
 
     def add(self, cost: float, outcome: int) -> None:
-        """The end of a step."""
-        self._costs.append(cost)
-        self._outcomes.append(outcome)
-        if len(self._outcomes) == 2 * KEPT:
-            del self._costs[:KEPT], self._outcomes[:KEPT]
+        """Note the end of a step.
+
+        Args:
+            cost: Of the current solution after it.
+            outcome: What it came to.
+        """
+        self.costs.append(cost)
+        self.outcomes.append(outcome)
+        if len(self.outcomes) == 2 * KEPT:
+            del self.costs[:KEPT], self.outcomes[:KEPT]
 
 
 @dataclass(frozen=True)
@@ -151,16 +151,34 @@ STATES: Registry[SearchState] = Registry(
 
 @cache
 def state_of(name: str) -> SearchState:
-    """As STATES has it, found once in a process."""
+    """As STATES has it, found once in a process.
+
+    Args:
+        name: Of STATES, or "package.module:NAME".
+    """
     return STATES[name]
 
 
 def parts_shown(name: str) -> Mapping[str, str]:
-    """The parts of a state that is not the paper's; none of the paper's, and of "none"."""
+    """The parts of a state that is not the paper's.
+
+    Args:
+        name: As for `require_state`.
+
+    Returns:
+        What each is by its name; nothing for the paper's, and for "none".
+    """
     return {} if name in (STAGNATION, HIDDEN_STATE) else STATES[name].parts
 
 
 def require_state(name: str) -> None:
-    """Raises InputError for a name that is neither of STATES nor "none"."""
+    """Check the name of a state.
+
+    Args:
+        name: Of STATES, "package.module:NAME", or "none".
+
+    Raises:
+        InputError: There is no such state.
+    """
     if name != HIDDEN_STATE:
         STATES[name]

@@ -186,7 +186,7 @@ def _walk(
     """Single steps of the paper's search from a solution, its end, and why it was cut short."""
     problem = evaluator.problem
     cost, since = problem.cost(instance, current), 0
-    history = History(cost, STEPS)
+    history = History(cost, STEPS, lambda step: step / STEPS)
     taken = []
     stopped = ""
     for k in range(STEPS):

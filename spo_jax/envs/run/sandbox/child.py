@@ -357,7 +357,7 @@ def _played(
             payload = _step(task, rules, OperatorPair(destroy, repair), rng)
         else:
             pair = OperatorPair(destroy, repair, task.shown)
-            payload = _run(task, job, problem, rules, pair, rng, _end_of(task, job, meter))
+            payload = _run(task, job, problem, rules, pair, rng, _used_of(task, job, meter))
     except Failure as failure:
         if isinstance(failure.cause, ArraysNeeded):
             raise _Again(EXIT_ISOLATE) from None
@@ -382,13 +382,13 @@ def _meter_of(loaded: Mapping[Role, Loaded]) -> Meter:
     return Meter(*counts[:1])  # both programs have the same kit
 
 
-def _end_of(task: Task, job: RunJob, meter: Meter | None) -> Callable[[], bool] | None:
-    """What says before each step whether the rollout is over; None: only its steps do."""
+def _used_of(task: Task, job: RunJob, meter: Meter | None) -> Callable[[], float] | None:
+    """What says how much of a rollout's time or work is used up; None: only its steps end it."""
     if job.seconds is not None:
-        deadline = time.process_time() + job.seconds
-        return lambda: time.process_time() >= deadline
+        began, seconds = time.process_time(), job.seconds
+        return lambda: (time.process_time() - began) / seconds
     if meter is not None:
-        return lambda: meter.work() >= task.work
+        return lambda: meter.work() / task.work
     return None
 
 
@@ -399,11 +399,11 @@ def _run(
     rules: Rules,
     pair: OperatorPair,
     rng: Any,
-    over: Callable[[], bool] | None,
+    used: Callable[[], float] | None,
 ) -> bytes:
     start, luck = random.Random(task.start_seed), random.Random(task.luck_seed)
     trace = rollout(
-        rules, pair, start, rng, job.steps, over=over, skip_infeasible=job.skip_infeasible,
+        rules, pair, start, rng, job.steps, used=used, skip_infeasible=job.skip_infeasible,
         first=task.start, acceptance=job.acceptance, luck=luck,
         rewritten=lambda solution: problem.rewritten(solution, luck),
     )  # fmt: skip
