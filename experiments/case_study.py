@@ -35,6 +35,7 @@ from spo_jax.envs.problems.tsp.picture import places
 from spo_jax.envs.run.local import LocalEvaluator
 from spo_jax.envs.run.onestep import Step, take_step
 from spo_jax.envs.run.rollouts import Status
+from spo_jax.envs.run.states import STAGNATION
 from spo_jax.errors import InputError
 from spo_jax.program import Pair, save_pair
 from spo_jax.runs.pairs import resolve
@@ -83,7 +84,7 @@ def run(args: argparse.Namespace) -> None:
         context, (found, *_) = asked_runs(args, context)
         first = rest = [each.pair for each in found.best_pairs(args.best)]
         config, name = found.config, found.path.name
-    if not config.generator.state:
+    if config.generator.state != STAGNATION:
         raise InputError(f"{name} was discovered without the LNS state, which this is about")
     sampled = context.problem.sample(args.size, args.instance + 1, INSTANCE_SEED)
     [instance] = referenced(context, sampled[args.instance :])

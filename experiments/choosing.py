@@ -156,6 +156,8 @@ def costs_of(run: Run, where: Path, args: argparse.Namespace) -> np.ndarray:
         on_invalid=terms.on_invalid,
         shown=shown_with(run.config.generator.state),
         kit=run.config.generator.kit != "none",
+        acceptance=terms.acceptance,
+        start=terms.start,
     ) as evaluator:
         while costs.shape[1] < args.instances:
             block = instances[costs.shape[1] : costs.shape[1] + BLOCK]

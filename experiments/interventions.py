@@ -26,6 +26,7 @@ from common.evaluated import Evaluated, evaluate_pair, load_group, mean_of_known
 from common.tables import interval
 from spo_jax.envs.problem import Instance
 from spo_jax.envs.run.observation import INVERTED, OBSERVED, Showing, fixed, given
+from spo_jax.envs.run.states import HIDDEN_STATE, STAGNATION
 from spo_jax.errors import InputError
 from spo_jax.runs.pairs import resolve
 from spo_jax.seeding import numpy_rng
@@ -52,8 +53,11 @@ def run(args: argparse.Namespace) -> None:
         name, (_, pair, config) = Path(args.pair).stem, resolve(args.pair, context.problem)
     else:
         name, pair, config = pairs_of(SPO, context)[0]
-    if not config.generator.state:
+    state = config.generator.state
+    if state == HIDDEN_STATE:
         raise InputError(f"{name} was discovered without the LNS state: there is none to change")
+    if state != STAGNATION:
+        raise InputError(f"{name} is shown the state {state}, and this changes that of the paper")
 
     def evaluated(what: str, shown: Showing) -> Evaluated:
         who = f"{name}, {what}"

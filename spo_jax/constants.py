@@ -15,10 +15,12 @@ STORED = ".spo.npz"  # how a file of instances of any problem ends
 SHIPPED = "shipped"  # the name of the pair that comes with a problem
 KIT = "lns"  # the module by which programs import the kit of a problem
 SPO = "spo"  # the method of the paper; the others are its baselines and train no model
+# Of the search of a rollout, which a pair file has in its head.
+TERMS = ("acceptance", "start", "state")
 FRAMEWORKS = ("openevolve", "shinka")  # for which `spo task` writes a folder
 # What a score depends on, and what the system message of such a folder says.
 TASK_SETTINGS = (
     "seed", "workers", "on", "distances", "capacity", "utility", "evaluator", "ray_address", "size",
     "instances", "rollouts", "steps", "cpu_seconds", "work", "memory_mb", "on_invalid",
-    "unsafe_sandbox", "kit", "state", "prompts",
+    "unsafe_sandbox", "kit", "state", "prompts", "acceptance",
 )  # fmt: skip

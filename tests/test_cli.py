@@ -409,7 +409,7 @@ def test_a_runs_pair_runs_as_it_was_discovered(finished, folder, capsys):
         assert main(["evaluate", *pair, *argv]) == 0
         settings = json.loads(Path("report.json").read_text())["settings"]
         known.append((settings["state"], settings["on_invalid"]))
-    assert known == [(False, "skip"), (False, "fail"), (True, "fail")]
+    assert known == [("none", "skip"), ("none", "fail"), ("stagnation", "fail")]
     capsys.readouterr()
     assert main(["solve", "ten.tsp", "--pair", "run", "--steps", "5"]) == 0
     output = capsys.readouterr().out

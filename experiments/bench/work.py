@@ -51,9 +51,9 @@ def timed(problem: Problem, kit: Kit, rules: Any, sources: dict[Role, str], coun
     for each in operators:
         kit.prepare(*rules.arguments(each.layout))
     began = time.process_time()
-    over = None if meter is None else lambda: meter.work() < 0  # never, but it looks each step
+    used = None if meter is None else lambda: 0.0 * meter.work()  # never 1, but it looks each step
     trace = rollout(
-        rules, OperatorPair(operators[0], operators[1]), random.Random(1), rng, STEPS, over=over
+        rules, OperatorPair(operators[0], operators[1]), random.Random(1), rng, STEPS, used=used
     )
     seconds = time.process_time() - began
     return seconds, meter.work() if meter else 0, trace.best_cost

@@ -222,12 +222,19 @@ def evaluate_pair(
     key = {
         "pair": pair.digest, "steps": steps, "seeds": seeds, "patience": budget.patience,
         "shown": _shown_key(shown), "on_invalid": on_invalid,
+        **{name: value for name, value in config.terms.items() if name != "state"},
     }  # fmt: skip
 
     def run(some: Sequence[Instance]) -> Rollouts:
         limit = budget.patience * problem.cpu_seconds * _larger(some)
         with LocalEvaluator(
-            problem, context.workers, cpu_seconds=limit, shown=shown, on_invalid=on_invalid
+            problem,
+            context.workers,
+            cpu_seconds=limit,
+            shown=shown,
+            on_invalid=on_invalid,
+            acceptance=config.evaluation.acceptance,
+            start=config.evaluation.start,
         ) as evaluator:
             require_lawful(evaluator, problem, pair)
             return evaluator.run([pair], some, range(seeds), steps, fail_fast=False)
@@ -391,6 +398,6 @@ def _larger(instances: Sequence[Instance]) -> float:
 
 def _shown_key(shown: Showing) -> str:
     if isinstance(shown, Shown):
-        return repr(shown)
-    text = repr(sorted((key, repr(value)) for key, value in shown.items()))
+        return repr(shown).replace(", state='stagnation'", "")  # as before there were others
+    text = repr(sorted((key, _shown_key(value)) for key, value in shown.items()))
     return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()

@@ -37,7 +37,10 @@ def gaps(run: Run, sets: Sequence[str], out: Path, **more: Any) -> dict[str, flo
     """
     if run.best is None:
         return dict.fromkeys(sets, math.nan)
-    terms = f"{run.config.generator.state}-{run.config.evaluation.on_invalid}"
+    own = run.config.terms
+    state = {"none": "False"}.get(own.pop("state", ""), run.config.generator.state)
+    parts = [state.replace("stagnation", "True"), run.config.evaluation.on_invalid, *own.values()]
+    terms = "-".join(parts).replace(":", "-")
     path = out / "held-out" / f"{run.config.problem}-{run.best.pair.digest[:16]}-{terms}.json"
     kept: dict[str, float | None] = json.loads(path.read_text()) if path.exists() else {}
     missing = [each for each in sets if each not in kept]

@@ -155,6 +155,8 @@ def evaluator_like(run: Run, seed: int = 0, workers: int | None = None) -> Local
         unsafe=terms.unsafe_sandbox,
         kit=run.config.generator.kit != "none",
         work=terms.work,
+        acceptance=terms.acceptance,
+        start=terms.start,
     )
 
 

@@ -153,18 +153,23 @@ def _evaluate(args: argparse.Namespace) -> int:
         evaluator=get_evaluator(args.evaluator or LOCAL, args.ray_address),
         **_reading(args).given,
         **_sandbox(args),
+        **_asked(args, "acceptance", "start"),
     )
     return _report(run, args.json, args.pair, *args.on, args.references)
 
 
+def _asked(args: argparse.Namespace, *names: str) -> dict[str, Any]:
+    """Those of some options that were given: a pair has its own for the others."""
+    return {name: getattr(args, name) for name in names if getattr(args, name) is not None}
+
+
 def _sandbox(args: argparse.Namespace) -> dict[str, Any]:
     """What evaluating and solving a pair have in common."""
-    own = {} if args.on_invalid is None else {"on_invalid": args.on_invalid}
     return {
         "workers": args.workers,
         "cpu_seconds": args.cpu_seconds,
         "unsafe": args.unsafe_sandbox,
-        **own,
+        **_asked(args, "on_invalid"),
     }
 
 
@@ -251,7 +256,7 @@ def _solve(args: argparse.Namespace) -> int:
             if not any(Path(pair).is_dir() for pair in given):  # a run knows its problem
                 raise
     problem, pairs, terms = resolve_all(args.pair, name)
-    terms = terms | _sandbox(args)
+    terms |= _sandbox(args) | _asked(args, "start", "acceptance")
     with (searched := Searched(sys.stderr, args.instance)):
         instance = read_instance(problem, args.instance, _reading(args))
     out = Path(args.out) if args.out else default_output(args.instance, problem)
@@ -274,8 +279,6 @@ def _solve(args: argparse.Namespace) -> int:
             instance,
             pairs,
             problem,
-            start=args.start,
-            acceptance=args.acceptance,
             steps=args.steps,
             seconds=args.time,
             began=args.began,
@@ -286,7 +289,10 @@ def _solve(args: argparse.Namespace) -> int:
     if found.stop is not None:
         take_time()
     written = outputs.write(found.solution, found.cost)
-    remarks = conditions(all(terms["state"]), terms["on_invalid"])
+    own = {name: terms[name] for name in ("acceptance", "start") if name in terms}
+    own = {name: value for name, value in own.items() if getattr(args, name) is None}
+    told = [conditions(state, terms["on_invalid"], **own) for state in terms["state"]]
+    remarks = dict.fromkeys(line for lines in told for line in lines)
     for line in (*solved_lines(found), *remarks, *written):
         print(line)
     return 0 if found.stop is None else exit_code(found.stop)

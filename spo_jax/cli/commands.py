@@ -177,6 +177,7 @@ def export(args: argparse.Namespace) -> int:
     pair, of a run its best one, and a run's adapters.
     """
     from spo_jax.envs import exports
+    from spo_jax.envs.run.states import parts_shown
     from spo_jax.program import save_pair
     from spo_jax.runs.database.store import Store, about
     from spo_jax.runs.folders import CHECKPOINTS
@@ -193,7 +194,7 @@ def export(args: argparse.Namespace) -> int:
             raise InputError(f"--{option} is about a run, and {args.pair} is a pair: leave it out")
     run = None if alone else load_run(args.pair)
     if args.out is not None:
-        problem, pair, _ = resolve(run or args.pair, args.problem)
+        problem, pair, config = resolve(run or args.pair, args.problem)
         if run is None:
             header = of_pair(args.pair, problem)
             description = f"{args.pair}, for {problem.name}"
@@ -211,8 +212,13 @@ def export(args: argparse.Namespace) -> int:
                 )
             pair, header = best.pair, about(run.path, best, run.names(best.pair))
             description = f"the pair of round {best.round}, J {best.utility:.4f}"
-        tail = "" if args.purpose is None else exports.tail(problem, pair, args.purpose)
-        written = save_pair(args.out, pair, header, problem.interface, problem.kit, tail)
+        tail, state = "", config.generator.state
+        if args.purpose is not None:
+            tail = exports.tail(problem, pair, args.purpose, state)
+        written = save_pair(
+            args.out, pair, header, problem.interface, problem.kit, tail, config.terms,
+            parts_shown(state),
+        )  # fmt: skip
         print(f"{written}: {description}")
     if run is not None and args.adapters is not None:
         if run.config.learning.update not in UPDATES or not run.rounds:
@@ -234,7 +240,7 @@ def task(args: argparse.Namespace) -> int:
         args.problem,
         args.preset,
         out=args.out,
-        start=args.start,
+        start=args.first,
         **flags.given(args),
     )
     print(f"{args.out}: start it with\n\n    {command}\n")

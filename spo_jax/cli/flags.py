@@ -1,4 +1,4 @@
-"""Settings as flags of a command: --repairs-per-destroy 30, --state or --no-state."""
+"""Settings as flags of a command: --repairs-per-destroy 30, --halving or --no-halving."""
 
 import argparse
 import contextlib
@@ -37,6 +37,9 @@ def add_settings(
         if get_origin(kinds(each.info.annotation)[0]) is dict:  # one at a time
             flag = flag.removesuffix("s")
         action = parser.add_argument(f"--{flag}", dest=each.flat, default=default, **_options(each))
+        if each.former:
+            off = {"action": "store_const", "const": False, "help": argparse.SUPPRESS}
+            parser.add_argument(f"--no-{flag}", dest=each.flat, default=default, **off)
         if each.rare and hide_rare:
             action.full_help, action.help = action.help, argparse.SUPPRESS
 

@@ -119,6 +119,7 @@ def task(sub: argparse.ArgumentParser) -> None:
     add("--preset", help=f"a name, or a TOML file (default: {presets.DEFAULT_PRESET})")
     add(
         "--start",
+        dest="first",
         metavar="PAIR_OR_RUN",
         help=f"the first pair: {PAIR} (default: the problem's trivial one)",
     )
@@ -143,6 +144,7 @@ def evaluate(sub: argparse.ArgumentParser) -> None:
     add("--seeds", type=_count, default=3, help="rollouts of each instance (default: 3)")
     _report_file(sub)
     _settings(sub, "workers", "cpu_seconds", "on_invalid", "unsafe_sandbox")
+    _settings(sub, "acceptance", "start")
     _settings(sub, "evaluator", "ray_address")
 
 
@@ -162,8 +164,6 @@ def baseline(sub: argparse.ArgumentParser) -> None:
 
 
 def solve(sub: argparse.ArgumentParser) -> None:
-    from spo_jax.envs.run.acceptance import ACCEPTANCES
-
     add = sub.add_argument
     add("instance", metavar="INSTANCE", help="a .tsp, .atsp, .vrp, .txt (Solomon) or .csv file")
     add(
@@ -189,14 +189,13 @@ def solve(sub: argparse.ArgumentParser) -> None:
         "--start",
         metavar="construction|random|FILE",
         help="the first solution: the problem's construction (the default), a random one as in the "
-        "paper, or that of a .tour or .sol file",
+        "paper, that of a .tour or .sol file, or of package.module:NAME",
     )
     add(
         "--acceptance",
-        choices=tuple(ACCEPTANCES),
-        default="record-to-record",
-        help="of worse solutions: none, as in the paper; by simulated annealing; or those less "
-        "than a threshold above the best (the default)",
+        metavar="NAME",
+        help="of worse solutions: improving, none, as in the paper; annealing; record-to-record, "
+        "those less than a threshold above the best (the default); or package.module:NAME",
     )
     add("--seed", type=_seed, default=0, help="seed of the first search (default: 0)")
     add("--out", metavar="FILE", help="solution file (default: INSTANCE.spo.tour or .spo.sol here)")

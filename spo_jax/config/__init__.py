@@ -16,6 +16,7 @@ from spo_jax.config.fields import (
     Setting,
     Text,
     closest,
+    current,
     refuse,
     setting,
     settings_of,
@@ -31,7 +32,7 @@ from spo_jax.config.groups import (
 )
 from spo_jax.config.updates import CALM, EVOTUNE, GRPO, UPDATES
 from spo_jax.config.updates import settings_of as settings_of_update
-from spo_jax.constants import ENDPOINT, LEARNERS, OWN_MODELS, SPO, VLLM, WITH_MODEL
+from spo_jax.constants import ENDPOINT, LEARNERS, OWN_MODELS, SPO, TERMS, VLLM, WITH_MODEL
 from spo_jax.errors import InputError
 
 MAX_WORKERS = 1024
@@ -91,6 +92,12 @@ class Settings(Group):
             for each in FIELDS.values()
         }
 
+    @property
+    def terms(self) -> dict[str, str]:
+        """What of the search of a rollout is not the paper's, by flat name."""
+        flat = self.flat()
+        return {n: flat[n] for n in TERMS if flat[n] != FIELDS[n].info.default}
+
     def changed(self, given: Mapping[str, Any]) -> list[str]:
         """Tell which settings would make it another run.
 
@@ -105,7 +112,7 @@ class Settings(Group):
             n
             for n, v in given.items()
             if not FIELDS[n].volatile
-            and now[n] != v
+            and now[n] != current(n, v)
             and not (n == "evaluator" and {now[n], v} == EXCHANGEABLE)
         ]
 

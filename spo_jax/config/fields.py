@@ -18,6 +18,8 @@ from spo_jax.errors import InputError
 # Settings that are no more, with the value that meant none of it.
 RETIRED = {"racing": "none", "remeasure": 0, "fresh_instances": False}
 RETIRED_AFTER = "0.1.0"
+# What settings that have names now were before.
+FORMER = {"state": {True: "stagnation", False: "none"}}
 
 Text = Annotated[str, StringConstraints(pattern=r"^[^\x00]*[^\x00\s][^\x00]*$")]
 Own = Annotated[str, StringConstraints(pattern=r"^[^\x00]*:[^\x00]*$")]  # package.module:NAME
@@ -49,6 +51,7 @@ class Group(BaseModel):
     def __init__(self, **values: Any) -> None:
         fields = type(self).model_fields
         for name, value in values.items():
+            values[name] = current(name, value)
             if isinstance(value, list):  # TOML and JSON have no tuples
                 values[name] = tuple(value)
             if value == "none" and name in fields and NoneType in kinds(fields[name].annotation):
@@ -57,6 +60,11 @@ class Group(BaseModel):
             super().__init__(**values)
         except ValidationError as error:
             raise _sentence(fields, values, error) from None
+
+
+def current(name: str, value: Any) -> Any:
+    """The value that a setting has now where it was given as before."""
+    return FORMER[name][value] if isinstance(value, bool) and name in FORMER else value
 
 
 class Setting(NamedTuple):
@@ -82,6 +90,11 @@ class Setting(NamedTuple):
     @property
     def volatile(self) -> bool:
         return "volatile" in _extra(self.info)
+
+    @property
+    def former(self) -> bool:
+        """Whether it could be switched off by --no-NAME, and still can."""
+        return self.name in FORMER
 
     @property
     def place(self) -> str:

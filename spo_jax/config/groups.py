@@ -137,6 +137,13 @@ class EvaluationSettings(Group):
     capacity: float | None = volatile(
         None, "capacity of vehicles, for instance files without one", 1e-9, 1e12
     )
+    acceptance: Literal["improving", "annealing", "record-to-record"] | Own = rare(
+        "improving",
+        "worse solutions that a rollout accepts: none (the paper), or as spo solve has it",
+    )
+    start: Literal["random", "construction"] | Own = rare(
+        "random", "first solution of a rollout: random (the paper), or the problem's construction"
+    )
     utility: Literal["improvement", "anytime"] | Own = setting(
         "improvement", "what a pair is worth: the paper's J, or its mean over the steps"
     )
@@ -195,7 +202,11 @@ class GeneratorSettings(Group):
     kit: Literal["lns", "none"] = setting(
         "lns", "module of operators' inner loops that programs may import (none: the paper)"
     )
-    state: bool = rare(True, "offer steps_since_improvement to programs")
+    state: Literal["stagnation", "progress", "none"] | Own = rare(
+        "stagnation",
+        "what programs are shown of the search: steps since improvement (the paper), with the "
+        "share of the budget and the last change, or nothing",
+    )
     show_destroy: Literal["strategy", "source", "both"] = rare(
         "strategy", "what a repair prompt shows of its destroy program"
     )

@@ -3,6 +3,7 @@
 from importlib import resources
 from string import Template
 
+from spo_jax.envs.run.states import HIDDEN_STATE
 from spo_jax.frameworks.scoring import Scorer
 from spo_jax.search.writing.joint import contracts, rules
 from spo_jax.search.writing.prompts import Templates
@@ -20,7 +21,9 @@ def system_message(scorer: Scorer) -> str:
     has the number alone. Raises InputError for a wrong folder of prompts.
     """
     config, problem = scorer.config, scorer.problem
-    templates = Templates.read(config.generator.prompts, problem, config.generator.kit != "none")
+    settings = config.generator
+    templates = Templates.read(settings.prompts, problem, settings.kit != "none")
+    templates = templates.with_state(settings.state)
     text = resources.files(__package__).joinpath("brief.txt").read_text("utf-8")
     utility = config.evaluation.utility
     task = Template(text).substitute(
@@ -30,5 +33,6 @@ def system_message(scorer: Scorer) -> str:
         steps=config.evaluation.steps,
         failed=f"{scorer.failed:g}",
     )
-    parts = contracts(templates, problem.name, config.generator.state), rules(templates), task
+    shown = settings.state != HIDDEN_STATE
+    parts = contracts(templates, problem.name, shown), rules(templates), task
     return "\n\n".join(part.strip("\n") for part in parts) + "\n"

@@ -93,7 +93,7 @@ def write_task(
         "message": textwrap.indent(system_message(scorer), "    ").rstrip("\n"),
     }
     files = {name: _filled(template, values) for name, template in kind.files.items()}
-    files[TASK] = presets.to_toml(config, only={"problem", *TASK_SETTINGS})
+    files[TASK] = presets.to_toml(config, only={"problem", "start", *TASK_SETTINGS})
     files[kind.first] = evolvable(scorer.problem, pair)
     try:
         if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):

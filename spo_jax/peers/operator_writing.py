@@ -12,6 +12,7 @@ from typing import Literal
 
 from spo_jax.envs.problem import Instance
 from spo_jax.envs.run.rollouts import Status
+from spo_jax.envs.run.states import HIDDEN_STATE
 from spo_jax.errors import Rejection
 from spo_jax.program import Completion, Pair, Program, Prompt, Role, load_pair, parse_answer
 from spo_jax.search.parts import Parts
@@ -116,7 +117,7 @@ class Writing:
         pair = Pair(plan.destroy.shown[0], plan.repair.shown[0])
         parts = self._parts
         assert parts.templates is not None
-        state = parts.config.generator.state
+        state = parts.config.generator.state != HIDDEN_STATE
         prompt = joint_prompt(parts.templates, parts.problem.name, pair, state)
         return prompt if parts.generator.fits(prompt.whole) else None
 

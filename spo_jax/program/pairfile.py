@@ -10,22 +10,32 @@ import ast
 import builtins
 import keyword
 import os
+import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
+from types import MappingProxyType
 
-from spo_jax.constants import KIT
+from spo_jax.constants import KIT, TERMS
 from spo_jax.errors import InputError, Rejection, require_path
 from spo_jax.program import kitfile
 from spo_jax.program.interface import Interface
-from spo_jax.program.pairtext import acts_unnamed, defines, head, layout, with_docstring
+from spo_jax.program.pairtext import (
+    TERMS_FOLLOW,
+    acts_unnamed,
+    defines,
+    head,
+    layout,
+    with_docstring,
+)
 from spo_jax.program.scopes import Import, Statement, identifiers, module_names, rename, split
 from spo_jax.program.syntax import parse_tree
 from spo_jax.program.types import MAX_SOURCE, ROLES, Pair, Program, Role, entry_function
 
+NONE: Mapping[str, str] = MappingProxyType({})
 MAX_FILE = 6 * MAX_SOURCE  # bytes; two programs, the kit and what surrounds them
 
 
@@ -84,6 +94,22 @@ def load_pair(path: str | Path) -> Pair:
     require_path("path", path)
     path = Path(path)
     return parse_pair(read_file(path), str(path))
+
+
+def load_terms(path: str | Path) -> dict[str, str]:
+    """Read the settings in the head of a pair file: how its pair was discovered.
+
+    Args:
+        path: The file, which `load_pair` reads.
+
+    Returns:
+        Those of `TERMS` that are not the paper's, by name.
+    """
+    document = ast.get_docstring(parse_tree(read_file(Path(path))), clean=False) or ""
+    block = re.search(f"^{TERMS_FOLLOW}\n\n((?:    .+\n?)*)", document, re.MULTILINE)
+    lines = block[1].splitlines() if block else []
+    pairs = (line.strip().partition(" = ") for line in lines)
+    return {name: value for name, _, value in pairs if name in TERMS}
 
 
 def read_file(path: Path) -> str:
@@ -156,6 +182,8 @@ def format_pair(
     interface: Interface | None = None,
     kit: str = "",
     tail: str = "",
+    terms: Mapping[str, str] = NONE,
+    shown: Mapping[str, str] = NONE,
 ) -> str:
     """Write a module with both programs, independent of spo_jax, as a text.
 
@@ -167,6 +195,8 @@ def format_pair(
             programs use; without it their imports of `lns` stay as they are.
         tail: Code to put behind the pair, which calls it; its docstrings go to the head, and names
             in the programs give way to its own.
+        terms: How the pair was discovered, as `load_terms` returns it.
+        shown: What the parts of its state are, by name, where that is not the paper's.
 
     Returns:
         The text, which `load_pair` reads from a file.
@@ -183,7 +213,7 @@ def format_pair(
     try:
         behind = _Module(*split(tail))
         programs = _apart(*_giving_way(modules["destroy"], modules["repair"], behind))
-        return _joined(*programs, about, interface, kit, behind, _docstrings(tail))
+        return _joined(*programs, about, interface, kit, behind, _docstrings(tail), terms, shown)
     except Rejection as error:
         raise Unwritable(f"the pair cannot be written: {error.reason}") from None
 
@@ -196,6 +226,8 @@ def _joined(
     kit: str,
     behind: _Module,
     uses: Sequence[str],
+    terms: Mapping[str, str],
+    shown: Mapping[str, str],
 ) -> str:
     shared = _shared(destroy, repair)
     imports = {*destroy.imports, *repair.imports}
@@ -209,7 +241,7 @@ def _joined(
     block = kitfile.block(kit, ours, statements) if ours else ""
     imports = imports.difference(ours) | {*behind.imports}
     body = layout(imports, statements, ROLES, (block, {e.name for e in ours}))
-    top = head(destroy.function("destroy"), statements, about, interface, uses)
+    top = head(destroy.function("destroy"), statements, about, interface, uses, terms, shown)
     last = "".join(f"\n\n{each.text}\n" for each in behind.statements)
     return f"{top}\n\n{body}{last}"
 
@@ -221,6 +253,8 @@ def save_pair(
     interface: Interface | None = None,
     kit: str = "",
     tail: str = "",
+    terms: Mapping[str, str] = NONE,
+    shown: Mapping[str, str] = NONE,
     *,
     overwrite: bool = False,
 ) -> Path:
@@ -233,6 +267,8 @@ def save_pair(
         interface: Likewise.
         kit: Likewise.
         tail: Likewise.
+        terms: Likewise.
+        shown: Likewise.
         overwrite: Whether a file that exists is replaced.
 
     Raises:
@@ -240,7 +276,7 @@ def save_pair(
         Unwritable: As `format_pair`.
     """
     path = Path(path)
-    text = format_pair(pair, about, interface, kit, tail)
+    text = format_pair(pair, about, interface, kit, tail, terms, shown)
     if path.is_dir():
         raise InputError(f"{path}: a folder; give the name of a file")
     if not path.parent.is_dir():

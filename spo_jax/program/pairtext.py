@@ -4,7 +4,7 @@ import ast
 import random
 import re
 import textwrap
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from spo_jax.program.interface import Argument, Interface
 from spo_jax.program.scopes import Import, Statement, checked, offset
@@ -16,6 +16,8 @@ _WARNING = (
     "A search generated these programs. This file runs them without a sandbox, with all rights of "
     "its user: read them first. `spo solve` and `spo evaluate` run them in a sandbox."
 )
+
+TERMS_FOLLOW = "The pair was discovered for this search, which spo-jax gives it:"
 
 
 def layout(
@@ -171,12 +173,17 @@ def head(
     about: str,
     interface: Interface | None,
     uses: Sequence[str] = (),
+    terms: Mapping[str, str] | None = None,
+    shown: Mapping[str, str] | None = None,
 ) -> str:
     """The module's docstring: its purpose and its use in one step.
 
     destroy: the entry function; its own names serve if the interface is unknown.
-    statements: of both programs. uses: paragraphs on what else the module is for.
+    statements: of both programs. uses: paragraphs on what else the module is for. terms: the
+    settings of its discovery that differ from the paper's. shown: of another state than the paper's
+    what its parts are, by name.
     """
+    steps = "state" if shown else "steps"
     names, current = _arguments(destroy.node, interface)
     instance = "".join(f"{name}, " for name in names)
     title = _printable(one_line(about)) or (
@@ -185,7 +192,9 @@ def head(
     notes = " ".join(
         [
             *(_note(each) for each in (interface.arguments if interface else ()) if each.about),
-            "steps counts the steps since the best cost last fell.",
+            _state_note(shown)
+            if shown
+            else "steps counts the steps since the best cost last fell.",
             f"rng is {drawn_from(statements)}.",
             "The file needs nothing of spo_jax; `spo solve` reads it.",
         ]
@@ -197,10 +206,12 @@ def head(
         "",
         "One step of the search makes a candidate from the current solution:",
         "",
-        f"    rest, removed = destroy({instance}{current}, steps, rng)",
-        f"    candidate = repair({instance}rest, removed, steps, rng)",
+        f"    rest, removed = destroy({instance}{current}, {steps}, rng)",
+        f"    candidate = repair({instance}rest, removed, {steps}, rng)",
         "",
         *textwrap.wrap(notes, WIDTH),
+        *(("", TERMS_FOLLOW, "") if terms else ()),
+        *(f"    {name} = {value}" for name, value in (terms or {}).items()),
         *(line for use in uses for line in ("", *use.split("\n"))),
     )
     return '"""' + "\n".join(paragraphs) + '\n"""'
@@ -213,6 +224,12 @@ def _arguments(destroy: ast.stmt, interface: Interface | None) -> tuple[list[str
     assert isinstance(destroy, ast.FunctionDef)
     names = [each.arg for each in (*destroy.args.posonlyargs, *destroy.args.args)]
     return (names[:-3], names[-3]) if len(names) > 3 else (["*instance"], "current")
+
+
+def _state_note(parts: Mapping[str, str]) -> str:
+    """A sentence that describes a state that is not the paper's."""
+    names = f"({', '.join(parts)})" if len(parts) > 1 else ", ".join(parts)
+    return f"state is {names}: {'; '.join(f'{name}, {about}' for name, about in parts.items())}."
 
 
 def _note(argument: Argument) -> str:

@@ -20,6 +20,7 @@ from spo_jax.envs.report.reference_files import ReferenceFile
 from spo_jax.envs.specs import in_memory, is_uniform, own_references, parse_specs, read_instance
 from spo_jax.errors import InputError, require_kind
 from spo_jax.program import Pair, load_pair
+from spo_jax.program.pairfile import load_terms
 from spo_jax.runs.argument_errors import in_arguments
 from spo_jax.runs.run import Run, load_run
 
@@ -202,7 +203,7 @@ def contest(
     found = []
     for each in listed:
         _, [pair], terms = resolve_all(each, known)
-        found.append((pair, {"state": terms["state"][0], "on_invalid": terms["on_invalid"]}))
+        found.append((pair, terms | {"state": terms["state"][0]}))
     names = numbered("pair" if is_shipped(each) else _row(each) for each in listed)
     methods = methods_of(known, dict(zip(names, found, strict=True)), against)
     own = None if references is None else own_references(str(references))
@@ -290,24 +291,46 @@ def resolve_all(
         if problem is None:
             raise InputError("there is no problem: give one, or a pair")
         known = get_problem(problem) if isinstance(problem, str) else problem
-        return known, [solving.shipped_pair(known)], terms_of(Settings()) | {"state": [True]}
+        return known, [solving.shipped_pair(known)], _search_terms([Settings()])
     listed = _listed(pairs)
     if not listed:
         raise InputError("there is no pair to search with: give one, or leave it out")
     found: list[Pair] = []
-    states, rules = [], []
+    configs = []
     for each in sorted(listed, key=_of_run, reverse=True):  # a run knows its problem
         problem, pair, config = resolve(each, problem)
         found.append(pair)
-        states.append(config.generator.state)
-        rules.append(config.evaluation.on_invalid)
+        configs.append(config)
     assert isinstance(problem, Problem)
-    return problem, found, {"on_invalid": max(rules), "state": states}  # "skip" above "fail"
+    return problem, found, _search_terms(configs)
+
+
+def _search_terms(configs: Sequence[Settings]) -> dict[str, Any]:
+    """The terms of a search with pairs that were discovered with these settings.
+
+    It accepts and starts as their rollouts did where that is alike and not the paper's, whose are
+    for rollouts alone.
+    """
+    terms: dict[str, Any] = {
+        "on_invalid": max(each.evaluation.on_invalid for each in configs),  # "skip" above "fail"
+        "state": [each.generator.state for each in configs],
+    }
+    for name in ("acceptance", "start"):
+        known = {each.terms.get(name) for each in configs}
+        if len(known) == 1 and None not in known:
+            terms |= {name: known.pop()}
+    return terms
 
 
 def terms_of(config: Settings) -> dict[str, Any]:
     """The terms of rollouts that a pair was discovered under, and is by default used under."""
-    return {"on_invalid": config.evaluation.on_invalid, "state": config.generator.state}
+    evaluation = config.evaluation
+    return {
+        "on_invalid": evaluation.on_invalid,
+        "state": config.generator.state,
+        "acceptance": evaluation.acceptance,
+        "start": evaluation.start,
+    }
 
 
 def resolve(
@@ -334,12 +357,13 @@ def resolve(
         return own, pair_of(run), run.config
     ships = is_shipped(pair)
     found = None if ships or is_operators(pair) else load_pair(pair)
+    config = Settings() if found is None else Settings.make(**load_terms(pair))
     if problem is None:
         listed = ", ".join(known_problems())
         raise InputError(f"{pair} does not say which problem it is for: add --problem ({listed})")
     if ships:
         return problem, solving.shipped_pair(problem), Settings()
-    return problem, found or load_operators(pair, problem), Settings()
+    return problem, found or load_operators(pair, problem), config
 
 
 def pair_of(run: Run) -> Pair:

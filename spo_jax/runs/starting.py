@@ -25,8 +25,11 @@ def start_pairs(config: Settings, problem: Problem) -> list[StartPair]:
     found: dict[str, StartPair] = {}
     for name in config.search.start_pairs:
         # A file of that name has an absolute path by now, and the run may be resumed elsewhere.
-        pair = shipped_pair(problem) if name == SHIPPED else resolve(name, problem)[1]
-        each = StartPair.of(name, pair)
+        if name == SHIPPED:
+            each = StartPair.of(name, shipped_pair(problem))
+        else:
+            _, pair, own = resolve(name, problem)
+            each = StartPair.of(name, pair, own.generator.state)
         if each.pair.digest in found:
             raise InputError(
                 f"--start-pairs: {name} is the same pair as {found[each.pair.digest].name}; "

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from itertools import cycle, islice
 
 from spo_jax.config import Settings
+from spo_jax.envs.run.states import HIDDEN_STATE
 from spo_jax.program import Pair, Program, Prompt, Role
 from spo_jax.program.constants import Constant
 from spo_jax.search.population import Population
@@ -84,7 +85,7 @@ class PromptMaker:
                 form if shown else language.first,
                 shown,
                 destroy,
-                state=self.config.generator.state,
+                state=self.config.generator.state != HIDDEN_STATE,
                 show_destroy=show_destroy,
                 show_parents=show_parents,
                 reflection=reflection,

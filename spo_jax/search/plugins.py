@@ -8,6 +8,7 @@ from spo_jax.config.updates import UPDATES
 from spo_jax.constants import ENDPOINT, LEARNERS, OWN_MODELS, VLLM
 from spo_jax.envs.problem import Problem
 from spo_jax.envs.problems import get_problem
+from spo_jax.envs.run.states import SINCE, STAGNATION, parts_shown, require_state
 from spo_jax.errors import InputError
 from spo_jax.generator import Generator
 from spo_jax.program import Completion, Group, Prompt, Role
@@ -58,7 +59,8 @@ def evaluator_of(config: Settings, problem: Problem) -> "Evaluator":
         problem, config.workers, seed=config.seed, cpu_seconds=evaluation.cpu_seconds,
         memory_mb=evaluation.memory_mb, on_invalid=evaluation.on_invalid,
         shown=shown_with(config.generator.state), unsafe=evaluation.unsafe_sandbox,
-        kit=config.generator.kit != "none", work=evaluation.work,
+        kit=config.generator.kit != "none", work=evaluation.work, acceptance=evaluation.acceptance,
+        start=evaluation.start,
     )  # fmt: skip
 
 
@@ -66,7 +68,9 @@ def require_parts(config: Settings) -> None:
     """Raises the InputError with which a run is refused for a name, or for what does not fit its
     model; the same sentence. Starts nothing, and reads neither instances nor weights.
     """
+    from spo_jax.envs.run.acceptance import ACCEPTANCES
     from spo_jax.envs.run.factory import get_evaluator
+    from spo_jax.envs.run.starts import Starts
     from spo_jax.search.credit import CREDITS
     from spo_jax.search.credit.parent_reward import learning_credit_of
     from spo_jax.search.method import rounds_of
@@ -77,6 +81,9 @@ def require_parts(config: Settings) -> None:
     SURVIVORS[config.search.survivors]
     PANELS[config.search.panel]
     UTILITIES[config.evaluation.utility]
+    ACCEPTANCES[config.evaluation.acceptance]
+    require_state(config.generator.state)
+    Starts(get_problem(config.problem), name=config.evaluation.start)
     rounds_of(config)
     name, update = config.generator.name, config.learning.update
     if name == ENDPOINT:
@@ -118,6 +125,8 @@ def _require_prose(config: Settings, able: bool) -> None:
     able: whether it reads any text.
     """
     name, model = config.generator.name, config.generator.model
+    if not able and name in LEARNERS:
+        _require_paper_state(config)
     if config.generator.mend and not able:
         who = f"model is {model}" if name in LEARNERS else f"generator is {name}"
         raise InputError(
@@ -126,12 +135,30 @@ def _require_prose(config: Settings, able: bool) -> None:
         )
 
 
+def _require_paper_state(config: Settings, allowed: str = "") -> None:
+    """Raises InputError where a writer that knows the paper's state alone is to read another one.
+
+    allowed: a part of the other state that would do.
+    """
+    state = config.generator.state
+    parts = parts_shown(state)
+    if not parts or allowed in parts:
+        return
+    name, model = config.generator.name, config.generator.model
+    who = f"model is {model}" if name in LEARNERS else f"generator is {name}"
+    raise InputError(
+        f"state is {state}, and {who}, which knows {SINCE} alone: use an endpoint (--base-url) or "
+        f"another --model, or --state {STAGNATION}"
+    )
+
+
 def _generator(config: Settings) -> Generator:
     """The grammar of the problem, or a user's own generator. Raises InputError."""
     if config.generator.name == "grammar":
         from spo_jax.search.writing.grammar import GrammarGenerator
 
-        return GrammarGenerator(get_problem(config.problem))
+        _require_paper_state(config, allowed=SINCE)
+        return GrammarGenerator(get_problem(config.problem), config.generator.state)
     return GENERATORS[config.generator.name]
 
 

@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from spo_jax.envs.run.evaluator import Evaluator
+from spo_jax.envs.run.states import HIDDEN_STATE, STAGNATION
 from spo_jax.errors import InputError
 from spo_jax.program import ROLES, Pair, Program, entry_function, parse_tree
 from spo_jax.search.parts import Parts
@@ -25,18 +26,19 @@ START = "start"  # the form of their programs, the kind of their evaluation, and
 
 @dataclass(frozen=True)
 class StartPair:
-    """A pair that a run starts from. name: how it was asked for."""
+    """A pair that a run starts from. name: how it was asked for. state: what it was shown."""
 
     name: str
     pair: Pair
+    state: str = STAGNATION
 
     @classmethod
-    def of(cls, name: str, pair: Pair) -> "StartPair":
+    def of(cls, name: str, pair: Pair, state: str = STAGNATION) -> "StartPair":
         """With programs of the form START, without the parents that they had elsewhere."""
         destroy = replace(pair.destroy, form=START, parents=(), condition="")
         condition = destroy.strategy_digest
         repair = replace(pair.repair, form=START, parents=(), condition=condition)
-        return cls(name, Pair(destroy, repair))
+        return cls(name, Pair(destroy, repair), state)
 
     @property
     def programs(self) -> tuple[Program, Program]:
@@ -97,10 +99,10 @@ def opened(start: Sequence[StartPair], k: int, table: PlayedPairs) -> Opening:
     )
 
 
-def require_runnable(start: Sequence[StartPair], evaluator: Evaluator, state: bool) -> None:
+def require_runnable(start: Sequence[StartPair], evaluator: Evaluator, state: str) -> None:
     """Raises InputError for a start pair that the run's workers would not run.
 
-    state: whether programs are shown the steps since the last improvement.
+    state: what programs are shown.
     """
     programs = [(each, program) for each in start for program in each.programs]
     verdicts = evaluator.check([program for _, program in programs])
@@ -110,10 +112,14 @@ def require_runnable(start: Sequence[StartPair], evaluator: Evaluator, state: bo
                 f"start pair {each.name}: this run cannot run its {program.role} "
                 f"({refusal.status.label}: {refusal.reason})"
             )
-        if not state and reads_state(program):
+        if state != each.state and reads_state(program):
+            read = "the steps since the last improvement"
+            if each.state != STAGNATION:
+                read = f"the state {each.state}"
+            option = "--no-state" if state == HIDDEN_STATE else f"--state {state}"
             raise InputError(
-                f"start pair {each.name}: its {program.role} reads the steps since the last "
-                "improvement, which this run does not show (--no-state)"
+                f"start pair {each.name}: its {program.role} reads {read}, which this run does not "
+                f"show ({option})"
             )
 
 

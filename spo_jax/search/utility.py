@@ -14,6 +14,7 @@ import numpy as np
 from spo_jax.envs import scores
 from spo_jax.envs.problem import Instance
 from spo_jax.envs.run.rollouts import Rollouts, Status
+from spo_jax.envs.run.starts import CONSTRUCTION, RANDOM
 from spo_jax.errors import InputError
 from spo_jax.jax_state import jax_ready
 from spo_jax.registry import Registry, require_function
@@ -81,17 +82,20 @@ def _computed(name: str, values: np.ndarray, axes: int) -> np.ndarray:
     return np.array(getattr(metrics, name)(flat))[:count].reshape(before)
 
 
-_SAVED = "the share of a random start's cost that the search saves"
+_SAVED = "the share of $start's cost that the search saves"
 _MEANING = {"improvement": _SAVED, "anytime": f"{_SAVED}, as a mean over its steps"}
+_STARTS = {RANDOM: "a random start", CONSTRUCTION: "the construction"}
 
 
-def meaning(name: str) -> str:
+def meaning(name: str, start: str = RANDOM) -> str:
     """What J is under a utility, in words.
 
     Args:
         name: The utility's.
+        start: Of the rollouts, a name of STARTS.
     """
-    return _MEANING.get(name, f"what the utility {name} makes of a pair's rollouts")
+    words = _MEANING.get(name, f"what the utility {name} makes of a pair's rollouts")
+    return words.replace("$start", _STARTS.get(start, "the start"))
 
 
 def mean_scores(values: np.ndarray) -> np.ndarray:

@@ -192,7 +192,7 @@ def test_programs_may_see_no_state(square):
         [each.solution for each in report.groups[0].instances[0].rollouts] for report in reports
     ]
     assert ends[0] != ends[1] == ends[2]
-    assert [report.settings["state"] for report in reports] == [True, False, True]
+    assert [report.settings["state"] for report in reports] == ["stagnation", "none", "stagnation"]
     remarked = []
     for report in reports[:2]:
         out = io.StringIO()
@@ -212,8 +212,8 @@ def test_programs_may_see_no_state(square):
         for each, state in ((pair, True), (pair, False), (pair_of(), True))
     ]
     assert tours[0] != tours[1] == tours[2]
-    assert conditions(True, "fail") == []
-    assert "rejected step" in conditions(True, "skip")[0]
+    assert conditions("stagnation", "fail") == []
+    assert "rejected step" in conditions("stagnation", "skip")[0]
 
 
 def test_workers_change_nothing_but_the_seconds():

@@ -371,7 +371,7 @@ def test_programs_run_as_they_were_discovered(run, script, tmp_path, monkeypatch
     hidden = copied(run, tmp_path / "hidden", state=False, on_invalid="skip")
     line = ("--group", "uniform-9", "--programs", "1", "--run")
     assert script(cross_play, *line, hidden) == script(cross_play, *line, run) == 0
-    assert asked == [(False, "skip")] * 4 + [(True, "fail")] * 4
+    assert asked == [("none", "skip")] * 4 + [("stagnation", "fail")] * 4
 
 
 @pytest.mark.long

@@ -397,7 +397,7 @@ def rewrite(path, change):
     (path / MANIFEST).write_text(json.dumps(manifest))
 
 
-OTHERS = {"steps": 7, "seed": 5, "size": 9, "credit": "shared", "state": False, "rounds": 9}
+OTHERS = {"steps": 7, "seed": 5, "size": 9, "credit": "shared", "state": "none", "rounds": 9}
 
 
 @pytest.mark.parametrize(("name", "value"), OTHERS.items())
@@ -407,6 +407,22 @@ def test_an_edited_setting_is_noticed(run, name, value):
     for read in (load_run, Store.reopen):
         with pytest.raises(InputError, match=rf"\({name} is {value!r} there and was {was!r}\)"):
             read(run)
+
+
+def test_a_run_from_when_the_state_was_true_or_false(run):
+    kept = load_run(run).config
+    rewrite(run, lambda manifest: [manifest["config"].pop(n) for n in ("acceptance", "start")])
+    rewrite(run, lambda manifest: manifest["config"].update(state=True))
+    with contextlib.closing(sqlite3.connect(run / DATABASE, isolation_level=None)) as db:
+        db.execute("DELETE FROM config WHERE name IN ('acceptance', 'start')")
+        db.execute("UPDATE config SET value = 'true' WHERE name = 'state'")
+        db.execute("DROP TABLE digests")  # which it may not have had
+    assert load_run(run).config == kept
+    with Store.reopen(run) as store:
+        assert store.config == kept
+    rewrite(run, lambda manifest: manifest["config"].update(state=False))
+    with pytest.raises(InputError, match=r"\(state is 'none' there and was True\)"):
+        load_run(run)
 
 
 def test_a_setting_that_was_taken_out_is_noticed(run):

@@ -11,6 +11,7 @@ from string import Template
 
 from spo_jax.envs.problem import Problem
 from spo_jax.envs.run.sandbox.layout import choose_layout
+from spo_jax.envs.run.states import HIDDEN_STATE, STAGNATION
 from spo_jax.errors import InputError
 from spo_jax.program import ROLES, Pair
 from spo_jax.program.pairtext import drawn_from
@@ -36,12 +37,18 @@ _GENERATORS = {
 }
 
 
-def tail(problem: Problem, pair: Pair, purpose: str) -> str:
+def tail(problem: Problem, pair: Pair, purpose: str, state: str = STAGNATION) -> str:
     """The code behind the pair, a module whose docstring says how it is used.
 
-    Raises InputError for a problem without `export`, and for a pair that draws random numbers as
-    the standard library does and as NumPy does.
+    state: what the programs are shown, a name of STATES. Raises InputError for a problem without
+    `export`, for a pair that draws random numbers as the standard library does and as NumPy does,
+    and for a state that such a file cannot make.
     """
+    if state not in (STAGNATION, HIDDEN_STATE):
+        raise InputError(
+            f"this pair is shown the state {state}, and --for gives the steps since improvement: "
+            "leave out --for"
+        )
     own = problem.export()
     statements = [each for role in ROLES for each in split(getattr(pair, role).source)[1]]
     drawn = drawn_from(statements)

@@ -17,15 +17,19 @@ import numpy as np
 
 from spo_jax import __version__
 from spo_jax.cache import cache_folder
+from spo_jax.config.fields import current
 from spo_jax.envs.gaps import reference_gap
 from spo_jax.envs.labels import with_unique_names
 from spo_jax.envs.problem import Instance, Problem
 from spo_jax.envs.reading import AS_STATED, Reading, remarks_on_files
 from spo_jax.envs.report.directed import remarks_on_pairs
+from spo_jax.envs.run.acceptance import PAPER
 from spo_jax.envs.run.evaluator import Evaluator, EvaluatorFactory, Spread
 from spo_jax.envs.run.local import LocalEvaluator
 from spo_jax.envs.run.observation import shown_with
 from spo_jax.envs.run.rollouts import Rollouts, Status
+from spo_jax.envs.run.starts import RANDOM
+from spo_jax.envs.run.states import STAGNATION
 from spo_jax.envs.specs import (
     LARGEST_GROUP,
     Spec,
@@ -173,7 +177,9 @@ def evaluate(
     workers: int = 1,
     cpu_seconds: float | None = None,
     on_invalid: str = "fail",
-    state: bool = True,
+    state: bool | str = STAGNATION,
+    acceptance: str = PAPER,
+    start: str = RANDOM,
     references: str = "solve",
     effort: str = "standard",
     reading: Reading = AS_STATED,
@@ -197,7 +203,10 @@ def evaluate(
         cpu_seconds: Limit of a 500-step rollout, scaled to `steps`; the problem's own by default.
         on_invalid: "fail" or "skip": an infeasible candidate fails the rollout, or is a rejected
             step.
-        state: Whether the programs see steps_since_improvement; else they see 0 at every step.
+        state: What programs are shown of the search: a name of STATES, "package.module:NAME", or
+            "none", for which they see 0 at every step.
+        acceptance: What a rollout accepts, as `LocalEvaluator` has it.
+        start: Its first solution, likewise.
         references: "solve" takes the references of uniform instances, and of those in memory that
             have none, from the package or the folder `cache`, else computes them with `effort` if a
             solver is installed; "none" does not. Instance files bring their own. Any other value is
@@ -228,7 +237,9 @@ def evaluate(
         "seeds": list(range(seeds)),
         "cpu_seconds": problem.cpu_seconds if cpu_seconds is None else cpu_seconds,
         "on_invalid": on_invalid,
-        "state": state,
+        "state": current("state", state),
+        "acceptance": acceptance,
+        "start": start,
         **reference_settings(references, effort),
         **reading.given,
     }
@@ -242,8 +253,10 @@ def evaluate(
         workers,
         cpu_seconds=cpu_seconds,
         on_invalid=on_invalid,
-        shown=shown_with(state),
+        shown=shown_with(settings["state"]),
         unsafe=unsafe,
+        acceptance=acceptance,
+        start=start,
     ) as started:
         require_lawful(started, problem, pair)
         report = Report(__version__, problem.name, about, settings, sandbox=dict(started.layers))

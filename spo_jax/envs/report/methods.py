@@ -68,12 +68,11 @@ class Method:
 
 @dataclass(frozen=True)
 class PairSearch:
-    """The search of `spo solve` with one pair. state, on_invalid: as `solve` has them."""
+    """The search of `spo solve` with one pair. terms: what of `solve` differs for the pair."""
 
     problem: str
     pair: Pair
-    state: bool
-    on_invalid: str
+    terms: Mapping[str, Any]
 
     def __call__(
         self,
@@ -86,7 +85,8 @@ class PairSearch:
     ) -> Solution:
         began = time.monotonic()
         problem = get_problem(self.problem)
-        start: Any = default_start(problem)
+        terms = {"start": default_start(problem), **self.terms}
+        start: Any = terms.pop("start")
         if start == CONSTRUCTION:
             start = problem.construct(instance)
             report(start)
@@ -99,7 +99,7 @@ class PairSearch:
 
         found = solve(
             instance, self.pair, problem, start=start, seconds=seconds, began=began, seed=seed,
-            workers=workers, on_invalid=self.on_invalid, state=self.state, progress=tell,
+            workers=workers, progress=tell, **terms,
         )  # fmt: skip
         return found.solution
 
@@ -121,7 +121,7 @@ def methods_of(
 ) -> list[Method]:
     """The methods of a comparison, in order.
 
-    pairs: by the name of their row, with the terms `state` and `on_invalid` of their search.
+    pairs: by the name of their row, with the terms of their search.
     against: names of baselines, "construction", "package.module:NAME" or "all".
 
     Raises InputError for a name that is none, where there is nothing to compare, and for pairs
@@ -130,7 +130,7 @@ def methods_of(
     if pairs:
         load_kit(problem)
     found = [
-        Method(name, PairSearch(problem.spec, pair, terms["state"], terms["on_invalid"]),
+        Method(name, PairSearch(problem.spec, pair, terms),
                frozenset(["seconds", "workers", "report"]))
         for name, (pair, terms) in pairs.items()
     ]  # fmt: skip

@@ -20,7 +20,10 @@ from spo_jax.envs.problem import Instance
 from spo_jax.envs.report.doctor import Finding, healthy
 from spo_jax.envs.report.evaluation import GroupResult, InstanceResult, Report
 from spo_jax.envs.report.solve import Solved, gap_of
+from spo_jax.envs.run.acceptance import PAPER
 from spo_jax.envs.run.parallel_search import News
+from spo_jax.envs.run.starts import RANDOM
+from spo_jax.envs.run.states import HIDDEN_STATE, STAGNATION
 from spo_jax.envs.textfiles import cost_text, shown_cost
 
 PIPE_WIDTH = 200  # columns where there is no terminal: one group stays on one line
@@ -93,21 +96,31 @@ def show_report(report: Report, out: Console) -> None:
         )
     out.print(table)
     lines = [note for group in report.groups for note in notes(group)]
-    lines += conditions(
-        report.settings.get("state", True), report.settings.get("on_invalid", "fail")
-    )
+    lines += conditions(**{
+        name: report.settings[name]
+        for name in ("state", "on_invalid", "acceptance", "start")
+        if name in report.settings
+    })  # fmt: skip
     lines += [*map(proven, report.groups), *report.remarks, *below_references(report)]
     for line in filter(None, lines):
         out.print(line, soft_wrap=True)
 
 
-def conditions(state: bool, on_invalid: str) -> list[str]:
+def conditions(
+    state: str = STAGNATION, on_invalid: str = "fail", acceptance: str = PAPER, start: str = RANDOM
+) -> list[str]:
     """Settings of a rollout that differ from the defaults: a pair runs as it was discovered."""
     lines = []
-    if not state:
+    if state == HIDDEN_STATE:
         lines.append("discovered without the LNS state: steps_since_improvement is 0 at every step")
+    elif state != STAGNATION:
+        lines.append(f"programs are shown the state {state} (state)")
     if on_invalid == "skip":
         lines.append("an infeasible candidate is a rejected step (on_invalid = skip)")
+    if acceptance != PAPER:
+        lines.append(f"worse solutions are accepted by {acceptance} (acceptance)")
+    if start != RANDOM:
+        lines.append(f"the first solution is {start} (start)")
     return lines
 
 

@@ -4,7 +4,6 @@ Searches run side by side in the sandbox, one in each worker; see
 `spo_jax.envs.run.parallel_search`.
 """
 
-import inspect
 import math
 import time
 from collections.abc import Callable, Iterable, Sequence
@@ -12,14 +11,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from spo_jax.config.fields import current
 from spo_jax.envs.problem import Instance, Problem, Solution
 from spo_jax.envs.problems import get_problem, known_problems
 from spo_jax.envs.report.evaluation import require_lawful
-from spo_jax.envs.run.acceptance import ACCEPTANCES
+from spo_jax.envs.run.acceptance import ACCEPTANCES, PAPER
 from spo_jax.envs.run.local import LocalEvaluator
 from spo_jax.envs.run.observation import shown_with
 from spo_jax.envs.run.parallel_search import Budget, News, Team
 from spo_jax.envs.run.search import Clock, Terms
+from spo_jax.envs.run.starts import CONSTRUCTION, RANDOM, STARTS, constructed
+from spo_jax.envs.run.states import STAGNATION
 from spo_jax.errors import InputError
 from spo_jax.program import Pair, load_pair
 from spo_jax.seeding import python_rng
@@ -27,7 +29,6 @@ from spo_jax.seeding import python_rng
 SECONDS = 10.0  # of a search that is given neither steps nor time
 MOST_STEPS = 2_000_000
 ACCEPTANCE = "record-to-record"
-STARTS = ("construction", "random")
 STAY = 150  # steps on a part of a large instance before the next one
 LATE, LATE_SHARE = 1.0, 0.03  # seconds, and share of the time, that the last step may take
 MARGIN, MARGIN_PER_NODE = 0.1, 5e-5  # seconds before the end that checking and writing may take
@@ -119,17 +120,17 @@ def start_of(
     until: the time.monotonic() after which a construction gives what it has. Raises InputError
     where the problem has none, or the file is no solution of the instance.
     """
-    if start == "construction":
-        limited = "until" in inspect.signature(problem.construct).parameters
-        return problem.construct(instance, **({"until": until} if limited else {}))
+    if start == CONSTRUCTION:
+        return constructed(problem, instance, until)
     if not Path(start).is_file():
-        raise InputError(f"--start {start}: neither {', '.join(STARTS)} nor the file of a solution")
+        known = f"{CONSTRUCTION}, {RANDOM}"
+        raise InputError(f"--start {start}: neither {known} nor the file of a solution")
     return problem.read_solution(start, instance)
 
 
 def default_start(problem: Problem) -> str:
     """The problem's construction where it has one."""
-    return "construction" if problem.offers("construct") else "random"
+    return CONSTRUCTION if problem.offers("construct") else RANDOM
 
 
 def solve(
@@ -138,7 +139,7 @@ def solve(
     problem: Problem,
     *,
     start: str | Path | Solution | None = None,
-    acceptance: str = ACCEPTANCE,
+    acceptance: str | None = None,
     warmth: float | None = None,
     region: int | None = None,
     steps: int | None = None,
@@ -149,7 +150,7 @@ def solve(
     workers: int = 1,
     cpu_seconds: float | None = None,
     on_invalid: str = "fail",
-    state: bool | Sequence[bool] = True,
+    state: bool | str | Sequence[bool | str] = STAGNATION,
     unsafe: bool = False,
     progress: Callable[[News], None] = lambda news: None,
 ) -> Solved:
@@ -162,9 +163,9 @@ def solve(
         instance: What to solve.
         pairs: Of several, each step draws one by weights that follow its success.
         problem: The instance's.
-        start: "construction", "random" (a solution for each search), a solution file, or a
-            solution; `default_start` unless given.
-        acceptance: A name of ACCEPTANCES.
+        start: A name of STARTS or "package.module:NAME" (a solution for each search), a solution
+            file, or a solution; `default_start` unless given.
+        acceptance: A name of ACCEPTANCES or "package.module:NAME"; record-to-record unless given.
         warmth: Its first temperature or threshold in mean edges of the start.
         region: Of a larger instance programs see a part of that size at a time, 0: all of it; the
             problem's own unless given.
@@ -176,7 +177,7 @@ def solve(
         workers: Searches.
         cpu_seconds: CPU limit of 500 steps, by default `cpu_limit`.
         on_invalid: "fail" or "skip", as `LocalEvaluator` has it.
-        state: Whether the programs of each pair see steps_since_improvement; else they see 0.
+        state: What the programs of each pair are shown of the search, as `evaluate` has it.
         unsafe: Run even where the kernel offers no seccomp.
         progress: Is told the best after every leg, about once a second.
 
@@ -189,16 +190,26 @@ def solve(
     """
     began = time.monotonic() if began is None else began
     several = [pairs] if isinstance(pairs, Pair) else list(pairs)
-    states = [state] * len(several) if isinstance(state, bool) else list(state)
+    states = [state] * len(several) if isinstance(state, bool | str) else list(state)
+    shown = [shown_with(current("state", each)) for each in states]
     terms, budget = _asked(
-        problem, instance, acceptance, warmth, region, steps, seconds, clock, on_invalid
+        problem,
+        instance,
+        acceptance or ACCEPTANCE,
+        warmth,
+        region,
+        steps,
+        seconds,
+        clock,
+        on_invalid,
     )
     if not several:
         raise InputError("there is no pair to search with")
     limit = cpu_limit(problem, instance) if cpu_seconds is None else cpu_seconds
     evaluator = LocalEvaluator(
-        problem, workers, cpu_seconds=limit, on_invalid=on_invalid, unsafe=unsafe
-    )
+        problem, workers, cpu_seconds=limit, on_invalid=on_invalid, unsafe=unsafe,
+        acceptance=terms.acceptance, states=[each.state for each in shown],
+    )  # fmt: skip
     margin = MARGIN + MARGIN_PER_NODE * instance.size
     last = math.inf if budget is None or clock == "cpu" else began + budget - margin
     until = last if budget is None else last - min(LATE, LATE_SHARE * budget)
@@ -211,7 +222,7 @@ def solve(
         found = Team(
             started,
             several,
-            [shown_with(each) for each in states],
+            shown,
             instance,
             starts,
             terms,
@@ -273,9 +284,11 @@ def _asked(
     on_invalid: str,
 ) -> tuple[Terms, float | None]:
     """The terms of the searches, and their seconds; None under a limit of steps."""
-    if acceptance not in ACCEPTANCES:
+    if acceptance not in ACCEPTANCES and ":" not in acceptance:
         listed = ", ".join(ACCEPTANCES)
-        raise InputError(f"acceptance must be one of {listed}, not {acceptance!r}")
+        raise InputError(
+            f"acceptance must be one of {listed}, not {acceptance!r}; or package.module:NAME"
+        )
     if steps is not None and seconds is not None:
         raise InputError("give steps or a time, not both")
     if seconds is not None and not 0 < seconds <= 1e6:
@@ -289,10 +302,10 @@ def _asked(
     own = problem.region if instance.size > problem.whole else 0
     terms = Terms(
         acceptance=acceptance,
-        warmth=ACCEPTANCES[acceptance][1] if warmth is None else warmth,
+        warmth=ACCEPTANCES[acceptance].warmth if warmth is None else warmth,
         region=own if region is None else region,
         stay=STAY,
-        rewrite=acceptance != "improving",
+        rewrite=acceptance != PAPER,
         skip_infeasible=on_invalid == "skip",
         clock=clock,
     )
@@ -307,10 +320,10 @@ def _starts(
     """The first solution of each search."""
     if start is None:
         start = default_start(problem)
-    if start == "random":  # as in the rollouts of those seeds
-        rules = problem.rules(instance.seen())
+    if start == RANDOM or (isinstance(start, str) and ":" in start and not Path(start).exists()):
+        # As in the rollouts of those seeds.
         names = [("start", 0, instance.digest, seed + k) for k in range(workers)]
-        return [rules.start(python_rng(*name)) for name in names]
+        return [STARTS[start](problem, instance, python_rng(*name)) for name in names]
     if isinstance(start, str | Path):
         return [start_of(problem, instance, start, until)] * workers
     return [start] * workers

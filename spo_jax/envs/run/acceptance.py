@@ -2,18 +2,36 @@
 
 A rule is a function `rule(cost, current, lowest, progress) -> bool`: costs of the candidate, of the
 current solution and of the best one so far, and the share of the budget that is used up, from 0 to
-1. ACCEPTANCES makes those of `spo solve`. Rollouts have the paper's alone (`lns.not_worse`).
+1. ACCEPTANCES has what makes them, for rollouts and for `spo solve`; the paper's is "improving".
 """
 
 from collections.abc import Callable
 from math import exp
+from typing import Any, NamedTuple
+
+from spo_jax.envs.run.own import guarded
+from spo_jax.registry import Registry, require_function
 
 Rule = Callable[[float, float, float, float], bool]
+PAPER = "improving"
 COOLED = 0.01  # the last temperature as a fraction of the first
 
 
+class Acceptance(NamedTuple):
+    """How a search accepts.
+
+    make: the rule, of its first temperature or threshold and a source of numbers in [0, 1). warmth:
+    the default of the former, in mean edges of the start (its cost / the instance's size). left:
+    the share of the first one that is left, by progress.
+    """
+
+    make: Callable[[float, Callable[[], float]], Rule]
+    warmth: float
+    left: Callable[[float], float]
+
+
 def improving(cost: float, current: float, lowest: float, progress: float) -> bool:
-    """Not worse than the current solution, as in rollouts (`lns.not_worse`)."""
+    """Not worse than the current solution: the paper's (Section 3.1), as `lns.not_worse`."""
     return cost <= current
 
 
@@ -25,9 +43,19 @@ def annealing(first: float, luck: Callable[[], float]) -> Rule:
 
     def accept(cost: float, current: float, lowest: float, progress: float) -> bool:
         worse = cost - current
-        return worse <= 0 or annealed(worse, first * COOLED**progress, luck)
+        return worse <= 0 or annealed(worse, first * cooled(progress), luck)
 
     return accept
+
+
+def cooled(progress: float) -> float:
+    """The share of the first temperature of annealing that is left."""
+    return COOLED**progress
+
+
+def falling(progress: float) -> float:
+    """The share of the first threshold of record-to-record travel that is left."""
+    return 1.0 - progress
 
 
 def annealed(worse: float, temperature: float, luck: Callable[[], float]) -> bool:
@@ -39,15 +67,31 @@ def record_to_record(first: float, luck: Callable[[], float]) -> Rule:
     """Less than a threshold above the best (Dueck, 1993), which falls from `first` to 0."""
 
     def accept(cost: float, current: float, lowest: float, progress: float) -> bool:
-        return cost <= current or cost < lowest + first * (1.0 - progress)
+        return cost <= current or cost < lowest + first * falling(progress)
 
     return accept
 
 
-# name: the rule's maker, of its first temperature or threshold and a source of numbers in [0, 1),
-# and the default of the former, in mean edges of the start (its cost / the instance's size).
-ACCEPTANCES: dict[str, tuple[Callable[[float, Callable[[], float]], Rule], float]] = {
-    "improving": (lambda first, luck: improving, 0.0),
-    "annealing": (annealing, 0.3),
-    "record-to-record": (record_to_record, 2.0),
-}
+def _own(name: str, make: Any) -> Acceptance:
+    """A maker of the user's, which gets one mean edge of the start."""
+    what = f"acceptance {name!r}"
+    require_function(what, make, annealing)
+
+    def made(first: float, luck: Callable[[], float]) -> Rule:
+        rule = guarded(what, make)(first, luck)
+        accepts = guarded(f"{what}: its rule", rule)
+        return lambda *costs: bool(accepts(*costs))
+
+    return Acceptance(made, 1.0, lambda progress: 1.0)
+
+
+ACCEPTANCES: Registry[Acceptance] = Registry(
+    "acceptance",
+    {
+        PAPER: Acceptance(lambda first, luck: improving, 0.0, falling),
+        "annealing": Acceptance(annealing, 0.3, cooled),
+        "record-to-record": Acceptance(record_to_record, 2.0, falling),
+    },
+    _own,
+    call=False,
+)

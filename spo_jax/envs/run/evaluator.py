@@ -4,10 +4,12 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol, Self, runtime_checkable
 
 from spo_jax.envs.problem import Instance, Problem
+from spo_jax.envs.run.acceptance import PAPER
 from spo_jax.envs.run.adaptive import Adaptation
 from spo_jax.envs.run.observation import OBSERVED, Showing
 from spo_jax.envs.run.operators import AdaptiveRuns
 from spo_jax.envs.run.rollouts import Refusal, Rollouts
+from spo_jax.envs.run.starts import RANDOM
 from spo_jax.errors import InputError
 from spo_jax.program import Pair, Program
 
@@ -178,4 +180,6 @@ class EvaluatorFactory(Protocol):
         unsafe: bool = False,
         kit: bool = True,
         work: float | None = None,
+        acceptance: str = PAPER,
+        start: str = RANDOM,
     ) -> Evaluator: ...

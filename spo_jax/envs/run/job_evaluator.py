@@ -11,15 +11,18 @@ from typing import Self
 
 from spo_jax.envs.kits import load_kit
 from spo_jax.envs.problem import Instance, Problem
+from spo_jax.envs.run.acceptance import ACCEPTANCES, PAPER
 from spo_jax.envs.run.adaptive import Adaptation
 from spo_jax.envs.run.evaluator import Progress
-from spo_jax.envs.run.observation import OBSERVED, Showing
+from spo_jax.envs.run.observation import OBSERVED, Showing, Shown
 from spo_jax.envs.run.operators import Adapting, AdaptiveRuns
 from spo_jax.envs.run.planning import CHECK_SECONDS, Planner, require_valid
 from spo_jax.envs.run.results import Results
 from spo_jax.envs.run.rollouts import Refusal, Rollouts, Status
 from spo_jax.envs.run.sandbox.jobs import WHOLE_JOB, AdaptiveJob, CheckJob, Job, RunJob
 from spo_jax.envs.run.sandbox.outcome import ChildReport, Ended
+from spo_jax.envs.run.starts import RANDOM, Starts
+from spo_jax.envs.run.states import STATES
 from spo_jax.errors import InputError
 from spo_jax.program import Pair, Program
 
@@ -69,6 +72,9 @@ class JobEvaluator:
         unsafe: bool = False,
         kit: bool = True,
         work: float | None = None,
+        acceptance: str = PAPER,
+        start: str = RANDOM,
+        states: Sequence[str] = (),
     ):
         if workers < 1:
             raise InputError(f"workers must be at least 1, not {workers}")
@@ -82,9 +88,17 @@ class JobEvaluator:
         self.problem = problem
         self.seed = seed
         self.memory = memory_mb << 20
+        ACCEPTANCES[acceptance]
+        self._starts = Starts(problem, seed, start)
         self._planner = Planner(
-            problem, seed, cpu_seconds, self.memory, on_invalid == "skip", shown, work
-        )
+            problem, seed, cpu_seconds, self.memory, on_invalid == "skip", shown, work, acceptance,
+            self._starts,
+        )  # fmt: skip
+        showing = [shown] if isinstance(shown, Shown) else shown.values()
+        states = sorted({*states, *(each.state for each in showing)})
+        for state in states:
+            STATES[state]
+        self._parts = [name for name in (acceptance, *states) if ":" in name]
         self._unsafe = unsafe
         self._kit = kit
         self._count = workers
@@ -152,7 +166,9 @@ class JobEvaluator:
         for pair in pairs:
             order.setdefault(pair.digest, len(order))
         unique = [pairs[k] for k in _first_positions([pair.digest for pair in pairs])]
-        results = Results(self.problem, len(unique), instances, seeds, steps, self.seed)
+        results = Results(
+            self.problem, len(unique), instances, seeds, steps, self.seed, self._starts
+        )
         planned = self._planner.jobs(
             unique, instances, seeds, steps,
             seconds=seconds, fail_fast=fail_fast, workers=self._width,

@@ -1,7 +1,8 @@
 """Large neighbourhood search with destroy and repair programs (Section 3.1): the one loop.
 
 `search` makes steps; which programs a step plays, what is accepted and when it ends are arguments.
-`rollout` is the search of the paper: one pair, from a random start, accepting what is not worse.
+`rollout` is that of a discovery: one pair; the paper's from a random start, accepting what is not
+worse.
 `spo_jax.envs.run.search` is that of `spo solve`, and `spo_jax.envs.run.sandbox.adapting` that of
 G-LNS. Runs inside the sandboxed worker.
 """
@@ -16,8 +17,11 @@ from enum import IntEnum
 from typing import Any, Protocol
 
 from spo_jax.envs.problem import Infeasible, Layout, Rules, Solution
+from spo_jax.envs.run.acceptance import ACCEPTANCES, PAPER
 from spo_jax.envs.run.observation import OBSERVED, Shown
+from spo_jax.envs.run.own import OwnError
 from spo_jax.envs.run.rollouts import Status
+from spo_jax.envs.run.states import History, Value
 from spo_jax.program import Role
 
 YOUNG = 500  # objects more than after the last collection; fewer can do no harm
@@ -118,12 +122,14 @@ def search(
     *,
     lost: Callable[[OperatorPair, Role, BaseException], bool],
     rewritten: Callable[[Solution], Solution] | None = None,
+    history: History | None = None,
 ) -> None:
     """Steps from `at`, which they move, until `stop` says so before one (eq:lns-update).
 
     luck: what choice draws from. rng: what the programs draw from. lost: whether a step whose
     program of that role raised this, or broke the contract (Infeasible), is lost and the search
     goes on. rewritten: the same solution, written as programs are to see it after an improvement.
+    history: kept for programs that are shown another state than z_t.
     Raises Failure for a step that is not lost.
     """
     arguments, copy, cost_of = rules.arguments, rules.copy, rules.cost
@@ -137,7 +143,9 @@ def search(
         outcome, candidate = FAILED, None
         if pair is not None:
             destroy, repair = pair.destroy, pair.repair
-            z = pair.shown.at(stagnation, at.steps)
+            if history is not None:
+                history.step, history.stagnation, history.best = at.steps, stagnation, at.lowest
+            z = pair.shown.at(stagnation, at.steps, history)
             role: Role = "destroy"
             try:
                 current = at.solution
@@ -167,6 +175,8 @@ def search(
                         outcome = BEST
             else:
                 outcome = REJECTED
+        if history is not None:
+            history.add(at.cost + at.shift, outcome)
         reward(pair, outcome, at.lowest)
         at.steps += 1
 
@@ -176,12 +186,14 @@ def not_worse(cost: float, current: float, lowest: float) -> bool:
     return cost <= current
 
 
-# --- the search of the paper ----------------------------------------------------------------------
+# --- the search of a discovery --------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class Trace:
-    """best_cost: T+1 floats. state: T ints, the true z_t, whatever was shown. best: a solution."""
+    """best_cost: T+1 floats. state: T ints, the true z_t, whatever was shown. best: a solution, the
+    last one of the lowest cost.
+    """
 
     best_cost: list[float]
     state: list[int]
@@ -192,9 +204,9 @@ class _Rollout:
     """The choice of a rollout, always the same pair; records its steps, and ends it."""
 
     def __init__(
-        self, pair: OperatorPair, start: float, steps: int, over: Callable[[], bool] | None
+        self, pair: OperatorPair, start: float, steps: int, used: Callable[[], float] | None
     ):
-        self._pair, self._steps, self._over = pair, steps, over
+        self._pair, self._steps, self._used = pair, steps, used
         self.best_cost, self.state = [start], list[int]()
 
     def draw(self, luck: random.Random) -> OperatorPair:
@@ -204,10 +216,15 @@ class _Rollout:
         self.best_cost.append(lowest)
 
     def stop(self, at: Position) -> bool:
-        if at.steps == self._steps or (self._over is not None and self._over()):
+        if at.steps == self._steps or (self._used is not None and self._used() >= 1.0):
             return True
         self.state.append(at.stagnation)
         return False
+
+    def share(self, step: int) -> float:
+        """Of the budget that is used up before a step: of the steps, or of the other one."""
+        share = step / self._steps
+        return share if self._used is None else max(share, min(1.0, self._used()))
 
 
 def rollout(
@@ -217,29 +234,54 @@ def rollout(
     rng: Any,
     steps: int,
     *,
-    over: Callable[[], bool] | None = None,
+    used: Callable[[], float] | None = None,
     skip_infeasible: bool = False,
+    first: Solution | None = None,
+    acceptance: str = PAPER,
+    luck: random.Random | None = None,
+    rewritten: Callable[[Solution], Solution] | None = None,
 ) -> Trace:
     """One rollout of `steps` steps, or fewer.
 
-    start: seeds the first solution. rng: what the programs draw from. over: asked before each step
-    whether to end the rollout. skip_infeasible: a candidate that breaks the contract is a rejected
-    step instead of a failure. Raises Failure.
+    start: seeds the first solution, in whose place `first` may be given. rng: what the programs
+    draw from. used: the share of another budget than the steps that is used up; at 1 no step begins
+    any more. skip_infeasible: a candidate that breaks the contract is a rejected step instead of a
+    failure. acceptance: a name of ACCEPTANCES; luck, rewritten: as in `search`, for others than the
+    paper's. Raises Failure, and OwnError.
     """
-    first = rules.start(start)
+    if first is None:
+        first = rules.start(start)
     cost = rules.cost(first)
-    record, at = _Rollout(pair, cost, steps, over), Position(first, cost, cost, cost)
+    record, at = _Rollout(pair, cost, steps, used), Position(first, cost, cost, cost)
+    accept: Accept = not_worse
+    luck = luck or start
+    make, warmth, left = ACCEPTANCES[acceptance]
+    heat = warmth * (cost / max(1, rules.size))
+    history = (
+        History(cost, steps, record.share, lambda share: heat * left(share))
+        if pair.shown.observes
+        else None
+    )
+    if acceptance != PAPER:
+        rule = make(heat, luck.random)
+
+        def by_rule(cost: float, current: float, lowest: float) -> bool:
+            return rule(cost, current, lowest, record.share(at.steps))
+
+        accept = by_rule
     search(
-        rules, at, record, not_worse, record.stop, start, rng,
+        rules, at, record, accept, record.stop, luck, rng,
         lost=lambda pair, role, error: skip_infeasible and isinstance(error, Infeasible),
+        rewritten=None if acceptance == PAPER else rewritten, history=history,
     )  # fmt: skip
     best_cost, state = record.best_cost, record.state
     missing = steps - len(state)
-    return Trace(best_cost + best_cost[-1:] * missing, state + [-1] * missing, at.solution)
+    best = first if at.found is None else at.found
+    return Trace(best_cost + best_cost[-1:] * missing, state + [-1] * missing, best)
 
 
 def one_step(
-    rules: Rules, pair: OperatorPair, current: Solution, z: int, rng: Any
+    rules: Rules, pair: OperatorPair, current: Solution, z: Value, rng: Any
 ) -> tuple[list[int], Solution]:
     """What one step from `current` removes, and the candidate that it makes (eq:lns-update).
 
@@ -289,6 +331,8 @@ def bug_of(rules: Rules, error: BaseException) -> str:
 
     A program that exhausts the memory or the stack may do so inside the rules.
     """
+    if isinstance(error, OwnError):
+        return str(error)
     if isinstance(error, Infeasible | MemoryError | RecursionError):
         return ""
     kinds = [kind.__module__ for kind in type(rules).__mro__[:-1]]

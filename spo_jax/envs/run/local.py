@@ -33,12 +33,15 @@ class LocalEvaluator(JobEvaluator):
             problem's own by default, times (size / 500) squared on an instance of more than 500.
         memory_mb: What a program may map on top of the interpreter, in MiB.
         on_invalid: "fail" (an infeasible candidate fails the pair) or "skip" (a rejected step).
-        shown: What programs see as steps_since_improvement; HIDDEN is the paper's second ablation.
+        shown: What programs see as their state; HIDDEN is the paper's second ablation.
         unsafe: Run even where the kernel offers no seccomp.
         kit: Whether programs may import the problem's kit, `lns`, if it has one.
         work: Units of work per step and node (`spo_jax.envs.run.sandbox.meter`). A rollout ends
             when its programs have spent as much as all its steps at that price. Unlike time, that
             repeats.
+        acceptance: What a rollout accepts: a name of ACCEPTANCES, or "package.module:NAME".
+        start: Its first solution: a name of STARTS, or "package.module:NAME".
+        states: The states that the jobs of `hire` name.
 
     Raises:
         InputError: An argument is out of range. On entry: a kit cannot be imported, or `work` needs
@@ -48,7 +51,9 @@ class LocalEvaluator(JobEvaluator):
 
     def _start(self) -> None:
         self._require_kit()
-        self._pool: WorkerPool[Work] = WorkerPool(self.problem.spec, self._count, self._kit)
+        self._pool: WorkerPool[Work] = WorkerPool(
+            self.problem.spec, self._count, self._kit, parts=self._parts
+        )
         self._pool.start()
         self._started = True
         missing = [name for name in REQUIRED if not self.layers.get(name)]

@@ -1,4 +1,4 @@
-"""What programs are shown as steps_since_improvement: the LNS state z_t, or something in its place.
+"""What programs are shown as their state: the LNS state z_t, another one, or fixed values.
 
 The ablation without the state and the interventions of Appendix E are one mechanism. A `Shown` is
 plain data that crosses to the worker; the search itself is never changed by it, z_t goes on being
@@ -8,6 +8,7 @@ counted, and `Rollouts.state` holds z_t whatever was shown.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from spo_jax.envs.run.states import HIDDEN_STATE, STAGNATION, History, Value, state_of
 from spo_jax.errors import InputError
 
 INVERSION = 10, 30  # below the first the second is shown, from the first on 0 (Appendix E)
@@ -18,9 +19,10 @@ class Shown:
     """What the programs of a rollout see in place of z_t at step t.
 
     Attributes:
-        values: None for z_t itself.
+        values: None for the state itself.
         by_step: False shows values[z_t], and the last value for every z_t past it; True shows
             values[t].
+        state: Which, of STATES.
 
     Raises:
         InputError: There are no values, or negative ones.
@@ -28,6 +30,7 @@ class Shown:
 
     values: tuple[int, ...] | None = None
     by_step: bool = False
+    state: str = STAGNATION
 
     def __post_init__(self) -> None:
         if self.values is not None and not self.values:
@@ -35,10 +38,21 @@ class Shown:
         if self.values is not None and min(self.values) < 0:
             raise InputError(f"a state is at least 0, not {min(self.values)}")
 
-    def at(self, z: int, t: int) -> int:
-        """What is shown at step t, when the true state is z."""
+    @property
+    def observes(self) -> bool:
+        """Whether it needs the search's history."""
+        return self.values is None and self.state != STAGNATION
+
+    def at(self, z: int, t: int, history: History | None = None) -> Value:
+        """What is shown at step t, when the paper's state is z.
+
+        Args:
+            z: The paper's state.
+            t: The step.
+            history: Of the search, where it `observes`.
+        """
         if self.values is None:
-            return z
+            return z if history is None else state_of(self.state).function(history)
         return self.values[t] if self.by_step else self.values[min(z, len(self.values) - 1)]
 
 
@@ -61,9 +75,9 @@ HIDDEN = fixed(0)
 INVERTED = Shown((INVERSION[1],) * INVERSION[0] + (0,))
 
 
-def shown_with(state: bool) -> Shown:
-    """What programs see that were discovered with the state, or without it."""
-    return OBSERVED if state else HIDDEN
+def shown_with(state: str) -> Shown:
+    """What programs see that were discovered with a state of STATES, or "none"."""
+    return HIDDEN if state == HIDDEN_STATE else Shown(state=state)
 
 
 def of_rollout(showing: Showing, digest: str, seed: int, steps: int) -> Shown:

@@ -12,6 +12,7 @@ from spo_jax.envs.run.local import LocalEvaluator
 from spo_jax.envs.run.planning import CHECK_SECONDS
 from spo_jax.envs.run.rollouts import Status, unpadded
 from spo_jax.envs.run.sandbox.jobs import RunJob, StepTask
+from spo_jax.envs.run.states import Value
 from spo_jax.errors import InputError
 from spo_jax.program import Pair
 from spo_jax.seeding import derive
@@ -34,7 +35,7 @@ def take_step(
     pair: Pair,
     instance: Instance,
     solution: Solution,
-    z: int,
+    z: Value,
     seed: int = 0,
 ) -> Step:
     """One step of `pair` from `solution`, shown the state `z`.

@@ -60,7 +60,7 @@ class Adapting:
         self._destroys = tuple(program.source for program in destroys)
         self._repairs = tuple(program.source for program in repairs)
         self._steps, self._rules = steps, rules
-        self._results = Results(problem, 1, instances, seeds, steps, planner.seed)
+        self._results = Results(problem, 1, instances, seeds, steps, planner.seed, planner.starts)
         shape = (len(instances) * len(seeds), steps)
         self._drawn = np.full((*shape, 2), -1, np.int16)
         self._outcomes = np.full(shape, -1, np.int8)

@@ -6,8 +6,10 @@ from itertools import groupby
 from math import inf
 
 from spo_jax.envs.problem import Instance, Problem
+from spo_jax.envs.run.acceptance import PAPER
 from spo_jax.envs.run.observation import Showing, of_rollout
 from spo_jax.envs.run.sandbox.jobs import RunJob, Task, portions
+from spo_jax.envs.run.starts import Starts
 from spo_jax.errors import InputError
 from spo_jax.program import Pair
 from spo_jax.seeding import derive
@@ -37,6 +39,8 @@ class Planner:
     skip_infeasible: bool
     shown: Showing
     work: float | None
+    acceptance: str = PAPER
+    starts: Starts | None = None
 
     def limit(self, instance: Instance) -> float:
         """CPU seconds of 500 steps."""
@@ -57,6 +61,8 @@ class Planner:
                     rng_seed=derive("programs", *name),
                     shown=of_rollout(self.shown, instance.digest, seed, steps),
                     work=inf if self.work is None else self.work * steps * instance.size,
+                    luck_seed=derive("luck", *name),
+                    start=None if self.starts is None else self.starts.sent(instance, seed),
                 )
 
     def jobs(
@@ -106,6 +112,7 @@ class Planner:
                         skip_infeasible=self.skip_infeasible,
                         fail_fast=fail_fast,
                         metered=self.work is not None,
+                        acceptance=self.acceptance,
                     ),
                 )
 

@@ -10,6 +10,7 @@ from spo_jax.envs.problem import Instance, Problem
 from spo_jax.envs.run.rollouts import Rollouts, Status, unpadded
 from spo_jax.envs.run.sandbox.outcome import ChildReport
 from spo_jax.envs.run.selfcheck import require_sound
+from spo_jax.envs.run.starts import Starts
 from spo_jax.jax_state import jax_ready
 from spo_jax.seeding import python_rng
 
@@ -25,9 +26,11 @@ class Results:
         seeds: Sequence[int],
         steps: int,
         run_seed: int,
+        starts: Starts | None = None,
     ):
         self.problem, self.instances, self.seeds, self.steps = problem, instances, seeds, steps
         self.run_seed = run_seed
+        self._sent = starts or Starts(problem, run_seed)
         self._starts: dict[int, float] = {}
         self._unjudged: list[tuple[int, int]] = []
         self._start_cost(0)  # a problem's mistake is reported before any program runs
@@ -124,8 +127,10 @@ class Results:
                 for seed in self.seeds
             ]
             require_sound(self.problem, instance, rules, rngs[0])
-            for s, rng in enumerate(rngs):
-                self._starts[first + s] = float(rules.cost(rules.start(rng())))
+            for s, (seed, rng) in enumerate(zip(self.seeds, rngs, strict=True)):
+                sent = self._sent.sent(instance, seed)
+                start = rules.start(rng()) if sent is None else sent
+                self._starts[first + s] = float(rules.cost(start))
         return self._starts[k]
 
     def rollouts(self, positions: list[int], fail_fast: bool) -> Rollouts:

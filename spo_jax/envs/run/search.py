@@ -1,9 +1,8 @@
 """The search of `spo solve`: many steps of one pair or several, from a solution that is given.
 
-A rollout (`lns`) is the paper's search: from a random start, improving, one pair. This one accepts
-by name, draws a pair by weights that follow success, looks at a part of a large instance at a time,
-and goes on from leg to leg: after each it can be told to go on from another solution. Runs inside
-the sandboxed worker.
+A rollout (`lns`) plays one pair for its steps on a whole instance. This one draws a pair by weights
+that follow success, looks at a part of a large instance at a time, and goes on from leg to leg:
+after each it can be told to go on from another solution. Runs inside the sandboxed worker.
 """
 
 import random
@@ -16,7 +15,9 @@ from spo_jax.envs.problem import Infeasible, Instance, Part, Problem, Rules, Sol
 from spo_jax.envs.run import lns
 from spo_jax.envs.run.acceptance import ACCEPTANCES, Rule
 from spo_jax.envs.run.lns import Choice, Failure, OperatorPair, Position, failure
+from spo_jax.envs.run.own import OwnError
 from spo_jax.envs.run.rollouts import Status
+from spo_jax.envs.run.states import History
 from spo_jax.program import Role
 
 Clock = Literal["wall", "cpu"]
@@ -52,10 +53,12 @@ class Search:
 
     choice: of the programs of each step. accept: in place of what the terms name.
     prepare: called with the rules of each view before programs see it. mend: called with a pair, a
-    role and what the program raised; True asks for the step once more.
+    role and what the program raised; True asks for the step once more. observed: whether a pair is
+    shown a state that needs the search's history.
 
     best, lowest: the best solution and its cost since the start or the last `adopt`; current, cost:
-    where the search is. steps: in all; idle: since `lowest` fell.
+    where the search is. steps: in all; idle: since `lowest` fell. share: of the budget, for states,
+    where that is not the progress of a leg.
     """
 
     def __init__(
@@ -70,6 +73,7 @@ class Search:
         prepare: Callable[[Rules], None] = lambda rules: None,
         mend: Callable[[OperatorPair, Role, BaseException], bool] = lambda pair, role, error: False,
         accept: Rule | None = None,
+        observed: bool = False,
     ):
         self.problem, self.instance, self.terms, self.choice = problem, instance, terms, choice
         self._luck, self._rng, self._prepare, self._mend = luck, rng, prepare, mend
@@ -79,9 +83,14 @@ class Search:
         self._part: Part | None = None  # None where that is the whole instance
         self.steps = self.idle = 0
         self.adopt(start)
-        make, _ = ACCEPTANCES[terms.acceptance]
+        make, _, left = ACCEPTANCES[terms.acceptance]
         edge = self.lowest / max(1, instance.size)
-        self._accept = accept or make(terms.warmth * edge, luck.random)
+        heat = terms.warmth * edge
+        self._accept = accept or make(heat, luck.random)
+        self.history: History | None = None
+        if observed:
+            self.history = History(self.lowest, None, temperature=lambda share: heat * left(share))
+        self.share: Callable[[int, float], float] | None = None
 
     def adopt(self, solution: Solution) -> None:
         """Go on from a solution, whose cost becomes the lowest."""
@@ -134,11 +143,17 @@ class Search:
         def rewritten(solution: Solution) -> Solution:
             return self.problem.rewritten(solution, self._luck)
 
+        if self.history is not None:
+            self.history.progress = lambda step: (self.share or progress)(step, now)
+
         try:
             lns.search(
                 self.rules, at, self.choice, accept, stop, self._luck, self._rng,
                 lost=self._lost, rewritten=rewritten if terms.rewrite else None,
+                history=self.history,
             )  # fmt: skip
+        except OwnError as error:
+            raise Failure(Status.HOST_FAULT, "destroy", str(error)) from None
         finally:
             self.steps, self.idle, self.lowest = at.steps, at.idle, at.lowest
 

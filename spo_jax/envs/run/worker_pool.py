@@ -17,14 +17,20 @@ class WorkerPool(Generic[T]):
     """Zygotes with their workers, and the store with the instances. T: what marks a job.
 
     problem: a `get_problem` name. kit: whether programs may import its kit. path: where zygotes
-    import from; by default as this process does.
+    import from; by default as this process does. parts: see `Worker`.
     """
 
     def __init__(
-        self, problem: str, workers: int, kit: bool = True, path: Sequence[str] | None = None
+        self,
+        problem: str,
+        workers: int,
+        kit: bool = True,
+        path: Sequence[str] | None = None,
+        parts: Sequence[str] = (),
     ):
         self.store = InstanceStore()
-        self.workers = [Worker(problem, self.store.file.reader, kit, path) for _ in range(workers)]
+        file = self.store.file.reader
+        self.workers = [Worker(problem, file, kit, path, parts) for _ in range(workers)]
         self._idle: list[Worker] = []
         self._busy: dict[Worker, T] = {}
 

@@ -17,8 +17,10 @@ from pathlib import Path
 from typing import IO, Any
 
 from spo_jax.config import FIELDS, Settings
+from spo_jax.config.fields import current
 from spo_jax.envs.problem import Instance
 from spo_jax.envs.problems import get_problem
+from spo_jax.envs.run.states import parts_shown
 from spo_jax.envs.stored import save_instances
 from spo_jax.envs.textfiles import sync_folder, write_atomically
 from spo_jax.errors import InputError
@@ -280,6 +282,8 @@ class Store:
                     header,
                     problem.interface,
                     problem.kit,
+                    terms=self.config.terms,
+                    shown=parts_shown(self.config.generator.state),
                     overwrite=True,
                 )
             except Unwritable as error:
@@ -331,7 +335,7 @@ def _require_settings(db: sqlite3.Connection, config: Settings) -> None:
     changes = [
         f"{name} is {now[name]!r:.80} there and was {value!r:.80}"
         for name, value in map(astuple, tables.CONFIG.select(db))
-        if name in FIELDS and now[name] != value
+        if name in FIELDS and now[name] != current(name, value)
     ]
     if changes:
         raise InputError(

@@ -222,7 +222,7 @@ def closing(
         f"{how} J {utility(best.utility)} (round {best.round}){gap and f', {gap}'}: {pair}",
         *choice(best, finals, validated_gap),
         *refused(finals, config.search.select, names),
-        f"J is {meaning(config.evaluation.utility)}.",
+        f"J is {meaning(config.evaluation.utility, config.evaluation.start)}.",
         *(following(config, path) if importable else []),
     ]
 

@@ -6,6 +6,7 @@ Programs run in the sandbox as ever, with seeds of the run, so the same run give
 import math
 import random
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -17,9 +18,11 @@ from spo_jax.envs.problem import Instance, Problem, Solution
 from spo_jax.envs.problems import get_problem
 from spo_jax.envs.report.baselines import get_baseline
 from spo_jax.envs.run.evaluator import LOCAL, RAY
+from spo_jax.envs.run.lns import Outcome
 from spo_jax.envs.run.local import LocalEvaluator
-from spo_jax.envs.run.observation import shown_with
+from spo_jax.envs.run.observation import Shown, shown_with
 from spo_jax.envs.run.onestep import Step, take_step
+from spo_jax.envs.run.states import History, Value
 from spo_jax.errors import InputError, SpoError
 from spo_jax.program import ROLES, Pair, Program, Role
 from spo_jax.runs.references import kept
@@ -27,7 +30,7 @@ from spo_jax.runs.report.text import arguments, reads_state
 from spo_jax.runs.run import ProgramRecord, Run
 from spo_jax.search.instances import training_instances, validation_instances
 
-STATES = (0, 1, 2, 5, 10, 20, 50)
+STAGNATIONS = (0, 1, 2, 5, 10, 20, 50)
 DRAWS = 3  # removals that a number by state is the mean of
 MOST_PROGRAMS, MOST_INSTANCES, LARGEST = 4, 4, 500
 STEPS, FRAMES = 40, 9  # of the walk, and the steps of it that are shown
@@ -35,23 +38,25 @@ STEPS, FRAMES = 40, 9  # of the walk, and the steps of it that are shown
 
 @dataclass(frozen=True)
 class Frame:
-    """A step of the walk. before, after: costs; accepted: whether the search went on from it."""
+    """A step of the walk. before: the cost; state: what programs were shown; accepted: whether the
+    search went on from it.
+    """
 
     number: int
     solution: Solution
     step: Step
     before: float
-    state: int
+    state: Value
     accepted: bool
 
 
 @dataclass(frozen=True)
 class ByState:
-    """What a program does in each of STATES, from one solution; means, NaN where it failed.
+    """What a program does in each of some states, from one solution; means, NaN where it failed.
 
     values: how much a destroy removes; of a repair the cost of what it makes, in percent above the
-    cost before. alike: how much of what a destroy removes the same draw removes in state 0
-    (Jaccard); of a repair the share of draws with the same solution as in state 0.
+    cost before. alike: how much of what a destroy removes the same draw removes in the first state
+    (Jaccard); of a repair the share of draws with the same solution as in the first state.
     """
 
     name: str
@@ -65,6 +70,7 @@ class Played:
     """curves: [I, T+1] J so far by step on the validation instances. gap: percent above their
     references at the end, NaN without. alns: J of the classical baseline with as many steps, NaN
     without. frames: of a walk on `instance` that ends with `final`; stopped: why it was cut short.
+    states: those of destroys and repairs.
     """
 
     problem: Problem
@@ -77,6 +83,7 @@ class Played:
     start: Solution
     final: Solution
     stopped: str
+    states: tuple[Value, ...]
     destroys: tuple[ByState, ...]
     repairs: tuple[ByState, ...]
 
@@ -130,15 +137,22 @@ def _play(
         shown=shown_with(config.generator.state),
         unsafe=config.evaluation.unsafe_sandbox,
         kit=config.generator.kit != "none",
+        acceptance=config.evaluation.acceptance,
+        start=config.evaluation.start,
     ) as evaluator:
         rollouts = evaluator.run([pair], validation, seeds=(0,), steps=steps, fail_fast=False)
         cost = rollouts.best_cost[0, :, 0]
         curves = (cost[:, :1] - cost) / cost[:, :1]
         start = problem.rules(instance.seen()).start(random.Random(config.seed))
-        frames, final, stopped = _walk(evaluator, pair, instance, start, config.generator.state)
+        shown = shown_with(config.generator.state)
+        walked, final, stopped = _walk(evaluator, pair, instance, start, shown)
+        improving = [each for each in walked if each.step.cost < each.before]
+        frames = tuple((improving or walked)[:FRAMES])
+        states = _met(walked) if shown.observes else STAGNATIONS
         lost = bool(stopped) and not frames  # the repair fails, with whichever destroy
         by_state = [
-            () if lost else _by_state(run, evaluator, instance, final, role) for role in ROLES
+            () if lost else _by_state(run, evaluator, instance, final, role, states)
+            for role in ROLES
         ]
     known = kept(run.path)
     references = [
@@ -151,39 +165,65 @@ def _play(
     alns = _alns(problem, [validation[i] for i in valid], steps, cost[valid, 0])
     names = tuple(each.name for each in validation)
     return Played(
-        problem, curves, gap, alns, names, instance, frames, start, final, stopped, *by_state
+        problem,
+        curves,
+        gap,
+        alns,
+        names,
+        instance,
+        frames,
+        start,
+        final,
+        stopped,
+        states,
+        *by_state,
     )
 
 
 def _walk(
-    evaluator: LocalEvaluator, pair: Pair, instance: Instance, current: Solution, state: bool
-) -> tuple[tuple[Frame, ...], Solution, str]:
-    """Single steps of the search from a solution: those that improved first, in their order."""
+    evaluator: LocalEvaluator, pair: Pair, instance: Instance, current: Solution, shown: Shown
+) -> tuple[list[Frame], Solution, str]:
+    """Single steps of the paper's search from a solution, its end, and why it was cut short."""
     problem = evaluator.problem
     cost, since = problem.cost(instance, current), 0
+    history = History(cost, STEPS, lambda step: step / STEPS)
     taken = []
     stopped = ""
     for k in range(STEPS):
+        history.step, history.stagnation, history.best = k, since, cost
+        state = shown.at(since, k, history)
         try:
-            step = take_step(evaluator, pair, instance, current, since if state else 0, seed=k)
+            step = take_step(evaluator, pair, instance, current, state, seed=k)
         except InputError as error:
             stopped = f"The search that is drawn ended at step {k + 1}: {error}."
             break
         accepted = step.cost <= cost
-        taken.append(Frame(k + 1, current, step, cost, since, accepted))
+        taken.append(Frame(k + 1, current, step, cost, state, accepted))
         since = 0 if step.cost < cost else since + 1
+        outcome = Outcome.BEST if since == 0 else Outcome.SAME if accepted else Outcome.REJECTED
         if accepted:
             current, cost = step.candidate, step.cost
-    improving = [each for each in taken if each.step.cost < each.before][:FRAMES]
-    shown = improving or taken[:FRAMES]
-    return tuple(shown), current, stopped
+        history.add(cost, outcome)
+    return taken, current, stopped
+
+
+def _met(walked: Sequence[Frame]) -> tuple[Value, ...]:
+    """As many different states of a walk as STAGNATIONS has, from its first to its last."""
+    met = list(dict.fromkeys(each.state for each in walked))
+    places = np.linspace(0, len(met) - 1, min(len(met), len(STAGNATIONS)))
+    return tuple(met[int(place)] for place in places)
 
 
 def _by_state(
-    run: Run, evaluator: LocalEvaluator, instance: Instance, solution: Solution, role: Role
+    run: Run,
+    evaluator: LocalEvaluator,
+    instance: Instance,
+    solution: Solution,
+    role: Role,
+    states: Sequence[Value],
 ) -> tuple[ByState, ...]:
     """The best pair's program of a role and some of the last population, each with the other half
-    of the pair; repairs with its destroy held in state 0, so that all of them get the same.
+    of the pair; repairs with its destroy held in the first state, so that all get the same.
     """
     assert run.best is not None
     best = run.best.pair
@@ -191,14 +231,14 @@ def _by_state(
     if run.rounds:
         names += [member.name for member in run.populations[run.rounds, role]]
     chosen: list[ProgramRecord] = [run.index[n] for n in dict.fromkeys(names) if n in run.index]
-    destroy = unmoved(best.destroy)
+    destroy = unmoved(best.destroy, states[0])
     found = []
     for each in chosen[:MOST_PROGRAMS]:
         of_destroy = role == "destroy"
         pair = Pair(each.program, best.repair) if of_destroy else Pair(destroy, each.program)
         steps = [
             [_step(evaluator, pair, instance, solution, z, draw) for draw in range(DRAWS)]
-            for z in STATES
+            for z in states
         ]
         cost = evaluator.problem.cost(instance, solution)
         measure = _size if of_destroy else partial(_change, cost)
@@ -212,19 +252,24 @@ def _by_state(
     return tuple(found)
 
 
-def unmoved(destroy: Program) -> Program:
-    """The same destroy, always shown state 0; itself where its function is not found."""
+def unmoved(destroy: Program, state: Value = 0) -> Program:
+    """The same destroy, always shown a state; itself where its function is not found."""
     names = arguments("destroy", destroy.source)
     if len(names) < 2:
         return destroy
     inner = re.sub(r"^def destroy\(", "def shown_nothing(", destroy.source, flags=re.MULTILINE)
-    passed = ", ".join([*names[:-2], "0", names[-1]])
+    passed = ", ".join([*names[:-2], repr(state), names[-1]])
     outer = f"def destroy({', '.join(names)}):\n    return shown_nothing({passed})\n"
     return replace(destroy, source=f"{inner.rstrip()}\n\n\n{outer}")
 
 
 def _step(
-    evaluator: LocalEvaluator, pair: Pair, instance: Instance, solution: Solution, z: int, seed: int
+    evaluator: LocalEvaluator,
+    pair: Pair,
+    instance: Instance,
+    solution: Solution,
+    z: Value,
+    seed: int,
 ) -> Step | None:
     """None for a pair that fails at this step."""
     try:

@@ -1,4 +1,4 @@
-"""The page of the state: who reads steps_since_improvement, and what they do with it."""
+"""The page of the state: who reads what is shown of the search, and what they do with it."""
 
 from collections import defaultdict
 from collections.abc import Sequence
@@ -6,8 +6,9 @@ from typing import Any
 
 import numpy as np
 
+from spo_jax.envs.run.states import HIDDEN_STATE, SINCE, STATES, Value
 from spo_jax.runs.report.figures import Figures
-from spo_jax.runs.report.played import STATES, ByState, Played
+from spo_jax.runs.report.played import ByState, Played
 from spo_jax.runs.report.text import number, reads_state
 from spo_jax.runs.run import Run
 
@@ -33,25 +34,32 @@ def page(run: Run, played: Played | str, figures: Figures) -> dict[str, Any]:
                 f"{sum(everyone):,} of {len(everyone):,} {role}s ({np.mean(everyone):.0%})"
             )
     picture = figures.lines(rounds, series, "Share that reads the state, by round", percent=True)
-    shown = "" if run.config.generator.state else (
-        "This run hides the state: programs see 0 at every step."
-    )  # fmt: skip
-    found = {"total": total, "picture": picture, "states": STATES, "note": shown}
+    state = run.config.generator.state
+    hidden = state == HIDDEN_STATE
+    note = "This run hides the state: programs see 0 at every step." if hidden else ""
+    parts = [SINCE] if hidden else list(STATES[state].parts)
+    found = {"total": total, "picture": picture, "parts": parts, "note": note}
     if isinstance(played, str):
         return found | {"unmeasured": played}
     if not played.destroys:
         why = played.stopped or "There is no destroy to take steps with."
         return found | {"unmeasured": f"What programs do by state was not measured. {why}"}
+    zero = "state 0" if played.states[0] == 0 else "the first state"
     removal = (
         f"What destroys remove by state: how many of {played.size} {played.unit}, and below it how "
-        "much of that the same draw removes in state 0"
+        f"much of that the same draw removes in {zero}"
     )
     repair = (
         "What repairs make of equal removals by state: percent above the cost before the step, "
-        "and below it the share of draws with the same solution as in state 0"
+        f"and below it the share of draws with the same solution as in {zero}"
     )
     tables = [(removal, _rows(played.destroys, 1)), (repair, _rows(played.repairs, 2))]
-    return found | {"tables": tables}
+    return found | {"tables": tables, "states": [*map(_label, played.states)]}
+
+
+def _label(state: Value) -> str:
+    parts = state if isinstance(state, tuple) else (state,)
+    return ", ".join(f"{each:.3g}" for each in parts)
 
 
 def _rows(programs: Sequence[ByState], digits: int) -> list[Any]:

@@ -8,12 +8,15 @@ no derivation, so the grammar samples a new program.
 import hashlib
 import json
 import random
+import re
 from collections.abc import Sequence
+from dataclasses import replace
 
 from spo_jax.envs.problem import Problem
 from spo_jax.envs.problems import get_problem
+from spo_jax.envs.run.states import SHOWN, SINCE, STAGNATION, parts_shown
 from spo_jax.generator import Generator
-from spo_jax.program import Completion, Program, Prompt
+from spo_jax.program import Completion, Program, Prompt, Role
 from spo_jax.program.grammar.base import Choice, Choices, Grammar
 from spo_jax.seeding import python_rng
 
@@ -21,11 +24,15 @@ from spo_jax.seeding import python_rng
 class GrammarGenerator(Generator):
     """Answers prompts by the grammar of `problem`, by default of the one that a prompt names."""
 
-    def __init__(self, problem: Problem | None = None):
-        """Raises InputError for a problem without a grammar."""
+    def __init__(self, problem: Problem | None = None, state: str = STAGNATION):
+        """Raises InputError for a problem without a grammar.
+
+        state: what programs are shown, a name of STATES; of the parts of another state than the
+        paper's they read SINCE alone.
+        """
         if problem is not None:
             problem.grammar("destroy")  # complains before any work begins
-        self._problem = problem
+        self._problem, self._state = problem, state
 
     def generate(
         self, prompts: Sequence[Prompt], n: int, seed: int
@@ -46,7 +53,20 @@ class GrammarGenerator(Generator):
         grammar = problem.grammar(prompt.role, prompt.kit)
         read = [read_derivation(parent, grammar) for parent in prompt.parents]
         parents = [choices for choices in read if choices is not None]
-        return answer(grammar, grammar.edit(prompt.form, parents, rng, prompt.state))
+        written = answer(grammar, grammar.edit(prompt.form, parents, rng, prompt.state))
+        parts = parts_shown(self._state)
+        return (
+            replace(written, text=_unpacked(written.text, prompt.role, [*parts]))
+            if parts
+            else written
+        )
+
+
+def _unpacked(text: str, role: Role, parts: Sequence[str]) -> str:
+    """An answer whose function takes SINCE out of a state of several parts, or of one."""
+    value = f"{SHOWN}[{parts.index(SINCE)}]" if len(parts) > 1 else SHOWN
+    head = re.compile(rf"(^def {role}\([^)]*){SINCE}([^)]*\):\n)", re.MULTILINE)
+    return head.sub(rf"\g<1>{SHOWN}\g<2>    {SINCE} = {value}\n", text)
 
 
 def derivation(choices: Choices) -> str:

@@ -83,7 +83,7 @@ class ClusterEvaluator(JobEvaluator):
     def _start(self) -> None:
         self._require_kit()
         self._fingerprint = fingerprint()
-        self._settings = HostSettings(self.problem.spec, self._kit, import_path())
+        self._settings = HostSettings(self.problem.spec, self._kit, import_path(), self._parts)
         self._fleet.open()
         self._nodes, self._shelf, self._looked = {}, {}, 0.0
         self._started = True

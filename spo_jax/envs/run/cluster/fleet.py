@@ -36,11 +36,13 @@ class HostSettings:
         problem: A `get_problem` name.
         kit: Whether programs may import its kit.
         path: Where the machine of the run imports from.
+        parts: The functions of the user's that jobs name.
     """
 
     problem: str
     kit: bool
     path: Sequence[str]
+    parts: Sequence[str] = ()
 
 
 class Fleet(Protocol):

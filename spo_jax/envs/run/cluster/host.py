@@ -31,7 +31,8 @@ class Host:
     """A pool of workers on this machine. It raises nothing: an answer says what is wrong.
 
     problem: a `get_problem` name. kit: whether programs may import its kit. path: where the
-    machine of the run imports from. fetch: makes an instance of what stands for one.
+    machine of the run imports from. fetch: makes an instance of what stands for one. parts: the
+    functions of the user's that jobs name.
     """
 
     def __init__(
@@ -41,9 +42,10 @@ class Host:
         kit: bool,
         path: Sequence[str],
         fetch: Callable[[Any], Instance],
+        parts: Sequence[str] = (),
     ):
         self._problem, self._count, self._kit, self._path = problem, workers, kit, list(path)
-        self._fetch = fetch
+        self._fetch, self._parts = fetch, parts
         self._changed = threading.Condition()
         self._waiting: deque[tuple[int, Job]] = deque()
         self._ended: list[Done] = []
@@ -125,7 +127,7 @@ class Host:
     # --- the thread -------------------------------------------------------------------------------
 
     def _made(self, path: Sequence[str]) -> WorkerPool[tuple[int, float]]:
-        return WorkerPool(self._problem, self._count, self._kit, path)
+        return WorkerPool(self._problem, self._count, self._kit, path, self._parts)
 
     def _nudge(self) -> None:
         """End the thread's wait."""

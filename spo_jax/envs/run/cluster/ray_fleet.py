@@ -113,7 +113,7 @@ class RayFleet:
             scheduling_strategy=NodeAffinitySchedulingStrategy(node, soft=False),
         )
         self._hosts[node] = actor.remote(
-            settings.problem, workers, settings.kit, settings.path, _fetch
+            settings.problem, workers, settings.kit, settings.path, _fetch, settings.parts
         )
         return self.call(node, "open")
 

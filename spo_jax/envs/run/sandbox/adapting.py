@@ -120,7 +120,9 @@ class _Play:
         operators = [Operator(never, known.layout) for known in loaded]
         self._programs = list(zip(operators, loaded, strict=True))
         rules = child.problem.rules(instance)
-        start = rules.start(random.Random(task.start_seed))
+        start = task.start
+        if start is None:
+            start = rules.start(random.Random(task.start_seed))
         self._start = child.problem.cost(instance, start)
         count = len(job.destroys)
         self._pairs = [
@@ -132,8 +134,9 @@ class _Play:
         self._search = Search(
             child.problem, instance, choice, start, TERMS, self._luck, self._rng,
             self._prepare, mending(self._programs, self._rng),
-            job.rules.acceptance(self._start, self._luck.random),
+            job.rules.acceptance(self._start, self._luck.random), task.shown.observes,
         )  # fmt: skip
+        self._search.share = lambda steps, now: steps / job.steps
         self._search.look()
 
     def run(self) -> None:

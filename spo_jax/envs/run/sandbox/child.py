@@ -248,7 +248,7 @@ class Child:
         gc.collect()  # also clears the free lists, which differ after the first fork
         gc.freeze()
         try:
-            fine = _attempt(job, task, prefix, rules, loaded, layouts, shared=False)
+            fine = _attempt(job, task, prefix, self.problem, rules, loaded, layouts, shared=False)
         except _Again as again:
             os._exit(again.code)
         except MemoryError:  # the program left too little memory for our own code
@@ -275,7 +275,9 @@ class Child:
         gc.freeze()
         for prefix, task, place in tasks:
             try:
-                fine = _attempt(job, task, prefix, rules[place], loaded, layouts, shared=True)
+                fine = _attempt(
+                    job, task, prefix, self.problem, rules[place], loaded, layouts, shared=True
+                )
             except _Again:
                 return EXIT_ISOLATE
             except MemoryError:
@@ -308,6 +310,7 @@ def _attempt(
     job: RunJob,
     task: Task | StepTask,
     prefix: bytes,
+    problem: Problem,
     rules: Rules,
     loaded: Mapping[Role, Loaded],
     layouts: Layouts,
@@ -320,7 +323,7 @@ def _attempt(
     """
     arm(job.cpu_seconds)
     began = time.process_time()
-    end, payload = _played(job, task, rules, loaded, layouts, shared=shared)
+    end, payload = _played(job, task, problem, rules, loaded, layouts, shared=shared)
     # What the program left goes now: where that ends the process, it is this task that failed, and
     # no later one finds it.
     for program in loaded.values():
@@ -336,6 +339,7 @@ def _attempt(
 def _played(
     job: RunJob,
     task: Task | StepTask,
+    problem: Problem,
     rules: Rules,
     loaded: Mapping[Role, Loaded],
     layouts: Layouts,
@@ -353,7 +357,7 @@ def _played(
             payload = _step(task, rules, OperatorPair(destroy, repair), rng)
         else:
             pair = OperatorPair(destroy, repair, task.shown)
-            payload = _run(task, job, rules, pair, rng, _end_of(task, job, meter))
+            payload = _run(task, job, problem, rules, pair, rng, _used_of(task, job, meter))
     except Failure as failure:
         if isinstance(failure.cause, ArraysNeeded):
             raise _Again(EXIT_ISOLATE) from None
@@ -378,28 +382,31 @@ def _meter_of(loaded: Mapping[Role, Loaded]) -> Meter:
     return Meter(*counts[:1])  # both programs have the same kit
 
 
-def _end_of(task: Task, job: RunJob, meter: Meter | None) -> Callable[[], bool] | None:
-    """What says before each step whether the rollout is over; None: only its steps do."""
+def _used_of(task: Task, job: RunJob, meter: Meter | None) -> Callable[[], float] | None:
+    """What says how much of a rollout's time or work is used up; None: only its steps end it."""
     if job.seconds is not None:
-        deadline = time.process_time() + job.seconds
-        return lambda: time.process_time() >= deadline
+        began, seconds = time.process_time(), job.seconds
+        return lambda: (time.process_time() - began) / seconds
     if meter is not None:
-        return lambda: meter.work() >= task.work
+        return lambda: meter.work() / task.work
     return None
 
 
 def _run(
     task: Task,
     job: RunJob,
+    problem: Problem,
     rules: Rules,
     pair: OperatorPair,
     rng: Any,
-    over: Callable[[], bool] | None,
+    used: Callable[[], float] | None,
 ) -> bytes:
-    start = random.Random(task.start_seed)
+    start, luck = random.Random(task.start_seed), random.Random(task.luck_seed)
     trace = rollout(
-        rules, pair, start, rng, job.steps, over=over, skip_infeasible=job.skip_infeasible
-    )
+        rules, pair, start, rng, job.steps, used=used, skip_infeasible=job.skip_infeasible,
+        first=task.start, acceptance=job.acceptance, luck=luck,
+        rewritten=lambda solution: problem.rewritten(solution, luck),
+    )  # fmt: skip
     return (
         np.asarray(trace.best_cost, "<f8").tobytes()
         + np.asarray(trace.state, "<i4").tobytes()

@@ -13,10 +13,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from spo_jax.envs.problem import Solution
+from spo_jax.envs.run.acceptance import PAPER
 from spo_jax.envs.run.adaptive import Adaptation
 from spo_jax.envs.run.observation import Shown
 from spo_jax.envs.run.rollouts import Status
 from spo_jax.envs.run.search import Terms
+from spo_jax.envs.run.states import Value
 from spo_jax.program import Role
 
 # A report: index, status, role at fault (an index of ROLES), length of the reason, CPU seconds;
@@ -39,7 +41,8 @@ class Task:
     """One rollout of a job. instance: its digest. shown: the state that its programs see for z_t.
 
     index: its index among the rollouts of the pair. code_length: of its best solution. work: units
-    that its programs may spend before it ends, in a metered job (`meter`).
+    that its programs may spend before it ends, in a metered job (`meter`). luck_seed: of what its
+    acceptance draws. start: the first solution; None for the random one of start_seed.
     """
 
     index: int
@@ -49,6 +52,8 @@ class Task:
     rng_seed: int
     shown: Shown
     work: float = math.inf
+    luck_seed: int = 0
+    start: Solution | None = None
 
 
 @dataclass(frozen=True)
@@ -62,7 +67,7 @@ class StepTask:
     code_length: int
     size: int
     solution: Solution
-    z: int
+    z: Value
     rng_seed: int
     index: int = 0
 
@@ -89,6 +94,7 @@ class RunJob:
     fail_fast: bool = True
     isolate: bool = False
     metered: bool = False
+    acceptance: str = PAPER
 
     def due(self, k: int) -> int | None:
         """The index of report k, or None if there is no such report."""

@@ -105,6 +105,7 @@ def run_search(child: Confined, job: SearchJob, matrix: np.ndarray | None) -> No
     search = Search(
         child.problem, instance, Portfolio(pairs), job.start, job.terms,
         random.Random(job.luck_seed), rng, preparing(child.kit, programs), mending(programs, rng),
+        observed=any(pair.shown.observes for pair in pairs),
     )  # fmt: skip
     search.look()  # before the programs' memory counts
     confine.confine_task(job.memory, ENDLESS, child.filters.search)

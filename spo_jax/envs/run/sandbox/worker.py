@@ -52,16 +52,23 @@ class Worker:
     """One zygote and at most one job at a time. Only `start` blocks.
 
     store: the descriptor from which its children read instances. kit: whether programs may import
-    the problem's kit. path: where the zygote imports from; by default as this process does.
+    the problem's kit. path: where the zygote imports from; by default as this process does. parts:
+    the functions of the user's that jobs name, as "package.module:NAME".
     """
 
     def __init__(
-        self, problem: str, store: int, kit: bool = True, path: Sequence[str] | None = None
+        self,
+        problem: str,
+        store: int,
+        kit: bool = True,
+        path: Sequence[str] | None = None,
+        parts: Sequence[str] = (),
     ):
         self._problem = problem
         self._kit = kit
         self._store = store
         self._path = path
+        self._parts = parts
         self._process: subprocess.Popen[bytes] | None = None
         self._futile = 0  # zygotes in a row that died before a job began
         self.layers: dict[str, bool] = {}
@@ -80,6 +87,7 @@ class Worker:
         command += [str(LAUNCHER), ",".join(map(str, ends))]
         command += [self._problem, "kit" if self._kit else "none"]
         command += [json.dumps(import_path() if self._path is None else list(self._path))]
+        command += self._parts
         single = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
         self._process = subprocess.Popen(
             command,

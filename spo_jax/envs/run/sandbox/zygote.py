@@ -19,6 +19,7 @@ import socket
 import struct
 import sys
 import warnings
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -26,6 +27,7 @@ import numpy as np
 from spo_jax.envs.kits import load_kit
 from spo_jax.envs.problems import get_problem
 from spo_jax.envs.run.sandbox import child, confine, memory
+from spo_jax.registry import imported
 
 ORDER = struct.Struct("<q")  # 0: fork a child; else: wait for this child and return its status
 FORK = ORDER.pack(0)
@@ -45,13 +47,19 @@ class Ends:
     store: int
 
 
-def main(ends: Ends, problem: str, with_kit: bool, fixed_addresses: bool) -> None:
-    """The whole life of the zygote. problem: a `get_problem` name. with_kit: offer its kit."""
+def main(
+    ends: Ends, problem: str, with_kit: bool, fixed_addresses: bool, parts: Sequence[str] = ()
+) -> None:
+    """The whole life of the zygote. problem: a `get_problem` name. with_kit: offer its kit. parts:
+    functions of the user's that jobs name, which can only be imported now.
+    """
     os.environ.clear()
     warnings.simplefilter("ignore")
     np.seterr(all="ignore")
     _load_lazy_modules()
     solved = get_problem(problem)
+    for name in parts:
+        imported("part", name, "", call=False)
     kit = load_kit(solved) if with_kit else None
     gc.disable()
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's to handle

@@ -29,9 +29,10 @@ problem says differently then (`Problem.kit_texts`); a contract of the user's ma
 """
 
 import hashlib
+import re
 import textwrap
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from importlib import resources
 from pathlib import Path
@@ -42,6 +43,7 @@ from spo_jax.config.groups import GeneratorSettings
 from spo_jax.constants import KIT
 from spo_jax.envs.problem import Problem
 from spo_jax.envs.problems import get_problem
+from spo_jax.envs.run.states import SHOWN, SINCE, parts_shown
 from spo_jax.errors import InputError
 from spo_jax.program import ROLES, Pair, Program, Prompt, Role
 from spo_jax.program.versions import header, version
@@ -150,8 +152,27 @@ class Templates:
     @classmethod
     def of(cls, settings: GeneratorSettings, problem: Problem) -> "Templates":
         """The templates of a run with these settings. Raises InputError as `read`."""
-        kit = settings.kit != "none"
-        return cls.read(settings.prompts, problem, kit, cast(Style, settings.prompts_style))
+        kit, style = settings.kit != "none", cast(Style, settings.prompts_style)
+        return cls.read(settings.prompts, problem, kit, style).with_state(settings.state)
+
+    def with_state(self, state: str) -> "Templates":
+        """Those for programs that are shown another state than the paper's: a name of STATES.
+
+        The parameter is called SHOWN in them, and what it is follows from the state's parts, unless
+        the user's folder says that.
+        """
+        parts, name = parts_shown(state), "state-input.txt"
+        if not parts:
+            return self
+        texts = {file: re.sub(rf"\b{SINCE}\b", SHOWN, text) for file, text in self.texts.items()}
+        if self.texts[name] in (built_in(style).texts[name] for style in get_args(Style)):
+            if len(parts) > 1:
+                head = f"- {SHOWN}: a tuple of numbers, ({', '.join(parts)}):"
+                lines = [head, *(f"    {part}: {about}." for part, about in parts.items())]
+            else:
+                lines = [f"- {SHOWN}: a number: {about}." for about in parts.values()]
+            texts[name] = "\n".join(lines).replace("$", "$$") + "\n"
+        return replace(self, texts=texts)
 
     @cached_property
     def digest(self) -> str:
