@@ -1,6 +1,6 @@
-"""Words of settings that more than one module knows."""
+"""Words of settings that more than one module knows, and what they were before."""
 
-from typing import Literal
+from typing import Any, Literal
 
 EMBEDDED = "embedded"  # the model that ships
 NOVICE = "novice"  # the same model, taught plain programs and single steps away from them
@@ -24,3 +24,10 @@ TASK_SETTINGS = (
     "instances", "rollouts", "steps", "cpu_seconds", "work", "memory_mb", "on_invalid",
     "unsafe_sandbox", "kit", "state", "prompts", "acceptance",
 )  # fmt: skip
+# What settings that have names now were before.
+FORMER = {"state": {True: "stagnation", False: "none"}}
+
+
+def current(name: str, value: Any) -> Any:
+    """The value that a setting has now where it was given as before."""
+    return FORMER[name][value] if isinstance(value, bool) and name in FORMER else value

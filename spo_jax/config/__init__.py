@@ -16,7 +16,6 @@ from spo_jax.config.fields import (
     Setting,
     Text,
     closest,
-    current,
     refuse,
     setting,
     settings_of,
@@ -32,7 +31,7 @@ from spo_jax.config.groups import (
 )
 from spo_jax.config.updates import CALM, EVOTUNE, GRPO, UPDATES
 from spo_jax.config.updates import settings_of as settings_of_update
-from spo_jax.constants import ENDPOINT, LEARNERS, OWN_MODELS, SPO, TERMS, VLLM, WITH_MODEL
+from spo_jax.constants import ENDPOINT, LEARNERS, OWN_MODELS, SPO, TERMS, VLLM, WITH_MODEL, current
 from spo_jax.errors import InputError
 
 MAX_WORKERS = 1024

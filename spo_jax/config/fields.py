@@ -13,13 +13,13 @@ from typing import Annotated, Any, Literal, NamedTuple, Union, get_args, get_ori
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, TypeAdapter, ValidationError
 from pydantic.fields import FieldInfo
 
+from spo_jax.constants import FORMER, current
 from spo_jax.errors import InputError
 
 # Settings that are no more, with the value that meant none of it.
 RETIRED = {"racing": "none", "remeasure": 0, "fresh_instances": False}
 RETIRED_AFTER = "0.1.0"
-# What settings that have names now were before.
-FORMER = {"state": {True: "stagnation", False: "none"}}
+
 
 Text = Annotated[str, StringConstraints(pattern=r"^[^\x00]*[^\x00\s][^\x00]*$")]
 Own = Annotated[str, StringConstraints(pattern=r"^[^\x00]*:[^\x00]*$")]  # package.module:NAME
@@ -60,11 +60,6 @@ class Group(BaseModel):
             super().__init__(**values)
         except ValidationError as error:
             raise _sentence(fields, values, error) from None
-
-
-def current(name: str, value: Any) -> Any:
-    """The value that a setting has now where it was given as before."""
-    return FORMER[name][value] if isinstance(value, bool) and name in FORMER else value
 
 
 class Setting(NamedTuple):

@@ -186,9 +186,7 @@ def head(
     steps = "state" if shown else "steps"
     names, current = _arguments(destroy.node, interface)
     instance = "".join(f"{name}, " for name in names)
-    title = _printable(one_line(about)) or (
-        "A destroy and a repair program for large neighbourhood search."
-    )
+    title = _quotable(about) or ("A destroy and a repair program for large neighbourhood search.")
     notes = " ".join(
         [
             *(_note(each) for each in (interface.arguments if interface else ()) if each.about),
@@ -200,7 +198,7 @@ def head(
         ]
     )
     paragraphs = (
-        *textwrap.wrap(title.replace("\\", "/").replace('"', "'"), WIDTH - 3),
+        *textwrap.wrap(title, WIDTH - 3),
         "",
         *textwrap.wrap(_WARNING, WIDTH),
         "",
@@ -229,7 +227,13 @@ def _arguments(destroy: ast.stmt, interface: Interface | None) -> tuple[list[str
 def _state_note(parts: Mapping[str, str]) -> str:
     """A sentence that describes a state that is not the paper's."""
     names = f"({', '.join(parts)})" if len(parts) > 1 else ", ".join(parts)
-    return f"state is {names}: {'; '.join(f'{name}, {about}' for name, about in parts.items())}."
+    text = f"state is {names}: {'; '.join(f'{name}, {about}' for name, about in parts.items())}."
+    return _quotable(text)
+
+
+def _quotable(text: str) -> str:
+    """One line that a docstring may hold."""
+    return _printable(one_line(text)).replace("\\", "/").replace('"', "'")
 
 
 def _note(argument: Argument) -> str:

@@ -9,6 +9,8 @@ from spo_jax.envs.problem import Problem
 from spo_jax.errors import InputError
 from spo_jax.search.rounds import Observer, Round
 
+IN_WORKERS = ("acceptance", "state")  # options whose parts workers call
+
 
 class Objects:
     """Objects passed instead of names.
@@ -28,6 +30,11 @@ class Objects:
         full = called(part)
         module, _, name = full.partition(":")
         if module == "__main__" or getattr(sys.modules.get(module), name, None) is not part:
+            if option in IN_WORKERS:
+                raise InputError(
+                    f"{option} is {part!r:.60}, which workers cannot import: define it at the top "
+                    "of a module, and name it as 'package.module:NAME'"
+                )
             while self.known.setdefault(full, part) is not part:
                 full += "'"
             self.names[option] = full

@@ -357,7 +357,10 @@ def resolve(
         return own, pair_of(run), run.config
     ships = is_shipped(pair)
     found = None if ships or is_operators(pair) else load_pair(pair)
-    config = Settings() if found is None else Settings.make(**load_terms(pair))
+    try:
+        config = Settings() if found is None else Settings.make(**load_terms(pair))
+    except InputError as error:
+        raise InputError(f"{pair}: its head is wrong: {error}") from None
     if problem is None:
         listed = ", ".join(known_problems())
         raise InputError(f"{pair} does not say which problem it is for: add --problem ({listed})")

@@ -4,6 +4,7 @@ import re
 from pathlib import Path
 
 import pytest
+from own_states import HALF
 
 import spo_jax
 from spo_jax.cli import main
@@ -101,6 +102,21 @@ def test_the_head_of_a_pair_file(tmp_path):
     for other in ("", '"""\n    state = other\n"""\n'):
         path.write_text(other + format_pair(PAIR))
         assert load_terms(path) == {}
+
+
+def test_a_head_that_is_wrong(tmp_path):
+    save_pair(tmp_path / "pair.py", PAIR, terms={"acceptance": "greedy"})
+    with pytest.raises(InputError, match=r"pair\.py: its head is wrong: acceptance is"):
+        resolve(tmp_path / "pair.py", "tsp")
+    text = format_pair(PAIR, shown={"a": 'of """ and more'})
+    compile(text, "pair", "exec")
+    assert text.count('of """') == 0
+
+
+def test_objects_that_workers_cannot_import():
+    for name, part in (("acceptance", lambda first, luck: None), ("state", HALF)):
+        with pytest.raises(InputError, match=f"{name} is .* which workers cannot import"):
+            spo_jax.discover("tsp", preset="smoke", **{name: part})
 
 
 def test_who_follows_the_head(tmp_path):

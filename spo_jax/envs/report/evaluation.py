@@ -17,7 +17,7 @@ import numpy as np
 
 from spo_jax import __version__
 from spo_jax.cache import cache_folder
-from spo_jax.config.fields import current
+from spo_jax.constants import current
 from spo_jax.envs.gaps import reference_gap
 from spo_jax.envs.labels import with_unique_names
 from spo_jax.envs.problem import Instance, Problem

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from spo_jax.config import FIELDS, Settings
-from spo_jax.config.fields import current
+from spo_jax.constants import current
 from spo_jax.envs.problem import Instance
 from spo_jax.envs.problems import get_problem
 from spo_jax.envs.run.states import parts_shown
