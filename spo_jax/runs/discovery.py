@@ -146,7 +146,7 @@ class Discovery:
         from spo_jax.search.credit.parent_reward import learning_credit_of
         from spo_jax.search.instances import training_instances, validation_instances
         from spo_jax.search.method import method_of, rounds_in, variant_of
-        from spo_jax.search.plugins import evaluator_of, writer_and_learner
+        from spo_jax.search.plugins import evaluator_of, require_known, writer_and_learner
         from spo_jax.search.population import PANELS, SURVIVORS
         from spo_jax.search.spo import Spo
         from spo_jax.search.start import record, require_runnable
@@ -163,6 +163,7 @@ class Discovery:
         validation = validation_instances(config, problem) if config.search.finalists else []
         instances = instances_of(training, validation)
         start = [] if self.begun else start_pairs(config, problem)
+        require_known(config)
         templates = Templates.of(config.generator, problem)  # once for the whole run
         prompts = templates.digest if config.generator.prompts is not None else None
         credit, learning_credit = CREDITS[config.search.credit], learning_credit_of(config)
