@@ -77,6 +77,7 @@ def require_parts(config: Settings) -> None:
     PANELS[config.search.panel]
     UTILITIES[config.evaluation.utility]
     rounds_of(config)
+    require_panel(config, get_problem(config.problem))
     name, update = config.generator.name, config.learning.update
     if name == ENDPOINT:
         from spo_jax.rl.endpoint import Endpoint
@@ -96,6 +97,15 @@ def require_parts(config: Settings) -> None:
     if update not in (*UPDATES, "none"):
         UPDATERS.found(update, call=False)
     get_evaluator(config.evaluation.evaluator, config.evaluation.ray_address)
+
+
+def require_panel(config: Settings, problem: Problem) -> None:
+    """Raises InputError where classical destroys are to be in the panel and there are none."""
+    if config.search.panel_classical and not problem.classical_destroys():
+        raise InputError(
+            "--panel-classical adds the problem's classical destroys to the panel, and "
+            f"{problem.name} has none: leave it out, or implement classical_destroys"
+        )
 
 
 def require_known(config: Settings) -> None:

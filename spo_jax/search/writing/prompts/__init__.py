@@ -115,13 +115,14 @@ class Templates:
             for path in ([] if folder is None else files_of(Path(folder)))
         }
         forms = {**ours.forms, **{form.name: form for form, _ in found.values() if form}}
-        for path, (form, text) in found.items():
+        for path, (form, text) in [*found.items()]:
             known = CONTRACT[contracts[path.name]] if path.name in contracts else None
             if path.name in ours.texts:
                 known = identifiers(ours.texts[path.name])
             request = forms.get(path.name.removesuffix(".txt").removesuffix(STATELESS))
             if known is None and request is None:
                 if _of_another(path, text, contracts):
+                    del found[path]
                     continue
                 names = ", ".join(sorted({*ours.texts, *contracts}))
                 raise InputError(
@@ -438,6 +439,8 @@ def _of_another(path: Path, text: str, ours: Mapping[str, Role]) -> bool:
     if not ours or path.suffix != ".txt":
         return False
     for own, role in ours.items():
-        if path.name.endswith(f"-{role}.txt") and CONTRACT[role] <= identifiers(text):
-            return path.with_name(own).exists() or not nearest(path.name, [own])
+        end = f"-{role}.txt"
+        if path.name.endswith(end) and CONTRACT[role] <= identifiers(text):
+            misspelt = nearest(path.name.removesuffix(end), [own.removesuffix(end)])
+            return path.with_name(own).exists() or not misspelt
     return False
