@@ -32,13 +32,13 @@ import hashlib
 import textwrap
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from difflib import SequenceMatcher
 from functools import cache, cached_property
 from importlib import resources
 from pathlib import Path
 from string import Template
 from typing import Literal, cast, get_args
 
-from spo_jax.config.fields import nearest
 from spo_jax.config.groups import GeneratorSettings
 from spo_jax.constants import GRAMMAR, KIT, WITH_MODEL
 from spo_jax.envs.problem import Problem
@@ -66,6 +66,7 @@ from spo_jax.search.writing.languages import LANGUAGES, Language
 INITIALIZATION = "initialization"  # the form that shows no parents
 _LATER = ("mend.txt", "mend-copy.txt")
 
+NEAR = 0.6  # of 1: names of contracts that are as much alike may be misspelt
 MOST_SHOWN = 200  # characters of the strategy of a destroy that a short prompt shows
 FRAME = "frame"  # in output.txt of the style "frame": the function to complete
 Style = Literal["paper", "frame"]
@@ -441,6 +442,7 @@ def _of_another(path: Path, text: str, ours: Mapping[str, Role]) -> bool:
     for own, role in ours.items():
         end = f"-{role}.txt"
         if path.name.endswith(end) and CONTRACT[role] <= identifiers(text):
-            misspelt = nearest(path.name.removesuffix(end), [own.removesuffix(end)])
+            name, known = path.name.removesuffix(end), own.removesuffix(end)
+            misspelt = SequenceMatcher(None, name, known).ratio() > NEAR
             return path.with_name(own).exists() or not misspelt
     return False
