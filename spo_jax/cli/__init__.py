@@ -274,7 +274,7 @@ def _solve(args: argparse.Namespace) -> int:
     for line in (*remarks_of(instance), *remarks_on_pairs(problem, [instance], named_pairs)):
         print(line, file=sys.stderr)
     with searched:
-        searched.starts(instance)
+        searched.starts(problem, instance)
         found = unwrap(solve)(  # whose errors name options
             instance,
             pairs,
@@ -293,7 +293,7 @@ def _solve(args: argparse.Namespace) -> int:
     own = {name: value for name, value in own.items() if getattr(args, name) is None}
     told = [conditions(state, terms["on_invalid"], **own) for state in terms["state"]]
     remarks = dict.fromkeys(line for lines in told for line in lines)
-    for line in (*solved_lines(found), *remarks, *written):
+    for line in (*solved_lines(found, problem.word), *remarks, *written):
         print(line)
     return 0 if found.stop is None else exit_code(found.stop)
 
@@ -374,6 +374,7 @@ COMMANDS: dict[str, Callable[[argparse.Namespace], int]] = {
     "watch": _of_runs("watch"),
     "export": _of_runs("export"),
     "task": _of_runs("task"),
+    "check": _of_runs("check"),
     "evaluate": _evaluate,
     "baseline": _baseline,
     "solve": _solve,

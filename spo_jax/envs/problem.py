@@ -27,6 +27,7 @@ from spo_jax.envs.rules import decoded as decoded
 from spo_jax.envs.rules import without as without
 from spo_jax.errors import InputError
 from spo_jax.program import Argument, Interface, Program, Role
+from spo_jax.program.grammar.base import Grammar
 
 DIST = Argument("dist", "matrix", "the square matrix of distances")
 _NONE: Mapping[str, Any] = MappingProxyType({})
@@ -81,6 +82,9 @@ class Problem:
     Attributes:
         name: A word.
         interface: What its programs are called with.
+        maximise: Whether the cost is to be maximised, as a profit. Everything that a user gives or
+            is shown has the cost as it is; searches, `Rollouts` and the database of a run have its
+            negative, which they minimise (`turned`).
         unit: What an instance's size counts.
         cpu_seconds: CPU-time limit of a rollout of 500 steps.
         suffixes: Of instance files, such as ".tsp".
@@ -104,6 +108,7 @@ class Problem:
 
     name: str
     interface: Interface
+    maximise: bool = False
     unit: str = "nodes"
     cpu_seconds: float = 10.0
     suffixes: tuple[str, ...] = ()
@@ -181,8 +186,28 @@ class Problem:
         return _rules(self, instance).repaired(decoded(code))
 
     def cost(self, instance: Instance, solution: Solution) -> float:
-        """The exact float64 objective of a feasible solution."""
+        """The exact float64 objective of a feasible solution, as `Rules.cost` has it."""
         return float(_rules(self, instance).cost(solution))
+
+    def turned(self, cost: Any) -> Any:
+        """What searches minimise, of a cost; and the cost, of what they minimise.
+
+        Args:
+            cost: A number or an array.
+
+        Returns:
+            Its negative if the problem maximises, else the same.
+        """
+        return 0.0 - cost if self.maximise else cost  # so that 0 stays 0, and is not -0
+
+    @property
+    def word(self) -> str:
+        """What a cost is called where it is shown."""
+        return "value" if self.maximise else "cost"
+
+    def minimised(self, instance: Instance, solution: Solution) -> float:
+        """What searches minimise, of a solution: `cost`, turned."""
+        return float(self.turned(self.cost(instance, solution)))
 
     def costs(
         self, instances: Sequence[Instance], codes: np.ndarray, whose: np.ndarray
@@ -233,10 +258,9 @@ class Problem:
 
     def write(self, path: str | Path, instance: Instance, solution: Solution) -> None:
         """Write a solution in the format that the field's other tools read; JSON by default."""
-        from spo_jax.envs.textfiles import write_atomically
+        from spo_jax.envs.textfiles import jsonable, write_atomically
 
-        text = json.dumps(solution, allow_nan=False, default=lambda number: number.item())
-        write_atomically(path, text + "\n")
+        write_atomically(path, json.dumps(jsonable(solution), allow_nan=False) + "\n")
 
     def read_solution(self, path: str | Path, instance: Instance) -> Solution:
         """Read a solution that `write` wrote.
@@ -266,7 +290,7 @@ class Problem:
         Args:
             instance: What to solve.
             until: The time.monotonic() after which a construction that improves its solution gives
-                what it has. One that is always quick may leave this parameter out.
+                what it has. One that is always quick need not look at it.
 
         Returns:
             A complete and feasible solution.
@@ -309,8 +333,12 @@ class Problem:
         raise self._without("walks through nodes", "implement walks")
 
     def lower_bound(self, instance: Instance) -> float:
-        """A lower bound on the cost; -inf: none. A reference below it is of another instance."""
-        return -math.inf
+        """A bound on the cost that no solution is better than; infinite: none.
+
+        It is from below, and from above for a problem that maximises. A reference that is better
+        is of another instance.
+        """
+        return float(self.turned(-math.inf))
 
     def solve_reference(self, instance: Instance, effort: str) -> tuple[Solution, str, bool]:
         """Find a reference solution.
@@ -358,14 +386,18 @@ class Problem:
         """
         return _NONE
 
-    def grammar(self, role: Role, kit: bool = False) -> Any:
-        """The grammar that writes programs of a role without a model.
+    def grammar(self, role: Role, kit: bool = False) -> Grammar:
+        """The grammar that writes programs of a role without a model, for `--generator grammar`.
 
         Args:
             role: "destroy" or "repair".
             kit: Whether they are programs that use the problem's kit.
+
+        Returns:
+            Slots, each a choice, and `render`, which turns choices into (strategy, source).
         """
-        raise self._without("grammar", "use another generator, or implement grammar")
+        hint = "implement grammar, or use --generator openai or vllm, which need a contract only"
+        raise self._without("grammar, which --generator grammar needs", hint)
 
     def operators(self) -> str:
         """The template with which `spo_jax.envs.glns_operators` turns operators into programs."""
@@ -378,12 +410,28 @@ class Problem:
         row by `seen(array)` and all by `prepared(...)`; the docstring of the text describes both.
         It may call `distances(places)`, which turns distances or coordinates into distances [N, N].
         `construct(*instance)` is a first solution, `complete(*instance, solution)` the solution in
-        plain lists, or None if it breaks a rule, and `cost_of(*instance, solution)` its cost.
+        plain lists, or None if it breaks a rule, and `cost_of(*instance, solution)` its cost, as
+        `Rules.cost` has it.
         """
         raise self._without("export for other programs", "leave out --for, or implement export")
 
     def _without(self, what: str, hint: str) -> InputError:
         return InputError(f"problem {self.name} has no {what}: {hint}")
+
+
+def rules_of(problem: Problem, instance: Instance) -> Rules:
+    """The rules of an instance as searches use them: they know whether the problem maximises.
+
+    Raises:
+        InputError: The problem returned something else.
+    """
+    rules = problem.rules(instance)
+    if not isinstance(rules, Rules):
+        raise InputError(
+            f"problem {problem.name}: its rules returned a {type(rules).__name__}, not Rules"
+        )
+    rules.maximise = problem.maximise
+    return rules
 
 
 @lru_cache(maxsize=16)  # rules are large

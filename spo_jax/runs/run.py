@@ -49,6 +49,7 @@ from spo_jax.runs.references import kept
 from spo_jax.search.credit.types import Payoff
 from spo_jax.search.method import rounds_of
 from spo_jax.search.rounds import RESPONSE, Best
+from spo_jax.search.utility import meaning
 from spo_jax.search.validation import Finals
 
 T = TypeVar("T")
@@ -83,6 +84,24 @@ class Run:
     evaluated: int
     status: str
     planned: int | None
+
+    def __repr__(self) -> str:
+        best = "no valid pair" if self.best is None else f"best J {self.best.utility:.4f}"
+        return (
+            f"Run({str(self.path)!r}: {self.config.problem}, rounds {self.progress}, "
+            f"{self.status}, {best})"
+        )
+
+    @property
+    def maximise(self) -> bool:
+        """Whether its problem maximises; then costs in its database are negatives."""
+        return bool(self.manifest.get("maximise"))
+
+    @property
+    def meaning(self) -> str:
+        """What its J is, in words."""
+        terms = self.config.evaluation
+        return meaning(terms.utility, terms.start, self.maximise)
 
     @property
     def progress(self) -> str:

@@ -7,12 +7,16 @@ pairs, and what credits start from, is the mean of a pair's scores.
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
+from functools import wraps
+from inspect import unwrap
+from types import CodeType
 from typing import Any, Protocol
 
 import numpy as np
 
 from spo_jax.envs import scores
-from spo_jax.envs.problem import Instance
+from spo_jax.envs.problem import Instance, Problem
 from spo_jax.envs.run.rollouts import Rollouts, Status
 from spo_jax.envs.run.starts import CONSTRUCTION, RANDOM
 from spo_jax.errors import InputError
@@ -82,20 +86,27 @@ def _computed(name: str, values: np.ndarray, axes: int) -> np.ndarray:
     return np.array(getattr(metrics, name)(flat))[:count].reshape(before)
 
 
-_SAVED = "the share of $start's cost that the search saves"
-_MEANING = {"improvement": _SAVED, "anytime": f"{_SAVED}, as a mean over its steps"}
 _STARTS = {RANDOM: "a random start", CONSTRUCTION: "the construction"}
 
 
-def meaning(name: str, start: str = RANDOM) -> str:
-    """What J is under a utility, in words.
+def meaning(name: str, start: str = RANDOM, maximise: bool = False) -> str:
+    """What J is under a utility, in words: of a user's own, the first sentence of its docstring.
 
     Args:
         name: The utility's.
         start: Of the rollouts, a name of STARTS.
+        maximise: As `Problem.maximise`.
     """
-    words = _MEANING.get(name, f"what the utility {name} makes of a pair's rollouts")
-    return words.replace("$start", _STARTS.get(start, "the start"))
+    if name in UTILITIES:
+        share = "value that the search adds" if maximise else "cost that the search saves"
+        over = ", as a mean over its steps" if name == "anytime" else ""
+        return f"the share of {_STARTS.get(start, 'the start')}'s {share}{over}"
+    try:
+        told = (UTILITIES[name].__doc__ or "").strip().partition("\n\n")[0]
+    except InputError:  # a run is read where its utility is not
+        told = ""
+    sentence = " ".join(told.split()).partition(". ")[0].removesuffix(".")
+    return f"what the utility {name} makes of a pair's rollouts{sentence and f': {sentence}'}"
 
 
 def mean_scores(values: np.ndarray) -> np.ndarray:
@@ -127,12 +138,56 @@ def _own(name: str, function: Any) -> Utility:
         scores[~ended] = np.nan
         return scores
 
+    checked.__doc__ = getattr(function, "__doc__", None)
+    checked.__wrapped__ = function  # type: ignore[attr-defined]
     return checked
 
 
 UTILITIES: Registry[Utility] = Registry(
     "utility", {"improvement": improvement, "anytime": anytime}, _own
 )
+
+
+def utility_of(name: str, problem: Problem) -> Utility:
+    """The utility of that name, which is given the references of instances as costs of rollouts
+    are: as they are minimised.
+
+    Args:
+        name: Of UTILITIES.
+        problem: The instances'.
+    """
+    found = UTILITIES[name]
+    if not problem.maximise:
+        return found
+
+    def minimised(each: Instance) -> Instance:
+        known = each.reference
+        return each if known is None else replace(each, reference=problem.turned(known))
+
+    @wraps(found)
+    def turned(rollouts: Rollouts, instances: Sequence[Instance]) -> np.ndarray:
+        return found(rollouts, [*map(minimised, instances)])
+
+    return turned
+
+
+def reads_seconds(utility: Utility) -> bool:
+    """Whether the code of a user's function names `seconds`, as `Rollouts.seconds`.
+
+    Args:
+        utility: As `utility_of` has it.
+    """
+    function = unwrap(utility)
+    call = function if hasattr(function, "__code__") else vars(type(function)).get("__call__")
+    left = [getattr(call, "__code__", None)]
+    while left:
+        code = left.pop()
+        if code is None:
+            continue
+        if "seconds" in code.co_names or "seconds" in code.co_consts:
+            return True
+        left += [each for each in code.co_consts if isinstance(each, CodeType)]
+    return False
 
 
 def floats(who: str, what: str, values: Any, shape: tuple[int, ...]) -> np.ndarray:

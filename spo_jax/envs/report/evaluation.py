@@ -39,6 +39,7 @@ from spo_jax.envs.specs import (
     remarks_on,
     with_references,
 )
+from spo_jax.envs.textfiles import jsonable
 from spo_jax.errors import InputError
 from spo_jax.program import Pair
 
@@ -163,7 +164,7 @@ class Report:
 
     def to_json(self) -> str:
         """Strict JSON; a missing value is null."""
-        text = json.dumps(asdict(self), indent=1, allow_nan=False)
+        text = json.dumps(jsonable(asdict(self)), indent=1, allow_nan=False)
         return _NUMBERS.sub(lambda match: "[" + " ".join(match[1].split()) + "]", text) + "\n"
 
 
@@ -362,7 +363,8 @@ def group_result(
 ) -> GroupResult:
     """The group of one pair's rollouts ([1, I, S])."""
     known = np.array([[math.nan if i.reference is None else i.reference] for i in instances])
-    gaps = reference_gap(rollouts.final_cost[0], known)
+    gaps = reference_gap(rollouts.final_cost[0], problem.turned(known))
+    initial, final = map(problem.turned, (rollouts.initial_cost[0], rollouts.final_cost[0]))
 
     def result(i: int, s: int) -> RolloutResult:
         status = Status(int(rollouts.status[0, i, s]))
@@ -371,8 +373,8 @@ def group_result(
             seed=seeds[s],
             status=status.label,
             reason=str(rollouts.reason[0, i, s]),
-            initial_cost=_number(rollouts.initial_cost[0, i, s]),
-            best_cost=_number(rollouts.final_cost[0, i, s]),
+            initial_cost=_number(initial[i, s]),
+            best_cost=_number(final[i, s]),
             gap=_number(gaps[i, s]),
             seconds=_number(rollouts.seconds[0, i, s]),
             solution=problem.decode(instances[i], rollouts.code_of(0, i, s)) if ok else None,

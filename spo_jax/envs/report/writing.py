@@ -16,7 +16,7 @@ from typing import Any, NoReturn
 from spo_jax.envs.problem import Instance, Problem, Solution
 from spo_jax.envs.reading import remarks_of
 from spo_jax.envs.report.plot import placed, plot_solution, require_picture
-from spo_jax.envs.textfiles import MAX_BYTES, shown_cost, write_atomically
+from spo_jax.envs.textfiles import MAX_BYTES, jsonable, shown_cost, write_atomically
 from spo_jax.errors import InputError
 
 _MARK = re.compile(rb"spo solve: ([0-9a-f]{32}) (-?[0-9]+(?:\.[0-9]+)?(?:e[-+]?[0-9]+)?)\b")
@@ -60,17 +60,18 @@ class Outputs:
         So the other files tell of the solution that is in the solution file afterwards.
         """
         existing = self._existing()
-        if existing is not None and existing[1] < cost:
+        turned = self.problem.turned
+        if existing is not None and turned(existing[1]) < turned(cost):
             lines = [self._kept(self.solution, existing[1], cost)]
             solution, cost = existing
         else:
             self.problem.write(self.solution, self.instance, solution)
             lines = [f"solution: {self.solution}"]
-            if existing is not None and existing[1] > cost:
-                lines[0] += f" (in place of one of cost {shown_cost(existing[1])})"
+            if existing is not None and existing[1] != cost:
+                lines[0] += f" (in place of one of {self.problem.word} {shown_cost(existing[1])})"
         for path, what in self._others().items():
             known = self._marked(path)
-            if known is not None and known < cost:
+            if known is not None and turned(known) < turned(cost):
                 lines.append(self._kept(path, known, cost))
             else:
                 self._write_other(path, solution, cost)
@@ -91,7 +92,11 @@ class Outputs:
             write_atomically(path, json.dumps(found, allow_nan=False, indent=1) + "\n")
 
     def _kept(self, path: Path, old: float, new: float) -> str:
-        return f"kept: {path}, whose cost {shown_cost(old)} is below {shown_cost(new)} {_FORCE}"
+        side = "above" if self.problem.maximise else "below"
+        return (
+            f"kept: {path}, whose {self.problem.word} {shown_cost(old)} is {side} "
+            f"{shown_cost(new)} {_FORCE}"
+        )
 
     def _existing(self) -> tuple[Solution, float] | None:
         """The solution in the solution file and its cost; None where there is nothing to keep."""
@@ -139,7 +144,6 @@ def as_json(problem: Problem, instance: Instance, solution: Solution) -> dict[st
     Of a walk there are the nodes, counted from 0 as rows of the distances are (in a CVRP the depot
     is 0), their ids and names in the file, the length, and the load where there are demands.
     """
-    plain = json.loads(json.dumps(solution, default=lambda number: number.item()))
     found: dict[str, Any] = {
         "problem": problem.name,
         "instance": instance.name,
@@ -153,7 +157,7 @@ def as_json(problem: Problem, instance: Instance, solution: Solution) -> dict[st
         found["capacity"] = instance.capacity
     if problem.offers("walks"):
         found["walks"] = [_walk(instance, walk) for walk in problem.walks(instance, solution)]
-    return found | {"solution": plain}
+    return found | {"solution": jsonable(solution)}
 
 
 def _walk(instance: Instance, walk: list[int]) -> dict[str, Any]:

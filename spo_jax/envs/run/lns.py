@@ -4,7 +4,7 @@
 `rollout` is that of a discovery: one pair; the paper's from a random start, accepting what is not
 worse.
 `spo_jax.envs.run.search` is that of `spo solve`, and `spo_jax.envs.run.sandbox.adapting` that of
-G-LNS. Runs inside the sandboxed worker.
+G-LNS. A cost is what is minimised here, `Rules.minimised`. Runs inside the sandboxed worker.
 """
 
 import gc
@@ -22,6 +22,7 @@ from spo_jax.envs.run.observation import OBSERVED, Shown
 from spo_jax.envs.run.own import OwnError
 from spo_jax.envs.run.rollouts import Status
 from spo_jax.envs.run.states import History, Value
+from spo_jax.envs.views import plain
 from spo_jax.program import Role
 
 YOUNG = 500  # objects more than after the last collection; fewer can do no harm
@@ -132,7 +133,7 @@ def search(
     history: kept for programs that are shown another state than z_t.
     Raises Failure for a step that is not lost.
     """
-    arguments, copy, cost_of = rules.arguments, rules.copy, rules.cost
+    arguments, copy, cost_of = rules.arguments, rules.copy, rules.minimised
     destroyed, repaired = rules.destroyed, rules.repaired
     draw, reward = choice.draw, choice.reward
     while not stop(at):
@@ -251,12 +252,12 @@ def rollout(
     """
     if first is None:
         first = rules.start(start)
-    cost = rules.cost(first)
+    cost = rules.minimised(first)
     record, at = _Rollout(pair, cost, steps, used), Position(first, cost, cost, cost)
     accept: Accept = not_worse
     luck = luck or start
     make, warmth, left = ACCEPTANCES[acceptance]
-    heat = warmth * (cost / max(1, rules.size))
+    heat = warmth * (abs(cost) or 1.0) / max(1, rules.size)
     history = (
         History(cost, steps, record.share, lambda share: heat * left(share))
         if pair.shown.observes
@@ -282,10 +283,11 @@ def rollout(
 
 def one_step(
     rules: Rules, pair: OperatorPair, current: Solution, z: Value, rng: Any
-) -> tuple[list[int], Solution]:
-    """What one step from `current` removes, and the candidate that it makes (eq:lns-update).
+) -> tuple[Any, Solution]:
+    """What destroy and repair of one step from `current` make (eq:lns-update).
 
-    z: the state that is shown. The rest is as in `rollout`. Raises Failure.
+    z: the state that is shown. The rest is as in `rollout`. Returns (partial solution, removed) as
+    plain values, None where they are none, and the candidate. Raises Failure.
     """
     destroy, repair = pair.destroy, pair.repair
     role: Role = "destroy"
@@ -294,7 +296,10 @@ def one_step(
         partial, removed = rules.destroyed(
             current, destroy.function(*given, rules.copy(current), z, rng)
         )
-        kept = removed[:]  # the repair may use its list up
+        try:
+            kept = plain((partial, removed))  # the repair may use them up
+        except (TypeError, RecursionError):
+            kept = None
         role = "repair"
         given = rules.arguments(repair.layout)
         return kept, rules.repaired(repair.function(*given, partial, removed, z, rng))

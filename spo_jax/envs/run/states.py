@@ -104,7 +104,7 @@ def _stagnation(history: History) -> int:
 
 def _progress(history: History) -> tuple[int, float, float]:
     costs = history.costs
-    change = (costs[-1] - costs[-2]) / costs[-2] if len(costs) > 1 and costs[-2] else 0.0
+    change = (costs[-1] - costs[-2]) / abs(costs[-2]) if len(costs) > 1 and costs[-2] else 0.0
     return history.stagnation, history.share, change
 
 

@@ -53,6 +53,15 @@ def budget(minutes: float) -> str:
     )
 
 
+def timed(utility: str) -> str:
+    """What a run says first whose utility reads how long programs took."""
+    return (
+        f"The utility {utility} reads seconds, which differ from run to run, so this run cannot be "
+        "repeated; --work, which ends rollouts after equal work, and a utility of costs or counts "
+        "of steps give a run that can"
+    )
+
+
 def budgeted(rounds: int, used: float, held: float) -> str:
     """What it says when its rounds are over. used: seconds so far. held: for the validation."""
     return (
@@ -206,12 +215,13 @@ def closing(
     names: Callable[[Pair], Sequence[str]] = lambda pair: (),
     importable: bool = True,
     failed: bool = True,
+    maximise: bool = False,
 ) -> list[str]:
     """The result of a run, and what to do next.
 
     pair: its file, or why there is none. gap: its gap in training, in words. validated_gap: of a
     finalist, in validation. names: of a pair's programs in the run. importable: whether commands
-    find the problem. failed: whether a program or pair did.
+    find the problem. failed: whether a program or pair did. maximise: as `Problem.maximise`.
     """
     if best is None:
         why = f"; the failures table of {path}/spo.sqlite says why" if failed else ""
@@ -222,7 +232,7 @@ def closing(
         f"{how} J {utility(best.utility)} (round {best.round}){gap and f', {gap}'}: {pair}",
         *choice(best, finals, validated_gap),
         *refused(finals, config.search.select, names),
-        f"J is {meaning(config.evaluation.utility, config.evaluation.start)}.",
+        f"J is {meaning(config.evaluation.utility, config.evaluation.start, maximise)}.",
         *(following(config, path) if importable else []),
     ]
 
@@ -236,8 +246,10 @@ def following(config: Settings, path: Path) -> list[str]:
     usable = [name for name, each in problem.baselines.items() if not each.needs]
     baseline = next((name for name in ("alns", *usable) if name in usable), None)
     classical = "" if baseline is None else ", and from classical operators,"
+    measured = problem.references or problem.offers("solve_reference") or config.evaluation.on
+    far = "How far the pair is from the best known costs" if measured else "What the pair costs"
     lines = [
-        f"How far the pair is from the best known costs{classical} on the same instances:",
+        f"{far}{classical if measured else ''} on the same instances:",
         f"  spo evaluate {run} {on}",
     ]
     if baseline is not None:

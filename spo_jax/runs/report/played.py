@@ -23,6 +23,7 @@ from spo_jax.envs.run.local import LocalEvaluator
 from spo_jax.envs.run.observation import Shown, shown_with
 from spo_jax.envs.run.onestep import Step, take_step
 from spo_jax.envs.run.states import History, Value
+from spo_jax.envs.scores import shares
 from spo_jax.errors import InputError, SpoError
 from spo_jax.program import ROLES, Pair, Program, Role
 from spo_jax.runs.references import kept
@@ -38,8 +39,8 @@ STEPS, FRAMES = 40, 9  # of the walk, and the steps of it that are shown
 
 @dataclass(frozen=True)
 class Frame:
-    """A step of the walk. before: the cost; state: what programs were shown; accepted: whether the
-    search went on from it.
+    """A step of the walk. before: the cost, as it is minimised; state: what programs were shown;
+    accepted: whether the search went on from it.
     """
 
     number: int
@@ -142,7 +143,7 @@ def _play(
     ) as evaluator:
         rollouts = evaluator.run([pair], validation, seeds=(0,), steps=steps, fail_fast=False)
         cost = rollouts.best_cost[0, :, 0]
-        curves = (cost[:, :1] - cost) / cost[:, :1]
+        curves = shares(cost)
         start = problem.rules(instance.seen()).start(random.Random(config.seed))
         shown = shown_with(config.generator.state)
         walked, final, stopped = _walk(evaluator, pair, instance, start, shown)
@@ -159,7 +160,7 @@ def _play(
         known[each.digest].cost if each.digest in known else each.reference or math.nan
         for each in validation
     ]
-    gaps = reference_gap(cost[:, -1], np.array(references))
+    gaps = reference_gap(cost[:, -1], problem.turned(np.array(references)))
     gap = float(np.nanmean(gaps)) if np.isfinite(gaps).any() else math.nan
     valid = np.flatnonzero(np.isfinite(cost[:, -1]))
     alns = _alns(problem, [validation[i] for i in valid], steps, cost[valid, 0])
@@ -185,7 +186,7 @@ def _walk(
 ) -> tuple[list[Frame], Solution, str]:
     """Single steps of the paper's search from a solution, its end, and why it was cut short."""
     problem = evaluator.problem
-    cost, since = problem.cost(instance, current), 0
+    cost, since = problem.minimised(instance, current), 0
     history = History(cost, STEPS, lambda step: step / STEPS)
     taken = []
     stopped = ""
@@ -240,7 +241,7 @@ def _by_state(
             [_step(evaluator, pair, instance, solution, z, draw) for draw in range(DRAWS)]
             for z in states
         ]
-        cost = evaluator.problem.cost(instance, solution)
+        cost = evaluator.problem.minimised(instance, solution)
         measure = _size if of_destroy else partial(_change, cost)
         canonical = _overlap if of_destroy else _same
         values = tuple(_mean([measure(one) for one in row]) for row in steps)
@@ -284,19 +285,19 @@ def _size(step: Step | None) -> float:
 
 def _change(cost: float, step: Step | None) -> float:
     """Percent of the cost before."""
-    return 100 * (step.cost - cost) / cost if step and cost else math.nan
+    return 100 * (step.cost - cost) / abs(cost) if step and cost else math.nan
 
 
 def _overlap(one: Step | None, other: Step | None) -> float:
     """Jaccard index of what two steps remove."""
     if not one or not other:
         return math.nan
-    mine, its = set(one.removed), set(other.removed)
+    mine, its = set(map(repr, one.removed)), set(map(repr, other.removed))
     return len(mine & its) / len(mine | its)
 
 
 def _same(one: Step | None, other: Step | None) -> float:
-    return float(one.candidate == other.candidate) if one and other else math.nan
+    return float(one.code == other.code) if one and other else math.nan
 
 
 def _mean(values: list[float]) -> float:
@@ -313,5 +314,5 @@ def _alns(problem: Problem, instances: list[Instance], steps: int, start: np.nda
         return math.nan
     if not heuristic.takes_steps:
         return math.nan
-    costs = [problem.cost(each, heuristic.solve(each, 0, steps=steps)) for each in instances]
-    return float(np.mean((start - np.array(costs)) / start))
+    costs = [problem.minimised(each, heuristic.solve(each, 0, steps=steps)) for each in instances]
+    return float(np.mean(shares(np.stack([start, costs], axis=1))[:, -1]))

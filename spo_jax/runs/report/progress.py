@@ -13,7 +13,6 @@ from spo_jax.runs.display.lines import refused
 from spo_jax.runs.report.figures import Figures
 from spo_jax.runs.report.text import number
 from spo_jax.runs.run import Run
-from spo_jax.search.utility import meaning
 
 # What `timings` has besides the whole round. They overlap.
 STAGES = (
@@ -50,7 +49,7 @@ def page(run: Run, figures: Figures) -> dict[str, Any]:
         series = [("best so far", best), ("best of the round", top), ("top decile", tenth),
                   ("median", median)]  # fmt: skip
         pictures.append(
-            (f"J, {meaning(run.config.evaluation.utility, run.config.evaluation.start)}",
+            (f"J, {run.meaning}",
              figures.lines(rounds, series, "J by round: best so far, top decile and median"))
         )  # fmt: skip
     else:

@@ -33,7 +33,6 @@ from spo_jax.runs.report.genealogy import few
 from spo_jax.runs.report.played import Played, play
 from spo_jax.runs.report.text import number, packed, rounded, shown, template, visible
 from spo_jax.runs.run import Run, load_run
-from spo_jax.search.utility import meaning
 
 MOST_PACKED = 4_000_000  # characters of packed programs and prompts
 MOST_UNPACKED = 16 * MOST_PACKED  # and of what they hold
@@ -74,7 +73,8 @@ def keep_page(run: Run | Path, remark: Callable[[str], None]) -> None:
     """The page of a run that is over, or of one that goes on in a folder, with a remark of it.
 
     A page that cannot be written does not end the run, whatever the reason: `report` raises it.
-    Then there is none, since an older one would pass for it.
+    Then there is none, since an older one would pass for it. Raises InputError where that of a run
+    that is over cannot be removed.
     """
     try:
         if isinstance(run, Run):
@@ -83,6 +83,8 @@ def keep_page(run: Run | Path, remark: Callable[[str], None]) -> None:
             with none_older(run):
                 write(load_run(run), None, UNPLAYED)
     except InputError as error:
+        if isinstance(run, Run) and (run.path / NAME).exists():
+            raise
         remark(f"no {NAME}, because {error}")
     except Exception as error:
         remark(f"no {NAME}, because of a {type(error).__name__}: {error}; spo report shows where")
@@ -113,7 +115,7 @@ def html(run: Run, played: Played | str) -> str:
         run=run,
         title=visible(run.path.name),
         method=run.config.search.method,
-        meaning=meaning(run.config.evaluation.utility, run.config.evaluation.start),
+        meaning=run.meaning,
         facts=_facts(run),
         script=Markup(script),
         script_hash=_hash(script),

@@ -15,8 +15,9 @@ from dataclasses import replace
 from spo_jax.envs.problem import Problem
 from spo_jax.envs.problems import get_problem
 from spo_jax.envs.run.states import SHOWN, SINCE, STAGNATION, parts_shown
+from spo_jax.errors import InputError
 from spo_jax.generator import Generator
-from spo_jax.program import Completion, Program, Prompt, Role
+from spo_jax.program import ROLES, Completion, Program, Prompt, Role
 from spo_jax.program.grammar.base import Choice, Choices, Grammar
 from spo_jax.seeding import python_rng
 
@@ -24,15 +25,24 @@ from spo_jax.seeding import python_rng
 class GrammarGenerator(Generator):
     """Answers prompts by the grammar of `problem`, by default of the one that a prompt names."""
 
+    reads_prompts = False
+
     def __init__(self, problem: Problem | None = None, state: str = STAGNATION):
-        """Raises InputError for a problem without a grammar.
+        """Raises InputError for a problem without a grammar, before any work begins.
 
         state: what programs are shown, a name of STATES; of the parts of another state than the
         paper's they read SINCE alone.
         """
-        if problem is not None:
-            problem.grammar("destroy")  # complains before any work begins
         self._problem, self._state = problem, state
+        if problem is None:
+            return
+        for role in ROLES:
+            found: object = problem.grammar(role)
+            if not isinstance(found, Grammar) or found.role != role:
+                raise InputError(
+                    f"problem {problem.name}: grammar({role!r}) returned {found!r:.60}; it must "
+                    "return a spo_jax.program.grammar.base.Grammar of that role"
+                )
 
     def generate(
         self, prompts: Sequence[Prompt], n: int, seed: int

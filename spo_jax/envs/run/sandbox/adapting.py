@@ -123,7 +123,7 @@ class _Play:
         start = task.start
         if start is None:
             start = rules.start(random.Random(task.start_seed))
-        self._start = child.problem.cost(instance, start)
+        self._start = child.problem.minimised(instance, start)
         count = len(job.destroys)
         self._pairs = [
             OperatorPair(destroy, repair, task.shown)
