@@ -62,7 +62,7 @@ def test_beside_a_plain_loop():
     for name, current in accept.items():
         seen, coming = [], iter(draws)
         rules = SimpleNamespace(
-            size=3, arguments=lambda layout: (), copy=lambda x: x, cost=float,
+            size=3, arguments=lambda layout: (), copy=lambda x: x, minimised=float,
             start=lambda rng: 6, destroyed=lambda now, out: out, repaired=lambda out: out,
         )  # fmt: skip
 

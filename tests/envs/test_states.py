@@ -37,7 +37,7 @@ class Line:
     def copy(self, solution):
         return solution
 
-    def cost(self, solution):
+    def minimised(self, solution):
         return float(solution)
 
     def destroyed(self, now, output):
