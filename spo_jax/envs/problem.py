@@ -266,7 +266,7 @@ class Problem:
         Args:
             instance: What to solve.
             until: The time.monotonic() after which a construction that improves its solution gives
-                what it has. One that is always quick may leave this parameter out.
+                what it has. One that is always quick need not look at it.
 
         Returns:
             A complete and feasible solution.

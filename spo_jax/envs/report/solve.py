@@ -4,7 +4,6 @@ Searches run side by side in the sandbox, one in each worker; see
 `spo_jax.envs.run.parallel_search`.
 """
 
-import inspect
 import math
 import time
 from collections.abc import Callable, Iterable, Sequence
@@ -120,8 +119,7 @@ def start_of(
     where the problem has none, or the file is no solution of the instance.
     """
     if start == "construction":
-        limited = "until" in inspect.signature(problem.construct).parameters
-        return problem.construct(instance, **({"until": until} if limited else {}))
+        return problem.construct(instance, until)
     if not Path(start).is_file():
         raise InputError(f"--start {start}: neither {', '.join(STARTS)} nor the file of a solution")
     return problem.read_solution(start, instance)
