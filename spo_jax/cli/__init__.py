@@ -269,7 +269,7 @@ def _solve(args: argparse.Namespace) -> int:
     for line in (*remarks_of(instance), *remarks_on_pairs(problem, [instance], named_pairs)):
         print(line, file=sys.stderr)
     with searched:
-        searched.starts(instance)
+        searched.starts(problem, instance)
         found = unwrap(solve)(  # whose errors name options
             instance,
             pairs,
@@ -287,7 +287,7 @@ def _solve(args: argparse.Namespace) -> int:
         take_time()
     written = outputs.write(found.solution, found.cost)
     remarks = conditions(all(terms["state"]), terms["on_invalid"])
-    for line in (*solved_lines(found), *remarks, *written):
+    for line in (*solved_lines(found, problem.word), *remarks, *written):
         print(line)
     return 0 if found.stop is None else exit_code(found.stop)
 

@@ -81,6 +81,9 @@ class Problem:
     Attributes:
         name: A word.
         interface: What its programs are called with.
+        maximise: Whether the cost is to be maximised, as a profit. Everything that a user gives or
+            is shown has the cost as it is; searches, `Rollouts` and the database of a run have its
+            negative, which they minimise (`turned`).
         unit: What an instance's size counts.
         cpu_seconds: CPU-time limit of a rollout of 500 steps.
         suffixes: Of instance files, such as ".tsp".
@@ -104,6 +107,7 @@ class Problem:
 
     name: str
     interface: Interface
+    maximise: bool = False
     unit: str = "nodes"
     cpu_seconds: float = 10.0
     suffixes: tuple[str, ...] = ()
@@ -181,8 +185,28 @@ class Problem:
         return _rules(self, instance).repaired(decoded(code))
 
     def cost(self, instance: Instance, solution: Solution) -> float:
-        """The exact float64 objective of a feasible solution."""
+        """The exact float64 objective of a feasible solution, as `Rules.cost` has it."""
         return float(_rules(self, instance).cost(solution))
+
+    def turned(self, cost: Any) -> Any:
+        """What searches minimise, of a cost; and the cost, of what they minimise.
+
+        Args:
+            cost: A number or an array.
+
+        Returns:
+            Its negative if the problem maximises, else the same.
+        """
+        return 0.0 - cost if self.maximise else cost  # so that 0 stays 0, and is not -0
+
+    @property
+    def word(self) -> str:
+        """What a cost is called where it is shown."""
+        return "value" if self.maximise else "cost"
+
+    def minimised(self, instance: Instance, solution: Solution) -> float:
+        """What searches minimise, of a solution: `cost`, turned."""
+        return float(self.turned(self.cost(instance, solution)))
 
     def costs(
         self, instances: Sequence[Instance], codes: np.ndarray, whose: np.ndarray
@@ -309,8 +333,12 @@ class Problem:
         raise self._without("walks through nodes", "implement walks")
 
     def lower_bound(self, instance: Instance) -> float:
-        """A lower bound on the cost; -inf: none. A reference below it is of another instance."""
-        return -math.inf
+        """A bound on the cost that no solution is better than; infinite: none.
+
+        It is from below, and from above for a problem that maximises. A reference that is better
+        is of another instance.
+        """
+        return float(self.turned(-math.inf))
 
     def solve_reference(self, instance: Instance, effort: str) -> tuple[Solution, str, bool]:
         """Find a reference solution.
@@ -378,12 +406,28 @@ class Problem:
         row by `seen(array)` and all by `prepared(...)`; the docstring of the text describes both.
         It may call `distances(places)`, which turns distances or coordinates into distances [N, N].
         `construct(*instance)` is a first solution, `complete(*instance, solution)` the solution in
-        plain lists, or None if it breaks a rule, and `cost_of(*instance, solution)` its cost.
+        plain lists, or None if it breaks a rule, and `cost_of(*instance, solution)` its cost, as
+        `Rules.cost` has it.
         """
         raise self._without("export for other programs", "leave out --for, or implement export")
 
     def _without(self, what: str, hint: str) -> InputError:
         return InputError(f"problem {self.name} has no {what}: {hint}")
+
+
+def rules_of(problem: Problem, instance: Instance) -> Rules:
+    """The rules of an instance as searches use them: they know whether the problem maximises.
+
+    Raises:
+        InputError: The problem returned something else.
+    """
+    rules = problem.rules(instance)
+    if not isinstance(rules, Rules):
+        raise InputError(
+            f"problem {problem.name}: its rules returned a {type(rules).__name__}, not Rules"
+        )
+    rules.maximise = problem.maximise
+    return rules
 
 
 @lru_cache(maxsize=16)  # rules are large

@@ -32,6 +32,7 @@ class Rules:
 
     partial = "the partial solution"  # what destroy returns first, and what it removes: for reasons
     item = "item"
+    maximise = False  # as `Problem.maximise`, which sets it
 
     def __init__(self, instance: Instance, *arguments: Any):
         self.most = max(1, instance.size * 35 // 100)  # programs must take out one
@@ -66,8 +67,16 @@ class Rules:
         raise NotImplementedError
 
     def cost(self, solution: Solution) -> float:
-        """Exact float64 objective, to be minimised: a sum correctly rounded (math.fsum)."""
+        """Exact float64 objective, of any sign: a sum correctly rounded (math.fsum).
+
+        It is minimised, or maximised if `Problem.maximise` says so.
+        """
         raise NotImplementedError
+
+    def minimised(self, solution: Solution) -> float:
+        """What searches minimise: the cost, or its negative if the problem maximises."""
+        cost = self.cost(solution)
+        return 0.0 - cost if self.maximise else cost
 
     def copy(self, solution: Solution) -> Solution:
         """A copy that a program may mutate."""

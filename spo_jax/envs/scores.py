@@ -8,17 +8,30 @@ from typing import Any
 
 import numpy as np
 
-EPS = 1e-12  # guards the denominator of eq:pair-performance
+EPS = 1e-12  # a start whose cost is no further from 0 counts as 1 in eq:pair-performance
 
 
 def improvement(best_cost: Any) -> Any:
-    """The paper's score (eq:pair-performance): how far the cost fell, relative to the start.
+    """The paper's score (eq:pair-performance): how far the cost fell, as a share of |start|.
 
-    best_cost: [..., C] float64, the lowest cost so far. Returns [...] float64.
+    best_cost: [..., C] float64, the lowest cost so far, of any sign. Returns [...] float64; from a
+    start that costs 0, how far the cost fell.
     """
-    xp = best_cost.__array_namespace__()
     start, end = best_cost[..., 0], best_cost[..., -1]
-    return (start - end) / xp.maximum(xp.abs(start), EPS)
+    return (start - end) / _size(start)
+
+
+def shares(best_cost: np.ndarray) -> np.ndarray:
+    """[..., C] -> [..., C]: `improvement` so far, after each step."""
+    start: np.ndarray = best_cost[..., :1]
+    return np.asarray((start - best_cost) / _size(start))
+
+
+def _size(start: Any) -> Any:
+    """What an improvement is a share of."""
+    xp = start.__array_namespace__()
+    size = xp.abs(start)
+    return xp.where(size > EPS, size, 1.0)
 
 
 def anytime(best_cost: Any) -> Any:
@@ -30,7 +43,7 @@ def anytime(best_cost: Any) -> Any:
     start, after = best_cost[..., :1], best_cost[..., 1:]
     # Of the shape of all steps, because XLA divides by what it broadcasts as by a constant: it
     # rounds the reciprocal first.
-    scale = xp.where(xp.isnan(after), xp.nan, xp.maximum(xp.abs(start), EPS))
+    scale = xp.where(xp.isnan(after), xp.nan, _size(start))
     return _mean((start - after) / scale)
 
 

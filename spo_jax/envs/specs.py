@@ -267,7 +267,7 @@ def remarks_on(
             if row is None or best is None or best.reference is None:
                 continue
             found += 1
-            if worse(row.cost, best.reference):
+            if worse(problem, row.cost, best.reference):
                 refused.append(
                     f"{row.where}: {row.cost:.9g} for {instance.name}, where "
                     f"{best.reference:.9g} is known"

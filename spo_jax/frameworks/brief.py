@@ -4,13 +4,9 @@ from importlib import resources
 from string import Template
 
 from spo_jax.frameworks.scoring import Scorer
+from spo_jax.search.utility import meaning
 from spo_jax.search.writing.joint import contracts, rules
 from spo_jax.search.writing.prompts import Templates
-
-UTILITIES = {
-    "improvement": "the share of the first solution's cost that the search takes off",
-    "anytime": "the share of the first solution's cost that is taken off, averaged over the steps",
-}
 
 
 def system_message(scorer: Scorer) -> str:
@@ -24,7 +20,7 @@ def system_message(scorer: Scorer) -> str:
     text = resources.files(__package__).joinpath("brief.txt").read_text("utf-8")
     utility = config.evaluation.utility
     task = Template(text).substitute(
-        utility=UTILITIES.get(utility, f"what {utility} makes of the search"),
+        utility=meaning(utility, problem.maximise),
         instances=len(scorer.instances),
         rollouts=config.evaluation.rollouts,
         steps=config.evaluation.steps,

@@ -28,7 +28,7 @@ from spo_jax.program.pairfile import parse_pair, read_file
 from spo_jax.runs.discover import settings
 from spo_jax.search.instances import training_instances
 from spo_jax.search.plugins import evaluator_of
-from spo_jax.search.utility import UTILITIES, mean_scores
+from spo_jax.search.utility import mean_scores, utility_of
 
 FAILED = -1.0  # the J that ships is at least 0
 TRIES = 2  # of a pair at which our own side fails
@@ -99,7 +99,7 @@ class Scorer:
         self.config, self.failed = of, failed
         self.problem = get_problem(of.problem)
         self.instances = training_instances(of, self.problem)
-        self._utility = UTILITIES[of.evaluation.utility]
+        self._utility = utility_of(of.evaluation.utility, self.problem)
         self._lock = threading.Lock()
         self._evaluator: Evaluator | None = None
         self._ending: weakref.finalize[Any, Any] | None = None

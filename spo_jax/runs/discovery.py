@@ -108,6 +108,7 @@ class Discovery:
         for line in lines.closing(
             run.best, self.config, self.path, where, run.finals, gap, run.validated_gap, run.names,
             importable="problem" not in self.objects, failed=bool(run.failures),
+            maximise=run.maximise,
         ):  # fmt: skip
             self._print(line)
         if self.report:
@@ -149,7 +150,7 @@ class Discovery:
         from spo_jax.search.population import PANELS, SURVIVORS
         from spo_jax.search.spo import Spo
         from spo_jax.search.start import record, require_runnable
-        from spo_jax.search.utility import UTILITIES
+        from spo_jax.search.utility import utility_of
         from spo_jax.search.writing.prompts import Templates
 
         config = self.config
@@ -166,7 +167,7 @@ class Discovery:
         prompts = templates.digest if config.generator.prompts is not None else None
         credit, learning_credit = CREDITS[config.search.credit], learning_credit_of(config)
         survivors, panel = SURVIVORS[config.search.survivors], PANELS[config.search.panel]
-        utility = UTILITIES[config.evaluation.utility]
+        utility = utility_of(config.evaluation.utility, problem)
         method = Spo(tuple(start)) if start else method_of(config)
         if config.generator.name == VLLM:
             share_devices(in_turns=config.vllm.residency != "both")
@@ -189,6 +190,7 @@ class Discovery:
                     variant=variant,
                     rounds=rounds_in(method, config) if peer else None,
                     prompts=prompts,
+                    maximise=problem.maximise or None,
                     **instances,
                     objects=dict(self.objects) or None,
                     start_pairs=record(start) or None,
@@ -200,7 +202,7 @@ class Discovery:
             console = Console(highlight=False, soft_wrap=True, quiet=not self.verbose)
             digests = [each.digest for each in training]
             references = References(self.path, problem, [*training, *validation])
-            gaps = GapTracker(digests, references.found, store.paid)
+            gaps = GapTracker(digests, references.found, store.paid, problem.maximise)
             spread = evaluator if isinstance(evaluator, Spread) else None
             shares = (lambda: "") if spread is None else spread.shares
             copies = Copies(store.sources) if generator.writes_prose else None

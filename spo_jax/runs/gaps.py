@@ -2,7 +2,8 @@
 
 The gap of a pair is the mean over the instances and their rollouts. An instance without a reference
 is measured from the best cost that the run has seen, until then for the display of a round, in all
-for the tables of a run. Nothing here can change a run.
+for the tables of a run. Costs are those that are minimised (`Problem.turned`), but rows of
+references have them as they are. Nothing here can change a run.
 """
 
 import math
@@ -20,6 +21,7 @@ from spo_jax.runs.references import Found
 from spo_jax.search.rounds import RESPONSE, Digests, Played, Round
 
 SEEN = "the best cost that this run has seen"
+NONE = "There are no gaps: a gap is a share of the best known cost, which is 0 of an instance"
 _SO_FAR = "that this run has seen so far"
 Costs = Sequence[float]  # [I * S], the rollouts of an instance side by side
 
@@ -44,7 +46,7 @@ class ReferenceCosts:
     def gap(self, costs: Costs) -> float:
         """The mean gap in per cent.
 
-        NaN without costs, and where an instance has nothing to be measured from that is positive.
+        NaN without costs, and where an instance has nothing to be measured from but 0.
         """
         if not len(costs) or not len(self.known):
             return math.nan
@@ -63,7 +65,8 @@ class RoundGaps:
     """Where a run stands after a round, in per cent, NaN where it is not known.
 
     best: the gap of the best pair so far. medians: of each round's new pairs, this one's last.
-    basis: what the gaps are measured from, in the first one of a session; else "".
+    basis: what the gaps are measured from, or why there are none, in the first one of a session;
+    else "".
     """
 
     best: float = math.nan
@@ -80,7 +83,7 @@ class GapTracker:
 
     digests: of the training instances. found: their references. earlier: the pairs of each of the
     rounds before one that have costs, or None for a run that keeps none and so has no gaps. The
-    first round that is over asks for both.
+    first round that is over asks for both. maximise: as `Problem.maximise`.
     """
 
     def __init__(
@@ -88,8 +91,10 @@ class GapTracker:
         digests: Sequence[str],
         found: Callable[[], Found],
         earlier: Callable[[int], Mapping[int, Sequence[Played]] | None],
+        maximise: bool = False,
     ):
-        self._digests, self._found, self._earlier = digests, found, earlier
+        self._maximise, self._digests = maximise, digests
+        self._found, self._earlier = found, earlier
         self._base: ReferenceCosts | None = None
         self._paid: dict[Digests, Costs] = {}
         self._medians: list[float] = []
@@ -103,8 +108,10 @@ class GapTracker:
                 return RoundGaps()
             found = self._found()
             rows = [found.rows.get(digest) for digest in self._digests]
-            self._base = ReferenceCosts([math.nan if row is None else row.cost for row in rows])
+            self._base = ReferenceCosts(_minimised(rows, self._maximise))
             basis = sentence(rows, found.remark)
+            if (self._base.known == 0).any():
+                basis = NONE
             for pairs in earlier.values():
                 self._add(self._base, pairs)
         self._add(self._base, done.pairs)
@@ -153,15 +160,21 @@ class Measured:
         rows: Mapping[str, Row],
         training: Mapping[Digests, Costs],
     ):
-        self._paid = training
+        self._paid, maximise = training, bool(manifest.get("maximise"))
         instances = (manifest.get("instances") or ()) if training else ()
-        self._base = ReferenceCosts(_costs(instances, rows))
+        validation = manifest.get("validation") or ()
+        self._base, self._validation = (
+            ReferenceCosts(_minimised([rows.get(each["digest"]) for each in some], maximise))
+            for some in (instances, validation)
+        )
         for costs in training.values() if instances else ():
             self._base.see(costs)
-        self._validation = ReferenceCosts(_costs(manifest.get("validation") or (), rows))
         self.references = [
             ReferenceRecord(
-                each["name"], each["size"], float(cost), *_who(rows.get(each["digest"]))
+                each["name"],
+                each["size"],
+                0.0 - float(cost) if maximise else float(cost),
+                *_who(rows.get(each["digest"])),
             )
             for each, cost in zip(instances, self._base.costs, strict=True)
         ]
@@ -175,9 +188,9 @@ class Measured:
         return self._validation.gap(costs)
 
 
-def _costs(instances: Sequence[Mapping[str, Any]], rows: Mapping[str, Row]) -> list[float]:
-    found = [rows.get(each["digest"]) for each in instances]
-    return [math.nan if row is None else row.cost for row in found]
+def _minimised(rows: Sequence[Row | None], maximise: bool) -> list[float]:
+    costs = (math.nan if row is None else row.cost for row in rows)
+    return [0.0 - cost if maximise else cost for cost in costs]
 
 
 def _who(row: Row | None) -> tuple[bool, str]:

@@ -29,6 +29,7 @@ _KINDS: dict[str, type] = {  # what is read of a manifest; all but the config ma
     **dict.fromkeys(("config", "versions", "code", "model", "peak_memory_gb", "objects"), dict),
     **dict.fromkeys(("preset", "variant", "prompts"), str),
     "rounds": int,
+    "maximise": bool,
     **dict.fromkeys(("instances", "validation", "start_pairs", "nodes"), list),
 }
 
@@ -82,8 +83,8 @@ def manifest(
 
     more: where it is not None, `model`: see `model_of`; `variant`, `rounds`: what its method is and
     how many rounds it takes, where that is not SPO; `prompts`: the digest of templates of the
-    user's own; `objects`: by option, the names of objects that were passed;
-    `start_pairs`: where they came from and their digests.
+    user's own; `maximise`: True where costs in the database are negatives; `objects`: by option,
+    the names of objects that were passed; `start_pairs`: where they came from and their digests.
     Raises InputError for layers of a user's evaluator that are something else.
     """
     if not isinstance(layers, Mapping):

@@ -84,6 +84,11 @@ class Run:
     planned: int | None
 
     @property
+    def maximise(self) -> bool:
+        """Whether its problem maximises; then costs in its database are negatives."""
+        return bool(self.manifest.get("maximise"))
+
+    @property
     def progress(self) -> str:
         """Its rounds so far, and of how many, where that is known: "3 of 10"."""
         return str(self.rounds) if self.planned is None else f"{self.rounds} of {self.planned}"

@@ -7,12 +7,13 @@ pairs, and what credits start from, is the mean of a pair's scores.
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, Protocol
 
 import numpy as np
 
 from spo_jax.envs import scores
-from spo_jax.envs.problem import Instance
+from spo_jax.envs.problem import Instance, Problem
 from spo_jax.envs.run.rollouts import Rollouts, Status
 from spo_jax.errors import InputError
 from spo_jax.jax_state import jax_ready
@@ -81,17 +82,23 @@ def _computed(name: str, values: np.ndarray, axes: int) -> np.ndarray:
     return np.array(getattr(metrics, name)(flat))[:count].reshape(before)
 
 
-_SAVED = "the share of a random start's cost that the search saves"
-_MEANING = {"improvement": _SAVED, "anytime": f"{_SAVED}, as a mean over its steps"}
-
-
-def meaning(name: str) -> str:
-    """What J is under a utility, in words.
+def meaning(name: str, maximise: bool = False) -> str:
+    """What J is under a utility, in words: of a user's own, the first sentence of its docstring.
 
     Args:
         name: The utility's.
+        maximise: As `Problem.maximise`.
     """
-    return _MEANING.get(name, f"what the utility {name} makes of a pair's rollouts")
+    if name in UTILITIES:
+        share = "value that the search adds" if maximise else "cost that the search saves"
+        over = ", as a mean over its steps" if name == "anytime" else ""
+        return f"the share of a random start's {share}{over}"
+    try:
+        told = (UTILITIES[name].__doc__ or "").strip().partition("\n\n")[0]
+    except InputError:  # a run is read where its utility is not
+        told = ""
+    sentence = " ".join(told.split()).partition(". ")[0].removesuffix(".")
+    return f"what the utility {name} makes of a pair's rollouts{sentence and f': {sentence}'}"
 
 
 def mean_scores(values: np.ndarray) -> np.ndarray:
@@ -123,12 +130,32 @@ def _own(name: str, function: Any) -> Utility:
         scores[~ended] = np.nan
         return scores
 
+    checked.__doc__ = getattr(function, "__doc__", None)
     return checked
 
 
 UTILITIES: Registry[Utility] = Registry(
     "utility", {"improvement": improvement, "anytime": anytime}, _own
 )
+
+
+def utility_of(name: str, problem: Problem) -> Utility:
+    """The utility of that name, which is given the references of instances as costs of rollouts
+    are: as they are minimised.
+
+    Args:
+        name: Of UTILITIES.
+        problem: The instances'.
+    """
+    found = UTILITIES[name]
+    if not problem.maximise:
+        return found
+
+    def minimised(each: Instance) -> Instance:
+        known = each.reference
+        return each if known is None else replace(each, reference=problem.turned(known))
+
+    return lambda rollouts, instances: found(rollouts, [*map(minimised, instances)])
 
 
 def floats(who: str, what: str, values: Any, shape: tuple[int, ...]) -> np.ndarray:

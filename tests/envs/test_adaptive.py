@@ -209,7 +209,7 @@ def test_a_search_in_this_process_agrees_with_the_release_by_hand():
         TSP, instance, roulettes, start, terms, luck, random.Random(2),
         accept=cold.acceptance(costs[0], luck.random),
     )  # fmt: skip
-    search.problem = type("P", (), {"rules": lambda self, i: rules, "cost": TSP.cost})()
+    search.problem = type("P", (type(TSP),), {"rules": lambda self, i: rules})()
     roulettes.begin(own, luck, costs[0], 60)
     search.leg(60, math.inf, lambda steps, now: float(steps))
     replay, at, best = random.Random(1), costs[0], costs[0]

@@ -11,7 +11,6 @@ from hypothesis.extra.numpy import arrays
 
 from spo_jax.envs import metrics
 from spo_jax.envs.gaps import reference_gap
-from spo_jax.envs.scores import EPS
 from spo_jax.errors import InputError
 
 QUICK = settings(max_examples=40, deadline=None)
@@ -59,20 +58,26 @@ class TestReferenceGap:
         got = metrics.gap(cost, np.array([10.0, 8.0]))
         np.testing.assert_array_equal(got, [[10.0, 25.0], [-10.0, NAN]])
 
-    @pytest.mark.parametrize("reference", [0.0, -5.0, NAN])
-    def test_without_a_positive_reference_there_is_no_gap(self, reference):
+    @pytest.mark.parametrize("reference", [0.0, NAN])
+    def test_without_a_reference_other_than_0_there_is_no_gap(self, reference):
         assert np.isnan(metrics.gap(np.array(3.0), np.array(reference)))
+
+    def test_costs_below_0_by_hand(self):
+        # 100 (-15 + 20)/20 = 25; 100 (-25 + 20)/20 = -25; 100 (3 + 20)/20 = 115
+        cost, reference = np.array([-15.0, -25.0, 3.0]), np.array([-20.0])
+        np.testing.assert_array_equal(metrics.gap(cost, reference), [25.0, -25.0, 115.0])
 
     @QUICK
     @given(st.integers(0, 5), st.integers(0, 5), st.data())
     def test_is_the_plain_loop(self, rows, columns, data):
-        numbers = st.one_of(st.just(NAN), st.floats(0.5, 50.0), st.just(0.0))
+        size = st.floats(0.5, 50.0)
+        numbers = st.one_of(st.just(NAN), size, size.map(float.__neg__), st.just(0.0))
         cost = data.draw(arrays(np.float64, (rows, columns), elements=numbers))
         reference = data.draw(arrays(np.float64, (columns,), elements=numbers))
         expected = np.full((rows, columns), NAN)
         for r, c in np.ndindex(rows, columns):
-            if reference[c] > 0:
-                expected[r, c] = 100 * (cost[r, c] - reference[c]) / reference[c]
+            if reference[c] != 0:
+                expected[r, c] = 100 * (cost[r, c] - reference[c]) / abs(reference[c])
         np.testing.assert_array_equal(metrics.gap(cost, reference), expected)
         np.testing.assert_array_equal(reference_gap(cost, reference), expected)  # for NumPy
 
@@ -81,11 +86,14 @@ class TestScores:
     COST = np.array([[10.0, 8.0, 5.0], [0.0, -2.0, -4.0], [4.0, NAN, NAN]])
 
     def test_by_hand(self):
-        # (10 - 5) / 10; against a start of 0 the guard; missing
-        np.testing.assert_array_equal(metrics.improvement(self.COST), [0.5, 4 / EPS, NAN])
-        # The means of 0.2 and 0.5, of 2 and 4 over the guard
+        # (10 - 5) / 10; from a start of 0 the fall itself; missing
+        np.testing.assert_array_equal(metrics.improvement(self.COST), [0.5, 4.0, NAN])
+        # The means of 0.2 and 0.5, and of 2 and 4
         anytime = metrics.anytime(self.COST)
-        np.testing.assert_allclose(anytime, [0.35, 3 / EPS, NAN], rtol=1e-15)
+        np.testing.assert_allclose(anytime, [0.35, 3.0, NAN], rtol=1e-15)
+        # Costs below 0: (-10 + 15) / 10, and no fall from a start of 0
+        below = np.array([[-10.0, -15.0], [0.0, 0.0]])
+        np.testing.assert_array_equal(metrics.improvement(below), [0.5, 0.0])
         scores = np.array([[[0.1, 0.2], [0.3, 0.6]], [[0.1, 0.2], [NAN, 0.6]]])
         expected = [(0.1 + 0.2 + 0.3 + 0.6) / 4, NAN]
         np.testing.assert_array_equal(metrics.utility(scores), expected)

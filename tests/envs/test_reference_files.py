@@ -106,7 +106,7 @@ def test_files_of_one_name_in_several_folders_are_told_apart_by_digests(tmp_path
         ("refs.csv", "name,cost\na,1\n\na,2\n", "line 4: a was already given in .*line 2"),
         ("refs.csv", "name,cost\n,1\n", "line 2: give the name or the digest"),
         ("refs.csv", "digest,cost\nabc,1\n", "line 2: a digest is 32"),
-        ("refs.csv", "name,cost\na,-1\n", "cost must be a number"),
+        ("refs.csv", "name,cost\na,-inf\n", "cost must be a number"),
         ("refs.csv", "name,cost\na,nan\n", "cost must be a number"),
         ("refs.csv", "name,cost\na,\n", "cost must be a number"),
         ("refs.csv", "name\na\n", "cost must be a number"),

@@ -533,7 +533,7 @@ def test_the_message_is_made_of_the_contracts():
     assert "$" not in plain
     own = system_message(Scorer("tsp", **SMALL, utility=f"{__name__}:below", failed=-9.0))
     assert "import lns" in own
-    assert f"what {__name__}:below makes of the search" in own
+    assert f"what the utility {__name__}:below makes of a pair's rollouts" in own
     assert "scores -9" in own
 
 

@@ -77,12 +77,13 @@ def test_the_best_that_was_seen_takes_the_place_of_a_reference() -> None:
     assert measure.gap([90, 95, 6, 5]) == pytest.approx((-10 - 5 + 50 + 25) / 4)
 
 
-def test_costs_that_are_not_positive_have_no_gap() -> None:
-    for known in ([0.0, 1.0], [-3.0, 1.0]):
-        assert math.isnan(ReferenceCosts(known).gap([1.0, 1.0]))
+def test_a_reference_of_0_has_no_gap_and_one_below_it_has() -> None:
+    assert math.isnan(ReferenceCosts([0.0, 1.0]).gap([1.0, 1.0]))
+    # the mean of (1 + 4) / 4 and of 0
+    assert ReferenceCosts([-4.0, 1.0]).gap([1.0, 1.0]) == 62.5
     measure = ReferenceCosts([math.nan])
     measure.see([-5.0, -3.0])
-    assert math.isnan(measure.gap([-3.0, -3.0]))
+    assert measure.gap([-3.0, -3.0]) == 40.0
 
 
 def test_costs_of_a_pair() -> None:

@@ -11,7 +11,6 @@ from spo_fakes import Evaluator, Generator, play, small
 
 from spo_jax.envs.problems import get_problem
 from spo_jax.envs.run.rollouts import Rollouts, Status
-from spo_jax.envs.scores import EPS
 from spo_jax.errors import InputError
 from spo_jax.runs.database.store import Store
 from spo_jax.runs.loop import discover
@@ -52,8 +51,8 @@ def test_by_hand():
     np.testing.assert_array_equal(mean_scores(anytime(rollouts, ())), [0.5, math.nan])
 
 
-def test_a_start_of_zero_is_guarded():
-    assert improvement(rollouts_of([[[[0, -2]]]]), ()) == 2 / EPS
+def test_a_start_of_zero_counts_as_1():
+    assert improvement(rollouts_of([[[[0, -2]]]]), ()) == 2
 
 
 @pytest.fixture

@@ -545,6 +545,10 @@ def test_what_a_run_says_of_its_choice() -> None:
     assert lines.choice(finalists[0], Finals()) == []
 
 
+def early(rollouts, instances):
+    """Early gains count. Later ones do, too."""
+
+
 class Bare(Problem):
     """A problem that reads no files, and whose one baseline needs a package."""
 
@@ -577,9 +581,10 @@ def test_closing_lines_name_only_what_exists() -> None:
     )
     assert "  spo evaluate 'my runs/x' --on uniform:6x8" in closing("my runs/x")
     assert lines.stopped(small(), Path("my runs/x"), 1).endswith("--resume 'my runs/x'")
-    assert "J is what the utility math:fsum makes of a pair's rollouts." in closing(
-        utility="math:fsum"
-    )
+    told = f"J is what the utility {__name__}:early makes of a pair's rollouts: Early gains count."
+    assert told in closing(utility=f"{__name__}:early")
+    unread = "J is what the utility nowhere:early makes of a pair's rollouts."
+    assert unread in closing(utility="nowhere:early")
     [anytime] = [line for line in closing(utility="anytime") if line.startswith("J is")]
     assert anytime.endswith("saves, as a mean over its steps.")
     assert lines.closing(None, small(), Path("x"), "", failed=False) == ["No valid pair was found."]

@@ -64,6 +64,8 @@ def tail(problem: Problem, pair: Pair, purpose: str) -> str:
         "given": ", ".join(each.arg for each in entry.args.args),
         "generator": generator,
         "drawn": made,
+        "sign": "-" if problem.maximise else "",
+        "negative": ", negative: alns minimises" if problem.maximise else "",
         "seen": (_ROWS if layouts == {"rows"} else _ARRAY).rstrip("\n"),
     }
     texts = [

@@ -186,7 +186,7 @@ def run_baseline(
 
 
 class _Run(NamedTuple):
-    """One run. seconds: of CPU time. code: as `Rules.encode` gives it."""
+    """One run. seconds: of CPU time. cost: what is minimised. code: as `Rules.encode` gives it."""
 
     status: Status
     reason: str
@@ -306,7 +306,7 @@ def _run(method: Method, problem: Problem, instance: Instance, seed: int) -> _Ru
         solution = rules.repaired(output)
     except Infeasible as error:
         return _Run(*why_failed(error), seconds)
-    cost = problem.cost(instance, solution)
+    cost = problem.minimised(instance, solution)
     return _Run(Status.OK, "", seconds, cost, tuple(rules.encode(solution)))
 
 

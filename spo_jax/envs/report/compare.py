@@ -10,6 +10,7 @@ import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
+from spo_jax.envs.gaps import gap_of
 from spo_jax.envs.labels import with_unique_names
 from spo_jax.envs.problem import Instance, Problem
 from spo_jax.envs.report.evaluation import InstanceResult, RolloutResult, Summary, summarise
@@ -86,11 +87,8 @@ class Comparison:
         return next(each for each in self.instances if each.name == attempt.instance.name)
 
     def gap(self, instance: Instance, cost: float) -> float | None:
-        """Percent above the instance's reference; None without one, and for no solution."""
-        reference = instance.reference
-        if reference is None or not reference > 0 or not math.isfinite(cost):
-            return None
-        return 100 * (cost - reference) / reference
+        """By how many per cent of the instance's reference a cost is worse; None for no number."""
+        return gap_of(self.problem, instance, cost)
 
     def summary(self, method: Method) -> Summary:
         """Mean gap and its interval over the instances, as in the report of `spo evaluate`.
@@ -106,7 +104,8 @@ class Comparison:
             found = self.summary(method)
             gap, cost = found.mean_gap, found.mean_cost
             none = gap is None and cost is None
-            return none, math.inf if gap is None else gap, math.inf if cost is None else cost
+            paid = math.inf if cost is None else self.problem.turned(cost)
+            return none, math.inf if gap is None else gap, paid
 
         return sorted(self.methods, key=key)
 
@@ -185,6 +184,7 @@ def compare(
                 found = Timed(MISSING, method.missing, None, math.inf, (), math.nan, math.nan)
             else:
                 found = timed(problem, calls, max(LEAST_PATIENCE, PATIENCE * seconds))
+                found = _as_costs(problem, found)
             attempt = Attempt(instance, method, seed, used, found)
             attempts.append(attempt)
             keep(attempt)
@@ -192,7 +192,7 @@ def compare(
     except KeyboardInterrupt as error:
         take_time()  # what was found is still to be written
         stop = error
-    known_now = tuple(_with_best(each, attempts) for each in instances)
+    known_now = tuple(_with_best(problem, each, attempts) for each in instances)
     return Comparison(
         problem, known_now, tuple(methods), tuple(attempts), seconds, workers, seeds, stop
     )
@@ -221,11 +221,18 @@ def late(attempt: Attempt, seconds: float) -> bool:
     return attempt.ok and attempt.found.seconds > seconds * (1 + LATE_SHARE) + LATE
 
 
-def _with_best(instance: Instance, attempts: Sequence[Attempt]) -> Instance:
+def _as_costs(problem: Problem, found: Timed) -> Timed:
+    """What was found, with costs in place of what is minimised."""
+    curve = tuple((second, problem.turned(cost)) for second, cost in found.curve)
+    return replace(found, cost=problem.turned(found.cost), curve=curve)
+
+
+def _with_best(problem: Problem, instance: Instance, attempts: Sequence[Attempt]) -> Instance:
     """The instance with a reference: if none is known the best cost found here."""
     if instance.reference is not None:
         return instance
     costs = [each.found.cost for each in attempts if each.ok and each.instance is instance]
     if not costs:
         return instance
-    return replace(instance, reference=min(costs), reference_source=BEST_HERE)
+    best = min(costs, key=problem.turned)
+    return replace(instance, reference=best, reference_source=BEST_HERE)

@@ -67,7 +67,7 @@ def took(
 
 def by_instance(found: Comparison) -> Shown:
     """A row for each instance and method: the best cost, and means over its seeds."""
-    rows, ranked = [], found.ranked()
+    rows, ranked, turned = [], found.ranked(), found.problem.turned
     for instance in found.instances:
         for method in ranked:
             tried = found.of(method, instance)
@@ -75,7 +75,7 @@ def by_instance(found: Comparison) -> Shown:
             if not tried:
                 continue
             gaps = [found.gap(instance, each.found.cost) for each in good]
-            cost = min((each.found.cost for each in good), default=math.nan)
+            cost = min((each.found.cost for each in good), key=turned, default=math.nan)
             rows.append(
                 (
                     instance.name,
@@ -87,7 +87,9 @@ def by_instance(found: Comparison) -> Shown:
                     str(tried[0].cores) if good else "-",
                 )
             )
-    return Shown(("instance", "method", "cost", "gap %", "s", "CPU s", "cores"), rows, 2)
+    return Shown(
+        ("instance", "method", found.problem.word, "gap %", "s", "CPU s", "cores"), rows, 2
+    )
 
 
 def by_method(found: Comparison) -> Shown:
@@ -221,7 +223,7 @@ class Folder:
         picture: str | Path | None = None,
         force: bool = False,
     ):
-        self.path = Path(path)
+        self._problem, self.path = problem, Path(path)
         self.picture = self.path / "curves.svg" if picture is None else Path(picture)
         if "\0" in f"{path}{picture or ''}":
             raise InputError(f"{str(path)!r} is not the name of a folder")
@@ -269,8 +271,9 @@ class Folder:
     def keep(self, attempt: Attempt) -> None:
         """Write a solution, if it is the best of its method so far."""
         key = attempt.instance.name, attempt.method.name
-        if attempt.ok and attempt.found.cost < self._best.get(key, math.inf):
-            self._best[key] = attempt.found.cost
+        paid = self._problem.turned(attempt.found.cost)
+        if attempt.ok and paid < self._best.get(key, math.inf):
+            self._best[key] = paid
             written = self._outputs[key].write(attempt.found.solution, attempt.found.cost)
             self.lines += [line for line in written if line.startswith("kept:")]
 

@@ -349,7 +349,8 @@ def group_result(
 ) -> GroupResult:
     """The group of one pair's rollouts ([1, I, S])."""
     known = np.array([[math.nan if i.reference is None else i.reference] for i in instances])
-    gaps = reference_gap(rollouts.final_cost[0], known)
+    gaps = reference_gap(rollouts.final_cost[0], problem.turned(known))
+    initial, final = map(problem.turned, (rollouts.initial_cost[0], rollouts.final_cost[0]))
 
     def result(i: int, s: int) -> RolloutResult:
         status = Status(int(rollouts.status[0, i, s]))
@@ -358,8 +359,8 @@ def group_result(
             seed=seeds[s],
             status=status.label,
             reason=str(rollouts.reason[0, i, s]),
-            initial_cost=_number(rollouts.initial_cost[0, i, s]),
-            best_cost=_number(rollouts.final_cost[0, i, s]),
+            initial_cost=_number(initial[i, s]),
+            best_cost=_number(final[i, s]),
             gap=_number(gaps[i, s]),
             seconds=_number(rollouts.seconds[0, i, s]),
             solution=problem.decode(instances[i], rollouts.code_of(0, i, s)) if ok else None,

@@ -93,8 +93,8 @@ class PairSearch:
         reported = [float("inf")]
 
         def tell(news: News) -> None:
-            if news.cost < reported[0]:
-                reported[0] = news.cost
+            if (paid := problem.turned(news.cost)) < reported[0]:
+                reported[0] = paid
                 report(news.solution)
 
         found = solve(

@@ -69,7 +69,7 @@ def plot_solution(
     if title is None:
         cost = problem.cost(instance, solution)
         size = f"{instance.size} {problem.unit}"
-        title = f"{instance.name}  ·  {size}  ·  cost {shown_cost(cost)}"
+        title = f"{instance.name}  ·  {size}  ·  {problem.word} {shown_cost(cost)}"
     if axes.get_aspect() == 1.0:
         _fit(figure, axes, 0.5 if title else _EDGE)
     width, height = figure.get_size_inches()

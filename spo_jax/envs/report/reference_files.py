@@ -69,7 +69,7 @@ class ReferenceFile:
         """The row of `instance`, by digest or by name.
 
         Raises InputError if the row belongs to another instance: its digest differs, or its cost is
-        below the cost of any solution.
+        better than that of any solution.
         """
         row = self.by_digest(instance)
         for named in (instance.problem, ""):
@@ -81,11 +81,12 @@ class ReferenceFile:
                 f"{row.where}: the digest is of another instance than the {instance.name} that is "
                 f"evaluated, whose digest is {instance.digest}: correct or remove the row"
             )
-        if row.cost < least(problem, instance):
+        if problem.turned(row.cost) < least(problem, instance):
             bound = problem.lower_bound(instance)
+            less, at = ("more", "most") if problem.maximise else ("less", "least")
             raise InputError(
-                f"{row.where}: {row.cost:.9g} is less than any solution of {instance.name} costs "
-                f"(at least {bound:.9g}): it is of another instance or in another unit"
+                f"{row.where}: {row.cost:.9g} is {less} than any solution of {instance.name} costs "
+                f"(at {at} {bound:.9g}): it is of another instance or in another unit"
             )
         return row
 
@@ -101,8 +102,8 @@ def read_references(path: str | Path) -> ReferenceFile:
 
 
 def least(problem: Problem, instance: Instance) -> float:
-    """The problem's lower bound, less rounding."""
-    bound = float(problem.lower_bound(instance))
+    """The problem's bound, less rounding, of what is minimised."""
+    bound = float(problem.turned(problem.lower_bound(instance)))
     return bound - 1e-9 * abs(bound) if math.isfinite(bound) else -math.inf
 
 
@@ -200,8 +201,8 @@ def _cost(where: str, value: Any) -> float:
         cost = math.nan if isinstance(value, bool) else float(value)
     except (TypeError, ValueError, OverflowError):
         cost = math.nan
-    if not 0 <= cost < math.inf:
-        _fail(where, f"cost must be a number that is not negative, not {shown(str(value))}")
+    if not math.isfinite(cost):
+        _fail(where, f"cost must be a number that is finite, not {shown(str(value))}")
     return cost
 
 

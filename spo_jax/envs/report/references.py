@@ -78,16 +78,19 @@ def known(
             return None if instance.reference is None else instance
         enough = row.certified or _rank(row.effort) >= _rank(effort)
         return _shipped(instance, row) if enough else None
-    if row is not None and row.certified and mine.cost < row.cost * (1 - 1e-6):
+    if row is not None and row.certified and worse(problem, row.cost, mine.cost):
+        side = "above" if problem.maximise else "below"
         raise InputError(
-            f"{mine.where}: {cost_text(mine.cost)} is below {cost_text(row.cost)}, which is proven "
-            f"to be the optimum of {instance.name}: it is of another instance or rounded"
+            f"{mine.where}: {cost_text(mine.cost)} is {side} {cost_text(row.cost)}, which is "
+            f"proven to be the optimum of {instance.name}: it is of another instance or rounded"
         )
     best = instance if row is None else _shipped(instance, row)
-    if best.reference is None or (mine.cost < best.reference and not best.certified):
+    if best.reference is None or (
+        problem.turned(mine.cost) < problem.turned(best.reference) and not best.certified
+    ):
         source = f"{mine.source} ({mine.where})" if mine.source else mine.where
         return _with(instance, mine.cost, source, mine.certified)
-    if worse(mine.cost, best.reference):
+    if worse(problem, mine.cost, best.reference):
         source_note = f"{best.reference_source} ({mine.where} says {cost_text(mine.cost)})"
         return replace(best, reference_source=source_note)
     return best
@@ -99,9 +102,9 @@ def require_effort(effort: str) -> None:
         raise InputError(f"unknown effort {effort!r}: use {', '.join(EFFORTS)}")
 
 
-def worse(cost: float, than: float) -> bool:
-    """Whether a reference is higher by more than rounding."""
-    return cost > than * (1 + 1e-6)
+def worse(problem: Problem, cost: float, than: float) -> bool:
+    """Whether a reference is worse than another by more than rounding."""
+    return bool(problem.turned(cost) > problem.turned(than) + 1e-6 * abs(than))
 
 
 def _rank(effort: str) -> int:
@@ -156,10 +159,10 @@ def _checked(problem: Problem, instance: Instance, answer: Any) -> tuple[list[in
         cost = float(problem.cost(instance, problem.decode(instance, code)))
     except (Infeasible, TypeError, ValueError, LookupError, AttributeError) as error:
         raise InputError(f"{what}: its solution of {instance.name} is none ({error})") from error
-    if not least(problem, instance) <= cost < math.inf:
+    if not least(problem, instance) <= problem.turned(cost) < math.inf:
         raise InputError(
             f"{what}: its solution of {instance.name} costs {cost:.9g}, which is not finite or "
-            "below the problem's lower_bound"
+            f"{'above' if problem.maximise else 'below'} the problem's lower_bound"
         )
     return code, _with(instance, cost, source, certified)
 

@@ -16,10 +16,11 @@ from rich.progress import (
 )
 from rich.table import Table
 
-from spo_jax.envs.problem import Instance
+from spo_jax.envs.gaps import gap_of
+from spo_jax.envs.problem import Instance, Problem
 from spo_jax.envs.report.doctor import Finding, healthy
 from spo_jax.envs.report.evaluation import GroupResult, InstanceResult, Report
-from spo_jax.envs.report.solve import Solved, gap_of
+from spo_jax.envs.report.solve import Solved
 from spo_jax.envs.run.parallel_search import News
 from spo_jax.envs.textfiles import cost_text, shown_cost
 
@@ -227,21 +228,21 @@ class Searched:
     def __exit__(self, *error: object) -> None:
         self._bar.stop()
 
-    def starts(self, instance: Instance) -> None:
+    def starts(self, problem: Problem, instance: Instance) -> None:
         """What is read, and searched from now on."""
-        self._instance = instance
+        self._problem, self._instance = problem, instance
         self._bar.update(self._task, description=f"{instance.name}: starting", total=1.0)
 
     def __call__(self, news: News) -> None:
-        gap = gap_of(self._instance, news.cost)
+        gap = gap_of(self._problem, self._instance, news.cost)
         gap_text = "" if gap is None else f", gap {gap:.2f}%"
         left = "" if news.left is None else f"{news.left:.0f} s left"
         text = f"{self._instance.name}: best {shown_cost(news.cost)}{gap_text}"
         self._bar.update(self._task, description=text, completed=news.share, left=left)
 
 
-def solved_lines(found: Solved) -> list[str]:
-    """Cost, gap and effort of a solution."""
+def solved_lines(found: Solved, word: str = "cost") -> list[str]:
+    """Cost, gap and effort of a solution; word: `Problem.word`."""
     instance = found.instance
     if found.gap is None:
         gap = f"gap unknown ({instance.reference_source})"
@@ -256,7 +257,7 @@ def solved_lines(found: Solved) -> list[str]:
         f"{restarts}; {found.seconds:.2f} CPU seconds"
     )
     lines = [
-        f"{instance.name}: cost {shown_cost(found.cost)}{_in_routes(found)}, {gap}",
+        f"{instance.name}: {word} {shown_cost(found.cost)}{_in_routes(found)}, {gap}",
         effort if found.searches else "too small to search: this is the best of all solutions",
     ]
     if found.stop is not None:

@@ -7,10 +7,11 @@ Searches run side by side in the sandbox, one in each worker; see
 import math
 import time
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from spo_jax.envs.gaps import gap_of
 from spo_jax.envs.problem import Instance, Problem, Solution
 from spo_jax.envs.problems import get_problem, known_problems
 from spo_jax.envs.report.evaluation import require_lawful
@@ -40,7 +41,7 @@ class Solved:
         instance: What was solved.
         solution: Of it, the best.
         cost: Of `solution`.
-        gap: Percent above the instance's reference, None without one.
+        gap: By how many per cent of the instance's reference it is worse, None without one.
         initial_cost: Of the best start.
         seed: Of the search that found it, None if no search found better than the start.
         steps: Of all searches, which are none where the problem knows the best solution
@@ -95,12 +96,6 @@ def cpu_limit(problem: Problem, instance: Instance) -> float:
     and the time of a step grows at least with the square of the size.
     """
     return 10 * problem.cpu_seconds * max(1.0, (instance.size / 500) ** 2)
-
-
-def gap_of(instance: Instance, cost: float) -> float | None:
-    """Percent above the instance's reference, None without one."""
-    reference = instance.reference
-    return 100 * (cost - reference) / reference if reference and reference > 0 else None
 
 
 def shipped_pair(problem: Problem) -> Pair:
@@ -176,7 +171,7 @@ def solve(
         on_invalid: "fail" or "skip", as `LocalEvaluator` has it.
         state: Whether the programs of each pair see steps_since_improvement; else they see 0.
         unsafe: Run even where the kernel offers no seccomp.
-        progress: Is told the best after every leg, about once a second.
+        progress: Is told the best after every leg, about once a second, with its cost.
 
     Returns:
         The best solution of all searches.
@@ -215,7 +210,7 @@ def solve(
             terms,
             Budget(steps if budget is None else None, budget, limit, until, last),
             seed,
-            progress,
+            lambda news: progress(replace(news, cost=problem.turned(news.cost))),
         ).run()
     if len(found.failed) == workers and found.search is None:
         status, reason = found.failed[0]
@@ -223,12 +218,13 @@ def solve(
         raise InputError(
             f"the pair gave no solution: {status}: {reason or 'no reason given'}{hint}"
         )
+    cost = problem.turned(found.cost)
     return Solved(
         instance=instance,
         solution=found.solution,
-        cost=found.cost,
-        gap=gap_of(instance, found.cost),
-        initial_cost=found.initial_cost,
+        cost=cost,
+        gap=gap_of(problem, instance, cost),
+        initial_cost=problem.turned(found.initial_cost),
         seed=None if found.search is None else seed + found.search,
         steps=sum(found.steps),
         seconds=found.seconds,
@@ -248,8 +244,8 @@ def _without_search(
         instance=instance,
         solution=best,
         cost=cost,
-        gap=gap_of(instance, cost),
-        initial_cost=min(float(problem.cost(instance, each)) for each in starts),
+        gap=gap_of(problem, instance, cost),
+        initial_cost=problem.turned(min(problem.minimised(instance, each) for each in starts)),
         seed=None,
         steps=0,
         seconds=0.0,

@@ -143,7 +143,7 @@ class _Child:
         self.connection.close()
 
     def outcome(self, problem: Problem) -> Timed:
-        """What it found, checked by the problem's rules, with costs by the problem."""
+        """What it found, checked by the problem's rules, with costs by the problem, turned."""
         if self.failure is None:
             assert self._done is not None
             rules = problem.rules(self._instance.seen())
@@ -151,7 +151,7 @@ class _Child:
             try:
                 for second, output in self._found:
                     solution = rules.repaired(output)
-                    cost = float(problem.cost(self._instance, solution))
+                    cost = problem.minimised(self._instance, solution)
                     if cost < lowest:
                         best, lowest = solution, cost
                         curve.append((second, cost))

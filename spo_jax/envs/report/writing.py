@@ -60,17 +60,18 @@ class Outputs:
         So the other files tell of the solution that is in the solution file afterwards.
         """
         existing = self._existing()
-        if existing is not None and existing[1] < cost:
+        turned = self.problem.turned
+        if existing is not None and turned(existing[1]) < turned(cost):
             lines = [self._kept(self.solution, existing[1], cost)]
             solution, cost = existing
         else:
             self.problem.write(self.solution, self.instance, solution)
             lines = [f"solution: {self.solution}"]
-            if existing is not None and existing[1] > cost:
-                lines[0] += f" (in place of one of cost {shown_cost(existing[1])})"
+            if existing is not None and existing[1] != cost:
+                lines[0] += f" (in place of one of {self.problem.word} {shown_cost(existing[1])})"
         for path, what in self._others().items():
             known = self._marked(path)
-            if known is not None and known < cost:
+            if known is not None and turned(known) < turned(cost):
                 lines.append(self._kept(path, known, cost))
             else:
                 self._write_other(path, solution, cost)
@@ -91,7 +92,11 @@ class Outputs:
             write_atomically(path, json.dumps(found, allow_nan=False, indent=1) + "\n")
 
     def _kept(self, path: Path, old: float, new: float) -> str:
-        return f"kept: {path}, whose cost {shown_cost(old)} is below {shown_cost(new)} {_FORCE}"
+        side = "above" if self.problem.maximise else "below"
+        return (
+            f"kept: {path}, whose {self.problem.word} {shown_cost(old)} is {side} "
+            f"{shown_cost(new)} {_FORCE}"
+        )
 
     def _existing(self) -> tuple[Solution, float] | None:
         """The solution in the solution file and its cost; None where there is nothing to keep."""

@@ -104,7 +104,7 @@ class Adaptation:
         """
         if self.improving:
             return improving
-        first = HALF_AT / log(2) * start if self.scaled else self.temperature
+        first = HALF_AT / log(2) * abs(start) if self.scaled else self.temperature
 
         def accept(cost: float, current: float, lowest: float, progress: float) -> bool:
             if cost <= current:

@@ -3,7 +3,7 @@
 `search` makes steps; which programs a step plays, what is accepted and when it ends are arguments.
 `rollout` is the search of the paper: one pair, from a random start, accepting what is not worse.
 `spo_jax.envs.run.search` is that of `spo solve`, and `spo_jax.envs.run.sandbox.adapting` that of
-G-LNS. Runs inside the sandboxed worker.
+G-LNS. A cost is what is minimised here, `Rules.minimised`. Runs inside the sandboxed worker.
 """
 
 import gc
@@ -126,7 +126,7 @@ def search(
     goes on. rewritten: the same solution, written as programs are to see it after an improvement.
     Raises Failure for a step that is not lost.
     """
-    arguments, copy, cost_of = rules.arguments, rules.copy, rules.cost
+    arguments, copy, cost_of = rules.arguments, rules.copy, rules.minimised
     destroyed, repaired = rules.destroyed, rules.repaired
     draw, reward = choice.draw, choice.reward
     while not stop(at):
@@ -227,7 +227,7 @@ def rollout(
     step instead of a failure. Raises Failure.
     """
     first = rules.start(start)
-    cost = rules.cost(first)
+    cost = rules.minimised(first)
     record, at = _Rollout(pair, cost, steps, over), Position(first, cost, cost, cost)
     search(
         rules, at, record, not_worse, record.stop, start, rng,

@@ -20,7 +20,7 @@ from spo_jax.seeding import derive
 @dataclass(frozen=True)
 class Step:
     """removed: nodes, as the destroy listed them. partial: the solution without them, in its order.
-    candidate: what the repair made of it, and its cost.
+    candidate: what the repair made of it, and its cost as it is minimised.
     """
 
     removed: list[int]
@@ -79,4 +79,4 @@ def take_step(
         candidate = problem.decode(instance, unpadded(numbers[task.size :]))
     except (Infeasible, IndexError) as error:
         raise InputError(f"the pair reports a step that is none ({error})") from None
-    return Step(removed, partial, candidate, problem.cost(instance, candidate))
+    return Step(removed, partial, candidate, problem.minimised(instance, candidate))

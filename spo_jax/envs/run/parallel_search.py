@@ -52,8 +52,11 @@ class Budget:
 
 @dataclass(frozen=True)
 class News:
-    """What the searches have come to: the best solution and its cost. share: of the budget that is
-    used up. left: seconds, None under a limit of steps before the first leg."""
+    """What the searches have come to: the best solution and its cost, here as it is minimised.
+
+    share: of the budget that is used up. left: seconds, None under a limit of steps before the
+    first leg.
+    """
 
     cost: float
     share: float
@@ -118,7 +121,7 @@ class Team:
         self._progress = progress
         self._length = self._problem.code_length(instance)
         self._failed: list[tuple[str, str]] = []
-        costs = [float(self._problem.cost(instance, start)) for start in starts]
+        costs = [self._problem.minimised(instance, start) for start in starts]
         self._first = min(costs)
         self._best: tuple[float, Solution, int | None] = (
             self._first, starts[costs.index(self._first)], None
@@ -307,7 +310,7 @@ class Team:
         member.seconds += report.seconds
         try:
             solution = self._problem.decode(self._instance, code)
-            cost = float(self._problem.cost(self._instance, solution))
+            cost = self._problem.minimised(self._instance, solution)
         except Exception as error:  # a hostile code may break any problem's decoding
             self._lie(member, report, str(error))
             return True

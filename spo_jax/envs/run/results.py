@@ -6,7 +6,7 @@ from math import isclose
 
 import numpy as np
 
-from spo_jax.envs.problem import Instance, Problem
+from spo_jax.envs.problem import Instance, Problem, rules_of
 from spo_jax.envs.run.rollouts import Rollouts, Status, unpadded
 from spo_jax.envs.run.sandbox.outcome import ChildReport
 from spo_jax.envs.run.selfcheck import require_sound
@@ -95,7 +95,8 @@ class Results:
         depth = [_depth(type(self.problem), name) for name in names]
         if depth[0] > min(depth) or not jax_ready():
             return np.full(len(codes), np.nan)
-        return self.problem.costs(self.instances, codes, whose)
+        found: np.ndarray = self.problem.turned(self.problem.costs(self.instances, codes, whose))
+        return found
 
     def _lie(self, k: int, best: np.ndarray, code: list[int]) -> str | None:
         """What in a report contradicts our own instance, or None."""
@@ -106,7 +107,7 @@ class Results:
             return "the initial cost is not that of the seeded start"
         try:
             solution = self.problem.decode(instance, code)
-            cost = self.problem.cost(instance, solution)
+            cost = self.problem.minimised(instance, solution)
         except Exception as error:  # a hostile code may break any problem's decoding
             return f"the best solution is infeasible: {error}"
         if not isclose(best[-1], cost, rel_tol=1e-9, abs_tol=1e-9):
@@ -117,7 +118,7 @@ class Results:
         if k not in self._starts:
             # All seeds of an instance at once: its rules are large and not kept.
             instance = self.instances[k // len(self.seeds)]
-            rules = self.problem.rules(instance.seen())
+            rules = rules_of(self.problem, instance.seen())
             first = k - k % len(self.seeds)
             rngs = [
                 partial(python_rng, "start", self.run_seed, instance.digest, seed)
@@ -125,7 +126,7 @@ class Results:
             ]
             require_sound(self.problem, instance, rules, rngs[0])
             for s, rng in enumerate(rngs):
-                self._starts[first + s] = float(rules.cost(rules.start(rng())))
+                self._starts[first + s] = float(rules.minimised(rules.start(rng())))
         return self._starts[k]
 
     def rollouts(self, positions: list[int], fail_fast: bool) -> Rollouts:

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from spo_jax.envs.problem import Infeasible, Instance, Part, Problem, Rules, Solution
+from spo_jax.envs.problem import Infeasible, Instance, Part, Problem, Rules, Solution, rules_of
 from spo_jax.envs.run import lns
 from spo_jax.envs.run.acceptance import ACCEPTANCES, Rule
 from spo_jax.envs.run.lns import Choice, Failure, OperatorPair, Position, failure
@@ -28,10 +28,11 @@ class Terms:
     """How a search goes.
 
     acceptance: a name of ACCEPTANCES; warmth: its first temperature or threshold in mean edges of
-    the start (its cost / the instance's size). region: what programs see of a larger instance at a
-    time, in what the instance's size counts; 0: all of it. stay: steps on a part before the next
-    one. rewrite: after an improvement programs see the solution written in another way: those
-    that look at places of the list one after another would begin at the same ones each time.
+    the start (|its cost|, 1 for 0, / the instance's size). region: what programs see of a larger
+    instance at a time, in what the instance's size counts; 0: all of it. stay: steps on a part
+    before the next one. rewrite: after an improvement programs see the solution written in another
+    way: those that look at places of the list one after another would begin at the same ones each
+    time.
     skip_infeasible: a candidate that breaks the contract is a rejected step; tolerant: a program
     that raises has lost the step as well. clock: of a budget in seconds.
     """
@@ -80,13 +81,13 @@ class Search:
         self.steps = self.idle = 0
         self.adopt(start)
         make, _ = ACCEPTANCES[terms.acceptance]
-        edge = self.lowest / max(1, instance.size)
+        edge = (abs(self.lowest) or 1.0) / max(1, instance.size)
         self._accept = accept or make(terms.warmth * edge, luck.random)
 
     def adopt(self, solution: Solution) -> None:
         """Go on from a solution, whose cost becomes the lowest."""
         self.best = self.current = solution
-        self.lowest = self.cost = self.problem.cost(self.instance, solution)
+        self.lowest = self.cost = self.problem.minimised(self.instance, solution)
         self.idle = 0
         if self._part is None and self._at is not None:
             self._see(self.rules, None, solution)
@@ -157,19 +158,19 @@ class Search:
         """Choose what programs see in the next steps; `leg` does it when it is due."""
         self._fold()
         if not self._parts:
-            rules = self.problem.rules(self.instance)
+            rules = rules_of(self.problem, self.instance)
             self._prepare(rules)
             self._see(rules, None, self.current)
             return
         center = self._luck.randrange(self.instance.size)
         part = self.problem.part(self.instance, self.current, center, self.terms.region)
-        rules = self.problem.rules(part.instance)
+        rules = rules_of(self.problem, part.instance)
         self._prepare(rules)
         self._see(rules, part, part.solution)
         self._leave = self.steps + self.terms.stay  # the step at which they see something else
 
     def _see(self, rules: Rules, part: Part | None, solution: Solution) -> None:
-        self.rules, self._part, cost = rules, part, rules.cost(solution)
+        self.rules, self._part, cost = rules, part, rules.minimised(solution)
         self._at = Position(
             solution, cost, self.lowest, cost, shift=self.cost - cost if part else 0.0,
             steps=self.steps, idle=self.idle,
@@ -188,9 +189,9 @@ class Search:
         part, self._part, self._at = self._part, None, None
         whole = part.whole(at.solution)
         if whole is not None:
-            self.current, self.cost = whole, self.problem.cost(self.instance, whole)
+            self.current, self.cost = whole, self.problem.minimised(self.instance, whole)
         if at.found is not None:
             whole = self.current if at.found is at.solution else part.whole(at.found)
             if whole is not None:
                 self.best = whole
-        self.lowest = self.problem.cost(self.instance, self.best)
+        self.lowest = self.problem.minimised(self.instance, self.best)

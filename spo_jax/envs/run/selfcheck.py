@@ -25,8 +25,6 @@ def require_sound(
         raise InputError(
             f"{name}: its code_length is {length!r:.80}, not a whole number of 0 or more"
         )
-    if not isinstance(rules, Rules):
-        raise InputError(f"{name}: its rules returned a {type(rules).__name__}, not Rules")
     try:
         given = len(rules.arguments("rows"))
     except AttributeError:

@@ -206,12 +206,13 @@ def closing(
     names: Callable[[Pair], Sequence[str]] = lambda pair: (),
     importable: bool = True,
     failed: bool = True,
+    maximise: bool = False,
 ) -> list[str]:
     """The result of a run, and what to do next.
 
     pair: its file, or why there is none. gap: its gap in training, in words. validated_gap: of a
     finalist, in validation. names: of a pair's programs in the run. importable: whether commands
-    find the problem. failed: whether a program or pair did.
+    find the problem. failed: whether a program or pair did. maximise: as `Problem.maximise`.
     """
     if best is None:
         why = f"; the failures table of {path}/spo.sqlite says why" if failed else ""
@@ -222,7 +223,7 @@ def closing(
         f"{how} J {utility(best.utility)} (round {best.round}){gap and f', {gap}'}: {pair}",
         *choice(best, finals, validated_gap),
         *refused(finals, config.search.select, names),
-        f"J is {meaning(config.evaluation.utility)}.",
+        f"J is {meaning(config.evaluation.utility, maximise)}.",
         *(following(config, path) if importable else []),
     ]
 

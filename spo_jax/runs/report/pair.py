@@ -103,6 +103,9 @@ def _pictures(played: Played, figures: Figures) -> dict[str, Any]:
     def cost(solution: Solution) -> str:
         return number(problem.cost(instance, solution))
 
+    def paid(minimised: float) -> str:
+        return number(problem.turned(minimised))
+
     def map(solution: Solution, removed: list[int], about: str) -> Any:
         return figures.map(lambda axes: _draw(axes, played, solution, removed), about)
 
@@ -118,19 +121,21 @@ def _pictures(played: Played, figures: Figures) -> dict[str, Any]:
             f"Step {each.number}: destroy removes {len(removed)} of {played.size} {played.unit}"
         )
         frames.append(
-            (caption, f"cost {number(each.before)}", map(each.solution, removed, caption))
+            (caption, f"{problem.word} {paid(each.before)}", map(each.solution, removed, caption))
         )
-        caption = f"Step {each.number}: repair puts them back, {_change(each)}"
-        cost_now = f"cost {number(each.step.cost)}"
+        change = _change(each, problem.maximise)
+        caption = f"Step {each.number}: repair puts them back, {change}"
+        cost_now = f"{problem.word} {paid(each.step.cost)}"
         frames.append((caption, cost_now, map(each.step.candidate, removed, caption)))
     return {"ends": ends, "frames": frames, "on": instance.name}
 
 
-def _change(frame: Frame) -> str:
+def _change(frame: Frame, maximise: bool) -> str:
     if not frame.accepted:
         return "worse, so the step is undone"
     if frame.step.cost < frame.before:
-        return f"{100 * (frame.before - frame.step.cost) / frame.before:.2f}% cheaper"
+        share = (frame.before - frame.step.cost) / (abs(frame.before) or 1.0)
+        return f"{100 * share:.2f}% {'more' if maximise else 'cheaper'}"
     return "as good as before"
 
 

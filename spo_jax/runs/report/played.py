@@ -20,6 +20,7 @@ from spo_jax.envs.run.evaluator import LOCAL, RAY
 from spo_jax.envs.run.local import LocalEvaluator
 from spo_jax.envs.run.observation import shown_with
 from spo_jax.envs.run.onestep import Step, take_step
+from spo_jax.envs.scores import shares
 from spo_jax.errors import InputError, SpoError
 from spo_jax.program import ROLES, Pair, Program, Role
 from spo_jax.runs.references import kept
@@ -35,7 +36,9 @@ STEPS, FRAMES = 40, 9  # of the walk, and the steps of it that are shown
 
 @dataclass(frozen=True)
 class Frame:
-    """A step of the walk. before, after: costs; accepted: whether the search went on from it."""
+    """A step of the walk. before: the cost, as it is minimised; accepted: whether the search went
+    on from it.
+    """
 
     number: int
     solution: Solution
@@ -133,7 +136,7 @@ def _play(
     ) as evaluator:
         rollouts = evaluator.run([pair], validation, seeds=(0,), steps=steps, fail_fast=False)
         cost = rollouts.best_cost[0, :, 0]
-        curves = (cost[:, :1] - cost) / cost[:, :1]
+        curves = shares(cost)
         start = problem.rules(instance.seen()).start(random.Random(config.seed))
         frames, final, stopped = _walk(evaluator, pair, instance, start, config.generator.state)
         lost = bool(stopped) and not frames  # the repair fails, with whichever destroy
@@ -145,7 +148,7 @@ def _play(
         known[each.digest].cost if each.digest in known else each.reference or math.nan
         for each in validation
     ]
-    gaps = reference_gap(cost[:, -1], np.array(references))
+    gaps = reference_gap(cost[:, -1], problem.turned(np.array(references)))
     gap = float(np.nanmean(gaps)) if np.isfinite(gaps).any() else math.nan
     valid = np.flatnonzero(np.isfinite(cost[:, -1]))
     alns = _alns(problem, [validation[i] for i in valid], steps, cost[valid, 0])
@@ -160,7 +163,7 @@ def _walk(
 ) -> tuple[tuple[Frame, ...], Solution, str]:
     """Single steps of the search from a solution: those that improved first, in their order."""
     problem = evaluator.problem
-    cost, since = problem.cost(instance, current), 0
+    cost, since = problem.minimised(instance, current), 0
     taken = []
     stopped = ""
     for k in range(STEPS):
@@ -200,7 +203,7 @@ def _by_state(
             [_step(evaluator, pair, instance, solution, z, draw) for draw in range(DRAWS)]
             for z in STATES
         ]
-        cost = evaluator.problem.cost(instance, solution)
+        cost = evaluator.problem.minimised(instance, solution)
         measure = _size if of_destroy else partial(_change, cost)
         canonical = _overlap if of_destroy else _same
         values = tuple(_mean([measure(one) for one in row]) for row in steps)
@@ -239,7 +242,7 @@ def _size(step: Step | None) -> float:
 
 def _change(cost: float, step: Step | None) -> float:
     """Percent of the cost before."""
-    return 100 * (step.cost - cost) / cost if step and cost else math.nan
+    return 100 * (step.cost - cost) / abs(cost) if step and cost else math.nan
 
 
 def _overlap(one: Step | None, other: Step | None) -> float:
@@ -268,5 +271,5 @@ def _alns(problem: Problem, instances: list[Instance], steps: int, start: np.nda
         return math.nan
     if not heuristic.takes_steps:
         return math.nan
-    costs = [problem.cost(each, heuristic.solve(each, 0, steps=steps)) for each in instances]
-    return float(np.mean((start - np.array(costs)) / start))
+    costs = [problem.minimised(each, heuristic.solve(each, 0, steps=steps)) for each in instances]
+    return float(np.mean(shares(np.stack([start, costs], axis=1))[:, -1]))

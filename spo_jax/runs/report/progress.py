@@ -49,7 +49,7 @@ def page(run: Run, figures: Figures) -> dict[str, Any]:
         series = [("best so far", best), ("best of the round", top), ("top decile", tenth),
                   ("median", median)]  # fmt: skip
         pictures.append(
-            (f"J, {meaning(run.config.evaluation.utility)}",
+            (f"J, {meaning(run.config.evaluation.utility, run.maximise)}",
              figures.lines(rounds, series, "J by round: best so far, top decile and median"))
         )  # fmt: skip
     else:

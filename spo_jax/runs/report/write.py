@@ -113,7 +113,7 @@ def html(run: Run, played: Played | str) -> str:
         run=run,
         title=visible(run.path.name),
         method=run.config.search.method,
-        meaning=meaning(run.config.evaluation.utility),
+        meaning=meaning(run.config.evaluation.utility, run.maximise),
         facts=_facts(run),
         script=Markup(script),
         script_hash=_hash(script),

@@ -119,9 +119,8 @@ class _Play:
         self._rng = make_rng(task.rng_seed)
         operators = [Operator(never, known.layout) for known in loaded]
         self._programs = list(zip(operators, loaded, strict=True))
-        rules = child.problem.rules(instance)
-        start = rules.start(random.Random(task.start_seed))
-        self._start = child.problem.cost(instance, start)
+        start = child.problem.rules(instance).start(random.Random(task.start_seed))
+        self._start = child.problem.minimised(instance, start)
         count = len(job.destroys)
         self._pairs = [
             OperatorPair(destroy, repair, task.shown)

@@ -22,7 +22,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from spo_jax.envs.kits import Kit
-from spo_jax.envs.problem import Layout, Problem, Rules
+from spo_jax.envs.problem import Layout, Problem, Rules, rules_of
 from spo_jax.envs.run.lns import Failure, Operator, OperatorPair, bug_of, one_step, rollout
 from spo_jax.envs.run.rollouts import Status
 from spo_jax.envs.run.sandbox import confine, isolation
@@ -242,7 +242,7 @@ class Child:
     def be_task(self, job: RunJob, loaded: Mapping[Role, Loaded], layouts: Layouts) -> NoReturn:
         prefix, body = read_frame(JOB_FD)
         task, place = pickle.loads(body)
-        rules = self.problem.rules(read_instance(place))
+        rules = rules_of(self.problem, read_instance(place))
         _prepare(rules, loaded, layouts)
         confine.confine_task(job.memory, int(job.cpu_seconds) + 2, self.filters.task)
         gc.collect()  # also clears the free lists, which differ after the first fork
@@ -265,7 +265,7 @@ class Child:
             task, place = pickle.loads(body)
             tasks.append((prefix, task, place))
             if place not in rules:
-                rules[place] = self.problem.rules(read_instance(place))
+                rules[place] = rules_of(self.problem, read_instance(place))
                 _prepare(rules[place], loaded, layouts)
         if not all(isolation.is_plain(known.arguments("rows")) for known in rules.values()):
             return EXIT_ISOLATE
