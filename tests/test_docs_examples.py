@@ -4,8 +4,8 @@ import importlib
 import itertools
 import json
 import random
+import re
 import shutil
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -18,7 +18,7 @@ from spo_jax.envs.problem import Infeasible
 from spo_jax.envs.problems import get_problem
 from spo_jax.envs.run.local import LocalEvaluator
 from spo_jax.errors import InputError
-from spo_jax.program.pairfile import load_pair
+from spo_jax.program import ROLES, Program, load_pair
 from spo_jax.runs.database.store import dump
 from spo_jax.runs.run import load_run
 from spo_jax.search.writing.prompts import Templates
@@ -172,6 +172,78 @@ def test_cp_sat_finds_the_optimum_of_ft06() -> None:
     assert problem.cost(shop, problem.rules(shop).repaired(order)) == OPTIMA["ft06"]
 
 
+# --- the multidimensional knapsack ----------------------------------------------------------------
+
+KNAPSACK = "mkp:MKP"
+
+
+def test_brute_force_on_tiny_knapsacks() -> None:
+    problem = get_problem(KNAPSACK)
+    pair = load_pair(problem.pair)
+    sacks = problem.sample(9, 3, 0)
+    with LocalEvaluator(problem, workers=1) as evaluator:
+        found = evaluator.run([pair], sacks, seeds=range(4), steps=60)
+    assert found.ok.all(), found.reason
+    for i, sack in enumerate(sacks):
+        rules, best = problem.rules(sack), 0
+        profits, weights, capacities = sack.extra.values()
+        for taken in itertools.product([False, True], repeat=9):
+            items = np.flatnonzero(taken).tolist()
+            if (weights[items].sum(axis=0) > capacities).any():
+                with pytest.raises(Infeasible, match="more than there is"):
+                    rules.repaired(items)
+                continue
+            assert rules.repaired(items[::-1]) == items
+            assert problem.decode(sack, rules.encode(items)) == items
+            assert problem.cost(sack, items) == profits[items].sum()
+            best = max(best, profits[items].sum())
+        assert problem.turned(found.final_cost[0, i]).max() == best
+        assert 0 < problem.cost(sack, problem.construct(sack)) <= best
+        for seed in range(20):
+            start = rules.start(random.Random(seed))
+            assert rules.repaired(start) == start
+            assert not any(
+                (weights[[*start, item]].sum(axis=0) <= capacities).all()
+                for item in set(range(9)).difference(start)
+            )
+
+
+@pytest.mark.parametrize("output", [None, 3, [0, 0], [-1], [9], [True], [0.0], ["0"], [[0]]])
+def test_what_are_no_items(output: object) -> None:
+    problem = get_problem(KNAPSACK)
+    [sack] = problem.sample(9, 1, 0)
+    with pytest.raises(Infeasible, match="different items"):
+        problem.rules(sack).repaired(output)
+
+
+def test_files_of_knapsacks(tmp_path: Path) -> None:
+    problem = get_problem(KNAPSACK)
+    sack = problem.read(EXAMPLES / "weing1.mkp")
+    assert (sack.size, sack.reference) == (28, 141278)
+    assert sack.extra["weights"].shape == (28, 2)
+    assert sack.extra["weights"][2].tolist() == [85, 125]
+    assert sack.extra["profits"][2] == 22507
+    assert sack.extra["capacities"].tolist() == [600, 600]
+    (tmp_path / "a.mkp").write_text("1 2 1 0\n5 6\n3 4\n4\n")
+    assert problem.read(tmp_path / "a.mkp").reference is None
+    for text in (
+        "", "2 2 1 0 5 6 3 4 4", "1 2 1 0 5 6 3 4", "1 2 1 0 5 6 3 4 2", "1 2 1 0 5 6 3 -4 4", "x",
+        "1 0 0 0", "1 0 1 0 4", "1 2 0 0 5 6",
+    ):  # fmt: skip
+        (tmp_path / "a.mkp").write_text(text)
+        with pytest.raises(InputError, match=r"a\.mkp|^a: "):
+            problem.read(tmp_path / "a.mkp")
+
+
+@pytest.mark.long
+def test_cp_sat_finds_the_optimum_of_weing1() -> None:
+    pytest.importorskip("ortools")
+    problem = get_problem(KNAPSACK)
+    sack = problem.read(EXAMPLES / "weing1.mkp")
+    items = importlib.import_module("mkp_cp_sat").cp_sat(sack, 0, seconds=60)
+    assert problem.cost(sack, problem.rules(sack).repaired(items)) == sack.reference
+
+
 # --- whole runs -----------------------------------------------------------------------------------
 
 DESTROYS = {
@@ -183,28 +255,46 @@ def destroy(machines, times, current_order, steps_since_improvement, rng):
     removed = current_order[first:first + count]
     return current_order[:first] + current_order[first + count:], removed
 """,
+    KNAPSACK: """
+def destroy(profits, weights, capacities, current_items, steps_since_improvement, rng):
+    \"""Take out some items, {n}.\"""
+    removed = rng.sample(current_items, max(1, min(len(current_items) // 3, 1 + {n} % 5)))
+    return [item for item in current_items if item not in removed], removed
+""",
 }
 REPAIRS = {
     SHOP: """
 def repair(machines, times, partial_order, removed_operations, steps_since_improvement, rng):
     \"""Put each operation at a random place between those of its job, {n}.\"""
     order = list(partial_order)
-    for job, k in sorted(removed_operations, key=lambda each: rng.random() ** (1 + {n} % 3)):
+    for job, k in sorted(removed_operations, key=lambda each: each[1] * rng.random() ** ({n} % 3)):
         first = max([i + 1 for i, (j, s) in enumerate(order) if j == job and s < k], default=0)
         last = min([i for i, (j, s) in enumerate(order) if j == job and s > k], default=len(order))
         order.insert(rng.randint(first, last), (job, k))
     return order
 """,
+    KNAPSACK: """
+def repair(profits, weights, capacities, partial_items, removed_items, steps, rng):
+    \"""Fill the room with items of much profit, {n}.\"""
+    items = list(partial_items)
+    for item in sorted(range(len(profits)), key=lambda i: -profits[i] * rng.random() ** ({n} % 3)):
+        taken = [sum(weights[i][j] for i in items) for j in range(len(capacities))]
+        if item not in items and all(
+            taken[j] + weights[item][j] <= capacities[j] for j in range(len(capacities))
+        ):
+            items.append(item)
+    return items
+""",
 }
-FILES = {SHOP: "ft06.jsp"}
-TINY = (
-    "--preset smoke --model fake --workers 1 --retries 0 --instances 1 --rollouts 1 --steps 10 "
-    "--validation-steps 10 --concurrency 2 --mend 0"
-).split()
+FILES = {SHOP: "ft06.jsp", KNAPSACK: "weing1.mkp"}
+TINY = """
+    --preset smoke --model fake --workers 1 --retries 0 --concurrency 2 --mend 0 --size 12
+    --instances 1 --rollouts 1 --steps 10 --validation-size 16 --validation-steps 10
+"""
 
 
-@pytest.mark.long
-@pytest.mark.parametrize("problem", [SHOP])
+@pytest.mark.slow
+@pytest.mark.parametrize("problem", [SHOP, KNAPSACK])
 def test_from_discovery_to_an_export(
     problem: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
 ) -> None:
@@ -229,7 +319,7 @@ def test_from_discovery_to_an_export(
         return captured.out
 
     with serving(reply) as server:
-        line = ["discover", problem, *TINY, "--base-url", server.url(), "--out"]
+        line = ["discover", problem, *TINY.split(), "--base-url", server.url(), "--out"]
         spo(*line, "whole")
         refused[0] = True
         server.asked.clear()
@@ -240,18 +330,38 @@ def test_from_discovery_to_an_export(
     assert dump("again") == dump("whole")
     assert {row[4] for row in dump("whole")["pairs"]} == {"ok"}
 
+    strategy = DESTROYS[problem].split('"""')[1].split(",")[0]
     spo("report", "whole")
-    assert DESTROYS[problem].split(",")[0].split("\n")[1][4:11] in Path("whole/report.html").read_text()
+    assert strategy in Path("whole/report.html").read_text("utf-8")
     spo("export", "whole", "--out", "pair.py")
-    line = ["--problem", problem, "--on", file, "uniform:12x1", "--seeds", 2, "--workers", 1]
-    shown = spo("evaluate", "pair.py", *line, "--steps", 20, "--references", EXAMPLES / "optima.json")
-    assert "0/2" in shown
-    spo("solve", file, "--problem", problem, "--pair", "whole", "--steps", 20, "--workers", 1)
-    instance = get_problem(problem).read(file)
+    assert strategy in Path("pair.py").read_text("utf-8")
+
+    found = get_problem(problem)
+    instance = found.read(file)
+    first = found.minimised(instance, found.construct(instance))
+    on = ["--problem", problem, "--on", file, "uniform:12x1", "--seeds", 2, "--workers", 1]
+    assert "0/2" in spo("evaluate", "pair.py", *on, "--steps", 20)
+    spo("solve", file, "--problem", problem, "--pair", "whole", "--steps", 50, "--workers", 1)
     [written] = tmp_path.glob("*.spo.json")
-    solution = get_problem(problem).read_solution(written, instance)
-    bound = get_problem(problem).cost(instance, get_problem(problem).construct(instance))
-    assert get_problem(problem).cost(instance, solution) <= bound
-    against = ["--against", "construction", "--time", 2, "--workers", 1]
+    assert found.minimised(instance, found.read_solution(written, instance)) <= first
+
+    against = ["--against", "construction", "--time", 2, "--workers", 1, "--out", "compared"]
     shown = spo("compare", file, "--problem", problem, "--pair", "pair.py", *against)
-    assert "construction" in shown
+    assert re.search(rf"construction +{found.turned(first):.0f} ", shown)
+
+
+@pytest.mark.parametrize("name", [SHOP, KNAPSACK])
+@pytest.mark.parametrize("style", ["paper", "frame"])
+def test_prompts_of_examples(name: str, style: Any) -> None:
+    problem = get_problem(name)
+    templates = Templates.read(None, problem, style=style)
+    for role in ROLES:
+        paired = Program("destroy", "def destroy(): pass", "Any.") if role == "repair" else None
+        text = templates.render(problem.name, role, "initialization", (), paired).text
+        assert "dist" not in text
+        assert f"def {role}(" in text or style == "paper"
+        declared = re.search(rf"^{role}\((.*?)\) returns", text, re.MULTILINE)
+        assert declared is not None
+        assert declared[1].count(",") + 1 == problem.interface.arity(role)
+        matrix = next(each for each in problem.interface.arguments if each.kind == "matrix").name
+        assert (f"row = {matrix}[i]" in text) == (style == "paper")

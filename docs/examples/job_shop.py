@@ -81,8 +81,8 @@ class JobShop(Problem):
     suffixes = (".jsp",)
     interface = Interface(
         (
-            Argument("machines", "matrix", "the machine of operation k of job i"),
-            Argument("times", "matrix", "how long operation k of job i takes"),
+            Argument("machines", "matrix", "the machine of operation j of job i, as a matrix"),
+            Argument("times", "matrix", "how long operation j of job i takes, as a matrix"),
         ),
         "current_order",
     )
