@@ -4,9 +4,29 @@ A program that indexes element by element is four times faster on tuples than on
 a vectorised one needs the ndarray; `spo_jax.envs.run.sandbox.layout` decides which it gets.
 """
 
+import math
 from typing import Any
 
 import numpy as np
+
+
+def plain(value: Any) -> Any:
+    """A copy of lists, tuples, sets, dicts and arrays in one another, of plain Python values.
+
+    An array becomes nested lists. Raises TypeError for anything else in them, as infinity.
+    """
+    if isinstance(value, np.ndarray | np.generic):
+        value = value.tolist()
+    if isinstance(value, dict):
+        return {plain(key): plain(each) for key, each in value.items()}
+    for kind in (list, tuple, set):
+        if isinstance(value, kind):
+            return kind(map(plain, value))
+    if value is None or type(value) in (int, bool, str):
+        return value
+    if type(value) is float and math.isfinite(value):
+        return value
+    raise TypeError(type(value).__name__)
 
 
 def rows(array: Any) -> Any:

@@ -379,7 +379,7 @@ def test_malformed_reports_mark_the_job(monkeypatch: pytest.MonkeyPatch) -> None
     good = header(0, 0) + bytes(8 * 3 + 4 * 2 + 4 * 7)
     refused = header(jobs.WHOLE_JOB, 1, 2, role=1) + b"no"
     step = replace(job, tasks=(jobs.StepTask("x", 7, 6, [], 0, 0),))
-    whole = header(0, 0) + bytes(4 * 6 + 4 * 7)
+    whole = header(0, 0) + bytes(6 + 4 * 7)
     gate = jobs.CheckJob((("destroy", ""),), 1.0, 1)
     passed = header(0, 0)
     judged = header(jobs.JUDGED, 0)

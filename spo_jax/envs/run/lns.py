@@ -18,6 +18,7 @@ from typing import Any, Protocol
 from spo_jax.envs.problem import Infeasible, Layout, Rules, Solution
 from spo_jax.envs.run.observation import OBSERVED, Shown
 from spo_jax.envs.run.rollouts import Status
+from spo_jax.envs.views import plain
 from spo_jax.program import Role
 
 YOUNG = 500  # objects more than after the last collection; fewer can do no harm
@@ -240,10 +241,11 @@ def rollout(
 
 def one_step(
     rules: Rules, pair: OperatorPair, current: Solution, z: int, rng: Any
-) -> tuple[list[int], Solution]:
-    """What one step from `current` removes, and the candidate that it makes (eq:lns-update).
+) -> tuple[Any, Solution]:
+    """What destroy and repair of one step from `current` make (eq:lns-update).
 
-    z: the state that is shown. The rest is as in `rollout`. Raises Failure.
+    z: the state that is shown. The rest is as in `rollout`. Returns (partial solution, removed) as
+    plain values, None where they are none, and the candidate. Raises Failure.
     """
     destroy, repair = pair.destroy, pair.repair
     role: Role = "destroy"
@@ -252,7 +254,10 @@ def one_step(
         partial, removed = rules.destroyed(
             current, destroy.function(*given, rules.copy(current), z, rng)
         )
-        kept = removed[:]  # the repair may use its list up
+        try:
+            kept = plain((partial, removed))  # the repair may use them up
+        except (TypeError, RecursionError):
+            kept = None
         role = "repair"
         given = rules.arguments(repair.layout)
         return kept, rules.repaired(repair.function(*given, partial, removed, z, rng))

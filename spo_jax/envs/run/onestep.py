@@ -3,11 +3,13 @@
 The programs run in the sandbox as ever, and what they report is checked by the problem's rules.
 """
 
+import ast
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
-from spo_jax.envs.problem import Infeasible, Instance, Solution, without
+from spo_jax.envs.problem import Infeasible, Instance, Rules, Solution
 from spo_jax.envs.run.local import LocalEvaluator
 from spo_jax.envs.run.planning import CHECK_SECONDS
 from spo_jax.envs.run.rollouts import Status, unpadded
@@ -16,16 +18,20 @@ from spo_jax.errors import InputError
 from spo_jax.program import Pair
 from spo_jax.seeding import derive
 
+ROOM = 64  # bytes of a report for each item of a solution
+
 
 @dataclass(frozen=True)
 class Step:
-    """removed: nodes, as the destroy listed them. partial: the solution without them, in its order.
-    candidate: what the repair made of it, and its cost as it is minimised.
+    """removed, partial: what the rules took from the destroy, in plain values: nodes, and the
+    solution without them; [] and None where they are more than a report has room for. candidate:
+    what the repair made of it; code: of that; cost: as it is minimised.
     """
 
-    removed: list[int]
+    removed: list[Any]
     partial: Solution
     candidate: Solution
+    code: list[int]
     cost: float
 
 
@@ -52,7 +58,7 @@ def take_step(
     task = StepTask(
         instance=instance.digest,
         code_length=problem.code_length(instance),
-        size=instance.size,
+        room=ROOM * (1 + problem.code_length(instance) + instance.size),
         solution=solution,
         z=z,
         rng_seed=derive("step", evaluator.seed, instance.digest, seed),
@@ -71,12 +77,15 @@ def take_step(
         raise InputError(
             f"the pair fails at this step ({report.status.label}: {report.what}); choose another"
         )
-    numbers = np.frombuffer(report.payload, "<i4")
-    removed = unpadded(numbers[: task.size])
-    partial = without(solution, set(removed))
+    code = unpadded(np.frombuffer(report.payload, "<i4", offset=task.room))
     try:
-        rules.destroyed(solution, (partial, removed))
-        candidate = problem.decode(instance, unpadded(numbers[task.size :]))
-    except (Infeasible, IndexError) as error:
-        raise InputError(f"the pair reports a step that is none ({error})") from None
-    return Step(removed, partial, candidate, problem.minimised(instance, candidate))
+        made = ast.literal_eval(report.payload[: task.room].decode("ascii"))
+        if type(rules).destroyed is Rules.destroyed:  # others may take what is no plain value
+            rules.destroyed(solution, made)
+        partial, removed = made or (None, [])
+        candidate = problem.decode(instance, code)
+    except (Infeasible, IndexError, ValueError, TypeError, SyntaxError, RecursionError) as error:
+        raise InputError(f"the report of a step is none ({error})") from None
+    if type(removed) is not list:
+        removed = [*removed] if isinstance(removed, tuple | set | dict) else [removed]
+    return Step(removed, partial, candidate, code, problem.minimised(instance, candidate))

@@ -106,7 +106,7 @@ def _pictures(played: Played, figures: Figures) -> dict[str, Any]:
     def paid(minimised: float) -> str:
         return number(problem.turned(minimised))
 
-    def map(solution: Solution, removed: list[int], about: str) -> Any:
+    def map(solution: Solution, removed: list[Any], about: str) -> Any:
         return figures.map(lambda axes: _draw(axes, played, solution, removed), about)
 
     after = "Where it ended" if played.stopped else f"After {STEPS} steps"
@@ -139,12 +139,13 @@ def _change(frame: Frame, maximise: bool) -> str:
     return "as good as before"
 
 
-def _draw(axes: Any, played: Played, solution: Solution, removed: list[int]) -> None:
+def _draw(axes: Any, played: Played, solution: Solution, removed: list[Any]) -> None:
     """The problem's picture, with rings around removed nodes that it draws at their coordinates."""
     instance: Instance = played.instance
     played.problem.draw(axes, instance, solution)
     coords = instance.coords
-    if not removed or coords is None or max(removed) >= len(coords):
+    nodes = coords is not None and all(type(each) is int and each < len(coords) for each in removed)
+    if not removed or coords is None or not nodes:
         return
     extent = [coords.min(axis=0), coords.max(axis=0)]
     if axes.get_aspect() == 1.0 and np.allclose(axes.dataLim.get_points(), extent):

@@ -249,12 +249,12 @@ def _overlap(one: Step | None, other: Step | None) -> float:
     """Jaccard index of what two steps remove."""
     if not one or not other:
         return math.nan
-    mine, its = set(one.removed), set(other.removed)
+    mine, its = set(map(repr, one.removed)), set(map(repr, other.removed))
     return len(mine & its) / len(mine | its)
 
 
 def _same(one: Step | None, other: Step | None) -> float:
-    return float(one.candidate == other.candidate) if one and other else math.nan
+    return float(one.code == other.code) if one and other else math.nan
 
 
 def _mean(values: list[float]) -> float:

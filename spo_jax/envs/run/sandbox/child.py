@@ -408,6 +408,7 @@ def _run(
 
 
 def _step(task: StepTask, rules: Rules, pair: OperatorPair, rng: Any) -> bytes:
-    removed, candidate = one_step(rules, pair, task.solution, task.z, rng)
-    padded = removed + [-1] * (task.size - len(removed))
-    return np.asarray(padded, "<i4").tobytes() + padded_code(rules, candidate, task.code_length)
+    made, candidate = one_step(rules, pair, task.solution, task.z, rng)
+    text = ascii(made).encode()
+    text = (text if len(text) <= task.room else b"None").ljust(task.room)
+    return text + padded_code(rules, candidate, task.code_length)

@@ -55,12 +55,12 @@ class Task:
 class StepTask:
     """One step from a given solution; see `lns.one_step`.
 
-    size: of the instance, an upper bound on removals. code_length: of the candidate.
+    code_length: of the candidate. room: bytes for what destroy made of the solution.
     """
 
     instance: str
     code_length: int
-    size: int
+    room: int
     solution: Solution
     z: int
     rng_seed: int
@@ -97,12 +97,13 @@ class RunJob:
     def payload_size(self, k: int) -> int:
         """Bytes of report k.
 
-        A rollout's: best_cost [T+1] float64, state [T] int32 and code [L] int32. A step's: removed
-        [size] int32 and the candidate's code [L] int32. Codes and removed end in -1 where shorter.
+        A rollout's: best_cost [T+1] float64, state [T] int32 and code [L] int32. A step's: the text
+        of a Python literal in ASCII, (partial solution, removed) or None, with blanks after it, and
+        the candidate's code [L] int32. Codes end in -1 where shorter.
         """
         task = self.tasks[k]
         if isinstance(task, StepTask):
-            return 4 * (task.size + task.code_length)
+            return task.room + 4 * task.code_length
         return 12 * self.steps + 8 + 4 * task.code_length
 
     def frames(self, places: Mapping[str, Place]) -> bytes:
