@@ -6,6 +6,7 @@ EMBEDDED = "embedded"  # the model that ships
 NOVICE = "novice"  # the same model, taught plain programs and single steps away from them
 OWN_MODELS = (EMBEDDED, NOVICE)  # models of the package, by name
 ENDPOINT = "openai"  # the generator that asks an OpenAI-compatible endpoint
+GRAMMAR = "grammar"  # the generator that writes without a model, by the problem's grammar
 VLLM = "vllm"  # the generator that samples from a vLLM server and trains its adapters
 LEARNERS = ("model", VLLM)  # generators whose model can learn
 WITH_MODEL = (*LEARNERS, ENDPOINT)  # generators that `model` is for

@@ -16,11 +16,14 @@ class Generator(ABC):
     Attributes:
         writes_prose: Whether it understands any request and answers with prose where asked. One
             that does not is asked for programs by the forms of SPO's prompts alone.
+        reads_prompts: Whether it reads the text of a prompt. For one that does not a problem needs
+            no contract.
         on_answer: For a display; see `answered`.
         on_tokens: Likewise; see `heard`.
     """
 
     writes_prose: bool = False
+    reads_prompts: bool = True
     on_answer: Callable[[Completion], None] | None = None
     on_tokens: Callable[[int], None] | None = None
 

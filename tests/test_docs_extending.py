@@ -111,3 +111,19 @@ def test_what_the_utility_says() -> None:
     rollouts = Rollouts(cost, *[np.zeros((1, 1, 2))] * 6)
     # Half is gained from the first step on; or after the second alone, whose weight is 1 of 3.
     np.testing.assert_allclose(scope["early"](rollouts, ()), [[[0.5, 0.5 / 3]]], rtol=1e-15)
+
+
+@pytest.mark.long
+def test_the_smallest_grammar_writes_lawful_programs(tmp_path: Path) -> None:
+    """The example of docs/examples/grammar.md, on the flow shop of docs/extending.md."""
+    page = Path(__file__).parents[1] / "docs" / "examples" / "grammar.md"
+    for text in (TEXT, page.read_text("utf-8")):
+        for name, body in re.findall(r"^```python\n# (\w+\.py)\n(.*?)^```$", text, re.S | re.M):
+            (tmp_path / name).write_text(body)
+    done = subprocess.run(
+        [sys.executable, "-m", "spo_jax", "discover", "flow_grammar:WithGrammar", "--preset",
+         "smoke", "--generator", "grammar", "--rounds", "1", "--size", "8", "--out", "run"],
+        cwd=tmp_path, check=True, stdout=subprocess.PIPE, text=True, timeout=120,
+        env=os.environ | {"PYTHONPATH": os.pathsep.join([".", str(Path(__file__).parents[1])])},
+    )  # fmt: skip
+    assert "valid 100%" in done.stdout

@@ -368,6 +368,7 @@ COMMANDS: dict[str, Callable[[argparse.Namespace], int]] = {
     "watch": _of_runs("watch"),
     "export": _of_runs("export"),
     "task": _of_runs("task"),
+    "check": _of_runs("check"),
     "evaluate": _evaluate,
     "baseline": _baseline,
     "solve": _solve,

@@ -133,6 +133,15 @@ COMMANDS: dict[str, tuple[str, str, str, Callable[[argparse.ArgumentParser], Non
         "spo task openevolve tsp --out evolving",
         options.task,
     ),
+    "check": (
+        "try the parts of a problem of your own",
+        "Tries a problem as other commands use it: an instance, the rules, a rollout and a step of "
+        "a trivial pair, codes of solutions, a report, and an exported pair. What does not work "
+        "ends it with one sentence and exit code 2; what the problem does not have, and what that "
+        "is for, comes last.",
+        "spo check my_problem:Knapsack",
+        options.check,
+    ),
     "evaluate": (
         "measure a pair on instances",
         "Rolls a pair out on groups of instances and prints each group's mean gap to the reference "

@@ -1,4 +1,4 @@
-"""The commands `spo discover`, `spo runs`, `spo report`, `spo watch`, `spo export` and `spo task`.
+"""The commands `spo discover`, `runs`, `report`, `watch`, `export`, `task` and `check`.
 
 Their options are in options.py.
 """
@@ -238,4 +238,14 @@ def task(args: argparse.Namespace) -> int:
         **flags.given(args),
     )
     print(f"{args.out}: start it with\n\n    {command}\n")
+    return 0
+
+
+def check(args: argparse.Namespace) -> int:
+    """`spo check PROBLEM [--pair FILE] [--size N]`: tries a problem's parts."""
+    from spo_jax.runs.check import check
+
+    marks = {True: "✓", None: "-"}
+    for tried in check(args.problem, args.pair, args.size):
+        print(f"{marks[tried.works]} {tried.name:<15} {tried.text}", flush=True)
     return 0

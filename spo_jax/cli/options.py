@@ -106,6 +106,15 @@ def export(sub: argparse.ArgumentParser) -> None:
     add("--adapters", metavar="DIR", help="write both adapters to DIR/destroy and DIR/repair")
 
 
+def check(sub: argparse.ArgumentParser) -> None:
+    from spo_jax.runs.check import SIZE
+
+    add = sub.add_argument
+    add("problem", metavar="PROBLEM", help="package.module:NAME")
+    add("--pair", metavar="FILE.py", help="the pair that is tried (default: a trivial one)")
+    add("--size", type=_count, default=SIZE, help=f"of the instances (default: {SIZE})")
+
+
 def task(sub: argparse.ArgumentParser) -> None:
     from spo_jax import presets
     from spo_jax.cli import flags

@@ -27,6 +27,7 @@ from spo_jax.envs.rules import decoded as decoded
 from spo_jax.envs.rules import without as without
 from spo_jax.errors import InputError
 from spo_jax.program import Argument, Interface, Program, Role
+from spo_jax.program.grammar.base import Grammar
 
 DIST = Argument("dist", "matrix", "the square matrix of distances")
 _NONE: Mapping[str, Any] = MappingProxyType({})
@@ -257,10 +258,9 @@ class Problem:
 
     def write(self, path: str | Path, instance: Instance, solution: Solution) -> None:
         """Write a solution in the format that the field's other tools read; JSON by default."""
-        from spo_jax.envs.textfiles import write_atomically
+        from spo_jax.envs.textfiles import jsonable, write_atomically
 
-        text = json.dumps(solution, allow_nan=False, default=lambda number: number.item())
-        write_atomically(path, text + "\n")
+        write_atomically(path, json.dumps(jsonable(solution), allow_nan=False) + "\n")
 
     def read_solution(self, path: str | Path, instance: Instance) -> Solution:
         """Read a solution that `write` wrote.
@@ -386,14 +386,18 @@ class Problem:
         """
         return _NONE
 
-    def grammar(self, role: Role, kit: bool = False) -> Any:
-        """The grammar that writes programs of a role without a model.
+    def grammar(self, role: Role, kit: bool = False) -> Grammar:
+        """The grammar that writes programs of a role without a model, for `--generator grammar`.
 
         Args:
             role: "destroy" or "repair".
             kit: Whether they are programs that use the problem's kit.
+
+        Returns:
+            Slots, each a choice, and `render`, which turns choices into (strategy, source).
         """
-        raise self._without("grammar", "use another generator, or implement grammar")
+        hint = "implement grammar, or use --generator openai or vllm, which need a contract only"
+        raise self._without("grammar, which --generator grammar needs", hint)
 
     def operators(self) -> str:
         """The template with which `spo_jax.envs.glns_operators` turns operators into programs."""

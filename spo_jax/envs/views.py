@@ -11,9 +11,16 @@ import numpy as np
 
 
 def plain(value: Any) -> Any:
-    """A copy of lists, tuples, sets, dicts and arrays in one another, of plain Python values.
+    """Copy lists, tuples, sets, dicts and arrays in one another as plain Python values.
 
-    An array becomes nested lists. Raises TypeError for anything else in them, as infinity.
+    Args:
+        value: Of these, numbers, texts and None.
+
+    Returns:
+        The copy; an array becomes nested lists.
+
+    Raises:
+        TypeError: There is something else in it, as infinity.
     """
     if isinstance(value, np.ndarray | np.generic):
         value = value.tolist()

@@ -3,13 +3,15 @@
 Heavy imports happen when a run starts, so that wrong settings are refused at once.
 """
 
+import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from spo_jax import presets
 from spo_jax.config import Settings
-from spo_jax.constants import LEARNERS, OWN_MODELS
+from spo_jax.config.updates import EVOTUNE
+from spo_jax.constants import LEARNERS, OWN_MODELS, SPO
 from spo_jax.envs.labels import with_unique_names
 from spo_jax.envs.problem import Instance, Problem
 from spo_jax.envs.specs import absolute, in_memory, require_instances
@@ -93,7 +95,7 @@ def discover(
         observer: An `Observer`, which watches the run besides the log.
         path: The run's folder; by default a new one, runs/PROBLEM-PRESET-seedS.
         resume: Whether to go on with the run in `path`, or start it where there is none. A finished
-            run is returned as it is.
+            run is returned as it is, unless `rounds` is more than it has: then it gets them.
         rewind: Forget the rounds after this one before.
         verbose: Whether to print what `spo discover` prints.
         report: Whether to write report.html into the run's folder after every round.
@@ -204,7 +206,9 @@ def prepare(
     if path is not None and resume and (path / MANIFEST).exists():
         run = load_run(path)
         given = given if own is None else own.flat() | given
-        config = resumed(run.config, run.preset, given, preset, path)
+        config = resumed(_planned(run, given), run.preset, given, preset, path)
+        more = run.status == "finished" and config.search.rounds > (run.planned or math.inf)
+        rewind = run.rounds if more and rewind is None else rewind  # what came after the rounds
         finished = run.status == "finished" and rewind is None
         instances = _apart(instances, config)
         if finished:
@@ -215,8 +219,9 @@ def prepare(
         named = config.search.start_pairs == run.config.search.start_pairs
         begun = named and run.rounds > 0
         return Discovery(
-            config, run.preset, path, False, rewind, finished, begun, objects, instances=instances
-        )
+            config, run.preset, path, False, rewind, finished, begun, objects,
+            instances=instances, more=more,
+        )  # fmt: skip
     if instances:
         given["on"] = (INSTANCES,)
     if given.get("minutes") is not None and "rounds" in given:
@@ -241,6 +246,19 @@ def prepare(
         config = config.replace(on=(str(path.resolve() / INSTANCES),))
         instances = _apart(instances, config)
     return Discovery(config, preset, path, new=True, objects=objects, instances=instances)
+
+
+def _planned(run: Run, given: Mapping[str, Any]) -> Settings:
+    """The settings that a run goes on with, before those that may change.
+
+    A finished run of SPO may have more rounds than it began with: no round depends on their number.
+    """
+    config, planned = run.config, run.planned
+    if planned is None or config.search.method != SPO or config.learning.update == EVOTUNE:
+        return config
+    asked = given.get("rounds", planned)
+    more = run.status == "finished" and isinstance(asked, int) and asked > planned
+    return config.replace(rounds=asked if more else planned)
 
 
 def _apart(given: Sequence[Instance], config: Settings) -> list[Instance]:

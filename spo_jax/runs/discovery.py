@@ -57,8 +57,9 @@ class Discovery:
 
     begun: whether it has its start pairs already, in the record of round 1. objects: names of the
     passed objects, by option. track: trackers by name. committed: rounds so far. instances: to
-    train on, where they were passed. opened: when this session began, by `time.monotonic`. exists:
-    whether the folder is there. finished: nothing is left to do.
+    train on, where they were passed. more: whether it was finished and gets more rounds. opened:
+    when this session began, by `time.monotonic`. exists: whether the folder is there. finished:
+    nothing is left to do.
     """
 
     config: Settings
@@ -74,6 +75,7 @@ class Discovery:
     report: bool = False
     track: Mapping[str, Factory] = dataclasses.field(default_factory=dict)
     instances: Sequence[Instance] = ()
+    more: bool = False
     committed: int = 0
     opened: float = dataclasses.field(default_factory=time.monotonic)
 
@@ -146,11 +148,16 @@ class Discovery:
         from spo_jax.search.credit.parent_reward import learning_credit_of
         from spo_jax.search.instances import training_instances, validation_instances
         from spo_jax.search.method import method_of, rounds_in, variant_of
-        from spo_jax.search.plugins import evaluator_of, writer_and_learner
+        from spo_jax.search.plugins import (
+            evaluator_of,
+            require_known,
+            require_panel,
+            writer_and_learner,
+        )
         from spo_jax.search.population import PANELS, SURVIVORS
         from spo_jax.search.spo import Spo
         from spo_jax.search.start import record, require_runnable
-        from spo_jax.search.utility import utility_of
+        from spo_jax.search.utility import reads_seconds, utility_of
         from spo_jax.search.writing.prompts import Templates
 
         config = self.config
@@ -163,6 +170,8 @@ class Discovery:
         validation = validation_instances(config, problem) if config.search.finalists else []
         instances = instances_of(training, validation)
         start = [] if self.begun else start_pairs(config, problem)
+        require_known(config)
+        require_panel(config, problem)
         templates = Templates.of(config.generator, problem)  # once for the whole run
         prompts = templates.digest if config.generator.prompts is not None else None
         credit, learning_credit = CREDITS[config.search.credit], learning_credit_of(config)
@@ -224,6 +233,8 @@ class Discovery:
                     spread.listen(display.say)
                 for remark in (*remarks_on_files(training), *remarks_on_files(validation)):
                     display.say(remark)
+                if reads_seconds(utility):
+                    display.say(lines.timed(config.evaluation.utility))
                 if variant is not None:
                     display.say(f"Method: {variant}")
                 other = other_software(store.manifest, model)
@@ -259,6 +270,8 @@ class Discovery:
             (self.path / NAME).unlink(missing_ok=True)  # it has rounds that are no more
             Marks(self.path).rewind(self.rewind)
             display.note(f"went back to round {self.rewind}")
+        if self.more:
+            store.planned(self.config.search.rounds)
         generator.on_answer, generator.on_tokens = display.answered, display.heard
         generator.open(self.path, display.remark)
         display.say(lines.opening(self.config, self.preset, self.path, self.committed + 1))

@@ -83,6 +83,13 @@ class Run:
     status: str
     planned: int | None
 
+    def __repr__(self) -> str:
+        best = "no valid pair" if self.best is None else f"best J {self.best.utility:.4f}"
+        return (
+            f"Run({str(self.path)!r}: {self.config.problem}, rounds {self.progress}, "
+            f"{self.status}, {best})"
+        )
+
     @property
     def maximise(self) -> bool:
         """Whether its problem maximises; then costs in its database are negatives."""

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from spo_jax.config import Settings
 from spo_jax.config.updates import UPDATES
-from spo_jax.constants import ENDPOINT, LEARNERS, OWN_MODELS, VLLM
+from spo_jax.constants import ENDPOINT, GRAMMAR, LEARNERS, OWN_MODELS, VLLM
 from spo_jax.envs.problem import Problem
 from spo_jax.envs.problems import get_problem
 from spo_jax.errors import InputError
@@ -44,7 +44,6 @@ def writer_and_learner(config: Settings) -> tuple[Generator, Updater]:
         kind = VllmPolicy
     _require_prose(config, config.generator.model not in OWN_MODELS)
     policy = kind.load(config)
-    _require_known(config)
     return policy, policy if updater is None else updater
 
 
@@ -78,6 +77,7 @@ def require_parts(config: Settings) -> None:
     PANELS[config.search.panel]
     UTILITIES[config.evaluation.utility]
     rounds_of(config)
+    require_panel(config, get_problem(config.problem))
     name, update = config.generator.name, config.learning.update
     if name == ENDPOINT:
         from spo_jax.rl.endpoint import Endpoint
@@ -88,8 +88,8 @@ def require_parts(config: Settings) -> None:
 
         _require_prose(config, config.generator.model not in OWN_MODELS)
         require_fitting(config)
-        _require_known(config)
-    elif name == "grammar":
+        require_known(config)
+    elif name == GRAMMAR:
         _generator(config)
         _require_prose(config, False)
     else:
@@ -99,16 +99,29 @@ def require_parts(config: Settings) -> None:
     get_evaluator(config.evaluation.evaluator, config.evaluation.ray_address)
 
 
-def _require_known(config: Settings) -> None:
+def require_panel(config: Settings, problem: Problem) -> None:
+    """Raises InputError where classical destroys are to be in the panel and there are none."""
+    if config.search.panel_classical and not problem.classical_destroys():
+        raise InputError(
+            "--panel-classical adds the problem's classical destroys to the panel, and "
+            f"{problem.name} has none: leave it out, or implement classical_destroys"
+        )
+
+
+def require_known(config: Settings) -> None:
     """Raises InputError for a model that does not know the problem of a run."""
+    if config.generator.name not in LEARNERS:
+        return
     from spo_jax.rl.policy import trained_on
 
-    known, problem = trained_on(config.generator.model), get_problem(config.problem).name
-    if known and problem not in known:
+    known, found = trained_on(config.generator.model), get_problem(config.problem)
+    if known and found.name not in known:
+        has = "which the problem has" if found.offers("grammar") else "which it does not have"
+        grammar = f"a grammar of the problem, {has}"
         raise InputError(
             f"model {config.generator.model} knows only the problems that it was trained on "
-            f"({', '.join(known)}), not {problem}: use --generator grammar, an "
-            "endpoint (--base-url) or another --model"
+            f"({', '.join(known)}), not {found.name}: an endpoint (--base-url) or another --model "
+            f"needs no more than a contract, --generator grammar {grammar}"
         )
 
 
@@ -128,7 +141,7 @@ def _require_prose(config: Settings, able: bool) -> None:
 
 def _generator(config: Settings) -> Generator:
     """The grammar of the problem, or a user's own generator. Raises InputError."""
-    if config.generator.name == "grammar":
+    if config.generator.name == GRAMMAR:
         from spo_jax.search.writing.grammar import GrammarGenerator
 
         return GrammarGenerator(get_problem(config.problem))
@@ -154,7 +167,16 @@ class _Adapted(Generator):
 
     def __init__(self, own: Any):
         self._own = own
-        for name in ("writes_prose", "stream", "fits", "takes", "open", "greeting", "close"):
+        for name in (
+            "writes_prose",
+            "reads_prompts",
+            "stream",
+            "fits",
+            "takes",
+            "open",
+            "greeting",
+            "close",
+        ):
             if hasattr(own, name):
                 setattr(self, name, getattr(own, name))
 
@@ -194,7 +216,7 @@ def _own_updater(name: str, found: Any) -> Updater:
 # The others are made of a run's settings, by `writer_and_learner`.
 GENERATORS: Registry[Generator] = Registry(
     "generator",
-    {"grammar": "spo_jax.search.writing.grammar:GrammarGenerator"},
+    {GRAMMAR: "spo_jax.search.writing.grammar:GrammarGenerator"},
     lambda name, found: as_generator(found, f"generator {name!r}"),
     others=("model", VLLM, ENDPOINT),
 )

@@ -8,6 +8,9 @@ pairs, and what credits start from, is the mean of a pair's scores.
 import math
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import wraps
+from inspect import unwrap
+from types import CodeType
 from typing import Any, Protocol
 
 import numpy as np
@@ -131,6 +134,7 @@ def _own(name: str, function: Any) -> Utility:
         return scores
 
     checked.__doc__ = getattr(function, "__doc__", None)
+    checked.__wrapped__ = function  # type: ignore[attr-defined]
     return checked
 
 
@@ -155,7 +159,30 @@ def utility_of(name: str, problem: Problem) -> Utility:
         known = each.reference
         return each if known is None else replace(each, reference=problem.turned(known))
 
-    return lambda rollouts, instances: found(rollouts, [*map(minimised, instances)])
+    @wraps(found)
+    def turned(rollouts: Rollouts, instances: Sequence[Instance]) -> np.ndarray:
+        return found(rollouts, [*map(minimised, instances)])
+
+    return turned
+
+
+def reads_seconds(utility: Utility) -> bool:
+    """Whether the code of a user's function names `seconds`, as `Rollouts.seconds`.
+
+    Args:
+        utility: As `utility_of` has it.
+    """
+    function = unwrap(utility)
+    call = function if hasattr(function, "__code__") else vars(type(function)).get("__call__")
+    left = [getattr(call, "__code__", None)]
+    while left:
+        code = left.pop()
+        if code is None:
+            continue
+        if "seconds" in code.co_names or "seconds" in code.co_consts:
+            return True
+        left += [each for each in code.co_consts if isinstance(each, CodeType)]
+    return False
 
 
 def floats(who: str, what: str, values: Any, shape: tuple[int, ...]) -> np.ndarray:

@@ -309,7 +309,7 @@ def test_one_that_is_not_installed_is_a_row_that_says_so(mine, monkeypatch, tmp_
     found = compared(["mine:forward", "lkh"], [tsp()])
     assert [each.found.status for each in found.attempts] == ["ok", "missing"]
     assert any(re.search(r"lkh: elkai .*pip install 'spo-jax\[solvers\]'", n) for n in notes(found))
-    assert ("uniform-8-0@0", "lkh", "missing", "-", "-", "-", "-") in by_instance(found).rows
+    assert ("uniform-8-0@0", "lkh", "missing", "-", "-", "-", "-", "-") in by_instance(found).rows
     assert next(row for row in by_method(found).rows if row[0] == "lkh")[4] == "missing"
     folder = Folder(tmp_path / "out", TSP, found.instances, found.methods)
     folder.make()

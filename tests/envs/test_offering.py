@@ -10,7 +10,6 @@ from spo_jax.envs.problems import get_problem
 from spo_jax.envs.report.reference_files import Row, write_references
 from spo_jax.envs.specs import parse_spec
 from spo_jax.errors import InputError
-from spo_jax.program import ROLES
 
 POINTS = [[0, 0], [3, 0], [1, 0], [2, 0], [5, 0]]
 WHOLE, BARE = "offering:Whole", "offering:Readable"
@@ -104,14 +103,16 @@ def test_what_it_has_not_is_reported_before_the_work(folder, capsys, monkeypatch
     argv[3] = "pair.py"
     assert main([*argv, "--plot", "a.png"]) == 2
     assert "no picture is defined for the problem path: leave --plot out" in capsys.readouterr().err
-    argv = ["discover", BARE, "--generator", "grammar", "--out", "run"]
-    assert main(argv) == 2
+    argv = ["discover", BARE, "--out", "run"]
+    endpoint = ["--generator", "openai", "--base-url", "http://127.0.0.1:9", "--model", "any"]
+    assert main([*argv, *endpoint]) == 2
     assert "no contract of a destroy: implement contract, or" in capsys.readouterr().err
-    Path("prompts").mkdir()
-    for role in ROLES:
-        Path(f"prompts/path-{role}.txt").write_text(get_problem(WHOLE).contract(role))
-    assert main([*argv, "--prompts", "prompts"]) == 2
-    assert "problem path has no grammar" in capsys.readouterr().err
+    assert main([*argv, "--generator", "grammar"]) == 2  # which reads no contract
+    needs = "problem path has no grammar, which --generator grammar needs: implement grammar, or"
+    assert needs in capsys.readouterr().err
+    assert main([*argv, "--generator", "model"]) == 2
+    own = "needs no more than a contract, --generator grammar a grammar of the problem, which it"
+    assert own in capsys.readouterr().err
     assert not list(Path().glob("run/*.py"))
 
 

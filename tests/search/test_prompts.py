@@ -283,8 +283,9 @@ class TestFolder:
         (tmp_path / "knapsack-repair.txt").write_text("$state_input $adaptation $paired_destroy")
         text = ask("knapsack", "destroy", folder=tmp_path)
         assert text.startswith("Unpack.\n- steps_since_improvement: an integer")
-        with pytest.raises(InputError, match="no prompt template"):
-            ask("tsp", "destroy", folder=tmp_path)
+        assert "knapsack" not in ask("tsp", "destroy", folder=tmp_path)  # it has its own
+        with pytest.raises(InputError, match="no contract of a destroy"):
+            ask("path", "destroy", folder=tmp_path)
 
     @pytest.mark.parametrize(
         ("text", "complaint"),

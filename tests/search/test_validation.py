@@ -572,7 +572,7 @@ def test_closing_lines_name_only_what_exists() -> None:
 
     bare = closing(problem=f"{__name__}:Bare")
     assert bare[-2:] == [
-        "How far the pair is from the best known costs on the same instances:",
+        "What the pair costs on the same instances:",
         "  spo evaluate runs/x --on uniform:6x8",
     ]
     assert (

@@ -19,6 +19,7 @@ from spo_jax.program.syntax import parse_tree
 from spo_jax.program.types import entry_function
 
 PURPOSES = ("alns", "function")
+NEEDED = ("instance_of", "construct", "complete", "cost_of")  # of `Problem.export`
 
 _ROWS = '''def seen(array):
     """The numbers as the programs take them: tuples, which are faster than an array here."""
@@ -39,10 +40,17 @@ _GENERATORS = {
 def tail(problem: Problem, pair: Pair, purpose: str) -> str:
     """The code behind the pair, a module whose docstring says how it is used.
 
-    Raises InputError for a problem without `export`, and for a pair that draws random numbers as
-    the standard library does and as NumPy does.
+    Raises InputError for a problem without `export` or one that lacks a function, and for a pair
+    that draws random numbers as the standard library does and as NumPy does.
     """
     own = problem.export()
+    what = f"problem {problem.name}: its export"
+    try:
+        functions = [each for each in ast.parse(own).body if isinstance(each, ast.FunctionDef)]
+    except SyntaxError as error:
+        raise InputError(f"{what} is no Python ({error})") from None
+    if missing := [name for name in NEEDED if name not in {each.name for each in functions}]:
+        raise InputError(f"{what} has no function {' and no '.join(missing)}")
     statements = [each for role in ROLES for each in split(getattr(pair, role).source)[1]]
     drawn = drawn_from(statements)
     if drawn not in _GENERATORS:
@@ -55,11 +63,7 @@ def tail(problem: Problem, pair: Pair, purpose: str) -> str:
     for role in ROLES:
         tree = parse_tree(getattr(pair, role).source)
         layouts.add(choose_layout(tree, entry_function(tree, role), problem.interface))
-    [entry] = [
-        node
-        for node in ast.parse(own).body
-        if isinstance(node, ast.FunctionDef) and node.name == "instance_of"
-    ]
+    entry = next(each for each in functions if each.name == "instance_of")
     values = {
         "given": ", ".join(each.arg for each in entry.args.args),
         "generator": generator,

@@ -27,10 +27,11 @@ from spo_jax.errors import InputError
 MARK = "spo compare"  # what tells that the tables of a folder are ours
 TABLES = ("table.md", "table.csv", "table.json", "curves.csv")
 SOLVERS = ("elkai", "ortools", "pyvrp")  # whose versions are reported
+NO_STEP = "*"  # marks a search that had no time for a step
 LONGEST = 120  # bytes of a part of a file name
 COLUMNS = (
     "instance", "size", "reference", "reference_source", "method", "seed", "status", "cost", "gap",
-    "seconds", "cpu_seconds", "cores", "solution", "reason",
+    "seconds", "cpu_seconds", "cores", "solution", "reason", "steps",
 )  # fmt: skip
 
 
@@ -85,11 +86,20 @@ def by_instance(found: Comparison) -> Shown:
                     number_text(known_mean([each.found.seconds for each in good]), 2),
                     number_text(known_mean([each.found.cpu_seconds for each in good]), 2),
                     str(tried[0].cores) if good else "-",
+                    steps_text([each.found.steps for each in good]),
                 )
             )
     return Shown(
-        ("instance", "method", found.problem.word, "gap %", "s", "CPU s", "cores"), rows, 2
+        ("instance", "method", found.problem.word, "gap %", "s", "CPU s", "cores", "steps"), rows, 2
     )
+
+
+def steps_text(steps: Sequence[int | None]) -> str:
+    """The mean steps of searches; marked where one had no time for any, a dash where none are."""
+    known = [each for each in steps if each is not None]
+    if not known:
+        return "-"
+    return f"{sum(known) / len(known):.0f}" + NO_STEP * (0 in known)
 
 
 def by_method(found: Comparison) -> Shown:
@@ -124,6 +134,14 @@ def notes(found: Comparison) -> list[str]:
         if not each.ok and each.found.status != MISSING:
             what = f"{each.method.name} on {each.instance.name}, seed {each.seed}"
             lines.append(f"{what}: {each.found.status}: {each.found.reason}")
+    for method in found.methods:
+        idle = [each.instance.name for each in found.attempts
+                if each.method is method and each.found.steps == 0]  # fmt: skip
+        if idle:
+            lines.append(
+                f"{NO_STEP} {method.name} had no time for a step on {_some(dict.fromkeys(idle))}: "
+                "what is shown is where its search began; --time gives it more"
+            )
     here = [each.name for each in found.instances if each.reference_source == BEST_HERE]
     if here:
         lines.append(f"no best known cost: gaps on {_some(here)} are to {BEST_HERE}")
@@ -186,7 +204,8 @@ def markdown(found: Comparison) -> str:
     return "\n\n".join(filter(None, parts)) + "\n"
 
 
-def _some(names: Sequence[str]) -> str:
+def _some(found: Iterable[str]) -> str:
+    names = [*found]
     more = f" and {len(names) - 6} more" if len(names) > 6 else ""
     return ", ".join(names[:6]) + more
 
@@ -304,6 +323,7 @@ class Folder:
                 found.gap(instance, result.cost), _known(result.seconds),
                 _known(result.cpu_seconds),
                 each.cores, self._outputs[key].solution.name if each.ok else None, result.reason,
+                result.steps,
             )  # fmt: skip
 
     def _json(self, found: Comparison) -> str:

@@ -35,6 +35,7 @@ from spo_jax.envs.specs import (
     remarks_on,
     with_references,
 )
+from spo_jax.envs.textfiles import jsonable
 from spo_jax.errors import InputError
 from spo_jax.program import Pair
 
@@ -159,7 +160,7 @@ class Report:
 
     def to_json(self) -> str:
         """Strict JSON; a missing value is null."""
-        text = json.dumps(asdict(self), indent=1, allow_nan=False)
+        text = json.dumps(jsonable(asdict(self)), indent=1, allow_nan=False)
         return _NUMBERS.sub(lambda match: "[" + " ".join(match[1].split()) + "]", text) + "\n"
 
 

@@ -22,7 +22,7 @@ from spo_jax.envs.problem import Instance, Problem, Solution
 from spo_jax.envs.problems import get_problem
 from spo_jax.envs.report.baselines import get_baseline
 from spo_jax.envs.report.solve import default_start, solve
-from spo_jax.envs.report.timed import Call
+from spo_jax.envs.report.timed import Call, Counted
 from spo_jax.envs.run.parallel_search import News
 from spo_jax.errors import InputError, MissingExtra
 from spo_jax.program import Pair
@@ -101,7 +101,7 @@ class PairSearch:
             instance, self.pair, problem, start=start, seconds=seconds, began=began, seed=seed,
             workers=workers, on_invalid=self.on_invalid, state=self.state, progress=tell,
         )  # fmt: skip
-        return found.solution
+        return Counted(found.solution, found.steps) if found.searches else found.solution
 
 
 @dataclass(frozen=True)

@@ -20,6 +20,7 @@ from spo_jax.envs.run.local import LocalEvaluator
 from spo_jax.envs.run.observation import shown_with
 from spo_jax.envs.run.parallel_search import Budget, News, Team
 from spo_jax.envs.run.search import Clock, Terms
+from spo_jax.envs.textfiles import shown_cost
 from spo_jax.errors import InputError
 from spo_jax.program import Pair, load_pair
 from spo_jax.seeding import python_rng
@@ -65,6 +66,10 @@ class Solved:
     restarts: int
     failed: tuple[tuple[str, str], ...]
     stop: KeyboardInterrupt | None = None
+
+    def __repr__(self) -> str:
+        gap = "" if self.gap is None else f", gap {self.gap:.3f}%"
+        return f"Solved({self.instance.name}: {shown_cost(self.cost)}{gap}, {self.steps} steps)"
 
 
 def problem_of(path: str | Path, options: Iterable[str] = ()) -> str:

@@ -51,7 +51,8 @@ class Timed:
 
     status: "ok", or a status of rollouts with its reason. curve: (second, cost) of each solution
     that is better than all before. seconds: of wall-clock time, of the longest call; cpu_seconds:
-    of all. A call that failed has no solution, an infinite cost and no curve.
+    of all. steps: of a search, None where that is not known. A call that failed has no solution, an
+    infinite cost and no curve.
     """
 
     status: str
@@ -61,6 +62,15 @@ class Timed:
     curve: tuple[tuple[float, float], ...]
     seconds: float
     cpu_seconds: float
+    steps: int | None = None
+
+
+@dataclass(frozen=True)
+class Counted:
+    """What a solver may return in place of its solution. steps: that its search has taken."""
+
+    solution: Solution
+    steps: int
 
 
 def timed(problem: Problem, calls: Sequence[Call], limit: float) -> Timed:
@@ -92,6 +102,7 @@ class _Child:
         self._instance = call.instance
         self._found: list[tuple[float, Solution]] = []
         self._done: tuple[float, float] | None = None
+        self._steps: int | None = None
         self.failure: tuple[str, str, float] | None = None
         ours, theirs = socketpair()
         self._mark = f"{MARK}={uuid.uuid4().hex}"
@@ -128,7 +139,10 @@ class _Child:
             self.failure = (rest[0], rest[1], rest[2])
         else:
             self._done = (rest[0], rest[1])
-            self._found.append((rest[0], rest[2]))
+            solution = rest[2]
+            if isinstance(solution, Counted):
+                solution, self._steps = solution.solution, solution.steps
+            self._found.append((rest[0], solution))
         return True
 
     def end(self) -> None:
@@ -159,7 +173,7 @@ class _Child:
                 self.failure = (INVALID, " ".join(str(error).split()), self._done[0])
             else:
                 if best is not None:
-                    return Timed("ok", "", best, lowest, tuple(curve), *self._done)
+                    return Timed("ok", "", best, lowest, tuple(curve), *self._done, self._steps)
                 self.failure = (INVALID, "its cost is not finite", self._done[0])
         status, reason, seconds = self.failure
         return Timed(status, reason, None, math.inf, (), seconds, math.nan)
@@ -200,4 +214,4 @@ def _best(found: Sequence[Timed]) -> Timed:
             lowest = cost
             curve.append((second, cost))
     seconds, spent = max(each.seconds for each in found), sum(each.cpu_seconds for each in found)
-    return Timed("ok", "", best.solution, best.cost, tuple(curve), seconds, spent)
+    return Timed("ok", "", best.solution, best.cost, tuple(curve), seconds, spent, best.steps)

@@ -16,7 +16,7 @@ from typing import Any, NoReturn
 from spo_jax.envs.problem import Instance, Problem, Solution
 from spo_jax.envs.reading import remarks_of
 from spo_jax.envs.report.plot import placed, plot_solution, require_picture
-from spo_jax.envs.textfiles import MAX_BYTES, shown_cost, write_atomically
+from spo_jax.envs.textfiles import MAX_BYTES, jsonable, shown_cost, write_atomically
 from spo_jax.errors import InputError
 
 _MARK = re.compile(rb"spo solve: ([0-9a-f]{32}) (-?[0-9]+(?:\.[0-9]+)?(?:e[-+]?[0-9]+)?)\b")
@@ -144,7 +144,6 @@ def as_json(problem: Problem, instance: Instance, solution: Solution) -> dict[st
     Of a walk there are the nodes, counted from 0 as rows of the distances are (in a CVRP the depot
     is 0), their ids and names in the file, the length, and the load where there are demands.
     """
-    plain = json.loads(json.dumps(solution, default=lambda number: number.item()))
     found: dict[str, Any] = {
         "problem": problem.name,
         "instance": instance.name,
@@ -158,7 +157,7 @@ def as_json(problem: Problem, instance: Instance, solution: Solution) -> dict[st
         found["capacity"] = instance.capacity
     if problem.offers("walks"):
         found["walks"] = [_walk(instance, walk) for walk in problem.walks(instance, solution)]
-    return found | {"solution": plain}
+    return found | {"solution": jsonable(solution)}
 
 
 def _walk(instance: Instance, walk: list[int]) -> dict[str, Any]:

@@ -19,6 +19,9 @@ def require_sound(
     rng: makes the generator of a start, the same at each call.
     """
     name = f"problem {problem.name}"
+    for method in ("start", "repaired", "cost"):
+        if getattr(type(rules), method) is getattr(Rules, method):
+            raise InputError(f"{name}: its Rules have no method {method}, which all rules have")
     what = f"{name}: a start of {instance.name}"
     length = problem.code_length(instance)
     if type(length) is not int or length < 0:
@@ -36,7 +39,7 @@ def require_sound(
         )
     start = rules.start(rng())
     plain = type(rules).encode is Rules.encode or type(rules).copy is Rules.copy
-    if plain and not _is_listed(start):
+    if plain and not is_listed(start):
         raise InputError(
             f"{what} is no list of integers, or of such lists: override Rules.copy and encode"
         )
@@ -58,11 +61,12 @@ def require_sound(
         raise InputError(f"{what} is infeasible once decoded ({error})") from None
     if not isclose(again, cost, rel_tol=1e-9, abs_tol=1e-9):
         raise InputError(f"{what} costs {cost:.9g} by its rules and {again:.9g} once decoded")
-    if _is_listed(start):
+    if is_listed(start):
         _require_destroyed(name, rules, start)
 
 
-def _is_listed(solution: Any) -> bool:
+def is_listed(solution: Any) -> bool:
+    """Whether a solution is of the kind that `Rules` handles."""
     if type(solution) is not list:
         return False
     if solution and type(solution[0]) is list:

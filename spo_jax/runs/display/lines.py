@@ -53,6 +53,15 @@ def budget(minutes: float) -> str:
     )
 
 
+def timed(utility: str) -> str:
+    """What a run says first whose utility reads how long programs took."""
+    return (
+        f"The utility {utility} reads seconds, which differ from run to run, so this run cannot be "
+        "repeated; --work, which ends rollouts after equal work, and a utility of costs or counts "
+        "of steps give a run that can"
+    )
+
+
 def budgeted(rounds: int, used: float, held: float) -> str:
     """What it says when its rounds are over. used: seconds so far. held: for the validation."""
     return (
@@ -237,8 +246,10 @@ def following(config: Settings, path: Path) -> list[str]:
     usable = [name for name, each in problem.baselines.items() if not each.needs]
     baseline = next((name for name in ("alns", *usable) if name in usable), None)
     classical = "" if baseline is None else ", and from classical operators,"
+    measured = problem.references or problem.offers("solve_reference") or config.evaluation.on
+    far = "How far the pair is from the best known costs" if measured else "What the pair costs"
     lines = [
-        f"How far the pair is from the best known costs{classical} on the same instances:",
+        f"{far}{classical if measured else ''} on the same instances:",
         f"  spo evaluate {run} {on}",
     ]
     if baseline is not None:

@@ -74,7 +74,8 @@ def keep_page(run: Run | Path, remark: Callable[[str], None]) -> None:
     """The page of a run that is over, or of one that goes on in a folder, with a remark of it.
 
     A page that cannot be written does not end the run, whatever the reason: `report` raises it.
-    Then there is none, since an older one would pass for it.
+    Then there is none, since an older one would pass for it. Raises InputError where that of a run
+    that is over cannot be removed.
     """
     try:
         if isinstance(run, Run):
@@ -83,6 +84,8 @@ def keep_page(run: Run | Path, remark: Callable[[str], None]) -> None:
             with none_older(run):
                 write(load_run(run), None, UNPLAYED)
     except InputError as error:
+        if isinstance(run, Run) and (run.path / NAME).exists():
+            raise
         remark(f"no {NAME}, because {error}")
     except Exception as error:
         remark(f"no {NAME}, because of a {type(error).__name__}: {error}; spo report shows where")

@@ -12,8 +12,9 @@ from collections.abc import Sequence
 
 from spo_jax.envs.problem import Problem
 from spo_jax.envs.problems import get_problem
+from spo_jax.errors import InputError
 from spo_jax.generator import Generator
-from spo_jax.program import Completion, Program, Prompt
+from spo_jax.program import ROLES, Completion, Program, Prompt
 from spo_jax.program.grammar.base import Choice, Choices, Grammar
 from spo_jax.seeding import python_rng
 
@@ -21,11 +22,20 @@ from spo_jax.seeding import python_rng
 class GrammarGenerator(Generator):
     """Answers prompts by the grammar of `problem`, by default of the one that a prompt names."""
 
+    reads_prompts = False
+
     def __init__(self, problem: Problem | None = None):
-        """Raises InputError for a problem without a grammar."""
-        if problem is not None:
-            problem.grammar("destroy")  # complains before any work begins
+        """Raises InputError for a problem without a grammar, before any work begins."""
         self._problem = problem
+        if problem is None:
+            return
+        for role in ROLES:
+            found: object = problem.grammar(role)
+            if not isinstance(found, Grammar) or found.role != role:
+                raise InputError(
+                    f"problem {problem.name}: grammar({role!r}) returned {found!r:.60}; it must "
+                    "return a spo_jax.program.grammar.base.Grammar of that role"
+                )
 
     def generate(
         self, prompts: Sequence[Prompt], n: int, seed: int

@@ -5,7 +5,7 @@ files in this package: the rules of the language, the request of the prompt form
 and the format of the answer (`layout.txt` says in which order). All of them are
 `string.Template`s: `$name` is a placeholder, `$$` a dollar sign. A folder of the user's may replace
 any of them by a file of the same name, and the contracts by `NAME-destroy.txt` and
-`NAME-repair.txt`, NAME being the problem's.
+`NAME-repair.txt`, NAME being the problem's; it may have those of other problems beside them.
 A run reads it once, when it is opened (`Templates.read`), and makes all of its prompts of it.
 
 A prompt form is a file whose first line declares it, so that a new file in the user's folder is a
@@ -32,6 +32,7 @@ import hashlib
 import textwrap
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from difflib import SequenceMatcher
 from functools import cache, cached_property
 from importlib import resources
 from pathlib import Path
@@ -39,12 +40,13 @@ from string import Template
 from typing import Literal, cast, get_args
 
 from spo_jax.config.groups import GeneratorSettings
-from spo_jax.constants import KIT
+from spo_jax.constants import GRAMMAR, KIT, WITH_MODEL
 from spo_jax.envs.problem import Problem
 from spo_jax.envs.problems import get_problem
-from spo_jax.errors import InputError
+from spo_jax.errors import InputError, SpoError
 from spo_jax.program import ROLES, Pair, Program, Prompt, Role
 from spo_jax.program.versions import header, version
+from spo_jax.registry import imported
 from spo_jax.search.writing.forms import (
     CONTRACT,
     KIT_MODULE,
@@ -65,6 +67,7 @@ from spo_jax.search.writing.languages import LANGUAGES, Language
 INITIALIZATION = "initialization"  # the form that shows no parents
 _LATER = ("mend.txt", "mend-copy.txt")
 
+NEAR = 0.6  # of 1: names of contracts that are as much alike may be misspelt
 MOST_SHOWN = 200  # characters of the strategy of a destroy that a short prompt shows
 FRAME = "frame"  # in output.txt of the style "frame": the function to complete
 Style = Literal["paper", "frame"]
@@ -92,10 +95,12 @@ class Templates:
         problem: Problem | None = None,
         kit: bool = False,
         style: Style = "paper",
+        unread: bool = False,
     ) -> "Templates":
         """The package's templates and the contracts of `problem`, and in their place or beside them
         those of the user's `folder`. kit: whether they offer the problem's kit. style: "frame" for
-        the short texts with a frame to complete, where the problem has frames.
+        the short texts with a frame to complete, where the problem has frames. unread: the
+        generator does not read prompts, so there need not be a contract.
 
         Raises InputError for a folder or file that cannot be read, a file that neither has a known
         name nor declares a form (a misspelt one would silently change nothing), a wrong
@@ -112,12 +117,15 @@ class Templates:
             for path in ([] if folder is None else files_of(Path(folder)))
         }
         forms = {**ours.forms, **{form.name: form for form, _ in found.values() if form}}
-        for path, (form, text) in found.items():
+        for path, (form, text) in [*found.items()]:
             known = CONTRACT[contracts[path.name]] if path.name in contracts else None
             if path.name in ours.texts:
                 known = identifiers(ours.texts[path.name])
             request = forms.get(path.name.removesuffix(".txt").removesuffix(STATELESS))
             if known is None and request is None:
+                if _of_another(path, text, contracts):
+                    del found[path]
+                    continue
                 names = ", ".join(sorted({*ours.texts, *contracts}))
                 raise InputError(
                     f"{path} is no prompt template: name it one of {names}; or declare a new "
@@ -137,6 +145,8 @@ class Templates:
                 texts[f"frame-{role}.txt"] = ""
                 if name not in texts and name in frames:
                     texts[name], texts[f"frame-{role}.txt"] = frames[name]
+                elif name not in texts and unread and not problem.offers("contract"):
+                    texts[name] = "\n".join(f"${each}" for each in sorted(CONTRACT[role]))
                 elif name not in texts:
                     texts[name] = text = problem.contract(role)
                     what = f"contract({role!r}) of problem {problem.name}"
@@ -152,8 +162,8 @@ class Templates:
     @classmethod
     def of(cls, settings: GeneratorSettings, problem: Problem) -> "Templates":
         """The templates of a run with these settings. Raises InputError as `read`."""
-        kit = settings.kit != "none"
-        return cls.read(settings.prompts, problem, kit, cast(Style, settings.prompts_style))
+        kit, style = settings.kit != "none", cast(Style, settings.prompts_style)
+        return cls.read(settings.prompts, problem, kit, style, unread(settings.name))
 
     @cached_property
     def digest(self) -> str:
@@ -428,3 +438,27 @@ def built_in(style: Style = "paper") -> Templates:
 def templates_of(problem: str, kit: bool = False, style: Style = "paper") -> Templates:
     """The package's own templates with the contracts of a problem, with its kit or without."""
     return Templates.read(None, get_problem(problem), kit, style)
+
+
+def unread(generator: str) -> bool:
+    """Whether the generator of that name does not read prompts; False where there is none."""
+    if generator in (*WITH_MODEL, GRAMMAR):
+        return generator == GRAMMAR
+    try:
+        found = imported("generator", generator, GRAMMAR, call=False)
+    except SpoError:  # with which the run is refused when it makes one
+        return False
+    return not getattr(found, "reads_prompts", True)
+
+
+def _of_another(path: Path, text: str, ours: Mapping[str, Role]) -> bool:
+    """Whether a file is the contract of another problem, and not ours with a wrong name."""
+    if not ours or path.suffix != ".txt":
+        return False
+    for own, role in ours.items():
+        end = f"-{role}.txt"
+        if path.name.endswith(end) and CONTRACT[role] <= identifiers(text):
+            name, known = path.name.removesuffix(end), own.removesuffix(end)
+            misspelt = SequenceMatcher(None, name, known).ratio() > NEAR
+            return path.with_name(own).exists() or not misspelt
+    return False
