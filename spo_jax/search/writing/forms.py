@@ -20,7 +20,8 @@ CONTRACT: dict[Role, set[str]] = {
     "destroy": {"state_input", "adaptation"},
     "repair": {"state_input", "adaptation", "paired_destroy"},
 }
-KIT_MODULE = "kit_module"  # in rules.txt: what the list of modules goes on with
+# In rules.txt: what the list of modules goes on with, and how a matrix is read, if there is one.
+KIT_MODULE, MATRIX_RULE = "kit_module", "matrix_rule"
 
 
 @dataclass(frozen=True)

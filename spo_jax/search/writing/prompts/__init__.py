@@ -52,6 +52,7 @@ from spo_jax.registry import imported
 from spo_jax.search.writing.forms import (
     CONTRACT,
     KIT_MODULE,
+    MATRIX_RULE,
     STATELESS,
     Form,
     Kind,
@@ -134,7 +135,7 @@ class Templates:
                 )
             if form and (known is not None or path.stem.endswith(STATELESS)):
                 require_same(path, form, ours.forms.get(form.name))
-            extra = {KIT_MODULE} if path.name == "rules.txt" else set()
+            extra = {KIT_MODULE, MATRIX_RULE} if path.name == "rules.txt" else set()
             extra |= {FRAME} if FRAME in identifiers(ours.texts.get(path.name, "")) else set()
             if problem is not None and path.name in contracts:
                 extra = set(problem.kit_texts(contracts[path.name], kit))
@@ -156,7 +157,8 @@ class Templates:
                     require_placeholders(what, text, CONTRACT[role], None, values)
                 texts[name] = with_values(texts[name], values)
         module = f", and {KIT}" if kit else ""
-        texts["rules.txt"] = with_values(texts["rules.txt"], {KIT_MODULE: module})
+        values = {KIT_MODULE: module, MATRIX_RULE: _matrix_rule(problem)}
+        texts["rules.txt"] = with_values(texts["rules.txt"], values)
         return cls(texts, forms, any(name not in ours.forms for name in forms), kit)
 
     @classmethod
@@ -418,6 +420,20 @@ def _frames(problem: Problem) -> dict[str, tuple[str, str]]:
         return {}
     parts = {name: text.partition("#frame\n") for name, text in texts.items()}
     return {name: (contract, frame) for name, (contract, _, frame) in parts.items()}
+
+
+def _matrix_rule(problem: Problem | None) -> str:
+    """How programs read a matrix of the problem; "" where it has none."""
+    names = ["dist"]
+    if problem is not None and hasattr(problem, "interface"):
+        names = [each.name for each in problem.interface.arguments if each.kind == "matrix"]
+    if not names:
+        return ""
+    name, what = ("dist", "distances") if "dist" in names else (names[0], "numbers")
+    return (
+        f"- Single {what} are fastest as row = {name}[i] and then row[j]; len({name}) and numpy "
+        f"functions on {name} work as well, for code that is vectorised throughout."
+    )
 
 
 @cache
