@@ -3,7 +3,6 @@
 Workers draw random starts themselves. The others are made here, in the parent, and sent to them.
 """
 
-import inspect
 import math
 import random
 from collections.abc import Callable
@@ -21,10 +20,9 @@ Start = Callable[[Problem, Instance, random.Random], Solution]
 def constructed(problem: Problem, instance: Instance, until: float = math.inf) -> Solution:
     """The problem's construction. Raises InputError where it has none.
 
-    until: the time.monotonic() after which one that takes this gives what it has.
+    until: the time.monotonic() after which it gives what it has.
     """
-    limited = "until" in inspect.signature(problem.construct).parameters
-    return problem.construct(instance, **({"until": until} if limited else {}))
+    return problem.construct(instance, until)
 
 
 def _example(instance: Instance, rng: random.Random) -> Solution:
