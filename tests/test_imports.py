@@ -94,10 +94,11 @@ def test_there_is_no_circle_of_imports() -> None:
     tuple(TopologicalSorter(graph).static_order())  # raises CycleError
 
 
-def loaded_by(code: str) -> set[str]:
+def loaded_by(code: str, whole: bool = False) -> set[str]:
+    """Modules that are loaded; their packages unless `whole` names are asked for."""
     script = f"import sys\n{code}\nprint(*sys.modules)"
     out = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
-    return {name.split(".")[0] for name in out.stdout.split()}
+    return {name if whole else name.split(".")[0] for name in out.stdout.split()}
 
 
 def test_a_worker_never_imports_jax() -> None:
@@ -130,6 +131,20 @@ def test_the_command_line_loads_nothing_heavy_before_it_knows_the_command() -> N
         "from spo_jax.cli import main\ntry: main(['--help'])\nexcept SystemExit: pass"
     )
     assert not modules & {"jax", "flax", "optax", "numpy", "rich", "matplotlib"}
+
+
+def test_a_file_is_solved_without_what_reads_runs(tmp_path: Path) -> None:
+    """A search begins as soon as it can."""
+    file = tmp_path / "a.csv"
+    file.write_text("x,y\n" + "".join(f"{i % 3},{i}\n" for i in range(8)))
+    modules = loaded_by(
+        "from spo_jax.cli import main\n"
+        f"main(['solve', {str(file)!r}, '--problem', 'tsp', '--steps', '2', '--workers', '1', "
+        f"'--out', {str(tmp_path / 'a.tour')!r}])",
+        whole=True,
+    )
+    assert "spo_jax.envs.run.lns" in modules
+    assert not modules & {"jax", "sqlite3", "spo_jax.runs.run", "spo_jax.search"}
 
 
 def test_no_file_is_too_long() -> None:

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeGuard, cast
 
 from spo_jax import __version__
 from spo_jax.config import Settings, usable_cores
@@ -22,12 +22,16 @@ from spo_jax.errors import InputError, require_kind
 from spo_jax.program import Pair, load_pair
 from spo_jax.program.pairfile import load_terms
 from spo_jax.runs.argument_errors import in_arguments
-from spo_jax.runs.run import Run, load_run
+
+if TYPE_CHECKING:
+    from spo_jax.runs.run import Run
+
+    Given = Pair | Run | str | Path
 
 
 @in_arguments(unsafe_sandbox="unsafe")
 def evaluate(
-    pair: Pair | Run | str | Path,
+    pair: "Given",
     problem: str | Problem | None = None,
     on: str | Sequence[str] | Instance | Sequence[Instance] = (),
     *,
@@ -73,13 +77,10 @@ def evaluate(
     return evaluation.evaluate(found, known, specs, **terms)
 
 
-Given = Pair | Run | str | Path
-
-
 @in_arguments(unsafe_sandbox="unsafe")
 def solve(
     instance: Instance | str | Path,
-    pair: Given | Sequence[Given] | None = None,
+    pair: "Given | Sequence[Given] | None" = None,
     problem: str | Problem | None = None,
     *,
     workers: int | None = None,
@@ -123,7 +124,7 @@ def solve(
 @in_arguments(out="out", pair="pairs", force="force=True")
 def compare(
     instances: Instance | str | Path | Sequence[Instance | str | Path],
-    pairs: Given | Sequence[Given] | None = None,
+    pairs: "Given | Sequence[Given] | None" = None,
     problem: str | Problem | None = None,
     *,
     against: str | Sequence[str] = ALL,
@@ -177,7 +178,7 @@ def compare(
 
 def contest(
     given: Sequence[Instance | str | Path],
-    pairs: Sequence[Given],
+    pairs: "Sequence[Given]",
     problem: str | Problem | None,
     against: Sequence[str],
     references: str | Path | None,
@@ -221,7 +222,7 @@ def contest(
 
 
 def problem_of(
-    instances: Sequence[Instance | str | Path], pairs: Sequence[Given], reading: Reading
+    instances: Sequence[Instance | str | Path], pairs: "Sequence[Given]", reading: Reading
 ) -> str | None:
     """The problem of some instances, or None without any, and where a run's pair tells it.
 
@@ -263,7 +264,7 @@ def of_pair(pair: str | Path, problem: Problem) -> str:
 
 def _row(pair: Any) -> str:
     """The name of a pair's row."""
-    if isinstance(pair, Run):
+    if is_run(pair):
         pair = pair.path
     return f"pair {Path(pair).resolve().stem}" if isinstance(pair, str | PathLike) else "pair"
 
@@ -276,11 +277,20 @@ def _listed(pair: Any) -> list[Any]:
 
 def _of_run(pair: Any) -> bool:
     """Whether a pair is a run's, which knows its problem."""
-    return isinstance(pair, Run) or (isinstance(pair, str | PathLike) and Path(pair).is_dir())
+    return Path(pair).is_dir() if isinstance(pair, str | PathLike) else is_run(pair)
+
+
+def is_run(given: Any) -> "TypeGuard[Run]":
+    """Whether it is a run. What reads runs is loaded only where it could be one."""
+    if isinstance(given, Pair | str | PathLike):
+        return False
+    from spo_jax.runs.run import Run
+
+    return isinstance(given, Run)
 
 
 def resolve_all(
-    pairs: Given | Sequence[Given] | None, problem: str | Problem | None
+    pairs: "Given | Sequence[Given] | None", problem: str | Problem | None
 ) -> tuple[Problem, list[Pair], dict[str, Any]]:
     """The problem; the pairs, by default the one that comes with it; the terms of a search.
 
@@ -333,28 +343,30 @@ def terms_of(config: Settings) -> dict[str, Any]:
     }
 
 
-def resolve(
-    pair: Pair | Run | str | Path, problem: str | Problem | None = None
-) -> tuple[Problem, Pair, Settings]:
+def resolve(pair: "Given", problem: str | Problem | None = None) -> tuple[Problem, Pair, Settings]:
     """The problem, by default the run's; the pair; the settings that it was discovered with.
 
     Raises InputError where the problem is not known, or is not the run's.
     """
     from spo_jax.envs.glns_operators import is_operators, load_operators
 
-    require_kind("pair", pair, (Pair, Run, str, PathLike), "a Pair, a Run, or the path of one")
+    if not is_run(pair):
+        require_kind("pair", pair, (Pair, str, PathLike), "a Pair, a Run, or the path of one")
     if problem is not None and not isinstance(problem, Problem):
         problem = get_problem(problem)
     if isinstance(pair, Pair):
         if problem is None:
             raise InputError("a pair does not say which problem it is for: give one")
         return problem, pair, Settings()
-    if isinstance(pair, Run) or Path(pair).is_dir():
-        run = pair if isinstance(pair, Run) else load_run(pair)
+    if _of_run(pair):
+        from spo_jax.runs.run import load_run
+
+        run = pair if is_run(pair) else load_run(cast(str | Path, pair))
         own = get_problem(run.config.problem)
         if problem is not None and problem.name != own.name:
             raise InputError(f"{run.path} is a run for {own.name}, not for {problem.name}")
         return own, pair_of(run), run.config
+    pair = cast(str | Path, pair)
     ships = is_shipped(pair)
     found = None if ships or is_operators(pair) else load_pair(pair)
     try:
@@ -369,7 +381,7 @@ def resolve(
     return problem, found or load_operators(pair, problem), config
 
 
-def pair_of(run: Run) -> Pair:
+def pair_of(run: "Run") -> Pair:
     """A run's best pair. Raises InputError as long as there is none."""
     if run.best is None:
         raise InputError(f"{run.path}: this run has found no valid pair yet")
