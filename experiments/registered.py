@@ -42,6 +42,7 @@ from common import cli, figures
 from common.runs import discover_counted, spent_by
 from common.tables import markdown, write_csv
 from spo_jax import presets
+from spo_jax.config import Settings
 from spo_jax.envs.textfiles import write_atomically
 from spo_jax.errors import InputError
 from spo_jax.runs.run import Run
@@ -94,9 +95,14 @@ def own_settings(plan: Plan, condition: str, arm: str) -> dict[str, Any]:
 
 
 def terms_of(plan: Plan, condition: str, arm: str) -> str:
-    """A digest of all that a row of an arm depends on, but for the seed."""
+    """A digest of all that a row of an arm depends on, but for the seed.
+
+    A setting that has its default is left out, so that rows outlive new settings.
+    """
     own = {**own_settings(plan, condition, arm), "seed": 0, "workers": 1}
-    flat = presets.settings(plan.problem, plan.preset, **own).flat()
+    default = Settings().flat()
+    found = presets.settings(plan.problem, plan.preset, **own).flat()
+    flat = {name: value for name, value in found.items() if value != default[name]}
     probe = {**plan.probe, "table": policy_probe.digest(table_of(plan).read_bytes())}
     return policy_probe.digest(json.dumps([flat, probe], sort_keys=True, default=str).encode())[:12]
 
