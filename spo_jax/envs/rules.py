@@ -50,6 +50,10 @@ class Rules:
         """
         return self._arguments[layout]
 
+    def prepared(self, layout: Layout) -> tuple[Any, ...]:
+        """What the kit's `prepare` is called with: the arguments, and what it keeps to besides."""
+        return self.arguments(layout)
+
     def start(self, rng: random.Random) -> Solution:
         """A seeded random feasible solution."""
         raise NotImplementedError

@@ -24,6 +24,7 @@ from spo_jax.envs.problem import (
     decoded,
 )
 from spo_jax.envs.problems.cvrp import files, parts, tables
+from spo_jax.envs.problems.cvrp.limits import limits_of, require_lone
 from spo_jax.envs.problems.cvrp.rules import CVRPRules, Routes
 from spo_jax.envs.problems.tsp.weights import euclidean
 from spo_jax.envs.reading import Reading
@@ -115,6 +116,9 @@ class CVRP(Problem):
     def rules(self, instance: Instance) -> CVRPRules:
         return CVRPRules(instance)
 
+    def require(self, instance: Instance) -> None:
+        require_lone(instance)
+
     def cost(self, instance: Instance, solution: Sequence[Sequence[int]]) -> float:
         """The exact float64 length of all routes, depot to depot."""
         return files.routes_cost(instance.dist, solution)
@@ -135,6 +139,9 @@ class CVRP(Problem):
         demands, capacity = files.demands_of(instance)
         if any(demands[route].sum() > capacity for route in routes):
             raise Infeasible("a route exceeds the capacity")
+        limits = limits_of(instance)
+        if limits is not None and (wrong := limits.excess(instance.dist, routes)):
+            raise Infeasible(wrong)
         return routes
 
     def write(

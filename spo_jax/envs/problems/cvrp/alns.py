@@ -14,6 +14,7 @@ import numpy as np
 from spo_jax.envs.problem import Instance
 from spo_jax.envs.problems.alns import Found, Operators, Settings, search
 from spo_jax.envs.problems.cvrp.files import demands_of, routes_cost
+from spo_jax.envs.problems.cvrp.limits import limits_of
 from spo_jax.envs.problems.cvrp.rules import Routes
 from spo_jax.seeding import numpy_rng
 
@@ -55,6 +56,7 @@ class RouteOperators(Operators):
 
     def __init__(self, instance: Instance, settings: Settings, relatedness: Any = 0.0):
         self._demands, self._capacity = demands_of(instance)
+        self._limits = limits_of(instance)
         apart = np.abs(self._demands[:, None] - self._demands)
         relatedness = _DISTANCE * scaled(instance.dist) + _DEMAND * scaled(apart) + relatedness
         regrets = {"greedy": 1, "regret-2": 2, "regret-3": 3, "regret-4": 4, "regret-m": None}
@@ -105,12 +107,19 @@ class RouteOperators(Operators):
         routes = [*map(list, routes), []]  # the last one is the empty route
         left = np.array(removed)
         room = [self._capacity - int(demands[route].sum()) for route in routes]
+        limits = self._limits
+        service = np.zeros(self.size + 1) if limits is None else np.array(limits.service)
         never = 1e6 * max(self.longest, 1e-300)  # the cost of a route that has no room
         cost = np.empty((count, len(routes) + count))  # [K, routes], spare columns for new ones
 
         def assess(r: int) -> None:
             added = np.minimum(self.places(routes[r], left).min(axis=1), never)
-            cost[:count, r] = np.where(demands[left] <= room[r], added, never)
+            fits = demands[left] <= room[r]
+            if limits is not None:
+                length, duration = limits.duration(self.dist, routes[r])
+                fits &= length + added <= limits.max_distance
+                fits &= duration + added + service[left] <= limits.max_duration
+            cost[:count, r] = np.where(fits, added, never)
 
         for r in range(len(routes)):
             assess(r)

@@ -10,6 +10,7 @@ from itertools import chain
 import numpy as np
 
 from spo_jax.envs.problem import Instance, Part
+from spo_jax.envs.problems.cvrp.limits import limits_of
 from spo_jax.envs.problems.cvrp.rules import Routes
 
 SWEEPS = 20  # of the local search of a start, at most
@@ -32,7 +33,7 @@ def construct(instance: Instance, until: float = math.inf) -> Routes:
         return routes
     demands, capacity = demands_of(instance)
     dist, customers = instance.dist, list(range(1, instance.size + 1))
-    kit.prepare(dist, demands, capacity)
+    kit.prepare(dist, demands, capacity, limits_of(instance))
     cost = routes_cost(dist, routes)
     for _ in range(SWEEPS):
         better = kit.two_opt_star(dist, demands, capacity, routes, customers, moves=1 << 30)
@@ -52,7 +53,8 @@ def construct(instance: Instance, until: float = math.inf) -> Routes:
 def part(instance: Instance, routes: Routes, center: int, size: int) -> Part:
     """Whole routes near customer `center` + 1, two at least, then as many as hold `size` customers.
 
-    A route is as near as its nearest customer. What the instance has in `extra` are rows [N].
+    A route is as near as its nearest customer. Arrays of the instance's `extra` are rows [N], and
+    the vehicles of other routes are none of the part's.
     """
     routes = [route for route in routes if route]
     row = instance.dist[center + 1]
@@ -71,6 +73,12 @@ def part(instance: Instance, routes: Routes, center: int, size: int) -> Part:
     inside = set(chosen)
     rest = [route for r, route in enumerate(routes) if r not in inside]
     assert instance.demands is not None
+    extra = {
+        name: value[names] if isinstance(value, np.ndarray) else value
+        for name, value in instance.extra.items()
+    }
+    if "max_vehicles" in extra:
+        extra["max_vehicles"] -= len(rest)
     seen = Instance(
         instance.problem,
         instance.name,
@@ -78,7 +86,7 @@ def part(instance: Instance, routes: Routes, center: int, size: int) -> Part:
         dist=instance.dist[np.ix_(names, names)],
         demands=instance.demands[names],
         capacity=instance.capacity,
-        extra={name: row[names] for name, row in instance.extra.items()},
+        extra=extra,
     )
 
     def whole(solution: Routes) -> Routes:

@@ -6,7 +6,8 @@ from math import fsum
 from operator import getitem, itemgetter
 from typing import Any
 
-from spo_jax.envs.problem import Infeasible, Instance, Rules
+from spo_jax.envs.problem import Infeasible, Instance, Layout, Rules
+from spo_jax.envs.problems.cvrp.limits import limits_of
 from spo_jax.envs.views import nodes_of
 from spo_jax.errors import InputError
 
@@ -25,23 +26,31 @@ class CVRPRules(Rules):
         if instance.demands is None or instance.capacity is None:
             raise InputError(f"{instance.name}: its problem needs demands and a capacity")
         super().__init__(instance, instance.dist, instance.demands, int(instance.capacity), *more)
+        self._limits = limits_of(instance)
         self._customers = frozenset(range(1, instance.size + 1))
         self._rows, self._demands, self._capacity, *_ = self.arguments("rows")
 
+    def prepared(self, layout: Layout) -> tuple[Any, ...]:
+        arguments = self.arguments(layout)
+        return arguments if self._limits is None else (*arguments, self._limits)
+
     def start(self, rng: random.Random) -> Routes:
-        """Customers in random order, cut greedily where a vehicle is full."""
+        """Customers in random order, cut greedily where a vehicle is full or a limit is reached."""
         customers = list(range(1, self.size + 1))
         rng.shuffle(customers)
         routes: Routes = [[]]
         load = 0
         for customer in customers:
             demand = self._demands[customer]
-            if load + demand > self._capacity:
+            if load + demand > self._capacity or self._exceeds([*routes[-1], customer]):
                 routes.append([])
                 load = 0
             routes[-1].append(customer)
             load += demand
         return routes
+
+    def _exceeds(self, route: list[int]) -> bool:
+        return self._limits is not None and bool(self._limits.excess(self._rows, [route]))
 
     def repaired(self, output: Any) -> Routes:
         lists = nodes_of(output)
@@ -55,6 +64,8 @@ class CVRPRules(Rules):
         for route in routes:
             if sum(map(demand, route)) > self._capacity:
                 raise Infeasible("a route of complete_routes exceeds the capacity")
+        if self._limits is not None and (wrong := self._limits.excess(self._rows, routes)):
+            raise Infeasible(f"complete_routes break a limit: {wrong}")
         return routes
 
     def cost(self, solution: Routes) -> float:
