@@ -16,6 +16,10 @@ class Infeasible(Exception):
     """A program violated its contract; the message says how."""
 
 
+class OverLimit(Infeasible):
+    """A solution breaks a limit that programs are not told of: its step is lost, no more."""
+
+
 class Rules:
     """One instance inside a worker: arguments of programs, checks and objective, in plain Python.
 

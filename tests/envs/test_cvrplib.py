@@ -214,9 +214,7 @@ def test_other_bounds_are_refused(tmp_path, key):
 @pytest.mark.parametrize(
     ("old", "new", "remark"),
     [
-        ("CAPACITY", "VEHICLES : 2\nCAPACITY", "the 2 vehicles of the file are no limit"),
-        ("CAPACITY", "SALESMEN : 1\nCAPACITY", "the 1 vehicle of the file is no limit"),
-        ("CAPACITY", "NUM_VEHICLES : 4\nCAPACITY", "the 4 vehicles of the file are no limit"),
+        ("CAPACITY", "NUM_VEHICLES : 5\nCAPACITY", None),  # as many as customers
         ("CAPACITY", "VEHICLES_FIXED_COST : 1000\nCAPACITY",
          "VEHICLES_FIXED_COST 1000 is not counted: the cost is the length of the routes"),
         ("CAPACITY", "COLOUR : red\nSPEED : 2\nCAPACITY", "not used: COLOUR, SPEED"),
@@ -259,19 +257,35 @@ EOF
 """
 
 
-def test_solve_tells_of_the_fleet_and_counts_routes(tmp_path, monkeypatch, capsys):
-    """Two vehicles would take 312."""
+def test_solve_keeps_to_the_fleet_and_counts_routes(tmp_path, monkeypatch, capsys):
+    """Two vehicles take 312, as PyVRP finds; three take 237."""
     monkeypatch.chdir(tmp_path)
     instance_file(tmp_path, FLEET, "fleet2.vrp")
     given = ["--steps", "40", "--workers", "1", "--json", "f.json"]
     assert main(["solve", "fleet2.vrp", *given]) == 0
     captured = capsys.readouterr()
-    remark = "fleet2: the 2 vehicles of the file are no limit"
-    assert remark in captured.err
-    assert captured.out.startswith("fleet2: cost 237 in 3 routes, gap")
+    assert captured.out.startswith("fleet2: cost 312 in 2 routes, gap")
     record = json.loads((tmp_path / "f.json").read_text())
-    assert record["remarks"] == [remark]
-    assert len(record["walks"]) == 3
+    assert len(record["walks"]) == 2
+    assert main(["solve", "fleet2.vrp", *given, "--vehicles", "3", "--force"]) == 0
+    assert capsys.readouterr().out.startswith("fleet2: cost 237 in 3 routes, gap")
+    assert main(["solve", "fleet2.vrp", *given, "--vehicles", "1"]) == 2
+    says = "there is no solution: the demands fill 2 vehicles, more than --vehicles 1"
+    assert says in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("key", ["VEHICLES", "NUM_VEHICLES", "SALESMEN", "FLEET_SIZE"])
+def test_the_number_of_vehicles(tmp_path, key):
+    text = SIX.replace("CAPACITY", f"{key} : 4\nCAPACITY")
+    assert cvrplib.read(instance_file(tmp_path, text)).extra == {"max_vehicles": 4}
+    asked = cvrplib.read(instance_file(tmp_path, text), Reading(vehicles=3))
+    assert asked.extra == {"max_vehicles": 3}
+    for few, says in (
+        (2, f"the demands fill 3 vehicles, more than {key} 2"),
+        (0, f"{key} must be positive, not 0"),
+    ):
+        with pytest.raises(InputError, match=f"line 5: .*{says}"):
+            cvrplib.read(instance_file(tmp_path, text.replace(f"{key} : 4", f"{key} : {few}")))
 
 
 @pytest.mark.parametrize(

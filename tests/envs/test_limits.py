@@ -3,6 +3,8 @@
 import itertools
 import math
 import random
+from dataclasses import replace
+from pathlib import Path
 from random import Random
 from typing import Any
 
@@ -12,6 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import spo_jax
 import spo_jax.envs.problems.cvrp.kit as kit
 import spo_jax.envs.problems.cvrp.kit.reference as reference
 from spo_jax.envs.problem import Infeasible, Instance
@@ -32,7 +35,7 @@ NATIVE = pytest.mark.skipif(not kit.NATIVE, reason="the native kit is not built"
 SEEDS = st.integers(0, 2**32)
 
 
-def drawn(seed: int, size: int = 5, *, whole: bool = True) -> Instance:
+def drawn(seed: int, size: int = 5, *, whole: bool = True, vehicles: int = 0) -> Instance:
     """Limits that bind: between the longest way there and back and twice that."""
     rng = np.random.default_rng(seed)
     coords = rng.random((size + 1, 2)) * 50
@@ -46,6 +49,8 @@ def drawn(seed: int, size: int = 5, *, whole: bool = True) -> Instance:
     if kinds & 2:
         lone = (2 * dist[0] + service).max()
         extra |= {"max_duration": float(math.ceil(lone * rng.uniform(1, 2))), "service": service}
+    if vehicles:
+        extra["max_vehicles"] = vehicles
     return Instance("cvrp", f"l{seed}", size, coords, dist, demands, 12, extra=extra)
 
 
@@ -67,14 +72,16 @@ def lawful(instance: Instance, route: Any) -> bool:
 
 
 def keeps(instance: Instance, routes: Any) -> bool:
+    if len(routes) > instance.extra.get("max_vehicles", math.inf):
+        return False
     served = sorted(node for route in routes for node in route)
     return served == list(range(1, instance.size + 1)) and all(
         lawful(instance, route) for route in routes
     )
 
 
-def cheapest(instance: Instance) -> float:
-    """The best lawful order of each set of customers, then the best partition."""
+def cheapest(instance: Instance) -> dict[int, float]:
+    """By number of routes: the best lawful order of each set of customers, the best partition."""
     n, d = instance.size, instance.dist
     best_route = {}
     for members in range(1, 1 << n):
@@ -86,15 +93,17 @@ def cheapest(instance: Instance) -> float:
         ]
         if costs:
             best_route[members] = min(costs)
-    best = {0: 0.0}
+    best: dict[tuple[int, int], float] = {(0, 0): 0.0}
     for members in range(1, 1 << n):
         low = members & -members
-        best[members] = min(
-            cost + best[members ^ part]
-            for part, cost in best_route.items()
-            if part & low and part & members == part
-        )
-    return float(best[(1 << n) - 1])
+        for part, cost in best_route.items():
+            if part & low and part & members == part:
+                for count in range(n):
+                    rest = best.get((members ^ part, count), math.inf)
+                    key = members, count + 1
+                    best[key] = min(best.get(key, math.inf), float(cost + rest))
+    whole = (1 << n) - 1
+    return {k: best[whole, k] for k in range(1, n + 1) if best.get((whole, k), math.inf) < math.inf}
 
 
 def partitions(nodes: list[int]) -> list[list[list[int]]]:
@@ -117,7 +126,7 @@ def partitions(nodes: list[int]) -> list[list[list[int]]]:
 @pytest.mark.parametrize("seed", range(6))
 @pytest.mark.parametrize("whole", [True, False])
 def test_worker_parent_file_and_batch_judge_alike(seed: int, whole: bool) -> None:
-    instance = drawn(seed, 4, whole=whole)
+    instance = drawn(seed, 4, whole=whole, vehicles=seed % 2 * 3)
     rules, verdicts, codes = CVRP.rules(instance.seen()), [], []
     for routes in partitions([1, 2, 3, 4]):
         right = keeps(instance, routes)
@@ -170,15 +179,78 @@ def test_searches_reach_the_optimum_of_exhaustive_search(seed: int) -> None:
     pytest.importorskip("ortools")
     pytest.importorskip("alns")
     instance = drawn(seed, 6)
-    best = cheapest(instance)
-    for routes in (
-        pyvrp(instance, iterations=200),
-        or_tools(instance, seconds=1),
-        alns(instance, 0, steps=300),
-    ):
-        assert keeps(instance, routes)
-        assert CVRP.cost(instance, routes) == best
+    costs = cheapest(instance)
+    fewest, best = min(costs), min(costs.values())
+    few = replace(instance, extra=instance.extra | {"max_vehicles": fewest})
+    for each, cost in ((instance, best), (few, costs[fewest])):
+        for routes in (
+            pyvrp(each, iterations=200),
+            or_tools(each, seconds=1),
+            alns(each, 0, steps=300),
+        ):
+            assert keeps(each, routes)
+            assert CVRP.cost(each, routes) == cost
     assert keeps(instance, alns_example(instance, steps=50))
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_starts_with_as_few_vehicles_as_can_be(seed: int) -> None:
+    instance = drawn(seed, 6)
+    few = replace(instance, extra=instance.extra | {"max_vehicles": min(cheapest(instance))})
+    assert keeps(few, CVRP.rules(few.seen()).start(random.Random(seed)))
+    assert keeps(few, CVRP.construct(few))
+
+
+def test_no_start_with_few_vehicles_is_one_sentence() -> None:
+    given = drawn(3)
+    tight = Instance("cvrp", "tight", 5, given.coords, given.dist, np.array([0, 4, 4, 4, 4, 4]), 6,
+                     extra={"max_vehicles": 4})  # fmt: skip
+    with pytest.raises(InputError, match="tight: no start with 4 routes or fewer was found"):
+        CVRP.construct(tight)
+
+
+FIFTY = """NAME : fifty
+TYPE : CVRP
+DIMENSION : 51
+EDGE_WEIGHT_TYPE : EUC_2D
+CAPACITY : 160
+{}
+NODE_COORD_SECTION
+{}
+DEMAND_SECTION
+{}
+DEPOT_SECTION
+1
+-1
+EOF
+"""
+TERMS = [
+    "DISTANCE : 200\nSERVICE_TIME : 10",  # as CMT6 has them
+    "VEHICLES_MAX_DISTANCE : 110\nVEHICLES : 9",
+]
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("terms", TERMS)
+def test_pyvrp_finds_what_solve_writes_feasible(tmp_path: Path, terms: str) -> None:
+    """Also with programs that know nothing of limits, and with parts of the instance."""
+    library = pytest.importorskip("pyvrp")
+    rng = np.random.default_rng(6)
+    places = "\n".join(f"{k} {x} {y}" for k, (x, y) in enumerate(rng.integers(0, 70, (51, 2)), 1))
+    needs = "\n".join(f"{k} {0 if k == 1 else rng.integers(3, 40)}" for k in range(1, 52))
+    path = tmp_path / "fifty.vrp"
+    path.write_text(FIFTY.format(terms, places, needs))
+    instance = CVRP.read(path)
+    assert instance.extra
+    known = tmp_path / "known.vrp"  # PyVRP does not read DISTANCE
+    known.write_text(path.read_text().replace("\nDISTANCE", "\nVEHICLES_MAX_DURATION"))
+    data = library.read(known, round_func="round")
+    plain = Path(__file__).parents[2] / "docs/pairs/cvrp-standard.py"
+    for pair, more in ((None, {}), (plain, {"steps": 40}), (None, {"region": 20})):
+        solved = spo_jax.solve(path, pair, workers=1, **{"steps": 200, "seed": 1} | more)
+        judged = library.Solution(data, [[v - 1 for v in route] for route in solved.solution])
+        assert judged.is_feasible()
+        assert judged.distance() == solved.cost
 
 
 def test_limits_are_digested_and_an_instance_without_them_is_as_it_was() -> None:

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any, Protocol
 
-from spo_jax.envs.problem import Infeasible, Layout, Rules, Solution
+from spo_jax.envs.problem import Infeasible, Layout, OverLimit, Rules, Solution
 from spo_jax.envs.run.observation import OBSERVED, Shown
 from spo_jax.envs.run.rollouts import Status
 from spo_jax.program import Role
@@ -188,6 +188,11 @@ class Trace:
     best: Solution
 
 
+def is_lost(error: BaseException, skip_infeasible: bool) -> bool:
+    """Whether a step whose candidate breaks the contract or a limit in this way is lost alone."""
+    return isinstance(error, OverLimit) or (skip_infeasible and isinstance(error, Infeasible))
+
+
 class _Rollout:
     """The choice of a rollout, always the same pair; records its steps, and ends it."""
 
@@ -224,14 +229,14 @@ def rollout(
 
     start: seeds the first solution. rng: what the programs draw from. over: asked before each step
     whether to end the rollout. skip_infeasible: a candidate that breaks the contract is a rejected
-    step instead of a failure. Raises Failure.
+    step instead of a failure, as one above a limit always is. Raises Failure.
     """
     first = rules.start(start)
     cost = rules.cost(first)
     record, at = _Rollout(pair, cost, steps, over), Position(first, cost, cost, cost)
     search(
         rules, at, record, not_worse, record.stop, start, rng,
-        lost=lambda pair, role, error: skip_infeasible and isinstance(error, Infeasible),
+        lost=lambda pair, role, error: is_lost(error, skip_infeasible),
     )  # fmt: skip
     best_cost, state = record.best_cost, record.state
     missing = steps - len(state)

@@ -54,7 +54,7 @@ class CVRP(Problem):
     cpu_seconds = 30.0
     suffixes = (".vrp",)
     tables = (".csv",)
-    reading = ("distances", "capacity")
+    reading = ("distances", "capacity", "vehicles")
     kit = f"{__name__}.kit"
     pair = str(_HERE / "pair.py")
     simple = str(_HERE / "simple.py")
@@ -107,11 +107,16 @@ class CVRP(Problem):
         return instances
 
     def read(
-        self, path: str | Path, *, distances: str = "file", capacity: float | None = None
+        self,
+        path: str | Path,
+        *,
+        distances: str = "file",
+        capacity: float | None = None,
+        vehicles: int | None = None,
     ) -> Instance:
-        """A CVRPLIB .vrp file or a CSV; distances, capacity: as in `Reading`. Raises InputError."""
+        """A CVRPLIB .vrp file or a CSV; the rest is as in `Reading`. Raises InputError."""
         reader = tables if Path(path).suffix.lower() in self.tables else files
-        return reader.read(path, Reading(distances, capacity))
+        return reader.read(path, Reading(distances, capacity, vehicles))
 
     def rules(self, instance: Instance) -> CVRPRules:
         return CVRPRules(instance)

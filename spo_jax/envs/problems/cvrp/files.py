@@ -5,8 +5,9 @@ rounding is asked for, as the library's best known costs assume. Files are not r
 it drops node ids and line numbers, which the checks here need, leaves distances unrounded, and
 takes solutions in one spelling; the tests hold our reading against its own.
 
-The fleet is free, as in the paper: a VEHICLES field, or the k of a name like A-n32-k5, is no limit.
-Recorded optima of the sets A, B and P hold for exactly k vehicles, so a lower cost is possible.
+The fleet is free, as in the paper, unless the file has a field VEHICLES or a number of vehicles is
+asked for: the k of a name like A-n32-k5 is no limit. Recorded optima of the sets A, B and P hold
+for exactly k vehicles, so a lower cost is possible.
 """
 
 import contextlib
@@ -34,10 +35,10 @@ from spo_jax.envs.problems.cvrp.limits import allowed, limits_of
 from spo_jax.envs.problems.cvrp.loads import (
     amount,
     depots_own,
-    free_fleet,
     longest_route,
     positive,
     require_demand,
+    vehicle_limit,
     whole,
 )
 from spo_jax.envs.problems.cvrp.rules import Routes
@@ -84,6 +85,7 @@ def read(path: str | Path, reading: Reading = AS_STATED) -> Instance:
     ids = nodes.ids
     order = [depot, *(k for k in range(len(ids)) if k != depot)]
     extra = _route_limits(document, ids, nodes.weights.dist, order, found, capacity)
+    extra |= vehicle_limit(found, capacity, *_vehicles(document, reading.vehicles), document.fail)
     file = nodes.file | {"ids": [ids[k] for k in order]}
     if remarks := [*file.get("remarks", ()), *_free(document), *remarks, *scaling]:
         file["remarks"] = remarks
@@ -143,12 +145,11 @@ def _depot(document: Document, ids: list[int]) -> int:
 
 
 def _free(document: Document) -> list[str]:
-    """Remarks on fields that say nothing here: the fleet is free, and the cost is the length."""
+    """Remarks on fields that say nothing here: the cost is the length."""
     remarks, known = [], {"CAPACITY", "SERVICE_TIME"}
     for key, (line, value) in document.fields.items():
         if is_fleet(key):
-            known.add(key)
-            remarks.append(free_fleet(document.integer(value, key, line)))
+            known.add(key)  # `_vehicles` has looked at it
         elif "COST" in key.split("_")[1:]:
             known.add(key)
             remarks.append(f"{key} {value} is not counted: the cost is the length of the routes")
@@ -157,6 +158,21 @@ def _free(document: Document) -> list[str]:
             if document.number(value or "0", key, line) == 0:
                 remarks.append(f"{key} is 0, which is taken as no limit")
     return [*remarks, *unused(document, known)]
+
+
+def _vehicles(document: Document, given: int | None) -> tuple[int | None, str, int | None]:
+    """The most vehicles or None, what says so, and the line."""
+    if given is not None:
+        return given, "--vehicles", None
+    found: tuple[int | None, str, int | None] = None, "", None
+    for key, (line, value) in document.fields.items():
+        if is_fleet(key):
+            count = document.integer(value, key, line)
+            if count < 1:
+                document.fail(f"{key} must be positive, not {count}", line)
+            if found[0] is None or count < found[0]:
+                found = count, key, line
+    return found
 
 
 def _demands(

@@ -58,7 +58,7 @@ def pyvrp(
     seconds: float | None = None,
     report: Callable[[list[list[int]]], None] | None = None,
 ) -> list[list[int]]:
-    """Routes by PyVRP, with as many vehicles as customers. It uses one thread.
+    """Routes by PyVRP, with as many vehicles as customers or as there are. It uses one thread.
 
     The same call gives the same routes. iterations: 100 per customer unless given. seconds: of
     wall-clock time, instead; these do not repeat. report: is told each new best. Raises
@@ -135,11 +135,13 @@ def data_of(instance: Instance, times: Times | None = None) -> Any:
             own |= {"tw_early": int(times.early[k]), "tw_late": int(times.late[k])}
             own["service_duration"] = int(times.service[k])
         bounds = {"max_distance": times.longest, "shift_duration": times.lasting}
+    limits = limits_of(instance)
+    fleet = n if limits is None else min(n, limits.max_vehicles)
     return ProblemData(
         locations=[Location(x=float(x), y=float(y)) for x, y in coords],
         clients=[Client(k, delivery=[int(demands[k])], **of[k]) for k in range(1, n + 1)],
         depots=[Depot(0, **of[0])],
-        vehicle_types=[VehicleType(n, capacity=[capacity], **bounds)],
+        vehicle_types=[VehicleType(fleet, capacity=[capacity], **bounds)],
         distance_matrices=[weights],
         duration_matrices=[durations],
     )
