@@ -177,7 +177,7 @@ def _reading(args: argparse.Namespace) -> "Reading":
     """How instance files are read."""
     from spo_jax.envs.reading import Reading
 
-    return Reading(args.distances, args.capacity)
+    return Reading(args.distances, args.capacity, args.vehicles)
 
 
 def _baseline(args: argparse.Namespace) -> int:

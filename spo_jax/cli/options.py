@@ -296,6 +296,12 @@ def _files(sub: argparse.ArgumentParser) -> None:
         metavar="Q",
         help="capacity of vehicles, for an instance file that has none",
     )
+    sub.add_argument(
+        "--vehicles",
+        type=_number(int, 1, 1_000_000),
+        metavar="N",
+        help="most routes of a CVRP (default: VEHICLES of the file, else any number)",
+    )
 
 
 def _groups(sub: argparse.ArgumentParser) -> None:

@@ -20,7 +20,6 @@ _KINDS = {
     "ACVRP": "the asymmetric CVRP",
     "CVRPTW": _TIMES,
     "VRPTW": _TIMES,
-    "DCVRP": "the distance-constrained CVRP",
     "MDVRP": "the VRP with several depots",
     "OVRP": "the VRP with open routes",
     "SDVRP": "the VRP with split deliveries",
@@ -42,6 +41,9 @@ _READ = {"EDGE_WEIGHT_TYPE", "EDGE_WEIGHT_FORMAT", "NODE_COORD_TYPE", "DISPLAY_D
 
 _LENGTH = re.compile("DIST|DURATION|LENGTH|TIME|RANGE")
 _BARE_LIMIT = re.compile("(VEHICLES?|ROUTES?|TOURS?|SHIFT)*(DISTANCE|DURATION)|(ROUTE|TOUR)LENGTH")
+_ROUTE_LIMIT = re.compile(
+    "(MAX|MAXIMUM|VEHICLES?|ROUTES?|TOURS?|SHIFT)*(DISTANCE|DURATION|LENGTH)(MAX|LIMIT)?"
+)
 # What a word of a field begins with that asks for another problem.
 _BOUND = re.compile(
     "(^|_)(MAX|MIN(?!UTE)|LIMIT|MTSP|WINDOW|TWS?(?=_|$)|TIME_?WINDOW|TMAX|DEADLINE|HORIZON|RANGE|OPEN|BACKHAUL"
@@ -63,6 +65,20 @@ def is_limit(key: str) -> bool:
     word = key.replace("_", "")
     bound = "MAX" in word or "LIMIT" in word
     return bool(_BARE_LIMIT.fullmatch(word)) or bool(bound and _LENGTH.search(word))
+
+
+def is_route_limit(key: str) -> bool:
+    """Whether a limit (`is_limit`) is one on each whole route: VEHICLES_MAX_OVERTIME is not."""
+    return bool(_ROUTE_LIMIT.fullmatch(key.replace("_", "")))
+
+
+def limits_length(key: str) -> bool:
+    """Whether a limit on routes is one on their length alone, without service times.
+
+    DISTANCE is LKH-3's and CVRPLIB's limit on the duration; PyVRP has VEHICLES_MAX_DISTANCE too.
+    """
+    word = key.replace("_", "")
+    return word != "DISTANCE" and ("DIST" in word or "LENGTH" in word)
 
 
 def is_fleet(key: str) -> bool:

@@ -2,10 +2,10 @@
 
 A kit is a module, named by `Problem.kit`, whose `__all__` lists functions. Programs can call these
 and nothing else of it. Five more things in it are optional. `prepare(*arguments)` is called with
-the instance's leading arguments before programs run, and `release(*arguments)` once none will run
-on them. `forget()` is called between rollouts in one process: it drops what programs' calls have
-left. `work()` is the work of all calls so far, in
-units of `spo_jax.envs.run.sandbox.meter`. `reference` is a module with the same functions in plain
+the instance's leading arguments (`Rules.prepared`) before programs run, and `release(*arguments)`
+once none will run on them. `forget()` is called between rollouts in one process: it drops what
+programs' calls have left. `work()` is the work of all calls so far, in units of
+`spo_jax.envs.run.sandbox.meter`. `reference` is a module with the same functions in plain
 Python, of which `spo export` writes what a pair uses; without it, it writes the kit's own.
 """
 

@@ -21,6 +21,7 @@ import numpy as np
 from spo_jax.envs.instance import Instance as Instance
 from spo_jax.envs.rules import Infeasible as Infeasible
 from spo_jax.envs.rules import Layout as Layout
+from spo_jax.envs.rules import OverLimit as OverLimit
 from spo_jax.envs.rules import Rules as Rules
 from spo_jax.envs.rules import Solution as Solution
 from spo_jax.envs.rules import decoded as decoded

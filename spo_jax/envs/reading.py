@@ -18,6 +18,7 @@ class Reading:
         distances: "file" for the convention of the file, "exact" for no rounding, "round" to the
             nearest whole number, "ceil" to the next one.
         capacity: Of vehicles, for a file without one.
+        vehicles: The most routes, in place of what the file says.
 
     Raises:
         InputError: `distances` is none of these.
@@ -25,6 +26,7 @@ class Reading:
 
     distances: str = "file"
     capacity: float | None = None
+    vehicles: int | None = None
 
     def __post_init__(self) -> None:
         if self.distances not in DISTANCES:
@@ -34,7 +36,11 @@ class Reading:
     @property
     def given(self) -> dict[str, Any]:
         """The options that are not the default, by name."""
-        named = {"distances": self.distances, "capacity": self.capacity}
+        named = {
+            "distances": self.distances,
+            "capacity": self.capacity,
+            "vehicles": self.vehicles,
+        }
         return {name: value for name, value in named.items() if value not in ("file", None)}
 
     def options_for(self, problem: Problem) -> dict[str, Any]:

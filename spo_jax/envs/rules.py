@@ -16,6 +16,10 @@ class Infeasible(Exception):
     """A program violated its contract; the message says how."""
 
 
+class OverLimit(Infeasible):
+    """A solution breaks a limit that programs are not told of: its step is lost, no more."""
+
+
 class Rules:
     """One instance inside a worker: arguments of programs, checks and objective, in plain Python.
 
@@ -50,6 +54,10 @@ class Rules:
             "array", a row a tuple or an ndarray, and anything else the same in both.
         """
         return self._arguments[layout]
+
+    def prepared(self, layout: Layout) -> tuple[Any, ...]:
+        """What the kit's `prepare` is called with: the arguments, and what it keeps to besides."""
+        return self.arguments(layout)
 
     def start(self, rng: random.Random) -> Solution:
         """A seeded random feasible solution."""

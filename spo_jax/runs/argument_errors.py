@@ -22,6 +22,7 @@ _ARGUMENTS = {
     **{name: name for name in ("problem", "preset", "steps", "seeds", "references", "rewind")},
     "distances": "distances",
     "capacity": "capacity",
+    "vehicles": "vehicles",
 }
 
 

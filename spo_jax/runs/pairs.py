@@ -38,6 +38,7 @@ def evaluate(
     workers: int | None = None,
     distances: str = "file",
     capacity: float | None = None,
+    vehicles: int | None = None,
     **more: Any,
 ) -> evaluation.Report:
     """Roll a pair out on groups of instances, as `spo evaluate`.
@@ -51,6 +52,7 @@ def evaluate(
         workers: Processes, by default one per usable core.
         distances: How files are read, as `spo_jax.envs.reading.Reading` has it.
         capacity: Likewise.
+        vehicles: Likewise.
         **more: As `spo_jax.envs.report.evaluation.evaluate` has them: steps, seeds, references,
             ...; of a run on_invalid and state are its own by default.
 
@@ -63,7 +65,7 @@ def evaluate(
     specs: list[Any] = [on] if isinstance(on, str) or not isinstance(on, Iterable) else list(on)
     if not in_memory(specs) and not all(isinstance(each, str | Path) for each in specs):
         raise InputError("on takes instance files, folders and uniform:SIZExCOUNT, or Instances")
-    reading = Reading(distances, capacity)
+    reading = Reading(distances, capacity, vehicles)
     if problem is None:
         alone = [
             each
@@ -86,6 +88,7 @@ def solve(
     workers: int | None = None,
     distances: str = "file",
     capacity: float | None = None,
+    vehicles: int | None = None,
     **more: Any,
 ) -> solving.Solved:
     """Solve an instance by a pair, or by several pairs, as `spo solve`.
@@ -97,6 +100,7 @@ def solve(
         workers: Processes, by default one per usable core.
         distances: How files are read, as `spo_jax.envs.reading.Reading` has it.
         capacity: Likewise.
+        vehicles: Likewise.
         **more: As `spo_jax.envs.report.solve.solve` has them: steps or seconds, start, acceptance,
             seed, ...
 
@@ -107,7 +111,7 @@ def solve(
         SpoError: Something cannot be read or run, or gave no solution.
     """
     require_kind("instance", instance, (Instance, str, PathLike), "an Instance, or its file")
-    reading = Reading(distances, capacity)
+    reading = Reading(distances, capacity, vehicles)
     if problem is None:
         problem = problem_of([instance], _listed(pair), reading)
     known, found, terms = resolve_all(pair, problem)
@@ -131,6 +135,7 @@ def compare(
     references: str | Path | None = None,
     distances: str = "file",
     capacity: float | None = None,
+    vehicles: int | None = None,
     out: str | Path | None = None,
     plot: str | Path | None = None,
     force: bool = False,
@@ -148,6 +153,7 @@ def compare(
         references: A file of best known costs.
         distances: As in `solve`.
         capacity: Likewise.
+        vehicles: Likewise.
         out: The folder of solutions, tables and curves, by default none.
         plot: The file of the picture.
         force: Whether files there are overwritten.
@@ -161,7 +167,7 @@ def compare(
     """
     known, read, methods, own = contest(
         _listed(instances), _listed(pairs), problem, _listed(against), references,
-        Reading(distances, capacity),
+        Reading(distances, capacity, vehicles),
     )  # fmt: skip
     if out is None:
         return comparing.compare(known, read, methods, own=own, **more)

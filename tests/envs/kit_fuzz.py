@@ -32,6 +32,9 @@ def main(problem: str, path: str, calls: int, seed: int) -> None:
             dist = viewed(dist)
         if draw.random() < 0.05:
             kit.prepare(dist)
+            if problem == "cvrp" and draw.random() < 0.7:
+                limits = [draw.choice([0.5, 3, 40.0, float("inf")]) for _ in range(2)]
+                kit.limit(dist, *limits, draw.randrange(1, 5), [draw.random()] * size)
         for _ in range(4):
             case = make(draw, draw.choice(names), dist, Random(draw.random()))
             for kind in range(8):

@@ -163,27 +163,28 @@ LIMITS = [
     "MAX_ROUTE_DURATION",
     "ROUTE_LENGTH",
     "VEHICLE_MAX_DISTANCE",
-    "TIME_LIMIT",
-    "VEHICLES_MAX_OVERTIME",
     "ROUTE_DURATION",
     "MAX_TOUR_LENGTH",
     "DURATION_LIMIT",
     "MAXIMUM_DISTANCE",
     "MAXDISTANCE",
-    "VEHICLE_RANGE_MAX",
     "VEHICLES_SHIFT_DURATION",
-    "MAX_TRAVEL_TIME",
 ]
+UNKNOWN_LIMITS = ["TIME_LIMIT", "VEHICLES_MAX_OVERTIME", "VEHICLE_RANGE_MAX", "MAX_TRAVEL_TIME"]
 
 
-@pytest.mark.parametrize("key", LIMITS)
-def test_limits_on_routes_are_refused_where_they_may_bind(tmp_path, key):
+@pytest.mark.parametrize("key", [*LIMITS, *UNKNOWN_LIMITS])
+def test_limits_on_routes_are_read_where_they_may_bind(tmp_path, key):
     text = SIX.replace("CAPACITY", f"{key} : 150\nCAPACITY")
     # Of these six nodes a vehicle of 10 loads two at most: 4, 3 and 5 are the smallest demands.
-    with pytest.raises(
-        InputError, match=f"line 5: {key} 150 may bind, as a route can be up to 199"
-    ):
-        cvrplib.read(instance_file(tmp_path, text))
+    if key in UNKNOWN_LIMITS:
+        says = f"line 5: {key} 150 may bind, as a route can be up to 199"
+        with pytest.raises(InputError, match=says):
+            cvrplib.read(instance_file(tmp_path, text))
+    else:
+        alone = key != "DISTANCE" and ("DIST" in key or "LENGTH" in key)
+        name = "max_distance" if alone else "max_duration"
+        assert cvrplib.read(instance_file(tmp_path, text)).extra == {name: 150.0}
     free = cvrplib.read(instance_file(tmp_path, text.replace("150", "199")))
     assert "remarks" not in free.file
     assert free.digest == cvrplib.read(instance_file(tmp_path, SIX)).digest
@@ -213,9 +214,7 @@ def test_other_bounds_are_refused(tmp_path, key):
 @pytest.mark.parametrize(
     ("old", "new", "remark"),
     [
-        ("CAPACITY", "VEHICLES : 2\nCAPACITY", "the 2 vehicles of the file are no limit"),
-        ("CAPACITY", "SALESMEN : 1\nCAPACITY", "the 1 vehicle of the file is no limit"),
-        ("CAPACITY", "NUM_VEHICLES : 4\nCAPACITY", "the 4 vehicles of the file are no limit"),
+        ("CAPACITY", "NUM_VEHICLES : 5\nCAPACITY", None),  # as many as customers
         ("CAPACITY", "VEHICLES_FIXED_COST : 1000\nCAPACITY",
          "VEHICLES_FIXED_COST 1000 is not counted: the cost is the length of the routes"),
         ("CAPACITY", "COLOUR : red\nSPEED : 2\nCAPACITY", "not used: COLOUR, SPEED"),
@@ -258,19 +257,35 @@ EOF
 """
 
 
-def test_solve_tells_of_the_fleet_and_counts_routes(tmp_path, monkeypatch, capsys):
-    """Two vehicles would take 312."""
+def test_solve_keeps_to_the_fleet_and_counts_routes(tmp_path, monkeypatch, capsys):
+    """Two vehicles take 312, as PyVRP finds; three take 237."""
     monkeypatch.chdir(tmp_path)
     instance_file(tmp_path, FLEET, "fleet2.vrp")
     given = ["--steps", "40", "--workers", "1", "--json", "f.json"]
     assert main(["solve", "fleet2.vrp", *given]) == 0
     captured = capsys.readouterr()
-    remark = "fleet2: the 2 vehicles of the file are no limit"
-    assert remark in captured.err
-    assert captured.out.startswith("fleet2: cost 237 in 3 routes, gap")
+    assert captured.out.startswith("fleet2: cost 312 in 2 routes, gap")
     record = json.loads((tmp_path / "f.json").read_text())
-    assert record["remarks"] == [remark]
-    assert len(record["walks"]) == 3
+    assert len(record["walks"]) == 2
+    assert main(["solve", "fleet2.vrp", *given, "--vehicles", "3", "--force"]) == 0
+    assert capsys.readouterr().out.startswith("fleet2: cost 237 in 3 routes, gap")
+    assert main(["solve", "fleet2.vrp", *given, "--vehicles", "1"]) == 2
+    says = "there is no solution: the demands fill 2 vehicles, more than --vehicles 1"
+    assert says in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("key", ["VEHICLES", "NUM_VEHICLES", "SALESMEN", "FLEET_SIZE"])
+def test_the_number_of_vehicles(tmp_path, key):
+    text = SIX.replace("CAPACITY", f"{key} : 4\nCAPACITY")
+    assert cvrplib.read(instance_file(tmp_path, text)).extra == {"max_vehicles": 4}
+    asked = cvrplib.read(instance_file(tmp_path, text), Reading(vehicles=3))
+    assert asked.extra == {"max_vehicles": 3}
+    for few, says in (
+        (2, f"the demands fill 3 vehicles, more than {key} 2"),
+        (0, f"{key} must be positive, not 0"),
+    ):
+        with pytest.raises(InputError, match=f"line 5: .*{says}"):
+            cvrplib.read(instance_file(tmp_path, text.replace(f"{key} : 4", f"{key} : {few}")))
 
 
 @pytest.mark.parametrize(
@@ -299,8 +314,8 @@ def test_a_stop_without_demand(tmp_path):
     assert instance.demands.tolist() == [0, 4, 6, 5, 0, 7]
     cvrplib.check_routes(instance, [[1, 4, 2], [3], [5]])  # 4 + 0 + 6 fill a vehicle
     limit = SIX.replace("\n5 3\n", "\n5 0\n").replace("CAPACITY", "DISTANCE : 199\nCAPACITY")
-    with pytest.raises(InputError, match="DISTANCE 199 may bind"):  # it adds a stop to each route
-        cvrplib.read(instance_file(tmp_path, limit))
+    bound = cvrplib.read(instance_file(tmp_path, limit))
+    assert bound.extra == {"max_duration": 199.0}  # it adds a stop to each route
 
 
 @pytest.mark.parametrize(
@@ -372,17 +387,21 @@ BAD = {
     "tsp": ("TYPE : CVRP", "TYPE : TSP", "expected CVRP"),
     "weights": ("EUC_2D", "FUNCTION", "line 5: EDGE_WEIGHT_TYPE 'FUNCTION' is not supported"),
     "no format": ("EUC_2D", "EXPLICIT", "EDGE_WEIGHT_FORMAT is missing"),
-    "length": ("CAPACITY", "DISTANCE : 39\nCAPACITY", "line 6: DISTANCE 39 may bind, .* up to 40 "),
-    "duration": ("CAPACITY", "DURATION : 39\nCAPACITY", r"DURATION 39 may bind, .* \(DCVRP\)"),
+    "length": (
+        "CAPACITY",
+        "MAX_DISTANCE : 19\nSERVICE_TIME : 10\nCAPACITY",
+        "line 6: there is no solution: node 5 cannot be served within MAX_DISTANCE 19, as a route "
+        "to it alone takes 20",
+    ),
     "service": (
         "CAPACITY",
-        "SERVICE_TIME : 10\nDISTANCE : 59\nCAPACITY",
-        "line 7: DISTANCE 59 may bind, as a route can be up to 60 long",
+        "SERVICE_TIME : 10\nDISTANCE : 29\nCAPACITY",
+        "line 7: there is no solution: node 5 .* DISTANCE 29, as a route to it alone takes 30",
     ),
     "service by node": (
         "DEMAND_SECTION",
-        "DISTANCE : 41\nSERVICE_TIME_SECTION\n5 2\nDEMAND_SECTION",
-        "DISTANCE 41 may bind, as a route can be up to 42 long",
+        "DISTANCE : 21\nSERVICE_TIME_SECTION\n5 2\nDEMAND_SECTION",
+        "node 5 cannot be served within DISTANCE 21, as a route to it alone takes 22",
     ),
     "negative limit": ("CAPACITY", "DISTANCE : -1\nCAPACITY", "DISTANCE must not be negative"),
     "worded limit": ("CAPACITY", "DISTANCE : far\nCAPACITY", "line 6: DISTANCE 'far' is not a num"),

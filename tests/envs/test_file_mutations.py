@@ -31,7 +31,7 @@ EDGE_WEIGHT_SECTION
 3
 EOF
 """
-MORE = "DISTANCE : 400\nSERVICE_TIME : 10\nVEHICLES : 3\n"
+MORE = "DISTANCE : 400\nSERVICE_TIME : 10\nVEHICLES : 5\n"  # which no routes exceed
 LOADS = SIX.replace("NAME : six", "NAME : loads").replace(PLACES, MORE + PLACES)
 TIMES = """TIMES
 
@@ -76,15 +76,15 @@ def unless_refused(path, function, *given):
 def places(instance):
     """What an instance is, whatever the order of its nodes and their numbers."""
     needs = np.zeros(len(instance.dist)) if instance.demands is None else instance.demands
-    times = [
-        [*row] for row in zip(*(instance.extra[k] for k in sorted(instance.extra)), strict=True)
-    ]
+    rows = {k: v for k, v in instance.extra.items() if isinstance(v, np.ndarray)}
+    bounds = {k: v for k, v in instance.extra.items() if k not in rows}
+    times = [[*row] for row in zip(*(rows[k] for k in sorted(rows)), strict=True)]
     times = times or [[]] * len(needs)
     rows = [
         (*sorted(row.tolist()), need, *more)
         for row, need, more in zip(instance.dist, needs.tolist(), times, strict=True)
     ]
-    return instance.capacity, rows[0] if instance.demands is not None else (), sorted(rows)
+    return instance.capacity, bounds, rows[0] if instance.demands is not None else (), sorted(rows)
 
 
 @pytest.mark.parametrize("name", FILES)
@@ -135,6 +135,10 @@ def test_a_field_or_section_that_nobody_knows(tmp_path, name, field):
         found = read(tmp_path / name, "\n".join([*lines[:k], field, *lines[k:]]))
         if found is None:
             refused += 1
+            continue
+        if found.extra.keys() - whole.extra.keys() == {"max_vehicles"}:  # known here, and kept
+            assert field == f"FLEET_SIZE : {found.extra['max_vehicles']}"
+            reported += 1
             continue
         assert places(found) == places(whole)
         remarks = " ".join(remarks_of(found))

@@ -12,6 +12,7 @@ struct Matrix {
     unsigned char *known; /* [n]: whether near has its row; ... */
                           /* where columns differ, [2 n] each: then those nearest to each node */
     Pair *pairs;          /* [2, n] for sorting */
+    void *limits;         /* of what its problem makes, or NULL */
 };
 
 static void matrix_release(Matrix *m)
@@ -25,6 +26,7 @@ static void matrix_release(Matrix *m)
     free(m->near);
     free(m->known);
     free(m->pairs);
+    free(m->limits);
     free(m);
     if (view.obj != NULL)
         PyBuffer_Release(&view); /* last: this may run Python code */

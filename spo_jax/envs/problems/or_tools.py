@@ -7,7 +7,7 @@ examples leave it out: then local search ends by itself, where no move improves.
 
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -26,6 +26,7 @@ def routed(
     vehicles: int,
     load: tuple[np.ndarray, int] | None = None,
     times: tuple[np.ndarray, np.ndarray, np.ndarray] | None = None,
+    bounds: Sequence[tuple[np.ndarray, int]] = (),
     *,
     seconds: float | None,
     cpu: bool = False,
@@ -37,7 +38,8 @@ def routed(
 
     weights: [N, N] int64, the lengths of edges, at most LARGEST. load: demands [N] and the capacity
     of a vehicle. times: [N, N] int64 from the beginning of service at a node to the arrival at the
-    next, and [N] each, when service may begin at the earliest and at the latest. cpu: whether
+    next, and [N] each, when service may begin at the earliest and at the latest. bounds: [N, N]
+    int64, what each way counts, and the most that a route may sum up to. cpu: whether
     seconds are those of this thread's CPU time, which a busy machine does not cut short, and not
     wall-clock time. OR-Tools can only limit the latter, so each solution that it passes through
     asks. report: is told each new best.
@@ -58,6 +60,9 @@ def routed(
         demand = routing.RegisterUnaryTransitVector(load[0].tolist())
         limits = [load[1]] * vehicles
         routing.AddDimensionWithVehicleCapacity(demand, 0, limits, True, "load")
+    for k, (counted, most) in enumerate(bounds):
+        way = routing.RegisterTransitMatrix(counted.tolist())
+        routing.AddDimension(way, 0, most, True, f"bound {k}")
     if times is not None:
         taken = routing.RegisterTransitMatrix(times[0].tolist())
         horizon = int(times[2][0])

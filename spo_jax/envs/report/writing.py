@@ -139,7 +139,8 @@ def _filled(path: Path) -> bool:
 
 
 def as_json(problem: Problem, instance: Instance, solution: Solution) -> dict[str, Any]:
-    """A solution as an object: cost, reference, walks, and the solution as the problem has it.
+    """A solution as an object: cost, reference, limits (what of `Instance.extra` begins with
+    max_), walks, and the solution as the problem has it.
 
     Of a walk there are the nodes, counted from 0 as rows of the distances are (in a CVRP the depot
     is 0), their ids and names in the file, the length, and the load where there are demands.
@@ -155,6 +156,8 @@ def as_json(problem: Problem, instance: Instance, solution: Solution) -> dict[st
     }
     if instance.capacity is not None:
         found["capacity"] = instance.capacity
+    if limits := {name: value for name, value in instance.extra.items() if name.startswith("max_")}:
+        found["limits"] = limits
     if problem.offers("walks"):
         found["walks"] = [_walk(instance, walk) for walk in problem.walks(instance, solution)]
     return found | {"solution": jsonable(solution)}

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any, Protocol
 
-from spo_jax.envs.problem import Infeasible, Layout, Rules, Solution
+from spo_jax.envs.problem import Infeasible, Layout, OverLimit, Rules, Solution
 from spo_jax.envs.run.acceptance import ACCEPTANCES, PAPER
 from spo_jax.envs.run.observation import OBSERVED, Shown
 from spo_jax.envs.run.own import OwnError
@@ -201,6 +201,11 @@ class Trace:
     best: Solution
 
 
+def is_lost(error: BaseException, skip_infeasible: bool) -> bool:
+    """Whether a step whose candidate breaks the contract or a limit in this way is lost alone."""
+    return isinstance(error, OverLimit) or (skip_infeasible and isinstance(error, Infeasible))
+
+
 class _Rollout:
     """The choice of a rollout, always the same pair; records its steps, and ends it."""
 
@@ -247,7 +252,7 @@ def rollout(
     start: seeds the first solution, in whose place `first` may be given. rng: what the programs
     draw from. used: the share of another budget than the steps that is used up; at 1 no step begins
     any more. skip_infeasible: a candidate that breaks the contract is a rejected step instead of a
-    failure. acceptance: a name of ACCEPTANCES; luck, rewritten: as in `search`, for others than the
+    failure, as one above a limit always is. acceptance: a name of ACCEPTANCES; luck, rewritten: as in `search`, for others than the
     paper's. Raises Failure, and OwnError.
     """
     if first is None:
@@ -272,7 +277,7 @@ def rollout(
         accept = by_rule
     search(
         rules, at, record, accept, record.stop, luck, rng,
-        lost=lambda pair, role, error: skip_infeasible and isinstance(error, Infeasible),
+        lost=lambda pair, role, error: is_lost(error, skip_infeasible),
         rewritten=None if acceptance == PAPER else rewritten, history=history,
     )  # fmt: skip
     best_cost, state = record.best_cost, record.state

@@ -161,7 +161,7 @@ class Search:
     def _lost(self, pair: OperatorPair, role: Role, error: BaseException) -> bool:
         """Whether a step that failed with this is lost and the search goes on."""
         if isinstance(error, Infeasible):
-            return self.terms.skip_infeasible
+            return lns.is_lost(error, self.terms.skip_infeasible)
         if self._mend(pair, role, error):
             self._prepare(self.rules)
             return True

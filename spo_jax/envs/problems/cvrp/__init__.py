@@ -24,6 +24,7 @@ from spo_jax.envs.problem import (
     decoded,
 )
 from spo_jax.envs.problems.cvrp import files, parts, tables
+from spo_jax.envs.problems.cvrp.limits import limits_of, require_lone
 from spo_jax.envs.problems.cvrp.rules import CVRPRules, Routes
 from spo_jax.envs.problems.tsp.weights import euclidean
 from spo_jax.envs.reading import Reading
@@ -53,7 +54,7 @@ class CVRP(Problem):
     cpu_seconds = 30.0
     suffixes = (".vrp",)
     tables = (".csv",)
-    reading = ("distances", "capacity")
+    reading = ("distances", "capacity", "vehicles")
     kit = f"{__name__}.kit"
     pair = str(_HERE / "pair.py")
     simple = str(_HERE / "simple.py")
@@ -106,14 +107,22 @@ class CVRP(Problem):
         return instances
 
     def read(
-        self, path: str | Path, *, distances: str = "file", capacity: float | None = None
+        self,
+        path: str | Path,
+        *,
+        distances: str = "file",
+        capacity: float | None = None,
+        vehicles: int | None = None,
     ) -> Instance:
-        """A CVRPLIB .vrp file or a CSV; distances, capacity: as in `Reading`. Raises InputError."""
+        """A CVRPLIB .vrp file or a CSV; the rest is as in `Reading`. Raises InputError."""
         reader = tables if Path(path).suffix.lower() in self.tables else files
-        return reader.read(path, Reading(distances, capacity))
+        return reader.read(path, Reading(distances, capacity, vehicles))
 
     def rules(self, instance: Instance) -> CVRPRules:
         return CVRPRules(instance)
+
+    def require(self, instance: Instance) -> None:
+        require_lone(instance)
 
     def cost(self, instance: Instance, solution: Sequence[Sequence[int]]) -> float:
         """The exact float64 length of all routes, depot to depot."""
@@ -135,6 +144,9 @@ class CVRP(Problem):
         demands, capacity = files.demands_of(instance)
         if any(demands[route].sum() > capacity for route in routes):
             raise Infeasible("a route exceeds the capacity")
+        limits = limits_of(instance)
+        if limits is not None and (wrong := limits.excess(instance.dist, routes)):
+            raise Infeasible(wrong)
         return routes
 
     def write(

@@ -5,6 +5,7 @@ demands as published (9 and 2, both scaled to at most 1). Insertions: greedy and
 and -m over the routes there are and one empty route.
 """
 
+import random
 from collections.abc import Callable
 from itertools import chain
 from typing import Any
@@ -14,7 +15,8 @@ import numpy as np
 from spo_jax.envs.problem import Instance
 from spo_jax.envs.problems.alns import Found, Operators, Settings, search
 from spo_jax.envs.problems.cvrp.files import demands_of, routes_cost
-from spo_jax.envs.problems.cvrp.rules import Routes
+from spo_jax.envs.problems.cvrp.limits import limits_of
+from spo_jax.envs.problems.cvrp.rules import CVRPRules, Routes
 from spo_jax.seeding import numpy_rng
 
 _DISTANCE, _DEMAND = 9.0, 2.0  # phi and psi of the relatedness
@@ -55,6 +57,8 @@ class RouteOperators(Operators):
 
     def __init__(self, instance: Instance, settings: Settings, relatedness: Any = 0.0):
         self._demands, self._capacity = demands_of(instance)
+        self._instance, self._limits = instance, limits_of(instance)
+        self._most = np.inf if self._limits is None else self._limits.max_vehicles
         apart = np.abs(self._demands[:, None] - self._demands)
         relatedness = _DISTANCE * scaled(instance.dist) + _DEMAND * scaled(apart) + relatedness
         regrets = {"greedy": 1, "regret-2": 2, "regret-3": 3, "regret-4": 4, "regret-m": None}
@@ -62,11 +66,15 @@ class RouteOperators(Operators):
         super().__init__(instance, settings, customers, relatedness, regrets)
 
     def start(self) -> Routes:
-        """Regret-2 insertion into no routes at all."""
-        return self.insert([], self.nodes.tolist(), 0.0, np.random.default_rng(0), 2)
+        """Regret-2 insertion into no routes at all; where that takes too many, a random start."""
+        routes = self.insert([], self.nodes.tolist(), 0.0, np.random.default_rng(0), 2)
+        if len(routes) > self._most:
+            return CVRPRules(self._instance).start(random.Random(0))
+        return routes
 
     def cost(self, routes: Routes) -> float:
-        return routes_cost(self.dist, routes)
+        """Infinite for more routes than there are vehicles."""
+        return routes_cost(self.dist, routes) if len(routes) <= self._most else np.inf
 
     def key(self, routes: Routes) -> bytes:
         """The routes in order, each from its smaller end where the direction does not matter."""
@@ -105,12 +113,21 @@ class RouteOperators(Operators):
         routes = [*map(list, routes), []]  # the last one is the empty route
         left = np.array(removed)
         room = [self._capacity - int(demands[route].sum()) for route in routes]
+        limits = self._limits
+        service = np.zeros(self.size + 1) if limits is None else np.array(limits.service)
         never = 1e6 * max(self.longest, 1e-300)  # the cost of a route that has no room
         cost = np.empty((count, len(routes) + count))  # [K, routes], spare columns for new ones
 
         def assess(r: int) -> None:
             added = np.minimum(self.places(routes[r], left).min(axis=1), never)
-            cost[:count, r] = np.where(demands[left] <= room[r], added, never)
+            fits = demands[left] <= room[r]
+            if limits is not None:
+                length, duration = limits.duration(self.dist, routes[r])
+                fits &= length + added <= limits.max_distance
+                fits &= duration + added + service[left] <= limits.max_duration
+                if not routes[r] and sum(map(bool, routes)) >= limits.max_vehicles:
+                    added = np.minimum(added + never / 2, never)  # only where nothing else fits
+            cost[:count, r] = np.where(fits, added, never)
 
         for r in range(len(routes)):
             assess(r)
@@ -138,7 +155,10 @@ class RouteOperators(Operators):
             if r == used - 1:
                 routes.append([])
                 room.append(self._capacity)
-                cost[:count, used] = cost[:count, r]
+                if limits is None:
+                    cost[:count, used] = cost[:count, r]
+                else:
+                    assess(used)
             assess(r)
         return routes[:-1]
 

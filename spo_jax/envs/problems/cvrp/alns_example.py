@@ -5,11 +5,14 @@ cheapest among the routes with room, emptied ones included, in a new route where
 solution is accepted that is less than a threshold above the best one.
 """
 
+from collections.abc import Callable
+
 import numpy as np
 
 from spo_jax.envs.problem import Instance
 from spo_jax.envs.problems.alns_example import STEPS, Example, State, searched
 from spo_jax.envs.problems.cvrp.files import demands_of, routes_cost
+from spo_jax.envs.problems.cvrp.limits import limits_of
 from spo_jax.envs.problems.cvrp.rules import Routes
 from spo_jax.seeding import numpy_rng
 
@@ -22,11 +25,15 @@ def alns_example(instance: Instance, seed: int = 0, *, steps: int = STEPS) -> Ro
     """The best routes of `steps` iterations. Raises MissingExtra without the library."""
     dist = instance.dist
     demands, capacity = demands_of(instance)
+    limits = limits_of(instance)
     near = [row[row != 0] for row in np.argsort(dist, axis=1, kind="stable")]  # of each node
     rng = numpy_rng("alns-example", instance.digest, seed)
 
     def cost(routes: Routes) -> float:
         return routes_cost(dist, routes)
+
+    def fits(route: list[int]) -> bool:
+        return limits is None or not limits.excess(dist, [route])
 
     def strings(state: State, rng: np.random.Generator) -> State:
         routes = [list(route) for route in state.solution]
@@ -53,7 +60,8 @@ def alns_example(instance: Instance, seed: int = 0, *, steps: int = STEPS) -> Ro
                     walk = np.array([0, *route, 0])
                     added = dist[walk[:-1], node] + dist[node, walk[1:]] - dist[walk[:-1], walk[1:]]
                     place = int(added.argmin())
-                    best = min(best, (float(added[place]), r, place))
+                    if fits([*route[:place], node, *route[place:]]):
+                        best = min(best, (float(added[place]), r, place))
             if best[1] < 0:
                 routes.append([])
                 room.append(capacity)
@@ -62,7 +70,7 @@ def alns_example(instance: Instance, seed: int = 0, *, steps: int = STEPS) -> Ro
             room[best[1]] -= int(demands[node])
         return State(routes, cost)
 
-    start = State(nearest(near, demands, capacity), cost)
+    start = State(nearest(near, demands, capacity, fits), cost)
     found = searched(start, Example((strings,), greedy, SCORES, THRESHOLD), rng, steps)
     return [route for route in found if route]
 
@@ -75,14 +83,22 @@ def string(route: list[int], node: int, longest: int, rng: np.random.Generator) 
     return [route.pop(place) for place in places]
 
 
-def nearest(near: list[np.ndarray], demands: np.ndarray, capacity: int) -> Routes:
-    """Routes that go to the nearest customer not visited yet, until that one finds no room."""
+def nearest(
+    near: list[np.ndarray],
+    demands: np.ndarray,
+    capacity: int,
+    fits: Callable[[list[int]], bool],
+) -> Routes:
+    """Routes that go to the nearest customer not visited yet, until that one finds no room.
+
+    fits: whether a route keeps all other limits.
+    """
     left, routes = set(range(1, len(near))), []
     while left:
         route, load = [0], 0
         while left:
             node = next(int(v) for v in near[route[-1]] if int(v) in left)
-            if load + demands[node] > capacity:
+            if load + demands[node] > capacity or not fits([*route[1:], node]):
                 break
             route.append(node)
             left.discard(node)

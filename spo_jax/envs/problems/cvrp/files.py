@@ -5,8 +5,9 @@ rounding is asked for, as the library's best known costs assume. Files are not r
 it drops node ids and line numbers, which the checks here need, leaves distances unrounded, and
 takes solutions in one spelling; the tests hold our reading against its own.
 
-The fleet is free, as in the paper: a VEHICLES field, or the k of a name like A-n32-k5, is no limit.
-Recorded optima of the sets A, B and P hold for exactly k vehicles, so a lower cost is possible.
+The fleet is free, as in the paper, unless the file has a field VEHICLES or a number of vehicles is
+asked for: the k of a name like A-n32-k5 is no limit. Recorded optima of the sets A, B and P hold
+for exactly k vehicles, so a lower cost is possible.
 """
 
 import contextlib
@@ -16,19 +17,28 @@ from dataclasses import replace
 from fractions import Fraction
 from itertools import chain, islice
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import numpy as np
 
-from spo_jax.envs.headers import instance_name, is_fleet, is_limit, require_kind, unused
+from spo_jax.envs.headers import (
+    instance_name,
+    is_fleet,
+    is_limit,
+    is_route_limit,
+    limits_length,
+    require_kind,
+    unused,
+)
 from spo_jax.envs.problem import Instance
+from spo_jax.envs.problems.cvrp.limits import allowed, limits_of
 from spo_jax.envs.problems.cvrp.loads import (
     amount,
     depots_own,
-    free_fleet,
     longest_route,
     positive,
     require_demand,
+    vehicle_limit,
     whole,
 )
 from spo_jax.envs.problems.cvrp.rules import Routes
@@ -56,17 +66,17 @@ def read(path: str | Path, reading: Reading = AS_STATED) -> Instance:
 
     Node 0 is the depot and nodes 1..n are the customers in the file's order: the numbers that .sol
     files use. `file` keeps the file's ids in our order (list of n + 1 ints). Demands that are no
-    whole numbers are scaled, which a remark says. A limit on routes is accepted where no route can
-    reach it. The reference is the cost of the `.sol` beside the file or the `bks` of an
-    `index.json` in its folder or the two above, the lower of the two if both exist; of these only
-    the first where `reading` asks for other distances than the file's.
+    whole numbers are scaled, which a remark says. Limits on routes that some route could exceed are
+    in `extra` (`spo_jax.envs.problems.cvrp.limits`). The reference is the cost of the `.sol` beside
+    the file or the `bks` of an `index.json` in its folder or the two above, the lower of the two if
+    both exist; of these only the first where `reading` asks for other distances than the file's.
 
     Raises InputError for a file that is not such an instance. A damaged reference is not an error:
     reference_source says what is wrong.
     """
     document = scan(path)
     types = (*EDGE_WEIGHT_TYPES, "EXPLICIT")
-    _, weight = require_kind(document, ("CVRP", "ACVRP"), types, _SECTIONS)
+    _, weight = require_kind(document, ("CVRP", "ACVRP", "DCVRP"), types, _SECTIONS)
     nodes = tsplib.nodes_of(document, weight, reading.distances)
     limit = _capacity(document, reading.capacity)
     depot = _depot(document, nodes.ids)
@@ -74,7 +84,8 @@ def read(path: str | Path, reading: Reading = AS_STATED) -> Instance:
     found, capacity, scaling = whole(stated, limit)
     ids = nodes.ids
     order = [depot, *(k for k in range(len(ids)) if k != depot)]
-    _require_no_limit(document, ids, nodes.weights.dist, order, found, capacity)
+    extra = _route_limits(document, ids, nodes.weights.dist, order, found, capacity)
+    extra |= vehicle_limit(found, capacity, *_vehicles(document, reading.vehicles), document.fail)
     file = nodes.file | {"ids": [ids[k] for k in order]}
     if remarks := [*file.get("remarks", ()), *_free(document), *remarks, *scaling]:
         file["remarks"] = remarks
@@ -88,6 +99,7 @@ def read(path: str | Path, reading: Reading = AS_STATED) -> Instance:
         dist=nodes.weights.dist if depot == 0 else nodes.weights.dist[np.ix_(order, order)],
         demands=found[order],
         capacity=capacity,
+        extra=extra,
         file=file,
     )
     reference, source = _reference(document.path, instance, nodes.weights.as_stated)
@@ -133,20 +145,34 @@ def _depot(document: Document, ids: list[int]) -> int:
 
 
 def _free(document: Document) -> list[str]:
-    """Remarks on fields that say nothing here: the fleet is free, and the cost is the length."""
+    """Remarks on fields that say nothing here: the cost is the length."""
     remarks, known = [], {"CAPACITY", "SERVICE_TIME"}
     for key, (line, value) in document.fields.items():
         if is_fleet(key):
-            known.add(key)
-            remarks.append(free_fleet(document.integer(value, key, line)))
+            known.add(key)  # `_vehicles` has looked at it
         elif "COST" in key.split("_")[1:]:
             known.add(key)
             remarks.append(f"{key} {value} is not counted: the cost is the length of the routes")
-        elif is_limit(key):  # `_require_no_limit` has looked at it
+        elif is_limit(key):  # `_route_limits` has looked at it
             known.add(key)
             if document.number(value or "0", key, line) == 0:
                 remarks.append(f"{key} is 0, which is taken as no limit")
     return [*remarks, *unused(document, known)]
+
+
+def _vehicles(document: Document, given: int | None) -> tuple[int | None, str, int | None]:
+    """The most vehicles or None, what says so, and the line."""
+    if given is not None:
+        return given, "--vehicles", None
+    found: tuple[int | None, str, int | None] = None, "", None
+    for key, (line, value) in document.fields.items():
+        if is_fleet(key):
+            count = document.integer(value, key, line)
+            if count < 1:
+                document.fail(f"{key} must be positive, not {count}", line)
+            if found[0] is None or count < found[0]:
+                found = count, key, line
+    return found
 
 
 def _demands(
@@ -185,18 +211,59 @@ def _entries(document: Document, key: str, what: str) -> Iterator[tuple[int, str
         yield document.integer(words[0], "a node id", row.line), words[1], row.line
 
 
-def _require_no_limit(
+def _route_limits(
     document: Document,
     ids: list[int],
     dist: np.ndarray,
     order: list[int],
     demands: np.ndarray,
     capacity: int,
-) -> None:
-    """Fails for a limit on the length of routes that some route could exceed.
+) -> dict[str, Any]:
+    """What `Instance.extra` has of the limits on the length of routes that some route exceeds.
 
-    order: of the nodes, the depot first. Service times count as length, and only there.
+    order: of the nodes, the depot first. Service times count in what limits the duration, as in
+    LKH-3 and PyVRP: DISTANCE and all but those fields that name a length alone.
     """
+    service = _service(document, ids)[order]
+    service[0] = 0.0
+    none = np.zeros(len(ids))
+    found: dict[str, Any] = {}
+    for key, (line, word) in document.fields.items():
+        if not is_limit(key):
+            continue
+        limit = document.number(word, key, line) if word else 0.0
+        if limit < 0:
+            document.fail(f"{key} must not be negative", line)
+        if limit == 0:  # as files write that there is none
+            continue
+        name = "max_distance" if limits_length(key) else "max_duration"
+        first = dist[np.ix_(order, order)] if order[0] else dist
+        times = none if name == "max_distance" else service
+        longest = longest_route(first, demands[order], capacity, times)
+        if longest <= limit:
+            continue
+        if not is_route_limit(key):
+            document.fail(
+                f"{key} {word} may bind, as a route can be up to {longest:g} long here: it is a "
+                "constraint that is not supported",
+                line,
+            )
+        alone = first[0] + first[:, 0] + times
+        if alone.max() > allowed(limit):
+            node = int(alone.argmax())
+            document.fail(
+                f"there is no solution: node {ids[order[node]]} cannot be served within {key} "
+                f"{word}, as a route to it alone takes {alone[node]:g}",
+                line,
+            )
+        found[name] = min(limit, found.get(name, limit))
+    if "max_duration" in found and service.any():
+        found["service"] = service
+    return found
+
+
+def _service(document: Document, ids: list[int]) -> np.ndarray:
+    """[N] float64: the service times in the order of the ids."""
     service = np.zeros(len(ids))
     line, word = document.fields.get("SERVICE_TIME", (None, ""))
     if word:
@@ -209,22 +276,7 @@ def _require_no_limit(
             service[position[node]] = document.number(word, "service time", line)
     if service.min() < 0:
         document.fail("a service time must not be negative")
-    for key, (line, word) in document.fields.items():
-        if not is_limit(key):
-            continue
-        limit = document.number(word, key, line) if word else 0.0
-        if limit < 0:
-            document.fail(f"{key} must not be negative", line)
-        if limit == 0:  # as files write that there is none
-            continue
-        first = dist[np.ix_(order, order)] if order[0] else dist
-        longest = longest_route(first, demands[order], capacity, service[order])
-        if longest > limit:
-            document.fail(
-                f"{key} {word} may bind, as a route can be up to {longest:g} long here: limits on "
-                "the length of routes (DCVRP) are not supported",
-                line,
-            )
+    return service
 
 
 # --- references ---------------------------------------------------------------------------------
@@ -305,6 +357,8 @@ def best_of_all(instance: Instance, check: "Check") -> Routes:
         with contextlib.suppress(InputError):
             check(instance, routes)
             found.append(routes)
+    if not found:
+        raise InputError(f"{instance.name} has no solution within its limits")
     return min(found, key=lambda routes: routes_cost(instance.dist, routes))
 
 
@@ -345,8 +399,8 @@ def companion_solution(
     return routes, stated, []
 
 
-def check_routes(instance: Instance, routes: Iterable[Sequence[int]]) -> None:
-    """Raises InputError unless `routes` serve every customer once, within the capacity."""
+def check_routes(instance: Instance, routes: Sequence[Sequence[int]]) -> None:
+    """Raises InputError unless `routes` serve every customer once, within all limits."""
     demands, capacity = demands_of(instance)
 
     def fail(problem: str) -> NoReturn:
@@ -363,6 +417,9 @@ def check_routes(instance: Instance, routes: Iterable[Sequence[int]]) -> None:
         load = sum(int(demands[customer]) for customer in route)
         if load > capacity:
             fail(f"route {number} carries {load}, more than the capacity {capacity}")
+    limits = limits_of(instance)
+    if limits is not None and (wrong := limits.excess(instance.dist, routes)):
+        fail(wrong)
     if len(seen) != instance.size:
         fail(f"customer {min(set(range(1, instance.size + 1)) - seen)} is not visited")
 

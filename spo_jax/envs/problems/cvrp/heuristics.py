@@ -7,11 +7,13 @@ a seed because every baseline does, and ignore it.
 
 from collections.abc import Callable
 from itertools import chain, groupby
+from typing import Any
 
 import numpy as np
 
 from spo_jax.envs.problem import Instance
 from spo_jax.envs.problems.cvrp.files import demands_of
+from spo_jax.envs.problems.cvrp.limits import limits_of
 from spo_jax.envs.problems.tsp.heuristics import least_gain
 
 MOST_MOVES = 500  # of the local search (Appendix C)
@@ -22,8 +24,9 @@ def clarke_wright(instance: Instance, seed: int = 0) -> list[list[int]]:
 
     Every customer starts alone. Savings d(i, 0) + d(0, j) - d(i, j) are gone through from the
     largest down, as long as they are positive; two routes are joined where i and j are their ends
-    and the loads fit into one vehicle. Equal savings go by customer numbers. In a directed instance
-    i ends one route and j begins the other, and none is turned round. O(n^2 log n).
+    and both fit into one vehicle and its limits. Equal savings go by customer numbers. In a
+    directed instance i ends one route and j begins the other, and none is turned round.
+    O(n^2 log n).
     """
     n = len(instance.dist) - 1
     pairs = np.nonzero(~np.eye(n, dtype=bool)) if instance.directed else np.triu_indices(n, k=1)
@@ -57,6 +60,7 @@ def joined(instance: Instance, left: np.ndarray, right: np.ndarray) -> list[list
     Pairs of a directed instance are from the left one to the right one.
     """
     demands, capacity = demands_of(instance)
+    limits = limits_of(instance)
     dist, customers = instance.dist, np.arange(1, len(instance.dist))
     ends = customers[left], customers[right]
     saving = dist[ends[0], 0] + dist[0, ends[1]] - dist[ends]
@@ -76,6 +80,8 @@ def joined(instance: Instance, left: np.ndarray, right: np.ndarray) -> list[list
             first.reverse()
         if second[0] != j:
             second.reverse()
+        if limits is not None and limits.excess(dist, [[*first, *second]]):
+            continue  # perhaps turned round in vain, which costs nothing
         total = load[i] + load[j]
         first += second
         for customer in second:
@@ -133,6 +139,20 @@ class _Layout:
         self._demand = demands[walk[self._at]]
         load = np.bincount(self._home, weights=self._demand, minlength=len(routes) + 1)
         self._room = capacity - load  # [routes + 1]
+        self._limits, self._service = limits_of(instance), np.zeros(len(self._at))  # [K]
+        if self._limits is not None:
+            every = [self._limits.duration(instance.dist, route) for route in [*routes, []]]
+            self._length, self._duration = np.array(every).T  # [routes + 1] each
+            if len(routes) >= self._limits.max_vehicles:
+                self._length[-1] = np.inf  # there is none for a new route
+            self._service = np.array(self._limits.service)[walk[self._at]]
+
+    def _keeps(self, home: np.ndarray, longer: np.ndarray, service: np.ndarray) -> Any:
+        """Whether routes keep the limits that get longer and more service; arrays of one shape."""
+        if self._limits is None:
+            return True
+        length, duration = self._length[home] + longer, self._duration[home] + longer + service
+        return (length <= self._limits.max_distance) & (duration <= self._limits.max_duration)
 
     def turn(self) -> _Found:
         """2-opt within a route."""
@@ -159,6 +179,7 @@ class _Layout:
         leaves = self._edge[at - 1] + self._edge[at] - dist[at - 1, at + 1]
         gain = leaves[:, None] + self._edge - dist[:-1, at].T - dist[at, 1:]  # [K, E]
         fits = self._demand[:, None] <= self._room[self._route]
+        fits &= self._keeps(self._route, leaves[:, None] - gain, self._service[:, None])
         gain[~(fits | (self._home[:, None] == self._route))] = -np.inf
         every = np.arange(len(at))
         gain[every, at - 1] = gain[every, at] = -np.inf  # where it stands
@@ -191,6 +212,8 @@ class _Layout:
         gain[adjacent + 1, adjacent] = -np.inf  # the same move
         more = self._demand - self._demand[:, None]  # load that the route of the first gets
         fits = more <= self._room[self._home][:, None]
+        home, service = self._home[:, None], self._service - self._service[:, None]
+        fits &= self._keeps(home, takes - stands[:, None], service)
         gain[~((fits & fits.T) | (self._home[:, None] == self._home))] = -np.inf
         np.fill_diagonal(gain, -np.inf)
         best, (k, other) = _largest(gain)

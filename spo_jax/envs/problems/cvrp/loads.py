@@ -78,6 +78,29 @@ def free_fleet(vehicles: int) -> str:
     )
 
 
+def vehicle_limit(
+    demands: np.ndarray,
+    capacity: int,
+    vehicles: int | None,
+    what: str,
+    line: int | None,
+    fail: Fail,
+) -> dict[str, int]:
+    """What `Instance.extra` has of a limit on the number of vehicles, if it is one.
+
+    Calls `fail` where the demands fill more. what: names it.
+    """
+    if vehicles is None or vehicles >= len(demands) - 1:
+        return {}
+    least = -(-int(demands.sum()) // capacity)
+    if least > vehicles:
+        fail(
+            f"there is no solution: the demands fill {least} vehicles, more than {what} {vehicles}",
+            line,
+        )
+    return {"max_vehicles": vehicles}
+
+
 def whole(demands: Sequence[Fraction], capacity: Fraction) -> tuple[np.ndarray, int, list[str]]:
     """Demands [N] int64 and a capacity in the largest unit that makes all of them whole.
 

@@ -7,9 +7,12 @@ still depends on the speed of the machine.
 
 from bisect import bisect_left
 from collections.abc import Callable
+from typing import Any
 
 from spo_jax.envs.problem import Instance
 from spo_jax.envs.problems.cvrp.files import demands_of
+from spo_jax.envs.problems.cvrp.limits import limits_of
+from spo_jax.envs.problems.cvrp.references import NEVER, limited_times
 from spo_jax.envs.problems.or_tools import LARGEST, routed
 from spo_jax.envs.problems.tsp.weights import scaled
 
@@ -28,9 +31,11 @@ def fleet(instance: Instance) -> int:
 
     Where two routes fit into one vehicle, joining them costs no more (triangle inequality). In
     routes of which no two fit, every pair carries more than one vehicle can, so there are fewer
-    than twice as many as the whole demand fills.
+    than twice as many as the whole demand fills. With limits, all that there may be.
     """
     demands, capacity = demands_of(instance)
+    if (limits := limits_of(instance)) is not None:
+        return min(instance.size, limits.max_vehicles)
     return min(instance.size, max(1, 2 * -(-int(demands.sum()) // capacity) - 1))
 
 
@@ -46,12 +51,9 @@ def or_tools(
     seconds: of wall-clock time, instead. report: is told each new best. Raises MissingExtra without
     OR-Tools, Infeasible if it finds no routes in that time.
     """
-    load = demands_of(instance)
     limit = time_limit(instance.size) if seconds is None else seconds
     return routed(
-        scaled(instance.dist, LARGEST),
-        fleet(instance),
-        load,
+        **_model(instance),
         seconds=limit,
         cpu=seconds is None,
         report=report,
@@ -63,5 +65,17 @@ def or_tools_default(instance: Instance, seed: int = 0) -> list[list[int]]:
 
     Raises MissingExtra without OR-Tools, Infeasible if it finds no routes.
     """
-    load = demands_of(instance)
-    return routed(scaled(instance.dist, LARGEST), fleet(instance), load, seconds=None)
+    return routed(**_model(instance), seconds=None)
+
+
+def _model(instance: Instance) -> dict[str, Any]:
+    """The arguments of `routed`."""
+    given = {"vehicles": fleet(instance), "load": demands_of(instance)}
+    if (limits := limits_of(instance)) is None:
+        return given | {"weights": scaled(instance.dist, LARGEST)}
+    times = limited_times(instance, limits, LARGEST)
+    bounds = (times.weights, times.longest), (times.durations + times.service, times.lasting)
+    return given | {
+        "weights": times.weights,
+        "bounds": [(counted, most) for counted, most in bounds if most < NEVER],
+    }

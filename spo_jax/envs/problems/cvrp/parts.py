@@ -4,13 +4,15 @@ Workers import this module: keep its imports light.
 """
 
 import math
+import random
 import time
 from itertools import chain
 
 import numpy as np
 
 from spo_jax.envs.problem import Instance, Part
-from spo_jax.envs.problems.cvrp.rules import Routes
+from spo_jax.envs.problems.cvrp.limits import limits_of
+from spo_jax.envs.problems.cvrp.rules import CVRPRules, Routes
 
 SWEEPS = 20  # of the local search of a start, at most
 MOST_PAIRED, PAIRED = 1000, 100  # of more customers only the savings with so many nearest count
@@ -19,8 +21,9 @@ MOST_PAIRED, PAIRED = 1000, 100  # of more customers only the savings with so ma
 def construct(instance: Instance, until: float = math.inf) -> Routes:
     """Clarke and Wright's savings, then the kit's 2-opt*, Or-opt and 2-opt until none gains.
 
-    Of a large instance only the savings of near customers. Where the kit is not compiled, the
-    savings alone. O(n^2 log n). No local search begins at `until`, a time.monotonic(), or later.
+    Of a large instance only the savings of near customers; where these take more vehicles than
+    there are, a start of `CVRPRules`. Where the kit is not compiled, that alone. O(n^2 log n). No
+    local search begins at `until`, a time.monotonic(), or later.
     """
     from spo_jax.envs.problems.cvrp import kit
     from spo_jax.envs.problems.cvrp.files import demands_of, routes_cost
@@ -28,11 +31,14 @@ def construct(instance: Instance, until: float = math.inf) -> Routes:
 
     small = instance.size <= MOST_PAIRED
     routes = clarke_wright(instance) if small else near_savings(instance, PAIRED)
+    limits = limits_of(instance)
+    if limits is not None and len(routes) > limits.max_vehicles:
+        routes = CVRPRules(instance).start(random.Random(0))
     if not kit.NATIVE or time.monotonic() >= until:
         return routes
     demands, capacity = demands_of(instance)
     dist, customers = instance.dist, list(range(1, instance.size + 1))
-    kit.prepare(dist, demands, capacity)
+    kit.prepare(dist, demands, capacity, limits)
     cost = routes_cost(dist, routes)
     for _ in range(SWEEPS):
         better = kit.two_opt_star(dist, demands, capacity, routes, customers, moves=1 << 30)
@@ -52,7 +58,8 @@ def construct(instance: Instance, until: float = math.inf) -> Routes:
 def part(instance: Instance, routes: Routes, center: int, size: int) -> Part:
     """Whole routes near customer `center` + 1, two at least, then as many as hold `size` customers.
 
-    A route is as near as its nearest customer. What the instance has in `extra` are rows [N].
+    A route is as near as its nearest customer. Arrays of the instance's `extra` are rows [N], and
+    the vehicles of other routes are none of the part's.
     """
     routes = [route for route in routes if route]
     row = instance.dist[center + 1]
@@ -71,6 +78,12 @@ def part(instance: Instance, routes: Routes, center: int, size: int) -> Part:
     inside = set(chosen)
     rest = [route for r, route in enumerate(routes) if r not in inside]
     assert instance.demands is not None
+    extra = {
+        name: value[names] if isinstance(value, np.ndarray) else value
+        for name, value in instance.extra.items()
+    }
+    if "max_vehicles" in extra:
+        extra["max_vehicles"] -= len(rest)
     seen = Instance(
         instance.problem,
         instance.name,
@@ -78,7 +91,7 @@ def part(instance: Instance, routes: Routes, center: int, size: int) -> Part:
         dist=instance.dist[np.ix_(names, names)],
         demands=instance.demands[names],
         capacity=instance.capacity,
-        extra={name: row[names] for name, row in instance.extra.items()},
+        extra=extra,
     )
 
     def whole(solution: Routes) -> Routes:

@@ -7,7 +7,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from spo_jax.envs.instance import Instance
-from spo_jax.envs.pricing import exact_sum, gathered, in_buckets, loads, visits_once
+from spo_jax.envs.pricing import exact_sum, gathered, in_buckets, late, loads, visits_once
+from spo_jax.envs.problems.cvrp.limits import allowed, limits_of
 from spo_jax.float64 import jitted
 
 
@@ -26,6 +27,27 @@ def routes_costs(
     return jnp.where(lawful, exact_sum(legs), jnp.nan)
 
 
+@jitted()
+def limited_costs(
+    codes: jax.Array, size: jax.Array, capacity: jax.Array, legs: jax.Array, demands: jax.Array,
+    service: jax.Array, distance: jax.Array, duration: jax.Array, vehicles: jax.Array,
+) -> jax.Array:  # fmt: skip
+    """[...] float64, NaN for what are no routes within the capacity and the limits.
+
+    As `routes_costs`, and service: [..., L] float64, of each position. distance, duration,
+    vehicles: [...], the limits, infinite or very large where there is none.
+    """
+    ends, zero = codes == 0, jnp.zeros_like(legs)
+
+    def over(limit: jax.Array, service: jax.Array) -> jax.Array:
+        due = jnp.where(ends, limit[..., None], jnp.inf)
+        return (late(legs, zero - jnp.inf, due, service, ends, zero[..., 0]) & ends).any(axis=-1)
+
+    routes = (ends & (jnp.roll(codes, 1, axis=-1) > 0)).sum(axis=-1)
+    broken = over(distance, zero) | over(duration, service) | (routes > vehicles)
+    return jnp.where(broken, jnp.nan, routes_costs(codes, size, capacity, legs, demands))
+
+
 def ended(codes: jax.Array) -> jax.Array:
     """[...] bool: whether the last route of codes [..., L] has an end."""
     last = (codes >= 0).sum(axis=-1, keepdims=True) - 1
@@ -34,7 +56,25 @@ def ended(codes: jax.Array) -> jax.Array:
 
 def costs(instances: Sequence[Instance], codes: np.ndarray, whose: np.ndarray) -> np.ndarray:
     """As `Problem.costs`."""
-    return in_buckets(routes_costs, codes, *columns(instances, codes, whose))
+    given = columns(instances, codes, whose)
+    limits = [limits_of(each) for each in instances]
+    if not any(limits):
+        return in_buckets(routes_costs, codes, *given)
+
+    def service(instance: Instance, rows: np.ndarray) -> np.ndarray:
+        own = instance.extra.get("service", np.zeros(instance.size + 1))
+        return np.asarray(own)[nodes_of(instance, codes[rows])]
+
+    bounds = np.array(
+        [
+            (allowed(each.max_distance), allowed(each.max_duration), each.max_vehicles)
+            if each
+            else (np.inf, np.inf, np.inf)
+            for each in limits
+        ]
+    )[whose].T
+    times = gathered(instances, whose, service, codes.shape, np.float64)
+    return in_buckets(limited_costs, codes, *given, times, *bounds)
 
 
 def columns(

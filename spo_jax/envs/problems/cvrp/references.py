@@ -5,6 +5,7 @@ that is repeatable. PyVRP works on integers, so float distances are scaled and r
 search.
 """
 
+import math
 import time
 import warnings
 from collections.abc import Callable
@@ -16,6 +17,7 @@ import numpy as np
 
 from spo_jax.envs.problem import Instance
 from spo_jax.envs.problems.cvrp.files import check_routes, demands_of, routes_cost
+from spo_jax.envs.problems.cvrp.limits import Limits, allowed, limits_of
 from spo_jax.envs.problems.tsp.weights import scaled
 from spo_jax.errors import InputError, MissingExtra
 from spo_jax.seeding import derive
@@ -28,6 +30,7 @@ EFFORTS = {"quick": (20, 1), "standard": (100, 3), "paper": (500, 3)}
 # The largest scaled edge: PyVRP caps its penalty for a unit of excess load at 1e5, which has to
 # outweigh a detour.
 LARGEST = 150_000
+NEVER = int(np.iinfo(np.int64).max)  # later than all times
 
 
 def solve_reference(instance: Instance, effort: str) -> tuple[list[list[int]], str, bool]:
@@ -55,24 +58,27 @@ def pyvrp(
     seconds: float | None = None,
     report: Callable[[list[list[int]]], None] | None = None,
 ) -> list[list[int]]:
-    """Routes by PyVRP, with as many vehicles as customers. It uses one thread.
+    """Routes by PyVRP, with as many vehicles as customers or as there are. It uses one thread.
 
     The same call gives the same routes. iterations: 100 per customer unless given. seconds: of
     wall-clock time, instead; these do not repeat. report: is told each new best. Raises
     MissingExtra without PyVRP, InputError if it finds no feasible routes in that time.
     """
     began = time.monotonic()
-    routes = solved(instance, data_of(instance), seed, iterations, seconds, began, report)
+    limits = limits_of(instance)
+    data = data_of(instance, None if limits is None else limited_times(instance, limits))
+    routes = solved(instance, data, seed, iterations, seconds, began, report)
     check_routes(instance, routes)
     return routes
 
 
 @dataclass(frozen=True)
 class Times:
-    """Times on integers, of a problem with time windows.
+    """Times on integers, of a problem with time windows or limits.
 
     weights, durations: [N, N] int64 lengths of edges and how long they take. early, late, service:
-    [N] int64, when service may begin and how long it takes.
+    [N] int64, when service may begin and how long it takes. longest, lasting: the limits of a
+    route's length and duration.
     """
 
     weights: np.ndarray
@@ -80,6 +86,33 @@ class Times:
     early: np.ndarray
     late: np.ndarray
     service: np.ndarray
+    longest: int = NEVER
+    lasting: int = NEVER
+
+
+def limited_times(instance: Instance, limits: Limits, largest: int = LARGEST) -> Times:
+    """Limits on integers. What is no whole number is scaled by a power of two and rounded up, so
+    that a route which is within them there is so here.
+    """
+    dist, service = instance.dist, np.array(limits.service)
+    top, scale = float(dist.max(initial=0.0)), 1.0
+    whole = (dist == np.rint(dist)).all() and (service == np.rint(service)).all()
+    if top > largest or not whole:
+        scale = 2.0 ** math.floor(math.log2(largest / (top or 1.0)))
+    weights = np.ceil(dist * scale).astype(np.int64)
+
+    def bound(limit: float) -> int:
+        return math.floor(allowed(limit) * scale) if limit < math.inf else NEVER
+
+    return Times(
+        weights=weights,
+        durations=weights,
+        early=np.zeros(len(dist), np.int64),
+        late=np.full(len(dist), NEVER),
+        service=np.ceil(service * scale).astype(np.int64),
+        longest=bound(limits.max_distance),
+        lasting=bound(limits.max_duration),
+    )
 
 
 def data_of(instance: Instance, times: Times | None = None) -> Any:
@@ -92,6 +125,7 @@ def data_of(instance: Instance, times: Times | None = None) -> Any:
     n = instance.size
     coords = np.zeros((n + 1, 2)) if instance.coords is None else instance.coords  # its pictures
     of: list[dict[str, Any]] = [{} for _ in range(n + 1)]
+    bounds: dict[str, Any] = {}
     if times is None:
         weights: Any = scaled(instance.dist, LARGEST)
         durations: Any = np.zeros_like(weights)
@@ -100,11 +134,14 @@ def data_of(instance: Instance, times: Times | None = None) -> Any:
         for k, own in enumerate(of):
             own |= {"tw_early": int(times.early[k]), "tw_late": int(times.late[k])}
             own["service_duration"] = int(times.service[k])
+        bounds = {"max_distance": times.longest, "shift_duration": times.lasting}
+    limits = limits_of(instance)
+    fleet = n if limits is None else min(n, limits.max_vehicles)
     return ProblemData(
         locations=[Location(x=float(x), y=float(y)) for x, y in coords],
         clients=[Client(k, delivery=[int(demands[k])], **of[k]) for k in range(1, n + 1)],
         depots=[Depot(0, **of[0])],
-        vehicle_types=[VehicleType(n, capacity=[capacity])],
+        vehicle_types=[VehicleType(fleet, capacity=[capacity], **bounds)],
         distance_matrices=[weights],
         duration_matrices=[durations],
     )

@@ -4,7 +4,14 @@ from fractions import Fraction
 from pathlib import Path
 
 from spo_jax.envs.problem import Instance
-from spo_jax.envs.problems.cvrp.loads import amount, depots_own, positive, require_demand, whole
+from spo_jax.envs.problems.cvrp.loads import (
+    amount,
+    depots_own,
+    positive,
+    require_demand,
+    vehicle_limit,
+    whole,
+)
 from spo_jax.envs.problems.tsp.tables import NO_REFERENCE, Table, read_table
 from spo_jax.envs.reading import AS_STATED, Reading
 
@@ -31,6 +38,7 @@ def read(path: str | Path, reading: Reading = AS_STATED) -> Instance:
         dist=found.dist,
         demands=scaled,
         capacity=capacity,
+        extra=vehicle_limit(scaled, capacity, reading.vehicles, "--vehicles", None, table.fail),
         reference_source=NO_REFERENCE,
         file=file,
     )

@@ -303,7 +303,7 @@ def _prepare(rules: Rules, loaded: Mapping[Role, Loaded], layouts: Layouts) -> N
     """Let the kit convert an instance before the programs' time and memory count."""
     for role, program in loaded.items():
         if program.kit:
-            program.kit.prepare(*rules.arguments(layouts[role]))
+            program.kit.prepare(*rules.prepared(layouts[role]))
 
 
 def _attempt(

@@ -144,7 +144,7 @@ def preparing(kit: Kit | None, programs: Programs) -> Callable[[Rules], None]:
         while prepared:
             kit.release(*prepared.pop())
         for layout in sorted({operator.layout for operator, known in programs if known.kit}):
-            prepared.append(rules.arguments(layout))
+            prepared.append(rules.prepared(layout))
             kit.prepare(*prepared[-1])
 
     return prepare

@@ -16,6 +16,8 @@ typedef struct {
     int *size;     /* [count] */
     double *enter; /* [count] from the depot to it */
     int64_t *room; /* [count] */
+    double *length, *stay; /* [count]: see measured; NULL without limits */
+    const Limits *limits;
     const int64_t *demands;
     int64_t capacity;
     int count;
@@ -42,12 +44,43 @@ static void insert_stop(Plan *p, int r, int from, int node)
     p->room[r] -= p->demands[node];
 }
 
+/* As `measured`, where there are limits. */
+static void measure_route(Plan *p, int r)
+{
+    if (p->limits == NULL)
+        return;
+    int node = p->head[r];
+    p->length[r] = p->enter[r];
+    p->stay[r] = 0.0;
+    spend(2 * (long long)p->size[r]);
+    for (; node != 0; node = p->links.next[node]) {
+        p->length[r] += p->links.after[node];
+        p->stay[r] += p->limits->service[node];
+    }
+}
+
 static void open_route(Plan *p, int node)
 {
     int r = p->count++;
     p->head[r] = p->size[r] = 0;
     p->room[r] = p->capacity;
     insert_stop(p, r, 0, node);
+    measure_route(p, r);
+}
+
+/* Whether a route can take a customer at a place with that price. */
+static inline bool has_room(const Plan *p, int r, int node, double price)
+{
+    return p->room[r] >= p->demands[node] &&
+           (p->limits == NULL || within(p->limits, p->length[r] + price,
+                                        p->stay[r] + p->limits->service[node]));
+}
+
+/* What the cost of a route of its own counts times: as if all vehicles are out, so BIG. */
+static inline double freshness(const Plan *p, double fresh)
+{
+    bool full = p->limits != NULL && p->count >= p->limits->vehicles;
+    return !full && fresh < BIG ? fresh : BIG;
 }
 
 static bool new_plan(Call *c, const Problem *from, int more, Plan *p)
@@ -55,6 +88,13 @@ static bool new_plan(Call *c, const Problem *from, int more, Plan *p)
     const Routes *routes = &from->routes;
     size_t n = (size_t)c->m->n, most = (size_t)routes->count + (size_t)more;
     *p = (Plan){.m = c->m, .demands = from->demands, .capacity = from->capacity};
+    p->limits = limits_of(c->m);
+    if (p->limits != NULL) {
+        p->length = room_for(c, most, sizeof(double));
+        p->stay = room_for(c, most, sizeof(double));
+        if (p->length == NULL || p->stay == NULL)
+            return false;
+    }
     int *stops = room_for(c, 3 * n, sizeof(int));
     p->links.after = room_for(c, n, sizeof(double));
     p->head = room_for(c, most, sizeof(int));
@@ -75,6 +115,8 @@ static bool new_plan(Call *c, const Problem *from, int more, Plan *p)
                 open_route(p, routes->nodes[i]);
             else
                 insert_stop(p, p->count - 1, routes->nodes[i - 1], routes->nodes[i]);
+    for (int r = 0; r < p->count; r++)
+        measure_route(p, r);
     return true;
 }
 
@@ -168,8 +210,14 @@ FUNCTION(best_position, 5, 5, "dist", "demands", "capacity", "routes", "customer
         !mark_nodes(x.seen, &node, 1, FIRST, c->m->n))
         return NULL;
     const Matrix *m = c->m;
-    double best = edge(m, 0, node) + edge(m, node, 0);
-    int route = x.routes.count, index = 0;
+    const Limits *limits = limits_of(m);
+    double own = edge(m, 0, node) + edge(m, node, 0), best = own;
+    double length_now = 0.0, stay = 0.0;
+    int route = x.routes.count, index = 0, used = 0;
+    for (int r = 0; r < x.routes.count; r++)
+        used += length_of(&x.routes, r) > 0;
+    if (limits != NULL && used >= limits->vehicles)
+        best = HUGE_VAL;
     bool any = false; /* whether a place in a route is the best so far: a new one loses ties */
     for (int r = 0; r < x.routes.count; r++) {
         const int *nodes = x.routes.nodes + x.routes.start[r];
@@ -177,10 +225,14 @@ FUNCTION(best_position, 5, 5, "dist", "demands", "capacity", "routes", "customer
         spend(length);
         if (length == 0 || x.capacity - load_of(x.demands, nodes, length) < x.demands[node])
             continue;
+        if (limits != NULL)
+            length_now = measured(m, nodes, length, &stay);
         for (int i = 0; i <= length; i++) {
             int from = i > 0 ? nodes[i - 1] : 0, next = i < length ? nodes[i] : 0;
             double price = edge(m, from, node) + edge(m, node, next) - edge(m, from, next);
-            if (price < best || (!any && price == best)) {
+            if ((price < best || (!any && price == best)) &&
+                (limits == NULL ||
+                 within(limits, length_now + price, stay + limits->service[node]))) {
                 best = price;
                 route = r;
                 index = i;
@@ -188,7 +240,7 @@ FUNCTION(best_position, 5, 5, "dist", "demands", "capacity", "routes", "customer
             }
         }
     }
-    return Py_BuildValue("(dii)", best, route, index);
+    return Py_BuildValue("(dii)", any ? best : own, route, index);
 }
 
 typedef struct {
@@ -236,7 +288,7 @@ static bool try_all(Call *c, const Plan *p, Ordered *how, int node)
         double gone = p->enter[r];
         for (;;) {
             double price = column[from] + row[next] - gone;
-            if ((!exact || how->route < 0 || price < how->best) &&
+            if ((!exact || how->route < 0 || price < how->best) && has_room(p, r, node, price) &&
                 !try_place(c, how, price, r, from))
                 return false;
             if (next == 0)
@@ -267,23 +319,23 @@ FUNCTION(ordered_insertion, 5, 5, "dist", "demands", "capacity", "routes", "cust
         !take_number(a[9], 1, 0, HUGE_VAL, &how.fresh) || !new_plan(c, &x, nodes.count, &p))
         return NULL;
     near = near < DEPTH ? near : DEPTH;
-    how.fresh = how.fresh < BIG ? how.fresh : BIG;
     for (int i = 0; i < nodes.count; i++) {
         int node = nodes.nodes[i];
         int found = near > 0 ? close_places(&p, node, near, places) : 0;
         how.route = -1;
         spend(p.count + found);
         for (int j = 0; j < found; j++)
-            if (p.room[places[j].route] >= p.demands[node] &&
+            if (has_room(&p, places[j].route, node, places[j].price) &&
                 !try_place(c, &how, places[j].price, places[j].route, places[j].from))
                 return NULL;
         if (found == 0 && !try_all(c, &p, &how, node))
             return NULL;
-        if (how.route < 0 || how.fresh * alone(&p, node) < how.best) {
+        if (how.route < 0 || freshness(&p, how.fresh) * alone(&p, node) < how.best) {
             how.paid = alone(&p, node);
             open_route(&p, node);
         } else {
             insert_stop(&p, how.route, how.from, node);
+            measure_route(&p, how.route);
         }
         added += how.paid;
         if (added >= how.bound)

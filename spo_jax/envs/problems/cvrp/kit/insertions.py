@@ -2,7 +2,14 @@
 
 from math import inf
 
-from spo_jax.envs.problems.cvrp.kit.routes import problem_of, room_of
+from spo_jax.envs.problems.cvrp.kit.routes import (
+    is_full,
+    limits_of,
+    may_grow,
+    problem_of,
+    room_of,
+    service_of,
+)
 from spo_jax.envs.problems.kit import (
     DEPTH,
     checked_count,
@@ -25,15 +32,16 @@ def best_position(dist, demands, capacity, routes, customer):
     customer = node_of(customer, len(dist), first=1)
     checked_nodes(*routes, [customer], first=1)
     best = (dist[0][customer] + dist[customer][0], len(routes), 0)
-    need = demands[customer]
+    need, limits = demands[customer], limits_of(dist)
     found = [
         place
         for place in _places(dist, routes, customer, 0)
         if room_of(demands, capacity, routes[place[1]]) >= need
+        and _may_take(dist, limits, routes[place[1]], customer, place[0])
     ]
     if found:
         place = min(found, key=lambda place: place[0])
-        best = place if place[0] <= best[0] else best
+        best = place if place[0] <= best[0] or is_full(limits, routes) else best
     return float(best[0]), best[1], best[2]
 
 
@@ -70,11 +78,11 @@ def ordered_insertion(
     fresh = checked_number(fresh, 0, inf)
     grown = [list(route) for route in routes if route]
     room = [room_of(demands, capacity, route) for route in grown]
-    added = 0.0
+    added, limits = 0.0, limits_of(dist)
     for node in customers:
         best, need = None, demands[node]
         for price, r, index in _places(dist, grown, node, near):
-            if room[r] < need:
+            if room[r] < need or not _may_take(dist, limits, grown[r], node, price):
                 continue
             compared = price * (1.0 + noise * drawn(rng)) if noise else price
             if best is None or compared < best:
@@ -82,7 +90,7 @@ def ordered_insertion(
                     continue
                 best, paid, place = compared, price, (r, index)
         alone = dist[0][node] + dist[node][0]
-        if best is None or min(fresh, BIG) * alone < best:
+        if best is None or _freshness(limits, grown, fresh) * alone < best:
             grown.append([node])
             room.append(capacity - need)
             paid = alone
@@ -128,15 +136,18 @@ def regret_insertion(
     noise, fresh = checked_number(noise, 0, 1e6), checked_number(fresh, 0, inf)
     grown = [list(route) for route in routes if route]
     room = [room_of(demands, capacity, route) for route in grown]
+    limits = limits_of(dist)
     while waiting:
         best = None
         for node in waiting:
             cheapest = {}
             for price, r, index in _places(dist, grown, node, near):
-                if room[r] >= demands[node] and (r not in cheapest or price < cheapest[r][0]):
+                if room[r] < demands[node] or not _may_take(dist, limits, grown[r], node, price):
+                    continue
+                if r not in cheapest or price < cheapest[r][0]:
                     cheapest[r] = price, index
             alone = dist[0][node] + dist[node][0]
-            own = min(fresh, BIG) * alone
+            own = _freshness(limits, grown, fresh) * alone
             prices = [price for price, _ in cheapest.values()]
             prices = sorted([*prices, *[own] * (min(k, len(grown) + 1) - len(prices)), own])
             score = 0.0
@@ -193,6 +204,16 @@ def greedy_insertion(
 
 
 BIG = 1e6  # what stands for inf as the factor of a new route, so that differences stay finite
+
+
+def _freshness(limits, routes, fresh):
+    """What the cost of a new route counts times; where all vehicles are out, as if it were inf."""
+    return BIG if is_full(limits, routes) else min(fresh, BIG)
+
+
+def _may_take(dist, limits, route, node, price):
+    """Whether a route keeps the limits with `node` at a place of that price."""
+    return may_grow(dist, limits, route, price, service_of(limits, [node]))
 
 
 def _places(dist, routes, node, near):

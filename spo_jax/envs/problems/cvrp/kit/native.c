@@ -191,6 +191,86 @@ static int64_t load_of(const int64_t *demands, const int *nodes, int count)
     return load;
 }
 
+/* --- limits of routes ------------------------------------------------------------------------- */
+
+/* What bounds routes besides the capacity: a prepared matrix has them. */
+typedef struct {
+    double longest;     /* the most that a route may be long */
+    double lasting;     /* the most that it may be long with the service times of its customers */
+    long long vehicles; /* the most routes that are opened while there is room in others */
+    double service[];   /* [N] */
+} Limits;
+
+static const Limits *limits_of(const Matrix *m)
+{
+    return m->limits;
+}
+
+/* How long a route is and, in *stay, how long its service takes. */
+static double measured(const Matrix *m, const int *nodes, int count, double *stay)
+{
+    const Limits *l = limits_of(m);
+    double length = 0.0;
+    int last = 0;
+    *stay = 0.0;
+    spend(2 * (long long)count);
+    for (int i = 0; i < count; i++) {
+        length += edge(m, last, nodes[i]);
+        *stay += l->service[nodes[i]];
+        last = nodes[i];
+    }
+    return length + edge(m, last, 0);
+}
+
+static inline bool within(const Limits *l, double length, double stay)
+{
+    return length <= l->longest && length + stay <= l->lasting;
+}
+
+/* Whether a route that got longer by that much and had more customers would keep the limits. */
+static bool may_grow(const Matrix *m, const int *nodes, int count, double more, double service)
+{
+    double stay, length;
+    if (limits_of(m) == NULL)
+        return true;
+    length = measured(m, nodes, count, &stay);
+    return within(limits_of(m), length + more, stay + service);
+}
+
+/* Gives limits to a prepared matrix. It is no function of the kit: programs do not see it. */
+FUNCTION(limit, 5, 5, "dist", "longest", "lasting", "vehicles", "service")
+{
+    double longest, lasting;
+    long long vehicles;
+    if (!take_matrix(c, a[0]) || !take_number(a[1], 0, 0, HUGE_VAL, &longest) ||
+        !take_number(a[2], 0, 0, HUGE_VAL, &lasting) || !take_count(a[3], 0, 1, &vehicles))
+        return NULL;
+    PyObject *items = snapshot(a[4]);
+    if (items == NULL)
+        return NULL;
+    size_t n = (size_t)c->m->n;
+    Limits *limits = NULL;
+    bool fine = PyTuple_Size(items) == c->m->n || refuse("a node has no service time");
+    if (fine && (limits = malloc(sizeof(Limits) + n * sizeof(double))) == NULL) {
+        PyErr_NoMemory();
+        fine = false;
+    }
+    for (size_t i = 0; fine && i < n; i++)
+        fine = take_number(PyTuple_GetItem(items, (Py_ssize_t)i), 0, 0, 1e300,
+                           &limits->service[i]);
+    Py_DECREF(items);
+    if (!fine) {
+        free(limits);
+        return NULL;
+    }
+    limits->longest = longest;
+    limits->lasting = lasting;
+    limits->vehicles = vehicles;
+    free(c->m->limits);
+    c->m->limits = limits;
+    Py_RETURN_NONE;
+}
+
 /* A list of lists. */
 static PyObject *as_routes(const Routes *routes, bool drop_empty)
 {
@@ -300,6 +380,7 @@ static PyMethodDef methods[] = {
     FORGET_METHOD,
     RELEASE_METHOD,
     METHOD(greedy_insertion),
+    METHOD(limit),
     METHOD(loads),
     METHOD(nearest),
     METHOD(neighbors),

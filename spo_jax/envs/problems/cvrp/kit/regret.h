@@ -107,15 +107,14 @@ static bool changes(const Plan *p, const Waiting *w, int from, int x, int next)
 static double score_of(const Plan *p, const Waiting *w, const Place *places, const Regret *how,
                        Pair *pairs, int room, double *cheapest)
 {
-    int64_t need = p->demands[w->node];
     int found = 0;
     spend(4 + 2 * (long long)w->count);
     for (int i = 0; i < w->count; i++)
-        if (p->room[places[i].route] >= need) {
+        if (has_room(p, places[i].route, w->node, places[i].price)) {
             pairs[found] = (Pair){places[i].price, found, places[i].route};
             found++;
         }
-    double own = how->fresh * alone(p, w->node), score = 0.0;
+    double own = freshness(p, how->fresh) * alone(p, w->node), score = 0.0;
     long long own_left = (how->k < p->count + 1 ? how->k : p->count + 1) - found;
     own_left = own_left > 0 ? own_left + 1 : 1;
     int sorted = how->k < found ? (int)how->k : found, used = 0;
@@ -186,7 +185,7 @@ static Place chosen_place(const Plan *p, const Waiting *w, const Place *places, 
     Place best = {alone(p, w->node), -1, 0};
     spend(w->count);
     for (int i = 0; i < w->count; i++)
-        if (places[i].price == price && p->room[places[i].route] >= p->demands[w->node] &&
+        if (places[i].price == price && has_room(p, places[i].route, w->node, price) &&
             (best.route < 0 || places[i].route < best.route))
             best = places[i];
     return best;
@@ -199,7 +198,6 @@ static PyObject *insert_by_regret(Call *c, const Problem *x, const List *nodes, 
     double added = 0.0, u;
     int room = 0, most = x->routes.count + nodes->count;
     how->near = how->near < DEPTH ? how->near : DEPTH;
-    how->fresh = how->fresh < BIG ? how->fresh : BIG;
     int *order = room_for(c, (size_t)nodes->count, sizeof(int));
     Pair *pairs = room_for(c, 2 * ((size_t)most + DEPTH), sizeof(Pair));
     Place *all = room_for(c, (size_t)most, sizeof(Place));
@@ -239,6 +237,7 @@ static PyObject *insert_by_regret(Call *c, const Problem *x, const List *nodes, 
                 return NULL;
         } else {
             insert_stop(&p, place.route, place.from, w->node);
+            measure_route(&p, place.route);
         }
         int next = p.links.next[w->node];
         for (int i = 0; i < left - 1; i++) {

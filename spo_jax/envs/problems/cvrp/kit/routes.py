@@ -1,9 +1,12 @@
 """What the kit of the CVRP knows of routes: their length, loads, savings, customers."""
 
+from math import inf
+
 from spo_jax.envs.problems.kit import (
     MAX_NODES,
     checked_count,
     checked_nodes,
+    checked_number,
     integer_of,
     items_of,
     matrix_of,
@@ -106,3 +109,65 @@ def served_by(routes):
 
 def room_of(demands, capacity, route):
     return capacity - sum(demands[node] for node in route)
+
+
+# --- limits of routes -----------------------------------------------------------------------------
+
+LIMITS: list[
+    tuple[list, tuple]
+] = []  # (a converted matrix, its limits): known by their objects, as in `KEPT`
+
+
+def limit(dist, longest, lasting, vehicles, service):
+    """Give limits to a prepared matrix; programs do not see this function.
+
+    longest: the most that a route may be long. lasting: the most that it may be long with the
+    service times of its customers, service [N] of all nodes. vehicles: the most routes that are
+    opened while there is room in others.
+    """
+    dist = matrix_of(dist)
+    given = checked_number(longest, 0, inf), checked_number(lasting, 0, inf)
+    vehicles = checked_count(vehicles, 1)
+    service = [checked_number(each, 0, 1e300) for each in items_of(service)]
+    if len(service) != len(dist):
+        raise ValueError("a node has no service time")
+    LIMITS[:] = [each for each in LIMITS if each[0] is not dist][-7:]
+    LIMITS.append((dist, (*given, vehicles, service)))
+
+
+def limits_of(dist):
+    """(longest, lasting, vehicles, service) of a converted matrix, or None."""
+    for known, limits in LIMITS:
+        if known is dist:
+            return limits
+    return None
+
+
+def measured(dist, limits, route):
+    """How long a route is, and its service."""
+    length, stay, before = 0.0, 0.0, 0
+    for node in route:
+        length += dist[before][node]
+        stay += limits[3][node]
+        before = node
+    return length + dist[before][0], stay
+
+
+def may_grow(dist, limits, route, more, service):
+    """Whether a route that got longer by that much and had more customers would keep the limits."""
+    if limits is None:
+        return True
+    length, stay = measured(dist, limits, route)
+    return length + more <= limits[0] and length + more + (stay + service) <= limits[1]
+
+
+def service_of(limits, customers):
+    service = 0.0
+    for node in customers if limits else ():
+        service += limits[3][node]
+    return service
+
+
+def is_full(limits, routes):
+    """Whether all vehicles are out."""
+    return limits is not None and sum(map(bool, routes)) >= limits[2]

@@ -252,6 +252,7 @@ static bool or_opt_move(Matrix *m, Search *s, int a)
     for (x.step = 1; x.step >= -1; x.step -= 2) {
         int64_t need = 0;
         double turned = 0.0; /* what the stretch gets longer by when it is turned round */
+        double inner = 0.0, stay = 0.0; /* its length and its service */
         int before = a;
         for (x.size = 1; x.size <= most; x.size++) {
             int end = x.index + x.step * (x.size - 1);
@@ -259,10 +260,14 @@ static bool or_opt_move(Matrix *m, Search *s, int a)
                 break;
             int e = stop_at(s, r, end);
             int p = stop_at(s, r, x.index - x.step), q = stop_at(s, r, end + x.step);
-            if (x.size > 1)
+            if (x.size > 1) {
                 turned += way(m, -x.step, before, e) - way(m, x.step, before, e);
+                inner += way(m, x.step, before, e);
+            }
             before = e;
             need += s->demands[e];
+            if (limits_of(m) != NULL)
+                stay += limits_of(m)->service[e];
             double old = way(m, x.step, p, a) + way(m, x.step, e, q);
             double saved = old - way(m, x.step, p, q);
             for (int k = 0; k < count; k++) {
@@ -289,6 +294,10 @@ static bool or_opt_move(Matrix *m, Search *s, int a)
                     if (side != x.step)
                         paid += turned;
                     if (!(saved - paid > MARGIN * (old + gone)))
+                        continue;
+                    if (other != r &&
+                        !may_grow(m, s->routes.nodes + s->routes.start[other],
+                                  length_of(&s->routes, other), paid + inner, stay))
                         continue;
                     move_stretch(s, &x, c, side, need);
                     queue_ends(&s->queue, (const int[]){a, e, p, q, c, y}, 6);
@@ -350,6 +359,9 @@ static bool two_opt_star_move(Matrix *m, Search *s, int a)
                    (size_t)(their_length - their_cut) * sizeof(int));
             memcpy(other, theirs, (size_t)their_cut * sizeof(int));
             memcpy(other + their_cut, mine + my_cut, (size_t)(my_length - my_cut) * sizeof(int));
+            if (!may_grow(m, front, front_length, 0.0, 0.0) ||
+                !may_grow(m, other, other_length, 0.0, 0.0))
+                continue;
             if (step == 1)
                 set_routes(s, r, front, front_length, q, other, other_length);
             else

@@ -1,6 +1,14 @@
 """The local search of the kit of the CVRP, in plain Python."""
 
-from spo_jax.envs.problems.cvrp.kit.routes import problem_of, room_of, served_by, solution_of
+from spo_jax.envs.problems.cvrp.kit.routes import (
+    limits_of,
+    may_grow,
+    problem_of,
+    room_of,
+    served_by,
+    service_of,
+    solution_of,
+)
 from spo_jax.envs.problems.kit import (
     checked_count,
     checked_nodes,
@@ -88,10 +96,12 @@ def or_opt(dist, demands, capacity, routes, customers, *, length=3, near=10, mov
 def _or_opt_move(dist, demands, room, routes, a, length, near):
     r, i = _place(routes, a)
     path = [0, *routes[r], 0]
+    limits = limits_of(dist)
     closest = neighbor_list_to(dist, a, 1, near), neighbor_list(dist, a, 1, near)
     close = list(zip(*closest, strict=True))
     for step in (1, -1):  # the stretch goes forward or backward from a
         turned = 0.0  # what it gets longer by when it is turned round
+        inner = 0.0  # its length
         for size in range(1, min(length, len(routes[r])) + 1):
             end = i + step * (size - 1)
             if not 0 <= end < len(routes[r]):
@@ -100,6 +110,7 @@ def _or_opt_move(dist, demands, room, routes, a, length, near):
             e, p, q = stretch[-1], path[i + 1 - step], path[end + 1 + step]
             if size > 1:
                 turned += way(dist, -step, stretch[-2], e) - way(dist, step, stretch[-2], e)
+                inner += way(dist, step, stretch[-2], e)
             need = sum(demands[node] for node in stretch)
             old = way(dist, step, p, a) + way(dist, step, e, q)
             saved = old - way(dist, step, p, q)
@@ -120,6 +131,9 @@ def _or_opt_move(dist, demands, room, routes, a, length, near):
                     if side != step:
                         paid += turned
                     if saved - paid > MARGIN * (old + gone):
+                        stay = service_of(limits, stretch)
+                        if s != r and not may_grow(dist, limits, routes[s], paid + inner, stay):
+                            continue
                         routes[r] = [node for node in routes[r] if node not in stretch]
                         at = routes[s].index(c)
                         if side == 1:
@@ -167,10 +181,15 @@ def _two_opt_star_move(dist, demands, capacity, routes, a, near):
                 else:
                     one = routes[s][: j + 1] + routes[r][i:]
                     two = routes[r][:i] + routes[s][j + 1 :]
-                if min(room_of(demands, capacity, one), room_of(demands, capacity, two)) >= 0:
+                rooms = room_of(demands, capacity, one), room_of(demands, capacity, two)
+                if min(rooms) >= 0 and _lawful(dist, one) and _lawful(dist, two):
                     routes[r], routes[s] = one, two
                     return a, b, c, d
     return None
+
+
+def _lawful(dist, route):
+    return may_grow(dist, limits_of(dist), route, 0.0, 0.0)
 
 
 def _search(routes, queue, moves, move):
