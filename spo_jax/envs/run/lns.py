@@ -252,8 +252,8 @@ def rollout(
     start: seeds the first solution, in whose place `first` may be given. rng: what the programs
     draw from. used: the share of another budget than the steps that is used up; at 1 no step begins
     any more. skip_infeasible: a candidate that breaks the contract is a rejected step instead of a
-    failure, as one above a limit always is. acceptance: a name of ACCEPTANCES; luck, rewritten: as in `search`, for others than the
-    paper's. Raises Failure, and OwnError.
+    failure, as one above a limit always is. acceptance: a name of ACCEPTANCES; luck, rewritten: as
+    in `search`, for others than the paper's. Raises Failure, and OwnError.
     """
     if first is None:
         first = rules.start(start)
