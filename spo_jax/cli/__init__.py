@@ -154,6 +154,7 @@ def _evaluate(args: argparse.Namespace) -> int:
         **_reading(args).given,
         **_sandbox(args),
         **_asked(args, "acceptance", "start"),
+        trust=args.trust_pair,
     )
     return _report(run, args.json, args.pair, *args.on, args.references)
 
@@ -255,7 +256,7 @@ def _solve(args: argparse.Namespace) -> int:
         except InputError:
             if not any(Path(pair).is_dir() for pair in given):  # a run knows its problem
                 raise
-    problem, pairs, terms = resolve_all(args.pair, name)
+    problem, pairs, terms = resolve_all(args.pair, name, args.trust_pair)
     terms |= _sandbox(args) | _asked(args, "start", "acceptance")
     with (searched := Searched(sys.stderr, args.instance)):
         instance = read_instance(problem, args.instance, _reading(args))
@@ -308,8 +309,9 @@ def _compare(args: argparse.Namespace) -> int:
     from spo_jax.runs.pairs import contest
 
     problem, instances, methods, own = contest(
-        args.instances, args.pair or [], args.problem, args.against, args.references, _reading(args)
-    )
+        args.instances, args.pair or [], args.problem, args.against, args.references,
+        _reading(args), args.trust_pair,
+    )  # fmt: skip
     usable(args.time, args.seeds, args.workers)
     inputs = [each for each in args.instances if Path(each).is_file()]
     if args.plot is not None:

@@ -194,7 +194,7 @@ def export(args: argparse.Namespace) -> int:
             raise InputError(f"--{option} is about a run, and {args.pair} is a pair: leave it out")
     run = None if alone else load_run(args.pair)
     if args.out is not None:
-        problem, pair, config = resolve(run or args.pair, args.problem)
+        problem, pair, config = resolve(run or args.pair, args.problem, args.trust_pair)
         if run is None:
             header = of_pair(args.pair, problem)
             description = f"{args.pair}, for {problem.name}"

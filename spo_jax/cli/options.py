@@ -104,6 +104,7 @@ def export(sub: argparse.ArgumentParser) -> None:
         help="with --out: as operators of the library alns, or as a function solve(...), too",
     )
     add("--adapters", metavar="DIR", help="write both adapters to DIR/destroy and DIR/repair")
+    _trust(sub)
 
 
 def check(sub: argparse.ArgumentParser) -> None:
@@ -154,6 +155,7 @@ def evaluate(sub: argparse.ArgumentParser) -> None:
     _report_file(sub)
     _settings(sub, "workers", "cpu_seconds", "on_invalid", "unsafe_sandbox")
     _settings(sub, "acceptance", "start")
+    _trust(sub)
     _settings(sub, "evaluator", "ray_address")
 
 
@@ -216,6 +218,7 @@ def solve(sub: argparse.ArgumentParser) -> None:
         action="store_true",
         help="overwrite output files, whatever they hold (default: only by what is no worse)",
     )
+    _trust(sub)
     _settings(sub, "workers", "cpu_seconds", "on_invalid", "unsafe_sandbox")
 
 
@@ -244,6 +247,7 @@ def compare(sub: argparse.ArgumentParser) -> None:
         "package.module:NAME; all is every baseline of the problem (the default)",
     )
     add("--problem", metavar="P", help="the problem (default: by the suffix of INSTANCE)")
+    _trust(sub)
     _files(sub)
     add(
         "--time",
@@ -331,6 +335,14 @@ def _report_file(sub: argparse.ArgumentParser) -> None:
         choices=("quick", "standard", "paper"),
         default="standard",
         help="how long the solver of references searches (default: standard)",
+    )
+
+
+def _trust(sub: argparse.ArgumentParser) -> None:
+    sub.add_argument(
+        "--trust-pair",
+        action="store_true",
+        help="follow functions that the head of a pair file names, which run outside the sandbox",
     )
 
 

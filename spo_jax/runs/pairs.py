@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     Given = Pair | Run | str | Path
 
 
-@in_arguments(unsafe_sandbox="unsafe")
+@in_arguments(unsafe_sandbox="unsafe", trust_pair="trust=True")
 def evaluate(
     pair: "Given",
     problem: str | Problem | None = None,
@@ -39,6 +39,7 @@ def evaluate(
     distances: str = "file",
     capacity: float | None = None,
     vehicles: int | None = None,
+    trust: bool = False,
     **more: Any,
 ) -> evaluation.Report:
     """Roll a pair out on groups of instances, as `spo evaluate`.
@@ -53,6 +54,8 @@ def evaluate(
         distances: How files are read, as `spo_jax.envs.reading.Reading` has it.
         capacity: Likewise.
         vehicles: Likewise.
+        trust: Whether to follow functions that the head of a pair file names, as a state of one's
+            own. They run outside the sandbox.
         **more: As `spo_jax.envs.report.evaluation.evaluate` has them: steps, seeds, references,
             ...; of a run on_invalid and state are its own by default.
 
@@ -73,13 +76,13 @@ def evaluate(
             if isinstance(each, Instance) or not (is_uniform(str(each)) or Path(each).is_dir())
         ]
         problem = problem_of(alone, [pair], reading)
-    known, found, config = resolve(pair, problem)
+    known, found, config = resolve(pair, problem, trust)
     terms = terms_of(config) | {"workers": workers or usable_cores()} | more
     terms |= {"reading": reading}
     return evaluation.evaluate(found, known, specs, **terms)
 
 
-@in_arguments(unsafe_sandbox="unsafe")
+@in_arguments(unsafe_sandbox="unsafe", trust_pair="trust=True")
 def solve(
     instance: Instance | str | Path,
     pair: "Given | Sequence[Given] | None" = None,
@@ -89,6 +92,7 @@ def solve(
     distances: str = "file",
     capacity: float | None = None,
     vehicles: int | None = None,
+    trust: bool = False,
     **more: Any,
 ) -> solving.Solved:
     """Solve an instance by a pair, or by several pairs, as `spo solve`.
@@ -101,6 +105,7 @@ def solve(
         distances: How files are read, as `spo_jax.envs.reading.Reading` has it.
         capacity: Likewise.
         vehicles: Likewise.
+        trust: As in `evaluate`.
         **more: As `spo_jax.envs.report.solve.solve` has them: steps or seconds, start, acceptance,
             seed, ...
 
@@ -114,7 +119,7 @@ def solve(
     reading = Reading(distances, capacity, vehicles)
     if problem is None:
         problem = problem_of([instance], _listed(pair), reading)
-    known, found, terms = resolve_all(pair, problem)
+    known, found, terms = resolve_all(pair, problem, trust)
     if not isinstance(instance, Instance):
         instance = read_instance(known, instance, reading)
     if instance.problem != known.name:
@@ -125,7 +130,7 @@ def solve(
     return solving.solve(instance, found, known, **terms)
 
 
-@in_arguments(out="out", pair="pairs", force="force=True")
+@in_arguments(out="out", pair="pairs", force="force=True", trust_pair="trust=True")
 def compare(
     instances: Instance | str | Path | Sequence[Instance | str | Path],
     pairs: "Given | Sequence[Given] | None" = None,
@@ -139,6 +144,7 @@ def compare(
     out: str | Path | None = None,
     plot: str | Path | None = None,
     force: bool = False,
+    trust: bool = False,
     **more: Any,
 ) -> comparing.Comparison:
     """Compare pairs with baselines and solvers, for equal time on equal cores, as `spo compare`.
@@ -157,6 +163,7 @@ def compare(
         out: The folder of solutions, tables and curves, by default none.
         plot: The file of the picture.
         force: Whether files there are overwritten.
+        trust: As in `evaluate`.
         **more: As `spo_jax.envs.report.compare.compare` has them: seconds, seeds, workers, ...
 
     Returns:
@@ -167,7 +174,7 @@ def compare(
     """
     known, read, methods, own = contest(
         _listed(instances), _listed(pairs), problem, _listed(against), references,
-        Reading(distances, capacity, vehicles),
+        Reading(distances, capacity, vehicles), trust,
     )  # fmt: skip
     if out is None:
         return comparing.compare(known, read, methods, own=own, **more)
@@ -189,6 +196,7 @@ def contest(
     against: Sequence[str],
     references: str | Path | None,
     reading: Reading,
+    trust: bool = False,
 ) -> tuple[Problem, list[Instance], list[Method], ReferenceFile | None]:
     """The problem, instances, methods and references of a comparison. Raises InputError."""
     if not given:
@@ -209,7 +217,7 @@ def contest(
         listed = []
     found = []
     for each in listed:
-        _, [pair], terms = resolve_all(each, known)
+        _, [pair], terms = resolve_all(each, known, trust)
         found.append((pair, terms | {"state": terms["state"][0]}))
     names = numbered("pair" if is_shipped(each) else _row(each) for each in listed)
     methods = methods_of(known, dict(zip(names, found, strict=True)), against)
@@ -296,7 +304,9 @@ def is_run(given: Any) -> "TypeGuard[Run]":
 
 
 def resolve_all(
-    pairs: "Given | Sequence[Given] | None", problem: str | Problem | None
+    pairs: "Given | Sequence[Given] | None",
+    problem: str | Problem | None,
+    trust: bool = False,
 ) -> tuple[Problem, list[Pair], dict[str, Any]]:
     """The problem; the pairs, by default the one that comes with it; the terms of a search.
 
@@ -314,7 +324,7 @@ def resolve_all(
     found: list[Pair] = []
     configs = []
     for each in sorted(listed, key=_of_run, reverse=True):  # a run knows its problem
-        problem, pair, config = resolve(each, problem)
+        problem, pair, config = resolve(each, problem, trust)
         found.append(pair)
         configs.append(config)
     assert isinstance(problem, Problem)
@@ -349,10 +359,13 @@ def terms_of(config: Settings) -> dict[str, Any]:
     }
 
 
-def resolve(pair: "Given", problem: str | Problem | None = None) -> tuple[Problem, Pair, Settings]:
+def resolve(
+    pair: "Given", problem: str | Problem | None = None, trust: bool = False
+) -> tuple[Problem, Pair, Settings]:
     """The problem, by default the run's; the pair; the settings that it was discovered with.
 
-    Raises InputError where the problem is not known, or is not the run's.
+    Raises InputError where the problem is not known, or is not the run's, and, without `trust`, for
+    a file whose head names functions: those would run outside the sandbox.
     """
     from spo_jax.envs.glns_operators import is_operators, load_operators
 
@@ -375,8 +388,15 @@ def resolve(pair: "Given", problem: str | Problem | None = None) -> tuple[Proble
     pair = cast(str | Path, pair)
     ships = is_shipped(pair)
     found = None if ships or is_operators(pair) else load_pair(pair)
+    terms = {} if found is None else load_terms(pair)
+    for name, value in terms.items():
+        if ":" in value and not trust:
+            raise InputError(
+                f"{pair}: its head names the {name} {value}, a function that would run outside "
+                "the sandbox; if you trust it, say so (--trust-pair)"
+            )
     try:
-        config = Settings() if found is None else Settings.make(**load_terms(pair))
+        config = Settings.make(**terms)
     except InputError as error:
         raise InputError(f"{pair}: its head is wrong: {error}") from None
     if problem is None:

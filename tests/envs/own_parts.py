@@ -30,6 +30,21 @@ def raising(first, luck):
     return accept
 
 
+def leaving(first, luck):
+    def accept(cost, current, best, progress):
+        raise SystemExit(3)
+
+    return accept
+
+
+def unclear(first, luck):
+    return lambda cost, current, best, progress: float("nan")
+
+
+def unmade(first, luck):
+    raise KeyError("rule")
+
+
 def wrong(first):
     return None
 

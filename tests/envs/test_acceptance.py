@@ -132,16 +132,26 @@ def test_what_is_none(terms, message):
         LocalEvaluator(TSP, **terms)
 
 
-def test_a_rule_that_raises_is_named():
+@pytest.mark.parametrize(
+    ("rule", "why"),
+    [
+        ("raising", "its rule raised ValueError: too late"),
+        ("leaving", "its rule raised SystemExit: 3"),
+        ("unclear", "its rule returned nan, where True or False is due"),
+        ("unmade", "raised KeyError: 'rule'"),
+    ],
+)
+def test_a_rule_that_is_wrong_is_named(rule, why):
     [instance] = TSP.sample(9, 1, 0)
-    why = "acceptance 'own_parts:raising': its rule raised ValueError: too late"
+    name = f"own_parts:{rule}"
+    why = f"acceptance '{name}'{':' * why.startswith('its')} {why}"
     with (
-        LocalEvaluator(TSP, acceptance="own_parts:raising") as evaluator,
-        pytest.raises(RuntimeError, match=why),
+        LocalEvaluator(TSP, acceptance=name) as evaluator,
+        pytest.raises(InputError, match=why),
     ):
         evaluator.run([PAIR], [instance], steps=10)
     with pytest.raises(InputError, match=f"host_fault: {why}"):
-        solve(instance, PAIR, TSP, acceptance="own_parts:raising", steps=10, workers=1)
+        solve(instance, PAIR, TSP, acceptance=name, steps=10, workers=1)
 
 
 def test_evaluate_says_it():

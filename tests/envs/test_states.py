@@ -150,7 +150,7 @@ def test_what_a_state_may_not_is_named(state, why):
         Program.from_source("destroy", re.sub("since, share.*|count = .*", "count = 1", DESTROY)),
         Program.from_source("repair", re.sub("since, share.*", "", REPAIR)),
     )
-    with pytest.raises(RuntimeError, match=why):
+    with pytest.raises(InputError, match=why):
         evaluate(silent, TSP, ["uniform:9x1"], steps=40, state=state, references="none")
 
 

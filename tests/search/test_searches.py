@@ -113,6 +113,21 @@ def test_a_head_that_is_wrong(tmp_path):
     assert text.count('of """') == 0
 
 
+@pytest.mark.parametrize("name", ["acceptance", "start", "state"])
+def test_functions_that_a_head_names_run_only_if_the_file_is_trusted(tmp_path, name):
+    path = tmp_path / "pair.py"
+    save_pair(path, PAIR, terms={name: "own_states:HALF"})
+    said = rf"pair\.py: its head names the {name} own_states:HALF, .* outside the sandbox; .*trust"
+    for call in (
+        lambda: spo_jax.evaluate(path, "tsp", "uniform:9x1"),
+        lambda: spo_jax.compare("uniform:9x1", path, "tsp"),
+        lambda: resolve(path, "tsp"),
+    ):
+        with pytest.raises(InputError, match=said):
+            call()
+    assert resolve(path, "tsp", trust=True)[2].terms == {name: "own_states:HALF"}
+
+
 def test_objects_that_workers_cannot_import():
     for name, part in (("acceptance", lambda first, luck: None), ("state", HALF)):
         with pytest.raises(InputError, match=f"{name} is .* which workers cannot import"):

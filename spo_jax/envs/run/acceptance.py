@@ -1,15 +1,18 @@
 """Acceptance rules of searches: whether a candidate becomes the current solution, by their costs.
 
 A rule is a function `rule(cost, current, lowest, progress) -> bool`: costs of the candidate, of the
-current solution and of the best one so far, and the share of the budget that is used up, from 0 to
-1. ACCEPTANCES has what makes them, for rollouts and for `spo solve`; the paper's is "improving".
+current solution and of the best one so far, as they are minimised (negatives where a problem
+maximises), and the share of the budget that is used up, from 0 to 1. ACCEPTANCES has what makes
+them, for rollouts and for `spo solve`; the paper's is "improving".
 """
 
 from collections.abc import Callable
 from math import exp
 from typing import Any, NamedTuple
 
-from spo_jax.envs.run.own import guarded
+import numpy as np
+
+from spo_jax.envs.run.own import OwnError, guarded
 from spo_jax.registry import Registry, require_function
 
 Rule = Callable[[float, float, float, float], bool]
@@ -80,7 +83,16 @@ def _own(name: str, make: Any) -> Acceptance:
     def made(first: float, luck: Callable[[], float]) -> Rule:
         rule = guarded(what, make)(first, luck)
         accepts = guarded(f"{what}: its rule", rule)
-        return lambda *costs: bool(accepts(*costs))
+
+        def accept(cost: float, current: float, lowest: float, progress: float) -> bool:
+            found = accepts(cost, current, lowest, progress)
+            if not isinstance(found, bool | np.bool_):
+                raise OwnError(
+                    f"{what}: its rule returned {found!r:.80}, where True or False is due"
+                )
+            return bool(found)
+
+        return accept
 
     return Acceptance(made, 1.0, lambda progress: 1.0)
 

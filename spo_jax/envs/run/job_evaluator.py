@@ -16,6 +16,7 @@ from spo_jax.envs.run.adaptive import Adaptation
 from spo_jax.envs.run.evaluator import Progress
 from spo_jax.envs.run.observation import OBSERVED, Showing, Shown
 from spo_jax.envs.run.operators import Adapting, AdaptiveRuns
+from spo_jax.envs.run.own import KINDS
 from spo_jax.envs.run.planning import CHECK_SECONDS, Planner, require_valid
 from spo_jax.envs.run.results import Results
 from spo_jax.envs.run.rollouts import Refusal, Rollouts, Status
@@ -279,11 +280,15 @@ class JobEvaluator:
         running: Running = lambda reported: None,
         instances: Sequence[Instance] = (),
     ) -> None:
-        """Do jobs. Raises RuntimeError for a mistake of the problem."""
+        """Do jobs. Raises RuntimeError for a mistake of the problem, and InputError for one of
+        another function of the user's.
+        """
 
         def judged(work: Work, ended: Ended) -> list[Work]:
             for report in ended.reports:
                 if report.status == Status.HOST_FAULT:  # a bug, whatever pair met it
+                    if report.reason.startswith(KINDS):
+                        raise InputError(report.reason)
                     raise RuntimeError(f"problem {self.problem.name}: {report.reason}")
             return finished(work, ended)
 

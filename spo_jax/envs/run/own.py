@@ -3,6 +3,8 @@
 from collections.abc import Callable
 from typing import Any
 
+KINDS = ("acceptance '", "state '")  # how the message of an OwnError begins
+
 
 class OwnError(Exception):
     """Such a function raised, or returned what it may not; the message says which and what."""
@@ -19,7 +21,7 @@ def guarded(what: str, function: Callable[..., Any]) -> Callable[..., Any]:
             return function(*arguments)
         except (MemoryError, OwnError):
             raise
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             message = " ".join(str(error).split())[:200]
             raise OwnError(f"{what} raised {type(error).__name__}: {message}") from error
 

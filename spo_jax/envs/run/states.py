@@ -23,7 +23,7 @@ Value = int | float | tuple[int | float, ...]
 
 
 class History:
-    """A search before a step.
+    """A search before a step. Costs are what it minimises: negatives where the problem maximises.
 
     Attributes:
         step: How many steps there were.
@@ -138,8 +138,8 @@ STATES: Registry[SearchState] = Registry(
             {
                 SINCE: _SINCE,
                 "share_of_budget": "the share of the steps that is used up, from 0 to 1",
-                "last_change": "how much the last step changed the cost of the current solution, "
-                "relative to that cost: negative where it fell",
+                "last_change": "how much the last step changed the current solution, relative to "
+                "its cost: negative where it became better",
             },
         ),
     },

@@ -21,6 +21,7 @@ from spo_jax.envs.kits import Kit
 from spo_jax.envs.problem import Problem, Rules
 from spo_jax.envs.run.adaptive import Portfolio
 from spo_jax.envs.run.lns import Failure, Operator, OperatorPair
+from spo_jax.envs.run.own import OwnError
 from spo_jax.envs.run.rollouts import Status
 from spo_jax.envs.run.sandbox import confine
 from spo_jax.envs.run.sandbox.acts import (
@@ -102,11 +103,15 @@ def run_search(child: Confined, job: SearchJob, matrix: np.ndarray | None) -> No
             operators[::2], operators[1::2], job.pairs, strict=True
         )
     ]
-    search = Search(
-        child.problem, instance, Portfolio(pairs), job.start, job.terms,
-        random.Random(job.luck_seed), rng, preparing(child.kit, programs), mending(programs, rng),
-        observed=any(pair.shown.observes for pair in pairs),
-    )  # fmt: skip
+    try:
+        search = Search(
+            child.problem, instance, Portfolio(pairs), job.start, job.terms,
+            random.Random(job.luck_seed), rng, preparing(child.kit, programs),
+            mending(programs, rng), observed=any(pair.shown.observes for pair in pairs),
+        )  # fmt: skip
+    except OwnError as error:
+        report(WHOLE_JOB, Status.HOST_FAULT, str(error), None)
+        return
     search.look()  # before the programs' memory counts
     confine.confine_task(job.memory, ENDLESS, child.filters.search)
     gc.collect()
