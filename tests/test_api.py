@@ -326,8 +326,10 @@ def test_settings_are_given_whole_or_one_by_one(tmp_path: Path, run: spo_jax.Run
         spo_jax.discover("tsp", resume=True)
     other = spo_jax.discover("tsp", whole, rounds=1, path=tmp_path / "run", resume=True)
     assert (other.rounds, other.preset) == (1, "own")
-    with pytest.raises(InputError, match="rounds is 1 there and 2 here"):
-        spo_jax.discover("tsp", whole, path=tmp_path / "run", resume=True)
+    with pytest.raises(InputError, match="steps is 4 there and 5 here"):
+        spo_jax.discover("tsp", whole, steps=5, rounds=1, path=tmp_path / "run", resume=True)
+    longer = spo_jax.discover("tsp", whole, path=tmp_path / "run", resume=True)
+    assert (longer.rounds, longer.planned) == (2, 2)
 
 
 @pytest.mark.long
