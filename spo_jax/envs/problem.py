@@ -261,7 +261,7 @@ class Problem:
         """Write a solution in the format that the field's other tools read; JSON by default."""
         from spo_jax.envs.textfiles import jsonable, write_atomically
 
-        write_atomically(path, json.dumps(jsonable(solution), allow_nan=False) + "\n")
+        write_atomically(path, json.dumps(jsonable(solution, strict=True)) + "\n")
 
     def read_solution(self, path: str | Path, instance: Instance) -> Solution:
         """Read a solution that `write` wrote.

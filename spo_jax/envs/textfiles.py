@@ -112,24 +112,29 @@ def load_json(path: Path) -> Any:
         raise InputError(f"{path} is not valid JSON") from None
 
 
-def jsonable(value: Any) -> Any:
+def jsonable(value: Any, strict: bool = False) -> Any:
     """A value of lists, tuples, sets, dicts, arrays and numbers as JSON can have it.
 
     A set becomes a sorted list, a dict whose keys are no texts a list of [key, value]. Anything
-    else that JSON does not have becomes its `repr`.
+    else that JSON does not have becomes its `repr`; a ValueError if `strict`.
     """
     if isinstance(value, np.ndarray | np.generic):
         value = value.tolist()
     if isinstance(value, dict):
         if all(isinstance(key, str) for key in value):
-            return {key: jsonable(each) for key, each in value.items()}
-        return [[jsonable(key), jsonable(each)] for key, each in value.items()]
+            return {key: jsonable(each, strict) for key, each in value.items()}
+        return [[jsonable(key, strict), jsonable(each, strict)] for key, each in value.items()]
     if isinstance(value, set | frozenset):
         value = sorted(value, key=lambda each: (str(type(each)), each))
     if isinstance(value, list | tuple):
-        return [jsonable(each) for each in value]
-    known = value is None or isinstance(value, bool | int | str)
-    return value if known or (isinstance(value, float) and math.isfinite(value)) else repr(value)
+        return [jsonable(each, strict) for each in value]
+    if value is None or isinstance(value, bool | int | str):
+        return value
+    if isinstance(value, float) and math.isfinite(value):
+        return value
+    if strict:
+        raise ValueError(f"{value!r:.60} is not JSON")
+    return repr(value)
 
 
 def cost_text(cost: float) -> str:

@@ -123,12 +123,11 @@ def require_known(config: Settings) -> None:
 
     known, found = trained_on(config.generator.model), get_problem(config.problem)
     if known and found.name not in known:
-        has = "which the problem has" if found.offers("grammar") else "which it does not have"
-        grammar = f"a grammar of the problem, {has}"
+        grammar = "--generator grammar, " if found.offers("grammar") else ""
         raise InputError(
             f"model {config.generator.model} knows only the problems that it was trained on "
-            f"({', '.join(known)}), not {found.name}: an endpoint (--base-url) or another --model "
-            f"needs no more than a contract, --generator grammar {grammar}"
+            f"({', '.join(known)}), not {found.name}: use {grammar}an endpoint (--base-url) or "
+            "another --model, which need a contract of the problem alone"
         )
 
 

@@ -111,7 +111,7 @@ def test_what_it_has_not_is_reported_before_the_work(folder, capsys, monkeypatch
     needs = "problem path has no grammar, which --generator grammar needs: implement grammar, or"
     assert needs in capsys.readouterr().err
     assert main([*argv, "--generator", "model"]) == 2
-    own = "needs no more than a contract, --generator grammar a grammar of the problem, which it"
+    own = "not path: use an endpoint (--base-url) or another --model, which need a contract of the"
     assert own in capsys.readouterr().err
     assert not list(Path().glob("run/*.py"))
 
