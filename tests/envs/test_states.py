@@ -2,6 +2,7 @@
 
 import re
 from math import exp
+from random import Random
 
 import numpy as np
 import pytest
@@ -13,6 +14,7 @@ from spo_jax.envs.report.solve import solve
 from spo_jax.envs.run import lns
 from spo_jax.envs.run.local import LocalEvaluator
 from spo_jax.envs.run.observation import HIDDEN, OBSERVED, shown_with
+from spo_jax.envs.run.search import Search, Terms
 from spo_jax.envs.run.states import KEPT, STATES, History, SearchState
 from spo_jax.errors import InputError
 from spo_jax.program import Pair, Program
@@ -96,6 +98,18 @@ def test_a_history_keeps_the_latest():
     assert list(np.diff(history.costs)) == [1.0] * (len(history.costs) - 1)
     assert len(history.costs) == len(history.outcomes) + 1
     assert history.temperature == 0.0
+
+
+def test_a_search_that_goes_on_elsewhere_says_so():
+    search = Search(
+        TSP, TSP.sample(9, 1, 0)[0], None, list(range(9)),
+        Terms("improving", 0.0, region=0, stay=1, rewrite=False, skip_infeasible=False,
+              tolerant=False), Random(0), None, observed=True,
+    )  # fmt: skip
+    other = [0, 2, 1, *range(3, 9)]
+    search.adopt(other)
+    cost = TSP.cost(search.instance, other)
+    assert search.history.cost == search.history.best == search.lowest == cost
 
 
 # Takes out as many nodes as the parts of its state say.

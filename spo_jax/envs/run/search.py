@@ -83,12 +83,12 @@ class Search:
         self.rules: Rules  # of what they saw last
         self._part: Part | None = None  # None where that is the whole instance
         self.steps = self.idle = 0
+        self.history: History | None = None
         self.adopt(start)
         make, _, left = ACCEPTANCES[terms.acceptance]
         edge = (abs(self.lowest) or 1.0) / max(1, instance.size)
         heat = terms.warmth * edge
         self._accept = accept or make(heat, luck.random)
-        self.history: History | None = None
         if observed:
             self.history = History(self.lowest, None, temperature=lambda share: heat * left(share))
         self.share: Callable[[int, float], float] | None = None
@@ -98,6 +98,8 @@ class Search:
         self.best = self.current = solution
         self.lowest = self.cost = self.problem.minimised(self.instance, solution)
         self.idle = 0
+        if self.history is not None:
+            self.history.adopt(self.cost)
         if self._part is None and self._at is not None:
             self._see(self.rules, None, solution)
 

@@ -62,6 +62,10 @@ class History:
         """
         return self._temperature(self.share)
 
+    def adopt(self, cost: float) -> None:
+        """Go on from another solution, which counts as the best one."""
+        self.costs[-1] = self.best = cost
+
     def add(self, cost: float, outcome: int) -> None:
         """Note the end of a step.
 
