@@ -48,8 +48,9 @@ def test_a_run_is_read_where_its_preset_file_was_moved(tmp_path, monkeypatch):
     again = discover("tsp", str(there), own, tmp_path / "run")
     assert again.status == "finished"
     assert again.best == run.best
-    there.write_text(PRESET.format(rounds=2))  # the same name, and other settings
-    with pytest.raises(InputError, match="rounds is 1 there and 2 here"):
+    other = PRESET.format(rounds=1).replace("steps = 4", "steps = 5")
+    there.write_text(other)  # the same name, and other settings
+    with pytest.raises(InputError, match="steps is 4 there and 5 here"):
         discover("tsp", str(there), own, tmp_path / "run")
 
 
