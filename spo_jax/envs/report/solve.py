@@ -21,7 +21,7 @@ from spo_jax.envs.run.local import LocalEvaluator
 from spo_jax.envs.run.observation import shown_with
 from spo_jax.envs.run.parallel_search import Budget, News, Team
 from spo_jax.envs.run.search import Clock, Terms
-from spo_jax.envs.run.starts import CONSTRUCTION, RANDOM, STARTS, constructed
+from spo_jax.envs.run.starts import CONSTRUCTION, RANDOM, STARTS
 from spo_jax.envs.run.states import STAGNATION
 from spo_jax.envs.textfiles import shown_cost
 from spo_jax.errors import InputError
@@ -121,7 +121,7 @@ def start_of(
     where the problem has none, or the file is no solution of the instance.
     """
     if start == CONSTRUCTION:
-        return constructed(problem, instance, until)
+        return problem.construct(instance, until)
     if not Path(start).is_file():
         known = f"{CONSTRUCTION}, {RANDOM}"
         raise InputError(f"--start {start}: neither {known} nor the file of a solution")

@@ -56,6 +56,11 @@ def cooled(progress: float) -> float:
     return COOLED**progress
 
 
+def mean_edge(cost: float, size: int) -> float:
+    """The unit of temperatures and thresholds: the size of the start's cost, 1 for 0, per item."""
+    return (abs(cost) or 1.0) / max(1, size)
+
+
 def falling(progress: float) -> float:
     """The share of the first threshold of record-to-record travel that is left."""
     return 1.0 - progress

@@ -17,7 +17,7 @@ from enum import IntEnum
 from typing import Any, Protocol
 
 from spo_jax.envs.problem import Infeasible, Layout, OverLimit, Rules, Solution
-from spo_jax.envs.run.acceptance import ACCEPTANCES, PAPER
+from spo_jax.envs.run.acceptance import ACCEPTANCES, PAPER, mean_edge
 from spo_jax.envs.run.observation import OBSERVED, Shown
 from spo_jax.envs.run.own import OwnError
 from spo_jax.envs.run.rollouts import Status
@@ -262,14 +262,14 @@ def rollout(
     accept: Accept = not_worse
     luck = luck or start
     make, warmth, left = ACCEPTANCES[acceptance]
-    heat = warmth * (abs(cost) or 1.0) / max(1, rules.size)
+    threshold = warmth * mean_edge(cost, rules.size)  # or temperature
     history = (
-        History(cost, steps, record.share, lambda share: heat * left(share))
+        History(cost, steps, record.share, lambda share: threshold * left(share))
         if pair.shown.observes
         else None
     )
     if acceptance != PAPER:
-        rule = make(heat, luck.random)
+        rule = make(threshold, luck.random)
 
         def by_rule(cost: float, current: float, lowest: float) -> bool:
             return rule(cost, current, lowest, record.share(at.steps))

@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 from spo_jax.envs.problem import Infeasible, Instance, Part, Problem, Rules, Solution, rules_of
 from spo_jax.envs.run import lns
-from spo_jax.envs.run.acceptance import ACCEPTANCES, Rule
+from spo_jax.envs.run.acceptance import ACCEPTANCES, Rule, mean_edge
 from spo_jax.envs.run.lns import Choice, Failure, OperatorPair, Position, failure
 from spo_jax.envs.run.own import OwnError
 from spo_jax.envs.run.rollouts import Status
@@ -86,11 +86,12 @@ class Search:
         self.history: History | None = None
         self.adopt(start)
         make, _, left = ACCEPTANCES[terms.acceptance]
-        edge = (abs(self.lowest) or 1.0) / max(1, instance.size)
-        heat = terms.warmth * edge
-        self._accept = accept or make(heat, luck.random)
+        threshold = terms.warmth * mean_edge(self.lowest, instance.size)  # or temperature
+        self._accept = accept or make(threshold, luck.random)
         if observed:
-            self.history = History(self.lowest, None, temperature=lambda share: heat * left(share))
+            self.history = History(
+                self.lowest, None, temperature=lambda share: threshold * left(share)
+            )
         self.share: Callable[[int, float], float] | None = None
 
     def adopt(self, solution: Solution) -> None:

@@ -17,14 +17,6 @@ RANDOM, CONSTRUCTION = "random", "construction"
 Start = Callable[[Problem, Instance, random.Random], Solution]
 
 
-def constructed(problem: Problem, instance: Instance, until: float = math.inf) -> Solution:
-    """The problem's construction. Raises InputError where it has none.
-
-    until: the time.monotonic() after which it gives what it has.
-    """
-    return problem.construct(instance, until)
-
-
 def _example(instance: Instance, rng: random.Random) -> Solution:
     """The signature of a start of the user's."""
 
@@ -47,7 +39,7 @@ STARTS: Registry[Start] = Registry(
     "start",
     {
         RANDOM: lambda problem, instance, rng: problem.rules(instance.seen()).start(rng),
-        CONSTRUCTION: lambda problem, instance, rng: constructed(problem, instance),
+        CONSTRUCTION: lambda problem, instance, rng: problem.construct(instance, math.inf),
     },
     _own,
 )
