@@ -71,8 +71,8 @@ def check(name: str, pair: str | Path | None = None, size: int = SIZE) -> Iterat
 
     Args:
         name: Its "package.module:NAME".
-        pair: A pair file; by default the problem's `simple` one, or one that takes an item out of a
-            list and puts it back.
+        pair: A pair file; by default the problem's `simple` or `pair`, or one that takes an item
+            out of a list and puts it back.
         size: Of the instances.
 
     Yields:
@@ -146,8 +146,8 @@ def _pair(problem: Problem, rules: Rules, pair: str | Path | None) -> tuple[Pair
     """The pair to try, and in words. Raises InputError where there is none."""
     if pair is not None:
         return load_pair(pair), f"the pair {pair}"
-    if problem.simple:
-        return load_pair(problem.simple), "the problem's simple pair"
+    if own := problem.simple or problem.pair:
+        return load_pair(own), "the problem's own pair"
     start = rules.start(random.Random(0))
     if not is_listed(start) or type(rules).destroyed is not Rules.destroyed:
         raise InputError(
