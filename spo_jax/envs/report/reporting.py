@@ -258,7 +258,8 @@ def solved_lines(found: Solved, word: str = "cost") -> list[str]:
     """Cost, gap and effort of a solution; word: `Problem.word`."""
     instance = found.instance
     if found.gap is None:
-        gap = f"gap unknown ({instance.reference_source})"
+        source = instance.reference_source
+        gap = "gap unknown" + (f" ({source})" if source != Instance.reference_source else "")
     else:
         reference = cost_text(instance.reference or 0.0)
         gap = f"gap {found.gap:.3f}% to {reference} ({instance.reference_source})"
