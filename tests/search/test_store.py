@@ -469,7 +469,17 @@ def test_a_run_without_a_pair_says_where_to_look():
 
 
 def args(**given):
-    fields = ["problem", "preset", "out", "resume", "rewind", "folder", "adapters", "purpose"]
+    fields = [
+        "problem",
+        "preset",
+        "out",
+        "resume",
+        "rewind",
+        "folder",
+        "adapters",
+        "purpose",
+        "trust_pair",
+    ]
     fields = dict.fromkeys(fields)
     return Namespace(**(fields | given))
 
