@@ -90,8 +90,8 @@ class Rules:
         """A copy that a program may mutate."""
         return [part[:] for part in solution] if _nested(solution) else solution[:]
 
-    def destroyed(self, current: Solution, output: Any) -> tuple[Solution, list[int]]:
-        """Check what a destroy program returned.
+    def destroyed(self, current: Solution, output: Any) -> tuple[Any, ...]:
+        """Check what a destroy program returned; in another game, what its leader did.
 
         Args:
             current: The solution that it was given.
@@ -100,7 +100,7 @@ class Rules:
         Returns:
             (partial solution, removed). Removed are 1 to floor(0.35 size) items of the solution, 1
             also where that is 0; the others keep their order. A list that is emptied may stay as []
-            or be dropped.
+            or be dropped. In another game (`Interface.game`): what the follower gets, as a tuple.
 
         Raises:
             Infeasible: It is not that. The message says how.

@@ -17,7 +17,7 @@ from spo_jax.envs.textfiles import write_atomically
 from spo_jax.errors import InputError
 from spo_jax.frameworks.brief import system_message
 from spo_jax.frameworks.scoring import Scorer
-from spo_jax.program import MAX_SOURCE, Pair, format_pair, load_pair, parse_tree
+from spo_jax.program import DESTROY_REPAIR, MAX_SOURCE, Pair, format_pair, load_pair, parse_tree
 from spo_jax.runs.pairs import resolve
 
 TASK = "task.toml"
@@ -82,6 +82,12 @@ def write_task(
     config = scorer.config.replace(on=absolute(scorer.config.evaluation.on))
     if config.generator.prompts is not None:
         config = config.replace(prompts=str(Path(config.generator.prompts).resolve()))
+    game = scorer.problem.interface.game
+    if game != DESTROY_REPAIR:
+        raise InputError(
+            f"spo task writes a brief on destroy and repair, and the pairs of "
+            f"{scorer.problem.name} are {' and '.join(game.functions)}: use spo discover"
+        )
     pair = _first(scorer.problem, start)
     patience = 60 + round(4 * scorer.seconds)  # seconds by the wall clock, of a busy machine
     values = {

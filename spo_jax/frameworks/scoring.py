@@ -168,7 +168,7 @@ class Scorer:
         """
         require_kind("text", text, str, "the text of a pair file")
         try:
-            pair = parse_pair(text, _TEXT)
+            pair = parse_pair(text, _TEXT, self.problem.interface.game)
         except InputError as error:
             reason = str(error).removeprefix(f"{_TEXT}: ")
             return Score(self.failed, Status.REJECTED.label, reason)

@@ -44,7 +44,7 @@ def seed_pair(problem: Problem, seed: str, prose: bool) -> StartPair | None:
             f"say seed=FILE.py, or seed={NONE}"
         )
     path = Path(problem.simple if seed == SIMPLE else seed)
-    return StartPair.of(seed, load_pair(path))
+    return StartPair.of(seed, load_pair(path, problem.interface.game))
 
 
 def seeded(parts: Parts, k: int, table: Table, seed: str) -> list[Individual]:
@@ -56,7 +56,8 @@ def seeded(parts: Parts, k: int, table: Table, seed: str) -> list[Individual]:
     begin = seed_pair(parts.problem, seed, prose) if k == 1 else None
     if begin is None:
         return []
-    require_runnable([begin], parts.evaluator, parts.config.generator.state)
+    game = parts.problem.interface.game
+    require_runnable([begin], parts.evaluator, parts.config.generator.state, game)
     if not opening(parts, k, [begin], table).leaders:
         verdict = table.verdict(*begin.programs)
         raise InputError(

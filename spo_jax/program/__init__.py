@@ -1,6 +1,7 @@
 """Programs and pairs, parsed from a model's answer or a pair file."""
 
 from spo_jax.program.answers import parse_answer, parse_response
+from spo_jax.program.game import DESTROY_REPAIR, Game, Side
 from spo_jax.program.interface import Argument, Interface
 from spo_jax.program.pairfile import Unwritable, format_pair, load_pair, save_pair
 from spo_jax.program.syntax import parse_tree
@@ -23,17 +24,20 @@ from spo_jax.program.types import (
 )
 
 __all__ = [
+    "DESTROY_REPAIR",
     "MAX_SOURCE",
     "ROLES",
     "AnswerFormat",
     "Argument",
     "Completion",
+    "Game",
     "Group",
     "Interface",
     "Pair",
     "Program",
     "Prompt",
     "Role",
+    "Side",
     "Turn",
     "Unwritable",
     "Usage",

@@ -17,7 +17,15 @@ from spo_jax.program.blocks import Block, blocks_of, fault_of, has_function, jso
 from spo_jax.program.pairfile import parse_pair
 from spo_jax.program.syntax import parse_tree
 from spo_jax.program.tidying import program_of, standalone
-from spo_jax.program.types import AnswerFormat, Program, Role, decode, entry_function, one_line
+from spo_jax.program.types import (
+    ROLES,
+    AnswerFormat,
+    Program,
+    Role,
+    decode,
+    entry_function,
+    one_line,
+)
 from spo_jax.program.versions import IMPROVED, newest
 
 # What may stand before and around a label: marks of headings, emphasis, lists, tables and tags.
@@ -41,7 +49,9 @@ _EMPHASIS = ' \t*_`#>|"-'
 _KEY = re.compile("strateg|idea|thought|description|algorithm", re.IGNORECASE)
 
 
-def parse_answer(how: AnswerFormat, role: Role, text: str | bytes, **origin: object) -> Program:
+def parse_answer(
+    how: AnswerFormat, role: Role, text: str | bytes, function: str = "", **origin: object
+) -> Program:
     """Read the program in a model's answer.
 
     Args:
@@ -51,6 +61,7 @@ def parse_answer(how: AnswerFormat, role: Role, text: str | bytes, **origin: obj
             functions named destroy_v0, destroy_v1, ... the newest counts.
         role: Of the program, "destroy" or "repair".
         text: The answer; bytes are UTF-8.
+        function: The name of the role's function, where it is another than the role's.
         **origin: `parents`, `form`, `condition` and `derivation` of the `Program`.
 
     Returns:
@@ -60,23 +71,30 @@ def parse_answer(how: AnswerFormat, role: Role, text: str | bytes, **origin: obj
         Rejection: There is no such program. It says what was looked for.
     """
     if how == "labels":
-        return parse_response(role, text, **origin)
+        return parse_response(role, text, function, **origin)
+    name = function or role
     answer = _without_thoughts(decode(text))
     if how == "joint":
         return _half(answer, role, origin)
-    source, block = _found(answer, role)
+    source, block = _found(answer, name)
     strategy = None
     if how == "braces":
         before = answer[: block.start]
         found = _THOUGHT.search(before)
         strategy = one_line(found[1] if found else _paragraphs(before)).strip("*_ ") or None
-    program = Program.from_source(role, source, strategy, **origin)  # type: ignore[arg-type]
+    program = Program.from_source(
+        role,
+        source,
+        strategy,
+        function=name,
+        **origin,  # type: ignore[arg-type]
+    )
     if how == "code" and program.strategy.startswith(IMPROVED):  # the docstring that a prompt gave
         return replace(program, strategy="")
     return program
 
 
-def parse_response(role: Role, text: str | bytes, **origin: object) -> Program:
+def parse_response(role: Role, text: str | bytes, function: str = "", **origin: object) -> Program:
     """Read the program in a model's answer: `STRATEGY:` one sentence, `CODE:` one function.
 
     Labels, fences and their order are as they come.
@@ -84,6 +102,7 @@ def parse_response(role: Role, text: str | bytes, **origin: object) -> Program:
     Args:
         role: Of the program, "destroy" or "repair".
         text: The answer; bytes are UTF-8.
+        function: As in `parse_answer`.
         **origin: `parents`, `form`, `condition` and `derivation` of the `Program`.
 
     Returns:
@@ -92,43 +111,50 @@ def parse_response(role: Role, text: str | bytes, **origin: object) -> Program:
     Raises:
         Rejection: The answer has no complete function of the role.
     """
+    name = function or role
     answer = _without_thoughts(decode(text))
-    source, block = _found(answer, role)
-    strategy = _labelled(answer, block) or _keyed(answer) or _of_function(source, role)
+    source, block = _found(answer, name)
+    strategy = _labelled(answer, block) or _keyed(answer) or _of_function(source, name)
     if not strategy:
         strategy = _sentence(answer[: block.start]) or _comment(source)
-    return Program.from_source(role, source, strategy, **origin)  # type: ignore[arg-type]
+    return Program.from_source(
+        role,
+        source,
+        strategy,
+        function=name,
+        **origin,  # type: ignore[arg-type]
+    )
 
 
-def _found(answer: str, role: Role) -> tuple[str, Block]:
+def _found(answer: str, name: str) -> tuple[str, Block]:
     """The source of a program, and the block of its function. Raises Rejection."""
     blocks = blocks_of(answer)
-    found = program_of(blocks, role)
+    found = program_of(blocks, name)
     if found is None:
-        raise _missing(answer, role, blocks)
-    source = newest(found[0], role)
-    entry_function(parse_tree(source), role)
+        raise _missing(answer, name, blocks)
+    source = newest(found[0], name)
+    entry_function(parse_tree(source), name)
     return source, found[1]
 
 
-def _missing(answer: str, role: Role, blocks: list[Block]) -> Rejection:
-    names = [name for each in blocks for name in each.functions]
+def _missing(answer: str, name: str, blocks: list[Block]) -> Rejection:
+    names = [each for block in blocks for each in block.functions]
     if names:
-        return Rejection(f"no function named {role} (found: {', '.join(names[:5])})")
+        return Rejection(f"no function named {name} (found: {', '.join(names[:5])})")
     if fault := fault_of(answer):
-        return Rejection(f"no complete function named {role}, in a fence or without: {fault}")
-    return Rejection(f"no function named {role}, in a fence or without (found: none)")
+        return Rejection(f"no complete function named {name}, in a fence or without: {fault}")
+    return Rejection(f"no function named {name}, in a fence or without (found: none)")
 
 
 def _half(answer: str, role: Role, origin: Mapping[str, Any]) -> Program:
     """One program of the code of two. Raises Rejection."""
     blocks = blocks_of(answer)
-    both = [each for each in blocks if {"destroy", "repair"} <= {*each.functions}]
+    both = [each for each in blocks if {*ROLES} <= {*each.functions}]
     code = both[-1].source if both else "\n".join(each.source for each in blocks)
     if not code:
         raise _missing(answer, role, blocks)
     try:
-        pair = parse_pair(standalone(code, ("destroy", "repair")), "the answer")
+        pair = parse_pair(standalone(code, ROLES), "the answer")
     except InputError as error:
         raise Rejection(str(error)) from None
     return replace(pair.destroy if role == "destroy" else pair.repair, **origin)
@@ -177,8 +203,8 @@ def _keyed(answer: str) -> str:
     return ""
 
 
-def _of_function(source: str, role: Role) -> str:
-    return ast.get_docstring(entry_function(parse_tree(source), role)) or ""
+def _of_function(source: str, name: str) -> str:
+    return ast.get_docstring(entry_function(parse_tree(source), name)) or ""
 
 
 def _paragraphs(text: str) -> str:

@@ -6,18 +6,18 @@ from collections.abc import Iterable
 
 from spo_jax.errors import Rejection
 from spo_jax.program.syntax import flat, parse_tree
-from spo_jax.program.types import Role
 
 _BUILTIN = frozenset(dir(builtins))
 
 
-def canonical(source: str, role: Role) -> tuple[object, ...] | None:
+def canonical(source: str, entry: str) -> tuple[object, ...] | None:
     """Equal for programs of a role that are the same but for what they call their own things, for
     comments, docstrings and layout, and for no others; None for a source that cannot be read.
 
     Names are numbered in the order of their appearance, those of the module and of each of its
-    functions apart. A name keeps its text where a number could hide a difference: the role's, what
-    Python has, names of arguments in calls, and names of both a function and the module.
+    functions apart. A name keeps its text where a number could hide a difference: `entry`, that of
+    the role's function, what Python has, names of arguments in calls, and names of both a function
+    and the module.
     """
     try:
         tree = parse_tree(source)
@@ -27,7 +27,7 @@ def canonical(source: str, role: Role) -> tuple[object, ...] | None:
     others = [node for node in tree.body if not isinstance(node, ast.FunctionDef)]
     inner = [_bound(_inside(function)) for function in functions]
     outer = _bound(others) | {function.name for function in functions}
-    kept = {role, *_BUILTIN, *_fixed(tree), *(outer & set[str]().union(*inner))}
+    kept = {entry, *_BUILTIN, *_fixed(tree), *(outer & set[str]().union(*inner))}
     module = _numbered(tree, outer - kept, "module")
     for function, names in zip(functions, inner, strict=True):
         own = _numbered(function, names - kept, "local")

@@ -8,10 +8,11 @@ from keyword import iskeyword
 from typing import Literal, get_args
 
 from spo_jax.errors import InputError
-from spo_jax.program.types import Role
+from spo_jax.program.game import DESTROY_REPAIR, Game
+from spo_jax.program.types import ROLES, Role
 
 Kind = Literal["matrix", "row", "scalar", "object"]
-RESERVED = ("steps", "rng", "rest", "removed")  # names in the head of a pair file
+RESERVED = ("steps", "rng")  # names in the head of a pair file, besides what is handed
 
 
 @dataclass(frozen=True)
@@ -47,17 +48,21 @@ class Interface:
         destroy(..., current solution, steps since the best cost fell, rng)
         repair(..., partial solution, what was removed, steps, rng)
 
+    or, in another game, what its sides are called with.
+
     Attributes:
         arguments: The instance's, in order.
         current: A name for the current solution.
+        game: Who leads and who follows.
 
     Raises:
-        InputError: `arguments` is no tuple of Arguments, or a name is no identifier, occurs twice
-            or is one of RESERVED.
+        InputError: `arguments` is no tuple of Arguments, or a name is no identifier, occurs twice,
+            is one of RESERVED or of what the game hands on.
     """
 
     arguments: tuple[Argument, ...]
     current: str = "current"
+    game: Game = DESTROY_REPAIR
 
     def __post_init__(self) -> None:
         given = self.arguments
@@ -66,15 +71,27 @@ class Interface:
                 f"Interface takes a tuple of Arguments, not {given!r:.80}: a tuple of one ends "
                 "with a comma, as (Argument(...),)"
             )
+        if not isinstance(self.game, Game):
+            raise InputError(f"Interface takes a Game, not {self.game!r:.80}")
+        reserved = (*RESERVED, *self.game.handed)
         names = [*(each.name for each in given), self.current]
         for name in names:
             plain = isinstance(name, str) and name.isidentifier() and not iskeyword(name)
-            if not plain or name in RESERVED or names.count(name) > 1:
+            if not plain or name in reserved or names.count(name) > 1:
                 raise InputError(
                     f"Interface: {name!r} names an argument, so it is an identifier, given once "
-                    f"and none of {', '.join(RESERVED)}"
+                    f"and none of {', '.join(reserved)}"
                 )
+
+    def function(self, role: Role) -> str:
+        """The name of a role's function."""
+        return self.game.side(role).function
+
+    def parameters(self, role: Role) -> list[str]:
+        """Names for the positional arguments of a role's function."""
+        own = (self.current,) if role == ROLES[0] else self.game.handed
+        return [*(each.name for each in self.arguments), *own, "steps", "rng"]
 
     def arity(self, role: Role) -> int:
         """The number of positional arguments of a role's function."""
-        return len(self.arguments) + (3 if role == "destroy" else 4)
+        return len(self.parameters(role))

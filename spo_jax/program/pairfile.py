@@ -1,5 +1,6 @@
-"""Pair files: a Python file with two functions, `destroy` and `repair`, their strategies in their
-docstrings, and the helpers, constants and imports that they share.
+"""Pair files: a Python file with two functions, `destroy` and `repair` (or those of another game,
+which its head names), their strategies in their docstrings, and the helpers, constants and imports
+that they share.
 
 `load_pair` splits a file into two programs, each with only the names it reaches. `format_pair`
 merges two programs into one self-contained module. It keeps equal helpers once, and renames names
@@ -22,6 +23,7 @@ from types import MappingProxyType
 from spo_jax.constants import KIT, TERMS
 from spo_jax.errors import InputError, Rejection, require_path
 from spo_jax.program import kitfile
+from spo_jax.program.game import DESTROY_REPAIR, Game
 from spo_jax.program.interface import Interface
 from spo_jax.program.pairtext import (
     TERMS_FOLLOW,
@@ -29,11 +31,12 @@ from spo_jax.program.pairtext import (
     defines,
     head,
     layout,
+    sides_in,
     with_docstring,
 )
 from spo_jax.program.scopes import Import, Statement, identifiers, module_names, rename, split
 from spo_jax.program.syntax import parse_tree
-from spo_jax.program.types import MAX_SOURCE, ROLES, Pair, Program, Role, entry_function
+from spo_jax.program.types import MAX_SOURCE, ROLES, Pair, Program, entry_function
 
 NONE: Mapping[str, str] = MappingProxyType({})
 MAX_FILE = 6 * MAX_SOURCE  # bytes; two programs, the kit and what surrounds them
@@ -79,11 +82,13 @@ class _Module:
 # --- reading --------------------------------------------------------------------------------------
 
 
-def load_pair(path: str | Path) -> Pair:
+def load_pair(path: str | Path, game: Game | None = None) -> Pair:
     """Read the pair in a pair file. The sandbox checks the contract later.
 
     Args:
         path: The file.
+        game: Whose functions it has to have; by default that which its head names, else `destroy`
+            and `repair`.
 
     Returns:
         The pair; the strategy of each program is its function's docstring.
@@ -93,7 +98,7 @@ def load_pair(path: str | Path) -> Pair:
     """
     require_path("path", path)
     path = Path(path)
-    return parse_pair(read_file(path), str(path))
+    return parse_pair(read_file(path), str(path), game)
 
 
 def load_terms(path: str | Path) -> dict[str, str]:
@@ -133,35 +138,41 @@ def read_file(path: Path) -> str:
         raise InputError(f"{path}: not UTF-8 text (byte {error.start})") from None
 
 
-def parse_pair(text: str, where: str) -> Pair:
+def parse_pair(text: str, where: str, game: Game | None = None) -> Pair:
     """The pair in a pair file's text; `where` names it in errors. It raises as `load_pair` does."""
     try:
         module = _Module(*split(kitfile.plain(text)))
         nodes = [each.node for each in module.statements]
         functions = [node.name for node in nodes if isinstance(node, ast.FunctionDef)]
-        for role in ROLES:
-            if functions.count(role) != 1:
+        names = sides_in(text) if game is None else game.functions
+        for name in names:
+            if functions.count(name) != 1:
                 found = ", ".join(functions[:5]) or "none"
-                count = "no" if role not in functions else "more than one"
-                raise Rejection(f"not a pair file: {count} function named {role} (found: {found})")
-        parts = {role: _reached(module, role) for role in ROLES}
+                count = "no" if name not in functions else "more than one"
+                raise Rejection(f"not a pair file: {count} function named {name} (found: {found})")
+        parts = {name: _reached(module, name) for name in names}
         sources = {
-            role: layout(part.imports, part.statements, (role,)) for role, part in parts.items()
+            name: layout(part.imports, part.statements, (name,)) for name, part in parts.items()
         }
-        return Pair(*(Program.from_source(role, sources[role]) for role in ROLES))
+        return Pair(
+            *(
+                Program.from_source(role, sources[name], function=name)
+                for role, name in zip(ROLES, names, strict=True)
+            )
+        )
     except Rejection as error:
         raise InputError(f"{where}: {error.reason}") from None
 
 
-def _reached(module: _Module, role: Role) -> _Module:
+def _reached(module: _Module, function: str) -> _Module:
     """The part of a module that one of its functions reaches.
 
     A statement that binds no name acts on import; it stays, and the sandbox's gate refuses it.
     """
-    reached: set[str] = {role}
+    reached: set[str] = {function}
     taken: set[int] = set()
     pending = [k for k, each in enumerate(module.statements) if not each.binds]
-    pending += module.binders.get(role, ())
+    pending += module.binders.get(function, ())
     while pending:
         index = pending.pop()
         if index not in taken:
@@ -190,7 +201,8 @@ def format_pair(
     Args:
         pair: The programs.
         about: Origin and quality, for the head of the module's docstring.
-        interface: The problem's, whose descriptions of arguments go there as well.
+        interface: The problem's, whose descriptions of arguments go there as well, and whose game
+            says what the functions are called.
         kit: The module of the problem's kit (`Problem.kit`), of which the file gets what the
             programs use; without it their imports of `lns` stay as they are.
         tail: Code to put behind the pair, which calls it; its docstrings go to the head, and names
@@ -204,15 +216,16 @@ def format_pair(
     Raises:
         Unwritable: The contract forbids a program: no such function, nested too deeply.
     """
-    modules = {}
-    for role in ROLES:
+    modules: list[_Module] = []
+    names = DESTROY_REPAIR.functions if interface is None else interface.game.functions
+    for program, name in zip((pair.destroy, pair.repair), names, strict=True):
         try:
-            modules[role] = _named(getattr(pair, role), role)
+            modules.append(_named(program, name))
         except Rejection as error:
-            raise Unwritable(f"the {role} program cannot be written: {error.reason}") from None
+            raise Unwritable(f"the {name} program cannot be written: {error.reason}") from None
     try:
         behind = _Module(*split(tail))
-        programs = _apart(*_giving_way(modules["destroy"], modules["repair"], behind))
+        programs = _apart(*_giving_way(modules[0], modules[1], behind), names)
         return _joined(*programs, about, interface, kit, behind, _docstrings(tail), terms, shown)
     except Rejection as error:
         raise Unwritable(f"the pair cannot be written: {error.reason}") from None
@@ -240,8 +253,9 @@ def _joined(
     ours = sorted((each for each in imports if kit and each.module == KIT), key=str)
     block = kitfile.block(kit, ours, statements) if ours else ""
     imports = imports.difference(ours) | {*behind.imports}
-    body = layout(imports, statements, ROLES, (block, {e.name for e in ours}))
-    top = head(destroy.function("destroy"), statements, about, interface, uses, terms, shown)
+    names = DESTROY_REPAIR.functions if interface is None else interface.game.functions
+    body = layout(imports, statements, names, (block, {e.name for e in ours}))
+    top = head(destroy.function(names[0]), statements, about, interface, uses, terms, shown)
     last = "".join(f"\n\n{each.text}\n" for each in behind.statements)
     return f"{top}\n\n{body}{last}"
 
@@ -295,28 +309,28 @@ def save_pair(
     return path
 
 
-def _named(program: Program, role: Role) -> _Module:
-    """A program's module with its entry function named after its role, the strategy in it.
+def _named(program: Program, name: str) -> _Module:
+    """A program's module with its entry function of this name, the strategy in it.
 
     Raises Rejection for a text without such a program.
     """
     module = _Module(*split(program.source))
-    entry = entry_function(parse_tree(program.source), role).name
+    entry = entry_function(parse_tree(program.source), name).name
     taken = set(identifiers(program.source))
-    if entry != role:
-        if role in module.names:  # a constant or an import of that name
-            module = module.rename({role: _fresh(role, "own", taken)})
+    if entry != name:
+        if name in module.names:  # a constant or an import of that name
+            module = module.rename({name: _fresh(name, "own", taken)})
         function = module.function(entry)
-        hidden = any(_calls(each, entry) and role in each.local_names for each in module.statements)
+        hidden = any(_calls(each, entry) and name in each.local_names for each in module.statements)
         if hidden:
-            # A local variable has the role's name where the function is called: keep its own name.
-            module = replace(module, statements=(*module.statements, _call(function, role)))
+            # A local variable has the name where the function is called: keep its own name.
+            module = replace(module, statements=(*module.statements, _call(function, name)))
         else:
-            module = module.rename({entry: role})
-    function = module.function(role)
+            module = module.rename({entry: name})
+    function = module.function(name)
     documented = with_docstring(function, program.strategy)
     statements = tuple(documented if each is function else each for each in module.statements)
-    return _reached(replace(module, statements=statements), role)
+    return _reached(replace(module, statements=statements), name)
 
 
 def _calls(statement: Statement, name: str) -> bool:
@@ -360,7 +374,9 @@ def _docstrings(text: str) -> list[str]:
     ]
 
 
-def _apart(destroy: _Module, repair: _Module) -> tuple[_Module, _Module]:
+def _apart(
+    destroy: _Module, repair: _Module, functions: tuple[str, str]
+) -> tuple[_Module, _Module]:
     """Both modules, renamed so that no name changes its meaning when they are merged."""
     taken = set().union(
         *(identifiers(each.text) for each in (*destroy.statements, *repair.statements)),
@@ -368,18 +384,19 @@ def _apart(destroy: _Module, repair: _Module) -> tuple[_Module, _Module]:
         repair.names,
     )
     shared = _shared(destroy, repair)
+    leads, follows = functions
     first: dict[str, str] = {}
     second: dict[str, str] = {}
     for name in sorted((destroy.names | repair.names) - shared):
         in_repair = name in repair.names or name in repair.uses
-        if name == "destroy":
+        if name == leads:
             if name in repair.names:
-                second[name] = _fresh(name, "repair", taken)
-        elif name == "repair" or name not in repair.names:
+                second[name] = _fresh(name, follows, taken)
+        elif name == follows or name not in repair.names:
             if name in destroy.names and in_repair:
-                first[name] = _fresh(name, "destroy", taken)
+                first[name] = _fresh(name, leads, taken)
         elif name in destroy.names or name in destroy.uses:
-            second[name] = _fresh(name, "repair", taken)
+            second[name] = _fresh(name, follows, taken)
     return destroy.rename(first), repair.rename(second)
 
 

@@ -6,6 +6,7 @@ import re
 import textwrap
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
+from spo_jax.program.game import DESTROY_REPAIR
 from spo_jax.program.interface import Argument, Interface
 from spo_jax.program.scopes import Import, Statement, checked, offset
 from spo_jax.program.syntax import parse_tree
@@ -17,6 +18,7 @@ _WARNING = (
     "its user: read them first. `spo solve` and `spo evaluate` run them in a sandbox."
 )
 
+_SIDES = re.compile(r"^Its functions: (\w+) leads, (\w+) follows\.$", re.MULTILINE)
 TERMS_FOLLOW = "The pair was discovered for this search, which spo-jax gives it:"
 
 
@@ -178,7 +180,7 @@ def head(
 ) -> str:
     """The module's docstring: its purpose and its use in one step.
 
-    destroy: the entry function; its own names serve if the interface is unknown.
+    destroy: the leader's function; its own names serve if the interface is unknown.
     statements: of both programs. uses: paragraphs on what else the module is for. terms: the
     settings of its discovery that differ from the paper's. shown: of another state than the paper's
     what its parts are, by name.
@@ -186,7 +188,11 @@ def head(
     steps = "state" if shown else "steps"
     names, current = _arguments(destroy.node, interface)
     instance = "".join(f"{name}, " for name in names)
-    title = _quotable(about) or ("A destroy and a repair program for large neighbourhood search.")
+    game = DESTROY_REPAIR if interface is None else interface.game
+    (leads, follows), handed = game.functions, ", ".join(game.handed)
+    title = _quotable(about) or game.words(
+        "A destroy and a repair program for large neighbourhood search."
+    )
     notes = " ".join(
         [
             *(_note(each) for each in (interface.arguments if interface else ()) if each.about),
@@ -204,15 +210,26 @@ def head(
         "",
         "One step of the search makes a candidate from the current solution:",
         "",
-        f"    rest, removed = destroy({instance}{current}, {steps}, rng)",
-        f"    candidate = repair({instance}rest, removed, {steps}, rng)",
+        f"    {handed} = {leads}({instance}{current}, {steps}, rng)",
+        f"    candidate = {follows}({instance}{handed}, {steps}, rng)",
         "",
+        *(
+            ()
+            if game == DESTROY_REPAIR
+            else (f"Its functions: {leads} leads, {follows} follows.", "")
+        ),
         *textwrap.wrap(notes, WIDTH),
         *(("", TERMS_FOLLOW, "") if terms else ()),
         *(f"    {name} = {value}" for name, value in (terms or {}).items()),
         *(line for use in uses for line in ("", *use.split("\n"))),
     )
     return '"""' + "\n".join(paragraphs) + '\n"""'
+
+
+def sides_in(text: str) -> tuple[str, str]:
+    """The names of the leader's and the follower's function in the text of a pair file."""
+    found = _SIDES.search(ast.get_docstring(parse_tree(text), clean=False) or "")
+    return DESTROY_REPAIR.functions if found is None else (found[1], found[2])
 
 
 def _arguments(destroy: ast.stmt, interface: Interface | None) -> tuple[list[str], str]:

@@ -16,7 +16,6 @@ from spo_jax.constants import KIT
 from spo_jax.program.blocks import Block
 from spo_jax.program.scopes import Import, Statement, module_names, split
 from spo_jax.program.syntax import parse_tree
-from spo_jax.program.types import Role
 from spo_jax.program.versions import renamed
 
 # How a program imports a module that it uses by this name.
@@ -31,22 +30,22 @@ _BUILTIN = frozenset(dir(builtins))
 _FUTURE = "__future__"
 
 
-def program_of(blocks: Sequence[Block], role: Role) -> tuple[str, Block] | None:
-    """The source of the program of a role, and the block with its function; None if there is none.
+def program_of(blocks: Sequence[Block], name: str) -> tuple[str, Block] | None:
+    """The source of a program, and the block with its function; None if there is none.
 
-    The function is called after its role, destroy_v2 and the like included. One of another name is
-    taken where it is the only one that no other calls; beside helpers it gets its role's name.
+    The function has the name, destroy_v2 and the like included. One of another name is taken where
+    it is the only one that no other calls; beside helpers it gets the name.
     """
-    named = re.compile(rf"{role}(?:_v\d{{1,9}})?")
+    named = re.compile(rf"{name}(?:_v\d{{1,9}})?")
     fits = [each for each in blocks if any(map(named.fullmatch, each.functions))]
     block = fits[-1] if fits else _nameless(blocks)
     if block is None:
         return None
-    entries = [name for name in block.functions if named.fullmatch(name)] or _uncalled(block)
+    entries = [each for each in block.functions if named.fullmatch(each)] or _uncalled(block)
     others = [each for each in blocks if each is not block]
     source = standalone(block.source, entries, [each.source for each in others])
     if not fits and len(block.functions) > 1:
-        source = renamed(source, {entries[0]: role})
+        source = renamed(source, {entries[0]: name})
     return source, block
 
 

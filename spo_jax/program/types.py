@@ -19,6 +19,7 @@ import numpy as np
 from spo_jax.errors import InputError, Rejection
 from spo_jax.program.syntax import parse_tree
 
+# The keys of the first and the second mover; `spo_jax.program.game` has what games call them.
 Role = Literal["destroy", "repair"]
 ROLES: tuple[Role, ...] = get_args(Role)
 # Labels: STRATEGY and CODE. Braces: a sentence in braces, then code. Code: that alone. Joint: the
@@ -64,6 +65,7 @@ class Program:
         form: str = "",
         condition: str = "",
         derivation: str = "",
+        function: str = "",
     ) -> "Program":
         """Make a program of its source. The sandbox checks the contract later.
 
@@ -75,6 +77,7 @@ class Program:
             form: Likewise.
             condition: Likewise.
             derivation: Likewise.
+            function: The name of the role's function, in a game where that is not the role's.
 
         Returns:
             The program, with line feeds alone at the ends of lines, and the strategy on one line.
@@ -87,7 +90,7 @@ class Program:
             raise InputError(f"unknown role {role!r}: a role is 'destroy' or 'repair'")
         text = decode(source)
         if strategy is None:
-            strategy = _docstring(text, role)
+            strategy = _docstring(text, function or role)
         return cls(role, text, one_line(strategy), parents, form, condition, derivation)
 
     @cached_property
@@ -167,6 +170,7 @@ class Prompt:
         warmer: What is added to the temperature of sampling.
         turns: What followed `text` in the conversation: an answer, and the message that asked for
             another one, for each turn. A generator that cannot send them may answer `text` alone.
+        function: The name of the function that is asked for, where it is not the role's.
     """
 
     problem: str
@@ -182,6 +186,7 @@ class Prompt:
     answer: AnswerFormat = "labels"
     warmer: float = 0.0
     turns: tuple[Turn, ...] = ()
+    function: str = ""
 
     @property
     def messages(self) -> list[dict[str, str]]:
@@ -331,26 +336,26 @@ def _tokens(source: str) -> Iterator[tuple[int, str]]:
             yield token.type, token.string
 
 
-def entry_function(tree: ast.Module, role: Role) -> ast.FunctionDef:
-    """Find the function that the harness calls: the one named after the role, else the only one.
+def entry_function(tree: ast.Module, name: str) -> ast.FunctionDef:
+    """Find the function that the harness calls: the one of its role's name, else the only one.
 
     Raises:
-        Rejection: There is no such function, or several have the role's name.
+        Rejection: There is no such function, or several have the name.
     """
     functions = [node for node in tree.body if isinstance(node, ast.FunctionDef)]
-    named = [node for node in functions if node.name == role]
+    named = [node for node in functions if node.name == name]
     if len(named) > 1:
-        raise Rejection(f"{role} is defined {len(named)} times")
+        raise Rejection(f"{name} is defined {len(named)} times")
     if named:
         return named[0]
     if len(functions) == 1:
         return functions[0]
     found = ", ".join(node.name for node in functions[:5]) or "none"
-    raise Rejection(f"no function named {role} (found: {found})")
+    raise Rejection(f"no function named {name} (found: {found})")
 
 
-def _docstring(source: str, role: Role) -> str:
+def _docstring(source: str, name: str) -> str:
     try:
-        return ast.get_docstring(entry_function(parse_tree(source), role)) or ""
+        return ast.get_docstring(entry_function(parse_tree(source), name)) or ""
     except Rejection:
         return ""

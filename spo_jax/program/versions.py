@@ -7,17 +7,17 @@ import tokenize
 
 from spo_jax.errors import Rejection
 from spo_jax.program.syntax import parse_tree
-from spo_jax.program.types import Role, entry_function
+from spo_jax.program.types import entry_function
 
 IMPROVED = "Improved version of"  # how the docstring of a later version begins
 
 
-def version(source: str, role: Role, number: int) -> str:
+def version(source: str, name: str, number: int) -> str:
     """A program with its function, and its calls of itself, named as version `number`.
 
     Later ones than 0 have the docstring that says of which version they are the improvement.
     """
-    function = entry_function(parse_tree(source), role)
+    function = entry_function(parse_tree(source), name)
     lines = source.split("\n")
     first, later = function.body[0], function.body[1:]
     if number and first.lineno > function.lineno:
@@ -26,24 +26,24 @@ def version(source: str, role: Role, number: int) -> str:
         if ast.get_docstring(function) is not None and alone:
             end = first.end_lineno or end
         indent = lines[first.lineno - 1][: first.col_offset]
-        lines[first.lineno - 1 : end] = [indent + _docstring(role, number)]
-    return renamed("\n".join(lines), {function.name: f"{role}_v{number}"})
+        lines[first.lineno - 1 : end] = [indent + _docstring(name, number)]
+    return renamed("\n".join(lines), {function.name: f"{name}_v{number}"})
 
 
-def header(source: str, role: Role, number: int) -> str:
+def header(source: str, name: str, number: int) -> str:
     """The head of version `number`, with the parameters of a program, for the model to complete."""
-    function = entry_function(parse_tree(source), role)
+    function = entry_function(parse_tree(source), name)
     given = ast.unparse(function.args)
-    return f"def {role}_v{number}({given}):\n    {_docstring(role, number)}\n"
+    return f"def {name}_v{number}({given}):\n    {_docstring(name, number)}\n"
 
 
-def newest(source: str, role: Role) -> str:
-    """The program in a text of versions: the newest, under the name of its role.
+def newest(source: str, name: str) -> str:
+    """The program in a text of versions: the newest, under its own name.
 
     A text without versions is returned as it is. Raises Rejection for a newest version that calls
     an earlier one, since a program stands alone.
     """
-    named = re.compile(rf"{role}_v(\d{{1,9}})")
+    named = re.compile(rf"{name}_v(\d{{1,9}})")
     functions = {
         int(match[1]): node
         for node in parse_tree(source).body
@@ -59,14 +59,14 @@ def newest(source: str, role: Role) -> str:
                 lines[place] = ""
     kept = "\n".join(lines).strip("\n") + "\n"
     for word in ast.walk(parse_tree(kept)):
-        name = word.id if isinstance(word, ast.Name) else ""
-        if named.fullmatch(name) and name != functions[last].name:
-            raise Rejection(f"{functions[last].name} calls {name}, an earlier version")
-    return renamed(kept, {functions[last].name: role})
+        called = word.id if isinstance(word, ast.Name) else ""
+        if named.fullmatch(called) and called != functions[last].name:
+            raise Rejection(f"{functions[last].name} calls {called}, an earlier version")
+    return renamed(kept, {functions[last].name: name})
 
 
-def _docstring(role: Role, number: int) -> str:
-    return f'"""{IMPROVED} `{role}_v{number - 1}`."""'
+def _docstring(name: str, number: int) -> str:
+    return f'"""{IMPROVED} `{name}_v{number - 1}`."""'
 
 
 def renamed(source: str, names: dict[str, str]) -> str:

@@ -15,12 +15,12 @@ from spo_jax.envs.problem import Infeasible, Instance, Problem, Rules, rules_of
 from spo_jax.envs.problems import get_problem
 from spo_jax.envs.report.evaluation import evaluate, require_lawful
 from spo_jax.envs.run.local import LocalEvaluator
-from spo_jax.envs.run.onestep import take_step
+from spo_jax.envs.run.onestep import Step, take_step
 from spo_jax.envs.run.rollouts import Status
 from spo_jax.envs.run.selfcheck import is_listed, require_sound
 from spo_jax.envs.textfiles import shown_cost
 from spo_jax.errors import InputError
-from spo_jax.program import ROLES, Pair, Program, load_pair, save_pair
+from spo_jax.program import DESTROY_REPAIR, ROLES, Pair, Program, load_pair, save_pair
 from spo_jax.search.writing.grammar import GrammarGenerator
 from spo_jax.search.writing.prompts import Templates
 
@@ -102,13 +102,26 @@ def check(name: str, pair: str | Path | None = None, size: int = SIZE) -> Iterat
         yield Tried(True, "rollout", f"{STEPS} steps of {what}, from {moved}")
         solution = problem.decode(instance, rollouts.code_of(0, 0, 0))
         step = take_step(evaluator, chosen, instance, solution, 0)
-    yield Tried(True, "step", f"takes out {len(step.removed)} of {size} {problem.unit}")
+    yield Tried(True, "step", _step(problem, step, size))
     report = evaluate(chosen, problem, [instance], steps=1, seeds=1, references="none").to_json()
     yield Tried(True, "report", f"{len(report)} bytes, with the solution")
     with TemporaryDirectory() as folder:
         yield _written(problem, instance, solution, Path(folder))
         yield _exported(problem, chosen, Path(folder))
     yield from _others(problem, instance, rules)
+
+
+def _step(problem: Problem, step: Step, size: int) -> str:
+    """What was handed on in a step, in words. Raises InputError for what no follower takes."""
+    game = problem.interface.game
+    if game == DESTROY_REPAIR:
+        return f"takes out {len(step.removed)} of {size} {problem.unit}"
+    if step.handed and len(step.handed) != len(game.handed):
+        raise InputError(
+            f"problem {problem.name}: its Rules.destroyed gives {len(step.handed)} values, where "
+            f"the tuple ({', '.join(game.handed)}) is due"
+        )
+    return f"{game.leader.function} hands on {' and '.join(game.handed)}"
 
 
 def _sense(problem: Problem) -> str:
@@ -145,10 +158,15 @@ def _sampled(problem: Problem, size: int) -> Instance:
 def _pair(problem: Problem, rules: Rules, pair: str | Path | None) -> tuple[Pair, str]:
     """The pair to try, and in words. Raises InputError where there is none."""
     if pair is not None:
-        return load_pair(pair), f"the pair {pair}"
+        return load_pair(pair, problem.interface.game), f"the pair {pair}"
     if own := problem.simple or problem.pair:
-        return load_pair(own), "the problem's own pair"
-    start = rules.start(random.Random(0))
+        return load_pair(own, problem.interface.game), "the problem's own pair"
+    start, game = rules.start(random.Random(0)), problem.interface.game
+    if game != DESTROY_REPAIR:
+        raise InputError(
+            f"problem {problem.name}: its game is {' and '.join(game.functions)}, for which no "
+            "trivial pair is known: name one with --pair FILE.py"
+        )
     if not is_listed(start) or type(rules).destroyed is not Rules.destroyed:
         raise InputError(
             f"problem {problem.name}: its solutions or its destroyed are its own, so no trivial "
@@ -156,15 +174,10 @@ def _pair(problem: Problem, rules: Rules, pair: str | Path | None) -> tuple[Pair
         )
     nested = bool(start) and type(start[0]) is list
     face = problem.interface
-    given = [each.name for each in face.arguments]
-    arguments = {
-        "destroy": [*given, face.current, "steps", "rng"],
-        "repair": [*given, "rest", "removed", "steps", "rng"],
-    }
     texts = (_DESTROY[nested], _REPAIR[nested])
     programs = [
         Program.from_source(
-            role, text.format(arguments=", ".join(arguments[role]), current=face.current)
+            role, text.format(arguments=", ".join(face.parameters(role)), current=face.current)
         )
         for role, text in zip(ROLES, texts, strict=True)
     ]
@@ -195,7 +208,8 @@ def _written(problem: Problem, instance: Instance, solution: object, folder: Pat
 
 
 def _exported(problem: Problem, pair: Pair, folder: Path) -> Tried:
-    kinds = list(exports.PURPOSES) if problem.offers("export") else []
+    ours = problem.interface.game == DESTROY_REPAIR  # --for takes no other game
+    kinds = list(exports.PURPOSES) if ours and problem.offers("export") else []
     for kind in [None, *kinds]:
         tail = "" if kind is None else exports.tail(problem, pair, kind)
         path = folder / f"{kind}.py"

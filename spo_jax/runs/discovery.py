@@ -151,6 +151,7 @@ class Discovery:
         from spo_jax.search.method import method_of, rounds_in, variant_of
         from spo_jax.search.plugins import (
             evaluator_of,
+            require_game,
             require_known,
             require_panel,
             writer_and_learner,
@@ -166,6 +167,7 @@ class Discovery:
         if config.learning.deterministic:  # before a module of the user's can look at a device
             ask_same_bits()
         problem = get_problem(config.problem)
+        game = problem.interface.game
         # Read once: files that change while a run goes on change nothing in it.
         training = list(self.instances) or training_instances(config, problem)
         validation = validation_instances(config, problem) if config.search.finalists else []
@@ -173,6 +175,7 @@ class Discovery:
         start = [] if self.begun else start_pairs(config, problem)
         require_known(config)
         require_panel(config, problem)
+        require_game(config, problem)
         templates = Templates.of(config.generator, problem)  # once for the whole run
         prompts = templates.digest if config.generator.prompts is not None else None
         credit, learning_credit = CREDITS[config.search.credit], learning_credit_of(config)
@@ -190,7 +193,7 @@ class Discovery:
             _closed(generator),
             evaluator_of(config, problem) as evaluator,
         ):
-            require_runnable(start, evaluator, config.generator.state)
+            require_runnable(start, evaluator, config.generator.state, game)
             if self.new:
                 what = manifest(
                     config.replace(on=(INSTANCES,)) if self.instances else config,
@@ -201,6 +204,7 @@ class Discovery:
                     rounds=rounds_in(method, config) if peer else None,
                     prompts=prompts,
                     maximise=problem.maximise or None,
+                    game=game.to_json(),
                     **instances,
                     objects=dict(self.objects) or None,
                     start_pairs=record(start) or None,
@@ -215,7 +219,7 @@ class Discovery:
             gaps = GapTracker(digests, references.found, store.paid, problem.maximise)
             spread = evaluator if isinstance(evaluator, Spread) else None
             shares = (lambda: "") if spread is None else spread.shares
-            copies = Copies(store.sources) if generator.writes_prose else None
+            copies = Copies(store.sources, game) if generator.writes_prose else None
             with (
                 store,
                 references,

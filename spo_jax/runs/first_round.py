@@ -7,8 +7,9 @@ from collections import Counter
 from pathlib import Path
 
 from spo_jax.config import Settings
+from spo_jax.envs.problems import get_problem
 from spo_jax.errors import InputError
-from spo_jax.program import ROLES, Role
+from spo_jax.program import ROLES, Game, Role
 from spo_jax.runs.display.funnel import unparsable
 from spo_jax.search.rounds import Round
 
@@ -23,8 +24,11 @@ def require_valid(done: Round, config: Settings, path: Path) -> None:
     """
     if done.number != 1 or done.counts.top is not None or not done.answers:
         return
-    asked = "; ".join(_funnel(done, role) for role in ROLES)
-    shown = Counter(f"{each.subject} {each.status}: {each.reason}" for each in done.failures)
+    game = get_problem(config.problem).interface.game
+    asked = "; ".join(_funnel(done, role, game) for role in ROLES)
+    shown = Counter(
+        f"{game.named(each.subject)} {each.status}: {each.reason}" for each in done.failures
+    )
     worst = [f"{n} times {text[:LONGEST]}" for text, n in shown.most_common(WORST)]
     reasons = f" Most often: {'; '.join(worst)}." if worst else ""
     raise InputError(
@@ -34,7 +38,7 @@ def require_valid(done: Round, config: Settings, path: Path) -> None:
     )
 
 
-def _funnel(done: Round, role: Role) -> str:
+def _funnel(done: Round, role: Role, game: Game) -> str:
     """How many answers there are for a role, with a program, and with one that the gate passes."""
     counts = done.counts
     answers = counts.destroy_answers if role == "destroy" else counts.repair_answers
@@ -45,9 +49,8 @@ def _funnel(done: Round, role: Role) -> str:
         for program in each.programs
     )
     parsed = max(answers - unparsable(done.failures, role), passed)
-    return (
-        f"of {answers} answers with a {role} {parsed} hold a program, and {passed} passed the gate"
-    )
+    text = f"of {answers} answers with a {role} {parsed} hold a program"
+    return f"{game.words(text)}, and {passed} passed the gate"
 
 
 def _advice(done: Round, config: Settings) -> list[str]:

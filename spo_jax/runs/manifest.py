@@ -19,6 +19,7 @@ from spo_jax.config.fields import RETIRED, retired
 from spo_jax.constants import ENDPOINT, LEARNERS, VLLM, WITH_MODEL
 from spo_jax.envs.problem import Instance
 from spo_jax.errors import InputError
+from spo_jax.program import Game
 
 if TYPE_CHECKING:
     from spo_jax.search.start import StartPair
@@ -26,7 +27,9 @@ if TYPE_CHECKING:
 PACKAGES = ("jax", "jaxlib", "numpy", "flax", "optax", "orbax-checkpoint", "tokenizers")
 
 _KINDS: dict[str, type] = {  # what is read of a manifest; all but the config may be missing
-    **dict.fromkeys(("config", "versions", "code", "model", "peak_memory_gb", "objects"), dict),
+    **dict.fromkeys(
+        ("config", "versions", "code", "model", "peak_memory_gb", "objects", "game"), dict
+    ),
     **dict.fromkeys(("preset", "variant", "prompts"), str),
     "rounds": int,
     "maximise": bool,
@@ -60,6 +63,7 @@ def parse(data: bytes) -> dict[str, Any]:
         raise ValueError("model has no folder, weights and tokenizer")
     if (rounds := found.get("rounds")) is not None and not 0 <= rounds < 2**31:
         raise ValueError(f"rounds is {_brief(rounds)}")
+    Game.of_json(found.get("game"))
     before_them = {"kit": "none", "mend": 0, "prompts_style": "paper"}
     for name, before in before_them.items():  # of a run from before there was one
         found["config"].setdefault(name, before)
@@ -83,7 +87,8 @@ def manifest(
 
     more: where it is not None, `model`: see `model_of`; `variant`, `rounds`: what its method is and
     how many rounds it takes, where that is not SPO; `prompts`: the digest of templates of the
-    user's own; `maximise`: True where costs in the database are negatives; `objects`: by option,
+    user's own; `maximise`: True where costs in the database are negatives; `game`: that of its
+    programs, where it is not destroy and repair; `objects`: by option,
     the names of objects that were passed; `start_pairs`: where they came from and their digests.
     Raises InputError for layers of a user's evaluator that are something else.
     """

@@ -387,7 +387,8 @@ def resolve(
         return own, pair_of(run), run.config
     pair = cast(str | Path, pair)
     ships = is_shipped(pair)
-    found = None if ships or is_operators(pair) else load_pair(pair)
+    game = None if problem is None else problem.interface.game
+    found = None if ships or is_operators(pair) else load_pair(pair, game)
     terms = {} if found is None else load_terms(pair)
     for name, value in terms.items():
         if ":" in value and not trust:

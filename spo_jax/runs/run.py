@@ -20,7 +20,7 @@ import numpy as np
 from spo_jax.config import Settings
 from spo_jax.constants import SPO
 from spo_jax.errors import InputError
-from spo_jax.program import ROLES, Pair, Role
+from spo_jax.program import ROLES, Game, Pair, Role
 from spo_jax.runs.database import payoffs, reading, tables
 from spo_jax.runs.database.store import best_of, open_database
 from spo_jax.runs.database.table import Table
@@ -96,6 +96,11 @@ class Run:
     def maximise(self) -> bool:
         """Whether its problem maximises; then costs in its database are negatives."""
         return bool(self.manifest.get("maximise"))
+
+    @cached_property
+    def game(self) -> Game:
+        """Who leads and who follows in it, and what they are called."""
+        return Game.of_json(self.manifest.get("game"))
 
     @property
     def meaning(self) -> str:

@@ -155,7 +155,7 @@ def _group(
             credit, fault = math.nan, mend.status != COPY
         elif program is None:
             credit, fault = math.nan, i not in answers.unjudged
-        elif copies == "unpaid" and is_copy(program, answers.prompt.parents):
+        elif copies == "unpaid" and is_copy(program, answers.prompt):
             credit, fault = math.nan, False
         else:
             credit = earned.get(program.digest, math.nan)

@@ -11,7 +11,7 @@ from spo_jax.envs.problems import get_problem
 from spo_jax.envs.run.states import SINCE, STAGNATION, parts_shown, require_state
 from spo_jax.errors import InputError
 from spo_jax.generator import Generator
-from spo_jax.program import Completion, Group, Prompt, Role
+from spo_jax.program import DESTROY_REPAIR, Completion, Group, Prompt, Role
 from spo_jax.registry import Registry, require_members, require_parameters
 from spo_jax.search.population import PANELS, SURVIVORS
 from spo_jax.search.rounds import NoUpdate, Updater
@@ -112,6 +112,16 @@ def require_panel(config: Settings, problem: Problem) -> None:
         raise InputError(
             "--panel-classical adds the problem's classical destroys to the panel, and "
             f"{problem.name} has none: leave it out, or implement classical_destroys"
+        )
+
+
+def require_game(config: Settings, problem: Problem) -> None:
+    """Raises InputError for a method that knows no other game than destroy and repair."""
+    game = problem.interface.game
+    if config.search.method == "g-lns" and game != DESTROY_REPAIR:
+        raise InputError(
+            f"method g-lns evolves operators that destroy and repair, and {problem.name} has "
+            f"{game.leader.plural} and {game.follower.plural}: choose another --method"
         )
 
 

@@ -16,7 +16,15 @@ from dataclasses import dataclass, replace
 from spo_jax.envs.run.evaluator import Evaluator
 from spo_jax.envs.run.states import HIDDEN_STATE, STAGNATION
 from spo_jax.errors import InputError
-from spo_jax.program import ROLES, Pair, Program, entry_function, parse_tree
+from spo_jax.program import (
+    DESTROY_REPAIR,
+    ROLES,
+    Game,
+    Pair,
+    Program,
+    entry_function,
+    parse_tree,
+)
 from spo_jax.search.parts import Parts
 from spo_jax.search.payoffs import PlayedPairs, Table
 from spo_jax.search.population import Member, Population
@@ -99,33 +107,39 @@ def opened(start: Sequence[StartPair], k: int, table: PlayedPairs) -> Opening:
     )
 
 
-def require_runnable(start: Sequence[StartPair], evaluator: Evaluator, state: str) -> None:
+def require_runnable(
+    start: Sequence[StartPair], evaluator: Evaluator, state: str, game: Game = DESTROY_REPAIR
+) -> None:
     """Raises InputError for a start pair that the run's workers would not run.
 
-    state: what programs are shown.
+    state: what programs are shown. game: of the problem's programs.
     """
     programs = [(each, program) for each in start for program in each.programs]
     verdicts = evaluator.check([program for _, program in programs])
     for (each, program), refusal in zip(programs, verdicts, strict=True):
+        noun = game.named(program.role)
         if refusal is not None:
             raise InputError(
-                f"start pair {each.name}: this run cannot run its {program.role} "
+                f"start pair {each.name}: this run cannot run its {noun} "
                 f"({refusal.status.label}: {refusal.reason})"
             )
-        if state != each.state and reads_state(program):
+        if state != each.state and reads_state(program, game.side(program.role).function):
             read = "the steps since the last improvement"
             if each.state != STAGNATION:
                 read = f"the state {each.state}"
             option = "--no-state" if state == HIDDEN_STATE else f"--state {state}"
             raise InputError(
-                f"start pair {each.name}: its {program.role} reads {read}, which this run does not "
+                f"start pair {each.name}: its {noun} reads {read}, which this run does not "
                 f"show ({option})"
             )
 
 
-def reads_state(program: Program) -> bool:
-    """Whether a lawful program names its last argument but one, the steps, in its body."""
-    function = entry_function(parse_tree(program.source), program.role)
+def reads_state(program: Program, entry: str) -> bool:
+    """Whether a lawful program names its last argument but one, the steps, in its body.
+
+    entry: the name of its function.
+    """
+    function = entry_function(parse_tree(program.source), entry)
     steps = function.args.args[-2].arg
     nodes = (node for statement in function.body for node in ast.walk(statement))
     return any(isinstance(node, ast.Name) and node.id == steps for node in nodes)

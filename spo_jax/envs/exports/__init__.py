@@ -13,7 +13,7 @@ from spo_jax.envs.problem import Problem
 from spo_jax.envs.run.sandbox.layout import choose_layout
 from spo_jax.envs.run.states import HIDDEN_STATE, STAGNATION
 from spo_jax.errors import InputError
-from spo_jax.program import ROLES, Pair
+from spo_jax.program import DESTROY_REPAIR, ROLES, Pair
 from spo_jax.program.pairtext import drawn_from
 from spo_jax.program.scopes import split
 from spo_jax.program.syntax import parse_tree
@@ -43,8 +43,14 @@ def tail(problem: Problem, pair: Pair, purpose: str, state: str = STAGNATION) ->
 
     state: what the programs are shown, a name of STATES. Raises InputError for a problem without
     `export` or one that lacks a function, for a pair that draws random numbers as the standard
-    library does and as NumPy does, and for a state that such a file cannot make.
+    library does and as NumPy does, for a state that such a file cannot make, and for another game
+    than destroy and repair.
     """
+    if problem.interface.game != DESTROY_REPAIR:
+        raise InputError(
+            f"--for writes a search by destroy and repair, and the pairs of {problem.name} are "
+            f"{' and '.join(problem.interface.game.functions)}: leave out --for"
+        )
     if state not in (STAGNATION, HIDDEN_STATE):
         raise InputError(
             f"this pair is shown the state {state}, and --for gives the steps since improvement: "

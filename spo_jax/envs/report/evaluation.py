@@ -351,7 +351,8 @@ def require_lawful(evaluator: Evaluator, problem: Problem, pair: Pair) -> None:
     programs = (pair.destroy, pair.repair)
     for program, reason in zip(programs, evaluator.check(programs), strict=True):
         if reason is not None:
-            raise InputError(f"the {program.role} program cannot run on {problem.name}: {reason}")
+            noun = problem.interface.game.named(program.role)
+            raise InputError(f"the {noun} program cannot run on {problem.name}: {reason}")
 
 
 def group_result(

@@ -109,7 +109,7 @@ def shipped_pair(problem: Problem) -> Pair:
     """The pair that comes with a problem. Raises InputError where there is none."""
     if not problem.pair:
         raise InputError(f"no pair comes with the problem {problem.name}: give one with --pair")
-    return load_pair(problem.pair)
+    return load_pair(problem.pair, problem.interface.game)
 
 
 def start_of(

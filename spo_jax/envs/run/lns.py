@@ -151,9 +151,9 @@ def search(
             try:
                 current = at.solution
                 output = destroy.function(*arguments(destroy.layout), copy(current), z, rng)
-                partial, removed = destroyed(current, output)
+                handed = destroyed(current, output)
                 role = "repair"
-                output = repair.function(*arguments(repair.layout), partial, removed, z, rng)
+                output = repair.function(*arguments(repair.layout), *handed, z, rng)
                 candidate = repaired(output)
             except BaseException as error:
                 if not lost(pair, role, error):
@@ -291,23 +291,22 @@ def one_step(
 ) -> tuple[Any, Solution]:
     """What destroy and repair of one step from `current` make (eq:lns-update).
 
-    z: the state that is shown. The rest is as in `rollout`. Returns (partial solution, removed) as
-    plain values, None where they are none, and the candidate. Raises Failure.
+    z: the state that is shown. The rest is as in `rollout`. Returns what the leader hands on,
+    (partial solution, removed), as plain values, None where they are none, and the candidate.
+    Raises Failure.
     """
     destroy, repair = pair.destroy, pair.repair
     role: Role = "destroy"
     try:
         given = rules.arguments(destroy.layout)
-        partial, removed = rules.destroyed(
-            current, destroy.function(*given, rules.copy(current), z, rng)
-        )
+        handed = rules.destroyed(current, destroy.function(*given, rules.copy(current), z, rng))
         try:
-            kept = plain((partial, removed))  # the repair may use them up
+            kept = plain(tuple(handed))  # the repair may use them up
         except (TypeError, RecursionError):
             kept = None
         role = "repair"
         given = rules.arguments(repair.layout)
-        return kept, rules.repaired(repair.function(*given, partial, removed, z, rng))
+        return kept, rules.repaired(repair.function(*given, *handed, z, rng))
     except BaseException as error:
         raise failure(role, error, rules) from None
 

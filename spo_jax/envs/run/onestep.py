@@ -1,4 +1,4 @@
-"""One LNS step taken apart, to look at what a destroy removes and what a repair makes of it.
+"""One step taken apart, to look at what a destroy removes and what a repair makes of it.
 
 The programs run in the sandbox as ever, and what they report is checked by the problem's rules.
 """
@@ -24,16 +24,28 @@ ROOM = 64  # bytes of a report for each item of a solution
 
 @dataclass(frozen=True)
 class Step:
-    """removed, partial: what the rules took from the destroy, in plain values: nodes, and the
-    solution without them; [] and None where they are more than a report has room for. candidate:
-    what the repair made of it; code: of that; cost: as it is minimised.
+    """handed: what the rules took from the leader, in plain values; of a destroy the solution
+    without the removed items, and these. () where they are more than a report has room for.
+    candidate: what the follower made of it; code: of that; cost: as it is minimised.
     """
 
-    removed: list[Any]
-    partial: Solution
+    handed: tuple[Any, ...]
     candidate: Solution
     code: list[int]
     cost: float
+
+    @property
+    def partial(self) -> Solution:
+        """What a destroy left; None where that is not known."""
+        return self.handed[0] if len(self.handed) == 2 else None
+
+    @property
+    def removed(self) -> list[Any]:
+        """What a destroy removed; [] where that is not known."""
+        removed = self.handed[1] if len(self.handed) == 2 else []
+        if type(removed) is list:
+            return removed
+        return [*removed] if isinstance(removed, tuple | set | dict) else [removed]
 
 
 def take_step(
@@ -83,10 +95,7 @@ def take_step(
         made = ast.literal_eval(report.payload[: task.room].decode("ascii"))
         if type(rules).destroyed is Rules.destroyed:  # others may take what is no plain value
             rules.destroyed(solution, made)
-        partial, removed = made or (None, [])
         candidate = problem.decode(instance, code)
     except (Infeasible, IndexError, ValueError, TypeError, SyntaxError, RecursionError) as error:
         raise InputError(f"the report of a step is none ({error})") from None
-    if type(removed) is not list:
-        removed = [*removed] if isinstance(removed, tuple | set | dict) else [removed]
-    return Step(removed, partial, candidate, code, problem.minimised(instance, candidate))
+    return Step(made or (), candidate, code, problem.minimised(instance, candidate))

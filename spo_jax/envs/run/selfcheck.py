@@ -9,6 +9,7 @@ from typing import Any
 from spo_jax.envs.problem import Infeasible, Instance, Problem, Rules, without
 from spo_jax.envs.views import node_list, nodes_of
 from spo_jax.errors import InputError
+from spo_jax.program import DESTROY_REPAIR
 
 
 def require_sound(
@@ -61,7 +62,15 @@ def require_sound(
         raise InputError(f"{what} is infeasible once decoded ({error})") from None
     if not isclose(again, cost, rel_tol=1e-9, abs_tol=1e-9):
         raise InputError(f"{what} costs {cost:.9g} by its rules and {again:.9g} once decoded")
-    if is_listed(start):
+    game = problem.interface.game
+    if game != DESTROY_REPAIR:
+        if type(rules).destroyed is Rules.destroyed:
+            raise InputError(
+                f"{name}: its Rules inherit destroyed, which is for removals: write one that "
+                f"checks what {game.leader.function} returns, and gives the tuple "
+                f"({', '.join(game.handed)})"
+            )
+    elif is_listed(start):
         _require_destroyed(name, rules, start)
 
 

@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from spo_jax.program import ROLES, Role
+from spo_jax.program import DESTROY_REPAIR, ROLES, Game, Role
 from spo_jax.program.equivalence import canonical
 from spo_jax.runs.records import FailureRecord
 from spo_jax.runs.run import Run
@@ -48,7 +48,8 @@ class Forms:
     close: False compares sources as they are, which is fast.
     """
 
-    def __init__(self, close: bool = True) -> None:
+    def __init__(self, close: bool = True, game: Game = DESTROY_REPAIR) -> None:
+        self._game = game
         self._seen: set[object] = set()
         self._close = close
         self._known: dict[tuple[Role, str], object] = {}  # a form takes a millisecond
@@ -62,7 +63,7 @@ class Forms:
     def of(self, role: Role, source: str) -> object:
         """The form of a program."""
         if (role, source) not in self._known:
-            form = canonical(source, role) if self._close else None
+            form = canonical(source, self._game.side(role).function) if self._close else None
             self._known[role, source] = role, form or source
         return self._known[role, source]
 
@@ -70,17 +71,21 @@ class Forms:
 class Copies:
     """Counts the copies of each round of a run, for its display.
 
-    earlier: the (role, source) of the programs of the rounds before one.
+    earlier: the (role, source) of the programs of the rounds before one. game: theirs.
     """
 
-    def __init__(self, earlier: Callable[[int], Iterable[tuple[Role, str]]]) -> None:
-        self._earlier = earlier
+    def __init__(
+        self,
+        earlier: Callable[[int], Iterable[tuple[Role, str]]],
+        game: Game = DESTROY_REPAIR,
+    ) -> None:
+        self._earlier, self._game = earlier, game
         self._forms: Forms | None = None
 
     def __call__(self, done: Round) -> tuple[int, int]:
         """How many answers of a round that passed the gate are copies, and how many passed."""
         if self._forms is None:
-            self._forms = Forms()
+            self._forms = Forms(game=self._game)
             self._forms.add(self._earlier(done.number))
         programs = [
             (each.role, each.source)
@@ -101,7 +106,7 @@ def unparsable(failures: Iterable[Failure | FailureRecord], role: Role) -> int:
 
 def funnel(run: Run) -> list[FunnelRow]:
     """A row for each round and role."""
-    forms = Forms(close=len(run.programs) <= MOST)
+    forms = Forms(len(run.programs) <= MOST, run.game)
     forms.add((each.role, each.source) for each in run.programs if each.form == START)
     failures: dict[int, list[FailureRecord]] = defaultdict(list)
     for failure in run.failures:

@@ -12,7 +12,7 @@ from spo_jax.envs.problems import get_problem
 from spo_jax.envs.reading import Reading
 from spo_jax.envs.run.evaluator import RAY
 from spo_jax.envs.run.rollouts import Status
-from spo_jax.program import ROLES, Pair
+from spo_jax.program import DESTROY_REPAIR, ROLES, Game, Pair
 from spo_jax.runs.gaps import SEEN, RoundGaps
 from spo_jax.runs.records import FailureRecord
 from spo_jax.runs.report.text import visible
@@ -39,8 +39,10 @@ def opening(config: Settings, preset: str, path: Path, first: int) -> str:
     how = "" if config.search.method == SPO else f"method {config.search.method}, "
     ray = config.evaluation.evaluator == RAY  # whose nodes say how many workers they have
     who = "evaluator ray" if ray else f"workers {config.workers}"
+    game = get_problem(config.problem).interface.game
+    kind = f"{game.leader.noun}-{game.follower.noun}"
     return (
-        f"{begin} destroy-repair pairs for {config.problem} "
+        f"{begin} {kind} pairs for {config.problem} "
         f"({how}preset {preset}, seed {config.seed}, {who}) in {path}"
     )
 
@@ -177,12 +179,15 @@ def failure_line(done: Round) -> str:
     return f"round {done.number} failures: {tally}" if tally else ""
 
 
-def last_failure(done: Round, most: int = 60) -> str:
-    """The last failure of a round in at most `most` characters that can be seen, or ""."""
+def last_failure(done: Round, most: int = 60, game: Game = DESTROY_REPAIR) -> str:
+    """The last failure of a round in at most `most` characters that can be seen, or "".
+
+    game: of its programs.
+    """
     if not done.failures:
         return ""
     last = done.failures[-1]
-    text = visible(f"last failure: {last.subject}, {last.status}: {last.reason}")
+    text = visible(f"last failure: {game.named(last.subject)}, {last.status}: {last.reason}")
     return text if len(text) <= most else f"{text[: most - 1]}…"
 
 

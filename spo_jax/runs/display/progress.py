@@ -14,6 +14,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn
 
 from spo_jax.config import Settings
+from spo_jax.envs.problems import get_problem
 from spo_jax.program import Completion, Program
 from spo_jax.runs.budget import Budget
 from spo_jax.runs.display.lines import (
@@ -171,6 +172,7 @@ class Display(Observer):
         """
         self.budget: Budget | None = None
         self._rounds = rounds_of(config)
+        self._game = get_problem(config.problem).interface.game
         self._log = log
         self._named = named
         self._gaps = gaps
@@ -227,12 +229,12 @@ class Display(Observer):
             self._reported_at = time.monotonic()
         self._clock.stage(number, total if name in PLAYED else 0)
         self._show(
-            description=f"round {number}{self._of}  {STAGES.get(name, name)}",
+            description=f"round {number}{self._of}  {self._named_stage(name)}",
             total=max(total, 1),
             completed=0,
             left=self._left(),
         )
-        self.note(f"round {number} {STAGES.get(name, name)} {total or ''}".rstrip())
+        self.note(f"round {number} {self._named_stage(name)} {total or ''}".rstrip())
 
     def advance(self, done: int) -> None:
         if self._stage in PLAYED:
@@ -258,7 +260,7 @@ class Display(Observer):
         if self._bar is None and now - self._reported_at >= EVERY:
             self._reported_at = now
             left = f", {self._left()}" if self._left() else ""
-            self.say(f"{STAGES.get(self._stage, self._stage)}: {self._written}{left}")
+            self.say(f"{self._named_stage(self._stage)}: {self._written}{left}")
 
     @contextmanager
     def working(self, name: str) -> Iterator[None]:
@@ -296,7 +298,7 @@ class Display(Observer):
             self.say(f"round {done.number} nodes so far: {line}")
         if line := failure_line(done):
             self.note(line)
-        self._show(failure=last_failure(done))
+        self._show(failure=last_failure(done, game=self._game))
         if line := fault_line(done):
             self.say(line)
 
@@ -313,6 +315,9 @@ class Display(Observer):
         """Whether a line with bars can be shown."""
         bars = self._console.encoding.lower().startswith("utf")
         return bars and (not self._console.is_terminal or len(line) <= self._console.width)
+
+    def _named_stage(self, name: str) -> str:
+        return self._game.words(STAGES.get(name, name))
 
     @property
     def _of(self) -> str:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from markupsafe import Markup
 
-from spo_jax.program import Role
+from spo_jax.program import ROLES, Role
 from spo_jax.runs.report.figures import COLOURS, Figures
 from spo_jax.runs.report.text import template
 from spo_jax.runs.run import Run
@@ -65,8 +65,9 @@ def curves(runs: Sequence[Run]) -> dict[str, list[np.ndarray]]:
     valid = [np.array([valid_share(count) for count in run.counts], float) for run in runs]
     besides = {"valid answers, %": valid}
     if any(run.probes for run in runs):
-        besides["J of the policy's destroys (probe)"] = [probed(run, "destroy") for run in runs]
-        besides["J of the policy's repairs (probe)"] = [probed(run, "repair") for run in runs]
+        for role in ROLES:
+            title = f"J of the policy's {runs[0].game.side(role).plural} (probe)"
+            besides[title] = [probed(run, role) for run in runs]
     gaps = {
         name: [run.gaps.column(field).astype(float) for run in runs]
         for name, field in (

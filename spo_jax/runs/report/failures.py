@@ -36,11 +36,12 @@ class Kind:
 
 def page(run: Run, figures: Figures) -> dict[str, Any]:
     """What became of the answers; failures by round and status, and by reason."""
+    named = run.game.named
     answers = {
         "heads": ("round", "role", "answers", "hold a program", "pass the gate", "copies",
                   "new programs", "new and valid"),
         "answers": [
-            (r.round, r.role, r.answers, r.parsed, r.passed, r.copies, r.new, r.valid)
+            (r.round, named(r.role), r.answers, r.parsed, r.passed, r.copies, r.new, r.valid)
             for r in funnel(run)
         ],
     }  # fmt: skip
@@ -59,7 +60,7 @@ def page(run: Run, figures: Figures) -> dict[str, Any]:
     total = len(run.failures)
     found = [
         Kind(
-            status, subject, same[-1].reason if len(same) == 1 else reason, len(same),
+            status, named(subject), same[-1].reason if len(same) == 1 else reason, len(same),
             f"{len(same) / total:.0%}", _rounds(same[0].round, same[-1].round), same[-1],
             tuple(n for n in (same[-1].destroy, same[-1].repair) if n in run.index),
             shortened(same[-1].text, MOST_TEXT),

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from spo_jax.program import Role
+from spo_jax.program import ROLES, Role
 from spo_jax.runs.report.changes import Changes
 from spo_jax.runs.report.figures import COLOURS, Scale
 from spo_jax.runs.report.text import number
@@ -20,7 +20,6 @@ _MOST = 40  # programs of a round that are drawn, and of the best pair's line
 _MOST_DRAWN = 2000  # programs of a picture
 _MEMBERS = 100  # programs of a population that are shown
 _PARENTS = 12  # of a program that are drawn or compared
-ROLES: tuple[tuple[Role, str], ...] = (("destroy", "Destroys"), ("repair", "Repairs"))
 
 
 @dataclass(frozen=True)
@@ -69,7 +68,8 @@ def page(run: Run) -> dict[str, Any]:
     best = set(run.names(run.best.pair)) if run.best else set()
     forms = sorted({each.form for each in run.programs})
     colour = {form: COLOURS[k % len(COLOURS)] for k, form in enumerate(forms)}
-    trees = [(title, _tree(run, role, best, colour, worth)) for role, title in ROLES]
+    titles = [(role, run.game.side(role).plural.capitalize()) for role in ROLES]
+    trees = [(title, _tree(run, role, best, colour, worth)) for role, title in titles]
     drawn = {edge.form for _, tree in trees for edge in tree["edges"]}
     members = [
         (
@@ -80,7 +80,7 @@ def page(run: Run) -> dict[str, Any]:
             ],
             max(0, len(run.populations[run.rounds, role]) - _MEMBERS),
         )
-        for role, title in ROLES
+        for role, title in titles
         if run.rounds
     ]
     ancestors, older = line(run, worth)

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from spo_jax.program import ROLES
 from spo_jax.runs.report.figures import Figures
 from spo_jax.runs.report.text import number
 from spo_jax.runs.run import Run
@@ -42,7 +43,7 @@ def page(run: Run, figures: Figures) -> dict[str, Any]:
     by_metric: dict[str, dict[str, np.ndarray]] = defaultdict(dict)
     for name, values in learned.items():
         role, _, metric = name.rpartition("/")
-        by_metric[metric][role or metric] = values
+        by_metric[metric][run.game.named(role) or metric] = values
     pictures = []
     for metric, title in DRAWN.items():
         if metric in by_metric and _moves(by_metric[metric]):
@@ -67,7 +68,7 @@ def groups(run: Run) -> list[dict[str, Any]]:
         if each.round == last:
             found[each.role, each.prompt].append(each)
     shown = []
-    for role in ("destroy", "repair"):
+    for role in ROLES:
         mine = {prompt: group for (of, prompt), group in found.items() if of == role}
         if not mine:
             continue
@@ -86,7 +87,7 @@ def groups(run: Run) -> list[dict[str, Any]]:
             for each in ordered
         ]
         form = asked.form if asked is not None else "unknown"
-        shown.append({"role": role, "round": last, "prompt": prompt, "form": form,
+        shown.append({"role": run.game.named(role), "round": last, "prompt": prompt, "form": form,
                       "answers": answers})  # fmt: skip
     return shown
 
@@ -96,12 +97,13 @@ def _spread(run: Run, rounds: np.ndarray, figures: Figures) -> Any:
     for each in run.samples:
         if math.isfinite(each.advantage):
             found[each.role, each.round].append(abs(each.advantage))
-    roles = [role for role in ("destroy", "repair") if any(key[0] == role for key in found)]
+    roles = [role for role in ROLES if any(key[0] == role for key in found)]
     if not roles:
         return None
     series = [
-        (role, np.array([np.mean(found[role, int(k)]) if found[role, int(k)] else math.nan
-                         for k in rounds]))
+        (run.game.named(role),
+         np.array([np.mean(found[role, int(k)]) if found[role, int(k)] else math.nan
+                   for k in rounds]))
         for role in roles
     ]  # fmt: skip
     return figures.lines(rounds, series, "Mean absolute advantage by round and role")

@@ -7,6 +7,7 @@ import numpy as np
 
 from spo_jax.envs.problem import Instance, Solution
 from spo_jax.envs.report.plot import placed
+from spo_jax.program import DESTROY_REPAIR, Game
 from spo_jax.runs.report.figures import COLOURS, Figures
 from spo_jax.runs.report.played import STEPS, Frame, Played
 from spo_jax.runs.report.text import number
@@ -26,9 +27,12 @@ def page(run: Run, played: Played | str, figures: Figures) -> dict[str, Any]:
         ("found in round", str(best.round)),
     ]
     programs = [
-        (role.capitalize(), name, program)
-        for role, name, program in zip(
-            ("destroy", "repair"), names, (best.pair.destroy, best.pair.repair), strict=True
+        (side.noun.capitalize(), name, program)
+        for side, name, program in zip(
+            (run.game.leader, run.game.follower),
+            names,
+            (best.pair.destroy, best.pair.repair),
+            strict=True,
         )
     ]
     found: dict[str, Any] = {"facts": facts, "programs": programs, "missing_parts": []}
@@ -76,7 +80,7 @@ def page(run: Run, played: Played | str, figures: Figures) -> dict[str, Any]:
             f"There is no picture of a solution, because {played.instance.name} has no coordinates."
         )
         return found
-    found |= _pictures(played, figures)
+    found |= _pictures(played, run.game, figures)
     return found
 
 
@@ -96,7 +100,7 @@ def _curve(played: Played, figures: Figures) -> Any:
     )
 
 
-def _pictures(played: Played, figures: Figures) -> dict[str, Any]:
+def _pictures(played: Played, game: Game, figures: Figures) -> dict[str, Any]:
     """The solution before and after the walk, and two pictures for each step that is shown."""
     instance, problem = played.instance, played.problem
 
@@ -116,15 +120,18 @@ def _pictures(played: Played, figures: Figures) -> dict[str, Any]:
     ]
     frames = []
     for each in played.frames:
-        removed = each.step.removed
+        removed = each.step.removed if game == DESTROY_REPAIR else []
         caption = (
             f"Step {each.number}: destroy removes {len(removed)} of {played.size} {played.unit}"
+            if game == DESTROY_REPAIR
+            else f"Step {each.number}: before it"
         )
         frames.append(
             (caption, f"{problem.word} {paid(each.before)}", map(each.solution, removed, caption))
         )
         change = _change(each, problem.maximise)
-        caption = f"Step {each.number}: repair puts them back, {change}"
+        what = "repair puts them back" if game == DESTROY_REPAIR else " and ".join(game.functions)
+        caption = f"Step {each.number}: {what}, {change}"
         cost_now = f"{problem.word} {paid(each.step.cost)}"
         frames.append((caption, cost_now, map(each.step.candidate, removed, caption)))
     return {"ends": ends, "frames": frames, "on": instance.name}

@@ -62,7 +62,8 @@ def page(run: Run) -> dict[str, Any]:
     if run.config.search.method != "spo":
         return {
             "missing": f"There is no matrix of payoffs, because the method "
-            f"{run.config.search.method} does not answer destroys with repairs and has no credits."
+            f"{run.config.search.method} does not answer {run.game.leader.plural} with "
+            f"{run.game.follower.plural} and has no credits."
         }
     try:
         scores = {k: run.credits(k) for k in range(1, run.rounds + 1)}
@@ -108,7 +109,10 @@ def _matrix(run: Run, k: int, scores: Any, scale: Scale) -> Matrix:
     known = utility[np.isfinite(utility)]
     best = number(float(known.max())) if len(known) else "–"
     middle = number(float(np.median(known))) if len(known) else "–"
-    summary = f"best {best}, median {middle}, {len(rows)} destroys, {len(known)} valid responses"
+    summary = (
+        f"best {best}, median {middle}, {len(rows)} {run.game.leader.plural}, "
+        f"{len(known)} valid responses"
+    )
     same = np.allclose(scores.leader, scores.leader_selection, equal_nan=True)
     width = max((len(row.cells) for row in rows), default=0)
     return Matrix(k, summary, tuple(rows), width, apart, not same, panel, candidates)

@@ -25,7 +25,7 @@ from spo_jax.envs.run.onestep import Step, take_step
 from spo_jax.envs.run.states import History, Value
 from spo_jax.envs.scores import shares
 from spo_jax.errors import InputError, SpoError
-from spo_jax.program import ROLES, Pair, Program, Role
+from spo_jax.program import DESTROY_REPAIR, ROLES, Pair, Program, Role
 from spo_jax.runs.references import kept
 from spo_jax.runs.report.text import arguments, reads_state
 from spo_jax.runs.run import ProgramRecord, Run
@@ -55,9 +55,9 @@ class Frame:
 class ByState:
     """What a program does in each of some states, from one solution; means, NaN where it failed.
 
-    values: how much a destroy removes; of a repair the cost of what it makes, in percent above the
-    cost before. alike: how much of what a destroy removes the same draw removes in the first state
-    (Jaccard); of a repair the share of draws with the same solution as in the first state.
+    values: how much a destroy removes; of any other program the cost of what the step makes, in
+    percent above the cost before. alike: how much of what a destroy removes the same draw removes
+    in the first state (Jaccard); of others the share of draws with the same solution as there.
     """
 
     name: str
@@ -232,35 +232,36 @@ def _by_state(
     if run.rounds:
         names += [member.name for member in run.populations[run.rounds, role]]
     chosen: list[ProgramRecord] = [run.index[n] for n in dict.fromkeys(names) if n in run.index]
-    destroy = unmoved(best.destroy, states[0])
-    found = []
+    destroy = unmoved(best.destroy, states[0], run.game.leader.function)
+    found, entry = [], run.game.side(role).function
     for each in chosen[:MOST_PROGRAMS]:
-        of_destroy = role == "destroy"
-        pair = Pair(each.program, best.repair) if of_destroy else Pair(destroy, each.program)
+        leads = role == "destroy"
+        removes = leads and run.game == DESTROY_REPAIR
+        pair = Pair(each.program, best.repair) if leads else Pair(destroy, each.program)
         steps = [
             [_step(evaluator, pair, instance, solution, z, draw) for draw in range(DRAWS)]
             for z in states
         ]
         cost = evaluator.problem.minimised(instance, solution)
-        measure = _size if of_destroy else partial(_change, cost)
-        canonical = _overlap if of_destroy else _same
+        measure = _size if removes else partial(_change, cost)
+        canonical = _overlap if removes else _same
         values = tuple(_mean([measure(one) for one in row]) for row in steps)
         alike = tuple(
             _mean([canonical(one, first) for one, first in zip(row, steps[0], strict=True)])
             for row in steps
         )
-        found.append(ByState(each.name, reads_state(role, each.source), values, alike))
+        found.append(ByState(each.name, reads_state(entry, each.source), values, alike))
     return tuple(found)
 
 
-def unmoved(destroy: Program, state: Value = 0) -> Program:
-    """The same destroy, always shown a state; itself where its function is not found."""
-    names = arguments("destroy", destroy.source)
+def unmoved(destroy: Program, state: Value = 0, entry: str = "destroy") -> Program:
+    """The same leader, always shown a state; itself where its function `entry` is not found."""
+    names = arguments(entry, destroy.source)
     if len(names) < 2:
         return destroy
-    inner = re.sub(r"^def destroy\(", "def shown_nothing(", destroy.source, flags=re.MULTILINE)
+    inner = re.sub(rf"^def {entry}\(", "def shown_nothing(", destroy.source, flags=re.MULTILINE)
     passed = ", ".join([*names[:-2], repr(state), names[-1]])
-    outer = f"def destroy({', '.join(names)}):\n    return shown_nothing({passed})\n"
+    outer = f"def {entry}({', '.join(names)}):\n    return shown_nothing({passed})\n"
     return replace(destroy, source=f"{inner.rstrip()}\n\n\n{outer}")
 
 

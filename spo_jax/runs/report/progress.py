@@ -19,7 +19,7 @@ STAGES = (
     "start", "sampling", "mending", "trial", "response", "credit", "cross-play",
     "update", "validation", "fresh",
 )  # fmt: skip
-WRITTEN = ("destroy", "repair", "reflection")
+WRITTEN = (*ROLES, "reflection")
 
 
 def page(run: Run, figures: Figures) -> dict[str, Any]:
@@ -54,14 +54,15 @@ def page(run: Run, figures: Figures) -> dict[str, Any]:
         )  # fmt: skip
     else:
         missing.append("There is no curve of J, because no pair has been valid.")
+    leads, follows = run.game.leader.plural, run.game.follower.plural
     share = {
         role: np.array([_share(valid, asked) for valid, asked in counted])
         for role, counted in (
-            ("destroys", [(c.valid_destroys, c.destroy_answers) for c in run.counts]),
-            ("repairs", [(c.valid_repairs, c.repair_answers) for c in run.counts]),
+            (leads, [(c.valid_destroys, c.destroy_answers) for c in run.counts]),
+            (follows, [(c.valid_repairs, c.repair_answers) for c in run.counts]),
         )
     }
-    about = "Share of valid answers by round, for destroys and repairs"
+    about = f"Share of valid answers by round, for {leads} and {follows}"
     series = list(share.items())
     pictures.append(("Valid answers", figures.lines(rounds, series, about, percent=True)))
     if run.probes:
@@ -97,7 +98,7 @@ def page(run: Run, figures: Figures) -> dict[str, Any]:
             ]
         )  # fmt: skip
     heads = ("round", "gap, best", "gap, median", "best J", "top decile", "median",
-             "valid destroys", "valid repairs", "pairs", "known before", "seconds",
+             f"valid {leads}", f"valid {follows}", "pairs", "known before", "seconds",
              "tokens")  # fmt: skip
     return {
         "pictures": pictures,
@@ -118,7 +119,8 @@ def _probed(run: Run, figures: Figures) -> Markup:
     rounds = sorted({each.round for each in run.probes})
     worth = {(each.round, each.role): each.worth for each in run.probes}
     series = [
-        (f"{role}s", np.array([worth.get((k, role), math.nan) for k in rounds])) for role in ROLES
+        (run.game.side(role).plural, np.array([worth.get((k, role), math.nan) for k in rounds]))
+        for role in ROLES
     ]
     return figures.lines(np.array(rounds), series, "Worth of the policies' programs by round")
 
@@ -144,8 +146,8 @@ def _seconds(run: Run) -> dict[str, np.ndarray]:
 
 def _written(run: Run, what: str) -> dict[str, np.ndarray]:
     """[K] a metric of what a model wrote, by role; roles without it are left out."""
-    names = {role: f"{role}/{what}" for role in WRITTEN}
-    names |= {f"{role}, mending": f"{role}/mend_{what}" for role in ROLES}
+    names = {run.game.named(role): f"{role}/{what}" for role in WRITTEN}
+    names |= {f"{run.game.named(role)}, mending": f"{role}/mend_{what}" for role in ROLES}
     return {role: run.metrics[name] for role, name in names.items() if name in run.metrics}
 
 

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from spo_jax.envs.run.states import HIDDEN_STATE, SINCE, STATES, Value
+from spo_jax.program import DESTROY_REPAIR, ROLES
 from spo_jax.runs.report.figures import Figures
 from spo_jax.runs.report.played import ByState, Played
 from spo_jax.runs.report.text import number, reads_state
@@ -22,16 +23,18 @@ def page(run: Run, played: Played | str, figures: Figures) -> dict[str, Any]:
         return {"missing": "There are no programs that could read the state."}
     counted: dict[tuple[str, int], list[bool]] = defaultdict(list)
     for each in run.programs:
-        counted[each.role, each.round].append(reads_state(each.role, each.source))
+        reads = reads_state(run.game.side(each.role).function, each.source)
+        counted[each.role, each.round].append(reads)
     rounds = np.arange(1, run.rounds + 1)
     series, total = [], []
-    for role in ("destroy", "repair"):
+    for role in ROLES:
+        plural = run.game.side(role).plural
         values = [counted[role, int(k)] for k in rounds]
-        series.append((f"{role}s", np.array([np.mean(v) if v else np.nan for v in values])))
+        series.append((plural, np.array([np.mean(v) if v else np.nan for v in values])))
         everyone = [each for (of, _), found in counted.items() if of == role for each in found]
         if everyone:
             total.append(
-                f"{sum(everyone):,} of {len(everyone):,} {role}s ({np.mean(everyone):.0%})"
+                f"{sum(everyone):,} of {len(everyone):,} {plural} ({np.mean(everyone):.0%})"
             )
     picture = figures.lines(rounds, series, "Share that reads the state, by round", percent=True)
     state = run.config.generator.state
@@ -42,18 +45,28 @@ def page(run: Run, played: Played | str, figures: Figures) -> dict[str, Any]:
     if isinstance(played, str):
         return found | {"unmeasured": played}
     if not played.destroys:
-        why = played.stopped or "There is no destroy to take steps with."
+        why = played.stopped or f"There is no {run.game.leader.noun} to take steps with."
         return found | {"unmeasured": f"What programs do by state was not measured. {why}"}
     zero = "state 0" if played.states[0] == 0 else "the first state"
-    removal = (
-        f"What destroys remove by state: how many of {played.size} {played.unit}, and below it how "
-        f"much of that the same draw removes in {zero}"
+    above = "percent above the cost before the step, and below it the share of draws with the same"
+    leads, follows = run.game.leader, run.game.follower
+    first = (
+        f"What {leads.plural} lead to by state, each with the pair's {follows.noun}: {above} "
+        f"solution as in {zero}"
     )
-    repair = (
-        "What repairs make of equal removals by state: percent above the cost before the step, "
-        f"and below it the share of draws with the same solution as in {zero}"
+    second = (
+        f"What {follows.plural} make of the same {leads.noun} by state: {above} "
+        f"solution as in {zero}"
     )
-    tables = [(removal, _rows(played.destroys, 1)), (repair, _rows(played.repairs, 2))]
+    digits = 2
+    if run.game == DESTROY_REPAIR:
+        first = (
+            f"What destroys remove by state: how many of {played.size} {played.unit}, and below "
+            f"it how much of that the same draw removes in {zero}"
+        )
+        second = f"What repairs make of equal removals by state: {above} solution as in {zero}"
+        digits = 1
+    tables = [(first, _rows(played.destroys, digits)), (second, _rows(played.repairs, 2))]
     return found | {"tables": tables, "states": [*map(_label, played.states)]}
 
 

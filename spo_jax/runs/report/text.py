@@ -78,33 +78,33 @@ def rounded(value: float | None) -> float | None:
     return None if value is None or not math.isfinite(value) else round(float(value), 6)
 
 
-def arguments(role: str, source: str) -> list[str]:
-    """The names of the arguments of a program's function; empty where none is found."""
-    begin, end = _head(role, source)
+def arguments(entry: str, source: str) -> list[str]:
+    """The names of the arguments of a program's function `entry`; empty where none is found."""
+    begin, end = _head(entry, source)
     given = source[begin:end].split(",")
     return [each.split(":")[0].split("=")[0].strip() for each in given if each.strip()]
 
 
-def _head(role: str, source: str) -> tuple[int, int]:
+def _head(entry: str, source: str) -> tuple[int, int]:
     """Where the arguments of a program's function stand; (0, 0) where it is not found.
 
     One pattern with the closing bracket would read to the end of the text from each line that
     looks like the function's.
     """
-    found = re.search(rf"^def {re.escape(role)}\(", source, re.MULTILINE)
+    found = re.search(rf"^def {re.escape(entry)}\(", source, re.MULTILINE)
     end = -1 if found is None else source.find(")", found.end())
     return (0, 0) if found is None or end < 0 else (found.end(), end)
 
 
-def reads_state(role: str, source: str) -> bool:
-    """Whether a program's function uses its last but one argument, by its text.
+def reads_state(entry: str, source: str) -> bool:
+    """Whether a program's function `entry` uses its last but one argument, by its text.
 
     Comments do not count. The text is searched rather than parsed, because a run has thousands of
     programs; a name inside a string passes for a use.
     """
-    names = arguments(role, source)
+    names = arguments(entry, source)
     if len(names) < 2:
         return False
-    _, end = _head(role, source)
+    _, end = _head(entry, source)
     body = _COMMENT.sub("", source[end:])
     return re.search(rf"\b{re.escape(names[-2])}\b", body) is not None

@@ -113,6 +113,8 @@ def html(run: Run, played: Played | str) -> str:
     frames = len(best.get("frames", ()))
     return template(__package__, "page.html").render(
         run=run,
+        leads=run.game.leader,
+        follows=run.game.follower,
         title=visible(run.path.name),
         method=run.config.search.method,
         meaning=run.meaning,
@@ -172,7 +174,7 @@ def _packs(run: Run) -> tuple[list[tuple[str, int, Markup]], list[str]]:
     def of_program(record: ProgramRecord) -> tuple[str, dict[str, Any]]:
         prompt = asked.get(record.name)
         return record.name, {
-            "role": record.role,
+            "role": run.game.named(record.role),
             "round": record.round,
             "form": shown(record.form),
             "parents": [visible(name) for name in record.parents[:MOST_PARENTS]],
@@ -180,11 +182,13 @@ def _packs(run: Run) -> tuple[list[tuple[str, int, Markup]], list[str]]:
             "strategy": shown(record.strategy),
             "source": shown(record.source),
             "pairs": partners.get(record.name, []),
-            "prompt": None if prompt is None else [prompt[0], f"{prompt[1]} {prompt[2]}"],
+            "prompt": None
+            if prompt is None
+            else [prompt[0], f"{run.game.named(prompt[1])} {prompt[2]}"],
         }
 
     def of_prompt(record: PromptRecord) -> tuple[str, str]:
-        return f"{record.role} {record.number}", shown(record.text, MOST_PROMPT)
+        return f"{run.game.named(record.role)} {record.number}", shown(record.text, MOST_PROMPT)
 
     first = run.best.round if run.best else 0
     room, unpacked, found, left_out = MOST_PACKED, MOST_UNPACKED, [], []

@@ -70,6 +70,7 @@ def _read(prompt: Prompt, completion: Completion) -> Program | Failure:
             prompt.answer,
             prompt.role,
             completion.text,
+            prompt.function,
             parents=tuple(parent.digest for parent in prompt.parents),
             form=prompt.form,
             condition=prompt.destroy.strategy_digest if prompt.destroy else "",

@@ -13,7 +13,6 @@ generator depend on the run's seed, the round, the role and the part, and on no 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 
 from spo_jax.envs.problem import Instance
 from spo_jax.envs.run.evaluator import require_rollouts
@@ -82,7 +81,7 @@ class Mending:
     def __post_init__(self) -> None:
         problem = self.parts.problem
         plain = problem.simple or problem.pair
-        self._partner = load_pair(Path(plain)) if plain else None
+        self._partner = load_pair(plain, problem.interface.game) if plain else None
 
     def mend(
         self, new: Mapping[int, Answers], faults: Sequence[Fault]
@@ -105,7 +104,7 @@ class Mending:
             wrong[place] = why
             answers[place[0]] = _with_program(answers[place[0]], place[1], None)
         for place, program in passed.items():
-            if place not in wrong and is_copy(program, self.prompts[place[0]].parents):
+            if place not in wrong and is_copy(program, self.prompts[place[0]]):
                 wrong[place] = Wrong(COPY, program=program)
         cases = [self._case(answers, place, why) for place, why in sorted(wrong.items())]
         cases = [case for case in cases if not _lost(case.completion)]
@@ -148,7 +147,7 @@ class Mending:
             program = found[i].programs[0]
             why = wrong.get(i, Wrong(""))
             another = not why.status and case.first.status == COPY
-            if another and program is not None and is_copy(program, prompt.parents):
+            if another and program is not None and is_copy(program, prompt):
                 why = Wrong(COPY, program=program)
             own = program if program is not None else why.program
             case.attempts.append(Attempt(prompt, given[i], own, why.status))
@@ -169,15 +168,15 @@ class Mending:
 
     def _interface(self, prompt: Prompt) -> str:
         """The head of the function that is asked for, as the contract has it if it has one."""
-        head = rf"(?m)^[ \t]*({prompt.role}\(.*\)[ \t]*(?:->|returns)[ \t]*\S.*)$"
+        interface = self.parts.problem.interface
+        name = interface.function(prompt.role)
+        head = rf"(?m)^[ \t]*({name}\(.*\)[ \t]*(?:->|returns)[ \t]*\S.*)$"
         given = re.search(head, prompt.text)
         if given:
             return given[1].strip()
-        interface = self.parts.problem.interface
-        names = [each.name for each in interface.arguments]
-        names += [interface.current] if prompt.role == "destroy" else ["rest", "removed"]
-        returned = "(rest, removed)" if prompt.role == "destroy" else "the complete solution"
-        return f"{prompt.role}({', '.join([*names, 'steps', 'rng'])}) -> {returned}"
+        leads = prompt.role == "destroy"
+        returned = interface.game.returned if leads else "the complete solution"
+        return f"{name}({', '.join(interface.parameters(prompt.role))}) -> {returned}"
 
     # --- what is wrong ----------------------------------------------------------------------------
 

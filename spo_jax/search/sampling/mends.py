@@ -1,6 +1,5 @@
 """What becomes of answers that go back to the model: `search.sampling.mending` makes these."""
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -44,12 +43,13 @@ class Mend:
         return last.program if last and not last.status else None
 
 
-def is_copy(program: Program, parents: Iterable[Program]) -> bool:
-    """Whether a program is one of these, but for names, comments and layout."""
-    own = _canonical(program)
-    return own is not None and any(own == _canonical(parent) for parent in parents)
+def is_copy(program: Program, prompt: Prompt) -> bool:
+    """Whether a program is a parent that its prompt shows, but for names, comments and layout."""
+    entry = prompt.function or program.role
+    own = _canonical(program, entry)
+    return own is not None and any(own == _canonical(each, entry) for each in prompt.parents)
 
 
 @lru_cache(1024)
-def _canonical(program: Program) -> tuple[object, ...] | None:
-    return canonical(program.source, program.role)
+def _canonical(program: Program, entry: str) -> tuple[object, ...] | None:
+    return canonical(program.source, entry)

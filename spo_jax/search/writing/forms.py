@@ -4,6 +4,7 @@ import math
 import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
+from difflib import SequenceMatcher
 from pathlib import Path
 from string import Template
 from typing import Literal, cast, get_args
@@ -20,6 +21,7 @@ CONTRACT: dict[Role, set[str]] = {
     "destroy": {"state_input", "adaptation"},
     "repair": {"state_input", "adaptation", "paired_destroy"},
 }
+NEAR = 0.6  # of 1: names of contracts that are as much alike may be misspelt
 # In rules.txt: what the list of modules goes on with, and how a matrix is read, if there is one.
 KIT_MODULE, MATRIX_RULE = "kit_module", "matrix_rule"
 
@@ -146,3 +148,16 @@ def text_of(path: Path) -> str:
     if "\0" in text:
         raise InputError(f"prompt template {path} holds a null character")
     return text
+
+
+def of_another(path: Path, text: str, ours: Mapping[str, Role]) -> bool:
+    """Whether a file is the contract of another problem, and not ours with a wrong name."""
+    if not ours or path.suffix != ".txt":
+        return False
+    for own, role in ours.items():
+        end = f"-{role}.txt"
+        if path.name.endswith(end) and CONTRACT[role] <= identifiers(text):
+            name, known = path.name.removesuffix(end), own.removesuffix(end)
+            misspelt = SequenceMatcher(None, name, known).ratio() > NEAR
+            return path.with_name(own).exists() or not misspelt
+    return False

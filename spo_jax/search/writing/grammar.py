@@ -17,7 +17,7 @@ from spo_jax.envs.problems import get_problem
 from spo_jax.envs.run.states import SHOWN, SINCE, STAGNATION, parts_shown
 from spo_jax.errors import InputError
 from spo_jax.generator import Generator
-from spo_jax.program import ROLES, Completion, Program, Prompt, Role
+from spo_jax.program import ROLES, Completion, Program, Prompt
 from spo_jax.program.grammar.base import Choice, Choices, Grammar
 from spo_jax.seeding import python_rng
 
@@ -66,16 +66,16 @@ class GrammarGenerator(Generator):
         written = answer(grammar, grammar.edit(prompt.form, parents, rng, prompt.state))
         parts = parts_shown(self._state)
         return (
-            replace(written, text=_unpacked(written.text, prompt.role, [*parts]))
-            if parts
-            else written
+            replace(written, text=_unpacked(written.text, prompt, [*parts])) if parts else written
         )
 
 
-def _unpacked(text: str, role: Role, parts: Sequence[str]) -> str:
+def _unpacked(text: str, prompt: Prompt, parts: Sequence[str]) -> str:
     """An answer whose function takes SINCE out of a state of several parts, or of one."""
     value = f"{SHOWN}[{parts.index(SINCE)}]" if len(parts) > 1 else SHOWN
-    head = re.compile(rf"(^def {role}\([^)]*){SINCE}([^)]*\):\n)", re.MULTILINE)
+    head = re.compile(
+        rf"(^def {prompt.function or prompt.role}\([^)]*){SINCE}([^)]*\):\n)", re.MULTILINE
+    )
     return head.sub(rf"\g<1>{SHOWN}\g<2>    {SINCE} = {value}\n", text)
 
 

@@ -28,7 +28,8 @@ def flash_prompt(
     sources: whether it shows their code; else their strategies.
     """
     designs = "\n\n".join(
-        f"Design {n}\n{_half(pair.destroy, sources)}\n{_half(pair.repair, sources)}"
+        f"Design {n}\n"
+        + "\n".join(_half(templates, each, sources) for each in (pair.destroy, pair.repair))
         for n, pair in enumerate(ranked, 1)
     )
     return _prompt(templates, problem, "flash-reflection", designs=designs, words=str(words))
@@ -59,8 +60,8 @@ def ranges_prompt(
         f"{n}: {each.value!r} in line {each.line}" for n, each in enumerate(constants, 1)
     )
     return _prompt(
-        templates, problem, "hsevo-ranges", "hsevo-system-ranges.txt", role=program.role,
-        source=program.source.strip("\n"), numbers=listed,
+        templates, problem, "hsevo-ranges", "hsevo-system-ranges.txt",
+        role=templates.game.named(program.role), source=program.source.strip("\n"), numbers=listed,
     )  # fmt: skip
 
 
@@ -78,10 +79,10 @@ def _prompt(
     return Prompt(problem, "destroy", form, text + "\n", system=fill(system))
 
 
-def _half(program: Program, source: bool) -> str:
+def _half(templates: Templates, program: Program, source: bool) -> str:
     if source:
         return f"```python\n{program.source.strip(chr(10))}\n```"
-    return f"{program.role}: {program.strategy or '(none given)'}"
+    return f"{templates.game.named(program.role)}: {program.strategy or '(none given)'}"
 
 
 def read_flash(text: str) -> tuple[str, str]:

@@ -295,7 +295,9 @@ def _warm_up(interface: Interface) -> None:
     role: Role = "destroy"
     with contextlib.suppress(Rejection):
         names = ", ".join(f"a{k}" for k in range(interface.arity(role)))
-        text = f"def destroy({names}):\n    return [v for v in a1 if v], a1[:1]\n"
+        text = (
+            f"def {interface.function(role)}({names}):\n    return [v for v in a1 if v], a1[:1]\n"
+        )
         compile(check(text, role, interface).tree, "<warm>", "exec")
 
 

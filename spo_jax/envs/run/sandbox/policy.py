@@ -65,7 +65,7 @@ def check(source: str, role: Role, interface: Interface, kit: Collection[str] = 
     Raises Rejection that names the first refused part.
     """
     tree = parse_tree(source)
-    entry = entry_function(tree, role)
+    entry = entry_function(tree, interface.function(role))
     gate = _Gate(MODULES | {KIT: frozenset(kit)} if kit else MODULES)
     gate.run(tree)
     _check_module_level(tree, gate.own)

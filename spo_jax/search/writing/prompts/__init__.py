@@ -8,6 +8,9 @@ any of them by a file of the same name, and the contracts by `NAME-destroy.txt` 
 `NAME-repair.txt`, NAME being the problem's; it may have those of other problems beside them.
 A run reads it once, when it is opened (`Templates.read`), and makes all of its prompts of it.
 
+The texts are written for destroy and repair. In another game (`spo_jax.program.game`) its words
+take their places, and the folder `game` has the texts that would speak of removals.
+
 A prompt form is a file whose first line declares it, so that a new file in the user's folder is a
 new form:
 
@@ -33,7 +36,6 @@ import re
 import textwrap
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from difflib import SequenceMatcher
 from functools import cache, cached_property
 from importlib import resources
 from pathlib import Path
@@ -46,7 +48,7 @@ from spo_jax.envs.problem import Problem
 from spo_jax.envs.problems import get_problem
 from spo_jax.envs.run.states import SHOWN, SINCE, parts_shown
 from spo_jax.errors import InputError, SpoError
-from spo_jax.program import ROLES, Pair, Program, Prompt, Role
+from spo_jax.program import DESTROY_REPAIR, ROLES, Game, Pair, Program, Prompt, Role
 from spo_jax.program.versions import header, version
 from spo_jax.registry import imported
 from spo_jax.search.writing.forms import (
@@ -59,6 +61,7 @@ from spo_jax.search.writing.forms import (
     declaration,
     files_of,
     identifiers,
+    of_another,
     require_placeholders,
     require_same,
     text_of,
@@ -69,7 +72,6 @@ from spo_jax.search.writing.languages import LANGUAGES, Language
 INITIALIZATION = "initialization"  # the form that shows no parents
 _LATER = ("mend.txt", "mend-copy.txt")
 
-NEAR = 0.6  # of 1: names of contracts that are as much alike may be misspelt
 MOST_SHOWN = 200  # characters of the strategy of a destroy that a short prompt shows
 FRAME = "frame"  # in output.txt of the style "frame": the function to complete
 Style = Literal["paper", "frame"]
@@ -82,13 +84,15 @@ class Templates:
     """All prompt templates of a run.
 
     texts: by file name, without the line that declares a form. forms: by name. own_forms: whether
-    the user's folder declares forms. kit: whether they offer the problem's kit.
+    the user's folder declares forms. kit: whether they offer the problem's kit. game: whose
+    programs they ask for.
     """
 
     texts: Mapping[str, str]
     forms: Mapping[str, Form]
     own_forms: bool = False
     kit: bool = False
+    game: Game = DESTROY_REPAIR
 
     @classmethod
     def read(
@@ -110,7 +114,10 @@ class Templates:
         neither the problem nor the folder has.
         """
         frames = _frames(problem) if style == "frame" and problem is not None else {}
-        ours, contracts = built_in("frame" if frames else "paper"), dict[str, Role]()
+        game = DESTROY_REPAIR
+        if problem is not None and hasattr(problem, "interface"):
+            game = problem.interface.game
+        ours, contracts = _in_words("frame" if frames else "paper", game), dict[str, Role]()
         kit = kit and problem is not None and bool(problem.kit)
         if problem is not None:
             contracts = {f"{problem.name}-{role}.txt": role for role in ROLES}
@@ -125,7 +132,7 @@ class Templates:
                 known = identifiers(ours.texts[path.name])
             request = forms.get(path.name.removesuffix(".txt").removesuffix(STATELESS))
             if known is None and request is None:
-                if _of_another(path, text, contracts):
+                if of_another(path, text, contracts):
                     del found[path]
                     continue
                 names = ", ".join(sorted({*ours.texts, *contracts}))
@@ -159,7 +166,7 @@ class Templates:
         module = f", and {KIT}" if kit else ""
         values = {KIT_MODULE: module, MATRIX_RULE: _matrix_rule(problem)}
         texts["rules.txt"] = with_values(texts["rules.txt"], values)
-        return cls(texts, forms, any(name not in ours.forms for name in forms), kit)
+        return cls(texts, forms, any(name not in ours.forms for name in forms), kit, game)
 
     @classmethod
     def of(cls, settings: GeneratorSettings, problem: Problem) -> "Templates":
@@ -179,7 +186,8 @@ class Templates:
         if not parts:
             return self
         texts = {file: re.sub(rf"\b{SINCE}\b", SHOWN, text) for file, text in self.texts.items()}
-        if self.texts[name] in (built_in(style).texts[name] for style in get_args(Style)):
+        ours = (_in_words(style, self.game).texts[name] for style in get_args(Style))
+        if self.texts[name] in ours:
             if len(parts) > 1:
                 head = f"- {SHOWN}: a tuple of numbers, ({', '.join(parts)}):"
                 lines = [head, *(f"    {part}: {about}." for part, about in parts.items())]
@@ -239,7 +247,8 @@ class Templates:
         fill, variant = self._fill, "" if state else STATELESS
         language = LANGUAGES[self.form(form).language]
         asked = language.asked(len(parents))
-        name = role if asked is None else f"{role}_v{asked}"
+        side = self.game.side(role)
+        name = side.function if asked is None else f"{side.function}_v{asked}"
         paired = ""
         if destroy:
             paired = fill("paired-destroy.txt", program=self._shown(destroy, show_destroy))
@@ -258,14 +267,14 @@ class Templates:
             rules=fill("rules.txt", role=name),
             request=fill(
                 request,
-                role=role,
+                role=side.noun,
                 name=name,
                 parents="\n\n".join(family),
                 reflection=reflection,
             ),
             output=fill(
                 language.file("output.txt"),
-                role=role,
+                role=side.function,
                 name=name,
                 frame=self.texts.get(f"frame-{role}.txt", "").strip("\n"),
             ),
@@ -281,6 +290,7 @@ class Templates:
             kit=self.kit,
             system=self._system(language.file("system.txt")),
             answer=language.answer,
+            function="" if side.function == role else side.function,
         )
 
     def short_reflection(
@@ -322,7 +332,7 @@ class Templates:
         text = self._fill(
             "mcts-thought.txt",
             problem=problem.upper(),
-            role=program.role,
+            role=self.game.named(program.role),
             strategy=_strategy(program),
             source=program.source.strip("\n"),
         )
@@ -351,19 +361,25 @@ class Templates:
         for place, parent in enumerate(parents):
             source = parent.source
             if asked is not None:
-                source = version(source, parent.role, asked - len(parents) + place)
+                source = version(source, self._entry(parent), asked - len(parents) + place)
             values = {"number": str(place + 1), "program": self._shown(parent, how)}
             values |= {"strategy": _strategy(parent), "source": source.strip("\n")}
             shown.append(self._fill(language.file("parent.txt"), **values))
         if language.header and parents and asked is not None:
-            shown.append(header(parents[-1].source, parents[-1].role, asked))
+            shown.append(header(parents[-1].source, self._entry(parents[-1]), asked))
         return shown
+
+    def _entry(self, program: Program) -> str:
+        return self.game.side(program.role).function
 
     def _system(self, name: str) -> str:
         return self._fill(name) if name in self.texts else ""
 
     def _fill(self, file: str, /, **values: str) -> str:
-        return Template(self.texts[file]).substitute(values).strip("\n")
+        text = self.texts[file]
+        if values.get("role", "")[:1] in tuple("aeiou"):
+            text = re.sub(r"\b([Aa]) (?=\$role\b)", r"\1n ", text)
+        return Template(text).substitute(values).strip("\n")
 
     @property
     def _framed(self) -> bool:
@@ -458,6 +474,20 @@ def built_in(style: Style = "paper") -> Templates:
 
 
 @cache
+def _in_words(style: Style, game: Game) -> Templates:
+    """The package's own templates in the words of a game. For another game than destroy and repair
+    some are those of the folder `game`, whatever the style.
+    """
+    ours = built_in(style)
+    if game == DESTROY_REPAIR:
+        return ours
+    folder = resources.files(__name__) / "game"
+    others = {path.name: path.read_text("utf-8") for path in folder.iterdir()}
+    texts = {name: game.words(text) for name, text in {**ours.texts, **others}.items()}
+    return replace(ours, texts=texts, game=game)
+
+
+@cache
 def templates_of(problem: str, kit: bool = False, style: Style = "paper") -> Templates:
     """The package's own templates with the contracts of a problem, with its kit or without."""
     return Templates.read(None, get_problem(problem), kit, style)
@@ -472,16 +502,3 @@ def unread(generator: str) -> bool:
     except SpoError:  # with which the run is refused when it makes one
         return False
     return not getattr(found, "reads_prompts", True)
-
-
-def _of_another(path: Path, text: str, ours: Mapping[str, Role]) -> bool:
-    """Whether a file is the contract of another problem, and not ours with a wrong name."""
-    if not ours or path.suffix != ".txt":
-        return False
-    for own, role in ours.items():
-        end = f"-{role}.txt"
-        if path.name.endswith(end) and CONTRACT[role] <= identifiers(text):
-            name, known = path.name.removesuffix(end), own.removesuffix(end)
-            misspelt = SequenceMatcher(None, name, known).ratio() > NEAR
-            return path.with_name(own).exists() or not misspelt
-    return False
