@@ -90,6 +90,9 @@ class Rollouts:
         role: [P, I, S] str, the role of the program that failed; empty for OK, and where that is
             not known: a process that is killed at its CPU limit does not say in which program it
             was.
+        shown: [P, I, S, T, K] float64, the K parts of another state than z_t before each step, as
+            programs were shown them; NaN after the end and of a failed rollout. K is 0 where they
+            were shown z_t, or values that were given. None of an evaluator that does not record it.
     """
 
     best_cost: np.ndarray
@@ -99,6 +102,7 @@ class Rollouts:
     code: np.ndarray
     reason: np.ndarray
     role: np.ndarray
+    shown: np.ndarray | None = None
 
     @property
     def initial_cost(self) -> np.ndarray:
