@@ -8,6 +8,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from spo_jax.envs.run.states import Value
+
 
 class Status(IntEnum):
     """How a rollout ended. Everything but OK has a reason and no score."""
@@ -145,6 +147,23 @@ class Rollouts:
         """
         return unpadded(self.code[pair, instance, seed])
 
+    def shown_of(self, pair: int, instance: int, seed: int) -> list[Value]:
+        """What programs were shown before each step that was played, of z_t or another state.
+
+        Args:
+            pair: Its position, from 0.
+            instance: Likewise.
+            seed: Likewise.
+
+        Returns:
+            At most T values; none for a failed rollout.
+        """
+        state = self.state[pair, instance, seed]
+        steps = int((state >= 0).sum())
+        if self.shown is None or not self.shown.shape[-1]:
+            return [*state[:steps].tolist()]
+        return values_of(self.shown[pair, instance, seed, :steps])
+
     def failure(self, pair: int) -> Failed | None:
         """A pair's first failed rollout, or None."""
         bad = np.argwhere(self.status[pair] != Status.OK)
@@ -156,6 +175,12 @@ class Rollouts:
 
 
 _VALUE = re.compile(r"""[\d'"`\[{<]""")  # where one begins
+
+
+def values_of(shown: np.ndarray) -> list[Value]:
+    """A state of K parts as programs were shown it, of its record [T, K]; whole parts as int."""
+    rows = [tuple(int(x) if x.is_integer() else x for x in row) for row in shown.tolist()]
+    return [row if len(row) > 1 else row[0] for row in rows]
 
 
 def unpadded(code: np.ndarray) -> list[int]:
