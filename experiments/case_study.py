@@ -14,6 +14,9 @@ which the spread of the removed nodes changes most with the state, on average ov
 which the first is shown; points where both steps leave the incumbent come first. R2 is the repair
 of the best other pair that repairs the same destruction differently. The spread is the mean
 distance between two removed nodes over that between any two.
+
+Programs that are shown another state than z (--state of a discovery) see what that was at the
+point, and instead what it was in the same rollout where z was nearest to 50.
 """
 
 import argparse
@@ -28,20 +31,23 @@ import numpy as np
 from common import cli, figures
 from common.budgets import INSTANCE_SEED
 from common.evaluated import referenced
-from common.runs import asked_runs, reads_state
+from common.runs import asked_runs
 from spo_jax.envs.problem import Instance, Solution
 from spo_jax.envs.problems import get_problem
 from spo_jax.envs.problems.tsp.picture import places
 from spo_jax.envs.run.local import LocalEvaluator
+from spo_jax.envs.run.observation import given, shown_with
 from spo_jax.envs.run.onestep import Step, take_step
 from spo_jax.envs.run.rollouts import Status
-from spo_jax.envs.run.states import STAGNATION
+from spo_jax.envs.run.states import HIDDEN_STATE, Value
 from spo_jax.errors import InputError
 from spo_jax.program import Pair, save_pair
 from spo_jax.runs.pairs import resolve
+from spo_jax.runs.report.text import reads_state
 
 STEPS = 100  # of the rollouts whose points are looked at
 POINTS = 2  # of a rollout that are looked at, the last ones
+COUNTER = 50  # the state that is shown instead
 DRAWS = 4  # steps at each point and state, so that luck does not pass for the state's doing
 ROUGH = 0.10  # the largest gap of an incumbent: a worse one is improved by any step
 REMOVED, REMADE = "#D55E00", "#0072B2"
@@ -50,13 +56,16 @@ KEPT, BRIDGE = figures.MUTED, "#A9B4BD"
 
 @dataclass(frozen=True, eq=False)
 class Point:
-    """A point of a rollout. pair: whose. z: the true state. steps: how many were taken."""
+    """A point of a rollout. pair: whose. z: the state that was shown. steps: how many were taken.
+    counter: what is shown instead.
+    """
 
     pair: Pair
     incumbent: Solution
     seed: int
-    z: int
+    z: Value
     steps: int
+    counter: Value
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,7 +74,6 @@ class Case:
 
     instance: Instance
     point: Point
-    counter: int
     second: Pair
     true: Step
     shown: Step
@@ -84,14 +92,21 @@ def run(args: argparse.Namespace) -> None:
         context, (found, *_) = asked_runs(args, context)
         first = rest = [each.pair for each in found.best_pairs(args.best)]
         config, name = found.config, found.path.name
-    if config.generator.state != STAGNATION:
+    state = config.generator.state
+    if state == HIDDEN_STATE:
         raise InputError(f"{name} was discovered without the LNS state, which this is about")
     sampled = context.problem.sample(args.size, args.instance + 1, INSTANCE_SEED)
     [instance] = referenced(context, sampled[args.instance :])
     with LocalEvaluator(
-        context.problem, context.workers, on_invalid=config.evaluation.on_invalid
+        context.problem,
+        context.workers,
+        on_invalid=config.evaluation.on_invalid,
+        shown=shown_with(state),
+        states=[state],
     ) as evaluator:
-        case = chosen_case(evaluator, instance, first, rest, args.state, args.counter)
+        case = chosen_case(
+            evaluator, instance, first, rest, args.state, args.counter, config.evaluation.on_invalid
+        )
     stem = f"{context.out}/case-study-{context.problem.name}-{name}"
     for what, pair in (("pair", case.point.pair), ("other", case.second)):
         about = f"Of the case study of {name}."
@@ -111,20 +126,21 @@ def chosen_case(
     rest: Sequence[Pair],
     z: int,
     counter: int,
+    on_invalid: str,
 ) -> Case:
     """The case whose spread changes most; `rest` are the pairs whose repairs may be R2.
 
     Raises InputError if no pair reads the state, or none ever was at state z.
     """
-    reading = [pair for pair in first if reads_state(pair.destroy.source)]
-    reading = reading or [pair for pair in first if reads_state(pair.repair.source)]
+    reading = [pair for pair in first if reads_state("destroy", pair.destroy.source)]
+    reading = reading or [pair for pair in first if reads_state("repair", pair.repair.source)]
     if not reading:
-        raise InputError("none of these pairs reads steps_since_improvement: choose others")
+        raise InputError("none of these pairs reads the state that it is shown: choose others")
     found: list[tuple[bool, float, Point, Step, Step]] = []
-    for point in points(evaluator, instance, reading, z):
+    for point in points(evaluator, instance, reading, z, counter, on_invalid):
         steps = [
             [_tried(evaluator, point.pair, instance, point, shown, draw) for draw in range(DRAWS)]
-            for shown in (z, counter)
+            for shown in (point.z, point.counter)
         ]
         known = [[step for step in row if step is not None] for row in steps]
         if min(map(len, known)) == DRAWS:
@@ -139,15 +155,21 @@ def chosen_case(
             "try another --state, --size or --instance"
         )
     _, _, point, true, shown = max(found, key=lambda each: each[:2])
-    second, other = other_repair(evaluator, instance, point, counter, shown, rest)
-    return Case(instance, point, counter, second, true, shown, other)
+    second, other = other_repair(evaluator, instance, point, shown, rest)
+    return Case(instance, point, second, true, shown, other)
 
 
 def points(
-    evaluator: LocalEvaluator, instance: Instance, pairs: Sequence[Pair], z: int
+    evaluator: LocalEvaluator,
+    instance: Instance,
+    pairs: Sequence[Pair],
+    z: int,
+    counter: int = COUNTER,
+    on_invalid: str = "fail",
 ) -> list[Point]:
     """The last points of the pairs' rollouts at which the state is z and the gap neither 0 nor
-    above ROUGH. Raises InputError if every rollout fails.
+    above ROUGH. counter: what is shown instead, or the z at which that was shown. Raises InputError
+    if every rollout fails.
     """
     seeds = (0, 1)
     rollouts = evaluator.run(pairs, [instance], seeds, STEPS)
@@ -157,17 +179,28 @@ def points(
     goal = known if known is not None else np.nanmin(rollouts.final_cost)
     found = []
     for p, s in np.ndindex(len(pairs), len(seeds)):
-        there = rollouts.state[p, 0, s] == z
+        true = rollouts.state[p, 0, s]
+        there = true == z
+        seen = rollouts.shown_of(p, 0, s)
+        another = seen != true.tolist()
         cost = rollouts.best_cost[p, 0, s, :-1]
         fit = (cost > goal * (1 + 1e-9)) & (cost <= goal * (1 + ROUGH))
         fit[0] = False  # the random start
         for t in np.flatnonzero(there & fit)[-POINTS:].tolist():
-            # A shorter rollout is the beginning of a longer one, and ends in its incumbent.
-            at = evaluator.run([pairs[p]], [instance], seeds[s : s + 1], t)
+            # A shorter rollout that is shown the same is the beginning of a longer one, and ends
+            # in its incumbent.
+            if another:
+                with LocalEvaluator(
+                    evaluator.problem, on_invalid=on_invalid, shown=given(seen)
+                ) as again:
+                    at = again.run([pairs[p]], [instance], seeds[s : s + 1], t)
+            else:
+                at = evaluator.run([pairs[p]], [instance], seeds[s : s + 1], t)
             if at.status[0, 0, 0] != Status.OK:
                 continue  # limits of time scale with the steps
             incumbent = evaluator.problem.decode(instance, at.code_of(0, 0, 0))
-            found.append(Point(pairs[p], incumbent, seeds[s], z, t))
+            other = seen[int(np.abs(true - counter).argmin())] if another else counter
+            found.append(Point(pairs[p], incumbent, seeds[s], seen[t], t, other))
     return found
 
 
@@ -175,7 +208,6 @@ def other_repair(
     evaluator: LocalEvaluator,
     instance: Instance,
     point: Point,
-    counter: int,
     shown: Step,
     rest: Sequence[Pair],
 ) -> tuple[Pair, Step]:
@@ -184,14 +216,15 @@ def other_repair(
     for pair in rest:
         if pair.repair.digest == point.pair.repair.digest:
             continue
-        step = _tried(evaluator, Pair(point.pair.destroy, pair.repair), instance, point, counter)
+        mixed = Pair(point.pair.destroy, pair.repair)
+        step = _tried(evaluator, mixed, instance, point, point.counter)
         if step is not None and figures.edges_of(instance, step.candidate) != same:
             return pair, step
     raise InputError("all other repairs repair it alike: choose another --other")
 
 
 def _tried(
-    evaluator: LocalEvaluator, pair: Pair, instance: Instance, point: Point, z: int, draw: int = 0
+    evaluator: LocalEvaluator, pair: Pair, instance: Instance, point: Point, z: Value, draw: int = 0
 ) -> Step | None:
     """A step of a pair, None where it fails. draw: which random numbers it draws."""
     try:
@@ -218,7 +251,7 @@ def draw(case: Case) -> Any:
     across, up = np.ptp(places(case.instance), axis=0)
     high = 1.78 * (0.09 * max(across, up) + up) / (0.09 * max(across, up) + across)  # of a map
     figure, panels = figures.new(figures.WIDTH, 2 * (high + 0.37), 2, 3, maps=True)
-    z, counter = case.point.z, case.counter
+    z, counter = case.point.z, case.point.counter
     draw_destroy(panels[0, 0], case, case.true, f"(a1) $D_1$ under the true $z={z}$")
     draw_repair(panels[0, 1], case, case.true, "(a2) repaired by $R_1$")
     draw_destroy(panels[1, 0], case, case.shown, f"(b1) $D_1$ shown $z={counter}$")
@@ -312,8 +345,8 @@ def rows_of(case: Case) -> list[dict[str, Any]]:
     """The panels in numbers; tours and routes as lists of nodes."""
     steps = (
         ("a1-a2", case.point.z, "R1", case.true),
-        ("b1-b2", case.counter, "R1", case.shown),
-        ("b1-b3", case.counter, "R2", case.other),
+        ("b1-b2", case.point.counter, "R1", case.shown),
+        ("b1-b3", case.point.counter, "R2", case.other),
     )
     return [
         {
@@ -334,7 +367,7 @@ def caption(case: Case) -> str:
     return (
         f"One step from the same incumbent ({case.instance.name}, after {point.steps} steps of "
         f"rollout {point.seed}, {ends[0]}). (a1-a2) D1 and R1 under the true state z = {point.z}: "
-        f"{ends[1]}. (b1-b2) The same programs, shown z = {case.counter}: {ends[2]}. (b3) The "
+        f"{ends[1]}. (b1-b2) The same programs, shown z = {point.counter}: {ends[2]}. (b3) The "
         f"destruction of (b1) repaired by R2: {ends[3]}. D1: {point.pair.destroy.strategy} "
         f"R1: {point.pair.repair.strategy} R2: {case.second.repair.strategy}"
     )
@@ -347,7 +380,9 @@ def main() -> int:
     parser.add_argument("--size", type=int, default=60, help="nodes or customers")
     parser.add_argument("--instance", type=int, default=0, metavar="K", help="which of that size")
     parser.add_argument("--state", type=int, default=2, help="the true state of the point")
-    parser.add_argument("--counter", type=int, default=50, help="the state that is shown instead")
+    parser.add_argument(
+        "--counter", type=int, default=COUNTER, help="the state that is shown instead"
+    )
     parser.add_argument("--best", type=int, default=40, metavar="N", help="pairs to choose from")
     return cli.main(parser, run)
 

@@ -4,7 +4,9 @@
     python experiments/interventions.py --pair docs/pairs/tsp-standard.py --group uniform-100
 
 Only the signal is changed (Appendix E): it is fixed at 0, 5 or 10; shuffled, a permutation of the
-sequence that the same rollout saw unmodified; or inverted, 30 below ten and 0 from ten on.
+sequence that the same rollout saw unmodified; or inverted, 30 below ten and 0 from ten on. A pair
+that is shown another state than the paper's (--state) sees always the first, the middle or the last
+value that the same rollout saw unmodified; all of them shuffled; or all from the last to the first.
 Instances, starts and random streams stay the same, so differences are per rollout: the change of
 the final gap in percentage points, as the mean over instances of their means over rollouts, with a
 95% interval over instances. (The paper resamples instance-seed pairs, as if rollouts of one
@@ -13,7 +15,7 @@ instance were independent.) Above zero: the pair is worse without the true state
 
 import argparse
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -25,7 +27,8 @@ from common.contenders import SPO
 from common.evaluated import Evaluated, evaluate_pair, load_group, mean_of_known, pairs_of
 from common.tables import interval
 from spo_jax.envs.problem import Instance
-from spo_jax.envs.run.observation import INVERTED, OBSERVED, Showing, fixed, given
+from spo_jax.envs.run.observation import INVERTED, Showing, fixed, given, shown_with
+from spo_jax.envs.run.rollouts import values_of
 from spo_jax.envs.run.states import HIDDEN_STATE, STAGNATION
 from spo_jax.errors import InputError
 from spo_jax.runs.pairs import resolve
@@ -56,17 +59,19 @@ def run(args: argparse.Namespace) -> None:
     state = config.generator.state
     if state == HIDDEN_STATE:
         raise InputError(f"{name} was discovered without the LNS state: there is none to change")
-    if state != STAGNATION:
-        raise InputError(f"{name} is shown the state {state}, and this changes that of the paper")
 
     def evaluated(what: str, shown: Showing) -> Evaluated:
         who = f"{name}, {what}"
         return evaluate_pair(pair, config, context, instances, who=who, shown=shown)
 
-    base = evaluated("unmodified", OBSERVED)
+    base = evaluated("unmodified", shown_with(state))
+    changed = (
+        interventions(instances, base.state)
+        if state == STAGNATION
+        else interventions_on(state, instances, base.shown)
+    )
     effects = [
-        Effect(what, evaluated(what, shown).gaps - base.gaps)
-        for what, shown in interventions(instances, base.state).items()
+        Effect(what, evaluated(what, shown).gaps - base.gaps) for what, shown in changed.items()
     ]
     rows = [
         (each.name, instances[i].name, s, base.gaps[i, s], each.differences[i, s])
@@ -101,12 +106,39 @@ def interventions(instances: Sequence[Instance], state: np.ndarray) -> Mapping[s
     return {**found, "shuffled": shuffled, "inverted": INVERTED}
 
 
+def interventions_on(
+    state: str, instances: Sequence[Instance], shown: np.ndarray
+) -> Mapping[str, Showing]:
+    """Those on another state than z_t. shown: [I, S, T, K], its parts as they were observed."""
+    steps = shown.shape[2]
+    orders: Mapping[str, Callable[[str, int], np.ndarray]] = {
+        "first": lambda digest, s: np.zeros(steps, int),
+        "middle": lambda digest, s: np.full(steps, steps // 2),
+        "last": lambda digest, s: np.full(steps, steps - 1),
+        "shuffled": lambda digest, s: order_of(steps, digest, s),
+        "reversed": lambda digest, s: np.arange(steps)[::-1],
+    }
+    known = np.nan_to_num(shown)  # a failed rollout is left out anyway
+    return {
+        what: {
+            (each.digest, s): given(values_of(known[i, s, order(each.digest, s)]), state)
+            for i, each in enumerate(instances)
+            for s in range(shown.shape[1])
+        }
+        for what, order in orders.items()
+    }
+
+
+def order_of(steps: int, digest: str, seed: int) -> np.ndarray:
+    """A permutation of a rollout's steps, its own for every instance and seed."""
+    return numpy_rng("shuffled states", digest, seed).permutation(steps)
+
+
 def permuted(states: np.ndarray, digest: str, seed: int) -> list[int]:
     """A permutation of a rollout's states, its own for every instance and seed; zeros for a failed
     rollout, which is left out anyway.
     """
-    order = numpy_rng("shuffled states", digest, seed).permutation(len(states))
-    return np.maximum(states, 0)[order].tolist()
+    return np.maximum(states, 0)[order_of(len(states), digest, seed)].tolist()
 
 
 def draw(effects: Sequence[Effect]) -> Any:

@@ -270,6 +270,41 @@ def test_odd_values_survive_the_file(text, diversity, number):
     assert Settings.make(**kept) == config
 
 
+def test_a_search_stands_for_settings(tmp_path, capsys):
+    """Above a preset's, also one of the user's, and below those that are given."""
+    found = presets.settings("cvrp", search="solve", steps=700).evaluation
+    assert (found.start, found.acceptance) == ("construction", "record-to-record")
+    assert (found.steps, found.work) == (700, presets.SEARCHES["solve"]["work"])
+    plain = presets.settings("cvrp")
+    assert presets.settings("cvrp", search="paper") == plain
+    assert presets.settings("cvrp", search="solve").search == plain.search
+    own = tmp_path / "own.toml"
+    own.write_text('[evaluation]\nacceptance = "annealing"\nwork = 3.0\nsteps = 9\n')
+    line = [
+        "discover",
+        "cvrp",
+        "--preset",
+        str(own),
+        "--search",
+        "paper",
+        "--start",
+        "construction",
+    ]
+    assert main([*line, "--dump-config"]) == 0
+    again = tmp_path / "again.toml"
+    again.write_text(capsys.readouterr().out)
+    found = presets.settings("cvrp", str(again)).evaluation
+    assert (found.acceptance, found.work, found.steps) == ("improving", None, 9)
+    assert found.start == "construction"
+
+
+def test_a_search_that_there_is_not(capsys):
+    for name in ("sovle", "random", "3"):
+        assert main(["discover", "tsp", "--search", name]) == 2
+        sentence = f"spo: search is {name!r}; it must be one of paper, solve\n"
+        assert capsys.readouterr().err == sentence
+
+
 def test_a_preset_file_of_the_users_own(tmp_path):
     path = tmp_path / "mine.toml"
     mine = wrote(path, "seed = 2\n[search]\nrounds = 7\ndiversity = 0\n[generator]\nprompts='none'")

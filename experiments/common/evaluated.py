@@ -15,7 +15,7 @@ import math
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -53,7 +53,7 @@ SLOW = (
     "3-opt",
     "local-search",
 )  # baselines that are worth processes
-_ROW = ("best_cost", "state", "seconds", "statuses", "reasons")
+_ROW = ("best_cost", "state", "seconds", "statuses", "reasons", "shown")
 _Run = Callable[[Sequence[Instance]], Rollouts]
 
 
@@ -66,7 +66,8 @@ class Evaluated:
         for a construction. NaN throughout a failed rollout.
     state: [I, S, T] int32, z_t; -1 throughout a failed rollout. T = 0 where there is none.
     seconds: [I, S] float64, CPU seconds. references: [I] float64, NaN where there is none.
-    statuses: [I, S] int8, a `Status`. reasons: [I, S] str, empty for OK.
+    statuses: [I, S] int8, a `Status`. reasons: [I, S] str, empty for OK. shown: [I, S, T, K]
+        float64, as `Rollouts.shown`; K = 0 for z_t.
     """
 
     who: str
@@ -76,6 +77,7 @@ class Evaluated:
     seconds: np.ndarray
     statuses: np.ndarray
     reasons: np.ndarray
+    shown: np.ndarray = field(default_factory=lambda: np.empty((0, 0, 0, 0)))
 
     @property
     def references(self) -> np.ndarray:
@@ -365,6 +367,8 @@ def _cached(
                 "statuses": found.status[0, i],
                 "reasons": found.reason[0, i].astype(str),
             }
+            if found.shown is not None and found.shown.shape[-1]:
+                row["shown"] = found.shown[0, i]
             rows[instance.digest] = row
             if not (row["statuses"] == Status.HOST_FAULT).any():
                 buffer = io.BytesIO()
@@ -374,6 +378,9 @@ def _cached(
         if each not in rows:
             with np.load(path) as file:
                 rows[each] = dict(file)
+    for digest, row in rows.items():  # that of z_t is not kept
+        none = np.empty((*row["state"].shape, 0))
+        rows[digest] = {"shown": none, **row}
     stacked = (np.stack([rows[i.digest][name] for i in instances]) for name in _ROW)
     return Evaluated(who, instances, *stacked)
 

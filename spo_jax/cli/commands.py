@@ -34,6 +34,8 @@ def discover(args: argparse.Namespace) -> int:
             raise InputError("--resume goes on in its own folder: leave out --out")
     path = args.resume if resume else args.out
     given = flags.given(args)
+    if args.search is not None:
+        given["search"] = args.search
     discovery = prepare(
         args.problem,
         preset=args.preset,

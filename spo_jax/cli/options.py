@@ -40,6 +40,12 @@ def discover(sub: argparse.ArgumentParser) -> None:
     add = sub.add_argument
     add("problem", nargs="?", metavar="PROBLEM", help=PROBLEM)
     add("--preset", help=f"{names}, or a TOML file (default: {presets.DEFAULT_PRESET})")
+    add(
+        "--search",
+        metavar="NAME",
+        help="rollouts search as in the paper, or start, accept and end as in spo solve: paper or "
+        "solve (default: paper)",
+    )
     add("--out", metavar="RUN", help="folder of the new run (default: a new one in runs/)")
     add("--resume", metavar="RUN", help="go on with the run in this folder")
     add(

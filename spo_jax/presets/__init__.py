@@ -22,13 +22,27 @@ from spo_jax.errors import InputError, require_kind
 
 PRESETS = ("smoke", "quick", "standard", "real-small", "hosted", "paper-tsp", "paper-cvrp")
 DEFAULT_PRESET = "quick"
+# How rollouts search, by name: settings above a preset's, and below those that are given.
+# "solve" is that of `spo solve` in little: its work ends a rollout, after about the CPU seconds of
+# one of the paper's. Measured in docs/research/tuning.md.
+SEARCHES: Mapping[str, Mapping[str, Any]] = {
+    "paper": {"start": "random", "acceptance": "improving", "work": None},
+    "solve": {
+        "start": "construction",
+        "acceptance": "record-to-record",
+        "steps": 2000,
+        "work": 400.0,
+        "validation_steps": 10_000,
+    },
+}
 _OPTIONS = ("preset", "out", "resume", "rewind", "dump_config")  # of spo discover, but no settings
 
 
 def settings(problem: str, preset: str = DEFAULT_PRESET, **flat: Any) -> Settings:
     """The settings of a run: the problem's own, a preset's, then those given by flat name.
 
-    preset: one of PRESETS, or the path of a TOML file of settings. A model that is given is to be
+    preset: one of PRESETS, or the path of a TOML file of settings. Among those given `search` is no
+    setting but a name of SEARCHES: see `with_search`. A model that is given is to be
     used: the generator is "model" then, unless it is another that has one; with base_url, "openai".
     A small model learns with other numbers than the paper's 9B: where a model of the package writes
     the programs, its own settings stand above those of the package's presets, and below what a
@@ -36,6 +50,20 @@ def settings(problem: str, preset: str = DEFAULT_PRESET, **flat: Any) -> Setting
     Raises InputError for an unknown preset or setting (naming the closest) and unlawful values.
     """
     return Settings.make(**_merged(_layers(problem, preset, flat)))
+
+
+def with_search(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Settings that are given, with those that `search` among them stands for, and without it.
+
+    Those that are given themselves stay. Raises InputError for another name than in SEARCHES.
+    """
+    settings = dict(given)
+    name = settings.pop("search", None)
+    if name is None:
+        return settings
+    if name not in SEARCHES:
+        raise InputError(f"search is {name!r:.80}; it must be one of {', '.join(SEARCHES)}")
+    return dict(SEARCHES[name]) | settings
 
 
 def dumped(config: Settings, preset: str, given: dict[str, Any]) -> str:
@@ -68,7 +96,7 @@ def _persons(preset: str) -> int:
 
 def _layers(problem: str, preset: str, flat: dict[str, Any]) -> list[Mapping[str, Any]]:
     """What `settings` merges, the later of two above the other, with _OWN where it holds."""
-    values = read_preset(preset, problem)
+    values, flat = read_preset(preset, problem), with_search(flat)
     get_problem(values.get("problem", problem))
     if values.get("problem", problem) != problem:
         raise InputError(f"preset {preset} is for {values['problem']}, not for {problem}")

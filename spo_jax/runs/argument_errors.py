@@ -19,7 +19,10 @@ _ARGUMENTS = {
     "reference-effort": "effort",
     "method-setting": "method_settings",
     "update-setting": "update_settings",
-    **{name: name for name in ("problem", "preset", "steps", "seeds", "references", "rewind")},
+    **{
+        name: name
+        for name in ("problem", "preset", "search", "steps", "seeds", "references", "rewind")
+    },
     "distances": "distances",
     "capacity": "capacity",
     "vehicles": "vehicles",

@@ -196,7 +196,7 @@ def prepare(
     own, given: `settings` and `more` of `discover`. objects: names of those that were passed, by
     option. instances: those that were passed.
     """
-    given, objects = dict(given), objects or {}
+    given, objects = presets.with_search(given), objects or {}
     if problem is not None:
         given["problem"] = name_of(problem)
     if path is None and resume:

@@ -13,7 +13,7 @@ from spo_jax.envs.report.evaluation import evaluate
 from spo_jax.envs.report.solve import solve
 from spo_jax.envs.run import lns
 from spo_jax.envs.run.local import LocalEvaluator
-from spo_jax.envs.run.observation import HIDDEN, OBSERVED, shown_with
+from spo_jax.envs.run.observation import HIDDEN, OBSERVED, given, shown_with
 from spo_jax.envs.run.search import Search, Terms
 from spo_jax.envs.run.states import KEPT, STATES, History, SearchState
 from spo_jax.errors import InputError
@@ -50,12 +50,16 @@ class Line:
         return next(self.draws)
 
 
-def played(state, draws, acceptance="improving"):
-    seen = []
+def trace_of(state, draws, seen, acceptance="improving"):
     rules = Line(draws, seen)
     tell = lns.Operator(lambda now, z, rng: z)
     pair = lns.OperatorPair(tell, lns.Operator(lambda *_: None), shown_with(state))
-    lns.rollout(rules, pair, lns.random.Random(0), None, len(draws), acceptance=acceptance)
+    return lns.rollout(rules, pair, lns.random.Random(0), None, len(draws), acceptance=acceptance)
+
+
+def played(state, draws, acceptance="improving"):
+    seen = []
+    trace_of(state, draws, seen, acceptance)
     return seen
 
 
@@ -150,6 +154,34 @@ def test_the_same_in_rollouts_and_in_solve_for_any_workers(acceptance):
         assert solved.cost == found[0].final_cost[0, 0, s]
     with LocalEvaluator(TSP, acceptance=acceptance) as evaluator:
         assert (evaluator.run([PAIR], instances, steps=40).status > 0).all()
+
+
+def test_rollouts_record_what_was_shown():
+    """Programs that are shown the record do the same again; it is the paper's state in its part."""
+    seen = []
+    trace = trace_of("progress", [3, 5, 2, 2], seen, "own_parts:all_of")
+    assert trace.shown == seen
+    seen.clear()
+    trace = trace_of("own_parts:HALF", [1, 1, 1], seen)
+    assert trace.shown == [(each,) for each in seen]
+    assert trace_of("stagnation", [1, 1, 1], []).shown == []
+    [instance] = TSP.sample(12, 1, 3)
+    with LocalEvaluator(TSP, shown=shown_with("progress")) as evaluator:
+        found = evaluator.run([PAIR, PAIR], [instance], seeds=(0, 1), steps=40)
+    np.testing.assert_array_equal(found.shown[..., 0], found.state)
+    np.testing.assert_array_equal(found.shown[0, 0, 0, :, 1], np.arange(40) / 40)
+    again = {
+        (instance.digest, s): given([*map(tuple, found.shown[0, 0, s].tolist())], "progress")
+        for s in (0, 1)
+    }
+    with LocalEvaluator(TSP, shown=again) as evaluator:
+        twice = evaluator.run([PAIR], [instance], seeds=(0, 1), steps=40)
+    assert twice.shown.shape == (1, 1, 2, 40, 0)
+    np.testing.assert_array_equal(twice.best_cost, found.best_cost[:1])
+    with LocalEvaluator(TSP, work=20.0, shown=shown_with("progress")) as evaluator:
+        cut = evaluator.run([PAIR], [instance], seeds=(0,), steps=40)
+    np.testing.assert_array_equal(np.isnan(cut.shown[..., 0]), cut.state < 0)
+    assert (cut.state < 0).any()
 
 
 @pytest.mark.parametrize(

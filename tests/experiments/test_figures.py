@@ -1,5 +1,6 @@
 """Figures: numbers by hand, equal files for equal data, and each script once on a tiny run."""
 
+import ast
 import contextlib
 import csv
 import itertools
@@ -33,7 +34,7 @@ from spo_jax.envs.run.local import LocalEvaluator
 from spo_jax.envs.run.observation import INVERTED, fixed, given
 from spo_jax.envs.run.rollouts import Status
 from spo_jax.errors import InputError
-from spo_jax.program import load_pair
+from spo_jax.program import load_pair, save_pair
 from spo_jax.runs.database.store import dump
 from spo_jax.runs.folders import DATABASE
 from spo_jax.runs.run import load_run
@@ -134,6 +135,23 @@ def test_interventions_by_hand():
     # An instance counts once, whatever is left of its rollouts: 0.5, and the mean of -0.1 and 0.2.
     assert (count, mean) == (2, pytest.approx(0.275))
     assert (low, high) == mean_interval(np.array([0.5, 0.05]))
+
+
+def test_interventions_on_another_state_by_hand():
+    instances = TSP.sample(5, 2, 0)
+    shown = np.full((2, 1, 4, 2), NAN)
+    shown[0, 0] = [[0, 0.0], [1, 0.25], [0, 0.5], [1, 0.75]]
+    found = interventions.interventions_on("progress", instances, shown)
+    assert list(found) == ["first", "middle", "last", "shuffled", "reversed"]
+    seen = {what: each[instances[0].digest, 0].values for what, each in found.items()}
+    assert seen["first"] == ((0, 0),) * 4
+    assert seen["middle"] == ((0, 0.5),) * 4
+    assert seen["last"] == ((1, 0.75),) * 4
+    assert seen["reversed"] == ((1, 0.75), (0, 0.5), (1, 0.25), (0, 0))
+    assert sorted(seen["shuffled"]) == [(0, 0), (0, 0.5), (1, 0.25), (1, 0.75)]
+    assert all(type(since) is int for since, _ in seen["shuffled"])
+    assert found["last"][instances[1].digest, 0].values == ((0, 0),) * 4  # of a failed rollout
+    assert {each.state for each in found["last"].values()} == {"progress"}
 
 
 @pytest.mark.long
@@ -315,6 +333,27 @@ def test_interventions_on_a_pair_that_reads_and_one_that_does_not(run, script, f
     assert [float(row["difference_pp"]) for row in found] == [0.0] * 8
 
 
+@pytest.fixture(scope="module")
+def watching(files):
+    """The first of these files, whose destroy reads the share of the budget instead."""
+    path = files / "watching.py"
+    text = READING.replace("{where}", "min").replace("steps_since_improvement > 4", "z[1] > 0.5")
+    draft = files / "draft.py"
+    draft.write_text(text.replace("steps_since_improvement", "z"))
+    save_pair(path, load_pair(draft), "", TSP.interface, "", terms={"state": "progress"})
+    return path
+
+
+@pytest.mark.long
+def test_interventions_on_a_pair_that_reads_another_state(run, script, watching):
+    assert script(interventions, "--group", "uniform-9", "--pair", watching) == 0
+    found = rows(run.parent / "interventions-tsp-uniform-9-watching.csv")
+    assert len(found) == 5 * 4
+    changed = {row["intervention"] for row in found if float(row["difference_pp"])}
+    assert changed <= {"first", "last", "middle", "shuffled", "reversed"}
+    assert changed
+
+
 def test_anytime_on_a_pair_and_a_descent(run, script, files):
     line = ("--group", "uniform-9", "--contenders", "spo,2-opt,alns", "--pair", files / "mine.py")
     assert script(anytime, *line) == 0
@@ -398,6 +437,17 @@ def test_a_case_study_of_two_files(run, script, files, monkeypatch):
     assert first["incumbent"] == second["incumbent"] == third["incumbent"]
     assert float(second["candidate_cost"]) < float(third["candidate_cost"])
     assert Path(f"{stem}-pair.py").exists()
+
+
+@pytest.mark.long
+def test_a_case_study_of_another_state(run, script, files, watching, monkeypatch):
+    """Two nodes are removed late in the rollout and one early, whatever the other parts are."""
+    monkeypatch.setattr(case_study, "ROUGH", 10.0)
+    line = ("--pair", watching, "--other", files / "other.py", "--size", "12", "--counter", "0")
+    assert script(case_study, *line) == 0
+    found = rows(run.parent / "case-study-tsp-watching.csv")
+    shares = [ast.literal_eval(row["state"])[1] for row in found]
+    assert [row["removed"] for row in found] == [str(1 + (share > 0.5)) for share in shares]
 
 
 FALTERING = """

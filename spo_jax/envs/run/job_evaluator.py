@@ -168,8 +168,9 @@ class JobEvaluator:
             order.setdefault(pair.digest, len(order))
         unique = [pairs[k] for k in _first_positions([pair.digest for pair in pairs])]
         results = Results(
-            self.problem, len(unique), instances, seeds, steps, self.seed, self._starts
-        )
+            self.problem, len(unique), instances, seeds, steps, self.seed, self._starts,
+            self._planner.parts,
+        )  # fmt: skip
         planned = self._planner.jobs(
             unique, instances, seeds, steps,
             seconds=seconds, fail_fast=fail_fast, workers=self._width,

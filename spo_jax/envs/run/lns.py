@@ -8,6 +8,7 @@ G-LNS. A cost is what is minimised here, `Rules.minimised`. Runs inside the sand
 """
 
 import gc
+import math
 import random
 import sys
 import traceback
@@ -147,6 +148,8 @@ def search(
             if history is not None:
                 history.step, history.stagnation, history.best = at.steps, stagnation, at.lowest
             z = pair.shown.at(stagnation, at.steps, history)
+            if history is not None:
+                history.shown = z
             role: Role = "destroy"
             try:
                 current = at.solution
@@ -193,12 +196,14 @@ def not_worse(cost: float, current: float, lowest: float) -> bool:
 @dataclass(frozen=True)
 class Trace:
     """best_cost: T+1 floats. state: T ints, the true z_t, whatever was shown. best: a solution, the
-    last one of the lowest cost.
+    last one of the lowest cost. shown: of another state that was shown T times its parts, NaN where
+    the rollout had ended; empty of the paper's.
     """
 
     best_cost: list[float]
     state: list[int]
     best: Solution
+    shown: list[tuple[float, ...]]
 
 
 def is_lost(error: BaseException, skip_infeasible: bool) -> bool:
@@ -214,12 +219,17 @@ class _Rollout:
     ):
         self._pair, self._steps, self._used = pair, steps, used
         self.best_cost, self.state = [start], list[int]()
+        self.history: History | None = None  # where programs are shown another state than z_t
+        self.shown: list[tuple[float, ...]] = []
 
     def draw(self, luck: random.Random) -> OperatorPair:
         return self._pair
 
     def reward(self, pair: OperatorPair | None, outcome: Outcome, lowest: float) -> None:
         self.best_cost.append(lowest)
+        if self.history is not None:
+            z = self.history.shown
+            self.shown.append(z if isinstance(z, tuple) else (z,))
 
     def stop(self, at: Position) -> bool:
         if at.steps == self._steps or (self._used is not None and self._used() >= 1.0):
@@ -263,11 +273,8 @@ def rollout(
     luck = luck or start
     make, warmth, left = ACCEPTANCES[acceptance]
     threshold = warmth * mean_edge(cost, rules.size)  # or temperature
-    history = (
-        History(cost, steps, record.share, lambda share: threshold * left(share))
-        if pair.shown.observes
-        else None
-    )
+    if pair.shown.observes:
+        record.history = History(cost, steps, record.share, lambda share: threshold * left(share))
     if acceptance != PAPER:
         rule = make(threshold, luck.random)
 
@@ -278,12 +285,13 @@ def rollout(
     search(
         rules, at, record, accept, record.stop, luck, rng,
         lost=lambda pair, role, error: is_lost(error, skip_infeasible),
-        rewritten=None if acceptance == PAPER else rewritten, history=history,
+        rewritten=None if acceptance == PAPER else rewritten, history=record.history,
     )  # fmt: skip
-    best_cost, state = record.best_cost, record.state
+    best_cost, state, shown = record.best_cost, record.state, record.shown
     missing = steps - len(state)
     best = first if at.found is None else at.found
-    return Trace(best_cost + best_cost[-1:] * missing, state + [-1] * missing, best)
+    none = [(math.nan,) * pair.shown.parts] * missing if record.history else []
+    return Trace(best_cost + best_cost[-1:] * missing, state + [-1] * missing, best, shown + none)
 
 
 def one_step(

@@ -2,7 +2,7 @@
 
 The ablation without the state and the interventions of Appendix E are one mechanism. A `Shown` is
 plain data that crosses to the worker; the search itself is never changed by it, z_t goes on being
-counted, and `Rollouts.state` holds z_t whatever was shown.
+counted, and `Rollouts.state` holds z_t whatever was shown. `Rollouts.shown` holds another state.
 """
 
 from collections.abc import Mapping, Sequence
@@ -28,20 +28,26 @@ class Shown:
         InputError: There are no values, or negative ones.
     """
 
-    values: tuple[int, ...] | None = None
+    values: tuple[Value, ...] | None = None
     by_step: bool = False
     state: str = STAGNATION
 
     def __post_init__(self) -> None:
         if self.values is not None and not self.values:
             raise InputError("there is no state to show: give at least one value")
-        if self.values is not None and min(self.values) < 0:
-            raise InputError(f"a state is at least 0, not {min(self.values)}")
+        numbers = [each for each in self.values or () if not isinstance(each, tuple)]
+        if self.state == STAGNATION and numbers and min(numbers) < 0:
+            raise InputError(f"a state is at least 0, not {min(numbers)}")
 
     @property
     def observes(self) -> bool:
         """Whether it needs the search's history."""
         return self.values is None and self.state != STAGNATION
+
+    @property
+    def parts(self) -> int:
+        """Of the state that it observes, which rollouts record."""
+        return len(state_of(self.state).parts) if self.observes else 0
 
     def at(self, z: int, t: int, history: History | None = None) -> Value:
         """What is shown at step t, when the paper's state is z.
@@ -65,9 +71,9 @@ def fixed(k: int) -> Shown:
     return Shown((k,))
 
 
-def given(states: Sequence[int]) -> Shown:
-    """The state of each step, whatever the search does."""
-    return Shown(tuple(map(int, states)), by_step=True)
+def given(states: Sequence[Value], state: str = STAGNATION) -> Shown:
+    """What is shown at each step, whatever the search does. state: which of STATES that is of."""
+    return Shown(tuple(states), by_step=True, state=state)
 
 
 OBSERVED = Shown()

@@ -7,7 +7,7 @@ from math import inf
 
 from spo_jax.envs.problem import Instance, Problem
 from spo_jax.envs.run.acceptance import PAPER
-from spo_jax.envs.run.observation import Showing, of_rollout
+from spo_jax.envs.run.observation import Showing, Shown, of_rollout
 from spo_jax.envs.run.sandbox.jobs import RunJob, Task, portions
 from spo_jax.envs.run.starts import Starts
 from spo_jax.errors import InputError
@@ -41,6 +41,15 @@ class Planner:
     work: float | None
     acceptance: str = PAPER
     starts: Starts | None = None
+
+    @property
+    def parts(self) -> int:
+        """Of the state whose values rollouts record. Raises InputError where they differ."""
+        several = [self.shown] if isinstance(self.shown, Shown) else self.shown.values()
+        found = {each.parts for each in several}
+        if len(found) > 1:
+            raise InputError("states with different numbers of parts are shown side by side")
+        return max(found, default=0)
 
     def limit(self, instance: Instance) -> float:
         """CPU seconds of 500 steps."""

@@ -16,7 +16,10 @@ from spo_jax.seeding import python_rng
 
 
 class Results:
-    """Rollouts of unique pairs under construction; R rollouts a pair, flat."""
+    """Rollouts of unique pairs under construction; R rollouts a pair, flat.
+
+    parts: of the state that is shown, 0 where none is recorded.
+    """
 
     def __init__(
         self,
@@ -27,6 +30,7 @@ class Results:
         steps: int,
         run_seed: int,
         starts: Starts | None = None,
+        parts: int = 0,
     ):
         self.problem, self.instances, self.seeds, self.steps = problem, instances, seeds, steps
         self.run_seed = run_seed
@@ -38,6 +42,7 @@ class Results:
         self.longest = max(map(problem.code_length, instances))
         self.best_cost = np.full((*shape, steps + 1), np.nan)
         self.state = np.full((*shape, steps), -1, np.int32)
+        self.shown = np.full((*shape, steps, parts), np.nan)
         self.status = np.full(shape, -1, np.int8)
         self.seconds = np.full(shape, np.nan)
         self.code = np.full((*shape, self.longest), -1, np.int32)
@@ -58,10 +63,11 @@ class Results:
         if report.status != Status.OK:
             self.fail(pair, report)
             return
-        k, steps = report.index, self.steps
-        code = unpadded(np.frombuffer(report.payload, "<i4", offset=12 * steps + 8))
+        k, steps, shown = report.index, self.steps, self.shown[pair, report.index]
+        code = unpadded(np.frombuffer(report.payload, "<i4", offset=12 * steps + 8 + shown.nbytes))
         self.best_cost[pair, k] = np.frombuffer(report.payload, "<f8", steps + 1)
         self.state[pair, k] = np.frombuffer(report.payload, "<i4", steps, 8 * (steps + 1))
+        shown.flat = np.frombuffer(report.payload, "<f8", shown.size, 12 * steps + 8)
         self.code[pair, k, : len(code)] = code
         self.status[pair, k] = Status.OK
         self.seconds[pair, k] = report.seconds
@@ -152,6 +158,7 @@ class Results:
             code=take(self.code),
             reason=take(self.reason),
             role=take(self.role),
+            shown=take(self.shown),
         )
 
     def _spread_failures(self) -> None:
@@ -171,6 +178,7 @@ class Results:
         """Leave nothing of what some rollouts reported."""
         self.best_cost[pair, which] = np.nan
         self.state[pair, which] = -1
+        self.shown[pair, which] = np.nan
         self.code[pair, which] = -1
 
 

@@ -8,6 +8,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from spo_jax.envs.run.states import Value
+
 
 class Status(IntEnum):
     """How a rollout ended. Everything but OK has a reason and no score."""
@@ -90,6 +92,9 @@ class Rollouts:
         role: [P, I, S] str, the role of the program that failed; empty for OK, and where that is
             not known: a process that is killed at its CPU limit does not say in which program it
             was.
+        shown: [P, I, S, T, K] float64, the K parts of another state than z_t before each step, as
+            programs were shown them; NaN after the end and of a failed rollout. K is 0 where they
+            were shown z_t, or values that were given. None of an evaluator that does not record it.
     """
 
     best_cost: np.ndarray
@@ -99,6 +104,7 @@ class Rollouts:
     code: np.ndarray
     reason: np.ndarray
     role: np.ndarray
+    shown: np.ndarray | None = None
 
     @property
     def initial_cost(self) -> np.ndarray:
@@ -141,6 +147,23 @@ class Rollouts:
         """
         return unpadded(self.code[pair, instance, seed])
 
+    def shown_of(self, pair: int, instance: int, seed: int) -> list[Value]:
+        """What programs were shown before each step that was played, of z_t or another state.
+
+        Args:
+            pair: Its position, from 0.
+            instance: Likewise.
+            seed: Likewise.
+
+        Returns:
+            At most T values; none for a failed rollout.
+        """
+        state = self.state[pair, instance, seed]
+        steps = int((state >= 0).sum())
+        if self.shown is None or not self.shown.shape[-1]:
+            return [*state[:steps].tolist()]
+        return values_of(self.shown[pair, instance, seed, :steps])
+
     def failure(self, pair: int) -> Failed | None:
         """A pair's first failed rollout, or None."""
         bad = np.argwhere(self.status[pair] != Status.OK)
@@ -152,6 +175,12 @@ class Rollouts:
 
 
 _VALUE = re.compile(r"""[\d'"`\[{<]""")  # where one begins
+
+
+def values_of(shown: np.ndarray) -> list[Value]:
+    """A state of K parts as programs were shown it, of its record [T, K]; whole parts as int."""
+    rows = [tuple(int(x) if x.is_integer() else x for x in row) for row in shown.tolist()]
+    return [row if len(row) > 1 else row[0] for row in rows]
 
 
 def unpadded(code: np.ndarray) -> list[int]:

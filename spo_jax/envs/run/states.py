@@ -32,6 +32,7 @@ class History:
         best: The lowest cost so far.
         costs: Of the current solution at the start and after each step: the latest KEPT at least.
         outcomes: What each step came to, as `spo_jax.envs.run.lns.Outcome`: likewise.
+        shown: What programs were shown at the last step; 0 before the first.
     """
 
     def __init__(
@@ -44,6 +45,7 @@ class History:
         self.step, self.stagnation, self.best, self.steps = 0, 0, cost, steps
         self.costs, self.outcomes = array("d", [cost]), array("b")
         self.progress, self._temperature = progress, temperature
+        self.shown: Value = 0
 
     @property
     def cost(self) -> float:

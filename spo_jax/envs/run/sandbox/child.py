@@ -412,6 +412,7 @@ def _run(
     return (
         np.asarray(trace.best_cost, "<f8").tobytes()
         + np.asarray(trace.state, "<i4").tobytes()
+        + np.asarray(trace.shown, "<f8").tobytes()
         + padded_code(rules, trace.best, task.code_length)
     )
 

@@ -103,14 +103,15 @@ class RunJob:
     def payload_size(self, k: int) -> int:
         """Bytes of report k.
 
-        A rollout's: best_cost [T+1] float64, state [T] int32 and code [L] int32. A step's: the text
-        of a Python literal in ASCII, (partial solution, removed) or None, with blanks after it, and
-        the candidate's code [L] int32. Codes end in -1 where shorter.
+        A rollout's: best_cost [T+1] float64, state [T] int32, shown [T, K] float64 of a state of K
+        parts that is not z_t, and code [L] int32. A step's: the text of a Python literal in ASCII,
+        (partial solution, removed) or None, with blanks after it, and the candidate's code [L]
+        int32. Codes end in -1 where shorter.
         """
         task = self.tasks[k]
         if isinstance(task, StepTask):
             return task.room + 4 * task.code_length
-        return 12 * self.steps + 8 + 4 * task.code_length
+        return (12 + 8 * task.shown.parts) * self.steps + 8 + 4 * task.code_length
 
     def frames(self, places: Mapping[str, Place]) -> bytes:
         """The job's file. places: of each task's instance in the store."""
