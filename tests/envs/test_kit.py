@@ -25,10 +25,12 @@ import spo_jax.envs.problems.cvrp.kit.reference as cvrp
 import spo_jax.envs.problems.kit as python_kit
 import spo_jax.envs.problems.tsp.kit as tsp_kit
 import spo_jax.envs.problems.tsp.kit.reference as tsp
+import spo_jax.envs.problems.vrptw.kit as vrptw_kit
+import spo_jax.envs.problems.vrptw.kit.reference as vrptw
 
-REFERENCES: dict[str, Any] = {"tsp": tsp, "cvrp": cvrp}
-CASES = {"tsp": kit_cases.tsp, "cvrp": kit_cases.cvrp}
-FUNCTIONS = [("tsp", name) for name in tsp.__all__] + [("cvrp", name) for name in cvrp.__all__]
+REFERENCES: dict[str, Any] = {"tsp": tsp, "cvrp": cvrp, "vrptw": vrptw}
+CASES = {"tsp": kit_cases.tsp, "cvrp": kit_cases.cvrp, "vrptw": kit_cases.vrptw}
+FUNCTIONS = [(problem, name) for problem, kit in REFERENCES.items() for name in kit.__all__]
 
 native = pytest.mark.skipif(not tsp_kit.NATIVE, reason="the native kit is not built")
 
@@ -48,12 +50,14 @@ def test_a_compiler_builds_the_native_kits() -> None:
     """Or all that compares the two would be skipped where the build is broken."""
     assert tsp_kit.NATIVE
     assert cvrp_kit.NATIVE
+    assert vrptw_kit.NATIVE
 
 
 def test_the_package_offers_what_the_reference_does() -> None:
     for kit, reference, names in (
         (tsp_kit, tsp, kit_cases.TSP),
         (cvrp_kit, cvrp, kit_cases.CVRP),
+        (vrptw_kit, vrptw, kit_cases.VRPTW),
     ):
         assert kit.__all__ == reference.__all__ == names
         assert all(callable(getattr(kit, name)) for name in names)
