@@ -175,7 +175,7 @@ def cvrp(draw: Random, name: str, dist: Any, rng: Any) -> Call:
 
 
 def times(draw: Random, dist: Any) -> list[tuple[float, ...]]:
-    """ready, due and service of the nodes: wide windows, narrow ones, and some that nobody meets."""
+    """ready, due and service of the nodes: windows wide, narrow and out of reach."""
     longest = max((abs(entry) for row in dist for entry in row), default=1.0) or 1.0
     horizon = longest * draw.choice([1.0, 3.0, 8.0])
     width = horizon * draw.choice([0.2, 0.5, 1.0])

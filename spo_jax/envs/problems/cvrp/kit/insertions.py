@@ -45,9 +45,7 @@ def cheapest_position(problem, customer):
         for place in _places(dist, routes, customer, 0)
         if room_of(demands, capacity, routes[place[1]]) >= need
         and _may_take(dist, limits, routes[place[1]], customer, place[0])
-        and takes_in_time(
-            dist, times, clocks[place[1]], routes[place[1]], place[2], customer
-        )
+        and takes_in_time(dist, times, clocks[place[1]], routes[place[1]], place[2], customer)
     ]
     if found:
         place = min(found, key=lambda place: place[0])

@@ -44,7 +44,7 @@ def ordered_insertion(
     A new route is a place like any other, always in time. The rest is as in the CVRP's kit. Whether
     a place is in time takes no longer on a long route: of each stop is known when a vehicle can
     leave it, and until when it must arrive there.
-    O(len(customers) * N), or O(len(customers) * near), and O(stops of the route) for each insertion.
+    O(len(customers) * N), or O(len(customers) * near) and the stops of each route that grows.
     """
     problem = timed_problem_of(dist, demands, capacity, ready, due, service, routes)
     return insert_in_order(problem, customers, bound, near, blink, noise, fresh, rng)

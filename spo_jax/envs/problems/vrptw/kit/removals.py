@@ -17,7 +17,7 @@ def begins(dist, ready, service, routes):
 def timely_removal(dist, ready, service, routes, center, count, by_time=1.0):
     """Remove the `count` customers nearest to the customer `center` in place and time.
 
-    Nearness, smaller is closer: the distance, plus by_time * the time between the begins of service.
+    The distance counts, plus by_time * the time between the begins of service.
     """
     dist, routes = solution_of(dist, routes)
     center, count = node_of(center, len(dist)), checked_count(count)
