@@ -251,6 +251,15 @@ WRONG: list[tuple[str, str, list[Any], dict[str, Any]]] = [
     ("cvrp", "related_removal", [D4, Q4, [[1]], 1, 1, RNG], {"by_route": math.inf}),
     ("cvrp", "segment_removal", [[[1]], 2, 1], {}),
     ("cvrp", "two_opt_star", [D4, Q4, 5, [[1]], [2]], {}),
+    ("vrptw", "begins", [D4, Q4, Q4[:3], [[1]]], {}),
+    ("vrptw", "best_position", [D4, Q4, 5, Q4[:3], Q4, Q4, [[1]], 2], {}),
+    ("vrptw", "ordered_insertion", [D4, Q4, 5, Q4, (0, 1, 2, math.nan), Q4, [[1]], [2]], {}),
+    ("vrptw", "regret_insertion", [D4, Q4, 5, Q4, Q4, (0, 1, 2, 10**400), [[1]], [2]], {}),
+    ("vrptw", "exchange", [D4, Q4, 5, Q4, Q4, Q4, [[1]], [2]], {}),
+    ("vrptw", "exchange", [D4, Q4, 5, Q4, Q4, Q4, [[1]], [1]], {"length": 0}),
+    ("vrptw", "timely_removal", [D4, Q4, Q4, [[1]], 2, 1], {}),
+    ("vrptw", "timely_removal", [D4, Q4, Q4, [[1]], 1, 1], {"by_time": -1}),
+    ("vrptw", "related_removal", [D4, Q4, Q4, Q4, [[1]], 1, 1, RNG], {"by_time": math.inf}),
 ]
 
 

@@ -59,7 +59,7 @@ def clocks_of(dist, times, route):
 
 
 def reaches(dist, times, clock, path, latest):
-    """Whether who leaves path[0] at `clock` serves the stops after it and is at the last in time."""
+    """Whether who leaves path[0] at `clock` serves the stops between and is at path[-1] in time."""
     for i in range(1, len(path) - 1):
         clock = served(dist, times, clock, path[i - 1], path[i])
     return clock + dist[path[-2]][path[-1]] <= latest

@@ -5,7 +5,7 @@ Arguments: ready, due and service are lists of N numbers of the nodes, in the un
 are travel times, too; ready[0] is when vehicles can leave the depot, due[0] when they must be back.
 All else is as in the kit of the CVRP (`spo_jax.envs.problems.cvrp.kit.reference`), whose functions
 these are; every place and every move keeps the capacity and the time windows. A route that is late
-as it is given takes no customer, and stays late. A route of one customer counts as in time.
+as it is given takes no customer of another. A route of one customer counts as in time.
 """
 
 from spo_jax.envs.problems.cvrp.kit.removals import (
