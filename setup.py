@@ -32,7 +32,8 @@ class BuildKits(build_ext):
 
 def _sources(kit: Path) -> list[Path]:
     """As `spo_jax.envs.kits` has them, which cannot be imported before it is installed."""
-    return [*sorted(kit.parents[1].glob("*.h")), *sorted(kit.glob("*.[ch]"))]
+    problems = kit.parents[1]
+    return [*sorted(problems.glob("*.h")), *sorted(problems.glob(f"*/{kit.name}/*.[ch]"))]
 
 
 setup(

@@ -89,12 +89,11 @@ def changed_sources(kit: ModuleType) -> Path | None:
     if not known or native is None or not native.__file__:
         return None
     folder = Path(native.__file__).parent
-    sources = sorted(folder.glob("*.[ch]"))
-    if not sources:
+    if not any(folder.glob("*.[ch]")):
         return None
-    texts = b"".join(
-        each.read_bytes() for each in [*sorted(folder.parents[1].glob("*.h")), *sources]
-    )
+    problems = folder.parents[1]  # a kit may be made of another one's sources
+    sources = [*sorted(problems.glob("*.h")), *sorted(problems.glob(f"*/{folder.name}/*.[ch]"))]
+    texts = b"".join(each.read_bytes() for each in sources)
     return folder if hashlib.sha256(texts).hexdigest() != known else None
 
 

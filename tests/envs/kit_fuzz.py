@@ -21,9 +21,7 @@ def main(problem: str, path: str, calls: int, seed: int) -> None:
     kit = module_from_spec(spec)
     spec.loader.exec_module(kit)
     draw = Random(seed)
-    make, names = (
-        (kit_cases.tsp, kit_cases.TSP) if problem == "tsp" else (kit_cases.cvrp, kit_cases.CVRP)
-    )
+    make, names = getattr(kit_cases, problem), getattr(kit_cases, problem.upper())
     returned = made = 0
     while made < calls:
         size = draw.choice([draw.randrange(13), draw.randrange(13), 30])
@@ -32,7 +30,7 @@ def main(problem: str, path: str, calls: int, seed: int) -> None:
             dist = viewed(dist)
         if draw.random() < 0.05:
             kit.prepare(dist)
-            if problem == "cvrp" and draw.random() < 0.7:
+            if problem != "tsp" and draw.random() < 0.7:
                 limits = [draw.choice([0.5, 3, 40.0, float("inf")]) for _ in range(2)]
                 kit.limit(dist, *limits, draw.randrange(1, 5), [draw.random()] * size)
         for _ in range(4):

@@ -25,10 +25,12 @@ import spo_jax.envs.problems.cvrp.kit.reference as cvrp
 import spo_jax.envs.problems.kit as python_kit
 import spo_jax.envs.problems.tsp.kit as tsp_kit
 import spo_jax.envs.problems.tsp.kit.reference as tsp
+import spo_jax.envs.problems.vrptw.kit as vrptw_kit
+import spo_jax.envs.problems.vrptw.kit.reference as vrptw
 
-REFERENCES: dict[str, Any] = {"tsp": tsp, "cvrp": cvrp}
-CASES = {"tsp": kit_cases.tsp, "cvrp": kit_cases.cvrp}
-FUNCTIONS = [("tsp", name) for name in tsp.__all__] + [("cvrp", name) for name in cvrp.__all__]
+REFERENCES: dict[str, Any] = {"tsp": tsp, "cvrp": cvrp, "vrptw": vrptw}
+CASES = {"tsp": kit_cases.tsp, "cvrp": kit_cases.cvrp, "vrptw": kit_cases.vrptw}
+FUNCTIONS = [(problem, name) for problem, kit in REFERENCES.items() for name in kit.__all__]
 
 native = pytest.mark.skipif(not tsp_kit.NATIVE, reason="the native kit is not built")
 
@@ -48,12 +50,14 @@ def test_a_compiler_builds_the_native_kits() -> None:
     """Or all that compares the two would be skipped where the build is broken."""
     assert tsp_kit.NATIVE
     assert cvrp_kit.NATIVE
+    assert vrptw_kit.NATIVE
 
 
 def test_the_package_offers_what_the_reference_does() -> None:
     for kit, reference, names in (
         (tsp_kit, tsp, kit_cases.TSP),
         (cvrp_kit, cvrp, kit_cases.CVRP),
+        (vrptw_kit, vrptw, kit_cases.VRPTW),
     ):
         assert kit.__all__ == reference.__all__ == names
         assert all(callable(getattr(kit, name)) for name in names)
@@ -247,6 +251,15 @@ WRONG: list[tuple[str, str, list[Any], dict[str, Any]]] = [
     ("cvrp", "related_removal", [D4, Q4, [[1]], 1, 1, RNG], {"by_route": math.inf}),
     ("cvrp", "segment_removal", [[[1]], 2, 1], {}),
     ("cvrp", "two_opt_star", [D4, Q4, 5, [[1]], [2]], {}),
+    ("vrptw", "begins", [D4, Q4, Q4[:3], [[1]]], {}),
+    ("vrptw", "best_position", [D4, Q4, 5, Q4[:3], Q4, Q4, [[1]], 2], {}),
+    ("vrptw", "ordered_insertion", [D4, Q4, 5, Q4, (0, 1, 2, math.nan), Q4, [[1]], [2]], {}),
+    ("vrptw", "regret_insertion", [D4, Q4, 5, Q4, Q4, (0, 1, 2, 10**400), [[1]], [2]], {}),
+    ("vrptw", "exchange", [D4, Q4, 5, Q4, Q4, Q4, [[1]], [2]], {}),
+    ("vrptw", "exchange", [D4, Q4, 5, Q4, Q4, Q4, [[1]], [1]], {"length": 0}),
+    ("vrptw", "timely_removal", [D4, Q4, Q4, [[1]], 2, 1], {}),
+    ("vrptw", "timely_removal", [D4, Q4, Q4, [[1]], 1, 1], {"by_time": -1}),
+    ("vrptw", "related_removal", [D4, Q4, Q4, Q4, [[1]], 1, 1, RNG], {"by_time": math.inf}),
 ]
 
 

@@ -19,7 +19,7 @@ pytestmark = [
 ]
 
 
-@pytest.mark.parametrize("problem", ["tsp", "cvrp"])
+@pytest.mark.parametrize("problem", ["tsp", "cvrp", "vrptw"])
 def test_no_call_harms_memory(problem: str, tmp_path: Path) -> None:
     library = tmp_path / "_native.abi3.so"
     include = sysconfig.get_paths()["include"]

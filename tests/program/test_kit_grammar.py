@@ -20,7 +20,7 @@ from spo_jax.program import ROLES, Role, normalise, parse_response
 from spo_jax.program.grammar.base import CROSSOVERS, FORMS, Choices, Grammar
 from spo_jax.search.writing.grammar import answer, derivation
 
-PROBLEMS = ("tsp", "cvrp")
+PROBLEMS = ("tsp", "cvrp", "vrptw")
 STAGNATION = (0, 1, 4, 7, 30, 1000)
 SIZES = (3, 5, 12, 24)
 seeds = st.integers(0, 10**9)
@@ -67,7 +67,7 @@ def run(problem: str, role: Role, source: str, rng: random.Random) -> None:
         if role == "destroy":
             rules.destroyed(current, program(*arguments, rules.copy(current), z, rng))
             continue
-        nested = problem == "cvrp"
+        nested = problem != "tsp"
         items = [node for route in current for node in route] if nested else list(current)
         removed = rng.sample(items, rng.randint(1, max(1, 35 * len(items) // 100)))
         kept = [
@@ -120,7 +120,7 @@ def test_programs_are_short_and_call_what_the_kit_has(problem: str, role: Role) 
 def test_the_programs_of_all_grammars_have_few_distinct_lines() -> None:
     """A line, with the indentation of the next, is a token of a small language model."""
     pieces: set[str] = set()
-    for problem in PROBLEMS:
+    for problem in ("tsp", "cvrp"):  # those of the model that ships
         for role in ROLES:
             grammar = grammar_of(problem, role)
             for choices in sampled(problem, role, 2000):

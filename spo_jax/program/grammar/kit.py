@@ -138,9 +138,21 @@ def removal_lines(
 
 
 def _split(line: str) -> list[str]:
-    """A long call in two lines, with its options in the second."""
+    """A long call in several lines, with its options in the last."""
     head, comma, options = line.partition(" rng, ")
-    return [f"{head} rng,", f"    {options}"] if comma and len(line) > _WIDTH else [line]
+    if not comma or len(line) <= _WIDTH:
+        return wrapped(line, _WIDTH)
+    return [*wrapped(f"{head} rng,", _WIDTH), f"    {options}"]
+
+
+def wrapped(line: str, width: int) -> list[str]:
+    """A line in lines of at most `width`, those after the first set in by four."""
+    margin = " " * (len(line) - len(line.lstrip()) + 4)
+    lines = []
+    while len(line) > width and (cut := line.rfind(", ", len(margin), width - 1)) > 0:
+        lines.append(line[: cut + 1])
+        line = margin + line[cut + 2 :]
+    return [*lines, line]
 
 
 def _in_regions(

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from spo_jax.program.grammar.base import Choice, Choices, Slot, Weights, choice, uses_state
-from spo_jax.program.grammar.kit import Words
+from spo_jax.program.grammar.kit import Words, wrapped
 from spo_jax.program.grammar.kit_options import (
     PLACES,
     RATES,
@@ -28,6 +28,7 @@ from spo_jax.program.grammar.kit_options import (
 from spo_jax.program.grammar.pieces import NONE, STATE, indent
 
 _WIDTH = 88  # longer calls are split in two lines
+_LONGEST = 92  # of local search
 
 Texts = Mapping[str, tuple[str, str]]  # name -> (source, phrase)
 
@@ -129,7 +130,7 @@ class Repairs:
                 options = ["bound=best_cost", *options]
             attempt = [*in_try, *order, *self._insert("trial, added", choices, arguments, options)]
             if each:
-                attempt += self._polish(choices, "trial")
+                attempt += _wrapped(self._polish(choices, "trial"))
                 attempt.append(f"added = {self.cost.replace('$best', 'trial')}")
             kept = "best, best_cost, best_order = trial, added, order"
             if choices["retry"] == "anew":
@@ -144,7 +145,7 @@ class Repairs:
             if choices["polish_when"] == "always":
                 polish[-1] = polish[-1].replace("best =", "return", 1)
                 ending = []
-            lines += polish
+            lines += _wrapped(polish)
         return [*lines, *ending], "; ".join([what, *phrases])
 
     def _insert(
@@ -341,7 +342,13 @@ def _starts(choices: Choices) -> Weights:
 
 
 def _call(target: str, name: str, given: str, rest: str) -> list[str]:
-    """The line of `target = lns.NAME_insertion(given, rest)`, or two lines."""
+    """`target = lns.NAME_insertion(given, rest)`, in as many lines as it takes."""
     head = f"{target} = lns.{name}_insertion({given},"
     line = f"{head} {rest})"
-    return [line] if len(line) <= _WIDTH else [head, f"    {rest})"]
+    if len(line) <= _WIDTH or len(head) > _WIDTH:
+        return wrapped(line, _WIDTH)
+    return [head, f"    {rest})"]
+
+
+def _wrapped(lines: list[str]) -> list[str]:
+    return [each for line in lines for each in wrapped(line, _LONGEST)]

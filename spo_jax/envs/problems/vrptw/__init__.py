@@ -4,13 +4,14 @@ Workers import this module: keep its imports light.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from spo_jax.envs.kits import kit_texts
 from spo_jax.envs.problem import DIST, OR_TOOLS, Baseline, Instance, Part, Problem
 from spo_jax.envs.problems.cvrp import parts
 from spo_jax.envs.problems.cvrp.files import best_of_all, lower_bound, routes_cost
@@ -49,6 +50,7 @@ class VRPTW(Problem):
     cpu_seconds = 30.0
     suffixes = (".txt",)
     reading = ("distances",)
+    kit = f"{__name__}.kit"
     pair = str(_HERE / "pair.py")
     simple = str(_HERE / "simple.py")
     whole, region = 300, 150
@@ -169,8 +171,14 @@ class VRPTW(Problem):
     def frame(self, role: Role) -> str:
         return (_HERE / f"frame-{role}.txt").read_text("utf-8")
 
+    def kit_texts(self, role: Role, kit: bool) -> Mapping[str, str]:
+        return kit_texts(_HERE, role, kit)
+
     def grammar(self, role: Role, kit: bool = False) -> "Grammar":
-        """The problem has no kit: its programs are the same with and without."""
+        if kit:
+            from spo_jax.envs.problems.vrptw.grammar import kit_destroy, kit_repair
+
+            return kit_destroy.GRAMMAR if role == "destroy" else kit_repair.GRAMMAR
         from spo_jax.envs.problems.vrptw.grammar import destroy, repair
 
         return destroy.GRAMMAR if role == "destroy" else repair.GRAMMAR

@@ -4,11 +4,20 @@ As in the plain grammar, a program decides how many customers to take, in how ma
 which centers, and by which removals of the kit, alone or two of them mixed.
 """
 
-from dataclasses import replace
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 
 from spo_jax.envs.problems.cvrp.grammar.destroy import SIZES
 from spo_jax.envs.problems.cvrp.grammar.kit_words import WORDS
-from spo_jax.program.grammar.base import Choice, Choices, Grammar, Weights, choice, uses_state
+from spo_jax.program.grammar.base import (
+    Choice,
+    Choices,
+    Grammar,
+    Slot,
+    Weights,
+    choice,
+    uses_state,
+)
 from spo_jax.program.grammar.kit import (
     PLAIN_REMOVALS,
     Removal,
@@ -28,7 +37,7 @@ from spo_jax.program.grammar.pieces import (
     uses,
 )
 
-_REMOVALS = {
+REMOVALS = {
     "string": Removal(
         "lns.string_removal(dist, $all, center, $count, rng, length=$length$gap_option)",
         "strings of consecutive stops (length $length) of the routes around $around$gap_phrase",
@@ -65,7 +74,7 @@ _REMOVALS = {
         seeded=False,
     ),
 }
-_MECHANISMS: Weights = {
+MECHANISMS: Weights = {
     "string": 6.0, "related": 2.5, "radial": 2.5, "thinned": 1.0, "route": 0.7, "segment": 0.2,
     "worst": 0.7, "random": 0.4,
 }  # fmt: skip
@@ -80,7 +89,7 @@ _SIZES = replace(
 )  # fmt: skip
 
 # relation -> (options, phrase)
-_RELATIONS = {
+RELATIONS = {
     "distance": ("", ""),
     "demand 0.3": (", by_demand=0.3", " by distance and demand (weight 0.3)"),
     "demand 1": (", by_demand=1", " by distance and demand"),
@@ -89,9 +98,75 @@ _RELATIONS = {
 }
 
 
+@dataclass(frozen=True)
+class Destroys:
+    """What a problem's destroy programs have of their own.
+
+    name: of the problem. header: the line that begins the function. removals, mechanisms and
+    relations: as the CVRP has them above. more: slots besides.
+    """
+
+    name: str
+    header: str
+    removals: Mapping[str, Removal]
+    mechanisms: Weights
+    relations: Mapping[str, tuple[str, str]]
+    more: tuple[Slot, ...] = ()
+
+    def grammar(self) -> Grammar:
+        slots = (
+            *mechanism_slots(self.mechanisms, alone=1.2),
+            mix_slot("mix", "second"),
+            choice("seed", "control", self._centers, plain="random"),
+            *split_slots({10: 0.7, 15: 1.0, 20: 1.0}),
+            *string_slots(
+                {
+                    "5:5": 0.5, "10:10": 2.0, "15:15": 0.7, "20:20": 0.5, "2:6": 0.7, "3:10": 1.0,
+                    "5:15": 0.7,
+                }
+            ),
+            choice("gap", "option", {0: 2.0, 1: 1.0, 3: 1.0}, when=uses("string"), plain=0),
+            choice("spread", "control", {2: 2.0, 3: 1.0}, when=uses("thinned"), plain=2),
+            choice(
+                "power", "control", {2: 1.0, 3: 1.0, 5: 1.0}, when=uses("related", "worst"), plain=3
+            ),
+            choice(
+                "relation",
+                "option",
+                {name: 2.0 if name == "distance" else 1.0 for name in self.relations},
+                when=uses("related"),
+                plain="distance",
+            ),
+            *self.more,
+            *_SIZES.slots(must_read_state=lambda c: not reads_state(c)),
+        )  # fmt: skip
+        return Grammar(
+            self.name, "destroy", slots, self._render, {**PLAIN_REMOVALS, **_SIZES.drafts}
+        )
+
+    def _centers(self, choices: Choices) -> Weights:
+        seeded = any(self.removals[name].seeded for name in mechanisms(choices))
+        return _centers(choices) if seeded else {}
+
+    def _render(self, choices: Choices) -> tuple[str, str]:
+        """(strategy sentence, source) of a derivation."""
+        size, size_phrase = _SIZES.lines(choices)
+        options, related = self.relations[str(choices.get("relation", "distance"))]
+        gap = choices.get("gap", 0)
+        values = {
+            "how": options,
+            "relation_phrase": related,
+            "gap_option": f", gap={gap}" if gap else "",
+            "gap_phrase": f", half of them with up to {gap} stops kept inside" if gap else "",
+        }
+        take, where = removal_lines(choices, self.removals, _center, WORDS, values)
+        lines = ["n = len(dist) - 1", "limit = max(1, int(0.35 * n))", *size]
+        lines += ["size = max(1, min(limit, size))", *take]
+        source = module([function(self.header, lines)])
+        return sentence(f"Remove {size_phrase}, taking {where}."), source
+
+
 def _centers(choices: Choices) -> Weights:
-    if not any(_REMOVALS[name].seeded for name in mechanisms(choices)):
-        return {}
     weights: dict[Choice, float] = {"random": 7.0, "far 3": 0.7, "saving 2": 0.7, "saving 4": 0.7}
     if uses_state(choices):
         weights |= {"sweep 7": 0.5, "sweep 11": 0.5, "late 5": 0.5, "late 20": 0.5}
@@ -129,44 +204,10 @@ def _center(choices: Choices, routes: str) -> tuple[list[str], str]:
     return [*lines, "center = left[max(spots, key=lambda i: saved[i])]"], phrase
 
 
-_SLOTS = (
-    *mechanism_slots(_MECHANISMS, alone=1.2),
-    mix_slot("mix", "second"),
-    choice("seed", "control", _centers, plain="random"),
-    *split_slots({10: 0.7, 15: 1.0, 20: 1.0}),
-    *string_slots(
-        {"5:5": 0.5, "10:10": 2.0, "15:15": 0.7, "20:20": 0.5, "2:6": 0.7, "3:10": 1.0, "5:15": 0.7}
-    ),
-    choice("gap", "option", {0: 2.0, 1: 1.0, 3: 1.0}, when=uses("string"), plain=0),
-    choice("spread", "control", {2: 2.0, 3: 1.0}, when=uses("thinned"), plain=2),
-    choice("power", "control", {2: 1.0, 3: 1.0, 5: 1.0}, when=uses("related", "worst"), plain=3),
-    choice(
-        "relation",
-        "option",
-        {name: 2.0 if name == "distance" else 1.0 for name in _RELATIONS},
-        when=uses("related"),
-        plain="distance",
-    ),
-    *_SIZES.slots(must_read_state=lambda c: not reads_state(c)),
-)
-
-
-def render(choices: Choices) -> tuple[str, str]:
-    """(strategy sentence, source) of a derivation."""
-    size, size_phrase = _SIZES.lines(choices)
-    options, related = _RELATIONS[str(choices.get("relation", "distance"))]
-    gap = choices.get("gap", 0)
-    values = {
-        "how": options,
-        "relation_phrase": related,
-        "gap_option": f", gap={gap}" if gap else "",
-        "gap_phrase": f", half of them with up to {gap} stops kept inside" if gap else "",
-    }
-    take, where = removal_lines(choices, _REMOVALS, _center, WORDS, values)
-    lines = ["n = len(dist) - 1", "limit = max(1, int(0.35 * n))", *size]
-    lines += ["size = max(1, min(limit, size))", *take]
-    header = "def destroy(dist, demands, capacity, current_routes, steps_since_improvement, rng):"
-    return sentence(f"Remove {size_phrase}, taking {where}."), module([function(header, lines)])
-
-
-GRAMMAR = Grammar("cvrp", "destroy", _SLOTS, render, {**PLAIN_REMOVALS, **_SIZES.drafts})
+GRAMMAR = Destroys(
+    "cvrp",
+    "def destroy(dist, demands, capacity, current_routes, steps_since_improvement, rng):",
+    REMOVALS,
+    MECHANISMS,
+    RELATIONS,
+).grammar()

@@ -17,6 +17,7 @@ typedef struct {
     double *enter; /* [count] from the depot to it */
     int64_t *room; /* [count] */
     double *length, *stay; /* [count]: see measured; NULL without limits */
+    Times times;
     const Limits *limits;
     const int64_t *demands;
     int64_t capacity;
@@ -44,12 +45,18 @@ static void insert_stop(Plan *p, int r, int from, int node)
     p->room[r] -= p->demands[node];
 }
 
-/* As `measured`, where there are limits. */
+/* As `measured`, where there are limits, and as `time_route`. */
 static void measure_route(Plan *p, int r)
 {
+    int node = p->head[r];
+    if (TIMED) {
+        int *stops = p->times.stops, count = 0;
+        for (int stop = node; stop != 0; stop = p->links.next[stop])
+            stops[count++] = stop;
+        time_route(p->m, &p->times, stops, count);
+    }
     if (p->limits == NULL)
         return;
-    int node = p->head[r];
     p->length[r] = p->enter[r];
     p->stay[r] = 0.0;
     spend(2 * (long long)p->size[r]);
@@ -68,10 +75,12 @@ static void open_route(Plan *p, int node)
     measure_route(p, r);
 }
 
-/* Whether a route can take a customer at a place with that price. */
-static inline bool has_room(const Plan *p, int r, int node, double price)
+/* Whether a route can take a customer at a place with that price, behind the stop `from`. */
+static inline bool has_room(const Plan *p, int r, int from, int node, double price)
 {
     return p->room[r] >= p->demands[node] &&
+           (!TIMED || joins_by(p->m, &p->times, from, &node, 1,
+                               from == 0 ? p->head[r] : p->links.next[from])) &&
            (p->limits == NULL || within(p->limits, p->length[r] + price,
                                         p->stay[r] + p->limits->service[node]));
 }
@@ -87,7 +96,8 @@ static bool new_plan(Call *c, const Problem *from, int more, Plan *p)
 {
     const Routes *routes = &from->routes;
     size_t n = (size_t)c->m->n, most = (size_t)routes->count + (size_t)more;
-    *p = (Plan){.m = c->m, .demands = from->demands, .capacity = from->capacity};
+    *p = (Plan){.m = c->m, .demands = from->demands, .capacity = from->capacity,
+                .times = from->times};
     p->limits = limits_of(c->m);
     if (p->limits != NULL) {
         p->length = room_for(c, most, sizeof(double));
@@ -202,11 +212,11 @@ static int close_places(const Plan *p, int node, long long near, Place *places)
     return found;
 }
 
-FUNCTION(best_position, 5, 5, "dist", "demands", "capacity", "routes", "customer")
+FUNCTION(best_position, ROUTES + 2, ROUTES + 2, GIVEN, "routes", "customer")
 {
     Problem x;
     int node;
-    if (!take_problem(c, a, &x) || !take_node(a[4], FIRST, c->m->n, &node) ||
+    if (!take_problem(c, a, &x) || !take_node(a[ROUTES + 1], FIRST, c->m->n, &node) ||
         !mark_nodes(x.seen, &node, 1, FIRST, c->m->n))
         return NULL;
     const Matrix *m = c->m;
@@ -227,10 +237,13 @@ FUNCTION(best_position, 5, 5, "dist", "demands", "capacity", "routes", "customer
             continue;
         if (limits != NULL)
             length_now = measured(m, nodes, length, &stay);
+        if (TIMED)
+            time_route(m, &x.times, nodes, length);
         for (int i = 0; i <= length; i++) {
             int from = i > 0 ? nodes[i - 1] : 0, next = i < length ? nodes[i] : 0;
             double price = edge(m, from, node) + edge(m, node, next) - edge(m, from, next);
             if ((price < best || (!any && price == best)) &&
+                (!TIMED || joins_by(m, &x.times, from, &node, 1, next)) &&
                 (limits == NULL ||
                  within(limits, length_now + price, stay + limits->service[node]))) {
                 best = price;
@@ -288,7 +301,7 @@ static bool try_all(Call *c, const Plan *p, Ordered *how, int node)
         double gone = p->enter[r];
         for (;;) {
             double price = column[from] + row[next] - gone;
-            if ((!exact || how->route < 0 || price < how->best) && has_room(p, r, node, price) &&
+            if ((!exact || how->route < 0 || price < how->best) && has_room(p, r, from, node, price) &&
                 !try_place(c, how, price, r, from))
                 return false;
             if (next == 0)
@@ -301,8 +314,8 @@ static bool try_all(Call *c, const Plan *p, Ordered *how, int node)
     return true;
 }
 
-FUNCTION(ordered_insertion, 5, 5, "dist", "demands", "capacity", "routes", "customers", "bound",
-         "near", "blink", "noise", "fresh", "rng")
+FUNCTION(ordered_insertion, ROUTES + 2, ROUTES + 2, GIVEN, "routes", "customers", "bound", "near",
+         "blink", "noise", "fresh", "rng")
 {
     Problem x;
     List nodes;
@@ -311,12 +324,13 @@ FUNCTION(ordered_insertion, 5, 5, "dist", "demands", "capacity", "routes", "cust
     Plan p;
     Place places[2 * DEPTH];
     double added = 0.0;
-    c->rng = a[10];
-    if (!take_problem(c, a, &x) || !take_customers(c, a[4], x.seen, &nodes) ||
-        !take_number(a[5], HUGE_VAL, -HUGE_VAL, HUGE_VAL, &how.bound) ||
-        !take_count(a[6], 0, 0, &near) || !take_number(a[7], 0, 0, 1, &how.blink) ||
-        !take_number(a[8], 0, 0, 1e6, &how.noise) ||
-        !take_number(a[9], 1, 0, HUGE_VAL, &how.fresh) || !new_plan(c, &x, nodes.count, &p))
+    PyObject **options = a + ROUTES + 2;
+    c->rng = options[5];
+    if (!take_problem(c, a, &x) || !take_customers(c, a[ROUTES + 1], x.seen, &nodes) ||
+        !take_number(options[0], HUGE_VAL, -HUGE_VAL, HUGE_VAL, &how.bound) ||
+        !take_count(options[1], 0, 0, &near) || !take_number(options[2], 0, 0, 1, &how.blink) ||
+        !take_number(options[3], 0, 0, 1e6, &how.noise) ||
+        !take_number(options[4], 1, 0, HUGE_VAL, &how.fresh) || !new_plan(c, &x, nodes.count, &p))
         return NULL;
     near = near < DEPTH ? near : DEPTH;
     for (int i = 0; i < nodes.count; i++) {
@@ -325,7 +339,7 @@ FUNCTION(ordered_insertion, 5, 5, "dist", "demands", "capacity", "routes", "cust
         how.route = -1;
         spend(p.count + found);
         for (int j = 0; j < found; j++)
-            if (has_room(&p, places[j].route, node, places[j].price) &&
+            if (has_room(&p, places[j].route, places[j].from, node, places[j].price) &&
                 !try_place(c, &how, places[j].price, places[j].route, places[j].from))
                 return NULL;
         if (found == 0 && !try_all(c, &p, &how, node))

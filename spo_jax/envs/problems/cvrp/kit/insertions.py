@@ -10,6 +10,7 @@ from spo_jax.envs.problems.cvrp.kit.routes import (
     room_of,
     service_of,
 )
+from spo_jax.envs.problems.cvrp.kit.times import clocks_of, takes_in_time
 from spo_jax.envs.problems.kit import (
     DEPTH,
     checked_count,
@@ -28,16 +29,23 @@ def best_position(dist, demands, capacity, routes, customer):
 
     The route is len(routes), and the index 0, if a new route is cheaper or no other has room.
     """
-    dist, demands, capacity, routes = problem_of(dist, demands, capacity, routes)
+    return cheapest_position((*problem_of(dist, demands, capacity, routes), None), customer)
+
+
+def cheapest_position(problem, customer):
+    """`best_position` of (dist, demands, capacity, routes, times), converted."""
+    dist, demands, capacity, routes, times = problem
     customer = node_of(customer, len(dist), first=1)
     checked_nodes(*routes, [customer], first=1)
     best = (dist[0][customer] + dist[customer][0], len(routes), 0)
     need, limits = demands[customer], limits_of(dist)
+    clocks = [clocks_of(dist, times, route) for route in routes]
     found = [
         place
         for place in _places(dist, routes, customer, 0)
         if room_of(demands, capacity, routes[place[1]]) >= need
         and _may_take(dist, limits, routes[place[1]], customer, place[0])
+        and takes_in_time(dist, times, clocks[place[1]], routes[place[1]], place[2], customer)
     ]
     if found:
         place = min(found, key=lambda place: place[0])
@@ -70,7 +78,13 @@ def ordered_insertion(
     noise: costs are compared times 1 + noise * u, a draw for each place with room.
     O(len(customers) * N), or O(len(customers) * near).
     """
-    dist, demands, capacity, routes = problem_of(dist, demands, capacity, routes)
+    problem = (*problem_of(dist, demands, capacity, routes), None)
+    return insert_in_order(problem, customers, bound, near, blink, noise, fresh, rng)
+
+
+def insert_in_order(problem, customers, bound, near, blink, noise, fresh, rng):
+    """`ordered_insertion` of (dist, demands, capacity, routes, times), converted."""
+    dist, demands, capacity, routes, times = problem
     customers = nodes_of(customers)
     checked_nodes(*routes, customers, first=1, end=len(dist))
     bound, near = checked_number(bound, -inf, inf), checked_count(near)
@@ -78,11 +92,14 @@ def ordered_insertion(
     fresh = checked_number(fresh, 0, inf)
     grown = [list(route) for route in routes if route]
     room = [room_of(demands, capacity, route) for route in grown]
+    clocks = [clocks_of(dist, times, route) for route in grown]
     added, limits = 0.0, limits_of(dist)
     for node in customers:
         best, need = None, demands[node]
         for price, r, index in _places(dist, grown, node, near):
             if room[r] < need or not _may_take(dist, limits, grown[r], node, price):
+                continue
+            if not takes_in_time(dist, times, clocks[r], grown[r], index, node):
                 continue
             compared = price * (1.0 + noise * drawn(rng)) if noise else price
             if best is None or compared < best:
@@ -93,11 +110,13 @@ def ordered_insertion(
         if best is None or _freshness(limits, grown, fresh) * alone < best:
             grown.append([node])
             room.append(capacity - need)
+            clocks.append(clocks_of(dist, times, [node]))
             paid = alone
         else:
             r, index = place
             grown[r].insert(index, node)
             room[r] -= need
+            clocks[r] = clocks_of(dist, times, grown[r])
         added += paid
         if added >= bound:
             return None, inf
@@ -129,13 +148,20 @@ def regret_insertion(
         anywhere goes first.
     """
     k, weight = checked_count(k, 1), checked_number(weight, -1e6, 1e6)
-    dist, demands, capacity, routes = problem_of(dist, demands, capacity, routes)
+    problem = (*problem_of(dist, demands, capacity, routes), None)
+    return insert_by_regret(problem, customers, k, weight, bound, near, noise, fresh, rng)
+
+
+def insert_by_regret(problem, customers, k, weight, bound, near, noise, fresh, rng):
+    """`regret_insertion` of (dist, demands, capacity, routes, times), k and weight, converted."""
+    dist, demands, capacity, routes, times = problem
     waiting, added = nodes_of(customers), 0.0
     checked_nodes(*routes, waiting, first=1, end=len(dist))
     bound, near = checked_number(bound, -inf, inf), checked_count(near)
     noise, fresh = checked_number(noise, 0, 1e6), checked_number(fresh, 0, inf)
     grown = [list(route) for route in routes if route]
     room = [room_of(demands, capacity, route) for route in grown]
+    clocks = [clocks_of(dist, times, route) for route in grown]
     limits = limits_of(dist)
     while waiting:
         best = None
@@ -143,6 +169,8 @@ def regret_insertion(
             cheapest = {}
             for price, r, index in _places(dist, grown, node, near):
                 if room[r] < demands[node] or not _may_take(dist, limits, grown[r], node, price):
+                    continue
+                if not takes_in_time(dist, times, clocks[r], grown[r], index, node):
                     continue
                 if r not in cheapest or price < cheapest[r][0]:
                     cheapest[r] = price, index
@@ -165,8 +193,10 @@ def regret_insertion(
         if r == len(grown):
             grown.append([])
             room.append(capacity)
+            clocks.append(None)
         grown[r].insert(index, chosen)
         room[r] -= demands[chosen]
+        clocks[r] = clocks_of(dist, times, grown[r])
         added += paid
         if added >= bound:
             return None, inf

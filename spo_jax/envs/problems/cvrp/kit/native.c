@@ -1,8 +1,20 @@
 /* The kit of the capacitated vehicle routing problem, compiled: see reference.py for what each
- * function does. */
+ * function does. That of the VRPTW is this one with TIMED 1: routes keep time windows, too. */
 
 #define FIRST 1
+#ifndef TIMED
+#define TIMED 0
+#endif
 #include "../../kit.h"
+
+/* The arguments that an insertion or a search has before the routes. */
+#if TIMED
+#define GIVEN "dist", "demands", "capacity", "ready", "due", "service"
+enum { ROUTES = 6 };
+#else
+#define GIVEN "dist", "demands", "capacity"
+enum { ROUTES = 3 };
+#endif
 
 static const double BIG = 1e6; /* what stands for inf as the factor of a new route */
 
@@ -161,22 +173,25 @@ static bool take_demands(Call *c, PyObject *given, int least, int64_t **out, int
     return *count >= least || refuse("a node has no demand");
 }
 
+#include "times.h"
+
 typedef struct {
     Routes routes;
     unsigned char *seen; /* [N] */
     int64_t *demands;    /* [at least N] */
     int64_t capacity;
+    Times times;
 } Problem;
 
-/* dist, demands, capacity and routes, the first four arguments. */
+/* What is GIVEN and the routes after it, the first arguments. */
 static bool take_problem(Call *c, PyObject **a, Problem *p)
 {
     const int64_t most = (int64_t)1 << 60;
     long long capacity;
     int count;
-    if (!take_solution(c, a[0], a[3], &p->routes, &p->seen) ||
+    if (!take_solution(c, a[0], a[ROUTES], &p->routes, &p->seen) ||
         !take_demands(c, a[1], c->m->n, &p->demands, &count) ||
-        !take_integer(a[2], 0, &capacity))
+        !take_integer(a[2], 0, &capacity) || !take_times(c, a + 3, &p->times))
         return false;
     p->capacity = capacity > most ? most : capacity < -most ? -most : capacity;
     return true;
@@ -288,6 +303,29 @@ static PyObject *as_routes(const Routes *routes, bool drop_empty)
     return list;
 }
 
+/* A list of lists of what each customer of the routes has in `of`, [N]. */
+static PyObject *as_numbers(const Routes *routes, const double *of)
+{
+    PyObject *all = PyList_New(routes->count);
+    spend(ITEM * (long long)routes->total);
+    for (int r = 0; all != NULL && r < routes->count; r++) {
+        int length = length_of(routes, r);
+        PyObject *numbers = PyList_New(length);
+        for (int i = 0; numbers != NULL && i < length; i++) {
+            PyObject *number = PyFloat_FromDouble(of[routes->nodes[routes->start[r] + i]]);
+            if (number == NULL)
+                Py_CLEAR(numbers);
+            else
+                PyList_SetItem(numbers, i, number);
+        }
+        if (numbers == NULL)
+            Py_CLEAR(all);
+        else
+            PyList_SetItem(all, r, numbers);
+    }
+    return all;
+}
+
 FUNCTION(cost, 2, 2, "dist", "routes")
 {
     Routes routes;
@@ -348,33 +386,39 @@ FUNCTION(savings, 2, 2, "dist", "routes")
     unsigned char *seen;
     if (!take_solution(c, a[0], a[1], &routes, &seen))
         return NULL;
-    PyObject *all = PyList_New(routes.count);
-    spend(ITEM * (long long)routes.total);
-    for (int r = 0; all != NULL && r < routes.count; r++) {
+    double *saved = room_for(c, (size_t)c->m->n, sizeof(double));
+    for (int r = 0; saved != NULL && r < routes.count; r++) {
         const int *route = routes.nodes + routes.start[r];
         int length = length_of(&routes, r);
-        PyObject *saved = PyList_New(length);
-        for (int i = 0; saved != NULL && i < length; i++) {
-            int last = i > 0 ? route[i - 1] : 0, next = i + 1 < length ? route[i + 1] : 0;
-            PyObject *number = PyFloat_FromDouble(saving(c->m, last, route[i], next));
-            if (number == NULL)
-                Py_CLEAR(saved);
-            else
-                PyList_SetItem(saved, i, number);
-        }
-        if (saved == NULL)
-            Py_CLEAR(all);
-        else
-            PyList_SetItem(all, r, saved);
+        for (int i = 0; i < length; i++)
+            saved[route[i]] = saving(c->m, i > 0 ? route[i - 1] : 0, route[i],
+                                     i + 1 < length ? route[i + 1] : 0);
     }
-    return all;
+    return saved == NULL ? NULL : as_numbers(&routes, saved);
 }
+
+#if TIMED
+FUNCTION(begins, 4, 4, "dist", "ready", "service", "routes")
+{
+    Routes routes;
+    unsigned char *seen;
+    double *begin = NULL;
+    if (!take_solution(c, a[0], a[3], &routes, &seen) || !take_begins(c, a + 1, &routes, &begin))
+        return NULL;
+    return as_numbers(&routes, begin);
+}
+#endif
 
 #include "removals.h"
 #include "insertions.h"
 #include "search.h"
 
 static PyMethodDef methods[] = {
+#if TIMED
+    METHOD(begins),
+    METHOD(exchange),
+    METHOD(timely_removal),
+#endif
     METHOD(best_position),
     METHOD(cost),
     FORGET_METHOD,

@@ -17,18 +17,26 @@ typedef struct {
     bool stale;   /* with near: whether the places must be found anew */
 } Waiting;
 
-/* The cheapest place of a node in a route. */
+/* Whether a place is one in time. */
+static inline bool timely(const Plan *p, int from, int node, int next)
+{
+    return !TIMED || joins_by(p->m, &p->times, from, &node, 1, next);
+}
+
+/* The cheapest place of a node in a route, of those in time; at inf if there is none. */
 static Place cheapest_in(const Plan *p, int r, int node)
 {
     const double *row = row_of(p->m, node), *column = column_of(p->m, node);
     int next = p->head[r];
     spend(p->size[r] + 2);
     Place best = {column[0] + row[next] - p->enter[r], r, 0};
+    if (!timely(p, 0, node, next))
+        best.price = HUGE_VAL;
     while (next != 0) {
         int from = next;
         next = p->links.next[from];
         double price = column[from] + row[next] - p->links.after[from];
-        if (price < best.price) {
+        if (price < best.price && timely(p, from, node, next)) {
             best.price = price;
             best.from = from;
         }
@@ -41,6 +49,10 @@ static void update_place(const Plan *p, Waiting *w, int r, int from, int x, int 
 {
     Place *place = &w->places[r];
     const Matrix *m = p->m; /* read along the rows of the three: the same for all that wait */
+    if (TIMED) { /* each place of the route may have come to be late */
+        *place = cheapest_in(p, r, w->node);
+        return;
+    }
     spend(6);
     double gone = from == 0 ? p->enter[r] : p->links.after[from];
     double one = row_of(m, from)[w->node] + column_of(m, x)[w->node] - gone;
@@ -76,29 +88,34 @@ static const Place *find_places(const Plan *p, Waiting *w, long long near, Place
         return all;
     }
     for (int i = 0; i < found; i++) {
-        int at_i = 0;
+        int at_i = 0, r = tries[i].route, from = tries[i].from;
+        if (!directed(p->m))
+            w->close[i / 2] = tries[i & ~1].from;
+        if (!timely(p, from, w->node, from == 0 ? p->head[r] : p->links.next[from]))
+            continue;
         while (at_i < w->count && w->places[at_i].route != tries[i].route)
             at_i++;
         if (at_i == w->count)
             w->places[w->count++] = tries[i];
         else if (tries[i].price < w->places[at_i].price)
             w->places[at_i] = tries[i];
-        if (!directed(p->m))
-            w->close[i / 2] = tries[i & ~1].from;
     }
     if (w->close_count == near && !directed(p->m))
         w->reach = row_of(p->m, w->node)[w->close[near - 1]];
     return w->places;
 }
 
-/* With near: whether a node's places change as x comes between two stops. */
+/* With near: whether a node's places change as x comes between two stops; in time, all places of its
+ * route do. */
 static bool changes(const Plan *p, const Waiting *w, int from, int x, int next)
 {
     if (column_of(p->m, x)[w->node] <= w->reach)
         return true;
-    for (int i = 0; i < w->close_count; i++)
-        if (w->close[i] == from || w->close[i] == next)
+    for (int i = 0; i < w->close_count; i++) {
+        int other = w->close[i];
+        if (TIMED ? p->links.home[other] == p->links.home[x] : other == from || other == next)
             return true;
+    }
     return false;
 }
 
@@ -110,7 +127,7 @@ static double score_of(const Plan *p, const Waiting *w, const Place *places, con
     int found = 0;
     spend(4 + 2 * (long long)w->count);
     for (int i = 0; i < w->count; i++)
-        if (has_room(p, places[i].route, w->node, places[i].price)) {
+        if (has_room(p, places[i].route, places[i].from, w->node, places[i].price)) {
             pairs[found] = (Pair){places[i].price, found, places[i].route};
             found++;
         }
@@ -185,7 +202,8 @@ static Place chosen_place(const Plan *p, const Waiting *w, const Place *places, 
     Place best = {alone(p, w->node), -1, 0};
     spend(w->count);
     for (int i = 0; i < w->count; i++)
-        if (places[i].price == price && has_room(p, places[i].route, w->node, price) &&
+        if (places[i].price == price &&
+            has_room(p, places[i].route, places[i].from, w->node, price) &&
             (best.route < 0 || places[i].route < best.route))
             best = places[i];
     return best;
@@ -261,7 +279,7 @@ static PyObject *regret(Call *c, PyObject **a, PyObject **options, Regret *how)
     Problem x;
     List nodes;
     c->rng = options[4];
-    if (!take_problem(c, a, &x) || !take_customers(c, a[4], x.seen, &nodes) ||
+    if (!take_problem(c, a, &x) || !take_customers(c, a[ROUTES + 1], x.seen, &nodes) ||
         !take_number(options[0], HUGE_VAL, -HUGE_VAL, HUGE_VAL, &how->bound) ||
         !take_count(options[1], 0, 0, &how->near) ||
         !take_number(options[2], 0, 0, 1e6, &how->noise) ||
@@ -270,18 +288,20 @@ static PyObject *regret(Call *c, PyObject **a, PyObject **options, Regret *how)
     return insert_by_regret(c, &x, &nodes, how);
 }
 
-FUNCTION(regret_insertion, 5, 5, "dist", "demands", "capacity", "routes", "customers", "k",
-         "weight", "bound", "near", "noise", "fresh", "rng")
+FUNCTION(regret_insertion, ROUTES + 2, ROUTES + 2, GIVEN, "routes", "customers", "k", "weight",
+         "bound", "near", "noise", "fresh", "rng")
 {
     Regret how = {0};
-    if (!take_count(a[5], 2, 1, &how.k) || !take_number(a[6], 0, -1e6, 1e6, &how.weight))
+    PyObject **options = a + ROUTES + 2;
+    if (!take_count(options[0], 2, 1, &how.k) ||
+        !take_number(options[1], 0, -1e6, 1e6, &how.weight))
         return NULL;
-    return regret(c, a, a + 7, &how);
+    return regret(c, a, options + 2, &how);
 }
 
-FUNCTION(greedy_insertion, 5, 5, "dist", "demands", "capacity", "routes", "customers", "bound",
-         "near", "noise", "fresh", "rng")
+FUNCTION(greedy_insertion, ROUTES + 2, ROUTES + 2, GIVEN, "routes", "customers", "bound", "near",
+         "noise", "fresh", "rng")
 {
     Regret how = {.k = 1, .weight = 1.0};
-    return regret(c, a, a + 5, &how);
+    return regret(c, a, a + ROUTES + 2, &how);
 }

@@ -188,15 +188,24 @@ FUNCTION(string_removal, 5, 7, "dist", "routes", "center", "count", "rng", "leng
 }
 
 typedef struct {
-    double power, by_demand, by_route, mean_demand;
+    double power, by_demand, by_route, by_time, mean_demand;
     const int64_t *demands;
     const int *home;
+    const double *begin; /* [N] when service begins, where by_time is not 0 */
 } Related;
+
+/* The distance of two nodes, and the time between them. */
+static inline double apart(const double *row, const double *begin, double by_time, int node,
+                           int other)
+{
+    return row[node] + by_time * fabs(begin[node] - begin[other]);
+}
 
 /* How little `node` is related to `other`. */
 static double unrelated(const Related *how, const double *row, double mean, int node, int other)
 {
-    double score = row[node] / mean;
+    double far = how->by_time == 0.0 ? row[node] : apart(row, how->begin, how->by_time, node, other);
+    double score = far / mean;
     if (how->by_demand != 0.0) {
         int64_t gap = how->demands[node] - how->demands[other];
         score += how->by_demand * ((double)(gap < 0 ? -gap : gap) / how->mean_demand);
@@ -206,20 +215,70 @@ static double unrelated(const Related *how, const double *row, double mean, int 
     return score;
 }
 
-FUNCTION(related_removal, 6, 9, "dist", "demands", "routes", "center", "count", "rng", "power",
-         "by_demand", "by_route")
+#if TIMED
+FUNCTION(timely_removal, 6, 7, "dist", "ready", "service", "routes", "center", "count", "by_time")
 {
-    PyObject *around[] = {a[0], a[2], a[3], a[4]};
+    PyObject *around[] = {a[0], a[3], a[4], a[5]};
     Around x;
-    Related how;
+    double *begin, by_time;
+    if (!take_around(c, around, &x) || !take_begins(c, a + 1, &x.routes, &begin) ||
+        !take_number(a[6], 1.0, 0, 1e6, &by_time))
+        return NULL;
+    if (!x.seen[x.center]) {
+        refuse("center is not in the routes");
+        return NULL;
+    }
+    int total = x.routes.total, wanted = x.count < total ? (int)x.count : total;
+    Pair *pairs = room_for(c, 2 * (size_t)total, sizeof(Pair));
+    if (pairs == NULL)
+        return NULL;
+    const double *row = row_of(c->m, x.center);
+    spend(2 * (long long)total);
+    for (int i = 0; i < total; i++) {
+        int node = x.routes.nodes[i];
+        pairs[i] = (Pair){apart(row, begin, by_time, node, x.center), i, node};
+    }
+    first_pairs(pairs, pairs + total, total, wanted);
+    for (int i = 0; i < wanted; i++)
+        x.gone[pairs[i].node] = 1;
+    return without(c, &x.routes, x.gone);
+}
+
+/* The arguments of related_removal before the routes. */
+#define RELATED "dist", "demands", "ready", "service"
+enum { RELATED_ROUTES = 4 };
+#else
+#define RELATED "dist", "demands"
+enum { RELATED_ROUTES = 2 };
+#endif
+
+FUNCTION(related_removal, RELATED_ROUTES + 4, RELATED_ROUTES + (TIMED ? 8 : 7), RELATED, "routes",
+         "center", "count", "rng", "power", "by_demand", "by_route"
+#if TIMED
+         , "by_time"
+#endif
+)
+{
+    PyObject **given = a + RELATED_ROUTES;
+    PyObject *around[] = {a[0], given[0], given[1], given[2]};
+    Around x;
+    Related how = {0};
     int64_t *demands;
     int demand_count;
     double u;
-    c->rng = a[5];
+    c->rng = given[3];
     if (!take_around(c, around, &x) || !take_demands(c, a[1], c->m->n, &demands, &demand_count) ||
-        !take_float(a[6], 3.0, &how.power) || !take_number(a[7], 0, -1e6, 1e6, &how.by_demand) ||
-        !take_number(a[8], 0, -1e6, 1e6, &how.by_route))
+        !take_float(given[4], 3.0, &how.power) ||
+        !take_number(given[5], 0, -1e6, 1e6, &how.by_demand) ||
+        !take_number(given[6], 0, -1e6, 1e6, &how.by_route))
         return NULL;
+#if TIMED
+    double *begin;
+    if (!take_begins(c, a + 2, &x.routes, &begin) ||
+        !take_number(given[7], 0, 0, 1e6, &how.by_time))
+        return NULL;
+    how.begin = begin;
+#endif
     if (!x.seen[x.center]) {
         refuse("center is not in the routes");
         return NULL;

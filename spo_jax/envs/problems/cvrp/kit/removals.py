@@ -112,12 +112,26 @@ def related_removal(
     by_route if they are on different routes. Two draws a customer: which of the removed ones to
     compare with, and the rank len * u ** power. O(count * N log N).
     """
+    given = related_of(dist, demands, routes, center, count, power, by_demand, by_route)
+    return remove_related(*given, rng, None, 0.0)
+
+
+def related_of(dist, demands, routes, center, count, power, by_demand, by_route):
+    """All of them, converted. Raises TypeError, ValueError."""
     dist, routes = solution_of(dist, routes)
-    served, center = served_by(routes), node_of(center, len(dist))
-    count = min(checked_count(count), len(served))
+    center, count = node_of(center, len(dist)), checked_count(count)
     demands, power = demands_of(demands, len(dist)), number_of(power)
     by_demand = checked_number(by_demand, -1e6, 1e6)
     by_route = checked_number(by_route, -1e6, 1e6)
+    return dist, demands, routes, center, count, power, by_demand, by_route
+
+
+def remove_related(
+    dist, demands, routes, center, count, power, by_demand, by_route, rng, begin, by_time
+):
+    """`related_removal`, where by_time times the difference of `begin` counts as distance."""
+    served = served_by(routes)
+    count = min(count, len(served))
     home = {node: r for r, route in enumerate(routes) for node in route}
     mean_demand = sum(demands[node] for node in served) / max(1, len(served)) or 1.0
     rest, chosen = list(served), [center]
@@ -130,7 +144,10 @@ def related_removal(
         mean = total / len(served) or 1.0
         related = {}
         for node in rest:
-            score = row[node] / mean
+            far = row[node]
+            if by_time:
+                far += by_time * abs(begin[node] - begin[other])
+            score = far / mean
             if by_demand:
                 score += by_demand * (abs(demands[node] - demands[other]) / mean_demand)
             if by_route and home[node] != home[other]:

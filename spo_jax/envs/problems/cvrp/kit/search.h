@@ -4,7 +4,9 @@
 #include "../../kit_queue.h"
 
 typedef struct {
+    const Matrix *m;
     Routes routes;
+    Times times;
     Queue queue;
     const int64_t *demands;
     int64_t capacity;
@@ -17,10 +19,13 @@ typedef struct {
     long long near, moves, length;
 } Search;
 
-/* Notes where the customers of a route are. */
+/* Notes where the customers of a route are, and when. */
 static void note_places(Search *s, int r)
 {
     spend(2 * (long long)length_of(&s->routes, r));
+    if (TIMED)
+        time_route(s->m, &s->times, s->routes.nodes + s->routes.start[r],
+                   length_of(&s->routes, r));
     for (int i = s->routes.start[r]; i < s->routes.start[r + 1]; i++) {
         s->home[s->routes.nodes[i]] = r;
         s->place[s->routes.nodes[i]] = i - s->routes.start[r];
@@ -42,6 +47,7 @@ static bool take_search(Call *c, const unsigned char *seen, PyObject *customers,
     for (int i = 0; i < list.count; i++)
         if (!seen[list.nodes[i]])
             return refuse("a customer is not in the routes");
+    s->m = c->m;
     s->moves = most_moves(s->moves, s->routes.total);
     s->home = homes_of(c, &s->routes, c->m->n);
     s->place = zeros_for(c, n, sizeof(int));
@@ -60,6 +66,7 @@ static bool take_loaded_search(Call *c, PyObject **a, PyObject **options, Search
     if (!take_problem(c, a, &x))
         return false;
     s->routes = x.routes;
+    s->times = x.times;
     s->demands = x.demands;
     s->capacity = x.capacity;
     s->room = room_for(c, (size_t)x.routes.count, sizeof(int64_t));
@@ -68,7 +75,7 @@ static bool take_loaded_search(Call *c, PyObject **a, PyObject **options, Search
     for (int r = 0; r < x.routes.count; r++)
         s->room[r] = x.capacity - load_of(x.demands, x.routes.nodes + x.routes.start[r],
                                           length_of(&x.routes, r));
-    return take_search(c, x.seen, a[4], options, s);
+    return take_search(c, x.seen, a[ROUTES + 1], options, s);
 }
 
 /* The stop at an index of a route: the depot before the first and after the last. */
@@ -158,33 +165,48 @@ static bool two_opt_move(Matrix *m, Search *s, int a)
                 if (turned != 0.0)
                     margin = MARGIN * (old + fabs(s->forth[length + 1]));
             }
-            bool all = !(old - way(m, first, a, c) - way(m, first, b, d) - turned > margin);
-            if (all) {
-                if (s->forth == NULL)
+            for (int all = 0; all <= (TIMED || s->forth != NULL); all++) {
+                if (all && s->forth != NULL) {
+                    double again = way(m, -step, a, b) + way(m, -step, c, d);
+                    turned = s->back[length + 1] - s->forth[length + 1] - turned - (again - old);
+                    margin = MARGIN * (turned != 0.0 ? old + fabs(s->forth[length + 1]) : old);
+                }
+                int forward = all ? -first : first;
+                if (!(old - way(m, forward, a, c) - way(m, forward, b, d) - turned > margin))
                     continue;
-                double again = way(m, -step, a, b) + way(m, -step, c, d);
-                turned = s->back[length + 1] - s->forth[length + 1] - turned - (again - old);
-                margin = MARGIN * (turned != 0.0 ? old + fabs(s->forth[length + 1]) : old);
-                if (!(old - way(m, -first, a, c) - way(m, -first, b, d) - turned > margin))
-                    continue;
-                turn(s, route, 0, length - 1);
-                turn(s, route, length - 1 - high, length - 1 - low);
-            } else {
                 turn(s, route, low, high);
+                if (all)
+                    turn(s, route, 0, length - 1);
+                if (TIMED && !joins_by(m, &s->times, 0, route, length, 0)) {
+                    if (all)
+                        turn(s, route, 0, length - 1);
+                    turn(s, route, low, high);
+                    continue;
+                }
+                if (TIMED)
+                    time_route(m, &s->times, route, length);
+                queue_ends(&s->queue, (const int[]){a, b, c, d}, 4);
+                return true;
             }
-            queue_ends(&s->queue, (const int[]){a, b, c, d}, 4);
-            return true;
         }
     }
     return false;
 }
 
+#if TIMED
+FUNCTION(two_opt, ROUTES + 2, ROUTES + 2, GIVEN, "routes", "customers", "near", "moves")
+{
+    Search s = {0};
+    if (!take_loaded_search(c, a, a + ROUTES + 2, &s))
+        return NULL;
+#else
 FUNCTION(two_opt, 3, 3, "dist", "routes", "customers", "near", "moves")
 {
     Search s = {0};
     unsigned char *seen;
     if (!take_solution(c, a[0], a[1], &s.routes, &seen) || !take_search(c, seen, a[2], a + 3, &s))
         return NULL;
+#endif
     if (directed(c->m)) {
         s.forth = room_for(c, (size_t)c->m->n + 2, sizeof(double));
         s.back = room_for(c, (size_t)c->m->n + 2, sizeof(double));
@@ -225,6 +247,21 @@ static int rebuild(const Search *s, int r, const Stretch *x, int c, int side, in
                 out[length++] = stop_at(s, x->route, x->index + x->step * j);
     }
     return length;
+}
+
+/* Whether both routes are in time with the stretch between `c` and `y`, which come in that order for
+ * side 1. */
+static bool moves_in_time(const Search *s, const Stretch *x, int c, int y, int side)
+{
+    int r = x->route, end = x->index + x->step * (x->size - 1);
+    if (s->home[c] == r)
+        return joins_by(s->m, &s->times, 0, s->spare, rebuild(s, r, x, c, side, s->spare), 0);
+    int low = x->step == 1 ? x->index : end, high = x->step == 1 ? end : x->index;
+    if (!joins(s->m, &s->times, stop_at(s, r, low - 1), stop_at(s, r, high + 1)))
+        return false;
+    for (int i = 0; i < x->size; i++)
+        s->spare[i] = stop_at(s, r, x->step * side == 1 ? low + i : high - i);
+    return joins_by(s->m, &s->times, side == 1 ? c : y, s->spare, x->size, side == 1 ? y : c);
 }
 
 static void move_stretch(Search *s, const Stretch *x, int c, int side, int64_t need)
@@ -299,6 +336,8 @@ static bool or_opt_move(Matrix *m, Search *s, int a)
                         !may_grow(m, s->routes.nodes + s->routes.start[other],
                                   length_of(&s->routes, other), paid + inner, stay))
                         continue;
+                    if (TIMED && !moves_in_time(s, &x, c, y, side))
+                        continue;
                     move_stretch(s, &x, c, side, need);
                     queue_ends(&s->queue, (const int[]){a, e, p, q, c, y}, 6);
                     return true;
@@ -311,11 +350,11 @@ static bool or_opt_move(Matrix *m, Search *s, int a)
     return false;
 }
 
-FUNCTION(or_opt, 5, 5, "dist", "demands", "capacity", "routes", "customers", "length", "near",
-         "moves")
+FUNCTION(or_opt, ROUTES + 2, ROUTES + 2, GIVEN, "routes", "customers", "length", "near", "moves")
 {
     Search s = {0};
-    if (!take_loaded_search(c, a, a + 6, &s) || !take_count(a[5], 3, 1, &s.length))
+    if (!take_loaded_search(c, a, a + ROUTES + 3, &s) ||
+        !take_count(a[ROUTES + 2], 3, 1, &s.length))
         return NULL;
     while (s.queue.count > 0 && s.moves > 0)
         s.moves -= or_opt_move(c->m, &s, queue_take(&s.queue));
@@ -339,6 +378,9 @@ static bool two_opt_star_move(Matrix *m, Search *s, int a)
             int d = stop_at(s, q, j - step);
             double old = way(m, step, a, b) + way(m, step, d, c);
             if (!(old - way(m, step, a, c) - way(m, step, d, b) > MARGIN * old))
+                continue;
+            if (TIMED && !(step == 1 ? joins(m, &s->times, a, c) && joins(m, &s->times, d, b)
+                                     : joins(m, &s->times, c, a) && joins(m, &s->times, b, d)))
                 continue;
             const int *mine = s->routes.nodes + s->routes.start[r];
             const int *theirs = s->routes.nodes + s->routes.start[q];
@@ -373,12 +415,16 @@ static bool two_opt_star_move(Matrix *m, Search *s, int a)
     return false;
 }
 
-FUNCTION(two_opt_star, 5, 5, "dist", "demands", "capacity", "routes", "customers", "near", "moves")
+FUNCTION(two_opt_star, ROUTES + 2, ROUTES + 2, GIVEN, "routes", "customers", "near", "moves")
 {
     Search s = {0};
-    if (!take_loaded_search(c, a, a + 5, &s))
+    if (!take_loaded_search(c, a, a + ROUTES + 2, &s))
         return NULL;
     while (s.queue.count > 0 && s.moves > 0)
         s.moves -= two_opt_star_move(c->m, &s, queue_take(&s.queue));
     return as_routes(&s.routes, true);
 }
+
+#if TIMED
+#include "exchange.h"
+#endif

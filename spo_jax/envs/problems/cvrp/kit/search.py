@@ -9,6 +9,7 @@ from spo_jax.envs.problems.cvrp.kit.routes import (
     service_of,
     solution_of,
 )
+from spo_jax.envs.problems.cvrp.kit.times import joins_in_time
 from spo_jax.envs.problems.kit import (
     checked_count,
     checked_nodes,
@@ -30,12 +31,17 @@ def two_opt(dist, routes, customers, *, near=10, moves=1000):
     moves or where nothing gains. What is turned round counts as it is long then.
     """
     dist, routes = solution_of(dist, routes)
-    queue, near, moves = _checked_search(dist, routes, customers, near, moves)
-    return _search(routes, queue, moves, lambda a: _two_opt_move(dist, routes, a, near))
+    return search_two_opt(dist, routes, None, customers, near, moves)
 
 
-def _two_opt_move(dist, routes, a, near):
-    r, i = _place(routes, a)
+def search_two_opt(dist, routes, times, customers, near, moves):
+    """`two_opt` of converted arguments, the first three."""
+    queue, near, moves = checked_search(dist, routes, customers, near, moves)
+    return search(routes, queue, moves, lambda a: _two_opt_move(dist, routes, times, a, near))
+
+
+def _two_opt_move(dist, routes, times, a, near):
+    r, i = place_of(routes, a)
     route = routes[r]
     path = [0, *route, 0]
     forth, back = _both_ways(dist, path)
@@ -58,11 +64,12 @@ def _two_opt_move(dist, routes, a, near):
                     turned = back[-1] - forth[-1] - turned - (again - old)
                 gain = old - way(dist, turn, a, c) - way(dist, turn, b, d) - turned
                 if gain > MARGIN * (old + abs(forth[-1]) if turned else old):
+                    new = route[:low] + route[low : high + 1][::-1] + route[high + 1 :]
                     if turn != first:
-                        route.reverse()
-                        low, high = len(route) - 1 - high, len(route) - 1 - low
-                    route[low : high + 1] = route[low : high + 1][::-1]
-                    return a, b, c, d
+                        new.reverse()
+                    if joins_in_time(dist, times, [], 0, new, [], 0):
+                        routes[r] = new
+                        return a, b, c, d
     return None
 
 
@@ -82,19 +89,25 @@ def or_opt(dist, demands, capacity, routes, customers, *, length=3, near=10, mov
     one with room, either way round. Takes the first gain, goes on where edges changed, and stops
     after `moves` moves. Emptied routes are dropped.
     """
-    dist, demands, capacity, routes = problem_of(dist, demands, capacity, routes)
-    queue, near, moves = _checked_search(dist, routes, customers, near, moves)
+    problem = (*problem_of(dist, demands, capacity, routes), None)
+    return search_or_opt(problem, customers, length, near, moves)
+
+
+def search_or_opt(problem, customers, length, near, moves):
+    """`or_opt` of (dist, demands, capacity, routes, times), converted."""
+    dist, demands, capacity, routes, times = problem
+    queue, near, moves = checked_search(dist, routes, customers, near, moves)
     length = checked_count(length, 1)
     room = [room_of(demands, capacity, route) for route in routes]
 
     def move(a):
-        return _or_opt_move(dist, demands, room, routes, a, length, near)
+        return _or_opt_move(dist, demands, room, routes, times, a, length, near)
 
-    return [route for route in _search(routes, queue, moves, move) if route]
+    return [route for route in search(routes, queue, moves, move) if route]
 
 
-def _or_opt_move(dist, demands, room, routes, a, length, near):
-    r, i = _place(routes, a)
+def _or_opt_move(dist, demands, room, routes, times, a, length, near):
+    r, i = place_of(routes, a)
     path = [0, *routes[r], 0]
     limits = limits_of(dist)
     closest = neighbor_list_to(dist, a, 1, near), neighbor_list(dist, a, 1, near)
@@ -118,9 +131,9 @@ def _or_opt_move(dist, demands, room, routes, a, length, near):
                 if dist[pair[0]][a] >= saved and dist[a][pair[1]] >= saved:
                     break
                 for side, c in zip((1, -1), pair, strict=True):  # the place is after or before c
-                    if way(dist, side, c, a) >= saved or c in stretch or not _serves(routes, c):
+                    if way(dist, side, c, a) >= saved or c in stretch or not serves(routes, c):
                         continue
-                    s, j = _place(routes, c)
+                    s, j = place_of(routes, c)
                     if s != r and room[s] < need:
                         continue
                     x = [0, *routes[s], 0][j + 1 + side]
@@ -134,12 +147,21 @@ def _or_opt_move(dist, demands, room, routes, a, length, near):
                         stay = service_of(limits, stretch)
                         if s != r and not may_grow(dist, limits, routes[s], paid + inner, stay):
                             continue
-                        routes[r] = [node for node in routes[r] if node not in stretch]
-                        at = routes[s].index(c)
-                        if side == 1:
-                            routes[s][at + 1 : at + 1] = stretch
+                        rest = [node for node in routes[r] if node not in stretch]
+                        taker = rest if s == r else routes[s]
+                        at = taker.index(c) + (side == 1)
+                        moved = stretch if side == 1 else stretch[::-1]
+                        new = [*taker[:at], *moved, *taker[at:]]
+                        if s == r:
+                            timely = joins_in_time(dist, times, [], 0, new, [], 0)
                         else:
-                            routes[s][at:at] = stretch[::-1]
+                            low, high = min(i, end), max(i, end) + 1
+                            timely = joins_in_time(
+                                dist, times, routes[r], low, [], routes[r], high
+                            ) and joins_in_time(dist, times, taker, at, moved, taker, at)
+                        if not timely:
+                            continue
+                        routes[r], routes[s] = rest, new
                         room[r] += need
                         room[s] -= need
                         return a, e, p, q, c, x
@@ -153,46 +175,55 @@ def two_opt_star(dist, demands, capacity, routes, customers, *, near=10, moves=1
     within the capacity; takes the first gain and stops after `moves` moves. Emptied routes are
     dropped.
     """
-    dist, demands, capacity, routes = problem_of(dist, demands, capacity, routes)
-    queue, near, moves = _checked_search(dist, routes, customers, near, moves)
+    problem = (*problem_of(dist, demands, capacity, routes), None)
+    return search_two_opt_star(problem, customers, near, moves)
+
+
+def search_two_opt_star(problem, customers, near, moves):
+    """`two_opt_star` of (dist, demands, capacity, routes, times), converted."""
+    dist, demands, capacity, routes, times = problem
+    queue, near, moves = checked_search(dist, routes, customers, near, moves)
 
     def move(a):
-        return _two_opt_star_move(dist, demands, capacity, routes, a, near)
+        return _two_opt_star_move(dist, demands, capacity, routes, times, a, near)
 
-    return [route for route in _search(routes, queue, moves, move) if route]
+    return [route for route in search(routes, queue, moves, move) if route]
 
 
-def _two_opt_star_move(dist, demands, capacity, routes, a, near):
-    r, i = _place(routes, a)
+def _two_opt_star_move(dist, demands, capacity, routes, times, a, near):
+    r, i = place_of(routes, a)
     for step in (1, -1):  # a keeps what is before it, or what is after it
         b = [0, *routes[r], 0][i + 1 + step]
         for c in near_by(dist, step, a, 1, near):
             if way(dist, step, a, c) >= way(dist, step, a, b):
                 break
-            if not _serves(routes, c) or c in routes[r]:
+            if not serves(routes, c) or c in routes[r]:
                 continue
-            s, j = _place(routes, c)
+            s, j = place_of(routes, c)
             d = [0, *routes[s], 0][j + 1 - step]
             old = way(dist, step, a, b) + way(dist, step, d, c)
             if old - way(dist, step, a, c) - way(dist, step, d, b) > MARGIN * old:
-                if step == 1:
-                    one = routes[r][: i + 1] + routes[s][j:]
-                    two = routes[s][:j] + routes[r][i + 1 :]
-                else:
-                    one = routes[s][: j + 1] + routes[r][i:]
-                    two = routes[r][:i] + routes[s][j + 1 :]
+                mine, theirs = (i + 1, j) if step == 1 else (i, j + 1)
+                one = routes[r][:mine] + routes[s][theirs:]
+                two = routes[s][:theirs] + routes[r][mine:]
                 rooms = room_of(demands, capacity, one), room_of(demands, capacity, two)
-                if min(rooms) >= 0 and _lawful(dist, one) and _lawful(dist, two):
-                    routes[r], routes[s] = one, two
+                if (
+                    min(rooms) >= 0
+                    and lawful(dist, one)
+                    and lawful(dist, two)
+                    and joins_in_time(dist, times, routes[r], mine, [], routes[s], theirs)
+                    and joins_in_time(dist, times, routes[s], theirs, [], routes[r], mine)
+                ):
+                    routes[r], routes[s] = (one, two) if step == 1 else (two, one)
                     return a, b, c, d
     return None
 
 
-def _lawful(dist, route):
+def lawful(dist, route):
     return may_grow(dist, limits_of(dist), route, 0.0, 0.0)
 
 
-def _search(routes, queue, moves, move):
+def search(routes, queue, moves, move):
     """Apply `move` at the customers of `queue`, and at the ends that it returns."""
     while queue and moves:
         ends = move(queue.pop(0))
@@ -202,15 +233,15 @@ def _search(routes, queue, moves, move):
     return routes
 
 
-def _place(routes, node):
+def place_of(routes, node):
     return next((r, route.index(node)) for r, route in enumerate(routes) if node in route)
 
 
-def _serves(routes, node):
+def serves(routes, node):
     return any(node in route for route in routes)
 
 
-def _checked_search(dist, routes, customers, near, moves):
+def checked_search(dist, routes, customers, near, moves):
     """The last three, converted. Raises TypeError, ValueError."""
     customers = nodes_of(customers)
     checked_nodes(customers, end=len(dist))
