@@ -105,9 +105,11 @@ def cvrp_calls(kit: Any, size: int) -> Calls:
         "route_removal": lambda lns, rng: lns.route_removal(dist, routes, 1, count),
         "savings": lambda lns, rng: lns.savings(dist, routes),
         "segment_removal": lambda lns, rng: lns.segment_removal(routes, 1, count),
+        "slack": lambda lns, rng: lns.slack(dist, routes, 1),
         "string_removal": lambda lns, rng: lns.string_removal(dist, routes, 1, count, rng),
         "two_opt": lambda lns, rng: lns.two_opt(dist, repaired[3], removed),
         "two_opt_star": lambda lns, rng: lns.two_opt_star(*repaired),
+        "vehicles": lambda lns, rng: lns.vehicles(dist),
         "worst_removal": lambda lns, rng: lns.worst_removal(dist, routes, count, rng),
     }
 

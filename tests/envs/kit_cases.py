@@ -14,8 +14,9 @@ TSP = [
     "ordered_insertion", "radial_removal", "random_removal", "regret_insertion", "related_removal",
     "remove", "savings", "segment_removal", "string_removal", "two_opt", "worst_removal",
 ]  # fmt: skip
-CVRP = sorted([*TSP, "loads", "route_removal", "two_opt_star"])
-VRPTW = sorted([*CVRP, "begins", "exchange", "timely_removal"])
+_ROUTES = [*TSP, "loads", "route_removal", "two_opt_star"]
+CVRP = sorted([*_ROUTES, "slack", "vehicles"])
+VRPTW = sorted([*_ROUTES, "begins", "exchange", "timely_removal"])
 
 
 def matrix(draw: Random, size: int) -> tuple[tuple[float, ...], ...]:
@@ -156,6 +157,7 @@ def cvrp(draw: Random, name: str, dist: Any, rng: Any) -> Call:
         "route_removal": ([dist, routes, anyone, k], {}),
         "savings": ([dist, routes], {}),
         "segment_removal": ([routes, inside, k], {}),
+        "slack": ([dist, routes, *([anyone] if draw.random() < 0.5 else [])], {}),
         "string_removal": (
             [dist, routes, anyone, k, rng],
             {
@@ -166,6 +168,7 @@ def cvrp(draw: Random, name: str, dist: Any, rng: Any) -> Call:
         ),
         "two_opt": ([dist, routes, some], options(draw, SEARCH, rng)),
         "two_opt_star": ([*base, some], options(draw, SEARCH, rng)),
+        "vehicles": ([dist], {}),
         "worst_removal": ([dist, routes, k, rng], power),
     }
     args, named = calls[name]

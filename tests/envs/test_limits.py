@@ -286,7 +286,7 @@ def test_a_part_has_the_limits_of_the_whole(seed: int) -> None:
 # --- the kit --------------------------------------------------------------------------------------
 
 BOUND = ["best_position", "greedy_insertion", "or_opt", "ordered_insertion", "regret_insertion",
-         "two_opt", "two_opt_star"]  # fmt: skip
+         "slack", "two_opt", "two_opt_star", "vehicles"]  # fmt: skip
 
 
 def limited(draw: Random, dist: Any) -> list[Any]:
@@ -348,6 +348,27 @@ def test_what_the_kit_returns_keeps_the_limits(seed: int) -> None:
             module.two_opt(given[0], start, everyone),
         ):
             assert keeps(instance, routes)
+
+
+@given(seed=SEEDS)
+@settings(max_examples=60, deadline=None)
+def test_a_place_is_lawful_where_it_adds_no_more_than_the_slack(seed: int) -> None:
+    instance = replace(drawn(seed, 7, vehicles=6), capacity=100)
+    rules, d = CVRP.rules(instance.seen()), instance.dist
+    given, routes = rules.arguments("rows"), [[1, 2], [3], [], [4, 5]]
+    for module in (reference, kit):
+        kit.prepare(*rules.prepared("rows"))
+        python_kit.prepare(given[0])
+        python_routes.limit(given[0], *limits_of(instance).arguments)
+        assert module.vehicles(given[0]) == 6
+        for customer in (6, 7):
+            for route, most in zip(routes, module.slack(given[0], routes, customer), strict=True):
+                for k in range(len(route) + 1):
+                    a, b = [0, *route, 0][k : k + 2]
+                    added = d[a, customer] + d[customer, b] - d[a, b]
+                    assert (added <= most) == lawful(instance, [*route[:k], customer, *route[k:]])
+        kept = module.slack(given[0], routes)
+        assert [each >= 0 for each in kept] == [lawful(instance, route) for route in routes]
 
 
 @NATIVE

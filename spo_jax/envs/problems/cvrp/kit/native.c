@@ -286,6 +286,41 @@ FUNCTION(limit, 5, 5, "dist", "longest", "lasting", "vehicles", "service")
     Py_RETURN_NONE;
 }
 
+FUNCTION(slack, 2, 3, "dist", "routes", "customer")
+{
+    Routes routes;
+    unsigned char *seen;
+    int customer = 0;
+    if (!take_solution(c, a[0], a[1], &routes, &seen) || !take_node(a[2], 0, c->m->n, &customer))
+        return NULL;
+    const Limits *limits = limits_of(c->m);
+    PyObject *list = PyList_New(routes.count);
+    spend(ITEM * (long long)routes.count);
+    for (int r = 0; list != NULL && r < routes.count; r++) {
+        double far = HUGE_VAL, stay;
+        if (limits != NULL) {
+            double length =
+                measured(c->m, routes.nodes + routes.start[r], length_of(&routes, r), &stay);
+            double late = limits->lasting - length - (stay + limits->service[customer]);
+            far = limits->longest - length;
+            far = late < far ? late : far;
+        }
+        PyObject *number = PyFloat_FromDouble(far);
+        if (number == NULL)
+            Py_CLEAR(list);
+        else
+            PyList_SetItem(list, r, number);
+    }
+    return list;
+}
+
+FUNCTION(vehicles, 1, 1, "dist")
+{
+    if (!take_matrix(c, a[0]))
+        return NULL;
+    return PyLong_FromLongLong(limits_of(c->m) == NULL ? 1 << 30 : limits_of(c->m)->vehicles);
+}
+
 /* A list of lists. */
 static PyObject *as_routes(const Routes *routes, bool drop_empty)
 {
@@ -439,9 +474,11 @@ static PyMethodDef methods[] = {
     METHOD(route_removal),
     METHOD(savings),
     METHOD(segment_removal),
+    METHOD(slack),
     METHOD(string_removal),
     METHOD(two_opt),
     METHOD(two_opt_star),
+    METHOD(vehicles),
     WORK_METHOD,
     METHOD(worst_removal),
     {NULL, NULL, 0, NULL},

@@ -30,6 +30,8 @@ from spo_jax.envs.problems.cvrp.kit.routes import (
     loads,
     neighbors,
     savings,
+    slack,
+    vehicles,
 )
 from spo_jax.envs.problems.cvrp.kit.search import (
     or_opt,
@@ -55,8 +57,10 @@ __all__ = [
     "route_removal",
     "savings",
     "segment_removal",
+    "slack",
     "string_removal",
     "two_opt",
     "two_opt_star",
+    "vehicles",
     "worst_removal",
 ]

@@ -11,10 +11,12 @@ from spo_jax.envs.problems.kit import (
     items_of,
     matrix_of,
     neighbor_list,
+    node_of,
     nodes_of,
 )
 
 MOST = 1 << 53  # of all demands: up to there sums are exact as floats
+UNBOUNDED = 1 << 30  # vehicles
 
 
 def neighbors(dist, k):
@@ -58,6 +60,30 @@ def savings_of(dist, route):
         before, after = path[i], path[i + 2]
         saved.append(float(dist[before][node] + dist[node][after] - dist[before][after]))
     return saved
+
+
+def slack(dist, routes, customer=0):
+    """How much longer each route may get, where it also serves `customer`: a list of floats.
+
+    inf without a limit on the length or the duration; below 0 for a route that is above one.
+    """
+    dist, routes = solution_of(dist, routes)
+    customer, limits = node_of(customer, len(dist)), limits_of(dist)
+    left = []
+    for route in routes:
+        if limits is None:
+            left.append(inf)
+            continue
+        length, stay = measured(dist, limits, route)
+        far, late = limits[0] - length, limits[1] - length - (stay + limits[3][customer])
+        left.append(float(late if late < far else far))
+    return left
+
+
+def vehicles(dist):
+    """The most routes: an int, 2**30 without a limit."""
+    limits = limits_of(matrix_of(dist))
+    return UNBOUNDED if limits is None else limits[2]
 
 
 # --- arguments ------------------------------------------------------------------------------------
