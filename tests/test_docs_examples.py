@@ -261,7 +261,7 @@ def test_brute_force_on_tiny_tours() -> None:
         for rest in itertools.permutations(range(1, 7)):
             tour = [0, *rest]
             assert rules.repaired(tour) == problem.decode(instance, rules.encode(tour)) == tour
-            assert rules.destroyed(tour, rest + (0,)) == ([*rest, 0],)
+            assert rules.destroyed(tour, (*rest, 0)) == ([*rest, 0],)
             costs.append(rules.cost(tour))
             assert problem.cost(instance, tour) == costs[-1]
         assert found.final_cost[0, i] == pytest.approx(min(costs))
