@@ -18,7 +18,7 @@ from spo_jax.envs.problem import Infeasible
 from spo_jax.envs.problems import get_problem
 from spo_jax.envs.run.local import LocalEvaluator
 from spo_jax.errors import InputError
-from spo_jax.program import ROLES, Program, load_pair
+from spo_jax.program import ROLES, Program, load_pair, save_pair
 from spo_jax.runs.database.store import dump
 from spo_jax.runs.run import load_run
 from spo_jax.search.writing.prompts import Templates
@@ -244,6 +244,97 @@ def test_cp_sat_finds_the_optimum_of_weing1() -> None:
     assert problem.cost(sack, problem.rules(sack).repaired(items)) == sack.reference
 
 
+# --- another game: construction leads, improvement follows ----------------------------------------
+
+GAME = "construction:Construction"
+
+
+def test_brute_force_on_tiny_tours() -> None:
+    problem = get_problem(GAME)
+    pair = load_pair(problem.pair, problem.interface.game)
+    instances = problem.sample(7, 3, 0)
+    with LocalEvaluator(problem, workers=1) as evaluator:
+        found = evaluator.run([pair], instances, seeds=range(3), steps=40)
+    assert found.ok.all(), found.reason
+    for i, instance in enumerate(instances):
+        rules, costs = problem.rules(instance), []
+        for rest in itertools.permutations(range(1, 7)):
+            tour = [0, *rest]
+            assert rules.repaired(tour) == problem.decode(instance, rules.encode(tour)) == tour
+            assert rules.destroyed(tour, (*rest, 0)) == ([*rest, 0],)
+            costs.append(rules.cost(tour))
+            assert problem.cost(instance, tour) == costs[-1]
+        assert found.final_cost[0, i] == pytest.approx(min(costs))
+
+
+@pytest.mark.parametrize("output", [None, 3, [0, 1], [0, 1, 2, 3, 3], [0, 1, 2, 3, 4.0], "01234"])
+def test_what_is_no_tour(output: object) -> None:
+    problem = get_problem(GAME)
+    rules = problem.rules(problem.sample(5, 1, 0)[0])
+    for check in (rules.repaired, lambda output: rules.destroyed([*range(5)], output)):
+        with pytest.raises(Infeasible, match="exactly once"):
+            check(output)
+
+
+def test_each_game_has_pairs_of_its_own(tmp_path: Path) -> None:
+    """A file is read alone by what its head says, and a problem takes those of its game only."""
+    problem, ours = get_problem(GAME), get_problem("tsp")
+    game, file = problem.interface.game, tmp_path / "pair.py"
+    pair = load_pair(problem.pair)
+    assert [each.role for each in (pair.destroy, pair.repair)] == [*ROLES]
+    assert pair.destroy.strategy.startswith("Let two neighbouring stretches")
+    save_pair(file, pair, "", problem.interface)
+    text = file.read_text("utf-8")
+    assert text.startswith('"""A construction and an improvement program for iterated local search')
+    assert "    built_tour = construct(dist, current_tour, steps, rng)\n" in text
+    assert "    candidate = improve(dist, built_tour, steps, rng)\n" in text
+    assert load_pair(file) == load_pair(file, game) == pair
+    module: dict[str, Any] = {}
+    exec(text, module)
+    [instance] = problem.sample(20, 1, 0)
+    tour, dist, rng = [*range(20)], instance.dist.tolist(), random.Random(0)
+    built = module["construct"](dist, tour, 0, rng)
+    assert problem.cost(instance, module["improve"](dist, built, 0, rng)) < problem.cost(
+        instance, tour
+    )
+    with pytest.raises(InputError, match="no function named destroy"):
+        load_pair(file, ours.interface.game)
+    with pytest.raises(InputError, match="no function named construct"):
+        load_pair(ours.pair, game)
+
+
+@pytest.mark.parametrize(
+    ("line", "why"),
+    [
+        (["discover", GAME, "--method", "g-lns", "--model", "m", "--base-url", "http://x/v1"],
+         "method g-lns evolves operators that destroy and repair, and tsp-construction has "
+         "constructions and improvements"),
+        (["export", "shipped", "--problem", GAME, "--out", "p.py", "--for", "function"],
+         "the pairs of tsp-construction are construct and improve: leave out --for"),
+        (["task", "openevolve", GAME, "--out", "task"],
+         "the pairs of tsp-construction are construct and improve: use spo discover"),
+        (["discover", GAME, "--generator", "grammar"], "has no grammar"),
+        (["discover", GAME], "knows only the problems that it was trained on"),
+    ],
+)  # fmt: skip
+def test_what_is_for_destroy_and_repair_alone(
+    line: list[str], why: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main([*line, *(["--workers", "1"] if line[0] == "discover" else [])]) == 2
+    assert why in capsys.readouterr().err
+
+
+@pytest.mark.long
+def test_the_check_of_a_game(monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
+    assert main(["check", GAME]) == 0
+    assert "construct hands on built_tour" in capsys.readouterr().out
+    rules = importlib.import_module("construction").ConstructionRules
+    monkeypatch.delattr(rules, "destroyed")
+    assert main(["check", GAME]) == 2
+    assert "gives a tuple of built_tour" in capsys.readouterr().err
+
+
 # --- whole runs -----------------------------------------------------------------------------------
 
 DESTROYS = {
@@ -260,6 +351,14 @@ def destroy(profits, weights, capacities, current_items, steps_since_improvement
     \"""Take out some items, {n}.\"""
     removed = rng.sample(current_items, max(1, min(len(current_items) // 3, 1 + {n} % 5)))
     return [item for item in current_items if item not in removed], removed
+""",
+    GAME: """
+def construct(dist, current_tour, steps_since_improvement, rng):
+    \"""Build a stretch anew, {n}.\"""
+    first = rng.randrange(len(current_tour))
+    tour = current_tour[first:] + current_tour[:first]
+    count = 2 + {n} % 5
+    return sorted(tour[:count], key=lambda node: dist[tour[-1]][node]) + tour[count:]
 """,
 }
 REPAIRS = {
@@ -285,8 +384,20 @@ def repair(profits, weights, capacities, partial_items, removed_items, steps, rn
             items.append(item)
     return items
 """,
+    GAME: """
+def improve(dist, built_tour, steps_since_improvement, rng):
+    \"""Reverse random stretches where that helps, {n}.\"""
+    tour = list(built_tour)
+    for _ in range(10 + {n} % 20):
+        a, b = sorted(rng.sample(range(1, len(tour)), 2))
+        before, after = tour[a - 1], tour[(b + 1) % len(tour)]
+        won = dist[before][tour[a]] + dist[tour[b]][after]
+        if dist[before][tour[b]] + dist[tour[a]][after] < won:
+            tour[a:b + 1] = tour[a:b + 1][::-1]
+    return tour
+""",
 }
-FILES = {SHOP: "ft06.jsp", KNAPSACK: "weing1.mkp"}
+FILES = {SHOP: "ft06.jsp", KNAPSACK: "weing1.mkp", GAME: "grid36.tsp"}
 TINY = """
     --preset smoke --model fake --workers 1 --retries 0 --concurrency 2 --mend 0 --size 12
     --instances 1 --rollouts 1 --steps 10 --validation-size 16 --validation-steps 10
@@ -294,7 +405,7 @@ TINY = """
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("problem", [SHOP, KNAPSACK])
+@pytest.mark.parametrize("problem", [SHOP, KNAPSACK, GAME])
 def test_from_discovery_to_an_export(
     problem: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
 ) -> None:
@@ -305,8 +416,9 @@ def test_from_discovery_to_an_export(
 
     def reply(body: dict[str, Any], count: int) -> Any:
         text = body["messages"][0]["content"]
-        assert "dist" not in text
-        repair = "one new repair operator" in text
+        assert problem == GAME or "dist" not in text
+        follows = get_problem(problem).interface.function("repair")
+        repair = f"one new {follows} " in text
         if repair and refused[0]:  # a whole stage of a round has no answer
             return (400, "no more today", {})
         shelf = REPAIRS if repair else DESTROYS
@@ -342,7 +454,7 @@ def test_from_discovery_to_an_export(
     on = ["--problem", problem, "--on", file, "uniform:12x1", "--seeds", 2, "--workers", 1]
     assert "0/2" in spo("evaluate", "pair.py", *on, "--steps", 20)
     spo("solve", file, "--problem", problem, "--pair", "whole", "--steps", 50, "--workers", 1)
-    [written] = tmp_path.glob("*.spo.json")
+    [written] = tmp_path.glob(f"*.spo{found.solution_suffix}")
     assert found.minimised(instance, found.read_solution(written, instance)) <= first
 
     against = ["--against", "construction", "--time", 2, "--workers", 1, "--out", "compared"]
@@ -350,7 +462,7 @@ def test_from_discovery_to_an_export(
     assert re.search(rf"construction +{found.turned(first):.0f} ", shown)
 
 
-@pytest.mark.parametrize("name", [SHOP, KNAPSACK])
+@pytest.mark.parametrize("name", [SHOP, KNAPSACK, GAME])
 @pytest.mark.parametrize("style", ["paper", "frame"])
 def test_prompts_of_examples(name: str, style: Any) -> None:
     problem = get_problem(name)
@@ -358,9 +470,10 @@ def test_prompts_of_examples(name: str, style: Any) -> None:
     for role in ROLES:
         paired = Program("destroy", "def destroy(): pass", "Any.") if role == "repair" else None
         text = templates.render(problem.name, role, "initialization", (), paired).text
-        assert "dist" not in text
-        assert f"def {role}(" in text or style == "paper"
-        declared = re.search(rf"^{role}\((.*?)\) returns", text, re.MULTILINE)
+        assert name == GAME or "dist" not in text
+        function = problem.interface.function(role)
+        assert f"def {function}(" in text or style == "paper"
+        declared = re.search(rf"^{function}\((.*?)\) returns", text, re.MULTILINE)
         assert declared is not None
         assert declared[1].count(",") + 1 == problem.interface.arity(role)
         matrix = next(each for each in problem.interface.arguments if each.kind == "matrix").name

@@ -73,7 +73,13 @@ class Construction(Problem):
         return ConstructionRules(instance, instance.dist)
 
     def construct(self, instance, until=math.inf):
-        return TSP.construct(instance, until)
+        """Always on to the nearest of the nodes that are left."""
+        tour, left = [0], set(range(1, instance.size))
+        while left:
+            near = instance.dist[tour[-1]]
+            tour.append(min(left, key=lambda node: (near[node], node)))
+            left.remove(tour[-1])
+        return tour
 
     def rewritten(self, solution, rng):
         return TSP.rewritten(solution, rng)

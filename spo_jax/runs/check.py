@@ -119,7 +119,7 @@ def _step(problem: Problem, step: Step, size: int) -> str:
     if step.handed and len(step.handed) != len(game.handed):
         raise InputError(
             f"problem {problem.name}: its Rules.destroyed gives {len(step.handed)} values, where "
-            f"the tuple ({', '.join(game.handed)}) is due"
+            f"a tuple of {' and '.join(game.handed)} is due"
         )
     return f"{game.leader.function} hands on {' and '.join(game.handed)}"
 

@@ -28,6 +28,7 @@ from spo_jax.runs.first_round import require_valid
 from spo_jax.runs.folders import BEST, CHECKPOINTS, DATABASE, INSTANCES, LOCK, LOG, MANIFEST
 from spo_jax.runs.gaps import GapTracker
 from spo_jax.runs.manifest import (
+    check_game,
     check_instances,
     check_model,
     check_prompts,
@@ -230,6 +231,7 @@ class Discovery:
             ):
                 check_model(store.manifest.get("model"), model, self.path)
                 check_prompts(store.manifest, prompts, self.path)
+                check_game(store.manifest, game, self.path)
                 check_instances(store.manifest, instances, self.path)
                 if not self.begun:
                     check_start_pairs(store.manifest, start, self.path)

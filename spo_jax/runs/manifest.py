@@ -243,6 +243,16 @@ def check_prompts(stored: Mapping[str, Any], now: str | None, path: Path) -> Non
     )
 
 
+def check_game(stored: Mapping[str, Any], now: Game, path: Path) -> None:
+    """Raises InputError where a run in `path` would go on with another game than it began with."""
+    if stored.get("game") != now.to_json():
+        began = Game.of_json(stored.get("game"))
+        raise InputError(
+            f"{path} began with another game: {' and '.join(began.functions)} then, "
+            f"{' and '.join(now.functions)} now; begin a new run"
+        )
+
+
 def check_objects(stored: Mapping[str, Any], now: Mapping[str, str], path: Path) -> None:
     """Raises InputError unless a run in `path` goes on with objects of the names it began with."""
     began = stored.get("objects") or {}

@@ -67,8 +67,8 @@ def require_sound(
         if type(rules).destroyed is Rules.destroyed:
             raise InputError(
                 f"{name}: its Rules inherit destroyed, which is for removals: write one that "
-                f"checks what {game.leader.function} returns, and gives the tuple "
-                f"({', '.join(game.handed)})"
+                f"checks what {game.leader.function} returns, and gives a tuple of "
+                f"{' and '.join(game.handed)}"
             )
     elif is_listed(start):
         _require_destroyed(name, rules, start)
