@@ -429,6 +429,12 @@ def test_the_pair_is_played_as_the_evaluator_would(at_work: played.Played) -> No
         assert row.reads or set(row.alike) == {1}
 
 
+def test_a_state_whose_module_is_missing_is_one_sentence(run: Run) -> None:
+    gone = replace(run, config=run.config.replace(state="gone:STATE"))
+    with pytest.raises(InputError, match=r"^cannot import state 'gone:STATE' .* on PYTHONPATH$"):
+        html(gone, played.play(gone))
+
+
 @pytest.mark.long
 def test_the_walk_is_the_search_of_the_run(real: Run) -> None:
     """From the construction, accepting what is little worse than the best; its end is the best."""
