@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.table import Table
 
 from spo_jax import __version__
-from spo_jax.constants import TERMS
+from spo_jax.constants import TERMS, current
 from spo_jax.envs.labels import labels
 from spo_jax.envs.problem import Instance, Problem
 from spo_jax.envs.report.compare import BEST_HERE, MISSING, Attempt, Comparison, late
@@ -147,7 +147,9 @@ def notes(found: Comparison) -> list[str]:
             )
     here = [each.name for each in found.instances if each.reference_source == BEST_HERE]
     if here:
-        lines.append(f"no best known cost: gaps on {_some(here)} are to {BEST_HERE}")
+        lines.append(
+            f"no best known {found.problem.word}: gaps on {_some(here)} are to {BEST_HERE}"
+        )
     for method in found.methods:
         over = [each.instance.name for each in found.attempts
                 if each.method is method and late(each, found.seconds)]  # fmt: skip
@@ -186,7 +188,7 @@ def searches(found: Comparison) -> list[str]:
     """How pairs search, a line each, where it is not alike."""
     terms = {
         each.name: {"acceptance": ACCEPTANCE, "start": default_start(found.problem)}
-        | {name: each.solve.terms[name] for name in TERMS if name in each.solve.terms}
+        | {n: current(n, each.solve.terms[n]) for n in TERMS if n in each.solve.terms}
         for each in found.methods
         if isinstance(each.solve, PairSearch)
     }
@@ -363,6 +365,7 @@ class Folder:
         record = {
             "made_by": f"{MARK} {__version__}",
             "problem": found.problem.name,
+            **found.problem.sense,
             "seconds": found.seconds,
             "workers": found.workers,
             "seeds": found.seeds,
