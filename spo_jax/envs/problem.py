@@ -206,6 +206,11 @@ class Problem:
         """What a cost is called where it is shown."""
         return "value" if self.maximise else "cost"
 
+    @property
+    def sense(self) -> dict[str, bool]:
+        """What files with costs say of a problem that maximises: their costs are values."""
+        return {"maximise": True} if self.maximise else {}
+
     def minimised(self, instance: Instance, solution: Solution) -> float:
         """What searches minimise, of a solution: `cost`, turned."""
         return float(self.turned(self.cost(instance, solution)))

@@ -253,12 +253,16 @@ def _planned(run: Run, given: Mapping[str, Any]) -> Settings:
 
     A finished run of SPO may have more rounds than it began with: no round depends on their number.
     """
-    config, planned = run.config, run.planned
-    if planned is None or config.search.method != SPO or config.learning.update == EVOTUNE:
-        return config
-    asked = given.get("rounds", planned)
-    more = run.status == "finished" and isinstance(asked, int) and asked > planned
-    return config.replace(rounds=asked if more else planned)
+    config, asked = run.config, given.get("rounds")
+    may = config.search.method == SPO and config.learning.update != EVOTUNE
+    if (
+        may
+        and run.status == "finished"
+        and isinstance(asked, int)
+        and asked > (run.planned or asked)
+    ):
+        return config.replace(rounds=asked)
+    return config
 
 
 def _apart(given: Sequence[Instance], config: Settings) -> list[Instance]:

@@ -63,7 +63,7 @@ class Run:
 
     Attributes:
         path: Its folder.
-        config: Its settings.
+        config: Its settings; `rounds` is `planned` where that is known, for SPO.
         preset: The preset that it began with.
         manifest: What manifest.json says.
         best: The pair that `select` chooses, else the one with the highest J, or None.
@@ -428,6 +428,8 @@ def load_run(path: str | Path) -> Run:
             "SELECT COUNT(*), COALESCE(SUM(pairs), 0) FROM rounds"
         ).fetchone()
     planned = manifest.get("rounds") or rounds_of(config)
+    if planned and config.search.method == SPO:  # more than it began with, or as many as fitted
+        config = config.replace(rounds=planned)
     over = planned is not None and rounds >= planned
     if over and (finals.finalists or not config.search.finalists or best is None):
         status = "finished"

@@ -96,6 +96,10 @@ def require_parts(config: Settings) -> None:
         _require_prose(config, config.generator.model not in OWN_MODELS)
         require_fitting(config)
         require_known(config)
+        if name == VLLM:
+            from spo_jax.rl.vllm.policy import require_weighable
+
+            require_weighable(config)
     elif name == GRAMMAR:
         _generator(config)
         _require_prose(config, False)

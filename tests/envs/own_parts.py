@@ -58,6 +58,10 @@ def shuffled(instance, rng):
     return rng.sample(range(instance.size), instance.size)
 
 
+def lost(instance, rng):
+    return [instance.places[0]]
+
+
 def lacking(instance, rng):
     return [0]
 

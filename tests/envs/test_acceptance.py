@@ -104,6 +104,14 @@ def test_the_same_with_several_workers_and_for_g_lns():
     np.testing.assert_array_equal(runs.rollouts.initial_cost[0], found[0].initial_cost[0, :, :1])
 
 
+def test_a_start_that_raises_is_named_below_its_traceback():
+    [instance] = TSP.sample(5, 1, 0)
+    with pytest.raises(AttributeError) as caught:
+        STARTS["own_parts:lost"](TSP, instance, random.Random(0))
+    assert caught.value.__notes__ == [f"start 'own_parts:lost' raised this on {instance.name}"]
+    assert caught.traceback[-1].name == "lost"
+
+
 def test_starts():
     [instance] = TSP.sample(9, 1, 0)
     assert Starts(TSP).sent(instance, 0) is None

@@ -13,6 +13,7 @@ from dataclasses import replace
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -33,6 +34,7 @@ from spo_jax.envs.report.compared import (
     file_names,
     markdown,
     notes,
+    searches,
 )
 from spo_jax.envs.report.curves import curve, plot_curves
 from spo_jax.envs.report.methods import Method, methods_of
@@ -48,6 +50,7 @@ import os
 import subprocess
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 HERE = Path(__file__).parent
 
@@ -293,6 +296,25 @@ def test_a_pair_whose_kit_is_stale_is_refused_before_anything_runs(monkeypatch):
     with pytest.raises(InputError, match="build it again"):
         methods_of(TSP, {"pair": (good_pair("tsp"), terms)}, ("alns",))
     assert methods_of(TSP, {}, ("alns",)), "no pair, no kit"
+
+
+def test_how_pairs_search_is_said_where_it_is_not_alike():
+    pair = good_pair("tsp")
+    several = {
+        "pair": (pair, {"on_invalid": "fail", "state": "stagnation"}),
+        "mine": (pair, {"on_invalid": "skip", "state": "progress", "acceptance": "annealing"}),
+    }
+
+    def told(**pairs):
+        methods = methods_of(TSP, pairs, ("construction",))
+        return searches(SimpleNamespace(problem=TSP, methods=methods))
+
+    assert told(**several) == [
+        "pair searches with acceptance record-to-record, state stagnation",
+        "mine searches with acceptance annealing, state progress",
+    ]
+    alike = {"start": "construction", "state": "stagnation"}  # as where nothing is said
+    assert told(pair=several["pair"], other=(pair, alike)) == []
 
 
 def test_what_is_no_method(mine):

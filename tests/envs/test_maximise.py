@@ -1,6 +1,7 @@
 """A problem that maximises goes through every command as one that minimises the negative does, and
 is shown with its values as they are. The oracle is a look at every subset of a few items."""
 
+import io
 import json
 import math
 import types
@@ -21,7 +22,9 @@ from spo_jax.envs.report.evaluation import evaluate
 from spo_jax.envs.report.methods import methods_of
 from spo_jax.envs.report.reference_files import read_references
 from spo_jax.envs.report.references import known
+from spo_jax.envs.report.reporting import console, show_report
 from spo_jax.envs.report.solve import solve
+from spo_jax.envs.report.writing import as_json
 from spo_jax.envs.run.local import LocalEvaluator
 from spo_jax.errors import InputError
 from spo_jax.search.utility import utility_of
@@ -87,9 +90,12 @@ def test_a_utility_sees_references_as_it_sees_costs(both):
 
 
 def test_evaluate_tells_values_and_how_far_they_are_below_the_best(tmp_path):
-    [group] = evaluate(
-        PAIR, get_problem(BAG), ["uniform:12x3@0"], steps=3, seeds=2, cache=tmp_path
-    ).groups
+    report = evaluate(PAIR, get_problem(BAG), ["uniform:12x3@0"], steps=3, seeds=2, cache=tmp_path)
+    [group] = report.groups
+    assert json.loads(report.to_json())["settings"]["maximise"] is True  # its costs are values
+    show_report(report, console(out := io.StringIO()))
+    assert " value " in out.getvalue()
+    assert "cost" not in out.getvalue().splitlines()[0]
     for each in group.instances:
         [instance] = [i for i in get_problem(BAG).sample(12, 3, 0) if i.name == each.name]
         assert (each.reference, each.certified) == (best(instance), True)
@@ -203,6 +209,8 @@ def test_a_better_solution_in_a_file_is_kept(tmp_path, capsys):
     [instance] = get_problem(BAG).sample(12, 1, 0)
     value = int(instance.extra["profits"][found].sum())
     assert f"a.knapsack: value {value}," in printed
+    told = as_json(get_problem(BAG), instance, found)
+    assert (told["cost"], told["maximise"]) == (value, True)
     out.write_text("[]")  # worth 0
     assert main(command) == 0
     assert "in place of one of value 0" in capsys.readouterr().out

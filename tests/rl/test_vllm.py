@@ -23,6 +23,7 @@ from spo_jax.rl.vllm.probe import CACHED, Probe
 from spo_jax.rl.vllm.replies import Sampling, read_choice
 from spo_jax.rl.vllm.sampler import AT_ONCE, MOST, at_once
 from spo_jax.rl.vllm.server import free_port
+from spo_jax.search.plugins import require_parts
 from tests.rl import tiny
 from tests.rl.vllm_home import PROMPTS, Home, N, groups, learn, trained
 
@@ -299,6 +300,8 @@ def test_weights_need_what_was_sampled(home: Home) -> None:
     given = {"importance_cap": 2.0, "top_p": 1.0, "mended": "sample"}
     with pytest.raises(InputError, match="mended is sample, whose answers are sampled at temp"):
         VllmPolicy.load(home.config(**given))
+    with pytest.raises(InputError, match="mended is sample, whose answers are sampled at temp"):
+        require_parts(home.config(**given))  # before the run, as --dump-config does
 
 
 @pytest.mark.long

@@ -27,6 +27,8 @@ from spo_jax import InputError
 from spo_jax.cli import main
 from spo_jax.envs.problem import Problem
 from spo_jax.envs.problems import get_problem
+from spo_jax.envs.run.local import LocalEvaluator
+from spo_jax.envs.run.observation import OBSERVED
 from spo_jax.program import MAX_SOURCE, Program
 from spo_jax.runs.database.store import Store
 from spo_jax.runs.display import lines, progress
@@ -425,6 +427,43 @@ def test_the_pair_is_played_as_the_evaluator_would(at_work: played.Played) -> No
     for row in (*found.destroys, *found.repairs):
         assert row.alike[0] == 1
         assert row.reads or set(row.alike) == {1}
+
+
+def test_a_state_whose_module_is_missing_is_one_sentence(run: Run) -> None:
+    gone = replace(run, config=run.config.replace(state="gone:STATE"))
+    with pytest.raises(InputError, match=r"^cannot import state 'gone:STATE' .* on PYTHONPATH$"):
+        html(gone, played.play(gone))
+
+
+@pytest.mark.long
+def test_the_walk_is_the_search_of_the_run(real: Run) -> None:
+    """From the construction, accepting what is little worse than the best; its end is the best."""
+    own = {"start": "construction", "acceptance": "record-to-record", "work": 2000.0}
+    other = real.config.replace(validation_steps=60, **own)
+    found = played.play(replace(real, config=other))
+    assert isinstance(found, played.Played)
+    problem, instance = get_problem("tsp"), found.instance
+    assert found.start == problem.construct(instance, math.inf)
+    first, best = problem.cost(instance, found.start), problem.cost(instance, found.final)
+    assert best <= min([first, *(each.step.cost for each in found.frames if each.accepted)])
+    [instance] = problem.sample(30, 1, 0)
+    start = list(range(30))
+    lowest = current = problem.cost(instance, start)
+    threshold = 2 * lowest / 30
+    with LocalEvaluator(problem, 1, seed=real.config.seed) as evaluator:
+        walked, *_ = played._walk(
+            evaluator, real.best.pair, instance, start, OBSERVED, "record-to-record"
+        )
+    for k, each in enumerate(walked):
+        assert each.before == pytest.approx(current)
+        near = each.step.cost < lowest + threshold * (1 - k / played.STEPS)
+        assert each.accepted == (each.step.cost <= current or near)
+        current = each.step.cost if each.accepted else current
+        lowest = min(lowest, current)
+    assert any(each.accepted and each.step.cost > each.before for each in walked)
+    page = section(read(html(real, found)), "pair")
+    assert "The construction" in page
+    assert "random start" not in page
 
 
 @pytest.mark.long

@@ -91,6 +91,7 @@ def test_a_finished_run_gets_more_rounds(
     one, other = spo_jax.load_run(grown), spo_jax.load_run(whole)
     assert one.status == "finished"
     assert one.progress == other.progress == "2 of 2"
+    assert one.config.search.rounds == one.planned == 2  # those that it has, not had
     assert repr(one).endswith(f"tsp, rounds 2 of 2, finished, best J {one.best.utility:.4f})")
     assert one.best.pair.digest == other.best.pair.digest
     for table in ("pairs", "best_by_round"):

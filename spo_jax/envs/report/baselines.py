@@ -126,7 +126,7 @@ def evaluate_baseline(
     if baseline.symmetric:
         _require_symmetric(baseline, problem, plans)
     settings: dict[str, Any] = {"seeds": list(range(count))}
-    settings |= reference_settings(references, effort) | reading.given
+    settings |= reference_settings(references, effort) | reading.given | problem.sense
     method = baseline.solve
     if steps is not None:
         method = partial(method, steps=steps)

@@ -12,14 +12,16 @@ from rich.console import Console
 from rich.table import Table
 
 from spo_jax import __version__
+from spo_jax.constants import TERMS, current
 from spo_jax.envs.labels import labels
 from spo_jax.envs.problem import Instance, Problem
 from spo_jax.envs.report.compare import BEST_HERE, MISSING, Attempt, Comparison, late
 from spo_jax.envs.report.curves import METHOD_COLUMNS, plot_curves, points
 from spo_jax.envs.report.evaluation import known_mean
-from spo_jax.envs.report.methods import Method
+from spo_jax.envs.report.methods import Method, PairSearch
 from spo_jax.envs.report.plot import SUFFIXES
 from spo_jax.envs.report.reporting import FIXED_FLEET, interval_text, number_text
+from spo_jax.envs.report.solve import ACCEPTANCE, default_start
 from spo_jax.envs.report.writing import Outputs
 from spo_jax.envs.textfiles import csv_text, shown_cost, write_atomically
 from spo_jax.errors import InputError
@@ -130,6 +132,7 @@ def notes(found: Comparison) -> list[str]:
     if found.stop is not None:
         lines.append(f"stopped early: {len(found.attempts)} attempts are finished, the rest is not")
     lines += [f"{each.name}: {each.missing}" for each in found.methods if each.missing]
+    lines += searches(found)
     for each in found.attempts:
         if not each.ok and each.found.status != MISSING:
             what = f"{each.method.name} on {each.instance.name}, seed {each.seed}"
@@ -144,7 +147,9 @@ def notes(found: Comparison) -> list[str]:
             )
     here = [each.name for each in found.instances if each.reference_source == BEST_HERE]
     if here:
-        lines.append(f"no best known cost: gaps on {_some(here)} are to {BEST_HERE}")
+        lines.append(
+            f"no best known {found.problem.word}: gaps on {_some(here)} are to {BEST_HERE}"
+        )
     for method in found.methods:
         over = [each.instance.name for each in found.attempts
                 if each.method is method and late(each, found.seconds)]  # fmt: skip
@@ -177,6 +182,22 @@ def notes(found: Comparison) -> list[str]:
     if same and (found.workers > 1 or found.seeds > 1):
         lines.append(f"{', '.join(same)}: nothing is drawn at random, so one run on one core")
     return lines
+
+
+def searches(found: Comparison) -> list[str]:
+    """How pairs search, a line each, where it is not alike."""
+    terms = {
+        each.name: {"acceptance": ACCEPTANCE, "start": default_start(found.problem)}
+        | {n: current(n, each.solve.terms[n]) for n in TERMS if n in each.solve.terms}
+        for each in found.methods
+        if isinstance(each.solve, PairSearch)
+    }
+    unlike = [n for n in TERMS if len({one.get(n) for one in terms.values()}) > 1]
+    return [
+        f"{name} searches with {', '.join(f'{n} {one[n]}' for n in unlike)}"
+        for name, one in terms.items()
+        if unlike
+    ]
 
 
 def show_comparison(found: Comparison, out: Console) -> None:
@@ -344,6 +365,7 @@ class Folder:
         record = {
             "made_by": f"{MARK} {__version__}",
             "problem": found.problem.name,
+            **found.problem.sense,
             "seconds": found.seconds,
             "workers": found.workers,
             "seeds": found.seeds,

@@ -242,6 +242,7 @@ def evaluate(
         "acceptance": acceptance,
         "start": start,
         **reference_settings(references, effort),
+        **problem.sense,
         **reading.given,
     }
     about = {

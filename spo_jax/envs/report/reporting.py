@@ -80,7 +80,8 @@ class Meter:
 
 def show_report(report: Report, out: Console) -> None:
     """A table of the groups, and below it what is missing from it and why."""
-    columns = ("group", "instances", "gap %", "95% interval", "cost", "failed", "s/rollout")
+    word = "value" if "maximise" in report.settings else "cost"  # as Problem.word
+    columns = ("group", "instances", "gap %", "95% interval", word, "failed", "s/rollout")
     table = Table(box=None, pad_edge=False)
     for name in columns:
         table.add_column(name, justify="left" if name == "group" else "right", no_wrap=True)

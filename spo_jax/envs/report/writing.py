@@ -153,6 +153,7 @@ def as_json(problem: Problem, instance: Instance, solution: Solution) -> dict[st
         "reference": instance.reference,
         "reference_source": instance.reference_source,
         "remarks": list(remarks_of(instance)),
+        **problem.sense,
     }
     if instance.capacity is not None:
         found["capacity"] = instance.capacity

@@ -26,7 +26,12 @@ def _own(name: str, function: Any) -> Start:
 
     def start(problem: Problem, instance: Instance, rng: random.Random) -> Solution:
         try:
-            return problem.rules(instance.seen()).repaired(function(instance, rng))
+            try:
+                made = function(instance, rng)
+            except Exception as error:  # it keeps its traceback
+                error.add_note(f"start {name!r} raised this on {instance.name}")
+                raise
+            return problem.rules(instance.seen()).repaired(made)
         except Infeasible as error:
             raise InputError(
                 f"start {name!r} returned no solution of {instance.name}: {error}"

@@ -39,6 +39,22 @@ from spo_jax.rl.vllm.sampler import Sampler
 from spo_jax.rl.vllm.server import LOG, Attached, Server, Started
 
 
+def require_weighable(config: Settings) -> None:
+    """Raises InputError if the weights of `importance_cap` would not be of what was sampled."""
+    if config.vllm.importance_cap is None:
+        return
+    if config.generator.top_p != 1:
+        raise InputError(
+            "importance_cap is given, which weighs answers by their probabilities without top-p, "
+            f"and top_p is {config.generator.top_p:g}; use --top-p 1, or leave out importance_cap"
+        )
+    if config.learning.mended == "sample":
+        raise InputError(
+            "importance_cap is given, and mended is sample, whose answers are sampled at "
+            "temperature 0; use --mended inherit, or leave out importance_cap"
+        )
+
+
 class VllmPolicy(Policy):
     """A `Policy` that samples from a server. Call `open` first, `close` at the end."""
 
@@ -60,18 +76,7 @@ class VllmPolicy(Policy):
         """As `Policy.load`. Raises InputError if server and trainer cannot take turns, or if the
         weights of `importance_cap` would not be of what was sampled.
         """
-        if config.vllm.importance_cap is not None:
-            if config.generator.top_p != 1:
-                raise InputError(
-                    "importance_cap is given, which weighs answers by their probabilities without "
-                    f"top-p, and top_p is {config.generator.top_p:g}; use --top-p 1, or leave out "
-                    "importance_cap"
-                )
-            if config.learning.mended == "sample":
-                raise InputError(
-                    "importance_cap is given, and mended is sample, whose answers are sampled at "
-                    "temperature 0; use --mended inherit, or leave out importance_cap"
-                )
+        require_weighable(config)
         if config.vllm.residency != "both":
             check_given_back()
         return super().load(config)

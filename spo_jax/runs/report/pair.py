@@ -7,6 +7,7 @@ import numpy as np
 
 from spo_jax.envs.problem import Instance, Solution
 from spo_jax.envs.report.plot import placed
+from spo_jax.envs.run.starts import CONSTRUCTION, RANDOM
 from spo_jax.program import DESTROY_REPAIR, Game
 from spo_jax.runs.report.figures import COLOURS, Figures
 from spo_jax.runs.report.played import STEPS, Frame, Played
@@ -114,9 +115,11 @@ def _pictures(played: Played, game: Game, figures: Figures) -> dict[str, Any]:
         return figures.map(lambda axes: _draw(axes, played, solution, removed), about)
 
     after = "Where it ended" if played.stopped else f"After {STEPS} steps"
+    names = {RANDOM: "A random start", CONSTRUCTION: "The construction"}
+    start = names.get(played.start_name, "The start")
     ends = [
         (title, map(solution, [], f"{title} of {instance.name}"), cost(solution))
-        for title, solution in (("A random start", played.start), (after, played.final))
+        for title, solution in ((start, played.start), (after, played.final))
     ]
     frames = []
     for each in played.frames:
@@ -140,6 +143,8 @@ def _pictures(played: Played, game: Game, figures: Figures) -> dict[str, Any]:
 def _change(frame: Frame, maximise: bool) -> str:
     if not frame.accepted:
         return "worse, so the step is undone"
+    if frame.step.cost > frame.before:
+        return "worse, and accepted"
     if frame.step.cost < frame.before:
         share = (frame.before - frame.step.cost) / (abs(frame.before) or 1.0)
         return f"{100 * share:.2f}% {'more' if maximise else 'cheaper'}"

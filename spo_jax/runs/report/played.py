@@ -17,11 +17,13 @@ from spo_jax.envs.gaps import reference_gap
 from spo_jax.envs.problem import Instance, Problem, Solution
 from spo_jax.envs.problems import get_problem
 from spo_jax.envs.report.baselines import get_baseline
+from spo_jax.envs.run.acceptance import ACCEPTANCES, PAPER, mean_edge
 from spo_jax.envs.run.evaluator import LOCAL, RAY
 from spo_jax.envs.run.lns import Outcome
 from spo_jax.envs.run.local import LocalEvaluator
 from spo_jax.envs.run.observation import Shown, shown_with
 from spo_jax.envs.run.onestep import Step, take_step
+from spo_jax.envs.run.starts import STARTS
 from spo_jax.envs.run.states import History, Value
 from spo_jax.envs.scores import shares
 from spo_jax.errors import InputError, SpoError
@@ -70,7 +72,8 @@ class ByState:
 class Played:
     """curves: [I, T+1] J so far by step on the validation instances. gap: percent above their
     references at the end, NaN without. alns: J of the classical baseline with as many steps, NaN
-    without. frames: of a walk on `instance` that ends with `final`; stopped: why it was cut short.
+    without. frames: of a walk on `instance`, whose best is `final`, from
+    `start`, one of STARTS; stopped: why it was cut short.
     states: those of destroys and repairs.
     """
 
@@ -83,6 +86,7 @@ class Played:
     frames: tuple[Frame, ...]
     start: Solution
     final: Solution
+    start_name: str
     stopped: str
     states: tuple[Value, ...]
     destroys: tuple[ByState, ...]
@@ -140,17 +144,24 @@ def _play(
         kit=config.generator.kit != "none",
         acceptance=config.evaluation.acceptance,
         start=config.evaluation.start,
+        work=config.evaluation.work,
     ) as evaluator:
         rollouts = evaluator.run([pair], validation, seeds=(0,), steps=steps, fail_fast=False)
-        cost = rollouts.best_cost[0, :, 0]
+        steps = int((rollouts.state[0, :, 0] >= 0).sum(axis=1).max()) or steps  # work may end them
+        cost = rollouts.best_cost[0, :, 0, : steps + 1]
         curves = shares(cost)
-        start = problem.rules(instance.seen()).start(random.Random(config.seed))
-        shown = shown_with(config.generator.state)
-        walked, final, stopped = _walk(evaluator, pair, instance, start, shown)
+        named, shown = config.evaluation.start, shown_with(config.generator.state)
+        start = STARTS[named](problem, instance, random.Random(config.seed))
+        walked, final, stopped = _walk(
+            evaluator, pair, instance, start, shown, config.evaluation.acceptance
+        )
         improving = [each for each in walked if each.step.cost < each.before]
         frames = tuple((improving or walked)[:FRAMES])
-        states = _met(walked) if shown.observes else STAGNATIONS
-        lost = bool(stopped) and not frames  # the repair fails, with whichever destroy
+        seen = [rollouts.shown_of(0, i, 0) for i in range(len(validation))]
+        states = _met(max(seen, key=len)) if shown.observes else STAGNATIONS
+        lost = not states or (
+            bool(stopped) and not frames
+        )  # the repair fails, with whichever destroy
         by_state = [
             () if lost else _by_state(run, evaluator, instance, final, role, states)
             for role in ROLES
@@ -175,6 +186,7 @@ def _play(
         frames,
         start,
         final,
+        named,
         stopped,
         states,
         *by_state,
@@ -182,35 +194,53 @@ def _play(
 
 
 def _walk(
-    evaluator: LocalEvaluator, pair: Pair, instance: Instance, current: Solution, shown: Shown
+    evaluator: LocalEvaluator,
+    pair: Pair,
+    instance: Instance,
+    current: Solution,
+    shown: Shown,
+    acceptance: str = PAPER,
 ) -> tuple[list[Frame], Solution, str]:
-    """Single steps of the paper's search from a solution, its end, and why it was cut short."""
-    problem = evaluator.problem
-    cost, since = problem.minimised(instance, current), 0
-    history = History(cost, STEPS, lambda step: step / STEPS)
+    """Single steps of the run's search from a solution, its best, and why it was cut short."""
+    problem, luck = evaluator.problem, random.Random(evaluator.seed)
+    cost, since, best = problem.minimised(instance, current), 0, current
+    lowest, (make, warmth, left) = cost, ACCEPTANCES[acceptance]
+    threshold = warmth * mean_edge(cost, instance.size)  # or temperature
+    rule = make(threshold, luck.random)
+    history = History(cost, STEPS, lambda step: step / STEPS, lambda share: threshold * left(share))
     taken = []
     stopped = ""
     for k in range(STEPS):
-        history.step, history.stagnation, history.best = k, since, cost
+        history.step, history.stagnation, history.best = k, since, lowest
         state = shown.at(since, k, history)
         try:
             step = take_step(evaluator, pair, instance, current, state, seed=k)
         except InputError as error:
             stopped = f"The search that is drawn ended at step {k + 1}: {error}."
             break
-        accepted = step.cost <= cost
+        accepted = rule(step.cost, cost, lowest, k / STEPS)
         taken.append(Frame(k + 1, current, step, cost, state, accepted))
-        since = 0 if step.cost < cost else since + 1
-        outcome = Outcome.BEST if since == 0 else Outcome.SAME if accepted else Outcome.REJECTED
+        outcome = _outcome(step.cost, cost, lowest) if accepted else Outcome.REJECTED
+        since = 0 if outcome == Outcome.BEST else since + 1
         if accepted:
             current, cost = step.candidate, step.cost
+            best, lowest = (current, cost) if cost <= lowest else (best, lowest)
+        if outcome == Outcome.BEST and acceptance != PAPER:
+            current = problem.rewritten(current, luck)
         history.add(cost, outcome)
-    return taken, current, stopped
+    return taken, best, stopped
 
 
-def _met(walked: Sequence[Frame]) -> tuple[Value, ...]:
-    """As many different states of a walk as STAGNATIONS has, from its first to its last."""
-    met = list(dict.fromkeys(each.state for each in walked))
+def _outcome(cost: float, current: float, lowest: float) -> Outcome:
+    """Of a step that is accepted."""
+    if cost < current:
+        return Outcome.BEST if cost < lowest else Outcome.BETTER
+    return Outcome.WORSE if cost > current else Outcome.SAME
+
+
+def _met(shown: Sequence[Value]) -> tuple[Value, ...]:
+    """As many different states of a rollout as STAGNATIONS has, from its first to its last."""
+    met = list(dict.fromkeys(shown))
     places = np.linspace(0, len(met) - 1, min(len(met), len(STAGNATIONS)))
     return tuple(met[int(place)] for place in places)
 
