@@ -177,25 +177,25 @@ def cvrp(draw: Random, name: str, dist: Any, rng: Any) -> Call:
     return name, args, named
 
 
-def times(draw: Random, dist: Any) -> list[tuple[float, ...]]:
+def times(draw: Random, size: int) -> list[tuple[float, ...]]:
     """ready, due and service of the nodes: windows wide, narrow and out of reach."""
-    longest = max((abs(entry) for row in dist for entry in row), default=1.0) or 1.0
-    horizon = longest * draw.choice([1.0, 3.0, 8.0])
+    far = draw.choice([1.0, 4.0, 12.0])
+    horizon = far * draw.choice([1.0, 3.0, 8.0])
     width = horizon * draw.choice([0.2, 0.5, 1.0])
-    opens = [0.0, *(draw.random() * horizon for _ in dist[1:])]
-    ready = tuple(float(round(each)) if longest > 2 else each for each in opens)
-    due = tuple(each + width * draw.random() for each in ready)
-    service = (0.0, *(draw.choice([0.0, 0.1 * longest * draw.random()]) for _ in dist[1:]))
+    opens = [draw.random() * horizon for _ in range(size)]
+    ready = [0.0, *(round(each) if far > 2 else each for each in opens[1:])]
+    due = [each + width * draw.random() for each in ready]
+    service = [0.0, *(draw.choice([0.0, 0.1 * far * draw.random()]) for _ in opens[1:])]
     if draw.random() < 0.9:
-        due = (horizon * 1.5, *due[1:])
-    return [each[: len(dist)] for each in (ready, due, service)]
+        due[0] = horizon * 1.5
+    return [tuple(map(float, each[:size])) for each in (ready, due, service)]
 
 
 def vrptw(draw: Random, name: str, dist: Any, rng: Any) -> Call:
     """Arguments of a function of the VRPTW's kit; dist [N, N], node 0 is the depot."""
     own = {"begins": "cost", "exchange": "or_opt", "timely_removal": "related_removal"}
     _, args, named = cvrp(draw, own.get(name, name), dist, rng)
-    ready, due, service = times(draw, dist)
+    ready, due, service = times(draw, len(dist))
     if name == "begins":
         return name, [dist, ready, service, args[1]], {}
     if name == "timely_removal":
@@ -207,7 +207,7 @@ def vrptw(draw: Random, name: str, dist: Any, rng: Any) -> Call:
             named["by_time"] = draw.choice([0.0, 0.5, 3])
         return name, [*args[:2], ready, service, *args[2:]], named
     if name == "two_opt":
-        demands = (0, *(draw.randrange(1, 9) for _ in dist[1:]))
+        demands = (0, *(draw.randrange(1, 9) for _ in range(len(dist) - 1)))
         return name, [dist, demands, draw.choice([9, 40]), ready, due, service, *args[1:]], named
     timed = name.endswith(("insertion", "position", "opt", "star")) or name == "exchange"
     return name, [*args[:3], ready, due, service, *args[3:]] if timed else args, named

@@ -3,6 +3,7 @@
 import itertools
 import math
 import random
+import textwrap
 from typing import Any
 
 import kit_cases
@@ -17,6 +18,7 @@ from spo_jax.envs.problems import get_problem
 from spo_jax.envs.problems import kit as python_kit
 from spo_jax.envs.problems.cvrp.kit import routes as python_routes
 from spo_jax.envs.problems.cvrp.limits import Limits
+from spo_jax.program import Pair, Program, format_pair
 
 PROBLEM = get_problem("vrptw")
 KITS = pytest.mark.parametrize("lns", [reference, kit], ids=["python", "package"])
@@ -178,7 +180,7 @@ def test_times_decide_where_a_customer_may_go(lns) -> None:
     assert lns.begins(LINE, ready, service, [[1, 2], [], [3, 4]]) == [[1.0, 10.0], [], [1.0, 8.0]]
     late = [[2, 1]]  # 1 is late as it is given: its route takes nobody
     assert lns.best_position(*given, late, 3) == (2.0, 1, 0)
-    assert lns.ordered_insertion(*given, late, [3, 4]) == ([[2, 1], [3, 4]], 4.0)
+    assert lns.ordered_insertion(*given, late, [3, 4]) == ([[2, 1], [4, 3]], 4.0)
 
 
 @KITS
@@ -234,6 +236,27 @@ def test_limits_of_a_prepared_matrix_hold_with_windows_too() -> None:
     finally:
         kit.release(*given, limits)
         python_kit.release(given[0])
+
+
+def test_what_an_exported_pair_has_of_the_kit_is_the_same() -> None:
+    """In one file all functions share their names."""
+    calls = "".join(f"    lns.{name}\n" for name in kit_cases.VRPTW)
+    programs = [
+        Program.from_source("destroy", f"import lns\n\ndef destroy(x):\n{calls}    return x\n", ""),
+        Program.from_source("repair", "def repair(x):\n    return x\n", ""),
+    ]
+    text = format_pair(Pair(*programs), "", PROBLEM.interface, PROBLEM.kit)
+    block = text[text.index("    def python_kit():") :].partition("    lns = python_kit()")[0]
+    space: dict[str, Any] = {}
+    exec(textwrap.dedent(block), space)
+    alone = space["python_kit"]()
+    for seed, name in enumerate(kit_cases.VRPTW * 3):
+        results = []
+        for lns in (alone, kit):
+            draw = random.Random(seed)
+            call = kit_cases.vrptw(draw, name, kit_cases.matrix(draw, 9), random.Random(seed))
+            results.append(kit_cases.outcome(lns, call))
+        assert results[0] == results[1]
 
 
 def test_programs_find_the_kit() -> None:

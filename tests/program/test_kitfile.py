@@ -118,7 +118,7 @@ def test_the_file_runs_alone_and_gives_the_same(destroy: str, repair: str, tmp_p
     assert str(found) == done.stdout.strip()
 
 
-@pytest.mark.parametrize("name", ["tsp", "cvrp"])
+@pytest.mark.parametrize("name", ["tsp", "cvrp", "vrptw"])
 def test_every_function_can_be_written(name: str) -> None:
     """All of a kit in one file, whose functions are those of the reference."""
     problem = get_problem(name)
