@@ -9,6 +9,7 @@ from pathlib import Path
 from string import Template
 from typing import Literal, cast, get_args
 
+from spo_jax.envs.problem import Problem
 from spo_jax.errors import InputError
 from spo_jax.program import ROLES, Role
 from spo_jax.search.writing.languages import LANGUAGES
@@ -94,6 +95,20 @@ def with_values(text: str, values: Mapping[str, str]) -> str:
     # A pair of dollar signs is one sign, not the beginning of a placeholder.
     places = rf"\$\$|\$(?:({names})\b|\{{({names})\}})"
     return re.sub(places, lambda m: filled[m[1] or m[2]] if m[1] or m[2] else m[0], text)
+
+
+def matrix_rule(problem: Problem | None) -> str:
+    """How programs read a matrix of the problem; "" where it has none."""
+    names = ["dist"]
+    if problem is not None and hasattr(problem, "interface"):
+        names = [each.name for each in problem.interface.arguments if each.kind == "matrix"]
+    if not names:
+        return ""
+    name, what = ("dist", "distances") if "dist" in names else (names[0], "numbers")
+    return (
+        f"- Single {what} are fastest as row = {name}[i] and then row[j]; len({name}) and numpy "
+        f"functions on {name} work as well, for code that is vectorised throughout."
+    )
 
 
 def require_placeholders(

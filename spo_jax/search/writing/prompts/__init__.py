@@ -61,6 +61,7 @@ from spo_jax.search.writing.forms import (
     declaration,
     files_of,
     identifiers,
+    matrix_rule,
     of_another,
     require_placeholders,
     require_same,
@@ -164,7 +165,7 @@ class Templates:
                     require_placeholders(what, text, CONTRACT[role], None, values)
                 texts[name] = with_values(texts[name], values)
         module = f", and {KIT}" if kit else ""
-        values = {KIT_MODULE: module, MATRIX_RULE: _matrix_rule(problem)}
+        values = {KIT_MODULE: module, MATRIX_RULE: matrix_rule(problem)}
         texts["rules.txt"] = with_values(texts["rules.txt"], values)
         return cls(texts, forms, any(name not in ours.forms for name in forms), kit, game)
 
@@ -436,20 +437,6 @@ def _frames(problem: Problem) -> dict[str, tuple[str, str]]:
         return {}
     parts = {name: text.partition("#frame\n") for name, text in texts.items()}
     return {name: (contract, frame) for name, (contract, _, frame) in parts.items()}
-
-
-def _matrix_rule(problem: Problem | None) -> str:
-    """How programs read a matrix of the problem; "" where it has none."""
-    names = ["dist"]
-    if problem is not None and hasattr(problem, "interface"):
-        names = [each.name for each in problem.interface.arguments if each.kind == "matrix"]
-    if not names:
-        return ""
-    name, what = ("dist", "distances") if "dist" in names else (names[0], "numbers")
-    return (
-        f"- Single {what} are fastest as row = {name}[i] and then row[j]; len({name}) and numpy "
-        f"functions on {name} work as well, for code that is vectorised throughout."
-    )
 
 
 @cache
