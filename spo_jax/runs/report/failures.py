@@ -53,14 +53,14 @@ def page(run: Run, figures: Figures) -> dict[str, Any]:
     kinds: dict[tuple[str, str, str], list[FailureRecord]] = defaultdict(list)
     for each in run.failures:
         by_status[each.status][each.round] += 1
-        kinds[each.status, each.subject, alike(each.reason)].append(each)
+        kinds[each.status, each.subject, alike(run.game.told(each.reason))].append(each)
     order = sorted(by_status, key=lambda status: (-by_status[status].total(), status))
     parts = {s: np.array([by_status[s][int(k)] for k in rounds], float) for s in order}
     ranked = sorted(kinds.items(), key=lambda item: (-len(item[1]), item[0]))
     total = len(run.failures)
     found = [
         Kind(
-            status, named(subject), same[-1].reason if len(same) == 1 else reason, len(same),
+            status, named(subject), run.game.told(same[-1].reason) if len(same) == 1 else reason, len(same),
             f"{len(same) / total:.0%}", _rounds(same[0].round, same[-1].round), same[-1],
             tuple(n for n in (same[-1].destroy, same[-1].repair) if n in run.index),
             shortened(same[-1].text, MOST_TEXT),
