@@ -97,6 +97,11 @@ class Game:
         """What people call a program of a role; another text as it is."""
         return self.side(role).noun if role in ROLES else role
 
+    def told(self, reason: str) -> str:
+        """Why a pair failed, with what people call the program at fault in place of its role."""
+        role, colon, why = reason.partition(": ")
+        return f"{self.named(role)}{colon}{why}"
+
     @property
     def returned(self) -> str:
         """What the leader returns, as a writer reads it: its one value, or a tuple."""

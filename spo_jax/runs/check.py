@@ -95,7 +95,7 @@ def check(name: str, pair: str | Path | None = None, size: int = SIZE) -> Iterat
         rollouts = evaluator.run([chosen], [instance], (0,), STEPS)
         if failure := rollouts.failure(0):
             hint = "" if failure.status == Status.HOST_FAULT or pair else "; name one with --pair"
-            why = f"{failure.status.label}: {failure.reason}"
+            why = f"{failure.status.label}: {problem.interface.game.told(failure.reason)}"
             raise InputError(f"problem {problem.name}: {what} fails ({why}){hint}")
         costs = [problem.turned(cost) for cost in rollouts.best_cost[0, 0, 0, [0, -1]]]
         moved = " to ".join(shown_cost(float(cost)) for cost in costs)

@@ -118,7 +118,7 @@ class Discovery:
         if self.report:
             keep_page(run, self._print)
         if run.best is None and run.failures:
-            self._print(lines.commonest(run.failures))
+            self._print(lines.commonest(run.failures, run.game))
         return run
 
     def _forget(self) -> None:

@@ -27,7 +27,8 @@ def require_valid(done: Round, config: Settings, path: Path) -> None:
     game = get_problem(config.problem).interface.game
     asked = "; ".join(_funnel(done, role, game) for role in ROLES)
     shown = Counter(
-        f"{game.named(each.subject)} {each.status}: {each.reason}" for each in done.failures
+        f"{game.named(each.subject)} {each.status}: {game.told(each.reason)}"
+        for each in done.failures
     )
     worst = [f"{n} times {text[:LONGEST]}" for text, n in shown.most_common(WORST)]
     reasons = f" Most often: {'; '.join(worst)}." if worst else ""

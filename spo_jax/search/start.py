@@ -134,12 +134,12 @@ def require_runnable(
             )
 
 
-def reads_state(program: Program, entry: str) -> bool:
+def reads_state(program: Program, entry: str = "") -> bool:
     """Whether a lawful program names its last argument but one, the steps, in its body.
 
-    entry: the name of its function.
+    entry: the name of its function, where it is not the role's.
     """
-    function = entry_function(parse_tree(program.source), entry)
+    function = entry_function(parse_tree(program.source), entry or program.role)
     steps = function.args.args[-2].arg
     nodes = (node for statement in function.body for node in ast.walk(statement))
     return any(isinstance(node, ast.Name) and node.id == steps for node in nodes)

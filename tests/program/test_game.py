@@ -73,6 +73,8 @@ def test_words_by_hand() -> None:
     assert GAME.words("large neighbourhood search, $destroy repaired") == (
         "iterated local search, $destroy repaired"
     )
+    assert GAME.told("repair: the repair: none") == "improvement: the repair: none"
+    assert GAME.told("took too long") == DESTROY_REPAIR.told("took too long") == "took too long"
     assert (GAME.named("repair"), GAME.named("pair")) == ("improvement", "pair")
 
 

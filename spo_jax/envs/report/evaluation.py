@@ -374,7 +374,7 @@ def group_result(
         return RolloutResult(
             seed=seeds[s],
             status=status.label,
-            reason=str(rollouts.reason[0, i, s]),
+            reason=problem.interface.game.told(str(rollouts.reason[0, i, s])),
             initial_cost=_number(initial[i, s]),
             best_cost=_number(final[i, s]),
             gap=_number(gaps[i, s]),

@@ -232,6 +232,7 @@ def solve(
         ).run()
     if len(found.failed) == workers and found.search is None:
         status, reason = found.failed[0]
+        reason = problem.interface.game.told(reason)
         hint = " (--cpu-seconds raises the limit)" if status == "timeout" else ""
         raise InputError(
             f"the pair gave no solution: {status}: {reason or 'no reason given'}{hint}"

@@ -187,7 +187,9 @@ def last_failure(done: Round, most: int = 60, game: Game = DESTROY_REPAIR) -> st
     if not done.failures:
         return ""
     last = done.failures[-1]
-    text = visible(f"last failure: {game.named(last.subject)}, {last.status}: {last.reason}")
+    text = visible(
+        f"last failure: {game.named(last.subject)}, {last.status}: {game.told(last.reason)}"
+    )
     return text if len(text) <= most else f"{text[: most - 1]}…"
 
 
@@ -202,9 +204,9 @@ def fault_line(done: Round) -> str:
     )
 
 
-def commonest(failures: Sequence[FailureRecord]) -> str:
-    """The most frequent reason of some failures."""
-    tally = Counter((each.status, each.reason) for each in failures)
+def commonest(failures: Sequence[FailureRecord], game: Game = DESTROY_REPAIR) -> str:
+    """The most frequent reason of some failures. game: of their programs."""
+    tally = Counter((each.status, game.told(each.reason)) for each in failures)
     [((status, reason), count)] = tally.most_common(1)
     return visible(f"The most frequent reason, {count} of {len(failures)}: {status}: {reason}")
 

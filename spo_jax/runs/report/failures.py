@@ -36,7 +36,7 @@ class Kind:
 
 def page(run: Run, figures: Figures) -> dict[str, Any]:
     """What became of the answers; failures by round and status, and by reason."""
-    named = run.game.named
+    named, told = run.game.named, run.game.told
     answers = {
         "heads": ("round", "role", "answers", "hold a program", "pass the gate", "copies",
                   "new programs", "new and valid"),
@@ -53,14 +53,14 @@ def page(run: Run, figures: Figures) -> dict[str, Any]:
     kinds: dict[tuple[str, str, str], list[FailureRecord]] = defaultdict(list)
     for each in run.failures:
         by_status[each.status][each.round] += 1
-        kinds[each.status, each.subject, alike(each.reason)].append(each)
+        kinds[each.status, each.subject, alike(told(each.reason))].append(each)
     order = sorted(by_status, key=lambda status: (-by_status[status].total(), status))
     parts = {s: np.array([by_status[s][int(k)] for k in rounds], float) for s in order}
     ranked = sorted(kinds.items(), key=lambda item: (-len(item[1]), item[0]))
     total = len(run.failures)
     found = [
         Kind(
-            status, named(subject), same[-1].reason if len(same) == 1 else reason, len(same),
+            status, named(subject), told(same[-1].reason) if len(same) == 1 else reason, len(same),
             f"{len(same) / total:.0%}", _rounds(same[0].round, same[-1].round), same[-1],
             tuple(n for n in (same[-1].destroy, same[-1].repair) if n in run.index),
             shortened(same[-1].text, MOST_TEXT),

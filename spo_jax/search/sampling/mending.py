@@ -201,7 +201,7 @@ class Mending:
             if program is not None and (pair := self._pair(answers[place[0]].prompt, program))
         }
         self._try(pairs.values())
-        found = {}
+        found, game = {}, self.parts.problem.interface.game
         for place, pair in pairs.items():
             program, end = programs[place], self._tried[pair.digest]
             if program is None or end is None or end.status == Status.HOST_FAULT:
@@ -210,7 +210,7 @@ class Mending:
                 continue
             completion = answers[place[0]].completions[place[1]]
             failure = failed(program, end.status, end.reason, completion)
-            explanation = f"the program fails when it runs ({end.redacted_reason})"
+            explanation = f"the program fails when it runs ({game.told(end.redacted_reason)})"
             found[place] = (failure, Wrong(end.status.label, explanation, program))
         return found
 
