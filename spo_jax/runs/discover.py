@@ -292,8 +292,10 @@ def check_finished(
     before, after = stored.flat(), now.flat()
     other = {name for name in before if before[name] != after[name]}
     problem = get_problem(now.problem)
-    if instances or other & {"on", "validate_on", "distances", "capacity"}:
+    reading = {"on", "validate_on", "distances", "capacity", "vehicles"}
+    if instances or other & (reading | {"prompts"}):
         training = list(instances) or training_instances(now, problem)
+    if instances or other & reading:
         validation = validation_instances(now, problem) if now.search.finalists else []
         check_instances(record, instances_of(training, validation), path)
     if "start_pairs" in other:
@@ -302,5 +304,7 @@ def check_finished(
         check_model(record.get("model"), model_of(now), path)
     if "prompts" in other:
         generator = now.generator
-        digest = None if generator.prompts is None else Templates.of(generator, problem).digest
-        check_prompts(record, digest, path)
+        templates = (
+            None if generator.prompts is None else Templates.of(generator, problem, training)
+        )
+        check_prompts(record, templates and templates.digest, path)
