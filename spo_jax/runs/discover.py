@@ -303,8 +303,7 @@ def check_finished(
     if "model" in other:
         check_model(record.get("model"), model_of(now), path)
     if "prompts" in other:
-        generator = now.generator
-        templates = (
-            None if generator.prompts is None else Templates.of(generator, problem, training)
-        )
-        check_prompts(record, templates and templates.digest, path)
+        digest = None
+        if now.generator.prompts is not None:
+            digest = Templates.of(now.generator, problem, training).digest
+        check_prompts(record, digest, path)

@@ -54,7 +54,7 @@ def test_contracts_name_the_limits_that_files_have(tmp_path: Path, kit: bool) ->
     for instances, named, not_named in (
         ([*free, few], "limits on their number.", "their length"),
         ([*free, long], "limits on their length and on their duration", "their number"),
-        ([few, long], "limits on their length, on their duration", "nothing"),
+        ([few, long], "limits on their length, on their duration", "windows"),
     ):
         for role in ROLES:
             before = read.texts[f"cvrp-{role}.txt"]

@@ -172,7 +172,7 @@ class CVRP(Problem):
         return parts.construct(instance, until)
 
     def trivial(self, instance: Instance) -> Routes | None:
-        return files.best_of_all(instance, files.check_routes) if instance.size < 3 else None
+        return files.best_of_all(instance) if instance.size < 3 else None
 
     def part(self, instance: Instance, solution: Routes, center: int, size: int) -> Part:
         return parts.part(instance, solution, center, size)
