@@ -21,9 +21,9 @@ TERMS = ("acceptance", "start", "state")
 FRAMEWORKS = ("openevolve", "shinka")  # for which `spo task` writes a folder
 # What a score depends on, and what the system message of such a folder says.
 TASK_SETTINGS = (
-    "seed", "workers", "on", "distances", "capacity", "utility", "evaluator", "ray_address", "size",
-    "instances", "rollouts", "steps", "cpu_seconds", "work", "memory_mb", "on_invalid",
-    "unsafe_sandbox", "kit", "state", "prompts", "acceptance",
+    "seed", "workers", "on", "distances", "capacity", "vehicles", "utility", "evaluator",
+    "ray_address", "size", "instances", "rollouts", "steps", "cpu_seconds", "work", "memory_mb",
+    "on_invalid", "unsafe_sandbox", "kit", "state", "prompts", "acceptance",
 )  # fmt: skip
 # What settings that have names now were before.
 FORMER = {"state": {True: "stagnation", False: "none"}}

@@ -137,6 +137,9 @@ class EvaluationSettings(Group):
     capacity: float | None = volatile(
         None, "capacity of vehicles, for instance files without one", 1e-9, 1e12
     )
+    vehicles: int | None = volatile(
+        None, "most routes, in place of what instance files say", 1, 1_000_000
+    )
     acceptance: Literal["improving", "annealing", "record-to-record"] | Own = rare(
         "improving",
         "worse solutions that a rollout accepts: none (the paper), or as spo solve has it",

@@ -392,6 +392,19 @@ class Problem:
         """
         return _NONE
 
+    def limits(self, role: Role, instances: Sequence[Instance], kit: bool) -> str:
+        """What bounds the solutions of some instances besides what every contract says.
+
+        Args:
+            role: Of the contract.
+            instances: Of a discovery.
+            kit: Whether programs may import the kit.
+
+        Returns:
+            The last lines of the contract, as plain text; "" for instances without such limits.
+        """
+        return ""
+
     def grammar(self, role: Role, kit: bool = False) -> Grammar:
         """The grammar that writes programs of a role without a model, for `--generator grammar`.
 

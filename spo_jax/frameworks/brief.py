@@ -14,12 +14,12 @@ def system_message(scorer: Scorer) -> str:
     """Both contracts of the problem, the rules of the language, the form of the file, the score.
 
     The settings of `generator` say what contracts offer (kit, state, prompts). Of the instances it
-    has the number alone. Raises InputError for a wrong folder of prompts.
+    has their number and which limits they have. Raises InputError for a wrong folder of prompts.
     """
     config, problem = scorer.config, scorer.problem
     settings = config.generator
     templates = Templates.read(settings.prompts, problem, settings.kit != "none")
-    templates = templates.with_state(settings.state)
+    templates = templates.with_limits(problem, scorer.instances).with_state(settings.state)
     text = resources.files(__package__).joinpath("brief.txt").read_text("utf-8")
     utility = config.evaluation.utility
     task = Template(text).substitute(

@@ -296,8 +296,10 @@ def check_finished(
     before, after = stored.flat(), now.flat()
     other = {name for name in before if before[name] != after[name]}
     problem = get_problem(now.problem)
-    if instances or other & {"on", "validate_on", "distances", "capacity"}:
+    reading = {"on", "validate_on", "distances", "capacity", "vehicles"}
+    if instances or other & (reading | {"prompts"}):
         training = list(instances) or training_instances(now, problem)
+    if instances or other & reading:
         validation = validation_instances(now, problem) if now.search.finalists else []
         check_instances(record, instances_of(training, validation), path)
     if "start_pairs" in other:
@@ -305,6 +307,7 @@ def check_finished(
     if "model" in other:
         check_model(record.get("model"), model_of(now), path)
     if "prompts" in other:
-        generator = now.generator
-        digest = None if generator.prompts is None else Templates.of(generator, problem).digest
+        digest = None
+        if now.generator.prompts is not None:
+            digest = Templates.of(now.generator, problem, training).digest
         check_prompts(record, digest, path)

@@ -177,7 +177,7 @@ class Discovery:
         require_known(config)
         require_panel(config, problem)
         require_game(config, problem)
-        templates = Templates.of(config.generator, problem)  # once for the whole run
+        templates = Templates.of(config.generator, problem, training)  # once for the whole run
         prompts = templates.digest if config.generator.prompts is not None else None
         credit, learning_credit = CREDITS[config.search.credit], learning_credit_of(config)
         survivors, panel = SURVIVORS[config.search.survivors], PANELS[config.search.panel]

@@ -193,7 +193,24 @@ def test_searches_reach_the_optimum_of_exhaustive_search(seed: int) -> None:
     assert keeps(instance, alns_example(instance, steps=50))
 
 
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.long
+@pytest.mark.parametrize("name", ["A/A-n45-k6", "A/A-n61-k9", "B/B-n45-k5", "P/P-n50-k8"])
+def test_starts_with_the_vehicles_and_the_longest_route_of_an_optimum(
+    name: str, spo_data: Path
+) -> None:
+    path = spo_data / "cvrplib" / f"{name}.vrp"
+    free = CVRP.read(path)
+    best = CVRP.read_solution(path.with_suffix(".sol"), free)
+    service = np.array([0.0, *np.random.default_rng(0).integers(5, 20, free.size)])
+    lasts = [CVRP.cost(free, [route]) + float(service[route].sum()) for route in best]
+    extra = {"max_duration": max(lasts), "service": service, "max_vehicles": len(best)}
+    tight = replace(free, extra=extra)
+    assert keeps(tight, best)
+    assert keeps(tight, CVRP.construct(tight))
+    assert keeps(tight, CVRP.rules(tight.seen()).start(random.Random(1)))
+
+
+@pytest.mark.parametrize("seed", range(20))
 def test_starts_with_as_few_vehicles_as_can_be(seed: int) -> None:
     instance = drawn(seed, 6)
     few = replace(instance, extra=instance.extra | {"max_vehicles": min(cheapest(instance))})
@@ -205,8 +222,9 @@ def test_no_start_with_few_vehicles_is_one_sentence() -> None:
     given = drawn(3)
     tight = Instance("cvrp", "tight", 5, given.coords, given.dist, np.array([0, 4, 4, 4, 4, 4]), 6,
                      extra={"max_vehicles": 4})  # fmt: skip
-    with pytest.raises(InputError, match="tight: no start with 4 routes or fewer was found"):
-        CVRP.construct(tight)
+    for start in (CVRP.construct, CVRP.require):
+        with pytest.raises(InputError, match="tight: no start with 4 routes or fewer was found"):
+            start(tight)
 
 
 FIFTY = """NAME : fifty

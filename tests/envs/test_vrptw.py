@@ -1,5 +1,6 @@
 """The VRPTW: rules, Solomon's files, places and programs against brute force and PyVRP."""
 
+import contextlib
 import itertools
 import json
 import math
@@ -601,6 +602,36 @@ def test_the_best_of_two_customers_is_in_time(tmp_path) -> None:
     other = "    2       1         -3          1          0          9          2\n"
     instance = PROBLEM.read(instance_file(tmp_path, "".join([*rows[:end], other])))
     assert PROBLEM.trivial(instance) == [[2, 1]]
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_the_best_of_a_handful_of_customers_is_that_of_every_order_cut_everywhere(seed) -> None:
+    size = 4 + seed % 2 if seed < 38 else 6
+    [instance] = PROBLEM.sample(size, 1, seed)
+    found = PROBLEM.trivial(instance)
+    files.check_routes(instance, found)
+    best = math.inf
+    for order in itertools.permutations(range(1, size + 1)):
+        for cuts in range(1 << size - 1):
+            routes = [[order[0]]]
+            for k, node in enumerate(order[1:]):
+                if cuts >> k & 1:
+                    routes.append([])
+                routes[-1].append(node)
+            cost = PROBLEM.cost(instance, routes)
+            if cost < best:
+                with contextlib.suppress(InputError):
+                    files.check_routes(instance, routes)
+                    best = cost
+    assert PROBLEM.cost(instance, found) == pytest.approx(best, abs=1e-12)
+
+
+@pytest.mark.parametrize("size", [7, 8])
+def test_the_best_of_eight_customers_is_no_worse_than_what_searches_find(size) -> None:
+    for instance in PROBLEM.sample(size, 5, 3):
+        found = PROBLEM.cost(instance, PROBLEM.trivial(instance))
+        assert found <= PROBLEM.cost(instance, alns(instance, 0, steps=200)) + 1e-12
+    assert PROBLEM.trivial(PROBLEM.sample(9, 1, 0)[0]) is None
 
 
 @pytest.mark.long

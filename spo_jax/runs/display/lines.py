@@ -290,7 +290,8 @@ def refused(
 
 def reading_options(config: Settings) -> str:
     """How a run reads instance files, as options of a command; "" for as they are."""
-    given = Reading(config.evaluation.distances, config.evaluation.capacity).given
+    asked = config.evaluation
+    given = Reading(asked.distances, asked.capacity, asked.vehicles).given
     return "".join(f" --{name} {str(value).removesuffix('.0')}" for name, value in given.items())
 
 

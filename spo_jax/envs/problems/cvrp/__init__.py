@@ -24,8 +24,8 @@ from spo_jax.envs.problem import (
     decoded,
 )
 from spo_jax.envs.problems.cvrp import files, parts, tables
-from spo_jax.envs.problems.cvrp.limits import limits_of, require_lone
-from spo_jax.envs.problems.cvrp.rules import CVRPRules, Routes
+from spo_jax.envs.problems.cvrp.limits import limits_of, require_lone, told
+from spo_jax.envs.problems.cvrp.rules import CVRPRules, Routes, require_start
 from spo_jax.envs.problems.tsp.weights import euclidean
 from spo_jax.envs.reading import Reading
 from spo_jax.errors import InputError
@@ -123,6 +123,7 @@ class CVRP(Problem):
 
     def require(self, instance: Instance) -> None:
         require_lone(instance)
+        require_start(instance)
 
     def cost(self, instance: Instance, solution: Sequence[Sequence[int]]) -> float:
         """The exact float64 length of all routes, depot to depot."""
@@ -171,7 +172,7 @@ class CVRP(Problem):
         return parts.construct(instance, until)
 
     def trivial(self, instance: Instance) -> Routes | None:
-        return files.best_of_all(instance, files.check_routes) if instance.size < 3 else None
+        return files.best_of_all(instance) if instance.size < 3 else None
 
     def part(self, instance: Instance, solution: Routes, center: int, size: int) -> Part:
         return parts.part(instance, solution, center, size)
@@ -198,6 +199,9 @@ class CVRP(Problem):
 
     def kit_texts(self, role: Role, kit: bool) -> Mapping[str, str]:
         return kit_texts(_HERE, role, kit)
+
+    def limits(self, role: Role, instances: Sequence[Instance], kit: bool) -> str:
+        return told(role, instances, kit)
 
     def grammar(self, role: Role, kit: bool = False) -> "Grammar":
         if kit:

@@ -66,10 +66,10 @@ class RouteOperators(Operators):
         super().__init__(instance, settings, customers, relatedness, regrets)
 
     def start(self) -> Routes:
-        """Regret-2 insertion into no routes at all; where that takes too many, a random start."""
+        """Regret-2 insertion into no routes at all; where these are too many, fewer."""
         routes = self.insert([], self.nodes.tolist(), 0.0, np.random.default_rng(0), 2)
         if len(routes) > self._most:
-            return CVRPRules(self._instance).start(random.Random(0))
+            return CVRPRules(self._instance).within_fleet(routes, random.Random(0))
         return routes
 
     def cost(self, routes: Routes) -> float:

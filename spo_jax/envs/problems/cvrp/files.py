@@ -350,12 +350,12 @@ def _shortest_ways(dist: np.ndarray) -> float:
     return float(np.array([row.min() for row in islice(tsplib.to_others(dist), 1, None)]).sum())
 
 
-def best_of_all(instance: Instance, check: "Check") -> Routes:
+def best_of_all(instance: Instance) -> Routes:
     """The shortest feasible routes of one or two customers."""
     found = []
     for routes in [[[1]], [[1], [2]], [[1, 2]], [[2, 1]]]:
         with contextlib.suppress(InputError):
-            check(instance, routes)
+            check_routes(instance, routes)
             found.append(routes)
     if not found:
         raise InputError(f"{instance.name} has no solution within its limits")

@@ -11,6 +11,7 @@ from typing import Any
 
 from spo_jax.envs.instance import Instance
 from spo_jax.errors import InputError
+from spo_jax.program import Role
 
 # Above a limit is what is above it by more than this share: a program may add the same ways in
 # another order. Sums of a thousand ways differ by less.
@@ -99,3 +100,47 @@ def require_lone(instance: Instance) -> None:
                 f"{instance.name} has no solution: customer {node} cannot be served, as "
                 f"{wrong.replace('route 1', 'a route to it alone')}"
             )
+
+
+def told(role: Role, instances: Iterable[Instance], kit: bool) -> str:
+    """What a contract says of the limits of some instances; "" where none has any.
+
+    kit: whether programs can ask the kit for them.
+    """
+    found = [limits for each in instances if (limits := limits_of(each)) is not None]
+    words = {
+        "their length": any(each.max_distance < math.inf for each in found),
+        "their duration (the length and the service times of their customers)": any(
+            each.max_duration < math.inf for each in found
+        ),
+        "their number": any(each.max_vehicles < UNBOUNDED for each in found),
+    }
+    named = [word for word, holds in words.items() if holds]
+    if not named:
+        return ""
+    listed = " and on ".join([", on ".join(named[:-1]), named[-1]] if named[1:] else named)
+    lines = ["Limits", f"- Besides the capacity, routes have limits on {listed}."]
+    if kit:
+        lines += [_SLACK, _VEHICLES] if words["their number"] else [_SLACK]
+        lines += [_KIT] if role == "repair" else []
+    else:
+        lines.append("- The arguments do not state them; a route of one customer keeps them.")
+    lines.append(_REMOVED if role == "destroy" else _LOST)
+    return "\n".join(lines)
+
+
+_SLACK = (
+    "- lns.slack(dist, routes, customer=0): for each route, how much longer it may get; with a "
+    "customer, where it also serves that one. inf: without a limit."
+)
+_VEHICLES = "- lns.vehicles(dist): the most routes; 2 ** 30: without a limit."
+_KIT = (
+    "- The functions of the kit keep all of this. In loops of your own, a customer may enter route "
+    "r where that adds at most lns.slack(dist, routes, customer)[r]. Insertions open a route too "
+    "many only where a customer fits nowhere: then try another order."
+)
+_REMOVED = (
+    "- What you return cannot break a limit. What you remove must fit into routes again: of full "
+    "routes, take out customers that can change places."
+)
+_LOST = "- Routes that break a limit are lost: the step changes nothing."

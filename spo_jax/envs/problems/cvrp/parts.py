@@ -22,8 +22,9 @@ def construct(instance: Instance, until: float = math.inf) -> Routes:
     """Clarke and Wright's savings, then the kit's 2-opt*, Or-opt and 2-opt until none gains.
 
     Of a large instance only the savings of near customers; where these take more vehicles than
-    there are, a start of `CVRPRules`. Where the kit is not compiled, that alone. O(n^2 log n). No
-    local search begins at `until`, a time.monotonic(), or later.
+    there are, they are changed as `CVRPRules.within_fleet` has it, which may raise InputError.
+    Where the kit is not compiled, that alone. O(n^2 log n). No local search begins at `until`, a
+    time.monotonic(), or later.
     """
     from spo_jax.envs.problems.cvrp import kit
     from spo_jax.envs.problems.cvrp.files import demands_of, routes_cost
@@ -33,7 +34,7 @@ def construct(instance: Instance, until: float = math.inf) -> Routes:
     routes = clarke_wright(instance) if small else near_savings(instance, PAIRED)
     limits = limits_of(instance)
     if limits is not None and len(routes) > limits.max_vehicles:
-        routes = CVRPRules(instance).start(random.Random(0))
+        routes = CVRPRules(instance).within_fleet(routes, random.Random(0))
     if not kit.NATIVE or time.monotonic() >= until:
         return routes
     demands, capacity = demands_of(instance)

@@ -1,18 +1,28 @@
 """The capacitated vehicle routing problem in a worker (Appendix B.2)."""
 
 import random
-from itertools import chain, pairwise
+from itertools import chain
 from math import fsum
 from operator import getitem, itemgetter
 from typing import Any
+from weakref import WeakSet
 
 from spo_jax.envs.problem import Infeasible, Instance, Layout, OverLimit, Rules
-from spo_jax.envs.problems.cvrp.limits import limits_of
+from spo_jax.envs.problems.cvrp.fleets import STEPS, Fleet
+from spo_jax.envs.problems.cvrp.limits import UNBOUNDED, limits_of
 from spo_jax.envs.views import nodes_of
 from spo_jax.errors import InputError
 
 Routes = list[list[int]]
-PACKINGS = 100  # tries for a random start with few vehicles
+_STARTED: WeakSet[Instance] = WeakSet()  # instances that have a start
+
+
+def require_start(instance: Instance) -> None:
+    """Raises InputError where no start is found for the number of vehicles: no rollout has one."""
+    limits = limits_of(instance)
+    if limits is not None and limits.max_vehicles < UNBOUNDED and instance not in _STARTED:
+        CVRPRules(instance.seen()).start(random.Random(0))
+        _STARTED.add(instance)
 
 
 class CVRPRules(Rules):
@@ -28,7 +38,6 @@ class CVRPRules(Rules):
             raise InputError(f"{instance.name}: its problem needs demands and a capacity")
         super().__init__(instance, instance.dist, instance.demands, int(instance.capacity), *more)
         self._limits, self._name = limits_of(instance), instance.name
-        self._order = range(1, instance.size + 1)
         self._customers = frozenset(range(1, instance.size + 1))
         self._rows, self._demands, self._capacity, *_ = self.arguments("rows")
 
@@ -37,7 +46,31 @@ class CVRPRules(Rules):
         return arguments if self._limits is None else (*arguments, self._limits)
 
     def start(self, rng: random.Random) -> Routes:
-        """Customers in random order, cut greedily where a vehicle is full or a limit is reached."""
+        """Customers in random order, cut greedily where a vehicle is full or a limit is reached;
+        then, where these are too many routes, fewer. Raises InputError as `within_fleet`.
+        """
+        return self.within_fleet(self._cut(rng), rng)
+
+    def within_fleet(self, routes: Routes, rng: random.Random) -> Routes:
+        """Feasible routes, changed where they are more than there are vehicles.
+
+        Raises InputError where none are found that are few enough, which does not depend on them.
+        """
+        if self._limits is None or len(routes) <= self._limits.max_vehicles:
+            return routes
+        most = self._limits.max_vehicles
+        fleet = Fleet(self._rows, self._demands, self._capacity, self._limits)
+        if found := fleet.reduced(routes, most, rng, STEPS // 10):
+            return found
+        luck = random.Random(0)  # that of all others that get here, as `require_start` tries it
+        if found := fleet.reduced(self._cut(luck), most, luck):
+            return found
+        raise InputError(
+            f"{self._name}: no start with {most} routes or fewer was found; give a solution to "
+            "start from, or more vehicles"
+        )
+
+    def _cut(self, rng: random.Random) -> Routes:
         customers = list(range(1, self.size + 1))
         rng.shuffle(customers)
         routes: Routes = [[]]
@@ -49,51 +82,7 @@ class CVRPRules(Rules):
                 load = 0
             routes[-1].append(customer)
             load += demand
-        if self._limits is not None and len(routes) > self._limits.max_vehicles:
-            return self._packed(self._limits.max_vehicles, rng)
         return routes
-
-    def _packed(self, most: int, rng: random.Random) -> Routes:
-        """At most so many routes: customers by falling demand, each try more out of this order.
-
-        Each goes where it is shortest into the route that has the least room left, or, in every
-        other try, that gets longer by least. Raises InputError where no try comes to so few.
-        """
-        for attempt in range(PACKINGS):
-            blur = attempt / PACKINGS
-            size = {node: self._demands[node] * (1.0 - blur * rng.random()) for node in self._order}
-            routes: Routes = []
-            for node in sorted(self._order, key=size.__getitem__, reverse=True):
-                found = [
-                    (key, r, place)
-                    for r, route in enumerate(routes)
-                    for key, place in self._takes(route, node, by_length=bool(attempt % 2))
-                ]
-                if found:
-                    _, r, place = min(found)
-                    routes[r].insert(place, node)
-                else:
-                    routes.append([node])
-            if len(routes) <= most:
-                return routes
-        raise InputError(
-            f"{self._name}: no start with {most} routes or fewer was found in {PACKINGS} tries; "
-            "give a solution to start from, or more vehicles"
-        )
-
-    def _takes(self, route: list[int], node: int, by_length: bool) -> list[tuple[float, int]]:
-        """What `_packed` compares, and the shortest place; [] if the route cannot take `node`."""
-        room = self._capacity - sum(self._demands[each] for each in route) - self._demands[node]
-        if room < 0:
-            return []
-        rows, walk = self._rows, [0, *route, 0]
-        added, place = min(
-            (rows[a][node] + rows[node][b] - rows[a][b], k)
-            for k, (a, b) in enumerate(pairwise(walk))
-        )
-        if self._exceeds([*route[:place], node, *route[place:]]):
-            return []
-        return [(added if by_length else room, place)]
 
     def _exceeds(self, route: list[int]) -> bool:
         return self._limits is not None and bool(self._limits.excess(self._rows, [route]))

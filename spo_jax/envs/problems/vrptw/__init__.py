@@ -14,10 +14,11 @@ import numpy as np
 from spo_jax.envs.kits import kit_texts
 from spo_jax.envs.problem import DIST, OR_TOOLS, Baseline, Instance, Part, Problem
 from spo_jax.envs.problems.cvrp import parts
-from spo_jax.envs.problems.cvrp.files import best_of_all, lower_bound, routes_cost
+from spo_jax.envs.problems.cvrp.files import lower_bound, routes_cost
 from spo_jax.envs.problems.cvrp.rules import Routes
 from spo_jax.envs.problems.tsp.weights import euclidean
 from spo_jax.envs.problems.vrptw import files
+from spo_jax.envs.problems.vrptw.exact import MOST, best_routes
 from spo_jax.envs.problems.vrptw.rules import TIMES, VRPTWRules, require_both_ways, require_times
 from spo_jax.envs.reading import Reading
 from spo_jax.errors import InputError
@@ -138,9 +139,7 @@ class VRPTW(Problem):
         return insertion_i1(instance, until=until)
 
     def trivial(self, instance: Instance) -> Routes | None:
-        if instance.size > 2:
-            return None
-        return best_of_all(instance, files.check_routes)
+        return best_routes(instance) if instance.size <= MOST else None
 
     def part(self, instance: Instance, solution: Routes, center: int, size: int) -> Part:
         return parts.part(instance, solution, center, size)

@@ -44,7 +44,7 @@ from typing import Literal, cast, get_args
 
 from spo_jax.config.groups import GeneratorSettings
 from spo_jax.constants import GRAMMAR, KIT, WITH_MODEL
-from spo_jax.envs.problem import Problem
+from spo_jax.envs.problem import Instance, Problem
 from spo_jax.envs.problems import get_problem
 from spo_jax.envs.run.states import SHOWN, SINCE, parts_shown
 from spo_jax.errors import InputError, SpoError
@@ -170,12 +170,25 @@ class Templates:
         return cls(texts, forms, any(name not in ours.forms for name in forms), kit, game)
 
     @classmethod
-    def of(cls, settings: GeneratorSettings, problem: Problem) -> "Templates":
-        """The templates of a run with these settings. Raises InputError as `read`."""
+    def of(
+        cls, settings: GeneratorSettings, problem: Problem, instances: Sequence[Instance] = ()
+    ) -> "Templates":
+        """The templates of a run with these settings, on these training instances.
+
+        Raises InputError as `read`.
+        """
         kit, style = settings.kit != "none", cast(Style, settings.prompts_style)
-        return cls.read(settings.prompts, problem, kit, style, unread(settings.name)).with_state(
-            settings.state
-        )
+        found = cls.read(settings.prompts, problem, kit, style, unread(settings.name))
+        return found.with_limits(problem, instances).with_state(settings.state)
+
+    def with_limits(self, problem: Problem, instances: Sequence[Instance]) -> "Templates":
+        """Those whose contracts end with what bounds solutions of some instances besides."""
+        texts = dict(self.texts)
+        for role in ROLES:
+            if said := problem.limits(role, instances, self.kit).replace("$", "$$"):
+                name = f"{problem.name}-{role}.txt"
+                texts[name] = f"{texts[name].rstrip()}\n\n{said}\n"
+        return replace(self, texts=texts)
 
     def with_state(self, state: str) -> "Templates":
         """Those for programs that are shown another state than the paper's: a name of STATES.
