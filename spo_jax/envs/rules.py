@@ -74,6 +74,18 @@ class Rules:
         """
         raise NotImplementedError
 
+    def polished(self, before: Solution, after: Solution) -> Solution:
+        """What `spo solve` makes of a candidate before it judges it: by default nothing.
+
+        Args:
+            before: The solution that the step began with.
+            after: What its repair made of it, checked; it may be changed.
+
+        Returns:
+            A feasible solution, as a rule of a local search at the places that changed.
+        """
+        return after
+
     def cost(self, solution: Solution) -> float:
         """Exact float64 objective, of any sign: a sum correctly rounded (math.fsum).
 

@@ -12,16 +12,16 @@ import numpy as np
 
 from spo_jax.envs.problem import Instance, Part
 
-NEAR = 8  # neighbours that the local search of a start looks at
-SWEEPS = 20  # of 2-opt and Or-opt, at most
+NEAR = 16  # neighbours that the local search of a start looks at
+SWEEPS = 20  # of that search, at most
 PATCHED = 2000  # nodes whose shortest cycles are found in about a second
 
 
 def construct(instance: Instance, until: float = math.inf) -> list[int]:
-    """Nearest neighbour, then 2-opt and Or-opt of the kit in turn until neither gains.
+    """Nearest neighbour, then Lin and Kernighan's search of the kit until it gains nothing.
 
     Of a directed instance of up to `PATCHED` nodes also from patched cycles; the shorter of both.
-    Where the kit is not compiled, without 2-opt and Or-opt. O(n^2), directed O(n^3). No local
+    Where the kit is not compiled, without that search. O(n^2), directed O(n^3). No local
     search begins at `until`, a time.monotonic(), or later.
     """
     from spo_jax.envs.problems.tsp.files import tour_cost
@@ -34,25 +34,23 @@ def construct(instance: Instance, until: float = math.inf) -> list[int]:
 
 
 def _searched(instance: Instance, tour: list[int], until: float) -> list[int]:
-    """`tour` after 2-opt and Or-opt of the kit."""
+    """`tour` after the local search of the kit."""
     from spo_jax.envs.problems.tsp import kit
     from spo_jax.envs.problems.tsp.files import tour_cost
 
-    if not kit.NATIVE or instance.size < 8 or time.monotonic() >= until:
+    if not kit.NATIVE or instance.size < 8:
         return tour
     dist, nodes = instance.dist, list(range(instance.size))
     kit.prepare(dist)
     cost = tour_cost(dist, tour)
     for _ in range(SWEEPS):
-        better = kit.two_opt(dist, tour, nodes, near=NEAR, moves=1 << 30)
-        if time.monotonic() < until:
-            better = kit.or_opt(dist, better, nodes, near=NEAR, moves=1 << 30)
+        if time.monotonic() >= until:
+            break
+        better = kit.lin_kernighan(dist, tour, nodes, near=NEAR, moves=1 << 30)
         lower = tour_cost(dist, better)
         if lower >= cost:
             break
         tour, cost = better, lower
-        if time.monotonic() >= until:
-            break
     return tour
 
 
