@@ -46,7 +46,7 @@ def _searched(instance: Instance, tour: list[int], until: float) -> list[int]:
     for _ in range(SWEEPS):
         if time.monotonic() >= until:
             break
-        better = kit.lin_kernighan(dist, tour, nodes, near=NEAR, moves=1 << 30)
+        better = _relinked(instance, kit.lin_kernighan(dist, tour, nodes, near=NEAR, moves=1 << 30))
         lower = tour_cost(dist, better)
         if lower >= cost:
             break
@@ -54,18 +54,43 @@ def _searched(instance: Instance, tour: list[int], until: float) -> list[int]:
     return tour
 
 
+def _relinked(instance: Instance, tour: list[int]) -> list[int]:
+    """`tour` after a search among the ends of its long edges, which near nodes do not reach.
+
+    Between clusters no end of an edge is among the nearest nodes of another one.
+    """
+    from spo_jax.envs.problems.tsp import kit
+
+    dist, walk = instance.dist, np.asarray(tour)
+    after = np.roll(walk, -1)
+    last = np.array([near[-1] for near in kit.neighbors(dist, NEAR)])
+    far = dist[np.arange(instance.size), last]
+    long = dist[walk, after] > np.minimum(far[walk], far[after])
+    inside = np.zeros(instance.size, bool)
+    inside[walk[long]] = inside[after[long]] = True
+    if instance.directed or inside.sum() < 8:
+        return tour
+    part = reduced(instance, tour, inside)
+    found = kit.lin_kernighan(part.instance.dist, part.solution, part.solution, near=NEAR)
+    return part.whole(found) or tour
+
+
 def part(instance: Instance, tour: Sequence[int], center: int, size: int) -> Part:
-    """The `size` nodes nearest to `center` as an instance, in the order of the tour.
+    """The `size` nodes nearest to `center` as an instance (`reduced`), 5 at least."""
+    size = max(5, size)
+    inside = np.zeros(instance.size, bool)
+    inside[np.argpartition(instance.dist[center], size - 1)[:size]] = True
+    return reduced(instance, tour, inside)
+
+
+def reduced(instance: Instance, tour: Sequence[int], inside: np.ndarray) -> Part:
+    """The nodes inside, [N] of bool, as an instance, in the order of the tour.
 
     What lies between two of them, outside, is an edge that is so short that no good tour leaves it
     out: all their lengths together are below those of any two tours of the rest. A tour without one
     of them does not fit into the whole, nor, if the instance is directed, one that takes it the
     other way. At least 5 nodes, so that two of them have one such edge.
     """
-    size = max(5, size)
-    row = instance.dist[center]
-    inside = np.zeros(instance.size, bool)
-    inside[np.argpartition(row, size - 1)[:size]] = True
     walk = np.asarray(tour)
     first = int(np.argmax(inside[walk]))
     walk = np.roll(walk, -first)  # so that it begins inside
