@@ -75,14 +75,16 @@ class Rules:
         raise NotImplementedError
 
     def polished(self, before: Solution, after: Solution) -> Solution:
-        """What `spo solve` makes of a candidate before it judges it: by default nothing.
+        """The candidate after a local search at what a step changed; by default as it is.
+
+        `spo solve` does it before it accepts or rejects, except with the paper's acceptance.
 
         Args:
             before: The solution that the step began with.
             after: What its repair made of it, checked; it may be changed.
 
         Returns:
-            A feasible solution, as a rule of a local search at the places that changed.
+            A feasible solution.
         """
         return after
 

@@ -131,8 +131,8 @@ def search(
     luck: what choice draws from. rng: what the programs draw from. lost: whether a step whose
     program of that role raised this, or broke the contract (Infeasible), is lost and the search
     goes on. polished: the candidate after a local search, of the current solution and what the
-    repair made. rewritten: the same solution, written as programs are to see it after an improvement.
-    history: kept for programs that are shown another state than z_t.
+    repair made. rewritten: the same solution, written as programs are to see it after an
+    improvement. history: kept for programs that are shown another state than z_t.
     Raises Failure for a step that is not lost.
     """
     arguments, copy, cost_of = rules.arguments, rules.copy, rules.minimised

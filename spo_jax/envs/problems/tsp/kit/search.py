@@ -180,11 +180,12 @@ def _or_opt_move(dist, tour, a, length, near):
 def lin_kernighan(dist, tour, nodes, *, near=10, moves=1000):
     """Lin and Kernighan's search (1973) and Or-opt at `nodes`: a tour.
 
-    Chains of at most 30 exchanges, each of which turns a path round; of the first two the 5 and 3 most
-    promising are tried. Where none gains, Or-opt of up to 3 nodes, which no such chain makes. Looks at
-    the `near` nearest neighbours (at most 64), goes on at the nodes whose edges changed, and stops
-    after `moves` moves or where nothing gains. Where edges are not as long both ways, the moves of
-    `two_opt` in place of chains. O((len(nodes) + moves) * len(tour)), mostly much less.
+    Chains of at most 30 exchanges, each of which turns a path round; of the first two the 5 and 3
+    most promising are tried. Where none gains, Or-opt of up to 3 nodes, which no such chain makes.
+    Looks at the `near` nearest neighbours (at most 64), goes on at the nodes whose edges changed,
+    and stops after `moves` moves or where nothing gains. Where edges are not as long both ways,
+    with the moves of `two_opt` in place of chains. O((len(nodes) + moves) * len(tour)), mostly
+    much less.
     """
     dist, tour, queue, near, moves = _checked_search(dist, tour, nodes, near, moves)
     directed = str([*zip(*dist, strict=True)]) != str([*map(tuple, dist)])
@@ -209,7 +210,7 @@ def lin_kernighan(dist, tour, nodes, *, near=10, moves=1000):
 
 
 def _chain_move(dist, tour, place, a, near):
-    """The ends of the first chain of exchanges at `a` that gains, made in `tour`; () if none does."""
+    """The ends of the first chain at `a` that gains, which is made in `tour`; () if none does."""
     for step in (1, -1):
         b = tour[(place[a] + step) % len(tour)]
         ends = _chain(dist, tour, place, [], a, b, near, dist[a][b], 0.0, dist[a][b])
