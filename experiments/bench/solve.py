@@ -2,21 +2,29 @@
 
     SPO_DATA=FOLDER python experiments/bench/solve.py                 # 8 instances, 10 s on 2 cores
     SPO_DATA=FOLDER python experiments/bench/solve.py --seconds 4 X-n1001-k43 kroA100
+    SPO_DATA=FOLDER python experiments/bench/solve.py --methods start --seeds 2 d1655 uniform:10000
 
-Every method but the last has `seconds` of CPU time on each of `searches` cores, counted in its own
-processes, so that a busy machine changes nothing but the wait:
+Every method but the last two has `seconds` of CPU time on each of `searches` cores, counted in its
+own processes, so that a busy machine changes nothing but the wait:
 
 - rollouts: what `spo solve` did before it had anything else: from a random start, improving, each
   search by itself, the best of all;
 - spo solve: its defaults, without the CPU time of the construction that it starts from;
 - ALNS: our baseline, as many runs as there are searches, each with as many iterations as the time
   allows (from a short run, with the time for its start), the best of all;
-- construction: Clarke-Wright for the CVRP, nearest neighbour for the TSP, once.
+- construction: Clarke-Wright for the CVRP, nearest neighbour for the TSP, once;
+- start: what `spo solve` starts from, once.
+
+With --seeds a gap is the mean over so many runs. uniform:N is a TSP of N nodes in the unit square;
+its reference is 0.7124 sqrt(N) (1 + 0.33 / N), the mean optimum of large ones (Johnson and McGeoch,
+1996).
 """
 
 import argparse
 import os
 import time
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -29,11 +37,16 @@ from spo_jax.errors import InputError
 INSTANCES: tuple[str, ...] = ("A-n32-k5", "P-n76-k4", "X-n106-k14", "X-n209-k16", "X-n1001-k43")
 INSTANCES += ("kroA100", "gr202", "dsj1000")
 CONSTRUCTIONS = {"cvrp": "clarke-wright", "tsp": "nearest-neighbor"}
-METHODS = ("rollouts", "spo solve", "ALNS", "construction")
+METHODS: tuple[str, ...] = ("rollouts", "spo solve", "ALNS", "construction", "start")
+UNIFORM, SEED = "uniform:", 2026
 
 
 def found(name: str) -> tuple[Problem, Instance]:
-    """The instance of a name, below SPO_DATA."""
+    """The instance of a name, below SPO_DATA, or a uniform one."""
+    if name.startswith(UNIFORM):
+        tsp, size = get_problem("tsp"), int(name.removeprefix(UNIFORM))
+        [instance] = tsp.sample(size, 1, SEED)
+        return tsp, replace(instance, reference=0.7124 * size**0.5 * (1 + 0.33 / size))
     folder = Path(os.environ.get("SPO_DATA", "."))
     for problem in map(get_problem, CONSTRUCTIONS):
         for path in sorted(folder.rglob(f"{name}{problem.suffixes[0]}")):
@@ -57,19 +70,24 @@ def alns(problem: Problem, instance: Instance, seconds: float, seed: int) -> flo
 
 
 def measured(
-    problem: Problem, instance: Instance, seconds: float, searches: int
-) -> dict[str, float]:
-    """The cost of each method."""
+    problem: Problem, instance: Instance, seconds: float, searches: int, seed: int
+) -> dict[str, Callable[[], float]]:
+    """What finds the cost of each method."""
     pair = shipped_pair(problem)
     paper: dict[str, Any] = {"start": "random", "acceptance": "improving", "region": 0}
     timed: dict[str, Any] = {"seconds": seconds, "clock": "cpu"}
-    alone = (solve(instance, pair, problem, seed=s, **timed, **paper) for s in range(searches))
-    construction = get_baseline(CONSTRUCTIONS[problem.name], problem).solve(instance, 0)
+    seeds = range(seed, seed + searches)
+    first = get_baseline(CONSTRUCTIONS[problem.name], problem).solve
     return {
-        "rollouts": min(each.cost for each in alone),
-        "spo solve": solve(instance, pair, problem, workers=searches, **timed).cost,
-        "ALNS": min(alns(problem, instance, seconds, s) for s in range(searches)),
-        "construction": problem.cost(instance, construction),
+        "rollouts": lambda: min(
+            solve(instance, pair, problem, seed=s, **timed, **paper).cost for s in seeds
+        ),
+        "spo solve": lambda: (
+            solve(instance, pair, problem, seed=seed, workers=searches, **timed).cost
+        ),
+        "ALNS": lambda: min(alns(problem, instance, seconds, s) for s in seeds),
+        "construction": lambda: problem.cost(instance, first(instance, 0)),
+        "start": lambda: problem.cost(instance, problem.construct(instance)),
     }
 
 
@@ -78,16 +96,23 @@ def main() -> None:
     parser.add_argument("instances", nargs="*", default=INSTANCES)
     parser.add_argument("--seconds", type=float, default=10.0, help="CPU seconds of each search")
     parser.add_argument("--searches", type=int, default=2)
+    parser.add_argument("--methods", nargs="+", default=METHODS, choices=METHODS)
+    parser.add_argument("--seeds", type=int, default=1)
     args = parser.parse_args()
-    print(f"| gap %, {args.searches} x {args.seconds:g} CPU s | {' | '.join(METHODS)} |")
-    print(f"|---|{'---|' * len(METHODS)}")
+    print(f"| gap %, {args.searches} x {args.seconds:g} CPU s | {' | '.join(args.methods)} |")
+    print(f"|---|{'---|' * len(args.methods)}")
     for name in args.instances:
         problem, instance = found(name)
         if instance.reference is None:
             raise InputError(f"{name} has no reference")
-        costs = measured(problem, instance, args.seconds, args.searches)
-        gaps = (100 * (costs[method] / instance.reference - 1) for method in METHODS)
-        print(f"| {name} | {' | '.join(f'{gap:.2f}' for gap in gaps)} |", flush=True)
+        cells = []
+        for method in args.methods:
+            runs = [
+                measured(problem, instance, args.seconds, args.searches, 10 * k)[method]()
+                for k in range(args.seeds)
+            ]
+            cells.append(f"{100 * (sum(runs) / len(runs) / instance.reference - 1):.2f}")
+        print(f"| {name} | {' | '.join(cells)} |", flush=True)
 
 
 if __name__ == "__main__":

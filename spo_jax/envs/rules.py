@@ -74,6 +74,20 @@ class Rules:
         """
         raise NotImplementedError
 
+    def polished(self, before: Solution, after: Solution) -> Solution:
+        """The candidate after a local search at what a step changed; by default as it is.
+
+        `spo solve` does it before it accepts or rejects, except with the paper's acceptance.
+
+        Args:
+            before: The solution that the step began with.
+            after: What its repair made of it, checked; it may be changed.
+
+        Returns:
+            A feasible solution.
+        """
+        return after
+
     def cost(self, solution: Solution) -> float:
         """Exact float64 objective, of any sign: a sum correctly rounded (math.fsum).
 

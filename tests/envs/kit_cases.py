@@ -10,11 +10,16 @@ from typing import Any
 Call = tuple[str, list[Any], dict[str, Any]]
 
 TSP = [
-    "best_position", "cost", "greedy_insertion", "nearest", "neighbors", "or_opt",
+    "best_position", "cost", "greedy_insertion", "lin_kernighan", "nearest", "neighbors", "or_opt",
     "ordered_insertion", "radial_removal", "random_removal", "regret_insertion", "related_removal",
     "remove", "savings", "segment_removal", "string_removal", "two_opt", "worst_removal",
 ]  # fmt: skip
-_ROUTES = [*TSP, "loads", "route_removal", "two_opt_star"]
+_ROUTES = [
+    *(name for name in TSP if name != "lin_kernighan"),
+    "loads",
+    "route_removal",
+    "two_opt_star",
+]
 CVRP = sorted([*_ROUTES, "slack", "vehicles"])
 VRPTW = sorted([*_ROUTES, "begins", "exchange", "timely_removal"])
 
@@ -91,6 +96,7 @@ def tsp(draw: Random, name: str, dist: Any, rng: Any) -> Call:
         "best_position": ([dist, tour, draw.choice(out or [0])], {}),
         "cost": ([dist, tour], {}),
         "greedy_insertion": ([dist, tour, out], options(draw, INSERT, rng)),
+        "lin_kernighan": ([dist, tour, some], options(draw, SEARCH, rng)),
         "nearest": ([dist, anyone, some, k], {}),
         "neighbors": ([dist, k], {}),
         "or_opt": ([dist, tour, some], options(draw, SEARCH | {"length": [1, 2, 3, 10**30]}, rng)),
@@ -110,7 +116,7 @@ def tsp(draw: Random, name: str, dist: Any, rng: Any) -> Call:
         "worst_removal": ([dist, tour, k, rng], power),
     }
     args, named = calls[name]
-    if name in ("two_opt", "or_opt"):
+    if name in ("two_opt", "or_opt", "lin_kernighan"):
         named.pop("rng", None)
     return name, args, named
 

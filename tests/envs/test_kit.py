@@ -156,13 +156,48 @@ def test_every_search_ends(seed: int, size: int) -> None:
     dist = tuple(tuple(draw.choice(numbers) for _ in range(size)) for _ in range(size))
     nodes = list(range(size))
     for kit in (tsp, native_of("tsp")):
-        for search in (kit.two_opt, kit.or_opt):
+        for search in (kit.two_opt, kit.or_opt, kit.lin_kernighan):
             assert sorted(search(dist, nodes, nodes, moves=10**30)) == nodes
     routes, demands = [nodes[1:3], nodes[3:]], [0] + [1] * (size - 1)
     for kit in (cvrp, native_of("cvrp")):
         kit.two_opt(dist, routes, nodes[1:], moves=10**30)
         for search in (kit.or_opt, kit.two_opt_star):
             search(dist, demands, size, routes, nodes[1:], moves=10**30)
+
+
+@settings(max_examples=60, deadline=None)
+@given(seed=st.integers(0, 2**32), size=st.integers(5, 8), directed=st.booleans())
+def test_no_exchange_of_two_edges_shortens_what_lin_and_kernighan_leave(
+    seed: int, size: int, directed: bool
+) -> None:
+    """Up to 8 nodes all exchanges are among the five that are tried: a brute force finds none."""
+    points = np.random.default_rng(seed).random((size, 2))
+    dist = np.linalg.norm(points[:, None] - points, axis=-1)
+    if directed:
+        dist[:, 0] *= 1.5
+    nodes = list(range(size))
+    tour, before = nodes, []
+    while tour != before:
+        before, tour = tour, tsp.lin_kernighan(dist, tour, nodes, near=64)
+        assert sorted(tour) == nodes
+        assert tsp.cost(dist, tour) <= tsp.cost(dist, before)
+        if tsp.cost(dist, tour) == tsp.cost(dist, before):
+            break
+    for low, high in itertools.combinations(range(size + 1), 2):
+        turned = tour[:low] + tour[low:high][::-1] + tour[high:]
+        assert tsp.cost(dist, turned) > tsp.cost(dist, tour) - 1e-9
+
+
+def test_lin_and_kernighan_find_a_hexagon_from_every_tour() -> None:
+    places = [(0, 0), (4, 0), (6, 3), (4, 6), (0, 6), (-2, 3)]
+    dist = [[math.dist(a, b) for b in places] for a in places]
+    best = min(
+        ([0, *rest] for rest in itertools.permutations(range(1, 6))),
+        key=lambda tour: tsp.cost(dist, tour),
+    )
+    for rest in itertools.permutations(range(1, 6)):
+        found = tsp.lin_kernighan(dist, [0, *rest], range(6))
+        assert tsp.cost(dist, found) == pytest.approx(tsp.cost(dist, best))
 
 
 @native
@@ -238,6 +273,8 @@ WRONG: list[tuple[str, str, list[Any], dict[str, Any]]] = [
     ("tsp", "two_opt", [D4, [0, 1], [1, 1]], {}),
     ("tsp", "two_opt", [D4, [0, 1], [1]], {"moves": -1}),
     ("tsp", "or_opt", [D4, [0, 1], [1]], {"length": 0}),
+    ("tsp", "lin_kernighan", [D4, [0, 1], [2]], {}),
+    ("tsp", "lin_kernighan", [D4, [0, 1], [1]], {"near": -1}),
     ("cvrp", "cost", [D4, [[0]]], {}),
     ("cvrp", "cost", [D4, [[1], [1]]], {}),
     ("cvrp", "loads", [Q4, [[4]]], {}),

@@ -308,6 +308,7 @@ def _asked(
         region=own if region is None else region,
         stay=STAY,
         rewrite=acceptance != PAPER,
+        polish=acceptance != PAPER,
         skip_infeasible=on_invalid == "skip",
         clock=clock,
     )

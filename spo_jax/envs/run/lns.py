@@ -123,6 +123,7 @@ def search(
     rng: Any,
     *,
     lost: Callable[[OperatorPair, Role, BaseException], bool],
+    polished: Callable[[Solution, Solution], Solution] | None = None,
     rewritten: Callable[[Solution], Solution] | None = None,
     history: History | None = None,
 ) -> None:
@@ -130,8 +131,9 @@ def search(
 
     luck: what choice draws from. rng: what the programs draw from. lost: whether a step whose
     program of that role raised this, or broke the contract (Infeasible), is lost and the search
-    goes on. rewritten: the same solution, written as programs are to see it after an improvement.
-    history: kept for programs that are shown another state than z_t.
+    goes on. polished: the candidate after a local search, of the current solution and what the
+    repair made. rewritten: the same solution, written as programs are to see it after an
+    improvement. history: kept for programs that are shown another state than z_t.
     Raises Failure for a step that is not lost.
     """
     arguments, copy, cost_of = rules.arguments, rules.copy, rules.minimised
@@ -158,6 +160,8 @@ def search(
                 role = "repair"
                 output = repair.function(*arguments(repair.layout), *handed, z, rng)
                 candidate = repaired(output)
+                if polished is not None:
+                    candidate = polished(current, candidate)
             except BaseException as error:
                 if not lost(pair, role, error):
                     raise failure(role, error, rules) from None

@@ -33,7 +33,7 @@ class Terms:
     instance at a time, in what the instance's size counts; 0: all of it. stay: steps on a part
     before the next one. rewrite: after an improvement programs see the solution written in another
     way: those that look at places of the list one after another would begin at the same ones each
-    time.
+    time. polish: what a repair makes goes through the local search of the rules (`Rules.polished`).
     skip_infeasible: a candidate that breaks the contract is a rejected step; tolerant: a program
     that raises has lost the step as well. clock: of a budget in seconds.
     """
@@ -43,6 +43,7 @@ class Terms:
     region: int
     stay: int
     rewrite: bool = False
+    polish: bool = False
     skip_infeasible: bool = False
     tolerant: bool = False
     clock: Clock = "wall"
@@ -153,8 +154,8 @@ class Search:
         try:
             lns.search(
                 self.rules, at, self.choice, accept, stop, self._luck, self._rng,
-                lost=self._lost, rewritten=rewritten if terms.rewrite else None,
-                history=self.history,
+                lost=self._lost, polished=self.rules.polished if terms.polish else None,
+                rewritten=rewritten if terms.rewrite else None, history=self.history,
             )  # fmt: skip
         except OwnError as error:
             raise Failure(Status.HOST_FAULT, "destroy", str(error)) from None

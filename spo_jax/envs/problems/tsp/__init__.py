@@ -46,7 +46,7 @@ class TSP(Problem):
     pair = str(_HERE / "pair.py")
     simple = str(_HERE / "simple.py")
     first = str(_HERE / "first.py")
-    whole, region = 2500, 1000
+    whole, region = 1000, 500
     directed = True
     solution_suffix = ".tour"
     baselines = MappingProxyType(

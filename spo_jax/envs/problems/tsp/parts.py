@@ -12,16 +12,16 @@ import numpy as np
 
 from spo_jax.envs.problem import Instance, Part
 
-NEAR = 8  # neighbours that the local search of a start looks at
-SWEEPS = 20  # of 2-opt and Or-opt, at most
+NEAR = 16  # neighbours that the local search of a start looks at
+SWEEPS = 20  # of that search, at most
 PATCHED = 2000  # nodes whose shortest cycles are found in about a second
 
 
 def construct(instance: Instance, until: float = math.inf) -> list[int]:
-    """Nearest neighbour, then 2-opt and Or-opt of the kit in turn until neither gains.
+    """Nearest neighbour, then Lin and Kernighan's search of the kit until it gains nothing.
 
     Of a directed instance of up to `PATCHED` nodes also from patched cycles; the shorter of both.
-    Where the kit is not compiled, without 2-opt and Or-opt. O(n^2), directed O(n^3). No local
+    Where the kit is not compiled, without that search. O(n^2), directed O(n^3). No local
     search begins at `until`, a time.monotonic(), or later.
     """
     from spo_jax.envs.problems.tsp.files import tour_cost
@@ -34,40 +34,63 @@ def construct(instance: Instance, until: float = math.inf) -> list[int]:
 
 
 def _searched(instance: Instance, tour: list[int], until: float) -> list[int]:
-    """`tour` after 2-opt and Or-opt of the kit."""
+    """`tour` after the local search of the kit."""
     from spo_jax.envs.problems.tsp import kit
     from spo_jax.envs.problems.tsp.files import tour_cost
 
-    if not kit.NATIVE or instance.size < 8 or time.monotonic() >= until:
+    if not kit.NATIVE or instance.size < 8:
         return tour
     dist, nodes = instance.dist, list(range(instance.size))
     kit.prepare(dist)
     cost = tour_cost(dist, tour)
     for _ in range(SWEEPS):
-        better = kit.two_opt(dist, tour, nodes, near=NEAR, moves=1 << 30)
-        if time.monotonic() < until:
-            better = kit.or_opt(dist, better, nodes, near=NEAR, moves=1 << 30)
+        if time.monotonic() >= until:
+            break
+        better = _relinked(instance, kit.lin_kernighan(dist, tour, nodes, near=NEAR, moves=1 << 30))
         lower = tour_cost(dist, better)
         if lower >= cost:
             break
         tour, cost = better, lower
-        if time.monotonic() >= until:
-            break
     return tour
 
 
+def _relinked(instance: Instance, tour: list[int]) -> list[int]:
+    """`tour` after a search among the ends of its long edges, which near nodes do not reach.
+
+    Between clusters no end of an edge is among the nearest nodes of another one.
+    """
+    from spo_jax.envs.problems.tsp import kit
+
+    dist, walk = instance.dist, np.asarray(tour)
+    after = np.roll(walk, -1)
+    last = np.array([near[-1] for near in kit.neighbors(dist, NEAR)])
+    far = dist[np.arange(instance.size), last]
+    long = dist[walk, after] > np.minimum(far[walk], far[after])
+    inside = np.zeros(instance.size, bool)
+    inside[walk[long]] = inside[after[long]] = True
+    if instance.directed or inside.sum() < 8:
+        return tour
+    part = reduced(instance, tour, inside)
+    found = kit.lin_kernighan(part.instance.dist, part.solution, part.solution, near=NEAR)
+    return part.whole(found) or tour
+
+
 def part(instance: Instance, tour: Sequence[int], center: int, size: int) -> Part:
-    """The `size` nodes nearest to `center` as an instance, in the order of the tour.
+    """The `size` nodes nearest to `center` as an instance (`reduced`), 5 at least."""
+    size = max(5, size)
+    inside = np.zeros(instance.size, bool)
+    inside[np.argpartition(instance.dist[center], size - 1)[:size]] = True
+    return reduced(instance, tour, inside)
+
+
+def reduced(instance: Instance, tour: Sequence[int], inside: np.ndarray) -> Part:
+    """The nodes inside, [N] of bool, as an instance, in the order of the tour.
 
     What lies between two of them, outside, is an edge that is so short that no good tour leaves it
     out: all their lengths together are below those of any two tours of the rest. A tour without one
     of them does not fit into the whole, nor, if the instance is directed, one that takes it the
     other way. At least 5 nodes, so that two of them have one such edge.
     """
-    size = max(5, size)
-    row = instance.dist[center]
-    inside = np.zeros(instance.size, bool)
-    inside[np.argpartition(row, size - 1)[:size]] = True
     walk = np.asarray(tour)
     first = int(np.argmax(inside[walk]))
     walk = np.roll(walk, -first)  # so that it begins inside

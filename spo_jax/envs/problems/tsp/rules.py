@@ -6,7 +6,11 @@ from operator import getitem, itemgetter
 from typing import Any
 
 from spo_jax.envs.problem import Infeasible, Instance, Rules
+from spo_jax.envs.problems.tsp import kit
 from spo_jax.envs.views import node_list
+
+NEAR = 8  # neighbours that the local search after a repair looks at
+MOVES = 1 << 30  # as many as gain
 
 
 class TSPRules(Rules):
@@ -31,6 +35,17 @@ class TSPRules(Rules):
         if len(tour) != self.size or self._nodes != set(tour):
             raise Infeasible("complete_tour does not visit every node exactly once")
         return tour
+
+    def polished(self, before: list[int], after: list[int]) -> list[int]:
+        """Lin and Kernighan's search from the nodes whose edges changed, where it is compiled."""
+        if not kit.NATIVE:
+            return after
+        nexts = dict(zip(before, before[1:] + before[:1], strict=True))
+        changed: dict[int, None] = {}
+        for a, b in zip(after, after[1:] + after[:1], strict=True):
+            if nexts[a] != b and nexts[b] != a:
+                changed[a] = changed[b] = None
+        return kit.lin_kernighan(self._rows, after, [*changed], near=NEAR, moves=MOVES)
 
     def cost(self, solution: list[int]) -> float:
         return fsum(map(getitem, itemgetter(*solution)(self._rows), solution[1:] + solution[:1]))

@@ -318,6 +318,7 @@ static PyMethodDef methods[] = {
     FORGET_METHOD,
     RELEASE_METHOD,
     METHOD(greedy_insertion),
+    METHOD(lin_kernighan),
     METHOD(nearest),
     METHOD(neighbors),
     METHOD(or_opt),

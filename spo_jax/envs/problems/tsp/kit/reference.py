@@ -28,12 +28,13 @@ from spo_jax.envs.problems.kit import (
     rank,
     tour_of,
 )
-from spo_jax.envs.problems.tsp.kit.search import or_opt, two_opt
+from spo_jax.envs.problems.tsp.kit.search import lin_kernighan, or_opt, two_opt
 
 __all__ = [
     "best_position",
     "cost",
     "greedy_insertion",
+    "lin_kernighan",
     "nearest",
     "neighbors",
     "or_opt",

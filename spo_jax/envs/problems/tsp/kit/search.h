@@ -170,20 +170,26 @@ static bool swap_move(Matrix *m, Search *s, int a)
     return false;
 }
 
+/* Room for what the moves of 2-opt need where ways are not as long as the ways back. */
+static bool take_ways(Call *c, Search *s)
+{
+    size_t count = (size_t)s->tour.count;
+    if (!directed(c->m))
+        return true;
+    s->forth = room_for(c, count + 1, sizeof(double));
+    s->back = room_for(c, count + 1, sizeof(double));
+    s->spare = room_for(c, count, sizeof(int));
+    if (s->forth == NULL || s->back == NULL || s->spare == NULL)
+        return false;
+    sum_ways(c->m, s);
+    return true;
+}
+
 FUNCTION(two_opt, 3, 3, "dist", "tour", "nodes", "near", "moves")
 {
     Search s = {0};
-    if (!take_search(c, a[0], a[1], a[2], a + 3, &s))
+    if (!take_search(c, a[0], a[1], a[2], a + 3, &s) || !take_ways(c, &s))
         return NULL;
-    if (directed(c->m)) {
-        size_t count = (size_t)s.tour.count;
-        s.forth = room_for(c, count + 1, sizeof(double));
-        s.back = room_for(c, count + 1, sizeof(double));
-        s.spare = room_for(c, count, sizeof(int));
-        if (s.forth == NULL || s.back == NULL || s.spare == NULL)
-            return NULL;
-        sum_ways(c->m, &s);
-    }
     while (s.queue.count > 0 && s.moves > 0) {
         int node = queue_take(&s.queue);
         s.moves -= two_opt_move(c->m, &s, node) ||
@@ -286,5 +292,159 @@ FUNCTION(or_opt, 3, 3, "dist", "tour", "nodes", "length", "near", "moves")
         return NULL;
     while (s.queue.count > 0 && s.moves > 0)
         s.moves -= or_opt_move(c->m, &s, queue_take(&s.queue));
+    return as_list(s.tour.nodes, s.tour.count);
+}
+
+/* --- Lin and Kernighan's search, where no way differs from the way back ------------------------ */
+
+enum { CHAIN = 30 };                  /* exchanges of a chain, at most */
+static const int BREADTH[] = {5, 3}; /* ways that the first of them try; the others one */
+
+typedef struct {
+    Search *s;
+    int first;           /* the node at which all exchanges begin */
+    int added[CHAIN][2]; /* the edges put in so far */
+} Chain;
+
+typedef struct {
+    int c, d;   /* the edge that goes, d on this side of c */
+    double sum; /* gained so far, without the edge that closes the tour */
+} Exchange;
+
+/* Turns round the path that goes over the places from `low` to `high`, perhaps past the end of the
+ * list; or all the rest, which is the same tour, where that is shorter. */
+static void turn_path(Search *s, int low, int high)
+{
+    int n = s->tour.count, *tour = s->tour.nodes, size = high - low + (high < low ? n : 0) + 1;
+    if (2 * size > n) {
+        int end = low;
+        low = high + 1 < n ? high + 1 : 0;
+        high = end > 0 ? end - 1 : n - 1;
+        size = n - size;
+    }
+    spend(size);
+    for (int k = size / 2; k > 0; k--) {
+        int node = tour[low];
+        tour[low] = tour[high];
+        tour[high] = node;
+        s->place[tour[low]] = low;
+        s->place[node] = high;
+        low = low + 1 < n ? low + 1 : 0;
+        high = high > 0 ? high - 1 : n - 1;
+    }
+}
+
+/* Turns round the path from b, which is beside `first`, to d, on the side away from it. */
+static void turn_from(Search *s, int first, int b, int d)
+{
+    int n = s->tour.count, i = s->place[first];
+    if (s->tour.nodes[i + 1 < n ? i + 1 : 0] == b)
+        turn_path(s, s->place[b], s->place[d]);
+    else
+        turn_path(s, s->place[d], s->place[b]);
+}
+
+static bool was_added(const Chain *chain, int level, int a, int b)
+{
+    for (int k = 0; k < level; k++)
+        if ((chain->added[k][0] == a && chain->added[k][1] == b) ||
+            (chain->added[k][0] == b && chain->added[k][1] == a))
+            return true;
+    return false;
+}
+
+/* The exchanges that take out the edge from `first` to b, the most promising ones first. */
+static int exchanges(Matrix *m, const Chain *chain, int level, int b, double sum, int most,
+                     Exchange *out)
+{
+    const Search *s = chain->s;
+    int n = s->tour.count, *tour = s->tour.nodes, count, found = 0, i = s->place[chain->first];
+    int step = tour[i + 1 < n ? i + 1 : 0] == b ? 1 : -1;
+    const uint16_t *near = near_of(m, b, s->near, &count);
+    for (int k = 0; k < count; k++) {
+        int c = near[k], j = s->place[c];
+        double rest = sum - edge(m, b, c);
+        spend(4);
+        if (!(rest > 0.0))
+            break;
+        if (j < 0 || c == chain->first)
+            continue;
+        j -= step;
+        int d = tour[j < 0 ? n - 1 : j < n ? j : 0];
+        if (d == b || was_added(chain, level, c, d))
+            continue;
+        Exchange new = {c, d, rest + edge(m, d, c)};
+        int at = found < most ? found++ : most;
+        for (; at > 0 && out[at - 1].sum < new.sum; at--)
+            if (at < most)
+                out[at] = out[at - 1];
+        if (at < most)
+            out[at] = new;
+    }
+    return found;
+}
+
+/* Exchanges from the edge of `first` and b on, as long as their sum stays above what they have
+ * gained; how many exchanges stay in the tour. `best`: gained so far; `gone`: length taken out. */
+static int chain_from(Matrix *m, Chain *chain, int level, int b, double sum, double best,
+                      double gone)
+{
+    Exchange ways[5];
+    Search *s = chain->s;
+    int most = best > 0.0 || level > 1 ? 1 : BREADTH[level], first = chain->first;
+    if (level == CHAIN)
+        return 0;
+    int count = exchanges(m, chain, level, b, sum, most, ways);
+    for (int k = 0; k < count; k++) {
+        int c = ways[k].c, d = ways[k].d;
+        double gain = ways[k].sum - edge(m, d, first), out = gone + edge(m, d, c);
+        chain->added[level][0] = b;
+        chain->added[level][1] = c;
+        turn_from(s, first, b, d);
+        bool better = gain > best + MARGIN * out;
+        int more = chain_from(m, chain, level + 1, d, ways[k].sum, better ? gain : best, out);
+        if (better || more > 0) {
+            queue_ends(&s->queue, (const int[]){b, c, d}, 3);
+            return 1 + more;
+        }
+        turn_from(s, first, d, b);
+    }
+    return 0;
+}
+
+/* A chain of exchanges that gains, from an edge of `a`; whether there was one. */
+static bool chain_move(Matrix *m, Search *s, int a)
+{
+    Chain chain = {.s = s, .first = a};
+    for (int step = 1; step >= -1; step -= 2) {
+        int n = s->tour.count, b = s->tour.nodes[(s->place[a] + step + n) % n];
+        double old = edge(m, a, b);
+        if (chain_from(m, &chain, 0, b, old, 0.0, old) > 0) {
+            queue_add(&s->queue, a);
+            return true;
+        }
+    }
+    return false;
+}
+
+FUNCTION(lin_kernighan, 3, 3, "dist", "tour", "nodes", "near", "moves")
+{
+    Search s = {.length = 3};
+    if (!take_search(c, a[0], a[1], a[2], a + 3, &s) || !take_ways(c, &s))
+        return NULL;
+    s.spare = room_for(c, 2 * (size_t)s.tour.count, sizeof(int));
+    if (s.spare == NULL)
+        return NULL;
+    while (s.queue.count > 0 && s.moves > 0) {
+        int node = queue_take(&s.queue);
+        bool moved = directed(c->m) ? two_opt_move(c->m, &s, node) ||
+                                          (!same_back(&s) && swap_move(c->m, &s, node))
+                                    : s.tour.count > 4 && chain_move(c->m, &s, node);
+        if (!moved && or_opt_move(c->m, &s, node)) {
+            moved = true;
+            sum_ways(c->m, &s);
+        }
+        s.moves -= moved;
+    }
     return as_list(s.tour.nodes, s.tour.count);
 }

@@ -177,6 +177,107 @@ def _or_opt_move(dist, tour, a, length, near):
     return None
 
 
+def lin_kernighan(dist, tour, nodes, *, near=10, moves=1000):
+    """Lin and Kernighan's search (1973) and Or-opt at `nodes`: a tour.
+
+    Chains of at most 30 exchanges, each of which turns a path round; of the first two the 5 and 3
+    most promising are tried. Where none gains, Or-opt of up to 3 nodes, which no such chain makes.
+    Looks at the `near` nearest neighbours (at most 64), goes on at the nodes whose edges changed,
+    and stops after `moves` moves or where nothing gains. Where edges are not as long both ways,
+    with the moves of `two_opt` in place of chains. O((len(nodes) + moves) * len(tour)), mostly
+    much less.
+    """
+    dist, tour, queue, near, moves = _checked_search(dist, tour, nodes, near, moves)
+    directed = str([*zip(*dist, strict=True)]) != str([*map(tuple, dist)])
+    while queue and moves:
+        a = queue.pop(0)
+        place = {node: i for i, node in enumerate(tour)}
+        if directed:
+            lengths = _both_ways(dist, tour)
+            move = _two_opt_move(dist, tour, place, lengths, a, near)
+            if move is None and lengths[0] != lengths[1]:
+                move = _swap_move(dist, tour, place, a, near)
+        else:
+            ends = len(tour) > 4 and _chain_move(dist, tour, place, a, near)
+            move = (tour, ends) if ends else None
+        move = move or _or_opt_move(dist, tour, a, 3, near)
+        if move is None:
+            continue
+        tour, ends = move
+        queue.extend(dict.fromkeys(end for end in ends if end not in queue))
+        moves -= 1
+    return tour
+
+
+def _chain_move(dist, tour, place, a, near):
+    """The ends of the first chain at `a` that gains, which is made in `tour`; () if none does."""
+    for step in (1, -1):
+        b = tour[(place[a] + step) % len(tour)]
+        ends = _chain(dist, tour, place, [], a, b, near, dist[a][b], 0.0, dist[a][b])
+        if ends:
+            return (*ends, a)
+    return ()
+
+
+def _chain(dist, tour, place, added, a, b, near, total, best, gone):
+    """Exchanges from the edge of a and b on: the ends of those that stay, last exchange first.
+
+    added: the edges put in so far. total: gained so far, without the edge that closes the tour.
+    best: gained so far, with it. gone: the length taken out.
+    """
+    level = len(added)
+    if level == 30:
+        return ()
+    most = 1 if best > 0.0 or level > 1 else (5, 3)[level]
+    for c, d, new_total in _exchanges(dist, tour, place, added, a, b, near, total)[:most]:
+        gain, out = new_total - dist[d][a], gone + dist[d][c]
+        _turn_from(tour, place, a, b, d)
+        better = gain > best + MARGIN * out
+        put_in = [*added, {b, c}]
+        if better:
+            best = gain
+        ends = _chain(dist, tour, place, put_in, a, d, near, new_total, best, out)
+        if better or ends:
+            return (*ends, b, c, d)
+        _turn_from(tour, place, a, d, b)
+    return ()
+
+
+def _exchanges(dist, tour, place, added, a, b, near, total):
+    """(c, d, total) of the exchanges that put in the edge of b and c, and take out that of c and d
+    and the one of a and b; the highest total first.
+    """
+    n, found = len(tour), []
+    step = 1 if tour[(place[a] + 1) % n] == b else -1
+    for c in neighbor_list(dist, b, 0, near):
+        rest = total - dist[b][c]
+        if not rest > 0.0:
+            break
+        if c not in place or c == a:
+            continue
+        d = tour[(place[c] - step) % n]
+        if d != b and {c, d} not in added:
+            found.append((c, d, rest + dist[d][c]))
+    return sorted(found, key=lambda exchange: -exchange[2])
+
+
+def _turn_from(tour, place, a, b, d):
+    """Turn round the path from b, which is beside a, to d; or all the rest, which is the same tour,
+    where that is shorter.
+    """
+    n = len(tour)
+    low, high = place[b], place[d]
+    if tour[(place[a] + 1) % n] != b:
+        low, high = high, low
+    size = (high - low) % n + 1
+    if 2 * size > n:
+        low, high, size = high + 1, low - 1, n - size
+    for k in range(size // 2):
+        i, j = (low + k) % n, (high - k) % n
+        tour[i], tour[j] = tour[j], tour[i]
+        place[tour[i]], place[tour[j]] = i, j
+
+
 def _checked_search(dist, tour, nodes, near, moves):
     """All of them, converted. Raises TypeError, ValueError."""
     dist = matrix_of(dist)
