@@ -95,8 +95,7 @@ def test_every_form_is_asked_in_both_styles(problem, role, kit, state):
         assert len(short.text) < len(long.text)
         assert not re.search(r"\$\w", short.text)
         assert not re.search(r"\$\w", long.text)
-        kits = kit and problem != "vrptw"  # it has none
-        assert ("import lns" in short.text) == ("import lns" in long.text) == kits
+        assert ("import lns" in short.text) == ("import lns" in long.text) == kit
         if LANGUAGES[form.language].versions is None:
             assert f"def {role}(" in short.text
 
