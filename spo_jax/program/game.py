@@ -98,7 +98,14 @@ class Game:
         return self.side(role).noun if role in ROLES else role
 
     def told(self, reason: str) -> str:
-        """Why a pair failed, with what people call the program at fault in place of its role."""
+        """Say why a pair failed.
+
+        Args:
+            reason: As rollouts have it, which may begin with the role of the program at fault.
+
+        Returns:
+            The reason, with what people call that program in place of its role.
+        """
         role, colon, why = reason.partition(": ")
         return f"{self.named(role)}{colon}{why}"
 
@@ -108,7 +115,14 @@ class Game:
         return self.handed[0] if len(self.handed) == 1 else f"({', '.join(self.handed)})"
 
     def words(self, text: str) -> str:
-        """A text about destroys and repairs, in the words of this game. Placeholders stay."""
+        """Put a text about destroys and repairs into the words of this game.
+
+        Args:
+            text: Of ours: no program, and nothing that a user wrote.
+
+        Returns:
+            The text, with placeholders as they are.
+        """
         if self == DESTROY_REPAIR:
             return text
         words = {"large neighbourhood search": self.search}
@@ -139,7 +153,17 @@ class Game:
 
     @classmethod
     def of_json(cls, found: Mapping[str, Any] | None) -> "Game":
-        """The game of plain values; without any, destroy and repair. Raises ValueError."""
+        """Make a game of plain values.
+
+        Args:
+            found: As `to_json` has them; None: destroy and repair.
+
+        Returns:
+            The game.
+
+        Raises:
+            ValueError: They are none.
+        """
         if found is None:
             return DESTROY_REPAIR
         try:
