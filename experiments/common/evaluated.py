@@ -378,9 +378,8 @@ def _cached(
         if each not in rows:
             with np.load(path) as file:
                 rows[each] = dict(file)
-    for digest, row in rows.items():  # that of z_t is not kept
-        none = np.empty((*row["state"].shape, 0))
-        rows[digest] = {"shown": none, **row}
+    for digest, kept in rows.items():  # that of z_t is not kept
+        rows[digest] = {"shown": np.empty((*kept["state"].shape, 0)), **kept}
     stacked = (np.stack([rows[i.digest][name] for i in instances]) for name in _ROW)
     return Evaluated(who, instances, *stacked)
 
