@@ -379,8 +379,7 @@ def _cached(
             with np.load(path) as file:
                 rows[each] = dict(file)
     for digest, kept in rows.items():  # that of z_t is not kept
-        none = np.empty((*kept["state"].shape, 0))
-        rows[digest] = {"shown": none, **kept}
+        rows[digest] = {"shown": np.empty((*kept["state"].shape, 0)), **kept}
     stacked = (np.stack([rows[i.digest][name] for i in instances]) for name in _ROW)
     return Evaluated(who, instances, *stacked)
 
