@@ -102,7 +102,7 @@ def test_the_fleet_is_free_and_the_depot_may_stand_anywhere(tmp_path) -> None:
         ("DEPOT", "SERVICE_TIME_SECTION\n1 4\nDEPOT", "the depot's service time must be 0"),
         ("CAPACITY", "DISTANCE : 150\nCAPACITY", "is not supported beside time windows"),
         ("DEPOT", "BACKHAUL_SECTION\n2\nDEPOT", "BACKHAUL_SECTION is not supported"),
-        ("EUC_2D", "GEO", "EDGE_WEIGHT_TYPE GEO is not supported"),
+        ("EUC_2D", "GEO", "EDGE_WEIGHT_TYPE 'GEO' is not supported"),
     ],
 )
 def test_what_is_refused(tmp_path, old, new, says) -> None:
