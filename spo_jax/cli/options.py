@@ -296,7 +296,7 @@ def compare(sub: argparse.ArgumentParser) -> None:
 def _files(sub: argparse.ArgumentParser) -> None:
     sub.add_argument(
         "--distances",
-        choices=("exact", "round", "ceil"),
+        choices=("exact", "round", "ceil", "dimacs"),
         default="file",
         help="rounding of the distances in instance files (default: as the file says)",
     )

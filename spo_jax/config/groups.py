@@ -131,7 +131,7 @@ class EvaluationSettings(Group):
         "folders",
     )
     validate_on: tuple[Text, ...] = volatile((), "validation instances, likewise")
-    distances: Literal["file", "exact", "round", "ceil"] = volatile(
+    distances: Literal["file", "exact", "round", "ceil", "dimacs"] = volatile(
         "file", "distances of instance files: as the file says, not rounded, or rounded so"
     )
     capacity: float | None = volatile(

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from spo_jax.envs.textfiles import Document, shown
 
 # What other problems are called, for a sentence that refuses their files.
-_TIMES = "the VRP with time windows, which is read from files in Solomon's format: --problem vrptw"
+_TIMES = "the VRP with time windows: --problem vrptw"
 _KINDS = {
     "ATSP": "the asymmetric TSP",
     "HCP": "Hamiltonian cycles",

@@ -7,7 +7,7 @@ from typing import Any
 from spo_jax.envs.problem import Instance, Problem
 from spo_jax.errors import InputError
 
-DISTANCES = ("file", "exact", "round", "ceil")
+DISTANCES = ("file", "exact", "round", "ceil", "dimacs")
 
 
 @dataclass(frozen=True)
@@ -16,7 +16,7 @@ class Reading:
 
     Attributes:
         distances: "file" for the convention of the file, "exact" for no rounding, "round" to the
-            nearest whole number, "ceil" to the next one.
+            nearest whole number, "ceil" to the next one, "dimacs" cut to one decimal.
         capacity: Of vehicles, for a file without one.
         vehicles: The most routes, in place of what the file says.
 

@@ -301,9 +301,7 @@ def test_other_distances(tmp_path, kind, way):
 
 
 def test_time_windows_name_the_format_that_has_them(tmp_path):
-    says = (
-        r"\(the VRP with time windows, which is read from files in Solomon's format: --problem vr"
-    )
+    says = r"\(the VRP with time windows: --problem vrptw\)"
     for old, new in [("CVRP\n", "CVRPTW\n"), ("EOF", "TIME_WINDOW_SECTION\n1 0 9\nEOF")]:
         with pytest.raises(InputError, match=says):
             cvrplib.read(instance_file(tmp_path, SIX.replace(old, new, 1)))

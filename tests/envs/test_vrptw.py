@@ -558,6 +558,7 @@ def spo(capsys, *arguments: object) -> tuple[int, str, str]:
 @pytest.mark.long
 def test_solve_finds_the_problem_by_the_suffix(tmp_path, monkeypatch, capsys) -> None:
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("spo_jax.envs.problems.vrptw.MOST", 2)  # four are searched, too
     instance_file(tmp_path)
     code, output, errors = spo(
         capsys, "solve", "small.txt", "--steps", 30, "--workers", 1, "--plot", "small.png",

@@ -49,8 +49,8 @@ from spo_jax.envs.reading import AS_STATED, Reading
 from spo_jax.envs.textfiles import Document, cost_text, scan, shown, write_atomically
 from spo_jax.errors import InputError
 
-_SECTIONS = {"NODE_COORD_SECTION", "DISPLAY_DATA_SECTION", "EDGE_WEIGHT_SECTION"}
-_SECTIONS |= {"DEMAND_SECTION", "DEPOT_SECTION", "SERVICE_TIME_SECTION"}
+SECTIONS = {"NODE_COORD_SECTION", "DISPLAY_DATA_SECTION", "EDGE_WEIGHT_SECTION"}
+SECTIONS |= {"DEMAND_SECTION", "DEPOT_SECTION", "SERVICE_TIME_SECTION"}
 _INDEX_LEVELS = 3  # folders searched for index.json: the file's own and two above it
 
 
@@ -76,16 +76,29 @@ def read(path: str | Path, reading: Reading = AS_STATED) -> Instance:
     """
     document = scan(path)
     types = (*EDGE_WEIGHT_TYPES, "EXPLICIT")
-    _, weight = require_kind(document, ("CVRP", "ACVRP", "DCVRP"), types, _SECTIONS)
+    _, weight = require_kind(document, ("CVRP", "ACVRP", "DCVRP"), types, SECTIONS)
+    found, as_stated = unlimited(document, weight, reading)
+    demands, capacity = demands_of(found)
+    extra = route_limits(document, found)
+    extra |= vehicle_limit(
+        demands, capacity, *vehicles_of(document, reading.vehicles), document.fail
+    )
+    instance = replace(found, extra=extra)
+    reference, source = _reference(document.path, instance, as_stated)
+    return replace(instance, reference=reference, reference_source=source)
+
+
+def unlimited(document: Document, weight: str, reading: Reading) -> tuple[Instance, bool]:
+    """The instance of a file with depot, demands and capacity, without limits and reference.
+
+    Also whether its distances are as the file states them.
+    """
     nodes = tsplib.nodes_of(document, weight, reading.distances)
     limit = _capacity(document, reading.capacity)
-    depot = _depot(document, nodes.ids)
-    stated, remarks = _demands(document, nodes.ids, depot, limit)
-    found, capacity, scaling = whole(stated, limit)
-    ids = nodes.ids
+    ids, depot = nodes.ids, _depot(document, nodes.ids)
+    stated, remarks = _demands(document, ids, depot, limit)
+    demands, capacity, scaling = whole(stated, limit)
     order = [depot, *(k for k in range(len(ids)) if k != depot)]
-    extra = _route_limits(document, ids, nodes.weights.dist, order, found, capacity)
-    extra |= vehicle_limit(found, capacity, *_vehicles(document, reading.vehicles), document.fail)
     file = nodes.file | {"ids": [ids[k] for k in order]}
     if remarks := [*file.get("remarks", ()), *_free(document), *remarks, *scaling]:
         file["remarks"] = remarks
@@ -97,13 +110,11 @@ def read(path: str | Path, reading: Reading = AS_STATED) -> Instance:
         size=len(ids) - 1,
         coords=None if nodes.coords is None else nodes.coords[order],  # type: ignore[arg-type]
         dist=nodes.weights.dist if depot == 0 else nodes.weights.dist[np.ix_(order, order)],
-        demands=found[order],
+        demands=demands[order],
         capacity=capacity,
-        extra=extra,
         file=file,
     )
-    reference, source = _reference(document.path, instance, nodes.weights.as_stated)
-    return replace(instance, reference=reference, reference_source=source)
+    return instance, nodes.weights.as_stated
 
 
 def _capacity(document: Document, given: float | None) -> Fraction:
@@ -149,18 +160,18 @@ def _free(document: Document) -> list[str]:
     remarks, known = [], {"CAPACITY", "SERVICE_TIME"}
     for key, (line, value) in document.fields.items():
         if is_fleet(key):
-            known.add(key)  # `_vehicles` has looked at it
+            known.add(key)  # `vehicles_of` looks at it
         elif "COST" in key.split("_")[1:]:
             known.add(key)
             remarks.append(f"{key} {value} is not counted: the cost is the length of the routes")
-        elif is_limit(key):  # `_route_limits` has looked at it
+        elif is_limit(key):  # `route_limits` looks at it
             known.add(key)
             if document.number(value or "0", key, line) == 0:
                 remarks.append(f"{key} is 0, which is taken as no limit")
     return [*remarks, *unused(document, known)]
 
 
-def _vehicles(document: Document, given: int | None) -> tuple[int | None, str, int | None]:
+def vehicles_of(document: Document, given: int | None) -> tuple[int | None, str, int | None]:
     """The most vehicles or None, what says so, and the line."""
     if given is not None:
         return given, "--vehicles", None
@@ -211,20 +222,15 @@ def _entries(document: Document, key: str, what: str) -> Iterator[tuple[int, str
         yield document.integer(words[0], "a node id", row.line), words[1], row.line
 
 
-def _route_limits(
-    document: Document,
-    ids: list[int],
-    dist: np.ndarray,
-    order: list[int],
-    demands: np.ndarray,
-    capacity: int,
-) -> dict[str, Any]:
+def route_limits(document: Document, instance: Instance) -> dict[str, Any]:
     """What `Instance.extra` has of the limits on the length of routes that some route exceeds.
 
-    order: of the nodes, the depot first. Service times count in what limits the duration, as in
-    LKH-3 and PyVRP: DISTANCE and all but those fields that name a length alone.
+    Service times count in what limits the duration, as in LKH-3 and PyVRP: DISTANCE and all but
+    those fields that name a length alone.
     """
-    service = _service(document, ids)[order]
+    ids, dist = instance.file["ids"], instance.dist
+    demands, capacity = demands_of(instance)
+    service = service_of(document, ids)
     service[0] = 0.0
     none = np.zeros(len(ids))
     found: dict[str, Any] = {}
@@ -237,9 +243,8 @@ def _route_limits(
         if limit == 0:  # as files write that there is none
             continue
         name = "max_distance" if limits_length(key) else "max_duration"
-        first = dist[np.ix_(order, order)] if order[0] else dist
         times = none if name == "max_distance" else service
-        longest = longest_route(first, demands[order], capacity, times)
+        longest = longest_route(dist, demands, capacity, times)
         if longest <= limit:
             continue
         if not is_route_limit(key):
@@ -248,11 +253,11 @@ def _route_limits(
                 "constraint that is not supported",
                 line,
             )
-        alone = first[0] + first[:, 0] + times
+        alone = dist[0] + dist[:, 0] + times
         if alone.max() > allowed(limit):
             node = int(alone.argmax())
             document.fail(
-                f"there is no solution: node {ids[order[node]]} cannot be served within {key} "
+                f"there is no solution: node {ids[node]} cannot be served within {key} "
                 f"{word}, as a route to it alone takes {alone[node]:g}",
                 line,
             )
@@ -262,7 +267,7 @@ def _route_limits(
     return found
 
 
-def _service(document: Document, ids: list[int]) -> np.ndarray:
+def service_of(document: Document, ids: list[int]) -> np.ndarray:
     """[N] float64: the service times in the order of the ids."""
     service = np.zeros(len(ids))
     line, word = document.fields.get("SERVICE_TIME", (None, ""))

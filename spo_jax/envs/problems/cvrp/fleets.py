@@ -92,8 +92,8 @@ class Fleet:
         ]
         if not found:
             return False
-        _, place, r = min(found)
-        routes[r].insert(place, node)
+        _, index, r = min(found)
+        routes[r].insert(index, node)
         return True
 
     def _replaced(

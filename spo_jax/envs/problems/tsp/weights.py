@@ -114,7 +114,15 @@ _CONVENTIONS: dict[str, tuple[Distance, Rounding | None]] = {
 }
 EDGE_WEIGHT_TYPES = tuple(_CONVENTIONS)
 GEOGRAPHIC = ("GEO", "GEOM")  # whose coordinates are latitude and longitude
+
+
+def _cut(exact: np.ndarray) -> np.ndarray:
+    """To one decimal, as the DIMACS challenge has the VRPTW."""
+    return np.floor(10.0 * exact) / 10.0
+
+
 _ROUNDINGS: dict[str, Rounding | None] = {"exact": None, "round": _nint, "ceil": np.ceil}
+_ROUNDINGS["dimacs"] = _cut
 # Options that say what the file says.
 _ALIKE = {
     (f"{kind}_2D", own)

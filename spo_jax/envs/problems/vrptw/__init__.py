@@ -17,7 +17,7 @@ from spo_jax.envs.problems.cvrp import parts
 from spo_jax.envs.problems.cvrp.files import lower_bound, routes_cost
 from spo_jax.envs.problems.cvrp.rules import Routes
 from spo_jax.envs.problems.tsp.weights import euclidean
-from spo_jax.envs.problems.vrptw import files
+from spo_jax.envs.problems.vrptw import files, vrplib
 from spo_jax.envs.problems.vrptw.exact import MOST, best_routes
 from spo_jax.envs.problems.vrptw.rules import TIMES, VRPTWRules, require_both_ways, require_times
 from spo_jax.envs.reading import Reading
@@ -49,7 +49,7 @@ class VRPTW(Problem):
     )
     unit = "customers"
     cpu_seconds = 30.0
-    suffixes = (".txt",)
+    suffixes = (".txt", ".vrp")
     reading = ("distances",)
     kit = f"{__name__}.kit"
     pair = str(_HERE / "pair.py")
@@ -97,8 +97,9 @@ class VRPTW(Problem):
         return instances
 
     def read(self, path: str | Path, *, distances: str = "file") -> Instance:
-        """A file in Solomon's format; distances: as in `Reading`. Raises InputError."""
-        return files.read(path, Reading(distances))
+        """A file in Solomon's format, or a .vrp; distances: as in `Reading`. Raises InputError."""
+        reader = vrplib if Path(path).suffix.lower() == ".vrp" else files
+        return reader.read(path, Reading(distances))
 
     def rules(self, instance: Instance) -> VRPTWRules:
         return VRPTWRules(instance)

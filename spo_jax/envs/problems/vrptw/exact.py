@@ -16,7 +16,8 @@ def best_routes(instance: Instance) -> Routes:
     """The shortest feasible routes of at most MOST customers. Raises InputError without any."""
     orders = _best_orders(instance)
     whole = (1 << instance.size) - 1
-    best: list[tuple[float, Routes]] = [(0.0, [])] + [(math.inf, [])] * whole
+    best: list[tuple[float, Routes]] = [(math.inf, []) for _ in range(whole + 1)]
+    best[0] = 0.0, []
     for members in range(1, whole + 1):
         lowest = members & -members
         part = members

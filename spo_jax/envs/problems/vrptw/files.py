@@ -18,6 +18,7 @@ import numpy as np
 from spo_jax.envs.problem import Instance
 from spo_jax.envs.problems.cvrp import files as cvrplib
 from spo_jax.envs.problems.cvrp.loads import (
+    Fail,
     amount,
     depots_own,
     free_fleet,
@@ -73,11 +74,7 @@ def read(path: str | Path, reading: Reading = AS_STATED) -> Instance:
     Raises InputError for a file that is not such an instance, and for a customer that no vehicle
     can serve in time. A damaged reference is not an error: reference_source says what is wrong.
     """
-    if reading.distances == "round":
-        raise InputError(
-            f"{path}: --distances round may lengthen a way by a stop less, so that routes could be "
-            "late where a customer leaves them: use exact or ceil"
-        )
+    require_no_round(path, reading)
     parts = _cut(Path(path))
     vehicles, limit = _vehicle(parts)
     table, stated, own = _customers(parts, limit)
@@ -85,7 +82,10 @@ def read(path: str | Path, reading: Reading = AS_STATED) -> Instance:
     coords, times = table[:, :2], table[:, 2:]
     found = weights_by(coords, None, reading.distances)
     ready, due, service = times.T
-    due[:] = _in_time(parts, found.dist, ready, due, service)
+    if reading.distances == "dimacs":
+        require_no_detour(parts.fail, found.dist, service, 0.1)
+    lines = [line for line, _ in parts.customers]
+    due[:] = in_time(parts.fail, lines, found.dist, ready, due, service)
     rounding = found.remarks(f"--distances {reading.distances}")
     file = {
         "ids": list(range(len(coords))),
@@ -103,14 +103,31 @@ def read(path: str | Path, reading: Reading = AS_STATED) -> Instance:
         extra={name: row.copy() for name, row in zip(TIMES, times.T, strict=True)},
         file=file,
     )
-    routes, cost, notes = cvrplib.companion_solution(parts.path, instance, check_routes)
+    return referenced(parts.path, instance, found.as_stated)
+
+
+def require_no_round(path: str | Path, reading: Reading) -> None:
+    """Raises InputError for distances that are asked for and could make routes late."""
+    if reading.distances == "round":
+        raise InputError(
+            f"{path}: --distances round may lengthen a way by a stop less, so that routes could be "
+            "late where a customer leaves them: use exact or ceil"
+        )
+
+
+def referenced(path: Path, instance: Instance, as_stated: bool) -> Instance:
+    """The instance with the cost of the `.sol` beside its file.
+
+    as_stated: whether its distances are what the file says.
+    """
+    routes, cost, notes = cvrplib.companion_solution(path, instance, check_routes)
     known = []
     if routes is not None:
         length = cvrplib.routes_cost(instance.dist, routes)
-        known.append((length, f"{parts.path.stem}.sol"))
-        if found.as_stated and cost and abs(float(cost) - length) > 1e-6 * length:  # it is rounded
+        known.append((length, f"{path.stem}.sol"))
+        if as_stated and cost and abs(float(cost) - length) > 1e-6 * length:  # it is rounded
             notes.append(f"its Cost line says {cost}")
-    if not found.as_stated:
+    if not as_stated:
         notes.append(OTHER_DISTANCES)
     if not known and not notes:
         notes.append("no .sol beside the file")
@@ -215,32 +232,57 @@ def _customers(parts: _Solomon, limit: Fraction) -> tuple[np.ndarray, list[Fract
     return table, demands, remarks
 
 
-def _in_time(
-    parts: _Solomon, dist: np.ndarray, ready: np.ndarray, due: np.ndarray, service: np.ndarray
+def in_time(
+    fail: Fail,
+    lines: Sequence[int],
+    dist: np.ndarray,
+    ready: np.ndarray,
+    due: np.ndarray,
+    service: np.ndarray,
 ) -> np.ndarray:
     """[N] due times, by which a vehicle can serve each customer alone. Fails where none can.
 
     Times that are missed by rounding alone are moved by that, so that programs, which know no
-    slack, can count on routes of one customer.
+    slack, can count on routes of one customer. lines: of the customers, for what is wrong.
     """
     slack = ROUNDING * due[0]
     arrives = np.maximum(ready[0] + dist[0], ready)
     back = arrives + service + dist[:, 0]
     for k in range(1, len(dist)):
-        line = parts.customers[k][0]
+        line = lines[k]
         if arrives[k] > due[k] + slack:
-            parts.fail(
+            fail(
                 f"customer {k} cannot be reached in its window: a vehicle that comes from the "
                 f"depot is there at {arrives[k]:g}, and it is due at {due[k]:g}",
                 line,
             )
         if back[k] > due[0] + slack:
-            parts.fail(
+            fail(
                 f"customer {k} cannot be served in time: the vehicle would be back at {back[k]:g}, "
                 f"and the depot closes at {due[0]:g}",
                 line,
             )
     return np.maximum(due, [back[1:].max(), *arrives[1:]])
+
+
+def require_no_detour(fail: Fail, dist: np.ndarray, service: np.ndarray, enough: float) -> None:
+    """Calls `fail` where a stop less can take longer: routes would be late where it is left out.
+
+    enough: the service of all customers from which none can. O(n^3).
+    """
+    if service[1:].min() >= enough:
+        return
+    for k in range(1, len(dist)):
+        detour = dist[:, k, None] + (service[k] + dist[k])
+        detour[k] = detour[:, k] = np.inf
+        longer = dist > detour + ROUNDING * dist.max()
+        if longer.any():
+            a, b = np.argwhere(longer)[0].tolist()
+            fail(
+                f"the way from {a} to {b} takes {dist[a, b]:g}, longer than by customer {k} with "
+                f"its service, {detour[a, b]:g}: routes could be late where {k} leaves them",
+                None,
+            )
 
 
 def write_instance(path: str | Path, instance: Instance) -> None:
