@@ -27,7 +27,8 @@ from spo_jax.envs.run.adaptive import Portfolio
 from spo_jax.envs.run.lns import Operator, OperatorPair
 from spo_jax.envs.run.local import LocalEvaluator
 from spo_jax.envs.run.sandbox import confine
-from spo_jax.envs.run.sandbox.jobs import Order
+from spo_jax.envs.run.sandbox.jobs import Order, SearchJob
+from spo_jax.envs.run.sandbox.worker import Worker
 from spo_jax.envs.run.search import Search, Terms
 from spo_jax.errors import InputError
 
@@ -296,6 +297,23 @@ def test_the_same_seed_and_workers_give_the_same_result(problem, region):
     assert one.solution != other.solution
     assert (one.steps, one.searches) == (460, 2)
     assert one.cost == problem.cost(instance, one.solution)
+
+
+def test_searches_of_the_cvrp_accept_by_turns(monkeypatch):
+    seen, submit = [], Worker.submit
+
+    def noted(self, job, *rest):
+        if isinstance(job, SearchJob):
+            seen.append(job.terms.acceptance)
+        submit(self, job, *rest)
+
+    monkeypatch.setattr(Worker, "submit", noted)
+    [instance] = CVRP.sample(10, 1, 6)
+    pair = shipped_pair(CVRP)
+    solve(instance, pair, CVRP, steps=3, workers=3)
+    assert seen == ["record-to-record", "annealing", "record-to-record"]
+    solve(instance, pair, CVRP, steps=3, workers=2, acceptance="improving")
+    assert seen[3:] == ["improving", "improving"]
 
 
 def test_a_search_that_has_cooled_down_is_restarted():

@@ -30,7 +30,6 @@ from spo_jax.seeding import python_rng
 
 SECONDS = 10.0  # of a search that is given neither steps nor time
 MOST_STEPS = 2_000_000
-BY_TURNS = ("record-to-record", "annealing")  # the acceptance of search 0, 1, 2, ...
 STAY = 150  # steps on a part of a large instance before the next one
 LATE, LATE_SHARE = 1.0, 0.03  # seconds, and share of the time, that the last step may take
 MARGIN, MARGIN_PER_NODE = 0.1, 5e-5  # seconds before the end that checking and writing may take
@@ -165,7 +164,7 @@ def solve(
         problem: The instance's.
         start: A name of STARTS or "package.module:NAME" (a solution for each search), a solution
             file, or a solution; `default_start` unless given.
-        acceptance: A name of ACCEPTANCES or "package.module:NAME"; `BY_TURNS` unless given.
+        acceptance: A name of ACCEPTANCES or "package.module:NAME"; the problem's unless given.
         warmth: Its first temperature or threshold in mean edges of the start.
         region: Of a larger instance programs see a part of that size at a time, 0: all of it; the
             problem's own unless given.
@@ -195,7 +194,7 @@ def solve(
     terms, budget = _asked(
         problem,
         instance,
-        [acceptance] if acceptance else BY_TURNS,
+        [acceptance] if acceptance else problem.acceptances,
         warmth,
         region,
         steps,
